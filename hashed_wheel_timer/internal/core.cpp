@@ -1,0 +1,212 @@
+#include "hashed_wheel_timer/internal/core.h"
+
+#include <limits>
+#include <new>
+#include <string>
+
+#include "hashed_wheel_timer/internal/asymmetric_fence.h"
+
+namespace hwt::internal {
+
+Core::Core(Timer& timer, const Options& options)
+    : timer_(&timer),
+      max_pending_(options.max_pending_timeouts),
+      executor_(options.executor),
+      on_task_error_(options.on_task_error),
+      id_(announce_core()) {
+  AsymmetricFence::prepare();
+}
+
+bool Core::admit() noexcept {
+  std::int64_t seen = admitted_.load(std::memory_order_relaxed);
+  // Compare-exchange, not add and take back: a transient excess would refuse others below the limit.
+  while (seen < max_pending_) {
+    if (admitted_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
+void Core::undo(Producer& producer, Node* node) noexcept {
+  producer.pool.untake(node);
+  release_admission();
+}
+
+Core::Scheduled Core::schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
+  const ProducerLease producer(*this);
+  if (!producer) return {{}, Refusal::NoMemory};
+  if (limited() && !admit()) {
+    producer->rejected.add(1);
+    return {{}, Refusal::Full};
+  }
+  Node* const node = producer->pool.take();
+  if (node == nullptr) {
+    release_admission();
+    return {{}, Refusal::NoMemory};
+  }
+  try {
+    if (task.build(node->storage, task.source) == nullptr) {
+      undo(*producer, node);
+      return {{}, Refusal::NoMemory};
+    }
+  } catch (...) {
+    undo(*producer, node);
+    throw;
+  }
+  node->kind = task.kind;
+  node->deadline =
+      now > std::numeric_limits<std::int64_t>::max() - delay ? std::numeric_limits<std::int64_t>::max() : now + delay;
+  const std::uint32_t shared = task.kind == detail::TaskKind::Shared ? Node::kShared : 0;
+  producer->scheduled.add(1);
+  // One reference for the timer, one for the handle. release: pairs with the worker's first look at the word.
+  node->word.store(2 * Node::kReference | shared | static_cast<std::uint32_t>(State::Queued),
+                   std::memory_order_release);
+  if (!pending_queue.enqueue(producer->pending, node)) {
+    producer->scheduled.add(-1);
+    node->destroy_task();
+    undo(*producer, node);
+    return {{}, Refusal::NoMemory};
+  }
+  Timeout timeout = Node::adopt(node);
+
+  // Store (the queue), then load (phase, the announcement): pairs with the heavy fence in stop() and before a sleep.
+  AsymmetricFence::light();
+  if (!running() && node->leave_queue_for(State::Cancelled)) {
+    // Stopped meanwhile, and the worker had not seen it: it was never accepted. The node waits in the queue for
+    // close().
+    producer->scheduled.add(-1);
+    release_admission();
+    node->destroy_task();
+    return {{}, Refusal::Stopped};
+  }
+  sleeper.wake_for(node->deadline);
+  note_queued(*producer);
+  return {std::move(timeout), Refusal::None};
+}
+
+void Core::throw_refusal(Refusal refusal) const {
+  switch (refusal) {
+    case Refusal::Stopped:
+      throw IllegalState("new_timeout() cannot be called once the timer is stopped");
+    case Refusal::Full:
+      throw RejectedExecution("max_pending_timeouts: " + std::to_string(max_pending_) +
+                              " timeouts are pending already");
+    default:
+      throw std::bad_alloc();
+  }
+}
+
+void Core::note_queued(Producer& producer) noexcept {
+  if (++producer.queued_since_wake < kCollectEvery) return;
+  producer.queued_since_wake = 0;
+  sleeper.wake_if_asleep();
+}
+
+bool Core::cancel(Node& node) noexcept {
+  const State left = node.leave_for(State::Cancelled, 0);
+  if (left == State::Cancelled) return false;
+  // From here on this thread owns the task, and its handle keeps the node and with it the core.
+  Core& core = node.core();
+  {
+    ProducerLease producer(core);
+    if (producer) {
+      producer->cancelled.add(1);
+    } else {
+      core.cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
+    }
+    core.release_admission();
+    if (left == State::InWheel) core.queue_cancelled(producer, node);
+  }
+  if (node.shared()) {
+    core.wake_for_cancelled_hook();
+  } else if (node.kind == detail::TaskKind::Callable) {
+    // The callable may own the very handle that is being used here, and the timer too: hold the node meanwhile.
+    node.add_reference();
+    node.destroy_task();
+    if (node.drop_references(1)) recycle(&node);
+  }
+  return true;
+}
+
+void Core::queue_cancelled(ProducerLease& producer, Node& node) noexcept {
+  if (producer) {
+    if (!producer->cancelled_place) producer->cancelled_place.emplace(cancelled_queue);
+    if (producer->cancelled_place->valid() && cancelled_queue.enqueue(*producer->cancelled_place, &node)) {
+      note_queued(*producer);
+      return;
+    }
+    producer->cancelled_place.reset();
+  }
+  cancelled_overflow.push(&node);
+  sleeper.wake_if_asleep();
+}
+
+void Core::wake_for_cancelled_hook() noexcept {
+  AsymmetricFence::light();
+  if (!sleeper.awake()) sleeper.wake_for(steady_now());
+}
+
+std::int64_t Core::pending() const noexcept {
+  if (limited()) return admitted_.load(std::memory_order_acquire);
+  return stats().pending;
+}
+
+TimerStats Core::stats() const noexcept {
+  TimerStats stats;
+  // What ends a timeout is read before what began it (both with acquire), so pending is never negative.
+  stats.expired = expired_.get();
+  stats.unprocessed = unprocessed_.get();
+  stats.cancelled = cancelled_without_producer_.load(std::memory_order_acquire);
+  producers_.for_each([&](const Producer& producer) {
+    stats.cancelled += producer.cancelled.get();
+    stats.rejected += producer.rejected.get();
+  });
+  producers_.for_each([&](const Producer& producer) { stats.scheduled += producer.scheduled.get(); });
+  stats.pending = stats.scheduled - stats.expired - stats.unprocessed - stats.cancelled;
+  stats.ticks = ticks_.get();
+  stats.wakeups = wakeups_.get();
+  stats.backlog = static_cast<std::int64_t>(pending_queue.size());
+  stats.task_errors = task_errors_.load(std::memory_order_relaxed);
+  stats.last_lag = std::chrono::nanoseconds(last_lag_.load(std::memory_order_relaxed));
+  stats.max_lag = std::chrono::nanoseconds(max_lag_.load(std::memory_order_relaxed));
+  return stats;
+}
+
+void Core::count_tick(std::int64_t lag) noexcept {
+  ticks_.add(1);
+  last_lag_.store(lag, std::memory_order_relaxed);
+  if (lag > max_lag_.load(std::memory_order_relaxed)) max_lag_.store(lag, std::memory_order_relaxed);
+}
+
+void Core::report_error(const Timeout& timeout) noexcept {
+  task_errors_.fetch_add(1, std::memory_order_relaxed);
+  if (on_task_error_) {
+    try {
+      on_task_error_(std::current_exception(), timeout);
+      return;
+    } catch (...) {  // the handler's own exception is logged instead
+      error_log_.report(std::current_exception());
+      return;
+    }
+  }
+  error_log_.report(std::current_exception());
+}
+
+void Core::close() noexcept {
+  retire_core(id_);
+  // What new_timeout() took back after the worker had emptied the queue. The cancelled queue is left alone: its nodes
+  // were dropped from the wheel, and cancel() may still add some that nobody will look at.
+  Node* node = nullptr;
+  while (pending_queue.dequeue(&node, 1) == 1) {
+    if (node->drop_references(1)) recycle(node);
+  }
+  std::int64_t out = 0;
+  producers_.for_each([&](Producer& producer) { out += producer.pool.close(); });
+  if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0) delete this;
+}
+
+void Core::returned_after_close(std::int64_t nodes) noexcept {
+  if (out_after_close_.fetch_sub(nodes, std::memory_order_acq_rel) == nodes) delete this;
+}
+
+}  // namespace hwt::internal

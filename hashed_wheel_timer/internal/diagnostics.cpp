@@ -1,0 +1,57 @@
+#include "hashed_wheel_timer/internal/diagnostics.h"
+
+#include <cstdio>
+
+namespace hwt::internal {
+
+namespace {
+
+constexpr int kMaxInstances = 64;
+
+// Counters only: nothing else is published through them.
+std::atomic<int> live_instances{0};
+std::atomic<bool> warned_of_instances{false};
+
+}  // namespace
+
+void warn(const std::string& message) noexcept { std::fprintf(stderr, "hashed_wheel_timer: %s\n", message.c_str()); }
+
+void TaskErrorLog::report(const std::exception_ptr& error) noexcept {
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::int64_t next = next_line_at_.load(std::memory_order_relaxed);
+  constexpr std::int64_t kBetweenLines = std::chrono::steady_clock::duration(std::chrono::seconds(1)).count();
+  if (now < next || !next_line_at_.compare_exchange_strong(next, now + kBetweenLines, std::memory_order_relaxed)) {
+    left_out_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  const char* what = "not a std::exception";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) {  // keeps the text above
+  }
+  const std::int64_t left_out = left_out_.exchange(0, std::memory_order_relaxed);
+  if (left_out == 0) {
+    std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by a task: %s\n", what);
+  } else {
+    std::fprintf(stderr,
+                 "hashed_wheel_timer: an exception was thrown by a task: %s (and %lld more since the last line)\n",
+                 what, static_cast<long long>(left_out));
+  }
+}
+
+LiveInstance::LiveInstance() noexcept {
+  if (live_instances.fetch_add(1, std::memory_order_relaxed) >= kMaxInstances &&
+      !warned_of_instances.exchange(true, std::memory_order_relaxed)) {
+    warn(
+        "more than 64 timers are alive at once. A timer has a thread of its own and is made to be shared: "
+        "use a few per process.");
+  }
+}
+
+void LiveInstance::release() noexcept {
+  if (counted_.exchange(false, std::memory_order_relaxed)) live_instances.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,241 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/core.h"
+#include "hashed_wheel_timer/internal/node.h"
+#include "hashed_wheel_timer/internal/node_pool.h"
+#include "hashed_wheel_timer/internal/wheel_item.h"
+
+namespace hwt::internal {
+
+/// The worker's side of a timer: takes from the queues, turns the wheel, runs what is due. Used by one thread at a
+/// time; has no clock and never waits. Wheel is HashedWheel or another with the same members.
+template <class Wheel>
+class Driver {
+ public:
+  Driver(Core& core, std::int64_t tick_duration, std::int64_t wheel_size)
+      : core_(core), tick_duration_(tick_duration), wheel_(wheel_size) {}
+
+  struct Transfer {
+    bool any;   // something was in the queue
+    bool more;  // the pass ended at its limit
+  };
+
+  /// Takes what has been cancelled out of the wheel. True if there was something.
+  bool collect_cancelled() noexcept;
+
+  /// Moves what was queued when the call began into the wheel, at most kMaxTransfers of them; what has been cancelled
+  /// meanwhile is dropped and does not count. Without memory the rest stays queued for the next pass.
+  Transfer transfer() noexcept;
+
+  /// Nothing waits in a queue, as far as this thread can know.
+  bool queues_empty() const noexcept {
+    return first_ == end_ && core_.pending_queue.size() == 0 && core_.cancelled_queue.size() == 0 &&
+           core_.cancelled_overflow.empty();
+  }
+
+  Tick next_due() const noexcept { return wheel_.next_due(); }
+
+  /// Runs what is due at `tick`; see Wheel::expire. Ends early when the timer is stopped.
+  void expire(Tick tick) noexcept;
+
+  /// Cancels everything that is pending and calls their cancelled(); returns them as a chain linked by `next`, each
+  /// with the timer's reference. Nothing may be collected or transferred after it.
+  Node* empty() noexcept;
+
+ private:
+  /// Netty's bound: a flood of new timeouts must not keep the worker from expiring.
+  static constexpr std::int64_t kMaxTransfers = 100'000;
+  static constexpr std::size_t kBatch = 256;
+  static constexpr std::size_t kPrefetchDistance = 8;
+
+  Tick tick_of(const Node& node) const noexcept {
+    return node.deadline <= core_.start_time ? 0 : (node.deadline - core_.start_time) / tick_duration_;
+  }
+
+  bool refill() noexcept {
+    first_ = 0;
+    end_ = core_.pending_queue.dequeue(batch_.data(), kBatch);
+    return end_ != 0;
+  }
+  Tick visit(Node& node, Tick tick) noexcept;
+  void drop_cancelled(Node* node) noexcept;
+  void call_cancelled(Node* node) noexcept;
+  void hand_over(Node* node) noexcept;
+  static void run(Timeout& timeout) noexcept;
+  static bool start(Node& node) noexcept;
+
+  Core& core_;
+  const std::int64_t tick_duration_;
+  Wheel wheel_;
+  std::array<Node*, kBatch> batch_;  // dequeued and not yet transferred: [first_, end_)
+  std::size_t first_ = 0;
+  std::size_t end_ = 0;
+  ReturnBatch returns_;
+};
+
+template <class Wheel>
+bool Driver<Wheel>::collect_cancelled() noexcept {
+  // No more than there were at the beginning: a flood of cancels must not keep the worker here.
+  std::size_t left = core_.cancelled_queue.size();
+  const bool any = left != 0 || !core_.cancelled_overflow.empty();
+  std::array<Node*, kBatch> nodes;
+  while (left != 0) {
+    const std::size_t count = core_.cancelled_queue.dequeue(nodes.data(), std::min(left, kBatch));
+    if (count == 0) break;
+    for (std::size_t i = 0; i < count; ++i) {
+      // acquire: the canceller's part, and that the node is in the wheel was this thread's own doing.
+      (void)nodes[i]->word.load(std::memory_order_acquire);
+      wheel_.remove(*nodes[i]);
+      drop_cancelled(nodes[i]);
+    }
+    left -= count;
+  }
+  for (Node* node = core_.cancelled_overflow.take_all(); node != nullptr;) {
+    Node* const next = node->next;
+    wheel_.remove(*node);
+    drop_cancelled(node);
+    node = next;
+  }
+  returns_.flush();
+  return any;
+}
+
+template <class Wheel>
+typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
+  std::size_t left = core_.pending_queue.size() + (end_ - first_);
+  Transfer result{left != 0, false};
+  std::int64_t moved = 0;
+  for (; left != 0; --left) {
+    if (first_ == end_ && !refill()) break;
+    if (moved == kMaxTransfers) {
+      result.more = true;
+      break;
+    }
+    Node* const node = batch_[first_];
+    // acquire: what the producer wrote to the node.
+    if (node->state(std::memory_order_acquire) == State::Cancelled) {
+      drop_cancelled(node);
+    } else if (!wheel_.insert(*node, tick_of(*node))) {
+      break;
+    } else if (node->leave_queue_for(State::InWheel)) {  // only now: whoever cancels it next finds it in the wheel
+      ++moved;
+    } else {
+      wheel_.remove(*node);
+      drop_cancelled(node);
+    }
+    ++first_;
+  }
+  returns_.flush();
+  return result;
+}
+
+template <class Wheel>
+void Driver<Wheel>::expire(Tick tick) noexcept {
+  wheel_.expire(tick, [this, tick](WheelItem& item) { return visit(static_cast<Node&>(item), tick); });
+  returns_.flush();
+}
+
+template <class Wheel>
+Tick Driver<Wheel>::visit(Node& node, Tick tick) noexcept {
+  if (!core_.running()) return Wheel::kStop;
+  // Cancelled, and on its way through the cancelled queue, which will find it in the wheel: look the other way.
+  const Tick later = tick + wheel_.revolution();
+  if (node.state(std::memory_order_relaxed) == State::Cancelled) return later;
+  if (const Tick due = tick_of(node); due > tick) return due;
+  // One more reference, for the handle that the task gets.
+  if (node.leave_for(State::Expired, 1) == State::Expired) return later;
+  core_.count_expired();
+  if (core_.executor()) {
+    hand_over(&node);
+  } else {
+    Timeout timeout = Node::adopt(&node);
+    run(timeout);
+    // The task may have taken the handle away.
+    const std::uint32_t references = Node::disown(timeout) == &node ? 2 : 1;
+    if (node.drop_references(references)) returns_.add(&node);
+  }
+  return Wheel::kTaken;
+}
+
+template <class Wheel>
+void Driver<Wheel>::run(Timeout& timeout) noexcept {
+  Node& node = *Node::of(timeout);
+  try {
+    node.stored_task().run(timeout);
+  } catch (...) {
+    node.core().report_error(timeout);
+  }
+  if (!node.shared()) node.destroy_task();
+}
+
+template <class Wheel>
+bool Driver<Wheel>::start(Node& node) noexcept {
+  // An executor may keep several copies of the job, run them, and throw as well: the first one wins. relaxed: the
+  // winner needs nothing from the losers.
+  return (node.word.fetch_or(Node::kStarted, std::memory_order_relaxed) & Node::kStarted) == 0;
+}
+
+template <class Wheel>
+void Driver<Wheel>::hand_over(Node* node) noexcept {
+  Timeout timeout = Node::adopt(node);
+  try {
+    core_.executor()([timeout] {
+      Timeout own = timeout;
+      if (start(*Node::of(own))) run(own);
+    });
+  } catch (...) {
+    core_.report_error(timeout);
+    if (start(*node)) run(timeout);
+  }
+  if (node->drop_references(1)) returns_.add(node);
+}
+
+template <class Wheel>
+void Driver<Wheel>::call_cancelled(Node* node) noexcept {
+  node->add_reference();
+  Timeout timeout = Node::adopt(node);
+  try {
+    node->stored_task().cancelled(timeout);
+  } catch (...) {
+    core_.report_error(timeout);
+  }
+}
+
+template <class Wheel>
+void Driver<Wheel>::drop_cancelled(Node* node) noexcept {
+  if (node->shared()) call_cancelled(node);
+  if (node->drop_references(1)) returns_.add(node);
+}
+
+template <class Wheel>
+Node* Driver<Wheel>::empty() noexcept {
+  Node* unprocessed = nullptr;
+  Node** end = &unprocessed;
+  const auto take = [&](Node* node) {
+    if (node->leave_for(State::Cancelled, 0) == State::Cancelled) return drop_cancelled(node);
+    core_.count_unprocessed();
+    node->next = nullptr;
+    *end = node;
+    end = &node->next;
+    if (node->shared()) call_cancelled(node);
+  };
+  while (collect_cancelled()) {
+  }
+  // What is cancelled in here is either on the way to the cancelled queue, which nobody will look at again, or has just
+  // been cancelled by this thread.
+  wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
+  for (;;) {
+    while (first_ != end_) take(batch_[first_++]);
+    if (!refill()) break;
+  }
+  returns_.flush();
+  return unprocessed;
+}
+
+}  // namespace hwt::internal

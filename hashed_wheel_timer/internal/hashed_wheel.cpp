@@ -1,0 +1,147 @@
+#include "hashed_wheel_timer/internal/hashed_wheel.h"
+
+#include <bit>
+#include <new>
+
+namespace hwt::internal {
+
+Chunk* ChunkPool::take() noexcept {
+  if (free_ != nullptr) {
+    Chunk* const chunk = free_;
+    free_ = chunk->next;
+    return chunk;
+  }
+  if (carved_ == kChunksPerRegion) {
+    try {
+      regions_.reserve(regions_.size() + 1);
+      regions_.push_back(std::unique_ptr<Chunk[]>(new Chunk[kChunksPerRegion]));
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+    carved_ = 0;
+  }
+  return &regions_.back()[carved_++];
+}
+
+void ChunkPool::give_back(Chunk* chunk) noexcept {
+  chunk->next = free_;
+  free_ = chunk;
+}
+
+HashedWheel::HashedWheel(std::int64_t buckets)
+    : mask_(buckets - 1),
+      revolution_shift_(std::countr_zero(static_cast<std::uint64_t>(buckets))),
+      wheel_(static_cast<std::size_t>(buckets)),
+      due_(static_cast<std::size_t>(buckets)) {}
+
+bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
+  tick = std::clamp(tick, floor_, kNever - 1);
+  const std::size_t index = bucket_of(tick);
+  Bucket& bucket = wheel_[index];
+  if (bucket.last == nullptr || bucket.last->used == Chunk::kEntries) {
+    Chunk* const chunk = chunks_.take();
+    if (chunk == nullptr) return false;
+    chunk->next = nullptr;
+    chunk->used = 0;
+    chunk->bucket = static_cast<std::uint32_t>(index);
+    (bucket.last == nullptr ? bucket.first : bucket.last->next) = chunk;
+    bucket.last = chunk;
+  }
+  item.position = &bucket.last->entries[bucket.last->used++];
+  *item.position = reinterpret_cast<std::uintptr_t>(&item) | tag_of(tick);
+  ++bucket.items;
+  ++size_;
+  if (tick < due_.of(index)) due_.set(index, tick);
+  return true;
+}
+
+void HashedWheel::remove(WheelItem& item) noexcept {
+  const std::size_t index = Chunk::of(item.position).bucket;
+  Bucket& bucket = wheel_[index];
+  *item.position = 0;
+  item.position = nullptr;
+  --size_;
+  --bucket.items;
+  ++bucket.holes;
+  drop_hole(bucket, index);
+}
+
+void HashedWheel::drop_hole(Bucket& bucket, std::size_t index) noexcept {
+  if (bucket.items == 0) {
+    if (bucket.first != nullptr) release_chunks(bucket);
+    due_.set(index, kNever);
+  } else if (bucket.holes > bucket.items + Chunk::kEntries) {
+    // Only when the holes outnumber the items: each compaction is then paid for by as many removals.
+    compact(bucket);
+  }
+}
+
+void HashedWheel::release_chunks(Bucket& bucket) noexcept {
+  while (bucket.first != nullptr) {
+    Chunk* const chunk = bucket.first;
+    bucket.first = chunk->next;
+    chunks_.give_back(chunk);
+  }
+  bucket.last = nullptr;
+  bucket.holes = 0;
+}
+
+void HashedWheel::compact(Bucket& bucket) noexcept {
+  Chunk* to = bucket.first;
+  std::uint32_t filled = 0;
+  for (Chunk* from = bucket.first; from != nullptr; from = from->next) {
+    for (std::size_t i = 0; i < from->used; ++i) {
+      const std::uintptr_t entry = from->entries[i];
+      if (entry == 0) continue;
+      if (filled == Chunk::kEntries) {
+        to->used = Chunk::kEntries;
+        to = to->next;
+        filled = 0;
+      }
+      // `to` never overtakes `from`: what is overwritten has been moved before.
+      std::uintptr_t* const position = &to->entries[filled++];
+      if (position == &from->entries[i]) continue;
+      *position = entry;
+      item_of(entry)->position = position;
+    }
+  }
+  to->used = filled;
+  while (Chunk* const rest = to->next) {
+    to->next = rest->next;
+    chunks_.give_back(rest);
+  }
+  bucket.last = to;
+  bucket.holes = 0;
+}
+
+bool HashedWheel::consistent() const noexcept {
+  std::int64_t items_in_wheel = 0;
+  for (Tick i = 0; i <= mask_; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const Bucket& bucket = wheel_[index];
+    std::uint32_t items = 0;
+    std::uint32_t holes = 0;
+    const Chunk* last = nullptr;
+    for (const Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {
+      if (chunk->bucket != index || chunk->used > Chunk::kEntries) return false;
+      for (std::size_t e = 0; e < chunk->used; ++e) {
+        const std::uintptr_t entry = chunk->entries[e];
+        if (entry == 0) {
+          ++holes;
+        } else {
+          ++items;
+          if (item_of(entry)->position != &chunk->entries[e]) return false;
+        }
+      }
+      last = chunk;
+    }
+    if (last != bucket.last || items != bucket.items || holes != bucket.holes) return false;
+    const Tick due = due_.of(index);
+    if ((items == 0) != (due == kNever)) return false;
+    if (items != 0 && (bucket_of(due) != index || due < due_.earliest())) return false;
+    items_in_wheel += items;
+  }
+  return items_in_wheel == size_;
+}
+
+}  // namespace hwt::internal

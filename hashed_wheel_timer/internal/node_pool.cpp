@@ -1,0 +1,116 @@
+#include "hashed_wheel_timer/internal/node_pool.h"
+
+#include <algorithm>
+#include <new>
+
+#include "hashed_wheel_timer/internal/core.h"
+
+namespace hwt::internal {
+
+namespace {
+
+// What returned_ holds once the pool is closed: no node has this address.
+Node* closed_mark() noexcept { return reinterpret_cast<Node*>(std::uintptr_t{1}); }
+
+}  // namespace
+
+TimerTask& Node::task() noexcept {
+  return shared() ? static_cast<detail::SharedTask&>(stored_task()).task() : stored_task();
+}
+
+void Node::destroy_task() noexcept {
+  const detail::TaskKind destroyed = std::exchange(kind, detail::TaskKind::None);
+  if (destroyed == detail::TaskKind::Callable || destroyed == detail::TaskKind::Shared) stored_task().~TimerTask();
+}
+
+NodePool::~NodePool() {
+  for (const Region& region : regions_) ::operator delete (region.memory, std::align_val_t{kSlabBytes});
+}
+
+Node* NodePool::take() noexcept {
+  if (free_ == nullptr) {
+    // relaxed first: the exchange costs a locked instruction, and an empty stack needs none.
+    if (returned_.load(std::memory_order_relaxed) == nullptr) return carve();
+    free_ = returned_.exchange(nullptr, std::memory_order_acquire);
+  }
+  return std::exchange(free_, free_->next);
+}
+
+void NodePool::untake(Node* node) noexcept {
+  node->next = free_;
+  free_ = node;
+}
+
+Node* NodePool::carve() noexcept {
+  if (fresh_ == fresh_end_ && !open_next_slab()) return nullptr;
+  ++carved_;
+  return ::new (fresh_++) Node;
+}
+
+bool NodePool::open_next_slab() noexcept {
+  if (regions_.empty() || slabs_opened_ == regions_.back().slabs) {
+    const std::size_t slabs = regions_.empty() ? 1 : std::min(regions_.back().slabs * 2, kMaxSlabsPerRegion);
+    try {
+      regions_.reserve(regions_.size() + 1);
+      regions_.push_back(
+          {static_cast<std::byte*>(::operator new (slabs* kSlabBytes, std::align_val_t{kSlabBytes})), slabs});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    slabs_opened_ = 0;
+  }
+  std::byte* const slab = regions_.back().memory + slabs_opened_++ * kSlabBytes;
+  ::new (slab) SlabHeader{this, &core_};
+  fresh_ = reinterpret_cast<Node*>(slab + sizeof(Node));
+  fresh_end_ = fresh_ + kNodesPerSlab;
+  return true;
+}
+
+bool NodePool::give_back(Node* first, Node* last) noexcept {
+  Node* head = returned_.load(std::memory_order_relaxed);
+  do {
+    if (head == closed_mark()) return false;
+    last->next = head;
+    // release: the owner that takes the chain sees the nodes as they were left.
+  } while (!returned_.compare_exchange_weak(head, first, std::memory_order_release, std::memory_order_relaxed));
+  return true;
+}
+
+std::int64_t NodePool::close() noexcept {
+  std::int64_t out = carved_;
+  for (const Node* node = free_; node != nullptr; node = node->next) --out;
+  // acquire: the links of the nodes that came back. From here on give_back() fails, so each node is counted once:
+  // here, or by the core when it comes back.
+  for (const Node* node = returned_.exchange(closed_mark(), std::memory_order_acquire); node != nullptr;
+       node = node->next) {
+    --out;
+  }
+  return out;
+}
+
+void ReturnBatch::add(Node* node) noexcept {
+  node->destroy_task();
+  NodePool* const pool = &NodePool::of(*node);
+  if (pool != pool_ || nodes_ == kMaxNodes) flush();
+  node->next = first_;
+  if (first_ == nullptr) last_ = node;
+  first_ = node;
+  pool_ = pool;
+  ++nodes_;
+}
+
+void ReturnBatch::flush() noexcept {
+  if (first_ == nullptr) return;
+  Core& core = first_->core();
+  if (!pool_->give_back(first_, last_)) core.returned_after_close(nodes_);
+  first_ = nullptr;
+  nodes_ = 0;
+}
+
+void recycle(Node* node) noexcept {
+  node->destroy_task();
+  Core& core = node->core();
+  if (!NodePool::of(*node).give_back(node, node)) core.returned_after_close(1);
+}
+
+}  // namespace hwt::internal

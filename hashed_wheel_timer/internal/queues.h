@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+// The places where distributions and build systems put it.
+#if __has_include(<concurrentqueue.h>)
+#include <concurrentqueue.h>
+#elif __has_include(<moodycamel/concurrentqueue.h>)
+#include <moodycamel/concurrentqueue.h>
+#elif __has_include(<concurrentqueue/moodycamel/concurrentqueue.h>)
+#include <concurrentqueue/moodycamel/concurrentqueue.h>
+#else
+#include <concurrentqueue/concurrentqueue.h>
+#endif
+
+#include "hashed_wheel_timer/internal/node.h"
+
+namespace hwt::internal {
+
+struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
+  static constexpr std::size_t BLOCK_SIZE = 128;  // few producers with many elements each
+  // Through operator new, so that programs that replace it see all memory of the library.
+  static void* malloc(std::size_t size) { return ::operator new(size, std::nothrow); }
+  static void free(void* pointer) { ::operator delete(pointer); }
+};
+
+/// Nodes on their way to the worker: first in, first out for each producer token, no order between producers.
+/// Any thread enqueues, with a token that it has to itself; the worker alone dequeues.
+///
+/// The queue itself orders nothing for its users: whoever takes a node reads Node::word with acquire first, which pairs
+/// with the release that last wrote it.
+class NodeQueue {
+ public:
+  using Queue = moodycamel::ConcurrentQueue<Node*, QueueTraits>;
+
+  /// One producer's place in the queue. Not valid after a lack of memory.
+  class Token {
+   public:
+    explicit Token(NodeQueue& queue) : token_(queue.queue_) {}
+    bool valid() const noexcept { return token_.valid(); }
+
+   private:
+    friend class NodeQueue;
+    moodycamel::ProducerToken token_;
+  };
+
+  NodeQueue() : queue_(QueueTraits::BLOCK_SIZE), consumer_(queue_) {}
+
+  /// False: no memory.
+  bool enqueue(Token& token, Node* node) noexcept { return queue_.enqueue(token.token_, node); }
+  std::size_t dequeue(Node** nodes, std::size_t max) noexcept { return queue_.try_dequeue_bulk(consumer_, nodes, max); }
+  /// At least what was enqueued before, as far as the caller can know of it, and not dequeued since. Any thread.
+  std::size_t size() const noexcept { return queue_.size_approx(); }
+
+ private:
+  Queue queue_;
+  moodycamel::ConsumerToken consumer_;
+};
+
+/// A stack of nodes for when the cancelled queue has no memory: cancel() must not fail.
+class NodeStack {
+ public:
+  void push(Node* node) noexcept {
+    node->next = top_.load(std::memory_order_relaxed);
+    // release: pairs with take_all(), which follows the links.
+    while (!top_.compare_exchange_weak(node->next, node, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+  Node* take_all() noexcept {
+    if (empty()) return nullptr;
+    return top_.exchange(nullptr, std::memory_order_acquire);
+  }
+  bool empty() const noexcept { return top_.load(std::memory_order_relaxed) == nullptr; }
+
+ private:
+  std::atomic<Node*> top_{nullptr};
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,203 @@
+#include "hashed_wheel_timer/internal/worker_thread.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/asymmetric_fence.h"
+
+#if defined(__linux__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
+namespace hwt::internal {
+
+namespace {
+
+// Whose worker this thread is. Not compared by thread id: ids are used again.
+constinit thread_local const WorkerThread* this_threads_worker = nullptr;
+
+void name_this_thread() noexcept {
+#if defined(__linux__)
+  pthread_setname_np(pthread_self(), "hwt-worker");
+#elif defined(__APPLE__)
+  pthread_setname_np("hwt-worker");
+#endif
+}
+
+std::thread default_thread(std::function<void()> body) {
+  return std::thread([body = std::move(body)] {
+    name_this_thread();
+    body();
+  });
+}
+
+}  // namespace
+
+/// Lets the new thread go, or sends it home when start() has failed after all: whatever the factory did with the body,
+/// it runs at most once, and never on a timer that does not know of it.
+struct WorkerThread::Launch {
+  enum class Order { Wait, Go, Cancel };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  Order order = Order::Wait;
+  const std::thread::id starter = std::this_thread::get_id();
+
+  void give(Order given) noexcept {
+    {
+      const std::lock_guard lock(mutex);
+      order = given;
+    }
+    changed.notify_all();
+  }
+  bool await() {
+    std::unique_lock lock(mutex);
+    // A factory that calls the body itself instead of starting a thread would wait for ever.
+    if (std::this_thread::get_id() == starter) return false;
+    changed.wait(lock, [this] { return order != Order::Wait; });
+    return std::exchange(order, Order::Cancel) == Order::Go;
+  }
+};
+
+WorkerThread::WorkerThread(Timer& timer, const Options& options)
+    : core_(new Core(timer, options)),
+      thread_factory_(options.thread_factory ? options.thread_factory : default_thread) {}
+
+bool WorkerThread::on_worker() const noexcept { return this_threads_worker == this; }
+
+void WorkerThread::set_phase(Phase phase) noexcept {
+  // release: pairs with the acquire in schedule().
+  core_->phase.store(phase, std::memory_order_release);
+  phase_changed_.notify_all();
+}
+
+void WorkerThread::start() {
+  std::unique_lock lock(mutex_);
+  const auto phase = [this] { return core_->phase.load(std::memory_order_relaxed); };
+  phase_changed_.wait(lock, [&] { return phase() != Phase::Starting; });
+  if (phase() == Phase::Started) return;
+  if (phase() != Phase::Init) throw IllegalState("the timer cannot be started once stopped");
+
+  // The factory is the user's: it is called without the lock.
+  set_phase(Phase::Starting);
+  lock.unlock();
+  std::shared_ptr<Launch> launch;
+  std::thread thread;
+  try {
+    launch = std::make_shared<Launch>();
+    thread = thread_factory_([this, launch] {
+      if (launch->await()) body();
+    });
+    if (!thread.joinable())
+      throw IllegalState("thread_factory: returned no running thread (expected: a joinable std::thread)");
+  } catch (...) {
+    if (launch) launch->give(Launch::Order::Cancel);
+    lock.lock();
+    set_phase(Phase::Init);
+    throw;
+  }
+  lock.lock();
+  thread_ = std::move(thread);
+  core_->start_time = steady_now();
+  set_phase(Phase::Started);
+  launch->give(Launch::Order::Go);
+}
+
+Timeout WorkerThread::schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, bool throws) {
+  // acquire: start_time is set when the phase is Started.
+  if (core_->phase.load(std::memory_order_acquire) != Phase::Started) {
+    try {
+      start();
+    } catch (...) {
+      if (throws) throw;
+      return {};
+    }
+  }
+  auto [timeout, refusal] = core_->schedule(task, steady_now(), delay.count());
+  if (refusal != Refusal::None && throws) core_->throw_refusal(refusal);
+  return std::move(timeout);
+}
+
+void WorkerThread::body() noexcept {
+  this_threads_worker = this;
+  turn();
+  unprocessed_ = empty();
+  this_threads_worker = nullptr;
+  if (delete_when_finished_) {
+    drop_unprocessed();
+    delete this;
+  }
+}
+
+void WorkerThread::finish(std::unique_lock<std::mutex>& lock) noexcept {
+  const auto phase = [this] { return core_->phase.load(std::memory_order_relaxed); };
+  phase_changed_.wait(lock, [&] { return phase() != Phase::Starting; });
+  if (phase() == Phase::Init) {
+    set_phase(Phase::Stopped);
+    instance_.release();
+    return;
+  }
+  if (phase() != Phase::Started) {
+    phase_changed_.wait(lock, [&] { return phase() == Phase::Stopped; });
+    return;
+  }
+  set_phase(Phase::Stopping);
+  lock.unlock();
+  // Store (the phase), then load (the queue, by the worker that wakes up): pairs with the light fence in schedule().
+  AsymmetricFence::heavy();
+  core_->sleeper.wake();
+  thread_.join();
+  instance_.release();
+  lock.lock();
+  set_phase(Phase::Stopped);
+}
+
+std::vector<Timeout> WorkerThread::stop() {
+  if (on_worker()) throw IllegalState("stop() cannot be called from inside a task");
+  {
+    std::unique_lock lock(mutex_);
+    finish(lock);
+  }
+  return take_unprocessed();
+}
+
+std::vector<Timeout> WorkerThread::take_unprocessed() {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const Node* node = unprocessed_; node != nullptr; node = node->next) ++count;
+  std::vector<Timeout> timeouts;
+  timeouts.reserve(count);  // if this throws, the next stop() returns them
+  while (unprocessed_ != nullptr) {
+    timeouts.push_back(Node::adopt(std::exchange(unprocessed_, unprocessed_->next)));
+  }
+  return timeouts;
+}
+
+void WorkerThread::drop_unprocessed() noexcept {
+  while (unprocessed_ != nullptr) {
+    Node* const node = std::exchange(unprocessed_, unprocessed_->next);
+    if (!node->shared()) node->destroy_task();
+    const Timeout last_reference_perhaps = Node::adopt(node);
+  }
+}
+
+void WorkerThread::destroy() noexcept {
+  core_->forget_timer();
+  if (on_worker()) {
+    // The task that runs now has destroyed the timer: the worker finishes on its own after it.
+    const std::lock_guard lock(mutex_);
+    if (core_->phase.load(std::memory_order_relaxed) == Phase::Started) set_phase(Phase::Stopping);
+    thread_.detach();
+    delete_when_finished_ = true;
+    return;
+  }
+  {
+    std::unique_lock lock(mutex_);
+    finish(lock);
+  }
+  drop_unprocessed();
+  delete this;
+}
+
+}  // namespace hwt::internal

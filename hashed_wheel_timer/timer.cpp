@@ -1,0 +1,91 @@
+#include "hashed_wheel_timer/timer.h"
+
+#include <ostream>
+#include <stdexcept>
+
+#include "hashed_wheel_timer/internal/core.h"
+#include "hashed_wheel_timer/internal/node.h"
+#include "hashed_wheel_timer/internal/node_pool.h"
+
+namespace hwt {
+
+using internal::Core;
+using internal::Node;
+using internal::State;
+
+IllegalState::~IllegalState() = default;
+RejectedExecution::~RejectedExecution() = default;
+
+Timeout::Timeout(const Timeout& other) noexcept : node_(other.node_) {
+  if (node_ != nullptr) node_->add_reference();
+}
+
+void Timeout::release(Node* node) noexcept {
+  if (node->drop_references(1)) internal::recycle(node);
+}
+
+bool Timeout::cancel() noexcept { return node_ != nullptr && Core::cancel(*node_); }
+
+bool Timeout::is_cancelled() const noexcept {
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Cancelled;
+}
+
+bool Timeout::is_expired() const noexcept {
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Expired;
+}
+
+std::chrono::steady_clock::time_point Timeout::deadline() const noexcept { return node_->deadline_point(); }
+
+Timer* Timeout::timer() const noexcept { return node_ == nullptr ? nullptr : node_->core().timer(); }
+
+TimerTask& Timeout::task() const noexcept { return node_->task(); }
+
+std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
+  if (!timeout) return out << "Timeout(null)";
+  const Timer* const timer = timeout.timer();
+  const auto now = timer != nullptr ? timer->now() : std::chrono::steady_clock::now();
+  // Unsigned: the distance between two time points may exceed the range of the signed one.
+  const auto nanoseconds = [](std::chrono::steady_clock::time_point t) {
+    return static_cast<std::uint64_t>(t.time_since_epoch() / std::chrono::nanoseconds(1));
+  };
+  out << "Timeout(deadline: ";
+  if (timeout.deadline() > now) {
+    out << nanoseconds(timeout.deadline()) - nanoseconds(now) << " ns later";
+  } else if (timeout.deadline() < now) {
+    out << nanoseconds(now) - nanoseconds(timeout.deadline()) << " ns ago";
+  } else {
+    out << "now";
+  }
+  if (timeout.is_cancelled()) out << ", cancelled";
+  if (timeout.is_expired()) out << ", expired";
+  return out << ')';
+}
+
+TimerTask::~TimerTask() = default;
+void TimerTask::cancelled(Timeout&) {}
+
+namespace detail {
+
+SharedTask::~SharedTask() = default;
+void SharedTask::run(Timeout& timeout) { task_->run(timeout); }
+void SharedTask::cancelled(Timeout& timeout) { task_->cancelled(timeout); }
+
+}  // namespace detail
+
+Timer::~Timer() = default;
+
+Timeout Timer::refuse_argument(const char* what, OnRefusal on_refusal) {
+  if (on_refusal == OnRefusal::Throw) throw std::invalid_argument(what);
+  return {};
+}
+
+Timeout Timer::schedule_shared_task(std::shared_ptr<TimerTask> task, std::chrono::nanoseconds delay,
+                                    OnRefusal on_refusal) {
+  if (task == nullptr) return refuse_argument("task: null (expected: a TimerTask)", on_refusal);
+  const auto build = [](void* storage, void* source) -> TimerTask* {
+    return ::new (storage) detail::SharedTask(std::move(*static_cast<std::shared_ptr<TimerTask>*>(source)));
+  };
+  return schedule({build, &task, detail::TaskKind::Shared}, delay, on_refusal);
+}
+
+}  // namespace hwt
