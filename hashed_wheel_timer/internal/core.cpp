@@ -148,11 +148,12 @@ void Core::wake_for_cancelled_hook() noexcept {
 
 std::int64_t Core::pending() const noexcept {
   if (limited()) return admitted_.load(std::memory_order_acquire);
-  return stats().pending;
+  TimerStats stats;
+  count_timeouts(stats);
+  return stats.pending;
 }
 
-TimerStats Core::stats() const noexcept {
-  TimerStats stats;
+void Core::count_timeouts(TimerStats& stats) const noexcept {
   // What ends a timeout is read before what began it (both with acquire), so pending is never negative.
   stats.expired = expired_.get();
   stats.unprocessed = unprocessed_.get();
@@ -163,6 +164,11 @@ TimerStats Core::stats() const noexcept {
   });
   producers_.for_each([&](const Producer& producer) { stats.scheduled += producer.scheduled.get(); });
   stats.pending = stats.scheduled - stats.expired - stats.unprocessed - stats.cancelled;
+}
+
+TimerStats Core::stats() const noexcept {
+  TimerStats stats;
+  count_timeouts(stats);
   stats.ticks = ticks_.get();
   stats.wakeups = wakeups_.get();
   stats.backlog = static_cast<std::int64_t>(pending_queue.size());

@@ -105,6 +105,8 @@ class Core {
  private:
   ~Core() = default;
 
+  void count_timeouts(TimerStats& stats) const noexcept;
+
   // A producer asks the worker to collect early after so many nodes of its own: at a long tick the nodes of all the
   // timeouts that were cancelled meanwhile would pile up and fall out of the cache (and bounds what they occupy).
   static constexpr std::uint32_t kCollectEvery = 4096;
@@ -146,5 +148,9 @@ class Core {
   // acq_rel on every change: who takes it to zero has seen all that the others did with the core.
   std::atomic<std::int64_t> out_after_close_{kCounting};
 };
+
+inline ProducerLease::ProducerLease(Core& core) noexcept : core_(core) {
+  if (thread_cache::latest.core_id != core.id()) find_or_take();
+}
 
 }  // namespace hwt::internal

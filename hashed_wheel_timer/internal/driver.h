@@ -89,8 +89,6 @@ bool Driver<Wheel>::collect_cancelled() noexcept {
     const std::size_t count = core_.cancelled_queue.dequeue(nodes.data(), std::min(left, kBatch));
     if (count == 0) break;
     for (std::size_t i = 0; i < count; ++i) {
-      // acquire: the canceller's part, and that the node is in the wheel was this thread's own doing.
-      (void)nodes[i]->word.load(std::memory_order_acquire);
       wheel_.remove(*nodes[i]);
       drop_cancelled(nodes[i]);
     }

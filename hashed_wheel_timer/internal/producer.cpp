@@ -109,10 +109,6 @@ Producer* ProducerSet::take(Core& core) noexcept {
 
 void ProducerSet::give_back(Producer* producer) noexcept { producer->next_free = std::exchange(free_, producer); }
 
-ProducerLease::ProducerLease(Core& core) noexcept : core_(core), producer_(thread_cache::latest.producer) {
-  if (thread_cache::latest.core_id != core.id()) find_or_take();
-}
-
 void ProducerLease::find_or_take() noexcept {
   if (thread_is_ending) {
     const std::lock_guard lock(threads().mutex);

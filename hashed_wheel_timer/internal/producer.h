@@ -71,11 +71,20 @@ class ProducerSet {
   Producer* free_ = nullptr;
 };
 
+namespace thread_cache {
+struct Entry {
+  std::uint64_t core_id;
+  Producer* producer;
+};
+// The producer that this thread used last. Ids are never used twice, so an entry of a core that is gone never matches.
+extern constinit thread_local Entry latest;
+}  // namespace thread_cache
+
 /// The calling thread's producer for a core, for as long as the object lives. Found in a thread-local cache; the first
 /// time, a thread takes one from the core and keeps it until it ends.
 class ProducerLease {
  public:
-  explicit ProducerLease(Core& core) noexcept;
+  explicit ProducerLease(Core& core) noexcept;  // in core.h
   ~ProducerLease() {
     if (borrowed_) return_borrowed();
   }
@@ -92,21 +101,12 @@ class ProducerLease {
   void return_borrowed() noexcept;
 
   Core& core_;
-  Producer* producer_;
+  Producer* producer_ = thread_cache::latest.producer;
   bool borrowed_ = false;  // for this call only: the thread is ending and its cache is gone
 };
 
 /// Tells threads of a core, which they give their producers back to when they end, and that it is going.
 std::uint64_t announce_core();
 void retire_core(std::uint64_t id) noexcept;
-
-namespace thread_cache {
-struct Entry {
-  std::uint64_t core_id;
-  Producer* producer;
-};
-// The producer that this thread used last. Ids are never used twice, so an entry of a core that is gone never matches.
-extern constinit thread_local Entry latest;
-}  // namespace thread_cache
 
 }  // namespace hwt::internal

@@ -48,7 +48,7 @@ class Worker final : public WorkerThread {
     core().sleeper.announce(begin_of(until));
     if (until > current) {
       AsymmetricFence::heavy();
-      if (!driver_.queues_empty() || !core().running()) return core().sleeper.retract();
+      if (!driver_.queues_empty()) return core().sleeper.retract();
     }
     core().sleeper.sleep_until(until == kNever ? Sleeper::kForever : begin_of(until + 1));
     core().count_wakeup();

@@ -1,5 +1,6 @@
 #include "hashed_wheel_timer/internal/worker_thread.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -155,23 +156,25 @@ void WorkerThread::finish(std::unique_lock<std::mutex>& lock) noexcept {
 
 std::vector<Timeout> WorkerThread::stop() {
   if (on_worker()) throw IllegalState("stop() cannot be called from inside a task");
+  std::vector<Timeout> timeouts;
+  // Room beforehand: without memory the timer is not stopped at all, unless some more arrive before it stops.
+  timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
   {
     std::unique_lock lock(mutex_);
     finish(lock);
   }
-  return take_unprocessed();
+  take_unprocessed(timeouts);
+  return timeouts;
 }
 
-std::vector<Timeout> WorkerThread::take_unprocessed() {
+void WorkerThread::take_unprocessed(std::vector<Timeout>& timeouts) {
   const std::lock_guard lock(mutex_);
   std::size_t count = 0;
   for (const Node* node = unprocessed_; node != nullptr; node = node->next) ++count;
-  std::vector<Timeout> timeouts;
   timeouts.reserve(count);  // if this throws, the next stop() returns them
   while (unprocessed_ != nullptr) {
     timeouts.push_back(Node::adopt(std::exchange(unprocessed_, unprocessed_->next)));
   }
-  return timeouts;
 }
 
 void WorkerThread::drop_unprocessed() noexcept {

@@ -52,7 +52,7 @@ class WorkerThread {
   void body() noexcept;
   /// Ends the worker if there is one; returns when it has finished, whoever ended it.
   void finish(std::unique_lock<std::mutex>& lock) noexcept;
-  std::vector<Timeout> take_unprocessed();
+  void take_unprocessed(std::vector<Timeout>& timeouts);
   void drop_unprocessed() noexcept;
   void set_phase(Phase phase) noexcept;
 
