@@ -1,0 +1,189 @@
+#pragma once
+
+// Replaces the global operator new and delete, all versions, of the executable whose one source file includes this: it
+// counts the bytes in use and fails on demand.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace hwt::test {
+
+/// Bytes asked for by new and not deleted yet.
+inline std::atomic<std::int64_t> bytes_in_use{0};
+
+/// Makes allocations fail while it lives: lets `pass` of them through, fails the next `fail`, lets the rest through.
+class Shortage {
+ public:
+  enum class Of { ThisThread, OtherThreads };
+  static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max() / 2;
+
+  Shortage(std::int64_t pass, std::int64_t fail, Of whom = Of::ThisThread) : whom_(whom) {
+    if (whom == Of::ThisThread) {
+      here = {pass, fail, 0};
+    } else {
+      exempt = true;
+      seen_elsewhere = 0;
+      failed_elsewhere = 0;
+      first_elsewhere = pass;
+      end_elsewhere = pass + fail;
+    }
+  }
+  ~Shortage() { end(); }
+  Shortage(const Shortage&) = delete;
+  Shortage& operator=(const Shortage&) = delete;
+
+  void end() {
+    if (whom_ == Of::ThisThread) {
+      here.fail = 0;
+    } else {
+      end_elsewhere = 0;
+      exempt = false;
+    }
+  }
+  /// How many allocations it has failed so far.
+  std::int64_t failed() const { return whom_ == Of::ThisThread ? here.failed : failed_elsewhere.load(); }
+
+  /// For operator new.
+  static bool strikes() noexcept {
+    if (here.fail > 0 && here.pass-- <= 0) {
+      --here.fail;
+      ++here.failed;
+      return true;
+    }
+    if (end_elsewhere.load(std::memory_order_relaxed) == 0 || exempt) return false;
+    const std::int64_t number = seen_elsewhere.fetch_add(1);
+    if (number < first_elsewhere || number >= end_elsewhere) return false;
+    ++failed_elsewhere;
+    return true;
+  }
+
+ private:
+  struct Here {
+    std::int64_t pass;
+    std::int64_t fail;
+    std::int64_t failed;
+  };
+
+  const Of whom_;
+
+  static inline constinit thread_local Here here{0, 0, 0};
+  static inline constinit thread_local bool exempt = false;
+  static inline std::atomic<std::int64_t> seen_elsewhere{0};
+  static inline std::atomic<std::int64_t> first_elsewhere{0};
+  static inline std::atomic<std::int64_t> end_elsewhere{0};
+  static inline std::atomic<std::int64_t> failed_elsewhere{0};
+};
+
+/// While it lives, the calling thread calls f(size) at the beginning of each allocation, those inside of f excepted.
+class AllocationObserver {
+ public:
+  explicit AllocationObserver(std::function<void(std::size_t)> f) : f_(std::move(f)) { active = this; }
+  ~AllocationObserver() { active = nullptr; }
+  AllocationObserver(const AllocationObserver&) = delete;
+  AllocationObserver& operator=(const AllocationObserver&) = delete;
+
+  /// For operator new.
+  static void tell(std::size_t size) {
+    if (active == nullptr) return;
+    AllocationObserver* const observer = std::exchange(active, nullptr);
+    observer->f_(size);
+    active = observer;
+  }
+
+ private:
+  const std::function<void(std::size_t)> f_;
+
+  static inline constinit thread_local AllocationObserver* active = nullptr;
+};
+
+namespace allocation_hook {
+
+/// In front of each block.
+struct Header {
+  void* base;
+  std::size_t size;
+};
+
+inline void* allocate(std::size_t size, std::size_t align) noexcept {
+  AllocationObserver::tell(size);
+  if (Shortage::strikes()) return nullptr;
+  // The page that a large alignment leaves unused is never touched, so it costs no memory.
+  void* const base = std::malloc(size + sizeof(Header) + align);
+  if (base == nullptr) return nullptr;
+  const auto first = reinterpret_cast<std::uintptr_t>(base) + sizeof(Header);
+  const std::uintptr_t block = (first + align - 1) / align * align;
+  *reinterpret_cast<Header*>(block - sizeof(Header)) = {base, size};
+  bytes_in_use.fetch_add(static_cast<std::int64_t>(size), std::memory_order_relaxed);
+  return reinterpret_cast<void*>(block);
+}
+
+inline void* allocate_or_throw(std::size_t size, std::size_t align) {
+  void* const block = allocate(size, align);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+inline void release(void* block) noexcept {
+  if (block == nullptr) return;
+  const Header header = *reinterpret_cast<Header*>(reinterpret_cast<std::uintptr_t>(block) - sizeof(Header));
+  bytes_in_use.fetch_sub(static_cast<std::int64_t>(header.size), std::memory_order_relaxed);
+  std::free(header.base);
+}
+
+inline constexpr std::size_t kAlign = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+inline std::size_t value_of(std::align_val_t align) noexcept { return static_cast<std::size_t>(align); }
+
+}  // namespace allocation_hook
+}  // namespace hwt::test
+
+void* operator new(std::size_t size) {
+  return hwt::test::allocation_hook::allocate_or_throw(size, hwt::test::allocation_hook::kAlign);
+}
+void* operator new[](std::size_t size) {
+  return hwt::test::allocation_hook::allocate_or_throw(size, hwt::test::allocation_hook::kAlign);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return hwt::test::allocation_hook::allocate(size, hwt::test::allocation_hook::kAlign);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return hwt::test::allocation_hook::allocate(size, hwt::test::allocation_hook::kAlign);
+}
+void* operator new(std::size_t size, std::align_val_t align) {
+  return hwt::test::allocation_hook::allocate_or_throw(size, hwt::test::allocation_hook::value_of(align));
+}
+void* operator new[](std::size_t size, std::align_val_t align) {
+  return hwt::test::allocation_hook::allocate_or_throw(size, hwt::test::allocation_hook::value_of(align));
+}
+void* operator new(std::size_t size, std::align_val_t align, const std::nothrow_t&) noexcept {
+  return hwt::test::allocation_hook::allocate(size, hwt::test::allocation_hook::value_of(align));
+}
+void* operator new[](std::size_t size, std::align_val_t align, const std::nothrow_t&) noexcept {
+  return hwt::test::allocation_hook::allocate(size, hwt::test::allocation_hook::value_of(align));
+}
+
+void operator delete(void* block) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete[](void* block) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete(void* block, std::size_t) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete[](void* block, std::size_t) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete[](void* block, const std::nothrow_t&) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete(void* block, std::align_val_t) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete[](void* block, std::align_val_t) noexcept { hwt::test::allocation_hook::release(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
+  hwt::test::allocation_hook::release(block);
+}
+void operator delete[](void* block, std::size_t, std::align_val_t) noexcept {
+  hwt::test::allocation_hook::release(block);
+}
+void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept {
+  hwt::test::allocation_hook::release(block);
+}
+void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept {
+  hwt::test::allocation_hook::release(block);
+}

@@ -1,0 +1,661 @@
+// The wheel alone: no clock, no threads. A random walk against a model, and each of its mechanisms by itself.
+
+#include "hashed_wheel_timer/internal/hashed_wheel.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+#include "allocation_hook.h"
+#include "gtest/gtest.h"
+#include "hashed_wheel_timer/internal/due_index.h"
+
+namespace hwt::internal {
+namespace {
+
+using test::bytes_in_use;
+using test::Shortage;
+
+constexpr int kTags = 64;  // revolutions that a wheel tells apart
+
+struct Item : WheelItem {
+  Tick due = 0;            // as the wheel has to see it: never before its floor at the time
+  std::int64_t place = 0;  // rises with each entry into a bucket
+  bool in_wheel() const { return position != nullptr; }
+};
+
+/// A wheel, and what it should hold. Every operation is checked at once.
+class Model {
+ public:
+  explicit Model(std::int64_t buckets) : buckets_(buckets), wheel_(buckets) {}
+
+  HashedWheel& wheel() { return wheel_; }
+  Tick floor() const { return floor_; }
+  std::size_t size() const { return by_due_.size(); }
+  Tick first_due() const { return by_due_.empty() ? kNever : by_due_.begin()->first; }
+  Item& at(std::size_t index) { return *present_[index]; }
+
+  Item& insert(Tick tick) {
+    Item& item = fresh();
+    const Tick before = wheel_.next_due();
+    EXPECT_TRUE(wheel_.insert(item, tick));
+    add(item, std::max(tick, floor_));
+    EXPECT_EQ(wheel_.next_due(), std::min(before, item.due));
+    check();
+    return item;
+  }
+
+  void remove(Item& item) {
+    wheel_.remove(item);
+    EXPECT_FALSE(item.in_wheel());
+    drop(item);
+    check();
+  }
+
+  /// What a visitor does with an item that is due.
+  enum class Answer { Take, Stop, SameBucket, OtherBucket };
+  using Decide = std::function<Answer(Item&)>;
+
+  /// Returns what was taken, in order. `tick` is at most next_due().
+  std::vector<Item*> expire(
+      Tick tick, const Decide& decide = [](Item&) { return Answer::Take; }, Tick later = 1) {
+    EXPECT_LE(tick, wheel_.next_due());
+    EXPECT_GE(tick, floor_);
+    std::set<Item*> expected;
+    for (auto [it, end] = by_due_.equal_range(tick); it != end; ++it) expected.insert(it->second);
+    std::vector<Item*> taken;
+    std::int64_t last_place = -1;
+    bool stopped = false;
+    wheel_.expire(tick, [&](WheelItem& visited) -> Tick {
+      Item& item = static_cast<Item&>(visited);
+      EXPECT_FALSE(stopped) << "visited after the visitor had stopped the walk";
+      EXPECT_TRUE(present(item)) << "visited, but not in the wheel";
+      EXPECT_GT(item.place, last_place) << "not in order of insertion";
+      last_place = item.place;
+      if (item.due != tick) {
+        EXPECT_GT(item.due, tick) << "visited too late";
+        EXPECT_EQ((item.due - tick) % (buckets_ * kTags), 0) << "visited, but it has another tag";
+        return item.due;
+      }
+      EXPECT_EQ(expected.count(&item), 1u) << "visited twice";
+      switch (decide(item)) {
+        case Answer::Take:
+          expected.erase(&item);
+          drop(item);
+          item.position = nullptr;
+          taken.push_back(&item);
+          return HashedWheel::kTaken;
+        case Answer::Stop:
+          stopped = true;
+          return HashedWheel::kStop;
+        case Answer::SameBucket: {
+          expected.erase(&item);
+          const std::int64_t place = item.place;
+          drop(item);
+          add(item, tick + later * buckets_);
+          item.place = place;
+          return item.due;
+        }
+        case Answer::OtherBucket:
+          expected.erase(&item);
+          drop(item);
+          add(item, tick + later);
+          return item.due;
+      }
+      return HashedWheel::kStop;
+    });
+    if (stopped) {
+      EXPECT_EQ(wheel_.next_due(), tick);
+      floor_ = tick;
+    } else {
+      EXPECT_TRUE(expected.empty()) << expected.size() << " due items were not visited";
+      EXPECT_GT(wheel_.next_due(), tick);
+      floor_ = tick + 1;
+    }
+    check();
+    return taken;
+  }
+
+  void clear() {
+    std::set<Item*> expected;
+    for (const auto& [due, item] : by_due_) expected.insert(item);
+    wheel_.clear([&](WheelItem& visited) {
+      EXPECT_EQ(visited.position, nullptr);
+      EXPECT_EQ(expected.erase(static_cast<Item*>(&visited)), 1u) << "not in the wheel, or twice";
+    });
+    EXPECT_TRUE(expected.empty()) << expected.size() << " items were not returned";
+    while (!present_.empty()) drop(*present_.back());
+    check();
+    EXPECT_EQ(wheel_.next_due(), kNever);
+  }
+
+  void check() {
+    EXPECT_TRUE(wheel_.consistent());
+    EXPECT_EQ(wheel_.size(), static_cast<std::int64_t>(by_due_.size()));
+    EXPECT_LE(wheel_.next_due(), first_due());
+    EXPECT_EQ(wheel_.next_due() == kNever, by_due_.empty());
+  }
+
+  Item& fresh() {
+    if (unused_.empty()) {
+      items_.emplace_back();
+      return items_.back();
+    }
+    Item& item = *unused_.back();
+    unused_.pop_back();
+    return item;
+  }
+  void give_back(Item& item) { unused_.push_back(&item); }
+
+ private:
+  bool present(const Item& item) const { return index_.count(&item) == 1; }
+
+  void add(Item& item, Tick due) {
+    item.due = due;
+    item.place = next_place_++;
+    by_due_.emplace(due, &item);
+    index_[&item] = present_.size();
+    present_.push_back(&item);
+  }
+
+  void drop(Item& item) {
+    auto [it, end] = by_due_.equal_range(item.due);
+    it = std::find_if(it, end, [&](const auto& entry) { return entry.second == &item; });
+    ASSERT_NE(it, end);
+    by_due_.erase(it);
+    const std::size_t index = index_[&item];
+    present_[index] = present_.back();
+    index_[present_[index]] = index;
+    present_.pop_back();
+    index_.erase(&item);
+  }
+
+  const std::int64_t buckets_;
+  std::deque<Item> items_;
+  std::vector<Item*> unused_;
+  HashedWheel wheel_;
+  Tick floor_ = 0;
+  std::int64_t next_place_ = 0;
+  std::multimap<Tick, Item*> by_due_;
+  std::vector<Item*> present_;
+  std::map<const Item*, std::size_t> index_;
+};
+
+class RandomWalk : public ::testing::TestWithParam<std::int64_t> {};
+
+TEST_P(RandomWalk, AgreesWithAModel) {
+  const std::int64_t buckets = GetParam();
+  constexpr int kSteps = 4000;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
+    Model model(buckets);
+    std::int64_t taken = 0;
+    std::int64_t beyond_the_tags = 0;
+    // Odd seeds fill a few buckets with many items, even ones many buckets with few.
+    const std::int64_t crowd = seed % 2 == 1 ? 400 : 40;
+    for (int step = 0; step < kSteps && !::testing::Test::HasFailure(); ++step) {
+      const std::int64_t dice = up_to(99);
+      if (dice < (static_cast<std::int64_t>(model.size()) < crowd ? 55 : 25)) {
+        Tick ahead = 0;
+        switch (up_to(5)) {
+          case 0:
+            ahead = -up_to(10);
+            break;
+          case 1:
+            ahead = up_to(3);
+            break;
+          case 2:
+            ahead = up_to(buckets);
+            break;
+          case 3:
+            ahead = up_to(buckets * kTags - 1);
+            break;
+          case 4:  // the same bucket and the same tag, but later revolutions
+            ahead = up_to(3) * buckets * kTags;
+            break;
+          default:
+            ahead = up_to(buckets * kTags * 5);
+            beyond_the_tags += ahead >= buckets * kTags ? 1 : 0;
+        }
+        model.insert(model.floor() + ahead);
+      } else if (dice < 60) {
+        if (model.size() == 0) continue;
+        Item& item = model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
+        model.remove(item);
+        model.give_back(item);
+      } else {
+        const Tick next = model.wheel().next_due();
+        Tick tick = next;
+        if (next == kNever) {
+          tick = model.floor() + up_to(3 * buckets);
+        } else if (dice < 65) {  // a tick in which nothing can be due
+          tick = model.floor() + up_to(next - model.floor());
+        }
+        const Tick later = 1 + up_to(up_to(1) == 0 ? 3 : 200);
+        const auto decide = [&](Item&) {
+          const std::int64_t n = up_to(99);
+          if (n < 80) return Model::Answer::Take;
+          if (n < 84) return Model::Answer::Stop;
+          return n < 92 || later % buckets == 0 ? Model::Answer::SameBucket : Model::Answer::OtherBucket;
+        };
+        for (Item* item : model.expire(tick, decide, later)) {
+          model.give_back(*item);
+          ++taken;
+        }
+      }
+    }
+    if (::testing::Test::HasFailure()) return;
+    EXPECT_GT(taken, kSteps / 20);
+    EXPECT_GT(beyond_the_tags, kSteps / 100);
+    if (seed % 3 == 0) {
+      model.clear();
+    } else {  // every item comes out in its tick
+      for (int walks = 0; model.size() != 0; ++walks) {
+        ASSERT_LT(walks, 1'000'000);
+        model.expire(model.wheel().next_due());
+        if (::testing::Test::HasFailure()) return;
+      }
+      EXPECT_EQ(model.wheel().next_due(), kNever);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(WheelSizes, RandomWalk, ::testing::Values(1, 2, 8, 512), ::testing::PrintToStringParamName());
+
+std::vector<Item*> expire_all(HashedWheel& wheel, Tick tick) {
+  std::vector<Item*> visited;
+  wheel.expire(tick, [&](WheelItem& item) {
+    visited.push_back(static_cast<Item*>(&item));
+    return HashedWheel::kTaken;
+  });
+  return visited;
+}
+
+TEST(HashedWheel, IsEmptyAtFirst) {
+  HashedWheel wheel(8);
+  EXPECT_EQ(wheel.size(), 0);
+  EXPECT_EQ(wheel.next_due(), kNever);
+  EXPECT_EQ(wheel.revolution(), 8);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_TRUE(expire_all(wheel, 1000).empty());
+  wheel.clear([](WheelItem&) { ADD_FAILURE() << "an empty wheel returned an item"; });
+  EXPECT_TRUE(wheel.consistent());
+}
+
+TEST(HashedWheel, VisitsInOrderOfInsertionWithRemovalsInBetween) {
+  constexpr int kItems = 1000;
+  Model model(8);
+  std::vector<Item*> items;
+  for (int i = 0; i < kItems; ++i) items.push_back(&model.insert(5));
+  std::vector<Item*> left;
+  for (int i = 0; i < kItems; ++i) {
+    if (i % 7 == 3) {
+      left.push_back(items[static_cast<std::size_t>(i)]);
+    } else {
+      model.remove(*items[static_cast<std::size_t>(i)]);
+    }
+  }
+  for (int i = 0; i < 50; ++i) left.push_back(&model.insert(5));
+  EXPECT_EQ(model.expire(5), left);
+}
+
+TEST(HashedWheel, AnItemFromThePastIsDueInTheNextTick) {
+  Model model(8);
+  model.expire(41);
+  Item& late = model.insert(3);
+  Item& negative = model.insert(-7);
+  Item& next = model.insert(42);
+  EXPECT_EQ(model.wheel().next_due(), 42);
+  EXPECT_EQ(model.expire(42), (std::vector<Item*>{&late, &negative, &next}));
+}
+
+TEST(HashedWheel, NextDueIsExactUpToTheLastTagAndBeyond) {
+  for (const Tick due : {Tick{0}, Tick{7}, Tick{8}, Tick{8 * 63 + 7}, Tick{8 * 64}, Tick{8 * 64 * 1000 + 3}}) {
+    Model model(8);
+    model.insert(due);
+    EXPECT_EQ(model.wheel().next_due(), due);
+    EXPECT_EQ(model.expire(due).size(), 1u);
+  }
+}
+
+/// The tags cannot tell items apart that are 64 revolutions from each other: the visitor does.
+TEST(HashedWheel, AFarItemOutlivesTheRevolutionsWithItsTag) {
+  constexpr std::int64_t kBuckets = 8;
+  constexpr Tick kFirst = 5;
+  Model model(kBuckets);
+  model.insert(kFirst);
+  Item& far = model.insert(kFirst + 3 * kTags * kBuckets);
+  std::vector<Tick> looked_at;
+  while (model.size() != 0) {
+    const Tick tick = model.wheel().next_due();
+    looked_at.push_back(tick);
+    const std::vector<Item*> taken = model.expire(tick);
+    EXPECT_EQ(taken.size(), 1u);
+    ASSERT_LE(tick, far.due);
+  }
+  // It was seen in the tick of the first one, so its true tick is known from then on.
+  EXPECT_EQ(looked_at, (std::vector<Tick>{kFirst, kFirst + 3 * kTags * kBuckets}));
+}
+
+TEST(HashedWheel, AFarItemCostsAtMostOneLookInSixtyFourRevolutions) {
+  constexpr std::int64_t kBuckets = 4;
+  constexpr std::int64_t kRevolutions = 10 * kTags + 17;
+  Model model(kBuckets);
+  model.insert(1);
+  Item& far = model.insert(1 + kRevolutions * kBuckets);
+  int looks = 0;
+  while (model.size() != 0) {
+    model.expire(model.wheel().next_due());
+    ASSERT_LE(++looks, kRevolutions / kTags + 3);
+  }
+  EXPECT_FALSE(far.in_wheel());
+}
+
+TEST(HashedWheel, TheLatestTickIsDueSomeDay) {
+  HashedWheel wheel(8);
+  Item item;
+  ASSERT_TRUE(wheel.insert(item, kNever));
+  EXPECT_EQ(wheel.next_due(), kNever - 1);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(expire_all(wheel, kNever - 1), std::vector<Item*>{&item});
+  EXPECT_EQ(wheel.next_due(), kNever);
+}
+
+TEST(HashedWheel, ASingleBucketHoldsEveryRevolution) {
+  Model model(1);
+  std::vector<Item*> items;
+  for (Tick due = 199; due >= 0; --due) items.push_back(&model.insert(due));
+  for (Tick tick = 0; tick < 200; ++tick) {
+    EXPECT_EQ(model.wheel().next_due(), tick);
+    EXPECT_EQ(model.expire(tick), std::vector<Item*>{items[static_cast<std::size_t>(199 - tick)]});
+  }
+}
+
+TEST(HashedWheel, AStoppedWalkGoesOnWhereItStopped) {
+  Model model(8);
+  std::vector<Item*> items;
+  for (int i = 0; i < 100; ++i) items.push_back(&model.insert(3));
+  int left = 40;
+  const auto stop_after_40 = [&](Item&) { return left-- > 0 ? Model::Answer::Take : Model::Answer::Stop; };
+  const std::vector<Item*> first(items.begin(), items.begin() + 40);
+  const std::vector<Item*> rest(items.begin() + 40, items.end());
+  EXPECT_EQ(model.expire(3, stop_after_40), first);
+  EXPECT_EQ(model.expire(3), rest);
+}
+
+TEST(HashedWheel, AWalkThatStopsAtOnceLosesNothing) {
+  Model model(8);
+  model.insert(3);
+  model.insert(3 + 8);
+  EXPECT_TRUE(model.expire(3, [](Item&) { return Model::Answer::Stop; }).empty());
+  EXPECT_EQ(model.size(), 2u);
+  EXPECT_EQ(model.expire(3).size(), 1u);
+  EXPECT_EQ(model.expire(11).size(), 1u);
+}
+
+TEST(HashedWheel, APostponedItemKeepsItsPlaceInItsBucket) {
+  Model model(8);
+  Item& a = model.insert(3);
+  Item& b = model.insert(3);
+  const auto postpone_a = [&](Item& item) { return &item == &a ? Model::Answer::SameBucket : Model::Answer::Take; };
+  EXPECT_EQ(model.expire(3, postpone_a, 2), std::vector<Item*>{&b});
+  EXPECT_EQ(model.wheel().next_due(), 3 + 2 * 8);
+  Item& c = model.insert(3 + 2 * 8);
+  EXPECT_EQ(model.expire(3 + 2 * 8), (std::vector<Item*>{&a, &c}));
+}
+
+TEST(HashedWheel, APostponedItemMovesToAnotherBucket) {
+  Model model(8);
+  Item& a = model.insert(3);
+  Item& b = model.insert(5);
+  const auto postpone = [](Item&) { return Model::Answer::OtherBucket; };
+  EXPECT_TRUE(model.expire(3, postpone, 2).empty());
+  EXPECT_EQ(model.wheel().next_due(), 5);
+  EXPECT_EQ(model.expire(5), (std::vector<Item*>{&b, &a}));
+}
+
+/// A bucket full of holes is compacted: what was cancelled does not occupy it until its tick.
+TEST(HashedWheel, ABucketOfHolesIsCompacted) {
+  constexpr int kItems = 100'000;
+  HashedWheel wheel(4);
+  const std::int64_t before = bytes_in_use;
+  Item stays;
+  ASSERT_TRUE(wheel.insert(stays, 2));
+  std::vector<Item> ring(64);
+  for (int i = 0; i < kItems; ++i) {
+    Item& item = ring[static_cast<std::size_t>(i) % ring.size()];
+    if (item.in_wheel()) wheel.remove(item);
+    ASSERT_TRUE(wheel.insert(item, 2));
+  }
+  ASSERT_TRUE(wheel.consistent());
+  const std::int64_t uncompacted = kItems * static_cast<std::int64_t>(sizeof(std::uintptr_t));
+  EXPECT_LT(bytes_in_use - before - static_cast<std::int64_t>(ring.size() * sizeof(Item)), uncompacted / 10);
+  const std::vector<Item*> visited = expire_all(wheel, 2);
+  ASSERT_EQ(visited.size(), ring.size() + 1);
+  EXPECT_EQ(visited.front(), &stays);
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    EXPECT_EQ(visited[i + 1], &ring[(static_cast<std::size_t>(kItems) + i) % ring.size()]);
+  }
+}
+
+/// The chunks of a bucket that has been emptied serve the next one.
+TEST(HashedWheel, ChunksAreUsedAgain) {
+  constexpr std::size_t kItems = 10'000;
+  HashedWheel wheel(64);
+  std::vector<Item> items(kItems);
+  const auto fill = [&](Tick tick) {
+    for (Item& item : items) ASSERT_TRUE(wheel.insert(item, tick));
+  };
+  fill(0);
+  EXPECT_EQ(expire_all(wheel, 0).size(), kItems);
+  const std::int64_t after_one_bucket = bytes_in_use;
+  for (Tick tick = 1; tick < 200; ++tick) {
+    fill(tick);
+    switch (tick % 3) {
+      case 0:
+        EXPECT_EQ(expire_all(wheel, tick).size(), kItems);
+        for (Item& item : items) item.position = nullptr;
+        break;
+      case 1:
+        for (Item& item : items) wheel.remove(item);
+        break;
+      default:
+        wheel.clear([](WheelItem&) {});
+    }
+    ASSERT_EQ(wheel.size(), 0);
+  }
+  EXPECT_TRUE(wheel.consistent());
+  // The visited items of one expire() are the test's own.
+  EXPECT_EQ(bytes_in_use, after_one_bucket);
+}
+
+#if defined(__linux__)
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = -1;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+/// The memory of a large wheel is committed as it is used.
+TEST(HashedWheel, FourMillionBucketsCostLittle) {
+  constexpr std::int64_t kBuckets = std::int64_t{1} << 22;
+  const std::int64_t before = resident_bytes();
+  ASSERT_GT(before, 0);
+  HashedWheel wheel(kBuckets);
+  std::vector<Item> items(100);
+  const auto due = [](std::size_t i) { return static_cast<Tick>(i) * 40'009; };
+  for (std::size_t i = 0; i < items.size(); ++i) ASSERT_TRUE(wheel.insert(items[i], due(i)));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    EXPECT_EQ(wheel.next_due(), due(i));
+    EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[i]});
+  }
+  EXPECT_EQ(wheel.next_due(), kNever);
+  constexpr std::int64_t kIfAllWereUsed = kBuckets * 32;
+  EXPECT_LT(resident_bytes() - before, kIfAllWereUsed / 4);
+  EXPECT_TRUE(wheel.consistent());
+}
+#endif
+
+TEST(HashedWheel, ManyRevolutionsOfALargeWheel) {
+  constexpr std::int64_t kBuckets = std::int64_t{1} << 16;
+  Item items[3];
+  HashedWheel wheel(kBuckets);
+  ASSERT_TRUE(wheel.insert(items[0], 5));
+  ASSERT_TRUE(wheel.insert(items[1], 5 + kBuckets));
+  ASSERT_TRUE(wheel.insert(items[2], 5 + kBuckets * 63));
+  EXPECT_EQ(expire_all(wheel, 5), std::vector<Item*>{&items[0]});
+  EXPECT_EQ(wheel.next_due(), 5 + kBuckets);
+  EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[1]});
+  EXPECT_EQ(wheel.next_due(), 5 + kBuckets * 63);
+  EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[2]});
+}
+
+TEST(HashedWheel, InsertWithoutMemoryChangesNothing) {
+  constexpr std::size_t kItems = 5000;
+  std::vector<Item> items(kItems);
+  HashedWheel wheel(8);
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < kItems; ++i) {
+    const auto tick = static_cast<Tick>(i % 5);
+    const Tick next = wheel.next_due();
+    bool inserted = false;
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      inserted = wheel.insert(items[i], tick);
+    }
+    if (!inserted) {
+      ++refused;
+      EXPECT_EQ(items[i].position, nullptr);
+      EXPECT_EQ(wheel.size(), static_cast<std::int64_t>(i));
+      EXPECT_EQ(wheel.next_due(), next);
+      ASSERT_TRUE(wheel.consistent());
+      {
+        const Shortage shortage(1, 1);  // the second of the two allocations that a new region takes
+        inserted = wheel.insert(items[i], tick);
+      }
+      ASSERT_FALSE(inserted);
+      ASSERT_TRUE(wheel.insert(items[i], tick));
+    }
+    EXPECT_EQ(wheel.size(), static_cast<std::int64_t>(i) + 1);
+  }
+  EXPECT_GE(refused, kItems / (64 * Chunk::kEntries));
+  EXPECT_TRUE(wheel.consistent());
+  for (Tick tick = 0; tick < 5; ++tick) EXPECT_EQ(expire_all(wheel, tick).size(), kItems / 5);
+}
+
+/// The visitor wants to see an item in another bucket, which has no room and gets no memory.
+TEST(HashedWheel, WithoutMemoryAPostponedItemStaysForARevolution) {
+  constexpr std::int64_t kBuckets = 64;
+  std::vector<Item> fillers(64 * Chunk::kEntries);
+  Item postponed;
+  Item other;
+  HashedWheel wheel(kBuckets);
+  ASSERT_TRUE(wheel.insert(postponed, 3));
+  ASSERT_TRUE(wheel.insert(other, 3));
+  for (Item& item : fillers) {  // takes all chunks of the first region
+    const Shortage shortage(0, Shortage::kAll);
+    if (!wheel.insert(item, 40)) break;
+  }
+  std::vector<WheelItem*> visited;
+  visited.reserve(2);
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    wheel.expire(3, [&](WheelItem& item) {
+      visited.push_back(&item);
+      return &item == &postponed ? Tick{5} : HashedWheel::kTaken;
+    });
+    EXPECT_GT(shortage.failed(), 0);
+  }
+  EXPECT_EQ(visited, (std::vector<WheelItem*>{&postponed, &other}));
+  ASSERT_TRUE(wheel.consistent());
+  EXPECT_TRUE(postponed.in_wheel());
+  EXPECT_FALSE(expire_all(wheel, 40).empty());
+  EXPECT_EQ(wheel.next_due(), 3 + kBuckets);
+  EXPECT_EQ(expire_all(wheel, 3 + kBuckets), std::vector<Item*>{&postponed});
+  EXPECT_EQ(wheel.size(), 0);
+}
+
+TEST(HashedWheel, TheEarliestItemMayBeRemoved) {
+  Model model(8);
+  Item& early = model.insert(3);
+  Item& late = model.insert(3 + 8 * 5);
+  model.remove(early);
+  EXPECT_LE(model.wheel().next_due(), late.due);
+  while (model.size() != 0) model.expire(model.wheel().next_due());
+  EXPECT_FALSE(late.in_wheel());
+}
+
+TEST(ChunkPool, GivesOutEachChunkOnceAndTakesItBack) {
+  ChunkPool pool;
+  std::set<Chunk*> chunks;
+  for (int i = 0; i < 1000; ++i) {
+    Chunk* const chunk = pool.take();
+    ASSERT_NE(chunk, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(chunk) % alignof(Chunk), 0u);
+    EXPECT_EQ(&Chunk::of(&chunk->entries[0]), chunk);
+    EXPECT_EQ(&Chunk::of(&chunk->entries[Chunk::kEntries - 1]), chunk);
+    EXPECT_TRUE(chunks.insert(chunk).second) << "given out twice";
+  }
+  const std::int64_t bytes = bytes_in_use;
+  for (Chunk* chunk : chunks) pool.give_back(chunk);
+  std::vector<Chunk*> again;
+  again.reserve(chunks.size());
+  const std::int64_t mine = bytes_in_use - bytes;
+  for (std::size_t i = 0; i < chunks.size(); ++i) again.push_back(pool.take());
+  EXPECT_EQ(bytes_in_use - mine, bytes);
+  EXPECT_EQ(std::set<Chunk*>(again.begin(), again.end()), chunks);
+}
+
+TEST(ChunkPool, WithoutMemoryGivesNull) {
+  ChunkPool pool;
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_EQ(pool.take(), nullptr);
+  }
+  EXPECT_NE(pool.take(), nullptr);
+}
+
+class DueIndexOfSize : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(DueIndexOfSize, KnowsTheEarliest) {
+  const std::size_t buckets = GetParam();
+  DueIndex index(buckets);
+  EXPECT_EQ(index.earliest(), kNever);
+  std::vector<Tick> model(buckets, kNever);
+  std::multiset<Tick> ticks(model.begin(), model.end());
+  std::mt19937_64 random(buckets);
+  for (int step = 0; step < 20'000; ++step) {
+    const std::size_t bucket = random() % buckets;
+    const Tick due = random() % 4 == 0 ? kNever : static_cast<Tick>(random() % 1000);
+    ticks.erase(ticks.find(model[bucket]));
+    ticks.insert(due);
+    model[bucket] = due;
+    index.set(bucket, due);
+    ASSERT_EQ(index.earliest(), *ticks.begin()) << "step " << step;
+    ASSERT_EQ(index.of(bucket), due);
+  }
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) ASSERT_EQ(index.of(bucket), model[bucket]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, DueIndexOfSize, ::testing::Values(1, 2, 7, 8, 9, 64, 65, 512, 4096, 5000),
+                         ::testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace hwt::internal
