@@ -3,6 +3,7 @@
 set -u
 
 program=$1
+[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 out=$folder/out
@@ -73,12 +74,15 @@ expect_line 2 '--no-such-option' --no-such-option
 expect_line 2 'surplus' surplus
 expect_line 2 '--latencies.*--latency-sigma' --latencies "$folder" --latency-sigma 1
 
+# A timeout that even a machine that stalls does not reach.
+patient="--never-answer 0 --timeout-ms 20000"
+
 latencies=$folder/latencies.txt
 printf '100\n2500.5\r\n\n 1e4' >"$latencies"
-expect 0 --seconds 0.3 --latencies "$latencies" --never-answer 0 --svg "$svg"
+expect 0 --seconds 0.3 $patient --latencies "$latencies" --svg "$svg"
 expect_report
 expect_picture "$svg"
-expect 0 --seconds 0.3 --in-flight 1 --connections 2 --never-answer 0 --tick-ms 1 --svg "$svg"  # an empty histogram
+expect 0 --seconds 0.3 --in-flight 1 --connections 2 $patient --tick-ms 1 --svg "$svg"  # an empty histogram
 expect_picture "$svg"
 expect_line 2 "$folder/missing.txt" --latencies "$folder/missing.txt"
 expect_line 2 "$folder" --latencies "$folder"
@@ -89,7 +93,7 @@ expect_line 2 'latencies.txt' --latencies "$latencies"
 
 for target in "$folder/no/such/folder.svg" /dev/full; do
   [ "$target" != /dev/full ] || [ -e /dev/full ] || continue
-  expect_line 1 "$target" --seconds 0.2 --svg "$target"
+  expect_line 1 "$target" --seconds 0.2 $patient --svg "$target"
   expect_report
 done
 

@@ -52,7 +52,7 @@ svg::Panel latency_panel(const Options& options, const Results& results) {
 svg::Panel lateness_panel(const Options& options, const Results& results) {
   // In quarters of a tick, so that a bar ends at the tick. Outliers of a stalled machine must not squeeze the rest.
   const double quarter = static_cast<double>(std::chrono::nanoseconds(options.tick).count()) / 4;
-  const double needed = std::ceil(static_cast<double>(results.lateness.quantile(0.999).count()) / quarter + 0.2);
+  const double needed = std::ceil(static_cast<double>(results.lateness.quantile(0.99).count()) / quarter + 0.2);
   const int quarters = static_cast<int>(std::clamp(needed, 5.0, 40.0));
   std::vector<svg::Mark> marks = percentiles_of(results.lateness);
   marks.push_back({"one tick", options.tick, true});
