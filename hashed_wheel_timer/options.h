@@ -22,7 +22,8 @@ struct Options {
   /// Receives each expired task, to run it elsewhere; empty: tasks run on the worker. If it throws, the task runs on
   /// the worker after all. The timer does not wait for tasks that were handed over. Netty: taskExecutor.
   std::function<void(std::function<void()>)> executor = {};
-  /// Makes the worker's thread; empty: std::thread, named "hwt-worker". Netty: threadFactory.
+  /// Makes the worker's thread, which the timer joins when it stops; empty: std::thread, named "hwt-worker". Netty:
+  /// threadFactory.
   std::function<std::thread(std::function<void()>)> thread_factory = {};
   /// Told of each exception from a task, from TimerTask::cancelled() (with its Timeout) and from the executor; called
   /// on the thread where it was thrown. Empty: one line on stderr, at most one per second.

@@ -18,6 +18,27 @@ constexpr bool is_nan([[maybe_unused]] std::chrono::duration<Rep, Period> delay)
   }
 }
 
+/// value * num / den, rounded up, for value < den: so the result fits, but the product may not.
+constexpr std::uint64_t scale_up(std::uint64_t value, std::uint64_t num, std::uint64_t den) noexcept {
+  if (num <= std::numeric_limits<std::uint64_t>::max() / den - 1) return (value * num + den - 1) / den;
+  // Digit by digit of num in base two: quotient and remainder of value * (the digits so far) / den.
+  std::uint64_t quotient = 0;
+  std::uint64_t remainder = 0;
+  const auto add = [&](std::uint64_t more) {  // both are less than den, which is less than 2^63
+    remainder += more;
+    if (remainder >= den) {
+      remainder -= den;
+      ++quotient;
+    }
+  };
+  for (int digit = 63; digit >= 0; --digit) {
+    quotient *= 2;
+    add(remainder);
+    if ((num >> digit & 1) != 0) add(value);
+  }
+  return remainder == 0 ? quotient : quotient + 1;
+}
+
 /// Any duration as nanoseconds in [0, max]: a negative one is due now, one beyond 292 years saturates, a fraction of a
 /// nanosecond rounds up so that nothing is ever early.
 template <class Rep, class Period>
@@ -42,8 +63,7 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<
     const auto count = static_cast<std::uint64_t>(delay.count());
     constexpr auto num = static_cast<std::uint64_t>(ToNano::num);
     constexpr auto den = static_cast<std::uint64_t>(ToNano::den);
-    const std::uint64_t value = count / den * num + (count % den * num + den - 1) / den;
-    return nanoseconds(static_cast<std::int64_t>(value));
+    return nanoseconds(static_cast<std::int64_t>(count / den * num + scale_up(count % den, num, den)));
   }
 }
 

@@ -222,10 +222,11 @@ class HWT_API Timer {
   Timer& operator=(const Timer&) = delete;
 
   /// Runs `callable`, f(Timeout&) or f(), once after `delay`. Any duration is good: a negative one is due now, one
-  /// beyond the range of the clock is never. Starts the timer if need be. Throws IllegalState after stop(),
-  /// RejectedExecution at max_pending_timeouts, std::invalid_argument for a null callable or a NaN delay,
-  /// std::bad_alloc, std::system_error when the worker cannot be started, and what copying the callable throws; after
-  /// any of them nothing has changed.
+  /// beyond the range of the clock is never. Starts the timer if need be.
+  /// Throws IllegalState after stop(), RejectedExecution at max_pending_timeouts, std::invalid_argument for a null
+  /// callable or a NaN delay, std::bad_alloc, std::system_error when the worker cannot be started, and what copying the
+  /// callable throws; after any of them nothing is pending or counted that was not before. (While the callable is being
+  /// copied, its place under max_pending_timeouts is taken.)
   template <class F, class Rep, class Period>
   requires detail::TimeoutCallable<F> Timeout new_timeout(F&& callable, std::chrono::duration<Rep, Period> delay) {
     return schedule_callable(std::forward<F>(callable), delay, OnRefusal::Throw);
@@ -249,10 +250,10 @@ class HWT_API Timer {
     return schedule_shared(std::move(task), delay, OnRefusal::ReturnNull);
   }
 
-  /// Ends the timer for good: no task starts after it returned, and new_timeout() refuses. Waits for a task that is
-  /// running on the worker. Returns what was still pending, cancelled; of several concurrent calls one gets it and the
-  /// others an empty vector, none before the worker has finished. Again: empty.
-  /// Throws IllegalState when called from inside a task on the worker, std::bad_alloc (call it again).
+  /// Ends the timer for good: no further task starts on the worker or goes to the executor, and new_timeout() refuses.
+  /// Waits for a task that is running on the worker, not for the executor. Returns what was still pending, cancelled;
+  /// of several concurrent calls one gets it and the others an empty vector, none before the worker has finished.
+  /// Again: empty. Throws IllegalState when called from inside a task on the worker, std::bad_alloc (call it again).
   virtual std::vector<Timeout> stop() = 0;
 
   /// Scheduled and neither cancelled, expired (a running task is not pending) nor returned by stop().

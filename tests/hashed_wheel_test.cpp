@@ -198,7 +198,7 @@ class RandomWalk : public ::testing::TestWithParam<std::int64_t> {};
 
 TEST_P(RandomWalk, AgreesWithAModel) {
   const std::int64_t buckets = GetParam();
-  constexpr int kSteps = 4000;
+  constexpr int kSteps = 10'000;
   for (unsigned seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -238,12 +238,18 @@ TEST_P(RandomWalk, AgreesWithAModel) {
         Item& item = model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
         model.remove(item);
         model.give_back(item);
+      } else if (dice == 60) {  // leaves holes
+        for (std::size_t left = model.size() / 8; model.size() > left;) {
+          Item& item = model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
+          model.remove(item);
+          model.give_back(item);
+        }
       } else {
         const Tick next = model.wheel().next_due();
         Tick tick = next;
         if (next == kNever) {
           tick = model.floor() + up_to(3 * buckets);
-        } else if (dice < 65) {  // a tick in which nothing can be due
+        } else if (dice < 66) {  // a tick in which nothing can be due
           tick = model.floor() + up_to(next - model.floor());
         }
         const Tick later = 1 + up_to(up_to(1) == 0 ? 3 : 200);
@@ -508,7 +514,12 @@ TEST(HashedWheel, FourMillionBucketsCostLittle) {
   }
   EXPECT_EQ(wheel.next_due(), kNever);
   constexpr std::int64_t kIfAllWereUsed = kBuckets * 32;
-  EXPECT_LT(resident_bytes() - before, kIfAllWereUsed / 4);
+#if defined(__SANITIZE_THREAD__)
+  constexpr std::int64_t kBound = kIfAllWereUsed * 2;  // its own record of the memory is as large as that
+#else
+  constexpr std::int64_t kBound = kIfAllWereUsed / 4;
+#endif
+  EXPECT_LT(resident_bytes() - before, kBound);
   EXPECT_TRUE(wheel.consistent());
 }
 #endif

@@ -506,6 +506,16 @@ TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
   }
 }
 
+TEST(Cancelled, WakesTheWorkerThatSleepsForLonger) {
+  const auto task = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer(1ms);
+  Timeout timeout = timer.new_timeout(task, kFar);
+  { const Gate transferred(timer); }
+  std::this_thread::sleep_for(20ms);  // by now it sleeps until the far timeout
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_TRUE(task->was_cancelled.wait());
+}
+
 TEST(Cancelled, IsNotCalledForAnExpiredOne) {
   const auto task = std::make_shared<RecordingTask>();
   HashedWheelTimer timer(1ms);

@@ -97,11 +97,14 @@ TEST(Promise3, EveryAcceptedTimeoutEndsInExactlyOneWay) {
   std::vector<Timeout> timeouts;
   std::array<int, kCount> cancels{};
   for (int i = 0; i < kCount; ++i) {
-    timeouts.push_back(timer.new_timeout([&runs, i] { ++runs[i]; }, (i % 40) * 500us));
+    const auto delay = i % 5 == 0 ? std::chrono::nanoseconds(kFar) : (i % 40) * 500us;
+    timeouts.push_back(timer.new_timeout([&runs, i] { ++runs[i]; }, delay));
     if (i % 3 == 0) cancels[i] += timeouts.back().cancel() ? 1 : 0;
     if (i % 7 == 0) cancels[i / 2] += timeouts[i / 2].cancel() ? 1 : 0;
   }
+  EXPECT_TRUE(eventually([&] { return timer.stats().expired > 10; }));
   const std::vector<Timeout> unprocessed = timer.stop();
+  EXPECT_FALSE(unprocessed.empty());
   for (int i = 0; i < kCount; ++i) {
     const auto left = std::count(unprocessed.begin(), unprocessed.end(), timeouts[i]);
     EXPECT_EQ(runs[i] + cancels[i] + left, 1) << "timeout " << i;
@@ -277,6 +280,38 @@ TEST(Promise6, NoRefusalBelowTheLimit) {
   });
   EXPECT_EQ(refused, 0);
   EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// Netty counts a timeout before it refuses it, so that others are refused with it although there is room for them.
+TEST(Promise6, ARefusalRefusesNobodyElse) {
+  std::atomic<std::int64_t> attempts = 0;    // of the rival
+  std::atomic<std::int64_t> held_since = 0;  // the attempt with which the rival got the one place; 0: it has not got it
+  std::atomic<bool> give_back = false;
+  int refused_for_nothing = 0;
+  HashedWheelTimer timer{{.max_pending_timeouts = 1}};
+  const std::jthread rival([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      const std::int64_t attempt = ++attempts;
+      Timeout timeout = timer.try_new_timeout([] {}, kFar);
+      if (!timeout) continue;
+      held_since = attempt;
+      while (!give_back && !over.stop_requested()) std::this_thread::yield();
+      timeout.cancel();
+      give_back = false;
+      held_since = 0;
+    }
+  });
+  for (const auto end = steady_clock::now() + 300ms; steady_clock::now() < end;) {
+    if (timer.try_new_timeout([] {}, kFar).cancel()) continue;
+    const std::int64_t latest_attempt = attempts;
+    ASSERT_TRUE(eventually([&] { return held_since != 0; }));
+    const std::int64_t held = held_since;
+    // It was refused for the rival's sake, so the rival must have been at it before.
+    refused_for_nothing += held > latest_attempt ? 1 : 0;
+    give_back = true;
+    ASSERT_TRUE(eventually([&] { return held_since != held; }));
+  }
+  EXPECT_EQ(refused_for_nothing, 0);
 }
 
 TEST(Promise6, TheRefusalNamesTheLimitAndIsReported) {

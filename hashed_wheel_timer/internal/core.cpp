@@ -71,7 +71,7 @@ Core::Scheduled Core::schedule(const detail::TaskSource& task, std::int64_t now,
 
   // Store (the queue), then load (phase, the announcement): pairs with the heavy fence in stop() and before a sleep.
   AsymmetricFence::light();
-  if (!running() && node->leave_queue_for(State::Cancelled)) {
+  if (!running() && node->take_back()) {
     // Stopped meanwhile, and the worker had not seen it: it was never accepted. The node waits in the queue for
     // close().
     producer->scheduled.add(-1);

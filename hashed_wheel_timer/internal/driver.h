@@ -3,10 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/core.h"
+#include "hashed_wheel_timer/internal/handed_over.h"
 #include "hashed_wheel_timer/internal/node.h"
 #include "hashed_wheel_timer/internal/node_pool.h"
 #include "hashed_wheel_timer/internal/wheel_item.h"
@@ -67,8 +68,6 @@ class Driver {
   void drop_cancelled(Node* node) noexcept;
   void call_cancelled(Node* node) noexcept;
   void hand_over(Node* node) noexcept;
-  static void run(Timeout& timeout) noexcept;
-  static bool start(Node& node) noexcept;
 
   Core& core_;
   const std::int64_t tick_duration_;
@@ -121,7 +120,7 @@ typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
       drop_cancelled(node);
     } else if (!wheel_.insert(*node, tick_of(*node))) {
       break;
-    } else if (node->leave_queue_for(State::InWheel)) {  // only now: whoever cancels it next finds it in the wheel
+    } else if (node->enter_wheel()) {  // only now: whoever cancels it next finds it in the wheel
       ++moved;
     } else {
       wheel_.remove(*node);
@@ -153,7 +152,7 @@ Tick Driver<Wheel>::visit(Node& node, Tick tick) noexcept {
     hand_over(&node);
   } else {
     Timeout timeout = Node::adopt(&node);
-    run(timeout);
+    run_task(timeout);
     // The task may have taken the handle away.
     const std::uint32_t references = Node::disown(timeout) == &node ? 2 : 1;
     if (node.drop_references(references)) returns_.add(&node);
@@ -162,34 +161,20 @@ Tick Driver<Wheel>::visit(Node& node, Tick tick) noexcept {
 }
 
 template <class Wheel>
-void Driver<Wheel>::run(Timeout& timeout) noexcept {
-  Node& node = *Node::of(timeout);
-  try {
-    node.stored_task().run(timeout);
-  } catch (...) {
-    node.core().report_error(timeout);
-  }
-  if (!node.shared()) node.destroy_task();
-}
-
-template <class Wheel>
-bool Driver<Wheel>::start(Node& node) noexcept {
-  // An executor may keep several copies of the job, run them, and throw as well: the first one wins. relaxed: the
-  // winner needs nothing from the losers.
-  return (node.word.fetch_or(Node::kStarted, std::memory_order_relaxed) & Node::kStarted) == 0;
-}
-
-template <class Wheel>
 void Driver<Wheel>::hand_over(Node* node) noexcept {
   Timeout timeout = Node::adopt(node);
+  std::shared_ptr<HandedOver> task;
   try {
-    core_.executor()([timeout] {
-      Timeout own = timeout;
-      if (start(*Node::of(own))) run(own);
-    });
+    task = std::make_shared<HandedOver>(timeout);
+    core_.executor()([task] { task->run(); });
   } catch (...) {
     core_.report_error(timeout);
-    if (start(*node)) run(timeout);
+    // The executor may have kept the job and run it, or still do so: the task runs once all the same.
+    if (task != nullptr) {
+      task->run();
+    } else {
+      run_task(timeout);
+    }
   }
   if (node->drop_references(1)) returns_.add(node);
 }

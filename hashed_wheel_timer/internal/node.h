@@ -29,11 +29,10 @@ enum class State : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Cancell
 /// to go gives the node back to its pool.
 struct Node : WheelItem {
   static constexpr std::uint32_t kStateMask = 3;
-  static constexpr std::uint32_t kStarted = 4;  // the task has begun: of an executor's job and its fallback one runs
-  static constexpr std::uint32_t kShared = 8;   // the task is a shared TimerTask; never changes while the node is out
-  static constexpr std::uint32_t kReference = 16;
+  static constexpr std::uint32_t kShared = 4;  // the task is a shared TimerTask
+  static constexpr std::uint32_t kReference = 8;
 
-  /// State, kStarted, kShared and the number of references in one word. The memory order of every change is acq_rel
+  /// State, kShared and the number of references in one word. The memory order of every change is acq_rel
   /// where it hands the task or the node over, so that all that was written to the node before is seen by the next
   /// owner.
   std::atomic<std::uint32_t> word;
@@ -82,17 +81,11 @@ struct Node : WheelItem {
     return to;
   }
 
-  /// From Queued to `to` alone; false: another thread was faster.
-  bool leave_queue_for(State to) noexcept {
-    std::uint32_t seen = word.load(std::memory_order_relaxed);
-    while (state_of(seen) == State::Queued) {
-      if (word.compare_exchange_weak(seen, with_state(seen, to), std::memory_order_acq_rel,
-                                     std::memory_order_relaxed)) {
-        return true;
-      }
-    }
-    return false;
-  }
+  /// From Queued to InWheel; false: it has been cancelled.
+  bool enter_wheel() noexcept { return leave_queue(State::InWheel, 0); }
+  /// From Queued to Cancelled as if it had never been there: the worker will not call cancelled(). False: the worker
+  /// has it already.
+  bool take_back() noexcept { return leave_queue(State::Cancelled, kShared); }
 
   void add_reference() noexcept { word.fetch_add(kReference, std::memory_order_relaxed); }
 
@@ -110,6 +103,18 @@ struct Node : WheelItem {
 
   std::chrono::steady_clock::time_point deadline_point() const noexcept {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
+  }
+
+ private:
+  bool leave_queue(State to, std::uint32_t flags_to_clear) noexcept {
+    std::uint32_t seen = word.load(std::memory_order_relaxed);
+    while (state_of(seen) == State::Queued) {
+      if (word.compare_exchange_weak(seen, with_state(seen, to) & ~flags_to_clear, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
   }
 };
 static_assert(sizeof(Node) == kCacheLine);

@@ -10,6 +10,9 @@
 #if defined(__linux__) || defined(__APPLE__)
 #include <pthread.h>
 #endif
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
 
 namespace hwt::internal {
 
@@ -23,6 +26,14 @@ void name_this_thread() noexcept {
   pthread_setname_np(pthread_self(), "hwt-worker");
 #elif defined(__APPLE__)
   pthread_setname_np("hwt-worker");
+#endif
+}
+
+std::int64_t this_process() noexcept {
+#if defined(_WIN32)
+  return 0;  // no fork
+#else
+  return getpid();
 #endif
 }
 
@@ -65,6 +76,8 @@ WorkerThread::WorkerThread(Timer& timer, const Options& options)
     : core_(new Core(timer, options)),
       thread_factory_(options.thread_factory ? options.thread_factory : default_thread) {}
 
+bool WorkerThread::in_forked_child() const noexcept { return thread_.joinable() && process_ != this_process(); }
+
 bool WorkerThread::on_worker() const noexcept { return this_threads_worker == this; }
 
 void WorkerThread::set_phase(Phase phase) noexcept {
@@ -100,6 +113,7 @@ void WorkerThread::start() {
   }
   lock.lock();
   thread_ = std::move(thread);
+  process_ = this_process();
   core_->start_time = steady_now();
   set_phase(Phase::Started);
   launch->give(Launch::Order::Go);
@@ -134,6 +148,7 @@ void WorkerThread::body() noexcept {
 void WorkerThread::finish(std::unique_lock<std::mutex>& lock) noexcept {
   const auto phase = [this] { return core_->phase.load(std::memory_order_relaxed); };
   phase_changed_.wait(lock, [&] { return phase() != Phase::Starting; });
+  if (phase() == Phase::Started && in_forked_child()) return set_phase(Phase::Stopped);
   if (phase() == Phase::Init) {
     set_phase(Phase::Stopped);
     instance_.release();
@@ -162,6 +177,7 @@ std::vector<Timeout> WorkerThread::stop() {
   {
     std::unique_lock lock(mutex_);
     finish(lock);
+    if (in_forked_child()) return timeouts;
   }
   take_unprocessed(timeouts);
   return timeouts;
@@ -198,6 +214,7 @@ void WorkerThread::destroy() noexcept {
   {
     std::unique_lock lock(mutex_);
     finish(lock);
+    if (in_forked_child()) return;
   }
   drop_unprocessed();
   delete this;

@@ -32,7 +32,9 @@ class WorkerThread {
   /// See Timer::stop().
   std::vector<Timeout> stop();
 
-  /// The timer goes: stops, drops what is unprocessed and deletes this, or, on the worker itself, leaves that to it.
+  /// The timer goes: stops, drops what is unprocessed and deletes this, or, on the worker itself, leaves that to it. In
+  /// a forked child, which has a copy of everything but the worker, all of it is left as it is: no telling what the
+  /// worker was at.
   void destroy() noexcept;
 
   Core& core() noexcept { return *core_; }
@@ -49,6 +51,7 @@ class WorkerThread {
   struct Launch;
 
   bool on_worker() const noexcept;
+  bool in_forked_child() const noexcept;
   void body() noexcept;
   /// Ends the worker if there is one; returns when it has finished, whoever ended it.
   void finish(std::unique_lock<std::mutex>& lock) noexcept;
@@ -68,6 +71,7 @@ class WorkerThread {
   std::mutex mutex_;
   std::condition_variable phase_changed_;
   std::thread thread_;
+  std::int64_t process_ = 0;  // where thread_ runs
 
   // The worker's until it has finished, then guarded by mutex_.
   Node* unprocessed_ = nullptr;

@@ -71,7 +71,7 @@ through_pkg_config() {
 }
 
 through_cmake() {
-  cmake -S "$program" -B "$work/$1-cmake" -DCMAKE_PREFIX_PATH="$work/$1$prefix" &&
+  cmake -G Ninja -S "$program" -B "$work/$1-cmake" -DCMAKE_PREFIX_PATH="$work/$1$prefix" &&
     cmake --build "$work/$1-cmake" &&
     "$work/$1-cmake/consumer"
 }

@@ -1,7 +1,7 @@
 // Schedules two timeouts, cancels one and waits for the other.
 
-#include <cstdio>
 #include <chrono>
+#include <cstdio>
 #include <future>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"

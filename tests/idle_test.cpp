@@ -1,0 +1,335 @@
+// An idle timer costs nothing (promise 11), and still misses nothing: what wakes the worker, what does not, and how
+// much it does at once (promise 10).
+
+#include <random>
+
+#include "test_support.h"
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kSlower = 5;
+#else
+constexpr int kSlower = 1;
+#endif
+
+/// How long a quiet worker is watched.
+constexpr auto kWatch = 300ms;
+
+/// How often the worker has woken up: by the timer's count and by the system's.
+struct Wakeups {
+  std::int64_t counted = 0;
+  std::int64_t switches = 0;
+  bool operator==(const Wakeups&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Wakeups& w) {
+  return out << w.counted << " wake-ups, " << w.switches << " switches";
+}
+
+/// A timer whose worker's thread is known to the system.
+class Watched : public ::testing::Test {
+ protected:
+  Options options(std::chrono::nanoseconds tick) {
+    Options o;
+    o.tick_duration = tick;
+    o.thread_factory = [this](std::function<void()> body) {
+      return std::thread([this, body = std::move(body)] {
+#if defined(__linux__)
+        worker_id_ = syscall(SYS_gettid);
+#endif
+        body();
+      });
+    };
+    return o;
+  }
+
+  Wakeups wakeups() {
+    Wakeups result{timer_.stats().wakeups, 0};
+#if defined(__linux__)
+    EXPECT_TRUE(eventually([&] { return worker_id_ != 0; }));
+    std::ifstream status("/proc/self/task/" + std::to_string(worker_id_) + "/status");
+    const std::string key = "voluntary_ctxt_switches:";
+    bool found = false;
+    for (std::string line; std::getline(status, line);) {
+      if (line.compare(0, key.size(), key) != 0) continue;
+      result.switches = std::stoll(line.substr(key.size()));
+      found = true;
+    }
+    EXPECT_TRUE(found);
+#endif
+    return result;
+  }
+
+  /// Waits until the worker has nothing more to do.
+  void settle() {
+    Wakeups last = wakeups();
+    EXPECT_TRUE(eventually([&] {
+      std::this_thread::sleep_for(30ms);  // many ticks
+      return std::exchange(last, wakeups()) == last;
+    })) << "the worker never comes to rest";
+  }
+
+  void expect_quiet() {
+    const Wakeups before = wakeups();
+    std::this_thread::sleep_for(kWatch);
+    EXPECT_EQ(wakeups(), before);
+  }
+
+  /// An earlier timeout still comes, in time.
+  void expect_wakes_for(std::chrono::milliseconds delay) {
+    Latch ran;
+    steady_clock::time_point started;
+    const Timeout timeout = timer_.new_timeout(
+        [&] {
+          started = steady_clock::now();
+          ran.count_down();
+        },
+        delay);
+    ASSERT_TRUE(ran.wait());
+    EXPECT_GE(started, timeout.deadline());
+    EXPECT_LT(started - timeout.deadline(), 5s);
+  }
+
+  std::atomic<long> worker_id_ = 0;
+  // A large wheel: no bucket comes up again while the test runs.
+  HashedWheelTimer timer_{[this] {
+    Options o = options(1ms);
+    o.ticks_per_wheel = 1 << 17;
+    return o;
+  }()};
+};
+
+TEST_F(Watched, StartedAndNeverUsed) {
+  timer_.start();
+  settle();
+  expect_quiet();
+  EXPECT_EQ(timer_.stats().ticks, 0);
+  expect_wakes_for(5ms);
+}
+
+TEST_F(Watched, NothingPendingAfterUse) {
+  Latch ran(100);
+  for (int i = 0; i < 100; ++i) timer_.new_timeout([&] { ran.count_down(); }, i % 20 * 1ms);
+  ASSERT_TRUE(ran.wait());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(timer_.new_timeout([] {}, kFar).cancel());
+  settle();
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  expect_quiet();
+  expect_wakes_for(0ms);
+  settle();
+  expect_quiet();
+}
+
+TEST_F(Watched, OnlyFarTimeoutsPending) {
+  std::vector<Timeout> timeouts;
+  // Each before all others, so that the worker does not leave it in its queue.
+  for (int i = 0; i < 1000; ++i) timeouts.push_back(timer_.new_timeout([] {}, kFar - i * 1s));
+  ASSERT_TRUE(eventually([&] { return timer_.stats().backlog == 0; }));
+  settle();
+  expect_quiet();
+  // Some are cancelled after they came into the wheel: the worker learns of it when it is awake anyway.
+  for (std::size_t i = 0; i < timeouts.size(); i += 2) EXPECT_TRUE(timeouts[i].cancel());
+  settle();
+  expect_quiet();
+  expect_wakes_for(3ms);
+  // The worker sleeps again, until the next that is left.
+  settle();
+  expect_quiet();
+  EXPECT_EQ(timer_.pending_timeouts(), 500);
+}
+
+TEST_F(Watched, ATimeoutThatCannotComeWakesNobody) {
+  timer_.new_timeout([] {}, std::chrono::hours::max());
+  settle();
+  for (int i = 0; i < 10; ++i) timer_.new_timeout([] {}, std::chrono::hours::max());
+  expect_quiet();
+  expect_wakes_for(1ms);
+}
+
+/// Far beyond the 64 revolutions that an entry's tag can tell, in a small wheel: no wake-up either.
+TEST(Idle, NoWakeUpsForOtherRevolutions) {
+  HashedWheelTimer timer(1ms, 8);
+  for (int i = 0; i < 100; ++i)
+    timer.new_timeout([] {}, kFar - i * 10ms);  // each before all others: it wakes the worker
+  std::int64_t last = -1;
+  ASSERT_TRUE(eventually([&] {
+    std::this_thread::sleep_for(30ms);
+    return timer.stats().backlog == 0 && std::exchange(last, timer.stats().wakeups) == timer.stats().wakeups;
+  }));
+  const std::int64_t before = timer.stats().wakeups;
+  std::this_thread::sleep_for(kWatch);
+  EXPECT_EQ(timer.stats().wakeups, before);
+  EXPECT_EQ(timer.stats().ticks, 0);
+}
+
+/// Ticks without anything due are not worked off one by one.
+TEST(Idle, JumpsOverEmptyTicks) {
+  HashedWheelTimer timer(1ms);
+  for (int i = 1; i <= 5; ++i) {
+    Latch ran;
+    timer.new_timeout([&] { ran.count_down(); }, 40ms);
+    ASSERT_TRUE(ran.wait());
+  }
+  const TimerStats stats = timer.stats();
+  EXPECT_LE(stats.ticks, 5);
+  EXPECT_GE(stats.ticks, 4);  // the last one is counted when its tasks have run
+  EXPECT_LE(stats.wakeups, 5 * 4)
+      << "the start of the sleep, the tick after the transfer, the end; not each of 40 ticks";
+}
+
+/// cancelled() does not wait for the end of a long sleep.
+TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
+  HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
+  const auto let_it_sleep = [&] {
+    { const Gate all_is_in_the_wheel(timer); }
+    EXPECT_TRUE(eventually([&] {
+      const std::int64_t wakeups = timer.stats().wakeups;
+      std::this_thread::sleep_for(10ms);
+      return timer.stats().wakeups == wakeups;
+    }));
+  };
+  for (int round = 0; round < 5; ++round) {
+    const auto in_wheel = std::make_shared<RecordingTask>();
+    Timeout timeout = timer.new_timeout(in_wheel, kFar);
+    let_it_sleep();
+    const auto begin = steady_clock::now();
+    EXPECT_TRUE(timeout.cancel());
+    EXPECT_TRUE(in_wheel->was_cancelled.wait());
+    EXPECT_LT(steady_clock::now() - begin, 5s);
+    EXPECT_EQ(in_wheel->cancellations, 1);
+
+    // Later than all others, so it wakes nobody and is cancelled while it is still in the queue.
+    const auto queued = std::make_shared<RecordingTask>();
+    timer.new_timeout([] {}, kFar);
+    let_it_sleep();
+    Timeout later = timer.new_timeout(queued, 2 * kFar);
+    EXPECT_TRUE(later.cancel());
+    EXPECT_TRUE(queued->was_cancelled.wait());
+    EXPECT_EQ(queued->cancellations, 1);
+  }
+}
+
+/// A plain callable needs no hook: its cancel() does not wake the worker.
+TEST(Idle, CancellingACallableWakesNobody) {
+  HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < 1000; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+  { const Gate all_are_in_the_wheel(timer); }
+  std::int64_t last = -1;
+  ASSERT_TRUE(eventually([&] {
+    std::this_thread::sleep_for(20ms);
+    return std::exchange(last, timer.stats().wakeups) == timer.stats().wakeups;
+  }));
+  const std::int64_t before = timer.stats().wakeups;
+  for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(timer.stats().wakeups, before);
+}
+
+/// The worker goes to sleep for long again and again, and each time a timeout comes just then. If its wake-up is lost,
+/// it waits for ever: nothing else would wake the worker.
+TEST(Idle, NoWakeUpIsLost) {
+  constexpr auto kHunt = 2s;
+  constexpr int kThreads = 2;
+  std::atomic<int> rounds = 0;
+  const auto end = steady_clock::now() + kHunt;
+  run_together(kThreads, [&](int thread) {
+    std::atomic<steady_clock::rep> ran_at = 0;
+    HashedWheelTimer timer(1ms);
+    timer.new_timeout([] {}, kFar);
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    while (steady_clock::now() < end) {
+      ran_at = 0;
+      timer.new_timeout([&] { ran_at = steady_clock::now().time_since_epoch().count(); }, thread * 1ms);
+      if (!eventually([&] { return ran_at != 0; }, 5s)) {
+        ADD_FAILURE() << "lost, after " << rounds << " rounds";
+        break;
+      }
+      ++rounds;
+      // One tick later the worker finds nothing to do and falls asleep for long.
+      const auto meet_it_at =
+          steady_clock::time_point(steady_clock::duration(ran_at)) + 970us + std::chrono::microseconds(random() % 60);
+      while (steady_clock::now() < meet_it_at) {
+      }
+    }
+  });
+  EXPECT_GT(rounds, 100 / kSlower);
+}
+
+/// A flood of new timeouts does not keep the worker from what is due: at most 100 000 are transferred before a tick.
+TEST(Transfers, AreLimitedBeforeATick) {
+  constexpr int kLimit = 100'000;
+  constexpr int kFlood = 250'000;
+  std::atomic<std::int64_t> left_when_first_ran = -1;
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer(1ms);
+  {
+    Gate gate(timer);
+    timer.new_timeout([&] { left_when_first_ran = timer.stats().backlog; }, 0ns);
+    for (int i = 0; i < kFlood; ++i) timer.new_timeout([&] { ++runs; }, 0ns);
+    EXPECT_EQ(timer.stats().backlog, kFlood + 1);
+  }
+  EXPECT_TRUE(eventually([&] { return runs == kFlood; }));
+  constexpr int kInHand = 512;  // taken from the queue, not yet transferred
+  EXPECT_GE(left_when_first_ran, kFlood - kLimit - kInHand);
+  EXPECT_LE(left_when_first_ran, kFlood - kLimit + 1);
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Cancelled ones do not count: they are dropped in the same pass, however many.
+TEST(Transfers, OfCancelledTimeoutsAreNotLimited) {
+  constexpr int kFlood = 250'000;
+  Latch ran;
+  std::int64_t left_when_first_ran = -1;
+  HashedWheelTimer timer(1ms);
+  {
+    Gate gate(timer);
+    timer.new_timeout(
+        [&] {
+          left_when_first_ran = timer.stats().backlog;
+          ran.count_down();
+        },
+        0ns);
+    for (int i = 0; i < kFlood; ++i) timer.new_timeout([] {}, kFar).cancel();
+    EXPECT_EQ(timer.stats().backlog, kFlood + 1);
+  }
+  EXPECT_TRUE(ran.wait());
+  EXPECT_EQ(left_when_first_ran, 0);
+}
+
+/// A backlog beyond the limit does not wait for the end of the tick.
+TEST(Transfers, GoOnInsteadOfSleeping) {
+  constexpr int kFlood = 350'000;
+  constexpr auto kTick = 20s;
+  // The worker is held up in its thread factory's hands until everything is queued.
+  Latch go;
+  HashedWheelTimer timer({.tick_duration = kTick, .thread_factory = [&go](std::function<void()> body) {
+                            return std::thread([&go, body = std::move(body)] {
+                              EXPECT_TRUE(go.wait());
+                              body();
+                            });
+                          }});
+  for (int i = 0; i < kFlood; ++i) timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(timer.stats().backlog, kFlood);
+  const auto begin = steady_clock::now();
+  go.count_down();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }, kTick));
+  EXPECT_LT(steady_clock::now() - begin, kTick / 2);
+  EXPECT_EQ(timer.pending_timeouts(), kFlood);
+  EXPECT_EQ(timer.stats().ticks, 0);
+}
+
+}  // namespace
+}  // namespace hwt
