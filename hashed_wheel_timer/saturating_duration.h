@@ -44,25 +44,27 @@ constexpr std::uint64_t scale_up(std::uint64_t value, std::uint64_t num, std::ui
 template <class Rep, class Period>
 constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<Rep, Period> delay) noexcept {
   using std::chrono::nanoseconds;
-  using ToNano = std::ratio_divide<Period, std::nano>;
   if (!(delay.count() > Rep{})) return nanoseconds::zero();
-  // Compared as floating point a little below the limit, so that no rounding can let the integer conversion overflow.
+  // A little below the limit, so that no rounding can let the conversion to an integer overflow.
   constexpr long double kAlmostMax = 9.2233720368547e18L;
-  const long double approximate = static_cast<long double>(delay.count()) * static_cast<long double>(ToNano::num) /
-                                  static_cast<long double>(ToNano::den);
+  constexpr long double kPeriod = 1e9L * static_cast<long double>(Period::num) / static_cast<long double>(Period::den);
   if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
-    if (approximate >= kAlmostMax) return nanoseconds::max();
-    const auto whole = static_cast<std::int64_t>(approximate);
-    return nanoseconds(static_cast<long double>(whole) < approximate ? whole + 1 : whole);
-  } else if constexpr (ToNano::num == 1 && ToNano::den == 1 && sizeof(Rep) <= sizeof(std::int64_t) &&
-                       std::is_signed_v<Rep>) {
-    return nanoseconds(static_cast<std::int64_t>(delay.count()));
+    const long double exact = static_cast<long double>(delay.count()) * kPeriod;
+    if (exact >= kAlmostMax) return nanoseconds::max();
+    const auto whole = static_cast<std::int64_t>(exact);
+    return nanoseconds(static_cast<long double>(whole) < exact ? whole + 1 : whole);
+  } else if constexpr (kPeriod >= kAlmostMax) {
+    return nanoseconds::max();
   } else {
-    if (approximate >= kAlmostMax) return nanoseconds::max();
-    // Quotient and remainder apart: count * num may not fit although the result does.
-    const auto count = static_cast<std::uint64_t>(delay.count());
+    using ToNano = std::ratio_divide<Period, std::nano>;
     constexpr auto num = static_cast<std::uint64_t>(ToNano::num);
     constexpr auto den = static_cast<std::uint64_t>(ToNano::den);
+    constexpr long double kMaxCount = kAlmostMax / kPeriod;
+    const auto count = static_cast<std::uint64_t>(delay.count());
+    if constexpr (kMaxCount < static_cast<long double>(std::numeric_limits<Rep>::max())) {
+      if (count > static_cast<std::uint64_t>(kMaxCount)) return nanoseconds::max();
+    }
+    // Quotient and remainder apart: count * num may not fit although the result does.
     return nanoseconds(static_cast<std::int64_t>(count / den * num + scale_up(count % den, num, den)));
   }
 }

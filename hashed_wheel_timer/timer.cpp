@@ -2,6 +2,7 @@
 
 #include <ostream>
 #include <stdexcept>
+#include <string>
 
 #include "hashed_wheel_timer/internal/core.h"
 #include "hashed_wheel_timer/internal/node.h"
@@ -44,15 +45,19 @@ std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
   if (!timeout) return out << "Timeout(null)";
   const Timer* const timer = timeout.timer();
   const auto now = timer != nullptr ? timer->now() : std::chrono::steady_clock::now();
-  // Unsigned: the distance between two time points may exceed the range of the signed one.
-  const auto nanoseconds = [](std::chrono::steady_clock::time_point t) {
-    return static_cast<std::uint64_t>(t.time_since_epoch() / std::chrono::nanoseconds(1));
+  // Unsigned: the distance between two time points may exceed the range of the signed one. As a string: whatever base
+  // and width the stream is set to.
+  const auto distance = [](std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+    const auto nanoseconds = [](auto t) {
+      return static_cast<std::uint64_t>(t.time_since_epoch() / std::chrono::nanoseconds(1));
+    };
+    return std::to_string(nanoseconds(to) - nanoseconds(from));
   };
   out << "Timeout(deadline: ";
   if (timeout.deadline() > now) {
-    out << nanoseconds(timeout.deadline()) - nanoseconds(now) << " ns later";
+    out << distance(now, timeout.deadline()) << " ns later";
   } else if (timeout.deadline() < now) {
-    out << nanoseconds(now) - nanoseconds(timeout.deadline()) << " ns ago";
+    out << distance(timeout.deadline(), now) << " ns ago";
   } else {
     out << "now";
   }

@@ -276,12 +276,16 @@ class HWT_API Timer {
 
   template <class F, class Rep, class Period>
   Timeout schedule_callable(F&& callable, std::chrono::duration<Rep, Period> delay, OnRefusal on_refusal) {
-    if (detail::is_null_callable(callable)) return refuse_argument("task: null (expected: a callable)", on_refusal);
-    if (detail::is_nan(delay)) return refuse_argument("delay: NaN (expected: a number)", on_refusal);
-    const detail::TaskSource task{&detail::build_callable<F>,
-                                  const_cast<void*>(static_cast<const volatile void*>(std::addressof(callable))),
-                                  detail::kind_of_callable<std::decay_t<F>>()};
-    return schedule(task, detail::saturating_nanoseconds(delay), on_refusal);
+    if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
+      return schedule_callable(&callable, delay, on_refusal);
+    } else {
+      if (detail::is_null_callable(callable)) return refuse_argument("task: null (expected: a callable)", on_refusal);
+      if (detail::is_nan(delay)) return refuse_argument("delay: NaN (expected: a number)", on_refusal);
+      const detail::TaskSource task{&detail::build_callable<F>,
+                                    const_cast<void*>(static_cast<const volatile void*>(std::addressof(callable))),
+                                    detail::kind_of_callable<std::decay_t<F>>()};
+      return schedule(task, detail::saturating_nanoseconds(delay), on_refusal);
+    }
   }
 
   template <class Rep, class Period>

@@ -582,6 +582,33 @@ TEST(Allocation, FailsForTheExecutorsJob) {
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
+/// Each allocation of a job in its turn.
+TEST(Allocation, FailsAnywhereInTheExecutorsJob) {
+  const int failures = for_each_allocation([](std::int64_t n) {
+    std::atomic<int> runs = 0;
+    std::atomic<int> errors = 0;
+    const auto witness = std::make_shared<int>();
+    HashedWheelTimer timer({
+        .tick_duration = 1ms,
+        .executor = [](const std::function<void()>& job) { job(); },
+        .on_task_error = [&](const std::exception_ptr&, const Timeout&) { ++errors; },
+    });
+    Timeout timeout = timer.new_timeout([&runs, witness] { ++runs; }, 10ms);
+    Gate gate(timer);  // it is in the wheel
+    Shortage shortage(n, 1, Shortage::Of::OtherThreads);
+    gate.open();
+    EXPECT_TRUE(eventually([&] { return runs == 1; }));
+    EXPECT_TRUE(eventually([&] { return witness.use_count() == 1; })) << "the task lives on";
+    EXPECT_TRUE(timer.stop().empty());
+    shortage.end();
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(errors, shortage.failed());
+    EXPECT_TRUE(timeout.is_expired());
+    return shortage.failed() != 0;
+  });
+  EXPECT_GE(failures, 1);
+}
+
 TEST(Allocation, FailsInStop) {
   HashedWheelTimer timer(1ms);
   std::vector<Timeout> scheduled;

@@ -7,6 +7,11 @@
 #include <array>
 #include <stdexcept>
 
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 #include "test_support.h"
 
 namespace hwt {
@@ -799,6 +804,25 @@ TEST(Errors, WithoutAHandlerAnIntIsALineToo) {
   EXPECT_TRUE(done.wait());
   EXPECT_EQ(count_of(testing::internal::GetCapturedStderr(), "\n"), 1);
 }
+
+#if !defined(_WIN32)
+TEST(Fork, AChildCanStopAndDestroyAnInheritedTimer) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  timer->new_timeout([] {}, kFar);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // a child that waits for a worker it does not have ends by this
+    const bool nothing_returned = timer->stop().empty();
+    timer.reset();
+    _exit(nothing_returned ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(timer->stop().size(), 1u) << "the parent's own is untouched";
+}
+#endif
 
 }  // namespace
 }  // namespace hwt

@@ -282,38 +282,6 @@ TEST(Promise6, NoRefusalBelowTheLimit) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// Netty counts a timeout before it refuses it, so that others are refused with it although there is room for them.
-TEST(Promise6, ARefusalRefusesNobodyElse) {
-  std::atomic<std::int64_t> attempts = 0;    // of the rival
-  std::atomic<std::int64_t> held_since = 0;  // the attempt with which the rival got the one place; 0: it has not got it
-  std::atomic<bool> give_back = false;
-  int refused_for_nothing = 0;
-  HashedWheelTimer timer{{.max_pending_timeouts = 1}};
-  const std::jthread rival([&](const std::stop_token& over) {
-    while (!over.stop_requested()) {
-      const std::int64_t attempt = ++attempts;
-      Timeout timeout = timer.try_new_timeout([] {}, kFar);
-      if (!timeout) continue;
-      held_since = attempt;
-      while (!give_back && !over.stop_requested()) std::this_thread::yield();
-      timeout.cancel();
-      give_back = false;
-      held_since = 0;
-    }
-  });
-  for (const auto end = steady_clock::now() + 300ms; steady_clock::now() < end;) {
-    if (timer.try_new_timeout([] {}, kFar).cancel()) continue;
-    const std::int64_t latest_attempt = attempts;
-    ASSERT_TRUE(eventually([&] { return held_since != 0; }));
-    const std::int64_t held = held_since;
-    // It was refused for the rival's sake, so the rival must have been at it before.
-    refused_for_nothing += held > latest_attempt ? 1 : 0;
-    give_back = true;
-    ASSERT_TRUE(eventually([&] { return held_since != held; }));
-  }
-  EXPECT_EQ(refused_for_nothing, 0);
-}
-
 TEST(Promise6, TheRefusalNamesTheLimitAndIsReported) {
   HashedWheelTimer timer{{.max_pending_timeouts = 2}};
   timer.new_timeout([] {}, kFar);

@@ -353,7 +353,9 @@ TEST(Callables, FunctionsAndFunctionPointers) {
   HashedWheelTimer timer(1ms);
   timer.new_timeout(&plain_function, 0ms);
   timer.new_timeout(&function_of_timeout, 0ms);
-  EXPECT_TRUE(eventually([] { return function_calls == 11; }));
+  timer.new_timeout(plain_function, 0ms);
+  timer.new_timeout(function_of_timeout, 0ms);
+  EXPECT_TRUE(eventually([] { return function_calls == 22; }));
 }
 
 TEST(Callables, WithAndWithoutTheTimeout) {

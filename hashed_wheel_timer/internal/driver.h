@@ -153,9 +153,10 @@ Tick Driver<Wheel>::visit(Node& node, Tick tick) noexcept {
   } else {
     Timeout timeout = Node::adopt(&node);
     run_task(timeout);
-    // The task may have taken the handle away.
-    const std::uint32_t references = Node::disown(timeout) == &node ? 2 : 1;
-    if (node.drop_references(references)) returns_.add(&node);
+    // Both references at once, unless the task has moved its handle away or put another one in its place.
+    const bool still_there = Node::of(timeout) == &node;
+    if (still_there) Node::disown(timeout);
+    if (node.drop_references(still_there ? 2 : 1)) returns_.add(&node);
   }
   return Wheel::kTaken;
 }
