@@ -59,9 +59,10 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<
     using ToNano = std::ratio_divide<Period, std::nano>;
     constexpr auto num = static_cast<std::uint64_t>(ToNano::num);
     constexpr auto den = static_cast<std::uint64_t>(ToNano::den);
-    constexpr long double kMaxCount = kAlmostMax / kPeriod;
     const auto count = static_cast<std::uint64_t>(delay.count());
-    if constexpr (kMaxCount < static_cast<long double>(std::numeric_limits<Rep>::max())) {
+    if constexpr (den == 1) {
+      if (count > static_cast<std::uint64_t>(nanoseconds::max().count()) / num) return nanoseconds::max();
+    } else if constexpr (constexpr long double kMaxCount = kAlmostMax / kPeriod; kMaxCount < 1.8e19L) {
       if (count > static_cast<std::uint64_t>(kMaxCount)) return nanoseconds::max();
     }
     // Quotient and remainder apart: count * num may not fit although the result does.

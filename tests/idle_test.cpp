@@ -242,26 +242,42 @@ TEST(Idle, CancellingACallableWakesNobody) {
 TEST(Idle, NoWakeUpIsLost) {
   constexpr auto kHunt = 2s;
   constexpr int kThreads = 2;
+  // Threads with a place in the queue: the more there are, the longer the worker takes to see that all are empty, and
+  // the easier it is to come while it does. The newest is looked at first.
+  constexpr int kCrowd = 1000 / kSlower;
   std::atomic<int> rounds = 0;
-  const auto end = steady_clock::now() + kHunt;
   run_together(kThreads, [&](int thread) {
-    std::atomic<steady_clock::rep> ran_at = 0;
+    std::atomic<bool> ran = false;
     HashedWheelTimer timer(1ms);
-    timer.new_timeout([] {}, kFar);
+    {
+      Latch all_here(kCrowd);
+      Latch go_home;
+      std::vector<std::jthread> crowd;
+      for (int i = 0; i < kCrowd; ++i) {
+        crowd.emplace_back([&] {
+          timer.new_timeout([] {}, kFar);
+          all_here.count_down();
+          EXPECT_TRUE(go_home.wait());
+        });
+      }
+      EXPECT_TRUE(all_here.wait());
+      timer.new_timeout([] {}, kFar);
+      go_home.count_down();
+    }
     std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    while (steady_clock::now() < end) {
-      ran_at = 0;
-      timer.new_timeout([&] { ran_at = steady_clock::now().time_since_epoch().count(); }, thread * 1ms);
-      if (!eventually([&] { return ran_at != 0; }, 5s)) {
+    for (const auto end = steady_clock::now() + kHunt; steady_clock::now() < end;) {
+      ran = false;
+      const auto scheduled_at = steady_clock::now();
+      timer.new_timeout([&] { ran = true; }, 0ns);
+      std::this_thread::sleep_for(500us);
+      while (!ran && steady_clock::now() - scheduled_at < 5s) std::this_thread::yield();
+      if (!ran) {
         ADD_FAILURE() << "lost, after " << rounds << " rounds";
         break;
       }
       ++rounds;
-      // One tick later the worker finds nothing to do and falls asleep for long.
-      const auto meet_it_at =
-          steady_clock::time_point(steady_clock::duration(ran_at)) + 970us + std::chrono::microseconds(random() % 60);
-      while (steady_clock::now() < meet_it_at) {
-      }
+      // Having run what was due, the worker finds nothing more to do and falls asleep for long.
+      for (auto spin = random() % 4096; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
     }
   });
   EXPECT_GT(rounds, 100 / kSlower);
