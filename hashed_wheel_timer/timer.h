@@ -135,7 +135,7 @@ template <class F>
 class CallableTask final : public TimerTask {
  public:
   template <class Source>
-  explicit CallableTask(Source&& source) : callable_(std::forward<Source>(source)) {}
+  CallableTask(std::in_place_t, Source&& source) : callable_(std::forward<Source>(source)) {}
 
   void run([[maybe_unused]] Timeout& timeout) override {
     if constexpr (std::is_invocable_v<F&, Timeout&>) {
@@ -204,9 +204,9 @@ TimerTask* build_callable(void* storage, void* source) {
   using Callable = std::decay_t<F>;
   F&& callable = static_cast<F&&>(*static_cast<std::remove_reference_t<F>*>(source));
   if constexpr (kFitsNode<Callable>) {
-    return ::new (storage) CallableTask<Callable>(std::forward<F>(callable));
+    return ::new (storage) CallableTask<Callable>(std::in_place, std::forward<F>(callable));
   } else {
-    auto* boxed = new (std::nothrow) CallableTask<Callable>(std::forward<F>(callable));
+    auto* boxed = new (std::nothrow) CallableTask<Callable>(std::in_place, std::forward<F>(callable));
     return boxed == nullptr ? nullptr : ::new (storage) BoxedTask<Callable>(boxed);
   }
 }

@@ -3,7 +3,8 @@
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
 
-#include <random>
+#include <array>
+#include <vector>
 
 #include "test_support.h"
 
@@ -12,82 +13,120 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// Lets two threads meet again and again, as close together as the machine can.
+/// A spin barrier for two.
 class Meeting {
  public:
-  /// False when the hunt is over.
-  bool come(int round) {
-    arrived_.fetch_add(1);
-    for (int spins = 0; arrived_.load() < 2 * round; ++spins) {
-      if (over_.load()) return false;
-      if (spins > 1000) std::this_thread::yield();
+  void come() {
+    const int round = round_.load();
+    if (arrived_.fetch_add(1) == 1) {
+      arrived_ = 0;
+      ++round_;
+      return;
     }
-    return !over_.load();
+    for (int spins = 0; round_.load() == round; ++spins) {
+      if (spins > 10'000) std::this_thread::yield();
+    }
   }
-  void end() { over_ = true; }
 
  private:
   std::atomic<int> arrived_ = 0;
-  std::atomic<bool> over_ = false;
+  std::atomic<int> round_ = 0;
 };
 
 struct Counts {
   int rounds = 0;
   int both_blind = 0;
-  int both_saw = 0;
 };
 
-/// Store, then load, on both sides.
-Counts hunt(std::chrono::milliseconds duration) {
-  struct alignas(64) Line {
-    std::atomic<int> value = 0;
-  };
-  Line announcement;  // the worker's
-  Line queue;         // a producer's
-  Line seen_by_producer;
-  Meeting meeting;
-  Counts counts;
-  const auto end = steady_clock::now() + duration;
-
-  std::jthread producer([&] {
-    std::minstd_rand random(1);
-    for (int round = 1; meeting.come(2 * round - 1); ++round) {
-      for (auto spin = random() % 64; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
-      queue.value.store(round, std::memory_order_relaxed);
-      AsymmetricFence::light();
-      seen_by_producer.value = announcement.value.load(std::memory_order_relaxed);
-      if (!meeting.come(2 * round)) return;
+/// Store, then load, on both sides at once. Each meeting is for a series of rounds, on memory of their own, in which
+/// the two threads start together, a little apart. In front of each store is a queue of slow ones, to lines that the
+/// other thread has just written: without a fence the load overtakes them all.
+class Hunt {
+ public:
+  Counts run(std::chrono::milliseconds duration) {
+    Counts counts;
+    std::jthread producer([this] {
+      for (unsigned seed = 1;;) {
+        for (Round& round : rounds_) slow_down(round.worker);
+        meeting_.come();
+        if (over_) return;
+        for (Round& round : rounds_)
+          pass(
+              round.producer, round.worker, [] { AsymmetricFence::light(); }, seed);
+        meeting_.come();
+      }
+    });
+    const auto end = steady_clock::now() + duration;
+    for (unsigned seed = 2;;) {
+      for (Round& round : rounds_) slow_down(round.producer);
+      over_ = steady_clock::now() >= end;
+      meeting_.come();
+      if (over_) return counts;
+      for (Round& round : rounds_)
+        pass(
+            round.worker, round.producer, [] { AsymmetricFence::heavy(); }, seed);
+      meeting_.come();
+      for (Round& round : rounds_) {
+        ++counts.rounds;
+        counts.both_blind += round.producer.seen == 0 && round.worker.seen == 0 ? 1 : 0;
+        round.producer.stored = round.worker.stored = 0;
+        round.producer.here = round.worker.here = 0;
+      }
     }
-  });
-  std::minstd_rand random(2);
-  for (int round = 1; meeting.come(2 * round - 1); ++round) {
-    for (auto spin = random() % 64; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
-    announcement.value.store(round, std::memory_order_relaxed);
-    AsymmetricFence::heavy();
-    const int seen_by_worker = queue.value.load(std::memory_order_relaxed);
-    if (!meeting.come(2 * round)) break;
-    ++counts.rounds;
-    const bool worker_saw = seen_by_worker == round;
-    const bool producer_saw = seen_by_producer.value == round;
-    counts.both_blind += !worker_saw && !producer_saw ? 1 : 0;
-    counts.both_saw += worker_saw && producer_saw ? 1 : 0;
-    if (steady_clock::now() >= end) meeting.end();
   }
-  return counts;
-}
+
+ private:
+  struct alignas(64) Line : std::atomic<int> {
+    using std::atomic<int>::operator=;
+  };
+  struct Side {
+    std::array<Line, 6> slow;
+    Line here;
+    Line stored;
+    int seen;
+  };
+  struct Round {
+    Side producer;
+    Side worker;
+  };
+
+  static void slow_down(Side& side) {
+    for (Line& line : side.slow) line.store(1, std::memory_order_relaxed);
+  }
+
+  template <class Fence>
+  static void pass(Side& mine, Side& theirs, Fence fence, unsigned& seed) {
+    mine.here = 1;
+    for (int spins = 0; theirs.here == 0; ++spins) {
+      if (spins > 10'000) std::this_thread::yield();
+    }
+    seed = seed * 1'664'525 + 1'013'904'223;
+    for (unsigned spin = seed >> 25; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (Line& line : mine.slow) line.store(2, std::memory_order_relaxed);
+    mine.stored.store(1, std::memory_order_relaxed);
+    fence();
+    mine.seen = theirs.stored.load(std::memory_order_relaxed);
+  }
+
+  std::vector<Round> rounds_{200};
+  Meeting meeting_;
+  std::atomic<bool> over_ = false;
+};
 
 /// Before prepare(), and wherever the system cannot help: two full fences.
 TEST(AsymmetricFence, OneSideSeesTheOtherWithFullFences) {
-  const Counts counts = hunt(500ms);
+  const Counts counts = Hunt().run(1500ms);
   EXPECT_GT(counts.rounds, 100);
+
   EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
 }
 
 TEST(AsymmetricFence, OneSideSeesTheOtherOncePrepared) {
   AsymmetricFence::prepare();
   AsymmetricFence::prepare();  // each timer does
-  const Counts counts = hunt(1000ms);
+  const Counts counts = Hunt().run(1500ms);
   EXPECT_GT(counts.rounds, 100);
+
   EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
 }
 

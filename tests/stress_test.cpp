@@ -475,6 +475,59 @@ TEST(Limit, RefusesNothingBelowIt) {
   EXPECT_GT(runs, kThreads);
 }
 
+/// One place, which one thread gives back and asks for again while another asks for it: exactly one of them gets it. A
+/// refusal takes nothing from others, not even for a moment.
+TEST(Limit, APlaceIsRefusedOnlyToWhoFindsItTaken) {
+  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  std::atomic<int> arrived = 0;
+  std::atomic<bool> over = false;
+  const auto meet = [&](int round) {
+    ++arrived;
+    for (int spins = 0; arrived < 2 * round; ++spins) {
+      if (spins > 1000) std::this_thread::yield();
+    }
+  };
+  Timeout rival;
+  std::jthread other([&] {
+    std::minstd_rand random(1);
+    for (int round = 1;; round += 2) {
+      meet(round);
+      if (over) return;
+      for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+      rival = timer.try_new_timeout([] {}, kFar);
+      meet(round + 1);
+    }
+  });
+  std::minstd_rand random(2);
+  Timeout mine = timer.new_timeout([] {}, kFar);
+  const auto end = steady_clock::now() + 700ms;
+  int both = 0;
+  int none = 0;
+  int rounds = 0;
+  for (int round = 1;; round += 2) {
+    over = steady_clock::now() >= end;
+    meet(round);
+    if (over) break;
+    for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    mine.cancel();
+    mine = timer.try_new_timeout([] {}, kFar);
+    meet(round + 1);
+    ++rounds;
+    both += mine && rival ? 1 : 0;
+    none += !mine && !rival ? 1 : 0;
+    if (rival) {
+      EXPECT_TRUE(rival.cancel());
+      rival = Timeout();
+      mine = timer.new_timeout([] {}, kFar);
+    } else if (!mine) {
+      mine = timer.new_timeout([] {}, kFar);
+    }
+  }
+  EXPECT_GT(rounds, 100);
+  EXPECT_EQ(both, 0) << "of " << rounds << " rounds";
+  EXPECT_EQ(none, 0) << "of " << rounds << " rounds";
+}
+
 /// What a thread did before cancel(), the task's cancelled() sees; whether the timeout was still in the queue or not.
 TEST(Handles, CancelPublishesToTheHook) {
   class Reader : public TimerTask {

@@ -129,9 +129,9 @@ Timeout WorkerThread::schedule(const detail::TaskSource& task, std::chrono::nano
       return {};
     }
   }
-  auto [timeout, refusal] = core_->schedule(task, steady_now(), delay.count());
-  if (refusal != Refusal::None && throws) core_->throw_refusal(refusal);
-  return std::move(timeout);
+  Core::Scheduled scheduled = core_->schedule(task, steady_now(), delay.count());
+  if (scheduled.refusal != Refusal::None && throws) core_->throw_refusal(scheduled.refusal);
+  return std::move(scheduled.timeout);
 }
 
 void WorkerThread::body() noexcept {
