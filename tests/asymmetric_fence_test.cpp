@@ -117,7 +117,6 @@ class Hunt {
 TEST(AsymmetricFence, OneSideSeesTheOtherWithFullFences) {
   const Counts counts = Hunt().run(1500ms);
   EXPECT_GT(counts.rounds, 100);
-
   EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
 }
 
@@ -126,7 +125,6 @@ TEST(AsymmetricFence, OneSideSeesTheOtherOncePrepared) {
   AsymmetricFence::prepare();  // each timer does
   const Counts counts = Hunt().run(1500ms);
   EXPECT_GT(counts.rounds, 100);
-
   EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
 }
 

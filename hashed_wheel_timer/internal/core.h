@@ -72,6 +72,10 @@ class Core {
 
   // The worker's.
 
+  /// A producer asks the worker to collect early after so many nodes of its own: at a long tick the nodes of all the
+  /// timeouts that were cancelled meanwhile would pile up and fall out of the cache. It also bounds what they occupy.
+  static constexpr std::uint32_t kCollectEvery = 4096;
+
   NodeQueue pending_queue;
   NodeQueue cancelled_queue;
   NodeStack cancelled_overflow;
@@ -107,9 +111,6 @@ class Core {
 
   void count_timeouts(TimerStats& stats) const noexcept;
 
-  // A producer asks the worker to collect early after so many nodes of its own: at a long tick the nodes of all the
-  // timeouts that were cancelled meanwhile would pile up and fall out of the cache (and bounds what they occupy).
-  static constexpr std::uint32_t kCollectEvery = 4096;
   // Bias of out_after_close_ while close() still counts, so that it cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 

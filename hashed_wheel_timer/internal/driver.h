@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +40,9 @@ class Driver {
     return first_ == end_ && core_.pending_queue.size() == 0 && core_.cancelled_queue.size() == 0 &&
            core_.cancelled_overflow.empty();
   }
+
+  /// How much waits in the pending queue or the cancelled queue, whichever holds more.
+  std::size_t backlog() const noexcept { return std::max(core_.pending_queue.size(), core_.cancelled_queue.size()); }
 
   Tick next_due() const noexcept { return wheel_.next_due(); }
 

@@ -49,6 +49,8 @@ class Worker final : public WorkerThread {
     if (until > current) {
       AsymmetricFence::heavy();
       if (!driver_.queues_empty()) return core().sleeper.retract();
+    } else if (driver_.backlog() >= Core::kCollectEvery) {
+      return core().sleeper.retract();  // who asked for it may have done so before the announcement
     }
     core().sleeper.sleep_until(until == kNever ? Sleeper::kForever : begin_of(until + 1));
     core().count_wakeup();
