@@ -20,7 +20,7 @@ constexpr bool is_nan([[maybe_unused]] std::chrono::duration<Rep, Period> delay)
 
 /// value * num / den, rounded up, for value < den: so the result fits, but the product may not.
 constexpr std::uint64_t scale_up(std::uint64_t value, std::uint64_t num, std::uint64_t den) noexcept {
-  if (num <= std::numeric_limits<std::uint64_t>::max() / den - 1) return (value * num + den - 1) / den;
+  if (num <= (std::numeric_limits<std::uint64_t>::max)() / den - 1) return (value * num + den - 1) / den;
   // Digit by digit of num in base two: quotient and remainder of value * (the digits so far) / den.
   std::uint64_t quotient = 0;
   std::uint64_t remainder = 0;
@@ -50,23 +50,28 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<
   constexpr long double kPeriod = 1e9L * static_cast<long double>(Period::num) / static_cast<long double>(Period::den);
   if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
     const long double exact = static_cast<long double>(delay.count()) * kPeriod;
-    if (exact >= kAlmostMax) return nanoseconds::max();
+    if (exact >= kAlmostMax) return (nanoseconds::max)();
     const auto whole = static_cast<std::int64_t>(exact);
     return nanoseconds(static_cast<long double>(whole) < exact ? whole + 1 : whole);
   } else if constexpr (kPeriod >= kAlmostMax) {
-    return nanoseconds::max();
+    return (nanoseconds::max)();
   } else {
     using ToNano = std::ratio_divide<Period, std::nano>;
     constexpr auto num = static_cast<std::uint64_t>(ToNano::num);
     constexpr auto den = static_cast<std::uint64_t>(ToNano::den);
+    if constexpr (sizeof(Rep) > sizeof(std::uint64_t)) {
+      if (delay.count() > static_cast<Rep>((std::numeric_limits<std::uint64_t>::max)())) return (nanoseconds::max)();
+    }
     const auto count = static_cast<std::uint64_t>(delay.count());
     if constexpr (den == 1) {
-      if (count > static_cast<std::uint64_t>(nanoseconds::max().count()) / num) return nanoseconds::max();
+      if (count > static_cast<std::uint64_t>((nanoseconds::max)().count()) / num) return (nanoseconds::max)();
     } else if constexpr (constexpr long double kMaxCount = kAlmostMax / kPeriod; kMaxCount < 1.8e19L) {
-      if (count > static_cast<std::uint64_t>(kMaxCount)) return nanoseconds::max();
+      if (count > static_cast<std::uint64_t>(kMaxCount)) return (nanoseconds::max)();
     }
     // Quotient and remainder apart: count * num may not fit although the result does.
-    return nanoseconds(static_cast<std::int64_t>(count / den * num + scale_up(count % den, num, den)));
+    const std::uint64_t value = count / den * num + scale_up(count % den, num, den);
+    constexpr auto kMax = static_cast<std::uint64_t>((nanoseconds::max)().count());
+    return nanoseconds(static_cast<std::int64_t>(value < kMax ? value : kMax));
   }
 }
 

@@ -117,7 +117,7 @@ namespace detail {
 /// How Timer::schedule builds a task in the storage of its node: TaskSource::build constructs it from `source` and
 /// returns it, or null when there is no memory for it.
 enum class TaskKind : std::uint8_t {
-  None,      // not built yet, or destroyed
+  Gone,      // destroyed
   Trivial,   // a callable that needs no destruction
   Callable,  // a callable, destroyed as soon as it can never run again
   Shared,    // a shared TimerTask, kept until the last handle goes
@@ -267,8 +267,7 @@ class HWT_API Timer {
 
   Timer() = default;
 
-  /// The one point of entry for an implementation. `task.build` is called at most once, and only when the timeout will
-  /// be accepted unless building throws. `delay` is not negative. A null `task.build` stands for a null task.
+  /// The one point of entry for an implementation. `task.build` is called at most once. `delay` is not negative.
   virtual Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) = 0;
 
  private:

@@ -1,8 +1,6 @@
 #include "hashed_wheel_timer/internal/core.h"
 
 #include <limits>
-#include <new>
-#include <string>
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
 
@@ -11,7 +9,6 @@ namespace hwt::internal {
 Core::Core(Timer& timer, const Options& options)
     : timer_(&timer),
       max_pending_(options.max_pending_timeouts),
-      executor_(options.executor),
       on_task_error_(options.on_task_error),
       id_(announce_core()) {
   AsymmetricFence::prepare();
@@ -27,30 +24,43 @@ bool Core::admit() noexcept {
   return false;
 }
 
-void Core::undo(Producer& producer, Node* node) noexcept {
-  producer.pool.untake(node);
-  release_admission();
+Core::Scheduled Core::schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
+  Scheduled result{{}, Refusal::None, max_pending_};
+  Offer offer = this->offer(task, now, delay);
+  result.refusal = offer.refusal;
+  if (offer.refusal == Refusal::None) {
+    result.timeout = Node::adopt(offer.node);
+  } else if (offer.node != nullptr) {
+    // The task may own the timer: after it is destroyed the node alone keeps the core.
+    offer.node->destroy_task();
+    if (offer.node->drop_references(offer.references)) recycle(offer.node);
+  }
+  return result;
 }
 
-Core::Scheduled Core::schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
+Core::Offer Core::offer(const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
   const ProducerLease producer(*this);
-  if (!producer) return {{}, Refusal::NoMemory};
+  if (!producer) return {Refusal::NoMemory};
   if (limited() && !admit()) {
     producer->rejected.add(1);
-    return {{}, Refusal::Full};
+    return {Refusal::Full};
   }
   Node* const node = producer->pool.take();
   if (node == nullptr) {
     release_admission();
-    return {{}, Refusal::NoMemory};
+    return {Refusal::NoMemory};
   }
+  const auto undo = [&] {
+    producer->pool.untake(node);
+    release_admission();
+  };
   try {
     if (task.build(node->storage, task.source) == nullptr) {
-      undo(*producer, node);
-      return {{}, Refusal::NoMemory};
+      undo();
+      return {Refusal::NoMemory};
     }
   } catch (...) {
-    undo(*producer, node);
+    undo();
     throw;
   }
   node->kind = task.kind;
@@ -61,39 +71,26 @@ Core::Scheduled Core::schedule(const detail::TaskSource& task, std::int64_t now,
   // One reference for the timer, one for the handle. release: pairs with the worker's first look at the word.
   node->word.store(2 * Node::kReference | shared | static_cast<std::uint32_t>(State::Queued),
                    std::memory_order_release);
-  if (!pending_queue.enqueue(producer->pending, node)) {
+  const auto uncount = [&] {
     producer->scheduled.add(-1);
-    node->destroy_task();
-    undo(*producer, node);
-    return {{}, Refusal::NoMemory};
+    release_admission();
+  };
+  if (!pending_queue.enqueue(producer->pending, node)) {
+    uncount();
+    return {Refusal::NoMemory, node, 2};
   }
-  Timeout timeout = Node::adopt(node);
-
-  // Store (the queue), then load (phase, the announcement): pairs with the heavy fence in stop() and before a sleep.
+  // Store (the queue), then load (phase, the announcement): pairs with the heavy fence before the worker empties a
+  // stopped timer, and before a long sleep.
   AsymmetricFence::light();
   if (!running() && node->take_back()) {
     // Stopped meanwhile, and the worker had not seen it: it was never accepted. The node waits in the queue for
     // close().
-    producer->scheduled.add(-1);
-    release_admission();
-    node->destroy_task();
-    return {{}, Refusal::Stopped};
+    uncount();
+    return {Refusal::Stopped, node, 1};
   }
   sleeper.wake_for(node->deadline);
   note_queued(*producer);
-  return {std::move(timeout), Refusal::None};
-}
-
-void Core::throw_refusal(Refusal refusal) const {
-  switch (refusal) {
-    case Refusal::Stopped:
-      throw IllegalState("new_timeout() cannot be called once the timer is stopped");
-    case Refusal::Full:
-      throw RejectedExecution("max_pending_timeouts: " + std::to_string(max_pending_) +
-                              " timeouts are pending already");
-    default:
-      throw std::bad_alloc();
-  }
+  return {Refusal::None, node, 1};
 }
 
 void Core::note_queued(Producer& producer) noexcept {

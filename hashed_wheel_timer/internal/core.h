@@ -44,12 +44,11 @@ class Core {
   struct Scheduled {
     Timeout timeout;
     Refusal refusal;
+    std::int64_t limit;  // for the text of Refusal::Full
   };
-  /// Precondition: phase was Started. Throws what building the task throws.
+  /// Precondition: phase was Started. Throws what building the task throws. After a refusal the timer, and this, may be
+  /// gone with the task.
   Scheduled schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay);
-
-  /// The exception for a refusal other than None.
-  [[noreturn]] void throw_refusal(Refusal refusal) const;
 
   // Handles.
 
@@ -68,7 +67,6 @@ class Core {
   // Tasks. The worker, or where the executor runs them.
 
   void report_error(const Timeout& timeout) noexcept;  // in a catch block
-  const std::function<void(std::function<void()>)>& executor() const noexcept { return executor_; }
 
   // The worker's.
 
@@ -79,7 +77,8 @@ class Core {
   NodeQueue pending_queue;
   NodeQueue cancelled_queue;
   NodeStack cancelled_overflow;
-  Sleeper sleeper;
+  /// On lines of its own, with phase: every producer reads both.
+  alignas(kCacheLine) Sleeper sleeper;
 
   /// Started is stored with release when start_time is set, and read with acquire. The order against the pending queue
   /// when the timer stops is the asymmetric fence's.
@@ -119,14 +118,19 @@ class Core {
   void release_admission() noexcept {
     if (limited()) admitted_.fetch_sub(1, std::memory_order_acq_rel);
   }
-  void undo(Producer& producer, Node* node) noexcept;
+  /// What has become of a node: the references to it that the caller now has. No node where none was built.
+  struct Offer {
+    Refusal refusal;
+    Node* node = nullptr;
+    std::uint32_t references = 0;
+  };
+  Offer offer(const detail::TaskSource& task, std::int64_t now, std::int64_t delay);
   void queue_cancelled(ProducerLease& producer, Node& node) noexcept;
   void note_queued(Producer& producer) noexcept;
   void wake_for_cancelled_hook() noexcept;
 
   std::atomic<Timer*> timer_;  // release when it goes, acquire when it is handed out
   const std::int64_t max_pending_;
-  const std::function<void(std::function<void()>)> executor_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
   const std::uint64_t id_;
   TaskErrorLog error_log_;

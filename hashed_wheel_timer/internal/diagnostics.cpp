@@ -14,7 +14,9 @@ std::atomic<bool> warned_of_instances{false};
 
 }  // namespace
 
-void warn(const std::string& message) noexcept { std::fprintf(stderr, "hashed_wheel_timer: %s\n", message.c_str()); }
+void warn(std::string_view message) noexcept {
+  std::fprintf(stderr, "hashed_wheel_timer: %.*s\n", static_cast<int>(message.size()), message.data());
+}
 
 void TaskErrorLog::report(const std::exception_ptr& error) noexcept {
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -24,20 +26,22 @@ void TaskErrorLog::report(const std::exception_ptr& error) noexcept {
     left_out_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  const char* what = "not a std::exception";
+  const long long left_out = left_out_.exchange(0, std::memory_order_relaxed);
+  const auto print = [left_out](const char* what) {
+    if (left_out == 0) {
+      std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by a task: %s\n", what);
+    } else {
+      std::fprintf(stderr,
+                   "hashed_wheel_timer: an exception was thrown by a task: %s (and %lld more since the last line)\n",
+                   what, left_out);
+    }
+  };
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    what = e.what();
-  } catch (...) {  // keeps the text above
-  }
-  const std::int64_t left_out = left_out_.exchange(0, std::memory_order_relaxed);
-  if (left_out == 0) {
-    std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by a task: %s\n", what);
-  } else {
-    std::fprintf(stderr,
-                 "hashed_wheel_timer: an exception was thrown by a task: %s (and %lld more since the last line)\n",
-                 what, static_cast<long long>(left_out));
+    print(e.what());
+  } catch (...) {
+    print("not a std::exception");
   }
 }
 

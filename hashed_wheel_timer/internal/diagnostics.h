@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <string>
+#include <string_view>
 
 namespace hwt::internal {
 
 /// One line on stderr, in one write.
-void warn(const std::string& message) noexcept;
+void warn(std::string_view message) noexcept;
 
 /// The default for Options::on_task_error: at most one line per second, which counts those it left out. Any thread.
 class TaskErrorLog {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -20,12 +21,13 @@ namespace hwt::internal {
 template <class Wheel>
 class Driver {
  public:
-  Driver(Core& core, std::int64_t tick_duration, std::int64_t wheel_size)
-      : core_(core), tick_duration_(tick_duration), wheel_(wheel_size) {}
+  Driver(Core& core, const Options& options, std::int64_t wheel_size)
+      : core_(core), executor_(options.executor), tick_duration_(options.tick_duration.count()), wheel_(wheel_size) {}
 
   struct Transfer {
-    bool any;   // something was in the queue
-    bool more;  // the pass ended at its limit
+    bool any;              // something was in the queue
+    bool more = false;     // the pass ended at its limit
+    bool starved = false;  // the pass ended for lack of memory
   };
 
   /// Takes what has been cancelled out of the wheel. True if there was something.
@@ -63,9 +65,9 @@ class Driver {
     return node.deadline <= core_.start_time ? 0 : (node.deadline - core_.start_time) / tick_duration_;
   }
 
-  bool refill() noexcept {
+  bool refill(std::size_t max) noexcept {
     first_ = 0;
-    end_ = core_.pending_queue.dequeue(batch_.data(), kBatch);
+    end_ = core_.pending_queue.dequeue(batch_.data(), std::min(max, kBatch));
     return end_ != 0;
   }
   Tick visit(Node& node, Tick tick) noexcept;
@@ -74,6 +76,7 @@ class Driver {
   void hand_over(Node* node) noexcept;
 
   Core& core_;
+  const std::function<void(std::function<void()>)> executor_;
   const std::int64_t tick_duration_;
   Wheel wheel_;
   std::array<Node*, kBatch> batch_;  // dequeued and not yet transferred: [first_, end_)
@@ -110,10 +113,10 @@ bool Driver<Wheel>::collect_cancelled() noexcept {
 template <class Wheel>
 typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
   std::size_t left = core_.pending_queue.size() + (end_ - first_);
-  Transfer result{left != 0, false};
+  Transfer result{.any = left != 0};
   std::int64_t moved = 0;
   for (; left != 0; --left) {
-    if (first_ == end_ && !refill()) break;
+    if (first_ == end_ && !refill(left)) break;
     if (moved == kMaxTransfers) {
       result.more = true;
       break;
@@ -123,6 +126,7 @@ typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
     if (node->state(std::memory_order_acquire) == State::Cancelled) {
       drop_cancelled(node);
     } else if (!wheel_.insert(*node, tick_of(*node))) {
+      result.starved = true;
       break;
     } else if (node->enter_wheel()) {  // only now: whoever cancels it next finds it in the wheel
       ++moved;
@@ -152,7 +156,7 @@ Tick Driver<Wheel>::visit(Node& node, Tick tick) noexcept {
   // One more reference, for the handle that the task gets.
   if (node.leave_for(State::Expired, 1) == State::Expired) return later;
   core_.count_expired();
-  if (core_.executor()) {
+  if (executor_) {
     hand_over(&node);
   } else {
     Timeout timeout = Node::adopt(&node);
@@ -171,7 +175,7 @@ void Driver<Wheel>::hand_over(Node* node) noexcept {
   std::shared_ptr<HandedOver> task;
   try {
     task = std::make_shared<HandedOver>(timeout);
-    core_.executor()([task] { task->run(); });
+    executor_([task] { task->run(); });
   } catch (...) {
     core_.report_error(timeout);
     // The executor may have kept the job and run it, or still do so: the task runs once all the same.
@@ -220,7 +224,7 @@ Node* Driver<Wheel>::empty() noexcept {
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
     while (first_ != end_) take(batch_[first_++]);
-    if (!refill()) break;
+    if (!refill(kBatch)) break;
   }
   returns_.flush();
   return unprocessed;

@@ -37,7 +37,7 @@ class DueIndex {
   }
 
  private:
-  static constexpr std::size_t kFanOut = 8;      // one cache line of ticks
+  static constexpr std::size_t kFanOut = 8;      // 64 bytes of ticks: one or two cache lines
   static constexpr std::size_t kMaxLevels = 12;  // 8^11 > 2^30 buckets
 
   // Level 0 is the root alone, the last level the buckets.

@@ -13,7 +13,6 @@ Chunk* ChunkPool::take() noexcept {
   }
   if (carved_ == kChunksPerRegion) {
     try {
-      regions_.reserve(regions_.size() + 1);
       regions_.push_back(std::unique_ptr<Chunk[]>(new Chunk[kChunksPerRegion]));
     } catch (const std::bad_alloc&) {
       return nullptr;

@@ -45,8 +45,8 @@ struct Node : WheelItem {
   /// Nanoseconds of steady_clock. Written by the producer before the node is published.
   std::int64_t deadline;
 
-  /// Link of whichever list the node is in: its pool's free list or, while it is Cancelled, the overflow of the
-  /// cancelled queue. Never both.
+  /// Link of whichever list the node is in: free nodes; the overflow of the cancelled queue; the unprocessed ones of a
+  /// stopped timer. Only one of them is ever followed.
   Node* next;
 
   static State state_of(std::uint32_t word) noexcept { return static_cast<State>(word & kStateMask); }
@@ -68,13 +68,13 @@ struct Node : WheelItem {
   void destroy_task() noexcept;
 
   /// Leaves Queued or InWheel for `to`, adding `references` in the same step; returns the state it left, or `to` itself
-  /// when another thread was faster.
+  /// when another thread was faster. acquire, when it loses as well: what was done to the node before; release: for the
+  /// next owner of the task.
   State leave_for(State to, std::uint32_t references) noexcept {
-    std::uint32_t seen = word.load(std::memory_order_relaxed);
+    std::uint32_t seen = word.load(std::memory_order_acquire);
     while (state_of(seen) == State::Queued || state_of(seen) == State::InWheel) {
-      // acquire: the producer's writes to the node, and the worker's; release: for the next owner of the node.
       if (word.compare_exchange_weak(seen, with_state(seen, to) + references * kReference, std::memory_order_acq_rel,
-                                     std::memory_order_relaxed)) {
+                                     std::memory_order_acquire)) {
         return state_of(seen);
       }
     }
@@ -107,10 +107,10 @@ struct Node : WheelItem {
 
  private:
   bool leave_queue(State to, std::uint32_t flags_to_clear) noexcept {
-    std::uint32_t seen = word.load(std::memory_order_relaxed);
+    std::uint32_t seen = word.load(std::memory_order_acquire);
     while (state_of(seen) == State::Queued) {
       if (word.compare_exchange_weak(seen, with_state(seen, to) & ~flags_to_clear, std::memory_order_acq_rel,
-                                     std::memory_order_relaxed)) {
+                                     std::memory_order_acquire)) {
         return true;
       }
     }

@@ -40,7 +40,7 @@ TimerTask& Node::task() noexcept {
 }
 
 void Node::destroy_task() noexcept {
-  const detail::TaskKind destroyed = std::exchange(kind, detail::TaskKind::None);
+  const detail::TaskKind destroyed = std::exchange(kind, detail::TaskKind::Gone);
   if (destroyed == detail::TaskKind::Callable || destroyed == detail::TaskKind::Shared) stored_task().~TimerTask();
 }
 

@@ -15,7 +15,7 @@ class Worker final : public WorkerThread {
   Worker(Timer& timer, const Options& options, std::int64_t wheel_size)
       : WorkerThread(timer, options),
         tick_duration_(options.tick_duration.count()),
-        driver_(core(), tick_duration_, wheel_size) {}
+        driver_(core(), options, wheel_size) {}
 
  private:
   std::int64_t begin_of(Tick tick) noexcept {
@@ -34,7 +34,7 @@ class Worker final : public WorkerThread {
       if (due < current) {
         driver_.expire(due);
         core().count_tick(steady_now() - begin_of(due + 1));
-      } else if (!transfer.more) {
+      } else if (transfer.starved || (!transfer.more && driver_.backlog() < Core::kCollectEvery)) {
         sleep(current, due, collected || transfer.any);
       }
     }
@@ -49,8 +49,6 @@ class Worker final : public WorkerThread {
     if (until > current) {
       AsymmetricFence::heavy();
       if (!driver_.queues_empty()) return core().sleeper.retract();
-    } else if (driver_.backlog() >= Core::kCollectEvery) {
-      return core().sleeper.retract();  // who asked for it may have done so before the announcement
     }
     core().sleeper.sleep_until(until == kNever ? Sleeper::kForever : begin_of(until + 1));
     core().count_wakeup();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
@@ -27,6 +29,17 @@ void name_this_thread() noexcept {
 #elif defined(__APPLE__)
   pthread_setname_np("hwt-worker");
 #endif
+}
+
+[[noreturn]] void throw_refusal(Refusal refusal, std::int64_t limit) {
+  switch (refusal) {
+    case Refusal::Stopped:
+      throw IllegalState("new_timeout() cannot be called once the timer is stopped");
+    case Refusal::Full:
+      throw RejectedExecution("max_pending_timeouts: " + std::to_string(limit) + " timeouts are pending already");
+    default:
+      throw std::bad_alloc();
+  }
 }
 
 std::int64_t this_process() noexcept {
@@ -76,7 +89,7 @@ WorkerThread::WorkerThread(Timer& timer, const Options& options)
     : core_(new Core(timer, options)),
       thread_factory_(options.thread_factory ? options.thread_factory : default_thread) {}
 
-bool WorkerThread::in_forked_child() const noexcept { return thread_.joinable() && process_ != this_process(); }
+bool WorkerThread::in_forked_child() const noexcept { return process_ != 0 && process_ != this_process(); }
 
 bool WorkerThread::on_worker() const noexcept { return this_threads_worker == this; }
 
@@ -95,6 +108,7 @@ void WorkerThread::start() {
 
   // The factory is the user's: it is called without the lock.
   set_phase(Phase::Starting);
+  process_ = this_process();
   lock.unlock();
   std::shared_ptr<Launch> launch;
   std::thread thread;
@@ -108,12 +122,12 @@ void WorkerThread::start() {
   } catch (...) {
     if (launch) launch->give(Launch::Order::Cancel);
     lock.lock();
+    process_ = 0;
     set_phase(Phase::Init);
     throw;
   }
   lock.lock();
   thread_ = std::move(thread);
-  process_ = this_process();
   core_->start_time = steady_now();
   set_phase(Phase::Started);
   launch->give(Launch::Order::Go);
@@ -130,13 +144,18 @@ Timeout WorkerThread::schedule(const detail::TaskSource& task, std::chrono::nano
     }
   }
   Core::Scheduled scheduled = core_->schedule(task, steady_now(), delay.count());
-  if (scheduled.refusal != Refusal::None && throws) core_->throw_refusal(scheduled.refusal);
+  // Not a word to the core after a refusal: the refused task may have owned the timer.
+  if (scheduled.refusal != Refusal::None && throws) throw_refusal(scheduled.refusal, scheduled.limit);
   return std::move(scheduled.timeout);
 }
 
 void WorkerThread::body() noexcept {
   this_threads_worker = this;
   turn();
+  // Load (the phase, which ended turn()), then load (the queue): pairs with the light fence in Core::schedule(),
+  // between a producer's store to the queue and its look at the phase. A producer that still found the timer running
+  // has its node in the queue by now.
+  AsymmetricFence::heavy();
   unprocessed_ = empty();
   this_threads_worker = nullptr;
   if (delete_when_finished_) {
@@ -147,8 +166,8 @@ void WorkerThread::body() noexcept {
 
 void WorkerThread::finish(std::unique_lock<std::mutex>& lock) noexcept {
   const auto phase = [this] { return core_->phase.load(std::memory_order_relaxed); };
+  if (in_forked_child()) return set_phase(Phase::Stopped);
   phase_changed_.wait(lock, [&] { return phase() != Phase::Starting; });
-  if (phase() == Phase::Started && in_forked_child()) return set_phase(Phase::Stopped);
   if (phase() == Phase::Init) {
     set_phase(Phase::Stopped);
     instance_.release();
@@ -160,12 +179,11 @@ void WorkerThread::finish(std::unique_lock<std::mutex>& lock) noexcept {
   }
   set_phase(Phase::Stopping);
   lock.unlock();
-  // Store (the phase), then load (the queue, by the worker that wakes up): pairs with the light fence in schedule().
-  AsymmetricFence::heavy();
   core_->sleeper.wake();
   thread_.join();
   instance_.release();
   lock.lock();
+  process_ = 0;
   set_phase(Phase::Stopped);
 }
 

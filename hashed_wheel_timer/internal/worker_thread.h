@@ -71,7 +71,7 @@ class WorkerThread {
   std::mutex mutex_;
   std::condition_variable phase_changed_;
   std::thread thread_;
-  std::int64_t process_ = 0;  // where thread_ runs
+  std::int64_t process_ = 0;  // where the worker runs; 0: nowhere
 
   // The worker's until it has finished, then guarded by mutex_.
   Node* unprocessed_ = nullptr;
