@@ -758,5 +758,41 @@ TEST(AllocationHook, CountsAndFails) {
   EXPECT_EQ(shortage.failed(), 3);
 }
 
+TEST(Allocation, TheWarningOfTooManyTimersDoesNotEndTheProcess) {
+  std::vector<std::unique_ptr<HashedWheelTimer>> timers;
+  for (int i = 0; i < 64; ++i) timers.push_back(std::make_unique<HashedWheelTimer>());
+  for_each_allocation([&](std::int64_t n) { return with_failing(n, [&] { HashedWheelTimer timer; }).struck; });
+}
+
+// The callable, which owns the timer, has been built when the queue finds that it has no memory for it.
+TEST(Allocation, ARefusedTaskMayOwnTheTimer) {
+  auto timer = std::make_unique<HashedWheelTimer>(10min);
+  HashedWheelTimer& alias = *timer;
+  const auto witness = std::make_shared<int>();
+  alias.new_timeout([witness] {}, kFar);
+  int accepted = 0;
+  Shortage shortage(0, Shortage::kAll);
+  while (alias.try_new_timeout([witness] {}, kFar)) ++accepted;
+  EXPECT_GT(accepted, 10) << "it was to be the queue that is full, not the memory for nodes";
+  EXPECT_LT(accepted, 1000) << "it was to be the queue that is full, not the memory for nodes";
+  EXPECT_THROW(alias.new_timeout([owner = std::move(timer), witness] {}, kFar), std::bad_alloc);
+  shortage.end();
+  EXPECT_EQ(witness.use_count(), 1) << "the timer went with the task, and all of its timeouts with it";
+}
+
+TEST(Allocation, TheWorkerSleepsWhileThereIsNoMemory) {
+  HashedWheelTimer timer(100ms);
+  Gate gate(timer);
+  for (int i = 0; i < 20'000; ++i) timer.new_timeout([] {}, kFar);
+  Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
+  gate.open();
+  const std::int64_t before = timer.stats().wakeups;
+  // A worker that tries again and again instead of once a tick never wakes up.
+  EXPECT_TRUE(eventually([&] { return timer.stats().wakeups >= before + 3; }));
+  shortage.end();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog < 4096; }));
+  EXPECT_EQ(timer.stop().size(), 20'000u);
+}
+
 }  // namespace
 }  // namespace hwt

@@ -824,5 +824,38 @@ TEST(Fork, AChildCanStopAndDestroyAnInheritedTimer) {
 }
 #endif
 
+#if !defined(_WIN32)
+TEST(Fork, AChildOfATimerThatIsBeingStoppedCanDestroyIt) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  std::jthread stopper;
+  {
+    const Gate gate(*timer);
+    stopper = std::jthread([&] { timer->stop(); });
+    wait_until_refusing(*timer);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(20);
+      timer.reset();
+      _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+}
+#endif
+
+TEST(Executor, GoesWithTheTimerThoughAHandleIsHeld) {
+  const auto pool = std::make_shared<int>();
+  Timeout held;
+  {
+    HashedWheelTimer timer{{.executor = [pool](const std::function<void()>& job) { job(); }}};
+    held = timer.new_timeout([] {}, kFar);
+    EXPECT_GT(pool.use_count(), 1);
+  }
+  EXPECT_EQ(pool.use_count(), 1) << "a job that outlives the timer must not keep the pool that runs it";
+}
+
 }  // namespace
 }  // namespace hwt

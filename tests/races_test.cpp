@@ -297,5 +297,62 @@ TEST(Races, DestroyInsideACancel) {
   }
 }
 
+// ThreadSanitizer judges.
+TEST(Races, PrintingAHandleWhileItsTimerGoes) {
+  for (int round = 0; round < 100; ++round) {
+    auto timer = std::make_unique<HashedWheelTimer>(1ms);
+    const Timeout timeout = timer->new_timeout([] {}, kFar);
+    run_together(2, [&](int thread) {
+      if (thread == 0) {
+        timer.reset();
+      } else {
+        for (int i = 0; i < 20; ++i) EXPECT_TRUE(contains(text_of(timeout), "ns later"));
+      }
+    });
+  }
+}
+
+// What was written before cancel() is seen in cancelled(), when stop() finds the timeout as well. The flags are
+// relaxed, so that nothing but the library orders the two.
+TEST(Races, CancelBeforeStopPublishesToCancelled) {
+  struct Reader : TimerTask {
+    explicit Reader(const int& source) : payload(source) {}
+    void run(Timeout&) override {}
+    void cancelled(Timeout&) override { seen = payload; }
+    const int& payload;
+    int seen = 0;
+  };
+  int payload = 0;
+  const auto reader = std::make_shared<Reader>(payload);
+  std::atomic<int> step = 0;
+  const auto await = [&](int value) {
+    while (step.load(std::memory_order_relaxed) < value) std::this_thread::yield();
+  };
+  const auto set = [&](int value) { step.store(value, std::memory_order_relaxed); };
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(
+      [&] {
+        set(1);
+        await(4);  // holds the worker until the timeout has been cancelled
+      },
+      0ms);
+  await(1);
+  Timeout timeout = timer.new_timeout(reader, kFar);
+  std::jthread canceller([&] {
+    timer.new_timeout([] {}, kFar);
+    set(2);
+    await(3);
+    payload = 42;
+    EXPECT_TRUE(timeout.cancel());
+    set(4);
+  });
+  await(2);
+  std::jthread stopper([&] { timer.stop(); });
+  wait_until_refusing(timer);
+  set(3);
+  stopper.join();
+  EXPECT_EQ(reader->seen, 42);
+}
+
 }  // namespace
 }  // namespace hwt

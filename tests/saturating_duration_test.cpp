@@ -167,5 +167,20 @@ TEST(SaturatingDuration, TheTimerRefusesOnlyNaN) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
+TEST(SaturatingDuration, APeriodOfAboutHalfANanosecondDoesNotWrap) {
+  using Odd = std::chrono::duration<std::uint64_t, std::ratio<51, 100'000'000'000>>;
+  EXPECT_EQ(saturating_nanoseconds(Odd::max()), std::chrono::nanoseconds::max());
+  EXPECT_EQ(saturating_nanoseconds(Odd(100)), std::chrono::nanoseconds(51));
+}
+
+#ifdef __SIZEOF_INT128__
+TEST(SaturatingDuration, CountsWiderThan64BitsSaturate) {
+  __extension__ using Wide = __int128;
+  using WideNanoseconds = std::chrono::duration<Wide, std::nano>;
+  EXPECT_EQ(saturating_nanoseconds(WideNanoseconds((Wide{1} << 64) + 5)), std::chrono::nanoseconds::max());
+  EXPECT_EQ(saturating_nanoseconds(WideNanoseconds(5)), std::chrono::nanoseconds(5));
+}
+#endif
+
 }  // namespace
 }  // namespace hwt

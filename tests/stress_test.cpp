@@ -193,6 +193,7 @@ class Round {
   std::int64_t runs() const { return total(&Fate::runs); }
   std::int64_t cancels() const { return total(&Fate::cancels); }
   std::int64_t returned() const { return total(&Fate::returned); }
+  std::int64_t samples() const { return samples_; }
 
  private:
   Fate& new_fate() {
@@ -347,7 +348,6 @@ class Round {
     EXPECT_EQ(alive, 0) << "tasks were not destroyed exactly once";
     EXPECT_EQ(wrongly_told, 0) << "TimerTasks were not told exactly once that they had been cancelled";
     EXPECT_EQ(refused_but_used, 0) << "refused, and heard of the timer all the same";
-    EXPECT_GT(samples_, 0);
     EXPECT_EQ(accepted_, runs() + cancels() + returned() + unprocessed);
   }
 
@@ -382,6 +382,7 @@ TEST_P(Conservation, EveryTimeoutEndsExactlyOnce) {
   std::int64_t runs = 0;
   std::int64_t cancels = 0;
   std::int64_t returned = 0;
+  std::int64_t samples = 0;
   unsigned rounds = 0;
   do {
     SCOPED_TRACE("round " + std::to_string(rounds));
@@ -391,11 +392,13 @@ TEST_P(Conservation, EveryTimeoutEndsExactlyOnce) {
     runs += round.runs();
     cancels += round.cancels();
     returned += round.returned();
+    samples += round.samples();
   } while (steady_clock::now() < end && !HasFailure());
   // All ways to end have been gone.
   EXPECT_GT(accepted, 100);
   EXPECT_GT(runs, 0);
   EXPECT_GT(cancels, 0);
+  EXPECT_GT(samples, 0) << "a short round may pass before the sampler has its turn, not all of them";
   EXPECT_EQ(returned > 0, GetParam().end == End::Stop);
 }
 
