@@ -761,7 +761,11 @@ TEST(AllocationHook, CountsAndFails) {
 TEST(Allocation, TheWarningOfTooManyTimersDoesNotEndTheProcess) {
   std::vector<std::unique_ptr<HashedWheelTimer>> timers;
   for (int i = 0; i < 64; ++i) timers.push_back(std::make_unique<HashedWheelTimer>());
-  for_each_allocation([&](std::int64_t n) { return with_failing(n, [&] { HashedWheelTimer timer; }).struck; });
+  for_each_allocation([&](std::int64_t n) {
+    return with_failing(
+               n, [&] { HashedWheelTimer timer; }, Shortage::kAll)
+        .struck;
+  });
 }
 
 // The callable, which owns the timer, has been built when the queue finds that it has no memory for it.
