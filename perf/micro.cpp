@@ -80,7 +80,8 @@ BENCHMARK(pending_timeouts)->ArgName("limit")->Arg(-1)->Arg(1'000'000);
 // The wheel by itself: no threads, no clock.
 void wheel_insert_remove(benchmark::State& state) {
   hwt::internal::HashedWheel wheel(512);
-  std::vector<hwt::internal::WheelItem> items(kRing);
+  struct alignas(hwt::internal::kCacheLine) Item : hwt::internal::WheelItem {};
+  std::vector<Item> items(kRing);
   std::size_t next = 0;
   std::int64_t tick = 0;
   for (auto _ : state) {

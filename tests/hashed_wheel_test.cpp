@@ -31,7 +31,7 @@ using test::Shortage;
 
 constexpr int kTags = 64;  // revolutions that a wheel tells apart
 
-struct Item : WheelItem {
+struct alignas(kCacheLine) Item : WheelItem {
   Tick due = 0;            // as the wheel has to see it: never before its floor at the time
   std::int64_t place = 0;  // rises with each entry into a bucket
   bool in_wheel() const { return position != nullptr; }

@@ -1,6 +1,7 @@
 #include "hashed_wheel_timer/internal/hashed_wheel.h"
 
 #include <bit>
+#include <cassert>
 #include <new>
 
 namespace hwt::internal {
@@ -34,6 +35,7 @@ HashedWheel::HashedWheel(std::int64_t buckets)
       due_(static_cast<std::size_t>(buckets)) {}
 
 bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
+  assert((reinterpret_cast<std::uintptr_t>(&item) & kTagMask) == 0);
   tick = std::clamp(tick, floor_, kNever - 1);
   const std::size_t index = bucket_of(tick);
   Bucket& bucket = wheel_[index];

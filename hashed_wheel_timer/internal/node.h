@@ -27,7 +27,7 @@ enum class State : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Cancell
 /// References: one for each handle, and one for the timer, which moves with the node from the pending queue to the
 /// wheel and from there to whoever takes it out: the worker that expires it or collects it after a cancel. The last one
 /// to go gives the node back to its pool.
-struct Node : WheelItem {
+struct alignas(kCacheLine) Node : WheelItem {
   static constexpr std::uint32_t kStateMask = 3;
   static constexpr std::uint32_t kShared = 4;  // the task is a shared TimerTask
   static constexpr std::uint32_t kReference = 8;

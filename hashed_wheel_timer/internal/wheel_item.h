@@ -14,8 +14,9 @@ inline constexpr Tick kNever = std::numeric_limits<Tick>::max();
 inline constexpr std::size_t kCacheLine = 64;
 
 /// What a wheel holds. The wheel alone touches `position`; null while the item is in no wheel.
-/// Aligned so that the low six bits of its address are free for the wheel (see HashedWheel).
-struct alignas(kCacheLine) WheelItem {
+/// A class derived from it must be aligned to a cache line: the low six bits of its address are the wheel's (see
+/// HashedWheel). It is not aligned itself, because compilers differ in whether a derived class may use the padding.
+struct WheelItem {
   std::uintptr_t* position = nullptr;
 };
 
