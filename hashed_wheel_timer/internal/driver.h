@@ -59,7 +59,6 @@ class Driver {
   /// Netty's bound: a flood of new timeouts must not keep the worker from expiring.
   static constexpr std::int64_t kMaxTransfers = 100'000;
   static constexpr std::size_t kBatch = 256;
-  static constexpr std::size_t kPrefetchDistance = 8;
 
   Tick tick_of(const Node& node) const noexcept {
     return node.deadline <= core_.start_time ? 0 : (node.deadline - core_.start_time) / tick_duration_;
