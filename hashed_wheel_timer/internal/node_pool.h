@@ -23,8 +23,8 @@ struct alignas(kCacheLine) SlabHeader {
 /// The nodes of one producer. Its owner takes; any thread gives back. Memory is kept for reuse until the pool goes.
 ///
 /// Taking is one pop of a private list. Nodes come back, in batches from the worker, on one atomic stack which the
-/// owner takes whole, so there is no ABA and no lock. Compared with new and delete the gain is a factor of two to
-/// three: a general allocator pays for each node that another thread frees.
+/// owner takes whole, so there is no ABA and no lock. A general allocator would pay for each node that another
+/// thread frees, which is nearly all of them here.
 class NodePool {
  public:
   explicit NodePool(Core& core) noexcept : core_(core) {}
