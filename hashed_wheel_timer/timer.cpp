@@ -27,6 +27,12 @@ void Timeout::release(Node* node) noexcept {
 
 bool Timeout::cancel() noexcept { return node_ != nullptr && Core::cancel(*node_); }
 
+bool Timeout::reschedule_in(std::chrono::nanoseconds delay) {
+  return node_ != nullptr && Core::reschedule(*node_, delay.count());
+}
+
+void Timeout::refuse_nan() { throw std::invalid_argument("delay: NaN (expected: a number)"); }
+
 bool Timeout::is_cancelled() const noexcept {
   return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Cancelled;
 }

@@ -62,6 +62,17 @@ class HWT_API Timeout {
   /// cancel or stop(), and on a null handle. A plain callable is destroyed in here. Any thread, tasks included.
   bool cancel() noexcept;
 
+  /// Puts the deadline to `delay` from now. True: the task runs once, and not before the new deadline. False: it has
+  /// started, was cancelled or returned by stop(), or the handle is null. Racing any of these, exactly one wins. Any
+  /// thread, tasks included. Made for keep-alives: a later deadline costs no allocation and no queue; an earlier one
+  /// counts from the next tick. Throws std::invalid_argument for a NaN delay; std::bad_alloc, for an earlier deadline
+  /// only; after either nothing has changed.
+  template <class Rep, class Period>
+  bool reschedule(std::chrono::duration<Rep, Period> delay) {
+    if (detail::is_nan(delay)) refuse_nan();
+    return reschedule_in(detail::saturating_nanoseconds(delay));
+  }
+
   /// Cancelled by cancel() or by stop(). False on a null handle.
   bool is_cancelled() const noexcept;
 
@@ -89,6 +100,8 @@ class HWT_API Timeout {
   friend struct std::hash<Timeout>;
   explicit Timeout(internal::Node* adopted) noexcept : node_(adopted) {}
   static void release(internal::Node* node) noexcept;
+  bool reschedule_in(std::chrono::nanoseconds delay);
+  [[noreturn]] static void refuse_nan();
 
   internal::Node* node_ = nullptr;
 };

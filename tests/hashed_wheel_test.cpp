@@ -620,8 +620,8 @@ TEST(ChunkPool, GivesOutEachChunkOnceAndTakesItBack) {
     Chunk* const chunk = pool.take();
     ASSERT_NE(chunk, nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(chunk) % alignof(Chunk), 0u);
-    EXPECT_EQ(&Chunk::of(&chunk->entries[0]), chunk);
-    EXPECT_EQ(&Chunk::of(&chunk->entries[Chunk::kEntries - 1]), chunk);
+    EXPECT_EQ(&Chunk::of(chunk->position(0)), chunk);
+    EXPECT_EQ(&Chunk::of(chunk->position(Chunk::kEntries - 1)), chunk);
     EXPECT_TRUE(chunks.insert(chunk).second) << "given out twice";
   }
   const std::int64_t bytes = bytes_in_use;

@@ -14,6 +14,15 @@ Core::Core(Timer& timer, const Options& options)
   AsymmetricFence::prepare();
 }
 
+namespace {
+
+std::int64_t deadline_after(std::int64_t now, std::int64_t delay) noexcept {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  return now > kMax - delay ? kMax : now + delay;
+}
+
+}  // namespace
+
 bool Core::admit() noexcept {
   std::int64_t seen = admitted_.load(std::memory_order_relaxed);
   // Compare-exchange, not add and take back: a transient excess would refuse others below the limit.
@@ -63,32 +72,27 @@ Core::Offer Core::offer(const detail::TaskSource& task, std::int64_t now, std::i
     undo();
     throw;
   }
-  node->kind = task.kind;
-  node->deadline =
-      now > std::numeric_limits<std::int64_t>::max() - delay ? std::numeric_limits<std::int64_t>::max() : now + delay;
-  const std::uint32_t shared = task.kind == detail::TaskKind::Shared ? Node::kShared : 0;
+  const std::int64_t deadline = deadline_after(now, delay);
+  node->deadline.store(deadline, std::memory_order_relaxed);
   producer->scheduled.add(1);
-  // One reference for the timer, one for the handle. release: pairs with the worker's first look at the word.
-  node->word.store(2 * Node::kReference | shared | static_cast<std::uint32_t>(State::Queued),
-                   std::memory_order_release);
+  const std::uint32_t generation = node->publish(task.kind);
   const auto uncount = [&] {
     producer->scheduled.add(-1);
     release_admission();
   };
-  if (!pending_queue.enqueue(producer->pending, node)) {
+  if (!pending_queue.enqueue(producer->pending, {node, generation})) {
     uncount();
     return {Refusal::NoMemory, node, 2};
   }
   // Store (the queue), then load (phase, the announcement): pairs with the heavy fence before the worker empties a
   // stopped timer, and before a long sleep.
   AsymmetricFence::light();
-  if (!running() && node->take_back()) {
-    // Stopped meanwhile, and the worker had not seen it: it was never accepted. The node waits in the queue for
-    // close().
+  if (!running() && node->withdraw()) {
+    // Stopped meanwhile, and the worker had not seen it: it was never accepted.
     uncount();
     return {Refusal::Stopped, node, 1};
   }
-  sleeper.wake_for(node->deadline);
+  sleeper.wake_for(deadline);
   note_queued(*producer);
   return {Refusal::None, node, 1};
 }
@@ -100,10 +104,10 @@ void Core::note_queued(Producer& producer) noexcept {
 }
 
 bool Core::cancel(Node& node) noexcept {
-  const State left = node.leave_for(State::Cancelled, 0);
-  if (left == State::Cancelled) return false;
-  // From here on this thread owns the task, and its handle keeps the node and with it the core.
   Core& core = node.core();
+  const std::uint64_t left = node.cancel(thread_cache::owns(core.id(), NodePool::of(node)));
+  if (!Node::pending(left)) return false;
+  // From here on this thread owns the task, and its handle keeps the node and with it the core.
   {
     ProducerLease producer(core);
     if (producer) {
@@ -112,17 +116,57 @@ bool Core::cancel(Node& node) noexcept {
       core.cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
     }
     core.release_admission();
-    if (left == State::InWheel) core.queue_cancelled(producer, node);
+    if (Node::state_of(left) == State::InWheel) core.queue_cancelled(producer, node);
   }
-  if (node.shared()) {
-    core.wake_for_cancelled_hook();
-  } else if (node.kind == detail::TaskKind::Callable) {
-    // The callable may own the very handle that is being used here, and the timer too: hold the node meanwhile.
-    node.add_reference();
-    node.destroy_task();
-    if (node.drop_references(1)) recycle(&node);
+  switch (Node::kind_of(left)) {
+    case detail::TaskKind::Shared:
+      core.wake_for_cancelled_hook();
+      break;
+    case detail::TaskKind::Callable:
+      // It may own the very handle that is being used here, and the timer too: hold the node meanwhile.
+      node.add_reference();
+      node.stored_task().~TimerTask();
+      if (node.drop_references(1)) recycle(&node);
+      break;
+    default:
+      break;
   }
   return true;
+}
+
+bool Core::reschedule(Node& node, std::int64_t delay) {
+  node.prefetch();  // a connection that has been quiet has its node in no cache: fetch it while the clock is read
+  Core& core = node.core();
+  if (!core.move(node, deadline_after(steady_now(), delay))) return false;
+  // Store (the deadline, the queue), then load (the announcement): as in offer().
+  AsymmetricFence::light();
+  core.sleeper.wake_for(node.deadline.load(std::memory_order_relaxed));
+  return true;
+}
+
+/// A later deadline is only stored: the worker finds it when it comes to the old one. For an earlier one the worker
+/// must be told, unless it has the node still to come.
+bool Core::move(Node& node, std::int64_t deadline) {
+  for (;;) {
+    const std::uint64_t begun = node.begin_move();
+    if (!Node::pending(begun)) return false;
+    const std::int64_t old = node.deadline.load(std::memory_order_relaxed);
+    const bool earlier = deadline < old;
+    bool told = !earlier;
+    if (earlier && Node::state_of(begun) == State::InWheel) {
+      const ProducerLease producer(*this);
+      told = producer && pending_queue.enqueue(producer->pending, {&node, 0, true});
+      if (!told) {
+        node.end_move();
+        throw std::bad_alloc();
+      }
+    }
+    node.deadline.store(deadline, std::memory_order_relaxed);
+    const std::uint64_t ended = node.end_move();
+    if (!Node::pending(ended)) return false;
+    // The worker took it into the wheel meanwhile, perhaps by the old deadline: once more, to tell it.
+    if (told || Node::state_of(ended) == State::Queued) return true;
+  }
 }
 
 void Core::queue_cancelled(ProducerLease& producer, Node& node) noexcept {
@@ -197,12 +241,10 @@ void Core::report_error(const Timeout& timeout) noexcept {
 
 void Core::close() noexcept {
   retire_core(id_);
-  // What new_timeout() took back after the worker had emptied the queue. The cancelled queue is left alone: its nodes
-  // were dropped from the wheel, and cancel() may still add some that nobody will look at.
-  Node* node = nullptr;
-  while (pending_queue.dequeue(&node, 1) == 1) {
-    if (node->drop_references(1)) recycle(node);
-  }
+  // Both queues are left alone. In the pending queue are only withdrawn timeouts; the nodes in the cancelled queue were
+  // dropped from the wheel, and cancel() may still add some that nobody will look at.
+  producers_.for_each([](Producer& producer) { producer.pool.begin_close(); });
+  AsymmetricFence::heavy();
   std::int64_t out = 0;
   producers_.for_each([&](Producer& producer) { out += producer.pool.close(); });
   if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0) delete this;

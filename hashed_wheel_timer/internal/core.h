@@ -52,8 +52,9 @@ class Core {
 
   // Handles.
 
-  /// Timeout::cancel() of a node of any core.
+  /// Timeout::cancel() and Timeout::reschedule() of a node of any core.
   static bool cancel(Node& node) noexcept;
+  static bool reschedule(Node& node, std::int64_t delay);
 
   Timer* timer() const noexcept { return timer_.load(std::memory_order_acquire); }
   /// The timer is about to go.
@@ -72,9 +73,9 @@ class Core {
 
   /// A producer asks the worker to collect early after so many nodes of its own: at a long tick the nodes of all the
   /// timeouts that were cancelled meanwhile would pile up and fall out of the cache. It also bounds what they occupy.
-  static constexpr std::uint32_t kCollectEvery = 4096;
+  static constexpr std::uint32_t kCollectEvery = 16384;
 
-  NodeQueue pending_queue;
+  PendingQueue pending_queue;
   NodeQueue cancelled_queue;
   NodeStack cancelled_overflow;
   /// On lines of its own, with phase: every producer reads both.
@@ -125,6 +126,7 @@ class Core {
     std::uint32_t references = 0;
   };
   Offer offer(const detail::TaskSource& task, std::int64_t now, std::int64_t delay);
+  bool move(Node& node, std::int64_t deadline);
   void queue_cancelled(ProducerLease& producer, Node& node) noexcept;
   void note_queued(Producer& producer) noexcept;
   void wake_for_cancelled_hook() noexcept;

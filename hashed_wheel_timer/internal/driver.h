@@ -46,6 +46,9 @@ class Driver {
   /// How much waits in the pending queue or the cancelled queue, whichever holds more.
   std::size_t backlog() const noexcept { return std::max(core_.pending_queue.size(), core_.cancelled_queue.size()); }
 
+  /// A cancelled() has been called since the last time it was asked.
+  bool has_called_cancelled() noexcept { return std::exchange(called_cancelled_, false); }
+
   Tick next_due() const noexcept { return wheel_.next_due(); }
 
   /// Runs what is due at `tick`; see Wheel::expire. Ends early when the timer is stopped.
@@ -61,7 +64,8 @@ class Driver {
   static constexpr std::size_t kBatch = 256;
 
   Tick tick_of(const Node& node) const noexcept {
-    return node.deadline <= core_.start_time ? 0 : (node.deadline - core_.start_time) / tick_duration_;
+    const std::int64_t deadline = node.deadline.load(std::memory_order_relaxed);
+    return deadline <= core_.start_time ? 0 : (deadline - core_.start_time) / tick_duration_;
   }
 
   bool refill(std::size_t max) noexcept {
@@ -69,6 +73,7 @@ class Driver {
     end_ = core_.pending_queue.dequeue(batch_.data(), std::min(max, kBatch));
     return end_ != 0;
   }
+  void move(Node& node) noexcept;
   Tick visit(Node& node, Tick tick) noexcept;
   void drop_cancelled(Node* node) noexcept;
   void call_cancelled(Node* node) noexcept;
@@ -78,10 +83,11 @@ class Driver {
   const std::function<void(std::function<void()>)> executor_;
   const std::int64_t tick_duration_;
   Wheel wheel_;
-  std::array<Node*, kBatch> batch_;  // dequeued and not yet transferred: [first_, end_)
+  std::array<Arriving, kBatch> batch_;  // dequeued and not yet transferred: [first_, end_)
   std::size_t first_ = 0;
   std::size_t end_ = 0;
   ReturnBatch returns_;
+  bool called_cancelled_ = false;
 };
 
 template <class Wheel>
@@ -120,23 +126,37 @@ typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
       result.more = true;
       break;
     }
-    Node* const node = batch_[first_];
-    // acquire: what the producer wrote to the node.
-    if (node->state(std::memory_order_acquire) == State::Cancelled) {
-      drop_cancelled(node);
-    } else if (!wheel_.insert(*node, tick_of(*node))) {
+    if (!wheel_.reserve()) {
       result.starved = true;
       break;
-    } else if (node->enter_wheel()) {  // only now: whoever cancels it next finds it in the wheel
-      ++moved;
-    } else {
-      wheel_.remove(*node);
-      drop_cancelled(node);
     }
-    ++first_;
+    const Arriving arriving = batch_[first_++];
+    if (arriving.moved) {
+      move(*arriving.node);
+      continue;
+    }
+    switch (arriving.node->arrive(arriving.generation)) {
+      case Node::Arrival::Taken:
+        wheel_.insert(*arriving.node, tick_of(*arriving.node));
+        ++moved;
+        break;
+      case Node::Arrival::Cancelled:
+        drop_cancelled(arriving.node);
+        break;
+      case Node::Arrival::Withdrawn:
+        break;
+    }
   }
   returns_.flush();
   return result;
+}
+
+template <class Wheel>
+void Driver<Wheel>::move(Node& node) noexcept {
+  const std::uint64_t seen = node.word.load(std::memory_order_acquire);
+  if (Node::state_of(seen) != State::InWheel) return;
+  // While its deadline changes it is due at once: the visit will see.
+  wheel_.move(node, (seen & Node::kMoving) != 0 ? 0 : tick_of(node));
 }
 
 template <class Wheel>
@@ -148,12 +168,16 @@ void Driver<Wheel>::expire(Tick tick) noexcept {
 template <class Wheel>
 Tick Driver<Wheel>::visit(Node& node, Tick tick) noexcept {
   if (!core_.running()) return Wheel::kStop;
-  // Cancelled, and on its way through the cancelled queue, which will find it in the wheel: look the other way.
   const Tick later = tick + wheel_.revolution();
-  if (node.state(std::memory_order_relaxed) == State::Cancelled) return later;
-  if (const Tick due = tick_of(node); due > tick) return due;
-  // One more reference, for the handle that the task gets.
-  if (node.leave_for(State::Expired, 1) == State::Expired) return later;
+  std::uint64_t seen = node.word.load(std::memory_order_acquire);
+  do {
+    // Cancelled, and on its way through the cancelled queue, which will find it in the wheel: look the other way.
+    if (Node::state_of(seen) == State::Cancelled) return later;
+    if ((seen & Node::kMoving) != 0) return tick + 1;
+    if (const Tick due = tick_of(node); due > tick) return due;
+    // One more reference, for the handle that the task gets. If the deadline has changed, this fails.
+  } while (!node.word.compare_exchange_weak(seen, Node::with_state(seen, State::Expired) + Node::kReference,
+                                            std::memory_order_acq_rel, std::memory_order_acquire));
   core_.count_expired();
   if (executor_) {
     hand_over(&node);
@@ -189,6 +213,7 @@ void Driver<Wheel>::hand_over(Node* node) noexcept {
 
 template <class Wheel>
 void Driver<Wheel>::call_cancelled(Node* node) noexcept {
+  called_cancelled_ = true;
   node->add_reference();
   Timeout timeout = Node::adopt(node);
   try {
@@ -209,7 +234,7 @@ Node* Driver<Wheel>::empty() noexcept {
   Node* unprocessed = nullptr;
   Node** end = &unprocessed;
   const auto take = [&](Node* node) {
-    if (node->leave_for(State::Cancelled, 0) == State::Cancelled) return drop_cancelled(node);
+    if (!node->abandon()) return drop_cancelled(node);
     core_.count_unprocessed();
     node->next = nullptr;
     *end = node;
@@ -222,7 +247,13 @@ Node* Driver<Wheel>::empty() noexcept {
   // been cancelled by this thread.
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
-    while (first_ != end_) take(batch_[first_++]);
+    for (; first_ != end_; ++first_) {
+      const Arriving& arriving = batch_[first_];
+      if (arriving.moved) continue;
+      const Node::Arrival arrival = arriving.node->arrive(arriving.generation);
+      if (arrival == Node::Arrival::Taken) take(arriving.node);
+      if (arrival == Node::Arrival::Cancelled) drop_cancelled(arriving.node);
+    }
     if (!refill(kBatch)) break;
   }
   returns_.flush();

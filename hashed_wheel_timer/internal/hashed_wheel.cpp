@@ -2,31 +2,8 @@
 
 #include <bit>
 #include <cassert>
-#include <new>
 
 namespace hwt::internal {
-
-Chunk* ChunkPool::take() noexcept {
-  if (free_ != nullptr) {
-    Chunk* const chunk = free_;
-    free_ = chunk->next;
-    return chunk;
-  }
-  if (carved_ == kChunksPerRegion) {
-    try {
-      regions_.push_back(std::unique_ptr<Chunk[]>(new Chunk[kChunksPerRegion]));
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
-    carved_ = 0;
-  }
-  return &regions_.back()[carved_++];
-}
-
-void ChunkPool::give_back(Chunk* chunk) noexcept {
-  chunk->next = free_;
-  free_ = chunk;
-}
 
 HashedWheel::HashedWheel(std::int64_t buckets)
     : mask_(buckets - 1),
@@ -35,21 +12,21 @@ HashedWheel::HashedWheel(std::int64_t buckets)
       due_(static_cast<std::size_t>(buckets)) {}
 
 bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
-  assert((reinterpret_cast<std::uintptr_t>(&item) & kTagMask) == 0);
+  assert((reinterpret_cast<std::uintptr_t>(&item) & Chunk::kTagMask) == 0);
   tick = std::clamp(tick, floor_, kNever - 1);
   const std::size_t index = bucket_of(tick);
   Bucket& bucket = wheel_[index];
-  if (bucket.last == nullptr || bucket.last->used == Chunk::kEntries) {
+  if (bucket.last == nullptr || !bucket.last->takes(item)) {
     Chunk* const chunk = chunks_.take();
     if (chunk == nullptr) return false;
     chunk->next = nullptr;
     chunk->used = 0;
+    chunk->region = Chunk::region_of(item);
     chunk->bucket = static_cast<std::uint32_t>(index);
     (bucket.last == nullptr ? bucket.first : bucket.last->next) = chunk;
     bucket.last = chunk;
   }
-  item.position = &bucket.last->entries[bucket.last->used++];
-  *item.position = reinterpret_cast<std::uintptr_t>(&item) | tag_of(tick);
+  bucket.last->put(bucket.last->used++, item, tag_of(tick));
   ++bucket.items;
   ++size_;
   if (tick < due_.of(index)) due_.set(index, tick);
@@ -57,14 +34,24 @@ bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
 }
 
 void HashedWheel::remove(WheelItem& item) noexcept {
-  const std::size_t index = Chunk::of(item.position).bucket;
+  Chunk& chunk = Chunk::of(item.position);
+  const std::size_t index = chunk.bucket;
   Bucket& bucket = wheel_[index];
-  *item.position = 0;
+  chunk.assign(chunk.index_of(item.position), 0);
   item.position = nullptr;
   --size_;
   --bucket.items;
   ++bucket.holes;
   drop_hole(bucket, index);
+}
+
+void HashedWheel::move(WheelItem& item, Tick tick) noexcept {
+  tick = std::clamp(tick, floor_, kNever - 1);
+  const Chunk& chunk = Chunk::of(item.position);
+  if (chunk.bucket == bucket_of(tick) && (*item.position & Chunk::kTagMask) == tag_of(tick)) return;
+  remove(item);
+  [[maybe_unused]] const bool inserted = insert(item, tick);
+  assert(inserted);
 }
 
 void HashedWheel::drop_hole(Bucket& bucket, std::size_t index) noexcept {
@@ -89,21 +76,21 @@ void HashedWheel::release_chunks(Bucket& bucket) noexcept {
 
 void HashedWheel::compact(Bucket& bucket) noexcept {
   Chunk* to = bucket.first;
-  std::uint32_t filled = 0;
+  std::uint16_t filled = 0;
   for (Chunk* from = bucket.first; from != nullptr; from = from->next) {
     for (std::size_t i = 0; i < from->used; ++i) {
-      const std::uintptr_t entry = from->entries[i];
+      const std::uint64_t entry = from->entry(i);
       if (entry == 0) continue;
-      if (filled == Chunk::kEntries) {
-        to->used = Chunk::kEntries;
+      // `to` never overtakes `from`, so what is overwritten has been moved before: a chunk is full, or ends at a change
+      // of region, only where one ended before.
+      if (filled == Chunk::kEntries || (filled != 0 && to->region != from->region)) {
+        to->used = filled;
         to = to->next;
         filled = 0;
       }
-      // `to` never overtakes `from`: what is overwritten has been moved before.
-      std::uintptr_t* const position = &to->entries[filled++];
-      if (position == &from->entries[i]) continue;
-      *position = entry;
-      item_of(entry)->position = position;
+      if (filled == 0) to->region = from->region;
+      if (to != from || filled != i) to->put(filled, *from->item_of(entry), entry & Chunk::kTagMask);
+      ++filled;
     }
   }
   to->used = filled;
@@ -123,15 +110,14 @@ bool HashedWheel::consistent() const noexcept {
     std::uint32_t items = 0;
     std::uint32_t holes = 0;
     const Chunk* last = nullptr;
-    for (const Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {
+    for (Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {
       if (chunk->bucket != index || chunk->used > Chunk::kEntries) return false;
       for (std::size_t e = 0; e < chunk->used; ++e) {
-        const std::uintptr_t entry = chunk->entries[e];
-        if (entry == 0) {
+        if (chunk->entry(e) == 0) {
           ++holes;
         } else {
           ++items;
-          if (item_of(entry)->position != &chunk->entries[e]) return false;
+          if (chunk->item(e)->position != chunk->position(e)) return false;
         }
       }
       last = chunk;

@@ -3,51 +3,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
+#include "hashed_wheel_timer/internal/chunk.h"
 #include "hashed_wheel_timer/internal/due_index.h"
 #include "hashed_wheel_timer/internal/wheel_item.h"
 #include "hashed_wheel_timer/internal/zeroed_array.h"
 
 namespace hwt::internal {
 
-/// Piece of a bucket: entries in order of insertion. Aligned to its own size, so that the chunk of an entry is found
-/// from the entry's address.
-struct alignas(256) Chunk {
-  static constexpr std::size_t kEntries = 30;
-
-  static Chunk& of(std::uintptr_t* entry) noexcept {
-    return *reinterpret_cast<Chunk*>(reinterpret_cast<std::uintptr_t>(entry) & ~(alignof(Chunk) - 1));
-  }
-
-  Chunk* next;
-  std::uint32_t used;    // entries[0 .. used) have been taken
-  std::uint32_t bucket;  // the bucket that the chunk belongs to
-  std::uintptr_t entries[kEntries];
-};
-static_assert(sizeof(Chunk) == alignof(Chunk));
-
-/// Memory for chunks: carved from regions, reused, given back with the wheel.
-class ChunkPool {
- public:
-  Chunk* take() noexcept;  // null: no memory
-  void give_back(Chunk* chunk) noexcept;
-
- private:
-  static constexpr std::size_t kChunksPerRegion = 64;  // 16 KiB
-
-  std::vector<std::unique_ptr<Chunk[]>> regions_;
-  std::size_t carved_ = kChunksPerRegion;  // of the last region
-  Chunk* free_ = nullptr;
-};
-
 /// A timing wheel: bucket `tick & mask` holds everything that is due in that tick of any revolution. Thread-free: no
 /// clock, no atomics, no threads. Varghese & Lauck, scheme 6; Netty: HashedWheelBucket.
 ///
 /// A bucket is an array of entries, not a linked list: a walk then reads memory in order and can prefetch the items.
-/// An entry is the item's address with the revolution modulo 64 in its six low bits, so that a walk skips items of
-/// other revolutions without touching them; which of the items 64 revolutions apart is meant, the visitor decides.
+/// An entry's tag is the revolution modulo 64, so that a walk skips items of other revolutions without touching them;
+/// which of the items 64 revolutions apart is meant, the visitor decides.
 /// Removal leaves a hole, which keeps the others in order; a bucket with more holes than items is compacted.
 class HashedWheel {
  public:
@@ -63,12 +32,18 @@ class HashedWheel {
   Tick revolution() const noexcept { return mask_ + 1; }
   std::int64_t size() const noexcept { return size_; }
 
+  /// Makes sure that the next insert() or move() succeeds. False: no memory.
+  bool reserve() noexcept { return chunks_.reserve(); }
+
   /// Adds an item that is due at `tick`; one from the past is due at the next tick to expire. False: no memory, nothing
   /// has changed.
   bool insert(WheelItem& item, Tick tick) noexcept;
 
   /// Removes an item that is in the wheel.
   void remove(WheelItem& item) noexcept;
+
+  /// Gives an item that is in the wheel another tick, after reserve(); where it already has that, it keeps its place.
+  void move(WheelItem& item, Tick tick) noexcept;
 
   /// No item is due before it, and something may be due at it; kNever when the wheel is empty.
   Tick next_due() const noexcept { return due_.earliest(); }
@@ -95,21 +70,19 @@ class HashedWheel {
     std::uint32_t holes;
   };
 
-  static constexpr std::uintptr_t kTagMask = kCacheLine - 1;
   static constexpr std::size_t kPrefetchDistance = 8;
 
-  static WheelItem* item_of(std::uintptr_t entry) noexcept { return reinterpret_cast<WheelItem*>(entry & ~kTagMask); }
-  static void prefetch([[maybe_unused]] std::uintptr_t entry) noexcept {
+  static void prefetch([[maybe_unused]] const WheelItem* item) noexcept {
 #if defined(__GNUC__)
-    __builtin_prefetch(item_of(entry), 1);
+    __builtin_prefetch(item, 1);
 #endif
   }
 
   std::size_t bucket_of(Tick tick) const noexcept { return static_cast<std::size_t>(tick & mask_); }
-  std::uintptr_t tag_of(Tick tick) const noexcept {
-    return static_cast<std::uintptr_t>(tick >> revolution_shift_) & kTagMask;
+  std::uint64_t tag_of(Tick tick) const noexcept {
+    return static_cast<std::uint64_t>(tick >> revolution_shift_) & Chunk::kTagMask;
   }
-  Tick revolutions(std::uintptr_t tags) const noexcept { return static_cast<Tick>(tags) << revolution_shift_; }
+  Tick revolutions(std::uint64_t tags) const noexcept { return static_cast<Tick>(tags) << revolution_shift_; }
 
   void drop_hole(Bucket& bucket, std::size_t index) noexcept;
   void release_chunks(Bucket& bucket) noexcept;
@@ -127,36 +100,37 @@ class HashedWheel {
 template <class Visitor>
 void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
   const std::size_t index = bucket_of(tick);
-  const std::uintptr_t tag = tag_of(tick);
+  const std::uint64_t tag = tag_of(tick);
   Bucket& bucket = wheel_[index];
   Tick next = kNever;
   bool stopped = false;
   for (Chunk* chunk = bucket.first; chunk != nullptr && !stopped; chunk = chunk->next) {
     for (std::size_t i = 0; i < chunk->used; ++i) {
-      std::uintptr_t& entry = chunk->entries[i];
-      if (i + kPrefetchDistance < chunk->used && (chunk->entries[i + kPrefetchDistance] & kTagMask) == tag) {
-        prefetch(chunk->entries[i + kPrefetchDistance]);
+      if (const std::size_t later = i + kPrefetchDistance;
+          later < chunk->used && (chunk->low[later] & Chunk::kTagMask) == tag) {
+        prefetch(chunk->item(later));
       }
+      const std::uint64_t entry = chunk->entry(i);
       if (entry == 0) continue;
-      if (const std::uintptr_t ahead = ((entry & kTagMask) - tag) & kTagMask; ahead != 0) {
+      if (const std::uint64_t ahead = ((entry & Chunk::kTagMask) - tag) & Chunk::kTagMask; ahead != 0) {
         next = std::min(next, tick + revolutions(ahead));
         continue;
       }
-      WheelItem* const item = item_of(entry);
+      WheelItem* const item = chunk->item_of(entry);
       Tick answer = visit(*item);
       if (answer == kStop) {
         stopped = true;
         break;
       }
       if (answer == kTaken) {  // the item may be gone by now: only its entry is touched
-        entry = 0;
+        chunk->assign(i, 0);
         --size_;
         --bucket.items;
         ++bucket.holes;
         continue;
       }
       if (bucket_of(answer) != index) {
-        entry = 0;
+        chunk->assign(i, 0);
         --size_;
         --bucket.items;
         ++bucket.holes;
@@ -167,9 +141,8 @@ void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
         ++size_;
         ++bucket.items;
         --bucket.holes;
-        item->position = &entry;
       }
-      entry = reinterpret_cast<std::uintptr_t>(item) | tag_of(answer);
+      chunk->put(i, *item, tag_of(answer));
       next = std::min(next, answer);
     }
   }
@@ -185,8 +158,8 @@ void HashedWheel::clear(Visitor&& visit) noexcept {
     Bucket& bucket = wheel_[index];
     for (Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {
       for (std::size_t i = 0; i < chunk->used; ++i) {
-        if (chunk->entries[i] == 0) continue;
-        WheelItem* const item = item_of(chunk->entries[i]);
+        if (chunk->entry(i) == 0) continue;
+        WheelItem* const item = chunk->item(i);
         item->position = nullptr;
         visit(*item);
       }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
+#include "hashed_wheel_timer/internal/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/core.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -20,11 +22,11 @@ namespace hwt::internal {
 
 namespace {
 
-// AddressSanitizer does not see what happens inside a slab: tell it that a free node is not to be touched, except for
-// its link.
+// AddressSanitizer does not see what happens inside a slab: tell it that a free node's task is not to be touched. (Its
+// word is looked at by a worker that meets an entry of the pending queue for it.)
 #if defined(HWT_ADDRESS_SANITIZER)
-void mark_free(Node* node) noexcept { __asan_poison_memory_region(node, sizeof(Node) - sizeof(Node::next)); }
-void mark_taken(Node* node) noexcept { __asan_unpoison_memory_region(node, sizeof(Node) - sizeof(Node::next)); }
+void mark_free(Node* node) noexcept { __asan_poison_memory_region(node->storage, sizeof(node->storage)); }
+void mark_taken(Node* node) noexcept { __asan_unpoison_memory_region(node->storage, sizeof(node->storage)); }
 #else
 void mark_free(Node*) noexcept {}
 void mark_taken(Node*) noexcept {}
@@ -40,8 +42,11 @@ TimerTask& Node::task() noexcept {
 }
 
 void Node::destroy_task() noexcept {
-  const detail::TaskKind destroyed = std::exchange(kind, detail::TaskKind::Gone);
-  if (destroyed == detail::TaskKind::Callable || destroyed == detail::TaskKind::Shared) stored_task().~TimerTask();
+  const detail::TaskKind destroyed = kind();
+  if (destroyed != detail::TaskKind::Callable && destroyed != detail::TaskKind::Shared) return;
+  // relaxed: whoever looks at the kind later has the node from this thread, or is this thread.
+  word.fetch_and(~kKindMask, std::memory_order_relaxed);
+  stored_task().~TimerTask();
 }
 
 NodePool::~NodePool() {
@@ -63,6 +68,17 @@ void NodePool::untake(Node* node) noexcept {
   mark_free(node);
   node->next = free_;
   free_ = node;
+}
+
+bool NodePool::put_back(Node* node) noexcept {
+  // Store, then load: pairs with the heavy fence between closing and counting.
+  owner_inside_.store(true, std::memory_order_relaxed);
+  AsymmetricFence::light();
+  const bool open = !closing_.load(std::memory_order_relaxed);
+  if (open) untake(node);
+  // release: pairs with the acquire in close(), which reads the list.
+  owner_inside_.store(false, std::memory_order_release);
+  return open;
 }
 
 Node* NodePool::carve() noexcept {
@@ -101,6 +117,8 @@ bool NodePool::give_back(Node* first, Node* last) noexcept {
 }
 
 std::int64_t NodePool::close() noexcept {
+  // An owner that has not seen that the pool is closing is within a few instructions of the end of put_back().
+  while (owner_inside_.load(std::memory_order_acquire)) std::this_thread::yield();
   std::int64_t out = carved_;
   for (const Node* node = free_; node != nullptr; node = node->next) --out;
   // acquire: the links of the nodes that came back. From here on give_back() fails, so each node is counted once:
@@ -134,9 +152,11 @@ void ReturnBatch::flush() noexcept {
 
 void recycle(Node* node) noexcept {
   node->destroy_task();
-  mark_free(node);
   Core& core = node->core();
-  if (!NodePool::of(*node).give_back(node, node)) core.returned_after_close(1);
+  NodePool& pool = NodePool::of(*node);
+  if (thread_cache::owns(core.id(), pool) && pool.put_back(node)) return;
+  mark_free(node);
+  if (!pool.give_back(node, node)) core.returned_after_close(1);
 }
 
 }  // namespace hwt::internal

@@ -22,9 +22,9 @@ struct alignas(kCacheLine) SlabHeader {
 
 /// The nodes of one producer. Its owner takes; any thread gives back. Memory is kept for reuse until the pool goes.
 ///
-/// Taking is one pop of a private list. Nodes come back, in batches from the worker, on one atomic stack which the
-/// owner takes whole, so there is no ABA and no lock. A general allocator would pay for each node that another
-/// thread frees, which is nearly all of them here.
+/// Taking is one pop of a private list. What the owner cancels itself goes back to that list; all other nodes come
+/// back, in batches from the worker, on one atomic stack which the owner takes whole, so there is no ABA and no lock. A
+/// general allocator would pay for each node that another thread frees, which is nearly all of them here.
 class NodePool {
  public:
   explicit NodePool(Core& core) noexcept : core_(core) {}
@@ -37,11 +37,17 @@ class NodePool {
   /// The owner only: undoes take().
   void untake(Node* node) noexcept;
 
+  /// The owner only, also while the pool is being closed: gives a node back without a read-modify-write. False: the
+  /// pool is closing.
+  bool put_back(Node* node) noexcept;
+
   /// Any thread: gives back a chain of nodes linked by `next`. False: the pool is closed, and its core keeps the count
   /// of what is still out.
   bool give_back(Node* first, Node* last) noexcept;
 
-  /// Ends reuse and returns the number of nodes that are still out. Nobody may take any more.
+  /// Ends reuse, in three steps: begin_close(), AsymmetricFence::heavy(), close(), which returns the number of nodes
+  /// that are still out. Nobody may take any more.
+  void begin_close() noexcept { closing_.store(true, std::memory_order_relaxed); }
   std::int64_t close() noexcept;
 
   static NodePool& of(const Node& node) noexcept { return *header(node).pool; }
@@ -54,7 +60,7 @@ class NodePool {
   static constexpr std::size_t kNodesPerSlab = kSlabBytes / sizeof(Node) - 1;  // the header takes the place of one
   // Slabs come in regions, because an allocator wastes up to a slab to align each region. The first one is small, since
   // most threads have few timeouts at once.
-  static constexpr std::size_t kMaxSlabsPerRegion = 16;
+  static constexpr std::size_t kMaxSlabsPerRegion = 64;
 
   struct Region {
     std::byte* memory;
@@ -73,6 +79,8 @@ class NodePool {
   std::size_t slabs_opened_ = 0;  // of the last region
   std::int64_t carved_ = 0;
   std::vector<Region> regions_;
+  std::atomic<bool> owner_inside_{false};  // the owner is in put_back()
+  std::atomic<bool> closing_{false};       // written once, by the closer
 
   // Nodes given back: pushed with release by any thread, taken whole with acquire by the owner.
   alignas(kCacheLine) std::atomic<Node*> returned_{nullptr};

@@ -28,10 +28,10 @@ class OwnedCounter {
 /// thread ends, the next new thread takes it over, so that many short-lived threads cost no more than a few long ones.
 /// Nothing in here is written by two threads at once, so producers share no cache line.
 struct Producer {
-  Producer(Core& core, NodeQueue& pending_queue) : pool(core), pending(pending_queue) {}
+  Producer(Core& core, PendingQueue& pending_queue) : pool(core), pending(pending_queue) {}
 
   NodePool pool;
-  NodeQueue::Token pending;
+  PendingQueue::Token pending;
   std::optional<NodeQueue::Token> cancelled_place;  // made by the first cancel() that needs it
 
   OwnedCounter scheduled;
@@ -47,7 +47,7 @@ struct Producer {
 /// All producers of one core.
 class ProducerSet {
  public:
-  explicit ProducerSet(NodeQueue& pending) noexcept : pending_(pending) {}
+  explicit ProducerSet(PendingQueue& pending) noexcept : pending_(pending) {}
   ProducerSet(const ProducerSet&) = delete;
   ProducerSet& operator=(const ProducerSet&) = delete;
   ~ProducerSet();
@@ -66,7 +66,7 @@ class ProducerSet {
   }
 
  private:
-  NodeQueue& pending_;
+  PendingQueue& pending_;
   std::atomic<Producer*> all_{nullptr};
   Producer* free_ = nullptr;
 };
@@ -78,6 +78,11 @@ struct Entry {
 };
 // The producer that this thread used last. Ids are never used twice, so an entry of a core that is gone never matches.
 extern constinit thread_local Entry latest;
+
+/// The pool is that of the calling thread's latest producer.
+inline bool owns(std::uint64_t core_id, const NodePool& pool) noexcept {
+  return latest.core_id == core_id && &latest.producer->pool == &pool;
+}
 }  // namespace thread_cache
 
 /// The calling thread's producer for a core, for as long as the object lives. Found in a thread-local cache; the first

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 // The places where distributions and build systems put it.
@@ -26,31 +27,34 @@ struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
   static void free(void* pointer) { ::operator delete(pointer); }
 };
 
-/// Nodes on their way to the worker: first in, first out for each producer token, no order between producers.
+/// Entries on their way to the worker: first in, first out for each producer token, no order between producers.
 /// Any thread enqueues, with a token that it has to itself; the worker alone dequeues.
 ///
 /// The queue itself orders nothing for its users: whoever takes a node reads Node::word with acquire first, which pairs
 /// with the release that last wrote it.
-class NodeQueue {
+template <class Entry>
+class HandOverQueue {
  public:
-  using Queue = moodycamel::ConcurrentQueue<Node*, QueueTraits>;
+  using Queue = moodycamel::ConcurrentQueue<Entry, QueueTraits>;
 
   /// One producer's place in the queue. Not valid after a lack of memory.
   class Token {
    public:
-    explicit Token(NodeQueue& queue) : token_(queue.queue_) {}
+    explicit Token(HandOverQueue& queue) : token_(queue.queue_) {}
     bool valid() const noexcept { return token_.valid(); }
 
    private:
-    friend class NodeQueue;
+    friend class HandOverQueue;
     moodycamel::ProducerToken token_;
   };
 
-  NodeQueue() : queue_(QueueTraits::BLOCK_SIZE), consumer_(queue_) {}
+  HandOverQueue() : queue_(QueueTraits::BLOCK_SIZE), consumer_(queue_) {}
 
   /// False: no memory.
-  bool enqueue(Token& token, Node* node) noexcept { return queue_.enqueue(token.token_, node); }
-  std::size_t dequeue(Node** nodes, std::size_t max) noexcept { return queue_.try_dequeue_bulk(consumer_, nodes, max); }
+  bool enqueue(Token& token, Entry entry) noexcept { return queue_.enqueue(token.token_, entry); }
+  std::size_t dequeue(Entry* entries, std::size_t max) noexcept {
+    return queue_.try_dequeue_bulk(consumer_, entries, max);
+  }
   /// At least what was enqueued before, as far as the caller can know of it, and not dequeued since. Any thread.
   std::size_t size() const noexcept { return queue_.size_approx(); }
 
@@ -58,6 +62,17 @@ class NodeQueue {
   Queue queue_;
   moodycamel::ConsumerToken consumer_;
 };
+
+/// What the pending queue carries.
+struct Arriving {
+  Node* node;
+  // Of a new timeout. It may have been withdrawn, and the node be another timeout by now: see Node::arrive().
+  std::uint32_t generation;
+  // Not a new timeout: in the wheel, and due earlier than its place there. By now the node may be anything else.
+  bool moved = false;
+};
+using PendingQueue = HandOverQueue<Arriving>;
+using NodeQueue = HandOverQueue<Node*>;
 
 /// A stack of nodes for when the cancelled queue has no memory: cancel() must not fail.
 class NodeStack {

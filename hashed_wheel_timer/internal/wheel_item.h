@@ -17,7 +17,8 @@ inline constexpr std::size_t kCacheLine = 64;
 /// A class derived from it must be aligned to a cache line: the low six bits of its address are the wheel's (see
 /// HashedWheel). It is not aligned itself, because compilers differ in whether a derived class may use the padding.
 struct WheelItem {
-  std::uintptr_t* position = nullptr;
+  using Position = std::uint32_t*;
+  Position position = nullptr;
 };
 
 }  // namespace hwt::internal

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/driver.h"
@@ -15,6 +17,7 @@ class Worker final : public WorkerThread {
   Worker(Timer& timer, const Options& options, std::int64_t wheel_size)
       : WorkerThread(timer, options),
         tick_duration_(options.tick_duration.count()),
+        linger_(kLinger / tick_duration_),
         driver_(core(), options, wheel_size) {}
 
  private:
@@ -24,7 +27,7 @@ class Worker final : public WorkerThread {
   }
 
   /// Netty: Worker.run. The order of Netty 4.1, and of 4.2 after #15899, with two differences: ticks in which nothing
-  /// is due are jumped over, and with nothing to do in the next tick the worker sleeps longer than to its end.
+  /// is due are jumped over, and the worker sleeps for as long as nothing is due.
   void turn() noexcept override {
     while (core().running()) {
       const bool collected = driver_.collect_cancelled();
@@ -40,23 +43,39 @@ class Worker final : public WorkerThread {
     }
   }
 
-  /// Waits for the end of the tick in which something is due, or of the current one if it was `busy`: a busy timer's
-  /// worker looks at its queues once a tick, for which nobody has to wake it, and an idle one's not at all.
+  /// Waits for the end of the tick in which something is due. After a `busy` pass not much longer, so that the next
+  /// nodes are collected in time although nobody wakes the worker for them; and where more of them come all the time,
+  /// or a cancelled() has been called, which is promised within a tick, only for the end of the current tick: for that
+  /// nobody has to wake it at all.
   void sleep(Tick current, Tick due, bool busy) noexcept {
-    const Tick until = busy ? current : due;
-    // A timeout of an earlier tick than that must wake the worker.
-    core().sleeper.announce(begin_of(until));
-    if (until > current) {
-      AsymmetricFence::heavy();
-      if (!driver_.queues_empty()) return core().sleeper.retract();
+    const Tick patience = driver_.has_called_cancelled() || !driver_.queues_empty() ? 0 : linger_;
+    Tick until = busy ? std::min(due, current + patience) : due;
+    if (until > current && !announce(until)) {
+      if (!busy) return;
+      until = current;
     }
+    if (until == current) core().sleeper.announce(begin_of(current));
     core().sleeper.sleep_until(until == kNever ? Sleeper::kForever : begin_of(until + 1));
     core().count_wakeup();
   }
 
+  /// A timeout of an earlier tick must wake the worker from now on. False, and nothing announced: there may be one.
+  bool announce(Tick until) noexcept {
+    core().sleeper.announce(begin_of(until));
+    AsymmetricFence::heavy();
+    if (driver_.queues_empty()) return true;
+    core().sleeper.retract();
+    return false;
+  }
+
   Node* empty() noexcept override { return driver_.empty(); }
 
+  /// How long nodes may wait in the queues of a busy timer. A wake-up costs as much as some hundred timeouts: a worker
+  /// that woke up in every tick of 1 ms would cost more than its timeouts, up to some 100,000 of them a second.
+  static constexpr std::int64_t kLinger = 50'000'000;
+
   const std::int64_t tick_duration_;
+  const Tick linger_;  // kLinger in ticks
   Driver<Wheel> driver_;
 };
 
