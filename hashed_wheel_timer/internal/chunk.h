@@ -46,6 +46,14 @@ struct alignas(256) Chunk {
     high[i] = static_cast<std::uint16_t>(entry >> 32);
   }
 
+  [[gnu::always_inline]] void prefetch() const noexcept {
+#if defined(__GNUC__)
+    for (std::size_t offset = 0; offset < sizeof(Chunk); offset += kCacheLine) {
+      __builtin_prefetch(reinterpret_cast<const char*>(this) + offset, 1);
+    }
+#endif
+  }
+
   Chunk* next;
   std::uint32_t bucket;  // the bucket that the chunk belongs to
   std::uint16_t used;    // entries [0 .. used) have been taken

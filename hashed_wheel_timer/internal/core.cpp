@@ -33,40 +33,24 @@ bool Core::admit() noexcept {
   return false;
 }
 
-Core::Scheduled Core::schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
-  Scheduled result{{}, Refusal::None, max_pending_};
-  Offer offer = this->offer(task, now, delay);
-  result.refusal = offer.refusal;
-  if (offer.refusal == Refusal::None) {
-    result.timeout = Node::adopt(offer.node);
-  } else if (offer.node != nullptr) {
-    // The task may own the timer: after it is destroyed the node alone keeps the core.
-    offer.node->destroy_task();
-    if (offer.node->drop_references(offer.references)) recycle(offer.node);
-  }
-  return result;
-}
-
-Core::Offer Core::offer(const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
-  const ProducerLease producer(*this);
-  if (!producer) return {Refusal::NoMemory};
+Core::Offer Core::offer(Producer& producer, const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
   if (limited() && !admit()) {
-    producer->rejected.add(1);
-    return {Refusal::Full};
+    producer.rejected.add(1);
+    return {nullptr, Refusal::Full, 0};
   }
-  Node* const node = producer->pool.take();
+  Node* const node = producer.pool.take();
   if (node == nullptr) {
     release_admission();
-    return {Refusal::NoMemory};
+    return {nullptr, Refusal::NoMemory, 0};
   }
   const auto undo = [&] {
-    producer->pool.untake(node);
+    producer.pool.untake(node);
     release_admission();
   };
   try {
     if (task.build(node->storage, task.source) == nullptr) {
       undo();
-      return {Refusal::NoMemory};
+      return {nullptr, Refusal::NoMemory, 0};
     }
   } catch (...) {
     undo();
@@ -74,15 +58,15 @@ Core::Offer Core::offer(const detail::TaskSource& task, std::int64_t now, std::i
   }
   const std::int64_t deadline = deadline_after(now, delay);
   node->deadline.store(deadline, std::memory_order_relaxed);
-  producer->scheduled.add(1);
+  producer.scheduled.add(1);
   const std::uint32_t generation = node->publish(task.kind);
   const auto uncount = [&] {
-    producer->scheduled.add(-1);
+    producer.scheduled.add(-1);
     release_admission();
   };
-  if (!pending_queue.enqueue(producer->pending, {node, generation})) {
+  if (!pending_queue.enqueue(producer.pending, {node, generation})) {
     uncount();
-    return {Refusal::NoMemory, node, 2};
+    return {node, Refusal::NoMemory, 2};
   }
   // Store (the queue), then load (phase, the announcement): pairs with the heavy fence before the worker empties a
   // stopped timer, and before a long sleep.
@@ -90,11 +74,32 @@ Core::Offer Core::offer(const detail::TaskSource& task, std::int64_t now, std::i
   if (!running() && node->withdraw()) {
     // Stopped meanwhile, and the worker had not seen it: it was never accepted.
     uncount();
-    return {Refusal::Stopped, node, 1};
+    return {node, Refusal::Stopped, 1};
   }
   sleeper.wake_for(deadline);
-  note_queued(*producer);
-  return {Refusal::None, node, 1};
+  note_queued(producer);
+  return {node, Refusal::None, 1};
+}
+
+inline Core::Offer Core::offer(const detail::TaskSource& task, std::int64_t now, std::int64_t delay) {
+  if (Producer* const mine = thread_cache::find(id_)) [[likely]]
+    return offer(*mine, task, now, delay);
+  const ProducerLease lease(*this);
+  if (lease.get() == nullptr) return {nullptr, Refusal::NoMemory, 0};
+  return offer(*lease.get(), task, now, delay);
+}
+
+Timeout Core::schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay, Refused& refused) {
+  const Offer offered = offer(task, now, delay);
+  if (offered.refusal == Refusal::None) [[likely]]
+    return Node::adopt(offered.node);
+  refused = {offered.refusal, max_pending_};
+  if (offered.node != nullptr) {
+    // The task may own the timer: after it is destroyed the node alone keeps the core.
+    offered.node->destroy_task();
+    if (offered.node->drop_references(offered.references)) recycle(offered.node);
+  }
+  return {};
 }
 
 void Core::note_queued(Producer& producer) noexcept {
@@ -103,28 +108,34 @@ void Core::note_queued(Producer& producer) noexcept {
   sleeper.wake_if_asleep();
 }
 
+/// `producer` is null where there is no memory for one.
+inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t left) noexcept {
+  if (producer != nullptr) [[likely]] {
+    producer->cancelled.add(1);
+  } else {
+    cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  release_admission();
+  if (Node::state_of(left) == State::InWheel) queue_cancelled(producer, node);
+}
+
 bool Core::cancel(Node& node) noexcept {
   Core& core = node.core();
-  const std::uint64_t left = node.cancel(thread_cache::owns(core.id(), NodePool::of(node)));
+  Producer* const mine = thread_cache::find(core.id());
+  const std::uint64_t left = node.cancel(mine != nullptr && &mine->pool == &NodePool::of(node));
   if (!Node::pending(left)) return false;
   // From here on this thread owns the task, and its handle keeps the node and with it the core.
-  {
-    ProducerLease producer(core);
-    if (producer) {
-      producer->cancelled.add(1);
-    } else {
-      core.cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
-    }
-    core.release_admission();
-    if (Node::state_of(left) == State::InWheel) core.queue_cancelled(producer, node);
+  if (mine != nullptr) [[likely]] {
+    core.count_cancelled(mine, node, left);
+  } else {
+    core.count_cancelled(ProducerLease(core).get(), node, left);
   }
   switch (Node::kind_of(left)) {
     case detail::TaskKind::Shared:
       core.wake_for_cancelled_hook();
       break;
     case detail::TaskKind::Callable:
-      // It may own the very handle that is being used here, and the timer too: hold the node meanwhile.
-      node.add_reference();
+      // It may own the very handle that is being used here, and the timer too: cancel() has taken a reference.
       node.stored_task().~TimerTask();
       if (node.drop_references(1)) recycle(&node);
       break;
@@ -154,8 +165,7 @@ bool Core::move(Node& node, std::int64_t deadline) {
     const bool earlier = deadline < old;
     bool told = !earlier;
     if (earlier && Node::state_of(begun) == State::InWheel) {
-      const ProducerLease producer(*this);
-      told = producer && pending_queue.enqueue(producer->pending, {&node, 0, true});
+      told = tell_of_move(node);
       if (!told) {
         node.end_move();
         throw std::bad_alloc();
@@ -169,8 +179,15 @@ bool Core::move(Node& node, std::int64_t deadline) {
   }
 }
 
-void Core::queue_cancelled(ProducerLease& producer, Node& node) noexcept {
-  if (producer) {
+bool Core::tell_of_move(Node& node) noexcept {
+  const Arriving moved{&node, 0, true};
+  if (Producer* const mine = thread_cache::find(id_)) return pending_queue.enqueue(mine->pending, moved);
+  const ProducerLease lease(*this);
+  return lease.get() != nullptr && pending_queue.enqueue(lease.get()->pending, moved);
+}
+
+void Core::queue_cancelled(Producer* producer, Node& node) noexcept {
+  if (producer != nullptr) {
     if (!producer->cancelled_place) producer->cancelled_place.emplace(cancelled_queue);
     if (producer->cancelled_place->valid() && cancelled_queue.enqueue(*producer->cancelled_place, &node)) {
       note_queued(*producer);

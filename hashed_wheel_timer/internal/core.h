@@ -41,14 +41,13 @@ class Core {
 
   // Producers.
 
-  struct Scheduled {
-    Timeout timeout;
-    Refusal refusal;
+  struct Refused {
+    Refusal why;
     std::int64_t limit;  // for the text of Refusal::Full
   };
-  /// Precondition: phase was Started. Throws what building the task throws. After a refusal the timer, and this, may be
-  /// gone with the task.
-  Scheduled schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay);
+  /// Precondition: phase was Started. Throws what building the task throws. Null: `refused` says why, and the timer,
+  /// and this, may be gone with the task.
+  Timeout schedule(const detail::TaskSource& task, std::int64_t now, std::int64_t delay, Refused& refused);
 
   // Handles.
 
@@ -119,15 +118,19 @@ class Core {
   void release_admission() noexcept {
     if (limited()) admitted_.fetch_sub(1, std::memory_order_acq_rel);
   }
-  /// What has become of a node: the references to it that the caller now has. No node where none was built.
+  /// What has become of a node: the references to it that the caller now has. No node where none was built. Small
+  /// enough to come back in registers.
   struct Offer {
+    Node* node;
     Refusal refusal;
-    Node* node = nullptr;
-    std::uint32_t references = 0;
+    std::uint8_t references;
   };
   Offer offer(const detail::TaskSource& task, std::int64_t now, std::int64_t delay);
+  Offer offer(Producer& producer, const detail::TaskSource& task, std::int64_t now, std::int64_t delay);
+  void count_cancelled(Producer* producer, Node& node, std::uint64_t left) noexcept;
   bool move(Node& node, std::int64_t deadline);
-  void queue_cancelled(ProducerLease& producer, Node& node) noexcept;
+  bool tell_of_move(Node& node) noexcept;
+  void queue_cancelled(Producer* producer, Node& node) noexcept;
   void note_queued(Producer& producer) noexcept;
   void wake_for_cancelled_hook() noexcept;
 
@@ -155,9 +158,5 @@ class Core {
   // acq_rel on every change: who takes it to zero has seen all that the others did with the core.
   std::atomic<std::int64_t> out_after_close_{kCounting};
 };
-
-inline ProducerLease::ProducerLease(Core& core) noexcept : core_(core) {
-  if (thread_cache::latest.core_id != core.id()) find_or_take();
-}
 
 }  // namespace hwt::internal

@@ -72,9 +72,17 @@ class HashedWheel {
 
   static constexpr std::size_t kPrefetchDistance = 8;
 
-  static void prefetch([[maybe_unused]] const WheelItem* item) noexcept {
+  /// Fetches the item that the walk will come to, if it is of this revolution; it may be in the next chunk.
+  [[gnu::always_inline]] static void prefetch([[maybe_unused]] const Chunk& chunk, [[maybe_unused]] std::size_t i,
+                                              [[maybe_unused]] std::uint64_t tag) noexcept {
 #if defined(__GNUC__)
-    __builtin_prefetch(item, 1);
+    const Chunk* holder = &chunk;
+    if (i >= chunk.used) {
+      i -= chunk.used;
+      holder = chunk.next;
+      if (holder == nullptr || i >= holder->used) return;
+    }
+    if ((holder->low[i] & Chunk::kTagMask) == tag) __builtin_prefetch(holder->item(i), 1);
 #endif
   }
 
@@ -105,11 +113,9 @@ void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
   Tick next = kNever;
   bool stopped = false;
   for (Chunk* chunk = bucket.first; chunk != nullptr && !stopped; chunk = chunk->next) {
+    if (chunk->next != nullptr) chunk->next->prefetch();
     for (std::size_t i = 0; i < chunk->used; ++i) {
-      if (const std::size_t later = i + kPrefetchDistance;
-          later < chunk->used && (chunk->low[later] & Chunk::kTagMask) == tag) {
-        prefetch(chunk->item(later));
-      }
+      prefetch(*chunk, i + kPrefetchDistance, tag);
       const std::uint64_t entry = chunk->entry(i);
       if (entry == 0) continue;
       if (const std::uint64_t ahead = ((entry & Chunk::kTagMask) - tag) & Chunk::kTagMask; ahead != 0) {

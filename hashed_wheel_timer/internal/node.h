@@ -79,7 +79,8 @@ struct alignas(kCacheLine) Node : WheelItem {
   detail::TaskKind kind() const noexcept { return kind_of(word.load(std::memory_order_relaxed)); }
   bool shared() const noexcept { return kind() == detail::TaskKind::Shared; }
 
-  void prefetch() const noexcept {
+  // always_inline: gcc drops calls of a function that only prefetches.
+  [[gnu::always_inline]] void prefetch() const noexcept {
 #if defined(__GNUC__)
     __builtin_prefetch(this, 1);
 #endif
@@ -132,7 +133,7 @@ struct alignas(kCacheLine) Node : WheelItem {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (pending(seen)) {
       std::uint64_t left = with_state(seen, State::Cancelled);
-      if (kind_of(seen) == detail::TaskKind::Callable) left &= ~kKindMask;
+      if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference;
       if (own && state_of(seen) == State::Queued && kind_of(seen) != detail::TaskKind::Shared) {
         left += kGeneration - kReference;
       }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -41,9 +42,9 @@ class NodePool {
   /// pool is closing.
   bool put_back(Node* node) noexcept;
 
-  /// Any thread: gives back a chain of nodes linked by `next`. False: the pool is closed, and its core keeps the count
-  /// of what is still out.
-  bool give_back(Node* first, Node* last) noexcept;
+  /// Any thread: gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. False: the
+  /// pool is closed, and its core keeps the count of what is still out.
+  bool give_back(Node* first, std::size_t nodes) noexcept;
 
   /// Ends reuse, in three steps: begin_close(), AsymmetricFence::heavy(), close(), which returns the number of nodes
   /// that are still out. Nobody may take any more.
@@ -69,12 +70,15 @@ class NodePool {
 
   Node* carve() noexcept;
   bool open_next_slab() noexcept;
+  bool refill() noexcept;
 
   Core& core_;
 
   // The owner's alone, handed from thread to thread by the lock of ProducerRegistry.
   Node* free_ = nullptr;
-  Node* fresh_ = nullptr;  // never used so far: [fresh_, fresh_end_) of the open slab
+  std::int64_t free_nodes_ = 0;
+  Node* batches_ = nullptr;  // taken from returned_ and not yet in use
+  Node* fresh_ = nullptr;    // never used so far: [fresh_, fresh_end_) of the open slab
   Node* fresh_end_ = nullptr;
   std::size_t slabs_opened_ = 0;  // of the last region
   std::int64_t carved_ = 0;
@@ -82,7 +86,7 @@ class NodePool {
   std::atomic<bool> owner_inside_{false};  // the owner is in put_back()
   std::atomic<bool> closing_{false};       // written once, by the closer
 
-  // Nodes given back: pushed with release by any thread, taken whole with acquire by the owner.
+  // Batches of nodes given back: pushed with release by any thread, taken whole with acquire by the owner.
   alignas(kCacheLine) std::atomic<Node*> returned_{nullptr};
 };
 
@@ -94,12 +98,13 @@ class ReturnBatch {
   void flush() noexcept;
 
  private:
-  static constexpr int kMaxNodes = 256;  // what a pool may miss while the worker is busy elsewhere
+  static constexpr std::size_t kMaxNodes = 256;  // what a pool may miss while the worker is busy elsewhere
+  static constexpr std::size_t kAhead = 8;
 
   NodePool* pool_ = nullptr;
   Node* first_ = nullptr;
-  Node* last_ = nullptr;
-  int nodes_ = 0;
+  std::size_t nodes_ = 0;
+  std::array<Node*, kAhead> latest_;  // the latest nodes of the batch
 };
 
 /// Gives back a node whose last reference is gone: destroys its task first. Any thread.

@@ -109,7 +109,7 @@ Producer* ProducerSet::take(Core& core) noexcept {
 
 void ProducerSet::give_back(Producer* producer) noexcept { producer->next_free = std::exchange(free_, producer); }
 
-void ProducerLease::find_or_take() noexcept {
+ProducerLease::ProducerLease(Core& core) noexcept : core_(core) {
   if (thread_is_ending) {
     const std::lock_guard lock(threads().mutex);
     producer_ = core_.producers().take(core_);

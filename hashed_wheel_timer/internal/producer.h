@@ -79,34 +79,29 @@ struct Entry {
 // The producer that this thread used last. Ids are never used twice, so an entry of a core that is gone never matches.
 extern constinit thread_local Entry latest;
 
-/// The pool is that of the calling thread's latest producer.
-inline bool owns(std::uint64_t core_id, const NodePool& pool) noexcept {
-  return latest.core_id == core_id && &latest.producer->pool == &pool;
-}
+/// The calling thread's producer for a core if it is the one that it used last, else null.
+inline Producer* find(std::uint64_t core_id) noexcept { return latest.core_id == core_id ? latest.producer : nullptr; }
 }  // namespace thread_cache
 
-/// The calling thread's producer for a core, for as long as the object lives. Found in a thread-local cache; the first
-/// time, a thread takes one from the core and keeps it until it ends.
+/// The calling thread's producer for a core, for as long as the object lives, where thread_cache::find() knows none.
+/// The first time, a thread takes one from the core and keeps it until it ends.
 class ProducerLease {
  public:
-  explicit ProducerLease(Core& core) noexcept;  // in core.h
+  explicit ProducerLease(Core& core) noexcept;
   ~ProducerLease() {
     if (borrowed_) return_borrowed();
   }
   ProducerLease(const ProducerLease&) = delete;
   ProducerLease& operator=(const ProducerLease&) = delete;
 
-  /// False: no memory for one.
-  explicit operator bool() const noexcept { return producer_ != nullptr; }
-  Producer* operator->() const noexcept { return producer_; }
-  Producer& operator*() const noexcept { return *producer_; }
+  /// Null: no memory for one.
+  Producer* get() const noexcept { return producer_; }
 
  private:
-  void find_or_take() noexcept;
   void return_borrowed() noexcept;
 
   Core& core_;
-  Producer* producer_ = thread_cache::latest.producer;
+  Producer* producer_;
   bool borrowed_ = false;  // for this call only: the thread is ending and its cache is gone
 };
 

@@ -72,7 +72,7 @@ class Worker final : public WorkerThread {
 
   /// How long nodes may wait in the queues of a busy timer. A wake-up costs as much as some hundred timeouts: a worker
   /// that woke up in every tick of 1 ms would cost more than its timeouts, up to some 100,000 of them a second.
-  static constexpr std::int64_t kLinger = 50'000'000;
+  static constexpr std::int64_t kLinger = 20'000'000;
 
   const std::int64_t tick_duration_;
   const Tick linger_;  // kLinger in ticks

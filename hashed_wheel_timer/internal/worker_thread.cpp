@@ -143,10 +143,11 @@ Timeout WorkerThread::schedule(const detail::TaskSource& task, std::chrono::nano
       return {};
     }
   }
-  Core::Scheduled scheduled = core_->schedule(task, steady_now(), delay.count());
+  Core::Refused refused;
+  Timeout timeout = core_->schedule(task, steady_now(), delay.count(), refused);
   // Not a word to the core after a refusal: the refused task may have owned the timer.
-  if (scheduled.refusal != Refusal::None && throws) throw_refusal(scheduled.refusal, scheduled.limit);
-  return std::move(scheduled.timeout);
+  if (!timeout && throws) throw_refusal(refused.why, refused.limit);
+  return timeout;
 }
 
 void WorkerThread::body() noexcept {
