@@ -62,7 +62,6 @@ class Driver {
   /// Netty's bound: a flood of new timeouts must not keep the worker from expiring.
   static constexpr std::int64_t kMaxTransfers = 100'000;
   static constexpr std::size_t kBatch = 256;
-  static constexpr std::size_t kPrefetchDistance = 8;
 
   Tick tick_of(const Node& node) const noexcept {
     const std::int64_t deadline = node.deadline.load(std::memory_order_relaxed);
@@ -132,7 +131,6 @@ typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
       break;
     }
     const Arriving arriving = batch_[first_++];
-    if (first_ + kPrefetchDistance < end_) batch_[first_ + kPrefetchDistance].node->prefetch();
     if (arriving.moved) {
       move(*arriving.node);
       continue;
