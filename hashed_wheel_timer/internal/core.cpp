@@ -158,32 +158,36 @@ bool Core::reschedule(Node& node, std::int64_t delay) {
 /// A later deadline is only stored: the worker finds it when it comes to the old one. For an earlier one the worker
 /// must be told, unless it has the node still to come.
 bool Core::move(Node& node, std::int64_t deadline) {
-  for (;;) {
+  std::int64_t before = 0;
+  for (bool again = false;; again = true) {
     const std::uint64_t begun = node.begin_move();
     if (!Node::pending(begun)) return false;
-    const std::int64_t old = node.deadline.load(std::memory_order_relaxed);
-    const bool earlier = deadline < old;
-    bool told = !earlier;
-    if (earlier && Node::state_of(begun) == State::InWheel) {
-      told = tell_of_move(node);
-      if (!told) {
-        node.end_move();
-        throw std::bad_alloc();
-      }
+    const std::int64_t found = node.deadline.load(std::memory_order_relaxed);
+    if (!again) before = found;
+    const bool earlier = deadline < before;
+    const bool tell = earlier && Node::state_of(begun) == State::InWheel;
+    if (tell && !tell_of_move(node)) {
+      if (again && found == deadline) node.deadline.store(before, std::memory_order_relaxed);
+      node.end_move(begun);
+      throw std::bad_alloc();
     }
     node.deadline.store(deadline, std::memory_order_relaxed);
-    const std::uint64_t ended = node.end_move();
+    const std::uint64_t ended = node.end_move(begun);
     if (!Node::pending(ended)) return false;
-    // The worker took it into the wheel meanwhile, perhaps by the old deadline: once more, to tell it.
-    if (told || Node::state_of(ended) == State::Queued) return true;
+    // Not told, and the worker took it into the wheel meanwhile, perhaps by the old deadline: once more, to tell it.
+    if (!earlier || tell || Node::state_of(ended) == State::Queued) return true;
   }
 }
 
 bool Core::tell_of_move(Node& node) noexcept {
-  const Arriving moved{&node, 0, true};
-  if (Producer* const mine = thread_cache::find(id_)) return pending_queue.enqueue(mine->pending, moved);
+  const auto tell = [&](Producer& producer) {
+    if (!pending_queue.enqueue(producer.pending, {&node, 0, true})) return false;
+    note_queued(producer);
+    return true;
+  };
+  if (Producer* const mine = thread_cache::find(id_)) return tell(*mine);
   const ProducerLease lease(*this);
-  return lease.get() != nullptr && pending_queue.enqueue(lease.get()->pending, moved);
+  return lease.get() != nullptr && tell(*lease.get());
 }
 
 void Core::queue_cancelled(Producer* producer, Node& node) noexcept {

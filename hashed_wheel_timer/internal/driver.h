@@ -73,6 +73,7 @@ class Driver {
     end_ = core_.pending_queue.dequeue(batch_.data(), std::min(max, kBatch));
     return end_ != 0;
   }
+  static bool needs_place(const Arriving& arriving) noexcept;
   void move(Node& node) noexcept;
   Tick visit(Node& node, Tick tick) noexcept;
   void drop_cancelled(Node* node) noexcept;
@@ -126,11 +127,12 @@ typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
       result.more = true;
       break;
     }
-    if (!wheel_.reserve()) {
+    const Arriving arriving = batch_[first_];
+    if (!wheel_.reserve() && needs_place(arriving)) {
       result.starved = true;
       break;
     }
-    const Arriving arriving = batch_[first_++];
+    ++first_;
     if (arriving.moved) {
       move(*arriving.node);
       continue;
@@ -149,6 +151,13 @@ typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
   }
   returns_.flush();
   return result;
+}
+
+template <class Wheel>
+bool Driver<Wheel>::needs_place(const Arriving& arriving) noexcept {
+  const std::uint64_t seen = arriving.node->word.load(std::memory_order_relaxed);
+  if (arriving.moved) return Node::state_of(seen) == State::InWheel;
+  return Node::generation_of(seen) == arriving.generation && Node::state_of(seen) == State::Queued;
 }
 
 template <class Wheel>

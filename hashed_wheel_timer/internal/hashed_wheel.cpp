@@ -48,7 +48,11 @@ void HashedWheel::remove(WheelItem& item) noexcept {
 void HashedWheel::move(WheelItem& item, Tick tick) noexcept {
   tick = std::clamp(tick, floor_, kNever - 1);
   const Chunk& chunk = Chunk::of(item.position);
-  if (chunk.bucket == bucket_of(tick) && (*item.position & Chunk::kTagMask) == tag_of(tick)) return;
+  if (chunk.bucket == bucket_of(tick) && (*item.position & Chunk::kTagMask) == tag_of(tick)) {
+    // Its entry stays as it is; but it may have been due a multiple of 64 revolutions later.
+    if (tick < due_.of(chunk.bucket)) due_.set(chunk.bucket, tick);
+    return;
+  }
   remove(item);
   [[maybe_unused]] const bool inserted = insert(item, tick);
   assert(inserted);

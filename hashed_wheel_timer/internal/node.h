@@ -179,17 +179,12 @@ struct alignas(kCacheLine) Node : WheelItem {
     }
     return seen;
   }
-  /// Returns the word before. In the wheel the generation rises, so that a worker that has read the deadline meanwhile
-  /// fails to expire it. release: the new deadline.
-  std::uint64_t end_move() noexcept {
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    for (;;) {
-      const std::uint64_t raised = state_of(seen) == State::InWheel ? kGeneration : 0;
-      if (word.compare_exchange_weak(seen, (seen & ~kMoving) + raised, std::memory_order_acq_rel,
-                                     std::memory_order_relaxed)) {
-        return seen;
-      }
-    }
+  /// Returns the word before. If it was in the wheel when the move began, the generation rises, so that a worker that
+  /// has read the old deadline fails to expire it; one that takes it into the wheel meanwhile finds kMoving. release:
+  /// the new deadline.
+  std::uint64_t end_move(std::uint64_t begun) noexcept {
+    const std::uint64_t raised = state_of(begun) == State::InWheel ? kGeneration : 0;
+    return word.fetch_add(raised - kMoving, std::memory_order_acq_rel);
   }
 
   void add_reference() noexcept { word.fetch_add(kReference, std::memory_order_relaxed); }
