@@ -1,0 +1,276 @@
+#include "perf/guard/counted.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/internal/hashed_wheel.h"
+#include "hashed_wheel_timer/internal/node_pool.h"
+#include "perf/micro/random.h"
+#include "perf/micro/threadless_timer.h"
+
+namespace hwt::perf {
+namespace {
+
+using namespace std::chrono_literals;
+using internal::HashedWheel;
+using internal::Node;
+using internal::NodePool;
+using internal::Tick;
+using internal::WheelItem;
+
+// What happens only at first, such as new memory, is a hundredth of what is counted.
+constexpr std::size_t kBatch = 1000;
+constexpr int kRounds = 100;
+
+constexpr std::size_t kRun = 250;  // nodes that are given back at once
+
+struct alignas(internal::kCacheLine) Item : WheelItem {};
+
+using Timeouts = std::array<Timeout, kBatch>;
+using Delays = std::array<std::chrono::milliseconds, kBatch>;
+using Items = std::array<Item, kBatch>;
+using Nodes = std::array<Node*, kBatch>;
+
+Delays random_delays() {
+  Delays delays;
+  Random random(1);
+  for (auto& delay : delays) delay = std::chrono::milliseconds(random.between(1, 100));
+  return delays;
+}
+const Delays delays = random_delays();
+
+std::int64_t ran = 0;
+
+void schedule(Timer& timer, Timeouts& timeouts) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timeouts[i] = timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, delays[i]);
+  }
+}
+void cancel(Timeouts& timeouts) {
+  for (Timeout& timeout : timeouts) timeout.cancel();
+}
+void drop(Timeouts& timeouts) {
+  for (Timeout& timeout : timeouts) timeout = {};
+}
+
+// The counted functions. Never inlined, and with names that no compiler changes.
+extern "C" {
+
+[[gnu::noinline]] void counted_new_timeout(Timer& timer, Timeouts& timeouts) { schedule(timer, timeouts); }
+
+[[gnu::noinline]] void counted_cancel_before_transfer(Timeouts& timeouts) { cancel(timeouts); }
+
+[[gnu::noinline]] void counted_cancel_before_transfer_elsewhere(Timeouts& timeouts) { cancel(timeouts); }
+
+[[gnu::noinline]] void counted_cancel_after_transfer(Timeouts& timeouts) { cancel(timeouts); }
+
+[[gnu::noinline]] void counted_drop_handle(Timeouts& timeouts) { drop(timeouts); }
+
+[[gnu::noinline]] void counted_drop_last_handle(Timeouts& timeouts) { drop(timeouts); }
+
+[[gnu::noinline]] void counted_reschedule_later(Timeouts& timeouts) {
+  for (Timeout& timeout : timeouts) timeout.reschedule(1h);
+}
+
+[[gnu::noinline]] void counted_transfer(ThreadlessTimer& timer) { timer.driver().transfer(); }
+
+[[gnu::noinline]] void counted_pass_over_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(); }
+
+[[gnu::noinline]] void counted_collect_cancelled(ThreadlessTimer& timer) { timer.driver().collect_cancelled(); }
+
+[[gnu::noinline]] void counted_expire(ThreadlessTimer& timer) { timer.expire_all(); }
+
+[[gnu::noinline]] void counted_pair(Timer& timer) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, 5s).cancel();
+  }
+}
+
+[[gnu::noinline]] void counted_pair_with_limit(Timer& timer) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, 5s).cancel();
+  }
+}
+
+[[gnu::noinline]] void counted_pair_of_owning_task(Timer& timer) {
+  struct Owning {
+    explicit Owning(std::int64_t* owned) noexcept : owned_(owned) {}
+    Owning(Owning&& other) noexcept : owned_(std::exchange(other.owned_, nullptr)) {}
+    ~Owning() {
+      if (owned_ != nullptr) ++*owned_;
+    }
+    void operator()() const { --*owned_; }
+    std::int64_t* owned_;
+  };
+  for (std::size_t i = 0; i < kBatch; ++i) timer.new_timeout(Owning(&ran), 5s).cancel();
+}
+
+[[gnu::noinline]] void counted_wheel_insert(HashedWheel& wheel, Items& items, Tick now) {
+  for (std::size_t i = 0; i < kBatch; ++i) wheel.insert(items[i], now + delays[i].count());
+}
+
+[[gnu::noinline]] void counted_wheel_remove(HashedWheel& wheel, Items& items) {
+  for (Item& item : items) wheel.remove(item);
+}
+
+[[gnu::noinline]] void counted_wheel_expire(HashedWheel& wheel) {
+  for (Tick due = wheel.next_due(); due != internal::kNever; due = wheel.next_due()) {
+    wheel.expire(due, [](WheelItem&) { return HashedWheel::kTaken; });
+  }
+}
+
+[[gnu::noinline]] void counted_pool_take(NodePool& pool, Nodes& nodes) {
+  for (Node*& node : nodes) node = pool.take();
+}
+
+[[gnu::noinline]] void counted_pool_give_back(NodePool& pool, Nodes& nodes) {
+  for (std::size_t i = 0; i < kBatch; i += kRun) {
+    for (std::size_t j = i; j < i + kRun; ++j) nodes[j]->next = j + 1 < i + kRun ? nodes[j + 1] : nullptr;
+    pool.give_back(nodes[i], static_cast<std::int64_t>(kRun));
+  }
+}
+
+}  // extern "C"
+
+class Counted {
+ public:
+  std::map<std::string, std::int64_t> run() {
+    for (int round = 0; round < kRounds; ++round) {
+      cancelled_before_transfer();
+      cancelled_elsewhere();
+      cancelled_after_transfer();
+      expired();
+      rescheduled();
+      pairs();
+      wheel();
+      pool();
+    }
+    return std::move(times_);
+  }
+
+ private:
+  template <class... Arguments, class... Given>
+  void count(const char* name, void (*function)(Arguments...), Given&&... given) {
+    function(std::forward<Given>(given)...);
+    times_[name] += static_cast<std::int64_t>(kBatch);
+  }
+
+  void new_timeouts(ThreadlessTimer& timer) {
+    timer.set_time(timer.time() + std::chrono::nanoseconds(200ms).count());
+    count("new_timeout", counted_new_timeout, timer, timeouts_);
+  }
+
+  void cancelled_before_transfer() {
+    new_timeouts(timer_);
+    count("cancel_before_transfer", counted_cancel_before_transfer, timeouts_);
+    count("drop_handle", counted_drop_handle, timeouts_);
+    count("pass_over_cancelled", counted_pass_over_cancelled, timer_);
+  }
+
+  // By a thread that has not scheduled them.
+  void cancelled_elsewhere() {
+    new_timeouts(timer_);
+    std::thread([this] {
+      count("cancel_before_transfer_elsewhere", counted_cancel_before_transfer_elsewhere, timeouts_);
+    }).join();
+    drop(timeouts_);
+    timer_.driver().transfer();
+  }
+
+  void cancelled_after_transfer() {
+    new_timeouts(timer_);
+    count("transfer", counted_transfer, timer_);
+    count("cancel_after_transfer", counted_cancel_after_transfer, timeouts_);
+    drop(timeouts_);
+    count("collect_cancelled", counted_collect_cancelled, timer_);
+  }
+
+  void expired() {
+    new_timeouts(timer_);
+    drop(timeouts_);
+    timer_.driver().transfer();
+    count("expire", counted_expire, timer_);
+    new_timeouts(timer_);
+    timer_.driver().transfer();
+    timer_.expire_all();
+    count("drop_last_handle", counted_drop_last_handle, timeouts_);
+  }
+
+  void rescheduled() {
+    schedule(rescheduling_, timeouts_);
+    rescheduling_.driver().transfer();
+    count("reschedule_later", counted_reschedule_later, timeouts_);
+    cancel(timeouts_);
+    drop(timeouts_);
+    rescheduling_.driver().collect_cancelled();
+  }
+
+  void pairs() {
+    count("pair", counted_pair, *unattended_);
+    count("pair_of_owning_task", counted_pair_of_owning_task, timer_);
+    timer_.driver().transfer();
+    count("pair_with_limit", counted_pair_with_limit, limited_);
+    limited_.driver().transfer();
+  }
+
+  void wheel() {
+    Tick& now = wheel_time_;
+    count("wheel_insert", counted_wheel_insert, wheel_, items_, now);
+    count("wheel_remove", counted_wheel_remove, wheel_, items_);
+    count("wheel_insert", counted_wheel_insert, wheel_, items_, now);
+    count("wheel_expire", counted_wheel_expire, wheel_);
+    now += 200;
+  }
+
+  void pool() {
+    count("pool_take", counted_pool_take, pool_, nodes_);
+    count("pool_give_back", counted_pool_give_back, pool_, nodes_);
+  }
+
+  // A whole timer whose worker does not begin before all is counted.
+  std::unique_ptr<HashedWheelTimer> unattended_timer() {
+    auto timer = std::make_unique<HashedWheelTimer>(
+        Options{.tick_duration = 1ms, .thread_factory = [end = end_.get_future().share()](std::function<void()> work) {
+                  return std::thread([end, work = std::move(work)] {
+                    end.wait();
+                    work();
+                  });
+                }});
+    timer->start();
+    return timer;
+  }
+
+  // Lets the worker go before the timer waits for it.
+  struct LetGo {
+    std::promise<void>& end;
+    ~LetGo() { end.set_value(); }
+  };
+
+  std::map<std::string, std::int64_t> times_;
+  Timeouts timeouts_;
+  ThreadlessTimer timer_;
+  ThreadlessTimer rescheduling_;
+  ThreadlessTimer limited_{{.tick_duration = 1ms, .max_pending_timeouts = 1'000'000}};
+  std::promise<void> end_;
+  std::unique_ptr<HashedWheelTimer> unattended_ = unattended_timer();
+  LetGo let_go_{end_};
+  HashedWheel wheel_{512};
+  Tick wheel_time_ = 0;
+  Items items_;
+  NodePool pool_{timer_.core()};
+  Nodes nodes_;
+};
+
+}  // namespace
+
+std::map<std::string, std::int64_t> run_counted() { return std::make_unique<Counted>()->run(); }
+
+}  // namespace hwt::perf

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace hwt::perf {
+
+/// Runs every operation many times, each kind inside a function of its own named "counted_" and the operation, so that
+/// a tool that counts instructions by function can tell them apart. Returns how often each was run. The same
+/// instructions every time: one thread at a time, no clock but where the operation reads it itself.
+std::map<std::string, std::int64_t> run_counted();
+
+}  // namespace hwt::perf

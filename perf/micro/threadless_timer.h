@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "hashed_wheel_timer/internal/core.h"
+#include "hashed_wheel_timer/internal/driver.h"
+#include "hashed_wheel_timer/internal/hashed_wheel.h"
+#include "hashed_wheel_timer/options.h"
+#include "hashed_wheel_timer/timer.h"
+
+namespace hwt::perf {
+
+/// A timer without a worker and without a clock: scheduling and cancelling go the usual way through a Core, the
+/// worker's part is done by whoever calls driver(), and the time is what it is set to. So each part can be measured by
+/// itself, and takes the same instructions each time.
+class ThreadlessTimer final : public Timer {
+ public:
+  using Driver = internal::Driver<internal::HashedWheel>;
+
+  explicit ThreadlessTimer(const Options& options = {.tick_duration = std::chrono::milliseconds(1)})
+      : core_(new internal::Core(*this, options)), driver_(*core_, options, options.ticks_per_wheel) {
+    core_->phase.store(internal::Phase::Started, std::memory_order_release);
+  }
+
+  ~ThreadlessTimer() override {
+    core_->phase.store(internal::Phase::Stopping, std::memory_order_relaxed);
+    for (internal::Node* node = driver_.empty(); node != nullptr;) {
+      internal::Node* const next = node->next;
+      if (!node->shared()) node->destroy_task();
+      internal::Node::adopt(node);
+      node = next;
+    }
+    core_->close();
+  }
+
+  Driver& driver() noexcept { return driver_; }
+  internal::Core& core() noexcept { return *core_; }
+
+  /// What new_timeout() takes for the present, in nanoseconds; the timer started at 0. Only with no new_timeout() at
+  /// the same time.
+  void set_time(std::int64_t time) noexcept { time_ = time; }
+  std::int64_t time() const noexcept { return time_; }
+
+  /// Runs everything that is in the wheel, whenever it is due.
+  void expire_all() noexcept {
+    for (internal::Tick due = driver_.next_due(); due != internal::kNever; due = driver_.next_due()) {
+      driver_.expire(due);
+    }
+  }
+
+  std::vector<Timeout> stop() override { return {}; }
+  std::int64_t pending_timeouts() const noexcept override { return core_->pending(); }
+  std::chrono::steady_clock::time_point now() const noexcept override {
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time_));
+  }
+
+ protected:
+  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal) override {
+    internal::Core::Refused refused;
+    return core_->schedule(task, time_, delay.count(), refused);
+  }
+
+ private:
+  internal::Core* const core_;  // deletes itself after close()
+  Driver driver_;
+  std::int64_t time_ = 0;
+};
+
+}  // namespace hwt::perf

@@ -1,0 +1,111 @@
+//! tokio's time driver, used from threads that are none of the runtime's.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, EnterGuard, Runtime};
+use tokio::time::{sleep_until, Instant, Sleep};
+
+use crate::options::TICK;
+use crate::task::{Latch, Task};
+
+pub struct Timer {
+    runtime: Runtime,
+}
+
+impl Timer {
+    pub fn start() -> Self {
+        // One worker: whichever worker parks on the time driver expires the timeouts, so that more of them would
+        // add nothing here but hand-overs between them. The other timers have one such thread, too.
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        Self { runtime }
+    }
+
+    /// A thread schedules as long as it holds the guard.
+    pub fn enter(&self) -> EnterGuard<'_> {
+        self.runtime.enter()
+    }
+
+    /// Waits until the worker has gone through the driver after whatever was scheduled before.
+    pub fn fence(&self) {
+        let _guard = self.enter();
+        let passed = Arc::new(Latch::default());
+        let _timeout = Timeout::schedule(2 * TICK, 0, &passed);
+        passed.wait();
+    }
+}
+
+/// A scheduled timeout. It is cancelled by dropping it: the driver does not keep it alive.
+pub struct Timeout<T: Task> {
+    sleep: Pin<Box<Sleep>>,
+    entry: Arc<Entry<T>>,
+}
+
+impl<T: Task> Timeout<T> {
+    /// Needs [`Timer::enter`].
+    pub fn schedule(delay: Duration, id: u64, task: &Arc<T>) -> Self {
+        let entry = Arc::new(Entry {
+            id,
+            task: Arc::clone(task),
+            done: AtomicBool::new(false),
+        });
+        let sleep = Box::pin(sleep_until(Instant::now() + delay));
+        let mut timeout = Self { sleep, entry };
+        timeout.register();
+        timeout
+    }
+
+    /// Whether the cancel has won, so that the task never runs.
+    pub fn cancel(self) -> bool {
+        self.entry.finish()
+    }
+
+    pub fn touch(&mut self, delay: Duration) {
+        self.sleep.as_mut().reset(Instant::now() + delay);
+        self.register();
+    }
+
+    /// Enters the timeout into the driver's wheel, with a waker that runs the task.
+    fn register(&mut self) {
+        let waker = Waker::from(Arc::clone(&self.entry));
+        let polled = self.sleep.as_mut().poll(&mut Context::from_waker(&waker));
+        if polled == Poll::Ready(()) {
+            // The deadline has passed already: the driver wakes nobody.
+            waker.wake();
+        }
+    }
+}
+
+/// A timeout's waker.
+struct Entry<T: Task> {
+    id: u64,
+    task: Arc<T>,
+    /// Decides between the task and a cancel.
+    done: AtomicBool,
+}
+
+impl<T: Task> Entry<T> {
+    fn finish(&self) -> bool {
+        !self.done.swap(true, Ordering::AcqRel)
+    }
+}
+
+impl<T: Task> Wake for Entry<T> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.finish() {
+            self.task.run(self.id);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+
+namespace perf {
+
+template <class Handle>
+concept CanReschedule = requires(Handle handle, std::chrono::seconds delay) {
+  { handle.reschedule(delay) } -> std::convertible_to<bool>;
+};
+
+/// hwt::HashedWheelTimer as the workloads see it.
+class HashedWheel {
+ public:
+  static constexpr bool kOneLoop = false;
+  using Slots = std::vector<hwt::Timeout>;
+
+  explicit HashedWheel(std::chrono::milliseconds tick) : tick_(tick), timer_(tick) { timer_.start(); }
+
+  Slots make_slots(std::size_t size) const { return Slots(size); }
+
+  template <class Receiver, class Delay>
+  void schedule(hwt::Timeout& slot, Receiver& receiver, std::uint64_t id, Delay delay) {
+    slot = timer_.new_timeout([&receiver, id] { receiver.expired(id); }, delay);
+  }
+
+  bool cancel(hwt::Timeout& slot) { return slot.cancel(); }
+
+  template <class Handle, class Receiver, class Delay>
+  void put_off(Handle& slot, Receiver& receiver, std::uint64_t id, Delay delay) {
+    if constexpr (CanReschedule<Handle>) {
+      slot.reschedule(delay);
+    } else if (slot.cancel()) {
+      schedule(slot, receiver, id, delay);
+    }
+  }
+
+  template <class Receiver, class Delay>
+  void launch(Receiver& receiver, std::uint64_t id, Delay delay) {
+    timer_.new_timeout([&receiver, id] { receiver.expired(id); }, delay);
+  }
+
+  /// Into the wheel. A worker that sleeps until something is due leaves later timeouts in the queue until then, so one
+  /// that is due now has it look.
+  void take_over() {
+    while (timer_.stats().backlog != 0) {
+      timer_.new_timeout([] {}, std::chrono::seconds(0));
+      std::this_thread::sleep_for(tick_);
+    }
+    std::this_thread::sleep_for(2 * tick_);
+  }
+
+  void stop() { timer_.stop(); }
+
+ private:
+  std::chrono::milliseconds tick_;
+  hwt::HashedWheelTimer timer_;
+};
+
+}  // namespace perf
