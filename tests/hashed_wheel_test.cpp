@@ -13,6 +13,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #if defined(__linux__)
@@ -667,6 +668,245 @@ TEST_P(DueIndexOfSize, KnowsTheEarliest) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, DueIndexOfSize, ::testing::Values(1, 2, 7, 8, 9, 64, 65, 512, 4096, 5000),
                          ::testing::PrintToStringParamName());
+
+TEST(HashedWheel, MoveToTheSameTickKeepsThePlace) {
+  Item items[4];
+  HashedWheel wheel(8);
+  for (Item& item : items) ASSERT_TRUE(wheel.insert(item, 5));
+  const WheelItem::Position place = items[1].position;
+  wheel.move(items[1], 5);
+  EXPECT_EQ(items[1].position, place);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(expire_all(wheel, 5), (std::vector<Item*>{&items[0], &items[1], &items[2], &items[3]}));
+}
+
+TEST(HashedWheel, MoveToAnotherTick) {
+  Item items[4];
+  HashedWheel wheel(8);
+  for (Item& item : items) ASSERT_TRUE(wheel.insert(item, 20));
+  wheel.move(items[0], 7);       // earlier, another bucket
+  wheel.move(items[1], 12);      // earlier, another revolution of the same bucket
+  wheel.move(items[2], 20 + 3);  // later
+  EXPECT_EQ(wheel.size(), 4);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(wheel.next_due(), 7);
+  EXPECT_EQ(expire_all(wheel, 7), std::vector<Item*>{&items[0]});
+  EXPECT_EQ(wheel.next_due(), 12);
+  EXPECT_EQ(expire_all(wheel, 12), std::vector<Item*>{&items[1]});
+  EXPECT_EQ(wheel.next_due(), 20);
+  EXPECT_EQ(expire_all(wheel, 20), std::vector<Item*>{&items[3]});
+  EXPECT_EQ(expire_all(wheel, 23), std::vector<Item*>{&items[2]});
+  EXPECT_EQ(wheel.size(), 0);
+}
+
+TEST(HashedWheel, MoveGoesBehindWhatIsThereAlready) {
+  Item items[3];
+  HashedWheel wheel(8);
+  ASSERT_TRUE(wheel.insert(items[0], 30));
+  ASSERT_TRUE(wheel.insert(items[1], 4));
+  ASSERT_TRUE(wheel.insert(items[2], 4));
+  wheel.move(items[0], 4);
+  EXPECT_EQ(expire_all(wheel, 4), (std::vector<Item*>{&items[1], &items[2], &items[0]}));
+}
+
+TEST(HashedWheel, MoveIntoThePastIsDueInTheNextTick) {
+  Item item;
+  HashedWheel wheel(8);
+  EXPECT_TRUE(expire_all(wheel, 41).empty());
+  ASSERT_TRUE(wheel.insert(item, 1000));
+  wheel.move(item, 3);
+  EXPECT_EQ(wheel.next_due(), 42);
+  wheel.move(item, 2000);
+  wheel.move(item, -5);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(wheel.next_due(), 42);
+  EXPECT_EQ(expire_all(wheel, 42), std::vector<Item*>{&item});
+}
+
+/// Where the tag is the same, the bucket must still learn that it is due earlier.
+TEST(HashedWheel, MoveByAMultipleOfAllTags) {
+  constexpr std::int64_t kBuckets = 8;
+  Item items[2];
+  HashedWheel wheel(kBuckets);
+  ASSERT_TRUE(wheel.insert(items[0], 5 + kBuckets * kTags));
+  wheel.move(items[0], 5);
+  EXPECT_EQ(wheel.next_due(), 5);
+  ASSERT_TRUE(wheel.insert(items[1], 6 + 3 * kBuckets * kTags));
+  wheel.move(items[1], 6);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(expire_all(wheel, 5), std::vector<Item*>{&items[0]});
+  EXPECT_EQ(wheel.next_due(), 6);
+  EXPECT_EQ(expire_all(wheel, 6), std::vector<Item*>{&items[1]});
+  // To later: it may be shown too early, never too late.
+  ASSERT_TRUE(wheel.insert(items[0], 20));
+  wheel.move(items[0], 20 + kBuckets * kTags);
+  EXPECT_LE(wheel.next_due(), 20 + kBuckets * kTags);
+  EXPECT_TRUE(wheel.consistent());
+}
+
+/// Buckets, and items: few, so that what one of them is late by is not hidden by another, or many.
+class RandomMoves : public ::testing::TestWithParam<std::tuple<std::int64_t, std::size_t>> {};
+
+/// Insert, move, remove, expire: each item is shown in its tick, and taken then.
+TEST_P(RandomMoves, EachComesInItsTick) {
+  const auto [buckets, count] = GetParam();
+  std::vector<Item> items(count);
+  HashedWheel wheel(buckets);
+  std::mt19937_64 random(static_cast<std::uint64_t>(buckets));
+  const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
+  Tick floor = 0;
+  const auto any_tick = [&, revolution = wheel.revolution()] {
+    switch (up_to(4)) {
+      case 0:
+        return floor - up_to(20);
+      case 1:
+        return floor + up_to(20);
+      case 2:
+        return floor + up_to(3) * revolution * kTags + up_to(2);
+      case 3:
+        return floor + up_to(5) * revolution;
+      default:
+        return floor + up_to(revolution * kTags * 3);
+    }
+  };
+  int moves = 0;
+  int taken = 0;
+  for (int step = 0; step < 30'000; ++step) {
+    Item& item = items[static_cast<std::size_t>(up_to(static_cast<std::int64_t>(items.size()) - 1))];
+    if (!item.in_wheel()) {
+      item.due = std::max(any_tick(), floor);
+      ASSERT_TRUE(wheel.insert(item, item.due));
+    } else if (up_to(9) == 0) {
+      wheel.remove(item);
+    } else if (up_to(3) != 0) {
+      const Tick tick = any_tick();
+      item.due = std::max(tick, floor);
+      ASSERT_TRUE(wheel.reserve());
+      wheel.move(item, tick);
+      ++moves;
+    } else if (const Tick tick = wheel.next_due(); tick != kNever) {
+      for (const Item& other : items) {
+        ASSERT_TRUE(!other.in_wheel() || other.due >= tick) << "step " << step << ": next_due() is too late";
+      }
+      std::size_t expected = 0;
+      for (const Item& other : items) expected += other.in_wheel() && other.due == tick ? 1 : 0;
+      wheel.expire(tick, [&](WheelItem& visited) -> Tick {
+        Item& shown = static_cast<Item&>(visited);
+        EXPECT_GE(shown.due, tick);
+        if (shown.due > tick) return shown.due;
+        shown.position = nullptr;
+        --expected;
+        ++taken;
+        return HashedWheel::kTaken;
+      });
+      ASSERT_EQ(expected, 0u) << "step " << step;
+      floor = tick + 1;
+    }
+    ASSERT_TRUE(step % 16 != 0 || wheel.consistent()) << "step " << step;
+  }
+  EXPECT_GT(moves, 1000);
+  EXPECT_GT(taken, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(WheelSizes, RandomMoves,
+                         ::testing::Combine(::testing::Values(1, 2, 8, 64), ::testing::Values(1, 3, 300)));
+
+TEST(HashedWheel, AfterReserveInsertAndMoveNeedNoMemory) {
+  std::vector<Item> items(64 * 3);
+  std::size_t used = 0;
+  HashedWheel wheel(1024);
+  for (int regions = 0; regions < 2; ++regions) {
+    // Each in a bucket of its own, until there is no chunk left.
+    for (;;) {
+      ASSERT_LT(used, items.size() - 2);
+      const Shortage shortage(0, Shortage::kAll);
+      if (!wheel.insert(items[used], static_cast<Tick>(2 * used))) break;
+      ++used;
+    }
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      EXPECT_FALSE(wheel.reserve());
+    }
+    ASSERT_TRUE(wheel.consistent());
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_TRUE(wheel.reserve());
+    if (regions == 0) {
+      EXPECT_TRUE(wheel.insert(items[used], static_cast<Tick>(2 * used)));
+      ++used;
+    } else {
+      wheel.move(items[0], 1001);
+    }
+    EXPECT_EQ(shortage.failed(), 0);
+  }
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(wheel.size(), static_cast<std::int64_t>(used));
+  std::size_t seen = 0;
+  while (wheel.next_due() != kNever) seen += expire_all(wheel, wheel.next_due()).size();
+  EXPECT_EQ(seen, used);
+}
+
+/// An address, of which nothing is ever read.
+WheelItem& item_at(std::uint64_t address) {
+  return *reinterpret_cast<WheelItem*>(static_cast<std::uintptr_t>(address));
+}
+
+TEST(Chunk, KeepsAddressAndTagOfEachEntry) {
+  if (sizeof(void*) < 8) GTEST_SKIP() << "addresses are short here";
+  Chunk chunk{};
+  for (const std::uint64_t address : {std::uint64_t{0x0000'7fff'ffff'ffc0}, std::uint64_t{0x0000'0001'0000'0000},
+                                      std::uint64_t{0x0000'0000'ffff'ff00}, std::uint64_t{0xffff'8000'0000'0040},
+                                      std::uint64_t{0x00ab'cdef'0123'4540}, std::uint64_t{0x1234'0000'0000'0080}}) {
+    chunk.region = Chunk::region_of(item_at(address));
+    EXPECT_EQ(chunk.region, address >> 48);
+    for (const std::uint64_t tag : {0u, 1u, 63u}) {
+      for (std::size_t i = 0; i < Chunk::kEntries; ++i) {
+        chunk.assign(i, address | tag);
+        EXPECT_EQ(chunk.entry(i), (address | tag) & 0xffff'ffff'ffffu);
+        EXPECT_EQ(chunk.entry(i) & Chunk::kTagMask, tag);
+        EXPECT_EQ(*chunk.position(i) & Chunk::kTagMask, tag);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(chunk.item(i)), address);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(chunk.item_of(chunk.entry(i))), address);
+        chunk.assign(i, 0);
+        EXPECT_EQ(chunk.entry(i), 0u);
+      }
+    }
+  }
+}
+
+TEST(Chunk, NeighboursAreIndependent) {
+  Chunk chunk{};
+  for (std::size_t i = 0; i < Chunk::kEntries; ++i) chunk.assign(i, (i + 1) * 0x0001'0203'0405u);
+  for (std::size_t i = 0; i < Chunk::kEntries; ++i) {
+    EXPECT_EQ(chunk.entry(i), (i + 1) * 0x0001'0203'0405u);
+    EXPECT_EQ(chunk.index_of(chunk.position(i)), i);
+    EXPECT_EQ(&Chunk::of(chunk.position(i)), &chunk);
+  }
+}
+
+TEST(Chunk, TakesOnlyItemsOfItsRegionWhileItHasRoom) {
+  if (sizeof(void*) < 8) GTEST_SKIP() << "addresses are short here";
+  Chunk chunk{};
+  chunk.region = 0x1234;
+  EXPECT_TRUE(chunk.takes(item_at(0x1234'0000'0000'0040)));
+  EXPECT_TRUE(chunk.takes(item_at(0x1234'ffff'ffff'ffc0)));
+  EXPECT_FALSE(chunk.takes(item_at(0x1235'0000'0000'0040)));
+  EXPECT_FALSE(chunk.takes(item_at(0x0000'0000'0000'0040)));
+  chunk.used = Chunk::kEntries - 1;
+  EXPECT_TRUE(chunk.takes(item_at(0x1234'0000'0000'0040)));
+  chunk.used = Chunk::kEntries;
+  EXPECT_FALSE(chunk.takes(item_at(0x1234'0000'0000'0040)));
+}
+
+TEST(Chunk, PutTellsTheItemItsPlace) {
+  Item item;
+  Chunk chunk{};
+  chunk.region = Chunk::region_of(item);
+  chunk.put(7, item, 42);
+  EXPECT_EQ(item.position, chunk.position(7));
+  EXPECT_EQ(chunk.item(7), &item);
+  EXPECT_EQ(chunk.entry(7) & Chunk::kTagMask, 42u);
+}
 
 }  // namespace
 }  // namespace hwt::internal

@@ -347,5 +347,120 @@ TEST(Transfers, GoOnInsteadOfSleeping) {
   EXPECT_EQ(timer.stats().ticks, 0);
 }
 
+/// A worker that has just had something to do and sleeps a little: not for the current tick only, and not until what
+/// is due next.
+class Lingering : public ::testing::Test {
+ protected:
+  static constexpr int kRounds = 12;
+  // Far less than it lingers for, and far more than a tick: what is late by this was not noticed in time. The best of
+  // all rounds counts, so that a busy machine fails nothing.
+  static constexpr auto kInTime = 20ms;
+
+  /// Due before all others, so that it wakes the worker, which has nothing more to do after it.
+  void make_busy() {
+    const std::int64_t before = timer_.stats().wakeups;
+    timer_.new_timeout([] {}, kFar - ++made_ * 1s);
+    EXPECT_TRUE(eventually([&] { return timer_.stats().wakeups > before && timer_.stats().backlog == 0; }));
+    std::this_thread::sleep_for(4ms);  // some ticks: it sleeps by now
+  }
+
+  HashedWheelTimer timer_{1ms, 1 << 17};  // no bucket comes up again while the test runs
+  int made_ = 0;
+};
+
+TEST_F(Lingering, DoesNotWakeUpInEachTick) {
+  constexpr auto kTime = 600ms;
+  timer_.start();
+  const std::int64_t before = timer_.stats().wakeups;
+  const auto begin = steady_clock::now();
+  std::jthread([&] {
+    for (auto next = begin; next < begin + kTime; next += 1ms) {
+      std::this_thread::sleep_until(next);
+      EXPECT_TRUE(timer_.new_timeout([] {}, kFar).cancel());
+    }
+  }).join();
+  const auto elapsed = (steady_clock::now() - begin) / 1ms;
+  EXPECT_LT(timer_.stats().wakeups - before, elapsed / 3) << "in " << elapsed << " ticks";
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+TEST_F(Lingering, WhatIsDueEarlierIsInTime) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int round = 0; round < kRounds; ++round) {
+    make_busy();
+    Latch ran;
+    std::atomic<steady_clock::rep> started = 0;
+    const Timeout timeout = timer_.new_timeout(
+        [&] {
+          started = steady_clock::now().time_since_epoch().count();
+          ran.count_down();
+        },
+        2ms);
+    ASSERT_TRUE(ran.wait());
+    const auto late = steady_clock::time_point(steady_clock::duration(started)) - timeout.deadline();
+    EXPECT_GE(late, 0ns);
+    EXPECT_LT(late, 5s);
+    best = std::min<std::chrono::nanoseconds>(best, late);
+  }
+  EXPECT_LT(best, kInTime);
+}
+
+TEST_F(Lingering, CancelledIsCalledInTime) {
+  for (const bool queued : {true, false}) {
+    auto best = std::chrono::nanoseconds::max();
+    for (int round = 0; round < kRounds; ++round) {
+      const auto task = std::make_shared<RecordingTask>();
+      Timeout timeout;
+      if (!queued) timeout = timer_.new_timeout(task, 2 * kFar);
+      make_busy();
+      if (queued) timeout = timer_.new_timeout(task, 2 * kFar);
+      const auto begin = steady_clock::now();
+      EXPECT_TRUE(timeout.cancel());
+      ASSERT_TRUE(task->was_cancelled.wait());
+      const auto took = steady_clock::now() - begin;
+      EXPECT_LT(took, 5s);
+      best = std::min<std::chrono::nanoseconds>(best, took);
+    }
+    EXPECT_LT(best, kInTime) << (queued ? "queued" : "in the wheel");
+  }
+}
+
+/// cancel() of TimerTasks all the time: each is called in time, although the worker need not be woken for each.
+TEST_F(Lingering, CancelledIsCalledInTimeAgainAndAgain) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int round = 0; round < 10 * kRounds; ++round) {
+    const auto task = std::make_shared<RecordingTask>();
+    Timeout timeout = timer_.new_timeout(task, kFar);
+    const auto begin = steady_clock::now();
+    EXPECT_TRUE(timeout.cancel());
+    ASSERT_TRUE(task->was_cancelled.wait());
+    const auto took = steady_clock::now() - begin;
+    EXPECT_LT(took, 5s);
+    best = std::min<std::chrono::nanoseconds>(best, took);
+  }
+  EXPECT_LT(best, kInTime);
+}
+
+TEST_F(Lingering, AnEarlierDeadlineIsInTime) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int round = 0; round < kRounds; ++round) {
+    Latch ran;
+    std::atomic<steady_clock::rep> started = 0;
+    Timeout timeout = timer_.new_timeout(
+        [&] {
+          started = steady_clock::now().time_since_epoch().count();
+          ran.count_down();
+        },
+        2 * kFar);
+    make_busy();
+    EXPECT_TRUE(timeout.reschedule(2ms));
+    ASSERT_TRUE(ran.wait());
+    const auto late = steady_clock::time_point(steady_clock::duration(started)) - timeout.deadline();
+    EXPECT_GE(late, 0ns);
+    best = std::min<std::chrono::nanoseconds>(best, late);
+  }
+  EXPECT_LT(best, kInTime);
+}
+
 }  // namespace
 }  // namespace hwt

@@ -158,25 +158,15 @@ bool Core::reschedule(Node& node, std::int64_t delay) {
 /// A later deadline is only stored: the worker finds it when it comes to the old one. For an earlier one the worker
 /// must be told, unless it has the node still to come.
 bool Core::move(Node& node, std::int64_t deadline) {
-  std::int64_t before = 0;
-  for (bool again = false;; again = true) {
-    const std::uint64_t begun = node.begin_move();
-    if (!Node::pending(begun)) return false;
-    const std::int64_t found = node.deadline.load(std::memory_order_relaxed);
-    if (!again) before = found;
-    const bool earlier = deadline < before;
-    const bool tell = earlier && Node::state_of(begun) == State::InWheel;
-    if (tell && !tell_of_move(node)) {
-      if (again && found == deadline) node.deadline.store(before, std::memory_order_relaxed);
-      node.end_move(begun);
-      throw std::bad_alloc();
-    }
-    node.deadline.store(deadline, std::memory_order_relaxed);
-    const std::uint64_t ended = node.end_move(begun);
-    if (!Node::pending(ended)) return false;
-    // Not told, and the worker took it into the wheel meanwhile, perhaps by the old deadline: once more, to tell it.
-    if (!earlier || tell || Node::state_of(ended) == State::Queued) return true;
+  const std::uint64_t begun = node.begin_move();
+  if (!Node::pending(begun)) return false;
+  const bool earlier = deadline < node.deadline.load(std::memory_order_relaxed);
+  if (earlier && Node::state_of(begun) == State::InWheel && !tell_of_move(node)) {
+    node.end_move(begun);
+    throw std::bad_alloc();
   }
+  node.deadline.store(deadline, std::memory_order_relaxed);
+  return Node::pending(node.end_move(begun));
 }
 
 bool Core::tell_of_move(Node& node) noexcept {
@@ -262,8 +252,8 @@ void Core::report_error(const Timeout& timeout) noexcept {
 
 void Core::close() noexcept {
   retire_core(id_);
-  // Both queues are left alone. In the pending queue are only withdrawn timeouts; the nodes in the cancelled queue were
-  // dropped from the wheel, and cancel() may still add some that nobody will look at.
+  // Both queues are left alone. In the pending queue are only withdrawn timeouts and moves; the nodes in the cancelled
+  // queue were dropped from the wheel, and cancel() may still add some that nobody will look at.
   producers_.for_each([](Producer& producer) { producer.pool.begin_close(); });
   AsymmetricFence::heavy();
   std::int64_t out = 0;

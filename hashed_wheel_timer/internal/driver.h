@@ -34,8 +34,9 @@ class Driver {
   bool collect_cancelled() noexcept;
 
   /// Moves what was queued when the call began into the wheel, at most kMaxTransfers of them; what has been cancelled
-  /// meanwhile is dropped and does not count. Without memory the rest stays queued for the next pass.
-  Transfer transfer() noexcept;
+  /// meanwhile is dropped and does not count. Without memory the rest stays queued for the next pass. `current` is a
+  /// tick that is not over, or just so.
+  Transfer transfer(Tick current) noexcept;
 
   /// Nothing waits in a queue, as far as this thread can know.
   bool queues_empty() const noexcept {
@@ -73,8 +74,12 @@ class Driver {
     end_ = core_.pending_queue.dequeue(batch_.data(), std::min(max, kBatch));
     return end_ != 0;
   }
+  /// The tick at which to look at a node. While its deadline changes that is the current one: then it will show.
+  Tick place_of(const Node& node, Tick current) const noexcept {
+    // acquire: the deadline of the latest move that has ended.
+    return (node.word.load(std::memory_order_acquire) & Node::kMoving) != 0 ? current : tick_of(node);
+  }
   static bool needs_place(const Arriving& arriving) noexcept;
-  void move(Node& node) noexcept;
   Tick visit(Node& node, Tick tick) noexcept;
   void drop_cancelled(Node* node) noexcept;
   void call_cancelled(Node* node) noexcept;
@@ -117,7 +122,7 @@ bool Driver<Wheel>::collect_cancelled() noexcept {
 }
 
 template <class Wheel>
-typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
+typename Driver<Wheel>::Transfer Driver<Wheel>::transfer(Tick current) noexcept {
   std::size_t left = core_.pending_queue.size() + (end_ - first_);
   Transfer result{.any = left != 0};
   std::int64_t moved = 0;
@@ -134,12 +139,14 @@ typename Driver<Wheel>::Transfer Driver<Wheel>::transfer() noexcept {
     }
     ++first_;
     if (arriving.moved) {
-      move(*arriving.node);
+      if (arriving.node->state(std::memory_order_acquire) == State::InWheel) {
+        wheel_.move(*arriving.node, place_of(*arriving.node, current));
+      }
       continue;
     }
     switch (arriving.node->arrive(arriving.generation)) {
       case Node::Arrival::Taken:
-        wheel_.insert(*arriving.node, tick_of(*arriving.node));
+        wheel_.insert(*arriving.node, place_of(*arriving.node, current));
         ++moved;
         break;
       case Node::Arrival::Cancelled:
@@ -158,14 +165,6 @@ bool Driver<Wheel>::needs_place(const Arriving& arriving) noexcept {
   const std::uint64_t seen = arriving.node->word.load(std::memory_order_relaxed);
   if (arriving.moved) return Node::state_of(seen) == State::InWheel;
   return Node::generation_of(seen) == arriving.generation && Node::state_of(seen) == State::Queued;
-}
-
-template <class Wheel>
-void Driver<Wheel>::move(Node& node) noexcept {
-  const std::uint64_t seen = node.word.load(std::memory_order_acquire);
-  if (Node::state_of(seen) != State::InWheel) return;
-  // While its deadline changes it is due at once: the visit will see.
-  wheel_.move(node, (seen & Node::kMoving) != 0 ? 0 : tick_of(node));
 }
 
 template <class Wheel>

@@ -31,8 +31,8 @@ class Worker final : public WorkerThread {
   void turn() noexcept override {
     while (core().running()) {
       const bool collected = driver_.collect_cancelled();
-      const auto transfer = driver_.transfer();
       const Tick current = (steady_now() - core().start_time) / tick_duration_;
+      const auto transfer = driver_.transfer(current);
       const Tick due = driver_.next_due();
       if (due < current) {
         driver_.expire(due);

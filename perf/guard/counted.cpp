@@ -80,9 +80,9 @@ extern "C" {
   for (Timeout& timeout : timeouts) timeout.reschedule(1h);
 }
 
-[[gnu::noinline]] void counted_transfer(ThreadlessTimer& timer) { timer.driver().transfer(); }
+[[gnu::noinline]] void counted_transfer(ThreadlessTimer& timer) { timer.driver().transfer(0); }
 
-[[gnu::noinline]] void counted_pass_over_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(); }
+[[gnu::noinline]] void counted_pass_over_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(0); }
 
 [[gnu::noinline]] void counted_collect_cancelled(ThreadlessTimer& timer) { timer.driver().collect_cancelled(); }
 
@@ -182,7 +182,7 @@ class Counted {
       count("cancel_before_transfer_elsewhere", counted_cancel_before_transfer_elsewhere, timeouts_);
     }).join();
     drop(timeouts_);
-    timer_.driver().transfer();
+    timer_.driver().transfer(0);
   }
 
   void cancelled_after_transfer() {
@@ -196,17 +196,17 @@ class Counted {
   void expired() {
     new_timeouts(timer_);
     drop(timeouts_);
-    timer_.driver().transfer();
+    timer_.driver().transfer(0);
     count("expire", counted_expire, timer_);
     new_timeouts(timer_);
-    timer_.driver().transfer();
+    timer_.driver().transfer(0);
     timer_.expire_all();
     count("drop_last_handle", counted_drop_last_handle, timeouts_);
   }
 
   void rescheduled() {
     schedule(rescheduling_, timeouts_);
-    rescheduling_.driver().transfer();
+    rescheduling_.driver().transfer(0);
     count("reschedule_later", counted_reschedule_later, timeouts_);
     cancel(timeouts_);
     drop(timeouts_);
@@ -216,9 +216,9 @@ class Counted {
   void pairs() {
     count("pair", counted_pair, *unattended_);
     count("pair_of_owning_task", counted_pair_of_owning_task, timer_);
-    timer_.driver().transfer();
+    timer_.driver().transfer(0);
     count("pair_with_limit", counted_pair_with_limit, limited_);
-    limited_.driver().transfer();
+    limited_.driver().transfer(0);
   }
 
   void wheel() {

@@ -116,7 +116,7 @@ class ThreadlessChurn {
  private:
   void collect() {
     timer_.driver().collect_cancelled();
-    timer_.driver().transfer();
+    timer_.driver().transfer(0);
   }
 
   std::size_t ran_ = 0;
@@ -156,7 +156,7 @@ class Expiry {
       timer_.set_time(timer_.time() + std::chrono::nanoseconds(1s).count());
       for (const auto delay : delays_) timer_.new_timeout([this] { ++ran_; }, delay);
       const Slice slice = slice_of([this] {
-        while (timer_.driver().transfer().any) {
+        while (timer_.driver().transfer(0).any) {
         }
         timer_.expire_all();
       });

@@ -43,7 +43,7 @@ void cancel(benchmark::State& state, bool transferred) {
       timeout = timer->new_timeout([&state] { benchmark::DoNotOptimize(&state); }, 600s);
     }
     first_thread(state, [&] {
-      if (transferred) timer->driver().transfer();
+      if (transferred) timer->driver().transfer(0);
     });
     state.ResumeTiming();
     for (hwt::Timeout& timeout : timeouts) timeout.cancel();
@@ -51,7 +51,7 @@ void cancel(benchmark::State& state, bool transferred) {
     for (hwt::Timeout& timeout : timeouts) timeout = {};
     first_thread(state, [] {
       timer->driver().collect_cancelled();
-      timer->driver().transfer();
+      timer->driver().transfer(0);
     });
     state.ResumeTiming();
   }

@@ -40,7 +40,7 @@ class Bench {
     for (hwt::Timeout& timeout : timeouts_) timeout = {};
   }
   void transfer() {
-    while (timer_.driver().transfer().any) {
+    while (timer_.driver().transfer(0).any) {
     }
   }
   void collect() { timer_.driver().collect_cancelled(); }
