@@ -121,7 +121,9 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
 
 bool Core::cancel(Node& node) noexcept {
   Core& core = node.core();
-  Producer* const mine = thread_cache::find(core.id());
+  Producer* mine = thread_cache::find(core.id());
+  if (mine == nullptr) [[unlikely]]
+    mine = thread_cache::find_held(core.id());
   const std::uint64_t left = node.cancel(mine != nullptr && &mine->pool == &NodePool::of(node));
   if (!Node::pending(left)) return false;
   // From here on this thread owns the task, and its handle keeps the node and with it the core.
@@ -156,7 +158,8 @@ bool Core::reschedule(Node& node, std::int64_t delay) {
 }
 
 /// A later deadline is only stored: the worker finds it when it comes to the old one. For an earlier one the worker
-/// must be told, unless it has the node still to come.
+/// must be told, unless it has the node still to come; if it comes meanwhile, the worker finds kMoving
+/// (Driver::place_of).
 bool Core::move(Node& node, std::int64_t deadline) {
   const std::uint64_t begun = node.begin_move();
   if (!Node::pending(begun)) return false;

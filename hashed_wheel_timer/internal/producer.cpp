@@ -77,6 +77,13 @@ HeldProducers::~HeldProducers() {
 
 constinit thread_local thread_cache::Entry thread_cache::latest = {};
 
+Producer* thread_cache::find_held(std::uint64_t core_id) noexcept {
+  // Not after the thread's variables are gone.
+  Producer* const held = thread_is_ending ? nullptr : held_producers.find(core_id);
+  if (held != nullptr) latest = {core_id, held};
+  return held;
+}
+
 std::uint64_t announce_core() {
   const std::lock_guard lock(threads().mutex);
   threads().live_cores.insert(++threads().last_id);
@@ -116,11 +123,10 @@ ProducerLease::ProducerLease(Core& core) noexcept : core_(core) {
     borrowed_ = producer_ != nullptr;
     return;
   }
-  producer_ = held_producers.find(core_.id());
-  if (producer_ == nullptr) {
-    const std::lock_guard lock(threads().mutex);
-    producer_ = held_producers.take(core_);
-  }
+  producer_ = thread_cache::find_held(core_.id());
+  if (producer_ != nullptr) return;
+  const std::lock_guard lock(threads().mutex);
+  producer_ = held_producers.take(core_);
   if (producer_ != nullptr) thread_cache::latest = {core_.id(), producer_};
 }
 

@@ -81,6 +81,8 @@ extern constinit thread_local Entry latest;
 
 /// The calling thread's producer for a core if it is the one that it used last, else null.
 inline Producer* find(std::uint64_t core_id) noexcept { return latest.core_id == core_id ? latest.producer : nullptr; }
+/// The same for a thread that uses several timers in turn: null only if it has none for this core.
+Producer* find_held(std::uint64_t core_id) noexcept;
 }  // namespace thread_cache
 
 /// The calling thread's producer for a core, for as long as the object lives, where thread_cache::find() knows none.
