@@ -50,7 +50,7 @@ TimerTask& Timeout::task() const noexcept { return node_->task(); }
 std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
   if (!timeout) return out << "Timeout(null)";
   // Not the timer's own now(): the timer may be going meanwhile.
-  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::steady_clock::time_point now(std::chrono::nanoseconds(Node::of(timeout)->core().now()));
   // Unsigned: the distance between two time points may exceed the range of the signed one. As a string: whatever base
   // and width the stream is set to.
   const auto distance = [](std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {

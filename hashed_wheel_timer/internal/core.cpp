@@ -1,13 +1,15 @@
 #include "hashed_wheel_timer/internal/core.h"
 
 #include <limits>
+#include <string>
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
 
 namespace hwt::internal {
 
-Core::Core(Timer& timer, const Options& options)
+Core::Core(Timer& timer, const Options& options, Clock clock)
     : timer_(&timer),
+      clock_(clock),
       max_pending_(options.max_pending_timeouts),
       on_task_error_(options.on_task_error),
       id_(announce_core()) {
@@ -22,6 +24,17 @@ std::int64_t deadline_after(std::int64_t now, std::int64_t delay) noexcept {
 }
 
 }  // namespace
+
+void Core::Refused::raise() const {
+  switch (why) {
+    case Refusal::Stopped:
+      throw IllegalState("new_timeout() cannot be called once the timer is stopped");
+    case Refusal::Full:
+      throw RejectedExecution("max_pending_timeouts: " + std::to_string(limit) + " timeouts are pending already");
+    default:
+      throw std::bad_alloc();
+  }
+}
 
 bool Core::admit() noexcept {
   std::int64_t seen = admitted_.load(std::memory_order_relaxed);
@@ -150,7 +163,7 @@ bool Core::cancel(Node& node) noexcept {
 bool Core::reschedule(Node& node, std::int64_t delay) {
   node.prefetch();  // a connection that has been quiet has its node in no cache: fetch it while the clock is read
   Core& core = node.core();
-  if (!core.move(node, deadline_after(steady_now(), delay))) return false;
+  if (!core.move(node, deadline_after(core.now(), delay))) return false;
   // Store (the deadline, the queue), then load (the announcement): as in offer().
   AsymmetricFence::light();
   core.sleeper.wake_for(node.deadline.load(std::memory_order_relaxed));

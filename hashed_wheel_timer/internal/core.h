@@ -32,7 +32,10 @@ enum class Refusal : std::uint8_t { None, Stopped, Full, NoMemory };
 /// A node goes from hand to hand by Node::word (see State); the queues only carry its address.
 class Core {
  public:
-  Core(Timer& timer, const Options& options);
+  /// Whose time deadlines are measured by: steady_clock's, or what is given to set_now().
+  enum class Clock : std::uint8_t { Steady, Given };
+
+  Core(Timer& timer, const Options& options, Clock clock = Clock::Steady);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -44,6 +47,9 @@ class Core {
   struct Refused {
     Refusal why;
     std::int64_t limit;  // for the text of Refusal::Full
+
+    /// Throws what Timer::new_timeout() promises.
+    [[noreturn]] void raise() const;
   };
   /// Precondition: phase was Started. Throws what building the task throws. Null: `refused` says why, and the timer,
   /// and this, may be gone with the task.
@@ -58,6 +64,13 @@ class Core {
   Timer* timer() const noexcept { return timer_.load(std::memory_order_acquire); }
   /// The timer is about to go.
   void forget_timer() noexcept { timer_.store(nullptr, std::memory_order_release); }
+
+  // The clock, in nanoseconds. Any thread; one at a time sets it.
+
+  std::int64_t now() const noexcept {
+    return clock_ == Clock::Steady ? steady_now() : given_now_.load(std::memory_order_relaxed);
+  }
+  void set_now(std::int64_t now) noexcept { given_now_.store(now, std::memory_order_relaxed); }
 
   // Counters. Any thread.
 
@@ -83,7 +96,7 @@ class Core {
   /// Started is stored with release when start_time is set, and read with acquire. The order against the pending queue
   /// when the timer stops is the asymmetric fence's.
   std::atomic<Phase> phase{Phase::Init};
-  std::int64_t start_time = 0;  // nanoseconds of steady_clock; fixed before phase is Started
+  std::int64_t start_time = 0;  // nanoseconds of the timer's clock; fixed before phase is Started
 
   bool running() const noexcept { return phase.load(std::memory_order_relaxed) == Phase::Started; }
   void count_expired() noexcept {
@@ -135,6 +148,7 @@ class Core {
   void wake_for_cancelled_hook() noexcept;
 
   std::atomic<Timer*> timer_;  // release when it goes, acquire when it is handed out
+  const Clock clock_;
   const std::int64_t max_pending_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
   const std::uint64_t id_;
@@ -154,6 +168,9 @@ class Core {
   std::atomic<std::int64_t> max_lag_{0};
   std::atomic<std::int64_t> task_errors_{0};
   std::atomic<std::int64_t> cancelled_without_producer_{0};
+
+  // relaxed: the time orders nothing; a deadline that is read with the node is.
+  std::atomic<std::int64_t> given_now_{0};
 
   // acq_rel on every change: who takes it to zero has seen all that the others did with the core.
   std::atomic<std::int64_t> out_after_close_{kCounting};

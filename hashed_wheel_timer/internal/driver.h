@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "hashed_wheel_timer/internal/handed_over.h"
 #include "hashed_wheel_timer/internal/node.h"
 #include "hashed_wheel_timer/internal/node_pool.h"
+#include "hashed_wheel_timer/internal/tick_grid.h"
 #include "hashed_wheel_timer/internal/wheel_item.h"
 
 namespace hwt::internal {
@@ -52,8 +54,12 @@ class Driver {
 
   Tick next_due() const noexcept { return wheel_.next_due(); }
 
-  /// Runs what is due at `tick`; see Wheel::expire. Ends early when the timer is stopped.
-  void expire(Tick tick) noexcept;
+  /// Runs what is due at `tick`; see Wheel::expire. Ends early when the timer is stopped, and after `max_tasks`; then
+  /// the next call for the same tick goes on. Returns how many ran.
+  std::size_t expire(Tick tick, std::size_t max_tasks = std::numeric_limits<std::size_t>::max()) noexcept;
+
+  /// The ticks before `tick` are over. Precondition: nothing is due before it.
+  void skip_to(Tick tick) noexcept { wheel_.skip_to(tick); }
 
   /// Cancels everything that is pending and calls their cancelled(); returns them as a chain linked by `next`, each
   /// with the timer's reference. Nothing may be collected or transferred after it.
@@ -65,8 +71,7 @@ class Driver {
   static constexpr std::size_t kBatch = 256;
 
   Tick tick_of(const Node& node) const noexcept {
-    const std::int64_t deadline = node.deadline.load(std::memory_order_relaxed);
-    return deadline <= core_.start_time ? 0 : (deadline - core_.start_time) / tick_duration_;
+    return TickGrid{core_.start_time, tick_duration_}.due_tick(node.deadline.load(std::memory_order_relaxed));
   }
 
   bool refill(std::size_t max) noexcept {
@@ -168,9 +173,16 @@ bool Driver<Wheel>::needs_place(const Arriving& arriving) noexcept {
 }
 
 template <class Wheel>
-void Driver<Wheel>::expire(Tick tick) noexcept {
-  wheel_.expire(tick, [this, tick](WheelItem& item) { return visit(static_cast<Node&>(item), tick); });
+std::size_t Driver<Wheel>::expire(Tick tick, std::size_t max_tasks) noexcept {
+  std::size_t ran = 0;
+  wheel_.expire(tick, [&](WheelItem& item) {
+    if (ran == max_tasks) return Wheel::kStop;
+    const Tick answer = visit(static_cast<Node&>(item), tick);
+    ran += answer == Wheel::kTaken ? 1 : 0;
+    return answer;
+  });
   returns_.flush();
+  return ran;
 }
 
 template <class Wheel>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,6 +48,12 @@ class HashedWheel {
 
   /// No item is due before it, and something may be due at it; kNever when the wheel is empty.
   Tick next_due() const noexcept { return due_.earliest(); }
+
+  /// Forgets the ticks before `tick`: what is added for one of them is due at `tick`. Precondition: next_due() >= tick.
+  void skip_to(Tick tick) noexcept {
+    assert(next_due() >= tick);
+    floor_ = std::max(floor_, tick);
+  }
 
   /// Walks the items that may be due at `tick`, in order of insertion, and forgets the ticks up to it. Ticks must rise
   /// from call to call, and none from next_due() on may be left out.

@@ -6,6 +6,7 @@
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/driver.h"
+#include "hashed_wheel_timer/internal/tick_grid.h"
 #include "hashed_wheel_timer/internal/worker_thread.h"
 
 namespace hwt::internal {
@@ -21,22 +22,19 @@ class Worker final : public WorkerThread {
         driver_(core(), options, wheel_size) {}
 
  private:
-  std::int64_t begin_of(Tick tick) noexcept {
-    const Tick last = (Sleeper::kForever - core().start_time) / tick_duration_;
-    return tick > last ? Sleeper::kForever : core().start_time + tick * tick_duration_;
-  }
+  TickGrid grid() noexcept { return {core().start_time, tick_duration_}; }
 
   /// Netty: Worker.run. The order of Netty 4.1, and of 4.2 after #15899, with two differences: ticks in which nothing
   /// is due are jumped over, and the worker sleeps for as long as nothing is due.
   void turn() noexcept override {
     while (core().running()) {
       const bool collected = driver_.collect_cancelled();
-      const Tick current = (steady_now() - core().start_time) / tick_duration_;
+      const Tick current = grid().at(steady_now());
       const auto transfer = driver_.transfer(current);
       const Tick due = driver_.next_due();
       if (due < current) {
         driver_.expire(due);
-        core().count_tick(steady_now() - begin_of(due + 1));
+        core().count_tick(steady_now() - grid().end_of(due));
       } else if (transfer.starved || (!transfer.more && driver_.backlog() < Core::kCollectEvery)) {
         sleep(current, due, collected || transfer.any);
       }
@@ -54,14 +52,14 @@ class Worker final : public WorkerThread {
       if (!busy) return;
       until = current;
     }
-    if (until == current) core().sleeper.announce(begin_of(current));
-    core().sleeper.sleep_until(until == kNever ? Sleeper::kForever : begin_of(until + 1));
+    if (until == current) core().sleeper.announce(grid().begin_of(current));
+    core().sleeper.sleep_until(grid().end_of(until));
     core().count_wakeup();
   }
 
   /// A timeout of an earlier tick must wake the worker from now on. False, and nothing announced: there may be one.
   bool announce(Tick until) noexcept {
-    core().sleeper.announce(begin_of(until));
+    core().sleeper.announce(grid().begin_of(until));
     AsymmetricFence::heavy();
     if (driver_.queues_empty()) return true;
     core().sleeper.retract();

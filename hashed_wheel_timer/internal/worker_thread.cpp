@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <new>
-#include <string>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
@@ -29,17 +27,6 @@ void name_this_thread() noexcept {
 #elif defined(__APPLE__)
   pthread_setname_np("hwt-worker");
 #endif
-}
-
-[[noreturn]] void throw_refusal(Refusal refusal, std::int64_t limit) {
-  switch (refusal) {
-    case Refusal::Stopped:
-      throw IllegalState("new_timeout() cannot be called once the timer is stopped");
-    case Refusal::Full:
-      throw RejectedExecution("max_pending_timeouts: " + std::to_string(limit) + " timeouts are pending already");
-    default:
-      throw std::bad_alloc();
-  }
 }
 
 std::int64_t this_process() noexcept {
@@ -146,7 +133,7 @@ Timeout WorkerThread::schedule(const detail::TaskSource& task, std::chrono::nano
   Core::Refused refused;
   Timeout timeout = core_->schedule(task, steady_now(), delay.count(), refused);
   // Not a word to the core after a refusal: the refused task may have owned the timer.
-  if (!timeout && throws) throw_refusal(refused.why, refused.limit);
+  if (!timeout && throws) refused.raise();
   return timeout;
 }
 
@@ -157,10 +144,10 @@ void WorkerThread::body() noexcept {
   // between a producer's store to the queue and its look at the phase. A producer that still found the timer running
   // has its node in the queue by now.
   AsymmetricFence::heavy();
-  unprocessed_ = empty();
+  unprocessed_.set(empty());
   this_threads_worker = nullptr;
   if (delete_when_finished_) {
-    drop_unprocessed();
+    unprocessed_.drop();
     delete this;
   }
 }
@@ -198,26 +185,9 @@ std::vector<Timeout> WorkerThread::stop() {
     finish(lock);
     if (in_forked_child()) return timeouts;
   }
-  take_unprocessed(timeouts);
-  return timeouts;
-}
-
-void WorkerThread::take_unprocessed(std::vector<Timeout>& timeouts) {
   const std::lock_guard lock(mutex_);
-  std::size_t count = 0;
-  for (const Node* node = unprocessed_; node != nullptr; node = node->next) ++count;
-  timeouts.reserve(count);  // if this throws, the next stop() returns them
-  while (unprocessed_ != nullptr) {
-    timeouts.push_back(Node::adopt(std::exchange(unprocessed_, unprocessed_->next)));
-  }
-}
-
-void WorkerThread::drop_unprocessed() noexcept {
-  while (unprocessed_ != nullptr) {
-    Node* const node = std::exchange(unprocessed_, unprocessed_->next);
-    if (!node->shared()) node->destroy_task();
-    const Timeout last_reference_perhaps = Node::adopt(node);
-  }
+  unprocessed_.take(timeouts);
+  return timeouts;
 }
 
 void WorkerThread::destroy() noexcept {
@@ -235,7 +205,7 @@ void WorkerThread::destroy() noexcept {
     finish(lock);
     if (in_forked_child()) return;
   }
-  drop_unprocessed();
+  unprocessed_.drop();
   delete this;
 }
 

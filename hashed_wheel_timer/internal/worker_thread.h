@@ -10,6 +10,7 @@
 
 #include "hashed_wheel_timer/internal/core.h"
 #include "hashed_wheel_timer/internal/diagnostics.h"
+#include "hashed_wheel_timer/internal/unprocessed.h"
 #include "hashed_wheel_timer/options.h"
 
 namespace hwt::internal {
@@ -55,8 +56,6 @@ class WorkerThread {
   void body() noexcept;
   /// Ends the worker if there is one; returns when it has finished, whoever ended it.
   void finish(std::unique_lock<std::mutex>& lock) noexcept;
-  void take_unprocessed(std::vector<Timeout>& timeouts);
-  void drop_unprocessed() noexcept;
   void set_phase(Phase phase) noexcept;
 
   struct CloseCore {
@@ -74,7 +73,7 @@ class WorkerThread {
   std::int64_t process_ = 0;  // where the worker runs; 0: nowhere
 
   // The worker's until it has finished, then guarded by mutex_.
-  Node* unprocessed_ = nullptr;
+  Unprocessed unprocessed_;
   bool delete_when_finished_ = false;  // the worker's alone
 };
 

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/timer.h"
+
+namespace hwt {
+
+namespace internal {
+class CallerDriven;
+}
+
+/// A Timer without a thread, whose time is what the caller says: a test advances it, an event loop feeds it its clock.
+///
+///   hwt::ManualTimer timer;
+///   timer.new_timeout([] { retry(); }, 5s);
+///   timer.advance(5s);   // retry() has run
+///
+/// A task runs at the first grid point, start + k * tick_duration, at or after its deadline; a delay of zero or less is
+/// due at the next grid point. Any thread may schedule and cancel; one thread at a time advances, others wait for it.
+class HWT_API ManualTimer final : public Timer {
+ public:
+  /// Throws std::invalid_argument for a tick of zero or less; std::bad_alloc. `on_task_error` as in Options.
+  explicit ManualTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1),
+                       std::chrono::steady_clock::time_point start = {},
+                       std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
+
+  /// Plain callables that are still pending are destroyed, TimerTasks are cancelled. May run inside a task: then the
+  /// advance() that runs it ends after that task.
+  ~ManualTimer() override;
+
+  /// Time passes tick by tick: inside a task, now() is the end of its tick, so that a task which schedules itself again
+  /// for 1 s runs ten times in advance(10s). Returns how many tasks ran. Throws std::invalid_argument for a negative
+  /// duration, IllegalState inside a task.
+  std::size_t advance(std::chrono::nanoseconds by);
+
+  /// The clock jumps to `now`, then what is due runs, in the order of ticks, but no more than `max_tasks`; what they
+  /// leave over runs at the next call. Returns how many ran. A `now` before the timer's is taken as the timer's: time
+  /// never goes back. Throws IllegalState inside a task.
+  std::size_t advance_to(std::chrono::steady_clock::time_point now,
+                         std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
+
+  /// When to call advance_to() next: never later than the first task is due, so it is safe as the timeout of an epoll
+  /// wait; earlier where a deadline has been put off. None when nothing is pending. May call the cancelled() of tasks.
+  std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
+
+  /// See Timer. After it nothing runs, but time may still pass. Waits for the advance() of another thread, which ends
+  /// after the task that it is at.
+  std::vector<Timeout> stop() override;
+  std::int64_t pending_timeouts() const noexcept override;
+  std::chrono::steady_clock::time_point now() const noexcept override;
+
+ protected:
+  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override;
+
+ private:
+  internal::CallerDriven* driven_;  // deletes itself when the timer goes inside one of its tasks
+};
+
+}  // namespace hwt
