@@ -47,7 +47,10 @@ def draw(summary: Summary, section: Section) -> Figure | None:
     below = len(notes.lines()) * NOTE
     figure, panels = _panels([len(who) for who in runners], names, BELOW + below)
     # One scale for all, so that bars can be compared across panels.
-    scale = _scale([value for config in configs for value in _medians(summary, config, metric)])
+    scale = _scale(
+        [value for config in configs for value in _medians(summary, config, metric)],
+        [value for config in configs for value in _highs(summary, config, metric)],
+    )
     for axes, config, who, some in zip(panels, configs, runners, titles):
         _panel(axes, summary, config, metric, who, scale)
         _label(axes, config, metric, who, some, logarithmic=scale[2])
@@ -82,6 +85,11 @@ def _panels(bars: list[int], names: float, below: float) -> tuple[Figure, list[A
 def _medians(summary: Summary, config: Config, metric: Metric) -> list[float]:
     values = [summary.value(runner.name, config, metric) for runner in summary.results.runners]
     return [value.median for value in values if value is not None]
+
+
+def _highs(summary: Summary, config: Config, metric: Metric) -> list[float]:
+    values = [summary.value(runner.name, config, metric) for runner in summary.results.runners]
+    return [max(value.median, value.high) for value in values if value is not None]
 
 
 def _title(summary: Summary, runner: Runner, config: Config, notes: Notes) -> str:
@@ -150,10 +158,10 @@ def _label(
     axes.set_xlabel(metric.title + (", log scale" if logarithmic else ""), fontsize=9)
 
 
-def _scale(values: list[float]) -> Scale:
-    """The ends of the axis, with room for the figure at the longest bar."""
-    low, high = min(values), max(values)
-    if low > 0 and high / low > LOG_FROM:
+def _scale(medians: list[float], highs: list[float]) -> Scale:
+    """The ends of the axis, with room for the figure at the longest line."""
+    low, high = min(medians), max(highs)
+    if low > 0 and max(medians) / low > LOG_FROM:
         start = 10 ** math.floor(math.log10(low * 0.7))
         return start, high * (high / start) ** 0.42, True
     return 0.0, high * 1.42 or 1.0, False
