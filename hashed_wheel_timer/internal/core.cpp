@@ -246,8 +246,7 @@ TimerStats Core::stats() const noexcept {
   return stats;
 }
 
-void Core::count_tick(std::int64_t lag) noexcept {
-  ticks_.add(1);
+void Core::note_lag(std::int64_t lag) noexcept {
   last_lag_.store(lag, std::memory_order_relaxed);
   if (lag > max_lag_.load(std::memory_order_relaxed)) max_lag_.store(lag, std::memory_order_relaxed);
 }

@@ -107,7 +107,8 @@ class Core {
     unprocessed_.add(1);
     release_admission();
   }
-  void count_tick(std::int64_t lag) noexcept;
+  void count_tick() noexcept { ticks_.add(1); }
+  void note_lag(std::int64_t lag) noexcept;
   void count_wakeup() noexcept { wakeups_.add(1); }
 
   // The closer.

@@ -33,8 +33,10 @@ class Worker final : public WorkerThread {
       const auto transfer = driver_.transfer(current);
       const Tick due = driver_.next_due();
       if (due < current) {
-        driver_.expire(due);
-        core().count_tick(steady_now() - grid().end_of(due));
+        // Nothing was late where nothing was due: a timeout may have been looked at, or come down a level, since it
+        // came in long after the slot that it came into had begun.
+        if (driver_.expire(due) != 0) core().note_lag(steady_now() - grid().end_of(due));
+        core().count_tick();
       } else if (transfer.starved || (!transfer.more && driver_.backlog() < Core::kCollectEvery)) {
         sleep(current, due, collected || transfer.any);
       }
