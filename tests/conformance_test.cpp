@@ -1,0 +1,510 @@
+// What every Timer promises, for each implementation: the same tests on the worker threads' clock and on the caller's.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using test::kFar;
+using test::RecordingTask;
+using test::run_together;
+
+/// A timer of one kind with a tick of 1 ms, and how time passes for it.
+template <class T>
+class Rig {
+ public:
+  using ErrorHandler = std::function<void(std::exception_ptr, const Timeout&)>;
+  static constexpr bool kManual = std::is_same_v<T, ManualTimer>;
+
+  explicit Rig(ErrorHandler on_task_error = {}) : timer_(make(std::move(on_task_error))) {}
+
+  Timer& operator*() { return *timer_; }
+  Timer* operator->() { return timer_.get(); }
+
+  void destroy() { timer_.reset(); }
+
+  /// Lets time pass until the condition holds.
+  template <class Condition>
+  [[nodiscard]] bool until(Condition condition) {
+    return test::eventually([&] {
+      if (condition()) return true;
+      if constexpr (kManual) timer_->advance(1ms);
+      return condition();
+    });
+  }
+
+  /// Lets at least so much time pass.
+  void pass(nanoseconds time) {
+    const auto end = timer_->now() + time;
+    EXPECT_TRUE(until([&] { return timer_->now() >= end; }));
+  }
+
+  /// Everything that has been scheduled or cancelled before has reached the wheel, and what was due has run.
+  void settle() {
+    std::atomic<bool> ran = false;
+    timer_->new_timeout([&] { ran = true; }, 0ms);
+    EXPECT_TRUE(until([&] { return ran.load(); }));
+  }
+
+ private:
+  static std::unique_ptr<T> make(ErrorHandler on_task_error) {
+    if constexpr (kManual) {
+      return std::make_unique<T>(1ms, std::chrono::steady_clock::time_point(5s), std::move(on_task_error));
+    } else {
+      return std::make_unique<T>(Options{.tick_duration = 1ms, .on_task_error = std::move(on_task_error)});
+    }
+  }
+
+  std::unique_ptr<T> timer_;
+};
+
+template <class T>
+class Conformance : public ::testing::Test {};
+
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer>;
+
+class Names {
+ public:
+  template <class T>
+  static std::string GetName(int) {
+    if (std::is_same_v<T, HashedWheelTimer>) return "Hashed";
+    return std::is_same_v<T, ManualTimer> ? "Manual" : "Hierarchical";
+  }
+};
+
+TYPED_TEST_SUITE(Conformance, Timers, Names);
+
+TYPED_TEST(Conformance, EachTaskRunsOnceAndNeverBeforeItsDeadline) {
+  constexpr int kTimeouts = 300;
+  std::array<std::atomic<int>, kTimeouts> runs{};
+  std::atomic<int> early = 0;
+  Rig<TypeParam> timer;
+  for (int i = 0; i < kTimeouts; ++i) {
+    const nanoseconds delay = i * 333us;
+    const auto deadline = timer->now() + delay;
+    timer->new_timeout(
+        [&, i, deadline](Timeout& timeout) {
+          ++runs[static_cast<std::size_t>(i)];
+          if (timer->now() < deadline || timer->now() < timeout.deadline()) ++early;
+        },
+        delay);
+  }
+  EXPECT_TRUE(timer.until([&] { return timer->pending_timeouts() == 0; }));
+  timer.settle();
+  for (const auto& count : runs) EXPECT_EQ(count, 1);
+  EXPECT_EQ(early, 0);
+}
+
+TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
+  std::vector<int> order;
+  Rig<TypeParam> timer;
+  const auto start = timer->now();
+  for (const int ms : {60, 5, 40, 20}) timer->new_timeout([&order, ms] { order.push_back(ms); }, ms * 1ms);
+  const bool in_time = timer->now() - start < 10ms;
+  std::atomic<bool> done = false;
+  timer->new_timeout([&] { done = true; }, 100ms);
+  ASSERT_TRUE(timer.until([&] { return done.load(); }));
+  // All four deadlines were measured from nearly the same time, unless this thread was held up.
+  if (in_time) {
+    EXPECT_EQ(order, (std::vector<int>{5, 20, 40, 60}));
+  }
+}
+
+TYPED_TEST(Conformance, ANegativeDelayIsDueNowAndAnEndlessOneNever) {
+  std::atomic<int> due = 0;
+  std::atomic<int> never = 0;
+  Rig<TypeParam> timer;
+  timer->new_timeout([&] { ++due; }, -1h);
+  timer->new_timeout([&] { ++due; }, nanoseconds::min());
+  timer->new_timeout([&] { ++due; }, 0s);
+  const Timeout endless = timer->new_timeout([&] { ++never; }, nanoseconds::max());
+  timer->new_timeout([&] { ++never; }, std::chrono::hours::max());
+  timer->new_timeout([&] { ++never; }, std::chrono::duration<double>(std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(timer.until([&] { return due == 3; }));
+  timer.settle();
+  EXPECT_EQ(endless.deadline(), std::chrono::steady_clock::time_point::max());
+  EXPECT_EQ(never, 0);
+  EXPECT_EQ(timer->pending_timeouts(), 3);
+}
+
+TYPED_TEST(Conformance, FarTimeoutsOfAllSpansStayPending) {
+  std::atomic<int> ran = 0;
+  Rig<TypeParam> timer;
+  std::vector<Timeout> timeouts;
+  for (nanoseconds delay = 1h; delay < nanoseconds::max() / 2; delay *= 2) {
+    timeouts.push_back(timer->new_timeout([&] { ++ran; }, delay));
+  }
+  const auto count = static_cast<std::int64_t>(timeouts.size());
+  timer.settle();
+  EXPECT_EQ(timer->pending_timeouts(), count);
+  EXPECT_TRUE(timeouts.front().cancel());
+  EXPECT_TRUE(timeouts.back().cancel());
+  timer.settle();
+  EXPECT_EQ(timer->pending_timeouts(), count - 2);
+  EXPECT_EQ(timer->stop().size(), static_cast<std::size_t>(count - 2));
+  EXPECT_EQ(ran, 0);
+}
+
+TYPED_TEST(Conformance, CancelIsTrueOnceAndThenTheTaskNeverRuns) {
+  std::atomic<int> ran = 0;
+  Rig<TypeParam> timer;
+  for (const bool in_the_wheel : {false, true}) {
+    Timeout timeout = timer->new_timeout([&] { ++ran; }, 50ms);
+    if (in_the_wheel) timer.settle();
+    Timeout other = timeout;
+    EXPECT_FALSE(timeout.is_cancelled());
+    EXPECT_TRUE(timeout.cancel());
+    EXPECT_FALSE(timeout.cancel());
+    EXPECT_FALSE(other.cancel());
+    EXPECT_TRUE(other.is_cancelled());
+    EXPECT_FALSE(other.is_expired());
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  timer.pass(60ms);
+  timer.settle();
+  EXPECT_EQ(ran, 0);
+}
+
+TYPED_TEST(Conformance, WhatHasExpiredCannotBeCancelledOrMoved) {
+  std::atomic<bool> done = false;
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(
+      [&](Timeout& self) {
+        EXPECT_TRUE(self.is_expired());
+        EXPECT_FALSE(self.cancel());
+        EXPECT_FALSE(self.reschedule(1s));
+        EXPECT_EQ(timer->pending_timeouts(), 0) << "a running task is not pending";
+        done = true;
+      },
+      1ms);
+  EXPECT_TRUE(timer.until([&] { return done.load(); }));
+  EXPECT_TRUE(timeout.is_expired());
+  EXPECT_FALSE(timeout.is_cancelled());
+  EXPECT_FALSE(timeout.cancel());
+  EXPECT_FALSE(timeout.reschedule(1s));
+}
+
+TYPED_TEST(Conformance, ACancelledCallableIsDestroyedInCancel) {
+  const auto captured = std::make_shared<int>(1);
+  Rig<TypeParam> timer;
+  const std::array<char, 200> large{};
+  Timeout timeout = timer->new_timeout([captured] {}, kFar);
+  Timeout boxed = timer->new_timeout([captured, large] { static_cast<void>(large); }, kFar);
+  timer.settle();
+  EXPECT_EQ(captured.use_count(), 3);
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_EQ(captured.use_count(), 2);
+  EXPECT_TRUE(boxed.cancel());
+  EXPECT_EQ(captured.use_count(), 1);
+}
+
+TYPED_TEST(Conformance, MoveOnlyCallablesRunAndAreDestroyed) {
+  std::atomic<int> sum = 0;
+  std::weak_ptr<int> watch;
+  Rig<TypeParam> timer;
+  {
+    auto number = std::make_shared<int>(42);
+    watch = number;
+    auto owned = std::make_unique<std::shared_ptr<int>>(std::move(number));
+    timer->new_timeout([&sum, owned = std::move(owned)] { sum += **owned; }, 1ms);
+  }
+  EXPECT_TRUE(timer.until([&] { return sum == 42; }));
+  EXPECT_TRUE(timer.until([&] { return watch.expired(); }));
+}
+
+TYPED_TEST(Conformance, ASharedTaskRunsOrIsToldOfItsCancel) {
+  const auto runs = std::make_shared<RecordingTask>();
+  const auto cancelled = std::make_shared<RecordingTask>();
+  Rig<TypeParam> timer;
+  const Timeout first = timer->new_timeout(runs, 2ms);
+  EXPECT_EQ(&first.task(), runs.get());
+  Timeout second = timer->new_timeout(cancelled, kFar);
+  timer.settle();
+  EXPECT_TRUE(second.cancel());
+  EXPECT_TRUE(timer.until([&] { return runs->runs == 1 && cancelled->cancellations == 1; }));
+  timer.settle();
+  EXPECT_EQ(runs->runs, 1);
+  EXPECT_EQ(runs->cancellations, 0);
+  EXPECT_EQ(cancelled->runs, 0);
+  EXPECT_EQ(cancelled->cancellations, 1);
+}
+
+TYPED_TEST(Conformance, ALaterDeadlineHoldsAndTheTaskRunsOnce) {
+  std::atomic<int> runs = 0;
+  std::atomic<int> early = 0;
+  Rig<TypeParam> timer;
+  for (const bool in_the_wheel : {false, true}) {
+    runs = 0;
+    std::chrono::steady_clock::time_point deadline;
+    Timeout timeout = timer->new_timeout(
+        [&](Timeout& self) {
+          ++runs;
+          if (timer->now() < self.deadline()) ++early;
+        },
+        40ms);
+    if (in_the_wheel) timer.settle();
+    const auto before = timer->now();
+    if (!timeout.reschedule(90ms)) continue;  // this thread was held up
+    EXPECT_GE(timeout.deadline(), before + 90ms);
+    EXPECT_TRUE(timer.until([&] { return runs != 0; }));
+    EXPECT_GE(timer->now(), before + 90ms);
+    timer.settle();
+    EXPECT_EQ(runs, 1);
+  }
+  EXPECT_EQ(early, 0);
+}
+
+TYPED_TEST(Conformance, AnEarlierDeadlineCountsFromTheNextTick) {
+  std::atomic<int> runs = 0;
+  Rig<TypeParam> timer;
+  for (const bool in_the_wheel : {false, true}) {
+    Timeout timeout = timer->new_timeout([&] { ++runs; }, kFar);
+    if (in_the_wheel) timer.settle();
+    const auto before = timer->now();
+    const int ran = runs;
+    EXPECT_TRUE(timeout.reschedule(20ms));
+    EXPECT_TRUE(timer.until([&] { return runs == ran + 1; }));
+    EXPECT_GE(timer->now(), before + 20ms);
+    EXPECT_FALSE(timeout.reschedule(1ms));
+  }
+}
+
+TYPED_TEST(Conformance, AMovedTimeoutCanBeCancelled) {
+  std::atomic<int> runs = 0;
+  Rig<TypeParam> timer;
+  for (const nanoseconds first : {nanoseconds(kFar), nanoseconds(500ms)}) {
+    for (const nanoseconds then : {nanoseconds(10ms), nanoseconds(2 * kFar)}) {
+      Timeout timeout = timer->new_timeout([&] { ++runs; }, first);
+      timer.settle();
+      const bool moved = timeout.reschedule(then);
+      EXPECT_TRUE(!timeout.cancel() || moved);
+      EXPECT_FALSE(timeout.reschedule(1ms));
+    }
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(Conformance, TasksScheduleCancelAndMoveOthers) {
+  std::atomic<int> chained = 0;
+  std::atomic<int> other_ran = 0;
+  std::atomic<int> moved_ran = 0;
+  Rig<TypeParam> timer;
+  Timeout other = timer->new_timeout([&] { ++other_ran; }, kFar);
+  Timeout moved = timer->new_timeout([&] { ++moved_ran; }, kFar);
+  std::function<void()> chain = [&] {
+    if (++chained < 10) timer->new_timeout(chain, 1ms);
+    if (chained == 5) {
+      EXPECT_TRUE(other.cancel());
+      EXPECT_TRUE(moved.reschedule(1ms));
+    }
+  };
+  timer->new_timeout(chain, 1ms);
+  EXPECT_TRUE(timer.until([&] { return chained == 10 && moved_ran == 1; }));
+  EXPECT_EQ(other_ran, 0);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
+  std::atomic<int> errors = 0;
+  std::atomic<int> runs = 0;
+  Rig<TypeParam> timer([&](const std::exception_ptr& error, const Timeout& timeout) {
+    EXPECT_TRUE(timeout.is_expired());
+    EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
+    ++errors;
+  });
+  for (int i = 0; i < 3; ++i) {
+    timer->new_timeout([] { throw std::runtime_error("on purpose"); }, 1ms);
+    timer->new_timeout([&] { ++runs; }, 1ms);
+  }
+  EXPECT_TRUE(timer.until([&] { return runs == 3 && errors == 3; }));
+}
+
+TYPED_TEST(Conformance, BadArgumentsAreRefusedAndNothingIsPending) {
+  Rig<TypeParam> timer;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(timer->new_timeout(std::function<void()>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout(std::shared_ptr<TimerTask>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout([] {}, std::chrono::duration<double>(nan)), std::invalid_argument);
+  EXPECT_FALSE(timer->try_new_timeout(std::function<void()>(), 1ms));
+  Timeout timeout = timer->new_timeout([] {}, kFar);
+  EXPECT_THROW(timeout.reschedule(std::chrono::duration<double>(nan)), std::invalid_argument);
+  EXPECT_EQ(timer->pending_timeouts(), 1);
+  EXPECT_TRUE(timeout.cancel());
+}
+
+struct ThrowsWhenCopied {
+  ThrowsWhenCopied() = default;
+  ThrowsWhenCopied(const ThrowsWhenCopied&) { throw std::logic_error("copied"); }
+  ThrowsWhenCopied& operator=(const ThrowsWhenCopied&) = delete;
+  void operator()() const {}
+};
+
+TYPED_TEST(Conformance, ACallableThatCannotBeCopiedLeavesNothingBehind) {
+  Rig<TypeParam> timer;
+  const ThrowsWhenCopied callable;
+  EXPECT_THROW(timer->new_timeout(callable, 1ms), std::logic_error);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_TRUE(timer->stop().empty());
+}
+
+TYPED_TEST(Conformance, StopReturnsWhatIsPendingCancelledAndRefusesFromThenOn) {
+  std::atomic<int> ran = 0;
+  const auto shared = std::make_shared<RecordingTask>();
+  Rig<TypeParam> timer;
+  for (int i = 0; i < 10; ++i) timer->new_timeout([&] { ++ran; }, kFar + i * 1h);
+  timer->new_timeout([&] { ++ran; }, kFar).cancel();
+  timer.settle();
+  timer->new_timeout(shared, kFar);
+  const int before = ran;
+  std::vector<Timeout> pending = timer->stop();
+  EXPECT_EQ(pending.size(), 11u);
+  for (Timeout& timeout : pending) {
+    EXPECT_TRUE(timeout.is_cancelled());
+    EXPECT_FALSE(timeout.cancel());
+    EXPECT_FALSE(timeout.reschedule(1ms));
+  }
+  EXPECT_EQ(shared->cancellations, 1);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_TRUE(timer->stop().empty());
+  EXPECT_THROW(timer->new_timeout([&] { ++ran; }, 1ms), IllegalState);
+  EXPECT_FALSE(timer->try_new_timeout([&] { ++ran; }, 1ms));
+  EXPECT_EQ(ran, before);
+}
+
+TYPED_TEST(Conformance, StopInsideATaskIsRefused) {
+  std::atomic<bool> refused = false;
+  Rig<TypeParam> timer;
+  timer->new_timeout(
+      [&] {
+        try {
+          timer->stop();
+        } catch (const IllegalState&) {
+          refused = true;
+        }
+      },
+      1ms);
+  EXPECT_TRUE(timer.until([&] { return refused.load(); }));
+  timer->new_timeout([] {}, 1ms);
+}
+
+TYPED_TEST(Conformance, HandlesOutliveTheTimer) {
+  Timeout pending;
+  Timeout expired;
+  {
+    std::atomic<bool> done = false;
+    Rig<TypeParam> timer;
+    pending = timer->new_timeout([] {}, kFar);
+    expired = timer->new_timeout([&] { done = true; }, 0ms);
+    EXPECT_EQ(pending.timer(), &*timer);
+    EXPECT_TRUE(timer.until([&] { return done.load(); }));
+  }
+  EXPECT_TRUE(pending.is_cancelled());
+  EXPECT_TRUE(expired.is_expired());
+  EXPECT_EQ(pending.timer(), nullptr);
+  EXPECT_FALSE(pending.cancel());
+  EXPECT_FALSE(expired.reschedule(1ms));
+}
+
+TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
+  constexpr int kThreads = 3;
+  constexpr int kPerThread = 4000;
+  std::array<std::vector<std::unique_ptr<std::atomic<int>>>, kThreads> fates;
+  for (auto& of_thread : fates) {
+    for (int i = 0; i < kPerThread; ++i) of_thread.push_back(std::make_unique<std::atomic<int>>(0));
+  }
+  Rig<TypeParam> timer;
+  std::atomic<int> producing = kThreads;
+  std::atomic<int> early = 0;
+  std::atomic<int> cancelled = 0;
+  std::atomic<int> expired = 0;
+  std::thread crowd([&] {
+    run_together(kThreads, [&](int thread) {
+      std::mt19937 random(static_cast<std::uint32_t>(thread));
+      std::vector<std::pair<Timeout, std::atomic<int>*>> mine;
+      for (auto& fate_of : fates[static_cast<std::size_t>(thread)]) {
+        std::atomic<int>* const fate = fate_of.get();
+        const nanoseconds delay = random() % 8 == 0 ? nanoseconds(kFar) : nanoseconds(random() % 8'000'000);
+        mine.emplace_back(timer->new_timeout(
+                              [&, fate](Timeout& self) {
+                                if (timer->now() < self.deadline()) ++early;
+                                ++*fate;
+                                ++expired;
+                              },
+                              delay),
+                          fate);
+        auto& [timeout, its_fate] = mine[random() % mine.size()];
+        switch (random() % 4) {
+          case 0:
+            if (timeout.cancel()) {
+              ++*its_fate;
+              ++cancelled;
+            }
+            break;
+          case 1:
+            timeout.reschedule(nanoseconds(random() % 8'000'000));
+            break;
+          case 2:
+            timeout.reschedule(kFar);
+            break;
+          default:
+            break;
+        }
+      }
+      --producing;
+    });
+  });
+  EXPECT_TRUE(timer.until([&] { return producing == 0; }));
+  crowd.join();
+  timer.pass(10ms);
+  timer.settle();
+  const auto returned = timer->stop().size();
+  const int expired_in_all = expired;
+  EXPECT_EQ(static_cast<std::size_t>(cancelled) + static_cast<std::size_t>(expired_in_all) + returned,
+            static_cast<std::size_t>(kThreads * kPerThread));
+  for (const auto& of_thread : fates) {
+    for (const auto& fate : of_thread) ASSERT_LE(*fate, 1);
+  }
+  EXPECT_EQ(early, 0);
+  EXPECT_GT(expired_in_all, 0);
+  EXPECT_GT(returned, 0u);
+}
+
+TYPED_TEST(Conformance, MayBeDestroyedInsideOneOfItsTasks) {
+  std::atomic<int> runs = 0;
+  const auto alive = std::make_shared<int>();
+  auto* const timer = new TypeParam(1ms);
+  std::atomic<bool> destroyed = false;
+  timer->new_timeout([&runs, alive] { ++runs; }, kFar);
+  timer->new_timeout(
+      [&, alive] {
+        ++runs;
+        delete timer;
+        destroyed = true;
+      },
+      1ms);
+  if constexpr (Rig<TypeParam>::kManual) timer->advance(10ms);
+  EXPECT_TRUE(test::eventually([&] { return destroyed && alive.use_count() == 1; }));
+  EXPECT_EQ(runs, 1);
+}
+
+}  // namespace
+}  // namespace hwt
