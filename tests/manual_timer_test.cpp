@@ -133,7 +133,7 @@ TEST(Advance, ATimeBeforeTheClocksZeroIsAStartLikeAnyOther) {
   ManualTimer timer(1ms, steady_clock::time_point::min());
   int runs = 0;
   timer.new_timeout([&] { ++runs; }, 1s);
-  EXPECT_EQ(timer.next_wakeup(), steady_clock::time_point::min() + 1s);
+  EXPECT_LE(timer.next_wakeup(), steady_clock::time_point::min() + 1s);
   timer.advance(1s - 1ns);
   EXPECT_EQ(runs, 0);
   timer.advance(1ns);
@@ -218,8 +218,6 @@ TEST(AdvanceTo, TimeNeverGoesBack) {
 TEST(NextWakeup, IsNoneWhenNothingIsPending) {
   ManualTimer timer(1ms, kStart);
   EXPECT_FALSE(timer.next_wakeup());
-  timer.new_timeout([] {}, nanoseconds::max());
-  EXPECT_FALSE(timer.next_wakeup()) << "never";
   Timeout timeout = timer.new_timeout([] {}, 1s);
   EXPECT_TRUE(timer.next_wakeup());
   EXPECT_TRUE(timeout.cancel());
@@ -259,12 +257,28 @@ TEST(NextWakeup, IsNeverLaterThanTheFirstDueTick) {
   EXPECT_EQ(ran, 4000);
 }
 
+TEST(NextWakeup, ComesNearInAFewSteps) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(1ms)}) {
+    ManualTimer timer(tick, kStart);
+    int runs = 0;
+    timer.new_timeout([&] { ++runs; }, 24h * 365);
+    int steps = 0;
+    while (const auto next = timer.next_wakeup()) {
+      timer.advance_to(*next);
+      ++steps;
+    }
+    EXPECT_EQ(runs, 1);
+    EXPECT_LE(steps, 11) << "one for each level of 64 slots";
+  }
+}
+
 TEST(NextWakeup, FollowsADeadlineThatHasMoved) {
   ManualTimer timer(1ms, kStart);
   Timeout timeout = timer.new_timeout([] {}, 10s);
-  EXPECT_EQ(timer.next_wakeup(), kStart + 10s);
+  EXPECT_LE(timer.next_wakeup(), kStart + 10s);
+  EXPECT_GT(timer.next_wakeup(), kStart + 1s);
   EXPECT_TRUE(timeout.reschedule(1s));
-  EXPECT_EQ(timer.next_wakeup(), kStart + 1s);
+  EXPECT_LE(timer.next_wakeup(), kStart + 1s);
   EXPECT_TRUE(timeout.reschedule(5s));
   EXPECT_LE(timer.next_wakeup(), kStart + 5s);
   EXPECT_EQ(timer.advance(5s - 1ns), 0u);

@@ -10,7 +10,7 @@ namespace hwt::internal {
 
 namespace {
 
-constexpr std::int64_t kWheelSize = 512;
+constexpr std::int64_t kSlotsPerLevel = 64;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
@@ -40,7 +40,7 @@ class CallerDriven::Turn {
 CallerDriven::CallerDriven(Timer& timer, const Options& options, std::int64_t start)
     : core_(new Core(timer, options, Core::Clock::Given)),
       grid_{start, options.tick_duration.count()},
-      driver_(*core_, options, kWheelSize) {
+      driver_(*core_, options, kSlotsPerLevel) {
   core_->start_time = start;
   core_->set_now(start);
   // release: pairs with the acquire in schedule().

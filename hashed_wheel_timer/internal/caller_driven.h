@@ -11,7 +11,7 @@
 
 #include "hashed_wheel_timer/internal/core.h"
 #include "hashed_wheel_timer/internal/driver.h"
-#include "hashed_wheel_timer/internal/hashed_wheel.h"
+#include "hashed_wheel_timer/internal/hierarchical_wheel.h"
 #include "hashed_wheel_timer/internal/tick_grid.h"
 #include "hashed_wheel_timer/internal/unprocessed.h"
 #include "hashed_wheel_timer/options.h"
@@ -60,7 +60,8 @@ class CallerDriven {
 
   // Held by the thread that turns the wheel; it guards what follows.
   std::mutex mutex_;
-  Driver<HashedWheel> driver_;
+  // Hierarchical: a tick of a nanosecond and a delay of years must cost no more than others.
+  Driver<HierarchicalWheel> driver_;
   Unprocessed unprocessed_;
   bool destroyed_ = false;
 
