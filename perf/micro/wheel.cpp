@@ -6,19 +6,39 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/hashed_wheel.h"
+#include "hashed_wheel_timer/internal/hierarchical_wheel.h"
 #include "perf/micro/random.h"
 #include "perf/micro/support.h"
 
 namespace {
 
 using hwt::internal::HashedWheel;
+using hwt::internal::HierarchicalWheel;
 using hwt::internal::Tick;
 using hwt::internal::WheelItem;
 using hwt::perf::count;
 
-struct alignas(hwt::internal::kCacheLine) Item : WheelItem {};
+struct alignas(hwt::internal::kCacheLine) Item : WheelItem {
+  Tick due = 0;
+};
 
-constexpr std::int64_t kBuckets = 512;
+// As the timers make them by default.
+template <class Wheel>
+constexpr std::int64_t kSize = 512;
+template <>
+constexpr std::int64_t kSize<HierarchicalWheel> = 64;
+
+void insert(auto& wheel, WheelItem& item, Tick due) {
+  static_cast<Item&>(item).due = due;
+  wheel.insert(item, due);
+}
+
+// What a timer's visitor answers, where nothing is cancelled: what is not due yet is seen again at its tick.
+template <class Wheel>
+Tick answer(const WheelItem& item, Tick now) {
+  const Tick due = static_cast<const Item&>(item).due;
+  return due > now ? due : Wheel::kTaken;
+}
 
 // Delays of 1 to 256 ticks in random order; their number is a power of two.
 std::vector<Tick> random_delays() {
@@ -29,10 +49,11 @@ std::vector<Tick> random_delays() {
 }
 
 // A ring of items: takes the oldest out and puts it in again. The argument is the size of the ring.
+template <class Wheel>
 void insert_remove(benchmark::State& state) {
   const std::vector<Tick> delays = random_delays();
   std::vector<Item> items(static_cast<std::size_t>(state.range(0)));
-  HashedWheel wheel(kBuckets);
+  Wheel wheel(kSize<Wheel>);
   std::size_t next = 0;
   std::size_t turn = 0;
   for (auto _ : state) {
@@ -43,12 +64,14 @@ void insert_remove(benchmark::State& state) {
   wheel.clear([](WheelItem&) {});
   count(state, state.iterations());
 }
-BENCHMARK(insert_remove)->Name("wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
+BENCHMARK(insert_remove<HashedWheel>)->Name("wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
+BENCHMARK(insert_remove<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 
 // The same with a bucket to each item in turn: what order is worth.
+template <class Wheel>
 void insert_remove_in_order(benchmark::State& state) {
   std::vector<Item> items(1000);
-  HashedWheel wheel(kBuckets);
+  Wheel wheel(kSize<Wheel>);
   std::size_t next = 0;
   Tick tick = 0;
   for (auto _ : state) {
@@ -59,13 +82,15 @@ void insert_remove_in_order(benchmark::State& state) {
   wheel.clear([](WheelItem&) {});
   count(state, state.iterations());
 }
-BENCHMARK(insert_remove_in_order)->Name("wheel/insert_remove_in_order");
+BENCHMARK(insert_remove_in_order<HashedWheel>)->Name("wheel/insert_remove_in_order");
+BENCHMARK(insert_remove_in_order<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove_in_order");
 
 // Every item expires once and is put in again at random.
+template <class Wheel>
 void insert_expire(benchmark::State& state) {
   const std::vector<Tick> delays = random_delays();
   std::vector<Item> items(static_cast<std::size_t>(state.range(0)));
-  HashedWheel wheel(kBuckets);
+  Wheel wheel(kSize<Wheel>);
   std::vector<WheelItem*> expired;
   expired.reserve(items.size());
   for (Item& item : items) expired.push_back(&item);
@@ -73,28 +98,52 @@ void insert_expire(benchmark::State& state) {
   std::size_t turn = 0;
   std::int64_t inserted = 0;
   for (auto _ : state) {
-    for (WheelItem* const item : expired) wheel.insert(*item, now + delays[turn++ % delays.size()]);
+    for (WheelItem* const item : expired) insert(wheel, *item, now + delays[turn++ % delays.size()]);
     inserted += static_cast<std::int64_t>(expired.size());
     expired.clear();
     now = wheel.next_due();
-    wheel.expire(now, [&expired](WheelItem& item) {
-      expired.push_back(&item);
-      return HashedWheel::kTaken;
+    wheel.expire(now, [&expired, now](WheelItem& item) {
+      const Tick then = answer<Wheel>(item, now);
+      if (then == Wheel::kTaken) expired.push_back(&item);
+      return then;
     });
   }
   wheel.clear([](WheelItem&) {});
   count(state, inserted);
 }
-BENCHMARK(insert_expire)->Name("wheel/insert_expire")->Arg(1000)->Arg(1'000'000);
+BENCHMARK(insert_expire<HashedWheel>)->Name("wheel/insert_expire")->Arg(1000)->Arg(1'000'000);
+BENCHMARK(insert_expire<HierarchicalWheel>)->Name("hierarchical_wheel/insert_expire")->Arg(1000)->Arg(1'000'000);
 
+// Items that are far away, all the way until they expire: a hashed wheel walks over them in each revolution, from a
+// hierarchy they come down.
+template <class Wheel>
+void expire_far(benchmark::State& state) {
+  std::vector<Item> items(static_cast<std::size_t>(state.range(0)));
+  hwt::perf::Random random(1);
+  Wheel wheel(kSize<Wheel>);
+  Tick now = 0;
+  for (auto _ : state) {
+    for (Item& item : items) insert(wheel, item, now + random.between(1, state.range(0)));
+    for (Tick due = wheel.next_due(); due != hwt::internal::kNever; due = wheel.next_due()) {
+      now = due;
+      wheel.expire(now, [now](WheelItem& item) { return answer<Wheel>(item, now); });
+    }
+  }
+  count(state, state.iterations() * state.range(0));
+}
+BENCHMARK(expire_far<HashedWheel>)->Name("wheel/expire_far")->Arg(100'000);
+BENCHMARK(expire_far<HierarchicalWheel>)->Name("hierarchical_wheel/expire_far")->Arg(100'000);
+
+template <class Wheel>
 void next_due(benchmark::State& state) {
-  HashedWheel wheel(kBuckets);
+  Wheel wheel(kSize<Wheel>);
   Item item;
   wheel.insert(item, 100);
   for (auto _ : state) benchmark::DoNotOptimize(wheel.next_due());
   wheel.clear([](WheelItem&) {});
   count(state, state.iterations());
 }
-BENCHMARK(next_due)->Name("wheel/next_due");
+BENCHMARK(next_due<HashedWheel>)->Name("wheel/next_due");
+BENCHMARK(next_due<HierarchicalWheel>)->Name("hierarchical_wheel/next_due");
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "harness/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <iostream>
 #include <limits>
@@ -32,10 +33,16 @@ constexpr std::array<WorkloadInfo, 7> kWorkloads{{
     {"touch", Workload::Touch, 1, 1, 100'000, 5'000'000, 0},
 }};
 
+std::string listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
 std::string workload_names() {
-  std::string names;
-  for (const WorkloadInfo& info : kWorkloads) names += (names.empty() ? "" : ", ") + std::string(info.name);
-  return names;
+  std::vector<std::string> names;
+  for (const WorkloadInfo& info : kWorkloads) names.emplace_back(info.name);
+  return listed(names);
 }
 
 struct Bounds {
@@ -60,6 +67,12 @@ const WorkloadInfo& workload_of(const std::string& text) {
     if (info.name == text) return info;
   }
   refuse("WORKLOAD", text, workload_names());
+}
+
+std::size_t timer_of(const std::string& text, const std::vector<std::string>& timers) {
+  const auto timer = std::find(timers.begin(), timers.end(), text);
+  if (timer == timers.end()) refuse("--timer", text, listed(timers));
+  return static_cast<std::size_t>(timer - timers.begin());
 }
 
 /// As on the command line; nothing: not given.
@@ -104,7 +117,7 @@ std::string_view name_of(Workload workload) {
   return {};
 }
 
-ParsedOptions parse_options(int argc, char** argv, std::string_view runner) {
+ParsedOptions parse_options(int argc, char** argv, std::string_view runner, const std::vector<std::string>& timers) {
   Options options;
   Given given;
   CLI::App app(
@@ -122,6 +135,12 @@ ParsedOptions parse_options(int argc, char** argv, std::string_view runner) {
          "WORKLOAD", [&given](const std::string& text) { given.workload = &workload_of(text); },
          "One of " + workload_names())
       ->type_name("");
+  if (timers.size() > 1) {
+    app.add_option_function<std::string>(
+           "--timer", [&](const std::string& text) { options.timer = timer_of(text, timers); },
+           "One of " + listed(timers))
+        ->type_name("");
+  }
   number("--threads", "Threads that schedule and cancel", given.threads, {1, 256});
   number("--tick-ms", "Tick of the timer", given.tick_ms, {1, 10'000});
   number("--count", "Operations, of all threads together", given.count, {1, 1'000'000'000});

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace perf {
 
@@ -14,6 +17,7 @@ std::string_view name_of(Workload workload);
 /// What to run. What the workload does not use is 1 thread, and 0 for the others.
 struct Options {
   Workload workload = Workload::Churn;
+  std::size_t timer = 0;  // which of the timers that the program has
   int threads = 1;
   std::chrono::milliseconds tick{0};
   std::int64_t pending = 0;
@@ -31,6 +35,7 @@ struct ParsedOptions {
   int exit_status = 0;
 };
 
-ParsedOptions parse_options(int argc, char** argv, std::string_view runner);
+/// Where there are several `timers`, --timer takes the name of one.
+ParsedOptions parse_options(int argc, char** argv, std::string_view runner, const std::vector<std::string>& timers);
 
 }  // namespace perf

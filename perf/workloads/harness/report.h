@@ -12,6 +12,7 @@ namespace perf {
 struct Runner {
   std::string name;
   std::string version;
+  std::string timer{};    // what --timer calls it, in a program that has several
   bool one_loop = false;  // everything is done in the thread of one loop
   Figures (*measure)(const Options& options) = nullptr;
 };

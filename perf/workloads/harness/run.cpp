@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <system_error>
 
 #include "harness/format.h"
@@ -31,15 +32,24 @@ void run_rounds(const Runner& runner, const Options& options) {
   }
 }
 
+std::vector<std::string> names_of(const std::vector<Runner>& timers) {
+  std::vector<std::string> names;
+  for (const Runner& timer : timers) names.push_back(timer.timer);
+  return names;
+}
+
 }  // namespace
 
-int run(const Runner& runner, int argc, char** argv) {
+int run(const Runner& runner, int argc, char** argv) { return run(std::vector{runner}, argc, argv); }
+
+int run(const std::vector<Runner>& timers, int argc, char** argv) {
   try {
-    const ParsedOptions parsed = parse_options(argc, argv, runner.name);
+    const ParsedOptions parsed = parse_options(argc, argv, timers.front().name, names_of(timers));
     if (!parsed.options) {
       flush();
       return parsed.exit_status;
     }
+    const Runner& runner = timers[parsed.options->timer];
     if (parsed.options->describe) {
       print(description_line(runner));
     } else {
@@ -47,7 +57,7 @@ int run(const Runner& runner, int argc, char** argv) {
     }
     return 0;
   } catch (const std::exception& error) {
-    std::cerr << runner.name << ": " << one_line(error.what()) << '\n';
+    std::cerr << timers.front().name << ": " << one_line(error.what()) << '\n';
     return 1;
   }
 }

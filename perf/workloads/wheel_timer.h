@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/timer.h"
 
 namespace perf {
 
@@ -16,13 +16,14 @@ concept CanReschedule = requires(Handle handle, std::chrono::seconds delay) {
   { handle.reschedule(delay) } -> std::convertible_to<bool>;
 };
 
-/// hwt::HashedWheelTimer as the workloads see it.
-class HashedWheel {
+/// hwt::HashedWheelTimer, or another with its members, as the workloads see it.
+template <class Timer>
+class WheelTimer {
  public:
   static constexpr bool kOneLoop = false;
   using Slots = std::vector<hwt::Timeout>;
 
-  explicit HashedWheel(std::chrono::milliseconds tick) : tick_(tick), timer_(tick) { timer_.start(); }
+  explicit WheelTimer(std::chrono::milliseconds tick) : tick_(tick), timer_(tick) { timer_.start(); }
 
   Slots make_slots(std::size_t size) const { return Slots(size); }
 
@@ -61,7 +62,7 @@ class HashedWheel {
 
  private:
   std::chrono::milliseconds tick_;
-  hwt::HashedWheelTimer timer_;
+  Timer timer_;
 };
 
 }  // namespace perf
