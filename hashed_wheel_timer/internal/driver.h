@@ -188,11 +188,10 @@ std::size_t Driver<Wheel>::expire(Tick tick, std::size_t max_tasks) noexcept {
 template <class Wheel>
 Tick Driver<Wheel>::visit(Node& node, Tick tick) noexcept {
   if (!core_.running()) return Wheel::kStop;
-  const Tick later = tick + wheel_.revolution();
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   do {
     // Cancelled, and on its way through the cancelled queue, which will find it in the wheel: look the other way.
-    if (Node::state_of(seen) == State::Cancelled) return later;
+    if (Node::state_of(seen) == State::Cancelled) return tick + std::min(wheel_.revolution(), kNever - tick);
     if ((seen & Node::kMoving) != 0) return tick + 1;
     if (const Tick due = tick_of(node); due > tick) return due;
     // One more reference, for the handle that the task gets. If the deadline has changed, this fails.
