@@ -2,6 +2,18 @@
 
 namespace hwt::internal {
 
+bool Bucket::add_chunk(const WheelItem& item, std::size_t number, ChunkPool& pool) noexcept {
+  Chunk* const chunk = pool.take();
+  if (chunk == nullptr) return false;
+  chunk->next = nullptr;
+  chunk->used = 0;
+  chunk->region = Chunk::region_of(item);
+  chunk->bucket = static_cast<std::uint32_t>(number);
+  (last == nullptr ? first : last->next) = chunk;
+  last = chunk;
+  return true;
+}
+
 void Bucket::drop(Chunk* before, Chunk* chunk, ChunkPool& pool) noexcept {
   (before == nullptr ? first : before->next) = chunk->next;
   if (last == chunk) last = before;

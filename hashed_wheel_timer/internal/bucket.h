@@ -47,21 +47,13 @@ struct Bucket {
   std::uint32_t holes;
 
  private:
+  bool add_chunk(const WheelItem& item, std::size_t number, ChunkPool& pool) noexcept;
   void release_chunks(ChunkPool& pool) noexcept;
   void compact(ChunkPool& pool) noexcept;
 };
 
 inline bool Bucket::add(WheelItem& item, std::uint64_t tag, std::size_t number, ChunkPool& pool) noexcept {
-  if (last == nullptr || !last->takes(item)) {
-    Chunk* const chunk = pool.take();
-    if (chunk == nullptr) return false;
-    chunk->next = nullptr;
-    chunk->used = 0;
-    chunk->region = Chunk::region_of(item);
-    chunk->bucket = static_cast<std::uint32_t>(number);
-    (last == nullptr ? first : last->next) = chunk;
-    last = chunk;
-  }
+  if ((last == nullptr || !last->takes(item)) && !add_chunk(item, number, pool)) return false;
   last->put(last->used++, item, tag);
   ++items;
   return true;

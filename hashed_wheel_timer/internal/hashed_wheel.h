@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hashed_wheel_timer/internal/bucket.h"
 #include "hashed_wheel_timer/internal/chunk.h"
 #include "hashed_wheel_timer/internal/due_index.h"
 #include "hashed_wheel_timer/internal/wheel_item.h"
@@ -18,7 +19,6 @@ namespace hwt::internal {
 /// A bucket is an array of entries, not a linked list: a walk then reads memory in order and can prefetch the items.
 /// An entry's tag is the revolution modulo 64, so that a walk skips items of other revolutions without touching them;
 /// which of the items 64 revolutions apart is meant, the visitor decides.
-/// Removal leaves a hole, which keeps the others in order; a bucket with more holes than items is compacted.
 class HashedWheel {
  public:
   /// What a visitor answers to stop the walk; the item and those after it stay as they are.
@@ -70,13 +70,6 @@ class HashedWheel {
   bool consistent() const noexcept;
 
  private:
-  struct Bucket {
-    Chunk* first;
-    Chunk* last;
-    std::uint32_t items;
-    std::uint32_t holes;
-  };
-
   static constexpr std::size_t kPrefetchDistance = 8;
 
   /// Fetches the item that the walk will come to, if it is of this revolution; it may be in the next chunk.
@@ -98,10 +91,6 @@ class HashedWheel {
     return static_cast<std::uint64_t>(tick >> revolution_shift_) & Chunk::kTagMask;
   }
   Tick revolutions(std::uint64_t tags) const noexcept { return static_cast<Tick>(tags) << revolution_shift_; }
-
-  void drop_hole(Bucket& bucket, std::size_t index) noexcept;
-  void release_chunks(Bucket& bucket) noexcept;
-  void compact(Bucket& bucket) noexcept;
 
   const Tick mask_;
   const int revolution_shift_;  // log2 of the number of buckets
@@ -160,8 +149,8 @@ void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
     }
   }
   floor_ = stopped ? tick : tick + 1;
-  due_.set(index, stopped ? tick : next);
-  drop_hole(bucket, index);
+  bucket.tidy(chunks_);
+  due_.set(index, bucket.items == 0 ? kNever : stopped ? tick : next);
 }
 
 template <class Visitor>
@@ -169,18 +158,9 @@ void HashedWheel::clear(Visitor&& visit) noexcept {
   while (due_.earliest() != kNever) {
     const std::size_t index = bucket_of(due_.earliest());
     Bucket& bucket = wheel_[index];
-    for (Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {
-      for (std::size_t i = 0; i < chunk->used; ++i) {
-        if (chunk->entry(i) == 0) continue;
-        WheelItem* const item = chunk->item(i);
-        item->position = nullptr;
-        visit(*item);
-      }
-    }
     size_ -= bucket.items;
-    bucket.items = 0;
+    bucket.clear(chunks_, visit);
     due_.set(index, kNever);
-    release_chunks(bucket);
   }
 }
 
