@@ -1,5 +1,7 @@
 #include "hashed_wheel_timer/internal/bucket.h"
 
+#include <cassert>
+
 namespace hwt::internal {
 
 bool Bucket::add_chunk(const WheelItem& item, std::size_t number, ChunkPool& pool) noexcept {
@@ -44,6 +46,7 @@ void Bucket::release_chunks(ChunkPool& pool) noexcept {
 
 void Bucket::compact(ChunkPool& pool) noexcept {
   Chunk* to = first;
+  assert(to != nullptr);
   std::uint16_t filled = 0;
   for (Chunk* from = first; from != nullptr; from = from->next) {
     for (std::size_t i = 0; i < from->used; ++i) {

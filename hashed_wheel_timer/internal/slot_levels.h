@@ -20,7 +20,8 @@ namespace hwt::internal {
 class SlotLevels {
  public:
   static constexpr std::int64_t kMinSlots = 2;
-  static constexpr std::int64_t kMaxSlots = 64 * 64;  // one word tells which of a level's words are not zero
+  static constexpr std::int64_t kMaxSlots =
+      std::int64_t{64} * 64;  // one word tells which of a level's words are not zero
 
   /// `slots` of each level: a power of two in [kMinSlots, kMaxSlots]. Throws std::bad_alloc.
   explicit SlotLevels(std::int64_t slots)
