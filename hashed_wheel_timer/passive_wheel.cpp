@@ -1,0 +1,172 @@
+#include "hashed_wheel_timer/passive_wheel.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "hashed_wheel_timer/errors.h"
+
+namespace hwt {
+
+namespace {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+std::uint64_t positive_nanoseconds(std::chrono::nanoseconds tick_duration) {
+  if (tick_duration.count() <= 0) {
+    throw std::invalid_argument("tick_duration: " + std::to_string(tick_duration.count()) + " (expected: 1 .. " +
+                                std::to_string((std::chrono::nanoseconds::max)().count()) + " nanoseconds)");
+  }
+  return static_cast<std::uint64_t>(tick_duration.count());
+}
+
+std::uint64_t count_of(TimePoint time) noexcept { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
+
+// The end of time for a wheel: less than 2^64 - 1 nanoseconds after its start, so that numbers of ticks do not
+// overflow.
+TimePoint end_of_time(TimePoint start) noexcept {
+  return start == (TimePoint::min)() ? (TimePoint::max)() - std::chrono::nanoseconds(1) : (TimePoint::max)();
+}
+
+// Fetches what the walk comes to next, while this node is busy.
+void prefetch([[maybe_unused]] const void* link) noexcept {
+#if defined(__GNUC__)
+  __builtin_prefetch(link, 1);
+#endif
+}
+
+}  // namespace
+
+WheelNode::~WheelNode() { cancel(); }
+
+/// What advance() has on the stack while it runs, so that it finds out when the wheel has gone.
+class PassiveWheel::Running {
+ public:
+  // Not inlined, or GCC 12 warns that the wheel keeps a pointer to the stack: it does not see that the destructor, or
+  // that of the wheel, ends it.
+  [[gnu::noinline]] explicit Running(PassiveWheel& wheel) noexcept : wheel_(&wheel) { wheel.running_ = this; }
+  ~Running() {
+    if (wheel_ != nullptr) wheel_->running_ = nullptr;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  void wheel_goes() noexcept { wheel_ = nullptr; }
+  bool wheel_has_gone() const noexcept { return wheel_ == nullptr; }
+
+ private:
+  PassiveWheel* wheel_;
+};
+
+PassiveWheel::PassiveWheel(std::chrono::nanoseconds tick_duration, TimePoint now)
+    : tick_duration_(positive_nanoseconds(tick_duration)), start_(now) {
+  set_now(now);
+  for (Link& slot : slots_) slot.next_ = slot.previous_ = &slot;
+}
+
+PassiveWheel::~PassiveWheel() {
+  cancel_all();
+  if (running_ != nullptr) running_->wheel_goes();
+}
+
+std::size_t PassiveWheel::advance(TimePoint now, std::size_t max_tasks) {
+  if (running_ != nullptr) throw IllegalState("advance() inside on_timeout() of the same wheel");
+  if (now > now_) set_now(now);
+  const std::uint64_t present = tick_duration_.ticks_rounded_up(elapsed_ + 1) - 1;
+  if (occupied_until(present)) return run_until(present, max_tasks);
+  cursor_ = present;
+  return 0;
+}
+
+std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks) {
+  Running running(*this);
+  std::size_t ran = 0;
+  while (ran < max_tasks) {
+    if (!occupied_until(present)) {
+      cursor_ = present;  // passes no occupied slot: that would begin before
+      break;
+    }
+    // The slot becomes the cursor's own. Nothing can enter it from here on: what is new is due after the present tick,
+    // what is moved differs from the cursor in a lower digit or is due after the slot.
+    const std::size_t index = first_occupied();
+    cursor_ = first_tick_of(index);
+    const Link& slot = slots_[index];
+    while (slot.next_ != &slot) {
+      auto& node = static_cast<WheelNode&>(*slot.next_);
+      prefetch(node.next_);
+      const std::uint64_t due = due_tick(node);
+      unlink(node);
+      if (due > cursor_ || index >= kSlotsPerLevel) {
+        link(node, due);
+        continue;
+      }
+      node.on_timeout();
+      if (++ran == max_tasks || running.wheel_has_gone()) return ran;
+    }
+  }
+  return ran;
+}
+
+std::optional<TimePoint> PassiveWheel::next_wakeup() const noexcept {
+  if (empty()) return std::nullopt;
+  return time_of(first_tick_of(first_occupied()));
+}
+
+std::size_t PassiveWheel::cancel_all() noexcept {
+  const std::size_t count = size_;
+  while (!empty()) {
+    const Link& slot = slots_[first_occupied()];
+    while (slot.next_ != &slot) unlink(static_cast<WheelNode&>(*slot.next_));
+  }
+  return count;
+}
+
+void PassiveWheel::schedule_clipped(WheelNode& node, std::chrono::nanoseconds delay) noexcept {
+  const std::uint64_t wait = clipped(delay);
+  const std::uint64_t next_tick = tick_duration_.ticks_rounded_up(elapsed_ + 1);
+  node.cancel();
+  node.deadline_ = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(wait));
+  link(node, std::max(next_tick, tick_duration_.ticks_rounded_up(elapsed_ + wait)));
+}
+
+void PassiveWheel::set_now(TimePoint now) noexcept {
+  const TimePoint end = end_of_time(start_);
+  now_ = std::min(now, end);
+  elapsed_ = since_start(now_);
+  constexpr auto kLongestDelay = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  left_ = std::min(count_of(end) - count_of(now_), kLongestDelay);
+}
+
+// Unsigned, and so right for any two times.
+std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept { return count_of(time) - count_of(start_); }
+
+TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
+  const std::uint64_t duration = tick_duration_.nanoseconds();
+  if (tick > since_start((TimePoint::max)()) / duration) return (TimePoint::max)();
+  return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(count_of(start_) + tick * duration)));
+}
+
+// The first tick at or after the deadline; without a delay that is one before the tick the node is linked for.
+std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
+  return std::max(node.tick_, tick_duration_.ticks_rounded_up(since_start(node.deadline_)));
+}
+
+bool PassiveWheel::occupied_until(std::uint64_t tick) const noexcept {
+  return !empty() && first_tick_of(first_occupied()) <= tick;
+}
+
+// Not for an empty wheel.
+std::size_t PassiveWheel::first_occupied() const noexcept {
+  const auto word = static_cast<std::size_t>(std::countr_zero(occupied_words_));
+  return word * 64 + static_cast<std::size_t>(std::countr_zero(occupied_[word]));
+}
+
+// The digits of the cursor above the slot's level, the slot's own, and zeros.
+std::uint64_t PassiveWheel::first_tick_of(std::size_t slot) const noexcept {
+  const std::size_t shift = slot / kSlotsPerLevel * kDigitBits;
+  const std::uint64_t digits = cursor_ >> shift;
+  return (digits - digits % kSlotsPerLevel + slot % kSlotsPerLevel) << shift;
+}
+
+}  // namespace hwt
