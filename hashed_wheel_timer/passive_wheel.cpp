@@ -142,9 +142,10 @@ void PassiveWheel::set_now(TimePoint now) noexcept {
 std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept { return count_of(time) - count_of(start_); }
 
 TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
-  const std::uint64_t duration = tick_duration_.nanoseconds();
-  if (tick > since_start((TimePoint::max)()) / duration) return (TimePoint::max)();
-  return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(count_of(start_) + tick * duration)));
+  const std::uint64_t ticks_of_all_time = tick_duration_.ticks_rounded_up(since_start(end_of_time(start_)) + 1);
+  if (tick >= ticks_of_all_time) return (TimePoint::max)();
+  const std::uint64_t time = count_of(start_) + tick * tick_duration_.nanoseconds();
+  return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
 }
 
 // The first tick at or after the deadline; without a delay that is one before the tick the node is linked for.

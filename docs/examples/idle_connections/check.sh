@@ -1,0 +1,94 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_IDLE_CONNECTIONS
+set -u
+
+program=$1
+[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+out=$folder/out
+err=$folder/err
+failures=0
+
+complain() {
+  echo "FAILED: $*"
+  sed 's/^/  out: /' "$out"
+  sed 's/^/  err: /' "$err"
+  failures=$((failures + 1))
+}
+
+# expect STATUS ARGUMENT...: runs the program and compares its exit status.
+expect() {
+  expected=$1
+  shift
+  "$program" "$@" >"$out" 2>"$err"
+  status=$?
+  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
+}
+
+# expect_line PATTERN ARGUMENT...: refuses the arguments with exactly one line, which has the pattern in it.
+expect_line() {
+  pattern=$1
+  shift
+  expect 2 "$@"
+  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
+  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
+}
+
+# The number in the line with this label.
+figure() { sed -n "s/^  $1  *\([0-9.]*\).*/\1/p" "$out"; }
+expect_figure() { [ "$(figure "$1")" = "$2" ] || complain "report: $1 is not $2"; }
+
+expect_good() {
+  for name in 'active closed' overdue early gone; do expect_figure "$name" 0; done
+}
+
+expect 0 --connections 500 --active 50 --limit-ms 300 --run-ms 1500
+expect_good
+expect_figure accepted 500
+closed=$(figure 'closed, idle')
+[ "$closed" -gt 0 ] || complain "nobody was closed"
+[ $((closed + $(figure 'open at the end'))) -eq 500 ] || complain "closed and open are not all"
+# By the report itself, not only by its verdict: none below the limit, in ascending order.
+printf '%s\n' "$(figure limit)" "$(figure min)" "$(figure median)" "$(figure max)" | sort -n -c 2>"$err" ||
+  complain "limit <= min <= median <= max does not hold"
+[ "$(figure 'wake-ups')" -lt 100000 ] || complain "the loop does not sleep"
+
+expect 0 --connections 1 --active 1 --limit-ms 2000 --run-ms 100 --tick-ms 1
+expect_good
+expect_figure 'open at the end' 1
+expect 0 --connections 20 --active 0 --limit-ms 50 --run-ms 1000
+expect_good
+
+# Fewer files than it takes: it says so, and goes on.
+(ulimit -n 90 && exec "$program" --connections 500 --active 1 --limit-ms 500 --run-ms 100) >"$out" 2>"$err" ||
+  complain "exit status $? with few files"
+grep -q '^Only 20 connections instead of 500' "$out" || complain "does not say that there are fewer connections"
+expect_figure accepted 20
+
+expect 0 --help
+expect_line '--connections.*"0".*1 .. 25000' --connections 0
+expect_line '--connections.*"many".*1 .. 25000' --connections many
+expect_line '--active.*"11".*10 of --connections' --connections 10 --active 11
+expect_line '--active.*"-1".*0 .. 25000' --active=-1
+expect_line '--limit-ms.*"19".*20 .. 3600000' --limit-ms 19
+expect_line '--tick-ms.*"1.5".*1 .. 10000' --tick-ms 1.5
+expect_line '--run-ms.*"99999999999999999999".*1 .. 86400000' --run-ms 99999999999999999999
+expect_line '--no-such-option' --no-such-option
+expect_line 'surplus' surplus
+
+# A signal that comes before the program listens ends it as well, without a report: so once more, later.
+for pause in 1 4; do
+  "$program" --connections 20 --active 20 --run-ms 600000 >"$out" 2>"$err" &
+  pid=$!
+  sleep $pause
+  kill -s INT "$pid" 2>"$err"
+  wait "$pid"
+  status=$?
+  ! grep -q '^Loop' "$out" || break
+done
+[ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
+expect_good
+
+[ "$failures" -eq 0 ] && echo "all checks passed"
+[ "$failures" -eq 0 ]
