@@ -1,0 +1,100 @@
+#pragma once
+
+// A timer that triggers again and again until it is stopped, for the timers of a state machine: elections, votes,
+// heartbeats, snapshots. Its owner starts, stops and restarts it from any thread, from inside a trigger as well.
+//
+//   hwt::RepeatedTimer election("election", 150ms, timer,
+//                               {.on_trigger = [&] { become_candidate(); },
+//                                .adjust_timeout = [&](auto timeout) { return timeout + random_up_to(timeout); }});
+//   election.start();
+//   election.restart();   // a heartbeat came: the next trigger is a whole timeout away
+//
+// Guarantees: at most one timeout is armed at any moment, so the rate never multiplies; a trigger never overlaps
+// another one; after stop() none starts; on_destroy runs exactly once.
+// The timeout counts from the end of a trigger (fixed delay), from start(), restart() and reset().
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/timer.h"
+
+namespace hwt {
+
+/// Triggers again and again on a Timer that it borrows: the Timer must outlive it, may be shared, and is never stopped
+/// by it. All members may be called from any thread, hooks included. SOFAJRaft: RepeatedTimer; braft:
+/// RepeatedTimerTask.
+///
+/// Hooks run one at a time, without a lock of the timer's own, on the Timer's worker or executor, or on the caller's
+/// thread where a member says so. A call that comes while one runs takes effect when that one has returned.
+///
+/// Errors: what a hook throws leaves the call that ran it, once everything else is done: on the Timer's thread it goes
+/// to the Timer's error handler. Several errors at once become one std::runtime_error that tells all of them. The
+/// triggers go on, after a throwing adjust_timeout with the timeout as it is. They end only when the Timer refuses the
+/// next timeout (stopped, max_pending_timeouts, no memory): that is reported in the same way, running() is then false,
+/// and start() tries again.
+class HWT_API RepeatedTimer {
+ public:
+  struct Hooks {
+    std::function<void()> on_trigger;  ///< required
+    /// Asked once per arming, with the timeout, for the one to use this time: for jitter. <= 0 means the next tick.
+    /// Asked again when reset() changes the timeout meanwhile. Empty: the timeout as it is.
+    std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> adjust_timeout = {};
+    std::function<void()> on_destroy = {};  ///< exactly once; no hook runs afterwards, and all are released
+  };
+
+  /// Not started. Throws std::invalid_argument for a timeout <= 0 and for an empty on_trigger, std::bad_alloc.
+  RepeatedTimer(std::string name, std::chrono::nanoseconds timeout, Timer& timer, Hooks hooks);
+
+  /// destroy(), and waits for a hook that is running, except when called from inside it. What on_destroy throws goes to
+  /// stderr.
+  ~RepeatedTimer();
+  RepeatedTimer(const RepeatedTimer&) = delete;
+  RepeatedTimer& operator=(const RepeatedTimer&) = delete;
+
+  /// Arms if stopped, else does nothing. While a hook runs: the end of the hook arms.
+  /// Throws what new_timeout() throws, being stopped then: IllegalState once the Timer was stopped, RejectedExecution,
+  /// std::bad_alloc. Throws what adjust_timeout throws, being armed. Likewise restart() and reset().
+  void start();
+
+  /// No trigger starts afterwards until start() or restart(). One that is running finishes; stop() does not wait for
+  /// it.
+  void stop();
+
+  /// Arms from now, also when stopped. While a hook runs: the end of the hook arms, once.
+  void restart();
+
+  /// If running, arms from now; nothing if stopped. While a hook runs: the end of the hook arms, once.
+  void reset();
+
+  /// The same with a new timeout, which is also stored when stopped. Throws std::invalid_argument if it is <= 0;
+  /// nothing has changed then.
+  void reset(std::chrono::nanoseconds timeout);
+
+  /// If running and no hook runs: triggers at once on this thread instead of when it was due, then arms again; true.
+  /// Else false. Throws what the hooks throw, having done all that.
+  bool run_once_now();
+
+  /// Ends it for good: nothing triggers afterwards, and all calls but the getters do nothing. on_destroy runs before
+  /// destroy() returns, or after the running hook, on its thread. Does not wait. Again: nothing.
+  void destroy();
+
+  /// What the constructor or the latest reset() set.
+  std::chrono::nanoseconds timeout() const noexcept;
+
+  /// It will trigger unless something is done about it. False when stopped or destroyed, and once the Timer was
+  /// stopped.
+  bool running() const noexcept;
+
+  /// One line, such as "RepeatedTimer(election, timeout: 150000000 ns, running)"; states: running, stopped, destroyed,
+  /// followed by ", triggering" while on_trigger runs.
+  std::string describe() const;
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;  // shared with the armed timeout, and with calls during which the owner may go
+};
+
+}  // namespace hwt
