@@ -1,0 +1,1 @@
+#include "repeated_timer_support.h"
