@@ -1,0 +1,108 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_RAFT_ELECTIONS
+set -u
+
+program=$1
+[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+out=$folder/out
+err=$folder/err
+failures=0
+
+complain() {
+  echo "FAILED: $*"
+  sed 's/^/  out: /' "$out"
+  sed 's/^/  err: /' "$err"
+  failures=$((failures + 1))
+}
+
+# expect STATUS ARGUMENT...: runs the program and compares its exit status.
+expect() {
+  expected=$1
+  shift
+  "$program" "$@" >"$out" 2>"$err"
+  status=$?
+  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
+}
+
+# expect_line STATUS PATTERN ARGUMENT...: and exactly one line on stderr, which has the pattern in it.
+expect_line() {
+  pattern=$2
+  expected=$1
+  shift 2
+  expect "$expected" "$@"
+  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
+  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
+}
+
+# What the program claims, from its timeline: MS ms node N term T WHAT...
+expect_elections() {
+  awk '
+    $2 != "ms" { next }
+    { node = $4; term = $6; what = $7 " " $8 }
+    $1 < last { print "time goes back" }
+    { last = $1 }
+    what == "becomes candidate" { candidate[term, node] = 1 }
+    what == "becomes leader" {
+      if (leader[term] != "" && leader[term] != node) print "two leaders in term " term
+      if (!candidate[term, node]) print "node " node " leads in term " term " without having been a candidate"
+      if (dead[node]) print "node " node " was killed and leads"
+      leader[term] = node
+      leading[node] = 1
+      if (first_killed != "" && term > first_killed) elected_again = 1
+    }
+    what == "steps down" { if (leading[node] && kills > 0) stepped_down = 1; leading[node] = 0 }
+    # A machine that stalls deposes leaders on its own: then it is not the leader who is killed first, or later one is.
+    what == "is killed" {
+      if (leading[node] != (kills == 0)) deposed = 1
+      if (kills++ == 0) first_killed = term
+      dead[node] = 1
+      leading[node] = 0
+    }
+    END {
+      if (kills == 0) print "nobody was killed"
+      if (!elected_again && !deposed) print "no second leader in a higher term"
+      if (!stepped_down && !deposed) print "no leader stepped down"
+    }' "$out" >"$folder/wrong"
+  [ ! -s "$folder/wrong" ] || complain "$(cat "$folder/wrong")"
+  grep -q 'Never two leaders in one term' "$out" || complain "no verdict"
+}
+
+expect 0
+expect_elections
+expect 0 --nodes 5 --seed 7 --election-timeout-ms 200 --tick-ms 10
+expect_elections
+
+# Who waits 2 s at least before he becomes a candidate is not elected in 100 ms.
+expect_line 1 'no leader within 100 ms' --election-timeout-ms 2000 --within-ms 100
+
+expect 0 --help
+expect_line 2 '--nodes.*"4".*odd number 3 .. 9' --nodes 4
+expect_line 2 '--nodes.*"1".*3 .. 9' --nodes 1
+expect_line 2 '--nodes.*"three"' --nodes three
+expect_line 2 '--election-timeout-ms.*"0".*20 .. 10,000' --election-timeout-ms 0
+expect_line 2 '--election-timeout-ms.*"nan"' --election-timeout-ms nan
+expect_line 2 '--tick-ms.*"1.5"' --tick-ms 1.5
+expect_line 2 '--tick-ms.*"20".*at most.*15' --tick-ms 20
+expect_line 2 '--within-ms.*"-1".*1 .. 600,000' --within-ms=-1
+expect_line 2 '--seed.*"x"' --seed x
+expect_line 2 '--no-such-option' --no-such-option
+expect_line 2 'surplus' surplus
+
+# With long timeouts it would take half a minute. A signal that comes before the program listens ends it at once: so once
+# more, later, if it had that effect.
+for pause in 1 4; do
+  "$program" --election-timeout-ms 10000 --within-ms 60000 >"$out" 2>"$err" &
+  pid=$!
+  sleep $pause
+  kill -s INT "$pid" 2>"$err"
+  wait "$pid"
+  status=$?
+  [ "$status" -ne 0 ] || break
+done
+[ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
+grep -q 'Interrupted' "$out" || complain "SIGINT had no effect"
+
+[ "$failures" -eq 0 ] && echo "all checks passed"
+[ "$failures" -eq 0 ]
