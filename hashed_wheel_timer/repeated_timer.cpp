@@ -220,8 +220,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
       disarm();
       armed_ = timer_.new_timeout([self = shared_from_this(), arming = arming_] { self->on_expiry(arming); }, delay);
     } catch (...) {
-      errors.add(Errors::Arm);
-      stopped_ = !is_armed();
+      errors.add(Errors::Arm);  // and is_running() tells it
     }
   }
 
