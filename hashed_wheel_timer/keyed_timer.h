@@ -41,8 +41,8 @@ enum class KeyedResult {
   Rejected,  // the timer is at its max_pending_timeouts
 };
 
-/// Values with a deadline, by key, on one Timer, which must outlive it. Any thread may call any member at any time, from
-/// on_expire too, whatever the key; only the destructor must not race other calls (those in a running on_expire
+/// Values with a deadline, by key, on one Timer, which must outlive it. Any thread may call any member at any time,
+/// from on_expire too, whatever the key; only the destructor must not race other calls (those in a running on_expire
 /// excepted). After Stopped, Rejected or an exception nothing has changed: an old value keeps its deadline.
 ///
 /// Divided into shards by hash, each with a lock. Called with a lock held: Equal, and nothing else of the user's; Hash,
@@ -101,9 +101,9 @@ class KeyedTimer {
     detail::RunningExpiries running;
   };
 
-  /// A part of the keys. Each timeout holds one reference to its shard and no more than that: not its item. So a timeout
-  /// that nobody wants any more finds nothing, whenever it comes: after a move, or years after the KeyedTimer, run by
-  /// hand by who got it from Timer::stop().
+  /// A part of the keys. Each timeout holds one reference to its shard and no more than that: not its item. So a
+  /// timeout that nobody wants any more finds nothing, whenever it comes: after a move, or years after the KeyedTimer,
+  /// run by hand by who got it from Timer::stop().
   ///
   /// References go in a circle, shard, cell, handle, task, shard, until the cell is taken out, as all are at the end.
   struct alignas(64) Shard final : detail::KeyedExpiry {
@@ -115,8 +115,8 @@ class KeyedTimer {
     mutable std::mutex mutex;
 
     // Guarded by mutex. It decides the fate of a value: who takes its cell out has it. A timeout may do so only while
-    // its own handle is in the cell, so a move or set that puts another handle there makes an expiry lose that has begun
-    // but not come here yet.
+    // its own handle is in the cell, so a move or set that puts another handle there makes an expiry lose that has
+    // begun but not come here yet.
     Table table;
     bool stopped = false;
     std::shared_ptr<Owner> owner;  // null once the KeyedTimer is gone
@@ -186,7 +186,8 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, std::chrono::nano
   shard->table.make_room();
   Timeout timeout;
   const detail::Armed armed = detail::arm(timer_, shard, hash, delay, timeout);
-  if (armed != detail::Armed::Yes) return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  if (armed != detail::Armed::Yes)
+    return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   shard->table.insert({std::move(timeout), std::move(item), hash});
   shard->size.store(shard->table.size(), std::memory_order_relaxed);
   return KeyedResult::Added;
@@ -206,11 +207,12 @@ template <class K, class V, class Hash, class Equal>
 KeyedResult KeyedTimer<K, V, Hash, Equal>::put_off(const std::shared_ptr<Shard>& shard, Cell& cell,
                                                    std::chrono::nanoseconds delay) {
   if (cell.timeout.reschedule(delay)) return KeyedResult::Moved;
-  // Its task is on the way here, or an executor has dropped it, or the timer has been stopped. A new timeout takes over,
-  // and the task will not find its own handle.
+  // Its task is on the way here, or an executor has dropped it, or the timer has been stopped. A new timeout takes
+  // over, and the task will not find its own handle.
   Timeout timeout;
   const detail::Armed armed = detail::arm(timer_, shard, cell.hash, delay, timeout);
-  if (armed != detail::Armed::Yes) return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  if (armed != detail::Armed::Yes)
+    return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   cell.timeout = std::move(timeout);
   return KeyedResult::Moved;
 }
@@ -294,8 +296,8 @@ void KeyedTimer<K, V, Hash, Equal>::Shard::expire(std::uint32_t hash, const Time
   std::unique_lock lock(mutex);
   Cell* const cell = table.find(hash, [&timeout](const Cell& it) { return it.timeout == timeout; });
   if (cell == nullptr) return;  // moved, replaced or taken meanwhile
-  // Before the lock is released: the destructor waits for this one, or has emptied the table. And left when the value is
-  // gone: the destructor of a value may be the one that destroys the KeyedTimer.
+  // Before the lock is released: the destructor waits for this one, or has emptied the table. And left when the value
+  // is gone: the destructor of a value may be the one that destroys the KeyedTimer.
   const std::shared_ptr<Owner> its_owner = owner;
   const detail::RunningExpiries::Scope running(its_owner->running);
   const Cell taken = take(cell);

@@ -58,6 +58,12 @@ using Keyed = KeyedTimer<int, Value>;
 
 class KeyedRaces : public ::testing::Test {
  protected:
+  ~KeyedRaces() override { destroy(); }
+
+  void destroy() {
+    delete keyed_;
+    keyed_ = nullptr;
+  }
   void set(int key, nanoseconds delay) {
     switch (keyed_->set(key, Value(fates_), delay)) {
       case KeyedResult::Added:
@@ -93,8 +99,8 @@ class KeyedRaces : public ::testing::Test {
   Fates fates_;
   std::atomic<std::int64_t> replaced_ = 0;
   HashedWheelTimer timer_{1ms, 64};
-  std::unique_ptr<Keyed> keyed_ =
-      std::make_unique<Keyed>(timer_, [](const int&, Value& value) { value.end(&Fates::expired); });
+  // Not a unique_ptr: an on_expire that is running may use it until the destructor returns.
+  Keyed* keyed_ = new Keyed(timer_, [](const int&, Value& value) { value.end(&Fates::expired); });
 };
 
 TEST_F(KeyedRaces, RemoveAgainstExpiry) {
@@ -107,7 +113,7 @@ TEST_F(KeyedRaces, RemoveAgainstExpiry) {
     }
   });
   wait_until_empty();
-  keyed_.reset();
+  destroy();
   expect_one_fate_each();
   EXPECT_GT(fates_.expired, 0);
   EXPECT_GT(fates_.taken, 0);
@@ -122,7 +128,7 @@ TEST_F(KeyedRaces, SetAgainstExpiry) {
     }
   });
   wait_until_empty();
-  keyed_.reset();
+  destroy();
   expect_one_fate_each();
   EXPECT_GT(fates_.expired, 0);
   EXPECT_GT(replaced_, 0);
@@ -138,7 +144,7 @@ TEST_F(KeyedRaces, DrainAgainstExpiry) {
     }
   });
   wait_until_empty();
-  keyed_.reset();
+  destroy();
   expect_one_fate_each();
   EXPECT_GT(fates_.expired, 0);
   EXPECT_GT(fates_.taken, 0);
@@ -154,7 +160,7 @@ TEST_F(KeyedRaces, StopAgainstEverything) {
     }
   });
   EXPECT_EQ(keyed_->size(), 0u);
-  keyed_.reset();
+  destroy();
   expect_one_fate_each();
   EXPECT_GT(fates_.refused, 0);
 }
@@ -166,12 +172,12 @@ TEST_F(KeyedRaces, DestructionAgainstExpiry) {
     const std::int64_t before = fates_.dropped;
     for (int i = 0; i < 300; ++i) set(i, (random() % 2000) * 1us);
     std::this_thread::sleep_for((random() % 2000) * 1us);
-    keyed_.reset();
+    destroy();
     left += fates_.dropped - before;  // no on_expire runs any more: this is all
     EXPECT_EQ(fates_.made, fates_.expired + fates_.dropped);
-    keyed_ = std::make_unique<Keyed>(timer_, [](const int&, Value& value) { value.end(&Fates::expired); });
+    keyed_ = new Keyed(timer_, [](const int&, Value& value) { value.end(&Fates::expired); });
   }
-  keyed_.reset();
+  destroy();
   expect_one_fate_each(left);
   EXPECT_GT(fates_.expired, 0);
   EXPECT_GT(left, 0);
@@ -197,54 +203,58 @@ TEST_F(KeyedRaces, TheTimerIsStoppedMeanwhile) {
   take(keyed_->drain());
   EXPECT_GE(fates_.taken, size) << "what a stopped timer leaves behind can be had";
   for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
-  keyed_.reset();
+  destroy();
   expect_one_fate_each();
 }
 
-// Heartbeats. A value may expire only after the deadline that was promised last: the promise is noted under no lock, so
-// it is taken back before each move and given again after it.
+// Heartbeats: a value that move() has saved does not expire before its new deadline.
 TEST(KeyedHeartbeats, TouchAgainstExpiry) {
   constexpr int kKeys = 64;
   constexpr auto kIdle = 3ms;
+  // Each set() of a key begins a life of it, with the life's number as the value.
   struct Connection {
-    std::atomic<steady_clock::rep> last_moved = 0;  // just before the latest move that succeeded, or may have
-    std::atomic<int> expiries = 0;
+    std::atomic<int> life = 0;
+    std::atomic<steady_clock::rep> moved = 0;  // just before the latest set() or successful move() of this life
+    std::atomic<int> expired_life = 0;
   };
   std::array<Connection, kKeys> connections;
   std::atomic<int> early = 0;
   std::atomic<std::int64_t> saved = 0;
+  std::atomic<std::int64_t> lives = 0;
   std::atomic<std::int64_t> expired = 0;
+  const auto check = [&early, kIdle](steady_clock::rep moved) {
+    if (steady_clock::now().time_since_epoch().count() - moved < nanoseconds(kIdle).count()) ++early;
+  };
   HashedWheelTimer timer(1ms, 64);
-  KeyedTimer<int, steady_clock::rep> keyed(timer, [&](const int& key, steady_clock::rep&) {
+  KeyedTimer<int, int> keyed(timer, [&](const int& key, int& life) {
     Connection& it = connections[static_cast<std::size_t>(key)];
-    if (steady_clock::now() < steady_clock::time_point(steady_clock::duration(it.last_moved)) + kIdle) ++early;
-    ++it.expiries;
+    const auto moved = it.moved.load();
+    if (it.life == life) check(moved);  // else the next life has begun meanwhile, and `moved` may be of that one
+    it.expired_life = life;
     ++expired;
   });
   run_together(kThreads, [&](int thread) {
     std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    // A thread has keys of its own, so that it knows who moved last.
     for (const Deadline end(kHunt); !end.passed();) {
-      for (int key = thread; key < kKeys; key += kThreads) {
+      for (int key = thread; key < kKeys; key += kThreads) {  // a thread has keys of its own
         Connection& it = connections[static_cast<std::size_t>(key)];
-        const int expiries = it.expiries;
         const auto now = steady_clock::now().time_since_epoch().count();
         if (keyed.move(key, kIdle) == KeyedResult::Moved) {
-          // Saved: so it has not expired, and does not for as long as this thread knows of no more than kIdle.
-          it.last_moved = now;
-          if (it.expiries != expiries && steady_clock::now().time_since_epoch().count() - now < nanoseconds(kIdle).count())
-            ++early;
+          it.moved = now;
           ++saved;
+          if (it.expired_life == it.life) check(now);
         } else {
-          it.last_moved = now;
-          ASSERT_EQ(keyed.set(key, now, kIdle), KeyedResult::Added);
+          const int life = ++it.life;
+          it.moved = now;
+          EXPECT_EQ(keyed.set(key, life, kIdle), KeyedResult::Added);
+          ++lives;
         }
       }
-      // About the time in which they expire.
-      std::this_thread::sleep_for(kIdle - 1ms + (random() % 2500) * 1us);
+      std::this_thread::sleep_for(kIdle - 1ms + (random() % 2500) * 1us);  // about when they expire
     }
   });
-  EXPECT_TRUE(eventually([&] { return keyed.size() == 0; }));
+  EXPECT_TRUE(eventually([&] { return expired == lives; }));
+  EXPECT_EQ(keyed.size(), 0u);
   EXPECT_EQ(early, 0);
   EXPECT_GT(saved, 0);
   EXPECT_GT(expired, 0);
@@ -289,7 +299,8 @@ TEST(KeyedHeartbeats, TouchAgainstExpiryOnAnExecutor) {
 // Everything at once, from many threads and from inside on_expire.
 TEST_F(KeyedRaces, EverythingAtOnce) {
   std::atomic<bool> over = false;
-  keyed_ = std::make_unique<Keyed>(timer_, [&](const int& key, Value& value) {
+  destroy();
+  keyed_ = new Keyed(timer_, [&](const int& key, Value& value) {
     value.end(&Fates::expired);
     if (over) return;
     if (key % 3 == 0) set(key, 1ms);
@@ -320,7 +331,7 @@ TEST_F(KeyedRaces, EverythingAtOnce) {
   });
   over = true;
   wait_until_empty();
-  keyed_.reset();
+  destroy();
   expect_one_fate_each();
   EXPECT_EQ(timer_.pending_timeouts(), 0);
 }

@@ -48,7 +48,8 @@ enum class Order { Sequential, Random };
 std::vector<std::uint64_t> order_of(std::int64_t keys, Order order, int thread) {
   std::vector<std::uint64_t> result(static_cast<std::size_t>(keys));
   std::iota(result.begin(), result.end(), std::uint64_t{0});
-  if (order == Order::Random) std::shuffle(result.begin(), result.end(), std::mt19937_64(static_cast<unsigned>(thread)));
+  if (order == Order::Random)
+    std::shuffle(result.begin(), result.end(), std::mt19937_64(static_cast<unsigned>(thread)));
   return result;
 }
 
@@ -56,8 +57,8 @@ std::vector<std::uint64_t> order_of(std::int64_t keys, Order order, int thread) 
 template <class F>
 void for_keys(benchmark::State& state, Order order, F f) {
   const std::vector<std::uint64_t> keys = order_of(state.range(0), order, state.thread_index());
-  std::size_t next = keys.size() / static_cast<std::size_t>(state.threads()) *
-                     static_cast<std::size_t>(state.thread_index());
+  std::size_t next =
+      keys.size() / static_cast<std::size_t>(state.threads()) * static_cast<std::size_t>(state.thread_index());
   for (auto _ : state) {
     f(keys[next]);
     next = next + 1 == keys.size() ? 0 : next + 1;
@@ -67,7 +68,8 @@ void for_keys(benchmark::State& state, Order order, F f) {
 
 void move(benchmark::State& state, Order order) {
   std::int64_t moves = 0;
-  for_keys(state, order, [&moves](std::uint64_t key) { benchmark::DoNotOptimize(keyed->move(key, 600s + ++moves * 1ns)); });
+  for_keys(state, order,
+           [&moves](std::uint64_t key) { benchmark::DoNotOptimize(keyed->move(key, 600s + ++moves * 1ns)); });
 }
 void move_sequential(benchmark::State& state) { move(state, Order::Sequential); }
 void move_random(benchmark::State& state) { move(state, Order::Random); }
@@ -97,7 +99,12 @@ BENCHMARK(move_random)
     ->Threads(1)
     ->Threads(2)
     ->Threads(4);
-BENCHMARK(find_random)->Name("keyed_timer/contains_random")->Setup(make)->Teardown(drop)->ArgName("keys")->Arg(1'000'000);
+BENCHMARK(find_random)
+    ->Name("keyed_timer/contains_random")
+    ->Setup(make)
+    ->Teardown(drop)
+    ->ArgName("keys")
+    ->Arg(1'000'000);
 
 // A connection that comes and goes, a thousand others of its thread being there.
 void set_remove(benchmark::State& state) {
