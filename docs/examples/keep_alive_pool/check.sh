@@ -1,0 +1,84 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_KEEP_ALIVE_POOL
+set -u
+
+program=$1
+[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+out=$folder/out
+err=$folder/err
+failures=0
+
+complain() {
+  echo "FAILED: $*"
+  sed 's/^/  out: /' "$out"
+  sed 's/^/  err: /' "$err"
+  failures=$((failures + 1))
+}
+
+# expect STATUS ARGUMENT...: runs the program and compares its exit status.
+expect() {
+  expected=$1
+  shift
+  "$program" "$@" >"$out" 2>"$err"
+  status=$?
+  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
+}
+
+# expect_refusal PATTERN ARGUMENT...: exit status 2 and exactly one line on stderr, which has the pattern in it.
+expect_refusal() {
+  pattern=$1
+  shift
+  expect 2 "$@"
+  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
+  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
+}
+
+# expect_zero COUNT NAME...: so many times in the report, each 0.
+expect_zero() {
+  count=$1
+  shift
+  for name in "$@"; do
+    [ "$(grep -E -c "^ +$name +0\$" "$out")" -eq "$count" ] || complain "report: $name is not 0"
+  done
+}
+
+expect 0 --connections 20000 --threads 3 --minutes 2 --silent 5 --live-seconds 2.5
+expect_zero 2 early lost
+grep -E -q '^ +expired +[1-9][0-9,]*, 30\.[01][0-9]+ to 30\.[01][0-9]+ s' "$out" || complain "report: no expiry at 30 s"
+grep -q 'Real clock' "$out" || complain "report: nothing on the real clock"
+
+# Simulated time has no excuse. A tick that divides nothing, one thread, all or nobody silent.
+expect 0 --connections 5000 --threads 1 --minutes 3 --tick-ms 7 --silent 100 --live-seconds 0
+expect_zero 1 early late overdue wrong lost
+expect 0 --connections 5000 --minutes 3 --tick-ms 3000 --silent 0 --live-seconds 0
+expect_zero 1 early late overdue wrong lost expired
+expect 0 --connections 1 --threads 8 --minutes 0.1 --live-seconds 0.1
+
+expect 0 --help
+expect_refusal '--connections.*"0".*1 .. 10,000,000' --connections 0
+expect_refusal '--connections.*"1.5"' --connections 1.5
+expect_refusal '--minutes.*"nan".*0.1 .. 1,440' --minutes nan
+expect_refusal '--threads.*"many".*1 .. 64' --threads many
+expect_refusal '--tick-ms.*"-1"' --tick-ms=-1
+expect_refusal '--silent.*"101".*0 .. 100' --silent 101
+expect_refusal '--live-seconds' --live-seconds
+expect_refusal '--no-such-option' --no-such-option
+expect_refusal 'surplus' surplus
+
+# A signal that comes before the program listens ends it: so once more, later, if it did.
+for pause in 1 4; do
+  "$program" --connections 1000 --minutes 1440 --live-seconds 3600 >"$out" 2>"$err" &
+  pid=$!
+  sleep $pause
+  kill -s INT "$pid" 2>"$err"
+  wait "$pid"
+  status=$?
+  [ "$status" -ne 0 ] || break
+done
+[ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
+expect_zero 1 early lost
+
+[ "$failures" -eq 0 ] && echo "all checks passed"
+[ "$failures" -eq 0 ]
