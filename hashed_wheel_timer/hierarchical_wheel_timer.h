@@ -21,7 +21,8 @@ class Worker;
 /// hierarchy of wheels: for many timeouts that are far away. They cost nothing until they come near, whatever their
 /// number, where a hashed wheel walks over them in each revolution; each is moved to a lower level a few times at most,
 /// for which the worker wakes up. Levels cover every delay, and every timeout has its exact tick.
-/// Timeouts of the same level slot come down together: a million in one is some milliseconds of the worker's time.
+/// Timeouts in the same slot of a level come down together, for which a million of them takes the worker some 25 ms;
+/// more slots per level spread them: with 64 at a tick of 1 ms, those due in the same 262 s, with 4096 in the same 4 s.
 /// Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7; Kafka: SystemTimer, TimingWheel, which
 /// is early by up to a tick where this is late.
 class HWT_API HierarchicalWheelTimer final : public Timer {
