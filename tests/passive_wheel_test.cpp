@@ -858,11 +858,15 @@ TEST(PassiveWheel, NextWakeupIsNothingWhenTheWheelIsEmpty) {
 }
 
 TEST(PassiveWheel, NextWakeupIsAGridPointAndExactForWhatIsNear) {
-  Wheel wheel;
-  Node node;
-  for (int delay = 1; delay < 256; ++delay) {
-    wheel.schedule(node, delay * 1ms - 1ns);
-    EXPECT_EQ(wheel.next_tick(), delay);
+  for (const std::int64_t from : {0, 1024, 65'536, 1'000'192, 1'000'448}) {
+    Wheel wheel;
+    Node node;
+    if (from > 1'000'000) wheel.schedule(node, 1s);  // whether something fires on the way or not
+    wheel.advance_to(from);
+    for (int delay = 1; delay < 64; ++delay) {
+      wheel.schedule(node, delay * 1ms - 1ns);
+      EXPECT_EQ(wheel.next_tick(), from + delay);
+    }
   }
 }
 

@@ -39,7 +39,7 @@ class Client::Sender : public hwt::WheelNode {
   Sender(hwt::PassiveWheel& wheel, Descriptor socket, Kind kind, std::chrono::nanoseconds interval,
          Clock::time_point quiet_from)
       : wheel_(wheel), socket_(std::move(socket)), kind_(kind), interval_(interval), quiet_from_(quiet_from) {
-    on_timeout();
+    send_byte();
   }
 
   /// The longest pause, the one since the last byte included.
@@ -47,7 +47,9 @@ class Client::Sender : public hwt::WheelNode {
   Kind kind() const { return kind_; }
 
  private:
-  void on_timeout() override {
+  void on_timeout() override { send_byte(); }
+
+  void send_byte() {
     const Clock::time_point now = Clock::now();
     if (now >= quiet_from_) return;
     const char byte = static_cast<char>(kind_);

@@ -3,13 +3,16 @@
 // server.cpp has the loop: next_wakeup() bounds epoll_wait(), advance() closes who is due, each byte received
 // postpones. connection.h shows the node: the connection is its own timeout.
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstddef>
 #include <exception>
 #include <iostream>
+#include <stdexcept>
+#include <system_error>
 
 #include "client.h"
 #include "descriptor.h"
@@ -26,7 +29,9 @@ Descriptor catch_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  checked(sigprocmask(SIG_BLOCK, &signals, nullptr), "sigprocmask");
+  if (const int error = pthread_sigmask(SIG_BLOCK, &signals, nullptr); error != 0) {
+    throw std::system_error(error, std::generic_category(), "pthread_sigmask");
+  }
   return Descriptor(checked(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
 }
 
