@@ -49,7 +49,8 @@ class HWT_API ManualTimer final : public Timer {
                          std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
 
   /// When to call advance_to() next: never later than the first task is due, so it is safe as the timeout of an epoll
-  /// wait; earlier where a deadline has been put off or is far away (nearer and nearer, some steps in all). None when nothing is pending. May call the cancelled() of tasks.
+  /// wait; earlier where a deadline has been put off or is far away (nearer and nearer, some steps in all). None when
+  /// nothing is pending. May call the cancelled() of tasks.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
   /// See Timer. After it nothing runs, but time may still pass. Waits for the advance() of another thread, which ends

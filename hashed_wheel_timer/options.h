@@ -16,6 +16,7 @@ struct Options {
   /// 1 ms with a warning, as in Netty. tick_duration * ticks_per_wheel must fit into int64 nanoseconds.
   std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(100);
   /// Number of buckets, 1 .. 2^30, rounded up to a power of two. More than 64 revolutions ahead costs a little extra.
+  /// HierarchicalWheelTimer: the number of slots of each level, see there.
   std::int64_t ticks_per_wheel = 512;
   /// new_timeout() throws RejectedExecution beyond this number of pending timeouts; <= 0: no limit.
   std::int64_t max_pending_timeouts = -1;
