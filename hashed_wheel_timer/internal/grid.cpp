@@ -1,0 +1,81 @@
+#include "hashed_wheel_timer/internal/grid.h"
+
+namespace hwt::internal {
+
+using std::chrono::nanoseconds;
+using time_point = Grid::time_point;
+
+time_point saturating_sum(time_point a, nanoseconds b) {
+  return a > (time_point::max)() - b ? (time_point::max)() : a + b;
+}
+
+Grid::Grid(const detail::SchedulePlan& plan)
+    : initial_(plan.initial),
+      gaps_(plan.gaps),
+      next_gap_(plan.repeat ? plan.first_gap % plan.gaps.size() : plan.first_gap),
+      repeat_(plan.repeat),
+      from_end_(plan.from_end),
+      catch_up_(plan.catch_up) {
+  time_point end{};
+  for (const nanoseconds gap : gaps_) end = saturating_sum(end, gap);
+  cycle_ = end.time_since_epoch();
+}
+
+bool Grid::next(time_point started, time_point ended) {
+  if (from_end_) {
+    at_ = saturating_sum(ended, gaps_.front());
+    return true;
+  }
+  switch (catch_up_) {
+    case CatchUp::Burst:
+      return step();
+    case CatchUp::Once:
+      if (!step_past(started)) return false;  // the run stood for all of these
+      step_to_last(ended);
+      return true;
+    case CatchUp::Skip:
+      break;
+  }
+  return step_past(ended);
+}
+
+std::optional<time_point> Grid::following() const {
+  if (next_gap_ == gaps_.size()) return {};
+  return saturating_sum(at_, gaps_[next_gap_]);
+}
+
+bool Grid::step() {
+  const std::optional<time_point> following_one = following();
+  if (!following_one) return false;
+  at_ = *following_one;
+  ++next_gap_;
+  if (repeat_ && next_gap_ == gaps_.size()) next_gap_ = 0;
+  return true;
+}
+
+/// Whole cycles at once: after a long stall, short gaps are too many to go through one by one.
+void Grid::skip_cycles(time_point passed) {
+  if (repeat_ && at_ < passed) at_ += (passed - at_) / cycle_ * cycle_;
+}
+
+/// To the first occurrence after `passed`, at least one further.
+bool Grid::step_past(time_point passed) {
+  if (!step()) return false;
+  skip_cycles(passed);
+  while (at_ <= passed) {
+    if (!step()) return false;
+  }
+  return true;
+}
+
+/// To the last occurrence that is not after `passed`, if there is one further on.
+void Grid::step_to_last(time_point passed) {
+  skip_cycles(passed);
+  while (at_ <= passed) {
+    const std::optional<time_point> following_one = following();
+    if (!following_one || *following_one > passed) return;
+    step();
+  }
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,185 @@
+#include "hashed_wheel_timer/internal/timetable.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/grid.h"
+
+namespace hwt::internal {
+
+using std::chrono::floor;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using std::chrono::system_clock;
+
+Timetable::~Timetable() = default;
+
+namespace {
+
+std::string text_of_current_exception() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of another type than std::exception";
+  }
+}
+
+nanoseconds adjusted(const Jitter& jitter, nanoseconds wait) {
+  wait = std::max(wait, nanoseconds::zero());
+  return jitter ? std::max(jitter(wait), nanoseconds::zero()) : wait;
+}
+
+class GridTimetable final : public Timetable {
+ public:
+  explicit GridTimetable(const detail::SchedulePlan& plan) : grid_(plan), jitter_(plan.jitter) {}
+
+  std::optional<Wait> first(time_point now) override {
+    grid_.start(now);
+    return wait_from(now, adjusted(jitter_, grid_.at() - now));
+  }
+
+  bool is_due() override { return true; }
+  std::optional<Wait> wait_on(time_point, std::exception_ptr&) override { return {}; }
+
+  std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) override {
+    if (!grid_.next(started, ended)) return {};
+    nanoseconds wait = std::max<nanoseconds>(grid_.at() - ended, nanoseconds::zero());
+    try {
+      wait = adjusted(jitter_, wait);
+    } catch (...) {
+      add_current_exception(errors);
+    }
+    return wait_from(ended, wait);
+  }
+
+ private:
+  static Wait wait_from(time_point now, nanoseconds wait) { return {saturating_sum(now, wait), wait}; }
+
+  Grid grid_;
+  Jitter jitter_;
+};
+
+/// The wall clock may be set, and steady_clock may stand still in a suspend, so a wait is cut in pieces and the wall
+/// clock is asked after each.
+class CalendarTimetable final : public Timetable {
+ public:
+  CalendarTimetable(const detail::SchedulePlan& plan, WallClock wall_clock)
+      : rule_(plan.rule), jitter_(plan.jitter), wall_clock_(std::move(wall_clock)) {}
+
+  std::optional<Wait> first(time_point now) override {
+    const system_clock::time_point wall = wall_clock_();
+    choose(floor<seconds>(wall), wall);
+    return wait_from(now, wall);
+  }
+
+  bool is_due() override { return occurrence_ && remaining(wall_clock_()) <= nanoseconds::zero(); }
+
+  std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
+    const system_clock::time_point wall = wall_clock_();
+    // Set back: there may be occurrences before the one that was chosen.
+    if (failed_ || floor<seconds>(wall) < after_) choose(wall, errors);
+    return wait_from(now, wall);
+  }
+
+  std::optional<Wait> after_run(time_point, time_point ended, std::exception_ptr& errors) override {
+    last_run_ = occurrence_;
+    const system_clock::time_point wall = wall_clock_();
+    choose(wall, errors);
+    return wait_from(ended, wall);
+  }
+
+ private:
+  static constexpr seconds kPiece{60};
+
+  /// From `wall` until `time`, but no more than 200 years: time points of whole seconds reach farther than nanoseconds.
+  static nanoseconds distance(system_clock::time_point wall, WallTime time) {
+    constexpr seconds kFar = std::chrono::years(200);
+    const WallTime whole = floor<seconds>(wall);
+    if (time >= whole + kFar) return kFar;
+    if (time <= whole - kFar) return -kFar;
+    return (time - whole) - (wall - whole);
+  }
+
+  /// Until the run is due; not positive when it is.
+  nanoseconds remaining(system_clock::time_point wall) const {
+    const nanoseconds wait = distance(wall, *occurrence_);
+    if (wait > nanoseconds::zero() && shift_ > (nanoseconds::max)() - wait) return (nanoseconds::max)();
+    if (wait < nanoseconds::zero() && shift_ < nanoseconds::zero()) return wait;
+    return wait + shift_;
+  }
+
+  void choose(system_clock::time_point wall, std::exception_ptr& errors) {
+    try {
+      const WallTime present = floor<seconds>(wall);
+      choose(last_run_ ? std::max(*last_run_, present) : present, wall);
+    } catch (...) {
+      add_current_exception(errors);
+    }
+  }
+
+  /// The first occurrence after `after`, and its jitter.
+  void choose(WallTime after, system_clock::time_point wall) {
+    failed_ = true;
+    after_ = after;
+    const std::optional<WallTime> before = std::exchange(occurrence_, std::nullopt);
+    const std::optional<WallTime> found = rule_(after);
+    if (found && *found <= after) {
+      throw std::invalid_argument("rule: returned " + std::to_string(found->time_since_epoch().count()) +
+                                  " s since 1970 (expected: more than " +
+                                  std::to_string(after.time_since_epoch().count()) + " s)");
+    }
+    failed_ = false;
+    occurrence_ = found;
+    if (!found || found == before) return;  // jitter once for each occurrence
+    shift_ = nanoseconds::zero();
+    const nanoseconds wait = std::max(distance(wall, *found), nanoseconds::zero());
+    shift_ = adjusted(jitter_, wait) - wait;
+  }
+
+  std::optional<Wait> wait_from(time_point now, system_clock::time_point wall) const {
+    if (failed_) return Wait{std::nullopt, kPiece};
+    if (!occurrence_) return {};
+    const nanoseconds wait = std::max(remaining(wall), nanoseconds::zero());
+    return Wait{saturating_sum(now, wait), std::min<nanoseconds>(wait, kPiece)};
+  }
+
+  calendar::Rule rule_;
+  Jitter jitter_;
+  WallClock wall_clock_;
+  std::optional<WallTime> last_run_;    // the occurrence, not when it ran
+  std::optional<WallTime> occurrence_;  // that is waited for: the first after after_
+  WallTime after_;
+  nanoseconds shift_{};  // what jitter adds to it
+  bool failed_ = false;  // the rule threw; occurrence_ is not known
+};
+
+}  // namespace
+
+void add_current_exception(std::exception_ptr& all) noexcept {
+  if (!all) {
+    all = std::current_exception();
+    return;
+  }
+  try {
+    const std::string text = text_of_current_exception();
+    try {
+      std::rethrow_exception(all);
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error(text));
+    }
+  } catch (...) {
+    all = std::current_exception();
+  }
+}
+
+std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan, WallClock wall_clock) {
+  if (plan.rule) return std::make_unique<CalendarTimetable>(plan, std::move(wall_clock));
+  return std::make_unique<GridTimetable>(plan);
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,56 @@
+#include "hashed_wheel_timer/jitter.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+namespace hwt::jitter {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+[[noreturn]] void refuse(const char* what, const std::string& value, const std::string& expected) {
+  throw std::invalid_argument(std::string(what) + ": " + value + " (expected: " + expected + ")");
+}
+
+std::string text_of(nanoseconds value) { return std::to_string(value.count()) + " ns"; }
+
+std::mt19937_64 seeded() {
+  std::random_device source;
+  std::seed_seq seeds{source(), source(), source(), source()};
+  return std::mt19937_64(seeds);
+}
+
+/// Both ends included: there is room for all of int64.
+nanoseconds uniform(std::int64_t first, std::int64_t last) {
+  thread_local std::mt19937_64 engine = seeded();
+  return nanoseconds(std::uniform_int_distribution<std::int64_t>(first, last)(engine));
+}
+
+}  // namespace
+
+nanoseconds between(nanoseconds lo, nanoseconds hi) {
+  if (lo >= hi) refuse("lo", text_of(lo), "less than hi, " + text_of(hi));
+  return uniform(lo.count(), hi.count() - 1);
+}
+
+nanoseconds around(nanoseconds mean, double fraction) {
+  if (mean < nanoseconds::zero()) refuse("mean", text_of(mean), "0 ns or more");
+  if (!(fraction >= 0 && fraction <= 1)) refuse("fraction", std::to_string(fraction), "0 .. 1");
+  const std::int64_t middle = mean.count();
+  // A product that rounds up to 2^63 does not fit; for a fraction of one no product is needed.
+  const std::int64_t spread =
+      fraction < 1 ? std::min(middle, static_cast<std::int64_t>(static_cast<long double>(middle) * fraction)) : middle;
+  const std::int64_t room = (nanoseconds::max)().count() - middle;
+  return uniform(middle - spread, middle + std::min(spread, room));
+}
+
+nanoseconds first_half(nanoseconds full) {
+  if (full <= nanoseconds::zero()) refuse("full", text_of(full), "1 ns or more");
+  return between(full / 2, full);
+}
+
+}  // namespace hwt::jitter

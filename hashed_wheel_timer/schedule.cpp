@@ -1,0 +1,105 @@
+#include "hashed_wheel_timer/schedule.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/scheduled_run.h"
+
+namespace hwt {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& value, const char* expected) {
+  throw std::invalid_argument(what + ": " + value + " (expected: " + expected + ")");
+}
+
+nanoseconds positive(const std::string& what, nanoseconds value) {
+  if (value <= nanoseconds::zero()) refuse(what, std::to_string(value.count()) + " ns", "1 ns or more");
+  return value;
+}
+
+nanoseconds not_negative(const std::string& what, nanoseconds value) {
+  if (value < nanoseconds::zero()) refuse(what, std::to_string(value.count()) + " ns", "0 ns or more");
+  return value;
+}
+
+detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_up) {
+  if (gaps.empty()) refuse("gaps", "none", "at least one");
+  for (std::size_t i = 0; i < gaps.size(); ++i) positive("gaps[" + std::to_string(i) + "]", gaps[i]);
+  const nanoseconds first = gaps.front();
+  return {.initial = first, .gaps = std::move(gaps), .first_gap = 1, .catch_up = catch_up};
+}
+
+}  // namespace
+
+Schedule Schedule::once(nanoseconds delay) {
+  Schedule made;
+  made.plan_.initial = not_negative("delay", delay);
+  return made;
+}
+
+Schedule Schedule::fixed_delay(nanoseconds initial, nanoseconds delay) {
+  Schedule made;
+  made.plan_ = {.initial = not_negative("initial", initial),
+                .gaps = {positive("delay", delay)},
+                .repeat = true,
+                .from_end = true};
+  return made;
+}
+
+Schedule Schedule::fixed_rate(nanoseconds initial, nanoseconds period, CatchUp catch_up) {
+  Schedule made;
+  made.plan_ = {.initial = not_negative("initial", initial),
+                .gaps = {positive("period", period)},
+                .repeat = true,
+                .catch_up = catch_up};
+  return made;
+}
+
+Schedule Schedule::sequence(std::vector<nanoseconds> gaps, CatchUp catch_up) {
+  Schedule made;
+  made.plan_ = plan_of_gaps(std::move(gaps), catch_up);
+  return made;
+}
+
+Schedule Schedule::cycle(std::vector<nanoseconds> gaps, CatchUp catch_up) {
+  Schedule made;
+  made.plan_ = plan_of_gaps(std::move(gaps), catch_up);
+  made.plan_.repeat = true;
+  return made;
+}
+
+Schedule Schedule::calendar(hwt::calendar::Rule rule) {
+  if (!rule) refuse("rule", "null", "a function");
+  Schedule made;
+  made.plan_.rule = std::move(rule);
+  return made;
+}
+
+Schedule Schedule::limit(std::uint64_t runs) && {
+  if (runs == 0) refuse("limit", "0", "1 or more");
+  plan_.limit = runs;
+  return std::move(*this);
+}
+
+Schedule Schedule::jitter(std::function<nanoseconds(nanoseconds)> adjust) && {
+  if (!adjust) refuse("jitter", "null", "a function");
+  plan_.jitter = std::move(adjust);
+  return std::move(*this);
+}
+
+ScheduledTask::ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept : run_(std::move(run)) {}
+ScheduledTask::~ScheduledTask() = default;
+bool ScheduledTask::cancel() { return run_->cancel(timeout_); }
+bool ScheduledTask::done() const noexcept { return run_->done(timeout_); }
+std::uint64_t ScheduledTask::runs() const noexcept { return run_->runs(); }
+std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const { return run_->next(timeout_); }
+
+std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job) {
+  return internal::schedule(timer, schedule.plan(), std::move(job), [] { return std::chrono::system_clock::now(); });
+}
+
+}  // namespace hwt
