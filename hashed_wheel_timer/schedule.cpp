@@ -72,10 +72,12 @@ Schedule Schedule::cycle(std::vector<nanoseconds> gaps, CatchUp catch_up) {
   return made;
 }
 
-Schedule Schedule::calendar(hwt::calendar::Rule rule) {
+Schedule Schedule::calendar(hwt::calendar::Rule rule,
+                            std::function<std::chrono::system_clock::time_point()> wall_clock) {
   if (!rule) refuse("rule", "null", "a function");
   Schedule made;
   made.plan_.rule = std::move(rule);
+  made.plan_.wall_clock = std::move(wall_clock);
   return made;
 }
 
@@ -99,7 +101,12 @@ std::uint64_t ScheduledTask::runs() const noexcept { return run_->runs(); }
 std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const { return run_->next(timeout_); }
 
 std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job) {
-  return internal::schedule(timer, schedule.plan(), std::move(job), [] { return std::chrono::system_clock::now(); });
+  if (!job) refuse("job", "null", "a callable");
+  const detail::SchedulePlan& plan = schedule.plan();
+  auto run = std::make_shared<internal::ScheduledRun>(internal::make_timetable(plan), plan.limit, std::move(job));
+  auto task = std::make_shared<ScheduledTask>(run);
+  run->start(timer, task);
+  return task;
 }
 
 }  // namespace hwt

@@ -44,7 +44,8 @@ struct SchedulePlan {
   bool repeat = false;                           // the gaps begin again after the last
   bool from_end = false;                         // gaps count from the end of a run
   CatchUp catch_up = CatchUp::Skip;
-  calendar::Rule rule{};  // instead of all of these, unless empty
+  calendar::Rule rule{};                                                // instead of all of these, unless empty
+  std::function<std::chrono::system_clock::time_point()> wall_clock{};  // the rule's; empty: system_clock
   std::uint64_t limit = (std::numeric_limits<std::uint64_t>::max)();
   std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> jitter{};
 };
@@ -69,7 +70,9 @@ class HWT_API Schedule {
   /// noticed. An occurrence that has passed unnoticed runs once, late; further ones are skipped. After the clock was
   /// set back, nothing runs before the clock has passed the last occurrence that has run. A rule that throws, or
   /// returns what is not after its argument, is asked again after 60 s; for the first occurrence schedule() throws it.
-  static Schedule calendar(hwt::calendar::Rule rule);
+  /// `wall_clock` is for tests; empty: system_clock::now().
+  static Schedule calendar(hwt::calendar::Rule rule,
+                           std::function<std::chrono::system_clock::time_point()> wall_clock = {});
 
   /// Done after so many runs, 1 or more. Skipped occurrences do not count.
   Schedule limit(std::uint64_t runs) &&;

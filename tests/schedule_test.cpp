@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "hashed_wheel_timer/internal/grid.h"
-#include "hashed_wheel_timer/internal/scheduled_run.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/test_support.h"
 
@@ -160,19 +159,18 @@ TEST(ScheduleKinds, AGapBeyondTheClockIsNever) {
 }
 
 TEST(ScheduleKinds, LimitEndsAnyKind) {
+  Journal journal;
+  const auto wall = [&] { return system_clock::time_point(journal.timer.now().time_since_epoch()); };
   for (const Schedule& kind : {Schedule::fixed_delay(1ms, 1ms).limit(3), Schedule::fixed_rate(1ms, 1ms).limit(3),
                                Schedule::cycle({1ms, 2ms}).limit(3), Schedule::sequence({1ms, 1ms, 1ms, 1ms}).limit(3),
-                               Schedule::calendar([](WallTime after) { return after + 1s; }).limit(3)}) {
-    ManualTimer timer;
-    int runs = 0;
-    const auto wall = [&] { return system_clock::time_point(timer.now().time_since_epoch()); };
-    const auto task = internal::schedule(
-        timer, kind.plan(), [&] { ++runs; }, wall);
-    timer.advance(1min);
-    EXPECT_EQ(runs, 3);
+                               Schedule::calendar([](WallTime after) { return after + 1s; }, wall).limit(3)}) {
+    journal.times.clear();
+    const auto task = schedule(journal.timer, kind, journal.job());
+    journal.timer.advance(1min);
+    EXPECT_EQ(journal.times.size(), 3U);
     EXPECT_EQ(task->runs(), 3U);
     EXPECT_TRUE(task->done());
-    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_EQ(journal.timer.pending_timeouts(), 0);
   }
 }
 
@@ -614,20 +612,19 @@ TEST(ScheduleOwnership, TheRuleAndTheJitterGoWithTheJob) {
 TEST(ScheduleOwnership, DestructorsOfTheJobMayUseTheHandle) {
   ManualTimer timer;
   std::shared_ptr<ScheduledTask> task;
-  struct AsksTheTask {
-    std::shared_ptr<ScheduledTask>* task;
-    ~AsksTheTask() {
-      if (*task != nullptr) {
-        EXPECT_FALSE((*task)->cancel());
-      }
-    }
+  int asked = 0;
+  const auto job = [&] {
+    const auto ask = [&](const int* number) {
+      delete number;
+      EXPECT_FALSE(task->cancel());
+      EXPECT_EQ(task->next(), std::nullopt);
+      ++asked;
+    };
+    return [captured = std::shared_ptr<int>(new int, ask)] {};
   };
-  const auto asks = std::make_shared<AsksTheTask>(&task);
-  std::weak_ptr<AsksTheTask> alive = asks;
-  task = schedule(timer, Schedule::fixed_rate(1ms, 1ms), [asks = std::move(asks)] {});
-  task->cancel();
-  // `asks` is const and so was copied.
-  EXPECT_EQ(alive.use_count(), 1);
+  task = schedule(timer, Schedule::fixed_rate(1ms, 1ms), job());
+  EXPECT_TRUE(task->cancel());
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(ScheduleOwnership, AfterAStopBySomebodyElseTheHandleIsTheLastOwner) {
@@ -780,12 +777,14 @@ class WallClockTest : public ::testing::Test {
   }
   static WallTime at(nanoseconds time) { return WallTime(std::chrono::floor<std::chrono::seconds>(time)); }
 
-  std::shared_ptr<ScheduledTask> start(Schedule schedule) {
-    return internal::schedule(
-        timer_, schedule.plan(), [this] { runs_.push_back(wall()); }, [this] { return exact_wall(); });
+  Schedule calendar(calendar::Rule rule) {
+    return Schedule::calendar(std::move(rule), [this] { return exact_wall(); });
   }
-  static Schedule hourly() {
-    return Schedule::calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; });
+  Schedule hourly() {
+    return calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; });
+  }
+  std::shared_ptr<ScheduledTask> start(Schedule planned) {
+    return schedule(timer_, std::move(planned), [this] { runs_.push_back(wall()); });
   }
 
   nanoseconds offset_{};
@@ -867,7 +866,7 @@ TEST_F(WallClockTest, AClockThatIsSlowerThanTheTimersIsNeverEarly) {
 }
 
 TEST_F(WallClockTest, ARuleThatEndsEndsTheSchedule) {
-  const auto task = start(Schedule::calendar([](WallTime after) -> std::optional<WallTime> {
+  const auto task = start(calendar([](WallTime after) -> std::optional<WallTime> {
     if (after >= WallTime(2min)) return {};
     return after + 1min;
   }));
@@ -877,14 +876,14 @@ TEST_F(WallClockTest, ARuleThatEndsEndsTheSchedule) {
 }
 
 TEST_F(WallClockTest, ARuleWithoutAnyOccurrenceIsDoneAtOnce) {
-  const auto task = start(Schedule::calendar([](WallTime) -> std::optional<WallTime> { return {}; }));
+  const auto task = start(calendar([](WallTime) -> std::optional<WallTime> { return {}; }));
   EXPECT_TRUE(task->done());
   EXPECT_EQ(timer_.pending_timeouts(), 0);
 }
 
 TEST_F(WallClockTest, ARuleThatThrowsIsReportedAndAskedAgain) {
   int calls = 0;
-  const auto task = start(Schedule::calendar([&](WallTime after) {
+  const auto task = start(calendar([&](WallTime after) {
     if (++calls == 2) throw std::runtime_error("rule");
     return std::chrono::floor<std::chrono::hours>(after) + 1h;
   }));
@@ -897,22 +896,19 @@ TEST_F(WallClockTest, ARuleThatThrowsIsReportedAndAskedAgain) {
 }
 
 TEST_F(WallClockTest, ARuleThatDoesNotGoOnIsAnErrorAndNoEndlessLoop) {
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { start(Schedule::calendar([](WallTime after) { return after; })); }),
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { start(calendar([](WallTime after) { return after; })); }),
             "rule: returned 0 s since 1970 (expected: more than 0 s)");
-  start(Schedule::calendar([](WallTime) { return WallTime(1min); }));
+  start(calendar([](WallTime) { return WallTime(1min); }));
   timer_.advance(5min + 1s);
   EXPECT_EQ(runs_.size(), 1U);
   EXPECT_EQ(errors_.errors().size(), 5U);
 }
 
 TEST_F(WallClockTest, OccurrencesThatPassDuringARunAreSkipped) {
-  internal::schedule(
-      timer_, Schedule::calendar([](WallTime after) { return after + 1s; }).limit(2).plan(),
-      [this] {
-        runs_.push_back(wall());
-        offset_ += 10s;
-      },
-      [this] { return exact_wall(); });
+  schedule(timer_, calendar([](WallTime after) { return after + 1s; }).limit(2), [this] {
+    runs_.push_back(wall());
+    offset_ += 10s;
+  });
   timer_.advance(5s);
   EXPECT_EQ(runs_, std::vector<WallTime>({at(1s), at(12s)}));
 }
@@ -929,10 +925,10 @@ TEST_F(WallClockTest, JitterMovesARunAndNotTheOccurrences) {
 }
 
 TEST_F(WallClockTest, ADistantOccurrenceIsNever) {
-  const auto task = start(Schedule::calendar([](WallTime) { return (WallTime::max)(); }));
-  const auto past = start(Schedule::calendar([](WallTime) {
-                            return WallTime(std::chrono::years(150));
-                          }).jitter([](nanoseconds) { return (nanoseconds::max)(); }));
+  const auto task = start(calendar([](WallTime) { return (WallTime::max)(); }));
+  const auto past = start(calendar([](WallTime) { return WallTime(std::chrono::years(150)); }).jitter([](nanoseconds) {
+    return (nanoseconds::max)();
+  }));
   timer_.advance(10min);
   EXPECT_TRUE(runs_.empty());
   EXPECT_FALSE(task->done());

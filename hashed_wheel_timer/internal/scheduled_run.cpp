@@ -1,6 +1,5 @@
 #include "hashed_wheel_timer/internal/scheduled_run.h"
 
-#include <stdexcept>
 #include <utility>
 
 #include "hashed_wheel_timer/errors.h"
@@ -8,15 +7,6 @@
 namespace hwt::internal {
 
 using Wait = Timetable::Wait;
-
-std::shared_ptr<ScheduledTask> schedule(Timer& timer, const detail::SchedulePlan& plan, std::function<void()> job,
-                                        WallClock wall_clock) {
-  if (!job) throw std::invalid_argument("job: null (expected: a callable)");
-  auto run = std::make_shared<ScheduledRun>(make_timetable(plan, std::move(wall_clock)), plan.limit, std::move(job));
-  auto task = std::make_shared<ScheduledTask>(run);
-  run->start(timer, task);
-  return task;
-}
 
 ScheduledRun::ScheduledRun(std::unique_ptr<Timetable> timetable, std::uint64_t limit, std::function<void()> job)
     : limit_(limit), job_(std::move(job)), timetable_(std::move(timetable)) {}

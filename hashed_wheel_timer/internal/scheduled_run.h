@@ -14,10 +14,6 @@
 
 namespace hwt::internal {
 
-/// hwt::schedule() with a wall clock of the caller's.
-std::shared_ptr<ScheduledTask> schedule(Timer& timer, const detail::SchedulePlan& plan, std::function<void()> job,
-                                        WallClock wall_clock);
-
 /// What the timeouts of a schedule share: the job, its timetable, and how far it is.
 ///
 /// Who owns whom:   Timer -> pending Timeout -> its callable -> ScheduledRun

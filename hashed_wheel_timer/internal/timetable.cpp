@@ -68,19 +68,19 @@ class GridTimetable final : public Timetable {
 /// clock is asked after each.
 class CalendarTimetable final : public Timetable {
  public:
-  CalendarTimetable(const detail::SchedulePlan& plan, WallClock wall_clock)
-      : rule_(plan.rule), jitter_(plan.jitter), wall_clock_(std::move(wall_clock)) {}
+  explicit CalendarTimetable(const detail::SchedulePlan& plan)
+      : rule_(plan.rule), jitter_(plan.jitter), wall_clock_(plan.wall_clock) {}
 
   std::optional<Wait> first(time_point now) override {
-    const system_clock::time_point wall = wall_clock_();
+    const system_clock::time_point wall = present();
     choose(floor<seconds>(wall), wall);
     return wait_from(now, wall);
   }
 
-  bool is_due() override { return occurrence_ && remaining(wall_clock_()) <= nanoseconds::zero(); }
+  bool is_due() override { return occurrence_ && remaining(present()) <= nanoseconds::zero(); }
 
   std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
-    const system_clock::time_point wall = wall_clock_();
+    const system_clock::time_point wall = present();
     // Set back: there may be occurrences before the one that was chosen.
     if (failed_ || floor<seconds>(wall) < after_) choose(wall, errors);
     return wait_from(now, wall);
@@ -88,13 +88,15 @@ class CalendarTimetable final : public Timetable {
 
   std::optional<Wait> after_run(time_point, time_point ended, std::exception_ptr& errors) override {
     last_run_ = occurrence_;
-    const system_clock::time_point wall = wall_clock_();
+    const system_clock::time_point wall = present();
     choose(wall, errors);
     return wait_from(ended, wall);
   }
 
  private:
   static constexpr seconds kPiece{60};
+
+  system_clock::time_point present() const { return wall_clock_ ? wall_clock_() : system_clock::now(); }
 
   /// From `wall` until `time`, but no more than 200 years: time points of whole seconds reach farther than nanoseconds.
   static nanoseconds distance(system_clock::time_point wall, WallTime time) {
@@ -115,8 +117,8 @@ class CalendarTimetable final : public Timetable {
 
   void choose(system_clock::time_point wall, std::exception_ptr& errors) {
     try {
-      const WallTime present = floor<seconds>(wall);
-      choose(last_run_ ? std::max(*last_run_, present) : present, wall);
+      const WallTime second = floor<seconds>(wall);
+      choose(last_run_ ? std::max(*last_run_, second) : second, wall);
     } catch (...) {
       add_current_exception(errors);
     }
@@ -150,7 +152,7 @@ class CalendarTimetable final : public Timetable {
 
   calendar::Rule rule_;
   Jitter jitter_;
-  WallClock wall_clock_;
+  std::function<system_clock::time_point()> wall_clock_;
   std::optional<WallTime> last_run_;    // the occurrence, not when it ran
   std::optional<WallTime> occurrence_;  // that is waited for: the first after after_
   WallTime after_;
@@ -177,8 +179,8 @@ void add_current_exception(std::exception_ptr& all) noexcept {
   }
 }
 
-std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan, WallClock wall_clock) {
-  if (plan.rule) return std::make_unique<CalendarTimetable>(plan, std::move(wall_clock));
+std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan) {
+  if (plan.rule) return std::make_unique<CalendarTimetable>(plan);
   return std::make_unique<GridTimetable>(plan);
 }
 

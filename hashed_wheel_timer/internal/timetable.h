@@ -10,7 +10,6 @@
 
 namespace hwt::internal {
 
-using WallClock = std::function<std::chrono::system_clock::time_point()>;
 using Jitter = std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)>;
 
 /// The exceptions of one task, of which only one can leave it: an earlier one is nested in the later.
@@ -38,6 +37,6 @@ class Timetable {
   virtual std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) = 0;
 };
 
-std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan, WallClock wall_clock);
+std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan);
 
 }  // namespace hwt::internal
