@@ -110,8 +110,8 @@ class HWT_API ScheduledTask {
   /// How many runs have started.
   std::uint64_t runs() const noexcept;
 
-  /// When the next run is due by Timer::now(), jitter included; for a calendar as far as the wall clock tells now.
-  /// nullopt when done, during a run, and while a calendar's rule fails.
+  /// When the next run is due by Timer::now(), jitter included: in the past for a run that is made up for. For a
+  /// calendar as far as the wall clock tells now. nullopt when done, during a run, and while a calendar's rule fails.
   std::optional<std::chrono::steady_clock::time_point> next() const;
 
  private:

@@ -207,6 +207,15 @@ TEST(ScheduleCatchUp, BurstRunsEach) {
   EXPECT_EQ(journal.times[6], 70ms);
 }
 
+TEST(ScheduleCatchUp, ARunThatIsMadeUpForKeepsItsTime) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst), journal.job());
+  journal.timer.advance_to(time_point(45ms), 1);
+  EXPECT_EQ(journal.next(*task), 20ms);
+  journal.timer.advance_to(time_point(46ms), 1);
+  EXPECT_EQ(journal.next(*task), 30ms);
+}
+
 TEST(ScheduleCatchUp, WhatWasSkippedDoesNotCountTowardsTheLimit) {
   for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
     Journal journal;

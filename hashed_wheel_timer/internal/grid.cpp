@@ -6,7 +6,7 @@ using std::chrono::nanoseconds;
 using time_point = Grid::time_point;
 
 time_point saturating_sum(time_point a, nanoseconds b) {
-  return a > (time_point::max)() - b ? (time_point::max)() : a + b;
+  return b > nanoseconds::zero() && a > (time_point::max)() - b ? (time_point::max)() : a + b;
 }
 
 Grid::Grid(const detail::SchedulePlan& plan)

@@ -40,7 +40,8 @@ class GridTimetable final : public Timetable {
 
   std::optional<Wait> first(time_point now) override {
     grid_.start(now);
-    return wait_from(now, adjusted(jitter_, grid_.at() - now));
+    const nanoseconds wait = grid_.at() - now;
+    return wait_of(wait, adjusted(jitter_, wait));
   }
 
   bool is_due() override { return true; }
@@ -48,17 +49,20 @@ class GridTimetable final : public Timetable {
 
   std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) override {
     if (!grid_.next(started, ended)) return {};
-    nanoseconds wait = std::max<nanoseconds>(grid_.at() - ended, nanoseconds::zero());
+    const nanoseconds wait = std::max<nanoseconds>(grid_.at() - ended, nanoseconds::zero());
     try {
-      wait = adjusted(jitter_, wait);
+      return wait_of(wait, adjusted(jitter_, wait));
     } catch (...) {
       add_current_exception(errors);
+      return wait_of(wait, wait);
     }
-    return wait_from(ended, wait);
   }
 
  private:
-  static Wait wait_from(time_point now, nanoseconds wait) { return {saturating_sum(now, wait), wait}; }
+  /// An occurrence that is made up for keeps its time, though that has passed.
+  Wait wait_of(nanoseconds wait, nanoseconds adjusted_wait) const {
+    return {saturating_sum(grid_.at(), adjusted_wait - wait), adjusted_wait};
+  }
 
   Grid grid_;
   Jitter jitter_;

@@ -1,0 +1,80 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_SCHEDULES
+set -u
+
+program=$1
+[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+out=$folder/out
+err=$folder/err
+failures=0
+
+complain() {
+  echo "FAILED: $*"
+  cat "$out" "$err"
+  failures=$((failures + 1))
+}
+
+# expect STATUS ARGUMENT...
+expect() {
+  expected=$1
+  shift
+  "$program" "$@" >"$out" 2>"$err"
+  status=$?
+  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected): $*"
+}
+
+# expect_error PATTERN ARGUMENT...: status 2 and one line on stderr, which has the pattern in it.
+expect_error() {
+  pattern=$1
+  shift
+  expect 2 "$@"
+  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
+  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
+}
+
+# expect_lines COUNT PATTERN
+expect_lines() {
+  found=$(grep -E -c -e "$2" "$out")
+  [ "$found" -eq "$1" ] || complain "$found lines with \"$2\" (expected: $1)"
+}
+
+expect 0
+expect_lines 1 '^  once +1 +2\.50 s +2\.50 s'
+expect_lines 1 '^  fixed delay +3 +5\.00 s +7\.60 s +2\.60 s'
+expect_lines 1 '^  fixed delay +4 +9\.60 s +9\.60 s'
+for policy in skip once; do
+  expect_lines 8 "^  fixed rate, $policy +[0-9]"
+  expect_lines 1 "^  fixed rate, $policy +6 +8\.00 s +8\.00 s"
+done
+expect_lines 10 '^  fixed rate, burst +[0-9]'
+expect_lines 1 '^  fixed rate, burst +6 +6\.00 s'
+expect_lines 4 '^  sequence +[0-9]'
+expect_lines 4 '^  cycle, limit 4 +[0-9]'
+expect_lines 1 ' Sun 2028-03-26 01:30:00 +24 h 0 min' # 02:30 is shifted; the table that skips it has none
+expect_lines 1 ' Mon 2028-03-27 00:30:00 +23 h 0 min'
+expect_lines 1 ' Mon 2028-03-27 00:30:00 +47 h 0 min'
+expect_lines 1 '^  daily 02:30 +365 '
+expect_lines 1 '^  daily 02:30, gap skipped, fold both +365 '
+expect_lines 1 '^  monthly 31st 18:00, short months skipped +7 '
+expect_lines 5 '^  fixed rate +[0-9]'
+expect_lines 2 '^  fixed rate with jitter +[0-9]'
+expect_lines 1 '^  daily at [0-9:]* UTC +[0-9]'
+
+expect 0 --simulated --from 2028-10-27
+expect_lines 2 ' Sun 2028-10-29 00:30:00'
+expect_lines 1 ' Sun 2028-10-29 01:30:00 +1 h 0 min' # the table with both
+expect_lines 0 '^  daily at'
+
+expect 0 --simulated --zone Asia/Kolkata
+expect_lines 0 ' 23 h 0 min'
+
+expect 0 --help
+expect_error '--zone.*"Mars/Olympus"' --zone Mars/Olympus
+expect_error '--from.*"2028-02-30".*1970-01-01 .. 2200-12-31' --from 2028-02-30
+expect_error '--from.*"soon"' --from soon
+expect_error '--no-such-option' --no-such-option
+
+[ "$failures" -eq 0 ] && echo "all checks passed"
+[ "$failures" -eq 0 ]
