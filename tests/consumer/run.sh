@@ -1,9 +1,10 @@
 #!/bin/sh
 # Builds and runs program/ against the library as a subproject, through pkg-config and through CMake.
-# usage: run.sh SOURCE_ROOT BUILD_ROOT DEFAULT_LIBRARY PREFIX
+# usage: run.sh SOURCE_ROOT BUILD_ROOT DEFAULT_LIBRARY PREFIX CALENDAR
+# CALENDAR is true if the build has the calendar library.
 set -u
 
-source=$1 build=$2 built_kind=$3 prefix=$4
+source=$1 build=$2 built_kind=$3 prefix=$4 calendar=$5
 program=$source/tests/consumer/program
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -23,12 +24,22 @@ step() {
 
 as_subproject() {
   mkdir -p "$work/parent/subprojects" &&
-    cp "$program/meson.build" "$program/main.cpp" "$work/parent/" &&
+    cp "$program"/meson* "$program"/*.cpp "$work/parent/" &&
     ln -s "$source" "$work/parent/subprojects/hashed_wheel_timer" &&
     reuse_downloads &&
     meson setup --buildtype=plain -Ddefault_library=static "$work/parent/build" "$work/parent" &&
     meson compile -C "$work/parent/build" &&
     "$work/parent/build/consumer"
+}
+
+needs_no_time_zones() {
+  ! find "$work/parent/build" -name '*hashed_wheel_timer_calendar*' | grep . || return 1
+}
+
+calendar_as_subproject() {
+  meson configure -Dwith_calendar=true -Dhashed_wheel_timer:calendar=enabled "$work/parent/build" &&
+    meson compile -C "$work/parent/build" &&
+    "$work/parent/build/calendar_consumer"
 }
 
 reuse_downloads() {
@@ -48,7 +59,8 @@ install_library() {
   if [ "$1" != "$built_kind" ]; then
     built=$work/$1-build
     meson setup --buildtype=plain -Ddefault_library="$1" -Dprefix="$prefix" \
-      -Dtests=disabled -Dbenchmarks=disabled -Dexamples=disabled "$built" "$source" &&
+      -Dtests=disabled -Dbenchmarks=disabled -Dexamples=disabled \
+      -Dcalendar="$([ "$calendar" = true ] && echo enabled || echo disabled)" "$built" "$source" &&
       meson compile -C "$built" || return 1
   fi
   meson install -C "$built" --no-rebuild --destdir "$work/$1"
@@ -70,6 +82,24 @@ through_pkg_config() {
     LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-consumer"
 }
 
+calendar_through_pkg_config() {
+  PKG_CONFIG_PATH=$(dirname "$(find "$work/$1" -name hashed_wheel_timer_calendar.pc)")
+  export PKG_CONFIG_PATH
+  flags=$(pkg-config --define-variable=prefix="$work/$1$prefix" --cflags --libs hashed_wheel_timer_calendar) &&
+    $CXX -std=c++20 "$program/calendar.cpp" $flags -o "$work/$1-calendar-consumer" &&
+    LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-calendar-consumer"
+}
+
+calendar_through_cmake() {
+  cmake -DWITH_CALENDAR=ON "$work/$1-cmake" &&
+    cmake --build "$work/$1-cmake" &&
+    "$work/$1-cmake/calendar_consumer"
+}
+
+cmake_says_that_there_is_no_calendar() {
+  ! cmake -DWITH_CALENDAR=ON "$work/$1-cmake" 2>"$work/errors" && grep -q "without its calendar" "$work/errors"
+}
+
 through_cmake() {
   cmake -G Ninja -S "$program" -B "$work/$1-cmake" -DCMAKE_PREFIX_PATH="$work/$1$prefix" &&
     cmake --build "$work/$1-cmake" &&
@@ -77,10 +107,18 @@ through_cmake() {
 }
 
 step "static subproject" as_subproject
+step "a subproject needs no time zones" needs_no_time_zones
 step "a subproject installs nothing" subproject_installs_nothing
+[ "$calendar" = false ] || step "static subproject with calendar" calendar_as_subproject
 for kind in shared static; do
   step "$kind install" install_library "$kind"
   step "public headers only" installs_public_headers_only "$kind"
   step "$kind through pkg-config" through_pkg_config "$kind"
   step "$kind through CMake" through_cmake "$kind"
+  if [ "$calendar" = true ]; then
+    step "$kind calendar through pkg-config" calendar_through_pkg_config "$kind"
+    step "$kind calendar through CMake" calendar_through_cmake "$kind"
+  else
+    step "CMake says that there is no calendar" cmake_says_that_there_is_no_calendar "$kind"
+  fi
 done
