@@ -20,7 +20,6 @@ using std::chrono::weekday;
 using std::chrono::year;
 using std::chrono::year_month;
 using std::chrono::year_month_day;
-using std::chrono::year_month_day_last;
 
 namespace {
 
