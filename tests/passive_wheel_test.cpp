@@ -870,6 +870,19 @@ TEST(PassiveWheel, NextWakeupIsAGridPointAndExactForWhatIsNear) {
   }
 }
 
+TEST(PassiveWheel, NextWakeupIsInTheFutureUnlessSomethingIsLeftOver) {
+  for (std::int64_t from = 0; from < 600; from += 7) {
+    for (const std::int64_t delay : {0, 1, 2, 50, 255, 256, 300, 65'536, 70'000}) {
+      Wheel wheel;
+      wheel.advance_to(from);
+      Node node;
+      wheel.schedule(node, delay * 1ms);
+      ASSERT_GT(wheel.next_tick(), from);
+      ASSERT_LE(wheel.next_tick(), from + std::max<std::int64_t>(delay, 1));
+    }
+  }
+}
+
 // The later one is at a lower level than the earlier one: whoever takes the first level that has something is late.
 TEST(PassiveWheel, NextWakeupIsNeverLateWithMixedLevels) {
   Wheel wheel;
