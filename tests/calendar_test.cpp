@@ -144,6 +144,17 @@ TEST(CalendarZones, ApiaLeftOutADay) {
       << "the day before has passed on the calendar of the zone, but not its occurrence";
 }
 
+// Kiritimati did the same at the end of a year: after 1994-12-30 came 1995-01-01.
+TEST(CalendarZones, KiritimatiLeftOutTheLastDayOfAYear) {
+  const char* new_years_day = "1994-12-31 15:00";  // 05:00 there
+  const calendar::Zone zone{"Pacific/Kiritimati"};
+  EXPECT_EQ(next(calendar::yearly(std::chrono::December / 31, 9h, zone), new_years_day, 2),
+            Texts({"1994-12-31 19:00", "1995-12-30 19:00"}));
+  EXPECT_EQ(next(calendar::monthly(31, 9h, zone), new_years_day, 1), Texts({"1994-12-31 19:00"}));
+  EXPECT_EQ(next(calendar::monthly(31, 9h, zone, MonthEnd::Clamp, Gap::Skip), new_years_day, 1),
+            Texts({"1995-01-30 19:00"}));
+}
+
 // São Paulo, 2018-11-04: from 00:00 to 01:00, at 03:00 UTC.
 TEST(CalendarZones, SaoPauloHadNoMidnight) {
   EXPECT_EQ(next(calendar::daily(0h, {"America/Sao_Paulo"}), "2018-11-03 00:00", 3),

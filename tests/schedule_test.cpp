@@ -945,6 +945,45 @@ TEST_F(WallClockTest, ADistantOccurrenceIsNever) {
   EXPECT_TRUE(past->cancel());
 }
 
+TEST_F(WallClockTest, JitterIsNotAskedAgainForTheSameOccurrence) {
+  int calls = 0;
+  offset_ = 30min;
+  start(hourly().jitter([&](nanoseconds wait) {
+    ++calls;
+    return wait;
+  }));
+  offset_ = 10min;
+  timer_.advance(5min);
+  EXPECT_EQ(calls, 1);
+}
+
+// The moment between the expiry and the start of the job: whoever cancels then has won.
+TEST_F(WallClockTest, CancelWhileTheClockIsLookedAt) {
+  std::shared_ptr<ScheduledTask> task;
+  bool cancelled = false;
+  task = schedule(timer_,
+                  Schedule::calendar([](WallTime after) { return after + 1s; },
+                                     [&] {
+                                       if (task != nullptr) cancelled |= task->cancel();
+                                       return exact_wall();
+                                     }),
+                  [] { ADD_FAILURE() << "it was cancelled"; });
+  timer_.advance(1min);
+  EXPECT_TRUE(cancelled);
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(task->runs(), 0U);
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+TEST_F(WallClockTest, AReturnedTimeoutThatIsRunByHandDoesNotWaitForTheClock) {
+  const auto task = start(hourly());
+  std::vector<Timeout> returned = timer_.stop();
+  ASSERT_EQ(returned.size(), 1U);
+  returned[0].task().run(returned[0]);
+  EXPECT_EQ(runs_.size(), 1U);
+  EXPECT_TRUE(task->done());
+}
+
 TEST_F(WallClockTest, CancelBetweenTwoPieces) {
   const auto task = start(hourly());
   timer_.advance(10min);
