@@ -72,7 +72,8 @@ class KeyedTimer {
   /// when its expiry had begun.
   KeyedResult move(const K& key, std::chrono::nanoseconds delay);
 
-  /// Takes a value out; empty when it has expired or was never there.
+  /// Takes a value out; empty when it has expired or was never there. A value whose move constructor throws on the way
+  /// to the caller is lost, here and in drain() and stop().
   std::optional<V> remove(const K& key);
 
   bool contains(const K& key) const;
