@@ -142,6 +142,38 @@ TEST(Advance, ATimeBeforeTheClocksZeroIsAStartLikeAnyOther) {
   EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 1u);
 }
 
+/// The last tick that ends before the end of time, and the one that ends with it.
+TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(73 * 127)}) {
+    ASSERT_EQ(nanoseconds::max() % tick, 0ns);
+    ManualTimer timer(tick);
+    timer.new_timeout([] {}, nanoseconds::max());
+    timer.new_timeout([] {}, nanoseconds::max() - 1ns - tick);
+    EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 1u);
+    timer.new_timeout([] {}, 1s);
+    EXPECT_EQ(timer.advance(1s), 0u);
+    EXPECT_FALSE(timer.next_wakeup());
+    EXPECT_EQ(timer.stop().size(), 2u);
+  }
+}
+
+/// 2^64 ticks, of which 2^63 can be told apart.
+TEST(Advance, IsNotEarlyWhereTicksCannotBeCounted) {
+  ManualTimer timer(1ns, steady_clock::time_point::min());
+  int runs = 0;
+  const std::function<void()> again = [&] {
+    if (++runs < 100) timer.new_timeout(again, 1h);
+  };
+  timer.new_timeout(again, 1h);
+  EXPECT_EQ(timer.advance(1h), 1u);
+  timer.advance_to(steady_clock::time_point(1s));
+  const int before = runs;
+  EXPECT_EQ(before, 2);
+  timer.advance(1h - 1ns);
+  EXPECT_EQ(runs, before);
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+}
+
 TEST(AdvanceTo, JumpsAndThenRunsWhatIsDueInTheOrderOfTicks) {
   ManualTimer timer(1ms, kStart);
   std::vector<int> order;
@@ -171,6 +203,42 @@ TEST(AdvanceTo, WhatIsScheduledAfterAJumpIsNotEarly) {
   EXPECT_EQ(timer.advance_to(kStart + 1099ms), 0u);
   EXPECT_EQ(timer.advance_to(kStart + 1100ms), 1u);
   EXPECT_EQ(ran_at, (std::vector<nanoseconds>{1000ms, 1100ms}));
+}
+
+/// On the grid as well, where the tick that ends there is still to be worked off.
+TEST(AdvanceTo, ADelayOfZeroAfterAJumpIsDueAtTheNextTick) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(1ms), nanoseconds(3ms)}) {
+    ManualTimer timer(tick, kStart);
+    int runs = 0;
+    std::function<void()> again = [&] {
+      ++runs;
+      timer.new_timeout(again, 0ms);
+    };
+    timer.new_timeout(again, tick);
+    Timeout moved = timer.new_timeout([&] { ++runs; }, 1h);
+    timer.new_timeout([&] { EXPECT_TRUE(moved.reschedule(0ms)); }, tick);
+    EXPECT_EQ(timer.advance_to(kStart + 10 * tick), 2u);
+    EXPECT_EQ(timer.advance_to(kStart + 11 * tick - 1ns), 0u);
+    EXPECT_EQ(timer.advance_to(kStart + 11 * tick), 2u);
+    EXPECT_EQ(runs, 3);
+  }
+}
+
+TEST(AdvanceTo, ADelayOfZeroIsDueAtTheNextTickThoughMaxTasksEndedTheCall) {
+  for (const std::size_t max_tasks : {std::size_t{0}, std::size_t{1}}) {
+    ManualTimer timer(1ms, kStart);
+    for (std::size_t i = 0; i < max_tasks; ++i) timer.new_timeout([] {}, 1ms);
+    EXPECT_EQ(timer.advance_to(kStart + 10ms, max_tasks), max_tasks);
+    timer.new_timeout([] {}, 0ms);
+    EXPECT_EQ(timer.advance_to(kStart + 10ms), 0u);
+    EXPECT_EQ(timer.advance(1ms), 1u);
+  }
+}
+
+TEST(AdvanceTo, WhatWasScheduledBeforeAJumpRunsInIt) {
+  ManualTimer timer(1ms, kStart);
+  for (int ms = 0; ms <= 12; ++ms) timer.new_timeout([] {}, ms * 1ms);
+  EXPECT_EQ(timer.advance_to(kStart + 10ms), 11u) << "the one due at the time itself included";
 }
 
 TEST(AdvanceTo, WhatMaxTasksLeavesOverRunsAtTheNextCall) {
@@ -443,6 +511,47 @@ TEST(ManualTimer, MayBeDestroyedInsideOneOfItsTasks) {
   EXPECT_EQ(alive.use_count(), 1) << "pending callables are destroyed";
   EXPECT_TRUE(later.is_cancelled());
   EXPECT_EQ(later.timer(), nullptr);
+}
+
+/// cancelled() and the destructors of callables, while the timer is destroyed.
+TEST(ManualTimer, MayBeAskedForAnythingWhileItIsDestroyed) {
+  const auto ask = [](ManualTimer& timer) {
+    int refused = 0;
+    const auto try_to = [&](auto call) {
+      try {
+        call();
+      } catch (const IllegalState&) {
+        ++refused;
+      }
+    };
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
+    timer.next_wakeup();
+    try_to([&] { EXPECT_EQ(timer.advance(1ms), 0u); });
+    try_to([&] { EXPECT_EQ(timer.advance_to(kStart + 1h), 0u); });
+    try_to([&] { timer.stop(); });
+    return refused;
+  };
+  struct Asks : TimerTask {
+    std::function<void()> call;
+    void run(Timeout&) override {}
+    void cancelled(Timeout&) override { call(); }
+  };
+  int refused_in_cancelled = -1;
+  int refused_in_destructor = -1;
+  {
+    ManualTimer timer(1ms, kStart);
+    const auto task = std::make_shared<Asks>();
+    task->call = [&] { refused_in_cancelled = ask(timer); };
+    std::shared_ptr<int> last(new int, [&](int* number) {
+      refused_in_destructor = ask(timer);
+      delete number;
+    });
+    timer.new_timeout([last = std::move(last)] {}, 1s);
+    timer.new_timeout(task, 1s);
+  }
+  EXPECT_EQ(refused_in_cancelled, 3);
+  EXPECT_EQ(refused_in_destructor, 0);
 }
 
 TEST(ManualTimer, HandlesOutliveIt) {

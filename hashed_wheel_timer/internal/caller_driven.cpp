@@ -25,7 +25,6 @@ class CallerDriven::Turn {
     timer_.turning_.store({}, std::memory_order_relaxed);
     if (!timer_.destroyed_) return;
     timer_.finish();
-    timer_.unprocessed_.drop();
     lock_.unlock();
     delete &timer_;
   }
@@ -81,20 +80,29 @@ std::size_t CallerDriven::advance_to(std::int64_t now, std::size_t max_tasks) {
 }
 
 std::size_t CallerDriven::turn(std::int64_t now, std::size_t max_tasks, Clock clock) {
+  if (core_->running()) transfer_all();
   // Nobody but the thread that turns the wheel changes the time.
   if (clock == Clock::Jumps) core_->set_now(now);
   std::size_t ran = 0;
-  while (core_->running() && ran < max_tasks) {
-    transfer_all();
+  while (core_->running()) {
     const Tick due = driver_.next_due();
     const std::int64_t end = grid_.end_of(due);
     if (end > now || end == TickGrid::kForever) {
       // The ticks that have passed are no place for a timeout any more: whatever its delay, it waits for the next one.
-      driver_.skip_to(grid_.at(now));
+      // Not beyond `due`: the last tick of all, which ends with time itself, is never over.
+      driver_.skip_to(std::min(due, grid_.at(now)));
       break;
     }
+    if (ran == max_tasks) break;
     if (clock == Clock::Steps) core_->set_now(std::max(end, core_->now()));
     ran += driver_.expire(due, max_tasks - ran);
+    // After a jump, what comes in meanwhile is due later than `now`, or, with no delay, in a tick that is not to begin
+    // before this call ends.
+    if (clock == Clock::Steps) {
+      transfer_all();
+    } else {
+      driver_.collect_cancelled();
+    }
   }
   core_->set_now(now);
   return ran;
@@ -150,8 +158,11 @@ void CallerDriven::destroy() noexcept {
     destroyed_ = true;
     return;
   }
-  const Turn turning(*this);
-  destroyed_ = true;
+  {
+    const Turn turning(*this);
+    finish();
+  }
+  delete this;
 }
 
 }  // namespace hwt::internal

@@ -42,7 +42,8 @@ class CallerDriven {
   class Turn;
   enum class Clock { Jumps, Steps };
 
-  ~CallerDriven() = default;
+  // Without the mutex: what it destroys is the user's, and may still ask for something.
+  ~CallerDriven() { unprocessed_.drop(); }
 
   bool turning_here() const noexcept;
   void refuse_inside_task(const char* what) const;

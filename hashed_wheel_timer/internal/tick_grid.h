@@ -29,7 +29,9 @@ struct TickGrid {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
                                      ticks * static_cast<std::uint64_t>(tick_duration));
   }
-  std::int64_t end_of(Tick tick) const noexcept { return tick == kNever ? kForever : begin_of(tick + 1); }
+  /// The last tick never ends: it stands for all later ones as well, of which there are some when a start before the
+  /// clock's zero meets a tick of a nanosecond.
+  std::int64_t end_of(Tick tick) const noexcept { return tick >= kNever - 1 ? kForever : begin_of(tick + 1); }
 
  private:
   // Unsigned, because the distance from a start before the clock's zero may exceed the signed range.
