@@ -29,12 +29,15 @@ class CallerDriven;
 class HWT_API ManualTimer final : public Timer {
  public:
   /// Throws std::invalid_argument for a tick of zero or less; std::bad_alloc. `on_task_error` as in Options.
+  /// What is due more than 2^63 ticks after `start` is never: some of it where that is before the clock's zero and a
+  /// tick is a nanosecond.
   explicit ManualTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1),
                        std::chrono::steady_clock::time_point start = {},
                        std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
 
-  /// Plain callables that are still pending are destroyed, TimerTasks are cancelled. May run inside a task: then the
-  /// advance() that runs it ends after that task.
+  /// Plain callables that are still pending are destroyed, TimerTasks are cancelled. Like any destructor it must not
+  /// race other calls on the timer, calls on its Timeouts excepted. May run inside a task: then the advance() that runs
+  /// it ends after that task.
   ~ManualTimer() override;
 
   /// Time passes tick by tick: inside a task, now() is the end of its tick, so that a task which schedules itself again

@@ -5,8 +5,12 @@
 #include <array>
 #include <functional>
 #include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "allocation_hook.h"
+#include "hashed_wheel_timer/manual_timer.h"
 #include "test_support.h"
 
 namespace hwt {
@@ -732,6 +736,57 @@ TEST(Allocation, ARefusedTaskIsNotCancelled) {
   EXPECT_EQ(task.runs, 0);
   EXPECT_EQ(task.cancellations, 0) << "the caller was told that it had never been scheduled";
   EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// A ManualTimer on a thread that is new to it, from the constructor to stop(): each allocation that fails is reported
+/// where something is asked for, and costs no timeout.
+TEST(Allocation, FailsAnywhereInAManualTimer) {
+  for (const std::int64_t count : {std::int64_t{1}, std::int64_t{3}, Shortage::kAll}) {
+    const auto attempt = [&](std::int64_t n) {
+      bool struck = false;
+      std::thread([&] {
+        std::vector<Timeout> pending;
+        pending.reserve(2000);
+        std::size_t ran = 0;
+        std::size_t ended = 0;
+        Shortage shortage(n, count);
+        std::optional<ManualTimer> timer;
+        try {
+          timer.emplace(1ms);
+        } catch (const std::bad_alloc&) {
+          struck = true;
+          return;
+        }
+        for (int i = 0; i < 1500; ++i) {
+          const auto delay = i % 3 == 0 ? i * 1ms : i * std::chrono::milliseconds(1h);
+          Timeout timeout = timer->try_new_timeout([&ran] { ++ran; }, delay);
+          if (timeout) pending.push_back(std::move(timeout));
+        }
+        timer->next_wakeup();
+        for (std::size_t i = 0; i < pending.size(); i += 7) ended += pending[i].cancel() ? 1 : 0;
+        std::size_t counted = timer->advance(700ms);
+        counted += timer->advance_to(timer->now() + 1s, 10);
+        counted += timer->advance_to(timer->now() + 24h);
+        EXPECT_EQ(counted, ran);
+        EXPECT_EQ(static_cast<std::size_t>(timer->pending_timeouts()), pending.size() - ended - ran);
+        std::vector<Timeout> returned;
+        try {
+          returned = timer->stop();
+        } catch (const std::bad_alloc&) {
+          shortage.end();
+          returned = timer->stop();
+        }
+        shortage.end();
+        struck = shortage.failed() != 0;
+        EXPECT_EQ(ended + ran + returned.size(), pending.size());
+        if (!struck) {
+          EXPECT_EQ(pending.size(), 1500u);
+        }
+      }).join();
+      return struck;
+    };
+    EXPECT_GT(for_each_allocation(attempt), 15);
+  }
 }
 
 TEST(AllocationHook, CountsAndFails) {

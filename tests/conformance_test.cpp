@@ -129,6 +129,27 @@ TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
   }
 }
 
+/// Near and far at once, so that those far away come down among those that are near.
+TYPED_TEST(Conformance, WhatIsScheduledWithRisingDeadlinesRunsInThatOrder) {
+  constexpr int kTimeouts = 2000;
+  std::vector<int> order;
+  std::vector<int> expected;
+  std::atomic<int> ran = 0;
+  Rig<TypeParam> timer;
+  for (int i = 0; i < kTimeouts; ++i) {
+    timer->new_timeout(
+        [&, i] {
+          order.push_back(i);
+          ++ran;
+        },
+        i * 100us);
+    expected.push_back(i);
+    if (i % 500 == 0) timer.settle();
+  }
+  EXPECT_TRUE(timer.until([&] { return ran == kTimeouts; }));
+  EXPECT_EQ(order, expected);
+}
+
 TYPED_TEST(Conformance, ANegativeDelayIsDueNowAndAnEndlessOneNever) {
   std::atomic<int> due = 0;
   std::atomic<int> never = 0;
@@ -388,6 +409,35 @@ TYPED_TEST(Conformance, StopReturnsWhatIsPendingCancelledAndRefusesFromThenOn) {
   EXPECT_THROW(timer->new_timeout([&] { ++ran; }, 1ms), IllegalState);
   EXPECT_FALSE(timer->try_new_timeout([&] { ++ran; }, 1ms));
   EXPECT_EQ(ran, before);
+}
+
+TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
+  test::Latch entered;
+  test::Latch released;
+  std::atomic<bool> finished = false;
+  std::atomic<int> later = 0;
+  std::size_t returned = 0;
+  Rig<TypeParam> timer;
+  timer->new_timeout(
+      [&] {
+        entered.count_down();
+        EXPECT_TRUE(released.wait());
+        finished = true;
+      },
+      1ms);
+  for (int i = 0; i < 10; ++i) timer->new_timeout([&] { ++later; }, 1ms);
+  std::thread driver([&] { EXPECT_TRUE(timer.until([&] { return finished.load(); })); });
+  EXPECT_TRUE(entered.wait());
+  std::thread stopper([&] {
+    returned = timer->stop().size();
+    EXPECT_TRUE(finished);
+  });
+  EXPECT_TRUE(test::eventually([&] { return !timer->try_new_timeout([] {}, 1ms); })) << "it is stopping";
+  released.count_down();
+  driver.join();
+  stopper.join();
+  EXPECT_GE(returned, 10u);
+  EXPECT_EQ(later, 0);
 }
 
 TYPED_TEST(Conformance, StopInsideATaskIsRefused) {
