@@ -65,6 +65,8 @@ expect_good
   complain "exit status $? with few files"
 grep -q '^Only 20 connections instead of 500' "$out" || complain "does not say that there are fewer connections"
 expect_figure accepted 20
+(ulimit -n 90 && exec "$program" --connections 500 --active 50 --limit-ms 500 --run-ms 100) >"$out" 2>"$err"
+grep -q '^20 connections, 2 of them active' "$out" || complain "with few files, not the same share of them is active"
 
 expect 0 --help
 expect_line '--connections.*"0".*1 .. 25000' --connections 0
@@ -76,6 +78,10 @@ expect_line '--tick-ms.*"1.5".*1 .. 10000' --tick-ms 1.5
 expect_line '--run-ms.*"99999999999999999999".*1 .. 86400000' --run-ms 99999999999999999999
 expect_line '--no-such-option' --no-such-option
 expect_line 'surplus' surplus
+expect_line 'two?lines' 'two
+lines'
+expect 0 --connections 10 --limit-ms 50 --run-ms 100
+grep -q '^10 connections, 1 of them active' "$out" || complain "not a tenth is active when --active is not given"
 
 # A signal that comes before the program listens ends it as well, without a report: so once more, later.
 for pause in 1 4; do

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <exception>
@@ -51,8 +50,8 @@ void fit_into(std::size_t files, Options& options) {
   if (options.connections <= fitting) return;
   std::cout << "Only " << fitting << " connections instead of " << options.connections << ": this process may open "
             << files << " files\n";
+  options.active = options.active * fitting / options.connections;  // the same share, so that some still fall silent
   options.connections = fitting;
-  options.active = std::min(options.active, fitting);
 }
 
 int run(Options options) {

@@ -16,11 +16,15 @@ struct Bounds {
 };
 
 // What the user typed, fit for a line of the terminal.
-std::string quoted(std::string text) {
+std::string one_line(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   }
-  return '"' + (text.size() > 40 ? text.substr(0, 40) + "..." : text) + '"';
+  return text;
+}
+
+std::string quoted(const std::string& text) {
+  return '"' + one_line(text.size() > 40 ? text.substr(0, 40) + "..." : text) + '"';
 }
 
 // Not CLI11's own conversion: its errors do not name the range.
@@ -46,35 +50,38 @@ ParsedOptions parse_options(int argc, char** argv) {
       "and for an error while running; 2 for an argument that is not valid.\n",
       "idle_connections");
   const auto number = [&app](const std::string& name, const std::string& help, const Bounds& bounds, auto& target,
-                             std::int64_t preset) {
+                             const std::string& preset) {
     app.add_option_function<std::string>(
            name,
            [&target, name, bounds](const std::string& text) {
              target = static_cast<std::decay_t<decltype(target)>>(whole_number(name, text, bounds));
            },
            help)
-        ->default_str(std::to_string(preset))
+        ->default_str(preset)
         ->type_name("NUMBER");
   };
   std::int64_t limit_ms = options.limit.count();
   std::int64_t tick_ms = options.tick.count();
   std::int64_t duration_ms = options.duration.count();
   number("--connections", "TCP connections; fewer if the system allows fewer open files", {1, 25'000},
-         options.connections, 10'000);
-  number("--active", "Those of them that are never silent for long", {0, 25'000}, options.active, 1'000);
-  number("--limit-ms", "How long a connection may be silent", {20, 3'600'000}, limit_ms, limit_ms);
-  number("--tick-ms", "Tick of the wheel: a connection is closed up to one tick later", {1, 10'000}, tick_ms, tick_ms);
+         options.connections, "10000");
+  number("--active", "Those of them that are never silent for long; not given: a tenth", {0, 25'000}, options.active,
+         "");
+  number("--limit-ms", "How long a connection may be silent", {20, 3'600'000}, limit_ms, std::to_string(limit_ms));
+  number("--tick-ms", "Tick of the wheel: a connection is closed up to one tick later", {1, 10'000}, tick_ms,
+         std::to_string(tick_ms));
   number("--run-ms", "How long to go on when all are connected; Ctrl-C ends it earlier", {1, 86'400'000}, duration_ms,
-         duration_ms);
+         std::to_string(duration_ms));
   try {
     app.parse(argc, argv);
+    if (app.count("--active") == 0) options.active = options.connections / 10;
     if (options.active > options.connections) {
       throw CLI::ValidationError("--active", quoted(std::to_string(options.active)) + " (expected: at most the " +
                                                  std::to_string(options.connections) + " of --connections)");
     }
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return {std::nullopt, app.exit(error)};
-    std::cerr << "idle_connections: " << error.what() << "; see --help\n";
+    std::cerr << "idle_connections: " << one_line(error.what()) << "; see --help\n";
     return {std::nullopt, 2};
   }
   options.limit = std::chrono::milliseconds(limit_ms);

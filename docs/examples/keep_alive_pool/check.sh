@@ -56,6 +56,12 @@ expect 0 --connections 5000 --minutes 3 --tick-ms 3000 --silent 0 --live-seconds
 expect_zero 1 early late overdue wrong lost expired
 expect 0 --connections 1 --threads 8 --minutes 0.1 --live-seconds 0.1
 
+# Not enough memory for the stacks of all threads: it ends with an error, and those that are there do not wait for ever.
+(ulimit -v 300000 && exec timeout -s KILL 60 "$program" --connections 1000 --threads 64 --live-seconds 0) \
+  >"$out" 2>"$err"
+status=$?
+[ "$status" -ne 137 ] || complain "hangs when a thread cannot be started"
+
 expect 0 --help
 expect_refusal '--connections.*"0".*1 .. 10,000,000' --connections 0
 expect_refusal '--connections.*"1.5"' --connections 1.5

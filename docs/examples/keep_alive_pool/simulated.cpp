@@ -35,10 +35,11 @@ Results run_simulated(const Options& options) {
   // Written in the barrier alone, when no thread is at work.
   std::uint64_t moment = 0;
   bool running = true;
+  std::atomic<bool> threads_missing{false};
   std::barrier all_sent(options.threads, [&]() noexcept {
     timer.advance(step);
     ++moment;
-    running = timer.now().time_since_epoch() < times.duration && !interrupted();
+    running = timer.now().time_since_epoch() < times.duration && !interrupted() && !threads_missing.load();
   });
 
   std::atomic<std::int64_t> heartbeats{0};
@@ -57,7 +58,14 @@ Results run_simulated(const Options& options) {
   const Stopwatch stopwatch;
   {
     std::vector<std::jthread> senders;
-    for (std::uint64_t thread = 0; thread < threads; ++thread) senders.emplace_back(send, thread);
+    try {
+      for (std::uint64_t thread = 0; thread < threads; ++thread) senders.emplace_back(send, thread);
+    } catch (...) {
+      // Those that are there would wait at the barrier for the others for ever.
+      threads_missing = true;
+      for (std::uint64_t thread = senders.size(); thread < threads; ++thread) all_sent.arrive_and_drop();
+      throw;
+    }
   }
   const Stopwatch::Elapsed elapsed = stopwatch.elapsed();
   Results results = pool.close();
