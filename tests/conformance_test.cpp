@@ -440,6 +440,25 @@ TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
   EXPECT_EQ(later, 0);
 }
 
+TYPED_TEST(Conformance, WhatRacesStopIsRefusedOrReturned) {
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int> accepted = 0;
+    std::atomic<std::size_t> returned = 0;
+    Rig<TypeParam> timer;
+    timer->new_timeout([] {}, kFar);
+    run_together(3, [&](int thread) {
+      if (thread == 0) {
+        while (accepted < round) std::this_thread::yield();
+        returned = timer->stop().size();
+      } else {
+        while (timer->try_new_timeout([] {}, kFar)) ++accepted;
+      }
+    });
+    ASSERT_EQ(returned, static_cast<std::size_t>(accepted) + 1);
+    ASSERT_EQ(timer->pending_timeouts(), 0);
+  }
+}
+
 TYPED_TEST(Conformance, StopInsideATaskIsRefused) {
   std::atomic<bool> refused = false;
   Rig<TypeParam> timer;
