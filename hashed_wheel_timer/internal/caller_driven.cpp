@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "hashed_wheel_timer/internal/asymmetric_fence.h"
 
@@ -23,7 +24,8 @@ class CallerDriven::Turn {
   }
   ~Turn() {
     timer_.turning_.store({}, std::memory_order_relaxed);
-    if (!timer_.destroyed_) return;
+    // Once: what the destructor destroys may still ask the timer for something.
+    if (!std::exchange(timer_.destroyed_, false)) return;
     timer_.finish();
     lock_.unlock();
     delete &timer_;
@@ -158,11 +160,9 @@ void CallerDriven::destroy() noexcept {
     destroyed_ = true;
     return;
   }
-  {
-    const Turn turning(*this);
-    finish();
-  }
-  delete this;
+  const Turn turning(*this);
+  finish();  // here, where cancelled() finds the wheel turning
+  destroyed_ = true;
 }
 
 }  // namespace hwt::internal
