@@ -3,8 +3,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <random>
 #include <utility>
 
@@ -21,13 +23,20 @@ using Clock = std::chrono::steady_clock;
 // So many between two looks at the clock, so that those which are connected already do not fall silent meanwhile.
 constexpr std::size_t kConnectedAtOnce = 100;
 
-Descriptor connect_to(std::uint16_t port) {
+// Nothing when it has to stop first.
+Descriptor connect_to(std::uint16_t port, const std::stop_token& stop) {
   Descriptor socket(checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  // A server that accepts no more and whose backlog is full would let connect() wait for minutes.
+  const timeval look_for_stop{0, 20'000};
+  checked(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &look_for_stop, sizeof look_for_stop), "setsockopt");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(port);
-  checked(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), "connect");
+  while (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0 && errno != EISCONN) {
+    if (errno != EINPROGRESS && errno != EALREADY && errno != EINTR) checked(-1, "connect");
+    if (stop.stop_requested()) return {};
+  }
   return socket;
 }
 
@@ -99,7 +108,8 @@ void Client::run(const std::stop_token& stop) {
     wheel.advance(Clock::now());
     for (std::size_t i = 0; i < kConnectedAtOnce && senders.size() < options_.connections; ++i) {
       const bool active = senders.size() < options_.active;
-      Descriptor socket = connect_to(port_);
+      Descriptor socket = connect_to(port_, stop);
+      if (!socket) break;
       senders.push_back(std::make_unique<Sender>(
           wheel, std::move(socket), active ? Kind::Active : Kind::Quiet, interval,
           active ? Clock::time_point::max() : Clock::now() + std::chrono::nanoseconds(quiet_after(random))));
