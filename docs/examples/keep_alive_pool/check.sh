@@ -55,6 +55,8 @@ expect_zero 1 early late overdue wrong lost
 expect 0 --connections 5000 --minutes 3 --tick-ms 3000 --silent 0 --live-seconds 0
 expect_zero 1 early late overdue wrong lost expired
 expect 0 --connections 1 --threads 8 --minutes 0.1 --live-seconds 0.1
+expect 0 --connections 1 --minutes 0.1 --silent 100 --live-seconds 0.01  # no heartbeat, no rate
+expect_zero 2 heartbeats
 
 # Not enough memory for the stacks of all threads: it ends with an error, and those that are there do not wait for ever.
 (ulimit -v 300000 && exec timeout -s KILL 60 "$program" --connections 1000 --threads 64 --live-seconds 0) \

@@ -43,6 +43,15 @@ void ConnectionPool::expire(std::uint64_t id, const Connection& connection) {
   if (!script_.goes_silent(id)) ++results_.wrong;
 }
 
+std::int64_t ConnectionPool::overdue_since(std::chrono::nanoseconds time) const {
+  std::int64_t overdue = 0;
+  for (std::uint64_t id = 0; id < size(); ++id) {
+    const std::chrono::nanoseconds last(connections_[id].last_heartbeat.load(std::memory_order_relaxed));
+    if (time - last > times_.expiry + times_.tick && idle_.contains(id)) ++overdue;
+  }
+  return overdue;
+}
+
 Results ConnectionPool::close() {
   const auto remaining = idle_.stop();
   const std::lock_guard lock(mutex_);

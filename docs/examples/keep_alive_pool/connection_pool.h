@@ -24,7 +24,7 @@ struct Results {
   std::int64_t early = 0;
   std::int64_t late = 0;     // more than a tick
   std::int64_t overdue = 0;  // should have expired and has not
-  std::int64_t lost = 0;     // neither expired nor connected
+  std::int64_t lost = 0;     // neither expired nor connected, or overdue for ever
   std::int64_t wrong = 0;    // expired and had not gone silent
 
   std::chrono::nanoseconds simulated{0};
@@ -48,6 +48,10 @@ class ConnectionPool {
   std::uint64_t size() const noexcept { return connections_.size(); }
   hwt::Timer& timer() noexcept { return timer_; }
 
+  /// How many have not expired yet that should have done so by `time` of the timer's clock. When no heartbeats come.
+  std::int64_t overdue_since(std::chrono::nanoseconds time) const;
+  std::chrono::nanoseconds now() const { return timer_.now().time_since_epoch(); }
+
   /// Closes all connections. Precondition: nobody uses the pool any more.
   Results close();
 
@@ -60,7 +64,6 @@ class ConnectionPool {
   using Idle = hwt::KeyedTimer<std::uint64_t, Connection*>;
 
   void expire(std::uint64_t id, const Connection& connection);
-  std::chrono::nanoseconds now() const { return timer_.now().time_since_epoch(); }
   std::chrono::nanoseconds silence_of(const Connection& connection) const {
     return now() - std::chrono::nanoseconds(connection.last_heartbeat.load(std::memory_order_relaxed));
   }

@@ -39,8 +39,8 @@ ParsedOptions parse_options(int argc, char** argv) {
       "A pool of connections that send a heartbeat every 5 s and expire 30 s after the last one, on one\n"
       "hwt::KeyedTimer, used by several threads. First on simulated time, as fast as the machine can; then for\n"
       "some seconds on the real clock, with times twenty times as short. A share of the connections goes silent.\n\n"
-      "Exit status: 0; 1 if a connection expired early or late, or did not expire, and for an error while\n"
-      "running; 2 for an argument that is not valid.\n",
+      "Exit status: 0; 1 if a connection expired early or, on simulated time, late, or did not expire, and for an\n"
+      "error while running; 2 for an argument that is not valid.\n",
       "keep_alive_pool");
   const auto number = [&app](const std::string& name, const std::string& help, const std::string& default_text,
                              const Bounds& bounds, const std::function<void(double)>& store) {

@@ -27,17 +27,20 @@ void write_report(std::ostream& out, const std::string& title, const Times& time
   const auto line = [&out](const char* name, const std::string& text) {
     out << "  " << std::left << std::setw(12) << name << text << '\n';
   };
-  const double count = static_cast<double>(std::max<std::int64_t>(results.heartbeats, 1));
+  const auto count = static_cast<double>(results.heartbeats);
   out << title << '\n';
   line("pool", rpc::counted(results.connections, "connection") + ", heartbeat every " +
                    short_duration(times.heartbeat) + ", expiry after " + short_duration(times.expiry) + ", tick " +
                    short_duration(times.tick));
   line("time", (results.simulated.count() != 0 ? short_duration(results.simulated) + " in " : std::string()) +
                    short_duration(results.wall));
-  line("heartbeats", with_thousands(results.heartbeats) + ": " +
-                         with_thousands(static_cast<std::int64_t>(count / std::max(seconds(results.wall), 1e-9))) +
-                         " per second, " + fixed(static_cast<double>(results.cpu.count()) / count, 0) +
-                         " ns of processor time each, all included");
+  line("heartbeats",
+       with_thousands(results.heartbeats) +
+           (results.heartbeats == 0
+                ? std::string()
+                : ": " + with_thousands(static_cast<std::int64_t>(count / std::max(seconds(results.wall), 1e-9))) +
+                      " per second, " + fixed(static_cast<double>(results.cpu.count()) / count, 0) +
+                      " ns of processor time each, all included"));
   line("expired", with_thousands(results.expired) +
                       (results.expired == 0 ? std::string()
                                             : ", " + fixed(seconds(results.earliest), 6) + " to " +
