@@ -34,13 +34,13 @@ namespace hwt {
 /// to the Timer's error handler. Several errors at once become one std::runtime_error that tells all of them. The
 /// triggers go on, after a throwing adjust_timeout with the timeout as it is. They end only when the Timer refuses the
 /// next timeout (stopped, max_pending_timeouts, no memory): that is reported in the same way, running() is then false,
-/// and start() tries again.
+/// and start() tries again. An executor that drops a task without a word ends them unnoticed, until restart().
 class HWT_API RepeatedTimer {
  public:
   struct Hooks {
     std::function<void()> on_trigger;  ///< required
     /// Asked once per arming, with the timeout, for the one to use this time: for jitter. <= 0 means the next tick.
-    /// Asked again when reset() changes the timeout meanwhile. Empty: the timeout as it is.
+    /// Asked again when reset() changes the timeout meanwhile, until it rests. Empty: the timeout as it is.
     std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> adjust_timeout = {};
     std::function<void()> on_destroy = {};  ///< exactly once; no hook runs afterwards, and all are released
   };
