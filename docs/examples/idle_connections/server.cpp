@@ -53,7 +53,7 @@ void Server::run() {
     // next one: next_wakeup() is then in the past, and epoll_wait() does not sleep.
     wheel_.advance(now_, kClosedAtOnce);
     for (int i = 0; i < ready; ++i) handle(events_[static_cast<std::size_t>(i)].data.fd);
-    if (!end && figures_.accepted == options_.connections) end = now_ + options_.duration;
+    if (!end && figures_.accepted >= options_.connections) end = now_ + options_.duration;
   }
   if (running_ && !end) throw std::runtime_error("only " + std::to_string(figures_.accepted) + " connections came");
   look_around();
