@@ -1,39 +1,6 @@
 #!/bin/sh
 # Checks the program from outside: check.sh PATH_OF_IDLE_CONNECTIONS
-set -u
-
-program=$1
-[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-out=$folder/out
-err=$folder/err
-failures=0
-
-complain() {
-  echo "FAILED: $*"
-  sed 's/^/  out: /' "$out"
-  sed 's/^/  err: /' "$err"
-  failures=$((failures + 1))
-}
-
-# expect STATUS ARGUMENT...: runs the program and compares its exit status.
-expect() {
-  expected=$1
-  shift
-  "$program" "$@" >"$out" 2>"$err"
-  status=$?
-  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
-}
-
-# expect_line PATTERN ARGUMENT...: refuses the arguments with exactly one line, which has the pattern in it.
-expect_line() {
-  pattern=$1
-  shift
-  expect 2 "$@"
-  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
-  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
-}
+. "$(dirname "$0")/../checks.sh"
 
 # The number in the line with this label.
 figure() { sed -n "s/^  $1  *\([0-9.]*\).*/\1/p" "$out"; }
@@ -69,16 +36,16 @@ expect_figure accepted 20
 grep -q '^20 connections, 2 of them active' "$out" || complain "with few files, not the same share of them is active"
 
 expect 0 --help
-expect_line '--connections.*"0".*1 .. 25000' --connections 0
-expect_line '--connections.*"many".*1 .. 25000' --connections many
-expect_line '--active.*"11".*10 of --connections' --connections 10 --active 11
-expect_line '--active.*"-1".*0 .. 25000' --active=-1
-expect_line '--limit-ms.*"19".*20 .. 3600000' --limit-ms 19
-expect_line '--tick-ms.*"1.5".*1 .. 10000' --tick-ms 1.5
-expect_line '--run-ms.*"99999999999999999999".*1 .. 86400000' --run-ms 99999999999999999999
-expect_line '--no-such-option' --no-such-option
-expect_line 'surplus' surplus
-expect_line 'two?lines' 'two
+expect_line 2 '--connections.*"0".*1 .. 25000' --connections 0
+expect_line 2 '--connections.*"many".*1 .. 25000' --connections many
+expect_line 2 '--active.*"11".*10 of --connections' --connections 10 --active 11
+expect_line 2 '--active.*"-1".*0 .. 25000' --active=-1
+expect_line 2 '--limit-ms.*"19".*20 .. 3600000' --limit-ms 19
+expect_line 2 '--tick-ms.*"1.5".*1 .. 10000' --tick-ms 1.5
+expect_line 2 '--run-ms.*"99999999999999999999".*1 .. 86400000' --run-ms 99999999999999999999
+expect_line 2 '--no-such-option' --no-such-option
+expect_line 2 'surplus' surplus
+expect_line 2 'two?lines' 'two
 lines'
 expect 0 --connections 10 --limit-ms 50 --run-ms 100
 grep -q '^10 connections, 1 of them active' "$out" || complain "not a tenth is active when --active is not given"
@@ -104,5 +71,4 @@ if unshare -n sh -c "$narrow" 2>"$err"; then
   [ "$status" -eq 124 ] || complain "does not end after SIGINT while connecting (status $status)"
 fi
 
-[ "$failures" -eq 0 ] && echo "all checks passed"
-[ "$failures" -eq 0 ]
+finish

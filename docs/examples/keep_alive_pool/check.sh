@@ -1,39 +1,6 @@
 #!/bin/sh
 # Checks the program from outside: check.sh PATH_OF_KEEP_ALIVE_POOL
-set -u
-
-program=$1
-[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-out=$folder/out
-err=$folder/err
-failures=0
-
-complain() {
-  echo "FAILED: $*"
-  sed 's/^/  out: /' "$out"
-  sed 's/^/  err: /' "$err"
-  failures=$((failures + 1))
-}
-
-# expect STATUS ARGUMENT...: runs the program and compares its exit status.
-expect() {
-  expected=$1
-  shift
-  "$program" "$@" >"$out" 2>"$err"
-  status=$?
-  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
-}
-
-# expect_refusal PATTERN ARGUMENT...: exit status 2 and exactly one line on stderr, which has the pattern in it.
-expect_refusal() {
-  pattern=$1
-  shift
-  expect 2 "$@"
-  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
-  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
-}
+. "$(dirname "$0")/../checks.sh"
 
 # expect_zero COUNT NAME...: so many times in the report, each 0.
 expect_zero() {
@@ -65,15 +32,15 @@ status=$?
 [ "$status" -ne 137 ] || complain "hangs when a thread cannot be started"
 
 expect 0 --help
-expect_refusal '--connections.*"0".*1 .. 10,000,000' --connections 0
-expect_refusal '--connections.*"1.5"' --connections 1.5
-expect_refusal '--minutes.*"nan".*0.1 .. 1,440' --minutes nan
-expect_refusal '--threads.*"many".*1 .. 64' --threads many
-expect_refusal '--tick-ms.*"-1"' --tick-ms=-1
-expect_refusal '--silent.*"101".*0 .. 100' --silent 101
-expect_refusal '--live-seconds' --live-seconds
-expect_refusal '--no-such-option' --no-such-option
-expect_refusal 'surplus' surplus
+expect_line 2 '--connections.*"0".*1 .. 10,000,000' --connections 0
+expect_line 2 '--connections.*"1.5"' --connections 1.5
+expect_line 2 '--minutes.*"nan".*0.1 .. 1,440' --minutes nan
+expect_line 2 '--threads.*"many".*1 .. 64' --threads many
+expect_line 2 '--tick-ms.*"-1"' --tick-ms=-1
+expect_line 2 '--silent.*"101".*0 .. 100' --silent 101
+expect_line 2 '--live-seconds' --live-seconds
+expect_line 2 '--no-such-option' --no-such-option
+expect_line 2 'surplus' surplus
 
 # A signal that comes before the program listens ends it: so once more, later, if it did.
 for pause in 1 4; do
@@ -88,5 +55,4 @@ done
 [ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
 expect_zero 1 early lost
 
-[ "$failures" -eq 0 ] && echo "all checks passed"
-[ "$failures" -eq 0 ]
+finish

@@ -5,10 +5,10 @@
 #include <exception>
 #include <iostream>
 
+#include "common/format.h"
 #include "interrupt.h"
 #include "options.h"
 #include "report.h"
-#include "rpc_timeouts/format.h"
 #include "runs.h"
 
 namespace pool {
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     const pool::ParsedOptions parsed = pool::parse_options(argc, argv);
     return parsed.options ? pool::run(*parsed.options) : parsed.exit_status;
   } catch (const std::exception& error) {
-    std::cerr << "keep_alive_pool: " << rpc::one_line(error.what()) << '\n';
+    std::cerr << "keep_alive_pool: " << common::one_line(error.what()) << '\n';
     return 1;
   }
 }

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "rpc_timeouts/format.h"
-#include "rpc_timeouts/numbers.h"
+#include "common/format.h"
+#include "common/numbers.h"
 
 namespace pool {
 namespace {
@@ -21,14 +21,14 @@ struct Bounds {
 
 // Not CLI11's own conversions and checks: they round, let NaN pass, and do not always name value and range.
 double number_in(const std::string& name, const std::string& text, const Bounds& bounds) {
-  const std::optional<double> value = rpc::parse_number(text);
+  const std::optional<double> value = common::parse_number(text);
   if (value && *value >= bounds.min && *value <= bounds.max && (!bounds.whole || *value == std::floor(*value))) {
     return *value;
   }
   std::ostringstream expected;
   expected << (bounds.whole ? "a whole number " : "a number ") << bounds.min << " .. "
-           << rpc::with_thousands(static_cast<std::int64_t>(bounds.max));
-  throw CLI::ValidationError(name, "\"" + rpc::one_line(text, 40) + "\" (expected: " + expected.str() + ")");
+           << common::with_thousands(static_cast<std::int64_t>(bounds.max));
+  throw CLI::ValidationError(name, "\"" + common::one_line(text, 40) + "\" (expected: " + expected.str() + ")");
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ ParsedOptions parse_options(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return {std::nullopt, app.exit(error)};
-    std::cerr << "keep_alive_pool: " << rpc::one_line(error.what()) << "; see --help\n";
+    std::cerr << "keep_alive_pool: " << common::one_line(error.what()) << "; see --help\n";
     return {std::nullopt, 2};
   }
   return {options, 0};

@@ -4,14 +4,14 @@
 #include <iomanip>
 #include <ostream>
 
-#include "rpc_timeouts/format.h"
+#include "common/format.h"
 
 namespace pool {
 namespace {
 
-using rpc::fixed;
-using rpc::short_duration;
-using rpc::with_thousands;
+using common::fixed;
+using common::short_duration;
+using common::with_thousands;
 
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -29,7 +29,7 @@ void write_report(std::ostream& out, const std::string& title, const Times& time
   };
   const auto count = static_cast<double>(results.heartbeats);
   out << title << '\n';
-  line("pool", rpc::counted(results.connections, "connection") + ", heartbeat every " +
+  line("pool", common::counted(results.connections, "connection") + ", heartbeat every " +
                    short_duration(times.heartbeat) + ", expiry after " + short_duration(times.expiry) + ", tick " +
                    short_duration(times.tick));
   line("time", (results.simulated.count() != 0 ? short_duration(results.simulated) + " in " : std::string()) +

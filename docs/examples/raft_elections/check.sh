@@ -1,40 +1,6 @@
 #!/bin/sh
 # Checks the program from outside: check.sh PATH_OF_RAFT_ELECTIONS
-set -u
-
-program=$1
-[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-out=$folder/out
-err=$folder/err
-failures=0
-
-complain() {
-  echo "FAILED: $*"
-  sed 's/^/  out: /' "$out"
-  sed 's/^/  err: /' "$err"
-  failures=$((failures + 1))
-}
-
-# expect STATUS ARGUMENT...: runs the program and compares its exit status.
-expect() {
-  expected=$1
-  shift
-  "$program" "$@" >"$out" 2>"$err"
-  status=$?
-  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
-}
-
-# expect_line STATUS PATTERN ARGUMENT...: and exactly one line on stderr, which has the pattern in it.
-expect_line() {
-  pattern=$2
-  expected=$1
-  shift 2
-  expect "$expected" "$@"
-  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
-  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
-}
+. "$(dirname "$0")/../checks.sh"
 
 # What the program claims, from its timeline: MS ms node N term T WHAT...
 expect_elections() {
@@ -104,5 +70,4 @@ done
 [ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
 grep -q 'Interrupted' "$out" || complain "SIGINT had no effect"
 
-[ "$failures" -eq 0 ] && echo "all checks passed"
-[ "$failures" -eq 0 ]
+finish

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "common/standalone_asio.h"
 #include "message.h"
-#include "rpc_timeouts/standalone_asio.h"
 
 namespace raft {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cluster.h"
+#include "common/format.h"
 #include "options.h"
-#include "rpc_timeouts/format.h"
 
 namespace raft {
 namespace {
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     const raft::ParsedOptions parsed = raft::parse_options(argc, argv);
     return parsed.options ? raft::run(*parsed.options) : parsed.exit_status;
   } catch (const std::exception& error) {
-    std::cerr << "raft_elections: " << rpc::one_line(error.what()) << '\n';
+    std::cerr << "raft_elections: " << common::one_line(error.what()) << '\n';
     return 1;
   }
 }

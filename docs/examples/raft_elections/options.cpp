@@ -6,8 +6,8 @@
 #include <string>
 #include <type_traits>
 
-#include "rpc_timeouts/format.h"
-#include "rpc_timeouts/numbers.h"
+#include "common/format.h"
+#include "common/numbers.h"
 
 namespace raft {
 namespace {
@@ -23,12 +23,12 @@ struct Range {
   }
   std::string to_string() const {
     return std::string(odd ? "an odd number " : "a whole number ") + std::to_string(min) + " .. " +
-           rpc::with_thousands(max);
+           common::with_thousands(max);
   }
 };
 
 [[noreturn]] void refuse(const std::string& name, const std::string& value, const std::string& expected) {
-  throw CLI::ValidationError(name, "\"" + rpc::one_line(value, 40) + "\" (expected: " + expected + ")");
+  throw CLI::ValidationError(name, "\"" + common::one_line(value, 40) + "\" (expected: " + expected + ")");
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ ParsedOptions parse_options(int argc, char** argv) {
     app.add_option_function<std::string>(
            name,
            [&target, name, range](const std::string& text) {
-             const std::optional<double> value = rpc::parse_number(text);
+             const std::optional<double> value = common::parse_number(text);
              if (!value || !range.contains(*value)) refuse(name, text, range.to_string());
              using Target = std::decay_t<decltype(target)>;
              if constexpr (std::is_arithmetic_v<Target>) {
@@ -78,7 +78,7 @@ ParsedOptions parse_options(int argc, char** argv) {
     }
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return {std::nullopt, app.exit(error)};
-    std::cerr << "raft_elections: " << rpc::one_line(error.what()) << "; see --help\n";
+    std::cerr << "raft_elections: " << common::one_line(error.what()) << "; see --help\n";
     return {std::nullopt, 2};
   }
   return {options, 0};

@@ -1,41 +1,7 @@
 #!/bin/sh
 # Checks the program from outside: check.sh PATH_OF_RPC_TIMEOUTS
-set -u
-
-program=$1
-[ -x "$program" ] || { echo "not a program: $program"; exit 1; }
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-out=$folder/out
-err=$folder/err
+. "$(dirname "$0")/../checks.sh"
 svg=$folder/picture.svg
-failures=0
-
-complain() {
-  echo "FAILED: $*"
-  sed 's/^/  out: /' "$out"
-  sed 's/^/  err: /' "$err"
-  failures=$((failures + 1))
-}
-
-# expect STATUS ARGUMENT...: runs the program and compares its exit status.
-expect() {
-  expected=$1
-  shift
-  "$program" "$@" >"$out" 2>"$err"
-  status=$?
-  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
-}
-
-# expect_line STATUS PATTERN ARGUMENT...: and exactly one line on stderr, which has the pattern in it.
-expect_line() {
-  pattern=$2
-  expected=$1
-  shift 2
-  expect "$expected" "$@"
-  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
-  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
-}
 
 expect_report() {
   for name in lost doubled early; do
@@ -112,5 +78,4 @@ done
 expect_report
 expect_picture "$svg"
 
-[ "$failures" -eq 0 ] && echo "all checks passed"
-[ "$failures" -eq 0 ]
+finish

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "format.h"
+#include "common/format.h"
 
 namespace rpc {
 namespace {
@@ -136,10 +136,10 @@ void Client::show_progress() {
   const std::chrono::duration<double> duration = options_.duration;
   std::fprintf(stderr, "\r\033[K%s", sending_ ? "" : "ending: ");
   std::fprintf(stderr, "%.1f s of %.4g s | in flight %s | answered %s | timed out %s | late answers %s",
-               elapsed.count(), duration.count(), with_thousands(static_cast<std::int64_t>(in_flight_)).c_str(),
-               with_thousands(counted_.answered).c_str(),
-               with_thousands(timed_out_.load(std::memory_order_relaxed)).c_str(),
-               with_thousands(counted_.late_answers).c_str());
+               elapsed.count(), duration.count(), common::with_thousands(static_cast<std::int64_t>(in_flight_)).c_str(),
+               common::with_thousands(counted_.answered).c_str(),
+               common::with_thousands(timed_out_.load(std::memory_order_relaxed)).c_str(),
+               common::with_thousands(counted_.late_answers).c_str());
   std::fflush(stderr);
   progress_.expires_after(kProgressInterval);
   progress_.async_wait([this](const std::error_code& cancelled) {

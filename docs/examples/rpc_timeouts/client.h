@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "common/standalone_asio.h"
 #include "connection.h"
 #include "hashed_wheel_timer/timer.h"
 #include "histogram.h"
-#include "standalone_asio.h"
 
 namespace rpc {
 

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "common/standalone_asio.h"
 #include "frame.h"
-#include "standalone_asio.h"
 
 namespace rpc {
 

@@ -7,8 +7,8 @@
 #include <system_error>
 #include <utility>
 
-#include "format.h"
-#include "numbers.h"
+#include "common/format.h"
+#include "common/numbers.h"
 
 namespace rpc {
 namespace {
@@ -18,7 +18,7 @@ constexpr double kMaxMicroseconds = 3600e6;
 constexpr std::chrono::hours kMaxLatency(1);
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw BadLatencies("--latencies " + one_line(path) + ": " + why);
+  throw BadLatencies("--latencies " + common::one_line(path) + ": " + why);
 }
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
@@ -35,14 +35,15 @@ std::vector<std::chrono::nanoseconds> read_latencies(const std::string& path) {
   char buffer[256];
   for (std::size_t line = 1; in.getline(buffer, sizeof buffer) || in.gcount() > 0; ++line) {
     const auto length = static_cast<std::size_t>(in.gcount()) - (in.good() ? 1 : 0);  // without the newline
-    const std::string_view text = trimmed({buffer, length});
+    const std::string_view text = common::trimmed({buffer, length});
     if (text.empty() && in) continue;
-    const std::optional<double> microseconds = in || in.eof() ? parse_number(text) : std::nullopt;
+    const std::optional<double> microseconds = in || in.eof() ? common::parse_number(text) : std::nullopt;
     if (!microseconds || *microseconds < 0 || *microseconds > kMaxMicroseconds) {
-      refuse(path, "line " + std::to_string(line) + ": \"" + one_line(text, 40) +
+      refuse(path, "line " + std::to_string(line) + ": \"" + common::one_line(text, 40) +
                        "\" (expected: microseconds, a number 0 .. 3600000000)");
     }
-    if (latencies.size() == kMaxLatencies) refuse(path, "more than " + with_thousands(kMaxLatencies) + " latencies");
+    if (latencies.size() == kMaxLatencies)
+      refuse(path, "more than " + common::with_thousands(kMaxLatencies) + " latencies");
     latencies.emplace_back(std::llround(*microseconds * 1e3));
   }
   if (in.bad()) refuse(path, "cannot read: " + reason_of(errno));

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "client.h"
-#include "format.h"
+#include "common/format.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "latency_source.h"
 #include "options.h"
@@ -50,7 +50,7 @@ bool save_picture(const Options& options, const Results& results) {
   if (file) write_picture(file, options, results);
   file.close();  // so that an error of the last write shows as well
   if (file) return true;
-  std::cerr << "rpc_timeouts: --svg " << one_line(options.svg_file)
+  std::cerr << "rpc_timeouts: --svg " << common::one_line(options.svg_file)
             << ": cannot write: " << std::generic_category().message(errno) << '\n';
   return false;
 }
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
     std::cerr << "rpc_timeouts: " << error.what() << '\n';
     return 2;
   } catch (const std::exception& error) {
-    std::cerr << "rpc_timeouts: " << rpc::one_line(error.what()) << '\n';
+    std::cerr << "rpc_timeouts: " << common::one_line(error.what()) << '\n';
     return 1;
   }
 }

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "format.h"
-#include "numbers.h"
+#include "common/format.h"
+#include "common/numbers.h"
 
 namespace rpc {
 namespace {
@@ -21,17 +21,17 @@ struct Bounds {
   std::string to_string() const {
     std::ostringstream text;
     text << (whole ? "a whole number " : "a number ") << min << " .. "
-         << with_thousands(static_cast<std::int64_t>(max));
+         << common::with_thousands(static_cast<std::int64_t>(max));
     return text.str();
   }
 };
 
 [[noreturn]] void refuse(const std::string& name, const std::string& value, const std::string& expected) {
-  throw CLI::ValidationError(name, "\"" + one_line(value, 40) + "\" (expected: " + expected + ")");
+  throw CLI::ValidationError(name, "\"" + common::one_line(value, 40) + "\" (expected: " + expected + ")");
 }
 
 double number_in(const std::string& name, const std::string& text, const Bounds& bounds) {
-  const std::optional<double> value = parse_number(text);
+  const std::optional<double> value = common::parse_number(text);
   if (!value || *value < bounds.min || *value > bounds.max || (bounds.whole && *value != std::floor(*value))) {
     refuse(name, text, bounds.to_string());
   }
@@ -40,7 +40,8 @@ double number_in(const std::string& name, const std::string& text, const Bounds&
 
 double share(const std::string& name, const std::string& text) {
   const bool percent = !text.empty() && text.back() == '%';
-  const std::optional<double> value = parse_number(percent ? std::string_view(text).substr(0, text.size() - 1) : text);
+  const std::optional<double> value =
+      common::parse_number(percent ? std::string_view(text).substr(0, text.size() - 1) : text);
   const double result = value.value_or(-1) / (percent ? 100 : 1);
   if (!(result >= 0 && result <= 1)) refuse(name, text, "a share 0 .. 1 or 0% .. 100%");
   return result;
@@ -105,7 +106,7 @@ ParsedOptions parse_options(int argc, char** argv) {
     }
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return {std::nullopt, app.exit(error)};
-    std::cerr << "rpc_timeouts: " << one_line(error.what()) << "; see --help\n";
+    std::cerr << "rpc_timeouts: " << common::one_line(error.what()) << "; see --help\n";
     return {std::nullopt, 2};
   }
   return {options, 0};

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "format.h"
+#include "common/format.h"
 #include "svg_histogram.h"
 
 namespace rpc {
@@ -71,12 +71,13 @@ svg::Panel lateness_panel(const Options& options, const Results& results) {
 
 void write_picture(std::ostream& out, const Options& options, const Results& results) {
   const std::chrono::duration<double> load_time = results.load_time;
-  const std::string subtitle = with_thousands(options.in_flight) + " in flight on " +
-                               counted(options.connections, "connection") + " for " + fixed(load_time.count(), 1) +
-                               " s; timeout " + short_duration(options.timeout) + ", tick " +
-                               short_duration(options.tick) + "; " + with_thousands(results.answered) + " answered, " +
-                               with_thousands(results.timed_out) + " timed out";
-  svg::write(out, counted(results.requests, "request") + ", each with a timeout on one wheel timer", subtitle,
+  const std::string subtitle = common::with_thousands(options.in_flight) + " in flight on " +
+                               common::counted(options.connections, "connection") + " for " +
+                               common::fixed(load_time.count(), 1) + " s; timeout " +
+                               common::short_duration(options.timeout) + ", tick " +
+                               common::short_duration(options.tick) + "; " + common::with_thousands(results.answered) +
+                               " answered, " + common::with_thousands(results.timed_out) + " timed out";
+  svg::write(out, common::counted(results.requests, "request") + ", each with a timeout on one wheel timer", subtitle,
              {latency_panel(options, results), lateness_panel(options, results)});
 }
 

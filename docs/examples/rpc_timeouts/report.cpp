@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "format.h"
+#include "common/format.h"
 
 namespace rpc {
 namespace {
@@ -21,7 +21,7 @@ class Lines {
 
   void text(std::string_view line) { out_ << line << '\n'; }
   void number(std::string_view label, std::int64_t value, std::string_view note = "") {
-    row(label, with_thousands(value), note);
+    row(label, common::with_thousands(value), note);
   }
   void row(std::string_view label, std::string_view value, std::string_view note = "") {
     out_ << "  " << std::left << std::setw(kLabelWidth) << label << std::right << std::setw(kNumberWidth) << value;
@@ -35,9 +35,9 @@ class Lines {
       return;
     }
     for (const double q : {0.5, 0.99, 0.999}) {
-      out_ << std::setw(kNumberWidth) << fixed(milliseconds(histogram.quantile(q)), 2);
+      out_ << std::setw(kNumberWidth) << common::fixed(milliseconds(histogram.quantile(q)), 2);
     }
-    out_ << std::setw(kNumberWidth) << fixed(milliseconds(histogram.max()), 2) << '\n';
+    out_ << std::setw(kNumberWidth) << common::fixed(milliseconds(histogram.max()), 2) << '\n';
   }
 
  private:
@@ -45,7 +45,7 @@ class Lines {
 };
 
 std::string percent_of(std::int64_t part, std::int64_t whole) {
-  return fixed(whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole), 3) + " %";
+  return common::fixed(whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole), 3) + " %";
 }
 
 }  // namespace
@@ -54,9 +54,10 @@ void write_report(std::ostream& out, const Options& options, const Results& resu
                   const hwt::TimerStats& timer) {
   Lines lines(out);
   const double load_seconds = std::chrono::duration<double>(results.load_time).count();
-  lines.text(counted(options.in_flight, "request") + " in flight on " + counted(options.connections, "connection") +
-             " for " + fixed(load_seconds, 1) + " s, timeout " + std::to_string(options.timeout.count()) +
-             " ms, tick " + std::to_string(options.tick.count()) + " ms");
+  lines.text(common::counted(options.in_flight, "request") + " in flight on " +
+             common::counted(options.connections, "connection") + " for " + common::fixed(load_seconds, 1) +
+             " s, timeout " + std::to_string(options.timeout.count()) + " ms, tick " +
+             std::to_string(options.tick.count()) + " ms");
 
   lines.text("\nRequests");
   lines.number("requests", results.requests);
@@ -74,7 +75,7 @@ void write_report(std::ostream& out, const Options& options, const Results& resu
 
   lines.text("\nTimer");
   lines.row("schedule+cancel",
-            with_thousands(std::llround(static_cast<double>(results.answered_under_load) / load_seconds)),
+            common::with_thousands(std::llround(static_cast<double>(results.answered_under_load) / load_seconds)),
             "pairs per second");
   if (worker.cpu_time) {
     lines.row("worker thread", percent_of(worker.cpu_time->count(), worker.wall_time.count()), "of one processor");
@@ -91,9 +92,9 @@ void write_report(std::ostream& out, const Options& options, const Results& resu
   lines.number("ticks", timer.ticks);
   lines.number("wakeups", timer.wakeups);
   lines.number("task errors", timer.task_errors);
-  lines.row("last lag", fixed(milliseconds(timer.last_lag), 2) + " ms",
+  lines.row("last lag", common::fixed(milliseconds(timer.last_lag), 2) + " ms",
             "from the end of a tick until its tasks had run");
-  lines.row("max lag", fixed(milliseconds(timer.max_lag), 2) + " ms");
+  lines.row("max lag", common::fixed(milliseconds(timer.max_lag), 2) + " ms");
 }
 
 }  // namespace rpc

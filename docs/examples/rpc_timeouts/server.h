@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "common/standalone_asio.h"
 #include "connection.h"
 #include "latency_source.h"
-#include "standalone_asio.h"
 
 namespace rpc {
 

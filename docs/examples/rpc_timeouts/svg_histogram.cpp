@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "format.h"
+#include "common/format.h"
 
 namespace rpc::svg {
 namespace {
@@ -51,7 +51,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-std::string px(double value) { return fixed(value, 1); }
+std::string px(double value) { return common::fixed(value, 1); }
 
 void text(std::ostream& out, double x, double y, std::string_view anchor, std::string_view style,
           std::string_view content) {
@@ -134,7 +134,7 @@ class PanelDrawing {
     const double step = std::max(1.0, nice_step(top_count(), 5));
     for (double count = 0; count <= top_count(); count += step) {
       line(out_, kLeft, y_of(count), kRight, y_of(count), count == 0 ? "axis" : "grid");
-      text(out_, kLeft - 8, y_of(count) + 4, "end", "tick", with_thousands(std::llround(count)));
+      text(out_, kLeft - 8, y_of(count) + 4, "end", "tick", common::with_thousands(std::llround(count)));
     }
     const double middle = (plot_top_ + plot_bottom_) / 2;
     out_ << "  <text transform=\"translate(22 " << px(middle) << ") rotate(-90)\" text-anchor=\"middle\">"
@@ -164,7 +164,7 @@ class PanelDrawing {
     if (labelled) line(out_, x, plot_top_, x, plot_bottom_, "grid");
     line(out_, x, plot_bottom_, x, plot_bottom_ + (labelled ? 6 : 3), "axis");
     if (!labelled) return;
-    const std::string label = ns == 0 ? "0" : short_duration(std::chrono::duration<double, std::nano>(ns));
+    const std::string label = ns == 0 ? "0" : common::short_duration(std::chrono::duration<double, std::nano>(ns));
     text(out_, x, plot_bottom_ + 21, "middle", "tick", label);
   }
 
@@ -180,8 +180,9 @@ class PanelDrawing {
         using Nanoseconds = std::chrono::duration<double, std::nano>;
         out_ << "  <rect x=\"" << px(x + 0.4) << "\" y=\"" << px(y_of(below + count)) << "\" width=\"" << px(width)
              << "\" height=\"" << px(y_of(below) - y_of(below + count)) << "\" fill=\"" << bars.color << "\"><title>"
-             << short_duration(Nanoseconds(edge(i))) << " .. " << short_duration(Nanoseconds(edge(i + 1))) << ": "
-             << with_thousands(std::llround(count)) << ' ' << escaped(bars.name) << "</title></rect>\n";
+             << common::short_duration(Nanoseconds(edge(i))) << " .. "
+             << common::short_duration(Nanoseconds(edge(i + 1))) << ": " << common::with_thousands(std::llround(count))
+             << ' ' << escaped(bars.name) << "</title></rect>\n";
         below += count;
       }
     }
@@ -198,7 +199,8 @@ class PanelDrawing {
       const auto at = static_cast<double>(mark.at.count());
       const double x = x_of(at);
       line(out_, x, y + 2, x, plot_bottom_, mark.is_limit ? "limit" : "mark");
-      const std::string label = mark.label + " " + short_duration(mark.at) + (at > panel_.to ? " (beyond)" : "");
+      const std::string label =
+          mark.label + " " + common::short_duration(mark.at) + (at > panel_.to ? " (beyond)" : "");
       const bool has_room = x - kLeft > 60;
       text(out_, has_room ? x - 6 : x + 6, y + 12, has_room ? "end" : "start", mark.is_limit ? "limit-label" : "label",
            label);

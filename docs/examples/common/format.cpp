@@ -1,8 +1,8 @@
-#include "format.h"
+#include "common/format.h"
 
 #include <cstdio>
 
-namespace rpc {
+namespace common {
 
 std::string with_thousands(std::int64_t value) {
   std::string digits = std::to_string(value);
@@ -47,4 +47,4 @@ std::string one_line(std::string_view text, std::size_t max_length) {
   return line;
 }
 
-}  // namespace rpc
+}  // namespace common

@@ -1,10 +1,10 @@
-#include "numbers.h"
+#include "common/numbers.h"
 
 #include <cmath>
 #include <cstdlib>
 #include <string>
 
-namespace rpc {
+namespace common {
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t\r";
@@ -23,4 +23,4 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
-}  // namespace rpc
+}  // namespace common

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace rpc {
+namespace common {
 
 /// 1234567 -> "1,234,567".
 std::string with_thousands(std::int64_t value);
@@ -23,4 +23,4 @@ std::string short_duration(std::chrono::duration<double, std::nano> value);
 /// A text from outside, fit for an error message: control characters replaced, long ones cut.
 std::string one_line(std::string_view text, std::size_t max_length = 200);
 
-}  // namespace rpc
+}  // namespace common

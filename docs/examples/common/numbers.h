@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-namespace rpc {
+namespace common {
 
 /// Without leading and trailing blanks.
 std::string_view trimmed(std::string_view text);
@@ -11,4 +11,4 @@ std::string_view trimmed(std::string_view text);
 /// The whole text as a finite decimal number.
 std::optional<double> parse_number(std::string_view text);
 
-}  // namespace rpc
+}  // namespace common
