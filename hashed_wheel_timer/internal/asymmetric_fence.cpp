@@ -3,13 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#if defined(__SANITIZE_THREAD__)
-#define HWT_THREAD_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HWT_THREAD_SANITIZER
-#endif
-#endif
+#include "hashed_wheel_timer/internal/thread_sanitizer.h"
 
 #if defined(__linux__)
 #include <sys/syscall.h>

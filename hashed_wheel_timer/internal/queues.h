@@ -17,6 +17,7 @@
 #endif
 
 #include "hashed_wheel_timer/internal/node.h"
+#include "hashed_wheel_timer/internal/thread_sanitizer.h"
 
 namespace hwt::internal {
 
@@ -31,7 +32,8 @@ struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
 /// Any thread enqueues, with a token that it has to itself; the worker alone dequeues.
 ///
 /// The queue itself orders nothing for its users: whoever takes a node reads Node::word with acquire first, which pairs
-/// with the release that last wrote it.
+/// with the release that last wrote it. ThreadSanitizer sees that pair; what the queue does inside it would
+/// misunderstand.
 template <class Entry>
 class HandOverQueue {
  public:
@@ -54,9 +56,11 @@ class HandOverQueue {
   /// All in one function, to which the entry comes in registers: the queue's own would read in one piece what was just
   /// written in several, for which a processor has to wait (3 ns of a schedule and cancel).
   [[gnu::noinline, gnu::flatten]] bool enqueue(Token& token, Entry entry) noexcept {
+    const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.enqueue(token.token_, entry);
   }
   std::size_t dequeue(Entry* entries, std::size_t max) noexcept {
+    const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.try_dequeue_bulk(consumer_, entries, max);
   }
   /// At least what was enqueued before, as far as the caller can know of it, and not dequeued since. Any thread.
