@@ -3,7 +3,7 @@
 . "$(dirname "$0")/../checks.sh"
 
 # The number in the line with this label.
-figure() { sed -n "s/^  $1  *\([0-9.]*\).*/\1/p" "$out"; }
+figure() { sed -n "s/^  $1  *\([0-9.,]*\).*/\1/p" "$out" | tr -d ,; }
 expect_figure() { [ "$(figure "$1")" = "$2" ] || complain "report: $1 is not $2"; }
 
 expect_good() {
@@ -24,6 +24,7 @@ printf '%s\n' "$(figure limit)" "$(figure min)" "$(figure median)" "$(figure max
 expect 0 --connections 1 --active 1 --limit-ms 2000 --run-ms 100 --tick-ms 1
 expect_good
 expect_figure 'open at the end' 1
+grep -q '^1 connection, 1 of them' "$out" || complain "not singular for one connection"
 expect 0 --connections 20 --active 0 --limit-ms 50 --run-ms 1000
 expect_good
 

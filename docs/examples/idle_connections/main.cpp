@@ -8,12 +8,15 @@
 
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <iostream>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "client.h"
+#include "common/format.h"
 #include "descriptor.h"
 #include "options.h"
 #include "report.h"
@@ -43,13 +46,18 @@ std::size_t allow_open_files() {
   return static_cast<std::size_t>(limit.rlim_cur);
 }
 
+std::string number_text(std::size_t number) { return common::with_thousands(static_cast<std::int64_t>(number)); }
+std::string connections_text(std::size_t number) {
+  return common::counted(static_cast<std::int64_t>(number), "connection");
+}
+
 /// Each connection takes two descriptors, since both of its ends are in this process.
 void fit_into(std::size_t files, Options& options) {
   constexpr std::size_t kOthers = 50;
   const std::size_t fitting = files > kOthers + 2 ? (files - kOthers) / 2 : 1;
   if (options.connections <= fitting) return;
-  std::cout << "Only " << fitting << " connections instead of " << options.connections << ": this process may open "
-            << files << " files\n";
+  std::cout << "Only " << connections_text(fitting) << " instead of " << number_text(options.connections)
+            << ": this process may open " << number_text(files) << " files\n";
   options.active = options.active * fitting / options.connections;  // the same share, so that some still fall silent
   options.connections = fitting;
 }
@@ -57,7 +65,7 @@ void fit_into(std::size_t files, Options& options) {
 int run(Options options) {
   const Descriptor signals = catch_signals();
   fit_into(allow_open_files(), options);
-  std::cout << options.connections << " connections, " << options.active << " of them active; limit "
+  std::cout << connections_text(options.connections) << ", " << number_text(options.active) << " of them active; limit "
             << options.limit.count() << " ms, tick " << options.tick.count() << " ms, for " << options.duration.count()
             << " ms\n\n"
             << std::flush;

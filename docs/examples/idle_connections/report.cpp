@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iomanip>
 #include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include "common/format.h"
 
 namespace idle {
 namespace {
@@ -17,7 +21,12 @@ class Lines {
 
   template <class Value>
   void line(std::string_view label, const Value& value, std::string_view note = "") {
-    out_ << "  " << std::left << std::setw(20) << label << std::right << std::setw(10) << value;
+    out_ << "  " << std::left << std::setw(20) << label << std::right << std::setw(10);
+    if constexpr (std::is_integral_v<Value>) {
+      out_ << common::with_thousands(static_cast<std::int64_t>(value));
+    } else {
+      out_ << value;
+    }
     if (!note.empty()) out_ << "  " << note;
     out_ << '\n';
   }
