@@ -43,10 +43,12 @@ enum class KeyedResult {
 
 /// Values with a deadline, by key, on one Timer, which must outlive it. Any thread may call any member at any time,
 /// from on_expire too, whatever the key; only the destructor must not race other calls (those in a running on_expire
-/// excepted). After Stopped, Rejected or an exception nothing has changed: an old value keeps its deadline.
+/// excepted). After Stopped, Rejected or an exception nothing has changed: an old value keeps its deadline. If an
+/// executor drops a task without a word, its value stays there, overdue, until move(), set() or whoever takes it out.
 ///
-/// Divided into shards by hash, each with a lock. Called with a lock held: Equal, and nothing else of the user's; Hash,
-/// on_expire, and what constructs, moves and destroys keys and values run without. Equal must not call the KeyedTimer.
+/// Divided into shards by hash, each with a lock. Called with a lock held: Equal, and the timer's thread_factory if the
+/// first set() starts the timer; neither may call the KeyedTimer. Nothing else of the user's: Hash, on_expire, and what
+/// constructs, moves and destroys keys and values run without.
 /// go-zero: TimingWheel.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 class KeyedTimer {
@@ -65,15 +67,15 @@ class KeyedTimer {
   /// The value expires after `delay`, or at the next tick when that is zero or less; never in here. Replaces a value
   /// that is there. Returns Added, Replaced, Stopped or Rejected. Throws std::bad_alloc, and what Timer::new_timeout()
   /// throws when the timer cannot be started.
-  KeyedResult set(K key, V value, std::chrono::nanoseconds delay);
+  KeyedResult set(K key, V value, detail::Span delay);
 
   /// The value expires after `delay` from now, sooner or later than before. Returns Moved, NotFound, Stopped or
   /// Rejected (only when its expiry had begun already, and goes on). Throws std::bad_alloc, for an earlier deadline or
   /// when its expiry had begun.
-  KeyedResult move(const K& key, std::chrono::nanoseconds delay);
+  KeyedResult move(const K& key, detail::Span delay);
 
-  /// Takes a value out; empty when it has expired or was never there. A value whose move constructor throws on the way
-  /// to the caller is lost, here and in drain() and stop().
+  /// Takes a value out; empty when it has expired or was never there. If a move constructor of K or V throws on the way
+  /// to the caller, what was taken out is lost: here the value, in drain() and stop() all of them.
   std::optional<V> remove(const K& key);
 
   bool contains(const K& key) const;
@@ -170,7 +172,7 @@ KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
 }
 
 template <class K, class V, class Hash, class Equal>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, std::chrono::nanoseconds delay) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, detail::Span delay) {
   const std::uint32_t hash = hash_of(key);
   const std::shared_ptr<Shard>& shard = shard_of(hash);
   // Before the lock is taken, so that what remains in it, the old value or the refused one, goes after it is released.
@@ -195,7 +197,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, std::chrono::nano
 }
 
 template <class K, class V, class Hash, class Equal>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::move(const K& key, std::chrono::nanoseconds delay) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::move(const K& key, detail::Span delay) {
   const std::uint32_t hash = hash_of(key);
   const std::shared_ptr<Shard>& shard = shard_of(hash);
   const std::lock_guard lock(shard->mutex);
@@ -284,10 +286,10 @@ std::vector<std::pair<K, V>> KeyedTimer<K, V, Hash, Equal>::take_all(bool for_go
     }
   }
   for (Table& table : taken) {
-    table.for_each([&items](Cell& cell) {
-      cell.timeout.cancel();
-      items.push_back(std::move(*cell.item));
-    });
+    table.for_each([](Cell& cell) { cell.timeout.cancel(); });  // all of them before a value can throw
+  }
+  for (Table& table : taken) {
+    table.for_each([&items](Cell& cell) { items.push_back(std::move(*cell.item)); });
   }
   return items;
 }

@@ -36,7 +36,8 @@ ManualTimer::ManualTimer(nanoseconds tick_duration, steady_clock::time_point sta
 
 ManualTimer::~ManualTimer() { driven_->destroy(); }
 
-std::size_t ManualTimer::advance(nanoseconds by) {
+std::size_t ManualTimer::advance(detail::Span span) {
+  const nanoseconds by = span;
   if (by < nanoseconds::zero()) refuse("advance", by, "0 or more");
   return driven_->advance(by.count());
 }

@@ -43,7 +43,7 @@ class HWT_API ManualTimer final : public Timer {
   /// Time passes tick by tick: inside a task, now() is the end of its tick, so that a task which schedules itself again
   /// for 1 s runs ten times in advance(10s). Returns how many tasks ran. Throws std::invalid_argument for a negative
   /// duration, IllegalState inside a task.
-  std::size_t advance(std::chrono::nanoseconds by);
+  std::size_t advance(detail::Span by);
 
   /// The clock jumps to `now`, then what is due runs, in the order of ticks, but no more than `max_tasks`; what they
   /// leave over runs at the next call. Returns how many ran. A `now` before the timer's is taken as the timer's: time

@@ -29,6 +29,7 @@
 #include <optional>
 
 #include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/saturating_duration.h"
 #include "hashed_wheel_timer/tick_duration.h"
 
 namespace hwt {
@@ -92,12 +93,12 @@ class HWT_API PassiveWheel {
   /// The node fires after `delay` from the wheel's time on; if it was scheduled, in this wheel or another, only that
   /// counts. A delay of 0 or less ends with the next tick, never within the running advance(). A deadline beyond the
   /// range of the clock means never. Nodes of the same tick run in the order of their scheduling, postponed ones apart.
-  void schedule(WheelNode& node, std::chrono::nanoseconds delay);
+  void schedule(WheelNode& node, detail::Span delay);
 
   /// Moves the deadline to `delay` from the wheel's time on if that is later; otherwise, and if the node is not
   /// scheduled in this wheel, nothing changes. Made for keep-alives: stores the deadline and leaves the node where it
   /// is, until the wheel meets it at its old tick.
-  void postpone(WheelNode& node, std::chrono::nanoseconds delay) noexcept;
+  void postpone(WheelNode& node, detail::Span delay) noexcept;
 
   /// It is `now`; an earlier time than the latest one counts as that. Runs what is due, in the order of ticks, but no
   /// more than max_tasks nodes, and returns how many: if fewer than max_tasks, nothing is due any more. The
@@ -168,7 +169,8 @@ inline bool WheelNode::cancel() noexcept {
   return true;
 }
 
-inline void PassiveWheel::schedule(WheelNode& node, std::chrono::nanoseconds delay) {
+inline void PassiveWheel::schedule(WheelNode& node, detail::Span span) {
+  const std::chrono::nanoseconds delay = span;
   const auto wait = static_cast<std::uint64_t>(delay.count());
   if (wait - 1 >= left_) [[unlikely]] {  // 0, negative, or past the end of time
     schedule_clipped(node, delay);
@@ -179,7 +181,7 @@ inline void PassiveWheel::schedule(WheelNode& node, std::chrono::nanoseconds del
   link(node, tick_duration_.ticks_rounded_up(elapsed_ + wait));
 }
 
-inline void PassiveWheel::postpone(WheelNode& node, std::chrono::nanoseconds delay) noexcept {
+inline void PassiveWheel::postpone(WheelNode& node, detail::Span delay) noexcept {
   if (node.wheel_ != this) return;
   const auto deadline = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(clipped(delay)));
   if (deadline > node.deadline_) node.deadline_ = deadline;

@@ -269,7 +269,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   Hooks hooks_;
 };
 
-RepeatedTimer::RepeatedTimer(std::string name, nanoseconds timeout, Timer& timer, Hooks hooks) {
+RepeatedTimer::RepeatedTimer(std::string name, detail::Span timeout, Timer& timer, Hooks hooks) {
   checked(timeout);
   if (!hooks.on_trigger) throw std::invalid_argument("on_trigger: null (expected: a callable)");
   state_ = std::make_shared<State>(std::move(name), timeout, timer, std::move(hooks));
@@ -294,7 +294,7 @@ void RepeatedTimer::restart() { std::shared_ptr(state_)->restart(); }
 
 void RepeatedTimer::reset() { std::shared_ptr(state_)->reset(); }
 
-void RepeatedTimer::reset(nanoseconds timeout) { std::shared_ptr(state_)->reset(checked(timeout)); }
+void RepeatedTimer::reset(detail::Span timeout) { std::shared_ptr(state_)->reset(checked(timeout)); }
 
 bool RepeatedTimer::run_once_now() { return std::shared_ptr(state_)->run_once_now(); }
 

@@ -46,7 +46,7 @@ class HWT_API RepeatedTimer {
   };
 
   /// Not started. Throws std::invalid_argument for a timeout <= 0 and for an empty on_trigger, std::bad_alloc.
-  RepeatedTimer(std::string name, std::chrono::nanoseconds timeout, Timer& timer, Hooks hooks);
+  RepeatedTimer(std::string name, detail::Span timeout, Timer& timer, Hooks hooks);
 
   /// destroy(), and waits for a hook that is running, except when called from inside it. What on_destroy throws goes to
   /// stderr.
@@ -71,7 +71,7 @@ class HWT_API RepeatedTimer {
 
   /// The same with a new timeout, which is also stored when stopped. Throws std::invalid_argument if it is <= 0;
   /// nothing has changed then.
-  void reset(std::chrono::nanoseconds timeout);
+  void reset(detail::Span timeout);
 
   /// If running and no hook runs: triggers at once on this thread instead of when it was due, then arms again; true.
   /// Else false. Throws what the hooks throw, having done all that.

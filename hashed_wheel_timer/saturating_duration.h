@@ -75,4 +75,31 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<
   }
 }
 
+/// A parameter that takes what std::chrono::nanoseconds takes, but for which no unit overflows on its way: hours::max()
+/// arrives as nanoseconds::max(), and hours::min() as nanoseconds::min().
+class Span {
+ public:
+  constexpr Span(std::chrono::nanoseconds span) noexcept : span_(span) {}  // NOLINT(google-explicit-constructor)
+  template <class Rep, class Period>
+  requires std::is_convertible_v<std::chrono::duration<Rep, Period>, std::chrono::nanoseconds>
+  constexpr Span(std::chrono::duration<Rep, Period> span) noexcept  // NOLINT(google-explicit-constructor)
+      : span_(span.count() < Rep{} ? negative(span) : saturating_nanoseconds(span)) {}
+
+  constexpr operator std::chrono::nanoseconds() const noexcept { return span_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  template <class Rep, class Period>
+  static constexpr std::chrono::nanoseconds negative(std::chrono::duration<Rep, Period> span) noexcept {
+    constexpr std::chrono::nanoseconds kMin = (std::chrono::nanoseconds::min)();
+    if constexpr (std::is_unsigned_v<Rep>) {
+      return kMin;  // never called
+    } else {
+      constexpr std::intmax_t kNanoseconds = std::ratio_divide<Period, std::nano>::num;
+      return span.count() < kMin.count() / kNanoseconds ? kMin : std::chrono::nanoseconds(span);
+    }
+  }
+
+  std::chrono::nanoseconds span_;
+};
+
 }  // namespace hwt::detail

@@ -551,6 +551,43 @@ struct BadHash {
   std::size_t operator()(int key) const { return static_cast<std::size_t>(key % 4); }
 };
 
+TEST_F(Keyed, AnyUnitReachesToNever) {
+  keyed_.set(1, 1, (std::chrono::hours::max)());
+  keyed_.set(2, 2, std::chrono::years(600));
+  keyed_.set(3, 3, 1ms);
+  EXPECT_EQ(keyed_.move(3, std::chrono::days(300'000)), KeyedResult::Moved);
+  for (const int key : {1, 2, 3}) EXPECT_EQ(keyed_.remaining(key), (nanoseconds::max)()) << key;
+  timer_.advance(1h);
+  EXPECT_EQ(keyed_.move(1, (std::chrono::hours::min)()), KeyedResult::Moved);
+  timer_.advance(1ms);
+  EXPECT_EQ(take_expired(), Items({{1, 1}}));
+}
+
+/// Its move constructor can be made to throw.
+struct Fragile {
+  explicit Fragile(int* moves_left) : moves_left(moves_left) {}
+  Fragile(Fragile&& other) : moves_left(other.moves_left) {
+    if (--*moves_left == 0) throw std::runtime_error("fragile");
+  }
+  int* moves_left;
+};
+
+TEST(KeyedErrors, AMoveThatThrowsOnTheWayOutLeavesNothingPending) {
+  for (const bool for_good : {false, true}) {
+    ManualTimer timer;
+    int expired = 0;
+    int moves_left = std::numeric_limits<int>::max();
+    KeyedTimer<int, Fragile> keyed(timer, [&](const int&, Fragile&) { ++expired; });
+    for (int key = 0; key < 100; ++key) keyed.set(key, Fragile(&moves_left), 1s);
+    moves_left = 3;
+    EXPECT_THROW(for_good ? keyed.stop() : keyed.drain(), std::runtime_error);
+    EXPECT_EQ(keyed.size(), 0U);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    timer.advance(2s);
+    EXPECT_EQ(expired, 0);
+  }
+}
+
 template <class Hash>
 void compare_with_a_map(int keys) {
   ManualTimer timer;

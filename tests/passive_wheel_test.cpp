@@ -271,6 +271,15 @@ TEST(PassiveWheel, ADelayOfNothingInOnTimeoutDoesNotRunInTheSameAdvance) {
 }
 
 TEST(PassiveWheel, ADelayBeyondTheClockMeansNever) {
+  for (const auto delay : {std::chrono::hours::max(), std::chrono::hours(24 * 365 * 600)}) {
+    Wheel wheel;
+    Node node, postponed;
+    wheel.schedule(node, delay);
+    EXPECT_EQ(node.deadline(), TimePoint::max());
+    wheel.schedule(postponed, 1ms);
+    wheel.postpone(postponed, delay);
+    EXPECT_EQ(postponed.deadline(), TimePoint::max());
+  }
   Wheel wheel;
   Node node, postponed;
   wheel.schedule(node, nanoseconds::max());

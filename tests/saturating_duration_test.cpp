@@ -155,6 +155,23 @@ TEST(SaturatingDuration, BeyondTheClockMeansNever) {
   EXPECT_EQ(timer.pending_timeouts(), 3);
 }
 
+TEST(Span, TakesAnyUnitToTheEndsOfItsRange) {
+  using detail::Span;
+  using std::chrono::nanoseconds;
+  EXPECT_EQ(nanoseconds(Span(nanoseconds(-5))), nanoseconds(-5));
+  EXPECT_EQ(nanoseconds(Span(std::chrono::milliseconds(7))), nanoseconds(7'000'000));
+  EXPECT_EQ(nanoseconds(Span(std::chrono::hours(-7))), std::chrono::hours(-7));
+  EXPECT_EQ(nanoseconds(Span((std::chrono::hours::max)())), (nanoseconds::max)());
+  EXPECT_EQ(nanoseconds(Span((std::chrono::hours::min)())), (nanoseconds::min)());
+  constexpr std::int64_t kSeconds = (nanoseconds::max)().count() / 1'000'000'000;
+  EXPECT_EQ(nanoseconds(Span(std::chrono::seconds(kSeconds))), std::chrono::seconds(kSeconds));
+  EXPECT_EQ(nanoseconds(Span(std::chrono::seconds(-kSeconds))), std::chrono::seconds(-kSeconds));
+  EXPECT_EQ(nanoseconds(Span(std::chrono::seconds(kSeconds + 1))), (nanoseconds::max)());
+  EXPECT_EQ(nanoseconds(Span(std::chrono::seconds(-kSeconds - 1))), (nanoseconds::min)());
+  EXPECT_EQ(nanoseconds(Span(std::chrono::duration<unsigned, std::ratio<3600>>(4'000'000'000U))), (nanoseconds::max)());
+  static_assert(!std::is_convertible_v<duration<double>, Span>, "would lose what is less than a nanosecond");
+}
+
 TEST(SaturatingDuration, TheTimerRefusesOnlyNaN) {
   HashedWheelTimer timer(1ms);
   const std::string message =
