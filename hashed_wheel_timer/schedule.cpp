@@ -35,13 +35,13 @@ detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_u
 
 }  // namespace
 
-Schedule Schedule::once(nanoseconds delay) {
+Schedule Schedule::once(detail::Span delay) {
   Schedule made;
   made.plan_.initial = not_negative("delay", delay);
   return made;
 }
 
-Schedule Schedule::fixed_delay(nanoseconds initial, nanoseconds delay) {
+Schedule Schedule::fixed_delay(detail::Span initial, detail::Span delay) {
   Schedule made;
   made.plan_ = {.initial = not_negative("initial", initial),
                 .gaps = {positive("delay", delay)},
@@ -50,7 +50,7 @@ Schedule Schedule::fixed_delay(nanoseconds initial, nanoseconds delay) {
   return made;
 }
 
-Schedule Schedule::fixed_rate(nanoseconds initial, nanoseconds period, CatchUp catch_up) {
+Schedule Schedule::fixed_rate(detail::Span initial, detail::Span period, CatchUp catch_up) {
   Schedule made;
   made.plan_ = {.initial = not_negative("initial", initial),
                 .gaps = {positive("period", period)},

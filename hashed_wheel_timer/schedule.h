@@ -59,9 +59,9 @@ class HWT_API Schedule {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  static Schedule once(nanoseconds delay);
-  static Schedule fixed_delay(nanoseconds initial, nanoseconds delay);
-  static Schedule fixed_rate(nanoseconds initial, nanoseconds period, CatchUp catch_up = CatchUp::Skip);
+  static Schedule once(detail::Span delay);
+  static Schedule fixed_delay(detail::Span initial, detail::Span delay);
+  static Schedule fixed_rate(detail::Span initial, detail::Span period, CatchUp catch_up = CatchUp::Skip);
   /// One run after each gap, then it is done: 1 s, 2 s, 5 s runs after 1, 3 and 8 seconds.
   static Schedule sequence(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Burst);
   /// The same for ever, from the first gap again after the last.
@@ -69,8 +69,8 @@ class HWT_API Schedule {
   /// When the rule says, waited for in pieces of at most 60 s, so that a wall clock that was set, and a suspend, are
   /// noticed. An occurrence that has passed unnoticed runs once, late; further ones are skipped. After the clock was
   /// set back, nothing runs before the clock has passed the last occurrence that has run. A rule that throws, or
-  /// returns what is not after its argument, is asked again after 60 s; for the first occurrence schedule() throws it.
-  /// `wall_clock` is for tests; empty: system_clock::now().
+  /// returns what is not after its argument, is asked again after 60 s, and so is a wall clock that throws; for the
+  /// first occurrence schedule() throws it. `wall_clock` is for tests; empty: system_clock::now().
   static Schedule calendar(hwt::calendar::Rule rule,
                            std::function<std::chrono::system_clock::time_point()> wall_clock = {});
 
@@ -101,7 +101,8 @@ class HWT_API ScheduledTask {
 
   /// Ends the schedule, whatever it returns. True, once: no run starts after this and none is under way, unless this is
   /// called inside the job. False: it had ended before, or the last run is under way, or about to start, on another
-  /// thread. The job is destroyed, in here or at the end of that run.
+  /// thread. The job is destroyed in here, unless a thread of the timer is at work on this schedule: then soon, by that
+  /// thread.
   bool cancel();
 
   /// The last run is over, or it was cancelled, or the timer was stopped.
@@ -111,7 +112,8 @@ class HWT_API ScheduledTask {
   std::uint64_t runs() const noexcept;
 
   /// When the next run is due by Timer::now(), jitter included: in the past for a run that is made up for. For a
-  /// calendar as far as the wall clock tells now. nullopt when done, during a run, and while a calendar's rule fails.
+  /// calendar as far as the wall clock tells now. nullopt when done, during a run, and while a calendar's rule or clock
+  /// fails.
   std::optional<std::chrono::steady_clock::time_point> next() const;
 
  private:
@@ -130,7 +132,8 @@ class HWT_API ScheduledTask {
 /// handle must end by itself or be cancelled.
 ///
 /// If the timer refuses the next wait, the schedule is done: silently when the timer was stopped; at
-/// max_pending_timeouts and without memory the exception goes to on_task_error.
+/// max_pending_timeouts and without memory the exception goes to on_task_error. An executor that drops a task without a
+/// word ends it unnoticed.
 ///
 /// Throws std::invalid_argument for a null job, what Timer::new_timeout() throws, and what a rule or a jitter throws;
 /// then nothing is scheduled.

@@ -260,6 +260,47 @@ TEST(ScheduleCatchUp, AStallOfYearsIsNoWork) {
   }
 }
 
+TEST(ScheduleCatchUp, AtTheEndOfTimeNothingComesAnyMore) {
+  for (const Schedule& schedule_of :
+       {Schedule::fixed_rate(1s, 1s), Schedule::fixed_rate(1s, 1s, CatchUp::Once), Schedule::cycle({1s, 2s}),
+        Schedule::cycle({1s, 2s}, CatchUp::Once), Schedule::fixed_delay(1s, 1s)}) {
+    ManualTimer timer;
+    const auto task = schedule(timer, schedule_of, [] {});
+    timer.advance_to((time_point::max)());
+    EXPECT_GE(task->runs(), 1U);
+    EXPECT_LE(task->runs(), 2U) << "those that passed are one, or none";
+    EXPECT_EQ(task->next(), (time_point::max)());
+    EXPECT_FALSE(task->done());
+    EXPECT_TRUE(task->cancel());
+  }
+}
+
+// A clock that begins further below zero than nanoseconds reach: the grid must not move.
+TEST(ScheduleCatchUp, AStallOfFourHundredYearsKeepsTheGrid) {
+  constexpr time_point kStart(nanoseconds(-6'000'000'000'000'000'000));
+  for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
+    ManualTimer timer(1ms, kStart);
+    const auto task = schedule(timer, Schedule::fixed_rate(3s, 7s, catch_up), [] {});
+    timer.advance_to(time_point(nanoseconds(6'000'000'000'000'000'000)));
+    ASSERT_TRUE(task->next());
+    const std::uint64_t from_start = static_cast<std::uint64_t>(task->next()->time_since_epoch().count()) -
+                                     static_cast<std::uint64_t>(kStart.time_since_epoch().count());
+    EXPECT_EQ(from_start % 7'000'000'000U, 3'000'000'000U);
+    EXPECT_LT(*task->next() - timer.now(), 7s);
+  }
+}
+
+// A run that its jitter has brought forward ends two centuries before the next one is due.
+TEST(ScheduleCatchUp, AWaitBeyondTheRangeOfNanosecondsIsNever) {
+  ManualTimer timer(1ms, time_point(-24h * 365 * 250));
+  const auto early = [](nanoseconds) { return 1s; };
+  const auto task = schedule(timer, Schedule::fixed_rate(24h * 365 * 200, 24h * 365 * 200).jitter(early), [] {});
+  timer.advance(2s);
+  EXPECT_GE(task->runs(), 1U);
+  EXPECT_GE(*task->next(), timer.now());
+  EXPECT_TRUE(task->cancel());
+}
+
 // A run from 10 to 45 on a grid of 10, with nothing late before.
 TEST(ScheduleCatchUp, ARunLongerThanThreePeriods) {
   const auto at = [](int ms) { return time_point(milliseconds(ms)); };
@@ -429,6 +470,27 @@ TEST(ScheduleCancel, OfManyThreadsOneWins) {
   }
 }
 
+// The run is over: what cancel() waits for nobody needs to know of.
+TEST(ScheduleCancel, WhileTheNextWaitIsMadeItIsTrue) {
+  Latch asked, released;
+  HashedWheelTimer timer(1ms);
+  int waits = 0;
+  const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms).jitter([&](nanoseconds wait) {
+    if (++waits == 2) {
+      asked.count_down();
+      EXPECT_TRUE(released.wait());
+    }
+    return wait;
+  }),
+                             [] {});
+  ASSERT_TRUE(asked.wait());
+  EXPECT_TRUE(task->cancel());
+  EXPECT_TRUE(task->done());
+  released.count_down();
+  timer.stop();
+  EXPECT_EQ(task->runs(), 1U);
+}
+
 // --- Exceptions and refusals -------------------------------------------------------------------------------------
 
 TEST(ScheduleErrors, AnExceptionIsReportedAndTheScheduleGoesOn) {
@@ -502,6 +564,18 @@ TEST(ScheduleErrors, ScheduleRefusesAsNewTimeoutDoes) {
   timer.stop();
   EXPECT_THROW(schedule(timer, Schedule::once(1ms), [token] {}), IllegalState);
   EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(ScheduleKinds, AnyUnitReachesToNever) {
+  ManualTimer timer;
+  timer.advance(1s);
+  constexpr auto kHours = (std::chrono::hours::max)();
+  for (const Schedule& schedule_of : {Schedule::once(kHours), Schedule::once(std::chrono::years(600)),
+                                      Schedule::fixed_rate(kHours, 1s), Schedule::fixed_delay(kHours, kHours)}) {
+    EXPECT_EQ(schedule(timer, schedule_of, [] {})->next(), (time_point::max)());
+  }
+  EXPECT_EQ(message_of<std::invalid_argument>([] { Schedule::once((std::chrono::hours::min)()); }),
+            "delay: -9223372036854775808 ns (expected: 0 ns or more)");
 }
 
 TEST(ScheduleErrors, BadArgumentsAreNamedWithTheirRange) {
@@ -725,6 +799,42 @@ TEST(ScheduleThreads, StoppingTheTimerDuringARunEndsTheScheduleQuietly) {
   EXPECT_TRUE(errors.errors().empty());
 }
 
+// No destructor of a timer waits for an executor: the end of a run finds out in time that the timer has gone.
+TEST(ScheduleThreads, TheTimerMayBeDestroyedWhileARunEndsInTheExecutor) {
+  Latch asked, released;
+  ThreadPerJob threads;
+  int waits = 0;
+  auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = threads.executor()});
+  const auto task = schedule(*timer, Schedule::fixed_rate(0ms, 1ms).jitter([&](nanoseconds wait) {
+    if (++waits == 2) {
+      asked.count_down();
+      EXPECT_TRUE(released.wait());
+    }
+    return wait;
+  }),
+                             [] {});
+  ASSERT_TRUE(asked.wait());
+  timer.reset();
+  released.count_down();
+  EXPECT_TRUE(eventually([&] { return task->done(); }));
+  EXPECT_EQ(task->runs(), 1U);
+}
+
+TEST(ScheduleThreads, RunsEndInTheExecutorWhileTheTimerGoes) {
+  for (int round = 0; round < 50; ++round) {
+    ThreadPerJob threads;
+    auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = threads.executor()});
+    std::vector<std::shared_ptr<ScheduledTask>> tasks;
+    for (int i = 0; i < 4; ++i) tasks.push_back(schedule(*timer, Schedule::fixed_rate(0ms, 1ms), [] {}));
+    EXPECT_TRUE(eventually([&] { return tasks[0]->runs() > 0; }));
+    std::this_thread::sleep_for(std::chrono::microseconds(37 * round));
+    timer.reset();
+    for (const auto& task : tasks) {
+      EXPECT_TRUE(eventually([&] { return task->done(); }));
+    }
+  }
+}
+
 TEST(ScheduleThreads, HandlesComeAndGoWhileTheJobsRun) {
   std::atomic<int> alive = 0;
   struct Counted {
@@ -904,6 +1014,41 @@ TEST_F(WallClockTest, ARuleThatThrowsIsReportedAndAskedAgain) {
   EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h)}));
 }
 
+// Whichever of its calls it is that throws: of schedule(), of a piece of the wait, after a run.
+TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
+  std::size_t failures = 0;
+  for (int failing = 2; errors_.errors().size() == failures; ++failing, ++failures) {
+    runs_.clear();
+    const WallTime before = wall();
+    int calls = 0;
+    const auto clock = [&] {
+      if (++calls == failing) throw std::runtime_error("clock");
+      return exact_wall();
+    };
+    const auto token = std::make_shared<int>();
+    const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
+    const auto task = schedule(timer_, Schedule::calendar(rule, clock), [this, token] { runs_.push_back(wall()); });
+    timer_.advance(2h + 1min);
+    ASSERT_EQ(runs_.size(), 2U) << failing;
+    for (int hour = 1; hour <= 2; ++hour) {
+      const WallTime due = before + hour * 1h;
+      EXPECT_GE(runs_[static_cast<std::size_t>(hour - 1)], due);
+      EXPECT_LE(runs_[static_cast<std::size_t>(hour - 1)], due + 1min);
+    }
+    EXPECT_FALSE(task->done());
+    EXPECT_TRUE(task->cancel());
+    EXPECT_EQ(token.use_count(), 1);
+    timer_.advance(59min);  // to the full hour
+  }
+  EXPECT_GT(failures, 120U) << "one in each minute";
+  EXPECT_EQ(errors_.errors(), std::vector<std::string>(failures - 1, "clock")) << "the last round had no such call";
+  EXPECT_THROW(schedule(timer_,
+                        Schedule::calendar([](WallTime after) { return after + 1h; },
+                                           []() -> system_clock::time_point { throw 1; }),
+                        [] {}),
+               int);
+}
+
 TEST_F(WallClockTest, ARuleThatDoesNotGoOnIsAnErrorAndNoEndlessLoop) {
   EXPECT_EQ(message_of<std::invalid_argument>([&] { start(calendar([](WallTime after) { return after; })); }),
             "rule: returned 0 s since 1970 (expected: more than 0 s)");
@@ -981,6 +1126,23 @@ TEST_F(WallClockTest, AReturnedTimeoutThatIsRunByHandDoesNotWaitForTheClock) {
   ASSERT_EQ(returned.size(), 1U);
   returned[0].task().run(returned[0]);
   EXPECT_EQ(runs_.size(), 1U);
+  EXPECT_TRUE(task->done());
+}
+
+// A piece of the wait may still be in the executor when the timer is gone: that is the end, and no run before its time.
+TEST_F(WallClockTest, APieceThatOutlivesTheTimerIsNoRun) {
+  JobQueue jobs;
+  int runs = 0;
+  system_clock::time_point wall(59min + 59s);
+  auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = jobs.executor()});
+  const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
+  const auto task = schedule(*timer, Schedule::calendar(rule, [&] { return wall; }), [&] { ++runs; });
+  ASSERT_TRUE(jobs.wait_for(1));
+  wall -= 30min;  // set back, so that this piece was not the last
+  timer.reset();
+  for (const auto& job : jobs.take()) job();
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(task->runs(), 0U);
   EXPECT_TRUE(task->done());
 }
 

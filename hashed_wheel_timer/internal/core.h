@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <mutex>
 
 #include "hashed_wheel_timer/internal/diagnostics.h"
 #include "hashed_wheel_timer/internal/node.h"
@@ -62,8 +63,23 @@ class Core {
   static bool reschedule(Node& node, std::int64_t delay);
 
   Timer* timer() const noexcept { return timer_.load(std::memory_order_acquire); }
-  /// The timer is about to go.
-  void forget_timer() noexcept { timer_.store(nullptr, std::memory_order_release); }
+  /// The timer is about to go. Waits for each TimerInUse.
+  void forget_timer() noexcept {
+    const std::lock_guard lock(timer_in_use_);
+    timer_.store(nullptr, std::memory_order_release);
+  }
+
+  /// Keeps the timer from going, for a thread of which its destructor does not know. Nothing of the user's may be
+  /// called meanwhile: it might destroy the timer.
+  class TimerInUse {
+   public:
+    explicit TimerInUse(Core& core) : lock_(core.timer_in_use_), timer_(core.timer()) {}
+    Timer* get() const noexcept { return timer_; }  // null: it is gone
+
+   private:
+    const std::lock_guard<std::mutex> lock_;
+    Timer* const timer_;
+  };
 
   // The clock, in nanoseconds. Any thread; one at a time sets it.
 
@@ -149,6 +165,7 @@ class Core {
   void wake_for_cancelled_hook() noexcept;
 
   std::atomic<Timer*> timer_;  // release when it goes, acquire when it is handed out
+  std::mutex timer_in_use_;    // held when timer_ is written; an order of locks begins with it
   const Clock clock_;
   const std::int64_t max_pending_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;

@@ -1,5 +1,8 @@
 #include "hashed_wheel_timer/internal/grid.h"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace hwt::internal {
 
 using std::chrono::nanoseconds;
@@ -7,6 +10,23 @@ using time_point = Grid::time_point;
 
 time_point saturating_sum(time_point a, nanoseconds b) {
   return b > nanoseconds::zero() && a > (time_point::max)() - b ? (time_point::max)() : a + b;
+}
+
+namespace {
+
+// Unsigned: a clock may begin so far below zero that the distance is beyond nanoseconds.
+std::uint64_t distance(time_point from, time_point to) {
+  const auto count = [](time_point time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); };
+  return count(to) - count(from);
+}
+
+}  // namespace
+
+nanoseconds wait_until(time_point due, time_point now) {
+  if (due == (time_point::max)()) return (nanoseconds::max)();
+  if (due <= now) return nanoseconds::zero();
+  constexpr auto kMax = static_cast<std::uint64_t>((nanoseconds::max)().count());
+  return nanoseconds(static_cast<std::int64_t>(std::min(distance(now, due), kMax)));
 }
 
 Grid::Grid(const detail::SchedulePlan& plan)
@@ -39,6 +59,9 @@ bool Grid::next(time_point started, time_point ended) {
   return step_past(ended);
 }
 
+/// The end of time never comes: what would be beyond it stays there.
+bool Grid::has_passed(time_point passed) const { return at_ <= passed && at_ != (time_point::max)(); }
+
 std::optional<time_point> Grid::following() const {
   if (next_gap_ == gaps_.size()) return {};
   return saturating_sum(at_, gaps_[next_gap_]);
@@ -55,14 +78,16 @@ bool Grid::step() {
 
 /// Whole cycles at once: after a long stall, short gaps are too many to go through one by one.
 void Grid::skip_cycles(time_point passed) {
-  if (repeat_ && at_ < passed) at_ += (passed - at_) / cycle_ * cycle_;
+  if (!repeat_ || at_ >= passed) return;
+  const auto past_the_last = distance(at_, passed) % static_cast<std::uint64_t>(cycle_.count());
+  at_ = passed - nanoseconds(static_cast<std::int64_t>(past_the_last));
 }
 
 /// To the first occurrence after `passed`, at least one further.
 bool Grid::step_past(time_point passed) {
   if (!step()) return false;
   skip_cycles(passed);
-  while (at_ <= passed) {
+  while (has_passed(passed)) {
     if (!step()) return false;
   }
   return true;
@@ -71,7 +96,7 @@ bool Grid::step_past(time_point passed) {
 /// To the last occurrence that is not after `passed`, if there is one further on.
 void Grid::step_to_last(time_point passed) {
   skip_cycles(passed);
-  while (at_ <= passed) {
+  while (has_passed(passed)) {
     const std::optional<time_point> following_one = following();
     if (!following_one || *following_one > passed) return;
     step();

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/internal/core.h"
+#include "hashed_wheel_timer/internal/node.h"
 
 namespace hwt::internal {
 
@@ -22,22 +24,23 @@ void ScheduledRun::start(Timer& timer, const std::shared_ptr<ScheduledTask>& tas
 // A timeout that stop() has returned may be run by hand, twice even, and when the timer is gone: that is one run.
 void ScheduledRun::on_timeout(Timeout& self) {
   if (!enter()) return;
+  Core& core = Node::of(self)->core();  // the timer may be going, in the job or on another thread
+  const auto now = [&core] { return Timetable::time_point(std::chrono::nanoseconds(core.now())); };
   std::exception_ptr errors;
   std::optional<Wait> wait;
-  Timer* timer = self.timer();
-  if (timer != nullptr && !self.is_cancelled() && !timetable_->is_due()) {
-    wait = timetable_->wait_on(timer->now(), errors);
+  if (!self.is_cancelled() && !timetable_->is_due(errors)) {
+    wait = timetable_->wait_on(now(), errors);
   } else if (begin_run()) {
-    const auto started = timer == nullptr ? std::chrono::steady_clock::time_point() : timer->now();
+    const Timetable::time_point started = now();
     try {
       job_();
     } catch (...) {
       add_current_exception(errors);
     }
-    timer = self.timer();  // the job may have destroyed it
-    if (timer != nullptr && runs() < limit_) wait = timetable_->after_run(started, timer->now(), errors);
+    end_run();
+    if (core.timer() != nullptr && runs() < limit_) wait = timetable_->after_run(started, now(), errors);
   }
-  if (!go_on(timer, wait, errors)) finish();
+  if (!go_on(core, wait, errors)) finish();
   if (errors) std::rethrow_exception(errors);
 }
 
@@ -60,14 +63,20 @@ bool ScheduledRun::begin_run() {
   return true;
 }
 
-/// Arms the next timeout. True: from then on another thread may be in on_timeout().
-bool ScheduledRun::go_on(Timer* timer, const std::optional<Wait>& wait, std::exception_ptr& errors) {
-  if (timer == nullptr || !wait) return false;
-  const std::shared_ptr<ScheduledTask> task = task_.lock();  // if it is the last owner, it goes after the lock
+void ScheduledRun::end_run() {
   const std::lock_guard lock(mutex_);
-  if (ended_) return false;
+  phase_ = Phase::Busy;
+}
+
+/// Arms the next timeout. True: from then on another thread may be in on_timeout().
+bool ScheduledRun::go_on(Core& core, const std::optional<Wait>& wait, std::exception_ptr& errors) {
+  if (!wait) return false;
+  const std::shared_ptr<ScheduledTask> task = task_.lock();  // if it is the last owner, it goes after the locks
+  const Core::TimerInUse timer(core);                        // in an executor, for which no destructor of a timer waits
+  const std::lock_guard lock(mutex_);
+  if (timer.get() == nullptr || ended_) return false;
   try {
-    arm(*timer, *wait, task);
+    arm(*timer.get(), *wait, task);
   } catch (const IllegalState&) {  // stopped by somebody else: that is no error of this schedule
     return false;
   } catch (...) {

@@ -14,6 +14,8 @@
 
 namespace hwt::internal {
 
+class Core;
+
 /// What the timeouts of a schedule share: the job, its timetable, and how far it is.
 ///
 /// Who owns whom:   Timer -> pending Timeout -> its callable -> ScheduledRun
@@ -40,13 +42,14 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   enum class Phase : std::uint8_t {
     Waiting,  // for a timeout
     Busy,     // a thread is in on_timeout(): the job and the timetable are its own
-    Running,  // the same, and the job was started
+    Running,  // the same, and it is in the job
   };
 
   void on_timeout(Timeout& self);
   bool enter();
   bool begin_run();
-  bool go_on(Timer* timer, const std::optional<Timetable::Wait>& wait, std::exception_ptr& errors);
+  void end_run();
+  bool go_on(Core& core, const std::optional<Timetable::Wait>& wait, std::exception_ptr& errors);
   void finish();
   void arm(Timer& timer, const Timetable::Wait& wait, const std::shared_ptr<ScheduledTask>& task);
 

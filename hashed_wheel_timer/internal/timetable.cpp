@@ -40,16 +40,16 @@ class GridTimetable final : public Timetable {
 
   std::optional<Wait> first(time_point now) override {
     grid_.start(now);
-    const nanoseconds wait = grid_.at() - now;
+    const nanoseconds wait = wait_until(grid_.at(), now);
     return wait_of(wait, adjusted(jitter_, wait));
   }
 
-  bool is_due() override { return true; }
+  bool is_due(std::exception_ptr&) override { return true; }
   std::optional<Wait> wait_on(time_point, std::exception_ptr&) override { return {}; }
 
   std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) override {
     if (!grid_.next(started, ended)) return {};
-    const nanoseconds wait = std::max<nanoseconds>(grid_.at() - ended, nanoseconds::zero());
+    const nanoseconds wait = wait_until(grid_.at(), ended);
     try {
       return wait_of(wait, adjusted(jitter_, wait));
     } catch (...) {
@@ -76,31 +76,43 @@ class CalendarTimetable final : public Timetable {
       : rule_(plan.rule), jitter_(plan.jitter), wall_clock_(plan.wall_clock) {}
 
   std::optional<Wait> first(time_point now) override {
-    const system_clock::time_point wall = present();
-    choose(floor<seconds>(wall), wall);
-    return wait_from(now, wall);
+    wall_ = present();
+    choose(floor<seconds>(*wall_));
+    return wait_from(now);
   }
 
-  bool is_due() override { return occurrence_ && remaining(present()) <= nanoseconds::zero(); }
+  bool is_due(std::exception_ptr& errors) override {
+    look_at_the_clock(errors);
+    return wall_ && known_ && occurrence_ && remaining() <= nanoseconds::zero();
+  }
 
   std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
-    const system_clock::time_point wall = present();
     // Set back: there may be occurrences before the one that was chosen.
-    if (failed_ || floor<seconds>(wall) < after_) choose(wall, errors);
-    return wait_from(now, wall);
+    if (wall_ && (!known_ || floor<seconds>(*wall_) < after_)) choose(errors);
+    return wait_from(now);
   }
 
   std::optional<Wait> after_run(time_point, time_point ended, std::exception_ptr& errors) override {
     last_run_ = occurrence_;
-    const system_clock::time_point wall = present();
-    choose(wall, errors);
-    return wait_from(ended, wall);
+    known_ = false;
+    look_at_the_clock(errors);
+    if (wall_) choose(errors);
+    return wait_from(ended);
   }
 
  private:
   static constexpr seconds kPiece{60};
 
   system_clock::time_point present() const { return wall_clock_ ? wall_clock_() : system_clock::now(); }
+
+  void look_at_the_clock(std::exception_ptr& errors) {
+    wall_.reset();
+    try {
+      wall_ = present();
+    } catch (...) {
+      add_current_exception(errors);
+    }
+  }
 
   /// From `wall` until `time`, but no more than 200 years: time points of whole seconds reach farther than nanoseconds.
   static nanoseconds distance(system_clock::time_point wall, WallTime time) {
@@ -112,25 +124,25 @@ class CalendarTimetable final : public Timetable {
   }
 
   /// Until the run is due; not positive when it is.
-  nanoseconds remaining(system_clock::time_point wall) const {
-    const nanoseconds wait = distance(wall, *occurrence_);
+  nanoseconds remaining() const {
+    const nanoseconds wait = distance(*wall_, *occurrence_);
     if (wait > nanoseconds::zero() && shift_ > (nanoseconds::max)() - wait) return (nanoseconds::max)();
     if (wait < nanoseconds::zero() && shift_ < nanoseconds::zero()) return wait;
     return wait + shift_;
   }
 
-  void choose(system_clock::time_point wall, std::exception_ptr& errors) {
+  void choose(std::exception_ptr& errors) {
     try {
-      const WallTime second = floor<seconds>(wall);
-      choose(last_run_ ? std::max(*last_run_, second) : second, wall);
+      const WallTime second = floor<seconds>(*wall_);
+      choose(last_run_ ? std::max(*last_run_, second) : second);
     } catch (...) {
       add_current_exception(errors);
     }
   }
 
   /// The first occurrence after `after`, and its jitter.
-  void choose(WallTime after, system_clock::time_point wall) {
-    failed_ = true;
+  void choose(WallTime after) {
+    known_ = false;
     after_ = after;
     const std::optional<WallTime> before = std::exchange(occurrence_, std::nullopt);
     const std::optional<WallTime> found = rule_(after);
@@ -139,29 +151,30 @@ class CalendarTimetable final : public Timetable {
                                   " s since 1970 (expected: more than " +
                                   std::to_string(after.time_since_epoch().count()) + " s)");
     }
-    failed_ = false;
+    known_ = true;
     occurrence_ = found;
     if (!found || found == before) return;  // jitter once for each occurrence
     shift_ = nanoseconds::zero();
-    const nanoseconds wait = std::max(distance(wall, *found), nanoseconds::zero());
+    const nanoseconds wait = std::max(distance(*wall_, *found), nanoseconds::zero());
     shift_ = adjusted(jitter_, wait) - wait;
   }
 
-  std::optional<Wait> wait_from(time_point now, system_clock::time_point wall) const {
-    if (failed_) return Wait{std::nullopt, kPiece};
+  std::optional<Wait> wait_from(time_point now) const {
+    if (!wall_ || !known_) return Wait{std::nullopt, kPiece};
     if (!occurrence_) return {};
-    const nanoseconds wait = std::max(remaining(wall), nanoseconds::zero());
+    const nanoseconds wait = std::max(remaining(), nanoseconds::zero());
     return Wait{saturating_sum(now, wait), std::min<nanoseconds>(wait, kPiece)};
   }
 
   calendar::Rule rule_;
   Jitter jitter_;
   std::function<system_clock::time_point()> wall_clock_;
-  std::optional<WallTime> last_run_;    // the occurrence, not when it ran
-  std::optional<WallTime> occurrence_;  // that is waited for: the first after after_
+  std::optional<system_clock::time_point> wall_;  // at the latest look; none: the clock threw
+  std::optional<WallTime> last_run_;              // the occurrence, not when it ran
+  std::optional<WallTime> occurrence_;            // that is waited for: the first after after_
   WallTime after_;
   nanoseconds shift_{};  // what jitter adds to it
-  bool failed_ = false;  // the rule threw; occurrence_ is not known
+  bool known_ = false;   // occurrence_; not when the rule has thrown, or the clock after a run
 };
 
 }  // namespace

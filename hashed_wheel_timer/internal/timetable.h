@@ -31,7 +31,7 @@ class Timetable {
   /// None: there is not a single run. Throws what the user's functions throw.
   virtual std::optional<Wait> first(time_point now) = 0;
   /// A wait is over. False: wait_on() says for how much longer to wait, or that there is no run any more.
-  virtual bool is_due() = 0;
+  virtual bool is_due(std::exception_ptr& errors) = 0;
   virtual std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) = 0;
   /// None: that was the last run.
   virtual std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) = 0;
