@@ -16,15 +16,6 @@ using std::chrono::nanoseconds;
 constexpr auto kHunt = 700ms;
 constexpr int kThreads = 3;
 
-class Deadline {
- public:
-  explicit Deadline(std::chrono::milliseconds from_now) : end_(steady_clock::now() + from_now) {}
-  bool passed() const { return steady_clock::now() >= end_; }
-
- private:
-  steady_clock::time_point end_;
-};
-
 /// What became of the values that went in.
 struct Fates {
   std::atomic<std::int64_t> made = 0;

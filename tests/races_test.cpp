@@ -13,15 +13,6 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr auto kHunt = 700ms;
 
-class Deadline {
- public:
-  explicit Deadline(std::chrono::milliseconds from_now) : end_(steady_clock::now() + from_now) {}
-  bool passed() const { return steady_clock::now() >= end_; }
-
- private:
-  steady_clock::time_point end_;
-};
-
 /// One per timeout: how often it ran, was cancelled, was returned by stop().
 class Fate {
  public:

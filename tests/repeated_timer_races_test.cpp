@@ -13,15 +13,6 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 constexpr auto kHunt = 400ms;
 constexpr int kThreads = 3;
 
-class Deadline {
- public:
-  explicit Deadline(std::chrono::milliseconds from_now) : end_(steady_clock::now() + from_now) {}
-  bool passed() const { return steady_clock::now() >= end_; }
-
- private:
-  steady_clock::time_point end_;
-};
-
 /// Hooks that check the promises: one at a time, and none after the last.
 class Watch {
  public:

@@ -218,6 +218,16 @@ class CountingFactory {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
+/// The end of a hunt for races.
+class Deadline {
+ public:
+  explicit Deadline(std::chrono::milliseconds from_now) : end_(steady_clock::now() + from_now) {}
+  bool passed() const { return steady_clock::now() >= end_; }
+
+ private:
+  steady_clock::time_point end_;
+};
+
 /// Runs `count` threads that start their work together, f(index), and waits for all of them.
 template <class F>
 void run_together(int count, F f) {

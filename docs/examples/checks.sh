@@ -37,6 +37,19 @@ expect_line() {
   grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
 }
 
+# expect_interrupted ARGUMENT...: runs the program for ever, and ends it with Ctrl-C. More than once: the shell makes what
+# it starts in the background ignore SIGINT, so one that comes before the program listens is lost.
+expect_interrupted() {
+  "$program" "$@" >"$out" 2>"$err" &
+  pid=$!
+  (while sleep 1; do kill -s INT "$pid"; done) >"$folder/interrupter" 2>&1 &
+  interrupter=$!
+  wait "$pid"
+  status=$?
+  kill "$interrupter"
+  [ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
+}
+
 finish() {
   [ "$failures" -eq 0 ] && echo "all checks passed"
   exit "$failures"

@@ -51,17 +51,7 @@ lines'
 expect 0 --connections 10 --limit-ms 50 --run-ms 100
 grep -q '^10 connections, 1 of them active' "$out" || complain "not a tenth is active when --active is not given"
 
-# A signal that comes before the program listens ends it as well, without a report: so once more, later.
-for pause in 1 4; do
-  "$program" --connections 20 --active 20 --run-ms 600000 >"$out" 2>"$err" &
-  pid=$!
-  sleep $pause
-  kill -s INT "$pid" 2>"$err"
-  wait "$pid"
-  status=$?
-  ! grep -q '^Loop' "$out" || break
-done
-[ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
+expect_interrupted --connections 20 --active 20 --run-ms 600000
 expect_good
 
 # The server ends while the client waits for a place in a full backlog. Where a network of our own may be made.

@@ -42,17 +42,7 @@ expect_line 2 '--live-seconds' --live-seconds
 expect_line 2 '--no-such-option' --no-such-option
 expect_line 2 'surplus' surplus
 
-# A signal that comes before the program listens ends it: so once more, later, if it did.
-for pause in 1 4; do
-  "$program" --connections 1000 --minutes 1440 --live-seconds 3600 >"$out" 2>"$err" &
-  pid=$!
-  sleep $pause
-  kill -s INT "$pid" 2>"$err"
-  wait "$pid"
-  status=$?
-  [ "$status" -ne 0 ] || break
-done
-[ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
+expect_interrupted --connections 1000 --minutes 1440 --live-seconds 3600
 expect_zero 1 early lost
 
 finish
