@@ -275,7 +275,6 @@ TYPED_TEST(Conformance, ALaterDeadlineHoldsAndTheTaskRunsOnce) {
   Rig<TypeParam> timer;
   for (const bool in_the_wheel : {false, true}) {
     runs = 0;
-    std::chrono::steady_clock::time_point deadline;
     Timeout timeout = timer->new_timeout(
         [&](Timeout& self) {
           ++runs;
