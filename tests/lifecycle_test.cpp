@@ -12,6 +12,7 @@
 #include <unistd.h>
 #endif
 
+#include "hashed_wheel_timer/schedule.h"
 #include "test_support.h"
 
 namespace hwt {
@@ -805,7 +806,38 @@ TEST(Errors, WithoutAHandlerAnIntIsALineToo) {
   EXPECT_EQ(count_of(testing::internal::GetCapturedStderr(), "\n"), 1);
 }
 
+TEST(Errors, WithoutAHandlerATextOfSeveralLinesIsOneToo) {
+  Latch done;
+  testing::internal::CaptureStderr();
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout([] { throw std::runtime_error("first\nsecond\r\n" + std::string(5000, 'x')); }, 0ms);
+  timer.new_timeout([&] { done.count_down(); }, 1ms);
+  EXPECT_TRUE(done.wait());
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(text, "first second")) << text;
+  EXPECT_EQ(count_of(text, "\n"), 1) << text;
+  EXPECT_EQ(text.back(), '\n');
+}
+
 #if !defined(_WIN32)
+// Schedules keep the timer from going while they make their next wait, and a fork may fall into any moment of that.
+TEST(Fork, AChildOfATimerWithBusySchedulesCanDestroyIt) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  for (int i = 0; i < 5000; ++i) schedule(*timer, Schedule::fixed_rate(0ms, 1ms), [] {});
+  for (int round = 0; round < 100; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(20);
+      timer.reset();
+      _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+}
+
 TEST(Fork, AChildCanStopAndDestroyAnInheritedTimer) {
   auto timer = std::make_unique<HashedWheelTimer>(1ms);
   timer->new_timeout([] {}, kFar);

@@ -63,9 +63,11 @@ class Core {
   static bool reschedule(Node& node, std::int64_t delay);
 
   Timer* timer() const noexcept { return timer_.load(std::memory_order_acquire); }
-  /// The timer is about to go. Waits for each TimerInUse.
-  void forget_timer() noexcept {
-    const std::lock_guard lock(timer_in_use_);
+  /// The timer is about to go. Waits for each TimerInUse; but not in a forked child, where no other thread is, and the
+  /// lock may stay with one that was not copied.
+  void forget_timer(bool in_forked_child = false) noexcept {
+    std::unique_lock lock(timer_in_use_, std::defer_lock);
+    if (!in_forked_child) lock.lock();
     timer_.store(nullptr, std::memory_order_release);
   }
 

@@ -1,5 +1,6 @@
 #include "hashed_wheel_timer/internal/diagnostics.h"
 
+#include <array>
 #include <cstdio>
 
 namespace hwt::internal {
@@ -27,13 +28,18 @@ void TaskErrorLog::report(const std::exception_ptr& error) noexcept {
     return;
   }
   const long long left_out = left_out_.exchange(0, std::memory_order_relaxed);
-  const auto print = [left_out](const char* what) {
+  const auto print = [left_out](const char* text) {
+    std::array<char, 500> what{};
+    std::snprintf(what.data(), what.size(), "%s", text);
+    for (char& c : what) {
+      if (static_cast<unsigned char>(c) < 0x20 && c != 0) c = ' ';  // so that it is one line
+    }
     if (left_out == 0) {
-      std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by a task: %s\n", what);
+      std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by a task: %s\n", what.data());
     } else {
       std::fprintf(stderr,
                    "hashed_wheel_timer: an exception was thrown by a task: %s (and %lld more since the last line)\n",
-                   what, left_out);
+                   what.data(), left_out);
     }
   };
   try {

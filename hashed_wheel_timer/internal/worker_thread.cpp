@@ -191,7 +191,7 @@ std::vector<Timeout> WorkerThread::stop() {
 }
 
 void WorkerThread::destroy() noexcept {
-  core_->forget_timer();
+  core_->forget_timer(in_forked_child());
   if (on_worker()) {
     // The task that runs now has destroyed the timer: the worker finishes on its own after it.
     const std::lock_guard lock(mutex_);
