@@ -40,7 +40,8 @@ class KeyedTable {
   /// changed.
   void make_room() {
     const std::size_t cells = cells_ == nullptr ? 0 : std::size_t{mask_} + 1;
-    // At most 5 of 8 cells are taken: a hit then needs less than two probes on average.
+    // At most 5 of 8 cells are taken: a hit then needs two probes on average, and four if keys come in rows: see
+    // mixed_hash().
     if ((size_ + 1) * 8 <= cells * 5) return;
     KeyedTable larger(cells == 0 ? kSmallest : cells * 2);
     for (std::size_t i = 0; i < cells; ++i) {

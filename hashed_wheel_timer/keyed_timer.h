@@ -245,18 +245,16 @@ bool KeyedTimer<K, V, Hash, Equal>::contains(const K& key) const {
 
 template <class K, class V, class Hash, class Equal>
 std::optional<std::chrono::nanoseconds> KeyedTimer<K, V, Hash, Equal>::remaining(const K& key) const {
-  using Clock = std::chrono::steady_clock;
   const std::uint32_t hash = hash_of(key);
   const Shard& shard = *shard_of(hash);
-  Clock::time_point deadline;
+  std::chrono::steady_clock::time_point deadline;
   {
     const std::lock_guard lock(shard.mutex);
     const Cell* const cell = shard.find(hash, key, equal_);
     if (cell == nullptr) return std::nullopt;
     deadline = cell->timeout.deadline();
   }
-  if (deadline == (Clock::time_point::max)()) return (std::chrono::nanoseconds::max)();  // never
-  return (std::max)(std::chrono::nanoseconds(deadline - timer_.now()), std::chrono::nanoseconds::zero());
+  return detail::time_until(deadline, timer_.now());
 }
 
 template <class K, class V, class Hash, class Equal>

@@ -12,7 +12,7 @@ namespace hwt::detail {
 template <class Rep, class Period>
 constexpr bool is_nan([[maybe_unused]] std::chrono::duration<Rep, Period> delay) noexcept {
   if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
-    return delay.count() != delay.count();
+    return !(delay.count() <= Rep{} || delay.count() >= Rep{});
   } else {
     return false;
   }
@@ -75,15 +75,42 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<
   }
 }
 
+/// From `now` to `due`: zero when that has passed; max() when it is the end of time, or farther than nanoseconds reach:
+/// a clock may begin far below zero.
+constexpr std::chrono::nanoseconds time_until(std::chrono::steady_clock::time_point due,
+                                              std::chrono::steady_clock::time_point now) noexcept {
+  using std::chrono::nanoseconds;
+  if (due == (std::chrono::steady_clock::time_point::max)()) return (nanoseconds::max)();
+  if (due <= now) return nanoseconds::zero();
+  const auto count = [](std::chrono::steady_clock::time_point time) {
+    return static_cast<std::uint64_t>(nanoseconds(time.time_since_epoch()).count());
+  };
+  const std::uint64_t distance = count(due) - count(now);
+  constexpr auto kMax = static_cast<std::uint64_t>((nanoseconds::max)().count());
+  return nanoseconds(static_cast<std::int64_t>(distance < kMax ? distance : kMax));
+}
+
+template <class T>
+inline constexpr bool is_duration = false;
+template <class Rep, class Period>
+inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = true;
+
 /// A parameter that takes what std::chrono::nanoseconds takes, but for which no unit overflows on its way: hours::max()
 /// arrives as nanoseconds::max(), and hours::min() as nanoseconds::min().
 class Span {
  public:
+  constexpr Span() noexcept : span_() {}
   constexpr Span(std::chrono::nanoseconds span) noexcept : span_(span) {}  // NOLINT(google-explicit-constructor)
   template <class Rep, class Period>
   requires std::is_convertible_v<std::chrono::duration<Rep, Period>, std::chrono::nanoseconds>
   constexpr Span(std::chrono::duration<Rep, Period> span) noexcept  // NOLINT(google-explicit-constructor)
       : span_(span.count() < Rep{} ? negative(span) : saturating_nanoseconds(span)) {}
+
+  /// What converts by an operator of its own: an atomic, a setting.
+  template <class Source>
+  requires(!is_duration<Source> && !std::is_same_v<Source, Span> &&
+           std::is_convertible_v<const Source&, std::chrono::nanoseconds>) constexpr Span(const Source& source)
+      : span_(source) {}  // NOLINT(google-explicit-constructor)
 
   constexpr operator std::chrono::nanoseconds() const noexcept { return span_; }  // NOLINT(google-explicit-constructor)
 

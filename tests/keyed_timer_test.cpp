@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -561,6 +562,34 @@ TEST_F(Keyed, AnyUnitReachesToNever) {
   EXPECT_EQ(keyed_.move(1, (std::chrono::hours::min)()), KeyedResult::Moved);
   timer_.advance(1ms);
   EXPECT_EQ(take_expired(), Items({{1, 1}}));
+}
+
+TEST(KeyedClock, WhatIsOverdueHasNothingLeftOnAnyClock) {
+  using time_point = steady_clock::time_point;
+  for (const time_point now : {time_point(1000h), (time_point::max)()}) {
+    ManualTimer timer(1ms, (time_point::min)());
+    KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
+    keyed.set(1, 1, 1s);
+    timer.advance_to(now, 0);
+    EXPECT_EQ(keyed.remaining(1), 0ns);
+  }
+}
+
+// Four in a row differ in the lowest bits only; what the others have must not depend on that.
+TEST(KeyedHash, KeysInARowAreNeighboursAndStillSpread) {
+  std::set<std::uint32_t> places, shards;
+  for (std::size_t key = 0; key < 64; ++key) {
+    const std::uint32_t hash = detail::mixed_hash(key);
+    EXPECT_EQ(hash & ~3U, detail::mixed_hash(key & ~std::size_t{3}) & ~3U) << key;
+    places.insert(hash & 0xFFFFF);
+    shards.insert(hash >> 27);
+  }
+  EXPECT_EQ(places.size(), 64U);
+  EXPECT_GE(shards.size(), 8U);
+  // Multiples of a power of two, as pointers are, have all lowest bits.
+  std::set<std::uint32_t> lowest;
+  for (std::size_t key = 0; key < 64; ++key) lowest.insert(detail::mixed_hash(key * 4096) & 7);
+  EXPECT_EQ(lowest.size(), 8U);
 }
 
 /// Its move constructor can be made to throw.

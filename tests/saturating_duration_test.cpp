@@ -2,6 +2,7 @@
 
 #include "hashed_wheel_timer/saturating_duration.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -169,6 +170,13 @@ TEST(Span, TakesAnyUnitToTheEndsOfItsRange) {
   EXPECT_EQ(nanoseconds(Span(std::chrono::seconds(kSeconds + 1))), (nanoseconds::max)());
   EXPECT_EQ(nanoseconds(Span(std::chrono::seconds(-kSeconds - 1))), (nanoseconds::min)());
   EXPECT_EQ(nanoseconds(Span(std::chrono::duration<unsigned, std::ratio<3600>>(4'000'000'000U))), (nanoseconds::max)());
+  struct Setting {
+    operator nanoseconds() const { return nanoseconds(5); }  // NOLINT(google-explicit-constructor)
+  };
+  EXPECT_EQ(nanoseconds(Span(Setting())), nanoseconds(5));
+  const std::atomic<nanoseconds> shared(nanoseconds(6));
+  EXPECT_EQ(nanoseconds(Span(shared)), nanoseconds(6));
+  EXPECT_EQ(nanoseconds(Span{}), nanoseconds(0));
   static_assert(!std::is_convertible_v<duration<double>, Span>, "would lose what is less than a nanosecond");
 }
 

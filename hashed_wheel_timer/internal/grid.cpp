@@ -1,6 +1,5 @@
 #include "hashed_wheel_timer/internal/grid.h"
 
-#include <algorithm>
 #include <cstdint>
 
 namespace hwt::internal {
@@ -21,13 +20,6 @@ std::uint64_t distance(time_point from, time_point to) {
 }
 
 }  // namespace
-
-nanoseconds wait_until(time_point due, time_point now) {
-  if (due == (time_point::max)()) return (nanoseconds::max)();
-  if (due <= now) return nanoseconds::zero();
-  constexpr auto kMax = static_cast<std::uint64_t>((nanoseconds::max)().count());
-  return nanoseconds(static_cast<std::int64_t>(std::min(distance(now, due), kMax)));
-}
 
 Grid::Grid(const detail::SchedulePlan& plan)
     : initial_(plan.initial),
@@ -78,7 +70,7 @@ bool Grid::step() {
 
 /// Whole cycles at once: after a long stall, short gaps are too many to go through one by one.
 void Grid::skip_cycles(time_point passed) {
-  if (!repeat_ || at_ >= passed) return;
+  if (!repeat_ || at_ >= passed || cycle_ == (nanoseconds::max)()) return;
   const auto past_the_last = distance(at_, passed) % static_cast<std::uint64_t>(cycle_.count());
   at_ = passed - nanoseconds(static_cast<std::int64_t>(past_the_last));
 }

@@ -13,10 +13,6 @@ namespace hwt::internal {
 std::chrono::steady_clock::time_point saturating_sum(std::chrono::steady_clock::time_point a,
                                                      std::chrono::nanoseconds b);
 
-/// How long to wait at `now` for `due`: nothing if that has passed, for ever if it is the end of time.
-std::chrono::nanoseconds wait_until(std::chrono::steady_clock::time_point due,
-                                    std::chrono::steady_clock::time_point now);
-
 /// The scheduled times of a schedule that is not a calendar. Arithmetic only: no clock, no threads.
 class Grid {
  public:

@@ -40,7 +40,7 @@ class GridTimetable final : public Timetable {
 
   std::optional<Wait> first(time_point now) override {
     grid_.start(now);
-    const nanoseconds wait = wait_until(grid_.at(), now);
+    const nanoseconds wait = detail::time_until(grid_.at(), now);
     return wait_of(wait, adjusted(jitter_, wait));
   }
 
@@ -49,7 +49,7 @@ class GridTimetable final : public Timetable {
 
   std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) override {
     if (!grid_.next(started, ended)) return {};
-    const nanoseconds wait = wait_until(grid_.at(), ended);
+    const nanoseconds wait = detail::time_until(grid_.at(), ended);
     try {
       return wait_of(wait, adjusted(jitter_, wait));
     } catch (...) {
