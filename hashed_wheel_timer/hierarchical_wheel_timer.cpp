@@ -14,10 +14,8 @@ namespace {
 /// A level that fits into one word of occupancy, and eleven of them cover all ticks.
 constexpr std::int64_t kDefaultSlots = 64;
 
-std::int64_t slots_per_level(const Options& options) {
-  if (options.ticks_per_wheel == Options{}.ticks_per_wheel) return kDefaultSlots;
-  return internal::checked_ticks_per_wheel(options.ticks_per_wheel, internal::SlotLevels::kMinSlots,
-                                           internal::SlotLevels::kMaxSlots);
+std::int64_t slots_of(const Options& options) {
+  return options.ticks_per_wheel == Options{}.ticks_per_wheel ? kDefaultSlots : options.ticks_per_wheel;
 }
 
 std::chrono::nanoseconds checked_tick_duration(std::chrono::nanoseconds tick_duration) {
@@ -27,18 +25,21 @@ std::chrono::nanoseconds checked_tick_duration(std::chrono::nanoseconds tick_dur
   return internal::at_least_a_millisecond(tick_duration);
 }
 
+internal::Worker<internal::HierarchicalWheel>* make_worker(Timer& timer, Options options, std::int64_t slots) {
+  slots = internal::checked_ticks_per_wheel(slots, internal::SlotLevels::kMinSlots, internal::SlotLevels::kMaxSlots);
+  options.tick_duration = checked_tick_duration(options.tick_duration);
+  return new internal::Worker<internal::HierarchicalWheel>(timer, options, slots);
+}
+
 }  // namespace
 
 HierarchicalWheelTimer::HierarchicalWheelTimer() : HierarchicalWheelTimer(Options{}) {}
 
 HierarchicalWheelTimer::HierarchicalWheelTimer(std::chrono::nanoseconds tick_duration, std::int64_t ticks_per_wheel)
-    : HierarchicalWheelTimer(Options{.tick_duration = tick_duration, .ticks_per_wheel = ticks_per_wheel}) {}
+    : worker_(make_worker(*this, Options{.tick_duration = tick_duration}, ticks_per_wheel)) {}
 
-HierarchicalWheelTimer::HierarchicalWheelTimer(Options options) {
-  const std::int64_t slots = slots_per_level(options);
-  options.tick_duration = checked_tick_duration(options.tick_duration);
-  worker_ = new internal::Worker<internal::HierarchicalWheel>(*this, options, slots);
-}
+HierarchicalWheelTimer::HierarchicalWheelTimer(Options options)
+    : worker_(make_worker(*this, options, slots_of(options))) {}
 
 HierarchicalWheelTimer::~HierarchicalWheelTimer() { worker_->destroy(); }
 

@@ -28,10 +28,11 @@ class Worker;
 class HWT_API HierarchicalWheelTimer final : public Timer {
  public:
   HierarchicalWheelTimer();
-  /// `ticks_per_wheel` is the number of slots of each level: 2 .. 4096, rounded up to a power of two, and 64 when left
-  /// at the default of Options, 512. `tick_duration` may be any from 1 ms on; a shorter one is raised to that with a
-  /// warning. TimerStats::ticks counts those in which timeouts come down as well.
-  /// Throws std::invalid_argument that names the option, its value and the valid range; std::bad_alloc.
+  /// `ticks_per_wheel` is the number of slots of each level: 2 .. 4096, rounded up to a power of two. 512, the default
+  /// of Options, stands for this timer's own, 64; the other constructor takes it as it is. `tick_duration` may be any
+  /// from 1 ms on; a shorter one is raised to that with a warning. TimerStats::ticks counts those in which timeouts
+  /// come down as well. Throws std::invalid_argument that names the option, its value and the valid range;
+  /// std::bad_alloc.
   explicit HierarchicalWheelTimer(Options options);
   explicit HierarchicalWheelTimer(std::chrono::nanoseconds tick_duration, std::int64_t ticks_per_wheel = 64);
 

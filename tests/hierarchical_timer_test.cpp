@@ -82,6 +82,17 @@ TEST(HierarchicalOptions, EveryNumberOfSlotsWorks) {
   }
 }
 
+// In Options the same number stands for the default.
+TEST(HierarchicalOptions, FiveHundredAndTwelveSlotsCanBeHad) {
+  Latch ran;
+  HierarchicalWheelTimer timer(1ms, 512);
+  timer.new_timeout([&] { ran.count_down(); }, 200ms);  // on the lowest level, of which 64 slots would not be enough
+  ASSERT_TRUE(ran.wait());
+  timer.stop();
+  EXPECT_EQ(timer.stats().ticks, 1);
+  EXPECT_THROW(HierarchicalWheelTimer(1ms, 4097), std::invalid_argument);
+}
+
 /// The knob is wired: a timeout comes down once for each level that it began on above the lowest.
 TEST(HierarchicalOptions, TheNumberOfSlotsDecidesWhatComesDown) {
   struct Row {
