@@ -100,6 +100,11 @@ cmake_says_that_there_is_no_calendar() {
   ! cmake -DWITH_CALENDAR=ON "$work/$1-cmake" 2>"$work/errors" && grep -q "without its calendar" "$work/errors"
 }
 
+cmake_refuses_unknown_components() {
+  ! cmake -DUNKNOWN_COMPONENT=ON "$work/$1-cmake" 2>"$work/errors" && grep -q kalender "$work/errors" &&
+    cmake -DUNKNOWN_COMPONENT=OFF "$work/$1-cmake"
+}
+
 through_cmake() {
   cmake -G Ninja -S "$program" -B "$work/$1-cmake" -DCMAKE_PREFIX_PATH="$work/$1$prefix" &&
     cmake --build "$work/$1-cmake" &&
@@ -115,6 +120,7 @@ for kind in shared static; do
   step "public headers only" installs_public_headers_only "$kind"
   step "$kind through pkg-config" through_pkg_config "$kind"
   step "$kind through CMake" through_cmake "$kind"
+  step "CMake refuses unknown components" cmake_refuses_unknown_components "$kind"
   if [ "$calendar" = true ]; then
     step "$kind calendar through pkg-config" calendar_through_pkg_config "$kind"
     step "$kind calendar through CMake" calendar_through_cmake "$kind"
