@@ -59,8 +59,9 @@ class Summary:
         """Theirs / ours, each round for itself: what slowed the machine down for a while slowed down both."""
         theirs = self._by_round(runner, config, metric)
         ours = self._by_round(OURS, config, metric)
-        # Nothing can be said of what is not there, or of tasks that ran before their deadlines.
-        rounds = [number for number in theirs if theirs[number] >= 0 and ours.get(number, 0) > 0]
+        if any(value < 0 for value in theirs.values()):
+            return None  # nothing can be said of tasks that ran before their deadlines
+        rounds = [number for number in theirs if ours.get(number, 0) > 0]
         return spread([theirs[number] / ours[number] for number in rounds])
 
     def why_none(self, runner: str, config: Config) -> str:

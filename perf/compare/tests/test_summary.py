@@ -56,6 +56,10 @@ class SummaryTest(unittest.TestCase):
     def test_a_task_before_its_deadline_has_no_ratio(self) -> None:
         self.assertIsNone(summary_of(run(OURS, 1, 10), run(NETTY, 1, -40)).ratio(NETTY, CHURN, self.cpu))
 
+    def test_rounds_with_such_tasks_are_not_left_out(self) -> None:
+        summary = summary_of(run(OURS, 1, 10), run(NETTY, 1, -40), run(OURS, 2, 10), run(NETTY, 2, 40))
+        self.assertIsNone(summary.ratio(NETTY, CHURN, self.cpu))
+
     def test_why_there_is_no_figure(self) -> None:
         self.assertEqual(summary_of().why_none(NETTY, CHURN), "not run")
         self.assertEqual(summary_of(run(NETTY, 1, 0, TIMED_OUT)).why_none(NETTY, CHURN), TIMED_OUT)
