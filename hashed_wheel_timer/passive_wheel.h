@@ -92,7 +92,8 @@ class HWT_API PassiveWheel {
 
   /// The node fires after `delay` from the wheel's time on; if it was scheduled, in this wheel or another, only that
   /// counts. A delay of 0 or less ends with the next tick, never within the running advance(). A deadline beyond the
-  /// range of the clock means never. Nodes of the same tick run in the order of their scheduling, postponed ones apart.
+  /// range of the clock is the end of time: never, unless advance() is called with that. Nodes of the same tick run in
+  /// the order of their scheduling, postponed ones apart.
   void schedule(WheelNode& node, detail::Span delay);
 
   /// Moves the deadline to `delay` from the wheel's time on if that is later; otherwise, and if the node is not

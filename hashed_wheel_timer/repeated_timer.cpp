@@ -79,7 +79,8 @@ class Errors {
 // and since nobody else arms while the conductor asks adjust_timeout, at most one timeout is armed at any moment:
 // restart() during a trigger cannot start a second chain, as it does in SOFAJRaft.
 //
-// The lock is held while the Timer is called. The Timer never calls back from there, except to destroy our own task.
+// The lock is held while the Timer is called. It calls back from there to destroy our own task only, and its
+// thread_factory if it has not been started.
 class RepeatedTimer::State : public std::enable_shared_from_this<State> {
  public:
   State(std::string name, nanoseconds timeout, Timer& timer, Hooks hooks)

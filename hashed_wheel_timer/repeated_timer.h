@@ -27,6 +27,8 @@ namespace hwt {
 /// by it. All members may be called from any thread, hooks included. SOFAJRaft: RepeatedTimer; braft:
 /// RepeatedTimerTask.
 ///
+/// If a call starts the Timer, its thread_factory runs with a lock held, and must not call the RepeatedTimer.
+///
 /// Hooks run one at a time, without a lock of the timer's own, on the Timer's worker or executor, or on the caller's
 /// thread where a member says so. A call that comes while one runs takes effect when that one has returned.
 ///

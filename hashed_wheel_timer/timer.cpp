@@ -60,7 +60,9 @@ std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
     return std::to_string(nanoseconds(to) - nanoseconds(from));
   };
   out << "Timeout(deadline: ";
-  if (timeout.deadline() > now) {
+  if (timeout.deadline() == (std::chrono::steady_clock::time_point::max)()) {
+    out << "never";
+  } else if (timeout.deadline() > now) {
     out << distance(now, timeout.deadline()) << " ns later";
   } else if (timeout.deadline() < now) {
     out << distance(timeout.deadline(), now) << " ns ago";

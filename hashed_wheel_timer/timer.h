@@ -47,7 +47,8 @@ class HWT_API Timeout {
   Timeout(const Timeout& other) noexcept;
   Timeout(Timeout&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   Timeout& operator=(const Timeout& other) noexcept {
-    Timeout(other).swap(*this);
+    Timeout copy(other);
+    swap(copy);
     return *this;
   }
   Timeout& operator=(Timeout&& other) noexcept {
@@ -106,7 +107,8 @@ class HWT_API Timeout {
   internal::Node* node_ = nullptr;
 };
 
-/// Prints "Timeout(deadline: 1234567 ns later, cancelled)", with "ago", "now", "expired" as it is, or "Timeout(null)".
+/// Prints "Timeout(deadline: 1234567 ns later, cancelled)", with "ago", "now", "never", "expired" as it is, or
+/// "Timeout(null)".
 HWT_API std::ostream& operator<<(std::ostream& out, const Timeout& timeout);
 
 /// What runs when a timeout expires; for code that comes from Netty. New code passes a callable instead.

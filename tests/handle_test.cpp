@@ -199,6 +199,11 @@ TEST(Handle, Prints) {
   EXPECT_EQ(shape_of(expired), "Timeout(deadline: # ns ago, expired)");
 }
 
+TEST(Handle, PrintsThatADeadlineNeverComes) {
+  HashedWheelTimer timer;
+  EXPECT_EQ(text_of(timer.new_timeout([] {}, std::chrono::nanoseconds::max())), "Timeout(deadline: never)");
+}
+
 TEST(Handle, PrintsTheTimeUntilTheDeadline) {
   HashedWheelTimer timer;
   const Timeout timeout = timer.new_timeout([] {}, kFar);

@@ -38,6 +38,11 @@ expect_lines 0 '^  daily at'
 expect 0 --simulated --zone Asia/Kolkata
 expect_lines 0 ' 23 h 0 min'
 
+"$program" --simulated >/dev/full 2>"$err"
+status=$?
+[ "$status" -eq 1 ] || complain "exit status $status (expected: 1) with a full disk"
+grep -q 'cannot write' "$err" || complain "does not say that it cannot write"
+
 expect 0 --help
 expect_line 2 '--zone.*"Mars/Olympus"' --zone Mars/Olympus
 expect_line 2 '--from.*"2028-02-30".*1970-01-01 .. 2200-12-31' --from 2028-02-30

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <iostream>
+#include <stdexcept>
 
 #include "options.h"
 #include "parts.h"
@@ -16,7 +17,8 @@ int main(int argc, char** argv) {
     schedules::show_calendars(std::cout, parsed.options->zone, parsed.options->from);
     const bool good = !parsed.options->real_time || schedules::show_real_time(std::cout);
     std::cout.flush();
-    return good && std::cout ? 0 : 1;
+    if (!std::cout) throw std::runtime_error("cannot write the timetables");
+    return good ? 0 : 1;
   } catch (const std::exception& error) {
     std::cerr << "schedules: " << error.what() << '\n';
     return 1;
