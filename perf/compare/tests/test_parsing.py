@@ -61,11 +61,11 @@ class RoundTest(unittest.TestCase):
 
 
 class RunnerFileTest(unittest.TestCase):
-    paths = Paths(Path("/root"), Path("/root/build"), Path("/root/build/compare"))
+    paths = Paths(Path("/project"), Path("/project/build"), Path("/project/build/compare"))
 
     def parse(self, **more: object) -> object:
         data = {"name": NETTY, "title": "Netty", "run": ["{build}/a", "{cpp}", "{peers}"], "cross_thread": True, **more}
-        return parse_program(data, Path("/root/perf/peers/x"), self.paths)
+        return parse_program(data, Path("/project/perf/peers/x"), self.paths)
 
     def test_places(self) -> None:
         program = parse_program(
@@ -77,11 +77,11 @@ class RunnerFileTest(unittest.TestCase):
                 "build": ["make", "-C", "{source}"],
                 "needs": [{"tool": "no-such-tool", "package": "a-package"}],
             },
-            Path("/root/perf/peers/x"),
+            Path("/project/perf/peers/x"),
             self.paths,
         )
-        self.assertEqual(program.run, ("/root/build/peers/a", "/root/build/compare", "/root/perf/peers"))
-        self.assertEqual(program.build, (("make", "-C", "/root/perf/peers/x"),))
+        self.assertEqual(program.run, ("/project/build/peers/a", "/project/build/compare", "/project/perf/peers"))
+        self.assertEqual(program.build, (("make", "-C", "/project/perf/peers/x"),))
         self.assertEqual(program.missing(), "needs no-such-tool (package a-package)")
         self.assertTrue(program.not_built())
 
