@@ -150,9 +150,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
   std::string describe() const {
     std::string name = name_;
-    for (char& c : name) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';  // so that it is one line
-    }
+    internal::make_one_line(name);
     const Lock lock(mutex_);
     const char* state = destroyed_ ? "destroyed" : is_running() ? "running" : "stopped";
     return "RepeatedTimer(" + name + ", timeout: " + std::to_string(timeout_.count()) + " ns, " + state +

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 
 namespace hwt::internal {
 
@@ -14,6 +15,12 @@ std::atomic<int> live_instances{0};
 std::atomic<bool> warned_of_instances{false};
 
 }  // namespace
+
+void make_one_line(std::span<char> text) noexcept {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+}
 
 void warn(std::string_view message) noexcept {
   std::fprintf(stderr, "hashed_wheel_timer: %.*s\n", static_cast<int>(message.size()), message.data());
@@ -29,11 +36,9 @@ void TaskErrorLog::report(const std::exception_ptr& error) noexcept {
   }
   const long long left_out = left_out_.exchange(0, std::memory_order_relaxed);
   const auto print = [left_out](const char* text) {
-    std::array<char, 500> what{};
+    std::array<char, 500> what{};  // no allocation: this may report the lack of memory
     std::snprintf(what.data(), what.size(), "%s", text);
-    for (char& c : what) {
-      if (static_cast<unsigned char>(c) < 0x20 && c != 0) c = ' ';  // so that it is one line
-    }
+    make_one_line({what.data(), std::strlen(what.data())});
     if (left_out == 0) {
       std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by a task: %s\n", what.data());
     } else {

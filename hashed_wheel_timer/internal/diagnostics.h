@@ -4,9 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string_view>
 
 namespace hwt::internal {
+
+/// Makes one line of a text: control characters become question marks.
+void make_one_line(std::span<char> text) noexcept;
 
 /// One line on stderr, in one write.
 void warn(std::string_view message) noexcept;

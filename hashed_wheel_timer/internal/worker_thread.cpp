@@ -191,6 +191,7 @@ std::vector<Timeout> WorkerThread::stop() {
 }
 
 void WorkerThread::destroy() noexcept {
+  // Without the lock: process_ was written before the phase was Started, and whatever leads here saw that.
   core_->forget_timer(in_forked_child());
   if (on_worker()) {
     // The task that runs now has destroyed the timer: the worker finishes on its own after it.

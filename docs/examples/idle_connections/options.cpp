@@ -7,6 +7,8 @@
 #include <string>
 #include <system_error>
 
+#include "common/format.h"
+
 namespace idle {
 namespace {
 
@@ -15,17 +17,7 @@ struct Bounds {
   std::int64_t max;
 };
 
-// What the user typed, fit for a line of the terminal.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  return text;
-}
-
-std::string quoted(const std::string& text) {
-  return '"' + one_line(text.size() > 40 ? text.substr(0, 40) + "..." : text) + '"';
-}
+std::string quoted(const std::string& text) { return '"' + common::one_line(text, 40) + '"'; }
 
 // Not CLI11's own conversion: its errors do not name the range.
 std::int64_t whole_number(const std::string& name, const std::string& text, const Bounds& bounds) {
@@ -81,7 +73,7 @@ ParsedOptions parse_options(int argc, char** argv) {
     }
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return {std::nullopt, app.exit(error)};
-    std::cerr << "idle_connections: " << one_line(error.what()) << "; see --help\n";
+    std::cerr << "idle_connections: " << common::one_line(error.what()) << "; see --help\n";
     return {std::nullopt, 2};
   }
   options.limit = std::chrono::milliseconds(limit_ms);
