@@ -1,14 +1,15 @@
 #include "hashed_wheel_timer/calendar.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/time_zone.h"
+#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/schedule/time_zone.h"
 
 namespace hwt::calendar {
 
+using internal::refuse;
 using internal::TimeZone;
 using std::chrono::days;
 using std::chrono::floor;
@@ -27,11 +28,7 @@ namespace {
 constexpr sys_days kFirstDay = year{1} / 1 / 1;
 constexpr sys_days kLastDay = year{9999} / 12 / 31;
 
-[[noreturn]] void refuse(const char* what, const std::string& value, const char* expected) {
-  throw std::invalid_argument(std::string(what) + ": " + value + " (expected: " + expected + ")");
-}
-
-/// The given days of a calendar, one for each number of a period: day, week, month or year. Numbers are in order.
+/// The days of a rule. Each has a period (day, week, month or year), numbered in order, and at most one day in each.
 struct Daily {
   static std::int64_t period_of(sys_days day) { return day.time_since_epoch().count(); }
   static std::optional<sys_days> day_in(std::int64_t number) { return sys_days(days(number)); }
@@ -89,7 +86,7 @@ class Clock {
 
   sys_days local_day(WallTime time) const { return floor<days>(zone_.to_local(time)); }
 
-  /// When the clock shows the time on that day, the first that is after `after`.
+  /// The first moment after `after` at which the clock shows the time on that day.
   std::optional<WallTime> on(sys_days local_day, WallTime after) const {
     const TimeZone::Utc utc = zone_.to_utc(local_day + time_of_day_);
     if (utc.kind == TimeZone::Kind::Gap && gap_ == Gap::Skip) return {};
@@ -108,9 +105,9 @@ class Clock {
   Fold fold_;
 };
 
-/// Gaps and folds are at most 24 hours long, so the times of successive days never change places, and the first that
-/// is found is the first there is. A gap of 24 hours, a day that a zone left out, moves a time to the next day: hence
-/// the search begins one day before the present one.
+/// Gaps and folds are at most 24 hours long, so the times of successive days stay in order, and the first that is found
+/// is the first there is. A gap of 24 hours, a day that a zone left out, moves a time to the next day: hence the search
+/// begins one day before the present one.
 template <class Days>
 Rule rule_of(Days wanted, Clock clock) {
   return [wanted, clock](WallTime after) -> std::optional<WallTime> {

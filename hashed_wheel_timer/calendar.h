@@ -6,20 +6,28 @@
 #include <optional>
 #include <string>
 
-#include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/detail/export.h"
 
 namespace hwt {
 
 /// A moment of the wall clock, in UTC.
 using WallTime = std::chrono::sys_seconds;
 
-/// Rules for Schedule::calendar(). daily() and the others come in a library of their own, because they need a time zone
-/// database: link hashed_wheel_timer_calendar (Meson dependency, pkg-config), hashed_wheel_timer::calendar (CMake). A
-/// Rule of your own does not.
+/// Rules for Schedule::calendar(): at what times of the wall clock a job runs.
 ///
-/// A wall clock shows some times of the day not at all and some twice when a zone changes its offset from UTC; Gap and
-/// Fold say what becomes of them. Zones change by law: a rule knows what the system's database knew when the zone was
-/// first used, and nothing about changes after 2037 unless the database spells them out.
+///   using namespace hwt::calendar;
+///   hwt::schedule(timer, hwt::Schedule::calendar(daily(3h, {"Europe/Berlin"})), tidy_up);
+///   hwt::schedule(timer, hwt::Schedule::calendar(monthly(31, 9h + 30min)), send_bills);   // at the month's end
+///
+/// Guarantees: each occurrence is after the one before. When a zone changes its offset from UTC, some local times do
+/// not exist that day and some come twice: Gap and Fold say what becomes of them.
+/// Threads: any may call a function, and a Rule.
+/// Not for: changes of a zone that the database does not have: a rule goes by what the system's had when the zone was
+/// first used; after 2037 that is only what it spells out.
+/// daily() and the others come in a library of their own, because they need a time zone database: link
+/// hashed_wheel_timer_calendar (Meson dependency, pkg-config), hashed_wheel_timer::calendar (CMake). A Rule of your
+/// own does not.
+/// Source: the time zone database of the IANA.
 namespace calendar {
 
 /// The first occurrence strictly after `after`; nullopt: never again. Must not have side effects that matter: it is
@@ -46,15 +54,19 @@ struct Zone {
   std::string name = "UTC";
 };
 
-/// The rules end (nullopt) after the year 9999. Each throws std::invalid_argument for a time of day outside
-/// 0 .. 24 h (exclusive), a day that no month has, and a zone that is not in the database, naming value and range;
-/// std::runtime_error when there is no database.
+/// At `time_of_day`, local time of the zone, each day; the functions below, on some days only. The rules end (nullopt)
+/// after the year 9999. Each function throws std::invalid_argument, naming value and range, for a time of day outside
+/// 0 .. 24 h (exclusive), a day that no month has, and a zone that is not in the database; std::runtime_error when
+/// there is no database.
 HWT_API Rule daily(std::chrono::seconds time_of_day, Zone zone = {}, Gap gap = Gap::ShiftForward,
                    Fold fold = Fold::First);
+/// On this day of each week.
 HWT_API Rule weekly(std::chrono::weekday weekday, std::chrono::seconds time_of_day, Zone zone = {},
                     Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
+/// On this day of each month, 1 .. 31.
 HWT_API Rule monthly(unsigned day, std::chrono::seconds time_of_day, Zone zone = {},
                      MonthEnd month_end = MonthEnd::Clamp, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
+/// On this day of each year.
 HWT_API Rule yearly(std::chrono::month_day day, std::chrono::seconds time_of_day, Zone zone = {},
                     MonthEnd month_end = MonthEnd::Clamp, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
 

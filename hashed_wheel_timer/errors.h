@@ -2,19 +2,33 @@
 
 #include <stdexcept>
 
-#include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/detail/export.h"
 
 namespace hwt {
 
-/// The call does not fit the state of the timer: new_timeout() or start() after stop(), stop() from inside a task.
-/// Netty: IllegalStateException.
+/// The call does not fit the state of the timer: new_timeout() or start() after stop(); stop() or advance() from inside
+/// a task; a thread_factory that returned no thread.
+///
+///   try {
+///     timer.new_timeout(task, 1s);
+///   } catch (const hwt::IllegalState&) {
+///     return;   // the timer has been stopped: the program is going down
+///   }
+///
+/// Guarantees: nothing has changed. try_new_timeout() returns a null handle instead.
+/// Source: Java's IllegalStateException, which Netty throws there.
 class HWT_API IllegalState : public std::logic_error {
  public:
   using std::logic_error::logic_error;
   ~IllegalState() override;
 };
 
-/// Options::max_pending_timeouts has been reached; nothing was scheduled. Netty: RejectedExecutionException.
+/// Options::max_pending_timeouts are pending: the timer takes no more until one of them ends.
+///
+///   catch (const hwt::RejectedExecution&) { reject_request(id); }
+///
+/// Guarantees: nothing was scheduled; TimerStats::rejected counts it. try_new_timeout() returns a null handle instead.
+/// Source: Java's RejectedExecutionException, which Netty throws there.
 class HWT_API RejectedExecution : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

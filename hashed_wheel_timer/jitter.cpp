@@ -3,20 +3,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
-#include <stdexcept>
 #include <string>
+
+#include "hashed_wheel_timer/internal/platform/refuse.h"
 
 namespace hwt::jitter {
 
+using internal::refuse;
 using std::chrono::nanoseconds;
 
 namespace {
-
-[[noreturn]] void refuse(const char* what, const std::string& value, const std::string& expected) {
-  throw std::invalid_argument(std::string(what) + ": " + value + " (expected: " + expected + ")");
-}
-
-std::string text_of(nanoseconds value) { return std::to_string(value.count()) + " ns"; }
 
 std::mt19937_64 seeded() {
   std::random_device source;
@@ -33,12 +29,12 @@ nanoseconds uniform(std::int64_t first, std::int64_t last) {
 }  // namespace
 
 nanoseconds between(nanoseconds lo, nanoseconds hi) {
-  if (lo >= hi) refuse("lo", text_of(lo), "less than hi, " + text_of(hi));
+  if (lo >= hi) refuse("lo", lo, "less than hi, " + std::to_string(hi.count()) + " ns");
   return uniform(lo.count(), hi.count() - 1);
 }
 
 nanoseconds around(nanoseconds mean, double fraction) {
-  if (mean < nanoseconds::zero()) refuse("mean", text_of(mean), "0 ns or more");
+  if (mean < nanoseconds::zero()) refuse("mean", mean, "0 ns or more");
   if (!(fraction >= 0 && fraction <= 1)) refuse("fraction", std::to_string(fraction), "0 .. 1");
   const std::int64_t middle = mean.count();
   // A product that rounds up to 2^63 does not fit; for a fraction of one no product is needed.
@@ -49,7 +45,7 @@ nanoseconds around(nanoseconds mean, double fraction) {
 }
 
 nanoseconds first_half(nanoseconds full) {
-  if (full <= nanoseconds::zero()) refuse("full", text_of(full), "1 ns or more");
+  if (full <= nanoseconds::zero()) refuse("full", full, "1 ns or more");
   return between(full / 2, full);
 }
 

@@ -9,13 +9,13 @@
 #include <optional>
 #include <vector>
 
-#include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/timer.h"
 
 namespace hwt {
 
 namespace internal {
-class CallerDriven;
+class ManualEngine;
 }
 
 /// A Timer without a thread, whose time is what the caller says: a test advances it, an event loop feeds it its clock.
@@ -24,13 +24,16 @@ class CallerDriven;
 ///   timer.new_timeout([] { retry(); }, 5s);
 ///   timer.advance(5s);   // retry() has run
 ///
-/// A task runs at the first grid point, start + k * tick_duration, at or after its deadline; a delay of zero or less is
-/// due at the next grid point. Any thread may schedule and cancel; one thread at a time advances, others wait for it.
+/// Guarantees: those of Timer. A task runs at the first grid point, start + k * tick_duration, at or after its
+/// deadline; a delay of zero or less, and a deadline that is not after now(), are due at the next grid point.
+/// Threads: any may call any member; one at a time advances, others wait for it. Tasks run where advance() is called.
+/// Not for: one thread whose objects can carry their timeout as a base class: PassiveWheel allocates nothing for them.
+/// Source: compare folly's ManualTimekeeper.
 class HWT_API ManualTimer final : public Timer {
  public:
   /// Throws std::invalid_argument for a tick of zero or less; std::bad_alloc. `on_task_error` as in Options.
-  /// What is due more than 2^63 ticks after `start` is never: some of it where that is before the clock's zero and a
-  /// tick is a nanosecond.
+  /// What is due more than 2^63 ticks after `start` never runs. (That takes a start before the clock's zero, and a tick
+  /// of a nanosecond.)
   explicit ManualTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1),
                        std::chrono::steady_clock::time_point start = {},
                        std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
@@ -42,8 +45,8 @@ class HWT_API ManualTimer final : public Timer {
 
   /// Time passes tick by tick: inside a task, now() is the end of its tick, so that a task which schedules itself again
   /// for 1 s runs ten times in advance(10s). Returns how many tasks ran. Throws std::invalid_argument for a negative
-  /// duration, IllegalState inside a task.
-  std::size_t advance(detail::Span by);
+  /// duration and for a NaN, IllegalState inside a task.
+  std::size_t advance(Delay by);
 
   /// The clock jumps to `now`, then what is due runs, in the order of ticks, but no more than `max_tasks`; what they
   /// leave over runs at the next call. Returns how many ran. A `now` before the timer's is taken as the timer's: time
@@ -57,16 +60,18 @@ class HWT_API ManualTimer final : public Timer {
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
   /// See Timer. After it nothing runs, but time may still pass. Waits for the advance() of another thread, which ends
-  /// after the task that it is at.
+  /// after its present task.
   std::vector<Timeout> stop() override;
   std::int64_t pending_timeouts() const noexcept override;
   std::chrono::steady_clock::time_point now() const noexcept override;
 
  protected:
   Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override;
+  Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
+                      OnRefusal on_refusal) override;
 
  private:
-  internal::CallerDriven* driven_;  // deletes itself when the timer goes inside one of its tasks
+  internal::ManualEngine* driven_;  // deletes itself: the timer may go inside one of its tasks
 };
 
 }  // namespace hwt

@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
-#include <string>
 
+#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt {
 
 namespace {
 
 using TimePoint = std::chrono::steady_clock::time_point;
-
-std::uint64_t positive_nanoseconds(std::chrono::nanoseconds tick_duration) {
-  if (tick_duration.count() <= 0) {
-    throw std::invalid_argument("tick_duration: " + std::to_string(tick_duration.count()) + " (expected: 1 .. " +
-                                std::to_string((std::chrono::nanoseconds::max)().count()) + " nanoseconds)");
-  }
-  return static_cast<std::uint64_t>(tick_duration.count());
-}
 
 std::uint64_t count_of(TimePoint time) noexcept { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
 
@@ -29,18 +22,11 @@ TimePoint end_of_time(TimePoint start) noexcept {
   return start == (TimePoint::min)() ? (TimePoint::max)() - std::chrono::nanoseconds(1) : (TimePoint::max)();
 }
 
-// Fetches what the walk comes to next, while this node is busy.
-void prefetch([[maybe_unused]] const void* link) noexcept {
-#if defined(__GNUC__)
-  __builtin_prefetch(link, 1);
-#endif
-}
-
 }  // namespace
 
 WheelNode::~WheelNode() { cancel(); }
 
-/// What advance() has on the stack while it runs, so that it finds out when the wheel has gone.
+/// On the stack of a running advance(), which learns from it that the wheel has been destroyed.
 class PassiveWheel::Running {
  public:
   // Not inlined, or GCC 12 warns that the wheel keeps a pointer to the stack: it does not see that the destructor, or
@@ -60,7 +46,8 @@ class PassiveWheel::Running {
 };
 
 PassiveWheel::PassiveWheel(std::chrono::nanoseconds tick_duration, TimePoint now)
-    : tick_duration_(positive_nanoseconds(tick_duration)), start_(now) {
+    : tick_duration_(static_cast<std::uint64_t>(internal::positive("tick_duration", tick_duration).count())),
+      start_(now) {
   set_now(now);
   for (Link& slot : slots_) slot.next_ = slot.previous_ = &slot;
 }
@@ -73,32 +60,43 @@ PassiveWheel::~PassiveWheel() {
 std::size_t PassiveWheel::advance(TimePoint now, std::size_t max_tasks) {
   if (running_ != nullptr) throw IllegalState("advance() inside on_timeout() of the same wheel");
   if (now > now_) set_now(now);
-  const std::uint64_t present = tick_duration_.ticks_rounded_up(elapsed_ + 1) - 1;
-  if (occupied_until(present)) return run_until(present, max_tasks);
+  const std::uint64_t present = tick_duration_.divide_rounding_up(elapsed_ + 1) - 1;
+  if (half_moved_ != 0 || occupied_until(present)) return run_until(present, max_tasks);
   cursor_ = present;
   return 0;
 }
 
 std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks) {
+  constexpr auto kAll = (std::numeric_limits<std::size_t>::max)();
   Running running(*this);
   std::size_t ran = 0;
+  std::size_t moves_left = max_tasks == kAll ? kAll : kMoves;
   while (ran < max_tasks) {
-    if (!occupied_until(present)) {
-      cursor_ = present;  // passes no occupied slot: that would begin before
+    if (half_moved_ == 0 && !occupied_until(present)) {
+      cursor_ = present;  // passes no occupied slot: each begins later
       break;
     }
     // The slot becomes the cursor's own. Nothing can enter it from here on: what is new is due after the present tick,
     // what is moved differs from the cursor in a lower digit or is due after the slot.
-    const std::size_t index = first_occupied();
-    cursor_ = first_tick_of(index);
+    const std::size_t index = half_moved_ != 0 ? half_moved_ : first_occupied();
+    cursor_ = half_moved_ != 0 ? cursor_ + 1 : first_tick_of(index);
+    half_moved_ = 0;
     const Link& slot = slots_[index];
     while (slot.next_ != &slot) {
+      if (moves_left == 0) {
+        if (index >= kSlotsPerLevel) {
+          half_moved_ = index;
+          --cursor_;
+        }
+        return ran;
+      }
       auto& node = static_cast<WheelNode&>(*slot.next_);
-      prefetch(node.next_);
+      internal::prefetch_to_write(node.next_);  // what the walk comes to next, while this node is busy
       const std::uint64_t due = due_tick(node);
       unlink(node);
       if (due > cursor_ || index >= kSlotsPerLevel) {
         link(node, due);
+        --moves_left;
         continue;
       }
       node.on_timeout();
@@ -122,12 +120,19 @@ std::size_t PassiveWheel::cancel_all() noexcept {
   return count;
 }
 
-void PassiveWheel::schedule_clipped(WheelNode& node, std::chrono::nanoseconds delay) noexcept {
-  const std::uint64_t wait = clipped(delay);
-  const std::uint64_t next_tick = tick_duration_.ticks_rounded_up(elapsed_ + 1);
+void PassiveWheel::schedule_clipped(WheelNode& node, Delay delay) {
+  const std::uint64_t wait = clipped(detail::number("delay", delay));
+  const std::uint64_t next_tick = tick_duration_.divide_rounding_up(elapsed_ + 1);
   node.cancel();
   node.deadline_ = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(wait));
-  link(node, std::max(next_tick, tick_duration_.ticks_rounded_up(elapsed_ + wait)));
+  link(node, std::max(next_tick, tick_duration_.divide_rounding_up(elapsed_ + wait)));
+}
+
+void PassiveWheel::schedule_clipped_at(WheelNode& node, TimePoint deadline) noexcept {
+  const std::uint64_t next_tick = tick_duration_.divide_rounding_up(elapsed_ + 1);
+  node.cancel();
+  node.deadline_ = deadline;
+  link(node, std::max(next_tick, tick_after(deadline)));
 }
 
 void PassiveWheel::set_now(TimePoint now) noexcept {
@@ -142,15 +147,21 @@ void PassiveWheel::set_now(TimePoint now) noexcept {
 std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept { return count_of(time) - count_of(start_); }
 
 TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
-  const std::uint64_t ticks_of_all_time = tick_duration_.ticks_rounded_up(since_start(end_of_time(start_)) + 1);
+  const std::uint64_t ticks_of_all_time = tick_duration_.divide_rounding_up(since_start(end_of_time(start_)) + 1);
   if (tick >= ticks_of_all_time) return (TimePoint::max)();
-  const std::uint64_t time = count_of(start_) + tick * tick_duration_.nanoseconds();
+  const std::uint64_t time = count_of(start_) + tick * tick_duration_.divisor();
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
 }
 
-// The first tick at or after the deadline; without a delay that is one before the tick the node is linked for.
+// The first tick at or after the deadline, but no earlier than the node is linked for: without a delay, that is the
+// next.
 std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
-  return std::max(node.tick_, tick_duration_.ticks_rounded_up(since_start(node.deadline_)));
+  return std::max(node.tick_, tick_after(node.deadline_));
+}
+
+// The first tick at or after it. What is due before the start, or only after the end of time, is due there.
+std::uint64_t PassiveWheel::tick_after(TimePoint deadline) const noexcept {
+  return tick_duration_.divide_rounding_up(since_start(std::clamp(deadline, start_, end_of_time(start_))));
 }
 
 bool PassiveWheel::occupied_until(std::uint64_t tick) const noexcept {

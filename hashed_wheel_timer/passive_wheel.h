@@ -1,53 +1,31 @@
 #pragma once
 
-// Timeouts for an event loop: one thread, no locks, no clock of its own, nothing allocated. The timeout is a base class
-// of the object that waits (a connection, a request); the loop tells the wheel what time it is and asks it how long it
-// may sleep.
-//
-//   struct Connection : hwt::WheelNode {
-//     void on_timeout() override { close(); }            // idle for too long
-//   };
-//   hwt::PassiveWheel wheel(10ms, steady_clock::now());
-//   wheel.schedule(connection, 30s);
-//   wheel.postpone(connection, 30s);                     // with every byte that arrives: one store
-//   for (;;) {
-//     wait_for_events(until(wheel.next_wakeup()));
-//     wheel.advance(steady_clock::now());                // first: delays count from here
-//     handle_events();
-//   }
-//
-// Guarantees: never early by the caller's clock; exact on the grid of ticks; in the order of the ticks.
-// Not for: several threads, or objects that cannot carry a base class. HashedWheelTimer and ManualTimer are for those.
-//
-// A hierarchical wheel: Varghese & Lauck, scheme 7; intrusive as in Linux' timer.c, folly::HHWheelTimer and ratas.
-
-#include <bit>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
-#include "hashed_wheel_timer/export.h"
-#include "hashed_wheel_timer/saturating_duration.h"
-#include "hashed_wheel_timer/tick_duration.h"
+#include "hashed_wheel_timer/delay.h"
+#include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/fast_divider.h"
+#include "hashed_wheel_timer/detail/wheel_link.h"
 
 namespace hwt {
 
 class PassiveWheel;
 
-namespace detail {
-
-/// One link of a ring. A slot of the wheel is such a ring with the slot itself as the link that is always there, so
-/// that a node leaves it without a case to tell apart.
-struct WheelLink {
-  WheelLink* next_ = nullptr;
-  WheelLink* previous_ = nullptr;
-};
-
-}  // namespace detail
-
-/// What waits in a PassiveWheel: the base of the user's object, 48 bytes. It belongs to the thread of its wheel.
+/// What waits in a PassiveWheel: a base, of 48 bytes, of the object whose timeout it is.
+///
+///   struct Connection : hwt::WheelNode {
+///     void on_timeout() override { close(); }            // idle for too long
+///   };
+///
+/// Guarantees: on_timeout() runs once for each schedule() that nothing has cancelled or replaced.
+/// Threads: it belongs to the thread of its wheel.
+/// Not for: two timeouts of one object at once; give that two members that are nodes.
+/// Source: the intrusive timers of Linux' timer.c and folly::HHWheelTimer.
 class HWT_API WheelNode : private detail::WheelLink {
  public:
   WheelNode() noexcept = default;
@@ -72,15 +50,29 @@ class HWT_API WheelNode : private detail::WheelLink {
 
   PassiveWheel* wheel_ = nullptr;  // null: not scheduled, and the links mean nothing
   std::chrono::steady_clock::time_point deadline_{};
-  std::uint64_t tick_ = 0;  // the one whose slot it is in: not after that of the deadline, which postpone() moves alone
+  std::uint64_t tick_ = 0;  // the one whose slot it is in; postpone() moves the deadline alone, to later
 };
 
-/// Runs WheelNodes whose deadlines have passed when advance() is called: a node runs in the first advance(now) with
-/// now >= the first point of the grid, start + k * tick_duration, at or after its deadline. All calls from one thread.
-/// About 33 KiB, all in the object itself; no function allocates.
+/// Timeouts for an event loop: one thread, no locks, no clock of its own, nothing allocated. The loop tells the wheel
+/// what time it is, and asks it how long it may sleep.
 ///
-/// The wheel knows no time but the latest `now` it was told, and delays count from that: call advance() when the loop
-/// wakes up, before the events are handled.
+///   hwt::PassiveWheel wheel(10ms, steady_clock::now());
+///   wheel.schedule(connection, 30s);
+///   wheel.postpone(connection, 30s);                     // with every byte that arrives: one store
+///   for (;;) {
+///     wait_for_events(until(wheel.next_wakeup()));
+///     wheel.advance(steady_clock::now());                // first: the wheel knows no other time, delays count from it
+///     handle_events();
+///   }
+///
+/// Guarantees: never early by the caller's clock; a node runs in the first advance(now) with now >= the first point of
+/// the grid, start + k * tick_duration, at or after its deadline; in the order of the ticks. About 33 KiB, all in the
+/// object itself; no function allocates.
+/// Threads: all calls come from one.
+/// Not for: several threads, or objects that cannot carry a base class. HashedWheelTimer and ManualTimer are for
+/// those.
+/// Source: a hierarchical wheel: Varghese & Lauck, scheme 7; intrusive as in Linux' timer.c, folly::HHWheelTimer,
+/// ratas.
 class HWT_API PassiveWheel {
  public:
   /// `now` is the start of the grid. Throws std::invalid_argument unless tick_duration is positive.
@@ -90,27 +82,43 @@ class HWT_API PassiveWheel {
   PassiveWheel(const PassiveWheel&) = delete;
   PassiveWheel& operator=(const PassiveWheel&) = delete;
 
-  /// The node fires after `delay` from the wheel's time on; if it was scheduled, in this wheel or another, only that
-  /// counts. A delay of 0 or less ends with the next tick, never within the running advance(). A deadline beyond the
+  /// The node fires `delay` after the wheel's time. If it was scheduled before, in this wheel or another, that is
+  /// cancelled. A delay of 0 or less ends with the next tick, never within the running advance(). A deadline beyond the
   /// range of the clock is the end of time: never, unless advance() is called with that. Nodes of the same tick run in
-  /// the order of their scheduling, postponed ones apart.
-  void schedule(WheelNode& node, detail::Span delay);
+  /// the order of their scheduling, postponed ones apart. Throws std::invalid_argument for a NaN; nothing has changed.
+  void schedule(WheelNode& node, Delay delay) { schedule_in(node, delay); }
+  template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some fifty
+  void schedule(WheelNode& node, Nanoseconds delay) {
+    schedule_in(node, delay);
+  }
 
-  /// Moves the deadline to `delay` from the wheel's time on if that is later; otherwise, and if the node is not
-  /// scheduled in this wheel, nothing changes. Made for keep-alives: stores the deadline and leaves the node where it
-  /// is, until the wheel meets it at its old tick.
-  void postpone(WheelNode& node, detail::Span delay) noexcept;
+  /// The same, at a point of the caller's clock; one that is not after the wheel's time is due at the next tick. The
+  /// node's deadline() is what was passed.
+  void schedule_at(WheelNode& node, std::chrono::steady_clock::time_point deadline);
 
-  /// It is `now`; an earlier time than the latest one counts as that. Runs what is due, in the order of ticks, but no
-  /// more than max_tasks nodes, and returns how many: if fewer than max_tasks, nothing is due any more. The
-  /// next call goes on with the rest, also after an exception of on_timeout(). Costs nothing for empty ticks, however
-  /// many. Throws IllegalState inside on_timeout() of the same wheel, and then has done nothing.
+  /// Moves the deadline to `delay` after the wheel's time, if that is later. Otherwise, for a NaN, and if the node is
+  /// not scheduled in this wheel, nothing changes. Made for keep-alives: stores the deadline and leaves the node where
+  /// it is, until the wheel meets it at its old tick.
+  void postpone(WheelNode& node, Delay delay) noexcept;
+
+  /// The same: moves the deadline to `deadline`, if that is later.
+  void postpone_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept;
+
+  /// The wheel's time becomes `now`, or stays if that is earlier. Runs what is due, in the order of ticks, but no more
+  /// than max_tasks nodes, and returns how many. The next call goes on with the rest, also after an exception of
+  /// on_timeout(). Costs nothing for empty ticks, however many. Throws IllegalState inside on_timeout() of the same
+  /// wheel, and then has done nothing.
+  ///
+  /// Nodes of far deadlines also have to be moved while these come nearer, millions at once perhaps. Called with
+  /// max_tasks, it moves no more than some thousands. So if fewer than max_tasks have run, nothing is due any more
+  /// unless next_wakeup() is in the past: then call it again, after a look at other events.
   std::size_t advance(std::chrono::steady_clock::time_point now,
                       std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// When to call advance() next: never after the first tick at which something is due, so that it may bound the sleep
   /// of an event loop. May be earlier: each timeout costs at most a few such wake-ups while it comes nearer, and a
-  /// postponed one another at its old deadline. In the past when max_tasks has left something over. Nothing when empty.
+  /// postponed one another at its old deadline. Not after the time of the latest advance() if that has left something
+  /// over, to run or to move. nullopt when empty.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const noexcept;
 
   /// How many nodes are scheduled.
@@ -124,19 +132,26 @@ class HWT_API PassiveWheel {
   using Link = detail::WheelLink;
   class Running;
 
-  // Digits of a tick in base 256. A node is at the level of the highest digit in which its tick differs from the
-  // cursor, in the slot of that digit. So whatever is at one level is due before anything on a higher one, all ticks
+  // A tick has eight digits in base 256. A node is at the level of the highest digit in which its tick differs from the
+  // cursor, in the slot of that digit. So whatever is on one level is due before anything on a higher one, all ticks
   // have a place, and no slot ever holds ticks of two revolutions.
   static constexpr unsigned kDigitBits = 8;
   static constexpr std::size_t kSlotsPerLevel = std::size_t{1} << kDigitBits;
   static constexpr std::size_t kLevels = 64 / kDigitBits;
   static constexpr std::size_t kSlots = kLevels * kSlotsPerLevel;
 
+  // What advance(now, max_tasks) moves at a time: a fraction of a millisecond's work.
+  static constexpr std::size_t kMoves = 8192;
+
   void set_now(std::chrono::steady_clock::time_point now) noexcept;
   std::uint64_t since_start(std::chrono::steady_clock::time_point time) const noexcept;
+  std::uint64_t tick_after(std::chrono::steady_clock::time_point deadline) const noexcept;
   std::chrono::steady_clock::time_point time_of(std::uint64_t tick) const noexcept;
   std::uint64_t clipped(std::chrono::nanoseconds delay) const noexcept;
-  void schedule_clipped(WheelNode& node, std::chrono::nanoseconds delay) noexcept;
+  template <class Duration>
+  void schedule_in(WheelNode& node, Duration delay);
+  void schedule_clipped(WheelNode& node, Delay delay);
+  void schedule_clipped_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept;
   std::uint64_t due_tick(const WheelNode& node) const noexcept;
   std::size_t run_until(std::uint64_t present, std::size_t max_tasks);
 
@@ -150,86 +165,23 @@ class HWT_API PassiveWheel {
   void mark_occupied(const Link& slot) noexcept;
   void mark_empty(const Link& slot) noexcept;
 
-  Link slots_[kSlots];  // first: a slot then is where its number times its size says, without an offset
-  const detail::TickDuration tick_duration_;
+  Link slots_[kSlots];  // first: a slot's address then needs no offset
+  const detail::FastDivider tick_duration_;
   const std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point now_;
   std::uint64_t elapsed_;     // nanoseconds from start_ to now_
   std::uint64_t left_;        // nanoseconds from now_ to the end of time, as far as a delay can reach
   std::uint64_t cursor_ = 0;  // no tick before it is due any more, and none after it has been reached
+  // The slot that begins at the next tick and is half moved down; 0: none, since slot 0 is of the lowest level. The
+  // cursor waits before it: seen from there, what is scheduled now goes into that slot too, behind what is left.
+  std::size_t half_moved_ = 0;
   std::size_t size_ = 0;
   Running* running_ = nullptr;  // the advance() that runs
-  // Which slots are occupied, and which words of that are not 0: the first of both is where the next node is due.
+  // Which slots are occupied, and which of these words are not 0: the next node is due in the first slot.
   std::uint32_t occupied_words_ = 0;
   std::uint64_t occupied_[kSlots / 64] = {};
 };
 
-inline bool WheelNode::cancel() noexcept {
-  if (wheel_ == nullptr) return false;
-  wheel_->unlink(*this);
-  return true;
-}
-
-inline void PassiveWheel::schedule(WheelNode& node, detail::Span span) {
-  const std::chrono::nanoseconds delay = span;
-  const auto wait = static_cast<std::uint64_t>(delay.count());
-  if (wait - 1 >= left_) [[unlikely]] {  // 0, negative, or past the end of time
-    schedule_clipped(node, delay);
-    return;
-  }
-  node.cancel();
-  node.deadline_ = now_ + delay;
-  link(node, tick_duration_.ticks_rounded_up(elapsed_ + wait));
-}
-
-inline void PassiveWheel::postpone(WheelNode& node, detail::Span delay) noexcept {
-  if (node.wheel_ != this) return;
-  const auto deadline = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(clipped(delay)));
-  if (deadline > node.deadline_) node.deadline_ = deadline;
-}
-
-inline std::uint64_t PassiveWheel::clipped(std::chrono::nanoseconds delay) const noexcept {
-  const std::uint64_t positive = delay.count() > 0 ? static_cast<std::uint64_t>(delay.count()) : 0;
-  return positive < left_ ? positive : left_;
-}
-
-inline void PassiveWheel::link(WheelNode& node, std::uint64_t tick) noexcept {
-  const auto highest_bit = static_cast<unsigned>(std::countl_zero((tick ^ cursor_) | 1)) ^ 63U;
-  const unsigned shift = highest_bit / kDigitBits * kDigitBits;
-  Link& slot = slots_[shift * (kSlotsPerLevel / kDigitBits) + (tick >> shift) % kSlotsPerLevel];
-  // In this order: two stores to neighbours in a row would be made one wide store, by more instructions than it saves.
-  Link* const last = slot.previous_;
-  node.next_ = &slot;
-  last->next_ = &node;
-  slot.previous_ = &node;
-  node.previous_ = last;
-  node.wheel_ = this;
-  node.tick_ = tick;
-  ++size_;
-  if (last == &slot) mark_occupied(slot);
-}
-
-inline void PassiveWheel::unlink(WheelNode& node) noexcept {
-  Link* const next = node.next_;
-  Link* const previous = node.previous_;
-  next->previous_ = previous;
-  previous->next_ = next;
-  node.wheel_ = nullptr;
-  --size_;
-  if (next == previous) mark_empty(*next);  // both neighbours are one: that is the slot, alone now
-}
-
-inline void PassiveWheel::mark_occupied(const Link& slot) noexcept {
-  const auto index = static_cast<std::size_t>(&slot - slots_);
-  occupied_[index / 64] |= std::uint64_t{1} << index % 64;
-  occupied_words_ |= std::uint32_t{1} << index / 64;
-}
-
-inline void PassiveWheel::mark_empty(const Link& slot) noexcept {
-  const auto index = static_cast<std::size_t>(&slot - slots_);
-  std::uint64_t& word = occupied_[index / 64];
-  word &= ~(std::uint64_t{1} << index % 64);
-  if (word == 0) occupied_words_ &= ~(std::uint32_t{1} << index / 64);
-}
-
 }  // namespace hwt
+
+#include "hashed_wheel_timer/detail/passive_wheel_impl.h"

@@ -1,17 +1,20 @@
 #include "hashed_wheel_timer/repeated_timer.h"
 
 #include <array>
-#include <condition_variable>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/diagnostics.h"
+#include "hashed_wheel_timer/detail/pending_timeout.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/internal/platform/diagnostics.h"
+#include "hashed_wheel_timer/internal/platform/error_log.h"
+#include "hashed_wheel_timer/internal/platform/forked_child.h"
+#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/schedule/conductor.h"
 
 namespace hwt {
 
@@ -19,10 +22,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-nanoseconds checked(nanoseconds timeout) {
-  if (timeout > nanoseconds::zero()) return timeout;
-  throw std::invalid_argument("timeout: " + std::to_string(timeout.count()) + " (expected: 1 .. " +
-                              std::to_string(std::numeric_limits<nanoseconds::rep>::max()) + " nanoseconds)");
+nanoseconds positive_timeout(Delay timeout) {
+  return internal::positive("timeout", detail::number("timeout", timeout));
 }
 
 /// What went wrong while a thread ran hooks: the latest error of each source.
@@ -33,7 +34,7 @@ class Errors {
   /// Call in a catch block.
   void add(Source source) noexcept { errors_[source] = std::current_exception(); }
 
-  /// A single error leaves as it is; of several none may be lost, so they leave as one text.
+  /// A single error is thrown as it is; of several none may be lost, so they are thrown as one text.
   void rethrow(const std::string& name) const {
     const std::exception_ptr* single = nullptr;
     int count = 0;
@@ -53,19 +54,10 @@ class Errors {
     for (std::size_t source = 0; source < kSources; ++source) {
       if (errors_[source] == nullptr) continue;
       if (!all.empty()) all += "; ";
-      all += std::string(kNames[source]) + ": " + what(errors_[source]);
+      all += std::string(kNames[source]) + ": ";
+      internal::with_text_of(errors_[source], [&all](const char* what) { all += what; });
     }
     return all;
-  }
-
-  static std::string what(const std::exception_ptr& error) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-      return e.what();
-    } catch (...) {
-      return "not a std::exception";
-    }
   }
 
   std::array<std::exception_ptr, kSources> errors_;
@@ -73,231 +65,265 @@ class Errors {
 
 }  // namespace
 
-// One thread at a time is the conductor: the only one that runs hooks and that arms. It becomes it under the lock and
-// gives it up under the lock, after it has left the timer armed, stopped or destroyed, whatever was asked for. A call
-// that finds a conductor therefore only writes down what it wants. So hooks run without the lock and yet one at a time,
-// and since nobody else arms while the conductor asks adjust_timeout, at most one timeout is armed at any moment:
-// restart() during a trigger cannot start a second chain, as it does in SOFAJRaft.
+// One thread at a time is the conductor: the only one that runs hooks and that arms (internal/schedule/conductor.h).
+// Before it ceases to be, it arms the timer, or leaves it stopped or destroyed, as was asked for meanwhile. So a call
+// that finds a hook running only notes what it wants; hooks run without a lock and yet one at a time; and since nobody
+// else arms while the conductor asks adjust_timeout, at most one timeout is armed at any moment: restart() during a
+// trigger cannot start a second chain, as it does in SOFAJRaft.
 //
-// The lock is held while the Timer is called. It calls back from there to destroy our own task only, and its
-// thread_factory if it has not been started.
+// The Timer is called by the conductor at work, for whom other calls wait. From there the Timer calls nothing but the
+// destructor of our own task, and its thread_factory if it has not been started.
 class RepeatedTimer::State : public std::enable_shared_from_this<State> {
  public:
   State(std::string name, nanoseconds timeout, Timer& timer, Hooks hooks)
-      : name_(std::move(name)), timer_(timer), timeout_(timeout), hooks_(std::move(hooks)) {}
+      : name_(std::move(name)), timer_(timer), timeout_(timeout.count()), hooks_(std::move(hooks)) {}
+
+  bool in_forked_child() const noexcept { return process_.in_forked_child(); }
 
   void start() {
-    Lock lock(mutex_);
-    if (is_running()) return;
-    stopped_ = false;
-    arm_as_asked(lock);
+    if (running()) return;
+    Word before = 0;
+    if (conductor_.enter(unstopped, before)) conduct(was_running(before) ? First::Nothing : First::Arm);
   }
 
   void restart() {
-    Lock lock(mutex_);
-    stopped_ = false;
-    arm_as_asked(lock);
+    Word before = 0;
+    if (conductor_.enter(unstopped, before)) conduct(First::Arm);
   }
 
   void reset() {
-    Lock lock(mutex_);
-    if (is_running()) arm_as_asked(lock);
+    Word before = 0;
+    if (running() && conductor_.enter(unchanged, before)) conduct(was_running(before) ? First::Arm : First::Nothing);
   }
 
   void reset(nanoseconds timeout) {
-    Lock lock(mutex_);
-    if (destroyed_) return;
-    timeout_ = timeout;
-    if (is_running()) arm_as_asked(lock);
+    if ((conductor_.look() & Conductor::kDestroyed) != 0) return;
+    timeout_.store(timeout.count(), std::memory_order_relaxed);
+    Word before = 0;
+    if (conductor_.enter(unchanged, before)) conduct(was_running(before) ? First::Arm : First::Nothing);
   }
 
   void stop() {
-    const Lock lock(mutex_);
-    stopped_ = true;
-    disarm();
+    Word before = 0;
+    if (conductor_.enter([](Word word) { return word | Conductor::kStopped; }, before)) conduct(First::Nothing);
   }
 
   bool run_once_now() {
-    Lock lock(mutex_);
-    if (has_conductor() || !is_running()) return false;
-    disarm();
-    conduct(lock, First::Trigger);
-    return true;
+    if (!running()) return false;
+    Word before = 0;
+    if (!conductor_.enter(unchanged, before)) return false;
+    const bool runs = was_running(before);
+    if (runs) disarm();
+    conduct(runs ? First::Trigger : First::Nothing);
+    return runs;
   }
 
   void destroy() {
-    Lock lock(mutex_);
-    if (std::exchange(destroyed_, true)) return;
-    disarm();
-    if (!has_conductor()) conduct(lock, First::Nothing);
+    Word before = 0;
+    if (conductor_.enter([](Word word) { return word | Conductor::kDestroyed; }, before)) conduct(First::Nothing);
   }
 
-  void wait_for_conductor() {
-    Lock lock(mutex_);
-    if (conductor_ == std::this_thread::get_id()) return;
-    conductor_left_.wait(lock, [this] { return !has_conductor(); });
-  }
+  void wait_for_conductor() const noexcept { conductor_.wait_for_other(); }
 
-  nanoseconds timeout() const {
-    const Lock lock(mutex_);
-    return timeout_;
-  }
+  nanoseconds timeout() const noexcept { return nanoseconds(timeout_.load(std::memory_order_relaxed)); }
 
-  bool running() const {
-    const Lock lock(mutex_);
-    return is_running();
-  }
+  bool running() const { return is_running(conductor_.look()); }
 
   std::string describe() const {
     std::string name = name_;
     internal::make_one_line(name);
-    const Lock lock(mutex_);
-    const char* state = destroyed_ ? "destroyed" : is_running() ? "running" : "stopped";
-    return "RepeatedTimer(" + name + ", timeout: " + std::to_string(timeout_.count()) + " ns, " + state +
-           (triggering_ ? ", triggering)" : ")");
+    const Word seen = conductor_.look();
+    const char* state = (seen & Conductor::kDestroyed) != 0 ? "destroyed" : is_running(seen) ? "running" : "stopped";
+    return "RepeatedTimer(" + name + ", timeout: " + std::to_string(timeout().count()) + " ns, " + state +
+           ((seen & Conductor::kTriggering) != 0 ? ", triggering)" : ")");
   }
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Conductor = internal::Conductor;
+  using Word = Conductor::Word;
 
-  bool has_conductor() const { return conductor_ != std::thread::id(); }
+  static Word unchanged(Word word) noexcept { return word; }
+  static Word unstopped(Word word) noexcept { return word & ~Conductor::kStopped; }
 
-  // A timeout that is cancelled although this class did not do it was cancelled by the Timer's stop().
-  bool is_armed() const { return armed_ && !armed_.is_cancelled(); }
+  // A conductor arms at its end. A timeout that is cancelled although this class did not do it was cancelled by the
+  // Timer's stop().
+  bool is_running(Word seen) const {
+    for (;; seen = conductor_.look()) {
+      if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;
+      if ((seen & Conductor::kConducted) != 0) return true;
+      if ((seen & Conductor::kArmed) == 0) return false;
+      if (in_forked_child()) return true;
+      const detail::PendingTimeout::Loan armed(shown_);
+      if (*armed) return !armed->is_cancelled();
+      // Whoever has taken it away meanwhile, the word tells.
+    }
+  }
 
-  // A conductor ends with arming.
-  bool is_running() const { return !stopped_ && !destroyed_ && (has_conductor() || is_armed()); }
+  // From here on the conductor's.
 
-  void arm_as_asked(Lock& lock) {
-    if (!destroyed_ && !has_conductor()) conduct(lock, First::Nothing);
+  // Of the word that it has found when nobody was.
+  bool was_running(Word before) const noexcept {
+    return (before & Conductor::kStopped) == 0 && armed_ && !armed_.is_cancelled();
   }
 
   // The timeout of that number has expired. It may have been claimed before it lost against stop(), restart(), reset()
-  // or run_once_now(), and wait in the executor or for the lock since: then the number is an old one, or the conductor
-  // is about to replace it.
-  void on_expiry(std::uint64_t arming) {
-    Lock lock(mutex_);
-    if (arming != arming_ || has_conductor()) return;
-    disarm();
-    conduct(lock, First::Trigger);
+  // or run_once_now(), and wait in the executor since: then the number is an old one, or the conductor is about to
+  // replace it.
+  void on_expiry(Word arming) {
+    if (!conductor_.enter_expired(arming)) return;
+    forget_armed();
+    Errors errors;
+    run_hook(errors, Errors::Trigger, hooks_.on_trigger);
+    conduct(First::Arm, errors);
   }
 
-  enum class First : bool { Nothing, Trigger };
+  enum class First : std::uint8_t { Nothing, Arm, Trigger };
 
-  // Then whatever is due. Unlocks, and throws what went wrong.
-  void conduct(Lock& lock, First first) {
-    conductor_ = std::this_thread::get_id();
+  void conduct(First first) {
     Errors errors;
     if (first == First::Trigger) {
-      triggering_ = true;
-      unlocked(lock, errors, Errors::Trigger, hooks_.on_trigger);
-      triggering_ = false;
+      conductor_.begin_hook(Conductor::kTriggering);
+      run_hook(errors, Errors::Trigger, hooks_.on_trigger);
     }
-    if (!stopped_ && !destroyed_) arm(lock, errors);
-    if (destroyed_) release_hooks(lock, errors);
-    conductor_ = {};
-    conductor_left_.notify_all();
-    lock.unlock();
+    conduct(first, errors);
+  }
+
+  // Arms unless `first` is Nothing, or ends, as asked. Ceases to be the conductor, and throws what went wrong.
+  void conduct(First first, Errors& errors) {
+    if (first != First::Nothing && conductor_.wanted()) arm(errors);
+    if (!conductor_.wanted()) disarm();
+    if (conductor_.destroyed()) release_hooks(errors);
+    while (!conductor_.leave()) {
+      // This thread was held up for so long that what it has armed has expired.
+      if (armed_.is_expired()) arm_anew(nanoseconds::zero(), errors);
+    }
     errors.rethrow(name_);
   }
 
-  // What is asked for meanwhile, a restart() say, is met by what comes here at the end; but for a new timeout, about
-  // which adjust_timeout has to be asked.
-  void arm(Lock& lock, Errors& errors) {
+  // Whatever is asked for meanwhile, such as a restart(), is done by arming below. Only for a new timeout must
+  // adjust_timeout be called again.
+  void arm(Errors& errors) {
     nanoseconds asked{};
     nanoseconds delay{};
     do {
-      delay = asked = timeout_;
+      delay = asked = timeout();
       if (hooks_.adjust_timeout) {
-        unlocked(lock, errors, Errors::Adjust, [&] { delay = hooks_.adjust_timeout(asked); });
+        conductor_.begin_hook(0);
+        run_hook(errors, Errors::Adjust, [&] { delay = hooks_.adjust_timeout(asked); });
+        if (!conductor_.wanted()) return;
       }
-    } while (asked != timeout_);
-    if (stopped_ || destroyed_) return;
+    } while (asked != timeout());
     try {
       // Moving the armed timeout is cheaper than a new one, and cannot be refused for max_pending_timeouts.
       if (armed_.reschedule(delay)) return;
-      disarm();
-      armed_ = timer_.new_timeout([self = shared_from_this(), arming = arming_] { self->on_expiry(arming); }, delay);
     } catch (...) {
-      errors.add(Errors::Arm);  // and is_running() tells it
+      errors.add(Errors::Arm);
+      return;
     }
+    arm_anew(delay, errors);
+  }
+
+  void arm_anew(nanoseconds delay, Errors& errors) {
+    disarm();
+    try {
+      armed_ = timer_.new_timeout(
+          [self = shared_from_this(), arming = conductor_.arming()] { self->on_expiry(arming); }, delay);
+    } catch (...) {
+      errors.add(Errors::Arm);  // and is_running() becomes false
+      return;
+    }
+    shown_.set(armed_);
+    conductor_.set_armed();
   }
 
   void disarm() {
-    ++arming_;
+    conductor_.set_disarmed();
     armed_.cancel();
-    armed_ = Timeout();  // it may hold the task, which holds this: a circle
+    forget_armed();
+  }
+
+  // It may hold the task, which holds this: a circle.
+  void forget_armed() noexcept {
+    shown_.set({});
+    armed_ = Timeout();
   }
 
   // The hooks go as soon as none of them can run any more: what they hold may be what holds the RepeatedTimer.
-  void release_hooks(Lock& lock, Errors& errors) {
+  void release_hooks(Errors& errors) {
     Hooks hooks = std::exchange(hooks_, {});
-    if (hooks.on_destroy) unlocked(lock, errors, Errors::Destroy, hooks.on_destroy);
-    lock.unlock();
+    conductor_.begin_hook(0);
+    run_hook(errors, Errors::Destroy, [&] {
+      if (hooks.on_destroy) hooks.on_destroy();
+    });
+    conductor_.begin_hook(0);
     hooks = {};
-    lock.lock();
+    conductor_.end_hook();
   }
 
+  // It has begun.
   template <class Hook>
-  static void unlocked(Lock& lock, Errors& errors, Errors::Source source, const Hook& hook) {
-    lock.unlock();
+  void run_hook(Errors& errors, Errors::Source source, const Hook& hook) {
     try {
       hook();
     } catch (...) {
       errors.add(source);
     }
-    lock.lock();
+    conductor_.end_hook();
   }
 
+  const internal::MadeInProcess process_;
   const std::string name_;
   Timer& timer_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable conductor_left_;
+  Conductor conductor_;
+  // relaxed: reset() stores it before it enters or notes, and the conductor reads it after it has entered or ended a
+  // hook.
+  std::atomic<std::int64_t> timeout_;
+  mutable detail::PendingTimeout shown_;  // armed_ again, for is_running()
 
-  // Guarded by mutex_.
-  nanoseconds timeout_;
-  bool stopped_ = true;
-  bool destroyed_ = false;
-  bool triggering_ = false;
-  std::uint64_t arming_ = 0;  // the number of armed_, or of the next one
+  // The conductor's alone.
   Timeout armed_;
-  std::thread::id conductor_;  // nobody by default
-
-  // Only for the conductor, without the lock: to become it is to take over from the one before, under the lock.
   Hooks hooks_;
 };
 
-RepeatedTimer::RepeatedTimer(std::string name, detail::Span timeout, Timer& timer, Hooks hooks) {
-  checked(timeout);
-  if (!hooks.on_trigger) throw std::invalid_argument("on_trigger: null (expected: a callable)");
-  state_ = std::make_shared<State>(std::move(name), timeout, timer, std::move(hooks));
+RepeatedTimer::RepeatedTimer(std::string name, Delay timeout, Timer& timer, Hooks hooks) {
+  const nanoseconds checked = positive_timeout(timeout);
+  if (!hooks.on_trigger) internal::refuse("on_trigger", "null", "a callable");
+  state_ = std::make_shared<State>(std::move(name), checked, timer, std::move(hooks));
 }
 
 RepeatedTimer::~RepeatedTimer() {
+  if (state_->in_forked_child()) {
+    internal::abandon(state_);
+    return;
+  }
   try {
     state_->destroy();
   } catch (...) {
-    internal::TaskErrorLog().report(std::current_exception());
+    internal::ErrorLog().report(std::current_exception());
   }
   state_->wait_for_conductor();
 }
 
-// Copies of state_ where a hook may run, which may destroy *this.
+// A copy of state_ where a hook may run: it may destroy *this.
 
 void RepeatedTimer::start() { std::shared_ptr(state_)->start(); }
 
-void RepeatedTimer::stop() { state_->stop(); }
+void RepeatedTimer::stop() {
+  if (!state_->in_forked_child()) state_->stop();
+}
 
 void RepeatedTimer::restart() { std::shared_ptr(state_)->restart(); }
 
 void RepeatedTimer::reset() { std::shared_ptr(state_)->reset(); }
 
-void RepeatedTimer::reset(detail::Span timeout) { std::shared_ptr(state_)->reset(checked(timeout)); }
+void RepeatedTimer::reset(Delay timeout) { std::shared_ptr(state_)->reset(positive_timeout(timeout)); }
 
 bool RepeatedTimer::run_once_now() { return std::shared_ptr(state_)->run_once_now(); }
 
-void RepeatedTimer::destroy() { std::shared_ptr(state_)->destroy(); }
+void RepeatedTimer::destroy() {
+  if (!state_->in_forked_child()) std::shared_ptr(state_)->destroy();
+}
 
 nanoseconds RepeatedTimer::timeout() const noexcept { return state_->timeout(); }
 

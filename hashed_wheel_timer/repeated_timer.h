@@ -1,62 +1,60 @@
 #pragma once
 
-// A timer that triggers again and again until it is stopped, for the timers of a state machine: elections, votes,
-// heartbeats, snapshots. Its owner starts, stops and restarts it from any thread, from inside a trigger as well.
-//
-//   hwt::RepeatedTimer election("election", 150ms, timer,
-//                               {.on_trigger = [&] { become_candidate(); },
-//                                .adjust_timeout = [&](auto timeout) { return timeout + random_up_to(timeout); }});
-//   election.start();
-//   election.restart();   // a heartbeat came: the next trigger is a whole timeout away
-//
-// Guarantees: at most one timeout is armed at any moment, so the rate never multiplies; a trigger never overlaps
-// another one; after stop() none starts; on_destroy runs exactly once.
-// The timeout counts from the end of a trigger (fixed delay), from start(), restart() and reset().
-
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/timer.h"
 
 namespace hwt {
 
-/// Triggers again and again on a Timer that it borrows: the Timer must outlive it, may be shared, and is never stopped
-/// by it. All members may be called from any thread, hooks included. SOFAJRaft: RepeatedTimer; braft:
-/// RepeatedTimerTask.
+/// Triggers again and again until it is stopped: for the timers of a state machine, such as elections, votes,
+/// heartbeats, snapshots. Its owner starts, stops and restarts it from any thread, from inside a trigger as well.
 ///
-/// If a call starts the Timer, its thread_factory runs with a lock held, and must not call the RepeatedTimer.
+///   hwt::RepeatedTimer election("election", 150ms, timer,
+///                               {.on_trigger = [&] { become_candidate(); },
+///                                .adjust_timeout = [&](auto timeout) { return timeout + random_up_to(timeout); }});
+///   election.start();
+///   election.restart();   // a heartbeat came: the next trigger is a whole timeout away
 ///
-/// Hooks run one at a time, without a lock of the timer's own, on the Timer's worker or executor, or on the caller's
-/// thread where a member says so. A call that comes while one runs takes effect when that one has returned.
-///
-/// Errors: what a hook throws leaves the call that ran it, once everything else is done: on the Timer's thread it goes
-/// to the Timer's error handler. Several errors at once become one std::runtime_error that tells all of them. The
-/// triggers go on, after a throwing adjust_timeout with the timeout as it is. They end only when the Timer refuses the
-/// next timeout (stopped, max_pending_timeouts, no memory): that is reported in the same way, running() is then false,
-/// and start() tries again. An executor that drops a task without a word ends them unnoticed, until restart().
+/// Guarantees: at most one timeout is armed at any moment, so the rate never multiplies; a trigger never overlaps
+/// another one; after stop() none starts; on_destroy runs exactly once. The timeout counts from the end of a trigger
+/// (fixed delay), from start(), restart() and reset().
+/// Threads: any may call any member, hooks included. Hooks run one at a time, on the Timer's worker or executor, or on
+/// the caller's thread where a member says so, and without a lock. A call that comes while one runs takes effect when
+/// it has returned. If a call starts the Timer, the thread_factory runs with a lock held and must not call this.
+/// fork(): in the child, stop(), destroy() and the destructor return at once and leave all as it is, without
+/// on_destroy. Not for: outliving its Timer, which may be shared and is never stopped by it; a fixed rate: Schedule is
+/// for that. Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {
  public:
+  /// What a hook throws leaves the call that ran it, once everything else is done; on the Timer's thread it goes to the
+  /// Timer's error handler. Several errors at once become one std::runtime_error that tells all of them. The triggers
+  /// go on, after a throwing adjust_timeout with the timeout as it is. They end only when the Timer refuses the next
+  /// timeout (stopped, max_pending_timeouts, no memory): that is reported in the same way, running() is then false, and
+  /// start() tries again. An executor that drops a task without a word ends them unnoticed, until restart().
   struct Hooks {
     std::function<void()> on_trigger;  ///< required
-    /// Asked once per arming, with the timeout, for the one to use this time: for jitter. <= 0 means the next tick.
-    /// Asked again when reset() changes the timeout meanwhile, until it rests. Empty: the timeout as it is.
+    /// Returns the timeout to use this time, for jitter; <= 0 means the next tick. Called once for each arming, with
+    /// the timeout, and again if reset() changes that meanwhile. Empty: the timeout as it is.
     std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> adjust_timeout = {};
     std::function<void()> on_destroy = {};  ///< exactly once; no hook runs afterwards, and all are released
   };
 
-  /// Not started. Throws std::invalid_argument for a timeout <= 0 and for an empty on_trigger, std::bad_alloc.
-  RepeatedTimer(std::string name, detail::Span timeout, Timer& timer, Hooks hooks);
+  /// Not started. `name` is for describe(). Throws std::invalid_argument for a timeout that is NaN or <= 0, and for an
+  /// empty on_trigger; std::bad_alloc.
+  RepeatedTimer(std::string name, Delay timeout, Timer& timer, Hooks hooks);
 
-  /// destroy(), and waits for a hook that is running, except when called from inside it. What on_destroy throws goes to
+  /// destroy(), and waits for a hook that is running, unless called from inside it. What on_destroy throws goes to
   /// stderr.
   ~RepeatedTimer();
   RepeatedTimer(const RepeatedTimer&) = delete;
   RepeatedTimer& operator=(const RepeatedTimer&) = delete;
 
-  /// Arms if stopped, else does nothing. While a hook runs: the end of the hook arms.
+  /// Arms if stopped, else does nothing. To arm is to schedule the next trigger. While a hook runs: the end of the hook
+  /// arms.
   /// Throws what new_timeout() throws, being stopped then: IllegalState once the Timer was stopped, RejectedExecution,
   /// std::bad_alloc. Throws what adjust_timeout throws, being armed. Likewise restart() and reset().
   void start();
@@ -71,23 +69,23 @@ class HWT_API RepeatedTimer {
   /// If running, arms from now; nothing if stopped. While a hook runs: the end of the hook arms, once.
   void reset();
 
-  /// The same with a new timeout, which is also stored when stopped. Throws std::invalid_argument if it is <= 0;
-  /// nothing has changed then.
-  void reset(detail::Span timeout);
+  /// The same with a new timeout, which is also stored when stopped. Throws std::invalid_argument if it is NaN or <= 0;
+  /// then nothing has changed.
+  void reset(Delay timeout);
 
-  /// If running and no hook runs: triggers at once on this thread instead of when it was due, then arms again; true.
-  /// Else false. Throws what the hooks throw, having done all that.
+  /// If running and no hook runs: triggers at once, on this thread, instead of when it was due, arms again and returns
+  /// true. Otherwise returns false. Throws what the hooks throw, after all of that.
   bool run_once_now();
 
-  /// Ends it for good: nothing triggers afterwards, and all calls but the getters do nothing. on_destroy runs before
-  /// destroy() returns, or after the running hook, on its thread. Does not wait. Again: nothing.
+  /// Ends it for good: nothing triggers afterwards, and calls that would change something do nothing. on_destroy runs
+  /// before destroy() returns; or, while a hook runs, after that hook, on its thread: destroy() does not wait for it. A
+  /// second call does nothing.
   void destroy();
 
   /// What the constructor or the latest reset() set.
   std::chrono::nanoseconds timeout() const noexcept;
 
-  /// It will trigger unless something is done about it. False when stopped or destroyed, and once the Timer was
-  /// stopped.
+  /// It will trigger unless a call prevents it. False when stopped or destroyed, and once the Timer was stopped.
   bool running() const noexcept;
 
   /// One line, such as "RepeatedTimer(election, timeout: 150000000 ns, running)"; states: running, stopped, destroyed,

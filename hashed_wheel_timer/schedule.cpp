@@ -1,47 +1,46 @@
 #include "hashed_wheel_timer/schedule.h"
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/scheduled_run.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/internal/platform/forked_child.h"
+#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/schedule/scheduled_run.h"
 
 namespace hwt {
 
+using internal::refuse;
 using std::chrono::nanoseconds;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, const std::string& value, const char* expected) {
-  throw std::invalid_argument(what + ": " + value + " (expected: " + expected + ")");
+nanoseconds positive(const std::string& what, Delay delay) {
+  return internal::positive(what, detail::number(what.c_str(), delay));
 }
 
-nanoseconds positive(const std::string& what, nanoseconds value) {
-  if (value <= nanoseconds::zero()) refuse(what, std::to_string(value.count()) + " ns", "1 ns or more");
-  return value;
-}
-
-nanoseconds not_negative(const std::string& what, nanoseconds value) {
-  if (value < nanoseconds::zero()) refuse(what, std::to_string(value.count()) + " ns", "0 ns or more");
+nanoseconds not_negative(const std::string& what, Delay delay) {
+  const nanoseconds value = detail::number(what.c_str(), delay);
+  if (value < nanoseconds::zero()) refuse(what, value, "0 ns or more");
   return value;
 }
 
 detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_up) {
   if (gaps.empty()) refuse("gaps", "none", "at least one");
-  for (std::size_t i = 0; i < gaps.size(); ++i) positive("gaps[" + std::to_string(i) + "]", gaps[i]);
+  for (std::size_t i = 0; i < gaps.size(); ++i) internal::positive("gaps[" + std::to_string(i) + "]", gaps[i]);
   const nanoseconds first = gaps.front();
   return {.initial = first, .gaps = std::move(gaps), .first_gap = 1, .catch_up = catch_up};
 }
 
 }  // namespace
 
-Schedule Schedule::once(detail::Span delay) {
+Schedule Schedule::once(Delay delay) {
   Schedule made;
   made.plan_.initial = not_negative("delay", delay);
   return made;
 }
 
-Schedule Schedule::fixed_delay(detail::Span initial, detail::Span delay) {
+Schedule Schedule::fixed_delay(Delay initial, Delay delay) {
   Schedule made;
   made.plan_ = {.initial = not_negative("initial", initial),
                 .gaps = {positive("delay", delay)},
@@ -50,7 +49,7 @@ Schedule Schedule::fixed_delay(detail::Span initial, detail::Span delay) {
   return made;
 }
 
-Schedule Schedule::fixed_rate(detail::Span initial, detail::Span period, CatchUp catch_up) {
+Schedule Schedule::fixed_rate(Delay initial, Delay period, CatchUp catch_up) {
   Schedule made;
   made.plan_ = {.initial = not_negative("initial", initial),
                 .gaps = {positive("period", period)},
@@ -94,11 +93,15 @@ Schedule Schedule::jitter(std::function<nanoseconds(nanoseconds)> adjust) && {
 }
 
 ScheduledTask::ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept : run_(std::move(run)) {}
-ScheduledTask::~ScheduledTask() = default;
-bool ScheduledTask::cancel() { return run_->cancel(timeout_); }
-bool ScheduledTask::done() const noexcept { return run_->done(timeout_); }
+ScheduledTask::~ScheduledTask() {
+  if (!run_->in_forked_child()) return;
+  pending_.abandon();
+  internal::abandon(run_);
+}
+bool ScheduledTask::cancel() { return !run_->in_forked_child() && run_->cancel(pending_); }
+bool ScheduledTask::done() const noexcept { return run_->done(pending_); }
 std::uint64_t ScheduledTask::runs() const noexcept { return run_->runs(); }
-std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const { return run_->next(timeout_); }
+std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const { return run_->next(pending_); }
 
 std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job) {
   if (!job) refuse("job", "null", "a callable");

@@ -1,88 +1,77 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "hashed_wheel_timer/calendar.h"
-#include "hashed_wheel_timer/export.h"
+#include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/pending_timeout.h"
+#include "hashed_wheel_timer/detail/schedule_plan.h"
 #include "hashed_wheel_timer/timer.h"
-
-// Jobs that run again and again, on any Timer.
-//
-//   auto task = hwt::schedule(timer, hwt::Schedule::fixed_rate(0s, 10s), [] { report(); });
-//   hwt::schedule(timer, hwt::Schedule::sequence({1s, 2s, 5s, 10s}), [] { retry(); });
-//   hwt::schedule(timer, hwt::Schedule::calendar(hwt::calendar::daily(3h, {"Europe/Berlin"})), [] { tidy_up(); });
-//   ...
-//   task->cancel();
 
 namespace hwt {
 
 /// What becomes of occurrences whose time has passed, because a run took long or the timer was held up. An occurrence
 /// that the timer waits for runs in any case, however late.
 enum class CatchUp : std::uint8_t {
-  Skip,   // those that have passed when a run ends do not run
-  Once,   // a run stands for all that have passed when it starts; those that pass during it give one run after it
-  Burst,  // each runs, one after the other
+  Skip,   ///< those that have passed when a run ends do not run
+  Once,   ///< a run stands for all that have passed when it starts; those that pass during it cause one more run
+  Burst,  ///< each runs, one after the other and without waiting for ticks in between
 };
 
 namespace internal {
 class ScheduledRun;
 }
 
-namespace detail {
-
-struct SchedulePlan {
-  std::chrono::nanoseconds initial{};            // until the first occurrence
-  std::vector<std::chrono::nanoseconds> gaps{};  // between the others
-  std::size_t first_gap = 0;                     // the one that follows the first occurrence
-  bool repeat = false;                           // the gaps begin again after the last
-  bool from_end = false;                         // gaps count from the end of a run
-  CatchUp catch_up = CatchUp::Skip;
-  calendar::Rule rule{};                                                // instead of all of these, unless empty
-  std::function<std::chrono::system_clock::time_point()> wall_clock{};  // the rule's; empty: system_clock
-  std::uint64_t limit = (std::numeric_limits<std::uint64_t>::max)();
-  std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> jitter{};
-};
-
-}  // namespace detail
-
-/// When a job runs. Gaps count from the previous scheduled time, so nothing drifts, but those of fixed_delay() from the
-/// end of the run. All times are by Timer::now(), those of calendar() by the wall clock.
-/// Each function throws std::invalid_argument that names the value and the valid range.
+/// When a job runs: a value that schedule() takes.
+///
+///   hwt::Schedule::fixed_rate(0s, 10s)                            // now and every 10 s
+///   hwt::Schedule::sequence({1s, 2s, 5s, 10s})                    // four retries
+///   hwt::Schedule::calendar(hwt::calendar::daily(3h, {"Europe/Berlin"})).limit(7)
+///
+/// Guarantees: nothing drifts, because gaps count from the previous scheduled time; those of fixed_delay() count from
+/// the end of the run. Each function throws std::invalid_argument that names the value and the valid range, for a NaN
+/// too; std::bad_alloc.
+/// Threads: a value; each thread needs a copy of its own.
+/// Not for: a gap shorter than a tick of the timer. All times are by Timer::now(), those of calendar() by the wall
+/// clock.
+/// Source: Java's ScheduledExecutorService for fixed delay and rate.
 class HWT_API Schedule {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  static Schedule once(detail::Span delay);
-  static Schedule fixed_delay(detail::Span initial, detail::Span delay);
-  static Schedule fixed_rate(detail::Span initial, detail::Span period, CatchUp catch_up = CatchUp::Skip);
-  /// One run after each gap, then it is done: 1 s, 2 s, 5 s runs after 1, 3 and 8 seconds.
+  /// One run, after `delay`, 0 or more.
+  static Schedule once(Delay delay);
+  /// The first run after `initial`, 0 or more; each other `delay`, more than 0, after the end of the one before.
+  static Schedule fixed_delay(Delay initial, Delay delay);
+  /// The first run after `initial`, 0 or more, and from then on every `period`, more than 0.
+  static Schedule fixed_rate(Delay initial, Delay period, CatchUp catch_up = CatchUp::Skip);
+  /// One run after each gap, then it is done: 1 s, 2 s, 5 s runs after 1, 3 and 8 seconds. At least one gap, each more
+  /// than 0.
   static Schedule sequence(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Burst);
   /// The same for ever, from the first gap again after the last.
   static Schedule cycle(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Skip);
-  /// When the rule says, waited for in pieces of at most 60 s, so that a wall clock that was set, and a suspend, are
-  /// noticed. An occurrence that has passed unnoticed runs once, late; further ones are skipped. After the clock was
-  /// set back, nothing runs before the clock has passed the last occurrence that has run. A rule that throws, or
-  /// returns what is not after its argument, is asked again after 60 s, and so is a wall clock that throws; for the
-  /// first occurrence schedule() throws it. `wall_clock` is for tests; empty: system_clock::now().
+  /// When the rule says. The wait is made in pieces of at most 60 s, so that it is noticed when the wall clock is set
+  /// or the machine was suspended. An occurrence that has passed unnoticed runs once, late; further ones are skipped.
+  /// After the clock was set back, nothing runs before it has passed the last occurrence that has run. A rule that
+  /// throws, or returns a time that is not after its argument, is asked again after 60 s, and so is a wall clock that
+  /// throws; for the first occurrence schedule() throws it. `wall_clock` is for tests; empty: system_clock::now().
   static Schedule calendar(hwt::calendar::Rule rule,
                            std::function<std::chrono::system_clock::time_point()> wall_clock = {});
 
-  /// Done after so many runs, 1 or more. Skipped occurrences do not count.
+  /// Ends after `runs` runs, 1 or more. Skipped occurrences do not count.
   Schedule limit(std::uint64_t runs) &&;
 
-  /// Each wait is `adjust(wait)` instead, negative being 0: the scheduled times stay as they are, so it does not add
-  /// up. An exception is reported and the wait is taken as it is; for the first wait schedule() throws it. See
-  /// jitter.h.
+  /// Each wait is `adjust(wait)` instead; a negative one is 0. The scheduled times stay as they are, so jitter does not
+  /// add up. If `adjust` throws, that is reported and the wait is taken as it is; for the first wait schedule() throws
+  /// it. See jitter.h.
   Schedule jitter(std::function<nanoseconds(nanoseconds)> adjust) &&;
 
-  /// What schedule() goes by.
+  /// For schedule().
   const detail::SchedulePlan& plan() const noexcept { return plan_; }
 
  private:
@@ -91,18 +80,27 @@ class HWT_API Schedule {
   detail::SchedulePlan plan_;
 };
 
-/// Handle of a scheduled job. Any thread may call any member at any time. It outlives the timer safely.
+/// Handle of a scheduled job.
+///
+///   std::shared_ptr<hwt::ScheduledTask> task = hwt::schedule(timer, hwt::Schedule::fixed_rate(0s, 10s), report);
+///   if (task->cancel()) release_what_report_uses();   // true: no run is under way, and none follows
+///
+/// Guarantees: it may outlive the timer.
+/// Threads: any may call any member at any time.
+/// fork(): in the child, cancel() returns false at once; that and the destructor leave all as it is.
+/// Not for: ownership. Dropping the handle does not cancel.
+/// Source: Java's ScheduledFuture.
 class HWT_API ScheduledTask {
  public:
-  explicit ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept;  // schedule() does
+  explicit ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept;  // for schedule()
   ~ScheduledTask();
   ScheduledTask(const ScheduledTask&) = delete;
   ScheduledTask& operator=(const ScheduledTask&) = delete;
 
   /// Ends the schedule, whatever it returns. True, once: no run starts after this and none is under way, unless this is
-  /// called inside the job. False: it had ended before, or the last run is under way, or about to start, on another
-  /// thread. The job is destroyed in here, unless a thread of the timer is at work on this schedule: then soon, by that
-  /// thread.
+  /// called inside the job. False: it had ended before, or its last run is under way or about to start on another
+  /// thread. The job is destroyed in here, unless a thread of the timer is at work on this schedule: then by that
+  /// thread, soon.
   bool cancel();
 
   /// The last run is over, or it was cancelled, or the timer was stopped.
@@ -111,30 +109,29 @@ class HWT_API ScheduledTask {
   /// How many runs have started.
   std::uint64_t runs() const noexcept;
 
-  /// When the next run is due by Timer::now(), jitter included: in the past for a run that is made up for. For a
-  /// calendar as far as the wall clock tells now. nullopt when done, during a run, and while a calendar's rule or clock
-  /// fails.
+  /// When the next run is due by Timer::now(), jitter included; in the past for one that is late. For a calendar, as
+  /// the wall clock stands now. nullopt when done, during a run, and while a calendar's rule or clock fails.
   std::optional<std::chrono::steady_clock::time_point> next() const;
 
  private:
   friend class internal::ScheduledRun;
 
-  const std::shared_ptr<internal::ScheduledRun> run_;
-  Timeout timeout_;  // of the wait under way; guarded by the mutex of run_
+  std::shared_ptr<internal::ScheduledRun> run_;  // always the same
+  mutable detail::PendingTimeout pending_;       // of the wait under way
 };
 
-/// Runs `job` when `schedule` says, where the tasks of the timer run: on its worker or in its executor. It never
-/// overlaps itself: the next wait begins when a run has ended. Its exceptions go to the timer's on_task_error, and it
-/// goes on.
+/// Runs `job` when `schedule` says, on any Timer.
 ///
-/// Dropping the handle does not cancel. The job is destroyed after the last run or when it is cancelled; when the timer
-/// ends, with the timeouts that stop() returns or with the handle, whichever goes last. So a job that owns its own
-/// handle must end by itself or be cancelled.
+///   auto task = hwt::schedule(timer, hwt::Schedule::fixed_rate(0s, 10s), [] { report(); });
 ///
-/// If the timer refuses the next wait, the schedule is done: silently when the timer was stopped; at
-/// max_pending_timeouts and without memory the exception goes to on_task_error. An executor that drops a task without a
-/// word ends it unnoticed.
-///
+/// Guarantees: the job never overlaps itself: the next wait begins when a run has ended. Its exceptions go to the
+/// timer's on_task_error, and the schedule goes on. It ends when the timer refuses the next wait: silently when that
+/// was stopped; at max_pending_timeouts and without memory the exception goes to on_task_error.
+/// Lifetime: the job is destroyed after the last run or when it is cancelled; when the timer ends, with the timeouts
+/// that stop() returns or with the handle, whichever goes last. So a job that owns its own handle must end by itself
+/// or be cancelled.
+/// Threads: any may call it; the job runs where the tasks of the timer run: on its worker or in its executor.
+/// Not for: an executor that drops tasks without a word: that ends a schedule unnoticed.
 /// Throws std::invalid_argument for a null job, what Timer::new_timeout() throws, and what a rule or a jitter throws;
 /// then nothing is scheduled.
 HWT_API std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job);

@@ -5,23 +5,43 @@
 
 namespace hwt {
 
-/// One snapshot of a timer's counters, cheap enough to poll. Once the timer is quiet: scheduled = expired + cancelled +
-/// unprocessed + pending. All but pending, backlog and last_lag only grow, except that a new_timeout() which races
-/// stop() and is refused is counted as scheduled for a moment.
+/// One snapshot of a timer's counters, cheap enough to poll.
+///
+///   const hwt::TimerStats stats = timer.stats();
+///   if (stats.max_lag > 100ms) alert("a task is slow");
+///
+/// Guarantees: once the timer is quiet, scheduled = expired + cancelled + unprocessed + pending. All but pending,
+/// backlog, last_lag and running_for only grow, except that a new_timeout() which races stop() and is refused is
+/// counted as scheduled for a moment. pending is never negative. Threads: any may call stats(). While others are at
+/// work, the members are read one after the other. Not for: every request; each call adds up the counters of all
+/// threads.
 struct TimerStats {
   std::int64_t scheduled = 0;    ///< timeouts accepted by new_timeout()
   std::int64_t expired = 0;      ///< claimed for execution; counted before the task runs
   std::int64_t cancelled = 0;    ///< cancel() returned true; counted at cancel()
-  std::int64_t rejected = 0;     ///< refused by max_pending_timeouts; not part of scheduled
+  std::int64_t rejected = 0;     ///< refused by max_pending_timeouts; not in scheduled. After stop(): counted nowhere
   std::int64_t unprocessed = 0;  ///< still pending when the timer stopped
   std::int64_t pending = 0;      ///< neither expired, cancelled nor unprocessed
-  std::int64_t ticks = 0;        ///< ticks worked off; ticks with nothing due are jumped over and do not count
-  std::int64_t wakeups = 0;      ///< returns of the worker from its sleep
-  std::int64_t backlog = 0;      ///< in the pending queue, cancelled ones included
-  std::int64_t task_errors = 0;  ///< exceptions from tasks, from cancelled() and from the executor
-  std::chrono::nanoseconds last_lag{
-      0};  ///< from the end of the latest tick until all its tasks had run or been handed over
-  std::chrono::nanoseconds max_lag{0};  ///< the largest last_lag so far
+  /// Ticks worked off; those with nothing due are jumped over and do not count. Those in which timeouts of a
+  /// HierarchicalWheelTimer only came down a level do.
+  std::int64_t ticks = 0;
+  std::int64_t wakeups = 0;  ///< returns of the worker from its sleep
+  /// In the pending queue or in the worker's hand, not yet in the wheel; cancelled ones included. It need not be 0
+  /// while the worker sleeps until something earlier is due.
+  std::int64_t backlog = 0;
+  std::int64_t task_errors = 0;  ///< exceptions from tasks, from cancelled(), the executor and on_slow_task
+  /// From the end of the latest tick with a task in it until all its tasks had run or been handed to the executor. So
+  /// it has in it how late the system woke the worker, stalls of the process, and tasks of earlier ticks that were
+  /// still running. Set when that tick is finished: a task that never returns does not show here. Ticks below 1 ms that
+  /// are over are worked off together, up to 1 ms of them: then from the end of the first of those.
+  std::chrono::nanoseconds last_lag{0};
+  /// The largest last_lag so far.
+  std::chrono::nanoseconds max_lag{0};
+  /// How long the worker has been at the tasks of the present tick, or at handing them to the executor; with
+  /// Options::slow_task on, how long at the present task. Zero when none runs. A task that hangs shows here.
+  std::chrono::nanoseconds running_for{};
+  /// Tasks that ran longer than Options::slow_task on the worker; 0 while that is off.
+  std::int64_t slow_tasks = 0;
 };
 
 }  // namespace hwt

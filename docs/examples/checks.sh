@@ -18,13 +18,20 @@ complain() {
   failures=$((failures + 1))
 }
 
+# run ARGUMENT...: runs the program and leaves its exit status in $status. Nothing here takes minutes: then it hangs.
+run() {
+  timeout -s KILL 120 "$program" "$@" >"$out" 2>"$err"
+  status=$?
+}
+
+expect_status() { [ "$status" -eq "$1" ] || complain "exit status $status (expected: $1): $2"; }
+
 # expect STATUS ARGUMENT...: runs the program and compares its exit status.
 expect() {
   expected=$1
   shift
-  "$program" "$@" >"$out" 2>"$err"
-  status=$?
-  [ "$status" -eq "$expected" ] || complain "exit status $status (expected: $expected) of: $*"
+  run "$@"
+  expect_status "$expected" "$*"
 }
 
 # expect_line STATUS PATTERN ARGUMENT...: and exactly one line on stderr, which has the pattern in it.
@@ -33,21 +40,125 @@ expect_line() {
   expected=$1
   shift 2
   expect "$expected" "$@"
-  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $*"
-  grep -q -e "$pattern" "$err" || complain "no \"$pattern\" on stderr: $*"
+  expect_one_line "$pattern" "$*"
 }
 
-# expect_interrupted ARGUMENT...: runs the program for ever, and ends it with Ctrl-C. More than once: the shell makes what
-# it starts in the background ignore SIGINT, so one that comes before the program listens is lost.
+expect_one_line() {
+  [ "$(wc -l <"$err")" -eq 1 ] || complain "not one line on stderr: $2"
+  grep -q -e "$1" "$err" || complain "no \"$1\" on stderr: $2"
+}
+
+expect_output() { grep -E -q -e "$1" "$out" || complain "no \"$1\" on stdout"; }
+
+# figures NAME: what the lines of the report with this name say, durations in seconds, without thousands separators.
+figures() {
+  awk -v name="$1" 'index($0, "  " name "  ") == 1 {
+    split(substr($0, length(name) + 3), part, " ")
+    gsub(/,/, "", part[1])
+    unit = part[2]
+    printf "%.15g\n", part[1] * (unit == "ms" ? 1e-3 : unit == "µs" ? 1e-6 : unit == "ns" ? 1e-9 : 1)
+  }' "$out"
+}
+
+# expect_figure VALUE NAME...: each of them in the report, and wherever it is, with this value.
+expect_figure() {
+  value=$1
+  shift
+  for name in "$@"; do [ "$(figures "$name" | sort -u)" = "$value" ] || complain "report: $name is not $value"; done
+}
+
+# --- What every example promises -----------------------------------------------------------------------------------
+
+# expect_manners SHORT LONG: with the arguments SHORT it ends by itself and soon, with LONG it would run for minutes.
+expect_manners() {
+  short=$1
+  long=$2
+  expect 0 --help
+  expect_output '^Exit status: '
+  expect_line 2 '--no-such-option' --no-such-option
+  expect_line 2 'surplus' surplus
+  expect_line 2 'two?lines' 'two
+lines'
+  expect_full_disk --help
+  expect_full_disk $short
+  expect_bounded_memory $short
+  expect_interrupted INT $long
+  expect_interrupted TERM $long
+  expect_progress $long
+}
+
+expect_full_disk() {
+  [ -e /dev/full ] || return
+  : >"$out"
+  timeout -s KILL 120 "$program" "$@" >/dev/full 2>"$err"
+  status=$?
+  expect_status 1 "$* > /dev/full"
+  expect_one_line 'cannot print' "$* > /dev/full"
+}
+
+# However little memory there is: it works, or ends with one line. A sanitizer takes terabytes of addresses.
+expect_bounded_memory() {
+  (ulimit -v 4000000 && exec "$program" --help) >"$out" 2>"$err" || return
+  for mebibytes in 8 12 16 20 24 28 32 40 48 64 80 96 128 192 256 384; do
+    timeout -s KILL 120 sh -c 'ulimit -v "$0" && exec "$@"' $((mebibytes * 1024)) "$program" "$@" >"$out" 2>"$err"
+    status=$?
+    [ "$status" -ne 0 ] || continue
+    [ "$status" -le 127 ] || { complain "exit status $status with $mebibytes MiB"; return; }
+    expect_one_line ': ' "with $mebibytes MiB"
+  done
+}
+
+# expect_interrupted SIGNAL ARGUMENT...: the signal ends the run, with a report that says so. Once: the second would be
+# the end without a report.
 expect_interrupted() {
+  signal=$1
+  shift
   "$program" "$@" >"$out" 2>"$err" &
   pid=$!
-  (while sleep 1; do kill -s INT "$pid"; done) >"$folder/interrupter" 2>&1 &
-  interrupter=$!
+  (
+    seconds=0
+    while kill -0 "$pid"; do
+      sleep 1
+      seconds=$((seconds + 1))
+      [ "$seconds" -lt 120 ] || kill -s KILL "$pid"
+    done
+  ) 2>/dev/null &
+  sleep 1
+  until signals_caught || ! kill -0 "$pid" 2>/dev/null; do sleep 0.2; done
+  sleep 0.5
+  kill -s "$signal" "$pid"
   wait "$pid"
   status=$?
-  kill "$interrupter"
-  [ "$status" -eq 0 ] || complain "exit status $status (expected: 0) after SIGINT"
+  expect_status 0 "SIG$signal"
+  expect_output '^Interrupted: '
+}
+
+# Whether $pid has handlers for SIGINT and SIGTERM yet. Where it cannot be seen, it has had the time.
+signals_caught() {
+  [ -r "/proc/$pid/status" ] || return 0
+  caught=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$pid/status")
+  [ $((0x${caught:-0} & 0x4002)) -eq $((0x4002)) ]
+}
+
+# On a terminal it shows progress, and Ctrl-C is a key.
+expect_progress() {
+  command -v script >/dev/null || return
+  : >"$out"
+  : >"$err"
+  {
+    until grep -q "$(printf '\033')" "$out" || [ -e "$folder/ended" ]; do sleep 0.2; done
+    sleep 0.5
+    printf '\003'
+  } | {
+    # exec: a shell that stays would take the Ctrl-C too, and its exit status would be the one that counts.
+    timeout -s KILL 120 script -qec "exec '$program' $*" /dev/null >"$out"
+    echo $? >"$folder/ended"
+  }
+  status=$(cat "$folder/ended")
+  rm "$folder/ended"
+  expect_status 0 "Ctrl-C"
+  expect_output "$(printf '\033')\\[K"
+  expect_output '^Interrupted: '
 }
 
 finish() {

@@ -2,55 +2,134 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Callable
+from typing import Callable, NoReturn
 
-from . import checks, files, machine, measure, options, page, plan, plots, report, results, runners
-from .errors import Failure, Interrupted, WrongUsage
-from .options import Options
-from .plan import OURS, Section
-from .progress import Progress, duration
+from . import machine, plan, plots, report, results, runners, system
+from .measure import Progress, duration, measure
+from .plan import OURS, WORKLOADS, Section
 from .results import Results
 from .runners import Paths, Program
-from .summary import Summary
+from .summary import Summary, differences
+from .system import Failure, Interrupted, WrongUsage
 
 BUSY = 0.2  # processors from which on the figures suffer
+MIN_ROUNDS = 5
 
 
 def main(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    _catch_signals()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, _interrupt)
     try:
         return _main(arguments)
-    except WrongUsage as error:
+    except (WrongUsage, Failure) as error:
         _say(f"run compare: {error}")
-        return 2
-    except Failure as error:
-        _say(f"run compare: {error}")
-        return 1
+        return 2 if isinstance(error, WrongUsage) else 1
     except Interrupted as interrupted:
-        return 128 + interrupted.signal_number
-    except BrokenPipeError:
-        # Whoever read our output has gone; nothing may be flushed into it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 128 + interrupted.args[0]
     except OSError as error:
-        _say(f"run compare: {error.filename or 'output'}: {error.strerror}")
+        if not isinstance(error, BrokenPipeError):  # whoever read our output has gone
+            _say(f"run compare: {error.filename or 'output'}: {error.strerror}")
+        # Nothing may be flushed into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise Interrupted(number)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- The command line -------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise WrongUsage(message)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("names separated by commas are needed")
+    return list(dict.fromkeys(names))
+
+
+def _known(option: str, names: Sequence[str], there_are: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in there_are]
+    if unknown:
+        raise WrongUsage(f"argument {option}: there is no {unknown[0]}; there are {', '.join(there_are)}")
+
+
+def _number(low: int, high: int, more: str = "") -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not re.fullmatch("[0-9]{1,9}", text) or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {low} to {high}{more}")
+        return int(text)
+
+    return number
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = _Parser(
+        prog="./run compare",
+        allow_abbrev=False,
+        description="Runs the workloads of perf/README.md on this library and on other timers in turn, and writes "
+        "tables and plots. A run of all workloads and all peers also writes perf/results/, docs/performance.md and "
+        "docs/performance/; any other leaves its files in build/compare-results/.",
+    )
+    add, flag, hidden = parser.add_argument, "store_true", argparse.SUPPRESS
+    rounds = _number(1, 1000, f"; from {MIN_ROUNDS} without --quick")
+    add("--workloads", type=_names, default=list(WORKLOADS), metavar="NAMES", help="only these, e.g. churn,expire")
+    add("--peers", type=_names, metavar="NAMES", help="only these beside this library, e.g. netty,tokio")
+    add("--rounds", type=rounds, metavar="N", help=f"default {MIN_ROUNDS}, at least {MIN_ROUNDS}; with --quick 1")
+    add("--quick", action=flag, help="a minute or two with small counts: shows that all works, measures nothing")
+    add("--sweep-all", action=flag, help="all peers, not only Netty, against threads and pending timeouts")
+    add("--timeout", type=_number(1, 86_400), default=120, metavar="SECONDS", help="for each run; default 120")
+    add("--output", type=Path, metavar="DIR", help="where the raw results go; default perf/results")
+    add("--list", dest="listing", action=flag, help="show the runners and the plan, run nothing")
+    add("--render", type=Path, metavar="FILE", help="tables and plots from raw results, without running")
+    add("--build", type=Path, help=hidden)
+    add("--cpp", type=Path, help=hidden)
+    chosen = parser.parse_args(list(arguments))
+    _known("--workloads", chosen.workloads, WORKLOADS)
+    chosen.workloads = [name for name in WORKLOADS if name in chosen.workloads]
+    if chosen.rounds is not None and chosen.rounds < MIN_ROUNDS and not chosen.quick:
+        raise WrongUsage(f"argument --rounds: {chosen.rounds} is less than {MIN_ROUNDS}, which only --quick allows")
+    if chosen.quick and chosen.output:
+        raise WrongUsage("argument --output: a quick run keeps nothing")
+    others = [name for name in vars(chosen) if name not in ("render", "build", "cpp")]
+    if chosen.render and any(getattr(chosen, name) != parser.get_default(name) for name in others):
+        raise WrongUsage("argument --render: goes with no other option")
+    chosen.rounds = chosen.rounds or (1 if chosen.quick else MIN_ROUNDS)
+    # Without what the script adds.
+    shown = [one for one, before in zip(arguments, ["", *arguments]) if not {one, before} & {"--build", "--cpp"}]
+    chosen.command = ["./run", "compare", *shown]
+    chosen.whole = not chosen.quick and chosen.peers is None and len(chosen.workloads) == len(WORKLOADS)
+    return chosen
+
+
+# --- What it does -----------------------------------------------------------------------------------------------------
 
 
 def _main(arguments: Sequence[str]) -> int:
     if list(arguments[:1]) == ["--needs"]:
         return _needs(arguments[1:])
-    chosen = options.parse(arguments)
+    chosen = parse(arguments)
     paths = _paths(chosen)
     if chosen.render:
         return _finish(results.load(chosen.render), paths)
@@ -58,14 +137,14 @@ def _main(arguments: Sequence[str]) -> int:
     sections = plan.sections(plan.QUICK if chosen.quick else plan.FULL, chosen.workloads, chosen.sweep_all)
     if chosen.listing:
         return _list(chosen, programs, sections)
-    return _run(chosen, paths, programs, sections, arguments)
+    return _run(chosen, paths, programs, sections)
 
 
 def _needs(arguments: Sequence[str]) -> int:
     """Tells the script what has to be there, after the arguments were found to be right."""
     if "-h" in arguments or "--help" in arguments:
         return 0
-    chosen = options.parse(arguments)
+    chosen = parse(arguments)
     if chosen.render:
         results.load(chosen.render)
     else:
@@ -74,64 +153,44 @@ def _needs(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _catch_signals() -> None:
-    def interrupt(number: int, _: object) -> None:
-        raise Interrupted(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, interrupt)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _paths(chosen: Options) -> Paths:
+def _paths(chosen: argparse.Namespace) -> Paths:
     root = Path(__file__).resolve().parents[2]
     build = (chosen.build or root / "build").absolute()
     return Paths(root, build, (chosen.cpp or build / "compare").absolute())
 
 
-def _programs(chosen: Options, paths: Paths) -> list[Program]:
-    peers = runners.load_peers(paths)
-    if chosen.peers is not None:
-        names = [program.name for program in peers]
-        unknown = [name for name in chosen.peers if name not in names]
-        if unknown:
-            raise WrongUsage(f"argument --peers: no such peer: {unknown[0]}; there are {', '.join(names) or 'none'}")
-        peers = [program for program in peers if program.name in chosen.peers]
-    return [runners.ours(paths), *peers]
+def _programs(chosen: argparse.Namespace, paths: Paths) -> list[Program]:
+    ours, *peers = runners.load(paths)
+    wanted = chosen.peers or [program.name for program in peers]
+    _known("--peers", wanted, [program.name for program in peers])
+    return [ours, *(program for program in peers if program.name in wanted)]
 
 
-def _list(chosen: Options, programs: Sequence[Program], sections: Sequence[Section]) -> int:
+def _list(chosen: argparse.Namespace, programs: Sequence[Program], sections: Sequence[Section]) -> int:
     print("runners")
     for program in programs:
         missing = program.missing()
         print(f"  {program.name}: {program.title}" + (f" (left out: {missing})" if missing else ""))
-    here = [program for program in programs if not program.missing()]
-    names = [program.name for program in here]
+    here = {program.name: program for program in programs if not program.missing()}
     print(f"plan, {plan.plural(chosen.rounds, 'round')}")
     for entry in plan.entries_of(sections):
-        who = "all" if entry.everyone else ", ".join(plan.participants(entry, names))
-        count = f", {entry.config.count:,} operations" if entry.config.workload in ("churn", "touch") else ""
+        who = "all who have it" if entry.everyone else ", ".join(entry.participants(list(here)))
+        count = f", {entry.config.count:,} operations" if entry.config.workload in ("churn", "handoff", "touch") else ""
         print(f"  {plan.label(entry.config)}{count}: {who}")
-    warmups = {program.name: program.warmup for program in here}
-    steps = list(plan.steps(sections, names, chosen.rounds))
-    seconds = sum(step.config.guessed_seconds(warmups[step.runner]) for step in steps)
+    only = {name: program.workloads for name, program in here.items()}
+    steps = list(plan.steps(sections, list(here), chosen.rounds, only))
+    seconds = sum(step.config.guessed_seconds(here[step.runner].warmup) for step in steps)
     print(f"{len(steps)} runs, roughly {duration(seconds)}")
     return 0
 
 
-def _run(
-    chosen: Options, paths: Paths, programs: Sequence[Program], sections: list[Section], arguments: Sequence[str]
-) -> int:
+def _run(chosen: argparse.Namespace, paths: Paths, programs: Sequence[Program], sections: list[Section]) -> int:
     progress = Progress(sys.stderr)
     ready, left_out = runners.prepare(programs, paths, progress.say)
     commit, dirty = machine.commit(paths.root)
     found = Results(
         date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        command=["./run", "compare", *_shown(arguments)],
+        command=chosen.command,
         commit=commit,
         dirty=dirty,
         machine=machine.describe(),
@@ -143,67 +202,37 @@ def _run(
         left_out=left_out,
         plan=sections,
     )
-    _warn_if_busy(found)
-    partial = paths.kept / "partial.json"
-    save = _saver(found, partial)
-    save()  # rather now than after half an hour
-    try:
-        measure.measure(found, ready, chosen.timeout, paths.root, progress, save)
-    except Interrupted:
-        progress.clear()
-        save()
-        _say(f"interrupted; what was measured so far is in {_shown_path(partial, paths)}, and --render shows it")
-        raise
-    found.finished = True
-    try:
-        kept = _keep(found, chosen, paths)
-    except Failure as error:
-        raise Failure(f"{error}; all that was measured is in {_shown_path(partial, paths)}") from error
-    partial.unlink()
-    status = _finish(found, paths)
-    _say(f"raw results: {_shown_path(kept, paths)}")
-    return status
-
-
-def _saver(found: Results, path: Path) -> Callable[[], None]:
-    return lambda: results.save(found, path)
-
-
-def _shown(arguments: Sequence[str]) -> list[str]:
-    """Without what the script adds."""
-    shown, skip = [], False
-    for argument in arguments:
-        if not skip and argument not in ("--build", "--cpp"):
-            shown.append(argument)
-        skip = argument in ("--build", "--cpp")
-    return shown
-
-
-def _warn_if_busy(found: Results) -> None:
     if found.machine["busy"] > BUSY:
         cores = plan.plural(found.machine["cores"], "core")
         _say(f"something else keeps {found.machine['busy']:g} of {cores} busy: the figures will be noisy")
-
-
-def _shown_path(path: Path, paths: Paths) -> str:
+    partial = paths.kept / "partial.json"
+    results.save(found, partial)  # rather now than after half an hour
     try:
-        return str(path.relative_to(paths.root))
-    except ValueError:
-        return str(path)
+        measure(found, ready, chosen.timeout, paths.root, progress, lambda: results.save(found, partial))
+    except Interrupted:
+        progress.show("")
+        results.save(found, partial)
+        _say(f"interrupted; what was measured so far is in {paths.shown(partial)}, and --render shows it")
+        raise
+    found.finished = True
+    kept = _unused(found, chosen, paths)
+    try:
+        results.save(found, kept)
+    except Failure as error:
+        raise Failure(f"{error}; all that was measured is in {paths.shown(partial)}") from error
+    partial.unlink()
+    status = _finish(found, paths)
+    _say(f"raw results: {paths.shown(kept)}")
+    return status
 
 
-def _keep(found: Results, chosen: Options, paths: Paths) -> Path:
+def _unused(found: Results, chosen: argparse.Namespace, paths: Paths) -> Path:
+    """Where the raw results go."""
     if chosen.quick:
-        path = paths.kept / "quick.json"
-    else:
-        default = paths.root / "perf" / "results" if found.whole else paths.kept
-        name = f"{found.date[:10]}-{machine.slug(found.machine['cpu'])}-{found.commit}"
-        path = _unused((chosen.output or default).absolute(), name)
-    results.save(found, path)
-    return path
-
-
-def _unused(folder: Path, name: str) -> Path:
+        return paths.kept / "quick.json"
+    folder = (chosen.output or (paths.root / "perf" / "results" if found.whole else paths.kept)).absolute()
+    cpu = re.sub(r"[^a-z0-9]+", "-", found.machine["cpu"].lower()).strip("-")
+    name = f"{found.date[:10]}-{cpu}-{found.commit}"
     path, number = folder / f"{name}.json", 2
     while path.exists():
         path, number = folder / f"{name}-{number}.json", number + 1
@@ -212,9 +241,8 @@ def _unused(folder: Path, name: str) -> Path:
 
 def _finish(found: Results, paths: Paths) -> int:
     """Tables, plots and the page."""
-    summary = Summary(found)
-    differences = checks.differences(found)
-    sys.stdout.write(report.terminal(summary, differences))
+    summary, different = Summary(found), differences(found)
+    sys.stdout.write(report.terminal(summary, different))
     sys.stdout.flush()
     # Only a run of everything may take the place of what the page shows.
     public = found.whole and found.finished
@@ -222,15 +250,14 @@ def _finish(found: Results, paths: Paths) -> int:
     drawn = {}
     if plots.available():
         drawn = plots.draw_all(summary, docs / "performance")
-        _say(f"plots: {_shown_path(docs / 'performance', paths)}")
+        _say(f"plots: {paths.shown(docs / 'performance')}")
     else:
         _say("no plots: they need matplotlib (python3-matplotlib, or pip); later --render draws them")
-    links = {key: f"performance/{path.name}" for key, path in drawn.items()}
-    content = report.page(summary, differences, links)
+    content = report.page(summary, different, {key: f"performance/{path.name}" for key, path in drawn.items()})
     if public:
-        page.update(docs / "performance.md", content)
+        report.update_page(docs / "performance.md", content)
     else:
-        files.write_text(docs / "performance.md", content + "\n")
-    _say(f"page: {_shown_path(docs / 'performance.md', paths)}")
-    ours_failed = any(run.runner == OURS for run in measure.failures(found))
-    return 1 if differences or ours_failed else 0
+        system.write_text(docs / "performance.md", content + "\n")
+    _say(f"page: {paths.shown(docs / 'performance.md')}")
+    ours_failed = any(run.failed for run in found.runs if run.runner == OURS)
+    return 1 if different or ours_failed else 0

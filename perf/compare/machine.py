@@ -5,93 +5,64 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import Any
 
-from . import files, process
-
-ASK_SECONDS = 20
-LOOK_SECONDS = 1.0
+from . import system
 
 
 def describe() -> dict[str, Any]:
-    info = _cpu_info()
-    governor = files.read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    cpu = dict(re.findall(r"^([^:\n]*?)\s*: ?(.*)$", _read("/proc/cpuinfo").split("\n\n")[0], re.MULTILINE))
     return {
-        "cpu": cpu_model(info),
-        "cores": cores(),
-        "virtual": "hypervisor" in info.get("flags", "").split(),
+        "cpu": cpu_model(cpu.get("model name") or _asked(["lscpu"], r"^Model name:\s*(.+)$") or platform.processor()),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "virtual": "hypervisor" in cpu.get("flags", "").split(),
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
-        "governor": governor or None,
-        "clock": files.read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource") or None,
-        "busy": round(busy(), 2),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
+        "clock": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource").strip() or None,
+        "busy": round(_busy(), 2),
     }
 
 
-def cores() -> int:
+def _read(path: str) -> str:
+    """A file of the system, "" if there is none."""
     try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
-def busy() -> float:
-    """How many processors others keep busy. The load average would still tell of our own build."""
-    before, start = _processor_seconds(), time.monotonic()
-    time.sleep(LOOK_SECONDS)
-    return (_processor_seconds() - before) / (time.monotonic() - start)
-
-
-def _processor_seconds() -> float:
-    """Of all processes since the machine was started."""
-    fields = files.read_line("/proc/stat").split()[1:]
-    idle = (3, 4)  # the second one: waiting for a disk
-    spent = sum(int(field) for place, field in enumerate(fields[:8]) if place not in idle)
-    return spent / os.sysconf("SC_CLK_TCK")
-
-
-def _cpu_info() -> dict[str, str]:
-    """Of the first processor."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return {}
-    pairs = (line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
-    return {key.strip(): value.strip() for key, value in pairs}
-
-
-def cpu_model(info: dict[str, str]) -> str:
-    model = (
-        info.get("model name") or _asked(["lscpu"], r"^Model name:\s*(.+)$") or platform.processor() or "unknown CPU"
-    )
-    return re.sub(r"\s+", " ", re.sub(r"\((R|TM|r|tm)\)", "", model)).strip()
+        return ""
 
 
 def _asked(command: list[str], pattern: str) -> str:
-    if not shutil.which(command[0]):
-        return ""
-    found = re.search(pattern, process.run(command, ASK_SECONDS).out, re.MULTILINE)
+    found = re.search(pattern, system.run(command, 20).out, re.MULTILINE)
     return found.group(1) if found else ""
 
 
+def cpu_model(name: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"\((R|TM|r|tm)\)", "", name)).strip() or "unknown CPU"
+
+
+def _busy() -> float:
+    """How many processors others keep busy. The load average would still tell of our own build."""
+    before, start = _spent(), time.monotonic()
+    time.sleep(1)
+    return (_spent() - before) / (time.monotonic() - start)
+
+
+def _spent() -> float:
+    """Seconds of all processes since the machine was started: user, nice, system; interrupts and what was stolen."""
+    fields = [int(field) for field in _read("/proc/stat").split("\n")[0].split()[1:9]]
+    return sum(fields[:3] + fields[5:]) / os.sysconf("SC_CLK_TCK")
+
+
 def compiler() -> str:
-    command = (os.environ.get("CXX") or "c++").split()
-    version = _asked([*command, "--version"], r"^(.+)$") or "unknown"
+    version = _asked([*(os.environ.get("CXX") or "c++").split(), "--version"], r"^(.+)$") or "unknown"
     return re.sub(r"^c\+\+ ", "g++ ", version)  # gcc prints the name it was called by
 
 
 def commit(root: Path) -> tuple[str, bool]:
     """The short commit, and whether something was changed since."""
     git = ["git", "-C", str(root)]
-    asked = process.run(git + ["rev-parse", "--short=10", "HEAD"], ASK_SECONDS)
-    if not asked.ok:
-        return "unknown", False
-    status = process.run(git + ["status", "--porcelain"], ASK_SECONDS)
-    return asked.out.strip(), bool(status.out.strip())
-
-
-def slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    asked = _asked([*git, "rev-parse", "--short=10", "HEAD"], r"^(\w+)$")
+    return asked or "unknown", bool(asked and _asked([*git, "status", "--porcelain"], r"(.)"))

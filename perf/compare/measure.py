@@ -1,17 +1,44 @@
-"""Runs the plan."""
+"""Runs the plan, and tells how far it is."""
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Callable
+from typing import Callable, TextIO
 
-from . import process
-from .parsing import BadOutput, parse_round
+from . import system
 from .plan import Config, Step, label, steps
-from .progress import Clock, Progress
 from .results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Results, Run, Runner
-from .runners import Program
+from .runners import BadOutput, Program, parse_round
+
+QUIET_SECONDS = 15.0  # between two lines where they cannot be rewritten
+
+
+def duration(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
+class Progress:
+    """One line that tells what runs, how much is done, and how long the rest will take."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._last = -QUIET_SECONDS
+
+    def show(self, line: str) -> None:
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r{line[:width]:<{width}}", end="\r", file=self._stream, flush=True)
+        elif line and time.monotonic() - self._last >= QUIET_SECONDS:
+            self._last = time.monotonic()
+            print(line, file=self._stream, flush=True)
+
+    def say(self, text: str) -> None:
+        self.show("")
+        print(text, file=self._stream, flush=True)
 
 
 def measure(
@@ -23,53 +50,47 @@ def measure(
     after_round: Callable[[], None],
 ) -> None:
     """Adds to `results` run by run, so that an interruption loses nothing."""
-    commands = {runner.name: program.run for program, runner in programs}
-    runners = {runner.name: runner for _, runner in programs}
-    clock = Clock({name: runner.warmup for name, runner in runners.items()})
-    todo = list(steps(results.plan, list(runners), results.rounds))
+    by_name = {runner.name: (program, runner) for program, runner in programs}
+    only = {runner.name: runner.workloads for _, runner in programs}
+    todo = list(steps(results.plan, list(by_name), results.rounds, only))
+    guesses = [step.config.guessed_seconds(by_name[step.runner][1].warmup) for step in todo]
+    guessed = taken = 0.0
     settled: set[tuple[str, Config]] = set()  # asking again would bring the same answer
     for index, step in enumerate(todo):
+        program, runner = by_name[step.runner]
+        guessed += guesses[index]
         if (step.runner, step.config) not in settled:
-            rest = [other for other in todo[index:] if (other.runner, other.config) not in settled]
-            runner = runners[step.runner]
-            progress.show(step, runner.title, results.rounds, index / len(todo), clock.left(rest))
-            run = run_step(step, commands[step.runner], runner.warmup, timeout, root)
-            clock.took(step, run.seconds)
+            left = sum(guesses[index:]) * (taken / (guessed - guesses[index]) if taken else 1.0)
+            # What matters most comes first: a narrow terminal cuts the end off.
+            done = f"{index / len(todo):4.0%}, {duration(left)} left, round {step.round} of {results.rounds}"
+            progress.show(f"{done}: {runner.title}: {label(step.config)}")
+            run = run_step(step, program.run, runner.warmup, timeout, root)
+            taken += run.seconds
             results.runs.append(run)
             if run.status in (UNSUPPORTED, TIMED_OUT):
                 settled.add((step.runner, step.config))
-            if run.status in (FAILED, TIMED_OUT):
+            if run.failed:
                 progress.say(f"{runner.title}: {label(step.config)}: {run.status}: {run.message}")
         if index + 1 == len(todo) or todo[index + 1].round != step.round:
             after_round()
-    progress.clear()
+    progress.show("")
 
 
 def run_step(step: Step, command: Sequence[str], warmup: int, timeout: float, root: Path) -> Run:
     # The round is the seed: the same for all in it, another one in the next.
-    outcome = process.run([*command, *step.config.arguments(warmup, step.round)], timeout)
-
-    def run(status: str, message: str = "", result: dict[str, Any] | None = None) -> Run:
-        return Run(step.runner, step.config, step.round, status, outcome.seconds, message, result)
-
+    outcome = system.run([*command, *step.config.arguments(warmup, step.round)], timeout)
+    status, message, result = FAILED, "", None
     if outcome.timed_out:
-        return run(TIMED_OUT, f"not done within {timeout:g} s; not tried again")
-    if not outcome.ok:
+        status, message = TIMED_OUT, f"not done within {timeout:g} s; not tried again"
+    elif not outcome.ok:
+        how = f"killed by signal {-outcome.status}:" if outcome.status < 0 else f"exit status {outcome.status}:"
         last = [line for line in outcome.err.splitlines() if line.strip()][-1:]
-        words = " ".join([_ending(outcome.status), *last])
-        return run(FAILED, words.replace(str(root), "."))
-    try:
-        result = parse_round(outcome.out, step.config)
-    except BadOutput as error:
-        return run(FAILED, str(error))
-    if result.get("unsupported"):
-        return run(UNSUPPORTED, str(result["unsupported"]), result)
-    return run(OK, result=result)
-
-
-def _ending(status: int) -> str:
-    return f"killed by signal {-status}:" if status < 0 else f"exit status {status}:"
-
-
-def failures(results: Results) -> list[Run]:
-    return [run for run in results.runs if run.status in (FAILED, TIMED_OUT)]
+        message = " ".join([how, *last]).replace(str(root), ".")
+    else:
+        try:
+            result = parse_round(outcome.out, step.config)
+            message = str(result.get("unsupported") or "")
+            status = UNSUPPORTED if message else OK
+        except BadOutput as error:
+            message = str(error)
+    return Run(step.runner, step.config, step.round, status, round(outcome.seconds, 3), message, result)

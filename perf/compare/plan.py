@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Callable
 
-WORKLOADS = ("churn", "expire", "memory", "idle", "far", "late", "touch")
+WORKLOADS = ("churn", "handoff", "expire", "memory", "idle", "far", "late", "touch")
 
 OURS = "hashed_wheel_timer"
 NETTY = "netty"
+# The hierarchical timer with ticks below a millisecond, which no other wheel has: so many microseconds.
+SHORT_TICKS = {"ours-10us": 10, "ours-1us": 1}
 
 
 @dataclass(frozen=True)
@@ -25,31 +27,28 @@ class Config:
     warmup_at_most: int = 1  # of millions of operations: after it, the figures of a JVM were found to be steady
 
     def arguments(self, warmup: int, seed: int) -> list[str]:
-        arguments = [self.workload]
-        for name in ("threads", "tick_ms", "count", "pending", "seconds"):
-            value = getattr(self, name)
-            if value is not None:
-                arguments += ["--" + name.replace("_", "-"), str(value)]
-        warmup = min(warmup, self.warmup_at_most)
-        return arguments + ["--rounds", "1", "--warmup", str(warmup), "--seed", str(seed), "--json"]
+        options = {name: getattr(self, name) for name in ("threads", "tick_ms", "count", "pending", "seconds")}
+        options.update(warmup=min(warmup, self.warmup_at_most), seed=seed)
+        given = [["--" + name.replace("_", "-"), str(value)] for name, value in options.items() if value is not None]
+        return [self.workload, *sum(given, [])]
 
     def guessed_seconds(self, warmup: int) -> float:
-        """Only the first estimate of the time left; measured times soon take its place."""
-        pending = (self.pending or 0) * (self.threads or 1 if self.workload == "churn" else 1)
+        """For the time left, until it is known how far the guesses are off."""
+        pending = (self.pending or 0) * (self.threads or 1 if self.workload in ("churn", "handoff") else 1)
         one = 0.05 + 4e-3 * self.tick_ms + pending * 200e-9 + (self.seconds or 0)
-        if self.workload in ("churn", "expire", "touch"):
+        if self.workload in ("churn", "handoff", "expire", "touch"):
             one += (self.count or 0) * 400e-9
         one += {"expire": 1.0, "late": (self.count or 0) / 20_000, "idle": 0.5, "far": 0.5}.get(self.workload, 0.0)
         return 0.2 + one * (1 + min(warmup, self.warmup_at_most))
-
-    def to_json(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Entry:
     config: Config
     everyone: bool = True  # otherwise this library and Netty only
+
+    def participants(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if self.everyone or name in (OURS, NETTY)]
 
 
 @dataclass(frozen=True)
@@ -72,99 +71,63 @@ class Sizes:
     """The figures in which a full run and a quick one differ."""
 
     churn_count: int = 2_500_000
+    handoff_count: int = 2_500_000
     touch_count: int = 2_000_000
     touch_pending: int = 100_000
     expire_count: int = 6_000_000
     late_count: int = 20_000
     memory_pending: tuple[int, int] = (2_000_000, 10_000_000)
     far_pending: int = 1_000_000
-    idle_seconds: int = 2
-    far_seconds: int = 2
+    rest_seconds: int = 2
     threads: tuple[int, ...] = (1, 2, 4, 8, 16)
     rings: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
 FULL = Sizes()
 QUICK = Sizes(
-    churn_count=200_000,
-    touch_count=200_000,
-    touch_pending=20_000,
-    expire_count=200_000,
-    late_count=2_000,
-    memory_pending=(200_000, 1_000_000),
-    far_pending=100_000,
-    idle_seconds=1,
-    far_seconds=1,
-    threads=(1, 2, 4),
-    rings=(1_000, 10_000, 100_000),
+    200_000, 200_000, 200_000, 20_000, 200_000, 2_000, (200_000, 1_000_000), 100_000, 1, (1, 2, 4), (10**3, 10**4, 10**5)
 )
 
 RING = 1_000  # pending timeouts of each thread in churn, where they are not what varies
 TICKS = (1, 100)
+PAIRS = (1, 2, 4)
+IN_FLIGHT = (RING, 100_000)
 
 
 def sections(sizes: Sizes, workloads: Sequence[str] = WORKLOADS, sweep_everyone: bool = False) -> list[Section]:
+    def churn(threads: int, tick_ms: int = 1, ring: int = RING) -> Config:
+        return Config("churn", threads, tick_ms, ring, sizes.churn_count)
+
+    def handoff(pairs: int, in_flight: int) -> Config:
+        return Config("handoff", pairs, 1, in_flight, sizes.handoff_count)
+
+    def touch(tick_ms: int) -> Config:
+        return Config("touch", 1, tick_ms, sizes.touch_pending, sizes.touch_count)
+
+    def all_of(*configs: Config, everyone: bool = True) -> tuple[Entry, ...]:
+        return tuple(Entry(config, everyone) for config in configs)
+
+    main = [churn(threads, tick) for tick in TICKS for threads in (1, 2)]
+    threads = [churn(threads, tick) for tick in TICKS for threads in sizes.threads]
+    rings = [churn(1, ring=ring) for ring in sizes.rings]
+    handoffs = [handoff(pairs, in_flight) for in_flight in IN_FLIGHT for pairs in PAIRS]
+    few, many = (Config("memory", pending=pending, warmup_at_most=0) for pending in sizes.memory_pending)
+    idle = [Config("idle", tick_ms=tick, seconds=sizes.rest_seconds) for tick in TICKS]
+    far = Config("far", pending=sizes.far_pending, seconds=sizes.rest_seconds)
+    against = "Churn against the number of "
     everything = [
-        _churn(sizes),
-        _threads(sizes, sweep_everyone),
-        _rings(sizes, sweep_everyone),
-        _expire(sizes),
-        _memory(sizes),
-        _idle(sizes),
-        _far(sizes),
-        _late(sizes),
-        _touch(sizes),
+        Section("churn", "Churn", "churn", all_of(*main)),
+        Section("handoff", "Handoff", "handoff", all_of(*handoffs)),
+        Section("threads", against + "threads", "churn", all_of(*threads, everyone=sweep_everyone), "threads"),
+        Section("pending", against + "pending timeouts", "churn", all_of(*rings, everyone=sweep_everyone), "pending"),
+        Section("expire", "Expire", "expire", all_of(Config("expire", 1, count=sizes.expire_count))),
+        Section("memory", "Memory", "memory", (Entry(few), Entry(many, everyone=False))),
+        Section("idle", "Idle", "idle", all_of(*idle)),
+        Section("far", "Far", "far", all_of(far)),
+        Section("late", "Late", "late", all_of(Config("late", count=sizes.late_count))),
+        Section("touch", "Touch", "touch", (Entry(touch(1)), Entry(touch(100), everyone=False))),
     ]
     return [section for section in everything if section.workload in workloads]
-
-
-def _churn_config(sizes: Sizes, threads: int, tick_ms: int, ring: int) -> Config:
-    return Config("churn", threads, tick_ms, ring, sizes.churn_count)
-
-
-def _churn(sizes: Sizes) -> Section:
-    configs = [_churn_config(sizes, threads, tick, RING) for tick in TICKS for threads in (1, 2)]
-    return Section("churn", "Churn", "churn", tuple(Entry(config) for config in configs))
-
-
-def _threads(sizes: Sizes, everyone: bool) -> Section:
-    configs = [_churn_config(sizes, threads, tick, RING) for tick in TICKS for threads in sizes.threads]
-    entries = tuple(Entry(config, everyone) for config in configs)
-    return Section("threads", "Churn against the number of threads", "churn", entries, "threads")
-
-
-def _rings(sizes: Sizes, everyone: bool) -> Section:
-    entries = tuple(Entry(_churn_config(sizes, 1, 1, ring), everyone) for ring in sizes.rings)
-    return Section("pending", "Churn against the number of pending timeouts", "churn", entries, "pending")
-
-
-def _expire(sizes: Sizes) -> Section:
-    config = Config("expire", 1, 1, count=sizes.expire_count)
-    return Section("expire", "Expire", "expire", (Entry(config),))
-
-
-def _memory(sizes: Sizes) -> Section:
-    few, many = (Config("memory", tick_ms=1, pending=pending, warmup_at_most=0) for pending in sizes.memory_pending)
-    return Section("memory", "Memory", "memory", (Entry(few), Entry(many, everyone=False)))
-
-
-def _idle(sizes: Sizes) -> Section:
-    configs = [Config("idle", tick_ms=tick, seconds=sizes.idle_seconds) for tick in TICKS]
-    return Section("idle", "Idle", "idle", tuple(Entry(config) for config in configs))
-
-
-def _far(sizes: Sizes) -> Section:
-    config = Config("far", pending=sizes.far_pending, seconds=sizes.far_seconds)
-    return Section("far", "Far", "far", (Entry(config),))
-
-
-def _late(sizes: Sizes) -> Section:
-    return Section("late", "Late", "late", (Entry(Config("late", count=sizes.late_count)),))
-
-
-def _touch(sizes: Sizes) -> Section:
-    one, hundred = (Config("touch", 1, tick, sizes.touch_pending, sizes.touch_count) for tick in TICKS)
-    return Section("touch", "Touch", "touch", (Entry(one), Entry(hundred, everyone=False)))
 
 
 def entries_of(plan: Sequence[Section]) -> list[Entry]:
@@ -176,10 +139,6 @@ def entries_of(plan: Sequence[Section]) -> list[Entry]:
     return [Entry(config, flag) for config, flag in everyone.items()]
 
 
-def participants(entry: Entry, names: Sequence[str]) -> list[str]:
-    return [name for name in names if entry.everyone or name in (OURS, NETTY)]
-
-
 @dataclass(frozen=True)
 class Step:
     round: int
@@ -187,11 +146,15 @@ class Step:
     runner: str
 
 
-def steps(plan: Sequence[Section], names: Sequence[str], rounds: int) -> Iterator[Step]:
+def steps(
+    plan: Sequence[Section], names: Sequence[str], rounds: int, only: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[Step]:
+    """`only`: the workloads of those who do not take part in all."""
     for number in range(1, rounds + 1):
         for index, entry in enumerate(entries_of(plan)):
-            for name in in_turn(participants(entry, names), number - 1 + index):
-                yield Step(number, entry.config, name)
+            for name in in_turn(entry.participants(names), number - 1 + index):
+                if entry.config.workload in (only or {}).get(name, WORKLOADS):
+                    yield Step(number, entry.config, name)
 
 
 def in_turn(names: Sequence[str], turn: int) -> list[str]:
@@ -220,18 +183,27 @@ def plural(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
+def _churn_label(config: Config) -> str:
+    label = f"{plural(config.threads or 1, 'thread')}, {ticks(config)}"
+    return label if config.pending == RING else f"{label}, {config.pending:,} pending"
+
+
+def _handoff_label(config: Config) -> str:
+    return f"{plural(config.threads or 1, 'pair')}, {config.pending:,} in flight"
+
+
+LABELS: dict[str, Callable[[Config], str]] = {
+    "churn": _churn_label,
+    "handoff": _handoff_label,
+    "expire": lambda config: f"{config.count:,} timeouts",
+    "memory": lambda config: f"{config.pending:,} pending",
+    "far": lambda config: f"{config.pending:,} pending, {ticks(config)}",
+}
+
+
 def short_label(config: Config) -> str:
     """Without the workload, and without what never changes in its table."""
-    if config.workload == "churn":
-        label = f"{plural(config.threads or 1, 'thread')}, {ticks(config)}"
-        return label if config.pending == RING else f"{label}, {config.pending:,} pending"
-    if config.workload == "expire":
-        return f"{config.count:,} timeouts"
-    if config.workload == "memory":
-        return f"{config.pending:,} pending"
-    if config.workload == "far":
-        return f"{config.pending:,} pending, {ticks(config)}"
-    return ticks(config)
+    return LABELS.get(config.workload, ticks)(config)
 
 
 def label(config: Config) -> str:

@@ -1,19 +1,20 @@
-"""The programs that are compared: which there are, what they need, and how they are built."""
+"""The programs that are compared: which there are, what they need, how they are built, and what they print."""
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable
 
-from . import files, process
-from .errors import Failure
-from .parsing import BadOutput, parse_description
-from .plan import OURS
+from . import system
+from .metrics import CHECKED_WORKLOADS, CHECKSUMS, METRICS, QUANTILES, WAKEUPS
+from .plan import OURS, SHORT_TICKS, WORKLOADS, Config
 from .results import LeftOut, Runner
+from .system import Failure
 
 BUILD_SECONDS = 1200
 DESCRIBE_SECONDS = 30
@@ -27,107 +28,79 @@ class Paths:
     cpp: Path  # the Meson build directory
 
     @property
-    def peers(self) -> Path:
-        return self.root / "perf" / "peers"
-
-    @property
     def kept(self) -> Path:
         """Where goes what is not to be kept in the source tree."""
         return self.build / "compare-results"
 
+    def shown(self, path: Path) -> str:
+        return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
+
 
 @dataclass(frozen=True)
 class Need:
-    tool: str
-    package: str
-    hint: str
+    tool: str = ""
+    package: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        words = f"needs {self.tool or self.package}"
+        words += f" (package {self.package})" if self.tool and self.package else ""
+        return f"{words}: {self.hint}" if self.hint else words
 
 
 @dataclass(frozen=True)
 class Program:
     name: str
     title: str
-    needs: tuple[Need, ...]
-    build: tuple[tuple[str, ...], ...]
     run: tuple[str, ...]
-    warmup: int
-    cross_thread: bool
-    source: Path
+    needs: tuple[Need, ...] = ()
+    build: tuple[tuple[str, ...], ...] = ()
+    warmup: int = 0
+    cross_thread: bool = True
+    workloads: tuple[str, ...] = WORKLOADS  # in the others it would do what another peer does
 
     def missing(self) -> str:
         """One line on what is not here and what would bring it, "" if nothing is missing."""
-        return "; ".join(_what_brings(need) for need in self.needs if need.tool and not shutil.which(need.tool))
+        return "; ".join(str(need) for need in self.needs if need.tool and not shutil.which(need.tool))
 
     def not_built(self) -> str:
         """The same, where only the build could tell."""
         if not Path(self.run[0]).is_absolute() or Path(self.run[0]).exists():
             return ""
-        brings = "; ".join(_what_brings(need) for need in self.needs)
-        return "its program was not built" + (f": {brings}" if brings else "")
+        return ": ".join(filter(None, ["its program was not built", "; ".join(map(str, self.needs))]))
 
 
-def _what_brings(need: Need) -> str:
-    words = f"needs {need.tool or need.package}"
-    if need.tool and need.package:
-        words += f" (package {need.package})"
-    return f"{words}: {need.hint}" if need.hint else words
-
-
-def ours(paths: Paths) -> Program:
-    binary = paths.cpp / "perf" / "workloads" / "workloads"
-    return Program(OURS, OURS, (), (), (str(binary),), 0, True, paths.root)
-
-
-def load_peers(paths: Paths) -> list[Program]:
-    """Netty first, as the one that all is measured against; the others by name."""
-    found = [_load(path, paths) for path in sorted(paths.peers.glob("**/runner.json"))]
-    names = [program.name for program in found]
-    twice = sorted({name for name in names if names.count(name) > 1 or name == OURS})
-    if twice:
-        raise Failure(f"two runners have the name {twice[0]}")
-    return sorted(found, key=lambda program: (program.name != "netty", program.name))
-
-
-def _load(path: Path, paths: Paths) -> Program:
-    text = files.read_text(path)
+def load(paths: Paths) -> list[Program]:
+    """This library, and the peers in the order of their file: Netty first, as the one that all is measured against."""
+    path = paths.root / "perf" / "peers" / "peers.json"
+    workloads = str(paths.cpp / "perf" / "workloads" / "workloads")
+    ours = Program(OURS, OURS, (workloads,))
+    short = [
+        Program(name, f"ours, tick {tick} µs", (workloads, "--timer", "hierarchical", "--tick-us", str(tick)), workloads=("late",))
+        for name, tick in SHORT_TICKS.items()
+    ]
     try:
-        return parse_program(json.loads(text), path.parent, paths)
+        peers = {peer["name"]: peer for peer in json.loads(system.read_text(path))}
+        whole = [{**peers.get(peer.pop("like", ""), {}), **peer} for peer in peers.values()]
+        return [ours, *(parse_program(peer, paths) for peer in whole), *short]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Failure(f"{path} is not a runner.json: {type(error).__name__}: {error}") from error
+        raise Failure(f"{path} is not a list of peers: {type(error).__name__}: {error}") from error
 
 
-def parse_program(data: dict[str, Any], source: Path, paths: Paths) -> Program:
-    places = {"{peers}": paths.peers, "{build}": paths.build / "peers", "{source}": source, "{cpp}": paths.cpp}
+def parse_program(data: dict[str, Any], paths: Paths) -> Program:
+    places = {"peers": paths.root / "perf" / "peers", "build": paths.build / "peers", "cpp": paths.cpp}
 
     def filled(words: Sequence[str]) -> tuple[str, ...]:
-        return tuple(_fill(word, places) for word in words)
+        return tuple(word.format(name=data["name"], **places) for word in words)
 
-    return Program(
-        name=data["name"],
-        title=data["title"],
-        needs=tuple(
-            Need(need.get("tool") or "", need.get("package") or "", need.get("hint") or "")
-            for need in data.get("needs", [])
-        ),
-        build=tuple(filled(command) for command in _commands(data.get("build", []))),
-        run=filled(data["run"]),
-        warmup=int(data.get("warmup", 0)),
-        cross_thread=bool(data["cross_thread"]),
-        source=source,
-    )
+    needs = tuple(Need(**need) for need in data.get("needs", []))
+    build = tuple(map(filled, data.get("build", [])))
+    workloads = tuple(data.get("workloads", WORKLOADS))
+    return Program(**{**data, "run": filled(data["run"]), "needs": needs, "build": build, "workloads": workloads})
 
 
-def _commands(build: Sequence[str | Sequence[str]]) -> list[Sequence[str]]:
-    """One command or several."""
-    if build and all(isinstance(word, str) for word in build):
-        return [[str(word) for word in build]]
-    return [command for command in build if command]
-
-
-def _fill(word: str, places: dict[str, Path]) -> str:
-    for name, path in places.items():
-        word = word.replace(name, str(path))
-    return word
+class _NotHere(Exception):
+    pass
 
 
 def prepare(
@@ -135,9 +108,11 @@ def prepare(
 ) -> tuple[list[tuple[Program, Runner]], list[LeftOut]]:
     """Builds what can be built here. This library itself must be there."""
     ready, left_out = [], []
+    built: set[tuple[str, ...]] = set()
     for program in programs:
         try:
-            ready.append((program, _prepare(program, paths, say)))
+            _build(program, paths, built, say)
+            ready.append((program, _asked(program)))
         except _NotHere as reason:
             if program.name == OURS:
                 raise Failure(f"the runner of this library does not work: {reason}") from None
@@ -146,47 +121,87 @@ def prepare(
     return ready, left_out
 
 
-class _NotHere(Exception):
+def _build(program: Program, paths: Paths, built: set[tuple[str, ...]], say: Callable[[str], None]) -> None:
+    if program.missing():
+        raise _NotHere(program.missing())
+    log, text = paths.build / "peers" / f"{program.name}.log", ""
+    for command in program.build:
+        if command in built:  # for another peer
+            continue
+        if not text:
+            say(f"building {program.title}")
+        outcome = system.run(command, BUILD_SECONDS)
+        text += f"{' '.join(command)}\n{outcome.out}{outcome.err}"
+        system.write_text(log, text)
+        if not outcome.ok:
+            how = f"took more than {BUILD_SECONDS} s" if outcome.timed_out else "failed"
+            raise _NotHere(f"its build {how}, see build/peers/{log.name}\n{_tail(text)}")
+        built.add(command)
+    if program.not_built():
+        raise _NotHere(program.not_built())
+
+
+def _tail(text: str) -> str:
+    return "\n".join("    " + line for line in text.rstrip().splitlines()[-LOG_LINES:])
+
+
+def _asked(program: Program) -> Runner:
+    asked = system.run([*program.run, "--describe"], DESCRIBE_SECONDS)
+    if not asked.ok:
+        raise _NotHere(f"--describe failed with status {asked.status}\n{_tail(asked.err)}".rstrip())
+    try:
+        said = _object(asked.out)
+    except BadOutput as error:
+        raise _NotHere(f"--describe: {error}") from error
+    version, runtime = (str(said.get(key) or "unknown") for key in ("version", "runtime"))
+    return Runner(program.name, program.title, version, runtime, program.cross_thread, program.warmup, program.workloads)
+
+
+# --- What they print --------------------------------------------------------------------------------------------------
+
+
+class BadOutput(Exception):
     pass
 
 
-def _prepare(program: Program, paths: Paths, say: Callable[[str], None]) -> Runner:
-    missing = program.missing()
-    if missing:
-        raise _NotHere(missing)
-    if program.build:
-        say(f"building {program.title}")
-        _build(program, paths)
-    not_built = program.not_built()
-    if not_built:
-        raise _NotHere(not_built)
-    asked = process.run([*program.run, "--describe"], DESCRIBE_SECONDS)
-    if asked.timed_out:
-        raise _NotHere(f"no answer to --describe within {DESCRIBE_SECONDS} s")
-    if not asked.ok:
-        raise _NotHere(f"--describe failed with status {asked.status}\n{tail(asked.err)}".rstrip())
+def _object(output: str) -> dict[str, Any]:
+    """The one line that is an object; a runtime may print lines of its own."""
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if len(lines) != 1:
+        raise BadOutput(f"{len(lines)} objects instead of 1")
     try:
-        description = parse_description(asked.out)
-    except BadOutput as error:
-        raise _NotHere(f"--describe: {error}") from error
-    return Runner(
-        name=program.name, title=program.title, cross_thread=program.cross_thread, warmup=program.warmup, **description
-    )
+        found: dict[str, Any] = json.loads(lines[0])
+    except ValueError as error:
+        raise BadOutput(f"a line that is not JSON: {lines[0][:60]}") from error
+    return found
 
 
-def _build(program: Program, paths: Paths) -> None:
-    log = paths.build / "peers" / f"{program.name}.log"
-    files.make_directory(log.parent)
-    text = ""
-    for command in program.build:
-        outcome = process.run(command, BUILD_SECONDS, program.source)
-        text += outcome.out + outcome.err
-        files.write_text(log, text)
-        if outcome.timed_out:
-            raise _NotHere(f"its build took more than {BUILD_SECONDS} s")
-        if not outcome.ok:
-            raise _NotHere(f"its build failed, see build/peers/{log.name}\n{tail(text)}")
+def parse_round(output: str, config: Config) -> dict[str, Any]:
+    """What was measured, or an object with `unsupported`. Nobody's word is taken for having done what was asked."""
+    result = _object(output)
+    if result.get("unsupported"):
+        return result
+    for name in ("workload", "threads", "tick_ms", "pending", "count"):
+        asked, said = getattr(config, name), result.get(name)
+        if asked is not None and said != asked:
+            raise BadOutput(f"ran with {name} {said} instead of {asked}")
+    quantiles = result.get("late_us")
+    if config.workload == "late":
+        if not isinstance(quantiles, list) or len(quantiles) != QUANTILES or not all(map(_is_number, quantiles)):
+            raise BadOutput(f"late_us is not {QUANTILES} numbers")
+    for metric in METRICS[config.workload]:
+        try:
+            value = metric.read(result)
+        except (KeyError, TypeError, ValueError):
+            value = math.nan
+        # Where the threads of a runtime cannot be told apart, nobody knows the wake-ups.
+        if not (_is_number(value) or value is None and metric is WAKEUPS):
+            raise BadOutput(f"no figure for {metric.title}")
+    missing = [key for key in CHECKSUMS if config.workload in CHECKED_WORKLOADS and result.get(key) is None]
+    if missing:
+        raise BadOutput(f"no {', '.join(missing)}")
+    return result
 
 
-def tail(text: str, lines: int = LOG_LINES) -> str:
-    return "\n".join("    " + line for line in text.rstrip().splitlines()[-lines:])
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

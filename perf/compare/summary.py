@@ -1,21 +1,15 @@
-"""Medians, ratios and their spread."""
+"""Medians, ratios and their ranges; whether all did equal work; whether the targets are reached."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from .metrics import Metric
-from .plan import OURS, Config, Section, participants
+from .metrics import CHECKED_WORKLOADS, CHECKSUMS, TARGETS, Metric, Spread, Target
+from .plan import NETTY, OURS, SHORT_TICKS, Config, Section, label
 from .results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Results, Run, Runner
-
-
-@dataclass(frozen=True)
-class Spread:
-    median: float
-    low: float
-    high: float
 
 
 def spread(values: Sequence[float]) -> Spread | None:
@@ -29,28 +23,25 @@ class Summary:
         for run in results.runs:
             self._runs.setdefault((run.runner, run.config), []).append(run)
 
+    @property
+    def rounds(self) -> int:
+        return max((run.round for run in self.results.runs), default=0)
+
     def runs(self, runner: str, config: Config) -> list[Run]:
         return self._runs.get((runner, config), [])
 
     def shown(self, section: Section, *configs: Config) -> list[Runner]:
         """Who took part in any of these, except who did so only for another section's sake."""
         names = [runner.name for runner in self.results.runners]
-        wanted = {
-            (name, entry.config)
-            for entry in section.entries
-            if entry.config in configs
-            for name in participants(entry, names)
-            if (name, entry.config) in self._runs
-        }
-        return [runner for runner in self.results.runners if any((runner.name, config) in wanted for config in configs)]
+        entries = [entry for entry in section.entries if entry.config in configs]
+        asked = [(name, entry.config) for entry in entries for name in entry.participants(names)]
+        wanted = {name for name, config in asked if (name, config) in self._runs}
+        return [runner for runner in self.results.runners if runner.name in wanted]
 
     def _by_round(self, runner: str, config: Config, metric: Metric) -> dict[int, float]:
-        values = {}
-        for run in self.runs(runner, config):
-            value = metric.read(run.result) if run.status == OK and run.result is not None else None
-            if value is not None:
-                values[run.round] = value
-        return values
+        done = [run for run in self.runs(runner, config) if run.status == OK and run.result is not None]
+        read = {run.round: metric.read(run.result) for run in done}  # type: ignore[arg-type]
+        return {number: value for number, value in read.items() if value is not None}
 
     def value(self, runner: str, config: Config, metric: Metric) -> Spread | None:
         return spread(list(self._by_round(runner, config, metric).values()))
@@ -61,23 +52,95 @@ class Summary:
         ours = self._by_round(OURS, config, metric)
         if any(value < 0 for value in theirs.values()):
             return None  # nothing can be said of tasks that ran before their deadlines
-        rounds = [number for number in theirs if ours.get(number, 0) > 0]
-        return spread([theirs[number] / ours[number] for number in rounds])
+        return spread([theirs[number] / ours[number] for number in theirs if ours.get(number, 0) > 0])
 
     def why_none(self, runner: str, config: Config) -> str:
         """What stands in the place of a figure."""
-        runs = self.runs(runner, config)
-        if not runs:
-            return "not run"
-        for status in (UNSUPPORTED, TIMED_OUT, FAILED):
-            for run in runs:
-                if run.status == status:
-                    return run.message if status == UNSUPPORTED else status
-        return "not known"
+        runs = {run.status: run for run in self.runs(runner, config)}
+        if UNSUPPORTED in runs:
+            return runs[UNSUPPORTED].message
+        return next((status for status in (TIMED_OUT, FAILED) if status in runs), "not known" if runs else "not run")
 
     def failures(self, runner: str, config: Config) -> list[Run]:
-        return [run for run in self.runs(runner, config) if run.status in (FAILED, TIMED_OUT)]
+        return [run for run in self.runs(runner, config) if run.failed]
 
     def note(self, runner: str, config: Config) -> str:
-        notes = [run.result.get("note") for run in self.runs(runner, config) if run.result]
-        return next((str(note) for note in notes if note), "")
+        notes = [str(run.result.get("note") or "") for run in self.runs(runner, config) if run.result]
+        return next(filter(None, notes), "")
+
+
+# --- Equal work: what was run and what was cancelled must be the same for all -----------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    runner: str
+    config: Config
+    round: int
+    detail: str  # "fired 5 instead of 6"
+
+    def __str__(self) -> str:
+        return f"{label(self.config)}, round {self.round}: {self.runner}: {self.detail}"
+
+
+def differences(results: Results) -> list[Difference]:
+    """Those who differ from this library, or, without it, from most."""
+    groups: dict[tuple[Config, int], dict[str, tuple[str, ...]]] = {}
+    for run in results.runs:
+        if run.status == OK and run.result and run.config.workload in CHECKED_WORKLOADS:
+            sums = tuple(str(run.result.get(key)) for key in CHECKSUMS)
+            groups.setdefault((run.config, run.round), {})[run.runner] = sums
+    found = []
+    for (config, number), by_runner in groups.items():
+        expected = by_runner.get(OURS) or Counter(by_runner.values()).most_common(1)[0][0]
+        for runner, sums in by_runner.items():
+            pairs = zip(CHECKSUMS, sums, expected)
+            wrong = [f"{key} {said} instead of {due}" for key, said, due in pairs if said != due]
+            if wrong:
+                found.append(Difference(runner, config, number, ", ".join(wrong)))
+    return found
+
+
+# --- Against the targets ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verdict:
+    target: Target
+    config: Config
+    other: str  # whom ours is compared with
+    reached: bool | None  # None: not measured
+
+    @property
+    def title(self) -> str:
+        short = SHORT_TICKS.get(self.target.runner)
+        what = f"{self.config.workload}, tick {short} µs" if short else label(self.config)
+        return ", ".join(filter(None, [what, self.target.name]))
+
+
+def verdicts(summary: Summary) -> list[Verdict]:
+    """One for each target and configuration, in the order of the targets."""
+    configs = dict.fromkeys(config for section in summary.results.plan for config in section.configs)
+    judged = [_judge(summary, target, config) for target in TARGETS for config in configs if target.applies(config)]
+    return [verdict for verdict in judged if verdict]
+
+
+def _judge(summary: Summary, target: Target, config: Config) -> Verdict | None:
+    if target.at_most is not None:
+        ours = summary.value(target.runner, config, target.metric)
+        return Verdict(target, config, NETTY, None if ours is None else ours.median <= target.at_most)
+    other = _fastest_other(summary, config, target.metric) if target.fastest else NETTY
+    if other is None:
+        return None  # only Netty took part
+    ratio = summary.ratio(other, config, target.metric)
+    if ratio is None:
+        return Verdict(target, config, other, None)
+    reached = ratio.median > 1 if target.parts_of_netty is None else ratio.median >= target.parts_of_netty
+    return Verdict(target, config, other, reached)
+
+
+def _fastest_other(summary: Summary, config: Config, metric: Metric) -> str | None:
+    others = [runner.name for runner in summary.results.runners if runner.cross_thread]
+    values = {name: summary.value(name, config, metric) for name in others if name not in (OURS, NETTY)}
+    medians = {name: value.median for name, value in values.items() if value}
+    return min(medians, key=lambda name: medians[name]) if medians else None

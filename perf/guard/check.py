@@ -20,9 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-
-sys.dont_write_bytecode = True  # the sources stay as they are
-import callgrind  # noqa: E402
+from statistics import median
 
 EXPECTED = pathlib.Path(__file__).resolve().parent / "expected.json"
 
@@ -60,6 +58,27 @@ def run(*command):
     return done.stdout
 
 
+def inclusive(out, prefix):
+    """{name without the prefix: [instructions, locked instructions]} of the functions whose names begin with `prefix`;
+    what they call is included. They must not call each other.
+
+    The format: "fn=NAME" begins a function; then come lines "POSITION COUNT...", and for a call "calls=..." followed by
+    one such line, which has the counts of all that the call did. Counts that are zero may be left out at the end.
+    """
+    totals = {}
+    current = None
+    for line in out.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("events:") and line.split()[1:] != ["Ir", "Ge"]:  # bus events are the locked instructions
+            raise Unusable(f"{out}: unexpected {line}")
+        if line.startswith("fn="):
+            name = line[len("fn="):].strip()
+            current = totals.setdefault(name[len(prefix):], [0, 0]) if name.startswith(prefix) else None
+        elif current is not None and line[:1].isdigit():
+            for i, count in enumerate(line.split()[1:]):
+                current[i] += int(count)
+    return totals
+
+
 class Guard:
     def __init__(self, build_dir):
         self.program = pathlib.Path(build_dir) / "perf" / "guard" / "guard"
@@ -74,8 +93,12 @@ class Guard:
         """{operation: {instructions, locked instructions}}, each of one operation."""
         with tempfile.TemporaryDirectory() as directory:
             out = pathlib.Path(directory) / "callgrind.out"
-            times = json.loads(run(*callgrind.command(out, "counted_*"), self.program, "count"))
-            totals = callgrind.inclusive(out, "counted_")
+            callgrind = [
+                "valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--toggle-collect=counted_*",
+                "--collect-atstart=no", "--collect-bus=yes", "--compress-strings=no", "--compress-pos=no",
+            ]
+            times = json.loads(run(*callgrind, self.program, "count"))
+            totals = inclusive(out, "counted_")
         missing = sorted(set(times) - set(totals))
         if missing:
             raise Unusable(f"valgrind has not counted: {', '.join(missing)}")
@@ -88,82 +111,54 @@ class Guard:
         return json.loads(run(self.program, "ratios"))
 
 
-class Table:
-    HEADER = ("stored", "now", "change", "verdict")
-
-    def __init__(self, title):
-        self.rows = [(title, *self.HEADER)]
-        self.losses = []
-
-    def add(self, name, stored, now, change, lost, better):
-        self.rows.append((name, stored, now, change, "LOSS" if lost else "better: record it" if better else "ok"))
-        if lost:
-            self.losses.append(f"{name}: {stored} -> {now}")
-
-    def add_new(self, name, now):
-        self.rows.append((name, "-", now, "", "new: record it"))
-
-    def add_gone(self, name, stored):
-        self.rows.append((name, stored, "-", "", "LOSS"))
-        self.losses.append(f"{name}: no longer measured; if that is meant, record it")
-
-    def show(self):
-        widths = [max(len(row[i]) for row in self.rows) for i in range(len(self.rows[0]))]
-        for row in self.rows:
-            numbers = "  ".join(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1]))
-            print(f"{row[0].ljust(widths[0])}  {numbers}  {row[-1]}")
-        print()
-
-
-def changed(stored, now):
-    return f"{(now / stored - 1) * 100:+.1f} %"
+def compared(title, stored, now, text, weigh, judge):
+    """Prints a table and returns what was lost. text(figure) is a cell, weigh(figure) the number that changes,
+    judge(before, after) whether it is a loss and whether it is better."""
+    rows, losses = [(title, "stored", "now", "change", "verdict")], []
+    for name in sorted(set(stored) | set(now)):
+        before, after = stored.get(name), now.get(name)
+        cells = [text(figure) if figure is not None else "-" for figure in (before, after)]
+        change, verdict = "", "new: record it"
+        if after is None:
+            verdict = "LOSS"
+            losses.append(f"{name}: no longer measured; if that is meant, record it")
+        elif before is not None:
+            change = f"{(weigh(after) / weigh(before) - 1) * 100:+.1f} %"
+            lost, better = judge(name, before, after)
+            verdict = "LOSS" if lost else "better: record it" if better else "ok"
+            losses += [f"{name}: {cells[0]} -> {cells[1]}"] if lost else []
+        rows.append((name, *cells, change, verdict))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for name, *figures, verdict in rows:
+        print("  ".join([name.ljust(widths[0]), *map(str.rjust, figures, widths[1:]), verdict]))
+    print()
+    return losses
 
 
 def check_counts(guard, stored):
     def text(count):
         return f"{count[INSTRUCTIONS]:g}" + (f" + {count[LOCKED]:g} locked" if count[LOCKED] else "")
 
-    table = Table("instructions of one")
-    now = guard.counts()
-    for name in sorted(set(stored) | set(now)):
-        if name not in now:
-            table.add_gone(name, text(stored[name]))
-        elif name not in stored:
-            table.add_new(name, text(now[name]))
-        else:
-            before, after = stored[name], now[name]
-            more = after[INSTRUCTIONS] / before[INSTRUCTIONS] - 1
-            more_locked = after[LOCKED] - before[LOCKED]
-            lost = more > INSTRUCTIONS_TOLERANCE or more_locked > LOCKED_TOLERANCE
-            better = more < -INSTRUCTIONS_TOLERANCE or more_locked < -LOCKED_TOLERANCE
-            table.add(name, text(before), text(after), changed(before[INSTRUCTIONS], after[INSTRUCTIONS]), lost, better)
-    table.show()
-    return table.losses
+    def judge(_, before, after):
+        more = after[INSTRUCTIONS] / before[INSTRUCTIONS] - 1
+        more_locked = after[LOCKED] - before[LOCKED]
+        return (more > INSTRUCTIONS_TOLERANCE or more_locked > LOCKED_TOLERANCE,
+                more < -INSTRUCTIONS_TOLERANCE or more_locked < -LOCKED_TOLERANCE)
+
+    return compared("instructions of one", stored, guard.counts(), text, lambda count: count[INSTRUCTIONS], judge)
 
 
 def check_ratios(guard, stored):
     """A ratio is lost when each attempt finds it too high; noise is not that steady."""
-    def limit(name):
-        return stored[name] * RATIO_LIMITS.get(name, RATIO_LIMIT)
-
+    limits = {name: ratio * RATIO_LIMITS.get(name, RATIO_LIMIT) for name, ratio in stored.items()}
     best = {}
     for _ in range(ATTEMPTS):
         for name, ratio in guard.ratios().items():
             best[name] = min(ratio, best.get(name, ratio))
-        if all(best.get(name, 0) <= limit(name) for name in stored):
+        if all(best.get(name, 0) <= limit for name, limit in limits.items()):
             break
-    table = Table("CPU time of / by that of")
-    for name in sorted(set(stored) | set(best)):
-        if name not in best:
-            table.add_gone(name, f"{stored[name]:.2f}")
-        elif name not in stored:
-            table.add_new(name, f"{best[name]:.2f}")
-        else:
-            before, after = stored[name], best[name]
-            table.add(name, f"{before:.2f}", f"{after:.2f}", changed(before, after),
-                      lost=after > limit(name), better=after * RATIO_LIMIT < before)
-    table.show()
-    return table.losses
+    return compared("CPU time of / by that of", stored, best, lambda ratio: f"{ratio:.2f}", float,
+                    lambda name, before, after: (after > limits[name], after * RATIO_LIMIT < before))
 
 
 def read_expected():
@@ -194,7 +189,7 @@ def record(guard):
     expected = read_expected()
     expected[INSTRUCTIONS][guard.build] = guard.counts()
     runs = [guard.ratios() for _ in range(RECORDED_RUNS)]
-    expected[RATIOS] = {name: round(sorted(run[name] for run in runs)[RECORDED_RUNS // 2], 2) for name in sorted(runs[0])}
+    expected[RATIOS] = {name: round(median(run[name] for run in runs), 2) for name in runs[0]}
     EXPECTED.write_text(json.dumps(expected, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     print(f"recorded in {EXPECTED}: the instructions of {guard.build}, and the ratios")
     return 0

@@ -1,5 +1,3 @@
-#include "perf/guard/counted.h"
-
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -11,10 +9,11 @@
 #include <vector>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
-#include "hashed_wheel_timer/internal/hashed_wheel.h"
-#include "hashed_wheel_timer/internal/node_pool.h"
-#include "perf/micro/random.h"
+#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+#include "perf/guard/measured.h"
 #include "perf/micro/threadless_timer.h"
+#include "perf/random.h"
 
 namespace hwt::perf {
 namespace {
@@ -60,45 +59,40 @@ void cancel(Timeouts& timeouts) {
 void drop(Timeouts& timeouts) {
   for (Timeout& timeout : timeouts) timeout = {};
 }
+void pair(Timer& timer) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, 5s).cancel();
+  }
+}
+void pair_at(Timer& timer, std::chrono::steady_clock::time_point deadline) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.new_timeout_at([i] { ran += static_cast<std::int64_t>(i); }, deadline).cancel();
+  }
+}
 
 // The counted functions. Never inlined, and with names that no compiler changes.
 extern "C" {
 
 [[gnu::noinline]] void counted_new_timeout(Timer& timer, Timeouts& timeouts) { schedule(timer, timeouts); }
-
 [[gnu::noinline]] void counted_cancel_before_transfer(Timeouts& timeouts) { cancel(timeouts); }
-
 [[gnu::noinline]] void counted_cancel_before_transfer_elsewhere(Timeouts& timeouts) { cancel(timeouts); }
-
 [[gnu::noinline]] void counted_cancel_after_transfer(Timeouts& timeouts) { cancel(timeouts); }
-
 [[gnu::noinline]] void counted_drop_handle(Timeouts& timeouts) { drop(timeouts); }
-
 [[gnu::noinline]] void counted_drop_last_handle(Timeouts& timeouts) { drop(timeouts); }
 
 [[gnu::noinline]] void counted_reschedule_later(Timeouts& timeouts) {
   for (Timeout& timeout : timeouts) timeout.reschedule(1h);
 }
 
-[[gnu::noinline]] void counted_transfer(ThreadlessTimer& timer) { timer.driver().transfer(0); }
-
-[[gnu::noinline]] void counted_pass_over_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(0); }
-
-[[gnu::noinline]] void counted_collect_cancelled(ThreadlessTimer& timer) { timer.driver().collect_cancelled(); }
-
+[[gnu::noinline]] void counted_transfer(ThreadlessTimer& timer) { timer.driver().transfer(); }
+[[gnu::noinline]] void counted_pass_over_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(); }
+[[gnu::noinline]] void counted_collect_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(); }
 [[gnu::noinline]] void counted_expire(ThreadlessTimer& timer) { timer.expire_all(); }
-
-[[gnu::noinline]] void counted_pair(Timer& timer) {
-  for (std::size_t i = 0; i < kBatch; ++i) {
-    timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, 5s).cancel();
-  }
+[[gnu::noinline]] void counted_pair(Timer& timer) { pair(timer); }
+[[gnu::noinline]] void counted_pair_by_deadline(Timer& timer, std::chrono::steady_clock::time_point deadline) {
+  pair_at(timer, deadline);
 }
-
-[[gnu::noinline]] void counted_pair_with_limit(Timer& timer) {
-  for (std::size_t i = 0; i < kBatch; ++i) {
-    timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, 5s).cancel();
-  }
-}
+[[gnu::noinline]] void counted_pair_with_limit(Timer& timer) { pair(timer); }
 
 [[gnu::noinline]] void counted_pair_of_owning_task(Timer& timer) {
   struct Owning {
@@ -123,7 +117,7 @@ extern "C" {
 
 [[gnu::noinline]] void counted_wheel_expire(HashedWheel& wheel) {
   for (Tick due = wheel.next_due(); due != internal::kNever; due = wheel.next_due()) {
-    wheel.expire(due, [](WheelItem&) { return HashedWheel::kTaken; });
+    wheel.expire(due, [](WheelItem&) { return internal::Verdict::taken(); });
   }
 }
 
@@ -142,13 +136,11 @@ extern "C" {
 
 class Counted {
  public:
+  ~Counted() { end_.set_value(); }  // lets the worker go before the timer waits for it
+
   std::map<std::string, std::int64_t> run() {
     for (int round = 0; round < kRounds; ++round) {
-      cancelled_before_transfer();
-      cancelled_elsewhere();
-      cancelled_after_transfer();
-      expired();
-      rescheduled();
+      timer();
       pairs();
       wheel();
       pool();
@@ -163,62 +155,56 @@ class Counted {
     times_[name] += static_cast<std::int64_t>(kBatch);
   }
 
-  void new_timeouts(ThreadlessTimer& timer) {
-    timer.set_time(timer.time() + std::chrono::nanoseconds(200ms).count());
-    count("new_timeout", counted_new_timeout, timer, timeouts_);
+  void new_timeouts() {
+    timer_.set_time(timer_.time() + std::chrono::nanoseconds(200ms).count());
+    count("new_timeout", counted_new_timeout, timer_, timeouts_);
   }
 
-  void cancelled_before_transfer() {
-    new_timeouts(timer_);
+  void timer() {
+    new_timeouts();
     count("cancel_before_transfer", counted_cancel_before_transfer, timeouts_);
     count("drop_handle", counted_drop_handle, timeouts_);
     count("pass_over_cancelled", counted_pass_over_cancelled, timer_);
-  }
 
-  // By a thread that has not scheduled them.
-  void cancelled_elsewhere() {
-    new_timeouts(timer_);
+    new_timeouts();
+    // By a thread that has not scheduled them.
     std::thread([this] {
       count("cancel_before_transfer_elsewhere", counted_cancel_before_transfer_elsewhere, timeouts_);
     }).join();
     drop(timeouts_);
-    timer_.driver().transfer(0);
-  }
+    timer_.driver().transfer();
 
-  void cancelled_after_transfer() {
-    new_timeouts(timer_);
+    new_timeouts();
     count("transfer", counted_transfer, timer_);
     count("cancel_after_transfer", counted_cancel_after_transfer, timeouts_);
     drop(timeouts_);
     count("collect_cancelled", counted_collect_cancelled, timer_);
-  }
 
-  void expired() {
-    new_timeouts(timer_);
+    new_timeouts();
     drop(timeouts_);
-    timer_.driver().transfer(0);
+    timer_.driver().transfer();
     count("expire", counted_expire, timer_);
-    new_timeouts(timer_);
-    timer_.driver().transfer(0);
+
+    new_timeouts();
+    timer_.driver().transfer();
     timer_.expire_all();
     count("drop_last_handle", counted_drop_last_handle, timeouts_);
-  }
 
-  void rescheduled() {
     schedule(rescheduling_, timeouts_);
-    rescheduling_.driver().transfer(0);
+    rescheduling_.driver().transfer();
     count("reschedule_later", counted_reschedule_later, timeouts_);
     cancel(timeouts_);
     drop(timeouts_);
-    rescheduling_.driver().collect_cancelled();
+    rescheduling_.driver().transfer();
   }
 
   void pairs() {
     count("pair", counted_pair, *unattended_);
+    count("pair_by_deadline", counted_pair_by_deadline, *unattended_, unattended_->now() + 5s);
     count("pair_of_owning_task", counted_pair_of_owning_task, timer_);
-    timer_.driver().transfer(0);
+    timer_.driver().transfer();
     count("pair_with_limit", counted_pair_with_limit, limited_);
-    limited_.driver().transfer(0);
+    limited_.driver().transfer();
   }
 
   void wheel() {
@@ -248,12 +234,6 @@ class Counted {
     return timer;
   }
 
-  // Lets the worker go before the timer waits for it.
-  struct LetGo {
-    std::promise<void>& end;
-    ~LetGo() { end.set_value(); }
-  };
-
   std::map<std::string, std::int64_t> times_;
   Timeouts timeouts_;
   ThreadlessTimer timer_;
@@ -261,7 +241,6 @@ class Counted {
   ThreadlessTimer limited_{{.tick_duration = 1ms, .max_pending_timeouts = 1'000'000}};
   std::promise<void> end_;
   std::unique_ptr<HashedWheelTimer> unattended_ = unattended_timer();
-  LetGo let_go_{end_};
   HashedWheel wheel_{512};
   Tick wheel_time_ = 0;
   Items items_;

@@ -1,14 +1,6 @@
 // What the worker does with each timeout, done by hand: no thread, no clock. The argument is how many there are at
 // once: a thousand stay in the cache, a million do not.
 
-#include <benchmark/benchmark.h>
-
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <vector>
-
-#include "perf/micro/random.h"
 #include "perf/micro/support.h"
 #include "perf/micro/threadless_timer.h"
 
@@ -17,105 +9,64 @@ namespace {
 using hwt::perf::ThreadlessTimer;
 using std::chrono::milliseconds;
 
-/// Timeouts spread evenly at random over a second of ticks of 1 ms, and the steps that one of them is measured of.
-class Bench {
- public:
-  explicit Bench(benchmark::State& state)
-      : state_(state), timeouts_(static_cast<std::size_t>(state.range(0))), delays_(timeouts_.size()) {
-    hwt::perf::Random random(1);
-    for (milliseconds& delay : delays_) delay = milliseconds(random.between(1, 1000));
+/// Timeouts spread evenly at random over a second of ticks of 1 ms.
+struct Bench {
+  explicit Bench(std::int64_t size)
+      : timeouts(static_cast<std::size_t>(size)),
+        delays(hwt::perf::random_delays<milliseconds>(1000, timeouts.size())) {}
+
+  Bench& schedule() {
+    timer.set_time(timer.time() + 2'000'000'000);
+    for (std::size_t i = 0; i < timeouts.size(); ++i) timeouts[i] = timer.new_timeout([this] { ++ran; }, delays[i]);
+    return *this;
+  }
+  Bench& cancel() {
+    for (hwt::Timeout& timeout : timeouts) timeout.cancel();
+    return drop();
+  }
+  Bench& drop() {
+    for (hwt::Timeout& timeout : timeouts) timeout = {};
+    return *this;
+  }
+  Bench& transfer() {
+    while (timer.driver().transfer() == hwt::perf::ThreadlessTimer::Driver::Pass::More) {
+    }
+    return *this;
   }
 
-  void schedule() {
-    timer_.set_time(timer_.time() + 2'000'000'000);
-    for (std::size_t i = 0; i < timeouts_.size(); ++i) {
-      timeouts_[i] = timer_.new_timeout([this] { ++ran_; }, delays_[i]);
-    }
-  }
-  void cancel() {
-    for (hwt::Timeout& timeout : timeouts_) timeout.cancel();
-    drop();
-  }
-  void drop() {
-    for (hwt::Timeout& timeout : timeouts_) timeout = {};
-  }
-  void transfer() {
-    while (timer_.driver().transfer(0).any) {
-    }
-  }
-  void collect() { timer_.driver().collect_cancelled(); }
-  void expire() { timer_.expire_all(); }
-
-  template <class Before, class Step, class After>
-  void measure(Before&& before, Step&& step, After&& after) {
-    for (auto _ : state_) {
-      before();
-      const auto begin = std::chrono::steady_clock::now();
-      step();
-      const auto end = std::chrono::steady_clock::now();
-      after();
-      state_.SetIterationTime(std::chrono::duration<double>(end - begin).count());
-    }
-    benchmark::DoNotOptimize(ran_);
-    hwt::perf::count(state_, state_.iterations() * state_.range(0));
-  }
-
- private:
-  benchmark::State& state_;
-  std::vector<hwt::Timeout> timeouts_;
-  std::vector<milliseconds> delays_;
-  std::int64_t ran_ = 0;
-  ThreadlessTimer timer_;
+  std::vector<hwt::Timeout> timeouts;
+  std::vector<milliseconds> delays;
+  std::int64_t ran = 0;
+  ThreadlessTimer timer;
 };
 
-void sizes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->Arg(1000)->Arg(20'000)->Arg(1'000'000)->UseManualTime();
+/// Only `step` is measured.
+void driver(benchmark::State& state, auto before, auto step, auto... after) {
+  Bench bench(state.range(0));
+  for (auto _ : state) {
+    before(bench);
+    const auto begin = std::chrono::steady_clock::now();
+    step(bench);
+    const auto end = std::chrono::steady_clock::now();
+    (after(bench), ...);
+    state.SetIterationTime(std::chrono::duration<double>(end - begin).count());
+  }
+  benchmark::DoNotOptimize(bench.ran);
+  hwt::perf::count(state, state.iterations() * state.range(0));
 }
 
-void transfer(benchmark::State& state) {
-  Bench bench(state);
-  bench.measure(
-      [&] {
-        bench.schedule();
-        bench.drop();
-      },
-      [&] { bench.transfer(); }, [&] { bench.expire(); });
-}
-BENCHMARK(transfer)->Name("driver/transfer")->Apply(sizes);
+void transfer(Bench& bench) { bench.transfer(); }
+void collect(Bench& bench) { bench.timer.driver().transfer(); }
+void expire(Bench& bench) { bench.timer.expire_all(); }
+void sizes(hwt::perf::Benchmark* benchmark) { benchmark->Arg(1000)->Arg(20'000)->Arg(1'000'000)->UseManualTime(); }
 
-void transfer_cancelled(benchmark::State& state) {
-  Bench bench(state);
-  bench.measure(
-      [&] {
-        bench.schedule();
-        bench.cancel();
-      },
-      [&] { bench.transfer(); }, [] {});
-}
-BENCHMARK(transfer_cancelled)->Name("driver/drop_cancelled_before_transfer")->Apply(sizes);
-
-void collect(benchmark::State& state) {
-  Bench bench(state);
-  bench.measure(
-      [&] {
-        bench.schedule();
-        bench.transfer();
-        bench.cancel();
-      },
-      [&] { bench.collect(); }, [] {});
-}
-BENCHMARK(collect)->Name("driver/collect_cancelled")->Apply(sizes);
-
-void expire(benchmark::State& state) {
-  Bench bench(state);
-  bench.measure(
-      [&] {
-        bench.schedule();
-        bench.drop();
-        bench.transfer();
-      },
-      [&] { bench.expire(); }, [] {});
-}
-BENCHMARK(expire)->Name("driver/expire")->Apply(sizes);
+BENCHMARK_CAPTURE(driver, transfer, [](Bench& bench) { bench.schedule().drop(); }, transfer, expire)->Apply(sizes);
+BENCHMARK_CAPTURE(
+    driver, drop_cancelled_before_transfer, [](Bench& bench) { bench.schedule().cancel(); }, transfer)
+    ->Apply(sizes);
+BENCHMARK_CAPTURE(
+    driver, collect_cancelled, [](Bench& bench) { bench.schedule().transfer().cancel(); }, collect)
+    ->Apply(sizes);
+BENCHMARK_CAPTURE(driver, expire, [](Bench& bench) { bench.schedule().drop().transfer(); }, expire)->Apply(sizes);
 
 }  // namespace

@@ -7,14 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/internal/queues.h"
-#include "hashed_wheel_timer/internal/sleeper.h"
+#include "hashed_wheel_timer/internal/core/hand_over_queue.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 
 namespace hwt::perf {
 
 /// The least that scheduling and cancelling can consist of when another thread has to know of it: one look at the
-/// clock, one cache line filled, one place in a queue, one compare-exchange, and the line handed back in a batch. It is
-/// not a timer: nothing ever expires. One thread calls pair(), one calls drain().
+/// clock, unless the deadline is given, one cache line filled, one place in a queue, one compare-exchange, and the line
+/// handed back in a batch. It is not a timer: nothing ever expires. One thread calls pair(), one calls drain().
 class FloorPair {
  public:
   static constexpr std::size_t kRing = 1000;  // scheduled and not yet cancelled
@@ -25,9 +26,11 @@ class FloorPair {
   }
 
   /// Schedules one and cancels the one that was scheduled kRing before it.
-  void pair() noexcept {
+  void pair() noexcept { pair_at(internal::steady_now() + 5'000'000'000); }
+  /// Reads no clock.
+  void pair_at(std::int64_t deadline) noexcept {
     Node* const node = take();
-    node->deadline = internal::steady_now() + 5'000'000'000;
+    node->deadline = deadline;
     node->task[0] = 1;
     node->task[1] = 2;
     node->task[2] = 3;

@@ -2,19 +2,12 @@
 
 #include "hashed_wheel_timer/passive_wheel.h"
 
-#include <benchmark/benchmark.h>
-
-#include <chrono>
-#include <cstdint>
-#include <vector>
-
-#include "perf/micro/random.h"
 #include "perf/micro/support.h"
 
 namespace {
 
 using namespace std::chrono_literals;
-using hwt::perf::count;
+using hwt::perf::repeat;
 using std::chrono::nanoseconds;
 using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -22,133 +15,120 @@ struct Node : hwt::WheelNode {
   void on_timeout() override {}
 };
 
-constexpr nanoseconds kTick = 1ms;
+constexpr nanoseconds kTick = 1ms;     // as the delays are drawn
 constexpr std::int64_t kNear = 256;    // ticks: one level of the wheel
 constexpr std::int64_t kFar = 30'000;  // two
 
-/// Nodes in turn, and delays of up to so many ticks in random order; their number is a power of two.
-class Ring {
+/// Nodes in turn, delays of up to so many ticks in random order, and a wheel for them.
+class Bench {
  public:
-  Ring(std::int64_t nodes, std::int64_t ticks) : nodes_(static_cast<std::size_t>(nodes)), delays_(4096) {
-    hwt::perf::Random random(1);
-    for (nanoseconds& delay : delays_) delay = kTick * random.between(1, ticks);
-  }
+  explicit Bench(std::int64_t nodes, std::int64_t ticks = 1)
+      : nodes_(static_cast<std::size_t>(nodes)), delays_(hwt::perf::random_delays<std::chrono::milliseconds>(ticks)) {}
+  explicit Bench(const benchmark::State& state) : Bench(state.range(0), state.range(1)) {}
+
   Node& next_node() {
     Node& node = nodes_[node_];
-    node_ = node_ + 1 == nodes_.size() ? 0 : node_ + 1;
+    node_ = hwt::perf::next_in_ring(node_, nodes_.size());
     return node;
   }
   nanoseconds next_delay() { return delays_[delay_++ % delays_.size()]; }
-  std::vector<Node>& nodes() { return nodes_; }
+  void schedule_all() {
+    for (Node& node : nodes_) wheel.schedule(node, next_delay());
+  }
 
  private:
   std::vector<Node> nodes_;
-  std::vector<nanoseconds> delays_;
+  std::vector<std::chrono::milliseconds> delays_;
   std::size_t node_ = 0;
   std::size_t delay_ = 0;
+
+ public:
+  hwt::PassiveWheel wheel{kTick, TimePoint()};
+  TimePoint now;
 };
 
 // Takes the oldest out and puts it in again. Arguments: nodes, longest delay in ticks.
 void cancel_schedule(benchmark::State& state) {
-  Ring ring(state.range(0), state.range(1));
-  hwt::PassiveWheel wheel(kTick, TimePoint());
-  for (auto _ : state) {
-    Node& node = ring.next_node();
+  Bench bench(state);
+  repeat(state, [&] {
+    Node& node = bench.next_node();
     node.cancel();
-    wheel.schedule(node, ring.next_delay());
-  }
-  count(state, state.iterations());
+    bench.wheel.schedule(node, bench.next_delay());
+  });
 }
-BENCHMARK(cancel_schedule)
-    ->Name("passive_wheel/cancel_schedule")
-    ->Args({1000, kNear})
-    ->Args({1000, kFar})
-    ->Args({1'000'000, kFar});
+void near_and_far(hwt::perf::Benchmark* benchmark) {
+  benchmark->Args({1000, kNear})->Args({1000, kFar})->Args({1'000'000, kFar});
+}
+BENCHMARK(cancel_schedule)->Name("passive_wheel/cancel_schedule")->Apply(near_and_far);
 
 // The same with a slot to each node in turn: what order is worth.
 void cancel_schedule_in_order(benchmark::State& state) {
-  Ring ring(1000, 1);
-  hwt::PassiveWheel wheel(kTick, TimePoint());
+  Bench bench(1000);
   std::int64_t tick = 0;
-  for (auto _ : state) {
-    Node& node = ring.next_node();
+  repeat(state, [&] {
+    Node& node = bench.next_node();
     node.cancel();
-    wheel.schedule(node, kTick * (1 + (++tick & 255)));
-  }
-  count(state, state.iterations());
+    bench.wheel.schedule(node, kTick * (1 + (++tick & 255)));
+  });
 }
 BENCHMARK(cancel_schedule_in_order)->Name("passive_wheel/cancel_schedule_in_order");
 
 // One call instead of two.
 void relink(benchmark::State& state) {
-  Ring ring(state.range(0), state.range(1));
-  hwt::PassiveWheel wheel(kTick, TimePoint());
-  for (auto _ : state) wheel.schedule(ring.next_node(), ring.next_delay());
-  count(state, state.iterations());
+  Bench bench(state);
+  repeat(state, [&] { bench.wheel.schedule(bench.next_node(), bench.next_delay()); });
 }
-BENCHMARK(relink)->Name("passive_wheel/relink")->Args({1000, kNear})->Args({1000, kFar})->Args({1'000'000, kFar});
+BENCHMARK(relink)->Name("passive_wheel/relink")->Apply(near_and_far);
 
 // A keep-alive: every time later than before.
 void postpone(benchmark::State& state) {
-  Ring ring(state.range(0), 1);
-  hwt::PassiveWheel wheel(kTick, TimePoint());
-  for (Node& node : ring.nodes()) wheel.schedule(node, kTick);
+  Bench bench(state.range(0));
+  bench.schedule_all();
   nanoseconds delay = kTick;
-  for (auto _ : state) wheel.postpone(ring.next_node(), ++delay);
-  count(state, state.iterations());
+  repeat(state, [&] { bench.wheel.postpone(bench.next_node(), ++delay); });
 }
 BENCHMARK(postpone)->Name("passive_wheel/postpone")->Arg(1000)->Arg(1'000'000);
 
-// From schedule() to on_timeout(), time going on tick by tick: the share of a timeout in all of it.
-void expire(benchmark::State& state) {
-  Ring ring(state.range(0), state.range(1));
-  hwt::PassiveWheel wheel(kTick, TimePoint());
-  TimePoint now;
-  for (auto _ : state) {
-    for (Node& node : ring.nodes()) wheel.schedule(node, ring.next_delay());
-    while (wheel.size() > 0) wheel.advance(now += kTick);
-  }
-  count(state, state.iterations() * state.range(0));
+// From schedule() to on_timeout(): the share of a timeout in all of it.
+void expire(benchmark::State& state, auto run_all) {
+  Bench bench(state);
+  const auto step = [&] {
+    bench.schedule_all();
+    run_all(bench);
+  };
+  repeat(state, step, state.range(0));
 }
-BENCHMARK(expire)
+
+void tick_by_tick(Bench& bench) {
+  while (bench.wheel.size() > 0) bench.wheel.advance(bench.now += kTick);
+}
+BENCHMARK_CAPTURE(expire, tick_by_tick, tick_by_tick)
     ->Name("passive_wheel/expire")
     ->Args({1000, kNear})
     ->Args({100'000, kFar})
     ->Args({1'000'000, kFar})
     ->Unit(benchmark::kMicrosecond);
 
-// The same, from wake-up to wake-up.
-void expire_by_next_wakeup(benchmark::State& state) {
-  Ring ring(state.range(0), state.range(1));
-  hwt::PassiveWheel wheel(kTick, TimePoint());
-  for (auto _ : state) {
-    for (Node& node : ring.nodes()) wheel.schedule(node, ring.next_delay());
-    while (const auto wakeup = wheel.next_wakeup()) wheel.advance(*wakeup);
-  }
-  count(state, state.iterations() * state.range(0));
+void from_wakeup_to_wakeup(Bench& bench) {
+  while (const auto wakeup = bench.wheel.next_wakeup()) bench.wheel.advance(*wakeup);
 }
-BENCHMARK(expire_by_next_wakeup)
+BENCHMARK_CAPTURE(expire, from_wakeup_to_wakeup, from_wakeup_to_wakeup)
     ->Name("passive_wheel/expire_by_next_wakeup")
     ->Args({1000, kFar})
     ->Unit(benchmark::kMicrosecond);
 
 // A tick in which nothing is due.
 void advance_idle(benchmark::State& state) {
-  Node node;
-  hwt::PassiveWheel wheel(kTick, TimePoint());
-  wheel.schedule(node, nanoseconds::max());
-  TimePoint now;
-  for (auto _ : state) benchmark::DoNotOptimize(wheel.advance(now += kTick));
-  count(state, state.iterations());
+  Bench bench(1);
+  bench.wheel.schedule(bench.next_node(), nanoseconds::max());
+  repeat(state, [&] { benchmark::DoNotOptimize(bench.wheel.advance(bench.now += kTick)); });
 }
 BENCHMARK(advance_idle)->Name("passive_wheel/advance_idle");
 
 void next_wakeup(benchmark::State& state) {
-  Node node;
-  hwt::PassiveWheel wheel(kTick, TimePoint());
-  wheel.schedule(node, 1h);
-  for (auto _ : state) benchmark::DoNotOptimize(wheel.next_wakeup());
-  count(state, state.iterations());
+  Bench bench(1);
+  bench.wheel.schedule(bench.next_node(), 1h);
+  repeat(state, [&] { benchmark::DoNotOptimize(bench.wheel.next_wakeup()); });
 }
 BENCHMARK(next_wakeup)->Name("passive_wheel/next_wakeup");
 

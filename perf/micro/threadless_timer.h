@@ -1,13 +1,13 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <vector>
 
-#include "hashed_wheel_timer/internal/core.h"
-#include "hashed_wheel_timer/internal/driver.h"
-#include "hashed_wheel_timer/internal/hashed_wheel.h"
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/engine/driver.h"
+#include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -21,12 +21,14 @@ class ThreadlessTimer final : public Timer {
   using Driver = internal::Driver<internal::HashedWheel>;
 
   explicit ThreadlessTimer(const Options& options = {.tick_duration = std::chrono::milliseconds(1)})
-      : core_(new internal::Core(*this, options)), driver_(*core_, options, options.ticks_per_wheel) {
-    core_->phase.store(internal::Phase::Started, std::memory_order_release);
+      : core_(new internal::Core(*this, options)),
+        driver_(*core_, options, options.ticks_per_wheel),
+        grid_{0, options.tick_duration.count()} {
+    core_->lifecycle().finish_start(0);
   }
 
   ~ThreadlessTimer() override {
-    core_->phase.store(internal::Phase::Stopping, std::memory_order_relaxed);
+    core_->lifecycle().begin_stop();
     for (internal::Node* node = driver_.empty(); node != nullptr;) {
       internal::Node* const next = node->next;
       if (!node->shared()) node->destroy_task();
@@ -44,10 +46,10 @@ class ThreadlessTimer final : public Timer {
   void set_time(std::int64_t time) noexcept { time_ = time; }
   std::int64_t time() const noexcept { return time_; }
 
-  /// Runs everything that is in the wheel, whenever it is due.
+  /// Runs everything that is in the wheel, each tick when it ends.
   void expire_all() noexcept {
     for (internal::Tick due = driver_.next_due(); due != internal::kNever; due = driver_.next_due()) {
-      driver_.expire(due);
+      driver_.expire(due, grid_.end_of(due));
     }
   }
 
@@ -59,13 +61,19 @@ class ThreadlessTimer final : public Timer {
 
  protected:
   Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal) override {
-    internal::Core::Refused refused;
-    return core_->schedule(task, time_, delay.count(), refused);
+    internal::Refused refused;
+    return core_->schedule(task, internal::deadline_after(time_, delay.count()), refused);
+  }
+  Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
+                      OnRefusal) override {
+    internal::Refused refused;
+    return core_->schedule(task, internal::nanoseconds_of(deadline), refused);
   }
 
  private:
   internal::Core* const core_;  // deletes itself after close()
   Driver driver_;
+  const internal::TickGrid grid_;
   std::int64_t time_ = 0;
 };
 

@@ -1,83 +1,143 @@
-// The whole timer, its worker included: CPU time of the process.
+// new_timeout() and reschedule() by themselves, as their callers pay for them, and the whole timer, its worker
+// included.
 
-#include <benchmark/benchmark.h>
-
+#include <array>
 #include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <memory>
+#include <cstddef>
 #include <thread>
-#include <vector>
+#include <utility>
 
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "perf/micro/support.h"
 
 namespace {
 
 using namespace std::chrono_literals;
+using hwt::perf::Benchmark;
+using hwt::perf::drop_timer;
+using hwt::perf::repeat;
+using hwt::perf::timer;
+using hwt::perf::with_threads;
+using hwt::perf::with_timer;
 
 constexpr std::size_t kRing = 1000;  // timeouts that a thread keeps pending
 
-// One timer for all threads of a run.
-std::unique_ptr<hwt::HashedWheelTimer> timer;
-
-void make_timer(const benchmark::State& state) {
-  timer = std::make_unique<hwt::HashedWheelTimer>(std::chrono::milliseconds(state.range(0)));
+void with_limit(Benchmark* benchmark) {
+  benchmark->Teardown(drop_timer)->Setup([](const benchmark::State&) {
+    timer = std::make_unique<hwt::HashedWheelTimer>(
+        hwt::Options{.tick_duration = 1ms, .max_pending_timeouts = std::int64_t{1} << 40});
+  });
 }
-void drop_timer(const benchmark::State&) { timer.reset(); }
 
-// The request path: cancel the oldest of a ring of timeouts, schedule a new one. To be compared with
-// floor/schedule_cancel_threads.
-void churn(benchmark::State& state) {
-  std::vector<hwt::Timeout> ring(kRing);
-  std::size_t next = 0;
+void with_tick(Benchmark* benchmark) {
+  benchmark->ArgName("tick_ms")
+      ->MeasureProcessCPUTime()
+      ->Teardown(drop_timer)
+      ->Setup([](const benchmark::State& state) {
+        timer = std::make_unique<hwt::HashedWheelTimer>(std::chrono::milliseconds(state.range(0)));
+      });
+}
+
+// Schedules in batches, and between them cancels them and gives the worker time to hand the memory back, unmeasured.
+void new_timeout(benchmark::State& state, auto make_task) {
+  constexpr std::size_t kBatch = 5000;
+  std::vector<hwt::Timeout> timeouts(kBatch);
   for (auto _ : state) {
-    ring[next].cancel();
-    ring[next] = timer->new_timeout([&state] { benchmark::DoNotOptimize(&state); }, 5s);
-    next = next + 1 == kRing ? 0 : next + 1;
+    for (hwt::Timeout& timeout : timeouts) timeout = timer->new_timeout(make_task(), 600s);
+    state.PauseTiming();
+    for (hwt::Timeout& timeout : timeouts) {
+      timeout.cancel();
+      timeout = {};
+    }
+    std::this_thread::sleep_for(2ms);
+    state.ResumeTiming();
   }
-  for (hwt::Timeout& timeout : ring) timeout.cancel();
-  hwt::perf::count(state, state.iterations());
+  hwt::perf::count(state, state.iterations() * static_cast<std::int64_t>(kBatch));
 }
-BENCHMARK(churn)
-    ->Name("timer/churn")
-    ->Setup(make_timer)
-    ->Teardown(drop_timer)
-    ->ArgName("tick_ms")
-    ->Arg(1)
-    ->Arg(100)
-    ->Threads(1)
-    ->Threads(2)
-    ->Threads(4)
-    ->MeasureProcessCPUTime();
+
+void small_task(benchmark::State& state) {
+  new_timeout(state, [&state] { return [&state] { benchmark::DoNotOptimize(&state); }; });
+}
+BENCHMARK(small_task)->Name("new_timeout")->Apply(with_timer)->Apply(with_threads);
+BENCHMARK(small_task)->Name("new_timeout/with_limit")->Apply(with_limit)->Threads(1)->Threads(2);
+
+// A task that is destroyed, not just forgotten.
+BENCHMARK_CAPTURE(new_timeout, shared_ptr, [owned = std::make_shared<int>(1)] {
+  return [owned] { benchmark::DoNotOptimize(owned.get()); };
+})->Apply(with_timer);
+
+// More captures than a node has room for.
+BENCHMARK_CAPTURE(new_timeout, 64_bytes, [] {
+  return [large = std::array<std::byte, 64>{}] { benchmark::DoNotOptimize(&large); };
+})->Apply(with_timer);
+
+struct Task final : hwt::TimerTask {
+  void run(hwt::Timeout&) override {}
+};
+BENCHMARK_CAPTURE(new_timeout, timer_task, [task = std::shared_ptr<hwt::TimerTask>(std::make_shared<Task>())] {
+  return task;
+})->Apply(with_timer);
+
+// Of timeouts that are in the wheel, and each thread its own.
+void reschedule(benchmark::State& state, std::chrono::nanoseconds first, std::chrono::nanoseconds step) {
+  std::vector<hwt::Timeout> timeouts(kRing);
+  for (hwt::Timeout& timeout : timeouts) timeout = timer->new_timeout([] {}, first);
+  std::chrono::nanoseconds delay = first;
+  std::size_t at = 0;
+  repeat(state, [&] {
+    timeouts[at].reschedule(delay);
+    delay += step;
+    at = hwt::perf::next_in_ring(at, kRing);
+  });
+  for (hwt::Timeout& timeout : timeouts) timeout.cancel();
+}
+// A keep-alive.
+BENCHMARK_CAPTURE(reschedule, later, 600s, 1ns)->Apply(with_timer)->Apply(with_threads);
+// The worker has to be told, and takes part.
+BENCHMARK_CAPTURE(reschedule, earlier, 10'000h, -1us)->Apply(with_timer)->MeasureProcessCPUTime();
+
+// The request path: cancel the oldest of a ring of timeouts, schedule a new one.
+void churn(benchmark::State& state, auto schedule) {
+  std::vector<hwt::Timeout> ring(kRing);
+  std::size_t at = 0;
+  repeat(state, [&] {
+    ring[at].cancel();
+    ring[at] = schedule([&state] { benchmark::DoNotOptimize(&state); });
+    at = hwt::perf::next_in_ring(at, kRing);
+  });
+  for (hwt::Timeout& timeout : ring) timeout.cancel();
+}
+// To be compared with floor/schedule_cancel_threads.
+void churn_by_delay(benchmark::State& state) {
+  churn(state, [](auto task) { return timer->new_timeout(task, 5s); });
+}
+BENCHMARK(churn_by_delay)->Name("timer/churn")->Apply(with_tick)->Arg(1)->Arg(100)->Apply(with_threads);
+// As if it came with the request. To be compared with timer/churn and floor/schedule_cancel_at.
+void churn_by_deadline(benchmark::State& state) {
+  churn(state,
+        [deadline = timer->now() + 600s](auto task) mutable { return timer->new_timeout_at(task, deadline += 1us); });
+}
+BENCHMARK(churn_by_deadline)->Name("timer/churn_at")->Apply(with_tick)->Arg(1)->Arg(100)->Apply(with_threads);
 
 // Schedule, and wait until all have run.
 void schedule_expire(benchmark::State& state) {
   constexpr std::int64_t kBatch = 100'000;
-  for (auto _ : state) {
+  const auto step = [] {
     std::atomic<std::int64_t> ran{0};
     for (std::int64_t i = 0; i < kBatch; ++i) {
       timer->new_timeout([&ran] { ran.store(ran.load(std::memory_order_relaxed) + 1, std::memory_order_release); },
                          1ms + (i % 16) * 1ms);
     }
     while (ran.load(std::memory_order_acquire) != kBatch) std::this_thread::sleep_for(100us);
-  }
-  hwt::perf::count(state, state.iterations() * kBatch);
+  };
+  repeat(state, step, kBatch);
 }
-BENCHMARK(schedule_expire)
-    ->Name("timer/schedule_expire")
-    ->Setup(make_timer)
-    ->Teardown(drop_timer)
-    ->ArgName("tick_ms")
-    ->Arg(1)
-    ->MeasureProcessCPUTime();
+BENCHMARK(schedule_expire)->Name("timer/schedule_expire")->Apply(with_tick)->Arg(1);
 
 // The sum over the threads' counters, and the one exact counter when there is a limit.
 void pending_timeouts(benchmark::State& state) {
   hwt::HashedWheelTimer limited{{.tick_duration = 10ms, .max_pending_timeouts = state.range(0)}};
   limited.new_timeout([] {}, 1h);
-  for (auto _ : state) benchmark::DoNotOptimize(limited.pending_timeouts());
-  hwt::perf::count(state, state.iterations());
+  repeat(state, [&] { benchmark::DoNotOptimize(limited.pending_timeouts()); });
 }
 BENCHMARK(pending_timeouts)->Name("timer/pending_timeouts")->ArgName("limit")->Arg(-1)->Arg(1'000'000);
 

@@ -1,13 +1,7 @@
 // The wheel by itself: no threads, no clock, no tasks.
 
-#include <benchmark/benchmark.h>
-
-#include <cstdint>
-#include <vector>
-
-#include "hashed_wheel_timer/internal/hashed_wheel.h"
-#include "hashed_wheel_timer/internal/hierarchical_wheel.h"
-#include "perf/micro/random.h"
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+#include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "perf/micro/support.h"
 
 namespace {
@@ -15,8 +9,11 @@ namespace {
 using hwt::internal::HashedWheel;
 using hwt::internal::HierarchicalWheel;
 using hwt::internal::Tick;
+using hwt::internal::Verdict;
 using hwt::internal::WheelItem;
 using hwt::perf::count;
+using hwt::perf::random_delays;
+using hwt::perf::repeat;
 
 struct alignas(hwt::internal::kCacheLine) Item : WheelItem {
   Tick due = 0;
@@ -34,61 +31,47 @@ void insert(auto& wheel, WheelItem& item, Tick due) {
 }
 
 // What a timer's visitor answers, where nothing is cancelled: what is not due yet is seen again at its tick.
-template <class Wheel>
-Tick answer(const WheelItem& item, Tick now) {
+Verdict answer(const WheelItem& item, Tick now) {
   const Tick due = static_cast<const Item&>(item).due;
-  return due > now ? due : Wheel::kTaken;
+  return due > now ? Verdict::later(due) : Verdict::taken();
 }
 
-// Delays of 1 to 256 ticks in random order; their number is a power of two.
-std::vector<Tick> random_delays() {
-  std::vector<Tick> delays(4096);
-  hwt::perf::Random random(1);
-  for (Tick& delay : delays) delay = random.between(1, 256);
-  return delays;
-}
-
-// A ring of items: takes the oldest out and puts it in again. The argument is the size of the ring.
+// A ring of items: takes the oldest out and puts it in again, at the tick that is next in `ticks`.
 template <class Wheel>
-void insert_remove(benchmark::State& state) {
-  const std::vector<Tick> delays = random_delays();
-  std::vector<Item> items(static_cast<std::size_t>(state.range(0)));
+void insert_remove(benchmark::State& state, std::int64_t size, auto ticks) {
+  std::vector<Item> items(static_cast<std::size_t>(size));
   Wheel wheel(kSize<Wheel>);
   std::size_t next = 0;
-  std::size_t turn = 0;
-  for (auto _ : state) {
+  repeat(state, [&] {
     if (items[next].position != nullptr) wheel.remove(items[next]);
-    wheel.insert(items[next], delays[turn++ % delays.size()]);
-    next = next + 1 == items.size() ? 0 : next + 1;
-  }
+    wheel.insert(items[next], ticks());
+    next = hwt::perf::next_in_ring(next, items.size());
+  });
   wheel.clear([](WheelItem&) {});
-  count(state, state.iterations());
 }
-BENCHMARK(insert_remove<HashedWheel>)->Name("wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
-BENCHMARK(insert_remove<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 
-// The same with a bucket to each item in turn: what order is worth.
+// The argument is the size of the ring.
 template <class Wheel>
-void insert_remove_in_order(benchmark::State& state) {
-  std::vector<Item> items(1000);
-  Wheel wheel(kSize<Wheel>);
-  std::size_t next = 0;
-  Tick tick = 0;
-  for (auto _ : state) {
-    if (items[next].position != nullptr) wheel.remove(items[next]);
-    wheel.insert(items[next], ++tick & 255);
-    next = next + 1 == items.size() ? 0 : next + 1;
-  }
-  wheel.clear([](WheelItem&) {});
-  count(state, state.iterations());
+void at_random(benchmark::State& state) {
+  insert_remove<Wheel>(state, state.range(0), [delays = random_delays<Tick>(256), turn = std::size_t{0}]() mutable {
+    return delays[turn++ % delays.size()];
+  });
 }
-BENCHMARK(insert_remove_in_order<HashedWheel>)->Name("wheel/insert_remove_in_order");
-BENCHMARK(insert_remove_in_order<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove_in_order");
+BENCHMARK(at_random<HashedWheel>)->Name("wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
+BENCHMARK(at_random<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
+
+// A bucket to each item in turn: what order is worth.
+template <class Wheel>
+void in_order(benchmark::State& state) {
+  insert_remove<Wheel>(state, 1000, [tick = Tick{0}]() mutable { return ++tick & 255; });
+}
+BENCHMARK(in_order<HashedWheel>)->Name("wheel/insert_remove_in_order");
+BENCHMARK(in_order<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove_in_order");
 
 // Every item expires once and is put in again at random.
 template <class Wheel>
 void insert_expire(benchmark::State& state) {
-  const std::vector<Tick> delays = random_delays();
+  const std::vector<Tick> delays = random_delays<Tick>(256);
   std::vector<Item> items(static_cast<std::size_t>(state.range(0)));
   Wheel wheel(kSize<Wheel>);
   std::vector<WheelItem*> expired;
@@ -103,9 +86,9 @@ void insert_expire(benchmark::State& state) {
     expired.clear();
     now = wheel.next_due();
     wheel.expire(now, [&expired, now](WheelItem& item) {
-      const Tick then = answer<Wheel>(item, now);
-      if (then == Wheel::kTaken) expired.push_back(&item);
-      return then;
+      const Verdict verdict = answer(item, now);
+      if (verdict.is_taken()) expired.push_back(&item);
+      return verdict;
     });
   }
   wheel.clear([](WheelItem&) {});
@@ -122,14 +105,14 @@ void expire_far(benchmark::State& state) {
   hwt::perf::Random random(1);
   Wheel wheel(kSize<Wheel>);
   Tick now = 0;
-  for (auto _ : state) {
+  const auto step = [&] {
     for (Item& item : items) insert(wheel, item, now + random.between(1, state.range(0)));
     for (Tick due = wheel.next_due(); due != hwt::internal::kNever; due = wheel.next_due()) {
       now = due;
-      wheel.expire(now, [now](WheelItem& item) { return answer<Wheel>(item, now); });
+      wheel.expire(now, [now](WheelItem& item) { return answer(item, now); });
     }
-  }
-  count(state, state.iterations() * state.range(0));
+  };
+  repeat(state, step, state.range(0));
 }
 BENCHMARK(expire_far<HashedWheel>)->Name("wheel/expire_far")->Arg(100'000);
 BENCHMARK(expire_far<HierarchicalWheel>)->Name("hierarchical_wheel/expire_far")->Arg(100'000);
@@ -139,9 +122,8 @@ void next_due(benchmark::State& state) {
   Wheel wheel(kSize<Wheel>);
   Item item;
   wheel.insert(item, 100);
-  for (auto _ : state) benchmark::DoNotOptimize(wheel.next_due());
+  repeat(state, [&] { benchmark::DoNotOptimize(wheel.next_due()); });
   wheel.clear([](WheelItem&) {});
-  count(state, state.iterations());
 }
 BENCHMARK(next_due<HashedWheel>)->Name("wheel/next_due");
 BENCHMARK(next_due<HierarchicalWheel>)->Name("hierarchical_wheel/next_due");

@@ -9,7 +9,7 @@
 
 #include "hashed_wheel_timer/timer.h"
 
-namespace perf {
+namespace hwt::perf {
 
 template <class Handle>
 concept CanReschedule = requires(Handle handle, std::chrono::seconds delay) {
@@ -23,7 +23,7 @@ class WheelTimer {
   static constexpr bool kOneLoop = false;
   using Slots = std::vector<hwt::Timeout>;
 
-  explicit WheelTimer(std::chrono::milliseconds tick) : tick_(tick), timer_(tick) { timer_.start(); }
+  explicit WheelTimer(std::chrono::microseconds tick) : tick_(tick), timer_(tick) { timer_.start(); }
 
   Slots make_slots(std::size_t size) const { return Slots(size); }
 
@@ -61,8 +61,8 @@ class WheelTimer {
   void stop() { timer_.stop(); }
 
  private:
-  std::chrono::milliseconds tick_;
+  std::chrono::microseconds tick_;
   Timer timer_;
 };
 
-}  // namespace perf
+}  // namespace hwt::perf

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds and runs program/ against the library as a subproject, through pkg-config and through CMake.
-# usage: run.sh SOURCE_ROOT BUILD_ROOT DEFAULT_LIBRARY PREFIX CALENDAR
+# Builds and runs program/ against the library as a subproject, and through pkg-config and CMake from a moved prefix.
+# usage: run.sh SOURCE_ROOT BUILD_ROOT DEFAULT_LIBRARY PREFIX CALENDAR VERSION
 # CALENDAR is true if the build has the calendar library.
 set -u
 
-source=$1 build=$2 built_kind=$3 prefix=$4 calendar=$5
+source=$1 build=$2 built_kind=$3 prefix=$4 calendar=$5 version=$6
 program=$source/tests/consumer/program
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -53,12 +53,14 @@ subproject_installs_nothing() {
     [ ! -e "$work/installed-by-parent" ]
 }
 
-# The build under test serves for its own kind; the other kind is built here.
+# The build under test serves for its own kind; the other kind is built here, as a distribution with multiarch does it.
 install_library() {
   built=$build
+  installed_prefix=$prefix
   if [ "$1" != "$built_kind" ]; then
     built=$work/$1-build
-    meson setup --buildtype=plain -Ddefault_library="$1" -Dprefix="$prefix" \
+    installed_prefix=/usr
+    meson setup --buildtype=plain -Ddefault_library="$1" -Dprefix=/usr -Dlibdir="lib/$($CXX -print-multiarch)" \
       -Dtests=disabled -Dbenchmarks=disabled -Dexamples=disabled \
       -Dcalendar="$([ "$calendar" = true ] && echo enabled || echo disabled)" "$built" "$source" &&
       meson compile -C "$built" || return 1
@@ -66,29 +68,42 @@ install_library() {
   meson install -C "$built" --no-rebuild --destdir "$work/$1"
 }
 
+# Given nothing but the system's root.
+found_by_cmake_in_usr() {
+  cmake -G Ninja -S "$program" -B "$work/$1-usr-cmake" -DCMAKE_FIND_ROOT_PATH="$work/$1" &&
+    cmake --build "$work/$1-usr-cmake" &&
+    "$work/$1-usr-cmake/consumer"
+}
+
+# Where /lib is a link to /usr/lib, CMake may take it for another folder.
+found_by_cmake_through_link() {
+  ln -s usr/lib "$work/$1/lib" &&
+    cmake -G Ninja -S "$program" -B "$work/$1-link-cmake" -DCMAKE_PREFIX_PATH="$work/$1" &&
+    cmake --build "$work/$1-link-cmake"
+}
+
+# Everything after this runs with the library in another place than it was configured for.
+move_prefix() { mv "$work/$1$installed_prefix" "$work/$1-moved"; }
+
 installs_public_headers_only() {
-  diff "$work/$1$prefix/include/hashed_wheel_timer" "$source/hashed_wheel_timer" | grep "^Only in $work" && return 1
-  [ -e "$work/$1$prefix/include/hashed_wheel_timer/timer.h" ] &&
-    [ ! -e "$work/$1$prefix/include/hashed_wheel_timer/internal" ]
+  diff "$work/$1-moved/include/hashed_wheel_timer" "$source/hashed_wheel_timer" | grep "^Only in $work" && return 1
+  [ -e "$work/$1-moved/include/hashed_wheel_timer/timer.h" ] &&
+    [ ! -e "$work/$1-moved/include/hashed_wheel_timer/internal" ]
 }
 
+installs_license() { diff "$work/$1-moved/share/doc/hashed_wheel_timer/LICENSE" "$source/LICENSE"; }
+
+# through_pkg_config KIND PACKAGE PROGRAM
 through_pkg_config() {
-  PKG_CONFIG_PATH=$(dirname "$(find "$work/$1" -name hashed_wheel_timer.pc)")
+  PKG_CONFIG_PATH=$(dirname "$(find "$work/$1-moved" -name "$2.pc")")
   export PKG_CONFIG_PATH
-  flags=$(pkg-config --define-variable=prefix="$work/$1$prefix" --cflags --libs hashed_wheel_timer) || return 1
-  ! pkg-config --print-requires --print-requires-private hashed_wheel_timer | grep . || return 1
+  flags=$(pkg-config --cflags --libs "$2") || return 1
   # CXX and the flags are several words each.
-  $CXX -std=c++20 "$program/main.cpp" $flags -o "$work/$1-consumer" &&
-    LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-consumer"
+  $CXX -std=c++20 "$program/$3.cpp" $flags -o "$work/$1-$3" &&
+    LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-$3"
 }
 
-calendar_through_pkg_config() {
-  PKG_CONFIG_PATH=$(dirname "$(find "$work/$1" -name hashed_wheel_timer_calendar.pc)")
-  export PKG_CONFIG_PATH
-  flags=$(pkg-config --define-variable=prefix="$work/$1$prefix" --cflags --libs hashed_wheel_timer_calendar) &&
-    $CXX -std=c++20 "$program/calendar.cpp" $flags -o "$work/$1-calendar-consumer" &&
-    LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-calendar-consumer"
-}
+requires_nothing() { ! pkg-config --print-requires --print-requires-private hashed_wheel_timer | grep .; }
 
 calendar_through_cmake() {
   cmake -DWITH_CALENDAR=ON "$work/$1-cmake" &&
@@ -106,9 +121,26 @@ cmake_refuses_unknown_components() {
 }
 
 through_cmake() {
-  cmake -G Ninja -S "$program" -B "$work/$1-cmake" -DCMAKE_PREFIX_PATH="$work/$1$prefix" &&
+  cmake_dir=$(dirname "$(find "$work/$1-moved" -name hashed_wheel_timerConfig.cmake)")
+  cmake -G Ninja -S "$program" -B "$work/$1-cmake" -Dhashed_wheel_timer_DIR="$cmake_dir" &&
     cmake --build "$work/$1-cmake" &&
     "$work/$1-cmake/consumer"
+}
+
+# The folder is given each time: CMake forgets it when it refuses the version there.
+cmake_finds_version() { cmake -Dhashed_wheel_timer_DIR="$cmake_dir" -DWANTED_VERSION="$2" "$work/$1-cmake"; }
+
+cmake_takes_compatible_versions() {
+  major=${version%%.*}
+  minor=${version#*.} minor=${minor%%.*}
+  next=$major.$((minor + 1))
+  for wanted in "$version" "$major.$minor" "0.0...<$next" "0.0...$version"; do
+    cmake_finds_version "$1" "$wanted" || return 1
+  done
+  for wanted in "$version.1" "$next" "$((major + 1))" 0.0 "0.0...<$version" "$next...99"; do
+    ! cmake_finds_version "$1" "$wanted" || { echo "found for $wanted"; return 1; }
+  done
+  cmake_finds_version "$1" "$version"
 }
 
 step "static subproject" as_subproject
@@ -117,12 +149,20 @@ step "a subproject installs nothing" subproject_installs_nothing
 [ "$calendar" = false ] || step "static subproject with calendar" calendar_as_subproject
 for kind in shared static; do
   step "$kind install" install_library "$kind"
+  if [ "$kind" != "$built_kind" ]; then
+    step "$kind found by CMake in /usr" found_by_cmake_in_usr "$kind"
+    step "$kind found by CMake through a link" found_by_cmake_through_link "$kind"
+  fi
+  step "$kind install moved" move_prefix "$kind"
   step "public headers only" installs_public_headers_only "$kind"
-  step "$kind through pkg-config" through_pkg_config "$kind"
+  step "license" installs_license "$kind"
+  step "$kind through pkg-config" through_pkg_config "$kind" hashed_wheel_timer main
+  step "the package requires no other" requires_nothing
   step "$kind through CMake" through_cmake "$kind"
+  step "CMake takes compatible versions only" cmake_takes_compatible_versions "$kind"
   step "CMake refuses unknown components" cmake_refuses_unknown_components "$kind"
   if [ "$calendar" = true ]; then
-    step "$kind calendar through pkg-config" calendar_through_pkg_config "$kind"
+    step "$kind calendar through pkg-config" through_pkg_config "$kind" hashed_wheel_timer_calendar calendar
     step "$kind calendar through CMake" calendar_through_cmake "$kind"
   else
     step "CMake says that there is no calendar" cmake_says_that_there_is_no_calendar "$kind"

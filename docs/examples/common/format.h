@@ -1,26 +1,52 @@
 #pragma once
 
+// How the examples write and read numbers.
+
 #include <chrono>
-#include <cstddef>
+#include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace common {
 
 /// 1234567 -> "1,234,567".
 std::string with_thousands(std::int64_t value);
 
-/// "1 connection", "2,000 connections".
-std::string counted(std::int64_t count, std::string_view noun);
-
-/// The number with so many decimals.
-std::string fixed(double value, int decimals);
-
 /// "250 ms", "1.5 s", "85 µs": the unit that reads best, at most four significant digits, in UTF-8.
 std::string short_duration(std::chrono::duration<double, std::nano> value);
 
+/// "12.3 s": a time that passes.
+std::string in_seconds(std::chrono::duration<double> value);
+
+/// The one form of each kind of value.
+std::string text_of(std::integral auto value) { return with_thousands(static_cast<std::int64_t>(value)); }
+template <class Rep, class Period>
+std::string text_of(std::chrono::duration<Rep, Period> value) {
+  return short_duration(value);
+}
+inline std::string text_of(std::string text) { return text; }
+
+/// "1 connection", "2,000 connections".
+std::string counted(std::integral auto count, std::string_view noun) {
+  return text_of(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+/// As printf().
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+
+/// "0.993 %"; none of nothing is 0.
+std::string percent_of(std::int64_t part, std::int64_t whole);
+
+/// The lines of cells in columns, the first to the left, the others to the right.
+std::string columns(const std::vector<std::vector<std::string>>& lines);
+
 /// A text from outside, fit for an error message: control characters replaced, long ones cut.
 std::string one_line(std::string_view text, std::size_t max_length = 200);
+
+/// The whole text as a finite decimal number.
+std::optional<double> parse_number(std::string_view text);
 
 }  // namespace common

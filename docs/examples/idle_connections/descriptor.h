@@ -1,11 +1,13 @@
 #pragma once
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
 #include <system_error>
-#include <utility>
+
+#include "common/common.h"
 
 namespace idle {
 
@@ -34,6 +36,15 @@ class Descriptor {
 inline int checked(int result, const char* call) {
   if (result < 0) throw std::system_error(errno, std::generic_category(), call);
   return result;
+}
+
+/// 127.0.0.1; port 0 is any that is free.
+inline sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  return address;
 }
 
 }  // namespace idle

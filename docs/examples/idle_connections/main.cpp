@@ -1,95 +1,106 @@
 // A server that closes idle connections: what PassiveWheel is made for.
 //
-// server.cpp has the loop: next_wakeup() bounds epoll_wait(), advance() closes who is due, each byte received
-// postpones. connection.h shows the node: the connection is its own timeout.
+// server.h has the loop: next_wakeup() bounds epoll_wait(), advance() closes who is due, each byte received postpones;
+// and the node: the connection is its own timeout.
 
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <iostream>
-#include <stdexcept>
-#include <string>
-#include <system_error>
 
 #include "client.h"
-#include "common/format.h"
+#include "common/common.h"
 #include "descriptor.h"
-#include "options.h"
-#include "report.h"
 #include "server.h"
 
 namespace idle {
 namespace {
 
-/// Readable after Ctrl-C. To be called before there are threads, so that none of them takes the signal.
-Descriptor catch_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  if (const int error = pthread_sigmask(SIG_BLOCK, &signals, nullptr); error != 0) {
-    throw std::system_error(error, std::generic_category(), "pthread_sigmask");
-  }
-  return Descriptor(checked(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
-}
+using common::text_of;
 
-/// How many files this process may have open, after it has asked for as many as it can get.
-std::size_t allow_open_files() {
+/// Asks for as many open files as it can get. Each connection takes two, since both of its ends are in this process.
+void fit_into_open_files(Settings& settings) {
   rlimit limit{};
   checked(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
   limit.rlim_cur = limit.rlim_max;
   checked(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
-  return static_cast<std::size_t>(limit.rlim_cur);
+  constexpr rlim_t kOthers = 50;
+  const std::size_t fitting = limit.rlim_cur > kOthers + 2 ? (limit.rlim_cur - kOthers) / 2 : 1;
+  if (settings.connections <= fitting) return;
+  common::print("Only " + common::counted(fitting, "connection") + " instead of " + text_of(settings.connections) +
+                ": this process may open " + text_of(limit.rlim_cur) + " files\n");
+  settings.active = settings.active * fitting / settings.connections;  // the same share, so that some still fall silent
+  settings.connections = fitting;
 }
 
-std::string number_text(std::size_t number) { return common::with_thousands(static_cast<std::int64_t>(number)); }
-std::string connections_text(std::size_t number) {
-  return common::counted(static_cast<std::int64_t>(number), "connection");
+/// True if all was as it should be.
+bool report(const Settings& settings, const Figures& server, std::chrono::nanoseconds longest_silence) {
+  std::vector<std::chrono::nanoseconds> idle = server.idle_at_close;
+  std::sort(idle.begin(), idle.end());
+  const auto early = std::lower_bound(idle.begin(), idle.end(), settings.limit) - idle.begin();
+  // A client that is held up for so long falls silent itself, and its connections are rightly closed.
+  const bool client_held_up = longest_silence >= settings.limit;
+  const std::size_t active_closed = client_held_up ? 0 : server.active_closed;
+
+  common::Report report(common::counted(settings.connections, "connection") + ", " + text_of(settings.active) +
+                        " of them active; limit " + text_of(settings.limit) + ", tick " + text_of(settings.tick) +
+                        ", for " + text_of(settings.duration));
+  report.section("Connections");
+  report.line("accepted", server.accepted);
+  report.line("closed, idle", idle.size());
+  report.line("gone", server.gone, "closed by the client");
+  report.line("open at the end", server.open_at_end);
+  report.line("active closed", active_closed, "must be 0");
+  report.line("overdue", server.overdue, "idle for too long and still open; must be 0");
+  if (client_held_up) {
+    report.line("held up", server.active_closed, "active, closed because the client itself was silent for too long");
+  }
+  report.section("Idle when closed");
+  report.line("limit", settings.limit);
+  if (!idle.empty()) {
+    report.line("min", idle.front());
+    report.line("median", idle[idle.size() / 2]);
+    report.line("max", idle.back());
+  }
+  report.line("early", early, "below the limit; must be 0");
+  report.section("Loop");
+  report.line("wake-ups", server.wakeups);
+  report.line("bytes received", server.bytes, "each postpones a timeout");
+  common::print(report.text());
+  return early == 0 && active_closed == 0 && server.overdue == 0;
 }
 
-/// Each connection takes two descriptors, since both of its ends are in this process.
-void fit_into(std::size_t files, Options& options) {
-  constexpr std::size_t kOthers = 50;
-  const std::size_t fitting = files > kOthers + 2 ? (files - kOthers) / 2 : 1;
-  if (options.connections <= fitting) return;
-  std::cout << "Only " << connections_text(fitting) << " instead of " << number_text(options.connections)
-            << ": this process may open " << number_text(files) << " files\n";
-  options.active = options.active * fitting / options.connections;  // the same share, so that some still fall silent
-  options.connections = fitting;
-}
+bool run(common::Options& options) {
+  Settings settings;
+  options.number("--connections", settings.connections, {1, 25'000},
+                 "TCP connections; fewer if the system allows fewer open files");
+  options.number("--active", settings.active, {0, 25'000},
+                 "Those of them that are never silent for long; not given: a tenth");
+  options.number("--limit-ms", settings.limit, {20, 3'600'000}, "How long a connection may be silent");
+  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the wheel: a connection is closed up to one later");
+  options.number("--run-ms", settings.duration, {1, 86'400'000}, "How long to go on when all are connected");
+  options.parse();
+  if (!options.given("--active")) settings.active = settings.connections / 10;
+  if (settings.active > settings.connections) {
+    options.refuse("--active", text_of(settings.active),
+                   "at most the " + text_of(settings.connections) + " of --connections");
+  }
+  fit_into_open_files(settings);
 
-int run(Options options) {
-  const Descriptor signals = catch_signals();
-  fit_into(allow_open_files(), options);
-  std::cout << connections_text(options.connections) << ", " << number_text(options.active) << " of them active; limit "
-            << options.limit.count() << " ms, tick " << options.tick.count() << " ms, for " << options.duration.count()
-            << " ms\n\n"
-            << std::flush;
-
-  Server server(options, signals.get());
-  Client client(options, server.port(), [&server] { server.stop(); });
+  Server server(settings);
+  Client client(settings, server);
   server.run();
   client.stop();
-
-  const bool good = write_report(std::cout, options, server.figures(), client.longest_silence());
-  std::cout.flush();
-  if (!std::cout) throw std::runtime_error("cannot write the report");
-  return good ? 0 : 1;
+  return report(settings, server.figures(), client.longest_silence());
 }
 
 }  // namespace
 }  // namespace idle
 
 int main(int argc, char** argv) {
-  try {
-    const idle::ParsedOptions parsed = idle::parse_options(argc, argv);
-    return parsed.options ? idle::run(*parsed.options) : parsed.exit_status;
-  } catch (const std::exception& error) {
-    std::cerr << "idle_connections: " << error.what() << '\n';
-    return 1;
-  }
+  return common::run_example(
+      argc, argv,
+      {"idle_connections",
+       "A server on 127.0.0.1 that closes connections which have been silent for too long, one hwt::PassiveWheel\n"
+       "driving its epoll loop, and the client that opens them. Some of the connections stay active; the others\n"
+       "fall silent one after the other.",
+       "a connection was closed too early, an active one was closed or an idle one was not"},
+      idle::run);
 }

@@ -1,23 +1,30 @@
 #pragma once
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <vector>
 
-#include "connection.h"
+#include "common/common.h"
 #include "descriptor.h"
 #include "hashed_wheel_timer/passive_wheel.h"
-#include "options.h"
 
 namespace idle {
 
+struct Settings {
+  std::size_t connections = 10'000;
+  std::size_t active = 1'000;  // of them: those that are never silent for long
+  std::chrono::milliseconds limit{2000};
+  std::chrono::milliseconds tick{10};
+  std::chrono::milliseconds duration{6000};  // from the last connection on
+};
+
+/// What the client puts into each byte it sends.
+enum class Kind : char { Quiet = 'q', Active = 'a' };
+
 /// What the server has seen.
-struct ServerFigures {
+struct Figures {
   std::size_t accepted = 0;
   std::size_t gone = 0;           // closed by the client
   std::size_t active_closed = 0;  // closed for being idle, although they had said that they are active
@@ -31,40 +38,179 @@ struct ServerFigures {
 /// Closes connections that have been silent for too long: one thread, one epoll, one wheel.
 class Server {
  public:
-  /// Listens on an ephemeral port of 127.0.0.1. `signals` is readable when the user wants to end. Throws
-  /// std::system_error.
-  Server(const Options& options, int signals);
+  /// Listens on an ephemeral port of 127.0.0.1. Throws std::system_error.
+  explicit Server(const Settings& settings) : settings_(settings), wheel_(settings.tick, now_) {
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    checked(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), "bind");
+    checked(listen(listener_.get(), SOMAXCONN), "listen");
+    checked(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
+    port_ = ntohs(address.sin_port);
+    watch(listener_.get());
+    watch(stop_.get());
+  }
 
   std::uint16_t port() const { return port_; }
+  const Figures& figures() const { return figures_; }
 
-  /// Serves until the time is over, which begins when all connections are there.
-  void run();
+  /// Serves until the program is interrupted or the time is over, which begins when all connections are there.
+  void run() {
+    const Clock::time_point give_up = Clock::now() + kConnectLimit;
+    std::optional<Clock::time_point> end;
+    while (running_ && now_ < end.value_or(give_up) && !common::interrupted()) {
+      const int ready = wait_until(std::min(end.value_or(give_up), now_ + common::kLook));
+      ++figures_.wakeups;
+      now_ = Clock::now();
+      // First the time, so that what is scheduled below counts from it. What does not fit into this turn is due in the
+      // next one: next_wakeup() is then in the past, and epoll_wait() does not sleep.
+      wheel_.advance(now_, kClosedAtOnce);
+      for (int i = 0; i < ready; ++i) handle(events_[static_cast<std::size_t>(i)].data.fd);
+      if (!end && figures_.accepted >= settings_.connections) end = now_ + settings_.duration;
+      common::show_progress([&] {
+        return (end ? common::in_seconds(*end - now_) + " to go" : "connecting") + " | accepted " +
+               common::text_of(figures_.accepted) + " | closed, idle " +
+               common::text_of(figures_.idle_at_close.size()) + " | bytes " + common::text_of(figures_.bytes);
+      });
+    }
+    if (now_ >= give_up && !end) {
+      throw std::runtime_error("only " + common::counted(figures_.accepted, "connection") + " came");
+    }
+    look_around();
+  }
+
   /// Makes run() return. From any thread.
-  void stop() noexcept;
-
-  const ServerFigures& figures() const { return figures_; }
+  void stop() noexcept {
+    // Nobody reads it any more if this fails.
+    [[maybe_unused]] const int result = eventfd_write(stop_.get(), 1);
+  }
 
  private:
-  friend class Connection;
   using Clock = std::chrono::steady_clock;
 
-  void watch(int fd);
-  int wait_until(Clock::time_point end);
-  void handle(int fd);
-  void accept_all();
-  void close_idle(Connection& connection);
-  void look_around();
+  // Closing a connection takes some microseconds. In between others get their turn.
+  static constexpr std::size_t kClosedAtOnce = 500;
+  // All must be connected by then; nothing but a machine that has stopped is that slow.
+  static constexpr std::chrono::seconds kConnectLimit{60};
 
-  const Options options_;
-  const int signals_;
-  Descriptor epoll_;
-  Descriptor listener_;
-  Descriptor stop_;
+  enum class Heard { Nothing, Something, End };
+
+  /// A connection is its own timeout: no map from timeouts to connections, nothing allocated for it.
+  struct Connection : hwt::WheelNode {
+    Connection(Server& its_server, Descriptor its_socket)
+        : server(its_server), socket(std::move(its_socket)), last_heard(its_server.now_) {}
+    void on_timeout() override { server.silent_for_too_long(*this); }
+
+    Server& server;
+    const Descriptor socket;
+    Kind kind = Kind::Quiet;
+    Clock::time_point last_heard;
+  };
+
+  void watch(int fd) {
+    // The descriptor, not a pointer: advance() may have closed a connection of which an event is still in hand. If the
+    // number belongs to a new one by now, all that happens is a look that finds nothing.
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    checked(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+  }
+
+  int wait_until(Clock::time_point end) {
+    const Clock::time_point until = std::min(wheel_.next_wakeup().value_or(end), end);
+    // Up to the next millisecond: rounded down, the loop would turn without a pause until the time has come.
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(std::max(until - Clock::now(), Clock::duration(0)));
+    const int ready =
+        epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), static_cast<int>(wait.count()));
+    return ready < 0 && errno == EINTR ? 0 : checked(ready, "epoll_wait");
+  }
+
+  void handle(int fd) {
+    if (fd == listener_.get()) return accept_all();
+    if (fd == stop_.get()) {
+      running_ = false;
+      return;
+    }
+    std::unique_ptr<Connection>& connection = connections_[static_cast<std::size_t>(fd)];
+    if (!connection) return;
+    switch (listen_to(*connection)) {
+      case Heard::Something:
+        wheel_.postpone(*connection, settings_.limit);  // a comparison and a store, however often
+        break;
+      case Heard::End:
+        ++figures_.gone;
+        connection.reset();  // leaves the wheel by itself
+        break;
+      case Heard::Nothing:
+        break;
+    }
+  }
+
+  void accept_all() {
+    for (;;) {
+      Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+        if (errno == EINTR || errno == ECONNABORTED) continue;
+        checked(-1, "accept4");
+      }
+      const auto fd = static_cast<std::size_t>(socket.get());
+      watch(socket.get());
+      if (connections_.size() <= fd) connections_.resize(fd + 1);
+      connections_[fd] = std::make_unique<Connection>(*this, std::move(socket));
+      wheel_.schedule(*connections_[fd], settings_.limit);
+      ++figures_.accepted;
+    }
+  }
+
+  /// Takes what has arrived.
+  Heard listen_to(Connection& connection) {
+    std::array<char, 256> bytes;
+    for (Heard heard = Heard::Nothing;;) {
+      const ssize_t count = recv(connection.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (count > 0) {
+        heard = Heard::Something;
+        connection.last_heard = now_;
+        connection.kind = static_cast<Kind>(bytes[static_cast<std::size_t>(count) - 1]);
+        figures_.bytes += count;
+      } else if (count == 0 || (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)) {
+        return Heard::End;
+      } else if (errno != EINTR) {
+        return heard;
+      }
+    }
+  }
+
+  void silent_for_too_long(Connection& connection) {
+    // The last look: when this thread was held up, bytes may be waiting of which it has not heard yet.
+    if (listen_to(connection) == Heard::Something) {
+      wheel_.schedule(connection, settings_.limit);  // not postpone(): it is out of the wheel by now
+      return;
+    }
+    figures_.idle_at_close.push_back(now_ - connection.last_heard);
+    if (connection.kind == Kind::Active) ++figures_.active_closed;
+    connections_[static_cast<std::size_t>(connection.socket.get())].reset();
+  }
+
+  /// At the end: whoever should have been closed is closed now, and who is left had better be in time.
+  void look_around() {
+    now_ = Clock::now();
+    wheel_.advance(now_);
+    for (const auto& connection : connections_) {
+      if (!connection) continue;
+      ++figures_.open_at_end;
+      if (now_ - connection->last_heard >= settings_.limit + settings_.tick) ++figures_.overdue;
+    }
+  }
+
+  const Settings settings_;
+  const Descriptor epoll_{checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")};
+  const Descriptor listener_{checked(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket")};
+  const Descriptor stop_{checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")};
   std::uint16_t port_ = 0;
   Clock::time_point now_ = Clock::now();  // of the present turn of the loop: the time of the wheel
   bool running_ = true;
   std::array<epoll_event, 256> events_{};
-  ServerFigures figures_;
+  Figures figures_;
 
   hwt::PassiveWheel wheel_;
   std::vector<std::unique_ptr<Connection>> connections_;  // by file descriptor

@@ -4,7 +4,7 @@
 
 # What the program claims, from its timeline: MS ms node N term T WHAT...
 expect_elections() {
-  awk '
+  tr -d , <"$out" | awk '
     $2 != "ms" { next }
     { node = $4; term = $6; what = $7 " " $8 }
     $1 < last { print "time goes back" }
@@ -27,23 +27,23 @@ expect_elections() {
       leading[node] = 0
     }
     END {
-      if (kills == 0) print "nobody was killed"
+      if (kills != ENVIRON["NODES_KILLED"]) print kills " nodes were killed"
       if (!elected_again && !deposed) print "no second leader in a higher term"
       if (!stepped_down && !deposed) print "no leader stepped down"
-    }' "$out" >"$folder/wrong"
+    }' >"$folder/wrong"
   [ ! -s "$folder/wrong" ] || complain "$(cat "$folder/wrong")"
-  grep -q 'Never two leaders in one term' "$out" || complain "no verdict"
+  expect_output '^Never two leaders in one term'
 }
 
+# The shutdown is not a part of the story: those are told that leave less than a majority, and no more.
 expect 0
-expect_elections
-expect 0 --nodes 9 --tick-ms 15 --seed 7  # many candidates at once
-expect_elections
+NODES_KILLED=2 expect_elections
+expect 0 --nodes 9 --tick-ms 15 --seed 7 # many candidates at once
+NODES_KILLED=5 expect_elections
 
 # Who waits 2 s at least before he becomes a candidate is not elected in 100 ms.
 expect_line 1 'no leader within 100 ms' --election-timeout-ms 2000 --within-ms 100
 
-expect 0 --help
 expect_line 2 '--nodes.*"4".*odd number 3 .. 9' --nodes 4
 expect_line 2 '--nodes.*"1".*3 .. 9' --nodes 1
 expect_line 2 '--nodes.*"three"' --nodes three
@@ -53,11 +53,9 @@ expect_line 2 '--tick-ms.*"1.5"' --tick-ms 1.5
 expect_line 2 '--tick-ms.*"20".*at most.*15' --tick-ms 20
 expect_line 2 '--within-ms.*"-1".*1 .. 600,000' --within-ms=-1
 expect_line 2 '--seed.*"x"' --seed x
-expect_line 2 '--no-such-option' --no-such-option
-expect_line 2 'surplus' surplus
 
 # With long timeouts it would take half a minute.
-expect_interrupted --election-timeout-ms 10000 --within-ms 60000
-grep -q 'Interrupted' "$out" || complain "SIGINT had no effect"
+expect_manners '--election-timeout-ms 50' '--election-timeout-ms 10000 --within-ms 60000'
+expect_output '^The elections were not over'
 
 finish

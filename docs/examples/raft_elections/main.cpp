@@ -1,88 +1,143 @@
-// Raft leader election with hwt::RepeatedTimer. node.cpp shows the use of the timers: who starts, stops and restarts
+// Raft leader election with hwt::RepeatedTimer. node.h shows the use of the timers: who starts, stops and restarts
 // which of them, and when.
 
-#include <exception>
-#include <iostream>
-#include <stdexcept>
-#include <string>
-
-#include "cluster.h"
-#include "common/format.h"
-#include "options.h"
+#include "common/common.h"
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "node.h"
+#include "timeline.h"
 
 namespace raft {
 namespace {
 
+using common::text_of;
+
+struct Settings {
+  int nodes = 3;
+  std::chrono::milliseconds election_timeout{150};
+  std::chrono::milliseconds tick{5};
+  std::chrono::milliseconds within{10'000};  // what each step may take
+  std::uint64_t seed = 1;
+};
+
+/// The nodes, numbered from 1, the timer that they share, and the thread that their messages come on.
+class Cluster {
+ public:
+  /// Throws std::system_error.
+  Cluster(const Settings& settings, Timeline& timeline)
+      : timer_({.tick_duration = settings.tick, .on_task_error = common::give_up}) {
+    std::map<int, std::uint16_t> ports;
+    for (int id = 1; id <= settings.nodes; ++id) {
+      nodes_[id] = std::make_unique<Node>(id, settings.election_timeout, settings.seed, timer_, io_, timeline);
+      ports[id] = nodes_[id]->port();
+    }
+    for (const auto& [id, node] : nodes_) node->start(ports);
+    messages_ = std::thread([this] { io_.run(); });
+  }
+  ~Cluster() {
+    io_.stop();
+    if (messages_.joinable()) messages_.join();
+  }
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  void kill(int node) { nodes_.at(node)->kill(true); }
+  void shut_down() {
+    for (const auto& [id, node] : nodes_) node->kill(false);
+  }
+
+  /// Of all nodes. None once all are killed.
+  std::int64_t pending_timeouts() const { return timer_.pending_timeouts(); }
+
+ private:
+  // The order matters: nodes use everything before them.
+  hwt::HashedWheelTimer timer_;
+  asio::io_context io_{1};
+  std::map<int, std::unique_ptr<Node>> nodes_;
+  std::thread messages_;
+};
+
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
 std::string name_of(const Leadership& leader) {
-  return "node " + std::to_string(leader.node) + " leads in term " + std::to_string(leader.term);
+  return "node " + text_of(leader.node) + " leads in term " + text_of(leader.term);
 }
 
-constexpr const char* kInterrupted = "Interrupted.";
+/// Elections until there is no majority; tells the result. Throws std::runtime_error when one takes too long, and
+/// Interrupted.
+std::string hold_elections(const Settings& settings, Cluster& cluster, Timeline& timeline) {
+  const std::string within = " within " + text_of(settings.within);
+  const auto reign = 3 * settings.election_timeout;
 
-/// Elections until there is no majority or somebody presses Ctrl-C; tells the result. Throws std::runtime_error when
-/// one takes too long.
-std::string hold_elections(const Options& options, Cluster& cluster, Timeline& timeline) {
-  const std::string within = " within " + std::to_string(options.within.count()) + " ms";
-  const auto reign = 3 * options.election_timeout;
-
-  const auto first = timeline.wait_for_leader(1, options.within);
-  if (timeline.interrupted()) return kInterrupted;
+  const auto first = timeline.wait_for_leader(1, settings.within);
   if (!first) fail("no leader" + within);
   timeline.let_pass(reign);
   // It may have lost its office meanwhile, on a machine that stalls.
-  const auto killed = timeline.wait_for_leader(first->term, options.within);
-  if (timeline.interrupted()) return kInterrupted;
+  const auto killed = timeline.wait_for_leader(first->term, settings.within);
   if (!killed) fail("no leader" + within);
   cluster.kill(killed->node);
 
-  const auto second = timeline.wait_for_leader(killed->term + 1, options.within);
-  if (timeline.interrupted()) return kInterrupted;
-  if (!second) fail("no leader in a term higher than " + std::to_string(killed->term) + within);
+  const auto second = timeline.wait_for_leader(killed->term + 1, settings.within);
+  if (!second) fail("no leader in a term higher than " + text_of(killed->term) + within);
   timeline.let_pass(reign);
-  if (timeline.interrupted()) return kInterrupted;
 
-  int alive = options.nodes - 1;
-  for (int node = 1; node <= options.nodes && alive > options.nodes / 2; ++node) {
+  int alive = settings.nodes - 1;
+  for (int node = 1; node <= settings.nodes && alive > settings.nodes / 2; ++node) {
     if (node == killed->node || node == second->node) continue;
     cluster.kill(node);
     --alive;
   }
-  const bool stepped_down = timeline.wait_for_no_leader(options.within);
-  if (timeline.interrupted()) return kInterrupted;
-  if (!stepped_down) fail("a leader that hears from no majority does not step down" + within);
+  if (!timeline.wait_for_no_leader(settings.within)) {
+    fail("a leader that hears from no majority does not step down" + within);
+  }
   timeline.let_pass(reign);  // in which nobody can be elected
-  if (timeline.interrupted()) return kInterrupted;
   if (const auto leader = timeline.wait_for_leader(1, std::chrono::milliseconds(0))) {
     fail(name_of(*leader) + " without a majority");
   }
   return "First " + name_of(*killed) + ", then " + name_of(*second) + ", then there is no majority.";
 }
 
-int run(const Options& options) {
-  Timeline timeline(std::cout);
-  Cluster cluster(options, timeline);
-  cluster.start();
-  const std::string result = hold_elections(options, cluster, timeline);
-  cluster.kill_all();
-  std::cout << '\n' << result << '\n';
-  if (const auto term = timeline.term_with_two_leaders()) fail("two leaders in term " + std::to_string(*term));
+bool run(common::Options& options) {
+  Settings settings;
+  options.number("--nodes", settings.nodes, {3, 9, true}, "How many nodes");
+  options.number("--election-timeout-ms", settings.election_timeout, {20, 10'000},
+                 "A follower that hears nothing for once to twice this time,\n"
+                 "at random, becomes a candidate; heartbeats come ten times as often");
+  options.number("--tick-ms", settings.tick, {1, 1000}, "Tick of the timer, at most a tenth of the election timeout");
+  options.number("--within-ms", settings.within, {1, 600'000}, "What each step may take");
+  options.number("--seed", settings.seed, {0, 0x1p53}, "Of the random timeouts");
+  options.parse();
+  if (settings.tick * 10 > settings.election_timeout) {
+    options.refuse("--tick-ms", text_of(settings.tick.count()),
+                   "at most a tenth of the election timeout, " + text_of(settings.election_timeout.count() / 10));
+  }
+
+  Timeline timeline;
+  Cluster cluster(settings, timeline);
+  std::string result;
+  try {
+    result = hold_elections(settings, cluster, timeline);
+  } catch (const Interrupted&) {
+    result = "The elections were not over.";
+  }
+  cluster.shut_down();
+  common::print('\n' + result + '\n');
+  if (const auto term = timeline.term_with_two_leaders()) fail("two leaders in term " + text_of(*term));
   if (cluster.pending_timeouts() != 0) fail("a killed node has left a timeout behind");
-  std::cout << "Never two leaders in one term." << std::endl;
-  if (!std::cout) fail("cannot write the timeline");
-  return 0;
+  common::print("Never two leaders in one term.\n");
+  return true;
 }
 
 }  // namespace
 }  // namespace raft
 
 int main(int argc, char** argv) {
-  try {
-    const raft::ParsedOptions parsed = raft::parse_options(argc, argv);
-    return parsed.options ? raft::run(*parsed.options) : parsed.exit_status;
-  } catch (const std::exception& error) {
-    std::cerr << "raft_elections: " << common::one_line(error.what()) << '\n';
-    return 1;
-  }
+  return common::run_example(
+      argc, argv,
+      {"raft_elections",
+       "Raft leader election between nodes in one process that exchange datagrams on 127.0.0.1. The timers of\n"
+       "each node are hwt::RepeatedTimers on one shared hwt::HashedWheelTimer. A leader is elected and killed;\n"
+       "another one is elected in a higher term; then so many followers are killed that it hears from no\n"
+       "majority any more, and it steps down. Prints what happens when.",
+       "two nodes led in one term, if a step took too long"},
+      raft::run);
 }

@@ -1,52 +1,86 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <vector>
-
+#include "common/common.h"
 #include "common/standalone_asio.h"
-#include "frame.h"
 
 namespace rpc {
 
+/// What goes over the wire, in both directions; as it lies in memory, for both ends are in one process.
+struct Frame {
+  std::uint64_t id;
+  std::array<char, 64> body;  // of a small request or record
+};
+
 /// What went wrong, with the remedy where there is one.
-std::string explain(const std::error_code& error);
+inline std::string explain(const std::error_code& error) {
+  return error.message() +
+         (error == asio::error::no_descriptors ? " (lower --connections or raise the limit: ulimit -n)" : "");
+}
 
 /// One TCP connection that carries frames, on either side. Used by the thread that runs its io_context only, and must
 /// outlive the running of that io_context.
 class Connection {
  public:
-  using OnFrame = std::function<void(const Frame&)>;
+  using OnFrame = std::function<void(std::uint64_t id)>;
   using OnError = std::function<void(const std::error_code&)>;
 
   /// `on_error` is called once, also when the other side closes; nothing is read or written after that.
-  Connection(asio::ip::tcp::socket socket, OnFrame on_frame, OnError on_error);
+  Connection(asio::ip::tcp::socket socket, OnFrame on_frame, OnError on_error)
+      : socket_(std::move(socket)), on_frame_(std::move(on_frame)), on_error_(std::move(on_error)) {
+    socket_.set_option(asio::ip::tcp::no_delay(true));
+  }
 
   void start() { read(); }
-  void send(std::uint64_t id, std::string_view body);
+
+  void send(const Frame& frame) {
+    waiting_.push_back(frame);
+    if (write_pending_ || failed_) return;
+    write_pending_ = true;
+    // Not written at once: all that the current handler sends goes out in one system call.
+    asio::post(socket_.get_executor(), [this] { write(); });
+  }
 
  private:
-  void read();
-  void take_frames();
-  void write();
-  void fail(const std::error_code& error);
+  void write() {
+    if (failed_) return;
+    being_written_.swap(waiting_);
+    asio::async_write(socket_, asio::buffer(being_written_), [this](const std::error_code& error, std::size_t) {
+      if (error) return fail(error);
+      being_written_.clear();
+      write_pending_ = !waiting_.empty();
+      if (write_pending_) write();
+    });
+  }
+
+  void read() {
+    socket_.async_read_some(asio::buffer(received_) + received_bytes_,
+                            [this](const std::error_code& error, std::size_t bytes) {
+                              if (error) return fail(error);
+                              received_bytes_ += bytes;
+                              const std::size_t whole = received_bytes_ / sizeof(Frame);
+                              for (std::size_t i = 0; i < whole; ++i) on_frame_(received_[i].id);
+                              received_bytes_ %= sizeof(Frame);
+                              if (received_bytes_ != 0)
+                                received_[0] = received_[whole];  // the beginning of the next one
+                              if (!failed_) read();
+                            });
+  }
+
+  void fail(const std::error_code& error) {
+    if (!std::exchange(failed_, true)) on_error_(error);
+  }
 
   asio::ip::tcp::socket socket_;
-  OnFrame on_frame_;
-  OnError on_error_;
+  const OnFrame on_frame_;
+  const OnError on_error_;
   bool failed_ = false;
 
-  std::array<char, 4 * kMaxFrameBytes> received_;
+  std::array<Frame, 1000> received_{};
   std::size_t received_bytes_ = 0;
 
   // What is waiting is bounded by the requests in flight, so there is no limit of its own.
-  std::vector<char> waiting_;
-  std::vector<char> being_written_;
+  std::vector<Frame> waiting_;
+  std::vector<Frame> being_written_;
   bool write_pending_ = false;
 };
 

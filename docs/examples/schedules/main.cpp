@@ -1,26 +1,63 @@
 // Jobs that run again and again: every kind of schedule on one timer, printed as timetables.
 //
-// kinds.cpp: gaps and what becomes of missed runs; calendars.cpp: calendar rules; real_time.cpp: the real clocks.
+// kinds.h: gaps and what becomes of missed runs; calendars.h: calendar rules; real_time.h: the real clocks.
 
-#include <exception>
-#include <iostream>
-#include <stdexcept>
+#include <cstdio>
 
-#include "options.h"
-#include "parts.h"
+#include "calendars.h"
+#include "common/common.h"
+#include "kinds.h"
+#include "real_time.h"
+
+namespace schedules {
+namespace {
+
+std::chrono::sys_days date_of(const std::string& text) {
+  int year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  char rest = 0;
+  const bool complete = std::sscanf(text.c_str(), "%4d-%2u-%2u%c", &year, &month, &day, &rest) == 3;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+  if (!complete || !date.ok() || year < 1970 || year > 2200) {
+    common::Options::refuse("--from", text, "a date 1970-01-01 .. 2200-12-31");
+  }
+  return date;
+}
+
+bool run(common::Options& options) {
+  std::string zone = "Europe/Berlin";
+  std::chrono::sys_days from = std::chrono::year(2028) / 3 / 23;  // before clocks are put forward in Europe
+  bool simulated = false;
+  std::uint64_t runs = 5;
+  options.text("--zone", "NAME", zone, "Time zone of the calendar rules, a name such as America/New_York",
+               [&](const std::string& name) {
+                 try {
+                   hwt::calendar::daily(0s, {name});
+                 } catch (const std::invalid_argument& error) {
+                   throw common::BadArgument(std::string("--zone: ") + error.what());
+                 }
+                 zone = name;
+               });
+  options.text("--from", "DATE", "2028-03-23", "First day of the calendar rules (1970-01-01 .. 2200-12-31)",
+               [&](const std::string& text) { from = date_of(text); });
+  options.flag("--simulated", simulated, "Without the part on the real clocks, which takes some three seconds");
+  options.number("--runs", runs, {1, 1e6}, "Runs on the real clocks at a fixed rate, every 250 ms");
+  options.parse();
+  show_kinds();
+  show_calendars(zone, from);
+  return simulated || common::interrupted() || show_real_time(runs);
+}
+
+}  // namespace
+}  // namespace schedules
 
 int main(int argc, char** argv) {
-  try {
-    const schedules::ParsedOptions parsed = schedules::parse_options(argc, argv);
-    if (!parsed.options) return parsed.exit_status;
-    schedules::show_kinds(std::cout);
-    schedules::show_calendars(std::cout, parsed.options->zone, parsed.options->from);
-    const bool good = !parsed.options->real_time || schedules::show_real_time(std::cout);
-    std::cout.flush();
-    if (!std::cout) throw std::runtime_error("cannot write the timetables");
-    return good ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::cerr << "schedules: " << error.what() << '\n';
-    return 1;
-  }
+  return common::run_example(
+      argc, argv,
+      {"schedules",
+       "Every kind of schedule of hashed_wheel_timer, as timetables: first in simulated time, with a timer that is\n"
+       "held up; then calendar rules over changes of the clocks, and a year of them; then on the real clocks.",
+       "something ran too early or did not run"},
+      schedules::run);
 }

@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from .. import plan
-from ..plan import NETTY, OURS, Config, Section
+from ..metrics import CHECKED_WORKLOADS
+from ..plan import NETTY, OURS, SHORT_TICKS, Config, Section
 from ..results import OK, UNSUPPORTED, LeftOut, Results, Run, Runner
 
-OURS_RUNNER = Runner(OURS, OURS, "0.1.0", "g++ 12.2.0", True, 0)
-NETTY_RUNNER = Runner(NETTY, "Netty", "4.2.0", "OpenJDK 17", True, 3)
-LOOP_RUNNER = Runner("libuv", "libuv", "1.44", "g++ 12.2.0", False, 0)
-RUNNERS = [OURS_RUNNER, NETTY_RUNNER, LOOP_RUNNER]
-FACTORS = {OURS: 1.0, NETTY: 4.0, "libuv": 2.0}
+RUNNERS = [
+    Runner(OURS, OURS, "0.1.0", "g++ 12.2.0", True, 0),
+    Runner(NETTY, "Netty", "4.2.0", "OpenJDK 17", True, 3),
+    Runner("libuv", "libuv", "1.44", "g++ 12.2.0", False, 0),
+    *(Runner(name, f"ours, tick {tick} µs", "0.1.0", "g++ 12.2.0", True, 0, ("late",)) for name, tick in SHORT_TICKS.items()),
+]
+FACTORS = {OURS: 1.0, NETTY: 4.0, "libuv": 2.0, "ours-10us": 0.02, "ours-1us": 0.01}
 
 
 def round_of(config: Config, name: str, number: int) -> dict[str, Any]:
     value = FACTORS[name] * (50 + number)
-    result: dict[str, Any] = {"runner": name, "workload": config.workload, "tick_ms": config.tick_ms, "round": 1}
+    result: dict[str, Any] = {"runner": name, "workload": config.workload, "tick_ms": config.tick_ms}
     for key in ("threads", "pending", "count"):
         result[key] = getattr(config, key) or 0
-    if config.workload in ("churn", "expire", "touch"):
+    if config.workload in CHECKED_WORKLOADS:
         result.update(cpu_ns_per_op=value, wall_ns_per_op=value, wall_ms=value, operations=config.count)
         result.update(fired=0, fired_sum="0", cancelled=7, cancelled_sum=str(number))
         if name == "libuv":
@@ -32,13 +35,6 @@ def round_of(config: Config, name: str, number: int) -> dict[str, Any]:
     else:
         result.update(late_us=[value * permille / 100 for permille in range(1001)], early=0)
     return result
-
-
-def run(config: Config, name: str, number: int) -> Run:
-    if name == "libuv" and (config.threads or 1) > 1:
-        reason = {"unsupported": "no cancel across threads"}
-        return Run(name, config, number, UNSUPPORTED, 0.1, reason["unsupported"], reason)
-    return Run(name, config, number, OK, 0.1, result=round_of(config, name, number))
 
 
 def results(sections: list[Section] | None = None, rounds: int = 5) -> Results:
@@ -58,12 +54,19 @@ def results(sections: list[Section] | None = None, rounds: int = 5) -> Results:
         plan=shown,
         finished=True,
     )
-    names = [runner.name for runner in RUNNERS]
-    asked = set()
-    for step in plan.steps(shown, names, rounds):
-        made_run = run(step.config, step.runner, step.round)
-        if made_run.status == UNSUPPORTED and (step.runner, step.config) in asked:
-            continue
-        asked.add((step.runner, step.config))
-        made.runs.append(made_run)
+    only = {runner.name: runner.workloads for runner in RUNNERS}
+    for step in plan.steps(shown, list(only), rounds, only):
+        name, config = step.runner, step.config
+        if name == "libuv" and ((config.threads or 1) > 1 or config.workload == "handoff"):
+            reason = "no cancel across threads"
+            made.runs.append(Run(name, config, step.round, UNSUPPORTED, 0.1, reason, {"unsupported": reason}))
+        else:
+            made.runs.append(Run(name, config, step.round, OK, 0.1, result=round_of(config, name, step.round)))
     return made
+
+
+def changed(made: Results, runner: str, number: int, **fields: object) -> None:
+    """The first run of `runner` in that round says something else."""
+    index = next(i for i, run in enumerate(made.runs) if run.runner == runner and run.round == number)
+    run = made.runs[index]
+    made.runs[index] = Run(runner, run.config, number, OK, 0.1, result={**(run.result or {}), **fields})

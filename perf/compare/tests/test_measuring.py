@@ -8,116 +8,154 @@ import time
 import unittest
 from pathlib import Path
 
-from .. import measure, process, runners
-from ..plan import OURS, Config, Entry, Section, Step
-from ..progress import Clock, Progress, duration
+from .. import cli, runners, system
+from ..measure import Progress, duration, measure, run_step
+from ..plan import NETTY, OURS, WORKLOADS, Config, Entry, Section, Step
 from ..results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Runner
-from ..runners import Need, Paths, Program
+from ..runners import BadOutput, Paths, Program, parse_round
+from ..system import WrongUsage
 from . import made_up
 
 CONFIG = Config("idle", seconds=1)
 IDLE = made_up.round_of(CONFIG, OURS, 1)
+CHURN = Config("churn", 2, 1, 1000, 10)
+LATE = Config("late", count=10)
 
 
 def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
-class ProcessTest(unittest.TestCase):
+class StepTest(unittest.TestCase):
+    def run_code(self, code: str, timeout: float = 10) -> tuple[str, str]:
+        run = run_step(Step(1, CONFIG, OURS), python(code), 0, timeout, Path("/some/where"))
+        return run.status, run.message
+
+    def test_outcomes(self) -> None:
+        for code, status, message in (
+            (f"print({json.dumps(IDLE)!r})", OK, ""),
+            ('print(\'{"unsupported": "cannot"}\')', UNSUPPORTED, "cannot"),
+            ("import sys; sys.exit('no such file: /some/where/x')", FAILED, "exit status 1: no such file: ./x"),
+            ("print('hello')", FAILED, "0 objects instead of 1"),
+            ("import os; os.kill(os.getpid(), 9)", FAILED, "killed by signal 9:"),
+        ):
+            self.assertEqual(self.run_code(code), (status, message))
+
     def test_a_child_that_hangs_is_ended_with_its_own_children(self) -> None:
         code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
         start = time.monotonic()
-        outcome = process.run(python(code), timeout=0.3)
-        self.assertTrue(outcome.timed_out)
+        self.assertEqual(self.run_code(code, 0.3)[0], TIMED_OUT)
         self.assertLess(time.monotonic() - start, 5)
 
     def test_a_program_that_is_not_there(self) -> None:
-        self.assertEqual(process.run(["/no/such/program"], 1).status, 127)
-
-
-class StepTest(unittest.TestCase):
-    def run_code(self, code: str, timeout: float = 10) -> tuple[str, str]:
-        run = measure.run_step(Step(1, CONFIG, OURS), python(code), 0, timeout, Path("/some/where"))
-        return run.status, run.message
-
-    def test_ok(self) -> None:
-        self.assertEqual(self.run_code(f"print({json.dumps(IDLE)!r})"), (OK, ""))
-
-    def test_unsupported(self) -> None:
-        self.assertEqual(self.run_code('print(\'{"unsupported": "cannot"}\')'), (UNSUPPORTED, "cannot"))
-
-    def test_failed(self) -> None:
-        status, message = self.run_code("import sys; sys.exit('no such file: /some/where/x')")
-        self.assertEqual((status, message), (FAILED, "exit status 1: no such file: ./x"))
-        self.assertEqual(self.run_code("print('hello')"), (FAILED, "0 rounds instead of 1"))
-        self.assertIn("killed by signal 9", self.run_code("import os; os.kill(os.getpid(), 9)")[1])
-
-    def test_timed_out(self) -> None:
-        self.assertEqual(self.run_code("import time; time.sleep(60)", 0.3)[0], TIMED_OUT)
+        self.assertEqual(system.run(["/no/such/program"], 1).status, 127)
 
 
 class MeasureTest(unittest.TestCase):
     def test_what_cannot_be_done_is_asked_for_once(self) -> None:
-        section = Section("idle", "Idle", "idle", (Entry(CONFIG),))
-        results = made_up.results([])
-        results.plan, results.runs, results.rounds = [section], [], 3
+        results = made_up.results([Section("idle", "Idle", "idle", (Entry(CONFIG),))], rounds=3)
+        results.runs = []
         programs = []
         for name, output in ((OURS, IDLE), ("b", {"unsupported": "cannot"})):
-            command = python(f"print({json.dumps(output)!r})")
-            program = Program(name, name, (), (), command, 0, True, Path("/"))
+            program = Program(name, name, python(f"print({json.dumps(output)!r})"))
             programs.append((program, Runner(name, name, "1", "-", True, 0)))
-        saved = []
-        measure.measure(results, programs, 10, Path("/x"), Progress(io.StringIO()), lambda: saved.append(1))
-        self.assertEqual(
-            sorted((run.runner, run.status) for run in results.runs), [("b", UNSUPPORTED)] + [(OURS, OK)] * 3
-        )
-        self.assertEqual(len(saved), 3)
-
-
-class PrepareTest(unittest.TestCase):
-    def prepare(self, **more: object) -> tuple[list[str], list[str], str]:
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            fields = {"name": "p", "title": "P", "needs": (), "build": (), "warmup": 0, "cross_thread": True}
-            fields.update(run=python('print(\'{"version": "1"}\')'), source=root, **more)
-            said: list[str] = []
-            paths = Paths(root, root / "build", root / "build")
-            ready, left_out = runners.prepare([Program(**fields)], paths, said.append)  # type: ignore[arg-type]
-            return [runner.version for _, runner in ready], [one.reason for one in left_out], "\n".join(said)
-
-    def test_ready(self) -> None:
-        self.assertEqual(self.prepare()[:2], (["1"], []))
-
-    def test_a_tool_is_missing(self) -> None:
-        reason = "needs no-such-tool (package x)"
-        self.assertEqual(self.prepare(needs=(Need("no-such-tool", "x", ""),))[1], [reason])
-
-    def test_a_build_that_fails_shows_the_end_of_its_log(self) -> None:
-        _, reasons, said = self.prepare(build=(python("print('line\\n' * 50 + 'the end'); raise SystemExit(1)"),))
-        self.assertEqual(reasons, ["its build failed, see build/peers/p.log"])
-        self.assertIn("the end", said)
-        self.assertLess(said.count("line"), 20)
-
-
-class ProgressTest(unittest.TestCase):
-    def test_guesses_learn_from_what_was_measured(self) -> None:
-        clock = Clock({"a": 0, "b": 0})
-        first, other = Step(1, CONFIG, "a"), Step(1, CONFIG, "b")
-        guess = clock.estimate(other)
-        clock.took(first, 10 * guess)
-        self.assertAlmostEqual(clock.estimate(first), 10 * guess)
-        self.assertAlmostEqual(clock.estimate(other), 10 * guess)
-
-    def test_few_lines_where_they_cannot_be_rewritten(self) -> None:
+        nothing = Program("c", "c", ("/no/such/program",), workloads=("churn",))
+        programs.append((nothing, Runner("c", "c", "1", "-", True, 0, nothing.workloads)))
+        saved: list[int] = []
         stream = io.StringIO()
-        progress = Progress(stream)
-        for _ in range(100):
-            progress.show(Step(1, CONFIG, "a"), "A", 5, 0.5, 100)
-        self.assertEqual(stream.getvalue(), " 50%, 2 min left, round 1 of 5: A: idle, tick 1 ms\n")
+        measure(results, programs, 10, Path("/x"), Progress(stream), lambda: saved.append(1))
+        statuses = sorted((run.runner, run.status) for run in results.runs)
+        self.assertEqual(statuses, [("b", UNSUPPORTED)] + [(OURS, OK)] * 3)
+        self.assertEqual(len(saved), 3)
+        # Few lines where they cannot be rewritten.
+        self.assertRegex(stream.getvalue(), r"^  0%, \d+ s left, round 1 of 3: .*: idle, tick 1 ms\n$")
 
     def test_duration(self) -> None:
         self.assertEqual([duration(0), duration(89), duration(600)], ["1 s", "89 s", "10 min"])
 
 
-if __name__ == "__main__":
-    unittest.main()
+class RoundTest(unittest.TestCase):
+    def text(self, config: Config, **changes: object) -> str:
+        return json.dumps({**made_up.round_of(config, OURS, 1), **changes})
+
+    def test_right(self) -> None:
+        result = parse_round("WARNING: a runtime speaks\n" + self.text(CHURN) + "\n", CHURN)
+        self.assertEqual(result["cpu_ns_per_op"], 51)
+        parse_round(self.text(LATE), LATE)
+        # Not every system tells the wake-ups.
+        self.assertIsNone(parse_round(self.text(CONFIG, wakeups_per_s=None), CONFIG)["wakeups_per_s"])
+
+    def test_wrong(self) -> None:
+        figure = "no figure for CPU ns per cancel"
+        for config, text, message in (
+            (CHURN, self.text(CHURN, count=9), "count 9 instead of 10"),
+            (CHURN, "", "0 objects instead of 1"),
+            (CHURN, self.text(CHURN) + "\n" + self.text(CHURN), "2 objects instead of 1"),
+            (CHURN, "{broken", "not JSON"),
+            (CHURN, self.text(CHURN, cpu_ns_per_op=None), figure),
+            (CHURN, self.text(CHURN, cpu_ns_per_op="fast"), figure),
+            (CHURN, self.text(CHURN, cpu_ns_per_op=float("nan")), figure),
+            (CHURN, self.text(CHURN, fired_sum=None), "no fired_sum"),
+            (LATE, self.text(LATE, late_us=[1, 2, 3]), "not 1001 numbers"),
+            (LATE, self.text(LATE, late_us=["1"] * 1001), "not 1001 numbers"),
+        ):
+            with self.assertRaisesRegex(BadOutput, message, msg=text):
+                parse_round(text, config)
+
+
+class PeersTest(unittest.TestCase):
+    def prepare(self, **more: object) -> tuple[list[str], list[str], str]:
+        with tempfile.TemporaryDirectory() as folder:
+            paths = Paths(Path(folder), Path(folder) / "build", Path(folder) / "build")
+            said: list[str] = []
+            program = Program("p", "P", python('print(\'{"version": "1"}\')'), **more)  # type: ignore[arg-type]
+            ready, left_out = runners.prepare([program, program], paths, said.append)
+            return [runner.version for _, runner in ready], [one.reason for one in left_out], "\n".join(said)
+
+    def test_all_peers_can_be_read(self) -> None:
+        root = Path(__file__).resolve().parents[3]
+        programs = runners.load(Paths(root, root / "build", root / "build" / "compare"))
+        self.assertEqual([program.name for program in programs[:2]], [OURS, NETTY])
+        inside = next(program for program in programs if program.name == "tokio-inside")
+        self.assertEqual((inside.run[-1], inside.workloads), ("tokio-inside", ("churn", "handoff", "touch")))
+        for program in programs:
+            self.assertLessEqual(set(program.workloads), set(WORKLOADS))
+            self.assertNotIn("{", " ".join([*program.run, *sum(program.build, ())]))
+
+    def test_what_several_need_is_built_once(self) -> None:
+        self.assertEqual(self.prepare(), (["1", "1"], [], ""))
+        self.assertEqual(self.prepare(build=(python("pass"),)), (["1", "1"], [], "building P"))
+
+    def test_what_is_missing(self) -> None:
+        need = runners.Need("no-such-tool", "x")
+        self.assertEqual(self.prepare(needs=(need,))[1], ["needs no-such-tool (package x)"] * 2)
+        program = Program("p", "P", ("/no/such",), (runners.Need(package="a-package"),))
+        self.assertEqual(program.not_built(), "its program was not built: needs a-package")
+
+    def test_a_build_that_fails_shows_the_end_of_its_log(self) -> None:
+        _, reasons, said = self.prepare(build=(python("print('line\\n' * 50 + 'the end'); raise SystemExit(1)"),))
+        self.assertEqual(reasons, ["its build failed, see build/peers/p.log"] * 2)
+        self.assertIn("the end", said)
+        self.assertLess(said.count("line\n"), 40)
+
+
+class OptionsTest(unittest.TestCase):
+    def test_right(self) -> None:
+        for arguments, rounds, whole in (
+            ([], 5, True),
+            (["--quick"], 1, False),
+            (["--quick", "--rounds", "2"], 2, False),
+            (["--workloads", "churn"], 5, False),
+            (["--peers", "netty"], 5, False),
+        ):
+            chosen = cli.parse(arguments)
+            self.assertEqual((chosen.rounds, chosen.whole), (rounds, whole), arguments)
+        self.assertEqual(cli.parse([]).workloads, list(WORKLOADS))
+
+    def test_wrong(self) -> None:
+        rounds, workloads = ("--rounds 4", "--rounds x", "--rounds -5"), ("--workloads chrun", "--workloads ,")
+        others = ("--timeout 0", "--timeout nan", "--quck", "extra", "--quick --output x", "--render x --quick")
+        for arguments in (*rounds, *workloads, *others):
+            with self.assertRaises(WrongUsage, msg=arguments) as caught:
+                cli.parse(arguments.split())
+            self.assertNotIn("\n", str(caught.exception))

@@ -1,86 +1,152 @@
-// Runner of the workloads on go-zero's TimingWheel.
+// Runner of the workloads on go-zero's TimingWheel, and on the timers of Go's own runtime.
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"maps"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
+
+// figures are the fields of one answer.
+type figures map[string]any
+
+type options struct {
+	threads, tickMs, count, pending, seconds, warmup, seed int
+}
+
+// A peer is one of the timers: its name comes first on the command line.
+type peer struct {
+	version func() string
+	start   func(options) timer
+	notes   map[string]string // by workload: what a reader of its figures has to know
+}
 
 const (
-	name       = "go-zero"
-	usageError = 2
+	noteCancel  = "a cancel does not tell whether it won"
+	noteThreads = "wake-ups of all threads of the runtime but the measuring one"
 )
 
+var peers = map[string]peer{
+	"go-zero": {moduleVersion, startWheel, map[string]string{
+		"churn": noteCancel, "handoff": noteCancel, "touch": noteCancel,
+		"idle": noteThreads, "far": noteThreads, "late": "delays are cut to whole ticks",
+	}},
+	"go": {goVersion, func(options) timer { return runtimeTimer{} }, map[string]string{"idle": noteThreads, "far": noteThreads}},
+}
+
+var workloads = map[string]func(options, timer) figures{
+	"churn":   measureChurn,
+	"handoff": measureHandoff,
+	"expire":  measureExpire,
+	"memory":  measureMemory,
+	"idle":    func(o options, _ timer) figures { return atRest(o) },
+	"far":     measureFar,
+	"late":    measureLate,
+	"touch":   measureTouch,
+}
+
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "--describe" {
-		fmt.Println(description().json())
-		return
+	name, args := "", os.Args[1:]
+	if len(args) > 0 {
+		name, args = args[0], args[1:]
 	}
-	o, err := parseOptions(os.Args[1:])
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(usageError)
+	peer, known := peers[name]
+	if !known {
+		wrong(name, errors.New("no such peer: there are go-zero, go"))
 	}
-	run(o)
-}
-
-func run(o options) {
-	for range o.warmup {
-		o.workload.measure(o)
-	}
-	for round := 1; round <= o.rounds; round++ {
-		f := append(description(), figures{
-			{"workload", o.workload.title},
-			{"threads", o.threads},
-			{"tick_ms", o.tickMs},
-			{"pending", o.pending},
-			{"count", o.count},
-			{"seed", o.seed},
-			{"round", round},
-		}...)
-		f = append(f, o.workload.measure(o)...)
-		if note := noteFor(o.workload.title); note != "" {
-			f = append(f, figure{"note", note})
+	answer := figures{"runner": name, "version": peer.version(), "runtime": "Go " + goVersion()}
+	if !slices.Equal(args, []string{"--describe"}) {
+		workload, o, err := parse(args)
+		if err != nil {
+			wrong(name, err)
 		}
-		if o.json {
-			fmt.Println(f.json())
-		} else {
-			fmt.Println(f.line())
+		for range o.warmup {
+			measure(peer, workload, o)
+		}
+		maps.Copy(answer, figures{"workload": workload, "threads": o.threads, "tick_ms": o.tickMs, "pending": o.pending, "count": o.count, "seed": o.seed})
+		maps.Copy(answer, measure(peer, workload, o))
+		if note := peer.notes[workload]; note != "" {
+			answer["note"] = note
 		}
 	}
+	must(json.NewEncoder(os.Stdout).Encode(answer))
 }
 
-// noteFor is what a reader of the workload's figures has to know.
-func noteFor(workload string) string {
-	switch workload {
-	case "churn", "touch":
-		return "a cancel does not tell whether it won"
-	case "idle", "far":
-		return "wake-ups of all threads of the runtime but the measuring one"
-	case "late":
-		return "delays are cut to whole ticks"
-	}
-	return ""
+func wrong(name string, err error) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	os.Exit(2)
 }
 
-func description() figures {
-	return figures{
-		{"runner", name},
-		{"version", peerVersion()},
-		{"runtime", "Go " + strings.TrimPrefix(runtime.Version(), "go")},
-	}
+// measure runs one round, with a fresh timer.
+func measure(peer peer, workload string, o options) figures {
+	timer := peer.start(o)
+	defer timer.stop()
+	return workloads[workload](o, timer)
 }
 
-func peerVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range info.Deps {
-			if module.Path == modulePath {
-				return module.Version
+func parse(args []string) (name string, o options, err error) {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	number := func(name string, value *int, preset, low, high int) {
+		*value = preset
+		flags.Func(name, "", func(text string) (err error) {
+			if *value, err = strconv.Atoi(text); err != nil || *value < low || *value > high {
+				return fmt.Errorf("not a whole number from %d to %d", low, high)
 			}
+			return nil
+		})
+	}
+	number("threads", &o.threads, 1, 1, 256)
+	number("tick-ms", &o.tickMs, 1, 1, 10_000)
+	number("count", &o.count, 1_000_000, 1, 1_000_000_000)
+	number("pending", &o.pending, 1_000, 1, 100_000_000)
+	number("seconds", &o.seconds, 2, 1, 600)
+	number("warmup", &o.warmup, 0, 0, 1_000)
+	number("seed", &o.seed, 1, 0, math.MaxInt)
+	if len(args) == 0 || workloads[args[0]] == nil {
+		known := slices.Sorted(maps.Keys(workloads))
+		return "", o, fmt.Errorf("no such workload: %q; there are %s", strings.Join(args[:min(1, len(args))], ""), strings.Join(known, ", "))
+	}
+	if err = flags.Parse(args[1:]); err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument: %q", flags.Arg(0))
+	}
+	if err == nil && args[0] == "touch" && o.pending < o.threads {
+		err = fmt.Errorf("--pending %d: at least one for each of the %d threads", o.pending, o.threads)
+	}
+	return args[0], o, err
+}
+
+func (o options) tick() time.Duration { return time.Duration(o.tickMs) * time.Millisecond }
+
+// share is thread t's part of total: the first threads take what does not divide evenly.
+func (o options) share(total, t int) int { return (total + o.threads - 1 - t) / o.threads }
+
+func goVersion() string { return strings.TrimPrefix(runtime.Version(), "go") }
+
+func moduleVersion() string {
+	info, _ := debug.ReadBuildInfo()
+	for _, module := range info.Deps {
+		if module.Path == "github.com/zeromicro/go-zero" {
+			return module.Version
 		}
 	}
 	return "unknown"
+}
+
+// must ends the program: what is called through it fails only on a closed wheel or on wrong arguments.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

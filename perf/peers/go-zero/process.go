@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +20,37 @@ func cpuTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+// measured takes the times of so many operations. The CPU time goes on through a rest, in which the timer catches up.
+func measured(o options, operations int, work func()) figures {
+	cpu, start := cpuTime(), time.Now()
+	work()
+	wall := time.Since(start)
+	time.Sleep(2*o.tick() + 50*time.Millisecond)
+	cpu = cpuTime() - cpu
+	return figures{
+		"operations":     operations,
+		"cpu_ns_per_op":  float64(cpu) / float64(operations),
+		"wall_ns_per_op": float64(wall) / float64(operations),
+		"wall_ms":        wall.Seconds() * 1000,
+	}
+}
+
+// atRest tells what the process does when nothing is due.
+func atRest(o options) figures {
+	// One thread measures throughout, so that its own wake-ups can be left out.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	time.Sleep(2*o.tick() + 500*time.Millisecond)
+	wakeups, cpu, start := countWakeups(), cpuTime(), time.Now()
+	time.Sleep(time.Duration(o.seconds) * time.Second)
+	cpu = cpuTime() - cpu
+	seconds := time.Since(start).Seconds()
+	return figures{
+		"cpu_ms_per_s":  cpu.Seconds() * 1000 / seconds,
+		"wakeups_per_s": float64(countWakeups()-wakeups) / seconds,
+	}
+}
+
 // countWakeups sums the voluntary context switches of all threads but the calling one: goroutines have no thread of
 // their own by which the wheel's could be told from the runtime's.
 func countWakeups() int {
@@ -26,11 +58,8 @@ func countWakeups() int {
 	tasks, err := os.ReadDir("/proc/self/task")
 	must(err)
 	for _, task := range tasks {
-		if task.Name() == strconv.Itoa(syscall.Gettid()) {
-			continue
-		}
 		status, err := os.ReadFile(filepath.Join("/proc/self/task", task.Name(), "status"))
-		if errors.Is(err, fs.ErrNotExist) {
+		if task.Name() == strconv.Itoa(syscall.Gettid()) || errors.Is(err, fs.ErrNotExist) {
 			continue // the thread has ended meanwhile
 		}
 		must(err)
@@ -41,4 +70,13 @@ func countWakeups() int {
 		total += switches
 	}
 	return total
+}
+
+func liveBytes() float64 {
+	// The second collection completes the sweep of the first and frees what finalizers have released.
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapAlloc)
 }

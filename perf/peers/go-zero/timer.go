@@ -1,64 +1,95 @@
 package main
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/zeromicro/go-zero/core/collection"
 )
 
-const (
-	modulePath = "github.com/zeromicro/go-zero"
-	buckets    = 512
-)
-
-// A timer is one started wheel. Its keys are the ids of the timeouts, and its values their tasks.
-type timer struct {
-	wheel *collection.TimingWheel
+// A task is what a timeout does when it expires. It runs in a goroutine of its own, or with others of the same expired
+// batch, so tasks may run at the same time.
+type task interface {
+	run(id uint64)
 }
 
-func startTimer(tick time.Duration) timer {
-	wheel, err := collection.NewTimingWheel(tick, buckets, func(key, value any) {
-		value.(task).run(key.(uint64))
-	})
-	must(err)
-	return timer{wheel}
+// A timer is one started timer. Handles are interface values: what holds one needs no conversion to cancel it.
+type timer interface {
+	schedule(delay time.Duration, id uint64, task task) (handle any)
+	cancel(handle any) bool
+	putOff(handle any, delay time.Duration)
+	stop()
 }
 
-// schedule takes the id as an interface value, so that callers who need it again keep it and convert it once only.
-func (t timer) schedule(delay time.Duration, id any, task task) {
-	must(t.wheel.SetTimer(id, task, delay))
-}
-
-// cancel cannot tell whether it has won: the wheel does not say.
-func (t timer) cancel(id any) {
-	must(t.wheel.RemoveTimer(id))
-}
-
-func (t timer) touch(id any, delay time.Duration) {
-	must(t.wheel.MoveTimer(id, delay))
-}
-
-func (t timer) stop() {
-	t.wheel.Stop()
-}
-
-// fence waits until the wheel has taken over whatever was scheduled before. The wheel serves its callers one by one,
+// fence waits until the timer has taken over whatever was scheduled before. The wheel serves its callers one by one,
 // so a timeout of two ticks that has run has all earlier ones before it.
-func (t timer) fence(tick time.Duration) {
+func fence(t timer, o options) {
 	passed := make(fenceTask)
-	t.schedule(2*tick, uint64(0), passed)
+	t.schedule(2*o.tick(), 0, passed)
 	<-passed
 }
 
 type fenceTask chan struct{}
 
-func (f fenceTask) run(uint64) {
-	close(f)
+func (f fenceTask) run(uint64) { close(f) }
+
+// A tally counts the timeouts that have run.
+type tally struct {
+	awaited    int64
+	count      atomic.Int64
+	sum        atomic.Uint64
+	allCounted chan struct{}
 }
 
-// must ends the program: a call fails only on a wheel that is closed or on wrong arguments.
-func must(err error) {
-	if err != nil {
-		panic(err)
+func newTally(awaited int) *tally {
+	return &tally{awaited: int64(awaited), allCounted: make(chan struct{})}
+}
+
+func (t *tally) run(id uint64) {
+	t.sum.Add(id)
+	if t.count.Add(1) == t.awaited {
+		close(t.allCounted)
 	}
 }
+
+// A wheelTimer is go-zero's. Its keys, and the handles, are the ids of the timeouts, and its values their tasks.
+type wheelTimer struct {
+	wheel *collection.TimingWheel
+}
+
+func startWheel(o options) timer {
+	wheel, err := collection.NewTimingWheel(o.tick(), 512, func(key, value any) {
+		value.(task).run(key.(uint64))
+	})
+	must(err)
+	return wheelTimer{wheel}
+}
+
+func (t wheelTimer) schedule(delay time.Duration, id uint64, task task) any {
+	var handle any = id
+	must(t.wheel.SetTimer(handle, task, delay))
+	return handle
+}
+
+// cancel cannot tell whether it has won: the wheel does not say.
+func (t wheelTimer) cancel(handle any) bool {
+	must(t.wheel.RemoveTimer(handle))
+	return true
+}
+
+func (t wheelTimer) putOff(handle any, delay time.Duration) { must(t.wheel.MoveTimer(handle, delay)) }
+
+func (t wheelTimer) stop() { t.wheel.Stop() }
+
+// The runtimeTimer is the one that Go's own runtime has: it needs no start, and has no tick.
+type runtimeTimer struct{}
+
+func (runtimeTimer) schedule(delay time.Duration, id uint64, task task) any {
+	return time.AfterFunc(delay, func() { task.run(id) })
+}
+
+func (runtimeTimer) cancel(handle any) bool { return handle.(*time.Timer).Stop() }
+
+func (runtimeTimer) putOff(handle any, delay time.Duration) { handle.(*time.Timer).Reset(delay) }
+
+func (runtimeTimer) stop() {}

@@ -1,82 +1,117 @@
-//! Runner of the workloads on tokio's time driver.
+//! Runner of the workloads on tokio's timers: NAME WORKLOAD [OPTION...], or NAME --describe.
 
-mod cancels;
-mod crew;
-mod figures;
-mod options;
+mod inside;
 mod process;
-mod splitmix64;
-mod stopwatch;
-mod task;
 mod timer;
 mod workloads;
 
-use std::env;
-use std::process::ExitCode;
+use clap::{Parser, ValueEnum, error::ErrorKind};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::process::exit;
 
-use figures::Figures;
-use options::Options;
+#[derive(Clone, Copy, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    Churn,
+    Handoff,
+    Expire,
+    Memory,
+    Idle,
+    Far,
+    Late,
+    Touch,
+}
 
-const NAME: &str = "tokio";
-const USAGE_ERROR: u8 = 2;
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Peer {
+    Tokio,
+    TokioInside,
+    /// Needs a build of its own.
+    #[cfg_attr(not(tokio_unstable), value(skip))]
+    TokioAlt,
+}
 
-fn main() -> ExitCode {
-    let args: Vec<String> = env::args().skip(1).collect();
-    if args == ["--describe"] {
-        println!("{}", description().json());
-        return ExitCode::SUCCESS;
-    }
-    match Options::parse(args.into_iter()) {
-        Ok(options) => {
-            run(&options);
-            ExitCode::SUCCESS
-        }
-        Err(message) => {
-            eprintln!("{NAME}: {message}");
-            ExitCode::from(USAGE_ERROR)
-        }
+#[derive(Parser, Serialize)]
+#[command(name = "tokio")]
+pub struct Options {
+    #[serde(skip)]
+    peer: Peer,
+    #[arg(required_unless_present = "describe")]
+    workload: Option<Workload>,
+    #[arg(long, default_value_t = 1, value_parser = whole::<1, 256>)]
+    threads: u64,
+    #[arg(long, default_value_t = 1, value_parser = whole::<1, 10_000>)]
+    tick_ms: u64,
+    #[arg(long, default_value_t = 1_000_000, value_parser = whole::<1, 1_000_000_000>)]
+    count: u64,
+    #[arg(long, default_value_t = 1_000, value_parser = whole::<1, 100_000_000>)]
+    pending: u64,
+    #[arg(long, default_value_t = 2, value_parser = whole::<1, 600>)]
+    #[serde(skip)]
+    seconds: u64,
+    #[arg(long, default_value_t = 0, value_parser = whole::<0, 1_000>)]
+    #[serde(skip)]
+    warmup: u64,
+    #[arg(long, default_value_t = 1, value_parser = whole::<0, { i64::MAX as u64 }>)]
+    seed: u64,
+    #[arg(long)]
+    #[serde(skip)]
+    describe: bool,
+}
+
+fn whole<const LOW: u64, const HIGH: u64>(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (LOW..=HIGH).contains(number));
+    number.ok_or_else(|| format!("not a whole number from {LOW} to {HIGH}"))
+}
+
+impl Options {
+    /// Thread `t`'s part of `total`: the first threads take what does not divide evenly.
+    fn share(&self, total: u64, t: u64) -> u64 {
+        total / self.threads + u64::from(t < total % self.threads)
     }
 }
 
-fn run(options: &Options) {
+#[derive(Serialize)]
+struct Answer<'a> {
+    runner: &'a str,
+    version: &'a str,
+    runtime: &'a str,
+    #[serde(flatten)]
+    options: Option<&'a Options>,
+    #[serde(flatten)]
+    figures: Value,
+}
+
+fn print(peer: Peer, options: Option<&Options>, figures: Value) {
+    let name = peer.to_possible_value().expect("a name");
+    let (version, runtime) = (env!("TOKIO_VERSION"), concat!("Rust ", env!("RUST_VERSION")));
+    let answer = Answer { runner: name.get_name(), version, runtime, options, figures };
+    println!("{}", serde_json::to_string(&answer).expect("JSON"));
+}
+
+fn wrong(message: &str) -> ! {
+    eprintln!("tokio: {message}");
+    exit(2)
+}
+
+fn main() {
+    let options = Options::try_parse().unwrap_or_else(|error| match error.kind() {
+        ErrorKind::DisplayHelp => error.exit(),
+        _ => wrong(&error.to_string().split("\n\n").next().unwrap_or_default().replace("\n ", "")),
+    });
+    let Some(workload) = options.workload else {
+        return print(options.peer, None, json!({}));
+    };
+    if workload == Workload::Touch && options.pending < options.threads {
+        wrong(&format!("--pending {}: at least one for each of the {} threads", options.pending, options.threads));
+    }
     if options.tick_ms != 1 {
-        let answer = description()
-            .text("workload", options.workload.title())
-            .text("unsupported", "its tick is 1 ms");
-        print(options, &answer);
-        return;
+        return print(options.peer, Some(&options), json!({"unsupported": "its tick is 1 ms"}));
     }
+    let measure = if options.peer == Peer::Tokio { workloads::measure } else { inside::measure };
     for _ in 0..options.warmup {
-        workloads::measure(options);
+        measure(workload, &options);
     }
-    for round in 1..=options.rounds {
-        let answer = description()
-            .text("workload", options.workload.title())
-            .number("threads", options.threads)
-            .number("tick_ms", options.tick_ms)
-            .number("pending", options.pending)
-            .number("count", options.count)
-            .number("seed", options.seed)
-            .number("round", round)
-            .extend(workloads::measure(options));
-        print(options, &answer);
-    }
-}
-
-fn print(options: &Options, answer: &Figures) {
-    println!(
-        "{}",
-        if options.json {
-            answer.json()
-        } else {
-            answer.line()
-        }
-    );
-}
-
-fn description() -> Figures {
-    Figures::default()
-        .text("runner", NAME)
-        .text("version", env!("TOKIO_VERSION"))
-        .text("runtime", concat!("Rust ", env!("RUST_VERSION")))
+    print(options.peer, Some(&options), measure(workload, &options));
 }

@@ -1,62 +1,61 @@
 //! What the kernel says about this process.
 
-use std::fs;
-use std::mem::MaybeUninit;
-use std::time::Duration;
+use cpu_time::ProcessTime;
+use procfs::process::Process;
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-/// CPU time, user and system, of all threads.
-pub fn cpu_time() -> Duration {
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: getrusage fills in the whole of it, and cannot fail with these arguments.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    [usage.ru_utime, usage.ru_stime]
-        .iter()
-        .map(|time| Duration::new(time.tv_sec as u64, 1_000 * time.tv_usec as u32))
-        .sum()
+use crate::timer::TICK;
+
+fn this() -> Process {
+    Process::myself().expect("/proc/self")
 }
 
-/// Bytes of resident memory.
-pub fn resident_bytes() -> u64 {
-    let statm = fs::read_to_string("/proc/self/statm").expect("/proc/self/statm");
-    let pages: u64 = statm
-        .split(' ')
-        .nth(1)
-        .and_then(|pages| pages.parse().ok())
-        .expect("resident pages");
+/// Bytes of resident memory, when the allocator has handed back what it holds and has not given out.
+pub fn resident_bytes() -> f64 {
     // SAFETY: it has no preconditions.
-    pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64
-}
-
-/// Voluntary context switches of all threads but the calling one.
-pub fn wakeups() -> u64 {
-    // SAFETY: it has no preconditions.
-    let own = unsafe { libc::gettid() }.to_string();
-    fs::read_dir("/proc/self/task")
-        .expect("/proc/self/task")
-        .flatten()
-        .filter(|task| task.file_name().to_str() != Some(&own))
-        // A thread may have ended meanwhile.
-        .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
-        .map(|status| voluntary_switches(&status))
-        .sum()
-}
-
-fn voluntary_switches(status: &str) -> u64 {
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
-        .and_then(|switches| switches.trim().parse().ok())
-        .expect("voluntary_ctxt_switches")
-}
-
-/// Hands the allocator's free memory back to the kernel, where the allocator has a way to do so.
-pub fn return_free_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it has no preconditions.
     unsafe {
         libc::malloc_trim(0);
     }
+    (this().statm().expect("/proc/self/statm").resident * procfs::page_size()) as f64
+}
+
+/// Voluntary context switches of all threads but the calling one.
+fn wakeups() -> f64 {
+    // SAFETY: it has no preconditions.
+    let own = unsafe { libc::gettid() };
+    let tasks = this().tasks().expect("/proc/self/task").flatten().filter(|task| task.tid != own);
+    // A thread may have ended meanwhile.
+    let statuses = tasks.filter_map(|task| task.status().ok());
+    statuses.map(|status| status.voluntary_ctxt_switches.expect("voluntary_ctxt_switches") as f64).sum()
+}
+
+/// The times of so many operations. The CPU time goes on through `after` and a rest, in which the timer catches up.
+pub fn measured(operations: u64, work: impl FnOnce(), after: impl FnOnce()) -> Value {
+    let (cpu, start) = (ProcessTime::now(), Instant::now());
+    work();
+    let wall = start.elapsed();
+    after();
+    sleep(2 * TICK + Duration::from_millis(50));
+    let cpu = cpu.elapsed();
+    json!({
+        "operations": operations,
+        "cpu_ns_per_op": cpu.as_nanos() as f64 / operations as f64,
+        "wall_ns_per_op": wall.as_nanos() as f64 / operations as f64,
+        "wall_ms": wall.as_secs_f64() * 1e3,
+    })
+}
+
+/// What the process does when nothing is due.
+pub fn at_rest(seconds: u64) -> Value {
+    sleep(2 * TICK + Duration::from_millis(500));
+    let (wakeups_before, cpu, start) = (wakeups(), ProcessTime::now(), Instant::now());
+    sleep(Duration::from_secs(seconds));
+    let (cpu, wall) = (cpu.elapsed(), start.elapsed().as_secs_f64());
+    json!({
+        "cpu_ms_per_s": cpu.as_secs_f64() * 1e3 / wall,
+        "wakeups_per_s": (wakeups() - wakeups_before) / wall,
+    })
 }

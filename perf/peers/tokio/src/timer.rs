@@ -1,17 +1,64 @@
-//! tokio's time driver, used from threads that are none of the runtime's.
+//! tokio's time driver, used from threads that are none of the runtime's, and what its timeouts do.
 
-use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, EnterGuard, Runtime};
-use tokio::time::{sleep_until, Instant, Sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::options::TICK;
-use crate::task::{Latch, Task};
+/// tokio's tick; there is no other.
+pub const TICK: Duration = Duration::from_millis(1);
+
+/// Run by the runtime's worker, or by the scheduling thread if the deadline has passed already.
+pub trait Task: Send + Sync + 'static {
+    fn run(&self, id: u64);
+}
+
+/// Lets one thread wait until another opens it.
+#[derive(Default)]
+pub struct Latch {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Latch {
+    pub fn open(&self) {
+        *self.open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+
+    pub fn wait(&self) {
+        let open = self.open.lock().unwrap();
+        drop(self.opened.wait_while(open, |open| !*open).unwrap());
+    }
+}
+
+impl Task for Latch {
+    fn run(&self, _id: u64) {
+        self.open();
+    }
+}
+
+/// Counts what has fired.
+#[derive(Default)]
+pub struct Fired {
+    pub awaited: u64,
+    pub count: AtomicU64,
+    pub sum: AtomicU64,
+    pub all: Latch,
+}
+
+impl Task for Fired {
+    fn run(&self, id: u64) {
+        self.sum.fetch_add(id, Ordering::Relaxed);
+        if self.count.fetch_add(1, Ordering::AcqRel) + 1 == self.awaited {
+            self.all.open();
+        }
+    }
+}
 
 pub struct Timer {
     runtime: Runtime,
@@ -21,12 +68,8 @@ impl Timer {
     pub fn start() -> Self {
         // One worker: whichever worker parks on the time driver expires the timeouts, so that more of them would
         // add nothing here but hand-overs between them. The other timers have one such thread, too.
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_time()
-            .build()
-            .expect("a runtime");
-        Self { runtime }
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build();
+        Self { runtime: runtime.expect("a runtime") }
     }
 
     /// A thread schedules as long as it holds the guard.
@@ -52,23 +95,19 @@ pub struct Timeout<T: Task> {
 impl<T: Task> Timeout<T> {
     /// Needs [`Timer::enter`].
     pub fn schedule(delay: Duration, id: u64, task: &Arc<T>) -> Self {
-        let entry = Arc::new(Entry {
-            id,
-            task: Arc::clone(task),
-            done: AtomicBool::new(false),
-        });
+        let entry = Arc::new(Entry { id, task: Arc::clone(task), done: AtomicBool::new(false) });
         let sleep = Box::pin(sleep_until(Instant::now() + delay));
         let mut timeout = Self { sleep, entry };
         timeout.register();
         timeout
     }
 
-    /// Whether the cancel has won, so that the task never runs.
-    pub fn cancel(self) -> bool {
-        self.entry.finish()
+    /// The id if the cancel has won, so that the task never runs.
+    pub fn cancel(self) -> Option<u64> {
+        self.entry.finish().then_some(self.entry.id)
     }
 
-    pub fn touch(&mut self, delay: Duration) {
+    pub fn put_off(&mut self, delay: Duration) {
         self.sleep.as_mut().reset(Instant::now() + delay);
         self.register();
     }

@@ -1,0 +1,83 @@
+# Building, and running tests.
+
+# configure KIND OPTIONS...: sets up build/KIND, anew when anything differs that Meson would not notice by itself.
+configure() {
+  directory=$build/$1
+  shift
+  stamp="$root ${CXX:-} $(meson --version) $*"
+  [ "$(cat "$directory/stamp" 2>/dev/null)" != "$stamp" ] || return 0
+  rm -rf "$directory"
+  quietly meson setup "$@" "$directory" "$root" && printf '%s\n' "$stamp" >"$directory/stamp"
+}
+
+# The same, and builds it.
+compile() { configure "$@" && build_targets "$1"; }
+
+# build_targets KIND [TARGET...]
+build_targets() {
+  say "building build/$1"
+  directory=$build/$1
+  shift
+  if [ -t 2 ]; then
+    meson compile -C "$directory" "$@" >&2
+  else
+    quietly meson compile -C "$directory" "$@"
+  fi
+}
+
+# For CI, and for the check: all that there is, and a warning is an error.
+build_strict() (
+  CXX=g++ && export CXX
+  compile strict --buildtype=debugoptimized --werror -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled \
+    -Dbenchmarks=enabled
+)
+
+tests() {
+  if [ -n "${CI:-}" ]; then
+    kind=strict
+    set_up check
+    build_strict
+  else
+    kind=test
+    set_up test
+    compile test --buildtype=debugoptimized -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled -Dbenchmarks=disabled
+  fi || fail "the build failed"
+  run_tests $kind "$@"
+  status=$?
+  count_tests $kind || status=1
+  return $status
+}
+
+# run_tests KIND ARGUMENTS... Not the models, which are a step of the check.
+run_tests() {
+  directory=$build/$1
+  shift
+  rm -f "$directory"/meson-logs/testlog*.json
+  meson test -C "$directory" --no-rebuild --print-errorlogs --no-suite models "$@"
+}
+
+# Prints "N passed, N failed"; each case of a GoogleTest program counts. Not from the XML of GoogleTest: a program that
+# crashes leaves that of the run before.
+count_tests() {
+  python3 - "$build/$1"/meson-logs/testlog*.json <<'END'
+import json, os, re, sys
+
+passed = failed = 0
+logs = [log for log in sys.argv[1:] if os.path.exists(log)]
+for log in logs:
+    for line in open(log, encoding="utf-8"):
+        test = json.loads(line)
+        output = test.get("stdout", "")
+        has_cases = "[==========] Running " in output
+        ok = len(re.findall(r"^\[       OK \] ", output, re.M))
+        bad = len(re.findall(r"^\[  FAILED  \] .* \(\d+ ms\)$", output, re.M))
+        good = test["result"] in ("OK", "EXPECTEDFAIL")
+        if not good and test["result"] != "SKIP":
+            bad = max(bad, 1)  # it crashed, hung, or a sanitizer found something at its end
+        passed += ok if has_cases else good
+        failed += bad
+if logs:  # there is none after `meson test --list`
+    print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)
+END
+}

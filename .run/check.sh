@@ -1,0 +1,123 @@
+# The steps of `./run check`.
+
+# A warning is an error in these builds. What clang says does not depend on the sanitizers: one build for both.
+gcc_warnings() { build_strict; }
+clang_warnings() {
+  configure_sanitized clang-asan-ubsan address,undefined --werror -Dbenchmarks=enabled && build_targets clang-asan-ubsan
+}
+
+gcc_tsan() {
+  configure_sanitized gcc-tsan thread -Dbenchmarks=disabled && build_targets gcc-tsan && run_sanitized gcc-tsan
+}
+clang_asan_ubsan() { clang_warnings && run_sanitized clang-asan-ubsan; }
+# The tests with an operator new of their own, which clang's sanitizers do not allow.
+gcc_asan_ubsan() {
+  configure_sanitized gcc-asan-ubsan address,undefined -Dbenchmarks=disabled &&
+    build_targets gcc-asan-ubsan own_new && run_sanitized gcc-asan-ubsan --suite own_new
+}
+
+# configure_sanitized KIND SANITIZERS OPTIONS... The kind begins with the compiler.
+configure_sanitized() {
+  kind=$1
+  sanitizers=$2
+  case $kind in
+    gcc-*) CXX=g++ ;;
+    *) CXX=clang++ ;;
+  esac
+  export CXX
+  shift 2
+  configure "$kind" -Dbuildtype=debug -Doptimization=1 -Ddefault_library=static -Db_sanitize="$sanitizers" \
+    -Db_lundef=false -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled "$@"
+}
+
+# run_sanitized KIND ARGUMENTS...
+run_sanitized() {
+  run_tests "$@" --timeout-multiplier 5
+  status=$?
+  counts=$(count_tests "$1") || status=1
+  echo "$1: $counts"
+  return $status
+}
+
+tidy() {
+  clang_warnings || return 1
+  find "$root/hashed_wheel_timer" -name '*.cpp' -print0 |
+    xargs -0 -n 1 -P "$(nproc 2>/dev/null || echo 2)" clang-tidy -p "$build/clang-asan-ubsan" --quiet
+}
+
+# They are built here alone.
+models() {
+  CXX=g++ && export CXX
+  configure models -Ddebug=false -Doptimization=1 -Dtests=enabled -Dexamples=disabled -Dcalendar=disabled \
+    -Dbenchmarks=disabled || return 1
+  build_targets models models || return 1
+  meson test -C "$build/models" --no-rebuild --print-errorlogs --suite models
+}
+
+# Of the unit tests alone: what examples and consumers pass through does not count.
+coverage() {
+  from_pypi venv-coverage 'gcovr==8.4' || { say "could not install gcovr, see build/last.log"; return 1; }
+  CXX=g++ && export CXX
+  compile coverage -Dbuildtype=debug -Db_coverage=true -Dcpp_args=-fprofile-update=atomic -Ddefault_library=static \
+    -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
+  forget_old_coverage
+  run_tests coverage --suite unit --timeout-multiplier 5 && hold_coverage
+}
+
+# A run adds to what the runs before counted; and sources that are gone, and builds that broke off, leave notes behind.
+forget_old_coverage() {
+  find "$build/coverage" -name '*.gcda' -exec rm {} +
+  find "$build/coverage" -name '*.gcno' -exec sh -c 'for notes; do [ -e "${notes%.gcno}.o" ] || rm "$notes"; done' sh {} +
+}
+
+hold_coverage() {
+  table=$build/coverage/coverage.txt
+  # The compiler's branches for a call that throws are no decisions of the code. Some counts are beyond 2^32. A forked child
+  # takes the counts as they were amid a step of another thread, where the difference of two may be negative.
+  "$build/venv-coverage/bin/gcovr" --root "$root" --object-directory "$build/coverage" --filter "$root/hashed_wheel_timer/" \
+    --merge-lines --exclude-throw-branches --exclude-unreachable-branches \
+    --gcov-suspicious-hits-threshold=1000000000000 --gcov-ignore-parse-errors=negative_hits.warn_once_per_file \
+    --txt "$table" --print-summary --fail-under-line 99 --fail-under-branch 92 && return
+  say "lines or branches below the floor; the last column are lines that no unit test reaches:"
+  cat "$table" >&2
+  return 1
+}
+
+steps_of() {
+  case $1 in
+    warnings) echo gcc_warnings clang_warnings ;;
+    sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
+    tidy | format | models | coverage) echo "$1" ;;
+    *) return 1 ;;
+  esac
+}
+
+check() {
+  [ $# -gt 0 ] || set -- format warnings tidy models sanitizers coverage
+  steps=
+  for name in "$@"; do
+    more=$(steps_of "$name") || wrong "no such step: $name"
+    steps="$steps $more"
+  done
+  if [ "$steps" = " format" ]; then
+    take_turn
+  else
+    set_up check
+    install_packages "$(missing_sanitizers)"
+  fi
+  summary=
+  status=0
+  for step in $steps; do
+    say "== $step"
+    if ("$step"); then
+      summary="$summary$step: passed
+"
+    else
+      summary="$summary$step: FAILED
+"
+      status=1
+    fi
+  done
+  printf '== summary\n%s' "$summary"
+  return $status
+}

@@ -1,0 +1,49 @@
+# Formatting, and the check of it: the same versions everywhere, since each formats a little differently.
+
+format_tools=$build/venv-format/bin
+
+# Also where another user owns the files, which git would refuse.
+git_here() { git -C "$root" -c safe.directory='*' "$@"; }
+
+set_up_format() {
+  take_turn
+  have git || install_packages git
+  git_here rev-parse || fail "formatting needs a clone: git tells which files there are"
+  from_pypi venv-format clang-format==22.1.8 mdformat==0.7.22 mdformat-gfm==1.0.0 markdown-it-py==3.0.0 \
+    mdit-py-plugins==0.7.0 mdurl==0.1.2 wcwidth==0.9.4 || fail "could not install the formatters, see build/last.log"
+}
+
+# The texts that git knows, or would add, that match the patterns and have lines like the expression.
+texts_with() {
+  expression=$1
+  shift
+  git_here grep --untracked -lIz "$expression" -- "$@"
+}
+
+# each COMMAND...: runs it, in the project's folder, with the files that come in.
+each() { (cd "$root" && xargs -0 -r "$@"); }
+
+reformat() {
+  [ $# -eq 0 ] || wrong "format takes no arguments: $1"
+  set_up_format
+  texts_with '' '*.cpp' '*.h' | each "$format_tools/clang-format" -i &&
+    texts_with '' '*.md' | each "$format_tools/mdformat" &&
+    untidy_texts | each sed -i -e 's/[[:space:]]*$//' -e '$a\' || fail "could not format"
+}
+
+# The step of the check.
+format() {
+  set_up_format
+  status=0
+  texts_with '' '*.cpp' '*.h' | each "$format_tools/clang-format" --dry-run -Werror || status=1
+  texts_with '' '*.md' | each "$format_tools/mdformat" --check || status=1
+  untidy_texts | each printf '%s: blanks at the end of a line, or no newline at the end\n' | grep . >&2 && status=1
+  [ $status -eq 0 ] || say "./run format puts this right"
+  return $status
+}
+
+# What .editorconfig asks of every text. Plots come as a library writes them.
+untidy_texts() {
+  texts_with '[[:space:]]$' . ':!*.svg'
+  texts_with '' . | each sh -c 'for file; do [ -z "$(tail -c 1 "$file")" ] || printf "%s\0" "$file"; done' sh
+}

@@ -1,0 +1,112 @@
+# What a command needs and is missing, and how it gets here.
+
+venv=$build/venv
+
+have_own_meson() { "$venv/bin/meson" --version >/dev/null 2>&1; }
+have_compiler() { [ -n "${CXX:-}" ] || have c++ || have g++ || have clang++; }
+have_package() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# The packages of a command that are not here.
+missing_packages() {
+  have_compiler || echo g++
+  have meson || have_own_meson || echo meson
+  have ninja || echo ninja-build
+  have pkg-config || echo pkg-config
+  have git || echo git
+  case $1 in
+    demo) libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libhowardhinnant-date-dev prometheus-cpp-dev" ;;
+    bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
+    peers) libraries="libasio-dev libuv1-dev" ;;
+    test)
+      libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libhowardhinnant-date-dev"
+      libraries="$libraries prometheus-cpp-dev"
+      ;;
+    check)
+      libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libbenchmark-dev libhowardhinnant-date-dev"
+      libraries="$libraries nlohmann-json3-dev relacy-dev prometheus-cpp-dev"
+      ;;
+  esac
+  case $1 in
+    test | check) have cmake || echo cmake ;;
+    guard) have valgrind || echo valgrind ;;
+  esac
+  case $1 in
+    guard | compare) have python3 || echo python3 ;;
+  esac
+  if [ "$1" = check ]; then
+    have g++ || echo g++
+    have clang++ || echo clang
+    have clang-tidy || echo clang-tidy
+    # For promtool. It brings a server that Debian starts: not on a machine that somebody works at.
+    [ -z "${CI:-}" ] || have promtool || echo prometheus
+  fi
+  have dpkg-query || return 0
+  for library in $libraries; do
+    have_package "$library" || echo "$library"
+  done
+}
+
+# Clang's sanitizers come in a package that is named after its version.
+missing_sanitizers() {
+  echo 'int main() {}' | clang++ -fsanitize=thread -x c++ - -o /dev/null 2>/dev/null ||
+    echo "libclang-rt-$(clang_version clang++)-dev"
+}
+
+clang_version() { "$1" --version | sed -n 's/.*version \([0-9]*\)\..*/\1/p' | head -n 1; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+install_packages() {
+  packages=$(echo $*)
+  [ -n "$packages" ] || return 0
+  if ! have apt-get; then
+    say "missing: $packages (these are Debian's names); please install them"
+  elif ! as_root true 2>/dev/null; then
+    say "missing: $packages; please run: apt-get install $packages (as root)"
+  else
+    say "installing: $packages"
+    quietly as_root apt-get update || say "apt-get update failed; going on with what apt knows"
+    quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages ||
+      fail "could not install: $packages"
+  fi
+}
+
+set_up() {
+  take_turn
+  install_packages "$(missing_packages "$1")"
+  have_compiler && have ninja || fail "needs a C++20 compiler, Meson 1.0 or later and Ninja"
+  set_up_meson
+}
+
+# An older distribution's Meson is replaced by one of our own.
+set_up_meson() {
+  if ! have_own_meson; then
+    have meson || fail "needs a C++20 compiler, Meson 1.0 or later and Ninja"
+    case $(meson --version) in
+      0.*) ;;
+      *) return ;;
+    esac
+    from_pypi venv 'meson>=1.0' || fail "could not install Meson 1.0 or later, see build/last.log"
+  fi
+  PATH=$venv/bin:$PATH
+}
+
+# from_pypi FOLDER PACKAGES...: makes the virtual environment build/FOLDER with these, unless it is there.
+from_pypi() {
+  folder=$build/$1
+  shift
+  have python3 || install_packages python3
+  stamp="$root $(python3 --version) $*"
+  [ "$(cat "$folder/stamp" 2>/dev/null)" != "$stamp" ] || return 0
+  python3 -c 'import ensurepip' 2>/dev/null || (install_packages python3-venv)
+  say "installing from PyPI into ${folder#"$root/"}: $*"
+  if ! make_venv "$@" >"$build/last.log" 2>&1 </dev/null 9<&-; then
+    rm -rf "$folder"
+    return 1
+  fi
+  printf '%s\n' "$stamp" >"$folder/stamp"
+}
+
+make_venv() { python3 -m venv --clear "$folder" && "$folder/bin/pip" install --retries 1 --only-binary :all: "$@"; }

@@ -1,0 +1,81 @@
+# Programs that are built and then run: the examples, the benchmarks, the comparison.
+
+demo() {
+  example=rpc_timeouts
+  case ${1:-} in
+    '' | -*) ;;
+    *)
+      example=$1
+      shift
+      ;;
+  esac
+  case $example in */*) no_such_example "$example" ;; esac
+  [ -f "$root/docs/examples/$example/main.cpp" ] || no_such_example "$example"
+  set_up demo
+  compile demo --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=enabled -Dtests=disabled \
+    -Dbenchmarks=disabled || fail "the build failed"
+  [ -x "$build/demo/docs/examples/$example" ] || fail "$example has not been built: what it needs is missing"
+  exec 9<&- # a running program is in nobody's way
+  exec "$build/demo/docs/examples/$example" "$@"
+}
+
+no_such_example() {
+  say "run: no such example: $1 (there are: $(examples))"
+  exit 2
+}
+
+examples() {
+  for main in "$root"/docs/examples/*/main.cpp; do
+    basename "$(dirname "$main")"
+  done | paste -s -d ' '
+}
+
+bench() {
+  case ${1:-} in
+    --check | --record) what=guard ;;
+    *) what=bench ;;
+  esac
+  set_up "$what"
+  compile_benchmarks bench
+  [ "$what" = bench ] || exec python3 "$root/perf/guard/check.py" --build "$build/bench" "$@"
+  exec "$build/bench/perf/micro/micro" "$@"
+}
+
+compile_benchmarks() {
+  compile "$1" --buildtype=release -Ddefault_library=static -Dbenchmarks=enabled -Dtests=disabled -Dexamples=disabled ||
+    fail "the build failed"
+}
+
+compare() {
+  have python3 || install_packages python3
+  export PYTHONPATH="$root/perf" PYTHONDONTWRITEBYTECODE=1
+  python=python3
+  needs=$(python3 -m compare --needs "$@") || exit # before anything is built for wrong arguments
+  case $needs in
+    *build*)
+      set_up compare
+      set_up_peers
+      compile_benchmarks compare
+      ;;
+  esac
+  case $needs in
+    *plots*) ! set_up_plots || python=$build/venv-compare/bin/python ;;
+  esac
+  exec "$python" -m compare --build "$build" --cpp "$build/compare" "$@"
+}
+
+# The small libraries of the peers in C++; without them, these are left out. Meson does not notice when they come.
+set_up_peers() {
+  libraries=$(missing_packages peers)
+  [ -n "$libraries" ] || return 0
+  (install_packages "$libraries")
+  [ -n "$(missing_packages peers)" ] || rm -f "$build/compare/stamp"
+}
+
+# Without matplotlib the comparison goes on with the system's Python, and draws nothing.
+set_up_plots() {
+  take_turn
+  from_pypi venv-compare 'matplotlib>=3.7,<3.11' && return
+  say "could not install matplotlib, see build/last.log; a network, or the package python3-matplotlib, brings plots"
+  return 1
+}

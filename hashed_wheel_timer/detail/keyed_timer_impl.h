@@ -1,0 +1,394 @@
+#pragma once
+
+// The bodies of keyed_timer.h, apart so that it shows the interface.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/keyed_timer.h"
+
+namespace hwt {
+
+/// What the timeouts refer to; it outlives the KeyedTimer by those that are late. They refer to their entry besides, so
+/// none needs the table, or a lock, to get its value: see KeyedRecord.
+///
+/// References go in a circle, state, cell, handle, task, state, until the cell is taken out, as all are at the end.
+template <class K, class V, class Hash, class Equal>
+class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
+ public:
+  explicit State(std::function<void(const K&, V&)> its_on_expire) noexcept : on_expire(std::move(its_on_expire)) {}
+  ~State() override {
+    for (Shard& shard : shards) shard.tidy();
+  }
+
+  void expire(detail::KeyedRecord& record, std::uint32_t arming) override;
+  void free(detail::KeyedRecord& record) noexcept override { delete &static_cast<Entry&>(record); }
+
+  std::function<void(const K&, V&)> on_expire;
+  detail::RunningExpiries running;
+  bool abandoned = false;  // by a KeyedTimer that on_expire has destroyed; of the thread that did
+  std::array<Shard, kShards> shards;
+
+ private:
+  class Running;
+  class Unlocked;
+};
+
+/// Holds a shard's lock, and afterwards clears away what expiries could not meanwhile.
+template <class K, class V, class Hash, class Equal>
+class KeyedTimer<K, V, Hash, Equal>::Lock {
+ public:
+  explicit Lock(Shard& shard) : shard_(shard) { shard.mutex.lock(); }
+  ~Lock() {
+    shard_.mutex.unlock();
+    if (!shard_.leftovers.empty()) [[unlikely]]
+      shard_.tidy();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  Shard& shard_;
+};
+
+/// Everything that was there at one moment. What is not taken from here goes with it.
+template <class K, class V, class Hash, class Equal>
+struct KeyedTimer<K, V, Hash, Equal>::Taken {
+  Taken() = default;
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  ~Taken() {
+    for_each([](Cell& cell) { cell.entry->take(); });
+  }
+
+  template <class F>
+  void for_each(F f) {
+    for (Table& table : tables) table.for_each(f);
+  }
+
+  /// With the shard's lock held.
+  void take(Shard& shard, Table& table) noexcept {
+    shard.kept.store(shard.kept.load(std::memory_order_relaxed) - shard.table.size(), std::memory_order_relaxed);
+    shard.table.swap(table);
+  }
+
+  /// Leaves out what has expired without the lock, or does so meanwhile, and cancels the timeouts of the others.
+  void end(std::array<Shard, kShards>& shards) noexcept {
+    for (std::size_t i = 0; i < kShards; ++i) {
+      std::size_t expired = 0;
+      tables[i].for_each([&expired](Cell& cell) {
+        if (cell.entry->end()) {
+          cell.timeout.cancel();
+        } else {
+          cell.entry.reset();
+          ++expired;
+        }
+      });
+      if (expired != 0) shards[i].ended.fetch_sub(expired, std::memory_order_relaxed);  // take() has counted them too
+    }
+  }
+
+  Tables tables;
+};
+
+template <class K, class V, class Hash, class Equal>
+KeyedTimer<K, V, Hash, Equal>::KeyedTimer(Timer& timer, std::function<void(const K&, V&)> on_expire)
+    : timer_(timer), state_(make_state(std::move(on_expire))) {}
+
+template <class K, class V, class Hash, class Equal>
+auto KeyedTimer<K, V, Hash, Equal>::make_state(std::function<void(const K&, V&)> on_expire) -> State* {
+  if (!on_expire) detail::refuse_empty_on_expire();
+  return new State(std::move(on_expire));
+}
+
+template <class K, class V, class Hash, class Equal>
+KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
+  if (state_->in_forked_child()) return;  // nothing can be said of what it has, so all is left as it is
+  {
+    Taken taken;
+    for (std::size_t i = 0; i < kShards; ++i) {
+      const Lock lock(state_->shards[i]);
+      state_->shards[i].stopped = true;
+      taken.take(state_->shards[i], taken.tables[i]);
+    }
+    taken.end(state_->shards);
+  }
+  // All values have ended, so no other on_expire begins. One that called this releases the function when it ends.
+  if (state_->running.wait_for_others()) {
+    for (Shard& shard : state_->shards) shard.tidy();
+    state_->on_expire = nullptr;
+  } else {
+    state_->abandoned = true;
+  }
+  state_->drop_reference();
+}
+
+template <class K, class V, class Hash, class Equal>
+template <class When>
+KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, When when) {
+  const std::uint32_t hash = hash_of(key);
+  Shard& shard = shard_of(hash);
+  // Before the lock, so that the old value, or the refused one, is destroyed after the lock is.
+  Value fresh(new Entry(std::move(key), std::move(value), hash));
+  Value old;
+  const Lock lock(shard);
+  if (shard.stopped) return KeyedResult::Stopped;
+  if (Cell* const cell = shard.find(hash, fresh->key, equal_)) {
+    // The timeout that is there stays, and with it its place under max_pending_timeouts.
+    const KeyedResult moved = detail::reschedule(cell->timeout, when) ? KeyedResult::Moved : arm_again(*cell, when);
+    if (moved == KeyedResult::Moved) {
+      old = cell->entry->exchange(std::move(fresh));
+      if (old != nullptr) return KeyedResult::Replaced;
+      fresh = cell->entry->take();  // the old one has expired, by the new deadline
+    } else if (moved != KeyedResult::NotFound) {
+      return moved;
+    }
+  }
+  return add(shard, fresh, when);
+}
+
+template <class K, class V, class Hash, class Equal>
+template <class When>
+KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When when) {
+  Entry* const entry = value.get();
+  const std::uint32_t hash = entry->hash;
+  shard.table.make_room(hash);
+  entry->add_references(2);
+  typename Entry::Reference reference(entry);
+  Timeout timeout;
+  const detail::Armed armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
+  if (armed != detail::Armed::Yes)
+    return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  value.release();  // to whoever ends it; it may have expired already
+  shard.table.insert({std::move(timeout), std::move(reference), hash});
+  shard.kept.store(shard.kept.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return KeyedResult::Added;
+}
+
+template <class K, class V, class Hash, class Equal>
+template <class When>
+KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, When when) {
+  const std::uint32_t hash = hash_of(key);
+  Shard& shard = shard_of(hash);
+  const Lock lock(shard);
+  if (shard.stopped) return KeyedResult::Stopped;
+  Cell* const cell = shard.find(hash, key, equal_);
+  if (cell == nullptr) return KeyedResult::NotFound;
+  return detail::reschedule(cell->timeout, when) ? KeyedResult::Moved : arm_again(*cell, when);
+}
+
+/// The cell's timeout cannot be moved: its task is on the way, or an executor has dropped it, or the timer has been
+/// stopped. A new one takes over, and the task will not get the value. NotFound: it has got it.
+template <class K, class V, class Hash, class Equal>
+template <class When>
+KeyedResult KeyedTimer<K, V, Hash, Equal>::arm_again(Cell& cell, When when) {
+  Entry& entry = *cell.entry;
+  const std::uint32_t arming = entry.next_arming();
+  entry.add_references(1);
+  Timeout timeout;
+  const detail::Armed armed = detail::arm(timer_, *state_, entry, arming, when, timeout);
+  if (armed != detail::Armed::Yes)
+    return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  if (!entry.rearm(arming)) {
+    timeout.cancel();
+    return KeyedResult::NotFound;
+  }
+  cell.timeout = std::move(timeout);
+  return KeyedResult::Moved;
+}
+
+template <class K, class V, class Hash, class Equal>
+std::optional<V> KeyedTimer<K, V, Hash, Equal>::remove(const K& key) {
+  const std::uint32_t hash = hash_of(key);
+  Shard& shard = shard_of(hash);
+  Value value;
+  Cell taken;
+  {
+    const Lock lock(shard);
+    Cell* const cell = shard.find(hash, key, equal_);
+    if (cell == nullptr || !cell->entry->end()) return std::nullopt;
+    value = cell->entry->take();
+    taken = shard.erase(cell);
+  }
+  taken.timeout.cancel();
+  return std::optional<V>(std::move(value->value));
+}
+
+template <class K, class V, class Hash, class Equal>
+bool KeyedTimer<K, V, Hash, Equal>::contains(const K& key) const {
+  const std::uint32_t hash = hash_of(key);
+  Shard& shard = shard_of(hash);
+  const Lock lock(shard);
+  return shard.find(hash, key, equal_) != nullptr;
+}
+
+template <class K, class V, class Hash, class Equal>
+std::optional<std::chrono::nanoseconds> KeyedTimer<K, V, Hash, Equal>::remaining(const K& key) const {
+  const std::uint32_t hash = hash_of(key);
+  Shard& shard = shard_of(hash);
+  std::chrono::steady_clock::time_point deadline;
+  {
+    const Lock lock(shard);
+    const Cell* const cell = shard.find(hash, key, equal_);
+    if (cell == nullptr) return std::nullopt;
+    deadline = cell->timeout.deadline();
+  }
+  return detail::time_until(deadline, timer_.now());
+}
+
+template <class K, class V, class Hash, class Equal>
+std::size_t KeyedTimer<K, V, Hash, Equal>::size() const noexcept {
+  std::size_t sum = 0;
+  for (const Shard& shard : state_->shards) sum += shard.size();
+  return sum;
+}
+
+template <class K, class V, class Hash, class Equal>
+std::vector<std::pair<K, V>> KeyedTimer<K, V, Hash, Equal>::take_all(bool for_good) {
+  std::vector<Item> items;
+  if (state_->in_forked_child()) return items;
+  std::array<Shard, kShards>& shards = state_->shards;
+  Taken taken;
+  {
+    // All shards at once: the vector must have its memory before the first value is taken.
+    std::array<std::unique_lock<std::mutex>, kShards> locks;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < kShards; ++i) {
+      locks[i] = std::unique_lock(shards[i].mutex);
+      count += shards[i].table.size();
+    }
+    items.reserve(count);
+    for (std::size_t i = 0; i < kShards; ++i) {
+      taken.take(shards[i], taken.tables[i]);
+      if (for_good) shards[i].stopped = true;
+    }
+  }
+  taken.end(shards);  // all of them before a value can throw
+  taken.for_each([&items](Cell& cell) {
+    const Value value = cell.entry->take();
+    items.emplace_back(std::move(value->key), std::move(value->value));
+  });
+  for (Shard& shard : shards) shard.tidy();
+  return items;
+}
+
+/// A call of expire(), which may be one of on_expire.
+template <class K, class V, class Hash, class Equal>
+class KeyedTimer<K, V, Hash, Equal>::State::Running {
+ public:
+  explicit Running(State& state) noexcept : state_(state), scope_(state.running) {}
+  ~Running() {
+    if (has_value && state_.abandoned && scope_.outermost()) state_.on_expire = nullptr;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  // Others come too late, at any time: they touch neither the function nor whether it is abandoned.
+  bool has_value = false;
+
+ private:
+  State& state_;
+  const detail::RunningExpiries::Scope scope_;
+};
+
+/// Without the lock, because a user's thread has it: the value is taken all the same, and on_expire runs at once. What
+/// needs the lock, taking the cell out, is left to whoever has it.
+template <class K, class V, class Hash, class Equal>
+class KeyedTimer<K, V, Hash, Equal>::State::Unlocked {
+ public:
+  Unlocked(Shard& shard, Entry& entry) noexcept : shard_(shard), entry_(entry), value_(entry.take()) {
+    shard.ended.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Unlocked() {
+    shard_.leftovers.push(entry_, std::move(value_));
+    shard_.tidy();
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+  Entry& operator*() const noexcept { return *value_; }
+
+ private:
+  Shard& shard_;
+  Entry& entry_;
+  Value value_;
+};
+
+template <class K, class V, class Hash, class Equal>
+void KeyedTimer<K, V, Hash, Equal>::State::expire(detail::KeyedRecord& record, std::uint32_t arming) {
+  // Before the claim: the destructor waits for this call, or has ended the value.
+  Running call(*this);
+  Entry& entry = static_cast<Entry&>(record);
+  Shard& shard = shards[shard_number(entry.hash)];
+  // Never waits: a thread that holds the lock may have been preempted, and this is the worker.
+  if (shard.mutex.try_lock()) {
+    Cell cell;
+    Value taken;
+    if (entry.end(arming)) {  // else moved, replaced or taken meanwhile
+      call.has_value = true;
+      taken = entry.take();
+      Cell* const place = shard.find(entry);
+      if (place != nullptr) {
+        cell = shard.erase(place);
+      } else {  // drain() has the table
+        shard.ended.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+    shard.mutex.unlock();
+    shard.tidy();
+    if (taken != nullptr) on_expire(taken->key, taken->value);
+  } else if (entry.end(arming)) {
+    call.has_value = true;
+    const Unlocked taken(shard, entry);
+    on_expire((*taken).key, (*taken).value);
+  }
+}
+
+template <class K, class V, class Hash, class Equal>
+auto KeyedTimer<K, V, Hash, Equal>::Shard::find(std::uint32_t hash, const K& key, const Equal& equal) const -> Cell* {
+  return table.find(hash, [&](const Cell& cell) {
+    const Entry* const holder = cell.entry->holder();
+    return holder != nullptr && equal(holder->key, key);
+  });
+}
+
+template <class K, class V, class Hash, class Equal>
+auto KeyedTimer<K, V, Hash, Equal>::Shard::find(const Entry& entry) const noexcept -> Cell* {
+  return table.find(entry.hash, [&entry](const Cell& cell) { return cell.entry.get() == &entry; });
+}
+
+template <class K, class V, class Hash, class Equal>
+std::size_t KeyedTimer<K, V, Hash, Equal>::Shard::size() const noexcept {
+  for (;;) {
+    const std::size_t without = ended.load(std::memory_order_acquire);
+    const auto size = static_cast<std::ptrdiff_t>(kept.load(std::memory_order_acquire) - without);
+    // Both are of one moment. Below zero: one has expired before its set() has counted it.
+    if (ended.load(std::memory_order_relaxed) == without) return static_cast<std::size_t>(size > 0 ? size : 0);
+  }
+}
+
+/// Called by each that has held the lock, after it; and by an expiry that did not get it, after it has left something.
+/// So one of the two finds it, unless each misses what the other has just done, which takes a processor that reorders a
+/// store and a load. No value is affected, only memory: it stays until the next call or expiry in the shard.
+template <class K, class V, class Hash, class Equal>
+void KeyedTimer<K, V, Hash, Equal>::Shard::tidy() noexcept {
+  while (!leftovers.empty() && mutex.try_lock()) {
+    Entry* const first = leftovers.take_all();
+    for (Entry* entry = first; entry != nullptr; entry = entry->next) {
+      if (Cell* const cell = find(detail::KeyedLeftovers<Entry>::record_of(*entry))) table.erase(cell);
+    }
+    mutex.unlock();
+    detail::KeyedLeftovers<Entry>::free(first);
+  }
+}
+
+}  // namespace hwt

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace hwt::detail {
+
+/// The buckets of LatencyHistogram, each the values in (upper end of the one before, its own upper end], in
+/// nanoseconds. The first ends at 125 ns; then each doubling is cut into eight. So every power of two in microseconds
+/// is an upper end, and from 1 us on no bucket is wider than an eighth of where it begins. The last takes what is
+/// beyond 2^32 us, an hour and eleven minutes.
+struct LatencyBuckets {
+  static constexpr std::size_t kCut = 8;
+  static constexpr std::size_t kDoublings = 3 + 32;  // to a microsecond, and from there
+  static constexpr std::size_t kCount = 1 + kDoublings * kCut + 1;
+  static constexpr std::int64_t kFirstEnd = 125;
+  /// The upper end of the last but one.
+  static constexpr std::int64_t kLastEnd = kFirstEnd << kDoublings;
+
+  /// Below zero counts as zero.
+  static constexpr std::size_t index_of(std::int64_t value) noexcept {
+    if (value > kLastEnd) return kCount - 1;
+    return index_within(value < 0 ? 0 : static_cast<std::uint64_t>(value));
+  }
+
+  /// Of a value up to kLastEnd. For few instructions, since the worker asks for each timeout: a double has the bucket
+  /// in it as it is, in the exponent and the first three bits after it.
+  static constexpr std::size_t index_within(std::uint64_t value) noexcept {
+    // Half a nanosecond less, so that an upper end belongs to its bucket, and no end is so near that the product's
+    // rounding could matter. As a signed number, which takes one instruction to convert.
+    const double microseconds = static_cast<double>(static_cast<std::int64_t>(2 * value) - 1) * 0.0005;
+    return static_cast<std::size_t>(prefix_of(microseconds < kInFirst ? kInFirst : microseconds) - prefix_of(kInFirst));
+  }
+
+  /// Precondition: not the last one, which has none.
+  static constexpr std::int64_t upper_end(std::size_t index) noexcept {
+    if (index == 0) return kFirstEnd;
+    const std::size_t eighths = kCut + (index - 1) % kCut + 1;
+    // To the nearest nanosecond, since values count by their halves.
+    return ((static_cast<std::int64_t>(eighths) * kFirstEnd << (index - 1) / kCut) + 3) /
+           static_cast<std::int64_t>(kCut);
+  }
+
+ private:
+  static_assert(std::numeric_limits<double>::is_iec559 && sizeof(double) == sizeof(std::uint64_t));
+
+  static constexpr std::uint64_t prefix_of(double number) noexcept {
+    return std::bit_cast<std::uint64_t>(number) >> (52 - std::countr_zero(kCut));
+  }
+
+  // Fifteen sixteenths of where the first bucket ends, where the last eighth below that begins.
+  static constexpr double kInFirst = 0.1171875;
+};
+
+}  // namespace hwt::detail

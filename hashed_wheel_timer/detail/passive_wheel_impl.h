@@ -1,0 +1,102 @@
+#pragma once
+
+// The bodies of passive_wheel.h that are inlined: a call costs as much as what it does.
+
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "hashed_wheel_timer/passive_wheel.h"
+
+namespace hwt {
+
+inline bool WheelNode::cancel() noexcept {
+  if (wheel_ == nullptr) return false;
+  wheel_->unlink(*this);
+  return true;
+}
+
+template <class Duration>
+inline void PassiveWheel::schedule_in(WheelNode& node, Duration delay) {
+  const std::chrono::nanoseconds ahead = delay;
+  const auto wait = static_cast<std::uint64_t>(ahead.count());
+  if (wait - 1 >= left_) [[unlikely]] {  // 0, negative, NaN, or past the end of time
+    schedule_clipped(node, delay);
+    return;
+  }
+  node.cancel();
+  node.deadline_ = now_ + ahead;
+  link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
+}
+
+inline void PassiveWheel::schedule_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
+  // Unsigned: wherever the two lie, the difference is too large unless the deadline is later and within reach.
+  const auto count = [](std::chrono::steady_clock::time_point time) {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
+  };
+  const std::uint64_t wait = count(deadline) - count(now_);
+  if (wait - 1 >= left_) [[unlikely]] {
+    schedule_clipped_at(node, deadline);
+    return;
+  }
+  node.cancel();
+  node.deadline_ = deadline;
+  link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
+}
+
+inline void PassiveWheel::postpone_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept {
+  if (node.wheel_ == this && deadline > node.deadline_) node.deadline_ = deadline;
+}
+
+inline void PassiveWheel::postpone(WheelNode& node, Delay delay) noexcept {
+  if (node.wheel_ != this || delay.is_nan()) return;
+  const auto deadline = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(clipped(delay)));
+  if (deadline > node.deadline_) node.deadline_ = deadline;
+}
+
+inline std::uint64_t PassiveWheel::clipped(std::chrono::nanoseconds delay) const noexcept {
+  const std::uint64_t positive = delay.count() > 0 ? static_cast<std::uint64_t>(delay.count()) : 0;
+  return positive < left_ ? positive : left_;
+}
+
+inline void PassiveWheel::link(WheelNode& node, std::uint64_t tick) noexcept {
+  const auto highest_bit = static_cast<unsigned>(std::countl_zero((tick ^ cursor_) | 1)) ^ 63U;
+  const unsigned shift = highest_bit / kDigitBits * kDigitBits;
+  Link& slot = slots_[shift * (kSlotsPerLevel / kDigitBits) + (tick >> shift) % kSlotsPerLevel];
+  // In this order: two stores to neighbours in a row would be made one wide store, by more instructions than it saves.
+  Link* const last = slot.previous_;
+  node.next_ = &slot;
+  last->next_ = &node;
+  slot.previous_ = &node;
+  node.previous_ = last;
+  node.wheel_ = this;
+  node.tick_ = tick;
+  ++size_;
+  if (last == &slot) mark_occupied(slot);
+}
+
+inline void PassiveWheel::unlink(WheelNode& node) noexcept {
+  Link* const next = node.next_;
+  Link* const previous = node.previous_;
+  next->previous_ = previous;
+  previous->next_ = next;
+  node.wheel_ = nullptr;
+  --size_;
+  if (next == previous) mark_empty(*next);  // both neighbours are one: that is the slot, alone now
+}
+
+inline void PassiveWheel::mark_occupied(const Link& slot) noexcept {
+  const auto index = static_cast<std::size_t>(&slot - slots_);
+  occupied_[index / 64] |= std::uint64_t{1} << index % 64;
+  occupied_words_ |= std::uint32_t{1} << index / 64;
+}
+
+inline void PassiveWheel::mark_empty(const Link& slot) noexcept {
+  const auto index = static_cast<std::size_t>(&slot - slots_);
+  std::uint64_t& word = occupied_[index / 64];
+  word &= ~(std::uint64_t{1} << index % 64);
+  if (word == 0) occupied_words_ &= ~(std::uint32_t{1} << index / 64);
+}
+
+}  // namespace hwt

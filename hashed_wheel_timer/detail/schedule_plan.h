@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "hashed_wheel_timer/calendar.h"
+
+namespace hwt {
+
+enum class CatchUp : std::uint8_t;  // schedule.h
+
+namespace detail {
+
+/// What a Schedule says.
+struct SchedulePlan {
+  std::chrono::nanoseconds initial{};                                   // until the first occurrence
+  std::vector<std::chrono::nanoseconds> gaps{};                         // between the others
+  std::size_t first_gap = 0;                                            // the one that follows the first occurrence
+  bool repeat = false;                                                  // the gaps begin again after the last
+  bool from_end = false;                                                // gaps count from the end of a run
+  CatchUp catch_up{};                                                   // Skip
+  calendar::Rule rule{};                                                // instead of all of these, unless empty
+  std::function<std::chrono::system_clock::time_point()> wall_clock{};  // the rule's; empty: system_clock
+  std::uint64_t limit = (std::numeric_limits<std::uint64_t>::max)();
+  std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> jitter{};
+};
+
+}  // namespace detail
+}  // namespace hwt

@@ -1,0 +1,8 @@
+#include "hashed_wheel_timer/errors.h"
+
+namespace hwt {
+
+IllegalState::~IllegalState() = default;
+RejectedExecution::~RejectedExecution() = default;
+
+}  // namespace hwt

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "hashed_wheel_timer/detail/latency_buckets.h"
+
+namespace hwt {
+
+namespace internal {
+class LatenessRecord;
+}
+
+/// Counts durations in buckets that grow with them: 2 kB, however many there are.
+///
+///   const hwt::LatencyHistogram lateness = timer.lateness();
+///   log("p99 {} of {}", lateness.percentile(99), lateness.count());
+///
+/// Guarantees: from 1 us to 1 h no bucket is wider than 12.5 % of where it begins; below, 125 ns; beyond 2^32 us
+/// (71 min) there is one for all. Upper ends belong to their buckets, and the powers of two in microseconds are such.
+/// Threads: a value like any other; add() needs outside locking when it is shared.
+/// Not for: exact figures; keep those of max() and sum() apart.
+/// Source: HdrHistogram's layout.
+struct LatencyHistogram {
+  /// Below zero counts as zero.
+  void add(std::chrono::nanoseconds value) noexcept {
+    const std::int64_t clamped = std::max<std::int64_t>(value.count(), 0);
+    ++counts_[Buckets::index_of(clamped)];
+    ++count_;
+    sum_ = std::chrono::nanoseconds(clamped > (std::chrono::nanoseconds::max)().count() - sum_.count()
+                                        ? (std::chrono::nanoseconds::max)().count()
+                                        : sum_.count() + clamped);
+    max_ = (std::max)(max_, std::chrono::nanoseconds(clamped));
+  }
+
+  std::uint64_t count() const noexcept { return count_; }
+  /// Of all values; stays at nanoseconds::max(), 292 years, once it is there.
+  std::chrono::nanoseconds sum() const noexcept { return sum_; }
+  /// The largest value; zero when empty.
+  std::chrono::nanoseconds max() const noexcept { return max_; }
+
+  /// The nearest rank: the least value that at least `p` percent do not exceed, rounded up to the end of its bucket, in
+  /// the last bucket that has any, to max(). So at most 12.5 % above that value. Zero when empty; a `p` outside
+  /// of 0 .. 100 counts as its nearest end, NaN as 0.
+  std::chrono::nanoseconds percentile(double p) const noexcept {
+    const double wanted = std::ceil(p * static_cast<double>(count_) / 100);
+    std::chrono::nanoseconds result{0};
+    double seen = 0;
+    for_each([&](std::chrono::nanoseconds upper, std::uint64_t count) {
+      if (seen == 0 || seen < wanted) result = upper;
+      seen += static_cast<double>(count);
+    });
+    return result;
+  }
+
+  /// f(upper end, how many values) for each bucket that has any, rising; the end of the last of them is max().
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::size_t i = 0; i < Buckets::kCount; ++i) {
+      if (counts_[i] != 0) f(i + 1 == Buckets::kCount ? max_ : upper_end(i), counts_[i]);
+    }
+  }
+
+ private:
+  using Buckets = detail::LatencyBuckets;
+  friend class internal::LatenessRecord;
+
+  std::chrono::nanoseconds upper_end(std::size_t index) const noexcept {
+    return (std::min)(std::chrono::nanoseconds(Buckets::upper_end(index)), max_);
+  }
+
+  std::array<std::uint64_t, Buckets::kCount> counts_{};
+  std::uint64_t count_ = 0;
+  std::chrono::nanoseconds sum_{0};
+  std::chrono::nanoseconds max_{0};
+};
+
+}  // namespace hwt

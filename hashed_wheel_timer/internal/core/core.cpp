@@ -1,0 +1,282 @@
+#include "hashed_wheel_timer/internal/core/core.h"
+
+#include <algorithm>
+#include <new>
+
+#include "hashed_wheel_timer/internal/core/producer_lease.h"
+#include "hashed_wheel_timer/internal/core/task_scope.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
+
+namespace hwt::internal {
+
+Core::Core(Timer& timer, const Options& options, Clock clock)
+    : timer_(&timer),
+      clock_(clock),
+      on_task_error_(options.on_task_error),
+      id_(announce_core()),
+      hook_patience_(std::max<std::int64_t>(Inbox::kSoon - options.tick_duration.count(), 0)),
+      admission_(options.max_pending_timeouts) {
+  AsymmetricFence::prepare();
+}
+
+template <bool kLimited>
+[[gnu::always_inline]] inline Core::Outcome Core::offer_as(Producer& producer, const detail::TaskSource& task,
+                                                           std::int64_t deadline) {
+  // Looked at before the task is built, so that most refusals leave the callable as it was; but taken afterwards: what
+  // copying the callable does, and how long it takes, is the user's.
+  if (kLimited && admission_.full()) {
+    producer.counters.rejected.add(1);
+    return {nullptr, Refusal::Full, 0};
+  }
+  Node* const node = producer.pool.take();
+  if (node == nullptr) return {nullptr, Refusal::NoMemory, 0};
+  try {
+    if (task.build(node->storage, task.source) == nullptr) [[unlikely]] {
+      producer.pool.untake(node);
+      return {nullptr, Refusal::NoMemory, 0};
+    }
+  } catch (...) {
+    producer.pool.untake(node);
+    throw;
+  }
+  if (kLimited && !admission_.admit()) [[unlikely]] {
+    producer.counters.rejected.add(1);
+    node->publish(task.kind, producer);
+    return {node, Refusal::Full, 2};
+  }
+  node->deadline.store(deadline, std::memory_order_relaxed);
+  producer.counters.scheduled.add(1);
+  const std::uint32_t generation = node->publish(task.kind, producer);
+  const auto uncount = [&] {
+    producer.counters.scheduled.add(-1);
+    admission_.release();
+  };
+  if (!producer.put({node, generation})) [[unlikely]] {
+    uncount();
+    return {node, Refusal::NoMemory, 2};
+  }
+  // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with the heavy fences after
+  // the worker unlists a place, before it empties a stopped timer, and before a long sleep.
+  AsymmetricFence::light();
+  inbox_.list(producer.place, deadline);
+  if (!running() && node->withdraw()) {
+    // Stopped meanwhile, and the worker had not seen it: it was never accepted.
+    uncount();
+    return {node, Refusal::Stopped, 1};
+  }
+  sleeper_.wake_for(deadline);
+  return {node, Refusal::None, 1};
+}
+
+[[gnu::noinline]] Core::Outcome Core::offer_limited(Producer& producer, const detail::TaskSource& task,
+                                                    std::int64_t deadline) {
+  return offer_as<true>(producer, task, deadline);
+}
+
+[[gnu::noinline, gnu::cold]] Core::Outcome Core::offer_first(const detail::TaskSource& task, std::int64_t deadline) {
+  const ProducerLease lease(*this);
+  if (lease.get() == nullptr) return {nullptr, Refusal::NoMemory, 0};
+  if (admission_.limited()) return offer_limited(*lease.get(), task, deadline);
+  return offer_as<false>(*lease.get(), task, deadline);
+}
+
+[[gnu::always_inline]] inline Core::Outcome Core::offer(const detail::TaskSource& task, std::int64_t deadline) {
+  Producer* const mine = thread_cache::find(id_);
+  if (mine == nullptr) [[unlikely]]
+    return offer_first(task, deadline);
+  if (admission_.limited()) [[unlikely]]
+    return offer_limited(*mine, task, deadline);
+  return offer_as<false>(*mine, task, deadline);
+}
+
+Timeout Core::schedule(const detail::TaskSource& task, std::int64_t deadline, Refused& refused) {
+  const Outcome outcome = offer(task, deadline);
+  if (outcome.refusal == Refusal::None) [[likely]]
+    return Node::adopt(outcome.node);
+  refused = {outcome.refusal, admission_.limit()};
+  if (outcome.node != nullptr) drop_refused(outcome);
+  return {};
+}
+
+[[gnu::noinline, gnu::cold]] void Core::drop_refused(const Outcome& outcome) noexcept {
+  // The task may own the timer: after it is destroyed the node alone keeps the core.
+  outcome.node->destroy_task();
+  if (outcome.node->drop_references(outcome.references)) recycle(outcome.node);
+}
+
+/// `producer` is null when there was no memory for one.
+inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t left) noexcept {
+  if (producer != nullptr) [[likely]] {
+    producer->counters.cancelled.add(1);
+  } else {
+    counters_.note_cancelled_without_producer();
+  }
+  admission_.release();
+  // Told already: there is a Look in the inbox, which will find it cancelled.
+  if (Node::state_of(left) != State::InWheel || (left & Node::kTold) != 0) return;
+  if (producer != nullptr && put_look(*producer, node, kForever)) [[likely]]
+    return;
+  if (node.hide_from_looks()) {
+    inbox_.put_without_memory(node);  // and is_awaited() then
+    sleeper_.wake_if_asleep();
+  }
+}
+
+bool Core::cancel(Node& node) noexcept {
+  Core& core = node.core();
+  Producer* mine = thread_cache::find(core.id());
+  if (mine == nullptr) [[unlikely]]
+    mine = thread_cache::find_held(core.id());
+  const std::uint64_t left = node.cancel(mine != nullptr && node.published_by(*mine));
+  if (!Node::pending(left)) return false;
+  // From here on this thread owns the task, and its handle keeps the node and with it the core.
+  if (mine != nullptr) [[likely]] {
+    core.count_cancelled(mine, node, left);
+  } else {
+    core.count_cancelled(ProducerLease(core).get(), node, left);
+  }
+  switch (Node::kind_of(left)) {
+    case detail::TaskKind::Shared:
+      core.wake_for_cancelled_hook();
+      break;
+    case detail::TaskKind::Callable:
+      // It may own the handle that is being used here, and the timer too: Node::cancel() has taken a reference.
+      {
+        const TaskScope inside(node);
+        node.stored_task().~TimerTask();
+      }
+      if (node.finish(1)) recycle(&node);
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+bool Core::reschedule(Node& node, std::int64_t delay) {
+  // A connection that has been quiet has its node in no cache: fetch it while the clock is read.
+  prefetch_to_write(&node);
+  return reschedule_at(node, deadline_after(node.core().now(), delay));
+}
+
+bool Core::reschedule_at(Node& node, std::int64_t deadline) {
+  Core& core = node.core();
+  if (!core.move(node, deadline)) return false;
+  // Store (the deadline, the inbox), then load (the announcement): as in offer().
+  AsymmetricFence::light();
+  core.sleeper_.wake_for(deadline);
+  return true;
+}
+
+/// Nobody waits here for anybody. Only of this very timeout a later reschedule() may take effect late, while a thread
+/// is preempted in the midst of an earlier one: no later than the deadline that this one replaces (docs/design.md, "Who
+/// may wait for whom").
+///
+/// A later deadline is only stored: the worker finds it when it comes to the old one. For an earlier one the worker
+/// must be told, unless the node is still queued, or somebody's Look at it is. The Look is put first: if the worker
+/// comes to it before the word has changed, it changes the word itself, so this exchange fails, and another Look is
+/// put. Before the deadline, too, as far as can be foreseen: there may be no memory, or it may take long to get some,
+/// and meanwhile others should find the deadline that the worker knows of.
+bool Core::move(Node& node, std::int64_t deadline) {
+  std::uint64_t seen = node.word.load(std::memory_order_acquire);
+  if (!Node::pending(seen)) return false;
+  bool told = Node::needs_look(seen) && deadline < node.deadline.load(std::memory_order_relaxed);
+  if (told && !put_look(node, deadline)) throw std::bad_alloc();
+  const std::int64_t before = node.deadline.exchange(deadline, std::memory_order_relaxed);
+  const bool earlier = deadline < before;
+  for (;;) {
+    if (!Node::pending(seen)) {
+      // The worker may have expired it for the new deadline already; then, and only then, it ran before the old one.
+      if (earlier && Node::state_of(seen) == State::Expired) return true;
+      node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
+      return false;
+    }
+    std::uint64_t moved = seen;
+    // A worker that has read the old deadline must fail to expire it.
+    if (Node::state_of(seen) == State::InWheel) moved += Node::kGeneration;
+    if (earlier && Node::needs_look(seen)) {
+      if (!told && !put_look(node, deadline)) return undo_move(node, deadline, before, seen);
+      told = true;
+      moved |= Node::kTold;
+    }
+    // Of a queued one the word stays as it is. It is exchanged all the same, for its order: the worker that takes the
+    // node after this finds the deadline.
+    if (node.word.compare_exchange_strong(seen, moved, std::memory_order_acq_rel, std::memory_order_acquire)) break;
+    told = false;
+  }
+  // What the worker has to come to is another thread's entry: that place may be listed for a later time. To list this
+  // thread's place would not do: it may be listed, for something else, by a pass that does not come to that entry.
+  if (earlier && !told) inbox_.note_urgent();
+  return true;
+}
+
+/// For want of memory: as if nothing had been. But the worker may have expired it for `deadline` by now; then it was
+/// moved.
+bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
+  node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
+  while (Node::pending(seen)) {
+    // As above: a worker that has read `deadline` must fail to expire it.
+    if (node.word.compare_exchange_weak(seen, seen + Node::kGeneration, std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+      throw std::bad_alloc();
+    }
+  }
+  return Node::state_of(seen) == State::Expired;
+}
+
+bool Core::put_look(Node& node, std::int64_t deadline) noexcept {
+  if (Producer* const mine = thread_cache::find(id_)) return put_look(*mine, node, deadline);
+  const ProducerLease lease(*this);
+  return lease.get() != nullptr && put_look(*lease.get(), node, deadline);
+}
+
+bool Core::put_look(Producer& producer, Node& node, std::int64_t deadline) noexcept {
+  if (!Inbox::put_look(producer.place, node)) return false;
+  AsymmetricFence::light();  // as in offer()
+  inbox_.list(producer.place, deadline);
+  if (++producer.looks >= Producer::kLooks) {
+    producer.looks = 0;
+    inbox_.note_awaited();
+    sleeper_.wake_if_asleep();
+  }
+  return true;
+}
+
+void Core::wake_for_cancelled_hook() noexcept {
+  inbox_.note_awaited();
+  AsymmetricFence::light();
+  if (!sleeper_.awake()) sleeper_.wake_for(steady_now() + hook_patience_);
+}
+
+void Core::report_error(const Timeout& timeout) noexcept {
+  counters_.note_task_error();
+  if (on_task_error_) {
+    try {
+      on_task_error_(std::current_exception(), timeout);
+      return;
+    } catch (...) {  // the handler's own exception is logged instead
+      error_log_.report(std::current_exception());
+      return;
+    }
+  }
+  error_log_.report(std::current_exception());
+}
+
+void Core::close() noexcept {
+  // The inbox is left as it is: nobody needs what is in it. That is withdrawn timeouts, moves, and nodes that were
+  // cancelled in the wheel, which were dropped when the wheel was emptied. A late cancel() may still add some of those.
+  producers_.for_each([](Producer& producer) { producer.pool.begin_close(); });
+  AsymmetricFence::heavy();
+  std::int64_t out = 0;
+  producers_.for_each([&](Producer& producer) { out += producer.pool.close(); });
+  out -= depot_.close();
+  if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0) delete this;
+}
+
+void Core::returned_after_close(std::int64_t nodes) noexcept {
+  if (out_after_close_.fetch_sub(nodes, std::memory_order_acq_rel) == nodes) delete this;
+}
+
+}  // namespace hwt::internal

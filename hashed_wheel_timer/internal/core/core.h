@@ -1,0 +1,202 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+
+#include "hashed_wheel_timer/histogram.h"
+#include "hashed_wheel_timer/internal/core/admission.h"
+#include "hashed_wheel_timer/internal/core/counters.h"
+#include "hashed_wheel_timer/internal/core/depot.h"
+#include "hashed_wheel_timer/internal/core/inbox.h"
+#include "hashed_wheel_timer/internal/core/lifecycle.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/core/producer.h"
+#include "hashed_wheel_timer/internal/core/refusal.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/error_log.h"
+#include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/options.h"
+#include "hashed_wheel_timer/stats.h"
+
+namespace hwt::internal {
+
+/// What all threads share of one timer. It outlives the timer for as long as there are handles, and then deletes
+/// itself; the handles' operations need nothing else.
+///
+/// Ground rules. Four kinds of threads touch it:
+///   producers  any thread in schedule(): its own Producer, the inbox, the admission, the phase, the announced sleep
+///   cancellers any thread in cancel():   its own Producer, the inbox, the admission, the announced sleep
+///   the worker one thread at a time (Driver): takes from the inbox; the admission, the worker's counters
+///   the closer the one thread that ends the timer, when producers are done and the worker has finished
+/// A node goes from hand to hand by Node::word (see State).
+class Core {
+ public:
+  /// The clock that deadlines are measured by: steady_clock, or what is given to set_now().
+  enum class Clock : std::uint8_t { Steady, Given };
+
+  Core(Timer& timer, const Options& options, Clock clock = Clock::Steady);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  std::uint64_t id() const noexcept { return id_; }
+
+  // Its parts. Each says which threads may use it.
+
+  Lifecycle& lifecycle() noexcept { return lifecycle_; }
+  Counters& counters() noexcept { return counters_; }
+  Inbox& inbox() noexcept { return inbox_; }
+  Sleeper& sleeper() noexcept { return sleeper_; }
+  ProducerSet& producers() noexcept { return producers_; }
+  Depot& depot() noexcept { return depot_; }
+
+  // Producers.
+
+  /// Precondition: it was started. Throws what building the task throws. Null: `refused` says why; and the refused task
+  /// may have owned the timer, so this may be gone.
+  Timeout schedule(const detail::TaskSource& task, std::int64_t deadline, Refused& refused);
+
+  // Handles.
+
+  /// Timeout::cancel(), Timeout::reschedule() and Timeout::reschedule_at() of a node of any core.
+  static bool cancel(Node& node) noexcept;
+  static bool reschedule(Node& node, std::int64_t delay);
+  static bool reschedule_at(Node& node, std::int64_t deadline);
+
+  Timer* timer() const noexcept { return timer_.load(std::memory_order_acquire); }
+  /// The timer is about to go. Waits for each TimerInUse.
+  void forget_timer() noexcept {
+    timer_.store(nullptr, std::memory_order_release);
+    std::uint32_t seen = timer_uses_.fetch_or(kTimerGoes, std::memory_order_acq_rel) | kTimerGoes;
+    for (; seen != kTimerGoes; seen = timer_uses_.load(std::memory_order_acquire)) {
+      timer_uses_.wait(seen, std::memory_order_relaxed);
+    }
+  }
+  /// The same where a use may be that of a thread that was not copied.
+  void forget_timer_in_forked_child() noexcept { timer_.store(nullptr, std::memory_order_release); }
+
+  /// Keeps the timer alive, for a thread that the timer's destructor does not know of. Waits for nobody. No code of the
+  /// user may be called meanwhile: it might destroy the timer.
+  class TimerInUse {
+   public:
+    explicit TimerInUse(Core& core) noexcept
+        : core_(core),
+          timer_((core.timer_uses_.fetch_add(1, std::memory_order_acquire) & kTimerGoes) == 0 ? core.timer()
+                                                                                              : nullptr) {}
+    ~TimerInUse() {
+      if (core_.timer_uses_.fetch_sub(1, std::memory_order_release) == kTimerGoes + 1) core_.timer_uses_.notify_all();
+    }
+    TimerInUse(const TimerInUse&) = delete;
+    TimerInUse& operator=(const TimerInUse&) = delete;
+
+    Timer* get() const noexcept { return timer_; }  // null: it is gone
+
+   private:
+    Core& core_;  // kept by a handle of the same thread
+    Timer* const timer_;
+  };
+
+  // The clock, in nanoseconds. Any thread; one at a time sets it.
+
+  std::int64_t now() const noexcept {
+    return clock_ == Clock::Steady ? steady_now() : given_now_.load(std::memory_order_relaxed);
+  }
+  void set_now(std::int64_t now) noexcept { given_now_.store(now, std::memory_order_relaxed); }
+
+  // What is counted. Any thread.
+
+  std::int64_t pending() const noexcept {
+    return admission_.limited() ? admission_.pending() : counters_.read_timeouts(producers_).pending;
+  }
+  TimerStats stats() const noexcept {
+    TimerStats stats = counters_.read(producers_);
+    // A forked child has no worker that could be at anything.
+    if (lifecycle_.is_of_another_process()) stats.running_for = std::chrono::nanoseconds(0);
+    return stats;
+  }
+  LatencyHistogram lateness() const noexcept { return counters_.lateness.snapshot(); }
+
+  // Tasks. The worker, or where the executor runs them.
+
+  void report_error(const Timeout& timeout) noexcept;  // in a catch block
+
+  // The worker's.
+
+  bool running() const noexcept { return lifecycle_.running(); }
+  /// A task, or other code of the user that the worker calls, has destroyed the timer: the worker's own word for it.
+  void note_ended_on_worker() noexcept { ended_on_worker_ = true; }
+  bool ended_on_worker() const noexcept { return ended_on_worker_; }
+  void count_expired() noexcept {
+    counters_.expired.add(1);
+    admission_.release();
+  }
+  void count_unprocessed() noexcept {
+    counters_.unprocessed.add(1);
+    admission_.release();
+  }
+
+  // The closer.
+
+  /// The timer is gone and the worker has finished. Deletes the core, now or when the last handle goes.
+  void close() noexcept;
+  /// A node has come back after close().
+  void returned_after_close(std::int64_t nodes) noexcept;
+
+ private:
+  ~Core() = default;
+
+  static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
+
+  // Bias of out_after_close_ while close() still counts, so that it cannot reach zero early.
+  static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
+
+  /// What offer() has done: the node, null if none was built, and how many references to it the caller now has. Small
+  /// enough to be returned in registers.
+  struct Outcome {
+    Node* node;
+    Refusal refusal;
+    std::uint8_t references;
+  };
+  Outcome offer(const detail::TaskSource& task, std::int64_t deadline);
+  /// By a thread that has used another timer since, or none.
+  Outcome offer_first(const detail::TaskSource& task, std::int64_t deadline);
+  Outcome offer_limited(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
+  static void drop_refused(const Outcome& outcome) noexcept;
+  /// Twice, so that without a limit nothing asks for it on the way.
+  template <bool kLimited>
+  Outcome offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
+  void count_cancelled(Producer* producer, Node& node, std::uint64_t left) noexcept;
+  bool move(Node& node, std::int64_t deadline);
+  static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
+  /// `deadline`: when the worker is to come to it at the latest.
+  bool put_look(Node& node, std::int64_t deadline) noexcept;
+  bool put_look(Producer& producer, Node& node, std::int64_t deadline) noexcept;
+  void wake_for_cancelled_hook() noexcept;
+
+  std::atomic<Timer*> timer_;  // release when it goes, acquire when it is handed out
+  // How many TimerInUse there are, and kTimerGoes. release when a use ends, acquire by who waits for it.
+  std::atomic<std::uint32_t> timer_uses_{0};
+  const Clock clock_;
+  const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
+  const std::uint64_t id_;
+  // A sleep that ends within this, and a tick, is soon enough for a cancelled().
+  const std::int64_t hook_patience_;
+  ErrorLog error_log_;
+  bool ended_on_worker_ = false;  // the worker's alone
+  // relaxed: the time orders nothing; a deadline that is read with the node is.
+  std::atomic<std::int64_t> given_now_{0};
+  // acq_rel on every change: the thread that takes it to zero has seen all that the others did with the core.
+  std::atomic<std::int64_t> out_after_close_{kCounting};
+
+  Inbox inbox_;
+  ProducerSet producers_;
+  Depot depot_{sleeper_};
+  Admission admission_;
+  // Side by side on lines of their own: every producer reads both.
+  alignas(kCacheLine) Sleeper sleeper_;
+  Lifecycle lifecycle_;
+  Counters counters_;
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/core/lateness_record.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
+#include "hashed_wheel_timer/stats.h"
+
+namespace hwt::internal {
+
+/// A counter with one writer at a time: a plain addition, not a read-modify-write on a line that others write as well.
+class OwnedCounter {
+ public:
+  void add(std::int64_t n) noexcept {
+    // release: a thread that reads the sum with acquire sees whatever happened before, so that counters can be
+    // compared.
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release);
+  }
+  std::int64_t get() const noexcept { return value_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::int64_t> value_{0};
+};
+
+/// What one producer counts. Its owner's alone to write.
+struct ProducerCounters {
+  OwnedCounter scheduled;
+  OwnedCounter cancelled;
+  OwnedCounter rejected;
+};
+
+/// What the rest of a timer counts, and the sum of it all. To add a statistic: a field of TimerStats, a counter here
+/// and its line in read_timeouts() or read(), and the place that counts.
+class alignas(kCacheLine) Counters {
+ public:
+  // The worker's alone to write.
+  OwnedCounter expired;
+  OwnedCounter unprocessed;
+  OwnedCounter ticks;
+  OwnedCounter wakeups;
+  OwnedCounter slow_tasks;
+  LatenessRecord lateness;
+  void note_lag(std::chrono::nanoseconds lag) noexcept {
+    last_lag_.store(lag, std::memory_order_relaxed);
+    if (lag > max_lag_.load(std::memory_order_relaxed)) max_lag_.store(lag, std::memory_order_relaxed);
+  }
+  /// The worker is at tasks since then. relaxed: who reads it wants to know no more than that.
+  void note_running_since(std::int64_t time) noexcept { running_since_.store(time, std::memory_order_relaxed); }
+  void note_none_running() noexcept { note_running_since(kForever); }
+  /// Taken from the inbox, and not yet looked at.
+  void note_in_hand(std::size_t entries) noexcept { in_hand_.store(entries, std::memory_order_relaxed); }
+
+  // Any thread.
+  void note_task_error() noexcept { task_errors_.fetch_add(1, std::memory_order_relaxed); }
+  /// By a thread for which there was no memory for a producer. acq_rel: as OwnedCounter::add.
+  void note_cancelled_without_producer() noexcept {
+    cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
+  }
+
+  /// What has become of the timeouts, and nothing else: few lines of each thread to look at. `producers` is a
+  /// ProducerSet.
+  template <class Producers>
+  TimerStats read_timeouts(const Producers& producers) const noexcept {
+    TimerStats stats;
+    // What ends a timeout is read before what began it (both with acquire), so pending is never negative.
+    stats.expired = expired.get();
+    stats.unprocessed = unprocessed.get();
+    stats.cancelled = cancelled_without_producer_.load(std::memory_order_acquire);
+    producers.for_each([&](const auto& producer) {
+      stats.cancelled += producer.counters.cancelled.get();
+      stats.rejected += producer.counters.rejected.get();
+    });
+    producers.for_each([&](const auto& producer) { stats.scheduled += producer.counters.scheduled.get(); });
+    stats.pending = stats.scheduled - stats.expired - stats.unprocessed - stats.cancelled;
+    return stats;
+  }
+
+  /// All of it.
+  template <class Producers>
+  TimerStats read(const Producers& producers) const noexcept {
+    TimerStats stats = read_timeouts(producers);
+    std::size_t queued = 0;
+    producers.for_each([&](const auto& producer) { queued += producer.place.size(); });
+    stats.ticks = ticks.get();
+    stats.wakeups = wakeups.get();
+    stats.backlog = static_cast<std::int64_t>(queued + in_hand_.load(std::memory_order_relaxed));
+    stats.task_errors = task_errors_.load(std::memory_order_relaxed);
+    stats.last_lag = last_lag_.load(std::memory_order_relaxed);
+    stats.max_lag = max_lag_.load(std::memory_order_relaxed);
+    stats.slow_tasks = slow_tasks.get();
+    stats.running_for = running_for();
+    return stats;
+  }
+
+ private:
+  std::chrono::nanoseconds running_for() const noexcept {
+    const std::int64_t since = running_since_.load(std::memory_order_relaxed);
+    if (since == kForever) return std::chrono::nanoseconds(0);
+    // A reading that another thread has made may be ahead of this one's.
+    return std::chrono::nanoseconds(std::max<std::int64_t>(steady_now() - since, 0));
+  }
+
+  std::atomic<std::int64_t> running_since_{kForever};  // kForever: no task is running
+  std::atomic<std::chrono::nanoseconds> last_lag_{std::chrono::nanoseconds(0)};
+  std::atomic<std::chrono::nanoseconds> max_lag_{std::chrono::nanoseconds(0)};
+  std::atomic<std::size_t> in_hand_{0};
+  std::atomic<std::int64_t> task_errors_{0};
+  std::atomic<std::int64_t> cancelled_without_producer_{0};
+};
+
+}  // namespace hwt::internal

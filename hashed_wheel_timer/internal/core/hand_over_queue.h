@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+// Distributions and build systems put it in different places.
+#if __has_include(<concurrentqueue.h>)
+#include <concurrentqueue.h>
+#elif __has_include(<moodycamel/concurrentqueue.h>)
+#include <moodycamel/concurrentqueue.h>
+#elif __has_include(<concurrentqueue/moodycamel/concurrentqueue.h>)
+#include <concurrentqueue/moodycamel/concurrentqueue.h>
+#else
+#include <concurrentqueue/concurrentqueue.h>
+#endif
+
+#include "hashed_wheel_timer/internal/platform/sanitizers.h"
+
+namespace hwt::internal {
+
+struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
+  static constexpr std::size_t BLOCK_SIZE = 64;                          // most producers have few elements at a time
+  static constexpr std::size_t INITIAL_IMPLICIT_PRODUCER_HASH_SIZE = 0;  // none comes without a token
+  // Through operator new, so that programs that replace it see all memory of the library.
+  static void* malloc(std::size_t size) { return ::operator new(size, std::nothrow); }
+  static void free(void* pointer) { ::operator delete(pointer); }
+};
+
+/// Entries of one producer on their way to the worker, first in, first out. One thread at a time enqueues, one thread
+/// at a time dequeues. A queue for each producer: a token of a common one is found by a walk over all tokens that there
+/// are, and who dequeues from it walks over them as well.
+///
+/// Its release and acquire are needed, not only what it carries: by them the worker's first look at Node::word finds
+/// what publish() stored, or later. Without them it might find the word of the node's former life, and pass over a
+/// timeout. ThreadSanitizer would misunderstand the fences inside; it sees the acquire and release of Node::word
+/// instead, which order all the rest.
+template <class Entry>
+class HandOverQueue {
+ public:
+  using Queue = moodycamel::ConcurrentQueue<Entry, QueueTraits>;
+  static constexpr std::size_t kBlock = QueueTraits::BLOCK_SIZE;
+
+  HandOverQueue() : queue_(0), token_(queue_) {}
+
+  /// False after a lack of memory in the constructor.
+  bool valid() const noexcept { return token_.valid(); }
+
+  /// False: no memory.
+  /// All in one function, which gets the entry in registers. The queue's own would read in one piece what was just
+  /// written in several, and a processor has to wait for that (3 ns of a schedule and cancel).
+  [[gnu::noinline, gnu::flatten]] bool enqueue(Entry entry) noexcept {
+    const UnwatchedByThreadSanitizer moodycamel_uses_fences;
+    return queue_.enqueue(token_, entry);
+  }
+  std::size_t dequeue(Entry* entries, std::size_t max) noexcept {
+    const UnwatchedByThreadSanitizer moodycamel_uses_fences;
+    return queue_.try_dequeue_bulk_from_producer(token_, entries, max);
+  }
+  /// At least the entries that the caller knows to have been enqueued, less those dequeued since. Any thread.
+  std::size_t size() const noexcept { return queue_.size_approx(); }
+
+ private:
+  Queue queue_;
+  moodycamel::ProducerToken token_;
+};
+
+}  // namespace hwt::internal

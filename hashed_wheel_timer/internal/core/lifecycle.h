@@ -1,0 +1,123 @@
+#pragma once
+
+#include <atomic>
+#include <cassert>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/platform/threads.h"
+
+namespace hwt::internal {
+
+/// What a timer is in its life. Timeouts are accepted in Started only.
+///
+///   from      to        by
+///   Init      Starting  the first start() or new_timeout(), which makes the thread
+///   Starting  Init      the same, when there was no thread to be had
+///   Starting  Started   the same, when the thread is there
+///   Init      Started   a timer without a thread, when it is made
+///   Init      Stopped   stop() and the destructor of a timer that was never started
+///   Started   Stopping  stop() and the destructor
+///   Stopping  Stopped   the same, when the wheel is empty and the thread has ended
+///   any       Stopped   the same in a forked child, which has no such thread; a start under way there still ends
+enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
+
+/// The phase of a timer, and the process that it has left Init in. Both in one word, so that a child finds out which
+/// process, whatever the threads of its parent were at when it was forked: there is no lock, and nothing in between.
+/// Any thread reads it; who makes a change is said above.
+///
+/// Each change is a release: a thread that reads it with acquire sees what came before, the start time above all.
+/// AsymmetricFence orders it with the pending queue when the timer stops.
+class Lifecycle {
+ public:
+  Phase phase() const noexcept { return phase_of(word_.load(std::memory_order_acquire)); }
+
+  /// Relaxed: started() must be asked before start_time().
+  bool running() const noexcept { return phase_of(word_.load(std::memory_order_relaxed)) == Phase::Started; }
+  /// The same; if true, start_time() may be asked.
+  bool started() const noexcept { return phase() == Phase::Started; }
+
+  /// Nanoseconds of the timer's clock; fixed from Started on.
+  std::int64_t start_time() const noexcept { return start_time_; }
+
+  /// This is a forked child, and the timer was the parent's when it forked. Its worker was not copied, and other
+  /// threads of the parent may have been in the midst of anything: whatever they could have locked must not be waited
+  /// for, and what only looks like garbage must not be freed.
+  bool is_of_another_process() const noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    return phase_of(word) != Phase::Init && process_of(word) != this_process();
+  }
+
+  /// Returns when the phase is another.
+  void wait_while(Phase phase) const noexcept {
+    for (;;) {
+      const std::uint64_t seen = word_.load(std::memory_order_acquire);
+      if (phase_of(seen) != phase) return;
+      word_.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  // These return false when the phase was another than the one to leave. acquire: the next phase may undo what was made
+  // for the one before.
+
+  bool begin_start() noexcept { return change(Phase::Init, Phase::Starting, this_process()); }
+  bool begin_stop() noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    return change(Phase::Started, Phase::Stopping, process_of(word));
+  }
+  bool stop_unstarted() noexcept { return change(Phase::Init, Phase::Stopped, this_process()); }
+
+  // By the one thread that has begun to start, or to stop. In a forked child the phase may be Stopped meanwhile, by the
+  // thread factory itself.
+
+  void give_start_up() noexcept {
+    assert(phase() == Phase::Starting || phase() == Phase::Stopped);
+    set(word_of(Phase::Init, 0));
+  }
+  void finish_start(std::int64_t start_time) noexcept {
+    assert(phase() == Phase::Starting || phase() == Phase::Init || phase() == Phase::Stopped);
+    start_time_ = start_time;
+    set(word_of(Phase::Started, this_process()));
+  }
+  void finish_stop() noexcept {
+    assert(phase() == Phase::Stopping);
+    set(word_of(Phase::Stopped, this_process()));
+  }
+
+  /// It stays the other process's.
+  void stop_in_forked_child() noexcept {
+    assert(is_of_another_process());
+    set(word_of(Phase::Stopped, process_of(word_.load(std::memory_order_relaxed))));
+  }
+
+ private:
+  static constexpr int kProcessShift = 8;
+
+  static constexpr Phase phase_of(std::uint64_t word) noexcept {
+    return static_cast<Phase>(word & ((1U << kProcessShift) - 1));
+  }
+  static constexpr std::int64_t process_of(std::uint64_t word) noexcept {
+    return static_cast<std::int64_t>(word >> kProcessShift);
+  }
+  static constexpr std::uint64_t word_of(Phase phase, std::int64_t process) noexcept {
+    return static_cast<std::uint64_t>(process) << kProcessShift | static_cast<std::uint64_t>(phase);
+  }
+
+  bool change(Phase from, Phase to, std::int64_t process) noexcept {
+    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    if (phase_of(seen) != from ||
+        !word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel)) {
+      return false;
+    }
+    word_.notify_all();
+    return true;
+  }
+  void set(std::uint64_t word) noexcept {
+    word_.store(word, std::memory_order_release);
+    word_.notify_all();
+  }
+
+  std::atomic<std::uint64_t> word_{word_of(Phase::Init, 0)};
+  std::int64_t start_time_ = 0;
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hwt::internal {
+
+struct Producer;
+class FreeSeats;
+
+/// A producer's place with a thread. It is in the list of the thread that has it (producer_lease.cpp), or among the
+/// core's free ones; whoever has taken it from there owns it, and the producer with it. Not a part of the producer: a
+/// thread keeps it until it ends, and the core may be gone by then.
+struct Seat {
+  Producer* const producer;  // gone when home->closed()
+  const std::uint64_t core_id;
+  FreeSeats* const home;
+  Seat* next = nullptr;  // of the list that it is in; its owner's
+};
+
+/// The seats of one core that no thread has. It goes with the last of those who refer to it: the core, and every seat
+/// that is out. So a thread that ends and a core that goes need not know of each other.
+///
+/// No thread ever waits for another here. There is no lock, so a fork() finds none locked.
+class FreeSeats {
+ public:
+  FreeSeats() = default;
+  FreeSeats(const FreeSeats&) = delete;
+  FreeSeats& operator=(const FreeSeats&) = delete;
+
+  // While the core is there.
+
+  /// A new seat, which belongs to the caller. Null: no memory.
+  Seat* add(Producer* producer, std::uint64_t core_id) noexcept;
+  /// Null: there is none, or another thread is taking one.
+  Seat* take() noexcept;
+  /// The core goes, and its producers. This may be gone afterwards.
+  void close() noexcept;
+
+  // The owner of a seat, whether the core is there or not.
+
+  bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
+  /// This may be gone afterwards.
+  void give_back(Seat* seat) noexcept;
+
+ private:
+  ~FreeSeats() { delete_free(); }
+  void delete_free() noexcept;
+  void drop_reference() noexcept;
+
+  // A stack. Pushed with release: whoever takes a seat with acquire sees the producer as its owner left it.
+  //
+  // Only one thread at a time takes, so a seat that it sees on top stays in the stack until it has taken it, and there
+  // is no ABA. A thread that finds another taking makes a new producer, instead of waiting for a thread that may not
+  // run. acquire and release on taking_: the next to take does not see a top that the one before has taken, whose link
+  // its new owner may be changing.
+  std::atomic<Seat*> free_{nullptr};
+  std::atomic<bool> taking_{false};
+  // relaxed: tells owners of seats that nobody will want them again, and orders nothing. If it is seen late, a seat
+  // stays here until the last one goes.
+  std::atomic<bool> closed_{false};
+  // The core's, and one for each seat that is out. acq_rel when one goes: the last to go sees what all others pushed.
+  std::atomic<std::int64_t> references_{1};
+};
+
+}  // namespace hwt::internal

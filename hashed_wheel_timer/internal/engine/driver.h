@@ -1,0 +1,400 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/core/collector.h"
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/inbox.h"
+#include "hashed_wheel_timer/internal/core/intake.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/core/task_scope.h"
+#include "hashed_wheel_timer/internal/engine/executor_job.h"
+#include "hashed_wheel_timer/internal/engine/slow_tasks.h"
+#include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
+#include "hashed_wheel_timer/internal/wheel/wheel.h"
+#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
+
+namespace hwt::internal {
+
+/// The worker's side of a timer: takes from the inbox, turns the wheel, runs what is due. Used by one thread at a time;
+/// has no clock and never waits.
+template <Wheel W>
+class Driver {
+ public:
+  Driver(Core& core, const Options& options, std::int64_t wheel_size)
+      : core_(core),
+        intake_(core.inbox()),
+        collector_(core),
+        executor_(options.executor),
+        claim_(Node::kReference + (executor_ ? Node::kHandedOver : Node::kBusy)),
+        slow_tasks_(core, options),
+        plain_(!executor_ && !slow_tasks_.watched()),
+        tick_duration_(options.tick_duration.count()),
+        wheel_(wheel_size) {}
+
+  /// How a transfer() ended.
+  enum class Pass {
+    Done,     // nothing is left of what was in the inbox when it began
+    More,     // it did as much as one pass may do
+    HeldUp,   // the rest is with producers that are sifting their places: again soon
+    Starved,  // there is no memory for the wheel: again soon
+  };
+
+  /// Takes what was in the inbox when the call began, and puts it into the wheel or takes it out of it; no more than a
+  /// pass may do. What was put there is due at `present` at the earliest: a deadline before that had passed already.
+  Pass transfer(Tick present = 0) noexcept;
+
+  /// The tick of the earliest deadline of what has come since, or an earlier one; kNever: nothing has come.
+  Tick next_waiting() noexcept {
+    const std::int64_t earliest = intake_.earliest_waiting();
+    return earliest == Inbox::kUnlisted ? kNever : grid().due_tick(earliest);
+  }
+
+  Collector& collector() noexcept { return collector_; }
+
+  /// Something has come that is to be seen to within this tick.
+  bool is_urgent() const noexcept { return core_.inbox().urgent(); }
+  /// The same, but within Inbox::kSoon if that is longer.
+  bool is_awaited() const noexcept { return core_.inbox().awaited() || core_.inbox().overflown(); }
+
+  Tick next_due() const noexcept { return wheel_.next_due(); }
+
+  /// Runs what is due at `tick`; see Wheel::expire. `begun` is the time, by which lateness is told. Ends early when the
+  /// timer is stopped, and after `max_tasks`; then the next call for the same tick goes on. Returns how many ran.
+  std::size_t expire(Tick tick, std::int64_t begun,
+                     std::size_t max_tasks = std::numeric_limits<std::size_t>::max()) noexcept;
+
+  /// What expire_before() has done.
+  struct Expired {
+    std::size_t tasks = 0;
+    std::int64_t ticks = 0;  // that were worked off
+    Tick first = kNever;     // of those in which a task ran
+  };
+  /// Runs what is due before `end`, by whole ticks, until `enough` tasks have run or the timer is stopped.
+  Expired expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept;
+
+  /// The ticks before `tick` are over. Precondition: nothing is due before it.
+  void skip_to(Tick tick) noexcept { wheel_.skip_to(tick); }
+
+  /// Cancels everything that is pending and calls their cancelled(); returns them as a chain linked by `next`, each
+  /// with the timer's reference. Nothing may be transferred after it.
+  Node* empty() noexcept;
+
+ private:
+  /// Netty's bound: a flood of new timeouts must not keep the worker from expiring. Those that turn out to be dead
+  /// count as well, since they cost as much.
+  static constexpr std::int64_t kMaxTransfers = 100'000;
+  /// Nor may a flood of Looks, each of which touches two cold places in memory.
+  static constexpr std::size_t kMaxLooks = 8192;
+  static constexpr std::size_t kBatch = 256;
+  static constexpr std::size_t kAhead = 8;  // that many nodes are on their way into the cache
+
+  /// The tick that is worked off.
+  struct Due {
+    Tick tick;
+    std::int64_t end;    // what has its deadline by then is due
+    std::int64_t begun;  // when the worker began with it
+  };
+
+  TickGrid grid() const noexcept { return {core_.lifecycle().start_time(), tick_duration_}; }
+  Tick tick_of(const Node& node) const noexcept {
+    return grid().due_tick(node.deadline.load(std::memory_order_relaxed));
+  }
+  /// Of one that comes into the wheel, or is moved there. Else what was due in the past when it came would overtake
+  /// what was due before it, and would look as if the worker were late by all that time.
+  Tick place_of(const Node& node) const noexcept { return std::max(tick_of(node), present_); }
+
+  bool refill() noexcept {
+    first_ = 0;
+    end_ = intake_.take(batch_.data(), kBatch);
+    note_in_hand();
+    for (std::size_t i = 0; i < std::min(end_, kAhead); ++i) prefetch_to_write(batch_[i].node);
+    return end_ != 0;
+  }
+  /// For stats(). Within a batch it is kept up only where the user's code runs, and could see it.
+  void note_in_hand() noexcept { core_.counters().note_in_hand(end_ - first_); }
+
+  std::size_t expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept;
+  bool take_looks() noexcept;
+  bool look_at(Node& node) noexcept;
+  void take_overflow() noexcept;
+  static bool needs_place(const Arrived& entry) noexcept;
+  Verdict visit(Node& node, const Due& due, TaskScope& inside) noexcept;
+  void drop_cancelled(Node* node) noexcept;
+  void call_cancelled(Node* node) noexcept;
+  void run_by_executor(Node* node) noexcept;
+  void run_watched(Node* node) noexcept;
+
+  Core& core_;
+  Intake intake_;
+  Collector collector_;
+  const std::function<void(std::function<void()>)> executor_;
+  // What expiry adds to a node's word: a reference for the handle that the task gets, and who has the task now.
+  const std::uint64_t claim_;
+  SlowTasks slow_tasks_;
+  const bool plain_;  // tasks run here and are not watched: one question a task
+  const std::int64_t tick_duration_;
+  Tick present_ = 0;  // see transfer()
+  W wheel_;
+  std::array<Arrived, kBatch> batch_;  // in hand, taken and not yet transferred: [first_, end_)
+  std::size_t first_ = 0;
+  std::size_t end_ = 0;
+  std::array<Node*, kBatch> looks_;  // the first looks_kept_ of them wait for memory
+  std::size_t looks_kept_ = 0;
+  ReturnBatch returns_;
+};
+
+template <Wheel W>
+typename Driver<W>::Pass Driver<W>::transfer(Tick present) noexcept {
+  present_ = present;
+  core_.inbox().clear_notes();
+  intake_.open();
+  take_overflow();
+  Pass pass = Pass::Done;
+  if (!take_looks()) pass = Pass::More;
+  if (looks_kept_ != 0) pass = Pass::Starved;
+  for (std::int64_t done = 0; first_ != end_ || refill(); ++done) {
+    if (done == kMaxTransfers) {
+      pass = Pass::More;
+      break;
+    }
+    const Arrived entry = batch_[first_];
+    if (!wheel_.reserve() && needs_place(entry)) {
+      pass = Pass::Starved;
+      break;
+    }
+    ++first_;
+    if (first_ + kAhead < end_) prefetch_to_write(batch_[first_ + kAhead].node);
+    switch (entry.node->arrive(entry.generation)) {
+      case Node::Arrival::Taken:
+        wheel_.insert(*entry.node, place_of(*entry.node));
+        break;
+      case Node::Arrival::Cancelled:
+        drop_cancelled(entry.node);
+        break;
+      case Node::Arrival::Withdrawn:
+        break;
+    }
+  }
+  if (pass == Pass::Done && intake_.held_up()) pass = Pass::HeldUp;
+  note_in_hand();
+  returns_.flush();
+  return pass;
+}
+
+/// False: there are more than one pass may do.
+template <Wheel W>
+bool Driver<W>::take_looks() noexcept {
+  for (std::size_t done = 0; done < kMaxLooks;) {
+    const std::size_t kept = looks_kept_;
+    const std::size_t end = kept + intake_.take_looks(&looks_[kept], looks_.size() - kept);
+    looks_kept_ = 0;
+    for (std::size_t i = 0; i < end; ++i) {
+      if (i + kAhead < end) prefetch_to_write(looks_[i + kAhead]);
+      // And, when the node is there, its place in the wheel; or anything, if it is in the wheel no more.
+      if (i + kAhead / 2 < end) prefetch_to_write(looks_[i + kAhead / 2]->position);
+      if (!look_at(*looks_[i])) looks_[looks_kept_++] = looks_[i];
+    }
+    if (end == kept) return true;
+    done += end;
+  }
+  return false;
+}
+
+/// False: there is no memory for its other place.
+template <Wheel W>
+bool Driver<W>::look_at(Node& node) noexcept {
+  switch (node.look()) {
+    case Node::Sight::Nothing:
+      break;
+    case Node::Sight::Cancelled:
+      wheel_.remove(node);
+      drop_cancelled(&node);
+      break;
+    case Node::Sight::Moved:
+      if (!wheel_.reserve()) return false;
+      wheel_.move(node, place_of(node));
+      break;
+  }
+  return true;
+}
+
+template <Wheel W>
+void Driver<W>::take_overflow() noexcept {
+  for (Node* node = core_.inbox().take_overflow(); node != nullptr;) {
+    Node* const next = node->next;
+    wheel_.remove(*node);
+    drop_cancelled(node);
+    node = next;
+  }
+}
+
+template <Wheel W>
+bool Driver<W>::needs_place(const Arrived& entry) noexcept {
+  const std::uint64_t seen = entry.node->word.load(std::memory_order_relaxed);
+  return Node::generation_of(seen) == entry.generation && Node::state_of(seen) == State::Queued;
+}
+
+template <Wheel W>
+std::size_t Driver<W>::expire(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
+  const std::size_t ran = expire_one(tick, begun, max_tasks);
+  core_.counters().note_none_running();
+  returns_.flush();
+  return ran;
+}
+
+template <Wheel W>
+typename Driver<W>::Expired Driver<W>::expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept {
+  Expired expired;
+  for (Tick due = wheel_.next_due(); due < end && expired.tasks < enough && core_.running(); due = wheel_.next_due()) {
+    const std::size_t ran = expire_one(due, begun, std::numeric_limits<std::size_t>::max());
+    if (ran != 0) expired.first = std::min(expired.first, due);
+    expired.tasks += ran;
+    ++expired.ticks;
+  }
+  core_.counters().note_none_running();
+  returns_.flush();
+  return expired;
+}
+
+template <Wheel W>
+std::size_t Driver<W>::expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
+  const Due due{tick, grid().end_of(tick), begun};
+  std::size_t ran = 0;
+  TaskScope inside;
+  wheel_.expire(tick, [&](WheelItem& item) {
+    if (ran == max_tasks) return Verdict::stop();
+    const Verdict verdict = visit(static_cast<Node&>(item), due, inside);
+    if (verdict.is_taken()) ++ran;
+    return verdict;
+  });
+  return ran;
+}
+
+// Inlined into the walk by force: the rare ways out of it keep compilers from doing so by themselves.
+template <Wheel W>
+[[gnu::always_inline]] inline Verdict Driver<W>::visit(Node& node, const Due& due, TaskScope& inside) noexcept {
+  if (!core_.running()) return Verdict::stop();
+  std::int64_t deadline = 0;
+  std::uint64_t seen = node.word.load(std::memory_order_acquire);
+  do {
+    // Cancelled, and a Look at it is on its way, which expects to find it in the wheel.
+    if (Node::state_of(seen) == State::Cancelled) {
+      return Verdict::later(due.tick + std::min(wheel_.revolution(), kNever - due.tick));
+    }
+    // By times, since to ask for its tick is to divide.
+    deadline = node.deadline.load(std::memory_order_relaxed);
+    if (deadline > due.end) return Verdict::later(grid().due_tick(deadline));
+    // If the deadline has changed, this fails.
+  } while (!node.word.compare_exchange_weak(seen, Node::with_state(seen, State::Expired) + claim_,
+                                            std::memory_order_acq_rel, std::memory_order_acquire));
+  core_.counters().lateness.add(due.begun, deadline);
+  core_.counters().note_running_since(due.begun);
+  core_.count_expired();
+  if (!plain_) [[unlikely]] {
+    if (executor_) {
+      run_by_executor(&node);
+    } else {
+      inside.enter(node);
+      run_watched(&node);
+    }
+  } else {
+    inside.enter(node);
+    Timeout timeout = Node::adopt(&node);
+    run_task(timeout);
+    // Both references at once, unless the task has moved its handle away or put another one in its place.
+    const bool still_there = Node::of(timeout) == &node;
+    if (still_there) Node::disown(timeout);
+    if (node.finish(still_there ? 2 : 1)) returns_.add(&node);
+  }
+  return Verdict::taken();
+}
+
+template <Wheel W>
+[[gnu::noinline]] void Driver<W>::run_by_executor(Node* node) noexcept {
+  Timeout timeout = Node::adopt(node);
+  // Outside the try block: the task goes with the last copy of the job.
+  std::shared_ptr<ExecutorJob> task;
+  try {
+    task = std::make_shared<ExecutorJob>(timeout);
+    executor_([task] { task->run(); });
+  } catch (...) {
+    core_.report_error(timeout);
+    // The executor may have kept the job, and run it already or later: the task runs once all the same.
+    slow_tasks_.watch(*node, [&]() noexcept { run_handed_over(timeout); });
+  }
+  if (node->drop_references(1)) returns_.add(node);
+}
+
+template <Wheel W>
+[[gnu::noinline]] void Driver<W>::run_watched(Node* node) noexcept {
+  slow_tasks_.watch(*node, [node]() noexcept {
+    Timeout timeout = Node::adopt(node);
+    run_task(timeout);
+  });
+  if (node->finish(1)) returns_.add(node);
+}
+
+template <Wheel W>
+void Driver<W>::call_cancelled(Node* node) noexcept {
+  note_in_hand();
+  node->add_reference();
+  Timeout timeout = Node::adopt(node);
+  try {
+    node->stored_task().cancelled(timeout);
+  } catch (...) {
+    core_.report_error(timeout);
+  }
+}
+
+template <Wheel W>
+void Driver<W>::drop_cancelled(Node* node) noexcept {
+  if (node->shared()) call_cancelled(node);
+  if (node->drop_references(1)) returns_.add(node);
+}
+
+template <Wheel W>
+Node* Driver<W>::empty() noexcept {
+  Node* unprocessed = nullptr;
+  Node** end = &unprocessed;
+  const auto take = [&](Node* node) {
+    if (!node->abandon()) return drop_cancelled(node);
+    core_.count_unprocessed();
+    node->next = nullptr;
+    *end = node;
+    end = &node->next;
+    if (node->shared()) call_cancelled(node);
+  };
+  // A Look at a node that is found cancelled here is in the inbox, or soon will be; from now on it is passed over.
+  wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
+  for (;;) {
+    while (first_ != end_) {
+      const Arrived& entry = batch_[first_++];
+      const Node::Arrival arrival = entry.node->arrive(entry.generation);
+      if (arrival == Node::Arrival::Taken) take(entry.node);
+      if (arrival == Node::Arrival::Cancelled) drop_cancelled(entry.node);
+    }
+    intake_.open();
+    while (intake_.take_looks(looks_.data(), looks_.size()) != 0) {
+    }
+    if (refill()) continue;
+    if (!intake_.held_up()) break;
+    // A producer is sifting its place. It is done soon, unless it is preempted.
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  returns_.flush();
+  return unprocessed;
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,38 @@
+#include "hashed_wheel_timer/internal/engine/slow_tasks.h"
+
+#include <cstdio>
+
+#include "hashed_wheel_timer/internal/engine/checked_options.h"
+
+namespace hwt::internal {
+
+namespace {
+
+double milliseconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+}  // namespace
+
+SlowTasks::SlowTasks(Core& core, const Options& options)
+    : core_(core), limit_(checked_slow_task(options.slow_task)), on_slow_task_(options.on_slow_task) {}
+
+void SlowTasks::report(Node& node, std::chrono::nanoseconds ran) noexcept {
+  core_.counters().slow_tasks.add(1);
+  if (!on_slow_task_) {
+    if (const LinePerSecond::Turn turn = lines_.take_turn()) {
+      std::fprintf(stderr, "hashed_wheel_timer: a task ran for %.3f ms on the worker (slow_task: %.3f ms)%s\n",
+                   milliseconds(ran), milliseconds(limit_), turn.left_out().data());
+    }
+    return;
+  }
+  node.add_reference();
+  const Timeout timeout = Node::adopt(&node);
+  try {
+    on_slow_task_(timeout, ran);
+  } catch (...) {
+    core_.report_error(timeout);
+  }
+}
+
+}  // namespace hwt::internal

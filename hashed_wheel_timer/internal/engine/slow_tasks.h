@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/line_per_second.h"
+#include "hashed_wheel_timer/options.h"
+
+namespace hwt::internal {
+
+/// Options::slow_task at work: times the tasks that run on the worker, if that is wanted. The worker's.
+class SlowTasks {
+ public:
+  SlowTasks(Core& core, const Options& options);
+
+  bool watched() const noexcept { return limit_ > std::chrono::nanoseconds::zero(); }
+
+  /// Calls run(), which runs the task of `node`, and reports the task if that took too long. The caller holds a
+  /// reference of the node's.
+  template <class F>
+  void watch(Node& node, F&& run) noexcept {
+    if (!watched()) return run();
+    const std::int64_t began = steady_now();
+    core_.counters().note_running_since(began);
+    run();
+    const std::chrono::nanoseconds ran(steady_now() - began);
+    // Of a task that has destroyed its timer nothing is told: what on_slow_task uses may have gone with it.
+    if (ran > limit_ && !core_.ended_on_worker()) report(node, ran);
+    core_.counters().note_none_running();
+  }
+
+ private:
+  void report(Node& node, std::chrono::nanoseconds ran) noexcept;
+
+  Core& core_;
+  const std::chrono::nanoseconds limit_;
+  const std::function<void(const Timeout&, std::chrono::nanoseconds)> on_slow_task_;
+  LinePerSecond lines_;
+};
+
+}  // namespace hwt::internal

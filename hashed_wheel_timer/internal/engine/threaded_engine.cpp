@@ -1,0 +1,191 @@
+#include "hashed_wheel_timer/internal/engine/threaded_engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/threads.h"
+
+namespace hwt::internal {
+
+namespace {
+
+// The engine whose worker this thread is. Not compared by thread id: ids are used again.
+constinit thread_local const ThreadedEngine* this_threads_worker = nullptr;
+
+}  // namespace
+
+/// Lets the new thread begin, or sends it home when start() has failed. Whatever the factory did with the body, it runs
+/// at most once, and never for a timer whose start() has failed.
+struct ThreadedEngine::Launch {
+  enum class Order : int { Wait, Go, Cancel };
+
+  // release: the new thread sees what start() has done.
+  std::atomic<Order> order = Order::Wait;
+  const std::thread::id starter = std::this_thread::get_id();
+
+  void give(Order given) noexcept {
+    order.store(given, std::memory_order_release);
+    order.notify_all();
+  }
+  bool await() noexcept {
+    // The factory has called the body instead of starting a thread: it would wait for ever.
+    if (std::this_thread::get_id() == starter) return false;
+    order.wait(Order::Wait, std::memory_order_relaxed);
+    return order.exchange(Order::Cancel, std::memory_order_acquire) == Order::Go;
+  }
+};
+
+ThreadedEngine::ThreadedEngine(Timer& timer, const Options& options)
+    : core_(new Core(timer, options)),
+      thread_factory_(options.thread_factory ? options.thread_factory : make_worker_thread) {}
+
+bool ThreadedEngine::on_worker() const noexcept { return this_threads_worker == this; }
+
+void ThreadedEngine::start() {
+  Lifecycle& life = core_->lifecycle();
+  while (!life.begin_start()) {
+    switch (life.phase()) {
+      case Phase::Started:
+        return;
+      case Phase::Stopping:
+      case Phase::Stopped:
+        throw IllegalState("the timer cannot be started once stopped");
+      case Phase::Starting:
+        if (life.is_of_another_process()) {
+          throw IllegalState("the timer was being started by another thread when the process forked");
+        }
+        life.wait_while(Phase::Starting);
+        break;
+      case Phase::Init:
+        break;
+    }
+  }
+  std::shared_ptr<Launch> launch;
+  try {
+    launch = std::make_shared<Launch>();
+    thread_ = thread_factory_([this, launch] {
+      if (launch->await()) body();
+    });
+    if (!thread_.joinable())
+      throw IllegalState("thread_factory: returned no running thread (expected: a joinable std::thread)");
+  } catch (...) {
+    if (launch) launch->give(Launch::Order::Cancel);
+    life.give_start_up();
+    throw;
+  }
+  life.finish_start(steady_now());
+  // Last: as soon as there are tasks, one of them may destroy the timer.
+  launch->give(Launch::Order::Go);
+}
+
+[[gnu::always_inline]] inline Timeout ThreadedEngine::offer(const detail::TaskSource& task, std::int64_t deadline,
+                                                            bool throws) {
+  Refused refused;
+  Timeout timeout = core_->schedule(task, deadline, refused);
+  // The core may be gone after a refusal: the refused task may have owned the timer.
+  if (!timeout && throws) refused.raise();
+  return timeout;
+}
+
+Timeout ThreadedEngine::schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, bool throws) {
+  if (!core_->lifecycle().started() && !start_for_timeout(throws)) return {};
+  return offer(task, deadline_after(steady_now(), delay.count()), throws);
+}
+
+Timeout ThreadedEngine::schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
+                                    bool throws) {
+  if (!core_->lifecycle().started() && !start_for_timeout(throws)) return {};
+  return offer(task, nanoseconds_of(deadline), throws);
+}
+
+[[gnu::noinline, gnu::cold]] bool ThreadedEngine::start_for_timeout(bool throws) {
+  try {
+    start();
+    return true;
+  } catch (...) {
+    if (throws) throw;
+    return false;
+  }
+}
+
+void ThreadedEngine::body() noexcept {
+  this_threads_worker = this;
+  turn();
+  // A task has forked: this is a copy of the worker, in a child that has stopped or destroyed the timer.
+  if (core_->lifecycle().is_of_another_process()) return;
+  // Load (the phase, which ended turn()), then load (the inbox): pairs with the light fence in Core::offer(), between a
+  // producer's store to the inbox and its look at the phase. A producer that still found the timer running has its node
+  // in the inbox by now.
+  AsymmetricFence::heavy();
+  unprocessed_.set(empty());
+  this_threads_worker = nullptr;
+  if (core_->ended_on_worker()) {
+    unprocessed_.drop();
+    delete this;
+  }
+}
+
+void ThreadedEngine::finish() noexcept {
+  Lifecycle& life = core_->lifecycle();
+  for (;;) {
+    switch (const Phase phase = life.phase()) {
+      case Phase::Init:
+        if (!life.stop_unstarted()) break;
+        instance_.release();
+        return;
+      case Phase::Started:
+        if (!life.begin_stop()) break;
+        core_->sleeper().wake();
+        thread_.join();
+        instance_.release();
+        life.finish_stop();
+        return;
+      case Phase::Starting:
+      case Phase::Stopping:
+        life.wait_while(phase);
+        break;
+      case Phase::Stopped:
+        return;
+    }
+  }
+}
+
+std::vector<Timeout> ThreadedEngine::stop() {
+  if (Lifecycle& life = core_->lifecycle(); life.is_of_another_process()) {
+    life.stop_in_forked_child();
+    return {};
+  }
+  if (on_worker()) throw IllegalState("stop() cannot be called from inside a task");
+  std::vector<Timeout> timeouts;
+  // Room beforehand, so that without memory the timer is not stopped at all. (More may arrive before it stops.)
+  timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
+  finish();
+  unprocessed_.take(timeouts);
+  return timeouts;
+}
+
+void ThreadedEngine::destroy() noexcept {
+  Lifecycle& life = core_->lifecycle();
+  if (life.is_of_another_process()) {
+    core_->forget_timer_in_forked_child();
+    life.stop_in_forked_child();
+    return;
+  }
+  core_->forget_timer();
+  if (on_worker()) {
+    // The task that runs now has destroyed the timer: the worker finishes on its own after it.
+    life.begin_stop();
+    thread_.detach();
+    core_->note_ended_on_worker();
+    return;
+  }
+  finish();
+  unprocessed_.drop();
+  delete this;
+}
+
+}  // namespace hwt::internal

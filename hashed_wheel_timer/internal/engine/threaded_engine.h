@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/engine/unprocessed.h"
+#include "hashed_wheel_timer/internal/platform/live_instance.h"
+#include "hashed_wheel_timer/options.h"
+
+namespace hwt::internal {
+
+/// The life of a timer with a thread: starts it once and stops it once, however many threads ask at a time. The phase
+/// alone decides who does that, and there is no lock that a forked child could find locked. The derived class says what
+/// the thread does.
+class ThreadedEngine {
+ public:
+  ThreadedEngine(Timer& timer, const Options& options);
+  ThreadedEngine(const ThreadedEngine&) = delete;
+  ThreadedEngine& operator=(const ThreadedEngine&) = delete;
+
+  /// When it returns, the timer has started. Throws IllegalState after stop(), and what making the thread throws; then
+  /// a later call tries again. Waits for another thread's start().
+  void start();
+
+  /// See Timer::new_timeout() and try_new_timeout().
+  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, bool throws);
+  Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline, bool throws);
+
+  /// See Timer::stop().
+  std::vector<Timeout> stop();
+
+  /// The timer goes: stops, drops what is unprocessed and deletes this; on the worker itself, leaves that to the
+  /// worker. A forked child has a copy of everything but the other threads, and what those were at is unknown: there
+  /// all is left as it is.
+  void destroy() noexcept;
+
+  Core& core() noexcept { return *core_; }
+
+ protected:
+  virtual ~ThreadedEngine() = default;
+
+  /// What the worker does from Started until the phase changes.
+  virtual void turn() noexcept = 0;
+  /// See Driver::empty().
+  virtual Node* empty() noexcept = 0;
+
+ private:
+  struct Launch;
+
+  bool start_for_timeout(bool throws);
+  Timeout offer(const detail::TaskSource& task, std::int64_t deadline, bool throws);
+  bool on_worker() const noexcept;
+  void body() noexcept;
+  /// Ends the worker if there is one; returns when it has finished, whoever ended it.
+  void finish() noexcept;
+
+  struct CloseCore {
+    void operator()(Core* core) const noexcept { core->close(); }
+  };
+
+  const std::unique_ptr<Core, CloseCore> core_;
+  const std::function<std::thread(std::function<void()>)> thread_factory_;
+  LiveInstance instance_;
+
+  // Of the thread that has begun to start, then of the one that has begun to stop; ordered by the phase.
+  std::thread thread_;
+
+  // The worker's until it has finished; ordered by the join.
+  Unprocessed unprocessed_;
+};
+
+}  // namespace hwt::internal

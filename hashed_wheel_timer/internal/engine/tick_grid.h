@@ -1,0 +1,43 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
+
+namespace hwt::internal {
+
+/// Where the ticks of a timer begin and end. Times are nanoseconds of its clock; a tick spans [begin_of, end_of).
+struct TickGrid {
+  std::int64_t start;
+  std::int64_t tick_duration;
+
+  /// The first tick that ends at or after a deadline: at its end the timeout is due, which is never early and at most a
+  /// tick late.
+  Tick due_tick(std::int64_t deadline) const noexcept { return deadline <= start ? 0 : count(deadline, 1); }
+
+  /// The tick that a time falls into.
+  Tick at(std::int64_t time) const noexcept { return time <= start ? 0 : count(time, 0); }
+
+  std::int64_t begin_of(Tick tick) const noexcept {
+    const auto room = static_cast<std::uint64_t>(kForever) - static_cast<std::uint64_t>(start);
+    const auto ticks = static_cast<std::uint64_t>(tick);
+    if (ticks > room / static_cast<std::uint64_t>(tick_duration)) return kForever;
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
+                                     ticks * static_cast<std::uint64_t>(tick_duration));
+  }
+  /// The last tick never ends: it stands for all later ones as well. There are such if the start is before the clock's
+  /// zero and a tick is a nanosecond.
+  std::int64_t end_of(Tick tick) const noexcept { return tick >= kNever - 1 ? kForever : begin_of(tick + 1); }
+
+ private:
+  // Unsigned, because the distance from a start before the clock's zero may exceed the signed range.
+  Tick count(std::int64_t time, std::uint64_t less) const noexcept {
+    const std::uint64_t since = static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(start) - less;
+    return static_cast<Tick>(
+        std::min(since / static_cast<std::uint64_t>(tick_duration), static_cast<std::uint64_t>(kNever - 1)));
+  }
+};
+
+}  // namespace hwt::internal

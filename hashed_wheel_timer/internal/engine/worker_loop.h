@@ -1,0 +1,148 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/engine/driver.h"
+#include "hashed_wheel_timer/internal/engine/threaded_engine.h"
+#include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
+
+namespace hwt::internal {
+
+/// What the worker thread does: when it looks, and how long it sleeps.
+///
+/// A tick may be far shorter than what it costs to look into the inbox: the heavy fence alone takes longer than a
+/// microsecond, and interrupts the producers, and each entry that is looked at is taken out of a producer's cache. So
+/// only what is due is tied to the tick. What nobody waits for, collecting what was cancelled above all, happens once
+/// in Inbox::kSoon, if the worker is awake then; and ticks that are over are worked off as many at a time as fit into
+/// that. With a tick of that length or more, this is once a tick, and one at a time.
+template <Wheel W>
+class WorkerLoop final : public ThreadedEngine {
+ public:
+  WorkerLoop(Timer& timer, const Options& options, std::int64_t wheel_size)
+      : ThreadedEngine(timer, options),
+        tick_duration_(options.tick_duration.count()),
+        ticks_at_once_(std::max<Tick>(Inbox::kSoon / tick_duration_, 1)),
+        collects_every_(std::max<std::int64_t>(Inbox::kSoon - tick_duration_, 0)),
+        driver_(core(), options, wheel_size) {}
+
+ private:
+  TickGrid grid() noexcept { return {core().lifecycle().start_time(), tick_duration_}; }
+  bool is_tick_short() const noexcept { return tick_duration_ < Inbox::kSoon; }
+
+  using Pass = typename Driver<W>::Pass;
+
+  /// Netty: Worker.run. The order of Netty 4.1, and of 4.2 after #15899, with two differences: ticks in which nothing
+  /// is due are jumped over, and the worker sleeps for as long as nothing is due.
+  void turn() noexcept override {
+    // 50 us of slack are nothing to a tick of a millisecond, and the processor sleeps better.
+    const ExactSleeps exact(is_tick_short());
+    Pass pass = Pass::More;
+    std::int64_t collected = 0;  // the time of the latest pass
+    const auto transfer = [&](std::int64_t now) {
+      const Tick current = grid().at(now);
+      past_before_ = std::min(past_before_, current);
+      pass = driver_.transfer(past_before_);
+      if (pass == Pass::Done) past_before_ = current;  // what is there next, came later
+      collected = now;
+    };
+    while (core().running()) {
+      const std::int64_t now = steady_now();
+      const Tick current = grid().at(now);
+      // What is due before it must be in the wheel, for the order of ticks.
+      const bool look = !is_tick_short() || pass != Pass::Done || driver_.is_urgent() ||
+                        driver_.next_waiting() < current || driver_.collector().next_step(now) <= now;
+      if (look) transfer(now);
+      if (!core().running()) break;  // by a cancelled() that has destroyed the timer, say
+      const Tick due = driver_.next_due();
+      if (due < current) {
+        work_off(due, current, pass);
+        if (!core().running()) break;
+      }
+      if (collected != now && now - collected >= collects_every_) {
+        transfer(now);
+      } else if (due >= current && pass != Pass::More) {
+        // Memory is only given back right after a pass.
+        if (look && pass == Pass::Done && driver_.collector().step(now)) continue;
+        sleep(now, due, collected, pass);
+      }
+    }
+  }
+
+  /// Ticks that are over. All of them, if there is more to take: each would wait for a pass else.
+  void work_off(Tick due, Tick current, Pass pass) noexcept {
+    std::int64_t begun = steady_now();
+    do {
+      const typename Driver<W>::Expired expired =
+          driver_.expire_before(current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, kTasksAtOnce);
+      begun = steady_now();
+      // No lag if nothing ran: timeouts were only looked at, or came down a level, and the slot that they came into may
+      // have begun long before.
+      if (expired.tasks != 0) {
+        core().counters().note_lag(std::chrono::nanoseconds(begun - grid().end_of(expired.first)));
+      }
+      core().counters().ticks.add(expired.ticks);
+      due = driver_.next_due();
+    } while (pass == Pass::More && due < current && core().running());
+  }
+
+  /// Sleeps until the end of the tick in which something is due, be it in the wheel or still in the inbox. What waits
+  /// there is left there until then: most of it is cancelled soon, which is cheaper before it is in the wheel, and its
+  /// producer drops it. If the latest pass was held up or starved, no longer than until that may be over; and shorter
+  /// to give memory back.
+  void sleep(std::int64_t now, Tick due, std::int64_t collected, Pass pass) noexcept {
+    const Tick current = grid().at(now);
+    const auto wanted = [&] {
+      const Tick tick = std::min(due, driver_.next_waiting());
+      if (driver_.is_urgent()) return std::min(tick, current);
+      if (!driver_.is_awaited()) return tick;
+      // Nobody wakes the worker for it then, if it is the worker that waits: see Core::wake_for_cancelled_hook().
+      return std::min(tick, std::max(current, grid().at(collected + collects_every_)));
+    };
+    // What is known to wait is announced at once: else everyone who schedules meanwhile would wake the worker, for
+    // however late a deadline.
+    const Tick known = wanted();
+    if (known < current) return;
+    // From now on a timeout of an earlier tick must wake the worker.
+    announce(known, current);
+    AsymmetricFence::heavy();
+    // What came before that is found here. An announcement may be taken back without a fence: at worst somebody wakes
+    // the worker in vain.
+    const Tick until = std::min(known, wanted());
+    if (until < current) return core().sleeper().retract();
+    if (until != known) announce(until, current);
+    const std::int64_t limit = pass == Pass::Done
+                                   ? driver_.collector().next_step(now)
+                                   : std::min(now + kNap, std::max(grid().end_of(current), now + kShortNap));
+    core().sleeper().sleep_until(std::min(grid().end_of(until), limit));
+    core().counters().wakeups.add(1);
+    past_before_ = until;  // what came since, and is due earlier, woke the worker at once
+  }
+
+  /// Until the end of this tick nobody need wake the worker: what is due in the past, too, is due then.
+  void announce(Tick until, Tick current) noexcept {
+    core().sleeper().announce(until == current ? Sleeper::kNobody : grid().begin_of(until));
+  }
+
+  Node* empty() noexcept override { return driver_.empty(); }
+
+  // Until a lack of memory, or a producer that is at its place, may be over.
+  static constexpr std::int64_t kNap = 1'000'000;
+  static constexpr std::int64_t kShortNap = 50'000;
+  // Of short ticks, between two looks at the clock and the inbox: what these cost is little beside so many tasks, and
+  // stats() tells their lag from one reading.
+  static constexpr std::size_t kTasksAtOnce = 64;
+
+  const std::int64_t tick_duration_;
+  const Tick ticks_at_once_;
+  const std::int64_t collects_every_;  // a tick less, as a sleep ends with one
+  // A deadline before this tick that is found in the inbox was in the past when it was put there; or the worker was so
+  // late to wake up that it is no later for this. Either way it is due now, that is at the next point of the grid.
+  Tick past_before_ = 0;
+  Driver<W> driver_;
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,83 @@
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+
+#include <chrono>
+#include <thread>
+
+#include "hashed_wheel_timer/internal/platform/sanitizers.h"
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(_WIN32)
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#endif
+
+namespace hwt::internal {
+
+constinit std::atomic<AsymmetricFence::Payer> AsymmetricFence::payer{Payer::Unknown};
+
+namespace {
+
+#if defined(__linux__) && defined(SYS_membarrier)
+// From linux/membarrier.h, which older systems lack.
+constexpr int kQuery = 0;
+constexpr int kPrivateExpedited = 1 << 3;
+constexpr int kRegisterPrivateExpedited = 1 << 4;
+
+long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
+
+[[maybe_unused]] bool register_with_system() noexcept {
+  const long supported = membarrier(kQuery);
+  return supported > 0 && (supported & kPrivateExpedited) != 0 && membarrier(kRegisterPrivateExpedited) == 0;
+}
+bool flush_all_processors() noexcept { return membarrier(kPrivateExpedited) == 0; }
+#elif defined(_WIN32)
+[[maybe_unused]] bool register_with_system() noexcept { return true; }
+bool flush_all_processors() noexcept {
+  FlushProcessWriteBuffers();
+  return true;
+}
+#else
+[[maybe_unused]] bool register_with_system() noexcept { return false; }
+bool flush_all_processors() noexcept { return false; }
+#endif
+
+}  // namespace
+
+void AsymmetricFence::prepare() noexcept {
+#if !defined(HWT_THREAD_SANITIZER)
+  // Not a static of this function: a fork() in the midst of it would leave its guard locked in the child for ever. So
+  // several threads may ask at once; each knows the answer when it returns, and the first one counts.
+  if (payer.load(std::memory_order_relaxed) != Payer::Unknown) return;
+  const Payer answer = register_with_system() ? Payer::HeavySide : Payer::EachSide;
+  Payer unknown = Payer::Unknown;
+  payer.compare_exchange_strong(unknown, answer, std::memory_order_relaxed);
+#endif
+}
+
+void AsymmetricFence::full() noexcept {
+#if defined(HWT_THREAD_SANITIZER)
+  // ThreadSanitizer knows no fences. Read-modify-writes of one variable are totally ordered, each acquiring what the
+  // one before it released: of two threads, the later one sees the store of the earlier.
+  static constinit std::atomic<int> everyone{0};
+  everyone.fetch_add(0, std::memory_order_acq_rel);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+void AsymmetricFence::heavy() noexcept {
+  if (payer.load(std::memory_order_relaxed) == Payer::HeavySide) {
+    if (flush_all_processors()) return;
+    // The system has withdrawn what it granted, by a seccomp filter for instance. From now on the light side fences
+    // itself; the stores of those that passed it before have left their store buffers long before this sleep ends.
+    payer.store(Payer::EachSide, std::memory_order_relaxed);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  full();
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hwt::internal {
+
+/// A pair of fences for store-then-load on two threads (Dekker): a thread that stores, calls light() and loads, and a
+/// thread that stores, calls heavy() and loads, cannot both miss the other's store. The light side, which every
+/// new_timeout() passes, costs nothing where the system can make the heavy side pay for both (membarrier on Linux,
+/// FlushProcessWriteBuffers on Windows); elsewhere both are full fences. As folly and liburcu do.
+class AsymmetricFence {
+ public:
+  static void light() noexcept {
+    if (payer.load(std::memory_order_relaxed) == Payer::HeavySide) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      full();
+    }
+  }
+  static void heavy() noexcept;
+
+  /// Asks the system once per process; every timer's constructor calls it before there is a light side.
+  static void prepare() noexcept;
+
+ private:
+  static void full() noexcept;
+
+  // Unknown until prepare(). EachSide for good, if the system cannot help or withdraws its help later.
+  enum class Payer : std::uint8_t { Unknown, EachSide, HeavySide };
+  static std::atomic<Payer> payer;
+};
+
+}  // namespace hwt::internal

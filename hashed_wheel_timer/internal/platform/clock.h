@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace hwt::internal {
+
+/// Nanoseconds since the epoch of steady_clock.
+inline std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) noexcept {
+  return time.time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+/// Nanoseconds of steady_clock.
+inline std::int64_t steady_now() noexcept { return nanoseconds_of(std::chrono::steady_clock::now()); }
+
+/// The end of any clock, in nanoseconds: what is due then is never due.
+inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+
+/// A delay, of zero or more, from `now` on.
+inline std::int64_t deadline_after(std::int64_t now, std::int64_t delay) noexcept {
+  return now > kForever - delay ? kForever : now + delay;
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,82 @@
+#include "hashed_wheel_timer/internal/platform/parking.h"
+
+#include "hashed_wheel_timer/internal/platform/clock.h"
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <limits>
+#else
+#include <chrono>
+#endif
+
+namespace hwt::internal {
+
+#if defined(__linux__)
+
+namespace {
+
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
+              std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Where time_t has been widened, the system call of the old name still reads narrow times.
+#if defined(SYS_futex_time64)
+constexpr long kFutex = sizeof(std::time_t) > sizeof(long) ? SYS_futex_time64 : SYS_futex;
+#else
+constexpr long kFutex = SYS_futex;
+#endif
+
+/// False: the time has come. True: woken, or interrupted, or the word is no longer 0.
+bool wait_while_zero(std::atomic<std::uint32_t>& word, std::int64_t time) noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr std::int64_t kLast = (std::numeric_limits<std::time_t>::max)();
+  const std::int64_t from_zero = std::max<std::int64_t>(time, 0);
+  std::timespec end{};
+  end.tv_sec = static_cast<std::time_t>(std::min(from_zero / kSecond, kLast));
+  end.tv_nsec = static_cast<long>(from_zero % kSecond);
+  // BITSET: the end is a point of CLOCK_MONOTONIC, which is steady_clock, and not a duration.
+  const long result = syscall(kFutex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0U,
+                              time == kForever ? nullptr : &end, nullptr, FUTEX_BITSET_MATCH_ANY);
+  return result == 0 || errno != ETIMEDOUT || steady_now() < time;
+}
+
+}  // namespace
+
+void Parking::park_until(std::int64_t time) noexcept {
+  while (called_.load(std::memory_order_relaxed) == 0 && wait_while_zero(called_, time)) {
+  }
+  called_.exchange(0, std::memory_order_acquire);
+}
+
+void Parking::leave_call() noexcept { called_.exchange(1, std::memory_order_release); }
+
+void Parking::wake() noexcept { syscall(kFutex, &called_, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1); }
+
+#else
+
+void Parking::park_until(std::int64_t time) noexcept {
+  std::unique_lock lock(mutex_);
+  const auto called = [this] { return called_; };
+  if (time == kForever) {
+    changed_.wait(lock, called);
+  } else {
+    changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time)), called);
+  }
+  called_ = false;
+}
+
+void Parking::leave_call() noexcept {
+  const std::lock_guard lock(mutex_);
+  called_ = true;
+}
+
+void Parking::wake() noexcept { changed_.notify_one(); }
+
+#endif
+
+}  // namespace hwt::internal

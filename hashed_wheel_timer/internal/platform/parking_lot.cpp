@@ -1,0 +1,43 @@
+#include "hashed_wheel_timer/internal/platform/parking_lot.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+
+namespace hwt::internal {
+
+namespace {
+
+/// On a cache line of its own. Any thread adds to the calls, and reads them.
+struct alignas(64) Place {
+  std::atomic<ParkingLot::Ticket> calls{0};
+};
+
+// Two addresses at one place only wake each other's threads in vain.
+constexpr std::size_t kPlaces = 32;
+constinit std::array<Place, kPlaces> places;
+
+Place& place_of(const void* address) noexcept {
+  // The low bits of what is aligned are all the same.
+  const auto number = reinterpret_cast<std::uintptr_t>(address) / 64;
+  return places[(number ^ number / kPlaces) % kPlaces];
+}
+
+}  // namespace
+
+ParkingLot::Ticket ParkingLot::ticket(const void* address) noexcept {
+  return place_of(address).calls.load(std::memory_order_acquire);
+}
+
+void ParkingLot::park(const void* address, Ticket ticket) noexcept {
+  // relaxed: the caller looks again.
+  place_of(address).calls.wait(ticket, std::memory_order_relaxed);
+}
+
+void ParkingLot::wake_all(const void* address) noexcept {
+  Place& place = place_of(address);
+  place.calls.fetch_add(1, std::memory_order_release);
+  place.calls.notify_all();
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+namespace hwt::internal {
+
+/// Where threads sleep until something about an address changes, without a word of its own at that address: some places
+/// that all addresses share. The address only names the place; what was there may be gone.
+///
+/// Who waits takes a ticket, looks whether what it waits for has come, makes sure that it will be woken, and parks. Who
+/// wakes has made that come before. So either the look finds it, or the ticket is out of date when the thread parks.
+/// There is no lock, so a fork() finds none locked.
+class ParkingLot {
+ public:
+  using Ticket = std::uint32_t;
+
+  /// acquire: pairs with the release of wake_all(). Whose ticket is from after that call sees what came before it.
+  static Ticket ticket(const void* address) noexcept;
+
+  /// Returns when wake_all() has been called since the ticket was taken, or for no reason.
+  static void park(const void* address, Ticket ticket) noexcept;
+
+  static void wake_all(const void* address) noexcept;
+};
+
+}  // namespace hwt::internal

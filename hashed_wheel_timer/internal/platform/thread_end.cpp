@@ -1,0 +1,136 @@
+#include "hashed_wheel_timer/internal/platform/thread_end.h"
+
+#include <atomic>
+#include <cstdint>
+#include <system_error>
+
+#if defined(_WIN32)
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <pthread.h>
+#endif
+
+namespace hwt::internal {
+
+namespace {
+
+constinit std::atomic<void (*)(void*) noexcept> callback{nullptr};
+
+#if defined(_WIN32)
+
+using Key = DWORD;
+
+/// The end of a fiber calls back as well, on whatever thread deletes it: only the thread itself may be taken for ended.
+/// (If it deletes a fiber of its own, it is taken for ended too early, which costs it time and nothing else.) Not a
+/// thread_local: MinGW's may be gone by then.
+struct Told {
+  DWORD thread;
+  void* value;
+};
+
+void WINAPI ended(void* data) {
+  auto* const told = static_cast<Told*>(data);
+  if (told == nullptr) return;
+  const Told seen = *told;
+  HeapFree(GetProcessHeap(), 0, told);
+  if (seen.thread == GetCurrentThreadId()) callback.load(std::memory_order_relaxed)(seen.value);
+}
+
+Key make_key() {
+  const Key key = FlsAlloc(ended);
+  if (key == FLS_OUT_OF_INDEXES) {
+    throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), "FlsAlloc");
+  }
+  return key;
+}
+void delete_key(Key key) noexcept { FlsFree(key); }
+
+bool set(Key key, void* value) noexcept {
+  auto* told = static_cast<Told*>(FlsGetValue(key));
+  if (told == nullptr) {
+    told = static_cast<Told*>(HeapAlloc(GetProcessHeap(), 0, sizeof(Told)));
+    if (told == nullptr) return false;
+    if (FlsSetValue(key, told) == 0) {
+      HeapFree(GetProcessHeap(), 0, told);
+      return false;
+    }
+  }
+  *told = {GetCurrentThreadId(), value};
+  return true;
+}
+
+/// FlsFree would call back for all threads at once, so the code stays where it is instead.
+void keep_loaded() noexcept {
+  HMODULE self = nullptr;
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
+                     reinterpret_cast<LPCWSTR>(&ended), &self);
+}
+constexpr bool kStaysLoaded = true;
+
+#else
+
+using Key = pthread_key_t;
+
+void ended(void* value) { callback.load(std::memory_order_relaxed)(value); }
+
+Key make_key() {
+  Key key{};
+  if (const int error = pthread_key_create(&key, ended); error != 0) {
+    throw std::system_error(error, std::generic_category(), "pthread_key_create");
+  }
+  return key;
+}
+void delete_key(Key key) noexcept { pthread_key_delete(key); }
+
+bool set(Key key, void* value) noexcept { return pthread_setspecific(key, value) == 0; }
+
+void keep_loaded() noexcept {}
+constexpr bool kStaysLoaded = false;
+
+#endif
+
+// The key, above these two. Not a static of a function: a fork() in the midst of making it would leave the guard of
+// such a one locked in the child for ever.
+constexpr std::uint64_t kNone = 0;
+constexpr std::uint64_t kGone = 1;
+constexpr std::uint64_t kFirst = 2;
+constinit std::atomic<std::uint64_t> the_key{kNone};
+
+/// A library that is unloaded, dlclose() say, takes the callback's code with it: threads that end later must not call
+/// it. What they hold is lost then, but that was the library's too.
+struct Unloading {
+  ~Unloading() {
+    if (kStaysLoaded) return;
+    // Before the key goes, so that available() is never true for the number of a key that is another's by then.
+    const std::uint64_t key = the_key.exchange(kGone, std::memory_order_acq_rel);
+    if (key >= kFirst) delete_key(static_cast<Key>(key - kFirst));
+  }
+};
+[[maybe_unused]] const Unloading unloading;
+
+}  // namespace
+
+void thread_end::prepare(void (*called)(void*) noexcept) {
+  if (the_key.load(std::memory_order_acquire) != kNone) return;
+  // Before the key, whose release shows it to the threads that use the key.
+  callback.store(called, std::memory_order_relaxed);
+  const Key key = make_key();
+  std::uint64_t none = kNone;
+  if (the_key.compare_exchange_strong(none, key + kFirst, std::memory_order_acq_rel)) {
+    keep_loaded();
+  } else {
+    delete_key(key);  // another thread was faster
+  }
+}
+
+bool thread_end::tell(void* value) noexcept {
+  const std::uint64_t key = the_key.load(std::memory_order_acquire);
+  return key >= kFirst && set(static_cast<Key>(key - kFirst), value);
+}
+
+bool thread_end::available() noexcept { return the_key.load(std::memory_order_relaxed) >= kFirst; }
+
+}  // namespace hwt::internal

@@ -1,0 +1,68 @@
+#include "hashed_wheel_timer/internal/platform/threads.h"
+
+#include <utility>
+
+#if defined(__linux__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
+
+namespace hwt::internal {
+
+namespace {
+
+void name_this_thread() noexcept {
+#if defined(__linux__)
+  pthread_setname_np(pthread_self(), "hwt-worker");
+#elif defined(__APPLE__)
+  pthread_setname_np("hwt-worker");
+#endif
+}
+
+#if defined(__linux__)
+/// The processors of the process, before any of its threads is pinned to fewer: what taskset, say, has given it.
+struct Processors {
+  Processors() noexcept : known(sched_getaffinity(0, sizeof set, &set) == 0) {}
+
+  cpu_set_t set{};
+  bool known;  // not where there are more than a cpu_set_t holds
+};
+const Processors processors_at_start;
+
+/// By who has made the thread: the thread itself may be waiting for the processor that its maker is pinned to.
+void give_defaults(std::thread& thread) noexcept {
+  const pthread_t handle = thread.native_handle();
+  const sched_param none{};
+  pthread_setschedparam(handle, SCHED_OTHER, &none);
+  if (processors_at_start.known)
+    pthread_setaffinity_np(handle, sizeof processors_at_start.set, &processors_at_start.set);
+}
+#else
+void give_defaults(std::thread&) noexcept {}
+#endif
+
+}  // namespace
+
+std::int64_t this_process() noexcept {
+#if defined(_WIN32)
+  return 0;  // no fork
+#else
+  return getpid();
+#endif
+}
+
+std::thread make_worker_thread(std::function<void()> body) {
+  std::thread thread([body = std::move(body)] {
+    name_this_thread();
+    body();
+  });
+  give_defaults(thread);
+  return thread;
+}
+
+}  // namespace hwt::internal

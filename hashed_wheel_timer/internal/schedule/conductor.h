@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace hwt::internal {
+
+/// Who may act for a RepeatedTimer, and what it is to be: all in one word, so that the worker, which comes with an
+/// expiry, needs no lock.
+///
+/// One thread at a time is the conductor: it alone arms, and runs hooks. It is either in a hook or at work:
+///
+///   from     to       by
+///   nobody   at work  a call of a user: enter()
+///   nobody   in hook  the timeout that was armed last: enter_expired()
+///   at work  in hook  the conductor, around each hook: begin_hook(), end_hook()
+///   in hook  at work
+///   at work  nobody   the conductor: leave()
+///
+/// A call that finds a hook running notes what it wants in the word, and the conductor does it after the hook. A call
+/// that finds the conductor at work waits until it is not, for it may have read already what the call wants to change;
+/// so that takes some instructions, one call of the Timer, and as long as that thread is preempted.
+///
+/// The worker waits for neither. An expiry that finds a conductor leaves a mark, and goes. Mostly it is of what the
+/// conductor is about to replace. But it may be of the very timeout that the conductor has armed, if that thread has
+/// been preempted for as long as the timeout lasts. So a conductor that finds the mark when it is about to leave looks
+/// at what it has armed, and if that has expired, arms it once more, to expire at once. (The hook may not run there: a
+/// call that only starts, resets or stops must run no on_trigger.) Thus, while a thread is preempted in a call, what
+/// this one object is for is late, and nothing else.
+///
+/// Orders: what the conductor has (all of RepeatedTimer that is not an atomic) goes from one to the next by the release
+/// of leave() and the acquire of whoever enters. A note is a release, and end_hook() an acquire: the conductor sees
+/// what was stored before. A mark is a release, and leave() an acquire: the conductor sees that the timeout has
+/// expired. Everything that changes the word is a read-modify-write, so whatever comes between ends none of these.
+class Conductor {
+ public:
+  using Word = std::uint64_t;
+
+  // What is asked for.
+  static constexpr Word kStopped = 1;
+  static constexpr Word kDestroyed = 2;  // for good
+  // What is.
+  static constexpr Word kConducted = 4;
+  static constexpr Word kInHook = 8;       // never without a conductor
+  static constexpr Word kTriggering = 16;  // that hook is on_trigger
+  static constexpr Word kArmed = 32;
+  static constexpr Word kExpired = 64;  // the mark
+  // From here on the number of what is armed, or of what will be next.
+  static constexpr Word kArming = 256;
+
+  static Word arming_of(Word word) noexcept { return word / kArming; }
+
+  /// acquire: who finds it armed finds what was armed.
+  Word look() const noexcept { return word_.load(std::memory_order_acquire); }
+
+  /// A user's call, which wants note(word) to be the word. True: this thread is the conductor, and must leave; `before`
+  /// is what it has found. False: noted, or destroyed before.
+  template <class Note>
+  bool enter(Note note, Word& before) noexcept {
+    before = look();
+    for (;;) {
+      if ((before & kDestroyed) != 0) return false;
+      const bool conducted = (before & kConducted) != 0;
+      if (conducted && (before & kInHook) == 0) {
+        word_.wait(before, std::memory_order_relaxed);
+        before = look();
+      } else if (word_.compare_exchange_weak(before, note(before) | kConducted, std::memory_order_acq_rel,
+                                             std::memory_order_acquire)) {
+        if (!conducted) thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+        return !conducted;
+      }
+    }
+  }
+
+  /// The timeout of this number has expired. True: this thread is the conductor, and in on_trigger. Never waits.
+  bool enter_expired(Word arming) noexcept {
+    Word seen = look();
+    for (;;) {
+      if (arming_of(seen) != arming) return false;  // out of date
+      const bool conducted = (seen & kConducted) != 0;
+      const Word entered = ((seen | kConducted | kInHook | kTriggering) & ~kArmed) + kArming;
+      // A mark is made even where there is one: the conductor is to see this expiry too.
+      if (word_.compare_exchange_weak(seen, conducted ? seen | kExpired : entered, std::memory_order_acq_rel,
+                                      std::memory_order_acquire)) {
+        if (!conducted) thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+        return !conducted;
+      }
+    }
+  }
+
+  // The conductor's.
+
+  bool wanted() const noexcept { return (word_.load(std::memory_order_relaxed) & (kStopped | kDestroyed)) == 0; }
+  bool destroyed() const noexcept { return (word_.load(std::memory_order_relaxed) & kDestroyed) != 0; }
+  Word arming() const noexcept { return arming_of(word_.load(std::memory_order_relaxed)); }
+
+  /// `kind`: kTriggering or 0.
+  void begin_hook(Word kind) noexcept {
+    word_.fetch_or(kInHook | kind, std::memory_order_relaxed);
+    word_.notify_all();  // who waits may note now
+  }
+  void end_hook() noexcept { word_.fetch_and(~(kInHook | kTriggering), std::memory_order_acquire); }
+
+  void set_armed() noexcept { word_.fetch_or(kArmed, std::memory_order_relaxed); }
+  /// Whatever was armed is out of date from here on.
+  void set_disarmed() noexcept {
+    word_.fetch_and(~kArmed, std::memory_order_relaxed);
+    word_.fetch_add(kArming, std::memory_order_relaxed);
+  }
+
+  /// False: an expiry has come, and what is armed may have expired; once it is armed again, this is to be called again.
+  bool leave() noexcept {
+    thread_.store({}, std::memory_order_relaxed);
+    Word seen = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      const bool expired = (seen & kExpired) != 0;
+      const Word left = expired ? seen & ~kExpired : seen & ~kConducted;
+      if (!word_.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_relaxed)) continue;
+      if (expired) return false;
+      word_.notify_all();
+      return true;
+    }
+  }
+
+  /// Returns when there is no conductor, or when it is this thread.
+  void wait_for_other() const noexcept {
+    // Only this thread writes its own id here, and it clears it before it leaves: relaxed.
+    if (thread_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
+    for (Word seen = look(); (seen & kConducted) != 0; seen = look()) word_.wait(seen, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<Word> word_{kStopped};
+  std::atomic<std::thread::id> thread_{};
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "hashed_wheel_timer/schedule.h"
+
+namespace hwt::internal {
+
+/// a + b, or the end of time.
+std::chrono::steady_clock::time_point saturating_sum(std::chrono::steady_clock::time_point a,
+                                                     std::chrono::nanoseconds b);
+
+/// The scheduled times of a schedule that is not a calendar. Arithmetic only: no clock, no threads.
+class Occurrences {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  explicit Occurrences(const detail::SchedulePlan& plan);
+
+  void start(time_point now) { at_ = saturating_sum(now, initial_); }
+
+  /// The occurrence that is waited for.
+  time_point at() const { return at_; }
+
+  /// Goes on to the occurrence after a run that lasted from `started` to `ended`. False: there is none.
+  bool next(time_point started, time_point ended);
+
+ private:
+  std::optional<time_point> following() const;
+  bool has_passed(time_point passed) const;
+  bool step();
+  void skip_cycles(time_point passed);
+  bool step_past(time_point passed);
+  void step_to_last(time_point passed);
+
+  std::chrono::nanoseconds initial_;
+  std::vector<std::chrono::nanoseconds> gaps_;
+  std::size_t next_gap_;
+  bool repeat_;
+  bool from_end_;
+  CatchUp catch_up_;
+  std::chrono::nanoseconds cycle_{};  // all gaps together, max() if that is too much
+  time_point at_;
+};
+
+}  // namespace hwt::internal

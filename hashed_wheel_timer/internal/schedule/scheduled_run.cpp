@@ -1,0 +1,200 @@
+#include "hashed_wheel_timer/internal/schedule/scheduled_run.h"
+
+#include <utility>
+
+#include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+
+namespace hwt::internal {
+
+using Wait = Timetable::Wait;
+
+namespace {
+
+/// How long runs that are made up for may follow each other before other timeouts of the timer have their turn.
+constexpr std::int64_t kBurst = 5'000'000;
+
+Timetable::time_point now(const Core& core) noexcept {
+  return Timetable::time_point(std::chrono::nanoseconds(core.now()));
+}
+
+void report(Core& core, const Timeout& timeout, std::exception_ptr error) noexcept {
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (...) {
+    core.report_error(timeout);
+  }
+}
+
+}  // namespace
+
+ScheduledRun::ScheduledRun(std::unique_ptr<Timetable> timetable, std::uint64_t limit, std::function<void()> job)
+    : limit_(limit), job_(std::move(job)), timetable_(std::move(timetable)) {}
+
+void ScheduledRun::start(Timer& timer, const std::shared_ptr<ScheduledTask>& task) {
+  task_ = task;
+  const std::optional<Wait> wait = timetable_->first(timer.now());
+  if (!wait) return finish();
+  if (wait->due) word_.fetch_or(kNext, std::memory_order_relaxed);
+  // From here on it may run, and arm the next one.
+  task->pending_.set_first(arm(timer, *wait));
+}
+
+// A user may run a timeout that stop() has returned, even twice, and when the timer is gone: that makes one run.
+void ScheduledRun::on_timeout(Timeout& self) {
+  if (!enter()) return;
+  Core& core = Node::of(self)->core();  // the timer may be going, in the job or on another thread
+  std::exception_ptr errors;
+  Timeout expired = self;
+  Timeout armed;
+  After after = go_on(core, turn(core, expired, errors), armed, errors);
+  while (after == After::RunAgain) {
+    if (errors) report(core, expired, std::exchange(errors, nullptr));  // the last run's leaves below
+    expired = armed;
+    after = go_on(core, turn(core, expired, errors), armed, errors);
+  }
+  if (after == After::Finish) finish();
+  if (errors) std::rethrow_exception(errors);
+}
+
+/// None: there is no further run.
+std::optional<Wait> ScheduledRun::turn(Core& core, const Timeout& expired, std::exception_ptr& errors) {
+  if (!expired.is_cancelled() && !timetable_->is_due(errors)) return timetable_->wait_on(now(core), errors);
+  const std::int64_t give_way_at = steady_now() + kBurst;
+  for (;;) {
+    const std::optional<Wait> wait = run_once(core, errors);
+    if (!wait || !wait->made_up || steady_now() >= give_way_at) return wait;
+    if (errors) report(core, expired, std::exchange(errors, nullptr));  // of each run; the last one's leaves the task
+    if (!core.running()) return wait;
+  }
+}
+
+/// None: there is no further run.
+std::optional<Wait> ScheduledRun::run_once(Core& core, std::exception_ptr& errors) {
+  if (!begin_run()) return {};
+  const Timetable::time_point started = now(core);
+  try {
+    job_();
+  } catch (...) {
+    add_current_exception(errors);
+  }
+  leave_for(RunState::Busy);
+  if (core.timer() == nullptr || runs() >= limit_) return {};
+  return timetable_->after_run(started, now(core), errors);
+}
+
+bool ScheduledRun::enter() noexcept {
+  std::uint64_t seen = word_.load(std::memory_order_acquire);
+  for (;;) {
+    const RunState state = state_of(seen);
+    if ((seen & kEnded) != 0 || (state != RunState::Waiting && state != RunState::Arming)) return false;
+    const bool waiting = state == RunState::Waiting;
+    if (word_.compare_exchange_weak(seen, with_state(seen, waiting ? RunState::Busy : RunState::Missed),
+                                    std::memory_order_acq_rel, std::memory_order_acquire)) {
+      return waiting;
+    }
+  }
+}
+
+/// By the thread in on_timeout(). False: it has ended.
+bool ScheduledRun::leave_for(RunState state) noexcept {
+  std::uint64_t seen = word_.load(std::memory_order_relaxed);
+  while (!word_.compare_exchange_weak(seen, with_state(seen, state), std::memory_order_acq_rel,
+                                      std::memory_order_relaxed)) {
+  }
+  return (seen & kEnded) == 0;
+}
+
+/// The start of a run. cancel() changes the same word: before this it wins and there is no run; after this it says that
+/// there is one.
+bool ScheduledRun::begin_run() noexcept {
+  runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  std::uint64_t seen = word_.load(std::memory_order_relaxed);
+  while ((seen & kEnded) == 0) {
+    if (word_.compare_exchange_weak(seen, (with_state(seen, RunState::Running) & ~kNext) + kRun,
+                                    std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Arms the next timeout. Wait: from then on another thread may be in on_timeout(). RunAgain: `armed`, which this is,
+/// has expired already.
+ScheduledRun::After ScheduledRun::go_on(Core& core, const std::optional<Wait>& wait, Timeout& armed,
+                                        std::exception_ptr& errors) {
+  if (!wait) return After::Finish;
+  const std::shared_ptr<ScheduledTask> task = task_.lock();  // may be the last owner; then it goes after `timer`
+  const Core::TimerInUse timer(core);                        // the destructor of a timer waits for no executor
+  if (timer.get() == nullptr || !leave_for(RunState::Arming)) return After::Finish;
+  try {
+    armed = arm(*timer.get(), *wait);
+  } catch (const IllegalState&) {  // the timer was stopped: no error of this schedule
+    return After::Finish;
+  } catch (...) {
+    add_current_exception(errors);
+    return After::Finish;
+  }
+  if (task != nullptr) task->pending_.set(armed);
+  const After after = finish_arming(wait->due.has_value());
+  if (after == After::Finish) armed.cancel();  // cancel() may have come before it was stored
+  return after;
+}
+
+/// The timeout has been stored, and `next` is whether next_ holds. Without a wait: an expiry that finds it Arming
+/// leaves the run to this thread.
+ScheduledRun::After ScheduledRun::finish_arming(bool next) noexcept {
+  std::uint64_t seen = word_.load(std::memory_order_acquire);
+  for (;;) {
+    if ((seen & kEnded) != 0) return After::Finish;
+    const bool missed = state_of(seen) == RunState::Missed;
+    const std::uint64_t known = next ? seen | kNext : seen & ~kNext;
+    if (word_.compare_exchange_weak(seen, with_state(known, missed ? RunState::Busy : RunState::Waiting),
+                                    std::memory_order_acq_rel, std::memory_order_acquire)) {
+      return missed ? After::RunAgain : After::Wait;
+    }
+  }
+}
+
+/// The job is destroyed before done() is true: whoever waits for that may then tear down what the job refers to.
+void ScheduledRun::finish() noexcept {
+  job_ = nullptr;
+  timetable_.reset();
+  word_.fetch_or(kEnded, std::memory_order_release);
+}
+
+Timeout ScheduledRun::arm(Timer& timer, const Wait& wait) {
+  if (wait.due) next_.store(wait.due->time_since_epoch().count(), std::memory_order_relaxed);
+  return timer.new_timeout([run = shared_from_this()](Timeout& self) { run->on_timeout(self); }, wait.delay);
+}
+
+bool ScheduledRun::cancel(detail::PendingTimeout& pending) {
+  std::uint64_t seen = word_.load(std::memory_order_acquire);
+  do {
+    if ((seen & kEnded) != 0) return false;
+  } while (!word_.compare_exchange_weak(seen, seen | kEnded, std::memory_order_acq_rel, std::memory_order_acquire));
+  std::function<void()> job;
+  std::unique_ptr<Timetable> timetable;
+  if (state_of(seen) == RunState::Waiting) {  // otherwise the thread in on_timeout() destroys them at its end
+    job.swap(job_);
+    timetable.swap(timetable_);
+  }
+  pending.take().cancel();  // if it fires instead, enter() refuses
+  return state_of(seen) != RunState::Running || runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+}
+
+bool ScheduledRun::done(detail::PendingTimeout& pending) const {
+  if ((word_.load(std::memory_order_acquire) & kEnded) != 0) return true;
+  if (in_forked_child()) return false;  // another thread of the parent may have had it in its hands
+  return detail::PendingTimeout::Loan(pending)->is_cancelled();  // by stop(): cancel() sets kEnded
+}
+
+std::optional<std::chrono::steady_clock::time_point> ScheduledRun::next(detail::PendingTimeout& pending) const {
+  if (done(pending)) return {};
+  if ((word_.load(std::memory_order_acquire) & (kEnded | kNext)) != kNext) return {};
+  return Timetable::time_point(Timetable::time_point::duration(next_.load(std::memory_order_relaxed)));
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,200 @@
+#include "hashed_wheel_timer/internal/schedule/timetable.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hashed_wheel_timer/detail/saturating.h"
+#include "hashed_wheel_timer/internal/platform/diagnostics.h"
+#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/schedule/occurrences.h"
+
+namespace hwt::internal {
+
+using std::chrono::floor;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using std::chrono::system_clock;
+
+Timetable::~Timetable() = default;
+
+namespace {
+
+nanoseconds adjusted(const Jitter& jitter, nanoseconds wait) {
+  wait = std::max(wait, nanoseconds::zero());
+  return jitter ? std::max(jitter(wait), nanoseconds::zero()) : wait;
+}
+
+class PlanTimetable final : public Timetable {
+ public:
+  explicit PlanTimetable(const detail::SchedulePlan& plan)
+      : occurrences_(plan), jitter_(plan.jitter), burst_(plan.catch_up == CatchUp::Burst) {}
+
+  std::optional<Wait> first(time_point now) override {
+    occurrences_.start(now);
+    const nanoseconds wait = detail::time_until(occurrences_.at(), now);
+    return wait_of(wait, adjusted(jitter_, wait));
+  }
+
+  bool is_due(std::exception_ptr&) override { return true; }
+  std::optional<Wait> wait_on(time_point, std::exception_ptr&) override { return {}; }
+
+  std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) override {
+    if (!occurrences_.next(started, ended)) return {};
+    const nanoseconds wait = detail::time_until(occurrences_.at(), ended);
+    Wait next = wait_of(wait, wait);
+    try {
+      next = wait_of(wait, adjusted(jitter_, wait));
+    } catch (...) {
+      add_current_exception(errors);
+    }
+    next.made_up = burst_ && occurrences_.at() <= ended && next.delay == nanoseconds::zero();
+    return next;
+  }
+
+ private:
+  /// `due` may have passed, for an occurrence that is caught up on.
+  Wait wait_of(nanoseconds wait, nanoseconds adjusted_wait) const {
+    return {saturating_sum(occurrences_.at(), adjusted_wait - wait), adjusted_wait};
+  }
+
+  Occurrences occurrences_;
+  Jitter jitter_;
+  const bool burst_;
+};
+
+/// The wall clock may be set, and steady_clock may stand still in a suspend, so a wait is cut in pieces and the wall
+/// clock is asked after each.
+class CalendarTimetable final : public Timetable {
+ public:
+  explicit CalendarTimetable(const detail::SchedulePlan& plan)
+      : rule_(plan.rule), jitter_(plan.jitter), wall_clock_(plan.wall_clock) {}
+
+  std::optional<Wait> first(time_point now) override {
+    wall_ = present();
+    choose(floor<seconds>(*wall_));
+    return wait_from(now);
+  }
+
+  bool is_due(std::exception_ptr& errors) override {
+    look_at_the_clock(errors);
+    return wall_ && known_ && occurrence_ && remaining() <= nanoseconds::zero();
+  }
+
+  std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
+    // Set back: there may be occurrences before the one that was chosen.
+    if (wall_ && (!known_ || floor<seconds>(*wall_) < after_)) choose(errors);
+    return wait_from(now);
+  }
+
+  std::optional<Wait> after_run(time_point, time_point ended, std::exception_ptr& errors) override {
+    last_run_ = occurrence_;
+    known_ = false;
+    look_at_the_clock(errors);
+    if (wall_) choose(errors);
+    return wait_from(ended);
+  }
+
+ private:
+  static constexpr seconds kPiece{60};
+
+  system_clock::time_point present() const { return wall_clock_ ? wall_clock_() : system_clock::now(); }
+
+  void look_at_the_clock(std::exception_ptr& errors) {
+    wall_.reset();
+    try {
+      wall_ = present();
+    } catch (...) {
+      add_current_exception(errors);
+    }
+  }
+
+  /// From `wall` until `time`, but no more than 200 years: time points of whole seconds reach farther than nanoseconds.
+  static nanoseconds distance(system_clock::time_point wall, WallTime time) {
+    constexpr seconds kFar = std::chrono::years(200);
+    const WallTime whole = floor<seconds>(wall);
+    if (time >= whole + kFar) return kFar;
+    if (time <= whole - kFar) return -kFar;
+    return (time - whole) - (wall - whole);
+  }
+
+  /// Until the run is due; not positive when it is.
+  nanoseconds remaining() const {
+    const nanoseconds wait = distance(*wall_, *occurrence_);
+    if (wait > nanoseconds::zero() && shift_ > (nanoseconds::max)() - wait) return (nanoseconds::max)();
+    if (wait < nanoseconds::zero() && shift_ < nanoseconds::zero()) return wait;
+    return wait + shift_;
+  }
+
+  void choose(std::exception_ptr& errors) {
+    try {
+      const WallTime second = floor<seconds>(*wall_);
+      choose(last_run_ ? std::max(*last_run_, second) : second);
+    } catch (...) {
+      add_current_exception(errors);
+    }
+  }
+
+  /// The first occurrence after `after`, and its jitter.
+  void choose(WallTime after) {
+    known_ = false;
+    after_ = after;
+    const std::optional<WallTime> before = std::exchange(occurrence_, std::nullopt);
+    const std::optional<WallTime> found = rule_(after);
+    if (found && *found <= after) {
+      refuse("rule", "returned " + std::to_string(found->time_since_epoch().count()) + " s since 1970",
+             "more than " + std::to_string(after.time_since_epoch().count()) + " s");
+    }
+    known_ = true;
+    occurrence_ = found;
+    if (!found || found == before) return;  // jitter once for each occurrence
+    shift_ = nanoseconds::zero();
+    const nanoseconds wait = std::max(distance(*wall_, *found), nanoseconds::zero());
+    shift_ = adjusted(jitter_, wait) - wait;
+  }
+
+  std::optional<Wait> wait_from(time_point now) const {
+    if (!wall_ || !known_) return Wait{std::nullopt, kPiece};
+    if (!occurrence_) return {};
+    const nanoseconds wait = std::max(remaining(), nanoseconds::zero());
+    return Wait{saturating_sum(now, wait), std::min<nanoseconds>(wait, kPiece)};
+  }
+
+  calendar::Rule rule_;
+  Jitter jitter_;
+  std::function<system_clock::time_point()> wall_clock_;
+  std::optional<system_clock::time_point> wall_;  // at the latest look; none: the clock threw
+  std::optional<WallTime> last_run_;              // the occurrence, not when it ran
+  std::optional<WallTime> occurrence_;            // the one waited for: the first after after_
+  WallTime after_;
+  nanoseconds shift_{};  // what jitter adds to it
+  bool known_ = false;   // is occurrence_? Not after the rule has thrown, or the clock after a run
+};
+
+}  // namespace
+
+void add_current_exception(std::exception_ptr& all) noexcept {
+  if (!all) {
+    all = std::current_exception();
+    return;
+  }
+  try {
+    const std::string text = with_text_of(std::current_exception(), [](const char* what) { return std::string(what); });
+    try {
+      std::rethrow_exception(all);
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error(text));
+    }
+  } catch (...) {
+    all = std::current_exception();
+  }
+}
+
+std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan) {
+  if (plan.rule) return std::make_unique<CalendarTimetable>(plan);
+  return std::make_unique<PlanTimetable>(plan);
+}
+
+}  // namespace hwt::internal

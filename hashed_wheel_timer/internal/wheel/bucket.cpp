@@ -1,0 +1,105 @@
+#include "hashed_wheel_timer/internal/wheel/bucket.h"
+
+namespace hwt::internal {
+
+bool Bucket::add_chunk(const WheelItem& item, std::size_t number, ChunkPool& pool) noexcept {
+  Chunk* const chunk = pool.take();
+  if (chunk == nullptr) return false;
+  chunk->next = nullptr;
+  chunk->used = 0;
+  chunk->region = Chunk::region_of(item);
+  chunk->bucket = static_cast<std::uint32_t>(number);
+  (last == nullptr ? first : last->next) = chunk;
+  last = chunk;
+  return true;
+}
+
+void Bucket::drop(Chunk* before, Chunk* chunk, ChunkPool& pool) noexcept {
+  (before == nullptr ? first : before->next) = chunk->next;
+  if (last == chunk) last = before;
+  if (sweep == chunk) sweep = chunk->next;
+  holes -= chunk->used;
+  pool.give_back(chunk);
+}
+
+void Bucket::prepend(Bucket& other, std::size_t number) noexcept {
+  if (other.first == nullptr) return;
+  for (Chunk* chunk = other.first; chunk != nullptr; chunk = chunk->next) {
+    chunk->bucket = static_cast<std::uint32_t>(number);
+  }
+  other.last->next = first;
+  first = other.first;
+  if (last == nullptr) last = other.last;
+  items += other.items;
+  holes += other.holes;
+  other = {};
+}
+
+void Bucket::release_chunks(ChunkPool& pool) noexcept {
+  while (first != nullptr) {
+    Chunk* const chunk = first;
+    first = chunk->next;
+    pool.give_back(chunk);
+  }
+  last = nullptr;
+  sweep = nullptr;
+  holes = 0;
+}
+
+/// Fills up the chunk that the sweep has come to from the one behind it, which goes if nothing is left in it.
+void Bucket::compact_next(ChunkPool& pool) noexcept {
+  Chunk* const to = sweep != nullptr ? sweep : first;
+  close_up(*to);
+  Chunk* const from = to->next;
+  // Where the oldest go first, all holes are in front, and nothing need be moved.
+  sweep = holes > items / 4 ? from : nullptr;
+  if (sweep == nullptr) return;
+  if (to->used != 0 && to->region != from->region) return;
+  to->region = from->region;
+  std::size_t i = 0;
+  for (; i < from->used && to->used != Chunk::kEntries; ++i) {
+    const std::uint64_t entry = from->entry(i);
+    if (entry == Chunk::kHole) continue;
+    to->put(to->used++, *from->item_of(entry), entry & Chunk::kTagMask);
+    from->assign(i, Chunk::kHole);
+    ++holes;
+  }
+  if (i != from->used) return;
+  sweep = to;
+  drop(to, from, pool);
+}
+
+void Bucket::close_up(Chunk& chunk) noexcept {
+  std::uint16_t filled = 0;
+  for (std::size_t i = 0; i < chunk.used; ++i) {
+    const std::uint64_t entry = chunk.entry(i);
+    if (entry == Chunk::kHole) continue;
+    if (filled != i) chunk.put(filled, *chunk.item_of(entry), entry & Chunk::kTagMask);
+    ++filled;
+  }
+  holes -= chunk.used - std::uint32_t{filled};
+  chunk.used = filled;
+}
+
+bool Bucket::consistent(std::size_t number) const noexcept {
+  std::uint32_t items_here = 0;
+  std::uint32_t holes_here = 0;
+  const Chunk* end = nullptr;
+  bool swept = sweep == nullptr;
+  for (Chunk* chunk = first; chunk != nullptr; chunk = chunk->next) {
+    if (chunk->bucket != number || chunk->used > Chunk::kEntries) return false;
+    for (std::size_t i = 0; i < chunk->used; ++i) {
+      if (chunk->entry(i) == Chunk::kHole) {
+        ++holes_here;
+      } else {
+        ++items_here;
+        if (chunk->item(i)->position != chunk->position(i)) return false;
+      }
+    }
+    swept = swept || chunk == sweep;
+    end = chunk;
+  }
+  return swept && end == last && items_here == items && holes_here == holes && (items != 0 || first == nullptr);
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,32 @@
+#include "hashed_wheel_timer/internal/wheel/chunk.h"
+
+#include <new>
+
+namespace hwt::internal {
+
+Chunk* ChunkPool::take() noexcept {
+  if (free_ != nullptr) {
+    Chunk* const chunk = free_;
+    free_ = chunk->next;
+    return chunk;
+  }
+  if (carved_ == kChunksPerRegion && !grow()) return nullptr;
+  return &regions_.back()[carved_++];
+}
+
+bool ChunkPool::grow() noexcept {
+  try {
+    regions_.push_back(std::unique_ptr<Chunk[]>(new Chunk[kChunksPerRegion]));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  carved_ = 0;
+  return true;
+}
+
+void ChunkPool::give_back(Chunk* chunk) noexcept {
+  chunk->next = free_;
+  free_ = chunk;
+}
+
+}  // namespace hwt::internal

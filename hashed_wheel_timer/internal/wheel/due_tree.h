@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
+#include "hashed_wheel_timer/internal/wheel/zeroed_array.h"
+
+namespace hwt::internal {
+
+/// The next due tick of every bucket, and the earliest of all: a tree in which each parent is the earliest of its eight
+/// children, so that the worker finds its next wake-up without looking at buckets, whatever their number.
+///
+/// A tick is stored as its complement, kNever - tick: the zero bytes of fresh memory then mean "nothing due".
+class DueTree {
+ public:
+  explicit DueTree(std::size_t buckets) : layout_(buckets), complement_(layout_.total) {}
+
+  Tick earliest() const noexcept { return kNever - complement_[0]; }
+  Tick of(std::size_t bucket) const noexcept { return kNever - complement_[layout_.first_leaf() + bucket]; }
+
+  /// A bucket whose next due tick is the earliest.
+  std::size_t first() const noexcept {
+    std::size_t index = 0;
+    for (std::size_t level = 1; level < layout_.levels; ++level) {
+      index *= kFanOut;
+      while (complement_[layout_.start[level] + index] != complement_[0]) ++index;
+    }
+    return index;
+  }
+
+  void set(std::size_t bucket, Tick due) noexcept {
+    std::int64_t complement = kNever - due;
+    std::size_t index = bucket;
+    for (std::size_t level = layout_.levels; level-- > 0;) {
+      std::int64_t& slot = complement_[layout_.start[level] + index];
+      if (slot == complement) return;
+      slot = complement;
+      if (level == 0) return;
+      const std::size_t first_sibling = layout_.start[level] + index / kFanOut * kFanOut;
+      const std::size_t end = std::min(first_sibling + kFanOut, layout_.start[level] + layout_.size[level]);
+      for (std::size_t i = first_sibling; i < end; ++i) complement = std::max(complement, complement_[i]);
+      index /= kFanOut;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFanOut = 8;      // 64 bytes of ticks: one or two cache lines
+  static constexpr std::size_t kMaxLevels = 12;  // 8^11 > 2^30 buckets
+
+  // Level 0 is the root alone, the last level the buckets.
+  struct Layout {
+    explicit Layout(std::size_t buckets) {
+      for (std::size_t n = buckets;; n = (n + kFanOut - 1) / kFanOut) {
+        size[levels++] = n;
+        if (n == 1) break;
+      }
+      std::reverse(size.begin(), size.begin() + static_cast<std::ptrdiff_t>(levels));
+      for (std::size_t level = 0; level < levels; ++level) {
+        start[level] = total;
+        total += size[level];
+      }
+    }
+    std::size_t first_leaf() const noexcept { return start[levels - 1]; }
+
+    std::array<std::size_t, kMaxLevels> start{};
+    std::array<std::size_t, kMaxLevels> size{};
+    std::size_t levels = 0;
+    std::size_t total = 0;
+  };
+
+  const Layout layout_;
+  ZeroedArray<std::int64_t> complement_;
+};
+
+}  // namespace hwt::internal

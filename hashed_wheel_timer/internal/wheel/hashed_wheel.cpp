@@ -1,0 +1,63 @@
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+
+#include <bit>
+#include <cassert>
+
+namespace hwt::internal {
+
+HashedWheel::HashedWheel(std::int64_t buckets)
+    : mask_(buckets - 1),
+      revolution_shift_(std::countr_zero(static_cast<std::uint64_t>(buckets))),
+      wheel_(static_cast<std::size_t>(buckets)),
+      due_(static_cast<std::size_t>(buckets)) {}
+
+bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
+  assert((reinterpret_cast<std::uintptr_t>(&item) & Chunk::kTagMask) == 0);
+  tick = std::clamp(tick, floor_, kNever - 1);
+  const std::size_t index = bucket_of(tick);
+  Bucket& bucket = wheel_[index];
+  if (!bucket.add(item, tag_of(tick), index, chunks_)) return false;
+  ++size_;
+  if (tick < due_.of(index)) due_.set(index, tick);
+  return true;
+}
+
+void HashedWheel::remove(WheelItem& item) noexcept {
+  const std::size_t index = Chunk::of(item.position).bucket;
+  Bucket& bucket = wheel_[index];
+  bucket.remove(item, chunks_);
+  --size_;
+  if (bucket.items == 0) due_.set(index, kNever);
+}
+
+void HashedWheel::move(WheelItem& item, Tick tick) noexcept {
+  tick = std::clamp(tick, floor_, kNever - 1);
+  const Chunk& chunk = Chunk::of(item.position);
+  if (chunk.bucket == bucket_of(tick) && (*item.position & Chunk::kTagMask) == tag_of(tick)) {
+    // Its entry stays as it is; but it may have been due a multiple of 64 revolutions later.
+    if (tick < due_.of(chunk.bucket)) due_.set(chunk.bucket, tick);
+    return;
+  }
+  remove(item);
+  [[maybe_unused]] const bool inserted = insert(item, tick);
+  assert(inserted);
+}
+
+bool HashedWheel::consistent() const noexcept {
+  std::int64_t items_in_wheel = 0;
+  for (Tick i = 0; i <= mask_; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const Bucket& bucket = wheel_[index];
+    if (!bucket.consistent(index)) return false;
+    const Tick due = due_.of(index);
+    if ((bucket.items == 0) != (due == kNever)) return false;
+    // A tick of another bucket: something there has found no memory, and is visited at the next tick. That is the one
+    // after the floor if the walk has stopped later.
+    if (bucket.items != 0 && bucket_of(due) != index && due > floor_ + 1) return false;
+    if (due < due_.earliest()) return false;
+    items_in_wheel += bucket.items;
+  }
+  return items_in_wheel == size_;
+}
+
+}  // namespace hwt::internal

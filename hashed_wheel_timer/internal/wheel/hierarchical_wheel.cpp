@@ -1,0 +1,171 @@
+#include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
+
+#include <bit>
+#include <cassert>
+#include <new>
+
+namespace hwt::internal {
+
+HierarchicalWheel::HierarchicalWheel(std::int64_t slots, std::uint32_t crowd)
+    : levels_(slots), pool_(std::countr_zero(static_cast<std::uint64_t>(slots))), crowd_(crowd) {
+  for (std::size_t level = 0; level < levels_.levels(); ++level) {
+    rows_[level] = pool_.take();
+    if (rows_[level] == nullptr) throw std::bad_alloc();
+    rows_[level]->level = static_cast<std::uint32_t>(level);
+  }
+}
+
+bool HierarchicalWheel::insert(WheelItem& item, Tick tick) noexcept {
+  assert((reinterpret_cast<std::uintptr_t>(&item) & Chunk::kTagMask) == 0);
+  tick = clamp(tick);
+  if (!add(item, tick, levels_.place_of(tick, cursor_))) return false;
+  ++size_;
+  return true;
+}
+
+void HierarchicalWheel::remove(WheelItem& item) noexcept {
+  const std::uint32_t number = Chunk::of(item.position).bucket;
+  SlotRow& row = pool_.row_of(number);
+  const std::size_t digit = pool_.digit_of(number);
+  Slot& slot = row.slot(digit);
+  slot.remove(item, chunks_);
+  --size_;
+  if (!slot.occupied()) vacate(row, digit);
+}
+
+void HierarchicalWheel::move(WheelItem& item, Tick tick) noexcept {
+  if (is_where_it_belongs(item, clamp(tick))) return;
+  remove(item);
+  [[maybe_unused]] const bool inserted = insert(item, tick);
+  assert(inserted);
+}
+
+bool HierarchicalWheel::is_where_it_belongs(const WheelItem& item, Tick tick) const noexcept {
+  const std::uint32_t number = Chunk::of(item.position).bucket;
+  const Place place = levels_.place_of(tick, cursor_);
+  for (const SlotRow* row = rows_[place.level]; row != nullptr;) {
+    const std::size_t digit = levels_.digit_of(tick, row->level);
+    if (row->number(digit) == number) return true;
+    row = row->slot(digit).below;
+  }
+  return false;
+}
+
+void HierarchicalWheel::skip_to(Tick tick) noexcept {
+  assert(next_due() >= tick);
+  tick = std::min(tick, kNever - 1);
+  if (tick <= floor_) return;
+  // Every occupied slot begins at `tick` or later, so seen from there too it is the right one for its items.
+  floor_ = tick;
+  cursor_ = tick - 1;
+  stopped_ = false;
+}
+
+bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, Place place) noexcept {
+  if (!chunks_.reserve()) return false;  // before anything is divided: no row is empty
+  SlotRow* row = rows_[place.level];
+  std::size_t digit = place.digit;
+  for (;;) {
+    SlotRow* const below = row->slot(digit).below != nullptr ? row->slot(digit).below : divide(*row, digit);
+    if (below == nullptr) break;
+    row = below;
+    digit = levels_.digit_of(tick, row->level);
+  }
+  Slot& there = row->slot(digit);
+  if (row->above != nullptr && !there.occupied()) ++row->occupied;
+  there.add(item, 0, row->number(digit), chunks_);
+  return true;
+}
+
+/// A row below the slot, if it is crowded; null if not, if a slot is only one tick, and without memory.
+SlotRow* HierarchicalWheel::divide(SlotRow& row, std::size_t digit) noexcept {
+  Slot& slot = row.slot(digit);
+  if (slot.items < crowd_ || row.level == 0) return nullptr;
+  SlotRow* const below = pool_.take();
+  if (below == nullptr) return nullptr;
+  below->level = row.level - 1;
+  below->above = &row;
+  below->digit = digit;
+  below->occupied = 0;
+  return slot.below = below;
+}
+
+/// A row with no occupied slot goes, and that may have been the last thing in the slot above.
+void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
+  if (--row.occupied != 0) return;
+  SlotRow& above = *row.above;
+  const std::size_t digit = row.digit;
+  pool_.give_back(&row);
+  above.slot(digit).below = nullptr;
+  if (!above.slot(digit).occupied()) vacate(above, digit);
+}
+
+/// The cursor comes to `tick`, at which the slot begins: what is below it becomes the rows of the lower levels. What
+/// has stayed in a bucket, for want of memory, goes on to the next tick.
+void HierarchicalWheel::enter(Tick tick, Place place) noexcept {
+  const Place next = levels_.place_of(std::min(tick + 1, kNever - 1), tick);
+  if (place == next) return;  // the last tick has no next one, and nothing below it
+  for (Slot* slot = &slot_at(place);; slot = &rows_[--place.level]->slot(0)) {
+    if (slot->items != 0) hand_on(*slot, next);
+    levels_.vacate(place);
+    SlotRow* const row = std::exchange(slot->below, nullptr);
+    if (row == nullptr) return;
+    replace_row(*row);
+    place.digit = 0;
+  }
+}
+
+/// The row takes its level's place. What is in the one that was there has come down before, so it goes to the front.
+void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
+  SlotRow*& place = rows_[row.level];
+  for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {
+    row.slot(digit).prepend(place->slot(digit), row.number(digit));
+    if (row.slot(digit).occupied()) levels_.occupy({row.level, digit});
+  }
+  pool_.give_back(place);
+  place = &row;
+  row.above = nullptr;
+}
+
+void HierarchicalWheel::hand_on(Bucket& from, Place to) noexcept {
+  slot_at(to).prepend(from, rows_[to.level]->number(to.digit));
+  levels_.occupy(to);
+}
+
+bool HierarchicalWheel::consistent() const noexcept {
+  std::int64_t items = 0;
+  for (std::size_t level = 0; level < levels_.levels(); ++level) {
+    const SlotRow& row = *rows_[level];
+    if (row.level != level || row.above != nullptr) return false;
+    for (std::size_t digit = 0; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {
+      const bool occupied = row.slot(digit).occupied();
+      if (occupied != levels_.occupied({level, digit})) return false;
+      if (occupied && !stopped_ && levels_.begin_of({level, digit}, cursor_) < floor_) return false;
+    }
+    const std::int64_t in_row = consistent_items(row);
+    if (in_row < 0) return false;
+    items += in_row;
+  }
+  return items == size_;
+}
+
+/// How many there are in the row and below. Negative: it is not consistent.
+std::int64_t HierarchicalWheel::consistent_items(const SlotRow& row) const noexcept {
+  std::int64_t items = 0;
+  std::size_t occupied = 0;
+  for (std::size_t digit = 0; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {
+    const Slot& slot = row.slot(digit);
+    if (!slot.consistent(row.number(digit))) return -1;
+    items += slot.items;
+    occupied += slot.occupied() ? 1 : 0;
+    if (slot.below == nullptr) continue;
+    const SlotRow& below = *slot.below;
+    if (below.level + 1 != row.level || below.above != &row || below.digit != digit) return -1;
+    const std::int64_t items_below = consistent_items(below);
+    if (items_below <= 0) return -1;
+    items += items_below;
+  }
+  return row.above == nullptr || row.occupied == occupied ? items : -1;
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
+
+namespace hwt::internal {
+
+/// Where a tick lies in a hierarchy of slots, and which slots are occupied. To the base `slots` a tick is a row of
+/// digits, one for each level; a slot of level k stands for all ticks that have the same digits from the k-th on, so
+/// it spans slots^k ticks. The levels cover all ticks that there are.
+///
+/// Seen from a cursor, a later tick lies on the level of the highest digit in which the two differ, in the slot of its
+/// digit there. The digits above are the cursor's own: that makes a slot number mean one span of ticks, and each level
+/// begin where the one below it ends; no slot is ever reached by wrapping around.
+class SlotLevels {
+ public:
+  static constexpr std::int64_t kMinSlots = 2;
+  // One word tells which of a level's words are not zero.
+  static constexpr std::int64_t kMaxSlots = std::int64_t{64} * 64;
+  // One for each bit of a tick.
+  static constexpr std::size_t kMaxLevels = 63;
+
+  /// `slots` of each level: a power of two in [kMinSlots, kMaxSlots]. Throws std::bad_alloc.
+  explicit SlotLevels(std::int64_t slots)
+      : bits_(std::countr_zero(static_cast<std::uint64_t>(slots))),
+        mask_(slots - 1),
+        words_per_level_((static_cast<std::size_t>(slots) + 63) / 64) {
+    for (std::size_t bit = 0; bit < level_of_bit_.size(); ++bit) {
+      level_of_bit_[bit] = static_cast<std::uint8_t>(bit / static_cast<std::size_t>(bits_));
+    }
+    levels_ = std::size_t{level_of_bit_.back()} + 1;
+    words_ = std::make_unique<std::uint64_t[]>(levels_ * words_per_level_);
+  }
+
+  std::size_t levels() const noexcept { return levels_; }
+  Tick slots_per_level() const noexcept { return mask_ + 1; }
+
+  /// A slot: the digit-th of its level.
+  struct Place {
+    std::size_t level;
+    std::size_t digit;
+    bool operator==(const Place&) const = default;
+  };
+
+  /// The slot in which `tick` lies. Precondition: tick >= cursor >= 0.
+  Place place_of(Tick tick, Tick cursor) const noexcept {
+    const auto differ = static_cast<std::uint64_t>(tick ^ cursor) | 1;
+    const std::size_t level = level_of_bit_[static_cast<std::size_t>(std::bit_width(differ)) - 1];
+    return {level, digit_of(tick, level)};
+  }
+
+  /// The digit of a tick on that level.
+  std::size_t digit_of(Tick tick, std::size_t level) const noexcept {
+    return static_cast<std::size_t>((tick >> (level * static_cast<std::size_t>(bits_))) & mask_);
+  }
+
+  void occupy(Place slot) noexcept {
+    words_[slot.level * words_per_level_ + slot.digit / 64] |= bit(slot.digit);
+    words_in_use_[slot.level] |= bit(slot.digit / 64);
+    levels_in_use_ |= bit(slot.level);
+  }
+  void vacate(Place slot) noexcept {
+    std::uint64_t& word = words_[slot.level * words_per_level_ + slot.digit / 64];
+    if ((word &= ~bit(slot.digit)) != 0) return;
+    if ((words_in_use_[slot.level] &= ~bit(slot.digit / 64)) != 0) return;
+    levels_in_use_ &= ~bit(slot.level);
+  }
+  bool occupied(Place slot) const noexcept {
+    return (words_[slot.level * words_per_level_ + slot.digit / 64] >> slot.digit % 64 & 1) != 0;
+  }
+  bool any() const noexcept { return levels_in_use_ != 0; }
+
+  /// The occupied slot that comes first. Precondition: any().
+  /// It is the first of the lowest level that has one. For a level ends where the slot of the next level that holds the
+  /// cursor ends, and all other slots of higher levels begin there or later.
+  Place first() const noexcept {
+    const auto level = static_cast<std::size_t>(std::countr_zero(levels_in_use_));
+    const auto word = static_cast<std::size_t>(std::countr_zero(words_in_use_[level]));
+    const int bit = std::countr_zero(words_[level * words_per_level_ + word]);
+    return {level, word * 64 + static_cast<std::size_t>(bit)};
+  }
+
+  /// The first tick of a slot, as seen from the cursor.
+  Tick begin_of(Place slot, Tick cursor) const noexcept {
+    const int shift = static_cast<int>(slot.level) * bits_;
+    return (((cursor >> shift) & ~mask_) | static_cast<Tick>(slot.digit)) << shift;
+  }
+
+ private:
+  /// Of the word that it belongs to.
+  static std::uint64_t bit(std::size_t number) noexcept { return std::uint64_t{1} << number % 64; }
+
+  const int bits_;  // of a digit
+  const Tick mask_;
+  const std::size_t words_per_level_;
+  std::size_t levels_ = 0;
+  std::array<std::uint8_t, kMaxLevels> level_of_bit_{};  // a division by bits_ would be slow
+  // A bit for each slot, for each of these words, and for each level: set if there is something.
+  std::unique_ptr<std::uint64_t[]> words_;
+  std::array<std::uint64_t, kMaxLevels> words_in_use_{};
+  std::uint64_t levels_in_use_ = 0;
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace hwt::internal {
+
+/// Number of a tick since the timer's start; tick k spans [k, k+1) * tick_duration and is due at its end.
+using Tick = std::int64_t;
+
+/// Later than every deadline: "nothing due".
+inline constexpr Tick kNever = std::numeric_limits<Tick>::max();
+
+inline constexpr std::size_t kCacheLine = 64;
+
+/// What a wheel holds. The wheel alone touches `position`, which means nothing once a visitor has taken the item.
+/// A class derived from it must be aligned to a cache line: the low six bits of its address are the wheel's (see
+/// Chunk). It is not aligned itself, because compilers differ in whether a derived class may use the padding.
+struct WheelItem {
+  using Position = std::uint32_t*;
+
+  /// Atomic, but ordered by nothing: before an item is in a wheel, its owner may use this for itself, and look at it
+  /// while the wheel writes it.
+  class Place {
+   public:
+    Place() noexcept = default;
+    Place(const Place& other) noexcept : position_(other) {}
+    Place& operator=(const Place& other) noexcept { return *this = static_cast<Position>(other); }
+    Place& operator=(Position position) noexcept {
+      position_.store(position, std::memory_order_relaxed);
+      return *this;
+    }
+    operator Position() const noexcept { return position_.load(std::memory_order_relaxed); }
+
+   private:
+    std::atomic<Position> position_{nullptr};
+  };
+
+  Place position;
+};
+
+}  // namespace hwt::internal

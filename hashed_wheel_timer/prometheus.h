@@ -1,0 +1,155 @@
+#pragma once
+
+// Needs prometheus-cpp (its core alone). Not included by any other header.
+
+#include <prometheus/check_names.h>
+#include <prometheus/client_metric.h>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/histogram.h"
+#include "hashed_wheel_timer/stats.h"
+
+namespace hwt::prometheus {
+
+/// Counters, gauges and the lateness histogram of a timer, as a prometheus::Collectable. The timer must outlive it.
+///
+///   ::prometheus::Exposer exposer("127.0.0.1:9091");
+///   const auto metrics = std::make_shared<hwt::prometheus::TimerCollector<hwt::HashedWheelTimer>>(timer);
+///   exposer.RegisterCollectable(metrics);   // which keeps but a weak pointer
+///
+/// Guarantees: what is collected is read at that moment; between two scrapes it costs nothing. Counters only grow.
+/// `T` is HashedWheelTimer, HierarchicalWheelTimer, or whatever has their stats() and lateness().
+/// Threads: any may collect, several at once.
+/// Not for: several timers at one endpoint by themselves, which repeat each other's names: see CollectorGroup.
+/// Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
+template <class T>
+class TimerCollector : public ::prometheus::Collectable {
+ public:
+  /// The labels are those of every metric. Throws std::invalid_argument for a name that cannot be one.
+  explicit TimerCollector(const T& timer, std::map<std::string, std::string> labels = {}) : timer_(timer) {
+    for (auto& [name, value] : labels) {
+      if (!::prometheus::CheckLabelName(name) || name == "le") {
+        throw std::invalid_argument("label: \"" + name +
+                                    "\" (expected: letters, digits and _, not a digit or __ first, not \"le\")");
+      }
+      labels_.push_back({name, std::move(value)});
+    }
+  }
+
+  std::vector<::prometheus::MetricFamily> Collect() const override {
+    const TimerStats stats = timer_.stats();
+    std::vector<::prometheus::MetricFamily> families;
+    const auto counter = [&](const char* name, const char* help, std::int64_t value) {
+      add(families, ::prometheus::MetricType::Counter, name, help).counter.value = static_cast<double>(value);
+    };
+    const auto gauge = [&](const char* name, const char* help, double value) {
+      add(families, ::prometheus::MetricType::Gauge, name, help).gauge.value = value;
+    };
+    counter("hwt_timeouts_scheduled_total", "Timeouts accepted.", stats.scheduled);
+    counter("hwt_timeouts_expired_total", "Timeouts claimed for execution.", stats.expired);
+    counter("hwt_timeouts_cancelled_total", "Timeouts cancelled before they expired.", stats.cancelled);
+    counter("hwt_timeouts_rejected_total", "Timeouts refused by max_pending_timeouts.", stats.rejected);
+    counter("hwt_timeouts_unprocessed_total", "Timeouts still pending when the timer stopped.", stats.unprocessed);
+    gauge("hwt_timeouts_pending", "Timeouts neither expired, cancelled nor unprocessed.",
+          static_cast<double>(stats.pending));
+    gauge("hwt_backlog", "Entries that the worker has not put into the wheel yet.", static_cast<double>(stats.backlog));
+    counter("hwt_ticks_total", "Ticks worked off.", stats.ticks);
+    counter("hwt_wakeups_total", "Returns of the worker from its sleep.", stats.wakeups);
+    counter("hwt_task_errors_total", "Exceptions from tasks and from what the timer was given to call.",
+            stats.task_errors);
+    counter("hwt_slow_tasks_total", "Tasks that ran longer than slow_task on the worker.", stats.slow_tasks);
+    gauge("hwt_task_running_seconds", "How long the worker has been at its present tasks; 0 when none runs.",
+          seconds(stats.running_for));
+    add(families, ::prometheus::MetricType::Histogram, "hwt_lateness_seconds",
+        "From the deadline of a timeout until its tick was begun to be worked off.")
+        .histogram = histogram(timer_.lateness());
+    return families;
+  }
+
+ private:
+  // Upper bounds: a microsecond and its doublings, to a minute and some seconds.
+  static constexpr int kDoublings = 26;
+
+  static double seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
+
+  ::prometheus::ClientMetric& add(std::vector<::prometheus::MetricFamily>& families, ::prometheus::MetricType type,
+                                  const char* name, const char* help) const {
+    ::prometheus::ClientMetric metric;
+    metric.label = labels_;
+    families.push_back({name, help, type, {std::move(metric)}});
+    return families.back().metric.front();
+  }
+
+  /// Each bound is the end of a bucket of LatencyHistogram, so the counts are exact, and none ever falls.
+  static ::prometheus::ClientMetric::Histogram histogram(const LatencyHistogram& lateness) {
+    ::prometheus::ClientMetric::Histogram result;
+    result.sample_count = lateness.count();
+    result.sample_sum = seconds(lateness.sum());
+    std::chrono::nanoseconds bound = std::chrono::microseconds(1);
+    for (int i = 0; i <= kDoublings; ++i, bound *= 2) result.bucket.push_back({0, seconds(bound)});
+    result.bucket.push_back({0, std::numeric_limits<double>::infinity()});
+    std::size_t i = 0;
+    bound = std::chrono::microseconds(1);
+    lateness.for_each([&](std::chrono::nanoseconds upper, std::uint64_t count) {
+      for (; upper > bound && i + 1 < result.bucket.size(); bound *= 2) ++i;
+      result.bucket[i].cumulative_count += count;
+    });
+    for (i = 1; i < result.bucket.size(); ++i) {
+      result.bucket[i].cumulative_count += result.bucket[i - 1].cumulative_count;
+    }
+    return result;
+  }
+
+  const T& timer_;
+  std::vector<::prometheus::ClientMetric::Label> labels_;
+};
+
+/// Several collectors at one endpoint: what they have of one name becomes one family, as the text format wants it.
+///
+///   using Collector = hwt::prometheus::TimerCollector<hwt::HashedWheelTimer>;
+///   using Labels = std::map<std::string, std::string>;
+///   const auto metrics = std::make_shared<hwt::prometheus::CollectorGroup>();
+///   metrics->add(std::make_shared<Collector>(requests, Labels{{"timer", "requests"}}));
+///   metrics->add(std::make_shared<Collector>(connections, Labels{{"timer", "connections"}}));
+///
+/// Guarantees: families in the order in which their names first came.
+/// Threads: any may collect, several at once; add() before the group is registered.
+/// Not for: collectors with the same labels.
+class CollectorGroup : public ::prometheus::Collectable {
+ public:
+  void add(std::shared_ptr<const ::prometheus::Collectable> collector) { collectors_.push_back(std::move(collector)); }
+
+  std::vector<::prometheus::MetricFamily> Collect() const override {
+    std::vector<::prometheus::MetricFamily> families;
+    std::map<std::string, std::size_t> places;
+    for (const auto& collector : collectors_) {
+      for (::prometheus::MetricFamily& family : collector->Collect()) {
+        const auto [place, is_new] = places.emplace(family.name, families.size());
+        if (is_new) {
+          families.push_back(std::move(family));
+          continue;
+        }
+        auto& metrics = families[place->second].metric;
+        metrics.insert(metrics.end(), family.metric.begin(), family.metric.end());
+      }
+    }
+    return families;
+  }
+
+ private:
+  std::vector<std::shared_ptr<const ::prometheus::Collectable>> collectors_;
+};
+
+}  // namespace hwt::prometheus

@@ -1,0 +1,32 @@
+#include "hashed_wheel_timer/threaded_timer.h"
+
+#include "hashed_wheel_timer/internal/engine/threaded_engine.h"
+
+namespace hwt {
+
+ThreadedTimer::~ThreadedTimer() = default;
+
+void ThreadedTimer::end() noexcept { engine_->destroy(); }
+
+void ThreadedTimer::start() { engine_->start(); }
+
+std::vector<Timeout> ThreadedTimer::stop() { return engine_->stop(); }
+
+std::int64_t ThreadedTimer::pending_timeouts() const noexcept { return engine_->core().pending(); }
+
+std::chrono::steady_clock::time_point ThreadedTimer::now() const noexcept { return std::chrono::steady_clock::now(); }
+
+TimerStats ThreadedTimer::stats() const noexcept { return engine_->core().stats(); }
+
+LatencyHistogram ThreadedTimer::lateness() const noexcept { return engine_->core().lateness(); }
+
+Timeout ThreadedTimer::schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) {
+  return engine_->schedule(task, delay, on_refusal == OnRefusal::Throw);
+}
+
+Timeout ThreadedTimer::schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
+                                   OnRefusal on_refusal) {
+  return engine_->schedule_at(task, deadline, on_refusal == OnRefusal::Throw);
+}
+
+}  // namespace hwt

@@ -1,0 +1,83 @@
+#include "hashed_wheel_timer/timeout.h"
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/join.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+
+namespace hwt {
+
+using internal::Core;
+using internal::Node;
+using internal::State;
+
+Timeout::Timeout(const Timeout& other) noexcept : node_(other.node_) {
+  if (node_ != nullptr) node_->add_reference();
+}
+
+void Timeout::release(Node* node) noexcept {
+  if (node->drop_references(1)) internal::recycle(node);
+}
+
+bool Timeout::cancel() noexcept { return node_ != nullptr && Core::cancel(*node_); }
+
+bool Timeout::cancel_and_wait() noexcept { return node_ != nullptr && internal::cancel_and_wait(*node_); }
+
+bool Timeout::reschedule_in(std::chrono::nanoseconds delay) {
+  return node_ != nullptr && Core::reschedule(*node_, delay.count());
+}
+
+bool Timeout::reschedule_at(std::chrono::steady_clock::time_point deadline) {
+  return node_ != nullptr && Core::reschedule_at(*node_, internal::nanoseconds_of(deadline));
+}
+
+bool Timeout::is_cancelled() const noexcept {
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Cancelled;
+}
+
+bool Timeout::is_expired() const noexcept {
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Expired;
+}
+
+std::chrono::steady_clock::time_point Timeout::deadline() const noexcept { return node_->deadline_point(); }
+
+Timer* Timeout::timer() const noexcept { return node_ == nullptr ? nullptr : node_->core().timer(); }
+
+TimerTask& Timeout::task() const noexcept { return node_->task(); }
+
+std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
+  if (!timeout) return out << "Timeout(null)";
+  // Not the timer's own now(): the timer may be going meanwhile.
+  const std::chrono::steady_clock::time_point now(std::chrono::nanoseconds(Node::of(timeout)->core().now()));
+  // Unsigned: the distance between two time points may exceed the range of the signed one. As a string: whatever base
+  // and width the stream is set to.
+  const auto distance = [](std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+    const auto nanoseconds = [](auto t) {
+      return static_cast<std::uint64_t>(t.time_since_epoch() / std::chrono::nanoseconds(1));
+    };
+    return std::to_string(nanoseconds(to) - nanoseconds(from));
+  };
+  out << "Timeout(deadline: ";
+  if (timeout.deadline() == (std::chrono::steady_clock::time_point::max)()) {
+    out << "never";
+  } else if (timeout.deadline() > now) {
+    out << distance(now, timeout.deadline()) << " ns later";
+  } else if (timeout.deadline() < now) {
+    out << distance(timeout.deadline(), now) << " ns ago";
+  } else {
+    out << "now";
+  }
+  if (timeout.is_cancelled()) out << ", cancelled";
+  if (timeout.is_expired()) out << ", expired";
+  return out << ')';
+}
+
+TimerTask::~TimerTask() = default;
+void TimerTask::cancelled(Timeout&) {}
+
+}  // namespace hwt

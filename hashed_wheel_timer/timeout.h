@@ -1,0 +1,149 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <iosfwd>
+#include <utility>
+
+#include "hashed_wheel_timer/delay.h"
+#include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
+
+namespace hwt {
+
+class Timer;
+class TimerTask;
+
+namespace internal {
+struct Node;
+}
+
+/// Handle of one scheduled timeout: a reference, 8 bytes, null by default.
+///
+///   hwt::Timeout timeout = timer.new_timeout([id] { fail_request(id); }, 250ms);
+///   if (timeout.cancel()) deliver_answer(id);   // true: the task has not run and never will
+///
+/// Guarantees: a timeout ends in exactly one of expired, cancelled, or returned by stop(). Handles may outlive the
+/// timer.
+/// Threads: several may use different handles of the same timeout at once; one handle object is like any value and
+/// needs outside locking when shared.
+/// Not for: ownership. Dropping a handle does not cancel.
+/// Source: Netty's Timeout.
+class HWT_API Timeout {
+ public:
+  Timeout() noexcept = default;
+  Timeout(const Timeout& other) noexcept;
+  Timeout(Timeout&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  Timeout& operator=(const Timeout& other) noexcept {
+    Timeout copy(other);
+    swap(copy);
+    return *this;
+  }
+  Timeout& operator=(Timeout&& other) noexcept {
+    Timeout(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Timeout() {
+    if (node_ != nullptr) release(node_);
+  }
+
+  /// True exactly once, and only if the task has not started and never will. False when it lost against expiry, another
+  /// cancel or stop(), and on a null handle. A plain callable is destroyed in here. Any thread, tasks included.
+  bool cancel() noexcept;
+
+  /// As cancel(), and afterwards the task is not running either: waits while another thread runs it, its callable's
+  /// destruction included, or while another cancel() destroys the callable. For destroying what a task refers to.
+  /// A task that waits in an executor is disarmed: its job does nothing, and a callable is destroyed in here; the
+  /// timeout stays expired. True: the task has not run and never will.
+  /// False at once from inside the task or its callable's destructor, if stop() or the timer's end has cancelled it,
+  /// and on a null handle. Any thread, other tasks included. Do not hold a lock that the task takes; two tasks that
+  /// wait for each other wait for ever. Waits neither for TimerTask::cancelled(), nor in a forked child for what ran in
+  /// its parent. Source: Linux's timer_delete_sync.
+  bool cancel_and_wait() noexcept;
+
+  /// Puts the deadline to `delay` from now. True: the task runs once, and not before the new deadline. False: it has
+  /// started, was cancelled or returned by stop(), or the handle is null. Racing any of these, exactly one wins. Any
+  /// thread, tasks included. Made for keep-alives: a later deadline costs no allocation and no queue; an earlier one
+  /// counts from the next tick. Throws std::invalid_argument for a NaN delay; std::bad_alloc, for an earlier deadline
+  /// only; after either nothing has changed.
+  bool reschedule(Delay delay) { return reschedule_in(detail::not_negative(detail::number("delay", delay))); }
+
+  /// The same, at a point of the timer's own clock; reads no clock. A deadline that has passed is due now, as a delay
+  /// of zero is; time_point::max() is never.
+  bool reschedule_at(std::chrono::steady_clock::time_point deadline);
+
+  /// Cancelled by cancel() or by stop(). False on a null handle.
+  bool is_cancelled() const noexcept;
+
+  /// Its task was claimed for execution: it runs, has run, or waits in the executor. False on a null handle.
+  bool is_expired() const noexcept;
+
+  /// When the task may start, by the timer's clock; time_point::max() when the delay was beyond its range. Of a timeout
+  /// that was scheduled by its deadline, exactly that, also one in the past.
+  /// Precondition: not null.
+  std::chrono::steady_clock::time_point deadline() const noexcept;
+
+  /// The timer that made it, or null once that timer is gone, and on a null handle.
+  Timer* timer() const noexcept;
+
+  /// The task: the shared TimerTask itself, or a wrapper of the plain callable.
+  /// Precondition: not null, and a plain callable has neither been cancelled by cancel() or cancel_and_wait() nor
+  /// finished running (one that was returned by stop() is kept until its last handle goes, so
+  /// `timeout.task().run(timeout)` runs it).
+  TimerTask& task() const noexcept;
+
+  /// False on a null handle.
+  explicit operator bool() const noexcept { return node_ != nullptr; }
+  /// Handles of the same timeout, or both null.
+  friend bool operator==(const Timeout& a, const Timeout& b) noexcept { return a.node_ == b.node_; }
+  void swap(Timeout& other) noexcept { std::swap(node_, other.node_); }
+
+ private:
+  friend struct internal::Node;
+  friend struct std::hash<Timeout>;
+  explicit Timeout(internal::Node* adopted) noexcept : node_(adopted) {}
+  static void release(internal::Node* node) noexcept;
+  bool reschedule_in(std::chrono::nanoseconds delay);
+
+  internal::Node* node_ = nullptr;
+};
+
+/// Prints "Timeout(deadline: 1234567 ns later, cancelled)", with "ago", "now", "never" or "expired" where that applies;
+/// or "Timeout(null)".
+HWT_API std::ostream& operator<<(std::ostream& out, const Timeout& timeout);
+
+/// What runs when a timeout expires, as a class whose objects are shared: for code that comes from Netty.
+///
+///   struct Ping : hwt::TimerTask {
+///     void run(hwt::Timeout&) override { ping(); }
+///   };
+///   timer.new_timeout(std::make_shared<Ping>(), 1s);
+///
+/// Guarantees: for each timeout, the timer calls either run() or cancelled(), and once; neither if an executor drops
+/// it, or cancel_and_wait() disarms it there.
+/// Threads: both are called on the worker, or where a comment below says so; a task of several timeouts may be called
+/// for one on the worker and for another on a thread of the executor at once.
+/// Not for: new code, which passes a callable instead.
+/// Source: Netty's TimerTask.
+class HWT_API TimerTask {
+ public:
+  TimerTask() = default;
+  TimerTask(const TimerTask&) = default;
+  TimerTask& operator=(const TimerTask&) = default;
+  virtual ~TimerTask();
+
+  /// Runs on the worker, or where the executor puts it. An exception goes to Options::on_task_error.
+  virtual void run(Timeout& timeout) = 0;
+
+  /// Called after a successful cancel(), on the worker, within a tick; for those that stop() cancels, before stop()
+  /// returns. An exception goes to Options::on_task_error. Netty 4.2: TimerTask.cancelled.
+  virtual void cancelled(Timeout& timeout);
+};
+
+}  // namespace hwt
+
+template <>
+struct std::hash<hwt::Timeout> {
+  std::size_t operator()(const hwt::Timeout& timeout) const noexcept { return std::hash<const void*>()(timeout.node_); }
+};

@@ -1,0 +1,92 @@
+package hwt.peers;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+
+/** What the kernel and the JVM say about this process. */
+final class Process {
+    private static final OperatingSystemMXBean SYSTEM =
+            (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+    private static final String SWITCHES = "voluntary_ctxt_switches:";
+
+    private Process() {
+    }
+
+    interface Work {
+        void run() throws Exception;
+    }
+
+    /**
+     * The times of so many operations. CPU time is that of the process, the collector's and the compiler's threads
+     * included, and goes on through a rest, in which the timer catches up.
+     */
+    static Map<String, Object> measured(Options options, Work work) throws Exception {
+        long cpu = SYSTEM.getProcessCpuTime();
+        long start = System.nanoTime();
+        work.run();
+        long wall = System.nanoTime() - start;
+        Thread.sleep(2L * options.tickMs() + 50);
+        cpu = SYSTEM.getProcessCpuTime() - cpu;
+        double operations = options.count();
+        return new HashMap<>(Map.of("operations", options.count(), "cpu_ns_per_op", cpu / operations,
+                "wall_ns_per_op", wall / operations, "wall_ms", wall / 1e6));
+    }
+
+    /** What the process does when nothing is due. */
+    static Map<String, Object> atRest(Peer peer, Options options) throws InterruptedException, IOException {
+        Thread.sleep(2L * options.tickMs() + 500);
+        long wakeups = wakeups(peer.threads());
+        long cpu = SYSTEM.getProcessCpuTime();
+        long start = System.nanoTime();
+        Thread.sleep(1_000L * options.seconds());
+        cpu = SYSTEM.getProcessCpuTime() - cpu;
+        double seconds = (System.nanoTime() - start) / 1e9;
+        wakeups = wakeups(peer.threads()) - wakeups;
+        return Map.of("cpu_ms_per_s", cpu / 1e6 / seconds, "wakeups_per_s", wakeups / seconds);
+    }
+
+    /** Voluntary context switches of the timer's own threads, which are told from the JVM's by their names. */
+    private static long wakeups(Set<String> threads) throws IOException {
+        long sum = 0;
+        try (DirectoryStream<Path> tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
+            for (Path task : tasks) {
+                try {
+                    if (threads.contains(Files.readString(task.resolve("comm")).strip())) {
+                        String status = Files.readString(task.resolve("status"));
+                        int at = status.indexOf("\n" + SWITCHES) + 1 + SWITCHES.length();
+                        sum += Long.parseLong(status.substring(at).lines().findFirst().orElseThrow().strip());
+                    }
+                } catch (NoSuchFileException e) {
+                    // A thread of the JVM has ended meanwhile.
+                }
+            }
+        }
+        return sum;
+    }
+
+    /** Bytes in use after full collections, repeated until they find nothing more to free. */
+    static long liveBytes() {
+        long before = collect();
+        for (int i = 1; i < 10; i++) {
+            long after = collect();
+            if (Math.abs(before - after) < 64 << 10) {
+                return after;
+            }
+            before = after;
+        }
+        return before;
+    }
+
+    private static long collect() {
+        System.gc();
+        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+    }
+}

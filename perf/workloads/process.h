@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "perf/workloads/options.h"
+
+namespace hwt::perf {
+
+using Json = nlohmann::ordered_json;
+
+/// User and system time of all threads, those that have ended included.
+std::chrono::nanoseconds process_cpu_time();
+
+/// Memory of the process that is in RAM. What the allocator holds but has not given out is returned first.
+std::int64_t resident_bytes();
+
+/// The times of so many operations. The CPU time goes on through a rest, in which the worker catches up.
+template <class Work>
+Json measured(const Options& options, Work&& work) {
+  using std::chrono::nanoseconds;
+  const nanoseconds cpu_before = process_cpu_time();
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  const nanoseconds wall = std::chrono::steady_clock::now() - begin;
+  std::this_thread::sleep_for(2 * options.tick() + std::chrono::milliseconds(50));
+  const nanoseconds cpu = process_cpu_time() - cpu_before;
+  const auto each = [&](nanoseconds time) {
+    return static_cast<double>(time.count()) / static_cast<double>(options.count);
+  };
+  return {{"operations", options.count},
+          {"cpu_ns_per_op", each(cpu)},
+          {"wall_ns_per_op", each(wall)},
+          {"wall_ms", std::chrono::duration<double, std::milli>(wall).count()}};
+}
+
+/// What the process does when nothing is due.
+Json at_rest(const Options& options);
+
+}  // namespace hwt::perf

@@ -1,2 +1,0 @@
-// That it links is the test.
-int main() {}

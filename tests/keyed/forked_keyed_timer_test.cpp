@@ -1,0 +1,96 @@
+// KeyedTimer in a forked child, which may come at any moment of what the parent's threads do.
+
+#if defined(_WIN32)
+int main() { return 0; }
+#else
+
+#include <random>
+#include <string>
+
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/forked_child.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using Keyed = KeyedTimer<int, std::string>;
+
+constexpr int kForks = kSanitized ? 30 : 150;
+
+TEST(ForkedKeyedTimer, CanBeStoppedAndDestroyedWhateverTheParentWasDoing) {
+  HashedWheelTimer timer(1ms, 64);
+  std::unique_ptr<Keyed> keyed = std::make_unique<Keyed>(timer, [](const int&, std::string&) {});
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> threads;
+  for (unsigned thread = 1; thread <= 2; ++thread) {
+    threads.emplace_back([&, thread] {
+      std::minstd_rand random(thread);
+      while (!over) {
+        const int key = static_cast<int>(random() % 5000);
+        switch (random() % 8) {
+          case 0:
+          case 1:
+            keyed->remove(key);
+            break;
+          case 2:
+            keyed->move(key, (random() % 5000) * 1us);
+            break;
+          case 3:
+            if (random() % 1000 == 0) keyed->drain();  // tables grow again
+            break;
+          default:
+            keyed->set(key, "a value that does not fit into the string", (random() % 20'000) * 1us);
+        }
+      }
+    });
+  }
+  for (int i = 0; i < kForks; ++i) {
+    ASSERT_EQ(status_of_child([&] {
+                if (!keyed->stop().empty() || !keyed->drain().empty()) return 1;
+                keyed.reset();
+                return 0;
+              }),
+              0);
+  }
+  over = true;
+}
+
+TEST(ForkedKeyedTimer, DoesNotWaitForAnOnExpireOfTheParent) {
+  Latch inside, leave;
+  HashedWheelTimer timer(1ms, 64);
+  auto keyed = std::make_unique<Keyed>(timer, [&](const int&, std::string&) {
+    inside.count_down();
+    EXPECT_TRUE(leave.wait());
+  });
+  keyed->set(1, "", 0ms);
+  ASSERT_TRUE(inside.wait());
+  EXPECT_EQ(status_of_child([&] { return keyed.reset(), 0; }), 0);
+  leave.count_down();
+}
+
+TEST(ForkedKeyedTimer, AChildMayHaveItsOwn) {
+  HashedWheelTimer timer(1ms, 64);
+  Keyed keyed(timer, [](const int&, std::string&) {});
+  keyed.set(1, "", kFar);
+  EXPECT_EQ(status_of_child([] {
+              ManualTimer own;
+              int expired = 0;
+              {
+                Keyed its(own, [&](const int&, std::string&) { ++expired; });
+                its.set(1, "", 1ms);
+                own.advance(1ms);
+                its.set(2, "", 1ms);
+              }
+              return expired == 1 && own.pending_timeouts() == 0 ? 0 : 1;
+            }),
+            0);
+  EXPECT_EQ(keyed.stop().size(), 1U) << "the parent's is untouched";
+}
+
+}  // namespace
+}  // namespace hwt
+
+#endif

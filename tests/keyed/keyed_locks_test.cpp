@@ -1,0 +1,181 @@
+// KeyedTimer: while a thread stands still with the lock of a shard, as one does that the system has preempted, the
+// worker waits for nothing, and what expires loses neither its turn nor anything else.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// Counts those that are alive.
+struct Counted {
+  static inline std::atomic<int> alive = 0;
+
+  explicit Counted(int its_number) : number(its_number) { ++alive; }
+  Counted(Counted&& other) noexcept : number(other.number) { ++alive; }
+  Counted& operator=(Counted&&) = delete;
+  ~Counted() { --alive; }
+
+  int number;
+};
+
+/// Equal, which is called with the lock held, stands still where the test says so.
+struct StandsStill {
+  static inline std::atomic<Latch*> entered = nullptr;
+  static inline std::atomic<Latch*> released = nullptr;
+
+  bool operator()(const Counted& a, const Counted& b) const {
+    if (Latch* const here = entered.exchange(nullptr)) {
+      here->count_down();
+      EXPECT_TRUE(released.load()->wait());
+    }
+    return a.number == b.number;
+  }
+};
+/// All keys have one shard.
+struct Alike {
+  std::size_t operator()(const Counted&) const { return 0; }
+};
+
+class KeyedLock : public ::testing::Test {
+ protected:
+  using Keyed = KeyedTimer<Counted, int, Alike, StandsStill>;
+
+  ~KeyedLock() override {
+    release();
+    keyed_.reset();
+    timer_.stop();
+    EXPECT_EQ(Counted::alive, 0);
+  }
+
+  /// From the call of f(keyed) that follows, a thread has the lock, until release().
+  void hold_lock_in(std::function<void(Keyed&)> f) {
+    StandsStill::released = &released_;
+    StandsStill::entered = &entered_;
+    holder_ = std::jthread([this, f] { f(*keyed_); });
+    ASSERT_TRUE(entered_.wait());
+  }
+  void release() {
+    released_.count_down();
+    if (holder_.joinable()) holder_.join();
+  }
+  /// On this thread, as the worker would: it returns although another one has the lock.
+  [[nodiscard]] bool advance_to_expired(int count) {
+    timer_.advance(1s);
+    return expired_ >= count;
+  }
+
+  std::atomic<int> expired_ = 0;
+  std::atomic<int> last_value_ = 0;
+  std::function<void(int)> during_;
+  Latch entered_, released_;
+  ManualTimer timer_;
+  std::optional<Keyed> keyed_{std::in_place, timer_, [this](const Counted& key, int& value) {
+                                if (during_) during_(key.number);
+                                last_value_ = value;
+                                ++expired_;
+                              }};
+  std::jthread holder_;
+};
+
+TEST_F(KeyedLock, ExpiriesAndOtherTimeoutsDoNotWaitForIt) {
+  for (int key = 1; key <= 100; ++key) keyed_->set(Counted(key), key, 20ms);
+  std::optional<KeyedResult> added;
+  hold_lock_in([&](Keyed& keyed) { added = keyed.set(Counted(0), 0, kFar); });
+  EXPECT_TRUE(advance_to_expired(100)) << "those of the same shard";
+  EXPECT_EQ(keyed_->size(), 0U);
+  release();
+  EXPECT_EQ(added, KeyedResult::Added);
+  EXPECT_EQ(expired_, 100);
+  EXPECT_EQ(keyed_->size(), 1U);
+  EXPECT_EQ(Counted::alive, 1) << "who has had the lock clears away what it has held up";
+  for (int key = 1; key <= 100; ++key) EXPECT_FALSE(keyed_->contains(Counted(key)));
+  EXPECT_EQ(keyed_->drain().size(), 1U);
+}
+
+TEST_F(KeyedLock, WhoeverHasItFindsThatTheValueIsGone) {
+  keyed_->set(Counted(1), 10, 20ms);
+  std::optional<int> removed;
+  hold_lock_in([&](Keyed& keyed) { removed = keyed.remove(Counted(1)); });
+  EXPECT_TRUE(advance_to_expired(1));
+  release();
+  EXPECT_EQ(removed, std::nullopt);
+  EXPECT_EQ(Counted::alive, 0);
+
+  EXPECT_EQ(keyed_->set(Counted(1), 11, kFar), KeyedResult::Added);
+  EXPECT_EQ(keyed_->remove(Counted(1)), 11);
+}
+
+TEST_F(KeyedLock, AMoveThatComesTooLateSaysSo) {
+  keyed_->set(Counted(1), 10, 20ms);
+  std::optional<KeyedResult> moved;
+  hold_lock_in([&](Keyed& keyed) { moved = keyed.move(Counted(1), kFar); });
+  EXPECT_TRUE(advance_to_expired(1));
+  release();
+  EXPECT_EQ(moved, KeyedResult::NotFound);
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+TEST_F(KeyedLock, ASetThatComesTooLateAddsItAgain) {
+  keyed_->set(Counted(1), 10, 20ms);
+  std::optional<KeyedResult> result;
+  hold_lock_in([&](Keyed& keyed) { result = keyed.set(Counted(1), 11, kFar); });
+  EXPECT_TRUE(advance_to_expired(1));
+  EXPECT_EQ(last_value_, 10);
+  release();
+  EXPECT_EQ(result, KeyedResult::Added);
+  EXPECT_EQ(keyed_->size(), 1U);
+  EXPECT_EQ(keyed_->remove(Counted(1)), 11);
+}
+
+TEST_F(KeyedLock, AReplacedValueExpiresWithoutItToo) {
+  keyed_->set(Counted(1), 10, kFar);
+  EXPECT_EQ(keyed_->set(Counted(1), 11, kFar), KeyedResult::Replaced);
+  EXPECT_EQ(keyed_->set(Counted(1), 12, 20ms), KeyedResult::Replaced);
+  EXPECT_EQ(Counted::alive, 1);
+  hold_lock_in([&](Keyed& keyed) { keyed.contains(Counted(1)); });
+  EXPECT_TRUE(advance_to_expired(1));
+  release();
+  EXPECT_EQ(last_value_, 12);
+  EXPECT_EQ(Counted::alive, 0);
+  EXPECT_EQ(keyed_->size(), 0U);
+}
+
+// The cell is still there while on_expire runs, and must be nobody's.
+TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
+  Latch inside, leave;
+  during_ = [&](int) {
+    inside.count_down();
+    EXPECT_TRUE(leave.wait());
+  };
+  keyed_->set(Counted(1), 10, 20ms);
+  hold_lock_in([&](Keyed& keyed) { keyed.contains(Counted(1)); });
+  std::jthread worker([&] { timer_.advance(1s); });
+  EXPECT_TRUE(inside.wait());
+  release();
+  EXPECT_FALSE(keyed_->contains(Counted(1)));
+  EXPECT_EQ(keyed_->remaining(Counted(1)), std::nullopt);
+  EXPECT_EQ(keyed_->move(Counted(1), kFar), KeyedResult::NotFound);
+  EXPECT_EQ(keyed_->remove(Counted(1)), std::nullopt);
+  EXPECT_EQ(keyed_->size(), 0U);
+  EXPECT_EQ(keyed_->set(Counted(1), 11, kFar), KeyedResult::Added);
+  const auto drained = keyed_->drain();
+  ASSERT_EQ(drained.size(), 1U);
+  EXPECT_EQ(drained[0].second, 11);
+  EXPECT_EQ(keyed_->size(), 0U);
+  EXPECT_EQ(keyed_->set(Counted(1), 12, kFar), KeyedResult::Added);
+  leave.count_down();
+  worker.join();
+  EXPECT_EQ(expired_, 1);
+  EXPECT_EQ(keyed_->remove(Counted(1)), 12) << "its own cell goes, not the later one of the same key";
+}
+
+}  // namespace
+}  // namespace hwt

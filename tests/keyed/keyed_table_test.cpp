@@ -1,0 +1,93 @@
+// KeyedTable: how it grows.
+
+#include "hashed_wheel_timer/detail/keyed_table.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace hwt {
+namespace {
+
+/// A cell that counts how often cells are moved.
+struct CountedCell {
+  std::uint32_t hash = 0;
+  std::uint32_t number = 0;  // 0: free
+
+  static inline std::int64_t moves = 0;
+
+  CountedCell() = default;
+  CountedCell(std::uint32_t its_hash, std::uint32_t its_number) : hash(its_hash), number(its_number) {}
+  CountedCell(CountedCell&& other) noexcept : hash(other.hash), number(std::exchange(other.number, 0)) { ++moves; }
+  CountedCell& operator=(CountedCell&& other) noexcept {
+    hash = other.hash;
+    number = std::exchange(other.number, 0);
+    ++moves;
+    return *this;
+  }
+  bool is_free() const noexcept { return number == 0; }
+};
+
+constexpr int kUsed = 5;
+using Table = detail::KeyedTable<CountedCell, kUsed>;
+
+std::uint32_t spread(std::uint32_t number) { return (number * 0x9e3779b1U) >> kUsed; }
+
+void insert(Table& table, std::uint32_t hash, std::uint32_t number) {
+  table.make_room(hash);
+  table.insert({hash, number});
+}
+CountedCell* find(const Table& table, std::uint32_t hash, std::uint32_t number) {
+  return table.find(hash, [number](const CountedCell& cell) { return cell.number == number; });
+}
+
+TEST(KeyedTable, NoInsertionMovesMoreThanAPage) {
+  constexpr std::uint32_t kCells = 1'000'000;
+  Table table;
+  std::int64_t most = 0;
+  for (std::uint32_t number = 1; number <= kCells; ++number) {
+    const std::int64_t before = CountedCell::moves;
+    insert(table, spread(number), number);
+    most = std::max(most, CountedCell::moves - before);
+  }
+  EXPECT_EQ(table.size(), kCells);
+  EXPECT_LE(most, 3 * 1024);
+  for (std::uint32_t number = 1; number <= kCells; ++number) {
+    ASSERT_NE(find(table, spread(number), number), nullptr) << number;
+  }
+  std::uint32_t seen = 0;
+  table.for_each([&seen](const CountedCell&) { ++seen; });
+  EXPECT_EQ(seen, kCells);
+}
+
+TEST(KeyedTable, CellsThatAreTakenOutLeaveTheOthersWhereTheyAreFound) {
+  constexpr std::uint32_t kCells = 20'000;
+  Table table;
+  for (std::uint32_t number = 1; number <= kCells; ++number) insert(table, spread(number), number);
+  for (std::uint32_t number = 1; number <= kCells; number += 3) {
+    EXPECT_EQ(table.erase(find(table, spread(number), number)).number, number);
+  }
+  for (std::uint32_t number = 1; number <= kCells; ++number) {
+    ASSERT_EQ(find(table, spread(number), number) == nullptr, number % 3 == 1) << number;
+  }
+}
+
+// Whoever has a bad hash pays with time, not with memory: nothing can be split.
+TEST(KeyedTable, HashesThatAreAllAlikeOnlyMakeOnePageLarger) {
+  constexpr std::uint32_t kCells = 3000;
+  Table table;
+  for (std::uint32_t number = 1; number <= kCells; ++number) insert(table, number % 2, number);
+  std::set<std::uint32_t> seen;
+  table.for_each([&seen](const CountedCell& cell) { seen.insert(cell.number); });
+  EXPECT_EQ(seen.size(), kCells);
+  for (std::uint32_t number = 1; number <= kCells; ++number) {
+    EXPECT_EQ(table.erase(find(table, number % 2, number)).number, number);
+  }
+  EXPECT_EQ(table.size(), 0U);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,98 @@
+// KeyedTimer and memory: what it does when there is none, and that it gives back what it took.
+
+#include <optional>
+#include <string>
+
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+TEST(KeyedMemory, WithoutItNothingChanges) {
+  ManualTimer timer;
+  int expired = 0;
+  KeyedTimer<int, std::string> keyed(timer, [&](const int&, std::string&) { ++expired; });
+  const std::string value = "longer than what fits into a std::string";
+  int failures = 0;
+  // Every allocation of every operation fails once; sizes are such that tables have to grow.
+  const auto until_it_passes = [&](auto operation) {
+    for (std::int64_t pass = 0;; ++pass) {
+      const std::size_t size = keyed.size();
+      const std::int64_t pending = timer.pending_timeouts();
+      Shortage shortage(pass, 1);
+      try {
+        operation();
+        shortage.end();
+        if (shortage.failed() == 0) return;
+      } catch (const std::bad_alloc&) {
+        shortage.end();
+        ++failures;
+        ASSERT_EQ(keyed.size(), size);
+        ASSERT_EQ(timer.pending_timeouts(), pending);
+      }
+    }
+  };
+  for (int key = 0; key < 500; ++key) {
+    std::optional<KeyedResult> added;
+    until_it_passes([&] {
+      if (!added) added = key % 2 == 0 ? keyed.set(key, value, 1h) : keyed.set_at(key, value, timer.now() + 1h);
+    });
+    EXPECT_EQ(added, KeyedResult::Added);
+  }
+  until_it_passes([&] { EXPECT_EQ(keyed.set(1, value + value, 2h), KeyedResult::Replaced); });
+  until_it_passes([&] { EXPECT_EQ(keyed.move(2, 1s), KeyedResult::Moved); });
+  until_it_passes([&] { EXPECT_EQ(keyed.move_at(3, timer.now() - 1s), KeyedResult::Moved); });
+  EXPECT_GT(failures, 1000);
+  EXPECT_EQ(keyed.remove(1), value + value);
+  std::optional<std::vector<std::pair<int, std::string>>> drained;
+  until_it_passes([&] {
+    if (!drained) drained = keyed.drain();
+  });
+  ASSERT_EQ(drained->size(), 499u);
+  for (const auto& item : *drained) EXPECT_EQ(item.second, value);
+  timer.advance(3h);
+  EXPECT_EQ(expired, 0);
+}
+
+TEST(KeyedMemory, KeysThatComeAndGoLeaveNothingBehind) {
+  ManualTimer timer;
+  KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
+  const auto round = [&](int first) {
+    for (int key = first; key < first + 1000; ++key) keyed.set(key, 0, 1ms + key % 3 * 1ms);
+    for (int key = first; key < first + 1000; key += 2) keyed.remove(key);
+    timer.advance(5ms);
+  };
+  for (int i = 0; i < 3; ++i) round(i * 1000);
+  const std::int64_t before = bytes_in_use;
+  for (int i = 3; i < 50; ++i) round(i * 1000);
+  EXPECT_LE(bytes_in_use - before, 64 << 10);
+}
+
+// Each timeout that stop() returns holds its task, the task its shard, and the shard the handles of its timeouts.
+TEST(KeyedMemory, TimeoutsOfAStoppedTimerAreNoCycleOfReferences) {
+  const std::int64_t before = bytes_in_use;
+  {
+    ManualTimer timer;
+    KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
+    for (int key = 0; key < 100; ++key) keyed.set(key, key, 1ms);
+    EXPECT_EQ(timer.stop().size(), 100u);
+  }
+  {
+    std::vector<Timeout> unprocessed;
+    {
+      ManualTimer timer;
+      KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
+      for (int key = 0; key < 100; ++key) keyed.set(key, key, 1ms);
+      unprocessed = timer.stop();
+    }
+  }
+  EXPECT_EQ(bytes_in_use, before);
+}
+
+}  // namespace
+}  // namespace hwt

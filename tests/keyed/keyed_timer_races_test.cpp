@@ -1,0 +1,369 @@
+// KeyedTimer against the worker and other threads: each value is counted, and has exactly one fate. No value expires
+// early, or after a move has saved it.
+
+#include <array>
+#include <random>
+
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using std::chrono::nanoseconds;
+
+constexpr auto kHunt = 700ms;
+constexpr int kThreads = 3;
+
+/// What became of the values that went in.
+struct Fates {
+  std::atomic<std::int64_t> made = 0;
+  std::atomic<std::int64_t> expired = 0;
+  std::atomic<std::int64_t> taken = 0;    // by remove(), drain() and stop()
+  std::atomic<std::int64_t> refused = 0;  // by set()
+  std::atomic<std::int64_t> dropped = 0;  // destroyed without any of these: replaced, or left at the end
+  std::atomic<std::int64_t> twice = 0;
+};
+
+/// A value that knows whether it has had its fate.
+class Value {
+ public:
+  explicit Value(Fates& fates) : fates_(&fates) { ++fates.made; }
+  Value(Value&& other) noexcept : fates_(std::exchange(other.fates_, nullptr)), ended_(other.ended_) {}
+  Value& operator=(Value&&) = delete;
+  ~Value() {
+    if (fates_ != nullptr && !ended_) ++fates_->dropped;
+  }
+  void end(std::atomic<std::int64_t> Fates::* fate) {
+    if (std::exchange(ended_, true)) ++fates_->twice;
+    ++(fates_->*fate);
+  }
+
+ private:
+  Fates* fates_;
+  bool ended_ = false;
+};
+
+template <class Hash>
+class KeyedRacesWith : public ::testing::Test {
+ protected:
+  using Keyed = KeyedTimer<int, Value, Hash>;
+
+  ~KeyedRacesWith() override { destroy(); }
+
+  void destroy() {
+    delete keyed_;
+    keyed_ = nullptr;
+  }
+  void set(int key, nanoseconds delay) {
+    switch (keyed_->set(key, Value(fates_), delay)) {
+      case KeyedResult::Added:
+        break;
+      case KeyedResult::Replaced:
+        ++replaced_;
+        break;
+      default:
+        ++fates_.refused;
+    }
+  }
+  void remove(int key) {
+    if (std::optional<Value> value = keyed_->remove(key)) value->end(&Fates::taken);
+  }
+  void take(std::vector<std::pair<int, Value>> items) {
+    for (auto& item : items) item.second.end(&Fates::taken);
+  }
+
+  /// Every value that went in has come out, once. `left`: how many were destroyed with the KeyedTimer.
+  void expect_one_fate_each(std::int64_t left = 0) {
+    EXPECT_EQ(fates_.twice, 0);
+    EXPECT_EQ(fates_.dropped, replaced_ + fates_.refused + left);
+    EXPECT_EQ(fates_.made, fates_.expired + fates_.taken + fates_.dropped);
+    RecordProperty("made", static_cast<int>(fates_.made));
+    RecordProperty("expired", static_cast<int>(fates_.expired));
+    RecordProperty("taken", static_cast<int>(fates_.taken));
+    RecordProperty("replaced", static_cast<int>(replaced_));
+  }
+  void wait_until_empty() {
+    EXPECT_TRUE(eventually([&] { return keyed_->size() == 0; }));
+  }
+
+  Fates fates_;
+  std::atomic<std::int64_t> replaced_ = 0;
+  HashedWheelTimer timer_{1ms, 64};
+  // Not a unique_ptr: an on_expire that is running may use it until the destructor returns.
+  Keyed* keyed_ = new Keyed(timer_, [](const int&, Value& value) { value.end(&Fates::expired); });
+};
+
+using KeyedRaces = KeyedRacesWith<std::hash<int>>;
+
+/// All keys have one lock, so that expiries seldom get it.
+struct Alike {
+  std::size_t operator()(int) const { return 0; }
+};
+using KeyedRacesForOneLock = KeyedRacesWith<Alike>;
+
+TEST_F(KeyedRacesForOneLock, ExpiriesThatDoNotGetTheLock) {
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      const int key = static_cast<int>(random() % 64);
+      switch (random() % 16) {
+        case 0:
+          remove(key);
+          break;
+        case 1:
+          if (random() % 64 == 0) take(keyed_->drain());
+          break;
+        case 2:
+        case 3:
+        case 4:
+          keyed_->move(key, (random() % 2000) * 1us);
+          break;
+        default:
+          set(key, (random() % 2000) * 1us);
+      }
+      EXPECT_LE(keyed_->size(), 64U);
+    }
+  });
+  wait_until_empty();
+  destroy();
+  expect_one_fate_each();
+  EXPECT_GT(fates_.expired, 0);
+}
+
+TEST_F(KeyedRaces, RemoveAgainstExpiry) {
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      for (int i = 0; i < 100; ++i) set(thread * 100 + i, (random() % 3000) * 1us);
+      std::this_thread::sleep_for((random() % 2000) * 1us);
+      for (int i = 0; i < 100; ++i) remove(thread * 100 + i);
+    }
+  });
+  wait_until_empty();
+  destroy();
+  expect_one_fate_each();
+  EXPECT_GT(fates_.expired, 0);
+  EXPECT_GT(fates_.taken, 0);
+}
+
+TEST_F(KeyedRaces, SetAgainstExpiry) {
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      for (int i = 0; i < 100; ++i) set(i, (random() % 2000) * 1us);  // the keys of all threads
+      std::this_thread::sleep_for((random() % 1500) * 1us);
+    }
+  });
+  wait_until_empty();
+  destroy();
+  expect_one_fate_each();
+  EXPECT_GT(fates_.expired, 0);
+  EXPECT_GT(replaced_, 0);
+}
+
+TEST_F(KeyedRaces, DrainAgainstExpiry) {
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      for (int i = 0; i < 100; ++i) set(thread * 100 + i, (random() % 3000) * 1us);
+      std::this_thread::sleep_for((random() % 2000) * 1us);
+      take(keyed_->drain());
+    }
+  });
+  wait_until_empty();
+  destroy();
+  expect_one_fate_each();
+  EXPECT_GT(fates_.expired, 0);
+  EXPECT_GT(fates_.taken, 0);
+}
+
+TEST_F(KeyedRaces, StopAgainstEverything) {
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (int i = 0; i < 20'000; ++i) {
+      set(static_cast<int>(random() % 200), (random() % 2000) * 1us);
+      if (i % 16 == 0) remove(static_cast<int>(random() % 200));
+      if (thread == 0 && i == 10'000) take(keyed_->stop());
+    }
+  });
+  EXPECT_EQ(keyed_->size(), 0u);
+  destroy();
+  expect_one_fate_each();
+  EXPECT_GT(fates_.refused, 0);
+}
+
+TEST_F(KeyedRaces, DestructionAgainstExpiry) {
+  std::int64_t left = 0;
+  std::minstd_rand random(1);
+  for (const Deadline end(kHunt); !end.passed();) {
+    const std::int64_t before = fates_.dropped;
+    for (int i = 0; i < 300; ++i) set(i, (random() % 2000) * 1us);
+    std::this_thread::sleep_for((random() % 2000) * 1us);
+    destroy();
+    left += fates_.dropped - before;  // no on_expire runs any more: this is all
+    EXPECT_EQ(fates_.made, fates_.expired + fates_.dropped);
+    keyed_ = new Keyed(timer_, [](const int&, Value& value) { value.end(&Fates::expired); });
+  }
+  destroy();
+  expect_one_fate_each(left);
+  EXPECT_GT(fates_.expired, 0);
+  EXPECT_GT(left, 0);
+}
+
+TEST_F(KeyedRaces, TheTimerIsStoppedMeanwhile) {
+  std::vector<Timeout> unprocessed;
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (int i = 0; i < 20'000; ++i) {
+      const int key = static_cast<int>(random() % 2000);
+      if (i % 4 == 0) {
+        const KeyedResult moved = keyed_->move(key, (random() % 5000) * 1us);
+        EXPECT_TRUE(moved == KeyedResult::Moved || moved == KeyedResult::NotFound || moved == KeyedResult::Stopped);
+      } else {
+        set(key, (random() % 5000) * 1us);
+      }
+      if (thread == 0 && i == 10'000) unprocessed = timer_.stop();
+    }
+  });
+  EXPECT_GT(fates_.refused, 0);
+  const auto size = static_cast<std::int64_t>(keyed_->size());
+  take(keyed_->drain());
+  EXPECT_GE(fates_.taken, size) << "what a stopped timer leaves behind can be had";
+  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+  destroy();
+  expect_one_fate_each();
+}
+
+// Heartbeats: a value that move() has saved does not expire before its new deadline.
+TEST(KeyedHeartbeats, TouchAgainstExpiry) {
+  constexpr int kKeys = 64;
+  constexpr auto kIdle = 3ms;
+  // Each set() of a key begins a life of it, with the life's number as the value.
+  struct Connection {
+    std::atomic<int> life = 0;
+    std::atomic<steady_clock::rep> moved = 0;  // just before the latest set() or successful move() of this life
+    std::atomic<int> expired_life = 0;
+  };
+  std::array<Connection, kKeys> connections;
+  std::atomic<int> early = 0;
+  std::atomic<std::int64_t> saved = 0;
+  std::atomic<std::int64_t> lives = 0;
+  std::atomic<std::int64_t> expired = 0;
+  const auto check = [&early, kIdle](steady_clock::rep moved) {
+    if (steady_clock::now().time_since_epoch().count() - moved < nanoseconds(kIdle).count()) ++early;
+  };
+  HashedWheelTimer timer(1ms, 64);
+  KeyedTimer<int, int> keyed(timer, [&](const int& key, int& life) {
+    Connection& it = connections[static_cast<std::size_t>(key)];
+    const auto moved = it.moved.load();
+    if (it.life == life) check(moved);  // else the next life has begun meanwhile, and `moved` may be of that one
+    it.expired_life = life;
+    ++expired;
+  });
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      for (int key = thread; key < kKeys; key += kThreads) {  // a thread has keys of its own
+        Connection& it = connections[static_cast<std::size_t>(key)];
+        const auto now = steady_clock::now().time_since_epoch().count();
+        if (keyed.move(key, kIdle) == KeyedResult::Moved) {
+          it.moved = now;
+          ++saved;
+          if (it.expired_life == it.life) check(now);
+        } else {
+          const int life = ++it.life;
+          it.moved = now;
+          EXPECT_EQ(keyed.set(key, life, kIdle), KeyedResult::Added);
+          ++lives;
+        }
+      }
+      std::this_thread::sleep_for(kIdle - 1ms + (random() % 2500) * 1us);  // about when they expire
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return expired == lives; }));
+  EXPECT_EQ(keyed.size(), 0u);
+  EXPECT_EQ(early, 0);
+  EXPECT_GT(saved, 0);
+  EXPECT_GT(expired, 0);
+}
+
+// The tasks run on other threads, in any order and some late: an expiry by the old deadline may come after the move.
+TEST(KeyedHeartbeats, TouchAgainstExpiryOnAnExecutor) {
+  constexpr int kKeys = 50;
+  JobQueue jobs;
+  std::atomic<std::int64_t> expired = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
+  KeyedTimer<int, int> keyed(timer, [&](const int&, int&) { ++expired; });
+  std::atomic<bool> over = false;
+  std::int64_t added = 0;
+  {
+    std::vector<std::jthread> runners;
+    for (int i = 0; i < 2; ++i) {
+      runners.emplace_back([&] {
+        while (!over) {
+          for (const auto& job : jobs.take()) job();
+          std::this_thread::sleep_for(300us);
+        }
+      });
+    }
+    std::minstd_rand random(1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      for (int key = 0; key < kKeys; ++key) {
+        if (keyed.move(key, (random() % 2000) * 1us) == KeyedResult::NotFound) {
+          EXPECT_EQ(keyed.set(key, 0, (random() % 2000) * 1us), KeyedResult::Added);
+          ++added;
+        }
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_TRUE(eventually([&] { return keyed.size() == 0; }));
+    over = true;
+  }
+  EXPECT_EQ(expired, added);
+  EXPECT_GT(added, kKeys);
+}
+
+// Everything at once, from many threads and from inside on_expire.
+TEST_F(KeyedRaces, EverythingAtOnce) {
+  std::atomic<bool> over = false;
+  destroy();
+  keyed_ = new Keyed(timer_, [&](const int& key, Value& value) {
+    value.end(&Fates::expired);
+    if (over) return;
+    if (key % 3 == 0) set(key, 1ms);
+    if (key % 5 == 0) keyed_->move(key + 1, 2ms);
+    if (key % 7 == 0) remove(key + 1);
+    if (key == 11) take(keyed_->drain());
+  });
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      for (int i = 0; i < 100; ++i) {
+        const int key = static_cast<int>(random() % 500);
+        switch (random() % 4) {
+          case 0:
+          case 1:
+            set(key, (random() % 4000) * 1us);
+            break;
+          case 2:
+            keyed_->move(key, (random() % 4000) * 1us);
+            break;
+          default:
+            remove(key);
+        }
+      }
+      EXPECT_LE(keyed_->size(), 501u);
+      std::this_thread::sleep_for(200us);
+    }
+  });
+  over = true;
+  wait_until_empty();
+  destroy();
+  expect_one_fate_each();
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,832 @@
+// KeyedTimer: a test for each promise, on time that the tests advance; and with an executor that keeps its jobs, the
+// moments at which the timer has claimed a timeout whose expiry has not begun.
+
+#include "hashed_wheel_timer/keyed_timer.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using std::chrono::nanoseconds;
+using Items = std::vector<std::pair<int, int>>;
+
+Items sorted(Items items) {
+  std::sort(items.begin(), items.end());
+  return items;
+}
+
+/// A KeyedTimer that notes what expires, as (key, value), on a clock of 1 ms ticks.
+class Keyed : public ::testing::Test {
+ protected:
+  Items take_expired() { return std::exchange(expired_, {}); }
+
+  Items expired_;
+  ManualTimer timer_;
+  KeyedTimer<int, int> keyed_{timer_, [this](const int& key, int& value) { expired_.emplace_back(key, value); }};
+};
+
+TEST_F(Keyed, ExpiresOnceAtItsDeadline) {
+  EXPECT_EQ(keyed_.set(1, 10, 5ms), KeyedResult::Added);
+  timer_.advance(5ms - 1ns);
+  EXPECT_EQ(take_expired(), Items());
+  timer_.advance(1ns);
+  EXPECT_EQ(take_expired(), (Items{{1, 10}}));
+  EXPECT_FALSE(keyed_.contains(1));
+  EXPECT_EQ(keyed_.size(), 0u);
+  timer_.advance(1s);
+  EXPECT_EQ(take_expired(), Items());
+}
+
+TEST_F(Keyed, RemoveReturnsTheValueAndItNeverExpires) {
+  keyed_.set(1, 10, 5ms);
+  EXPECT_EQ(keyed_.remove(1), 10);
+  EXPECT_EQ(keyed_.remove(1), std::nullopt);
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  timer_.advance(1s);
+  EXPECT_EQ(take_expired(), Items());
+}
+
+TEST_F(Keyed, RemoveOfWhatHasExpiredReturnsNothing) {
+  keyed_.set(1, 10, 5ms);
+  timer_.advance(5ms);
+  EXPECT_EQ(keyed_.remove(1), std::nullopt);
+}
+
+TEST_F(Keyed, SetOnAnExistingKeyReplacesValueAndDeadline) {
+  keyed_.set(1, 10, 5ms);
+  EXPECT_EQ(keyed_.set(1, 11, 8ms), KeyedResult::Replaced);
+  EXPECT_EQ(keyed_.set(2, 20, 20ms), KeyedResult::Added);
+  EXPECT_EQ(keyed_.set(2, 21, 6ms), KeyedResult::Replaced);
+  EXPECT_EQ(keyed_.size(), 2u);
+  timer_.advance(6ms);
+  EXPECT_EQ(take_expired(), (Items{{2, 21}}));
+  timer_.advance(2ms);
+  EXPECT_EQ(take_expired(), (Items{{1, 11}}));
+  timer_.advance(1s);
+  EXPECT_EQ(take_expired(), Items());
+}
+
+TEST_F(Keyed, MoveOfAnUnknownKeySaysSo) { EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::NotFound); }
+
+// All moves on a small grid; a wheel that compares slots is a rotation off in more than a quarter of them. The unit is
+// a tick, or so many ticks that the moves go several times around the wheel.
+class KeyedMove : public ::testing::TestWithParam<std::chrono::milliseconds> {};
+INSTANTIATE_TEST_SUITE_P(UnitInMs, KeyedMove, ::testing::Values(1ms, 97ms),
+                         [](const auto& info) { return std::to_string(info.param.count()); });
+
+TEST_P(KeyedMove, IsExactInBothDirectionsFromEveryPhase) {
+  constexpr int kLongest = 30;
+  const std::chrono::milliseconds unit = GetParam();
+  struct Case {
+    nanoseconds due{};
+    nanoseconds fired{};
+    int fires = 0;
+  };
+  int count = 0;
+  int wrong = 0;
+  for (int phase = 0; phase < 10; ++phase) {
+    for (int set = 1; set <= kLongest; ++set) {
+      ManualTimer timer;
+      timer.advance(phase * 1ms);
+      // Every wait and every move for this phase and set, side by side.
+      std::vector<Case> cases(static_cast<std::size_t>(set * kLongest));
+      KeyedTimer<std::size_t, int> keyed(timer, [&](const std::size_t& key, int&) {
+        ++cases[key].fires;
+        cases[key].fired = timer.now().time_since_epoch();
+      });
+      for (std::size_t key = 0; key < cases.size(); ++key) ASSERT_EQ(keyed.set(key, 0, set * unit), KeyedResult::Added);
+      std::size_t key = 0;
+      for (int wait = 0; wait < set; ++wait) {
+        for (int move = 1; move <= kLongest; ++move, ++key) {
+          ASSERT_EQ(keyed.move(key, move * unit), KeyedResult::Moved);
+          cases[key].due = timer.now().time_since_epoch() + move * unit;
+        }
+        timer.advance(unit);
+      }
+      timer.advance((set + kLongest) * unit);
+      for (const Case& it : cases) wrong += it.fires == 1 && it.fired == it.due ? 0 : 1;
+      count += static_cast<int>(cases.size());
+    }
+  }
+  EXPECT_EQ(count, 10 * kLongest * (kLongest + 1) / 2 * kLongest);
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(Keyed, AMoveToBelowOneTickExpiresItOnce) {
+  keyed_.set(1, 10, 5ms);
+  EXPECT_EQ(keyed_.move(1, 300us), KeyedResult::Moved);
+  EXPECT_EQ(take_expired(), Items());
+  timer_.advance(1ms);
+  EXPECT_EQ(take_expired(), (Items{{1, 10}}));
+  timer_.advance(1s);
+  EXPECT_EQ(take_expired(), Items());
+}
+
+TEST_F(Keyed, ADelayOfZeroOrLessExpiresAtTheNextTickOnceAndNotInside) {
+  for (const nanoseconds delay : {nanoseconds(0), nanoseconds(-1), nanoseconds::min()}) {
+    keyed_.set(1, 10, delay);
+    keyed_.set(2, 20, 1h);
+    EXPECT_EQ(keyed_.set(2, 21, delay), KeyedResult::Replaced);
+    keyed_.set(3, 30, 1h);
+    EXPECT_EQ(keyed_.move(3, delay), KeyedResult::Moved);
+    EXPECT_EQ(take_expired(), Items());
+    EXPECT_EQ(keyed_.size(), 3u);
+    timer_.advance(1ms);
+    EXPECT_EQ(sorted(take_expired()), (Items{{1, 10}, {2, 21}, {3, 30}}));
+    timer_.advance(1s);
+    EXPECT_EQ(take_expired(), Items());
+  }
+}
+
+TEST_F(Keyed, TheLongestDelayIsNever) {
+  keyed_.set(1, 10, nanoseconds::max());
+  timer_.advance(24h * 365);
+  keyed_.move(1, nanoseconds::max());
+  EXPECT_EQ(keyed_.remaining(1), nanoseconds::max());
+  EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::Moved);
+  timer_.advance(5ms);
+  EXPECT_EQ(take_expired(), (Items{{1, 10}}));
+}
+
+TEST_F(Keyed, ByADeadlineItIsTheSameAsByTheDelay) {
+  const steady_clock::time_point now = timer_.now();
+  EXPECT_EQ(keyed_.set_at(1, 10, now + 5ms), KeyedResult::Added);
+  EXPECT_EQ(keyed_.set(2, 20, 5ms), KeyedResult::Added);
+  EXPECT_EQ(keyed_.remaining(1), keyed_.remaining(2));
+  EXPECT_EQ(keyed_.set_at(3, 30, now + 1h), KeyedResult::Added);
+  EXPECT_EQ(keyed_.set_at(3, 31, now + 5ms), KeyedResult::Replaced);
+  EXPECT_EQ(keyed_.set_at(4, 40, now + 1ms), KeyedResult::Added);
+  EXPECT_EQ(keyed_.move_at(4, now + 5ms), KeyedResult::Moved);
+  EXPECT_EQ(keyed_.move_at(5, now + 5ms), KeyedResult::NotFound);
+  timer_.advance(5ms - 1ns);
+  EXPECT_EQ(take_expired(), Items());
+  timer_.advance(1ns);
+  EXPECT_EQ(sorted(take_expired()), (Items{{1, 10}, {2, 20}, {3, 31}, {4, 40}}));
+  EXPECT_EQ(keyed_.size(), 0u);
+}
+
+TEST_F(Keyed, ADeadlineInThePastExpiresAtTheNextTickOnceAndNotInside) {
+  timer_.advance(1s);
+  const steady_clock::time_point now = timer_.now();
+  for (const steady_clock::time_point deadline : {now, now - 1ns, now - 1h, steady_clock::time_point::min()}) {
+    keyed_.set_at(1, 10, deadline);
+    EXPECT_EQ(keyed_.remaining(1), 0ns);
+    keyed_.set(2, 20, 1h);
+    EXPECT_EQ(keyed_.set_at(2, 21, deadline), KeyedResult::Replaced);
+    keyed_.set(3, 30, 1h);
+    EXPECT_EQ(keyed_.move_at(3, deadline), KeyedResult::Moved);
+    EXPECT_EQ(take_expired(), Items());
+    timer_.advance(1ms);
+    EXPECT_EQ(sorted(take_expired()), (Items{{1, 10}, {2, 21}, {3, 30}}));
+    timer_.advance(1s);
+    EXPECT_EQ(take_expired(), Items());
+  }
+}
+
+TEST_F(Keyed, TheEndOfTimeAsADeadlineIsNever) {
+  keyed_.set_at(1, 10, steady_clock::time_point::max());
+  timer_.advance(24h * 365);
+  EXPECT_EQ(keyed_.remaining(1), nanoseconds::max());
+  EXPECT_EQ(keyed_.move_at(1, timer_.now() + 5ms), KeyedResult::Moved);
+  EXPECT_EQ(keyed_.move_at(1, steady_clock::time_point::max()), KeyedResult::Moved);
+  timer_.advance(1h);
+  EXPECT_EQ(take_expired(), Items());
+  EXPECT_EQ(keyed_.remove(1), 10);
+}
+
+TEST_F(Keyed, RemainingIsTheTimeToTheDeadline) {
+  EXPECT_EQ(keyed_.remaining(1), std::nullopt);
+  keyed_.set(1, 10, 5ms);
+  timer_.advance(2ms);
+  EXPECT_EQ(keyed_.remaining(1), 3ms);
+  keyed_.move(1, 7ms);
+  EXPECT_EQ(keyed_.remaining(1), 7ms);
+  keyed_.move(1, -1h);
+  EXPECT_EQ(keyed_.remaining(1), 0ns);
+  timer_.advance(1ms);
+  EXPECT_EQ(keyed_.remaining(1), std::nullopt);
+}
+
+TEST_F(Keyed, AJumpOfTheClockExpiresEverythingThatIsDueOnce) {
+  for (int key = 0; key < 1000; ++key) keyed_.set(key, -key, key * 1ms);
+  timer_.advance_to(timer_.now() + 10h);
+  EXPECT_EQ(expired_.size(), 1000u);
+  expired_ = sorted(expired_);
+  EXPECT_EQ(std::unique(expired_.begin(), expired_.end()), expired_.end());
+  EXPECT_EQ(keyed_.size(), 0u);
+}
+
+TEST_F(Keyed, DrainTakesEverythingAndKeepsWorking) {
+  for (int key = 0; key < 100; ++key) keyed_.set(key, key * 2, 5ms);
+  const Items drained = sorted(keyed_.drain());
+  ASSERT_EQ(drained.size(), 100u);
+  for (int key = 0; key < 100; ++key) EXPECT_EQ(drained[static_cast<std::size_t>(key)], std::pair(key, key * 2));
+  EXPECT_EQ(keyed_.size(), 0u);
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  EXPECT_EQ(keyed_.drain(), Items());
+  EXPECT_EQ(keyed_.set(7, 1, 3ms), KeyedResult::Added);  // a key that was drained
+  EXPECT_EQ(keyed_.move(7, 4ms), KeyedResult::Moved);
+  timer_.advance(1s);
+  EXPECT_EQ(take_expired(), (Items{{7, 1}}));
+}
+
+TEST_F(Keyed, StopTakesEverythingAndRefusesFromThenOn) {
+  for (int key = 0; key < 100; ++key) keyed_.set(key, key, 5ms);
+  EXPECT_EQ(keyed_.stop().size(), 100u);
+  EXPECT_EQ(keyed_.set(1, 1, 5ms), KeyedResult::Stopped);
+  EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::Stopped);
+  EXPECT_EQ(keyed_.remove(1), std::nullopt);
+  EXPECT_EQ(keyed_.size(), 0u);
+  EXPECT_EQ(keyed_.stop(), Items());
+  EXPECT_EQ(keyed_.drain(), Items());
+  timer_.advance(1s);
+  EXPECT_EQ(take_expired(), Items());
+  EXPECT_TRUE(timer_.new_timeout([] {}, 1ms)) << "the timer is borrowed, and never stopped";
+}
+
+TEST(KeyedInside, EveryOperationIsAllowedOnAnyKey) {
+  ManualTimer timer;
+  std::optional<KeyedTimer<int, int>> keyed;
+  int rounds = 0;
+  keyed.emplace(timer, [&](const int& key, int& value) {
+    if (key != 0) return;
+    EXPECT_EQ(keyed->size(), 100u);
+    EXPECT_FALSE(keyed->contains(0));
+    EXPECT_EQ(keyed->remaining(0), std::nullopt);
+    EXPECT_EQ(keyed->move(0, 1ms), KeyedResult::NotFound);
+    for (int other = 1; other <= 100; ++other) {
+      EXPECT_EQ(keyed->move(other, 1h), KeyedResult::Moved);
+      EXPECT_EQ(keyed->set(other, 1, 1h), KeyedResult::Replaced);
+      EXPECT_EQ(keyed->remove(other), 1);
+      EXPECT_EQ(keyed->set(other, 2, 1h), KeyedResult::Added);
+    }
+    if (++rounds < 3) {
+      EXPECT_EQ(keyed->set(0, value + 1, 1ms), KeyedResult::Added);  // itself again
+    } else {
+      EXPECT_EQ(keyed->drain().size(), 100u);
+      keyed->set(5, 5, 1ms);
+      EXPECT_EQ(keyed->stop(), (Items{{5, 5}}));
+    }
+  });
+  for (int other = 1; other <= 100; ++other) keyed->set(other, 0, 1h);
+  keyed->set(0, 0, 1ms);
+  timer.advance(1s);
+  EXPECT_EQ(rounds, 3);
+}
+
+TEST(KeyedInside, TheKeyedTimerMayBeDestroyed) {
+  ManualTimer timer;
+  const auto alive = std::make_shared<int>(0);
+  std::unique_ptr<KeyedTimer<int, std::shared_ptr<int>>> keyed;
+  keyed = std::make_unique<KeyedTimer<int, std::shared_ptr<int>>>(
+      timer, [&keyed, alive](const int& key, std::shared_ptr<int>& value) {
+        keyed.reset();
+        EXPECT_EQ(key, 1);
+        EXPECT_EQ(value.use_count(), 3) << "its own value and function live on, nothing else does";
+      });
+  for (int key = 1; key <= 100; ++key) keyed->set(key, alive, key == 1 ? 1ms : 2ms);
+  timer.advance(1s);
+  EXPECT_EQ(keyed, nullptr);
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(KeyedInside, AnExceptionGoesToTheErrorHandlerOfTheTimer) {
+  ErrorLog log;
+  ManualTimer timer(1ms, {}, log.handler());
+  const auto alive = std::make_shared<int>(0);
+  KeyedTimer<int, std::shared_ptr<int>> keyed(timer, [](const int& key, std::shared_ptr<int>&) {
+    if (key % 2 == 0) throw std::runtime_error("key " + std::to_string(key));
+  });
+  for (int key = 0; key < 4; ++key) keyed.set(key, alive, 1ms + key * 1ms);
+  timer.advance(1s);
+  EXPECT_EQ(log.errors(), (std::vector<std::string>{"key 0", "key 2"}));
+  EXPECT_EQ(keyed.size(), 0u);
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+/// Calls `f` where its value is destroyed.
+struct AtEnd {
+  std::function<void()> f;
+  AtEnd() = default;
+  explicit AtEnd(std::function<void()> at_end) : f(std::move(at_end)) {}
+  AtEnd(AtEnd&& other) noexcept : f(std::exchange(other.f, nullptr)) {}
+  AtEnd& operator=(AtEnd&&) = delete;
+  ~AtEnd() {
+    if (f) f();
+  }
+};
+
+TEST(KeyedLocks, ValuesAreDestroyedWithNoLockHeld) {
+  ManualTimer timer;
+  std::optional<KeyedTimer<int, AtEnd>> keyed;
+  keyed.emplace(timer, [](const int&, AtEnd&) {});
+  int ends = 0;
+  const auto value = [&] {
+    return AtEnd([&] {
+      ++ends;
+      for (int key = 0; key < 100; ++key) keyed->contains(key);  // in every shard
+    });
+  };
+  keyed->set(1, value(), 1h);
+  keyed->set(1, value(), 1h);
+  EXPECT_EQ(ends, 1) << "replaced";
+  keyed->remove(1);
+  EXPECT_EQ(ends, 2) << "removed";
+  keyed->set(1, value(), 1ms);
+  timer.advance(1ms);
+  EXPECT_EQ(ends, 3) << "expired";
+  keyed->set(1, value(), 1h);
+  keyed->drain();
+  EXPECT_EQ(ends, 4) << "drained";
+  keyed->set(1, value(), 1h);
+  timer.stop();
+  EXPECT_EQ(keyed->set(1, value(), 1h), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->set(2, value(), 1h), KeyedResult::Stopped);
+  EXPECT_EQ(ends, 6) << "refused";
+  keyed->stop();
+  EXPECT_EQ(keyed->set(1, value(), 1h), KeyedResult::Stopped);
+  EXPECT_EQ(ends, 8) << "stopped";
+}
+
+/// A timer whose tasks are claimed when they are due and run when the test says so.
+class Claimed : public ::testing::Test {
+ protected:
+  /// Returns once the timer has claimed `count` timeouts in all.
+  [[nodiscard]] bool wait_for_claims(int count) { return jobs_.wait_for(count); }
+  void run_jobs() {
+    for (const auto& job : jobs_.take()) job();
+  }
+  Items take_expired() { return std::exchange(expired_, {}); }
+
+  Items expired_;
+  JobQueue jobs_;
+  HashedWheelTimer timer_{{.tick_duration = 1ms, .max_pending_timeouts = 1, .executor = jobs_.executor()}};
+  std::optional<KeyedTimer<int, int>> keyed_{std::in_place, timer_,
+                                             [this](const int& key, int& value) { expired_.emplace_back(key, value); }};
+};
+
+TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMove) {
+  keyed_->set(1, 10, 1ms);
+  ASSERT_TRUE(wait_for_claims(1));
+  EXPECT_EQ(keyed_->remaining(1), 0ns) << "never negative";
+  EXPECT_EQ(keyed_->move(1, 1h), KeyedResult::Moved);
+  run_jobs();
+  EXPECT_EQ(take_expired(), Items());
+  EXPECT_TRUE(keyed_->contains(1));
+  EXPECT_GT(keyed_->remaining(1), 30min);
+  EXPECT_EQ(keyed_->move(1, 1ms), KeyedResult::Moved);
+  ASSERT_TRUE(wait_for_claims(2));
+  run_jobs();
+  EXPECT_EQ(take_expired(), (Items{{1, 10}}));
+}
+
+TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMoveAtAndSetAt) {
+  for (const bool by_set : {false, true}) {
+    keyed_->set_at(1, 10, timer_.now() - 1s);
+    ASSERT_TRUE(wait_for_claims(by_set ? 3 : 1));
+    const steady_clock::time_point later = timer_.now() + 1h;
+    EXPECT_EQ(by_set ? keyed_->set_at(1, 11, later) : keyed_->move_at(1, later),
+              by_set ? KeyedResult::Replaced : KeyedResult::Moved);
+    run_jobs();
+    EXPECT_EQ(take_expired(), Items());
+    EXPECT_GT(keyed_->remaining(1), 30min);
+    EXPECT_EQ(keyed_->move_at(1, timer_.now()), KeyedResult::Moved);
+    ASSERT_TRUE(wait_for_claims(by_set ? 4 : 2));
+    run_jobs();
+    EXPECT_EQ(take_expired(), (Items{{1, by_set ? 11 : 10}}));
+  }
+}
+
+TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstSet) {
+  keyed_->set(1, 10, 1ms);
+  ASSERT_TRUE(wait_for_claims(1));
+  EXPECT_EQ(keyed_->set(1, 11, 1ms), KeyedResult::Replaced);
+  const auto old = jobs_.take();
+  ASSERT_TRUE(wait_for_claims(2));
+  for (const auto& job : old) job();
+  EXPECT_EQ(take_expired(), Items()) << "although the new one is due as well";
+  run_jobs();
+  EXPECT_EQ(take_expired(), (Items{{1, 11}}));
+}
+
+TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstRemoveAndANewValue) {
+  keyed_->set(1, 10, 1ms);
+  ASSERT_TRUE(wait_for_claims(1));
+  EXPECT_EQ(keyed_->remove(1), 10);
+  EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Added);
+  run_jobs();
+  EXPECT_EQ(take_expired(), Items());
+  EXPECT_EQ(keyed_->remove(1), 11);
+}
+
+TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstDrainAndStop) {
+  keyed_->set(1, 10, 1ms);
+  ASSERT_TRUE(wait_for_claims(1));
+  EXPECT_EQ(keyed_->drain(), (Items{{1, 10}}));
+  keyed_->set(2, 20, 1ms);
+  ASSERT_TRUE(wait_for_claims(2));
+  EXPECT_EQ(keyed_->stop(), (Items{{2, 20}}));
+  run_jobs();
+  EXPECT_EQ(take_expired(), Items());
+}
+
+TEST_F(Claimed, AnExpiryThatComesAfterTheKeyedTimerIsHarmless) {
+  keyed_->set(1, 10, 1ms);
+  ASSERT_TRUE(wait_for_claims(1));
+  keyed_.reset();
+  run_jobs();
+  EXPECT_EQ(take_expired(), Items());
+}
+
+TEST_F(Claimed, AnExpiryThatAnExecutorHasDroppedLeavesTheValueThere) {
+  keyed_->set(1, 10, 1ms);
+  ASSERT_TRUE(wait_for_claims(1));
+  jobs_.take();
+  EXPECT_TRUE(keyed_->contains(1));
+  EXPECT_EQ(keyed_->move(1, 1ms), KeyedResult::Moved);
+  ASSERT_TRUE(wait_for_claims(2));
+  run_jobs();
+  EXPECT_EQ(take_expired(), (Items{{1, 10}}));
+}
+
+TEST_F(Claimed, AMoveThatIsRejectedLeavesItToTheExpiry) {
+  keyed_->set(1, 10, 1ms);
+  ASSERT_TRUE(wait_for_claims(1));
+  const Timeout other = timer_.new_timeout([] {}, 1h);  // takes the one place
+  EXPECT_EQ(keyed_->move(1, 1h), KeyedResult::Rejected);
+  EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Rejected);
+  EXPECT_EQ(keyed_->move_at(1, timer_.now() + 1h), KeyedResult::Rejected);
+  EXPECT_EQ(keyed_->set_at(1, 11, timer_.now() + 1h), KeyedResult::Rejected);
+  run_jobs();
+  EXPECT_EQ(take_expired(), (Items{{1, 10}}));
+}
+
+TEST_F(Claimed, AtTheLimitANewKeyIsRejectedAndAnOldOneReplaced) {
+  EXPECT_EQ(keyed_->set(1, 10, 1h), KeyedResult::Added);
+  EXPECT_EQ(keyed_->set(2, 20, 1ms), KeyedResult::Rejected);
+  EXPECT_EQ(keyed_->set_at(2, 20, timer_.now() - 1ms), KeyedResult::Rejected);
+  EXPECT_FALSE(keyed_->contains(2));
+  EXPECT_EQ(keyed_->size(), 1u);
+  EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Replaced);
+  EXPECT_EQ(keyed_->move(1, 1h), KeyedResult::Moved);
+  EXPECT_EQ(keyed_->remove(1), 11);
+  EXPECT_EQ(keyed_->set(2, 21, 1h), KeyedResult::Added);
+}
+
+TEST(KeyedAndItsTimer, AStoppedTimerRefusesAndLosesNothing) {
+  Items expired;
+  ManualTimer timer;
+  std::optional<KeyedTimer<int, int>> keyed;
+  keyed.emplace(timer, [&](const int& key, int& value) { expired.emplace_back(key, value); });
+  for (int key = 1; key <= 4; ++key) keyed->set(key, key * 10, 1ms);
+  std::vector<Timeout> unprocessed = timer.stop();
+  EXPECT_EQ(unprocessed.size(), 4u);
+  EXPECT_EQ(keyed->set(1, 11, 1ms), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->set(9, 90, 1ms), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->move(1, 1ms), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->move(9, 1ms), KeyedResult::NotFound);
+  EXPECT_EQ(keyed->set_at(1, 11, timer.now()), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->set_at(9, 90, timer.now()), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->move_at(1, timer.now()), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->move_at(9, timer.now()), KeyedResult::NotFound);
+  EXPECT_EQ(keyed->size(), 4u);
+  EXPECT_EQ(keyed->remove(1), 10);
+  // Whoever stops a timer may run what is left. What has been removed meanwhile does nothing, the others expire.
+  for (Timeout& timeout : unprocessed) {
+    timeout.task().run(timeout);
+    timeout.task().run(timeout);
+  }
+  EXPECT_EQ(sorted(expired), (Items{{2, 20}, {3, 30}, {4, 40}}));
+}
+
+TEST(KeyedAndItsTimer, WhatItsStopReturnsKeepsNoValueAndMayOutliveAll) {
+  const auto alive = std::make_shared<int>(0);
+  std::vector<Timeout> unprocessed;
+  {
+    std::optional<ManualTimer> timer(std::in_place);
+    std::optional<KeyedTimer<int, std::shared_ptr<int>>> keyed;
+    keyed.emplace(*timer, [alive](const int&, std::shared_ptr<int>&) { ADD_FAILURE() << "nothing may expire"; });
+    for (int key = 0; key < 100; ++key) keyed->set(key, alive, 1ms);
+    unprocessed = timer->stop();
+    EXPECT_EQ(keyed->drain().size(), 100u);
+    keyed.reset();
+  }
+  EXPECT_EQ(alive.use_count(), 1);
+  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+}
+
+TEST(KeyedEnd, DestroysTheValuesAndTheFunctionAndCancelsTheTimeouts) {
+  ManualTimer timer;
+  const auto alive = std::make_shared<int>(0);
+  {
+    KeyedTimer<int, std::shared_ptr<int>> keyed(timer, [alive](const int&, std::shared_ptr<int>&) {});
+    for (int key = 0; key < 100; ++key) keyed.set(key, alive, 1ms);
+    EXPECT_EQ(alive.use_count(), 102);
+  }
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(KeyedEnd, WaitsForARunningOnExpire) {
+  Latch entered;
+  bool finished = false;
+  HashedWheelTimer timer(1ms);
+  KeyedTimer<int, int>* keyed = nullptr;
+  keyed = new KeyedTimer<int, int>(timer, [&](const int&, int&) {
+    entered.count_down();
+    // It refuses, so its destructor has begun; it may be used until this on_expire returns.
+    EXPECT_TRUE(eventually([&] { return keyed->move(2, 1ms) == KeyedResult::Stopped; }));
+    EXPECT_EQ(keyed->set(2, 2, 1ms), KeyedResult::Stopped);
+    std::this_thread::sleep_for(10ms);
+    finished = true;
+  });
+  keyed->set(1, 1, 1ms);
+  ASSERT_TRUE(entered.wait());
+  delete keyed;
+  EXPECT_TRUE(finished);
+}
+
+TEST(KeyedEnd, FromInsideWaitsForTheOthersOnly) {
+  Latch first_entered, second_entered, destroyed;
+  bool finished = false;
+  ThreadPerJob threads;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = threads.executor()}};
+  KeyedTimer<int, int>* keyed = nullptr;
+  keyed = new KeyedTimer<int, int>(timer, [&](const int& key, int&) {
+    if (key == 1) {
+      first_entered.count_down();
+      EXPECT_TRUE(second_entered.wait());
+      EXPECT_TRUE(eventually([&] { return keyed->move(3, 1ms) == KeyedResult::Stopped; }));
+      std::this_thread::sleep_for(10ms);
+      finished = true;
+    } else {
+      second_entered.count_down();
+      delete keyed;
+      EXPECT_TRUE(finished);
+      destroyed.count_down();
+    }
+  });
+  keyed->set(1, 1, 1ms);
+  ASSERT_TRUE(first_entered.wait());
+  keyed->set(2, 2, 1ms);
+  EXPECT_TRUE(destroyed.wait());
+}
+
+TEST(KeyedEnd, FromInsideAnExpiryThatComesLateLeavesTheFunctionAlone) {
+  JobQueue jobs;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
+  const auto alive = std::make_shared<int>(0);
+  std::vector<std::function<void()>> late;
+  KeyedTimer<int, int>* keyed = nullptr;
+  keyed = new KeyedTimer<int, int>(timer, [&, alive](const int&, int&) {
+    delete keyed;
+    std::thread([&] {
+      for (const auto& job : late) job();
+    }).join();
+    EXPECT_EQ(alive.use_count(), 2) << "this function is still running";
+  });
+  keyed->set(1, 1, 1ms);
+  ASSERT_TRUE(jobs.wait_for(1));
+  late = jobs.take();
+  keyed->move(1, 1ms);
+  ASSERT_TRUE(jobs.wait_for(2));
+  for (const auto& job : jobs.take()) job();
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+TEST(KeyedTypes, KeysAndValuesMayBeMoveOnlyAndHashAndEqualOnesOwn) {
+  struct Key {
+    std::unique_ptr<std::string> text;
+  };
+  struct HashKey {
+    std::size_t operator()(const Key& key) const { return key.text->size(); }
+  };
+  struct EqualKey {
+    bool operator()(const Key& a, const Key& b) const { return *a.text == *b.text; }
+  };
+  const auto key = [](const char* text) { return Key{std::make_unique<std::string>(text)}; };
+  ManualTimer timer;
+  std::string expired;
+  KeyedTimer<Key, std::unique_ptr<int>, HashKey, EqualKey> keyed(
+      timer, [&](const Key& k, std::unique_ptr<int>& value) { expired += *k.text + std::to_string(*value); });
+  keyed.set(key("a"), std::make_unique<int>(1), 1ms);
+  keyed.set(key("b"), std::make_unique<int>(2), 1ms);
+  keyed.set(key("c"), std::make_unique<int>(3), 1ms);
+  EXPECT_EQ(keyed.set(key("a"), std::make_unique<int>(4), 2ms), KeyedResult::Replaced);
+  const std::optional<std::unique_ptr<int>> removed = keyed.remove(key("b"));
+  ASSERT_TRUE(removed);
+  EXPECT_EQ(**removed, 2);
+  timer.advance(2ms);
+  EXPECT_EQ(expired, "c3a4");
+}
+
+TEST(KeyedTypes, OnExpireMustNotBeEmpty) {
+  ManualTimer timer;
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { KeyedTimer<int, int>(timer, nullptr); }),
+            "on_expire: null (expected: a callable)");
+}
+
+/// So bad that long runs of cells form, wrap around the end of the table and are torn open again.
+struct BadHash {
+  std::size_t operator()(int key) const { return static_cast<std::size_t>(key % 4); }
+};
+
+TEST_F(Keyed, AnyUnitReachesToNever) {
+  keyed_.set(1, 1, (std::chrono::hours::max)());
+  keyed_.set(2, 2, std::chrono::years(600));
+  keyed_.set(3, 3, 1ms);
+  EXPECT_EQ(keyed_.move(3, std::chrono::days(300'000)), KeyedResult::Moved);
+  for (const int key : {1, 2, 3}) EXPECT_EQ(keyed_.remaining(key), (nanoseconds::max)()) << key;
+  timer_.advance(1h);
+  EXPECT_EQ(keyed_.move(1, (std::chrono::hours::min)()), KeyedResult::Moved);
+  timer_.advance(1ms);
+  EXPECT_EQ(take_expired(), Items({{1, 1}}));
+}
+
+TEST(KeyedClock, WhatIsOverdueHasNothingLeftOnAnyClock) {
+  using time_point = steady_clock::time_point;
+  for (const time_point now : {time_point(1000h), (time_point::max)()}) {
+    ManualTimer timer(1ms, (time_point::min)());
+    KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
+    keyed.set(1, 1, 1s);
+    timer.advance_to(now, 0);
+    EXPECT_EQ(keyed.remaining(1), 0ns);
+  }
+}
+
+constexpr detail::HashSeed kSeed{0x243f6a8885a308d3, 0x13198a2e03707345};
+
+// Four in a row differ in the lowest two bits only; the other bits must be spread all the same.
+TEST(KeyedHash, KeysInARowAreNeighboursAndStillSpread) {
+  std::set<std::uint32_t> places, shards;
+  for (std::size_t key = 0; key < 64; ++key) {
+    const std::uint32_t hash = detail::mixed_hash(key, kSeed);
+    EXPECT_EQ(hash & ~3U, detail::mixed_hash(key & ~std::size_t{3}, kSeed) & ~3U) << key;
+    places.insert(hash & 0xFFFFF);
+    shards.insert(hash >> 27);
+  }
+  EXPECT_EQ(places.size(), 64U);
+  EXPECT_GE(shards.size(), 8U);
+  // Multiples of a power of two, such as pointers, get all values of the lowest bits.
+  std::set<std::uint32_t> lowest;
+  for (std::size_t key = 0; key < 64; ++key) lowest.insert(detail::mixed_hash(key * 4096, kSeed) & 7);
+  EXPECT_EQ(lowest.size(), 8U);
+}
+
+/// The factor that undoes a multiplication by an odd number (Newton).
+constexpr std::uint64_t inverse(std::uint64_t odd) {
+  std::uint64_t x = odd;
+  for (int i = 0; i < 6; ++i) x *= 2 - odd * x;
+  return x;
+}
+
+/// The keys for which mixed_hash() gives zero: who knows the seed can find them.
+std::vector<std::size_t> colliding_keys(const detail::HashSeed& seed, std::size_t count) {
+  std::vector<std::size_t> keys;
+  for (std::uint64_t low = 0; keys.size() < count; ++low) {
+    std::uint64_t x = low * inverse(seed.multiplier);
+    x ^= x >> 33;
+    x *= inverse(0x3c79ac492ba7b653);
+    x ^= x >> 27 ^ x >> 54;
+    x -= seed.added;
+    if (x >> 62 == 0) keys.push_back(x << 2);
+  }
+  return keys;
+}
+
+TEST(KeyedHash, KeysThatCollideForOneTableDoNotForAnother) {
+  constexpr std::size_t kKeys = 40'000;
+  const std::vector<std::size_t> keys = colliding_keys(kSeed, kKeys);
+  const auto hashes = [&](const detail::HashSeed& seed) {
+    std::set<std::uint32_t> different;
+    for (const std::size_t key : keys) different.insert(detail::mixed_hash(key, seed));
+    return different.size();
+  };
+  EXPECT_EQ(hashes(kSeed), 1U) << "these are no attack";
+  const detail::HashSeed seed = detail::HashSeed::random();
+  const detail::HashSeed other = detail::HashSeed::random();
+  EXPECT_NE(seed.added, other.added);
+  EXPECT_NE(seed.multiplier, other.multiplier);
+  EXPECT_EQ(seed.multiplier % 2, 1U);
+  EXPECT_GT(hashes(seed), kKeys - 100);
+  // Each of the two secrets is enough.
+  EXPECT_GT(hashes({kSeed.added, seed.multiplier}), kKeys - 100);
+  EXPECT_GT(hashes({seed.added, kSeed.multiplier}), kKeys / 2);
+}
+
+/// Its move constructor can be made to throw.
+struct Fragile {
+  explicit Fragile(int* moves_left) : moves_left(moves_left) {}
+  Fragile(Fragile&& other) : moves_left(other.moves_left) {
+    if (--*moves_left == 0) throw std::runtime_error("fragile");
+  }
+  int* moves_left;
+};
+
+TEST(KeyedErrors, AMoveThatThrowsOnTheWayOutLeavesNothingPending) {
+  for (const bool for_good : {false, true}) {
+    ManualTimer timer;
+    int expired = 0;
+    int moves_left = std::numeric_limits<int>::max();
+    KeyedTimer<int, Fragile> keyed(timer, [&](const int&, Fragile&) { ++expired; });
+    for (int key = 0; key < 100; ++key) keyed.set(key, Fragile(&moves_left), 1s);
+    moves_left = 3;
+    EXPECT_THROW(for_good ? keyed.stop() : keyed.drain(), std::runtime_error);
+    EXPECT_EQ(keyed.size(), 0U);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    timer.advance(2s);
+    EXPECT_EQ(expired, 0);
+  }
+}
+
+template <class Hash>
+void compare_with_a_map(int keys) {
+  ManualTimer timer;
+  std::map<int, std::pair<int, nanoseconds>> model;  // value, when it expires
+  KeyedTimer<int, int, Hash> keyed(timer, [&](const int& key, int& value) {
+    const auto found = model.find(key);
+    ASSERT_NE(found, model.end()) << key;
+    EXPECT_EQ(found->second.first, value);
+    EXPECT_EQ(found->second.second, timer.now().time_since_epoch()) << key;
+    model.erase(found);
+  });
+  std::minstd_rand random(1);
+  const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
+  for (int step = 0; step < 30'000; ++step) {
+    const int key = below(keys);
+    const nanoseconds delay = (1 + below(keys)) * 1ms;
+    // By a deadline in the past it expires at the next tick, by the end of time never.
+    const bool by_deadline = below(2) == 0;
+    const int kind = below(8);
+    const steady_clock::time_point at = kind == 0   ? timer.now() - delay
+                                        : kind == 1 ? timer.now()
+                                        : kind == 2 ? steady_clock::time_point::max()
+                                                    : timer.now() + delay;
+    const nanoseconds deadline =
+        by_deadline ? std::max(at, timer.now() + 1ms).time_since_epoch() : timer.now().time_since_epoch() + delay;
+    const auto found = model.find(key);
+    const bool there = found != model.end();
+    switch (below(8)) {
+      case 0:
+      case 1:
+      case 2:
+        ASSERT_EQ(by_deadline ? keyed.set_at(key, step, at) : keyed.set(key, step, delay),
+                  there ? KeyedResult::Replaced : KeyedResult::Added);
+        model[key] = {step, deadline};
+        break;
+      case 3:
+      case 4:
+        ASSERT_EQ(by_deadline ? keyed.move_at(key, at) : keyed.move(key, delay),
+                  there ? KeyedResult::Moved : KeyedResult::NotFound);
+        if (there) found->second.second = deadline;
+        break;
+      case 5:
+        ASSERT_EQ(keyed.remove(key), there ? std::optional(found->second.first) : std::nullopt);
+        model.erase(key);
+        break;
+      case 6:
+        ASSERT_EQ(keyed.contains(key), there);
+        if (there) {
+          const nanoseconds expires = found->second.second;
+          const nanoseconds left = expires - timer.now().time_since_epoch();
+          if (expires == nanoseconds::max()) {
+            ASSERT_EQ(keyed.remaining(key), nanoseconds::max());
+          } else {
+            ASSERT_LE(keyed.remaining(key), left);
+            if (left > 1ms) {
+              ASSERT_EQ(keyed.remaining(key), left);
+            }
+          }
+        }
+        break;
+      default:
+        timer.advance(1ms);
+        if (below(500) == 0) {
+          ASSERT_EQ(keyed.drain().size(), model.size());
+          model.clear();
+        }
+    }
+    ASSERT_EQ(keyed.size(), model.size());
+    ASSERT_EQ(timer.pending_timeouts(), static_cast<std::int64_t>(model.size()));
+    for (const auto& [k, item] : model) ASSERT_GT(item.second, timer.now().time_since_epoch()) << k << " is overdue";
+  }
+}
+
+TEST(KeyedModel, DoesWhatAMapDoes) { compare_with_a_map<std::hash<int>>(300); }
+TEST(KeyedModel, DoesWhatAMapDoesWithABadHash) { compare_with_a_map<BadHash>(60); }
+
+}  // namespace
+}  // namespace hwt

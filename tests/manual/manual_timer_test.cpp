@@ -1,0 +1,696 @@
+// ManualTimer: time from the caller.
+
+#include "hashed_wheel_timer/manual_timer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+using test::Latch;
+using test::RecordingTask;
+using test::run_together;
+
+constexpr steady_clock::time_point kStart = steady_clock::time_point(1h);
+
+TEST(Advance, RunsATaskAtTheFirstGridPointAtOrAfterItsDeadline) {
+  ManualTimer timer(10ms, kStart);
+  std::vector<nanoseconds> ran_at;
+  const auto note = [&] { ran_at.push_back(timer.now() - kStart); };
+  for (const nanoseconds delay : {1ns, 9'999'999ns, 10'000'000ns, 10'000'001ns, 20'000'000ns}) {
+    timer.new_timeout(note, delay);
+  }
+  EXPECT_EQ(timer.advance(10ms - 1ns), 0u);
+  EXPECT_EQ(timer.advance(1ns), 3u);
+  EXPECT_EQ(timer.advance(10ms - 1ns), 0u);
+  EXPECT_EQ(timer.advance(1ns), 2u);
+  EXPECT_EQ(ran_at, (std::vector<nanoseconds>{10ms, 10ms, 10ms, 20ms, 20ms}));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(Advance, IsExactFromAnyPhaseForAnyDelayAndTick) {
+  for (const std::int64_t tick : {1, 3, 10}) {
+    for (std::int64_t phase = 0; phase < 2 * tick; ++phase) {
+      for (std::int64_t delay = 0; delay <= 5 * tick; ++delay) {
+        ManualTimer timer(nanoseconds(tick), kStart);
+        timer.advance(nanoseconds(phase));
+        std::int64_t ran_at = -1;
+        timer.new_timeout([&] { ran_at = (timer.now() - kStart).count(); }, nanoseconds(delay));
+        timer.advance(nanoseconds(10 * tick));
+        const std::int64_t deadline = phase + delay;
+        const std::int64_t expected = delay == 0 ? (phase / tick + 1) * tick : (deadline + tick - 1) / tick * tick;
+        ASSERT_EQ(ran_at, expected) << "tick " << tick << ", phase " << phase << ", delay " << delay;
+      }
+    }
+  }
+}
+
+TEST(Advance, ATaskThatSchedulesItselfAgainRunsInEveryPeriod) {
+  ManualTimer timer;
+  std::vector<nanoseconds> ran_at;
+  std::function<void()> again = [&] {
+    ran_at.push_back(timer.now().time_since_epoch());
+    timer.new_timeout(again, 1s);
+  };
+  timer.new_timeout(again, 1s);
+  EXPECT_EQ(timer.advance(10s), 10u);
+  for (std::size_t i = 0; i < ran_at.size(); ++i) EXPECT_EQ(ran_at[i], (i + 1) * 1s);
+  EXPECT_EQ(timer.now().time_since_epoch(), 10s);
+}
+
+TEST(Advance, ADelayOfZeroOrLessIsDueAtTheNextTick) {
+  ManualTimer timer(1ms, kStart);
+  int runs = 0;
+  std::function<void()> again = [&] {
+    ++runs;
+    timer.new_timeout(again, runs % 2 == 0 ? 0ms : -5ms);
+  };
+  timer.new_timeout(again, 0ms);
+  EXPECT_EQ(timer.advance(0ns), 0u);
+  EXPECT_EQ(timer.advance(1ms), 1u);
+  EXPECT_EQ(timer.advance(0ns), 0u);
+  EXPECT_EQ(timer.advance(100ms), 100u);
+  EXPECT_EQ(runs, 101);
+}
+
+TEST(Advance, RunsTasksInTheOrderOfTicksAndOfScheduling) {
+  ManualTimer timer(1ms, kStart);
+  std::vector<int> order;
+  timer.new_timeout([&] { order.push_back(30); }, 3ms);
+  timer.new_timeout([&] { order.push_back(10); }, 1ms);
+  timer.new_timeout([&] { order.push_back(20); }, 2ms);
+  timer.new_timeout([&] { order.push_back(11); }, 1ms);
+  timer.advance(5ms);
+  EXPECT_EQ(order, (std::vector<int>{10, 11, 20, 30}));
+}
+
+TEST(Advance, RefusesNegativeTime) {
+  ManualTimer timer(1ms, kStart);
+  try {
+    timer.advance(-5ns);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "by: -5 ns (expected: 0 ns or more)");
+  }
+  EXPECT_EQ(timer.now(), kStart);
+}
+
+TEST(Advance, EndsAtTheEndOfTime) {
+  for (const nanoseconds tick : {nanoseconds(1us), nanoseconds(10us), nanoseconds(1ms)}) {
+    ManualTimer timer(tick, kStart);
+    int never = 0;
+    int centuries = 0;
+    timer.new_timeout([&] { ++never; }, nanoseconds::max());
+    timer.new_timeout([&] { ++centuries; }, 24h * 365 * 200);
+    EXPECT_EQ(timer.advance(nanoseconds::max()), 1u);
+    EXPECT_EQ(timer.now(), steady_clock::time_point::max());
+    EXPECT_EQ(timer.advance(1s), 0u);
+    EXPECT_EQ(never, 0) << "a delay beyond the range of the clock is never";
+    EXPECT_EQ(centuries, 1);
+    EXPECT_EQ(timer.pending_timeouts(), 1);
+  }
+}
+
+/// Each at the first grid point at or after it, and what has none before the end of time never.
+TEST(Advance, IsExactInTheLastTicksOfTime) {
+  for (const nanoseconds tick : {nanoseconds(1us), nanoseconds(10us), nanoseconds(1ms)}) {
+    const nanoseconds last_point = (nanoseconds::max() - kStart.time_since_epoch()) / tick * tick;
+    ManualTimer timer(tick, kStart);
+    std::vector<nanoseconds> ran_at;
+    for (const nanoseconds before : {2 * tick, 2 * tick - 1ns, tick, 1ns, 0ns, -1ns}) {
+      timer.new_timeout([&] { ran_at.push_back(timer.now() - kStart); }, last_point - before);
+    }
+    timer.advance_to(kStart + last_point - 3 * tick);
+    EXPECT_EQ(ran_at, std::vector<nanoseconds>{});
+    EXPECT_EQ(timer.advance(steady_clock::time_point::max() - timer.now()), 5u);
+    EXPECT_EQ(ran_at, (std::vector<nanoseconds>{last_point - 2 * tick, last_point - tick, last_point - tick, last_point,
+                                                last_point}));
+    EXPECT_EQ(timer.pending_timeouts(), 1);
+  }
+}
+
+TEST(Advance, ATimeBeforeTheClocksZeroIsAStartLikeAnyOther) {
+  ManualTimer timer(1ms, steady_clock::time_point::min());
+  int runs = 0;
+  timer.new_timeout([&] { ++runs; }, 1s);
+  EXPECT_LE(timer.next_wakeup(), steady_clock::time_point::min() + 1s);
+  timer.advance(1s - 1ns);
+  EXPECT_EQ(runs, 0);
+  timer.advance(1ns);
+  EXPECT_EQ(runs, 1);
+  timer.new_timeout([&] { ++runs; }, 1s);
+  EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 1u);
+}
+
+/// The last tick that ends before the end of time, and the one that ends with it.
+TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(73 * 127)}) {
+    ASSERT_EQ(nanoseconds::max() % tick, 0ns);
+    ManualTimer timer(tick);
+    timer.new_timeout([] {}, nanoseconds::max());
+    timer.new_timeout([] {}, nanoseconds::max() - 1ns - tick);
+    EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 1u);
+    timer.new_timeout([] {}, 1s);
+    EXPECT_EQ(timer.advance(1s), 0u);
+    EXPECT_FALSE(timer.next_wakeup());
+    EXPECT_EQ(timer.stop().size(), 2u);
+  }
+}
+
+/// 2^64 ticks, of which 2^63 can be told apart.
+TEST(Advance, IsNotEarlyWhereTicksCannotBeCounted) {
+  ManualTimer timer(1ns, steady_clock::time_point::min());
+  int runs = 0;
+  const std::function<void()> again = [&] {
+    if (++runs < 100) timer.new_timeout(again, 1h);
+  };
+  timer.new_timeout(again, 1h);
+  EXPECT_EQ(timer.advance(1h), 1u);
+  timer.advance_to(steady_clock::time_point(1s));
+  const int before = runs;
+  EXPECT_EQ(before, 2);
+  timer.advance(1h - 1ns);
+  EXPECT_EQ(runs, before);
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+}
+
+TEST(AdvanceTo, JumpsAndThenRunsWhatIsDueInTheOrderOfTicks) {
+  ManualTimer timer(1ms, kStart);
+  std::vector<int> order;
+  const auto at_the_end = [&](int number) {
+    return [&, number] {
+      order.push_back(number);
+      EXPECT_EQ(timer.now(), kStart + 10s);
+    };
+  };
+  for (int i = 5000; i > 0; --i) timer.new_timeout(at_the_end(i), i * 1ms);
+  timer.new_timeout(at_the_end(10'001), 10'001ms);
+  EXPECT_EQ(timer.advance_to(kStart + 10s), 5000u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+}
+
+/// After a stall: a task that schedules itself again counts from the time to which the clock has jumped.
+TEST(AdvanceTo, WhatIsScheduledAfterAJumpIsNotEarly) {
+  ManualTimer timer(1ms, kStart);
+  std::vector<nanoseconds> ran_at;
+  std::function<void()> again = [&] {
+    ran_at.push_back(timer.now() - kStart);
+    timer.new_timeout(again, 100ms);
+  };
+  timer.new_timeout(again, 100ms);
+  EXPECT_EQ(timer.advance_to(kStart + 1s), 1u);
+  EXPECT_EQ(timer.advance_to(kStart + 1099ms), 0u);
+  EXPECT_EQ(timer.advance_to(kStart + 1100ms), 1u);
+  EXPECT_EQ(ran_at, (std::vector<nanoseconds>{1000ms, 1100ms}));
+}
+
+/// On the grid as well, where the tick that ends there is still to be worked off.
+TEST(AdvanceTo, ADelayOfZeroAfterAJumpIsDueAtTheNextTick) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(1ms), nanoseconds(3ms)}) {
+    ManualTimer timer(tick, kStart);
+    int runs = 0;
+    std::function<void()> again = [&] {
+      ++runs;
+      timer.new_timeout(again, 0ms);
+    };
+    timer.new_timeout(again, tick);
+    Timeout moved = timer.new_timeout([&] { ++runs; }, 1h);
+    timer.new_timeout([&] { EXPECT_TRUE(moved.reschedule(0ms)); }, tick);
+    EXPECT_EQ(timer.advance_to(kStart + 10 * tick), 2u);
+    EXPECT_EQ(timer.advance_to(kStart + 11 * tick - 1ns), 0u);
+    EXPECT_EQ(timer.advance_to(kStart + 11 * tick), 2u);
+    EXPECT_EQ(runs, 3);
+  }
+}
+
+TEST(AdvanceTo, ADelayOfZeroIsDueAtTheNextTickThoughMaxTasksEndedTheCall) {
+  for (const std::size_t max_tasks : {std::size_t{0}, std::size_t{1}}) {
+    ManualTimer timer(1ms, kStart);
+    for (std::size_t i = 0; i < max_tasks; ++i) timer.new_timeout([] {}, 1ms);
+    EXPECT_EQ(timer.advance_to(kStart + 10ms, max_tasks), max_tasks);
+    timer.new_timeout([] {}, 0ms);
+    EXPECT_EQ(timer.advance_to(kStart + 10ms), 0u);
+    EXPECT_EQ(timer.advance(1ms), 1u);
+  }
+}
+
+TEST(AdvanceTo, APastDeadlineIsDueAtTheNextTickThoughMaxTasksLeftSomethingOver) {
+  ManualTimer timer(1ms, kStart);
+  for (const auto delay : {1ms, 1ms, 5ms}) timer.new_timeout([] {}, delay);
+  Timeout moved = timer.new_timeout([] {}, 1h);
+  EXPECT_EQ(timer.advance_to(kStart + 10ms, 1), 1u);
+  timer.new_timeout_at([] {}, kStart - 1h);
+  timer.new_timeout_at([] {}, kStart + 3ms);
+  EXPECT_TRUE(moved.reschedule_at(kStart + 3ms));
+  EXPECT_EQ(timer.advance_to(kStart + 11ms - 1ns), 2u) << "what was left over";
+  EXPECT_EQ(timer.advance(1ns), 3u);
+}
+
+TEST(AdvanceTo, WhatWasScheduledBeforeAJumpRunsInIt) {
+  ManualTimer timer(1ms, kStart);
+  for (int ms = 0; ms <= 12; ++ms) timer.new_timeout([] {}, ms * 1ms);
+  EXPECT_EQ(timer.advance_to(kStart + 10ms), 11u) << "the one due at the time itself included";
+}
+
+TEST(AdvanceTo, WhatMaxTasksLeavesOverRunsAtTheNextCall) {
+  ManualTimer timer(1ms, kStart);
+  std::vector<int> order;
+  for (int i = 0; i < 300; ++i) {
+    timer.new_timeout([&, i] { order.push_back(i); }, i / 100 * 1ms + 1ms);
+  }
+  EXPECT_EQ(timer.advance_to(kStart + 1s, 0), 0u);
+  EXPECT_EQ(timer.now(), kStart + 1s);
+  std::size_t ran = 0;
+  for (int call = 0; call < 43; ++call) {
+    EXPECT_LE(timer.next_wakeup(), kStart + 3ms) << "what is left over is due";
+    const std::size_t now = timer.advance_to(kStart + 1s, 7);
+    EXPECT_EQ(now, call < 42 ? 7u : 6u);
+    ran += now;
+  }
+  EXPECT_EQ(ran, 300u);
+  EXPECT_EQ(timer.advance_to(kStart + 1s, 7), 0u);
+  EXPECT_EQ(order.size(), 300u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(AdvanceTo, AlsoFinishesWhatMaxTasksLeftOverInAdvance) {
+  ManualTimer timer(1ms, kStart);
+  int runs = 0;
+  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, 1ms);
+  timer.advance_to(kStart + 5ms, 4);
+  EXPECT_EQ(timer.advance(0ns), 6u);
+  EXPECT_EQ(timer.now(), kStart + 5ms);
+  EXPECT_EQ(runs, 10);
+}
+
+TEST(AdvanceTo, TimeNeverGoesBack) {
+  ManualTimer timer(1ms, kStart);
+  timer.advance(1s);
+  int runs = 0;
+  timer.new_timeout([&] { ++runs; }, 1ms);
+  EXPECT_EQ(timer.advance_to(kStart), 0u);
+  EXPECT_EQ(timer.now(), kStart + 1s);
+  timer.advance_to(kStart + 1001ms);
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(NextWakeup, IsNoneWhenNothingIsPending) {
+  ManualTimer timer(1ms, kStart);
+  EXPECT_FALSE(timer.next_wakeup());
+  Timeout timeout = timer.new_timeout([] {}, 1s);
+  EXPECT_TRUE(timer.next_wakeup());
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_FALSE(timer.next_wakeup());
+  timeout = timer.new_timeout([] {}, 1s);
+  EXPECT_TRUE(timer.next_wakeup());
+  timer.advance(1s);
+  EXPECT_FALSE(timer.next_wakeup());
+}
+
+/// An event loop that sleeps until next_wakeup() runs everything exactly at its grid point, with mixed spans.
+class NextWakeupAtEachTick : public ::testing::TestWithParam<nanoseconds> {};
+
+INSTANTIATE_TEST_SUITE_P(Ticks, NextWakeupAtEachTick, ::testing::Values(1us, 10us, 1ms),
+                         [](const auto& info) { return std::to_string(info.param / 1us) + "us"; });
+
+TEST_P(NextWakeupAtEachTick, IsNeverLaterThanTheFirstDueTick) {
+  const nanoseconds tick = GetParam();
+  std::mt19937_64 random(7);
+  ManualTimer timer(tick, kStart);
+  std::multimap<std::int64_t, int> model;
+  int ran = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const auto pick = random() % 4;
+    const std::int64_t span = pick == 0 ? 20 : pick == 1 ? 400 : pick == 2 ? 20'000 : 5'000'000;
+    const std::int64_t delay = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(span));
+    const std::int64_t due = (timer.now() - kStart) / tick + delay;
+    model.emplace(due, i);
+    timer.new_timeout(
+        [&, due] {
+          ++ran;
+          EXPECT_EQ(timer.now(), kStart + due * tick);
+        },
+        delay * tick);
+    if (random() % 2 == 0) continue;
+    const auto next = timer.next_wakeup();
+    ASSERT_TRUE(next);
+    ASSERT_LE(*next, kStart + model.begin()->first * tick);
+    timer.advance_to(*next);
+    model.erase(model.begin(), model.upper_bound((timer.now() - kStart) / tick));
+  }
+  while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
+  EXPECT_EQ(ran, 4000);
+}
+
+TEST(NextWakeup, ComesNearInAFewSteps) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(1ms)}) {
+    ManualTimer timer(tick, kStart);
+    int runs = 0;
+    timer.new_timeout([&] { ++runs; }, 24h * 365);
+    int steps = 0;
+    while (const auto next = timer.next_wakeup()) {
+      timer.advance_to(*next);
+      ++steps;
+    }
+    EXPECT_EQ(runs, 1);
+    EXPECT_LE(steps, 11) << "one for each level of 64 slots";
+  }
+}
+
+TEST(NextWakeup, FollowsADeadlineThatHasMoved) {
+  ManualTimer timer(1ms, kStart);
+  Timeout timeout = timer.new_timeout([] {}, 10s);
+  EXPECT_LE(timer.next_wakeup(), kStart + 10s);
+  EXPECT_GT(timer.next_wakeup(), kStart + 1s);
+  EXPECT_TRUE(timeout.reschedule(1s));
+  EXPECT_LE(timer.next_wakeup(), kStart + 1s);
+  EXPECT_TRUE(timeout.reschedule(5s));
+  EXPECT_LE(timer.next_wakeup(), kStart + 5s);
+  EXPECT_EQ(timer.advance(5s - 1ns), 0u);
+  EXPECT_EQ(timer.advance(1ns), 1u);
+}
+
+TEST(NextWakeup, InsideATaskIsASafeTime) {
+  ManualTimer timer(1ms, kStart);
+  timer.new_timeout([] {}, 5ms);
+  timer.new_timeout([&] { EXPECT_EQ(timer.next_wakeup(), timer.now()); }, 1ms);
+  EXPECT_EQ(timer.advance(1ms), 1u);
+}
+
+TEST(ManualReschedule, CountsFromTheTimersClock) {
+  ManualTimer timer(1ms, kStart);
+  int runs = 0;
+  Timeout timeout = timer.new_timeout([&] { ++runs; }, 1s);
+  timer.advance(900ms);
+  EXPECT_TRUE(timeout.reschedule(1s));
+  EXPECT_EQ(timeout.deadline(), kStart + 1900ms);
+  timer.advance(1s - 1ns);
+  EXPECT_EQ(runs, 0);
+  timer.advance(1ns);
+  EXPECT_EQ(runs, 1);
+  EXPECT_FALSE(timeout.reschedule(1s));
+}
+
+TEST(ManualTimer, RefusesATickThatIsNotPositive) {
+  for (const nanoseconds tick : {0ns, -1ns, nanoseconds::min()}) {
+    try {
+      ManualTimer timer(tick);
+      FAIL() << tick.count();
+    } catch (const std::invalid_argument& error) {
+      EXPECT_EQ(error.what(), "tick_duration: " + std::to_string(tick.count()) + " ns (expected: 1 ns or more)");
+    }
+  }
+}
+
+TEST(ManualTimer, AnyPositiveTickIsGood) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(1h), nanoseconds::max()}) {
+    ManualTimer timer(tick, kStart);
+    int runs = 0;
+    timer.new_timeout([&] { ++runs; }, 1s);
+    timer.advance(1s - 1ns);
+    EXPECT_EQ(runs, 0);
+    timer.advance(1h);
+    EXPECT_EQ(runs, tick == nanoseconds::max() ? 0 : 1) << tick.count();
+  }
+}
+
+TEST(ManualTimer, HandlesShowItsTime) {
+  ManualTimer timer(1ms, kStart);
+  const Timeout timeout = timer.new_timeout([] {}, 5ns);
+  std::ostringstream text;
+  text << timeout;
+  EXPECT_EQ(text.str(), "Timeout(deadline: 5 ns later)");
+  EXPECT_EQ(timeout.deadline(), kStart + 5ns);
+  EXPECT_EQ(timeout.timer(), &timer);
+}
+
+TEST(ManualTimer, ATaskCannotAdvanceOrStop) {
+  ManualTimer timer(1ms, kStart);
+  int refused = 0;
+  timer.new_timeout(
+      [&] {
+        const std::array<std::function<void()>, 3> calls = {
+            [&] { timer.advance(1ms); }, [&] { timer.advance_to(kStart + 1h); }, [&] { timer.stop(); }};
+        for (const auto& call : calls) {
+          try {
+            call();
+          } catch (const IllegalState&) {
+            ++refused;
+          }
+        }
+      },
+      1ms);
+  timer.advance(1ms);
+  EXPECT_EQ(refused, 3);
+  EXPECT_EQ(timer.now(), kStart + 1ms);
+  timer.new_timeout([] {}, 1ms);  // it has not been stopped
+}
+
+TEST(ManualTimer, ATaskOfAnotherTimerMayAdvanceIt) {
+  ManualTimer outer(1ms, kStart);
+  ManualTimer inner(1ms, kStart);
+  int runs = 0;
+  inner.new_timeout([&] { ++runs; }, 1ms);
+  outer.new_timeout([&] { inner.advance(1ms); }, 1ms);
+  outer.advance(1ms);
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(ManualTimer, ExceptionsReachTheHandlerAndTheRestRuns) {
+  std::vector<std::string> errors;
+  ManualTimer timer(1ms, kStart, [&](const std::exception_ptr& error, const Timeout& timeout) {
+    EXPECT_TRUE(timeout.is_expired());
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::runtime_error& e) {
+      errors.emplace_back(e.what());
+    }
+  });
+  int runs = 0;
+  timer.new_timeout([] { throw std::runtime_error("first"); }, 1ms);
+  timer.new_timeout([&] { ++runs; }, 1ms);
+  EXPECT_EQ(timer.advance(1ms), 2u);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(errors, std::vector<std::string>{"first"});
+}
+
+TEST(ManualTimer, StopReturnsWhatIsPendingAndNothingRunsAfterIt) {
+  ManualTimer timer(1ms, kStart);
+  int runs = 0;
+  const auto task = std::make_shared<RecordingTask>();
+  timer.new_timeout([&] { ++runs; }, 1ms);
+  timer.advance(1ms);
+  timer.new_timeout([&] { ++runs; }, 1ms);
+  timer.next_wakeup();  // one in the wheel, two in the queue
+  timer.new_timeout(task, 1s);
+  timer.new_timeout([&] { ++runs; }, 1ms).cancel();
+  const std::vector<Timeout> pending = timer.stop();
+  ASSERT_EQ(pending.size(), 2u);
+  for (const Timeout& timeout : pending) EXPECT_TRUE(timeout.is_cancelled());
+  EXPECT_EQ(task->cancellations, 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(timer.advance(1h), 0u);
+  EXPECT_EQ(timer.now(), kStart + 1h + 1ms) << "time still passes";
+  EXPECT_EQ(runs, 1);
+  EXPECT_FALSE(timer.next_wakeup());
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_THROW(timer.new_timeout([] {}, 1ms), IllegalState);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
+}
+
+TEST(ManualTimer, CancelledIsCalledByTheThreadThatAdvances) {
+  ManualTimer timer(1ms, kStart);
+  const auto task = std::make_shared<RecordingTask>();
+  Timeout timeout = timer.new_timeout(task, 1s);
+  timer.advance(1ms);
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_EQ(task->cancellations, 0);
+  timer.advance(1ms);
+  EXPECT_EQ(task->cancellations, 1);
+  EXPECT_EQ(task->runs, 0);
+}
+
+TEST(ManualTimer, MayBeDestroyedInsideOneOfItsTasks) {
+  auto timer = std::make_unique<ManualTimer>(1ms, kStart);
+  int runs = 0;
+  const auto alive = std::make_shared<int>();
+  timer->new_timeout(
+      [&, alive] {
+        ++runs;
+        timer.reset();
+      },
+      1ms);
+  timer->new_timeout([&, alive] { ++runs; }, 1ms);
+  const Timeout later = timer->new_timeout([&, alive] { ++runs; }, 1s);
+  EXPECT_EQ(timer->advance(1h), 1u);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(timer, nullptr);
+  EXPECT_EQ(alive.use_count(), 1) << "pending callables are destroyed";
+  EXPECT_TRUE(later.is_cancelled());
+  EXPECT_EQ(later.timer(), nullptr);
+}
+
+/// cancelled() and the destructors of callables, while the timer is destroyed.
+TEST(ManualTimer, MayBeAskedForAnythingWhileItIsDestroyed) {
+  const auto ask = [](ManualTimer& timer) {
+    int refused = 0;
+    const auto try_to = [&](auto call) {
+      try {
+        call();
+      } catch (const IllegalState&) {
+        ++refused;
+      }
+    };
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
+    timer.next_wakeup();
+    try_to([&] { EXPECT_EQ(timer.advance(1ms), 0u); });
+    try_to([&] { EXPECT_EQ(timer.advance_to(kStart + 1h), 0u); });
+    try_to([&] { timer.stop(); });
+    return refused;
+  };
+  struct Asks : TimerTask {
+    std::function<void()> call;
+    void run(Timeout&) override {}
+    void cancelled(Timeout&) override { call(); }
+  };
+  int refused_in_cancelled = -1;
+  int refused_in_destructor = -1;
+  {
+    ManualTimer timer(1ms, kStart);
+    const auto task = std::make_shared<Asks>();
+    task->call = [&] { refused_in_cancelled = ask(timer); };
+    std::shared_ptr<int> last(new int, [&](int* number) {
+      refused_in_destructor = ask(timer);
+      delete number;
+    });
+    timer.new_timeout([last = std::move(last)] {}, 1s);
+    timer.new_timeout(task, 1s);
+  }
+  EXPECT_EQ(refused_in_cancelled, 3);
+  EXPECT_EQ(refused_in_destructor, 0);
+}
+
+TEST(ManualTimer, HandlesOutliveIt) {
+  Timeout timeout;
+  {
+    ManualTimer timer(1ms, kStart);
+    timeout = timer.new_timeout([] {}, 1s);
+  }
+  EXPECT_TRUE(timeout.is_cancelled());
+  EXPECT_FALSE(timeout.cancel());
+  EXPECT_FALSE(timeout.reschedule(1s));
+  EXPECT_EQ(timeout.timer(), nullptr);
+  std::ostringstream text;
+  text << timeout;
+  EXPECT_EQ(text.str(), "Timeout(deadline: 1000000000 ns later, cancelled)");
+}
+
+TEST(ManualTimerThreads, ScheduleAndCancelWhileOneAdvances) {
+  constexpr int kThreads = 3;
+  constexpr int kPerThread = 20'000;
+  ManualTimer timer(1ms, kStart);
+  std::atomic<std::int64_t> ran = 0;
+  std::atomic<std::int64_t> cancelled = 0;
+  std::atomic<int> producing = kThreads;
+  std::int64_t advanced = 0;
+  std::thread driver([&] {
+    while (producing != 0) {
+      timer.next_wakeup();
+      advanced += static_cast<std::int64_t>(timer.advance(1ms));
+    }
+    advanced += static_cast<std::int64_t>(timer.advance(1h));
+  });
+  run_together(kThreads, [&](int thread) {
+    std::mt19937 random(static_cast<std::uint32_t>(thread));
+    for (int i = 0; i < kPerThread; ++i) {
+      const auto deadline = timer.now() + 3ms;
+      Timeout timeout = timer.new_timeout(
+          [&, deadline] {
+            if (timer.now() < deadline) ADD_FAILURE() << "too early";
+            ++ran;
+          },
+          3ms);
+      if (random() % 4 == 0) timeout.reschedule(5ms);
+      if (random() % 2 == 0 && timeout.cancel()) ++cancelled;
+    }
+    --producing;
+  });
+  driver.join();
+  EXPECT_EQ(ran + cancelled, kThreads * kPerThread);
+  EXPECT_EQ(advanced, ran);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(ManualTimerThreads, AdvanceOneAtATime) {
+  ManualTimer timer(1ms, kStart);
+  std::atomic<int> inside = 0;
+  std::atomic<int> ran = 0;
+  for (int i = 0; i < 400; ++i) {
+    timer.new_timeout(
+        [&] {
+          EXPECT_EQ(++inside, 1);
+          ++ran;
+          --inside;
+        },
+        i * 1ms);
+  }
+  run_together(4, [&](int) {
+    for (int i = 0; i < 125; ++i) timer.advance(1ms);
+  });
+  EXPECT_EQ(timer.now(), kStart + 500ms);
+  EXPECT_EQ(ran, 400);
+}
+
+TEST(ManualTimerThreads, StopEndsAnAdvanceAfterTheTaskThatItIsAt) {
+  ManualTimer timer(1ms, kStart);
+  Latch entered;
+  Latch released;
+  std::atomic<bool> finished = false;
+  std::atomic<int> later = 0;
+  timer.new_timeout(
+      [&] {
+        entered.count_down();
+        EXPECT_TRUE(released.wait());
+        finished = true;
+      },
+      1ms);
+  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++later; }, 1ms);
+  std::thread driver([&] { EXPECT_EQ(timer.advance(1s), 1u); });
+  ASSERT_TRUE(entered.wait());
+  std::size_t returned = 0;
+  std::thread stopper([&] {
+    returned = timer.stop().size();
+    EXPECT_TRUE(finished) << "stop() waits for the task";
+  });
+  EXPECT_TRUE(test::eventually([&] { return timer.try_new_timeout([] {}, 1ms) == Timeout(); })) << "it is stopping";
+  released.count_down();
+  driver.join();
+  stopper.join();
+  EXPECT_GE(returned, 10u);
+  EXPECT_EQ(later, 0);
+}
+
+}  // namespace
+}  // namespace hwt

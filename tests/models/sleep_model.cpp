@@ -1,0 +1,127 @@
+// The worker's sleep (WorkerLoop::sleep, Sleeper, Parking) against what comes in: no timeout waits in the inbox that is
+// due before the announced end of the sleep, unless the worker has been called; nor does a cancelled() that is to be
+// called soon (Core::wake_for_cancelled_hook). Whoever finds that another has called it need not; but nobody relies on
+// a thread that may have been preempted: so some stop half-way for good.
+//
+// In relacy, loads may return old values, but no store goes ahead of what is before it in its thread. The release of
+// the sleep's number and the acquire in wake_if_asleep() keep the call behind the load of the number; here the order of
+// the statements stands for them.
+
+#include "inbox_model.h"
+
+namespace model {
+namespace {
+
+using namespace inbox;
+
+Weakening no_heavy_fence_before_sleep{"sleep(): the heavy fence after announce()"};
+Weakening announce_late{"sleep(): announce() after the look into the inbox"};
+Weakening same_number{"announce(): the number of the sleep before"};
+Weakening forget_late{"park_until(): calls forgotten after the next announcement"};
+Weakening number_late{"wake_if_asleep(): the number read after the call"};
+Weakening woken_early{"wake_if_asleep(): woken_from_ before the call"};
+
+Weakening listed_for_ever{"list() with a later deadline, as that of a Look at a node that has moved"};
+Weakening no_light_fence_for_hook{"wake_for_cancelled_hook(): the light fence"};
+
+constexpr int kProducers = 2;
+constexpr int kDeadlines[kProducers][2] = {{7, 3}, {7, 8}};
+constexpr int kAwake = -1;
+constexpr int kDue = 50;  // the earliest in the wheel
+
+struct Sleep : Model<Sleep, kProducers + 1> {
+  Inbox<Sleep, kProducers> inbox;
+  Atomic<int> wake_until{kAwake};
+  Atomic<int> number;
+  Atomic<int> woken_from;
+  Atomic<int> called;
+  Atomic<int> hook_waits;
+  Atomic<int> idle;
+  bool stuck[kProducers] = {};
+  int sleeps_until = 0;
+
+  void thread(unsigned index) {
+    if (index == kProducers) return work();
+    if (index == 1 && rl::rand(8) == 0) {
+      hook_waits.store(1, mo_release);
+      if (!no_light_fence_for_hook) light_fence();
+      stuck[1] = !wake_for(0);
+      return;
+    }
+    for (const int deadline : kDeadlines[index]) {
+      inbox.put_and_list(static_cast<int>(index), listed_for_ever ? kUnlisted - 1 : deadline);
+      stuck[index] = !wake_for(deadline);
+      if (stuck[index]) return;
+    }
+  }
+
+  void work() {
+    for (int sleeps = 2;;) {
+      if (hook_waits.load(mo_relaxed) != 0) hook_waits.exchange(0, mo_acquire);
+      inbox.open();
+      sleeps_until = sleep();
+      if (--sleeps == 0) return;  // and is not seen again
+      // Called, or the time has come.
+      if (!forget_late) called.exchange(0, mo_acquire);
+      wake_until.store(kAwake, mo_relaxed);
+    }
+  }
+
+  int sleep() {
+    const int known = wanted();
+    if (!announce_late) announce(known - 1);
+    if (forget_late) called.exchange(0, mo_acquire);
+    if (!no_heavy_fence_before_sleep) heavy_fence();
+    const int until = std::min(known, wanted());
+    if (announce_late || until != known) announce(until - 1);
+    return until;
+  }
+
+  int wanted() { return std::min({kDue, inbox.earliest_waiting(), hook_waits.load(mo_relaxed) != 0 ? 0 : kDue}); }
+
+  void announce(int end) {
+    number.store(number.load(mo_relaxed) + (same_number ? 0 : 1), mo_release);
+    wake_until.store(end, mo_release);
+  }
+
+  /// False: the thread never goes on.
+  bool wake_for(int deadline) {
+    if (deadline > wake_until.load(mo_relaxed)) return true;
+    if (wake_until.load(mo_acquire) == kAwake) return true;
+    int sleep = number.load(mo_acquire);
+    if (woken_from.load(mo_acquire) == sleep) return true;
+    if (woken_early) woken_from.store(sleep, mo_release);
+    if (rl::rand(4) == 0) return false;
+    linger();
+    called.exchange(1, mo_release);
+    linger();
+    if (number_late) sleep = number.load(mo_acquire);
+    woken_from.store(sleep, mo_release);
+    return true;
+  }
+
+  /// Perhaps this thread does nothing for so long that others get somewhere: a rare case if all run at the same speed.
+  void linger() const {
+    for (unsigned steps = 20 * rl::rand(2); steps != 0; --steps) idle.load(mo_relaxed);
+  }
+
+  void after() {
+    if (called.load(mo_relaxed) == 1) return;
+    MODEL_ASSERT(stuck[1] || hook_waits.load(mo_relaxed) == 0 || sleeps_until == 0);
+    for (int i = 0; i < kProducers; ++i) {
+      const auto& place = inbox.places[i];
+      for (int entry = place.taken; entry < place.put.load(mo_relaxed); ++entry) {
+        MODEL_ASSERT(stuck[i] || kDeadlines[i][entry] >= sleeps_until);
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main() {
+  using namespace model;
+  return check<Sleep>({&no_second_light_fence, &no_heavy_fence_before_sleep, &announce_late, &same_number, &forget_late,
+                       &number_late, &woken_early, &no_light_fence_for_hook, &listed_for_ever});
+}

@@ -1,0 +1,90 @@
+// stop() against new_timeout() (Core::offer, ThreadedEngine::body): a timeout is either accepted, and then the worker
+// that empties the timer finds it, or taken back by the thread that put it; never both, never neither. And the worker
+// that sleeps for ever sees that the timer stops.
+
+#include "inbox_model.h"
+
+namespace model {
+namespace {
+
+using namespace inbox;
+
+Weakening phase_first{"offer(): running() before the entry is put and listed"};
+Weakening no_heavy_fence_before_empty{"body(): the heavy fence before empty()"};
+Weakening empty_first{"body(): empty() before the phase has changed"};
+Weakening call_relaxed{"leave_call(): release"};
+Weakening park_relaxed{"park_until(): acquire"};
+Weakening withdraw_blind{"withdraw(): a store instead of a compare-exchange"};
+
+enum : int { kQueued, kInWheel, kCancelled };
+
+struct Stop : Model<Stop, 3> {
+  Inbox<Stop, 1> inbox;
+  Atomic<int> running{1};
+  Atomic<int> called;
+  Atomic<int> words[2];
+  bool accepted[2] = {};
+  bool found[2] = {};
+
+  void thread(unsigned index) {
+    if (index == 0) {
+      offer(0);
+      offer(1);
+    } else if (index == 1) {
+      running.exchange(0, mo_acq_rel);
+      called.exchange(1, call_relaxed ? mo_relaxed : mo_release);
+    } else {
+      work();
+    }
+  }
+
+  void offer(int i) {
+    words[i].store(kQueued, mo_release);
+    const bool ran = running.load(mo_relaxed) != 0;
+    inbox.put_and_list(0, i);
+    const bool runs = phase_first ? ran : running.load(mo_relaxed) != 0;
+    accepted[i] = runs || !withdraw(words[i]);
+  }
+
+  static bool withdraw(Atomic<int>& word) {
+    int seen = word.load(mo_acquire);
+    if (withdraw_blind) word.store(kCancelled, mo_release);
+    while (seen == kQueued) {
+      if (withdraw_blind || word.compare_exchange_weak(seen, kCancelled, mo_acq_rel, mo_acquire)) return true;
+    }
+    return false;
+  }
+
+  void work() {
+    if (empty_first) empty();
+    if (running.load(mo_relaxed) != 0) {
+      while (called.load(mo_relaxed) == 0) rl::yield(1, RL_INFO);
+      called.exchange(0, park_relaxed ? mo_relaxed : mo_acquire);
+      MODEL_ASSERT(running.load(mo_relaxed) == 0);  // or it would sleep again, and nobody would call it
+    }
+    if (!no_heavy_fence_before_empty) heavy_fence();
+    if (!empty_first) empty();
+  }
+
+  void empty() {
+    inbox.open();
+    for (int i = 0; i < inbox.places[0].taken; ++i) {
+      int seen = words[i].load(mo_acquire);
+      while (seen == kQueued && !found[i])
+        found[i] = words[i].compare_exchange_weak(seen, kInWheel, mo_acq_rel, mo_acquire);
+    }
+  }
+
+  void after() {
+    for (int i = 0; i < 2; ++i) MODEL_ASSERT(accepted[i] == found[i]);
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main() {
+  using namespace model;
+  return check<Stop>({&no_light_fence, &no_second_light_fence, &phase_first, &no_heavy_fence_before_empty, &empty_first,
+                      &call_relaxed, &park_relaxed, &withdraw_blind});
+}

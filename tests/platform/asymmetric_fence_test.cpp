@@ -1,0 +1,128 @@
+// The pair of fences that keeps a sleeping worker from missing a timeout: of two threads that store, fence and load,
+// one at least sees the other's store.
+
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+
+#include <array>
+#include <vector>
+
+#include "tests/support/test_support.h"
+
+namespace hwt::internal {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// A spin barrier for two.
+class Meeting {
+ public:
+  void come() {
+    const int round = round_.load();
+    if (arrived_.fetch_add(1) == 1) {
+      arrived_ = 0;
+      ++round_;
+      return;
+    }
+    for (int spins = 0; round_.load() == round; ++spins) {
+      if (spins > 10'000) std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::atomic<int> arrived_ = 0;
+  std::atomic<int> round_ = 0;
+};
+
+struct Counts {
+  int rounds = 0;
+  int both_blind = 0;
+};
+
+/// Store, then load, on both sides at once. Each meeting is for a series of rounds, on memory of their own, in which
+/// the two threads start together, a little apart. In front of each store is a queue of slow ones, to lines that the
+/// other thread has just written: without a fence the load overtakes them all.
+class Hunt {
+ public:
+  Counts run(std::chrono::milliseconds duration) {
+    Counts counts;
+    std::jthread producer([this] {
+      for (unsigned seed = 1;;) {
+        for (Round& round : rounds_) slow_down(round.worker);
+        meeting_.come();
+        if (over_) return;
+        for (Round& round : rounds_) pass(round.producer, round.worker, [] { AsymmetricFence::light(); }, seed);
+        meeting_.come();
+      }
+    });
+    const auto end = steady_clock::now() + duration;
+    for (unsigned seed = 2;;) {
+      for (Round& round : rounds_) slow_down(round.producer);
+      over_ = steady_clock::now() >= end;
+      meeting_.come();
+      if (over_) return counts;
+      for (Round& round : rounds_) pass(round.worker, round.producer, [] { AsymmetricFence::heavy(); }, seed);
+      meeting_.come();
+      for (Round& round : rounds_) {
+        ++counts.rounds;
+        counts.both_blind += round.producer.seen == 0 && round.worker.seen == 0 ? 1 : 0;
+        round.producer.stored = round.worker.stored = 0;
+        round.producer.here = round.worker.here = 0;
+      }
+    }
+  }
+
+ private:
+  struct alignas(64) Line : std::atomic<int> {
+    using std::atomic<int>::operator=;
+  };
+  struct Side {
+    std::array<Line, 6> slow;
+    Line here;
+    Line stored;
+    int seen;
+  };
+  struct Round {
+    Side producer;
+    Side worker;
+  };
+
+  static void slow_down(Side& side) {
+    for (Line& line : side.slow) line.store(1, std::memory_order_relaxed);
+  }
+
+  template <class Fence>
+  static void pass(Side& mine, Side& theirs, Fence fence, unsigned& seed) {
+    mine.here = 1;
+    for (int spins = 0; theirs.here == 0; ++spins) {
+      if (spins > 10'000) std::this_thread::yield();
+    }
+    seed = seed * 1'664'525 + 1'013'904'223;
+    for (unsigned spin = seed >> 25; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (Line& line : mine.slow) line.store(2, std::memory_order_relaxed);
+    mine.stored.store(1, std::memory_order_relaxed);
+    fence();
+    mine.seen = theirs.stored.load(std::memory_order_relaxed);
+  }
+
+  std::vector<Round> rounds_{200};
+  Meeting meeting_;
+  std::atomic<bool> over_ = false;
+};
+
+/// Before prepare(), and wherever the system cannot help: two full fences.
+TEST(AsymmetricFence, OneSideSeesTheOtherWithFullFences) {
+  const Counts counts = Hunt().run(1500ms);
+  EXPECT_GT(counts.rounds, 100);
+  EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
+}
+
+TEST(AsymmetricFence, OneSideSeesTheOtherOncePrepared) {
+  AsymmetricFence::prepare();
+  AsymmetricFence::prepare();  // each timer does
+  const Counts counts = Hunt().run(1500ms);
+  EXPECT_GT(counts.rounds, 100);
+  EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
+}
+
+}  // namespace
+}  // namespace hwt::internal

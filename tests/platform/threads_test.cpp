@@ -1,0 +1,62 @@
+// What a worker's thread inherits from the thread that makes it, and what not.
+
+#include "hashed_wheel_timer/internal/platform/threads.h"
+
+#if defined(__linux__)
+
+#include <sched.h>
+
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/support/test_support.h"
+
+namespace hwt::internal {
+namespace {
+
+class WorkerThread : public ::testing::Test {
+ protected:
+  /// In a worker's thread that a thread has made which `prepare` was called on.
+  template <class Prepare, class Look>
+  static void look(Prepare prepare, Look look) {
+    std::thread([&] {
+      prepare();
+      make_worker_thread(look).join();
+    }).join();
+  }
+
+  static cpu_set_t processors() {
+    cpu_set_t set;
+    EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    return set;
+  }
+};
+
+TEST_F(WorkerThread, RunsOnTheProcessorsOfTheProcessNotOnThoseOfItsMaker) {
+  const cpu_set_t all = processors();
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one processor";
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  }
+  look([&] { ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0); },
+       [&] {
+         // Its maker says so from outside, perhaps a moment later.
+         EXPECT_TRUE(test::eventually([&] {
+           const cpu_set_t set = processors();
+           return CPU_EQUAL(&set, &all);
+         }));
+       });
+}
+
+TEST_F(WorkerThread, HasTheDefaultPolicyNotItsMakers) {
+  const sched_param none{};
+  look([&] { ASSERT_EQ(sched_setscheduler(0, SCHED_BATCH, &none), 0); },
+       [] { EXPECT_TRUE(test::eventually([] { return sched_getscheduler(0) == SCHED_OTHER; })); });
+}
+
+}  // namespace
+}  // namespace hwt::internal
+
+#endif

@@ -1,0 +1,130 @@
+// RepeatedTimer and schedules in a forked child, which may come at any moment of what the parent's threads do.
+
+#if defined(_WIN32)
+int main() { return 0; }
+#else
+
+#include "tests/support/forked_child.h"
+
+#include <random>
+
+#include "hashed_wheel_timer/repeated_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+#include "tests/support/held_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+constexpr int kForks = kSanitized ? 30 : 150;
+
+TEST(ForkedRepeatedTimer, CanBeStoppedAndDestroyedWhateverTheParentWasDoing) {
+  HashedWheelTimer wheel(1ms, 64);
+  auto timer = std::make_unique<RepeatedTimer>("forked", 1ms, wheel, RepeatedTimer::Hooks{.on_trigger = [] {}});
+  std::atomic<bool> over = false;
+  std::jthread other([&] {
+    std::minstd_rand random(1);
+    while (!over) {
+      switch (random() % 4) {
+        case 0:
+          timer->stop();
+          break;
+        case 1:
+          timer->run_once_now();
+          break;
+        default:
+          timer->restart();
+      }
+    }
+  });
+  for (int i = 0; i < kForks; ++i) {
+    ASSERT_EQ(status_of_child([&] {
+                timer->stop();
+                timer->destroy();
+                timer.reset();
+                return 0;
+              }),
+              0);
+  }
+  over = true;
+}
+
+TEST(ForkedRepeatedTimer, DoesNotWaitForAHookOfTheParentAndCallsNone) {
+  Latch inside, leave;
+  std::atomic<int> destroyed = 0;
+  HashedWheelTimer wheel(1ms, 64);
+  auto timer = std::make_unique<RepeatedTimer>("forked", 1ms, wheel,
+                                               RepeatedTimer::Hooks{.on_trigger =
+                                                                        [&] {
+                                                                          inside.count_down();
+                                                                          EXPECT_TRUE(leave.wait());
+                                                                        },
+                                                                    .on_destroy = [&] { ++destroyed; }});
+  timer->start();
+  ASSERT_TRUE(inside.wait());
+  EXPECT_EQ(status_of_child([&] {
+              timer.reset();
+              return destroyed.load();
+            }),
+            0);
+  leave.count_down();
+  timer.reset();
+  EXPECT_EQ(destroyed, 1) << "the parent's own";
+}
+
+TEST(ForkedRepeatedTimer, DoesNotWaitForAThreadOfTheParentThatArms) {
+  for (const auto at : {HeldTimer::At::Entry, HeldTimer::At::Exit}) {
+    HeldTimer wheel;
+    auto timer = std::make_unique<RepeatedTimer>("forked", kFar, wheel, RepeatedTimer::Hooks{.on_trigger = [] {}});
+    wheel.hold_next(at);
+    std::jthread starting([&] { timer->start(); });
+    ASSERT_TRUE(wheel.wait_until_held());
+    EXPECT_EQ(status_of_child([&] {
+                timer->stop();
+                timer->destroy();
+                const bool running = timer->running();
+                timer.reset();
+                return running ? 0 : 1;
+              }),
+              0);
+    wheel.go_on();
+  }
+}
+
+TEST(ForkedSchedule, CanBeCancelledAndDroppedWhateverTheParentWasDoing) {
+  HashedWheelTimer wheel(1ms, 64);
+  std::mutex mutex;  // of `task`; the child has a copy that it alone uses
+  std::shared_ptr<ScheduledTask> task = schedule(wheel, Schedule::fixed_rate(0s, 1ms), [] {});
+  std::atomic<bool> over = false;
+  std::jthread other([&] {
+    while (!over) {
+      auto next = schedule(wheel, Schedule::fixed_rate(0s, 1ms), [] {});
+      {
+        const std::lock_guard lock(mutex);
+        task.swap(next);
+      }
+      next->cancel();
+    }
+  });
+  for (int i = 0; i < kForks; ++i) {
+    std::shared_ptr<ScheduledTask> inherited;
+    {
+      const std::lock_guard lock(mutex);
+      inherited = task;
+    }
+    ASSERT_EQ(status_of_child([&] {
+                const bool cancelled = inherited->cancel();
+                inherited.reset();
+                return cancelled ? 1 : 0;
+              }),
+              0);
+  }
+  over = true;
+}
+
+}  // namespace
+}  // namespace hwt
+
+#endif

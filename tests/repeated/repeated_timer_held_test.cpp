@@ -1,0 +1,183 @@
+// RepeatedTimer: while a thread stands still inside a call, as one does that the system has preempted, the worker waits
+// for nothing, and what that call was for comes when the thread goes on.
+
+#include "hashed_wheel_timer/internal/schedule/conductor.h"
+#include "hashed_wheel_timer/repeated_timer.h"
+#include "tests/support/held_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+class RepeatedTimerHeld : public ::testing::Test {
+ protected:
+  /// From here on a thread is held in this call, until release().
+  void hold_in(HeldTimer::At at, std::function<void(RepeatedTimer&)> call) {
+    timer_.hold_next(at);
+    holder_ = std::jthread([this, call] { call(repeated_); });
+    ASSERT_TRUE(timer_.wait_until_held());
+  }
+  void release() {
+    timer_.go_on();
+    holder_.join();
+  }
+  void expect_triggers() {
+    const int before = triggers_;
+    EXPECT_TRUE(eventually([&] { return triggers_ > before; }));
+    EXPECT_LE(timer_.pending_timeouts(), 1);
+  }
+
+  std::atomic<int> triggers_ = 0;
+  ErrorLog errors_;
+  HeldTimer timer_{{.tick_duration = 1ms, .on_task_error = errors_.handler()}};
+  RepeatedTimer repeated_{"held", 3ms, timer_, {.on_trigger = [this] { ++triggers_; }}};
+  std::jthread holder_;
+};
+
+// The timeout expires before start() knows that it is there.
+TEST_F(RepeatedTimerHeld, AnExpiryDoesNotWaitForTheThreadThatHasArmedIt) {
+  hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
+  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; })) << "it has expired";
+  expect_others_run(timer_);
+  EXPECT_EQ(triggers_, 0);
+  release();
+  expect_triggers();
+  EXPECT_TRUE(errors_.errors().empty());
+}
+
+TEST_F(RepeatedTimerHeld, OthersDoNotWaitForAThreadThatIsAboutToArm) {
+  hold_in(HeldTimer::At::Entry, [](RepeatedTimer& repeated) { repeated.restart(); });
+  expect_others_run(timer_);
+  release();
+  expect_triggers();
+}
+
+TEST_F(RepeatedTimerHeld, WhoAsksDoesNotWait) {
+  hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
+  EXPECT_TRUE(repeated_.running());
+  EXPECT_EQ(repeated_.timeout(), 3ms);
+  EXPECT_EQ(repeated_.describe(), "RepeatedTimer(held, timeout: 3000000 ns, running)");
+  repeated_.start();  // it is running
+  release();
+  expect_triggers();
+}
+
+// What comes after the held call has its way.
+TEST_F(RepeatedTimerHeld, AStopTakesEffectAfterIt) {
+  hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
+  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
+  std::jthread stopping([&] { repeated_.stop(); });
+  release();
+  stopping.join();
+  const int triggers = triggers_;
+  EXPECT_FALSE(repeated_.running());
+  Latch later;
+  timer_.new_timeout([&] { later.count_down(); }, 10ms);
+  EXPECT_TRUE(later.wait());
+  EXPECT_LE(triggers_, triggers + 1) << "one may have been running";
+  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
+}
+
+// The thread of a trigger is held when it arms again, in the executor. The expiry comes on another one.
+TEST(RepeatedTimerHeldInExecutor, AnExpiryDoesNotWaitForTheTriggerThatHasArmedIt) {
+  ThreadPerJob threads;
+  HeldTimer timer({.tick_duration = 1ms, .executor = threads.executor()});
+  std::atomic<int> triggers = 0;
+  RepeatedTimer repeated("held", 2ms, timer, {.on_trigger = [&] {
+                           if (++triggers == 1) timer.hold_next(HeldTimer::At::Exit);
+                         }});
+  repeated.start();
+  ASSERT_TRUE(timer.wait_until_held());
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  expect_others_run(timer);
+  EXPECT_TRUE(repeated.running());
+  EXPECT_EQ(triggers, 1);
+  timer.go_on();
+  EXPECT_TRUE(eventually([&] { return triggers > 2; }));
+  repeated.stop();
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+}
+
+// --- Who is the conductor ----------------------------------------------------------------------------------------
+
+using internal::Conductor;
+
+class ConductorWord : public ::testing::Test {
+ protected:
+  static Conductor::Word started(Conductor::Word word) { return word & ~Conductor::kStopped; }
+  static Conductor::Word stopped(Conductor::Word word) { return word | Conductor::kStopped; }
+
+  /// Armed, and nobody is the conductor.
+  void arm() {
+    ASSERT_TRUE(conductor_.enter(started, before_));
+    conductor_.set_disarmed();
+    armed_ = conductor_.arming();
+    conductor_.set_armed();
+    ASSERT_TRUE(conductor_.leave());
+  }
+
+  Conductor conductor_;
+  Conductor::Word before_ = 0;
+  Conductor::Word armed_ = 0;
+};
+
+TEST_F(ConductorWord, AnExpiryOfWhatIsArmedTriggers) {
+  arm();
+  EXPECT_FALSE(conductor_.enter_expired(armed_ - 1)) << "an old one";
+  EXPECT_TRUE(conductor_.enter_expired(armed_));
+  EXPECT_FALSE(conductor_.enter_expired(armed_)) << "once";
+  EXPECT_FALSE(conductor_.enter(stopped, before_)) << "noted, during the hook";
+  EXPECT_FALSE(conductor_.wanted());
+  conductor_.end_hook();
+  EXPECT_TRUE(conductor_.leave());
+}
+
+TEST_F(ConductorWord, WhoLeavesIsToldOfExpiriesThatCameMeanwhile) {
+  arm();
+  ASSERT_TRUE(conductor_.enter(started, before_));
+  EXPECT_FALSE(conductor_.enter_expired(armed_));
+  EXPECT_FALSE(conductor_.enter_expired(armed_));
+  EXPECT_FALSE(conductor_.leave());
+  EXPECT_TRUE(conductor_.leave()) << "told once";
+}
+
+TEST_F(ConductorWord, WhoLeavesIsToldOfAnExpiryDuringAHook) {
+  arm();
+  ASSERT_TRUE(conductor_.enter(started, before_));
+  conductor_.begin_hook(0);
+  EXPECT_FALSE(conductor_.enter_expired(armed_));
+  conductor_.end_hook();
+  EXPECT_FALSE(conductor_.leave());
+  EXPECT_TRUE(conductor_.leave());
+}
+
+TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkNotesWhenAHookBegins) {
+  ASSERT_TRUE(conductor_.enter(started, before_));
+  std::jthread other([this] {
+    Conductor::Word before = 0;
+    EXPECT_FALSE(conductor_.enter(stopped, before));
+  });
+  conductor_.begin_hook(0);
+  other.join();
+  conductor_.end_hook();
+  EXPECT_FALSE(conductor_.wanted());
+  EXPECT_TRUE(conductor_.leave());
+}
+
+TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkIsTheNext) {
+  ASSERT_TRUE(conductor_.enter(started, before_));
+  std::atomic<bool> left = false;
+  std::jthread other([&] {
+    Conductor::Word before = 0;
+    EXPECT_TRUE(conductor_.enter(stopped, before));
+    EXPECT_TRUE(left);
+    EXPECT_TRUE(conductor_.leave());
+  });
+  std::this_thread::sleep_for(5ms);  // one that did not wait would be in by then
+  left = true;
+  EXPECT_TRUE(conductor_.leave());
+}
+
+}  // namespace
+}  // namespace hwt

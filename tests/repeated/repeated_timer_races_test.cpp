@@ -1,0 +1,303 @@
+// RepeatedTimer on a real timer, called from several threads at once while it triggers. Meant for ThreadSanitizer.
+
+#include <array>
+#include <random>
+
+#include "tests/support/repeated_timer_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+constexpr auto kHunt = 400ms;
+constexpr int kThreads = 3;
+
+/// Hooks that check the promises: one at a time, and none after the last.
+class Watch {
+ public:
+  RepeatedTimer::Hooks hooks(std::function<void()> during = {}) {
+    return {.on_trigger =
+                [this, during] {
+                  const Inside inside(*this);
+                  ++triggers_;
+                  if (during) during();
+                },
+            .adjust_timeout =
+                [this](auto timeout) {
+                  const Inside inside(*this);
+                  return timeout;
+                },
+            .on_destroy =
+                [this] {
+                  const Inside inside(*this);
+                  ++destroyed_;
+                }};
+  }
+  int triggers() const { return triggers_; }
+  int destroyed() const { return destroyed_; }
+
+ private:
+  struct Inside {
+    explicit Inside(Watch& watch) : watch_(watch) {
+      EXPECT_EQ(watch_.inside_++, 0) << "hooks overlap";
+      ++watch_.unguarded_;  // for the sanitizer: hooks need no lock among themselves
+      EXPECT_EQ(watch_.destroyed_, 0) << "a hook after on_destroy";
+    }
+    ~Inside() { --watch_.inside_; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    Watch& watch_;
+  };
+
+  std::atomic<int> inside_ = 0;
+  std::atomic<int> triggers_ = 0;
+  std::atomic<int> destroyed_ = 0;
+  int unguarded_ = 0;
+};
+
+void random_call(RepeatedTimer& timer, std::minstd_rand& random) {
+  switch (random() % 7) {
+    case 0:
+      return timer.start();
+    case 1:
+      return timer.stop();
+    case 2:
+      return timer.restart();
+    case 3:
+      return timer.reset();
+    case 4:
+      return timer.reset(std::chrono::milliseconds(1 + random() % 3));
+    case 5:
+      timer.run_once_now();
+      return;
+    default:
+      EXPECT_FALSE(timer.describe().empty());
+      EXPECT_GE(timer.timeout(), 1ms);
+      timer.running();
+  }
+}
+
+/// A claimed timeout counts as pending for a moment more.
+bool none_pending(const Timer& timer) {
+  return eventually([&] { return timer.pending_timeouts() == 0; });
+}
+
+/// Lets triggers come between the calls.
+void pause_now_and_then(std::minstd_rand& random) {
+  if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+}
+
+/// On a timer that takes no second timeout.
+void hunt(HashedWheelTimer& wheel, Watch& watch) {
+  std::minstd_rand inner(7);
+  std::atomic<int> refused = 0;
+  RepeatedTimer* self = nullptr;  // set before the first start()
+  RepeatedTimer timer("hunted", 1ms, wheel, watch.hooks([&] { random_call(*self, inner); }));
+  self = &timer;
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      try {
+        random_call(timer, random);
+      } catch (const RejectedExecution&) {
+        ++refused;
+      }
+      pause_now_and_then(random);
+    }
+  });
+  EXPECT_LE(refused, 3) << "armed twice; or rarely: the armed one was claimed but not counted yet";
+  const int before = watch.triggers();
+  EXPECT_TRUE(eventually([&] {
+    if (!timer.running()) timer.start();  // the trigger itself may stop it
+    return watch.triggers() > before;
+  })) << "it is still usable";
+  timer.destroy();
+  EXPECT_TRUE(none_pending(wheel));
+}
+
+TEST(RepeatedTimerRaces, AnyCallsFromManyThreads) {
+  Watch watch;
+  HashedWheelTimer wheel({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  hunt(wheel, watch);
+  EXPECT_EQ(watch.destroyed(), 1);
+}
+
+TEST(RepeatedTimerRaces, AnyCallsFromManyThreadsWithAnExecutor) {
+  Watch watch;
+  ThreadPerJob threads;
+  HashedWheelTimer wheel({.tick_duration = 1ms, .max_pending_timeouts = 1, .executor = threads.executor()});
+  hunt(wheel, watch);
+  EXPECT_EQ(watch.destroyed(), 1);
+}
+
+TEST(RepeatedTimerRaces, TheRateIsNeverMultiplied) {
+  constexpr int kTriggers = 50;
+  constexpr auto kTimeout = 4ms;
+  HashedWheelTimer wheel(1ms, 64);
+  std::optional<steady_clock::time_point> previous;
+  int early = 0;
+  Latch enough(kTriggers);
+  RepeatedTimer* self = nullptr;
+  RepeatedTimer timer("rate", kTimeout, wheel, {.on_trigger = [&] {
+                        if (previous && wheel.now() - *previous < kTimeout) ++early;
+                        self->stop();
+                        self->start();
+                        self->restart();
+                        enough.count_down();
+                        previous = wheel.now();
+                      }});
+  self = &timer;
+  timer.start();
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done) {
+      // No restart(): that could keep it from ever triggering.
+      timer.start();
+      std::this_thread::sleep_for(100us);
+    }
+  });
+  EXPECT_TRUE(enough.wait());
+  done = true;
+  other.join();
+  timer.destroy();
+  wheel.stop();
+  EXPECT_EQ(early, 0);
+}
+
+TEST(RepeatedTimerRaces, NoTriggerAfterStop) {
+  HashedWheelTimer wheel(1ms, 64);
+  std::minstd_rand random(1);
+  for (const Deadline end(kHunt); !end.passed();) {
+    std::atomic<int> triggers = 0;
+    RepeatedTimer timer("stopped", 1ms, wheel, {.on_trigger = [&] { ++triggers; }});
+    timer.start();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 2500));
+    timer.stop();
+    const int at_stop = triggers;
+    Latch later;
+    wheel.new_timeout([&] { later.count_down(); }, 3ms);
+    EXPECT_TRUE(later.wait());
+    EXPECT_LE(triggers, at_stop + 1) << "one may have been running";
+    EXPECT_TRUE(none_pending(wheel));
+  }
+}
+
+TEST(RepeatedTimerRaces, DestroyFromEverywhereRunsOnDestroyOnce) {
+  HashedWheelTimer wheel(1ms, 64);
+  std::minstd_rand seeds(1);
+  for (const Deadline end(kHunt); !end.passed();) {
+    Watch watch;
+    {
+      const int trigger_that_destroys = static_cast<int>(seeds() % 4);
+      RepeatedTimer* self = nullptr;
+      RepeatedTimer timer("destroyed", 1ms, wheel, watch.hooks([&] {
+        if (watch.triggers() >= trigger_that_destroys) self->destroy();
+      }));
+      self = &timer;
+      timer.start();
+      std::array<unsigned, kThreads> seed{};
+      for (unsigned& s : seed) s = seeds() % 1000 + 1;
+      run_together(kThreads, [&](int thread) {
+        std::minstd_rand random(seed[static_cast<std::size_t>(thread)]);
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+        for (int i = 0; i < 5; ++i) random_call(timer, random);
+        timer.destroy();
+        EXPECT_FALSE(timer.running());
+        EXPECT_FALSE(timer.run_once_now());
+      });
+      EXPECT_TRUE(none_pending(wheel));
+    }
+    EXPECT_EQ(watch.destroyed(), 1);
+  }
+}
+
+/// What the hooks use is gone when the destructor has returned; a sanitizer sees a hook that comes later.
+TEST(RepeatedTimerRaces, NoHookAfterTheDestructor) {
+  HashedWheelTimer wheel(1ms, 64);
+  std::minstd_rand random(1);
+  int triggers = 0;
+  for (const Deadline end(kHunt); !end.passed();) {
+    auto watch = std::make_unique<Watch>();
+    {
+      RepeatedTimer timer("gone", 1ms, wheel, watch->hooks());
+      timer.start();
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 2500));
+    }
+    EXPECT_EQ(watch->destroyed(), 1);
+    triggers += watch->triggers();
+    watch.reset();
+  }
+  EXPECT_GT(triggers, 0);
+  EXPECT_TRUE(none_pending(wheel));
+}
+
+TEST(RepeatedTimerRaces, TheDestructorInATriggerOnTheWorker) {
+  HashedWheelTimer wheel(1ms, 64);
+  for (const Deadline end(kHunt); !end.passed();) {
+    Latch destroyed;
+    std::unique_ptr<RepeatedTimer> timer;
+    timer = std::make_unique<RepeatedTimer>(
+        "own", 1ms, wheel,
+        RepeatedTimer::Hooks{.on_trigger = [&] { timer.reset(); }, .on_destroy = [&] { destroyed.count_down(); }});
+    timer->start();
+    EXPECT_TRUE(destroyed.wait());
+  }
+  EXPECT_EQ(wheel.pending_timeouts(), 0);
+}
+
+TEST(RepeatedTimerRaces, WhatIsArmedKeepsItsPlaceAtTheLimit) {
+  HashedWheelTimer wheel({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  RepeatedTimer timer("place", kFar, wheel, {.on_trigger = [] {}});
+  timer.start();
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done) {
+      Timeout place = wheel.try_new_timeout([] {}, kFar);
+      EXPECT_FALSE(place);
+      place.cancel();
+    }
+  });
+  for (int i = 0; i < 20'000; ++i) {
+    EXPECT_NO_THROW(i % 16 == 0 ? timer.reset(kFar - i * 1ms) : timer.restart());
+  }
+  done = true;
+  other.join();
+  EXPECT_TRUE(timer.running());
+}
+
+TEST(RepeatedTimerRaces, TheTimerIsStoppedBySomebodyElse) {
+  for (const Deadline end(kHunt); !end.passed();) {
+    Watch watch;
+    ErrorLog errors;
+    {
+      HashedWheelTimer wheel({.tick_duration = 1ms, .on_task_error = errors.handler()});
+      RepeatedTimer timer("orphan", 1ms, wheel, watch.hooks());
+      timer.start();
+      std::atomic<bool> stopped = false;
+      std::thread calling([&] {
+        std::minstd_rand random(3);
+        while (!stopped) {
+          try {
+            random_call(timer, random);
+          } catch (const IllegalState&) {
+            EXPECT_FALSE(timer.running());
+          }
+          pause_now_and_then(random);
+        }
+      });
+      std::this_thread::sleep_for(5ms);
+      wheel.stop();
+      stopped = true;
+      calling.join();
+      EXPECT_FALSE(timer.running());
+      EXPECT_THROW(timer.restart(), IllegalState);
+      EXPECT_EQ(wheel.pending_timeouts(), 0);
+    }
+    EXPECT_EQ(watch.destroyed(), 1);
+    EXPECT_LE(errors.errors().size(), 1U) << "the one trigger that could not arm again";
+  }
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,805 @@
+// RepeatedTimer: each call, idle and while on_trigger runs; then its lifetime, what it tells, and the executor.
+
+#include <limits>
+#include <type_traits>
+
+#include "tests/support/repeated_timer_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+static_assert(!std::is_copy_constructible_v<RepeatedTimer> && !std::is_move_constructible_v<RepeatedTimer>);
+
+// --- Idle ------------------------------------------------------------------------------------------------------------
+
+class RepeatedTimerIdle : public RepeatedTimerFixture {};
+
+TEST_F(RepeatedTimerIdle, StartArms) {
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  timer_->start();
+  EXPECT_EQ(clock_.pending_timeouts(), 1);
+  clock_.advance(150ms);
+  EXPECT_EQ(triggers_, (Times{50ms, 100ms, 150ms}));
+}
+
+TEST_F(RepeatedTimerIdle, StartDoesNothingWhenRunning) {
+  timer_->start();
+  clock_.advance(30ms);
+  timer_->start();
+  EXPECT_EQ(clock_.pending_timeouts(), 1);
+  clock_.advance(70ms);
+  EXPECT_EQ(triggers_, (Times{50ms, 100ms}));
+}
+
+TEST_F(RepeatedTimerIdle, StartAfterStopArmsFromThen) {
+  timer_->start();
+  clock_.advance(30ms);
+  timer_->stop();
+  clock_.advance(100ms);
+  timer_->start();
+  clock_.advance(50ms);
+  EXPECT_EQ(triggers_, (Times{180ms}));
+}
+
+TEST_F(RepeatedTimerIdle, RestartArmsFromNow) {
+  timer_->start();
+  for (int i = 0; i < 5; ++i) {
+    clock_.advance(40ms);
+    timer_->restart();
+    EXPECT_EQ(clock_.pending_timeouts(), 1);
+  }
+  EXPECT_TRUE(triggers_.empty());
+  clock_.advance(100ms);
+  EXPECT_EQ(triggers_, (Times{250ms, 300ms}));
+}
+
+TEST_F(RepeatedTimerIdle, RestartArmsWhenStopped) {
+  timer_->restart();
+  clock_.advance(60ms);
+  timer_->stop();
+  timer_->restart();
+  clock_.advance(50ms);
+  EXPECT_EQ(triggers_, (Times{50ms, 110ms}));
+}
+
+TEST_F(RepeatedTimerIdle, ResetArmsFromNowWhenRunning) {
+  timer_->start();
+  clock_.advance(40ms);
+  timer_->reset();
+  EXPECT_EQ(clock_.pending_timeouts(), 1);
+  clock_.advance(50ms);
+  EXPECT_EQ(triggers_, (Times{90ms}));
+}
+
+TEST_F(RepeatedTimerIdle, ResetStoresTheTimeoutAndArmsFromNowWhenRunning) {
+  timer_->start();
+  clock_.advance(40ms);
+  timer_->reset(100ms);
+  EXPECT_EQ(timer_->timeout(), 100ms);
+  clock_.advance(40ms);
+  timer_->reset(5ms);
+  EXPECT_EQ(clock_.pending_timeouts(), 1);
+  clock_.advance(10ms);
+  EXPECT_EQ(triggers_, (Times{85ms, 90ms}));
+}
+
+TEST_F(RepeatedTimerIdle, ResetOnlyStoresTheTimeoutWhenStopped) {
+  timer_->reset();
+  timer_->reset(20ms);
+  EXPECT_EQ(timer_->timeout(), 20ms);
+  EXPECT_FALSE(timer_->running());
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  timer_->start();
+  clock_.advance(40ms);
+  EXPECT_EQ(triggers_, (Times{20ms, 40ms}));
+}
+
+TEST_F(RepeatedTimerIdle, StopCancelsAndNothingStartsLater) {
+  timer_->stop();  // never started
+  timer_->start();
+  clock_.advance(70ms);
+  timer_->stop();
+  timer_->stop();
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  clock_.advance(1s);
+  EXPECT_EQ(triggers_, (Times{50ms}));
+}
+
+TEST_F(RepeatedTimerIdle, RunOnceNowTriggersOnThisThreadAndArmsFromThen) {
+  timer_->start();
+  clock_.advance(30ms);
+  std::thread::id triggered_on;
+  during_ = [&] { triggered_on = std::this_thread::get_id(); };
+  std::thread::id caller;
+  on_another_thread([&] {
+    caller = std::this_thread::get_id();
+    EXPECT_TRUE(timer_->run_once_now());
+  });
+  EXPECT_EQ(triggered_on, caller);
+  EXPECT_EQ(clock_.pending_timeouts(), 1);
+  clock_.advance(100ms);
+  EXPECT_EQ(triggers_, (Times{30ms, 80ms, 130ms}));
+}
+
+TEST_F(RepeatedTimerIdle, RunOnceNowDoesNothingUnlessRunning) {
+  EXPECT_FALSE(timer_->run_once_now());
+  timer_->start();
+  timer_->stop();
+  EXPECT_FALSE(timer_->run_once_now());
+  timer_->destroy();
+  EXPECT_FALSE(timer_->run_once_now());
+  EXPECT_TRUE(triggers_.empty());
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+}
+
+TEST_F(RepeatedTimerIdle, DestroyRunsOnDestroyAtOnceAndOnce) {
+  timer_->start();
+  clock_.advance(60ms);
+  when_destroyed_ = [&] { timer_->destroy(); };
+  timer_->destroy();
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(destroyed_on_, std::this_thread::get_id());
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  timer_->destroy();
+  EXPECT_EQ(destroyed_, 1);
+  clock_.advance(1s);
+  EXPECT_EQ(triggers_, (Times{50ms}));
+}
+
+TEST_F(RepeatedTimerIdle, DestroyOfOneThatWasNeverStarted) {
+  timer_->destroy();
+  EXPECT_EQ(destroyed_, 1);
+}
+
+TEST_F(RepeatedTimerIdle, NothingHappensAfterDestroy) {
+  timer_->destroy();
+  timer_->start();
+  timer_->restart();
+  timer_->reset();
+  timer_->reset(10ms);
+  timer_->stop();
+  EXPECT_FALSE(timer_->run_once_now());
+  EXPECT_EQ(timer_->timeout(), 50ms);
+  EXPECT_FALSE(timer_->running());
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  clock_.advance(1s);
+  EXPECT_TRUE(triggers_.empty());
+}
+
+TEST_F(RepeatedTimerIdle, TheTimerIsBorrowedAndNeverStopped) {
+  timer_->start();
+  timer_->destroy();
+  timer_->destroy();
+  timer_.reset();
+  bool ran = false;
+  clock_.new_timeout([&] { ran = true; }, 1ms);
+  clock_.advance(1ms);
+  EXPECT_TRUE(ran);
+}
+
+TEST_F(RepeatedTimerIdle, SeveralShareATimer) {
+  int others = 0;
+  RepeatedTimer other("other", 20ms, clock_, {.on_trigger = [&] { ++others; }});
+  other.start();
+  clock_.advance(100ms);
+  timer_->destroy();
+  clock_.advance(100ms);
+  EXPECT_EQ(others, 10);
+}
+
+// --- While on_trigger runs -------------------------------------------------------------------------------------------
+// Called from inside it and from another thread, in a trigger by the clock and by run_once_now().
+
+enum class From { Inside, AnotherThread };
+enum class By { Expiry, RunOnceNow };
+
+class RepeatedTimerTriggering : public RepeatedTimerFixture,
+                                public ::testing::WithParamInterface<std::tuple<From, By>> {
+ protected:
+  RepeatedTimerTriggering() { timer_->start(); }
+
+  void call(std::function<void()> f) {
+    if (std::get<From>(GetParam()) == From::Inside) {
+      f();
+    } else {
+      on_another_thread(std::move(f));
+    }
+  }
+
+  /// The first trigger, at 50 ms, calls `f` while it runs. Then time starts to count from 0 for triggers_.
+  void while_it_triggers(std::function<void()> f) {
+    during_ = [this, f] {
+      during_ = nullptr;
+      call(f);
+      EXPECT_EQ(clock_.pending_timeouts(), 0) << "the end of the trigger arms";
+    };
+    if (std::get<By>(GetParam()) == By::Expiry) {
+      clock_.advance(50ms);
+    } else {
+      on_another_thread([this] { EXPECT_TRUE(timer_->run_once_now()); });
+    }
+    ASSERT_EQ(triggers_.size(), 1U);
+    triggered_at_ = triggers_[0];
+    triggers_.clear();
+  }
+
+  Times triggers_since() const {
+    Times times;
+    for (const auto time : triggers_) times.push_back(time - triggered_at_);
+    return times;
+  }
+
+  void expect_the_usual_rate() {
+    EXPECT_TRUE(timer_->running());
+    EXPECT_EQ(clock_.pending_timeouts(), 1);
+    clock_.advance(1s);
+    EXPECT_EQ(triggers_.size(), 20U);
+    EXPECT_EQ(triggers_since().front(), 50ms);
+    timer_->stop();
+    EXPECT_EQ(clock_.pending_timeouts(), 0);
+    clock_.advance(1s);
+    EXPECT_EQ(triggers_.size(), 20U) << "a second chain";
+  }
+
+ private:
+  std::chrono::milliseconds triggered_at_{0};
+};
+
+TEST_P(RepeatedTimerTriggering, StartDoesNothingWhenRunning) {
+  while_it_triggers([this] { timer_->start(); });
+  expect_the_usual_rate();
+}
+
+TEST_P(RepeatedTimerTriggering, StopAndStartArmOnce) {
+  while_it_triggers([this] {
+    for (int i = 0; i < 3; ++i) {
+      timer_->stop();
+      EXPECT_FALSE(timer_->running());
+      timer_->start();
+      EXPECT_TRUE(timer_->running());
+    }
+  });
+  expect_the_usual_rate();
+}
+
+TEST_P(RepeatedTimerTriggering, RestartArmsOnce) {
+  while_it_triggers([this] {
+    timer_->restart();
+    timer_->restart();
+  });
+  expect_the_usual_rate();
+}
+
+TEST_P(RepeatedTimerTriggering, RestartAfterStopArmsOnce) {
+  while_it_triggers([this] {
+    timer_->stop();
+    timer_->restart();
+  });
+  expect_the_usual_rate();
+}
+
+TEST_P(RepeatedTimerTriggering, ResetArmsOnce) {
+  while_it_triggers([this] {
+    timer_->reset();
+    timer_->reset(50ms);
+  });
+  expect_the_usual_rate();
+}
+
+TEST_P(RepeatedTimerTriggering, TheEndUsesTheTimeoutOfReset) {
+  while_it_triggers([this] {
+    timer_->reset(70ms);
+    EXPECT_EQ(timer_->timeout(), 70ms);
+  });
+  EXPECT_EQ(clock_.pending_timeouts(), 1);
+  clock_.advance(210ms);
+  EXPECT_EQ(triggers_since(), (Times{70ms, 140ms, 210ms}));
+}
+
+TEST_P(RepeatedTimerTriggering, ResetOfOneThatWasStoppedOnlyStores) {
+  while_it_triggers([this] {
+    timer_->stop();
+    timer_->reset(70ms);
+    timer_->reset();
+  });
+  EXPECT_FALSE(timer_->running());
+  EXPECT_EQ(timer_->timeout(), 70ms);
+  clock_.advance(1s);
+  EXPECT_TRUE(triggers_.empty());
+}
+
+TEST_P(RepeatedTimerTriggering, StopLetsItFinishAndNoFurtherOneStarts) {
+  bool finished = false;
+  while_it_triggers([&] {
+    timer_->stop();
+    EXPECT_TRUE(in_trigger_) << "stop() does not wait";
+    finished = true;
+  });
+  EXPECT_TRUE(finished);
+  EXPECT_FALSE(timer_->running());
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  clock_.advance(1s);
+  EXPECT_TRUE(triggers_.empty());
+  timer_->start();
+  clock_.advance(50ms);
+  EXPECT_EQ(triggers_.size(), 1U);
+}
+
+TEST_P(RepeatedTimerTriggering, RunOnceNowIsFalse) {
+  while_it_triggers([this] { EXPECT_FALSE(timer_->run_once_now()); });
+  expect_the_usual_rate();
+}
+
+TEST_P(RepeatedTimerTriggering, DestroyRunsOnDestroyAfterItOnce) {
+  std::thread::id triggered_on;
+  during_ = nullptr;
+  while_it_triggers([&] {
+    timer_->destroy();
+    timer_->destroy();
+    EXPECT_EQ(destroyed_, 0);
+    timer_->start();
+    timer_->restart();
+    timer_->reset(10ms);
+    EXPECT_FALSE(timer_->running());
+  });
+  EXPECT_EQ(destroyed_, 1);
+  if (std::get<By>(GetParam()) == By::Expiry) {
+    EXPECT_EQ(destroyed_on_, std::this_thread::get_id());
+  } else {
+    EXPECT_NE(destroyed_on_, std::this_thread::get_id()) << "on the thread of the trigger";
+  }
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  clock_.advance(1s);
+  EXPECT_TRUE(triggers_.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, RepeatedTimerTriggering,
+                         ::testing::Combine(::testing::Values(From::Inside, From::AnotherThread),
+                                            ::testing::Values(By::Expiry, By::RunOnceNow)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param) == From::Inside ? "Inside"
+                                                                                      : "FromAnotherThread") +
+                                  (std::get<1>(test.param) == By::Expiry ? "ByExpiry" : "ByRunOnceNow");
+                         });
+
+TEST_F(RepeatedTimerIdle, TheRateIsUnchangedByCallsInEveryTrigger) {
+  const std::vector<std::function<void()>> calls = {
+      [this] { timer_->restart(); },
+      [this] { timer_->reset(); },
+      [this] { timer_->start(); },
+      [this] {
+        timer_->stop();
+        timer_->start();
+      },
+  };
+  std::size_t at = 0;
+  during_ = [&] {
+    calls[at % calls.size()]();
+    on_another_thread(calls[at / calls.size() % calls.size()]);
+    ++at;
+  };
+  timer_->start();
+  for (std::size_t second = 1; second <= 5; ++second) {
+    clock_.advance(1s);
+    EXPECT_EQ(triggers_.size(), 20 * second);
+  }
+}
+
+TEST_F(RepeatedTimerIdle, TheTimeoutCountsFromTheEndOfATrigger) {
+  HashedWheelTimer wheel(1ms);
+  std::vector<std::pair<steady_clock::time_point, steady_clock::time_point>> runs;
+  Latch enough(5);
+  RepeatedTimer slow("slow", 3ms, wheel, {.on_trigger = [&] {
+                       const auto start = wheel.now();
+                       while (wheel.now() < start + 5ms) std::this_thread::yield();
+                       runs.emplace_back(start, wheel.now());
+                       enough.count_down();
+                     }});
+  slow.start();
+  ASSERT_TRUE(enough.wait());
+  slow.stop();
+  wheel.stop();
+  for (std::size_t i = 1; i < runs.size(); ++i) EXPECT_GE(runs[i].first - runs[i - 1].second, 3ms);
+}
+
+// --- adjust_timeout --------------------------------------------------------------------------------------------------
+
+class RepeatedTimerAdjusting : public RepeatedTimerFixture {
+ protected:
+  RepeatedTimerAdjusting() : RepeatedTimerFixture(true) {}
+};
+
+TEST_F(RepeatedTimerAdjusting, IsAskedOncePerArmingWithTheTimeout) {
+  when_asked_ = [this](auto timeout) {
+    EXPECT_EQ(timeout, timer_->timeout());
+    return timeout + asked_ * 10ms;
+  };
+  timer_->start();
+  EXPECT_EQ(asked_, 1);
+  clock_.advance(60ms);
+  EXPECT_EQ(asked_, 2);
+  clock_.advance(70ms);
+  EXPECT_EQ(triggers_, (Times{60ms, 130ms}));
+  EXPECT_EQ(asked_, 3);
+  timer_->restart();
+  EXPECT_EQ(asked_, 4);
+  timer_->reset();
+  EXPECT_EQ(asked_, 5);
+  timer_->reset(100ms);
+  EXPECT_EQ(asked_, 6);
+  timer_->start();
+  timer_->stop();
+  timer_->reset(70ms);
+  EXPECT_EQ(asked_, 6) << "nothing was armed";
+  timer_->start();
+  EXPECT_TRUE(timer_->run_once_now());
+  EXPECT_EQ(asked_, 8);
+}
+
+TEST_F(RepeatedTimerAdjusting, ZeroOrLessIsTheNextTick) {
+  for (const auto adjusted : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
+    when_asked_ = [adjusted](auto) { return adjusted; };
+    timer_->restart();
+    triggers_.clear();
+    clock_.advance(5ms);
+    EXPECT_EQ(triggers_.size(), 5U) << adjusted.count();
+  }
+}
+
+TEST_F(RepeatedTimerAdjusting, TheLargestIsNever) {
+  when_asked_ = [](auto) { return std::chrono::nanoseconds::max(); };
+  timer_->start();
+  clock_.advance(24h);
+  EXPECT_TRUE(triggers_.empty());
+  EXPECT_TRUE(timer_->running());
+}
+
+TEST_F(RepeatedTimerAdjusting, RunsWithoutALockAndCallsDuringItArmOnce) {
+  for (const auto& call : std::vector<std::function<void()>>{
+           [this] { timer_->start(); },
+           [this] { timer_->restart(); },
+           [this] { timer_->reset(); },
+           [this] { timer_->stop(), timer_->start(); },
+       }) {
+    int calls = 0;
+    when_asked_ = [&](auto timeout) {
+      EXPECT_LE(clock_.pending_timeouts(), 1);
+      ++calls;
+      call();
+      on_another_thread(call);
+      EXPECT_LE(clock_.pending_timeouts(), 1);
+      return timeout;
+    };
+    triggers_.clear();
+    timer_->restart();
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(clock_.pending_timeouts(), 1);
+    clock_.advance(1s);
+    EXPECT_EQ(triggers_.size(), 20U);
+  }
+}
+
+TEST_F(RepeatedTimerAdjusting, StopDuringItLeavesNothingArmed) {
+  when_asked_ = [this](auto timeout) {
+    on_another_thread([this] { timer_->stop(); });
+    return timeout;
+  };
+  timer_->start();
+  EXPECT_FALSE(timer_->running());
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  clock_.advance(1s);
+  EXPECT_TRUE(triggers_.empty());
+}
+
+TEST_F(RepeatedTimerAdjusting, ANewTimeoutDuringItIsAskedAbout) {
+  when_asked_ = [this](auto timeout) {
+    if (timeout == 50ms) on_another_thread([this] { timer_->reset(20ms); });
+    return timeout + 1ms;
+  };
+  timer_->start();
+  EXPECT_EQ(asked_, 2);
+  clock_.advance(42ms);
+  EXPECT_EQ(triggers_, (Times{21ms, 42ms}));
+}
+
+TEST_F(RepeatedTimerAdjusting, NoTriggerDuringIt) {
+  timer_->start();
+  when_asked_ = [this](auto timeout) {
+    on_another_thread([this] {
+      EXPECT_FALSE(timer_->run_once_now());
+      clock_.advance(60ms);  // what was armed expires
+    });
+    return timeout;
+  };
+  timer_->restart();
+  when_asked_ = nullptr;
+  EXPECT_TRUE(triggers_.empty()) << "restart() has won";
+  EXPECT_EQ(clock_.pending_timeouts(), 1);
+  clock_.advance(100ms);
+  EXPECT_EQ(triggers_, (Times{110ms, 160ms}));
+}
+
+TEST_F(RepeatedTimerAdjusting, DestroyDuringItRunsOnDestroyAfterIt) {
+  when_asked_ = [this](auto timeout) {
+    on_another_thread([this] { timer_->destroy(); });
+    EXPECT_EQ(destroyed_, 0);
+    return timeout;
+  };
+  timer_->start();
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+}
+
+// --- Lifetime --------------------------------------------------------------------------------------------------------
+
+TEST_F(RepeatedTimerIdle, TheDestructorDestroys) {
+  timer_->start();
+  timer_.reset();
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+  clock_.advance(1s);
+  EXPECT_TRUE(triggers_.empty());
+}
+
+TEST_F(RepeatedTimerIdle, MayBeDestroyedInsideItsTrigger) {
+  during_ = [this] {
+    timer_.reset();
+    EXPECT_EQ(destroyed_, 0);
+  };
+  timer_->start();
+  clock_.advance(1s);
+  EXPECT_EQ(triggers_.size(), 1U);
+  EXPECT_EQ(destroyed_, 1);
+}
+
+TEST_F(RepeatedTimerIdle, MayBeDestroyedInsideItsTriggerByRunOnceNow) {
+  during_ = [this] { timer_.reset(); };
+  timer_->start();
+  EXPECT_TRUE(timer_->run_once_now());
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+}
+
+TEST_F(RepeatedTimerIdle, MayBeDestroyedInsideOnDestroy) {
+  when_destroyed_ = [this] { timer_.reset(); };
+  timer_->destroy();
+  EXPECT_EQ(destroyed_, 1);
+}
+
+TEST_F(RepeatedTimerAdjusting, MayBeDestroyedInsideAdjustTimeout) {
+  when_asked_ = [this](auto timeout) {
+    timer_.reset();
+    return timeout;
+  };
+  timer_->start();
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(clock_.pending_timeouts(), 0);
+}
+
+TEST_F(RepeatedTimerIdle, TheDestructorWaitsForATriggerAndOnDestroy) {
+  Latch entered;
+  std::atomic<bool> finished = false;
+  during_ = [&] {
+    entered.count_down();
+    std::this_thread::sleep_for(20ms);  // a destructor that did not wait would be done by then
+  };
+  when_destroyed_ = [&] { finished = true; };
+  timer_->start();
+  std::thread advancing([this] { clock_.advance(50ms); });
+  ASSERT_TRUE(entered.wait());
+  timer_.reset();
+  EXPECT_TRUE(finished);
+  advancing.join();
+}
+
+TEST(RepeatedTimer, HooksAreReleasedAfterOnDestroy) {
+  ManualTimer clock;
+  const auto held = std::make_shared<int>();
+  RepeatedTimer timer("holder", 1ms, clock,
+                      {.on_trigger = [held] {},
+                       .adjust_timeout = [held](auto timeout) { return timeout; },
+                       .on_destroy = [held] { EXPECT_GT(held.use_count(), 1); }});
+  timer.start();
+  clock.advance(3ms);
+  timer.destroy();
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(RepeatedTimer, AHookMayHoldTheOwner) {
+  ManualTimer clock;
+  struct Owner {
+    std::optional<RepeatedTimer> timer;
+  };
+  auto owner = std::make_shared<Owner>();
+  const std::weak_ptr<Owner> watched = owner;
+  owner->timer.emplace("owned", 1ms, clock, RepeatedTimer::Hooks{.on_trigger = [owner] { owner->timer->destroy(); }});
+  owner->timer->start();
+  owner.reset();
+  EXPECT_FALSE(watched.expired());
+  clock.advance(1ms);
+  EXPECT_TRUE(watched.expired()) << "destroyed with the hooks, by its own trigger";
+}
+
+TEST(RepeatedTimer, KeepsNothingAliveThatTheTimerReturned) {
+  const auto held = std::make_shared<int>();
+  ManualTimer clock;
+  {
+    RepeatedTimer timer("returned", 1ms, clock, {.on_trigger = [held] {}});
+    timer.start();
+    EXPECT_EQ(clock.stop().size(), 1U);
+  }
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+// --- Arguments and what it tells -------------------------------------------------------------------------------------
+
+TEST_F(RepeatedTimerIdle, RefusesATimeoutThatIsNotPositive) {
+  timer_->start();
+  clock_.advance(10ms);
+  for (const auto bad : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
+    const std::string range =
+        std::to_string(std::chrono::nanoseconds(Delay(bad)).count()) + " ns (expected: 1 ns or more)";
+    EXPECT_EQ(message_of<std::invalid_argument>(
+                  [&] { RepeatedTimer("bad", bad, clock_, {.on_trigger = [] {}, .on_destroy = [] { FAIL(); }}); }),
+              "timeout: " + range);
+    EXPECT_EQ(message_of<std::invalid_argument>([&] { timer_->reset(bad); }), "timeout: " + range);
+  }
+  EXPECT_EQ(timer_->timeout(), 50ms);
+  clock_.advance(40ms);
+  EXPECT_EQ(triggers_, (Times{50ms})) << "nothing changed";
+}
+
+TEST_F(RepeatedTimerIdle, RefusesAnEmptyOnTrigger) {
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { RepeatedTimer("bad", 1ms, clock_, {.on_trigger = nullptr}); }),
+            "on_trigger: null (expected: a callable)");
+}
+
+TEST(RepeatedTimer, NeedsOnlyOnTrigger) {
+  ManualTimer clock;
+  int triggers = 0;
+  RepeatedTimer timer("", 1ms, clock, {.on_trigger = [&] { ++triggers; }});
+  timer.start();
+  clock.advance(3ms);
+  timer.destroy();
+  EXPECT_EQ(triggers, 3);
+}
+
+TEST_F(RepeatedTimerIdle, RunningTellsTheState) {
+  EXPECT_FALSE(timer_->running());
+  timer_->start();
+  EXPECT_TRUE(timer_->running());
+  during_ = [this] { EXPECT_TRUE(timer_->running()); };
+  clock_.advance(50ms);
+  timer_->stop();
+  EXPECT_FALSE(timer_->running());
+  timer_->restart();
+  EXPECT_TRUE(timer_->running());
+  timer_->destroy();
+  EXPECT_FALSE(timer_->running());
+}
+
+TEST_F(RepeatedTimerIdle, DescribeIsOneLineWithNameTimeoutAndState) {
+  EXPECT_EQ(timer_->describe(), "RepeatedTimer(test, timeout: 50000000 ns, stopped)");
+  timer_->start();
+  EXPECT_EQ(timer_->describe(), "RepeatedTimer(test, timeout: 50000000 ns, running)");
+  during_ = [this] {
+    EXPECT_EQ(timer_->describe(), "RepeatedTimer(test, timeout: 50000000 ns, running, triggering)");
+    timer_->stop();
+    EXPECT_EQ(timer_->describe(), "RepeatedTimer(test, timeout: 50000000 ns, stopped, triggering)");
+    timer_->destroy();
+    EXPECT_EQ(timer_->describe(), "RepeatedTimer(test, timeout: 50000000 ns, destroyed, triggering)");
+  };
+  clock_.advance(50ms);
+  EXPECT_EQ(timer_->describe(), "RepeatedTimer(test, timeout: 50000000 ns, destroyed)");
+  const RepeatedTimer odd("two\nlines", 1ns, clock_, {.on_trigger = [] {}});
+  EXPECT_EQ(odd.describe(), "RepeatedTimer(two?lines, timeout: 1 ns, stopped)");
+}
+
+// --- With an executor ------------------------------------------------------------------------------------------------
+
+/// A timeout that was claimed but not run yet: its job waits in the executor.
+class RepeatedTimerClaimed : public ::testing::Test {
+ protected:
+  RepeatedTimerClaimed() {
+    timer_->start();
+    EXPECT_TRUE(jobs_.wait_for(1));
+    claimed_ = jobs_.take();
+    EXPECT_EQ(claimed_.size(), 1U);
+    EXPECT_TRUE(timer_->running());
+    timer_->reset(kFar);  // what comes later stays in the wheel
+  }
+
+  void run_the_claimed_one() {
+    for (const auto& job : claimed_) job();
+    claimed_.clear();
+  }
+
+  JobQueue jobs_;
+  int triggers_ = 0;
+  HashedWheelTimer wheel_{{.tick_duration = 1ms, .executor = jobs_.executor()}};
+  std::unique_ptr<RepeatedTimer> timer_ = std::make_unique<RepeatedTimer>(
+      "claimed", 1ms, wheel_, RepeatedTimer::Hooks{.on_trigger = [this] { ++triggers_; }});
+  std::vector<std::function<void()>> claimed_;
+};
+
+TEST_F(RepeatedTimerClaimed, LosesAgainstReset) {
+  EXPECT_EQ(wheel_.pending_timeouts(), 1);
+  run_the_claimed_one();
+  EXPECT_EQ(triggers_, 0);
+  EXPECT_EQ(wheel_.pending_timeouts(), 1);
+}
+
+TEST_F(RepeatedTimerClaimed, LosesAgainstRestart) {
+  timer_->restart();
+  run_the_claimed_one();
+  EXPECT_EQ(triggers_, 0);
+  EXPECT_EQ(wheel_.pending_timeouts(), 1);
+}
+
+TEST_F(RepeatedTimerClaimed, LosesAgainstStop) {
+  timer_->stop();
+  run_the_claimed_one();
+  EXPECT_EQ(triggers_, 0);
+  EXPECT_EQ(wheel_.pending_timeouts(), 0);
+}
+
+TEST_F(RepeatedTimerClaimed, LosesAgainstStopAndStart) {
+  timer_->stop();
+  timer_->start();
+  run_the_claimed_one();
+  EXPECT_EQ(triggers_, 0);
+  EXPECT_EQ(wheel_.pending_timeouts(), 1);
+}
+
+TEST_F(RepeatedTimerClaimed, LosesAgainstRunOnceNow) {
+  EXPECT_TRUE(timer_->run_once_now());
+  run_the_claimed_one();
+  EXPECT_EQ(triggers_, 1);
+  EXPECT_EQ(wheel_.pending_timeouts(), 1);
+}
+
+TEST_F(RepeatedTimerClaimed, LosesAgainstTheDestructor) {
+  timer_.reset();
+  run_the_claimed_one();
+  EXPECT_EQ(triggers_, 0);
+  EXPECT_EQ(wheel_.pending_timeouts(), 0);
+}
+
+TEST(RepeatedTimer, RunOnceNowWinsAgainstAClaimedOne) {
+  JobQueue jobs;
+  int triggers = 0;
+  HashedWheelTimer wheel({.tick_duration = 1ms, .executor = jobs.executor()});
+  RepeatedTimer timer("claimed", 1ms, wheel, {.on_trigger = [&] { ++triggers; }});
+  timer.start();
+  ASSERT_TRUE(jobs.wait_for(1));
+  EXPECT_TRUE(timer.run_once_now()) << "running, and nothing triggers yet";
+  timer.stop();
+  for (const auto& job : jobs.take()) job();
+  EXPECT_EQ(triggers, 1);
+}
+
+TEST(RepeatedTimer, TriggersOnTheExecutorWithoutOverlap) {
+  ThreadPerJob threads;
+  HashedWheelTimer wheel({.tick_duration = 1ms, .executor = threads.executor()});
+  std::atomic<int> inside = 0;
+  Latch enough(20);
+  RepeatedTimer timer("executor", 1ms, wheel, {.on_trigger = [&] {
+                        EXPECT_EQ(++inside, 1);
+                        timer.restart();
+                        std::this_thread::sleep_for(2ms);  // longer than the timeout
+                        enough.count_down();
+                        --inside;
+                      }});
+  timer.start();
+  for (int i = 0; i < 20; ++i) {
+    timer.restart();
+    timer.run_once_now();
+  }
+  EXPECT_TRUE(enough.wait());
+  timer.destroy();
+}
+
+}  // namespace
+}  // namespace hwt

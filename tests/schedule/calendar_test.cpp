@@ -1,0 +1,282 @@
+// The rules of calendar.h, against days on which the clocks of some zone are known to have changed.
+
+#include "hashed_wheel_timer/calendar.h"
+
+#include <cstdio>
+#include <stdexcept>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+#include "tests/support/test_support.h"
+
+namespace hwt::test {
+namespace {
+
+using calendar::Fold;
+using calendar::Gap;
+using calendar::MonthEnd;
+using calendar::Rule;
+using std::chrono::seconds;
+using std::chrono::sys_days;
+using std::chrono::year_month_day;
+using namespace std::chrono_literals;
+using Texts = std::vector<std::string>;
+
+/// "2026-03-29 00:30" in UTC.
+WallTime utc(const char* text) {
+  int year = 0;
+  unsigned month = 0, day = 0;
+  int hour = 0, minute = 0;
+  EXPECT_EQ(std::sscanf(text, "%d-%u-%u %d:%d", &year, &month, &day, &hour, &minute), 5) << text;
+  return sys_days(std::chrono::year(year) / static_cast<int>(month) / static_cast<int>(day)) +
+         std::chrono::hours(hour) + std::chrono::minutes(minute);
+}
+
+std::string text_of(WallTime time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const year_month_day date(day);
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(time - day).count();
+  char text[32];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02u %02d:%02d", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), static_cast<int>(minutes / 60),
+                static_cast<int>(minutes % 60));
+  return text;
+}
+
+/// The first occurrences after a time.
+Texts next(const Rule& rule, const char* after, int count) {
+  Texts texts;
+  std::optional<WallTime> time = utc(after);
+  for (int i = 0; i < count && (time = rule(*time)); ++i) texts.push_back(text_of(*time));
+  return texts;
+}
+
+TEST(CalendarDaily, RunsAtThatTimeInUtcByDefault) {
+  EXPECT_EQ(next(calendar::daily(9h + 30min), "2026-02-27 09:29", 3),
+            Texts({"2026-02-27 09:30", "2026-02-28 09:30", "2026-03-01 09:30"}));
+}
+
+TEST(CalendarDaily, TheFirstOccurrenceIsStrictlyAfter) {
+  const Rule rule = calendar::daily(9h);
+  EXPECT_EQ(rule(utc("2026-01-01 09:00") - 1s), utc("2026-01-01 09:00"));
+  EXPECT_EQ(rule(utc("2026-01-01 09:00")), utc("2026-01-02 09:00"));
+}
+
+TEST(CalendarDaily, TheFirstAndTheLastSecondOfADay) {
+  EXPECT_EQ(calendar::daily(0s)(utc("2026-01-01 00:00")), utc("2026-01-02 00:00"));
+  EXPECT_EQ(calendar::daily(24h - 1s)(utc("2026-01-01 00:00")), utc("2026-01-02 00:00") - 1s);
+}
+
+TEST(CalendarDaily, KeepsToTheLocalTimeWhenTheOffsetChanges) {
+  EXPECT_EQ(next(calendar::daily(9h, {"Europe/Berlin"}), "2026-03-28 00:00", 2),
+            Texts({"2026-03-28 08:00", "2026-03-29 07:00"}));
+  EXPECT_EQ(next(calendar::daily(9h, {"Europe/Berlin"}), "2026-10-24 00:00", 2),
+            Texts({"2026-10-24 07:00", "2026-10-25 08:00"}));
+  EXPECT_EQ(next(calendar::daily(9h, {"America/New_York"}), "2026-03-07 00:00", 2),
+            Texts({"2026-03-07 14:00", "2026-03-08 13:00"}));
+}
+
+TEST(CalendarDaily, AZoneWithoutDaylightSavingTimeNeverChanges) {
+  const Rule rule = calendar::daily(9h, {"Asia/Kolkata"});
+  WallTime time = utc("2026-01-01 00:00");
+  for (int day = 0; day < 365; ++day) {
+    const std::optional<WallTime> found = rule(time);
+    ASSERT_TRUE(found);
+    ASSERT_EQ(*found, utc("2026-01-01 03:30") + std::chrono::days(day));
+    time = *found;
+  }
+}
+
+// Berlin, 2026-03-29: from 02:00 CET to 03:00 CEST, at 01:00 UTC.
+TEST(CalendarGap, ShiftForwardMovesByTheLengthOfTheGap) {
+  EXPECT_EQ(next(calendar::daily(2h + 30min, {"Europe/Berlin"}), "2026-03-28 00:00", 3),
+            Texts({"2026-03-28 01:30", "2026-03-29 01:30", "2026-03-30 00:30"}));  // 02:30, 03:30, 02:30
+  EXPECT_EQ(next(calendar::daily(2h, {"Europe/Berlin"}), "2026-03-29 00:00", 1), Texts({"2026-03-29 01:00"}));
+  EXPECT_EQ(next(calendar::daily(3h, {"Europe/Berlin"}), "2026-03-29 00:00", 1), Texts({"2026-03-29 01:00"}));
+}
+
+TEST(CalendarGap, SkipLeavesTheDayOut) {
+  EXPECT_EQ(next(calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::Skip), "2026-03-28 00:00", 2),
+            Texts({"2026-03-28 01:30", "2026-03-30 00:30"}));
+  EXPECT_EQ(next(calendar::daily(3h, {"Europe/Berlin"}, Gap::Skip), "2026-03-28 12:00", 1),
+            Texts({"2026-03-29 01:00"}));
+  EXPECT_EQ(next(calendar::daily(2h + 30min, {"America/New_York"}, Gap::Skip), "2026-03-07 00:00", 2),
+            Texts({"2026-03-07 07:30", "2026-03-09 06:30"}));
+}
+
+// Berlin, 2026-10-25: from 03:00 CEST back to 02:00 CET, at 01:00 UTC.
+TEST(CalendarFold, FirstSecondOrBoth) {
+  const auto after = "2026-10-24 12:00";
+  const auto rule = [](Fold fold) { return calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::ShiftForward, fold); };
+  EXPECT_EQ(next(rule(Fold::First), after, 2), Texts({"2026-10-25 00:30", "2026-10-26 01:30"}));
+  EXPECT_EQ(next(rule(Fold::Second), after, 2), Texts({"2026-10-25 01:30", "2026-10-26 01:30"}));
+  EXPECT_EQ(next(rule(Fold::Both), after, 3), Texts({"2026-10-25 00:30", "2026-10-25 01:30", "2026-10-26 01:30"}));
+}
+
+TEST(CalendarFold, BetweenTheTwoOfAFoldOnlyTheSecondIsLeft) {
+  const auto rule = [](Fold fold) { return calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::ShiftForward, fold); };
+  EXPECT_EQ(next(rule(Fold::First), "2026-10-25 00:45", 1), Texts({"2026-10-26 01:30"}));
+  EXPECT_EQ(next(rule(Fold::Second), "2026-10-25 00:45", 1), Texts({"2026-10-25 01:30"}));
+  EXPECT_EQ(next(rule(Fold::Both), "2026-10-25 00:45", 1), Texts({"2026-10-25 01:30"}));
+}
+
+// Lord Howe: half an hour; 2026-10-04 02:00 -> 02:30 (15:30 UTC), 2026-04-05 02:00 -> 01:30 (15:00 UTC).
+TEST(CalendarZones, LordHoweChangesByHalfAnHour) {
+  EXPECT_EQ(next(calendar::daily(2h + 15min, {"Australia/Lord_Howe"}), "2026-10-02 12:00", 3),
+            Texts({"2026-10-02 15:45", "2026-10-03 15:45", "2026-10-04 15:15"}));
+  EXPECT_EQ(next(calendar::daily(1h + 45min, {"Australia/Lord_Howe"}, Gap::Skip, Fold::Both), "2026-04-04 12:00", 3),
+            Texts({"2026-04-04 14:45", "2026-04-04 15:15", "2026-04-05 15:15"}));
+}
+
+// Samoa changed sides of the date line: after 2011-12-29 came 2011-12-31, at 10:00 UTC on the 30th.
+TEST(CalendarZones, ApiaLeftOutADay) {
+  EXPECT_EQ(next(calendar::daily(9h, {"Pacific/Apia"}), "2011-12-28 12:00", 4),
+            Texts({"2011-12-28 19:00", "2011-12-29 19:00", "2011-12-30 19:00", "2011-12-31 19:00"}));
+  EXPECT_EQ(next(calendar::daily(9h, {"Pacific/Apia"}, Gap::Skip), "2011-12-28 12:00", 3),
+            Texts({"2011-12-28 19:00", "2011-12-29 19:00", "2011-12-30 19:00"}));
+  // The 30th was a Friday.
+  EXPECT_EQ(next(calendar::weekly(std::chrono::Friday, 9h, {"Pacific/Apia"}), "2011-12-24 12:00", 2),
+            Texts({"2011-12-30 19:00", "2012-01-05 19:00"}));
+  EXPECT_EQ(next(calendar::weekly(std::chrono::Friday, 9h, {"Pacific/Apia"}, Gap::Skip), "2011-12-24 12:00", 1),
+            Texts({"2012-01-05 19:00"}));
+  EXPECT_EQ(next(calendar::yearly(std::chrono::December / 30, 9h, {"Pacific/Apia"}), "2011-12-30 18:00", 1),
+            Texts({"2011-12-30 19:00"}))
+      << "the day before has passed on the calendar of the zone, but not its occurrence";
+}
+
+// Kiritimati did the same at the end of a year: after 1994-12-30 came 1995-01-01.
+TEST(CalendarZones, KiritimatiLeftOutTheLastDayOfAYear) {
+  const char* new_years_day = "1994-12-31 15:00";  // 05:00 there
+  const calendar::Zone zone{"Pacific/Kiritimati"};
+  EXPECT_EQ(next(calendar::yearly(std::chrono::December / 31, 9h, zone), new_years_day, 2),
+            Texts({"1994-12-31 19:00", "1995-12-30 19:00"}));
+  EXPECT_EQ(next(calendar::monthly(31, 9h, zone), new_years_day, 1), Texts({"1994-12-31 19:00"}));
+  EXPECT_EQ(next(calendar::monthly(31, 9h, zone, MonthEnd::Clamp, Gap::Skip), new_years_day, 1),
+            Texts({"1995-01-30 19:00"}));
+}
+
+// São Paulo, 2018-11-04: from 00:00 to 01:00, at 03:00 UTC.
+TEST(CalendarZones, SaoPauloHadNoMidnight) {
+  EXPECT_EQ(next(calendar::daily(0h, {"America/Sao_Paulo"}), "2018-11-03 00:00", 3),
+            Texts({"2018-11-03 03:00", "2018-11-04 03:00", "2018-11-05 02:00"}));
+  EXPECT_EQ(next(calendar::daily(0h, {"America/Sao_Paulo"}, Gap::Skip), "2018-11-03 00:00", 2),
+            Texts({"2018-11-03 03:00", "2018-11-05 02:00"}));
+  EXPECT_EQ(next(calendar::monthly(4, 30min, {"America/Sao_Paulo"}), "2018-11-01 00:00", 1),
+            Texts({"2018-11-04 03:30"}));
+}
+
+TEST(CalendarZones, TheDatabaseKnowsThePresentRules) {
+  // Fails where the database was made in a way that the library cannot read to the end.
+  EXPECT_EQ(next(calendar::daily(12h, {"Europe/Berlin"}), "2035-07-01 00:00", 1), Texts({"2035-07-01 10:00"}));
+}
+
+TEST(CalendarWeekly, EachWeekday) {
+  for (unsigned day = 0; day < 7; ++day) {
+    const std::chrono::weekday weekday(day);
+    const Rule rule = calendar::weekly(weekday, 8h);
+    WallTime time = utc("2026-01-01 00:00");
+    for (int week = 0; week < 60; ++week) {
+      const std::optional<WallTime> found = rule(time);
+      ASSERT_TRUE(found);
+      EXPECT_LE(*found - time, std::chrono::weeks(1) + (week == 0 ? 8h : 0h));
+      EXPECT_EQ(std::chrono::weekday(std::chrono::floor<std::chrono::days>(*found)), weekday);
+      time = *found;
+    }
+  }
+}
+
+TEST(CalendarWeekly, KeepsToTheLocalTime) {
+  EXPECT_EQ(next(calendar::weekly(std::chrono::Sunday, 2h + 30min, {"Europe/Berlin"}), "2026-03-20 00:00", 3),
+            Texts({"2026-03-22 01:30", "2026-03-29 01:30", "2026-04-05 00:30"}));
+  EXPECT_EQ(next(calendar::weekly(std::chrono::Sunday, 23h, {"America/New_York"}), "2026-01-01 00:00", 2),
+            Texts({"2026-01-05 04:00", "2026-01-12 04:00"}));
+}
+
+TEST(CalendarMonthly, ClampTakesTheLastDay) {
+  EXPECT_EQ(
+      next(calendar::monthly(31, 0h), "2026-01-01 00:00", 5),
+      Texts({"2026-01-31 00:00", "2026-02-28 00:00", "2026-03-31 00:00", "2026-04-30 00:00", "2026-05-31 00:00"}));
+  EXPECT_EQ(next(calendar::monthly(30, 0h), "2028-02-01 00:00", 2), Texts({"2028-02-29 00:00", "2028-03-30 00:00"}));
+}
+
+TEST(CalendarMonthly, SkipLeavesShortMonthsOut) {
+  EXPECT_EQ(next(calendar::monthly(31, 0h, {}, MonthEnd::Skip), "2026-01-31 00:00", 4),
+            Texts({"2026-03-31 00:00", "2026-05-31 00:00", "2026-07-31 00:00", "2026-08-31 00:00"}));
+  EXPECT_EQ(next(calendar::monthly(29, 0h, {}, MonthEnd::Skip), "2027-01-29 00:00", 1), Texts({"2027-03-29 00:00"}));
+}
+
+TEST(CalendarMonthly, OverTheEndOfTheYear) {
+  EXPECT_EQ(next(calendar::monthly(1, 0h, {"Asia/Kolkata"}), "2026-11-15 00:00", 3),
+            Texts({"2026-11-30 18:30", "2026-12-31 18:30", "2027-01-31 18:30"}));
+}
+
+TEST(CalendarYearly, The29thOfFebruary) {
+  using std::chrono::February;
+  EXPECT_EQ(next(calendar::yearly(February / 29, 12h), "2026-01-01 00:00", 3),
+            Texts({"2026-02-28 12:00", "2027-02-28 12:00", "2028-02-29 12:00"}));
+  EXPECT_EQ(next(calendar::yearly(February / 29, 12h, {}, MonthEnd::Skip), "2026-01-01 00:00", 2),
+            Texts({"2028-02-29 12:00", "2032-02-29 12:00"}));
+  EXPECT_EQ(next(calendar::yearly(February / 29, 12h, {}, MonthEnd::Skip), "2096-02-29 12:00", 1),
+            Texts({"2104-02-29 12:00"}))
+      << "2100 is no leap year";
+}
+
+TEST(CalendarYearly, NewYearInLocalTime) {
+  EXPECT_EQ(next(calendar::yearly(std::chrono::January / 1, 0h, {"Asia/Kolkata"}), "2026-06-01 00:00", 2),
+            Texts({"2026-12-31 18:30", "2027-12-31 18:30"}));
+  EXPECT_EQ(next(calendar::yearly(std::chrono::December / 31, 23h, {"America/New_York"}), "2026-06-01 00:00", 1),
+            Texts({"2027-01-01 04:00"}));
+}
+
+TEST(CalendarLimits, RulesEndAfterTheYear9999) {
+  EXPECT_EQ(next(calendar::daily(9h), "9999-12-29 12:00", 5), Texts({"9999-12-30 09:00", "9999-12-31 09:00"}));
+  EXPECT_EQ(next(calendar::daily(9h), "9999-12-31 08:59", 5), Texts({"9999-12-31 09:00"}));
+  for (const Rule& rule : {calendar::daily(0s), calendar::weekly(std::chrono::Monday, 0s), calendar::monthly(31, 0s),
+                           calendar::yearly(std::chrono::February / 29, 0s, {"Europe/Berlin"}, MonthEnd::Skip)}) {
+    EXPECT_EQ(rule((WallTime::max)()), std::nullopt);
+    EXPECT_TRUE(rule((WallTime::min)()));
+    EXPECT_TRUE(rule(WallTime(-24h * 365 * 100)));
+  }
+}
+
+TEST(CalendarErrors, BadArgumentsAreNamedWithTheirRange) {
+  using std::chrono::day;
+  using std::chrono::month;
+  const auto message = [](auto f) { return message_of<std::invalid_argument>(f); };
+  EXPECT_EQ(message([] { calendar::daily(24h); }), "time_of_day: 86400 s (expected: 0 .. 86399 s)");
+  EXPECT_EQ(message([] { calendar::weekly(std::chrono::Monday, -1s); }), "time_of_day: -1 s (expected: 0 .. 86399 s)");
+  EXPECT_TRUE(contains(message([] { calendar::weekly(std::chrono::weekday(8), 0s); }), "weekday: 8"));
+  EXPECT_EQ(message([] { calendar::monthly(0, 0s); }), "day: 0 (expected: 1 .. 31)");
+  EXPECT_EQ(message([] { calendar::monthly(32, 0s); }), "day: 32 (expected: 1 .. 31)");
+  EXPECT_TRUE(contains(message([] { calendar::yearly(month(2) / day(30), 0s); }), "month 2 day 30"));
+  EXPECT_TRUE(contains(message([] { calendar::yearly(month(13) / day(1), 0s); }), "month 13 day 1"));
+  for (const char* name : {"Europe/Atlantis", "", "../etc/passwd"}) {
+    EXPECT_TRUE(contains(message([=] { calendar::daily(0s, {name}); }), std::string("zone: \"") + name + '"'));
+  }
+}
+
+TEST(CalendarThreads, OneRuleMayBeAskedByMany) {
+  const Rule rule = calendar::daily(9h, {"Europe/Lisbon"});
+  run_together(4, [&](int) {
+    EXPECT_EQ(rule(utc("2026-07-01 00:00")), utc("2026-07-01 08:00"));
+    EXPECT_EQ(calendar::daily(9h, {"Europe/Madrid"})(utc("2026-07-01 00:00")), utc("2026-07-01 07:00"));
+  });
+}
+
+// A year of runs on a ManualTimer, waited for in pieces.
+TEST(CalendarSchedule, AYearOfDaysInBerlin) {
+  const WallTime begin = utc("2026-01-01 00:00");
+  ManualTimer timer(10s);
+  const auto wall = [&] { return std::chrono::system_clock::time_point(begin) + timer.now().time_since_epoch(); };
+  const Rule rule = calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::Skip, Fold::Both);
+  std::vector<WallTime> runs;
+  schedule(timer, Schedule::calendar(rule, wall), [&] { runs.push_back(std::chrono::floor<seconds>(wall())); });
+  timer.advance(24h * 365);
+  std::vector<WallTime> expected;
+  for (auto time = rule(begin); time && *time <= begin + 24h * 365; time = rule(*time)) expected.push_back(*time);
+  EXPECT_EQ(runs, expected);
+  EXPECT_EQ(runs.size(), 365U);  // one less in March, one more in October
+}
+
+}  // namespace
+}  // namespace hwt::test

@@ -1,0 +1,115 @@
+// The rules of jitter.h.
+
+#include "hashed_wheel_timer/jitter.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <stdexcept>
+
+#include "tests/support/test_support.h"
+
+namespace hwt::test {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kMin = (nanoseconds::min)();
+constexpr nanoseconds kMax = (nanoseconds::max)();
+constexpr int kDraws = 10000;
+
+/// The smallest and the largest of many draws. With so many, each tenth of the range is missed with a probability of
+/// less than 10^-450.
+template <class F>
+std::pair<nanoseconds, nanoseconds> extremes(F draw) {
+  std::pair<nanoseconds, nanoseconds> result(kMax, kMin);
+  for (int i = 0; i < kDraws; ++i) {
+    const nanoseconds value = draw();
+    result = {std::min(result.first, value), std::max(result.second, value)};
+  }
+  return result;
+}
+
+TEST(JitterBetween, FillsTheRangeAndLeavesOutItsEnd) {
+  const auto [lowest, highest] = extremes([] { return jitter::between(1s, 2s); });
+  EXPECT_GE(lowest, 1s);
+  EXPECT_LT(lowest, 1100ms);
+  EXPECT_GT(highest, 1900ms);
+  EXPECT_LT(highest, 2s);
+}
+
+TEST(JitterBetween, EachValueOfASmallRangeComesUp) {
+  std::set<nanoseconds> seen;
+  for (int i = 0; i < kDraws; ++i) seen.insert(jitter::between(5ns, 8ns));
+  EXPECT_EQ(seen, std::set<nanoseconds>({5ns, 6ns, 7ns}));
+  EXPECT_EQ(jitter::between(-1ns, 0ns), -1ns);
+}
+
+TEST(JitterBetween, TheWholeRangeDoesNotOverflow) {
+  const auto [lowest, highest] = extremes([] { return jitter::between(kMin, kMax); });
+  EXPECT_LT(lowest, kMin / 2);
+  EXPECT_GT(highest, kMax / 2);
+}
+
+TEST(JitterAround, StaysWithinTheFraction) {
+  const auto [lowest, highest] = extremes([] { return jitter::around(10s, 0.05); });
+  EXPECT_GE(lowest, 9500ms);
+  EXPECT_LT(lowest, 9600ms);
+  EXPECT_GT(highest, 10400ms);
+  EXPECT_LE(highest, 10500ms);
+}
+
+TEST(JitterAround, TheEndsOfTheFraction) {
+  EXPECT_EQ(jitter::around(10s, 0), 10s);
+  EXPECT_EQ(jitter::around(0s, 1), 0s);
+  const auto [lowest, highest] = extremes([] { return jitter::around(10s, 1); });
+  EXPECT_GE(lowest, 0s);
+  EXPECT_LT(lowest, 2s);
+  EXPECT_GT(highest, 18s);
+  EXPECT_LE(highest, 20s);
+}
+
+TEST(JitterAround, TheLongestMeanDoesNotOverflow) {
+  EXPECT_EQ(jitter::around(kMax, 0), kMax);
+  for (const double fraction : {0.5, 0.9999999999999999, 1.0}) {
+    EXPECT_GE(extremes([=] { return jitter::around(kMax, fraction); }).first, 0s);
+  }
+}
+
+TEST(JitterFirstHalf, StaysInTheUpperHalf) {
+  const auto [lowest, highest] = extremes([] { return jitter::first_half(10s); });
+  EXPECT_GE(lowest, 5s);
+  EXPECT_LT(lowest, 5500ms);
+  EXPECT_GT(highest, 9500ms);
+  EXPECT_LT(highest, 10s);
+  EXPECT_EQ(jitter::first_half(1ns), 0ns);
+  EXPECT_GE(jitter::first_half(kMax), kMax / 2);
+}
+
+TEST(Jitter, BadRangesAreNamed) {
+  const auto message = [](auto f) { return message_of<std::invalid_argument>(f); };
+  EXPECT_EQ(message([] { jitter::between(2ns, 2ns); }), "lo: 2 ns (expected: less than hi, 2 ns)");
+  EXPECT_EQ(message([] { jitter::between(3ns, -2ns); }), "lo: 3 ns (expected: less than hi, -2 ns)");
+  EXPECT_EQ(message([] { jitter::around(-1ns, 0.5); }), "mean: -1 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([] { jitter::around(1ns, -0.5); }), "fraction: -0.500000 (expected: 0 .. 1)");
+  EXPECT_EQ(message([] { jitter::around(1ns, 1.5); }), "fraction: 1.500000 (expected: 0 .. 1)");
+  EXPECT_TRUE(contains(message([] { jitter::around(1ns, std::numeric_limits<double>::quiet_NaN()); }), "nan"));
+  EXPECT_EQ(message([] { jitter::first_half(0ns); }), "full: 0 ns (expected: 1 ns or more)");
+}
+
+TEST(Jitter, ThreadsDrawDifferentNumbers) {
+  constexpr int kThreads = 4;
+  std::mutex mutex;
+  std::set<nanoseconds> seen;
+  run_together(kThreads, [&](int) {
+    for (int i = 0; i < 100; ++i) {
+      const nanoseconds value = jitter::between(kMin, kMax);
+      const std::lock_guard lock(mutex);
+      seen.insert(value);
+    }
+  });
+  EXPECT_EQ(seen.size(), 100U * kThreads);
+}
+
+}  // namespace
+}  // namespace hwt::test

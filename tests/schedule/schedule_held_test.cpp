@@ -1,0 +1,238 @@
+// Schedules: while a thread stands still inside a call, as one does that the system has preempted, the worker waits for
+// nothing, and no run is lost.
+
+#include "hashed_wheel_timer/detail/pending_timeout.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+#include "tests/support/held_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using detail::PendingTimeout;
+
+// The timeout is pending, but schedule() has not got its handle yet.
+TEST(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
+  std::atomic<int> runs = 0;
+  HeldTimer timer;
+  timer.hold_next(HeldTimer::At::Exit);
+  std::shared_ptr<ScheduledTask> task;
+  std::jthread scheduling([&] { task = schedule(timer, Schedule::fixed_rate(0s, 1ms), [&] { ++runs; }); });
+  ASSERT_TRUE(timer.wait_until_held());
+  EXPECT_TRUE(eventually([&] { return runs > 3; }));
+  expect_others_run(timer);
+  timer.go_on();
+  scheduling.join();
+  EXPECT_FALSE(task->done());
+  EXPECT_NE(task->next(), std::nullopt);
+  task->cancel();
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; })) << "it was another timeout that was cancelled";
+}
+
+TEST(ScheduleHeld, WhoSchedulesLateHasTheLatestTimeout) {
+  Latch ran;
+  HeldTimer timer;
+  timer.hold_next(HeldTimer::At::Exit);
+  std::shared_ptr<ScheduledTask> task;
+  std::jthread scheduling([&] { task = schedule(timer, Schedule::fixed_delay(0s, kFar), [&] { ran.count_down(); }); });
+  ASSERT_TRUE(timer.wait_until_held());
+  EXPECT_TRUE(ran.wait());
+  expect_others_run(timer);  // the second wait has begun
+  timer.go_on();
+  scheduling.join();
+  EXPECT_TRUE(task->cancel());
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }, 5s)) << "it was the first that was cancelled";
+}
+
+TEST(ScheduleHeld, ASingleRunMayBeOverBeforeItIsScheduled) {
+  Latch ran;
+  HeldTimer timer;
+  timer.hold_next(HeldTimer::At::Exit);
+  std::shared_ptr<ScheduledTask> task;
+  std::jthread scheduling([&] { task = schedule(timer, Schedule::once(0s), [&] { ran.count_down(); }); });
+  ASSERT_TRUE(timer.wait_until_held());
+  EXPECT_TRUE(ran.wait());
+  expect_others_run(timer);
+  timer.go_on();
+  scheduling.join();
+  EXPECT_TRUE(task->done());
+  EXPECT_FALSE(task->cancel());
+  EXPECT_EQ(task->runs(), 1U);
+}
+
+/// A thread of the executor is held at the end of the first run, in new_timeout().
+class ScheduleHeldInExecutor : public ::testing::Test {
+ protected:
+  void hold(HeldTimer::At at) {
+    task_ = schedule(timer_, Schedule::fixed_rate(0s, 1ms), [this, at, copy = token_] {
+      EXPECT_EQ(++inside_, 1) << "runs overlap";
+      if (++runs_ == 1) timer_.hold_next(at);
+      --inside_;
+    });
+    ASSERT_TRUE(timer_.wait_until_held());
+  }
+  bool nothing_pending() {
+    return eventually([&] { return timer_.pending_timeouts() == 0; });
+  }
+
+  std::shared_ptr<int> token_ = std::make_shared<int>();
+  std::atomic<int> runs_ = 0;
+  std::atomic<int> inside_ = 0;
+  ThreadPerJob threads_;
+  HeldTimer timer_{{.tick_duration = 1ms, .executor = threads_.executor()}};
+  std::shared_ptr<ScheduledTask> task_;
+};
+
+TEST_F(ScheduleHeldInExecutor, AnExpiryLeavesTheRunToIt) {
+  hold(HeldTimer::At::Exit);
+  EXPECT_TRUE(nothing_pending()) << "it has expired";
+  expect_others_run(timer_);
+  EXPECT_EQ(runs_, 1);
+  EXPECT_EQ(task_->runs(), 1U);
+  EXPECT_FALSE(task_->done());
+  task_->next();
+  timer_.go_on();
+  EXPECT_TRUE(eventually([&] { return runs_ > 3; }));
+  task_->cancel();
+  EXPECT_TRUE(nothing_pending());
+}
+
+TEST_F(ScheduleHeldInExecutor, OtherSchedulesOfTheTimerGoOn) {
+  hold(HeldTimer::At::Entry);
+  const auto other = schedule(timer_, Schedule::fixed_rate(0s, 1ms), [] {});
+  EXPECT_TRUE(eventually([&] { return other->runs() > 3; }));
+  timer_.go_on();
+  EXPECT_TRUE(eventually([&] { return runs_ > 3; }));
+  other->cancel();
+  task_->cancel();
+  EXPECT_TRUE(nothing_pending());
+}
+
+TEST_F(ScheduleHeldInExecutor, CancelDoesNotWaitAndNothingIsLeftBehind) {
+  for (const auto at : {HeldTimer::At::Entry, HeldTimer::At::Exit}) {
+    SCOPED_TRACE(static_cast<int>(at));
+    const auto token = std::make_shared<int>();
+    std::atomic<int> runs = 0;
+    ThreadPerJob threads;
+    HeldTimer timer({.tick_duration = 1ms, .executor = threads.executor()});
+    const auto task = schedule(timer, Schedule::fixed_delay(0s, kFar), [&, token] {
+      if (++runs == 1) timer.hold_next(at);
+    });
+    ASSERT_TRUE(timer.wait_until_held());
+    EXPECT_TRUE(task->cancel()) << "no run is under way";
+    EXPECT_TRUE(task->done());
+    timer.go_on();
+    EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the job goes with the thread that was held";
+    EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+    EXPECT_EQ(runs, 1);
+  }
+}
+
+TEST_F(ScheduleHeldInExecutor, TheTimerWaitsForItAndIsGone) {
+  auto timer = std::make_unique<HeldTimer>(Options{.tick_duration = 1ms, .executor = threads_.executor()});
+  HeldTimer& held = *timer;
+  const auto task = schedule(held, Schedule::fixed_delay(0s, kFar), [&] { held.hold_next(HeldTimer::At::Entry); });
+  ASSERT_TRUE(held.wait_until_held());
+  std::atomic<bool> gone = false;
+  std::jthread destroying([&] {
+    // The destructor of a HeldTimer lets everybody go; so what waits here is the one below it.
+    timer.reset();
+    gone = true;
+  });
+  EXPECT_TRUE(eventually([&] { return gone && task->done(); }));
+  EXPECT_EQ(task->runs(), 1U);
+}
+
+// --- The handle that users and the worker share ------------------------------------------------------------------
+
+class PendingTimeoutPlace : public ::testing::Test {
+ protected:
+  Timeout make() {
+    return timer_.new_timeout([token = token_] {}, kFar);
+  }
+
+  std::shared_ptr<int> token_ = std::make_shared<int>();
+  ManualTimer timer_;
+  PendingTimeout pending_;
+};
+
+TEST_F(PendingTimeoutPlace, WhoPutsOneThereDoesNotWaitForWhoLooks) {
+  const Timeout first = make();
+  const Timeout second = make();
+  pending_.set(first);
+  {
+    const PendingTimeout::Loan loan(pending_);
+    EXPECT_EQ(*loan, first);
+    pending_.set(second);
+    EXPECT_EQ(*loan, first);
+  }
+  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "what was put there stays";
+  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "looking takes nothing away";
+  {
+    const PendingTimeout::Loan loan(pending_);
+    pending_.set({});
+  }
+  EXPECT_FALSE(*PendingTimeout::Loan(pending_)) << "what was taken away does not come back";
+}
+
+TEST_F(PendingTimeoutPlace, TheFirstIsPutThereOnlyIfThereIsNone) {
+  const Timeout first = make();
+  const Timeout second = make();
+  pending_.set_first(first);
+  EXPECT_EQ(*PendingTimeout::Loan(pending_), first);
+  pending_.set_first(second);
+  EXPECT_EQ(pending_.take(), first);
+  EXPECT_FALSE(pending_.take());
+}
+
+TEST_F(PendingTimeoutPlace, WhoTakesWaitsForWhoLooks) {
+  const Timeout timeout = make();
+  pending_.set(timeout);
+  std::jthread taking;
+  {
+    const PendingTimeout::Loan loan(pending_);
+    taking = std::jthread([&] { EXPECT_EQ(pending_.take(), timeout); });
+    std::this_thread::sleep_for(5ms);  // one that did not wait would have found nothing by then
+  }
+  taking.join();
+}
+
+TEST_F(PendingTimeoutPlace, KeepsWhatStopHasReturnedNoLongerThanItIsThere) {
+  pending_.set(make());
+  timer_.stop();
+  EXPECT_EQ(token_.use_count(), 2);
+  {
+    const PendingTimeout::Loan loan(pending_);
+    EXPECT_TRUE(loan->is_cancelled());
+    pending_.set({});
+    EXPECT_EQ(token_.use_count(), 2) << "whoever looks keeps it for that while";
+  }
+  EXPECT_EQ(token_.use_count(), 1);
+}
+
+TEST_F(PendingTimeoutPlace, ManyMayLookWhileItChanges) {
+  constexpr int kTimeouts = kSanitized ? 2'000 : 20'000;
+  std::vector<Timeout> all;
+  for (int i = 0; i < kTimeouts; ++i) all.push_back(make());
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> users;
+  for (int i = 0; i < 3; ++i) {
+    users.emplace_back([&] {
+      auto latest = all.begin();
+      while (!over) {
+        const PendingTimeout::Loan loan(pending_);
+        if (!*loan) continue;
+        latest = std::find(latest, all.end(), *loan);
+        ASSERT_NE(latest, all.end()) << "an older one has come back";
+      }
+    });
+  }
+  for (const Timeout& timeout : all) pending_.set(timeout);
+  over = true;
+  users.clear();
+  EXPECT_EQ(pending_.take(), all.back());
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,929 @@
+// The rules of schedule.h, each on a ManualTimer; what needs threads, on a HashedWheelTimer.
+
+#include "hashed_wheel_timer/schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <stdexcept>
+
+#include "hashed_wheel_timer/internal/schedule/occurrences.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::system_clock;
+using time_point = steady_clock::time_point;
+using Times = std::vector<milliseconds>;
+
+/// A timer and when the jobs made here have run, in milliseconds since its start.
+struct Journal {
+  std::function<void()> job() {
+    return [this] { times.push_back(since_start()); };
+  }
+  milliseconds since_start() const { return std::chrono::duration_cast<milliseconds>(timer.now().time_since_epoch()); }
+  std::optional<milliseconds> next(const ScheduledTask& task) const {
+    if (!task.next()) return {};
+    return std::chrono::duration_cast<milliseconds>(task.next()->time_since_epoch());
+  }
+
+  Times times;
+  ErrorLog errors;
+  ManualTimer timer{1ms, {}, errors.handler()};
+};
+
+// --- Kinds -------------------------------------------------------------------------------------------------------
+
+TEST(ScheduleKinds, OnceRunsOnce) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::once(10ms), journal.job());
+  EXPECT_EQ(journal.next(*task), 10ms);
+  journal.timer.advance(9ms);
+  EXPECT_FALSE(task->done());
+  journal.timer.advance(1s);
+  EXPECT_EQ(journal.times, Times({10ms}));
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(task->runs(), 1U);
+  EXPECT_EQ(task->next(), std::nullopt);
+  EXPECT_EQ(journal.timer.pending_timeouts(), 0);
+}
+
+TEST(ScheduleKinds, ADelayOfZeroRunsAtTheNextTickAndNotInTheCall) {
+  Journal journal;
+  schedule(journal.timer, Schedule::once(0ms), journal.job());
+  EXPECT_EQ(journal.times, Times());
+  journal.timer.advance(1ms);
+  EXPECT_EQ(journal.times, Times({1ms}));
+}
+
+TEST(ScheduleKinds, FixedRateKeepsToItsGrid) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::fixed_rate(5ms, 10ms), journal.job());
+  journal.timer.advance(50ms);
+  EXPECT_EQ(journal.times, Times({5ms, 15ms, 25ms, 35ms, 45ms}));
+  EXPECT_EQ(journal.next(*task), 55ms);
+  EXPECT_FALSE(task->done());
+}
+
+// Each run is late by a part of a tick, since the gap is not a multiple of it: that must not add up.
+TEST(ScheduleKinds, GapsCountFromThePreviousScheduledTime) {
+  std::vector<time_point> times;
+  ManualTimer timer(10ms);
+  schedule(timer, Schedule::fixed_rate(0ms, 14ms), [&] { times.push_back(timer.now()); });
+  timer.advance(14s);
+  ASSERT_EQ(times.size(), 1001U);
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    const nanoseconds lateness = times[i].time_since_epoch() - 14ms * static_cast<int>(i);
+    ASSERT_TRUE(lateness >= 0ms && lateness < 10ms) << i << ": " << lateness.count();
+  }
+}
+
+TEST(ScheduleKinds, FixedDelayCountsFromTheEndOfTheRun) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::fixed_delay(0ms, 100ms), journal.job());
+  journal.timer.advance_to(time_point(30ms));  // late by 30 ms, which shifts all that follow
+  EXPECT_EQ(journal.next(*task), 130ms);
+  journal.timer.advance(300ms);
+  EXPECT_EQ(journal.times, Times({30ms, 130ms, 230ms, 330ms}));
+}
+
+TEST(ScheduleKinds, FixedDelayLeavesTheDelayBetweenALongRunAndTheNext) {
+  HashedWheelTimer timer(1ms);
+  std::array<time_point, 2> starts;
+  time_point end;
+  int runs = 0;
+  const auto task = schedule(timer, Schedule::fixed_delay(0ms, 20ms).limit(2), [&] {
+    starts.at(static_cast<std::size_t>(runs)) = steady_clock::now();
+    if (++runs > 1) return;
+    std::this_thread::sleep_for(30ms);
+    end = steady_clock::now();
+  });
+  ASSERT_TRUE(eventually([&] { return task->done(); }));
+  EXPECT_GE(starts[1] - end, 20ms);
+}
+
+TEST(ScheduleKinds, ASequenceRunsAfterEachGapAndIsDone) {
+  Journal journal;
+  const auto task =
+      schedule(journal.timer, Schedule::sequence({1ms, 4ms, 5ms, 40ms, 50ms, 400ms, 500ms}), journal.job());
+  journal.timer.advance(5s);
+  EXPECT_EQ(journal.times, Times({1ms, 5ms, 10ms, 50ms, 100ms, 500ms, 1000ms}));
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(task->runs(), 7U);
+}
+
+TEST(ScheduleKinds, TwoFiniteSequencesAtOnceRunThirteenTimesEach) {
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer(1ms);
+  std::array<std::shared_ptr<ScheduledTask>, 2> tasks;
+  run_together(2, [&](int i) {
+    tasks.at(static_cast<std::size_t>(i)) =
+        schedule(timer, Schedule::sequence({1ms, 2ms, 3ms, 4ms, 5ms, 1ms, 2ms, 3ms, 4ms, 5ms, 10ms, 15ms, 20ms}),
+                 [&] { ++runs; });
+  });
+  EXPECT_TRUE(eventually([&] { return tasks[0]->done() && tasks[1]->done(); }));
+  EXPECT_EQ(runs, 26);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(ScheduleKinds, ACycleBeginsAgainAfterItsLastGap) {
+  Journal journal;
+  schedule(journal.timer, Schedule::cycle({1ms, 2ms, 3ms}), journal.job());
+  journal.timer.advance(14ms);
+  EXPECT_EQ(journal.times, Times({1ms, 3ms, 6ms, 7ms, 9ms, 12ms, 13ms}));
+}
+
+TEST(ScheduleKinds, ACycleOfOneGapIsAFixedRate) {
+  Journal journal;
+  schedule(journal.timer, Schedule::cycle({5ms}), journal.job());
+  journal.timer.advance(16ms);
+  EXPECT_EQ(journal.times, Times({5ms, 10ms, 15ms}));
+}
+
+TEST(ScheduleKinds, AGapBeyondTheClockIsNever) {
+  Journal journal;
+  journal.timer.advance(1s);
+  constexpr nanoseconds kMax = (nanoseconds::max)();
+  const auto task = schedule(journal.timer, Schedule::sequence({1ms, kMax, kMax}), journal.job());
+  journal.timer.advance_to(time_point(24h * 365 * 100));
+  EXPECT_EQ(task->runs(), 1U);
+  EXPECT_EQ(task->next(), (time_point::max)());
+  const auto rate = schedule(journal.timer, Schedule::fixed_rate(kMax, kMax), journal.job());
+  EXPECT_EQ(rate->next(), (time_point::max)());
+  EXPECT_TRUE(rate->cancel());
+}
+
+TEST(ScheduleKinds, LimitEndsAnyKind) {
+  Journal journal;
+  const auto wall = [&] { return system_clock::time_point(journal.timer.now().time_since_epoch()); };
+  for (const Schedule& kind : {Schedule::fixed_delay(1ms, 1ms).limit(3), Schedule::fixed_rate(1ms, 1ms).limit(3),
+                               Schedule::cycle({1ms, 2ms}).limit(3), Schedule::sequence({1ms, 1ms, 1ms, 1ms}).limit(3),
+                               Schedule::calendar([](WallTime after) { return after + 1s; }, wall).limit(3)}) {
+    journal.times.clear();
+    const auto task = schedule(journal.timer, kind, journal.job());
+    journal.timer.advance(1min);
+    EXPECT_EQ(journal.times.size(), 3U);
+    EXPECT_EQ(task->runs(), 3U);
+    EXPECT_TRUE(task->done());
+    EXPECT_EQ(journal.timer.pending_timeouts(), 0);
+  }
+}
+
+// --- CatchUp -----------------------------------------------------------------------------------------------------
+
+TEST(ScheduleCatchUp, SkipRunsWhatWasWaitedForAndDropsTheRest) {
+  Journal journal;
+  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Skip), journal.job());
+  journal.timer.advance(10ms);
+  journal.timer.advance_to(time_point(57ms));  // 20 was waited for; 30, 40 and 50 have passed
+  journal.timer.advance(15ms);
+  EXPECT_EQ(journal.times, Times({10ms, 57ms, 60ms, 70ms}));
+}
+
+TEST(ScheduleCatchUp, OnceGivesOneRunForAllThatHavePassed) {
+  Journal journal;
+  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Once), journal.job());
+  journal.timer.advance(10ms);
+  journal.timer.advance_to(time_point(57ms));
+  journal.timer.advance(15ms);
+  EXPECT_EQ(journal.times, Times({10ms, 57ms, 60ms, 70ms}));
+}
+
+TEST(ScheduleCatchUp, BurstRunsEach) {
+  Journal journal;
+  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst), journal.job());
+  journal.timer.advance(10ms);
+  journal.timer.advance_to(time_point(55ms));
+  journal.timer.advance(15ms);
+  EXPECT_EQ(journal.times, Times({10ms, 55ms, 55ms, 55ms, 55ms, 60ms, 70ms}));
+}
+
+TEST(ScheduleCatchUp, AfterRunsThatWereMadeUpForTheNextOneKeepsItsTime) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst), journal.job());
+  journal.timer.advance_to(time_point(45ms), 1);
+  EXPECT_EQ(task->runs(), 4U);
+  EXPECT_EQ(journal.next(*task), 50ms);
+}
+
+TEST(ScheduleCatchUp, BurstKeepsUpWithAPeriodBelowTheTick) {
+  ManualTimer timer(100ms);
+  const auto task = schedule(timer, Schedule::fixed_rate(50ms, 50ms, CatchUp::Burst), [] {});
+  timer.advance(10s);
+  EXPECT_EQ(task->runs(), 200U);
+}
+
+TEST(ScheduleCatchUp, BurstCatchesUpWithAPeriodOfATick) {
+  ManualTimer timer;
+  const auto task = schedule(timer, Schedule::fixed_rate(1ms, 1ms, CatchUp::Burst), [] {});
+  timer.advance_to(time_point(1s));
+  timer.advance(10s);
+  EXPECT_EQ(task->runs(), 11'000U);
+}
+
+TEST(ScheduleCatchUp, ABurstGivesOthersTheirTurn) {
+  ManualTimer timer;
+  const auto task = schedule(timer, Schedule::fixed_rate(1ns, 1ns, CatchUp::Burst), [] {});
+  bool others = false;
+  timer.advance_to(time_point(999ms));
+  timer.new_timeout([&] { others = true; }, 1ms);
+  timer.advance_to(time_point(1s));
+  EXPECT_TRUE(others);
+  EXPECT_GT(task->runs(), 1U);
+  EXPECT_LT(task->runs(), 999'000'000U);
+}
+
+TEST(ScheduleCatchUp, EachRunOfABurstReportsItsError) {
+  Journal journal;
+  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst), [] { throw std::runtime_error("again"); });
+  journal.timer.advance_to(time_point(45ms));
+  EXPECT_EQ(journal.errors.errors(), std::vector<std::string>(4, "again"));
+}
+
+TEST(ScheduleCatchUp, ABurstEndsWithCancel) {
+  Journal journal;
+  std::shared_ptr<ScheduledTask> task;
+  task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst), [&] {
+    if (task->runs() == 3) task->cancel();
+  });
+  journal.timer.advance_to(time_point(1s));
+  EXPECT_EQ(task->runs(), 3U);
+}
+
+TEST(ScheduleCatchUp, WhatWasSkippedDoesNotCountTowardsTheLimit) {
+  for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
+    Journal journal;
+    const auto task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, catch_up).limit(3), journal.job());
+    journal.timer.advance_to(time_point(105ms));
+    journal.timer.advance(1s);
+    EXPECT_EQ(journal.times, Times({105ms, 110ms, 120ms}));
+    EXPECT_TRUE(task->done());
+  }
+}
+
+TEST(ScheduleCatchUp, ACycleKeepsItsPhaseOverAStall) {
+  for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
+    Journal journal;
+    schedule(journal.timer, Schedule::cycle({1ms, 2ms, 3ms}, catch_up), journal.job());
+    journal.timer.advance_to(time_point(6003ms));  // 1000 cycles, and then 1 and 3
+    journal.timer.advance(9ms);
+    EXPECT_EQ(journal.times, Times({6003ms, 6006ms, 6007ms, 6009ms, 6012ms}));
+  }
+}
+
+TEST(ScheduleCatchUp, AFiniteSequenceCanPassByItsEnd) {
+  const std::vector<nanoseconds> gaps(5, 10ms);
+  for (const auto& [catch_up, expected] :
+       {std::pair(CatchUp::Skip, 1U), std::pair(CatchUp::Once, 1U), std::pair(CatchUp::Burst, 5U)}) {
+    Journal journal;
+    const auto task = schedule(journal.timer, Schedule::sequence(gaps, catch_up), journal.job());
+    journal.timer.advance_to(time_point(1s));
+    journal.timer.advance(1s);
+    EXPECT_EQ(task->runs(), expected);
+    EXPECT_TRUE(task->done());
+  }
+}
+
+TEST(ScheduleCatchUp, AStallOfYearsIsNoWork) {
+  for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
+    ManualTimer timer;
+    const auto task = schedule(timer, Schedule::cycle({1ns, 2ns}, catch_up), [] {});
+    timer.advance_to(time_point(24h * 365 * 50));
+    EXPECT_EQ(task->runs(), 1U);
+    EXPECT_GT(*task->next(), timer.now());
+  }
+}
+
+TEST(ScheduleCatchUp, AtTheEndOfTimeNothingComesAnyMore) {
+  for (const Schedule& schedule_of :
+       {Schedule::fixed_rate(1s, 1s), Schedule::fixed_rate(1s, 1s, CatchUp::Once), Schedule::cycle({1s, 2s}),
+        Schedule::cycle({1s, 2s}, CatchUp::Once), Schedule::fixed_delay(1s, 1s)}) {
+    ManualTimer timer;
+    const auto task = schedule(timer, schedule_of, [] {});
+    timer.advance_to((time_point::max)());
+    EXPECT_GE(task->runs(), 1U);
+    EXPECT_LE(task->runs(), 2U) << "those that passed are one, or none";
+    EXPECT_EQ(task->next(), (time_point::max)());
+    EXPECT_FALSE(task->done());
+    EXPECT_TRUE(task->cancel());
+  }
+}
+
+// A clock that begins so far below zero that a distance is beyond nanoseconds: the grid must not move.
+TEST(ScheduleCatchUp, AStallOfFourHundredYearsKeepsTheGrid) {
+  constexpr time_point kStart(nanoseconds(-6'000'000'000'000'000'000));
+  for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
+    ManualTimer timer(1ms, kStart);
+    const auto task = schedule(timer, Schedule::fixed_rate(3s, 7s, catch_up), [] {});
+    timer.advance_to(time_point(nanoseconds(6'000'000'000'000'000'000)));
+    ASSERT_TRUE(task->next());
+    const std::uint64_t from_start = static_cast<std::uint64_t>(task->next()->time_since_epoch().count()) -
+                                     static_cast<std::uint64_t>(kStart.time_since_epoch().count());
+    EXPECT_EQ(from_start % 7'000'000'000U, 3'000'000'000U);
+    EXPECT_LT(*task->next() - timer.now(), 7s);
+  }
+}
+
+// A run that its jitter has brought forward ends two centuries before the next one is due.
+TEST(ScheduleCatchUp, AWaitBeyondTheRangeOfNanosecondsIsNever) {
+  ManualTimer timer(1ms, time_point(-24h * 365 * 250));
+  const auto early = [](nanoseconds) { return 1s; };
+  const auto task = schedule(timer, Schedule::fixed_rate(24h * 365 * 200, 24h * 365 * 200).jitter(early), [] {});
+  timer.advance(2s);
+  EXPECT_GE(task->runs(), 1U);
+  EXPECT_GE(*task->next(), timer.now());
+  EXPECT_TRUE(task->cancel());
+}
+
+// A run from 10 to 45 on a grid of 10, with nothing late before.
+TEST(ScheduleCatchUp, ARunLongerThanThreePeriods) {
+  const auto at = [](int ms) { return time_point(milliseconds(ms)); };
+  const auto occurrences_of = [&](CatchUp catch_up) {
+    internal::Occurrences occurrences(Schedule::fixed_rate(10ms, 10ms, catch_up).plan());
+    occurrences.start({});
+    EXPECT_EQ(occurrences.at(), at(10));
+    EXPECT_TRUE(occurrences.next(at(10), at(45)));
+    return occurrences;
+  };
+  internal::Occurrences skip = occurrences_of(CatchUp::Skip);
+  EXPECT_EQ(skip.at(), at(50));
+
+  internal::Occurrences once = occurrences_of(CatchUp::Once);
+  EXPECT_EQ(once.at(), at(40));  // one run at 45, for 20, 30 and 40
+  EXPECT_TRUE(once.next(at(45), at(46)));
+  EXPECT_EQ(once.at(), at(50));
+
+  internal::Occurrences burst = occurrences_of(CatchUp::Burst);
+  for (const int due : {20, 30, 40, 50}) {
+    EXPECT_EQ(burst.at(), at(due));
+    EXPECT_TRUE(burst.next(at(45), at(46)));
+  }
+}
+
+TEST(ScheduleCatchUp, ARunLongerThanThreePeriodsOnARealTimer) {
+  const std::vector<nanoseconds> gaps(4, 5ms);
+  for (const auto& [catch_up, expected] :
+       {std::pair(CatchUp::Skip, 1U), std::pair(CatchUp::Once, 2U), std::pair(CatchUp::Burst, 4U)}) {
+    HashedWheelTimer timer(1ms);
+    const time_point last = timer.now() + 20ms;
+    bool first = true;
+    const auto task = schedule(timer, Schedule::sequence(gaps, catch_up), [&] {
+      if (std::exchange(first, false)) {
+        EXPECT_TRUE(eventually([&] { return timer.now() > last + 50ms; }));
+      }
+    });
+    ASSERT_TRUE(eventually([&] { return task->done(); }));
+    if (catch_up == CatchUp::Burst) {
+      EXPECT_EQ(task->runs(), expected);
+    } else {
+      EXPECT_LE(task->runs(), expected);  // fewer where the timer itself was held up
+      EXPECT_GE(task->runs(), 1U);
+    }
+  }
+}
+
+// --- Overlap and cancel ------------------------------------------------------------------------------------------
+
+TEST(ScheduleOverlap, ATaskNeverOverlapsItselfInAnExecutor) {
+  ThreadPerJob threads;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = threads.executor()}};
+  std::atomic<int> inside = 0;
+  std::atomic<bool> overlapped = false;
+  const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms, CatchUp::Burst).limit(20), [&] {
+    if (++inside > 1) overlapped = true;
+    std::this_thread::sleep_for(3ms);
+    --inside;
+  });
+  EXPECT_TRUE(eventually([&] { return task->done(); }));
+  EXPECT_FALSE(overlapped);
+  EXPECT_EQ(task->runs(), 20U);
+}
+
+TEST(ScheduleCancel, NothingRunsAfterCancel) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::fixed_rate(1ms, 1ms), journal.job());
+  journal.timer.advance(3ms);
+  EXPECT_TRUE(task->cancel());
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(task->next(), std::nullopt);
+  EXPECT_EQ(journal.timer.pending_timeouts(), 0);
+  EXPECT_FALSE(task->cancel()) << "true once only";
+  journal.timer.advance(1s);
+  EXPECT_EQ(journal.times, Times({1ms, 2ms, 3ms}));
+  EXPECT_EQ(task->runs(), 3U);
+}
+
+TEST(ScheduleCancel, CancelAfterTheLastRunIsFalse) {
+  ManualTimer timer;
+  const auto task = schedule(timer, Schedule::once(0ms), [] {});
+  timer.advance(1ms);
+  EXPECT_FALSE(task->cancel());
+}
+
+TEST(ScheduleCancel, TheJobMayCancelItself) {
+  ManualTimer timer;
+  std::shared_ptr<ScheduledTask> task;
+  task = schedule(timer, Schedule::fixed_rate(1ms, 1ms), [&] {
+    if (task->runs() < 3) return;
+    EXPECT_TRUE(task->cancel());
+    EXPECT_TRUE(task->done());
+    EXPECT_FALSE(task->cancel());
+  });
+  timer.advance(1s);
+  EXPECT_EQ(task->runs(), 3U);
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(ScheduleCancel, OneJobMayCancelAnotherThatIsDueInTheSameTick) {
+  ManualTimer timer;
+  std::shared_ptr<ScheduledTask> second;
+  schedule(timer, Schedule::once(1ms), [&] { EXPECT_TRUE(second->cancel()); });
+  second = schedule(timer, Schedule::once(1ms), [] { ADD_FAILURE() << "it was cancelled"; });
+  timer.advance(1s);
+}
+
+TEST(ScheduleCancel, WhileARunIsUnderWayElsewhereItIsFalseAndThatRunIsTheLast) {
+  Latch entered, released;
+  HashedWheelTimer timer(1ms);
+  const auto token = std::make_shared<int>();
+  const std::weak_ptr<int> job_alive = token;
+  auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&, copy = token] {
+    entered.count_down();
+    EXPECT_TRUE(released.wait());
+    EXPECT_EQ(copy.use_count(), 2) << "the job must not be destroyed while it runs";
+  });
+  ASSERT_TRUE(entered.wait());
+  EXPECT_FALSE(task->cancel());
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(task->next(), std::nullopt);
+  released.count_down();
+  EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the job is destroyed after its last run";
+  EXPECT_EQ(task->runs(), 1U);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(ScheduleCancel, NoRunStartsAfterCancelReturnedTrue) {
+  for (const bool with_executor : {false, true}) {
+    ThreadPerJob threads;
+    HashedWheelTimer timer{
+        {.tick_duration = 1ms,
+         .executor = with_executor ? threads.executor() : std::function<void(std::function<void()>)>()}};
+    int won = 0;
+    for (int round = 0; round < 100; ++round) {
+      const auto cancelled = std::make_shared<std::atomic<bool>>(false);
+      const auto started = std::make_shared<std::atomic<bool>>(false);
+      const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [cancelled, started] {
+        started->store(true);
+        EXPECT_FALSE(cancelled->load());
+      });
+      // About when the first or second run starts.
+      if (round % 2 == 0) {
+        while (!started->load()) std::this_thread::yield();
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(13 * round));
+      if (task->cancel()) {
+        cancelled->store(true);
+        ++won;
+      }
+      EXPECT_TRUE(task->done());
+      EXPECT_FALSE(task->cancel());
+    }
+    EXPECT_GT(won, 0);
+    EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  }
+}
+
+TEST(ScheduleCancel, OfManyThreadsOneWins) {
+  for (int round = 0; round < 50; ++round) {
+    ManualTimer timer;
+    const auto task = schedule(timer, Schedule::fixed_rate(1h, 1h), [] {});
+    std::atomic<int> won = 0;
+    run_together(3, [&](int) { won += task->cancel() ? 1 : 0; });
+    EXPECT_EQ(won, 1);
+  }
+}
+
+// The run is over, so cancel() is true although the timer's thread is still at work on the next wait.
+TEST(ScheduleCancel, WhileTheNextWaitIsMadeItIsTrue) {
+  Latch asked, released;
+  HashedWheelTimer timer(1ms);
+  int waits = 0;
+  const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms).jitter([&](nanoseconds wait) {
+    if (++waits == 2) {
+      asked.count_down();
+      EXPECT_TRUE(released.wait());
+    }
+    return wait;
+  }),
+                             [] {});
+  ASSERT_TRUE(asked.wait());
+  EXPECT_TRUE(task->cancel());
+  EXPECT_TRUE(task->done());
+  released.count_down();
+  timer.stop();
+  EXPECT_EQ(task->runs(), 1U);
+}
+
+// --- Exceptions and refusals -------------------------------------------------------------------------------------
+
+TEST(ScheduleErrors, AnExceptionIsReportedAndTheScheduleGoesOn) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::fixed_rate(1ms, 1ms), [&] {
+    journal.times.push_back(journal.since_start());
+    if (journal.times.size() == 2) throw std::runtime_error("second run");
+    if (journal.times.size() == 3) throw 7;
+  });
+  journal.timer.advance(5ms);
+  EXPECT_EQ(journal.times, Times({1ms, 2ms, 3ms, 4ms, 5ms}));
+  EXPECT_EQ(journal.errors.errors(), std::vector<std::string>({"second run", "7"}));
+  EXPECT_EQ(task->runs(), 5U);
+}
+
+TEST(ScheduleErrors, AnExceptionOfTheLastRunIsReportedAsWell) {
+  Journal journal;
+  const auto task = schedule(journal.timer, Schedule::once(0ms), [] { throw std::runtime_error("last run"); });
+  journal.timer.advance(1ms);
+  EXPECT_EQ(journal.errors.errors(), std::vector<std::string>({"last run"}));
+  EXPECT_TRUE(task->done());
+}
+
+TEST(ScheduleErrors, ARefusedWaitIsReportedAndEndsTheSchedule) {
+  ErrorLog errors;
+  Timeout filler;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1, .on_task_error = errors.handler()}};
+  const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&] { filler = timer.new_timeout([] {}, kFar); });
+  EXPECT_TRUE(eventually([&] { return task->done(); }));
+  EXPECT_TRUE(errors.wait_for(1));
+  EXPECT_TRUE(contains(errors.errors().at(0), "pending")) << errors.errors().at(0);
+  EXPECT_EQ(task->runs(), 1U);
+  filler.cancel();
+}
+
+TEST(ScheduleErrors, OfTwoExceptionsTheEarlierIsNestedInTheLater) {
+  std::vector<std::string> texts;
+  Latch reported;
+  Timeout filler;
+  HashedWheelTimer timer{
+      {.tick_duration = 1ms, .max_pending_timeouts = 1, .on_task_error = [&](std::exception_ptr error, const Timeout&) {
+         try {
+           std::rethrow_exception(std::move(error));
+         } catch (const std::exception& outer) {
+           texts.emplace_back(outer.what());
+           try {
+             std::rethrow_if_nested(outer);
+           } catch (const std::exception& inner) {
+             texts.emplace_back(inner.what());
+           }
+         }
+         reported.count_down();
+       }}};
+  schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&] {
+    filler = timer.new_timeout([] {}, kFar);
+    throw std::runtime_error("the job's");
+  });
+  ASSERT_TRUE(reported.wait());
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_TRUE(contains(texts[0], "pending")) << texts[0];
+  EXPECT_EQ(texts[1], "the job's");
+}
+
+TEST(ScheduleErrors, ScheduleRefusesAsNewTimeoutDoes) {
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1}};
+  const auto token = std::make_shared<int>();
+  Timeout filler = timer.new_timeout([] {}, kFar);
+  EXPECT_THROW(schedule(timer, Schedule::once(1ms), [token] {}), RejectedExecution);
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+  EXPECT_EQ(token.use_count(), 1);
+  timer.stop();
+  EXPECT_THROW(schedule(timer, Schedule::once(1ms), [token] {}), IllegalState);
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(ScheduleKinds, AnyUnitReachesToNever) {
+  ManualTimer timer;
+  timer.advance(1s);
+  constexpr auto kHours = (std::chrono::hours::max)();
+  for (const Schedule& schedule_of : {Schedule::once(kHours), Schedule::once(std::chrono::years(600)),
+                                      Schedule::fixed_rate(kHours, 1s), Schedule::fixed_delay(kHours, kHours)}) {
+    EXPECT_EQ(schedule(timer, schedule_of, [] {})->next(), (time_point::max)());
+  }
+  EXPECT_EQ(message_of<std::invalid_argument>([] { Schedule::once((std::chrono::hours::min)()); }),
+            "delay: -9223372036854775807 ns (expected: 0 ns or more)");
+}
+
+TEST(ScheduleErrors, BadArgumentsAreNamedWithTheirRange) {
+  const auto message = [](auto f) { return message_of<std::invalid_argument>(f); };
+  EXPECT_EQ(message([] { Schedule::once(-1ns); }), "delay: -1 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_delay(-2ns, 1ns); }), "initial: -2 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_delay(0ns, 0ns); }), "delay: 0 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_rate(-3ns, 1ns); }), "initial: -3 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_rate(0ns, -4ns); }), "period: -4 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::sequence({}); }), "gaps: none (expected: at least one)");
+  EXPECT_EQ(message([] { Schedule::sequence({1ns, 0ns}); }), "gaps[1]: 0 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::cycle({}); }), "gaps: none (expected: at least one)");
+  EXPECT_EQ(message([] { Schedule::cycle({-5ns}); }), "gaps[0]: -5 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::cycle({nanoseconds::min()}); }),
+            "gaps[0]: -9223372036854775808 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::calendar({}); }), "rule: null (expected: a function)");
+  EXPECT_EQ(message([] { Schedule::once(1ns).limit(0); }), "limit: 0 (expected: 1 or more)");
+  EXPECT_EQ(message([] { Schedule::once(1ns).jitter({}); }), "jitter: null (expected: a function)");
+  ManualTimer timer;
+  EXPECT_EQ(message([&] { schedule(timer, Schedule::once(1ns), {}); }), "job: null (expected: a callable)");
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+// --- Jitter ------------------------------------------------------------------------------------------------------
+
+TEST(ScheduleJitter, ItIsAppliedToEveryWaitAndDoesNotAddUp) {
+  Journal journal;
+  std::vector<nanoseconds> waits;
+  const auto task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms).jitter([&](nanoseconds wait) {
+    waits.push_back(wait);
+    return wait + 3ms;
+  }),
+                             journal.job());
+  EXPECT_EQ(journal.next(*task), 13ms);
+  journal.timer.advance(50ms);
+  EXPECT_EQ(journal.times, Times({13ms, 23ms, 33ms, 43ms}));
+  EXPECT_EQ(waits, std::vector<nanoseconds>({10ms, 7ms, 7ms, 7ms, 7ms}));
+  EXPECT_EQ(journal.next(*task), 53ms);
+}
+
+TEST(ScheduleJitter, ARunThatIsEarlyForItsOccurrenceDoesNotRepeatIt) {
+  Journal journal;
+  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms).jitter([](nanoseconds wait) { return wait - 4ms; }),
+           journal.job());
+  journal.timer.advance(40ms);
+  EXPECT_EQ(journal.times, Times({6ms, 16ms, 26ms, 36ms}));
+}
+
+TEST(ScheduleJitter, ANegativeWaitIsTheNextTick) {
+  Journal journal;
+  schedule(journal.timer, Schedule::fixed_delay(10ms, 10ms).jitter([](nanoseconds) { return -1h; }), journal.job());
+  journal.timer.advance(3ms);
+  EXPECT_EQ(journal.times, Times({1ms, 2ms, 3ms}));
+}
+
+TEST(ScheduleJitter, WhatItThrowsIsReportedAndTheWaitIsTakenAsItIs) {
+  Journal journal;
+  int calls = 0;
+  const auto jitter = [&](nanoseconds wait) {
+    if (++calls == 2) throw std::runtime_error("jitter");
+    return wait;
+  };
+  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms).jitter(jitter), journal.job());
+  journal.timer.advance(30ms);
+  EXPECT_EQ(journal.times, Times({10ms, 20ms, 30ms}));
+  EXPECT_EQ(journal.errors.errors(), std::vector<std::string>({"jitter"}));
+}
+
+TEST(ScheduleJitter, AtTheFirstWaitItThrowsToTheCaller) {
+  ManualTimer timer;
+  const auto token = std::make_shared<int>();
+  EXPECT_THROW(schedule(timer, Schedule::once(1ms).jitter([](nanoseconds) -> nanoseconds { throw 1; }), [token] {}),
+               int);
+  EXPECT_EQ(token.use_count(), 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(ScheduleJitter, TheLongestWaitIsNever) {
+  ManualTimer timer;
+  timer.advance(1s);
+  const auto task =
+      schedule(timer, Schedule::once(1ms).jitter([](nanoseconds) { return (nanoseconds::max)(); }), [] {});
+  EXPECT_EQ(task->next(), (time_point::max)());
+}
+
+// --- Ownership and the end of the timer --------------------------------------------------------------------------
+
+TEST(ScheduleOwnership, DroppingTheHandleDoesNotCancel) {
+  Journal journal;
+  schedule(journal.timer, Schedule::fixed_rate(1ms, 1ms), journal.job());
+  journal.timer.advance(3ms);
+  EXPECT_EQ(journal.times.size(), 3U);
+}
+
+TEST(ScheduleOwnership, TheJobIsDestroyedAfterTheLastRunAndByCancel) {
+  ManualTimer timer;
+  const auto token = std::make_shared<int>();
+  const auto once = schedule(timer, Schedule::once(1ms), [token] {});
+  const auto endless = schedule(timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
+  EXPECT_EQ(token.use_count(), 3);
+  timer.advance(1ms);
+  EXPECT_EQ(token.use_count(), 2);
+  endless->cancel();
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(ScheduleOwnership, TheRuleAndTheJitterGoWithTheJob) {
+  ManualTimer timer;
+  const auto token = std::make_shared<int>();
+  const auto task = schedule(timer, Schedule::calendar([token](WallTime after) {
+                                      return after + 1h;
+                                    }).jitter([token](nanoseconds wait) { return wait; }),
+                             [] {});
+  EXPECT_GT(token.use_count(), 1);
+  task->cancel();
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(ScheduleOwnership, DestructorsOfTheJobMayUseTheHandle) {
+  ManualTimer timer;
+  std::shared_ptr<ScheduledTask> task;
+  int asked = 0;
+  const auto job = [&] {
+    const auto ask = [&](const int* number) {
+      delete number;
+      EXPECT_FALSE(task->cancel());
+      EXPECT_EQ(task->next(), std::nullopt);
+      ++asked;
+    };
+    return [captured = std::shared_ptr<int>(new int, ask)] {};
+  };
+  task = schedule(timer, Schedule::fixed_rate(1ms, 1ms), job());
+  EXPECT_TRUE(task->cancel());
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(ScheduleOwnership, AfterAStopBySomebodyElseTheHandleIsTheLastOwner) {
+  for (const bool cancel : {false, true}) {
+    const auto token = std::make_shared<int>();
+    ManualTimer timer;
+    auto task = schedule(timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
+    timer.advance(3ms);
+    timer.stop();
+    EXPECT_TRUE(task->done());
+    EXPECT_EQ(task->next(), std::nullopt);
+    EXPECT_EQ(task->runs(), 3U);
+    if (cancel) {
+      EXPECT_TRUE(task->cancel()) << "nobody can run it by hand any more";
+    } else {
+      task.reset();
+    }
+    EXPECT_EQ(token.use_count(), 1);
+  }
+}
+
+TEST(ScheduleOwnership, WithoutAHandleTheReturnedTimeoutsAreTheLastOwners) {
+  const auto token = std::make_shared<int>();
+  ManualTimer timer;
+  schedule(timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
+  std::vector<Timeout> returned = timer.stop();
+  EXPECT_EQ(token.use_count(), 2);
+  returned.clear();
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(ScheduleOwnership, AReturnedTimeoutThatIsRunByHandRunsTheJobOnce) {
+  for (const bool timer_gone : {false, true}) {
+    int runs = 0;
+    auto timer = std::make_unique<ManualTimer>();
+    const auto task = schedule(*timer, Schedule::fixed_rate(1ms, 1ms), [&] { ++runs; });
+    std::vector<Timeout> returned = timer->stop();
+    ASSERT_EQ(returned.size(), 1U);
+    if (timer_gone) timer.reset();
+    returned[0].task().run(returned[0]);
+    returned[0].task().run(returned[0]);
+    EXPECT_EQ(runs, 1);
+    EXPECT_TRUE(task->done());
+  }
+}
+
+TEST(ScheduleOwnership, TheDestructorOfTheTimerEndsTheSchedule) {
+  const auto token = std::make_shared<int>();
+  std::shared_ptr<ScheduledTask> task;
+  {
+    ManualTimer timer;
+    task = schedule(timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
+    schedule(timer, Schedule::fixed_rate(1ms, 1ms), [token] {});
+  }
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(token.use_count(), 2);
+  task.reset();
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(ScheduleOwnership, TheJobMayDestroyTheTimer) {
+  auto timer = std::make_shared<ManualTimer>();
+  int runs = 0;
+  const auto task = schedule(*timer, Schedule::fixed_rate(1ms, 1ms), [&] {
+    ++runs;
+    timer.reset();
+  });
+  ManualTimer& borrowed = *timer;
+  borrowed.advance(5ms);
+  EXPECT_EQ(runs, 1);
+  EXPECT_TRUE(task->done());
+}
+
+TEST(ScheduleThreads, StoppingTheTimerDuringARunEndsTheScheduleQuietly) {
+  ErrorLog errors;
+  Latch entered, released;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = errors.handler()}};
+  const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&] {
+    entered.count_down();
+    EXPECT_TRUE(released.wait());
+  });
+  ASSERT_TRUE(entered.wait());
+  std::jthread stopper([&] { EXPECT_TRUE(timer.stop().empty()); });
+  wait_until_refusing(timer);
+  released.count_down();
+  stopper.join();
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(task->runs(), 1U);
+  EXPECT_TRUE(errors.errors().empty());
+}
+
+// No destructor of a timer waits for an executor: the end of a run finds out in time that the timer has gone.
+TEST(ScheduleThreads, TheTimerMayBeDestroyedWhileARunEndsInTheExecutor) {
+  Latch asked, released;
+  ThreadPerJob threads;
+  int waits = 0;
+  auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = threads.executor()});
+  const auto task = schedule(*timer, Schedule::fixed_rate(0ms, 1ms).jitter([&](nanoseconds wait) {
+    if (++waits == 2) {
+      asked.count_down();
+      EXPECT_TRUE(released.wait());
+    }
+    return wait;
+  }),
+                             [] {});
+  ASSERT_TRUE(asked.wait());
+  timer.reset();
+  released.count_down();
+  EXPECT_TRUE(eventually([&] { return task->done(); }));
+  EXPECT_EQ(task->runs(), 1U);
+}
+
+TEST(ScheduleThreads, RunsEndInTheExecutorWhileTheTimerGoes) {
+  for (int round = 0; round < 50; ++round) {
+    ThreadPerJob threads;
+    auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = threads.executor()});
+    std::vector<std::shared_ptr<ScheduledTask>> tasks;
+    for (int i = 0; i < 4; ++i) tasks.push_back(schedule(*timer, Schedule::fixed_rate(0ms, 1ms), [] {}));
+    EXPECT_TRUE(eventually([&] { return tasks[0]->runs() > 0; }));
+    std::this_thread::sleep_for(std::chrono::microseconds(37 * round));
+    timer.reset();
+    for (const auto& task : tasks) {
+      EXPECT_TRUE(eventually([&] { return task->done(); }));
+    }
+  }
+}
+
+TEST(ScheduleThreads, HandlesComeAndGoWhileTheJobsRun) {
+  std::atomic<int> alive = 0;
+  struct Counted {
+    explicit Counted(std::atomic<int>& count) : count(count) { ++count; }
+    ~Counted() { --count; }
+    std::atomic<int>& count;
+  };
+  std::atomic<int> runs = 0;
+  {
+    HashedWheelTimer timer(1ms);
+    run_together(4, [&](int thread) {
+      for (int i = 0; i < 100; ++i) {
+        auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms),
+                             [counted = std::make_shared<Counted>(alive), &runs] { ++runs; });
+        if (i % 10 == 0) std::this_thread::sleep_for(1ms);
+        (void)task->next();
+        (void)task->done();
+        if ((i + thread) % 3 != 0) task->cancel();
+        if ((i + thread) % 3 == 1) task.reset();
+      }
+    });
+    const int so_far = runs;
+    EXPECT_TRUE(eventually([&] { return runs > so_far; }));
+    timer.stop();
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(ScheduleThreads, TheHandleMayBeUsedInsideTheJobFromTheFirstRunOn) {
+  HashedWheelTimer timer(1ms);
+  struct Shared {
+    std::mutex mutex;
+    std::shared_ptr<ScheduledTask> task;
+  };
+  for (int i = 0; i < 50; ++i) {
+    const auto shared = std::make_shared<Shared>();
+    const auto finished = std::make_shared<Latch>();
+    {
+      const std::lock_guard lock(shared->mutex);
+      shared->task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [shared, finished] {
+        const std::lock_guard inner(shared->mutex);
+        EXPECT_TRUE(shared->task->cancel());
+        shared->task.reset();
+        finished->count_down();
+      });
+    }
+    ASSERT_TRUE(finished->wait());
+  }
+}
+
+}  // namespace
+}  // namespace hwt::test

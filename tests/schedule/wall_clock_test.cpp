@@ -1,0 +1,297 @@
+// Schedules that go by the wall clock: how they wait, and what happens when it is set.
+
+#include <stdexcept>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+#include "tests/support/test_support.h"
+
+namespace hwt::test {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::system_clock;
+using time_point = steady_clock::time_point;
+
+/// A timer and a wall clock that goes with it, but can be set.
+class WallClockTest : public ::testing::Test {
+ protected:
+  WallTime wall() const { return std::chrono::floor<std::chrono::seconds>(exact_wall()); }
+  system_clock::time_point exact_wall() const {
+    return system_clock::time_point(timer_.now().time_since_epoch()) + offset_;
+  }
+  static WallTime at(nanoseconds time) { return WallTime(std::chrono::floor<std::chrono::seconds>(time)); }
+
+  Schedule calendar(calendar::Rule rule) {
+    return Schedule::calendar(std::move(rule), [this] { return exact_wall(); });
+  }
+  Schedule hourly() {
+    return calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; });
+  }
+  std::shared_ptr<ScheduledTask> start(Schedule planned) {
+    return schedule(timer_, std::move(planned), [this] { runs_.push_back(wall()); });
+  }
+
+  nanoseconds offset_{};
+  std::vector<WallTime> runs_;
+  ErrorLog errors_;
+  ManualTimer timer_{10ms, {}, errors_.handler()};
+};
+
+TEST_F(WallClockTest, EachOccurrenceRunsOnceAndNotEarly) {
+  offset_ = 123456789ns;
+  const auto task = start(hourly());
+  timer_.advance(1h - 130ms);
+  EXPECT_TRUE(runs_.empty());
+  timer_.advance(3h);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h), at(3h)}));
+  EXPECT_EQ(std::chrono::round<std::chrono::seconds>(*task->next() - time_point()), 4h);
+}
+
+TEST_F(WallClockTest, ItIsWaitedForInPiecesOfAtMostAMinute) {
+  start(hourly());
+  for (int minute = 0; minute < 180; ++minute) {
+    ASSERT_LE(*timer_.next_wakeup() - timer_.now(), 60s);
+    timer_.advance(1min);
+  }
+  EXPECT_EQ(runs_.size(), 3U);
+}
+
+TEST_F(WallClockTest, AnOccurrenceAtTheVeryStartIsNotWaitedFor) {
+  start(hourly());
+  timer_.advance(1min);
+  EXPECT_TRUE(runs_.empty());
+}
+
+TEST_F(WallClockTest, AClockSetForwardOverSeveralOccurrencesGivesOneRunWithinAMinute) {
+  start(hourly());
+  timer_.advance(30min);
+  offset_ += 5h;
+  timer_.advance(1min);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(5h + 31min)}));
+  timer_.advance(1h);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(5h + 31min), at(6h)}));
+}
+
+TEST_F(WallClockTest, ASuspendIsNoticed) {
+  start(hourly());
+  timer_.advance(59min);
+  offset_ += 10min;  // steady_clock stood still meanwhile
+  timer_.advance(1min);
+  EXPECT_EQ(runs_.size(), 1U);
+}
+
+TEST_F(WallClockTest, AClockSetBackOverARunDoesNotRepeatIt) {
+  start(hourly());
+  timer_.advance(2h + 30min);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h)}));
+  offset_ -= 2h;  // 0:30 again
+  timer_.advance(1h + 50min);
+  EXPECT_EQ(runs_.size(), 2U) << "1:00 and 2:00 have run";
+  timer_.advance(1h);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h), at(3h)}));
+}
+
+TEST_F(WallClockTest, AClockSetBackBeforeTheFirstRunIsFollowed) {
+  offset_ = 10h;
+  const auto task = start(hourly());
+  offset_ = 30min;
+  timer_.advance(1h);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h)}));
+}
+
+TEST_F(WallClockTest, AClockThatIsSlowerThanTheTimersIsNeverEarly) {
+  start(hourly());
+  for (int second = 0; second < 3700; ++second) {
+    timer_.advance(1s);
+    offset_ -= 500us;
+  }
+  ASSERT_EQ(runs_.size(), 1U);
+  EXPECT_EQ(runs_[0], at(1h));
+}
+
+TEST_F(WallClockTest, ARuleThatEndsEndsTheSchedule) {
+  const auto task = start(calendar([](WallTime after) -> std::optional<WallTime> {
+    if (after >= WallTime(2min)) return {};
+    return after + 1min;
+  }));
+  timer_.advance(1h);
+  EXPECT_EQ(runs_.size(), 2U);
+  EXPECT_TRUE(task->done());
+}
+
+TEST_F(WallClockTest, ARuleWithoutAnyOccurrenceIsDoneAtOnce) {
+  const auto task = start(calendar([](WallTime) -> std::optional<WallTime> { return {}; }));
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+TEST_F(WallClockTest, ARuleThatThrowsIsReportedAndAskedAgain) {
+  int calls = 0;
+  const auto task = start(calendar([&](WallTime after) {
+    if (++calls == 2) throw std::runtime_error("rule");
+    return std::chrono::floor<std::chrono::hours>(after) + 1h;
+  }));
+  timer_.advance(1h);
+  EXPECT_EQ(errors_.errors(), std::vector<std::string>({"rule"}));
+  EXPECT_EQ(task->next(), std::nullopt);
+  EXPECT_FALSE(task->done());
+  timer_.advance(1h);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h)}));
+}
+
+// Whichever call of it throws, after schedule()'s own: at the end of a piece of the wait, or after a run.
+TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
+  std::size_t failures = 0;
+  for (int failing = 2; errors_.errors().size() == failures; ++failing, ++failures) {
+    runs_.clear();
+    const WallTime before = wall();
+    int calls = 0;
+    const auto clock = [&] {
+      if (++calls == failing) throw std::runtime_error("clock");
+      return exact_wall();
+    };
+    const auto token = std::make_shared<int>();
+    const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
+    const auto task = schedule(timer_, Schedule::calendar(rule, clock), [this, token] { runs_.push_back(wall()); });
+    timer_.advance(2h + 1min);
+    ASSERT_EQ(runs_.size(), 2U) << failing;
+    for (int hour = 1; hour <= 2; ++hour) {
+      const WallTime due = before + hour * 1h;
+      EXPECT_GE(runs_[static_cast<std::size_t>(hour - 1)], due);
+      EXPECT_LE(runs_[static_cast<std::size_t>(hour - 1)], due + 1min);
+    }
+    EXPECT_FALSE(task->done());
+    EXPECT_TRUE(task->cancel());
+    EXPECT_EQ(token.use_count(), 1);
+    timer_.advance(59min);  // to the full hour
+  }
+  EXPECT_GT(failures, 120U) << "one in each minute";
+  EXPECT_EQ(errors_.errors(), std::vector<std::string>(failures - 1, "clock")) << "the last round had no such call";
+  EXPECT_THROW(schedule(timer_,
+                        Schedule::calendar([](WallTime after) { return after + 1h; },
+                                           []() -> system_clock::time_point { throw 1; }),
+                        [] {}),
+               int);
+}
+
+TEST_F(WallClockTest, ARuleThatDoesNotGoOnIsAnErrorAndNoEndlessLoop) {
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { start(calendar([](WallTime after) { return after; })); }),
+            "rule: returned 0 s since 1970 (expected: more than 0 s)");
+  start(calendar([](WallTime) { return WallTime(1min); }));
+  timer_.advance(5min + 1s);
+  EXPECT_EQ(runs_.size(), 1U);
+  EXPECT_EQ(errors_.errors().size(), 5U);
+}
+
+TEST_F(WallClockTest, OccurrencesThatPassDuringARunAreSkipped) {
+  schedule(timer_, calendar([](WallTime after) { return after + 1s; }).limit(2), [this] {
+    runs_.push_back(wall());
+    offset_ += 10s;
+  });
+  timer_.advance(5s);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1s), at(12s)}));
+}
+
+TEST_F(WallClockTest, JitterMovesARunAndNotTheOccurrences) {
+  int calls = 0;
+  start(hourly().jitter([&](nanoseconds wait) {
+    ++calls;
+    return wait + (calls % 2 == 1 ? 7s : -9s);
+  }));
+  timer_.advance(4h + 30s);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h + 7s), at(2h - 9s), at(3h + 7s), at(4h - 9s)}));
+  EXPECT_EQ(calls, 5) << "once for each occurrence";
+}
+
+TEST_F(WallClockTest, ADistantOccurrenceIsNever) {
+  const auto task = start(calendar([](WallTime) { return (WallTime::max)(); }));
+  const auto past = start(calendar([](WallTime) { return WallTime(std::chrono::years(150)); }).jitter([](nanoseconds) {
+    return (nanoseconds::max)();
+  }));
+  timer_.advance(10min);
+  EXPECT_TRUE(runs_.empty());
+  EXPECT_FALSE(task->done());
+  EXPECT_TRUE(task->cancel());
+  EXPECT_TRUE(past->cancel());
+}
+
+TEST_F(WallClockTest, JitterIsNotAskedAgainForTheSameOccurrence) {
+  int calls = 0;
+  offset_ = 30min;
+  start(hourly().jitter([&](nanoseconds wait) {
+    ++calls;
+    return wait;
+  }));
+  offset_ = 10min;
+  timer_.advance(5min);
+  EXPECT_EQ(calls, 1);
+}
+
+// The moment between the expiry and the start of the job: whoever cancels then has won.
+TEST_F(WallClockTest, CancelWhileTheClockIsLookedAt) {
+  std::shared_ptr<ScheduledTask> task;
+  bool cancelled = false;
+  task = schedule(timer_,
+                  Schedule::calendar([](WallTime after) { return after + 1s; },
+                                     [&] {
+                                       if (task != nullptr) cancelled |= task->cancel();
+                                       return exact_wall();
+                                     }),
+                  [] { ADD_FAILURE() << "it was cancelled"; });
+  timer_.advance(1min);
+  EXPECT_TRUE(cancelled);
+  EXPECT_TRUE(task->done());
+  EXPECT_EQ(task->runs(), 0U);
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+TEST_F(WallClockTest, AReturnedTimeoutThatIsRunByHandDoesNotWaitForTheClock) {
+  const auto task = start(hourly());
+  std::vector<Timeout> returned = timer_.stop();
+  ASSERT_EQ(returned.size(), 1U);
+  returned[0].task().run(returned[0]);
+  EXPECT_EQ(runs_.size(), 1U);
+  EXPECT_TRUE(task->done());
+}
+
+// A piece of the wait may still be in the executor when the timer is gone: the schedule ends, and nothing runs early.
+TEST_F(WallClockTest, APieceThatOutlivesTheTimerIsNoRun) {
+  JobQueue jobs;
+  int runs = 0;
+  system_clock::time_point wall(59min + 59s);
+  auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = jobs.executor()});
+  const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
+  const auto task = schedule(*timer, Schedule::calendar(rule, [&] { return wall; }), [&] { ++runs; });
+  ASSERT_TRUE(jobs.wait_for(1));
+  wall -= 30min;  // set back, so that this piece was not the last
+  timer.reset();
+  for (const auto& job : jobs.take()) job();
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(task->runs(), 0U);
+  EXPECT_TRUE(task->done());
+}
+
+TEST_F(WallClockTest, CancelBetweenTwoPieces) {
+  const auto task = start(hourly());
+  timer_.advance(10min);
+  EXPECT_TRUE(task->cancel());
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  timer_.advance(2h);
+  EXPECT_TRUE(runs_.empty());
+}
+
+TEST(ScheduleCalendar, TheRealWallClockIsUsed) {
+  HashedWheelTimer timer(10ms);
+  std::atomic<bool> early = false;
+  const auto task = schedule(timer, Schedule::calendar([](WallTime after) { return after + 1s; }).limit(1),
+                             [&, expected = std::chrono::floor<std::chrono::seconds>(system_clock::now()) + 1s] {
+                               early = system_clock::now() < expected;
+                             });
+  EXPECT_TRUE(eventually([&] { return task->done(); }));
+  EXPECT_EQ(task->runs(), 1U);
+  EXPECT_FALSE(early);
+}
+
+}  // namespace
+}  // namespace hwt::test

@@ -1,0 +1,186 @@
+// What LatencyHistogram promises, against a sorted vector of the same values.
+
+#include "hashed_wheel_timer/histogram.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+using Buckets = std::vector<std::pair<nanoseconds, std::uint64_t>>;
+
+Buckets buckets_of(const LatencyHistogram& histogram) {
+  Buckets buckets;
+  histogram.for_each([&](nanoseconds upper, std::uint64_t count) { buckets.emplace_back(upper, count); });
+  return buckets;
+}
+
+/// The upper end of the bucket that a value falls into.
+nanoseconds end_of_bucket(nanoseconds value) {
+  LatencyHistogram histogram;
+  histogram.add(value);
+  histogram.add(nanoseconds::max());  // or the end would be the value itself
+  return buckets_of(histogram).front().first;
+}
+
+TEST(LatencyHistogram, IsEmptyAtFirst) {
+  const LatencyHistogram empty;
+  EXPECT_EQ(empty.count(), 0U);
+  EXPECT_EQ(empty.sum(), 0ns);
+  EXPECT_EQ(empty.max(), 0ns);
+  EXPECT_EQ(empty.percentile(50), 0ns);
+  EXPECT_EQ(empty.percentile(100), 0ns);
+  EXPECT_TRUE(buckets_of(empty).empty());
+}
+
+TEST(LatencyHistogram, NoBucketFromOneMicrosecondToOneHourIsWiderThanAnEighth) {
+  int buckets = 0;
+  for (nanoseconds begin = 1us; begin < 1h; ++buckets) {
+    const nanoseconds end = end_of_bucket(begin + 1ns);
+    ASSERT_GT(end, begin);
+    ASSERT_LE(8 * (end - begin), begin) << "of the bucket that begins at " << begin.count() << " ns";
+    EXPECT_EQ(end_of_bucket(end), end) << "the upper end belongs to its bucket";
+    EXPECT_GT(end_of_bucket(end + 1ns), end);
+    begin = end;
+  }
+  EXPECT_LT(buckets, 300);
+}
+
+TEST(LatencyHistogram, PowersOfTwoInMicrosecondsAreUpperEnds) {
+  for (nanoseconds power = 1us; power <= 1h; power *= 2) EXPECT_EQ(end_of_bucket(power), power);
+}
+
+TEST(LatencyHistogram, PercentileIsTheNearestRankAtMostOneBucketAbove) {
+  std::mt19937_64 random(1);
+  for (const std::size_t size : {1U, 2U, 3U, 10U, 99U, 100U, 101U, 1000U, 12345U}) {
+    std::vector<nanoseconds> model;
+    LatencyHistogram histogram;
+    // From 20 ns to beyond the last bucket, all sizes alike.
+    std::uniform_real_distribution<double> logarithm(3, 31);
+    for (std::size_t i = 0; i < size; ++i) {
+      model.emplace_back(static_cast<std::int64_t>(std::exp(logarithm(random))));
+      histogram.add(model.back());
+    }
+    std::sort(model.begin(), model.end());
+    for (int tenths = 0; tenths <= 1000; ++tenths) {
+      const std::size_t rank = std::max<std::size_t>((static_cast<std::size_t>(tenths) * size + 999) / 1000, 1);
+      const nanoseconds exact = model[rank - 1];
+      const nanoseconds told = histogram.percentile(tenths / 10.0);
+      ASSERT_GE(told, exact) << tenths << " tenths of a percent of " << size;
+      if (exact <= 1h) {
+        ASSERT_LE(told, exact + std::max(exact / 8, 125ns)) << tenths << " tenths of a percent of " << size;
+      }
+    }
+    EXPECT_EQ(histogram.count(), size);
+    EXPECT_EQ(histogram.max(), model.back());
+    EXPECT_EQ(histogram.percentile(100), model.back());
+  }
+}
+
+TEST(LatencyHistogram, PercentileIsTheEndOfItsBucket) {
+  LatencyHistogram histogram;
+  for (const nanoseconds value : std::vector<nanoseconds>{1us, 100us, 10ms, 1s}) histogram.add(value);
+  const Buckets buckets = buckets_of(histogram);
+  ASSERT_EQ(buckets.size(), 4U);
+  EXPECT_EQ(histogram.percentile(25), buckets[0].first);
+  EXPECT_EQ(histogram.percentile(25.1), buckets[1].first);
+  EXPECT_EQ(histogram.percentile(75), buckets[2].first);
+  EXPECT_EQ(histogram.percentile(75.1), 1s);
+}
+
+TEST(LatencyHistogram, WholePercentsOfAHundredAreExactRanks) {
+  LatencyHistogram histogram;
+  Buckets expected;
+  for (int i = 0; i < 100; ++i) histogram.add(nanoseconds(static_cast<std::int64_t>(1000 * std::pow(1.2, i))));
+  expected = buckets_of(histogram);
+  ASSERT_EQ(expected.size(), 100U);
+  for (int p = 1; p <= 100; ++p) {
+    EXPECT_EQ(histogram.percentile(p), expected[static_cast<std::size_t>(p - 1)].first) << p;
+  }
+}
+
+TEST(LatencyHistogram, PercentilesOutsideOfTheRangeAreItsEnds) {
+  LatencyHistogram histogram;
+  for (const nanoseconds value : std::vector<nanoseconds>{3us, 5ms}) histogram.add(value);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double p : {0.0, -1.0, -kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(histogram.percentile(p), end_of_bucket(3us)) << p;
+  }
+  for (const double p : {100.0, 101.0, kInfinity}) EXPECT_EQ(histogram.percentile(p), 5ms) << p;
+}
+
+TEST(LatencyHistogram, ForEachRisesAndHasEveryValueOnce) {
+  std::mt19937_64 random(2);
+  LatencyHistogram histogram;
+  std::vector<nanoseconds> model;
+  for (int i = 0; i < 1000; ++i) {
+    model.emplace_back(static_cast<std::int64_t>(random() >> (random() % 63 + 1)));
+    histogram.add(model.back());
+  }
+  std::sort(model.begin(), model.end());
+  nanoseconds before = -1ns;
+  std::uint64_t count = 0;
+  for (const auto& [upper, in_it] : buckets_of(histogram)) {
+    ASSERT_GT(upper, before);
+    ASSERT_GT(in_it, 0U);
+    const auto first = std::upper_bound(model.begin(), model.end(), before);
+    const auto last = std::upper_bound(model.begin(), model.end(), upper);
+    ASSERT_EQ(in_it, static_cast<std::uint64_t>(last - first)) << "up to " << upper.count() << " ns";
+    before = upper;
+    count += in_it;
+  }
+  EXPECT_EQ(count, histogram.count());
+  EXPECT_EQ(before, histogram.max());
+}
+
+TEST(LatencyHistogram, BelowZeroCountsAsZero) {
+  LatencyHistogram histogram;
+  histogram.add(-1ns);
+  histogram.add(nanoseconds::min());
+  EXPECT_EQ(histogram.count(), 2U);
+  EXPECT_EQ(histogram.sum(), 0ns);
+  EXPECT_EQ(histogram.max(), 0ns);
+  EXPECT_EQ(histogram.percentile(100), 0ns);
+}
+
+TEST(LatencyHistogram, TheSumSaturates) {
+  LatencyHistogram histogram;
+  histogram.add(nanoseconds::max() - 5ns);
+  EXPECT_EQ(histogram.sum(), nanoseconds::max() - 5ns);
+  histogram.add(5ns);
+  EXPECT_EQ(histogram.sum(), nanoseconds::max());
+  histogram.add(1ns);
+  histogram.add(nanoseconds::max());
+  EXPECT_EQ(histogram.sum(), nanoseconds::max());
+  EXPECT_EQ(histogram.count(), 4U);
+}
+
+TEST(LatencyHistogram, BeyondAnHourTheLastBucketEndsAtTheMaximum) {
+  LatencyHistogram histogram;
+  histogram.add(1h);
+  EXPECT_EQ(histogram.percentile(100), 1h);
+  for (const nanoseconds value : {nanoseconds(2h), nanoseconds(100h), nanoseconds(3h)}) histogram.add(value);
+  EXPECT_EQ(histogram.percentile(50), 100h);
+  EXPECT_EQ(histogram.percentile(100), 100h);
+  EXPECT_LE(histogram.percentile(25), nanoseconds(1h) * 9 / 8);
+  histogram.add(nanoseconds::max());
+  EXPECT_EQ(histogram.percentile(100), nanoseconds::max());
+  EXPECT_EQ(buckets_of(histogram).size(), 2U);
+}
+
+TEST(LatencyHistogram, HasAFixedSize) { static_assert(sizeof(LatencyHistogram) < 2500); }
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,239 @@
+// What lateness() promises: exactly, on an engine whose clock the test is, and on the timers themselves.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/internal/core/lateness_record.h"
+#include "perf/micro/threadless_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using perf::ThreadlessTimer;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+using test::eventually;
+using test::Gate;
+using test::kFar;
+
+std::int64_t ns(nanoseconds duration) { return duration.count(); }
+
+/// What is due at the next tick that something is due at, worked off from `begun` on.
+void expire_next(ThreadlessTimer& timer, nanoseconds begun) {
+  timer.driver().transfer();
+  timer.driver().expire(timer.driver().next_due(), ns(begun));
+}
+
+TEST(Lateness, IsTheBeginningOfTheWorkOnATickMinusTheDeadline) {
+  ThreadlessTimer timer;  // started at 0, a tick of 1 ms
+  timer.new_timeout([] {}, 250us);
+  timer.new_timeout([] {}, 1ms);
+  timer.new_timeout([] {}, 1200us);
+  expire_next(timer, 1300us);
+  LatencyHistogram lateness = timer.core().lateness();
+  EXPECT_EQ(lateness.count(), 2U);
+  EXPECT_EQ(lateness.sum(), 1050us + 300us);
+  EXPECT_EQ(lateness.max(), 1050us);
+  EXPECT_LE(lateness.percentile(50), 300us * 9 / 8);
+  expire_next(timer, 2ms);
+  lateness = timer.core().lateness();
+  EXPECT_EQ(lateness.count(), 3U);
+  EXPECT_EQ(lateness.sum(), 1050us + 300us + 800us);
+  EXPECT_EQ(lateness.max(), 1050us);
+}
+
+TEST(Lateness, IsZeroAtTheDeadlineAndNeverNegative) {
+  ThreadlessTimer timer;
+  timer.new_timeout([] {}, 1ms);
+  timer.new_timeout([] {}, 1ms);
+  expire_next(timer, 1ms);
+  timer.new_timeout([] {}, 5ms);
+  expire_next(timer, 4ms);  // which no worker does
+  const LatencyHistogram lateness = timer.core().lateness();
+  EXPECT_EQ(lateness.count(), 3U);
+  EXPECT_EQ(lateness.sum(), 0ns);
+}
+
+TEST(Lateness, GoesByTheLatestDeadline) {
+  ThreadlessTimer timer;
+  Timeout later = timer.new_timeout([] {}, 1ms);
+  timer.driver().transfer();
+  // By the real clock, which is far from the 0 that this timer started at.
+  ASSERT_TRUE(later.reschedule(1h));
+  timer.driver().expire(timer.driver().next_due(), ns(1ms));
+  EXPECT_EQ(timer.core().lateness().count(), 0U);
+  timer.driver().expire(timer.driver().next_due(), ns(later.deadline().time_since_epoch()) + 42);
+  EXPECT_EQ(timer.core().lateness().count(), 1U);
+  EXPECT_EQ(timer.core().lateness().sum(), 42ns);
+}
+
+TEST(Lateness, BeyondTheRangeOfADurationIsTheLongest) {
+  ThreadlessTimer timer;
+  timer.set_time(std::numeric_limits<std::int64_t>::min());
+  timer.new_timeout([] {}, 0ns);
+  expire_next(timer, 5ms);
+  EXPECT_EQ(timer.core().lateness().max(), nanoseconds::max());
+  EXPECT_EQ(timer.core().lateness().sum(), nanoseconds::max());
+  EXPECT_EQ(timer.core().lateness().count(), 1U);
+}
+
+TEST(Lateness, WhatIsNotExpiredDoesNotCount) {
+  ThreadlessTimer timer;
+  Timeout cancelled = timer.new_timeout([] {}, 1ms);
+  timer.new_timeout([] {}, 1ms);
+  timer.driver().transfer();
+  cancelled.cancel();
+  timer.driver().expire(timer.driver().next_due(), ns(1ms));
+  EXPECT_EQ(timer.core().lateness().count(), 1U);
+}
+
+TEST(LatenessRecord, IsTheHistogramOfWhatWasAdded) {
+  internal::LatenessRecord record;
+  LatencyHistogram model;
+  for (std::int64_t value = 1; value < std::numeric_limits<std::int64_t>::max() / 3; value = value * 3 / 2 + 1) {
+    record.add(value, 0);
+    model.add(nanoseconds(value));
+  }
+  record.add(0, 0);
+  model.add(0ns);
+  record.add(std::numeric_limits<std::int64_t>::max(), 0);
+  model.add(nanoseconds::max());
+  const LatencyHistogram snapshot = record.snapshot();
+  EXPECT_EQ(snapshot.count(), model.count());
+  EXPECT_EQ(snapshot.sum(), nanoseconds::max());
+  EXPECT_EQ(snapshot.max(), model.max());
+  for (int p = 0; p <= 100; ++p) EXPECT_EQ(snapshot.percentile(p), model.percentile(p));
+}
+
+TEST(LatenessRecord, ASnapshotHasNoValueWithoutItsMaximumAndSum) {
+  internal::LatenessRecord record;
+  std::atomic<bool> done = false;
+  std::jthread worker([&] {
+    for (std::int64_t value = 1; value <= (test::kSanitized ? 20'000 : 200'000); ++value) record.add(value * 1000, 0);
+    done = true;
+  });
+  LatencyHistogram before;
+  while (!done) {
+    const LatencyHistogram now = record.snapshot();
+    ASSERT_GE(now.count(), before.count());
+    // The values are 1, 2, 3, ... us.
+    const auto count = static_cast<std::int64_t>(now.count());
+    ASSERT_GE(now.max(), count * 1us);
+    ASSERT_GE(now.sum(), count * (count + 1) / 2 * 1us);
+    before = now;
+  }
+}
+
+template <class T>
+class LatenessOfTimers : public ::testing::Test {};
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+TYPED_TEST_SUITE(LatenessOfTimers, Timers);
+
+TYPED_TEST(LatenessOfTimers, ATimeoutIsCountedBeforeItsTaskRuns) {
+  TypeParam timer{1ms};
+  std::uint64_t seen = 0;
+  ASSERT_TRUE(test::ran_in_task(timer, [&] { seen = timer.lateness().count(); }));
+  EXPECT_EQ(seen, 1U);
+  timer.stop();
+  EXPECT_EQ(timer.lateness().count(), 1U);
+}
+
+TYPED_TEST(LatenessOfTimers, EveryExpiredTimeoutCountsAndNoOther) {
+  TypeParam timer{1ms};
+  std::atomic<int> ran = 0;
+  std::atomic<std::int64_t> measured = 0;
+  constexpr int kTimeouts = 1000;
+  for (int i = 0; i < kTimeouts; ++i) {
+    timer.new_timeout(
+        [&](Timeout& self) {
+          measured += ns(steady_clock::now() - self.deadline());
+          ++ran;
+        },
+        std::chrono::microseconds(i * 20));
+    timer.new_timeout([] {}, kFar).cancel();
+  }
+  ASSERT_TRUE(eventually([&] { return ran == kTimeouts; }));
+  timer.new_timeout([] {}, kFar);
+  timer.stop();
+  const LatencyHistogram lateness = timer.lateness();
+  EXPECT_EQ(lateness.count(), static_cast<std::uint64_t>(kTimeouts));
+  EXPECT_EQ(lateness.count(), static_cast<std::uint64_t>(timer.stats().expired));
+  // A task begins after its tick is begun.
+  EXPECT_LE(lateness.sum(), nanoseconds(measured));
+}
+
+TYPED_TEST(LatenessOfTimers, WhatComesDueWhileATaskRunsIsThatLate) {
+  TypeParam timer{1ms};
+  std::atomic<bool> ran = false;
+  Gate gate(timer);
+  Timeout due = timer.new_timeout([&] { ran = true; }, 3ms);
+  ASSERT_TRUE(eventually([&] { return steady_clock::now() > due.deadline() + 40ms; }));
+  gate.open();
+  ASSERT_TRUE(eventually([&] { return ran.load(); }));
+  EXPECT_GT(timer.lateness().max(), 40ms);
+  EXPECT_GT(timer.lateness().percentile(100), 40ms);
+}
+
+TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
+  std::atomic<int> ran = 0;
+  TypeParam timer{20ms};
+  timer.start();
+  Timeout first = timer.new_timeout(
+      [&] {
+        std::this_thread::sleep_for(60ms);
+        ++ran;
+      },
+      0ns);
+  Timeout second = timer.new_timeout([&] { ++ran; }, 0ns);
+  ASSERT_TRUE(eventually([&] { return ran == 2; }));
+  // Not in one tick, or woken late: nothing can be said of that.
+  if (timer.stats().ticks == 1 && timer.stats().last_lag < 100ms) {
+    EXPECT_LT(timer.lateness().max(), 60ms);
+  }
+}
+
+TYPED_TEST(LatenessOfTimers, WaitingInAnExecutorIsNotInIt) {
+  test::JobQueue jobs;
+  TypeParam timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
+  std::atomic<bool> ran = false;
+  timer.new_timeout([&] { ran = true; }, 0ns);
+  ASSERT_TRUE(jobs.wait_for(1));
+  const LatencyHistogram before = timer.lateness();
+  EXPECT_EQ(before.count(), 1U);
+  for (const auto& job : jobs.take()) job();
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(timer.lateness().count(), 1U);
+  EXPECT_EQ(timer.lateness().sum(), before.sum());
+}
+
+TYPED_TEST(LatenessOfTimers, AnyThreadReadsItWhileTimeoutsExpire) {
+  TypeParam timer{1ms};
+  std::atomic<int> ran = 0;
+  constexpr int kTimeouts = test::kSanitized ? 2000 : 20'000;
+  std::atomic<bool> done = false;
+  std::jthread reader([&] {
+    std::uint64_t before = 0;
+    while (!done) {
+      const std::uint64_t count = timer.lateness().count();
+      EXPECT_GE(count, before);
+      before = count;
+    }
+  });
+  for (int i = 0; i < kTimeouts; ++i) timer.new_timeout([&] { ++ran; }, std::chrono::microseconds(i));
+  EXPECT_TRUE(eventually([&] { return ran == kTimeouts; }));
+  done = true;
+  reader.join();
+  EXPECT_EQ(timer.lateness().count(), static_cast<std::uint64_t>(kTimeouts));
+}
+
+}  // namespace
+}  // namespace hwt

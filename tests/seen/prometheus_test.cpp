@@ -1,0 +1,207 @@
+// What TimerCollector promises, on a timer whose figures are given, and on the real ones.
+
+#include "hashed_wheel_timer/prometheus.h"
+
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include <chrono>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using hwt::prometheus::CollectorGroup;
+using hwt::prometheus::TimerCollector;
+using ::prometheus::ClientMetric;
+using ::prometheus::MetricFamily;
+using ::prometheus::MetricType;
+using Labels = std::map<std::string, std::string>;
+
+/// What the collector asks a timer for.
+struct Given {
+  TimerStats figures;
+  LatencyHistogram histogram;
+  TimerStats stats() const { return figures; }
+  LatencyHistogram lateness() const { return histogram; }
+};
+
+MetricFamily family_of(const std::vector<MetricFamily>& families, const std::string& name) {
+  for (const MetricFamily& family : families) {
+    if (family.name == name) return family;
+  }
+  ADD_FAILURE() << "no family " << name;
+  return {name, "", MetricType::Untyped, {ClientMetric()}};
+}
+
+std::uint64_t below(const ClientMetric::Histogram& histogram, double bound) {
+  for (const auto& bucket : histogram.bucket) {
+    if (bucket.upper_bound == bound) return bucket.cumulative_count;
+  }
+  ADD_FAILURE() << "no bucket " << bound;
+  return 0;
+}
+
+ClientMetric::Histogram histogram_of(const Given& given) {
+  return family_of(TimerCollector<Given>(given).Collect(), "hwt_lateness_seconds").metric[0].histogram;
+}
+
+TEST(TimerCollector, HasEachFigureUnderItsNameAndItsType) {
+  Given given;
+  given.figures = {.scheduled = 1,
+                   .expired = 2,
+                   .cancelled = 3,
+                   .rejected = 4,
+                   .unprocessed = 5,
+                   .pending = 6,
+                   .ticks = 7,
+                   .wakeups = 8,
+                   .backlog = 9,
+                   .task_errors = 10,
+                   .running_for = 1500ms,
+                   .slow_tasks = 11};
+  const auto families = TimerCollector<Given>(given).Collect();
+  const std::map<std::string, double> counters = {{"hwt_timeouts_scheduled_total", 1},
+                                                  {"hwt_timeouts_expired_total", 2},
+                                                  {"hwt_timeouts_cancelled_total", 3},
+                                                  {"hwt_timeouts_rejected_total", 4},
+                                                  {"hwt_timeouts_unprocessed_total", 5},
+                                                  {"hwt_ticks_total", 7},
+                                                  {"hwt_wakeups_total", 8},
+                                                  {"hwt_task_errors_total", 10},
+                                                  {"hwt_slow_tasks_total", 11}};
+  const std::map<std::string, double> gauges = {
+      {"hwt_timeouts_pending", 6}, {"hwt_backlog", 9}, {"hwt_task_running_seconds", 1.5}};
+  for (const auto& [name, value] : counters) {
+    EXPECT_EQ(family_of(families, name).type, MetricType::Counter) << name;
+    EXPECT_EQ(family_of(families, name).metric[0].counter.value, value) << name;
+  }
+  for (const auto& [name, value] : gauges) {
+    EXPECT_EQ(family_of(families, name).type, MetricType::Gauge) << name;
+    EXPECT_EQ(family_of(families, name).metric[0].gauge.value, value) << name;
+  }
+  EXPECT_EQ(family_of(families, "hwt_lateness_seconds").type, MetricType::Histogram);
+  EXPECT_EQ(families.size(), counters.size() + gauges.size() + 1);
+  for (const MetricFamily& family : families) {
+    EXPECT_FALSE(family.help.empty()) << family.name;
+    EXPECT_EQ(family.metric.size(), 1U) << family.name;
+  }
+}
+
+TEST(TimerCollector, ReadsAtEachCollection) {
+  Given given;
+  const TimerCollector<Given> collector(given);
+  given.figures.scheduled = 42;
+  EXPECT_EQ(family_of(collector.Collect(), "hwt_timeouts_scheduled_total").metric[0].counter.value, 42);
+}
+
+TEST(TimerCollector, BucketsAreCumulativeWithBoundsThatBelongToThem) {
+  Given given;
+  for (const std::chrono::nanoseconds value :
+       {std::chrono::nanoseconds(0ns), std::chrono::nanoseconds(1us), std::chrono::nanoseconds(1001ns),
+        std::chrono::nanoseconds(2us), std::chrono::nanoseconds(1024us), std::chrono::nanoseconds(1024001ns),
+        std::chrono::nanoseconds(1h)}) {
+    given.histogram.add(value);
+  }
+  const ClientMetric::Histogram histogram = histogram_of(given);
+  EXPECT_EQ(histogram.sample_count, 7U);
+  EXPECT_DOUBLE_EQ(histogram.sample_sum, 3600.002052002);
+  EXPECT_EQ(below(histogram, 1e-6), 2U);
+  EXPECT_EQ(below(histogram, 2e-6), 4U);
+  EXPECT_EQ(below(histogram, 512e-6), 4U);
+  EXPECT_EQ(below(histogram, 1024e-6), 5U);
+  EXPECT_EQ(below(histogram, 2048e-6), 6U);
+  EXPECT_EQ(below(histogram, 67.108864), 6U);
+  EXPECT_EQ(below(histogram, std::numeric_limits<double>::infinity()), 7U);
+  EXPECT_EQ(histogram.bucket.size(), 28U);
+}
+
+TEST(TimerCollector, NoBucketEverFalls) {
+  Given given;
+  ClientMetric::Histogram before = histogram_of(given);
+  for (std::chrono::nanoseconds value = 100ns; value < 100h; value = value * 11 / 10) {
+    given.histogram.add(value);
+    const ClientMetric::Histogram now = histogram_of(given);
+    std::uint64_t counted = 0;
+    for (std::size_t i = 0; i < now.bucket.size(); ++i) {
+      ASSERT_GE(now.bucket[i].cumulative_count, before.bucket[i].cumulative_count);
+      ASSERT_GE(now.bucket[i].cumulative_count, counted);
+      counted = now.bucket[i].cumulative_count;
+    }
+    ASSERT_EQ(counted, now.sample_count);
+    before = now;
+  }
+}
+
+TEST(TimerCollector, HasItsLabelsOnEveryMetric) {
+  const Given given;
+  for (const MetricFamily& family : TimerCollector<Given>(given, {{"timer", "requests"}, {"zone", "a"}}).Collect()) {
+    ASSERT_EQ(family.metric[0].label.size(), 2U);
+    EXPECT_EQ(family.metric[0].label[0].name, "timer");
+    EXPECT_EQ(family.metric[0].label[0].value, "requests");
+    EXPECT_EQ(family.metric[0].label[1].name, "zone");
+  }
+}
+
+TEST(TimerCollector, RefusesALabelThatCannotBeOne) {
+  const Given given;
+  for (const char* name : {"", "1st", "with-dash", "__own", "le", "two words"}) {
+    EXPECT_TRUE(test::contains(
+        test::message_of<std::invalid_argument>([&] { TimerCollector<Given>(given, {{name, "value"}}); }),
+        "label: \"" + std::string(name) + "\""))
+        << name;
+  }
+}
+
+TEST(CollectorGroup, MakesOneFamilyOfEachName) {
+  Given first, second;
+  first.figures.scheduled = 1;
+  second.figures.scheduled = 2;
+  CollectorGroup group;
+  group.add(std::make_shared<TimerCollector<Given>>(first, Labels{{"timer", "first"}}));
+  group.add(std::make_shared<TimerCollector<Given>>(second, Labels{{"timer", "second"}}));
+  const auto families = group.Collect();
+  std::set<std::string> names;
+  for (const MetricFamily& family : families) EXPECT_TRUE(names.insert(family.name).second) << family.name;
+  const MetricFamily scheduled = family_of(families, "hwt_timeouts_scheduled_total");
+  ASSERT_EQ(scheduled.metric.size(), 2U);
+  EXPECT_EQ(scheduled.metric[0].counter.value, 1);
+  EXPECT_EQ(scheduled.metric[1].counter.value, 2);
+  EXPECT_EQ(scheduled.metric[1].label[0].value, "second");
+}
+
+template <class T>
+class TimerCollectorOf : public ::testing::Test {};
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+TYPED_TEST_SUITE(TimerCollectorOf, Timers);
+
+TYPED_TEST(TimerCollectorOf, TellsWhatTheTimerTells) {
+  TypeParam timer{1ms};
+  ASSERT_TRUE(test::ran_in_task(timer, [] {}));
+  timer.new_timeout([] {}, test::kFar).cancel();
+  timer.new_timeout([] {}, test::kFar);
+  timer.stop();
+  const TimerCollector<TypeParam> collector(timer);
+  const auto families = collector.Collect();
+  EXPECT_EQ(family_of(families, "hwt_timeouts_scheduled_total").metric[0].counter.value, 3);
+  EXPECT_EQ(family_of(families, "hwt_timeouts_expired_total").metric[0].counter.value, 1);
+  EXPECT_EQ(family_of(families, "hwt_timeouts_cancelled_total").metric[0].counter.value, 1);
+  EXPECT_EQ(family_of(families, "hwt_timeouts_unprocessed_total").metric[0].counter.value, 1);
+  EXPECT_EQ(family_of(families, "hwt_lateness_seconds").metric[0].histogram.sample_count, 1U);
+  const std::string text = ::prometheus::TextSerializer().Serialize(families);
+  EXPECT_TRUE(test::contains(text, "# TYPE hwt_lateness_seconds histogram\n"));
+  EXPECT_TRUE(test::contains(text, "hwt_lateness_seconds_bucket{le=\"+Inf\"} 1\n")) << text;
+}
+
+}  // namespace
+}  // namespace hwt

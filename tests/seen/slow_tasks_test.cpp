@@ -1,0 +1,417 @@
+// What TimerStats::running_for, slow_tasks and Options::slow_task promise, on both timers that have a worker.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+using test::contains;
+using test::eventually;
+using test::Gate;
+using test::Latch;
+
+/// Keeps its thread for longer than this.
+void work_longer_than(nanoseconds time) {
+  const auto end = steady_clock::now() + time;
+  if (time >= 1ms) std::this_thread::sleep_until(end);
+  while (steady_clock::now() <= end) {
+  }
+}
+
+/// An Options::on_slow_task that keeps what it is told.
+class Reports {
+ public:
+  std::function<void(const Timeout&, nanoseconds)> handler() {
+    return [this](const Timeout& timeout, nanoseconds ran) {
+      const std::lock_guard lock(mutex_);
+      timeouts_.push_back(timeout);
+      ran_.push_back(ran);
+      threads_.push_back(std::this_thread::get_id());
+    };
+  }
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return ran_.size();
+  }
+  std::vector<Timeout> timeouts() {
+    const std::lock_guard lock(mutex_);
+    return timeouts_;
+  }
+  std::vector<nanoseconds> ran() {
+    const std::lock_guard lock(mutex_);
+    return ran_;
+  }
+  std::vector<std::thread::id> threads() {
+    const std::lock_guard lock(mutex_);
+    return threads_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Timeout> timeouts_;
+  std::vector<nanoseconds> ran_;
+  std::vector<std::thread::id> threads_;
+};
+
+template <class T>
+class SlowTasks : public ::testing::Test {};
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+TYPED_TEST_SUITE(SlowTasks, Timers);
+
+template <class T>
+class RunningFor : public ::testing::Test {};
+TYPED_TEST_SUITE(RunningFor, Timers);
+
+TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRan) {
+  Reports reports;
+  std::atomic<int> ran = 0;
+  std::atomic<std::thread::id> worker{};
+  std::size_t reported_before = 1;
+  TypeParam timer{{.tick_duration = 1ms, .slow_task = 5ms, .on_slow_task = reports.handler()}};
+  Timeout slow = timer.new_timeout(
+      [&] {
+        worker = std::this_thread::get_id();
+        work_longer_than(10ms);
+        reported_before = reports.size();
+        ++ran;
+      },
+      0ns);
+  ASSERT_TRUE(eventually([&] { return reports.size() == 1; }));
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(reported_before, 0U);
+  EXPECT_EQ(reports.timeouts()[0], slow);
+  EXPECT_GT(reports.ran()[0], 10ms);
+  EXPECT_EQ(reports.threads()[0], worker.load());
+  EXPECT_EQ(timer.stats().slow_tasks, 1);
+}
+
+TYPED_TEST(SlowTasks, AreThoseThatRanStrictlyLongerAndNoOther) {
+  Reports reports;
+  constexpr nanoseconds kLimit = 2us;
+  constexpr int kTasks = 200;
+  std::atomic<int> ran = 0;
+  int longer_inside = 0;  // the worker's
+  TypeParam timer{{.tick_duration = 1ms, .slow_task = kLimit, .on_slow_task = reports.handler()}};
+  for (int i = 0; i < kTasks; ++i) {
+    timer.new_timeout(
+        [&, i] {
+          const auto began = steady_clock::now();
+          if (i % 2 == 0) work_longer_than(kLimit);
+          if (steady_clock::now() - began > kLimit) ++longer_inside;
+          ++ran;
+        },
+        0ns);
+  }
+  ASSERT_TRUE(eventually([&] { return ran == kTasks; }));
+  timer.stop();
+  for (const nanoseconds told : reports.ran()) EXPECT_GT(told, kLimit);
+  EXPECT_EQ(timer.stats().slow_tasks, static_cast<std::int64_t>(reports.size()));
+  EXPECT_GE(timer.stats().slow_tasks, longer_inside);
+  EXPECT_GE(longer_inside, kTasks / 2);
+}
+
+TYPED_TEST(SlowTasks, NoneIsReportedThatKeepsWithinTheLimit) {
+  Reports reports;
+  TypeParam timer{{.tick_duration = 1ms, .slow_task = 1h, .on_slow_task = reports.handler()}};
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(test::ran_in_task(timer, [] {}));
+  timer.stop();
+  EXPECT_EQ(reports.size(), 0U);
+  EXPECT_EQ(timer.stats().slow_tasks, 0);
+}
+
+TYPED_TEST(SlowTasks, NothingIsCountedWhileItIsOff) {
+  Reports reports;
+  TypeParam timer{{.tick_duration = 1ms, .on_slow_task = reports.handler()}};
+  ASSERT_TRUE(test::ran_in_task(timer, [] { work_longer_than(10ms); }));
+  timer.stop();
+  EXPECT_EQ(reports.size(), 0U);
+  EXPECT_EQ(timer.stats().slow_tasks, 0);
+}
+
+TYPED_TEST(SlowTasks, TheDestructionOfTheCallableIsPartOfIt) {
+  struct SlowEnd {
+    std::shared_ptr<int> only = std::make_shared<int>();
+    SlowEnd() = default;
+    SlowEnd(SlowEnd&&) = default;
+    ~SlowEnd() {
+      if (only != nullptr) work_longer_than(10ms);
+    }
+    void operator()() const {}
+  };
+  Reports reports;
+  TypeParam timer{{.tick_duration = 1ms, .slow_task = 5ms, .on_slow_task = reports.handler()}};
+  timer.new_timeout(SlowEnd(), 0ns);
+  EXPECT_TRUE(eventually([&] { return reports.size() == 1; }));
+}
+
+TYPED_TEST(SlowTasks, ATaskThatMovesItsHandleAwayIsReportedWithIt) {
+  Reports reports;
+  Timeout kept;
+  TypeParam timer{{.tick_duration = 1ms, .slow_task = 5ms, .on_slow_task = reports.handler()}};
+  timer.new_timeout(
+      [&](Timeout& self) {
+        kept = std::move(self);
+        work_longer_than(10ms);
+      },
+      0ns);
+  ASSERT_TRUE(eventually([&] { return reports.size() == 1; }));
+  EXPECT_EQ(reports.timeouts()[0], kept);
+  EXPECT_TRUE(kept.is_expired());
+}
+
+TYPED_TEST(SlowTasks, SharedTasksAndTasksThatThrowAreReportedToo) {
+  struct Slow : TimerTask {
+    void run(Timeout&) override {
+      work_longer_than(10ms);
+      throw std::runtime_error("slow and wrong");
+    }
+  };
+  Reports reports;
+  test::ErrorLog errors;
+  TypeParam timer{
+      {.tick_duration = 1ms, .on_task_error = errors.handler(), .slow_task = 5ms, .on_slow_task = reports.handler()}};
+  timer.new_timeout(std::make_shared<Slow>(), 0ns);
+  ASSERT_TRUE(eventually([&] { return reports.size() == 1; }));
+  EXPECT_EQ(errors.errors(), std::vector<std::string>{"slow and wrong"});
+}
+
+TYPED_TEST(SlowTasks, InAnExecutorAreNotCounted) {
+  Reports reports;
+  std::atomic<int> ran = 0;
+  const auto task = [&] {
+    work_longer_than(10ms);
+    ++ran;
+  };
+  test::ThreadPerJob elsewhere;
+  TypeParam timer{
+      {.tick_duration = 1ms, .executor = elsewhere.executor(), .slow_task = 5ms, .on_slow_task = reports.handler()}};
+  timer.new_timeout(task, 0ns);
+  TypeParam in_place{{.tick_duration = 1ms,
+                      .executor = [](const std::function<void()>& job) { job(); },
+                      .slow_task = 5ms,
+                      .on_slow_task = reports.handler()}};
+  in_place.new_timeout(task, 0ns);
+  ASSERT_TRUE(eventually([&] { return ran == 2; }));
+  timer.stop();
+  in_place.stop();
+  EXPECT_EQ(reports.size(), 0U);
+  EXPECT_EQ(timer.stats().slow_tasks + in_place.stats().slow_tasks, 0);
+}
+
+TYPED_TEST(SlowTasks, WhatTheExecutorRefusesRunsOnTheWorkerAndCounts) {
+  Reports reports;
+  test::ErrorLog errors;
+  TypeParam timer{{.tick_duration = 1ms,
+                   .executor = [](const std::function<void()>&) { throw std::runtime_error("full"); },
+                   .on_task_error = errors.handler(),
+                   .slow_task = 5ms,
+                   .on_slow_task = reports.handler()}};
+  Timeout refused = timer.new_timeout([] { work_longer_than(10ms); }, 0ns);
+  ASSERT_TRUE(eventually([&] { return reports.size() == 1; }));
+  EXPECT_EQ(reports.timeouts()[0], refused);
+  EXPECT_EQ(timer.stats().slow_tasks, 1);
+}
+
+TYPED_TEST(SlowTasks, WhatTheHandlerThrowsGoesToOnTaskErrorWithItsTimeout) {
+  test::ErrorLog errors;
+  TypeParam timer{{.tick_duration = 1ms,
+                   .on_task_error = errors.handler(),
+                   .slow_task = 5ms,
+                   .on_slow_task = [](const Timeout&, nanoseconds) { throw std::runtime_error("from the handler"); }}};
+  Timeout slow = timer.new_timeout([] { work_longer_than(10ms); }, 0ns);
+  ASSERT_TRUE(errors.wait_for(1));
+  EXPECT_EQ(errors.errors(), std::vector<std::string>{"from the handler"});
+  EXPECT_EQ(errors.timeouts(), std::vector<Timeout>{slow});
+  EXPECT_EQ(timer.stats().task_errors, 1);
+  EXPECT_TRUE(test::ran_in_task(timer, [] {})) << "the worker goes on";
+}
+
+TYPED_TEST(SlowTasks, NothingIsReportedOfATaskThatDestroyedItsTimer) {
+  Reports reports;
+  test::CountingFactory factory;
+  auto timer = std::make_unique<TypeParam>(Options{
+      .tick_duration = 1ms, .thread_factory = factory.factory(), .slow_task = 5ms, .on_slow_task = reports.handler()});
+  TypeParam& armed = *timer;
+  armed.new_timeout(
+      [&timer] {
+        timer.reset();
+        work_longer_than(10ms);
+      },
+      0ns);
+  ASSERT_TRUE(factory.wait_until_ended());
+  EXPECT_EQ(reports.size(), 0U);
+}
+
+TYPED_TEST(SlowTasks, OneIsReportedThatRanWhileAnotherThreadDestroyedTheTimer) {
+  Reports reports;
+  Latch entered;
+  {
+    TypeParam timer{{.tick_duration = 1ms, .slow_task = 5ms, .on_slow_task = reports.handler()}};
+    timer.new_timeout(
+        [&](Timeout& self) {
+          entered.count_down();
+          EXPECT_TRUE(eventually([&] { return self.timer() == nullptr; }));
+          work_longer_than(10ms);
+        },
+        0ns);
+    ASSERT_TRUE(entered.wait());
+  }
+  EXPECT_EQ(reports.size(), 1U);
+}
+
+TYPED_TEST(SlowTasks, TheHandlerMayUseTheTimerAndMayDestroyIt) {
+  test::CountingFactory factory;
+  std::unique_ptr<TypeParam> timer;
+  std::atomic<bool> refused = false;
+  std::atomic<bool> ran_after = false;
+  test::ErrorLog errors;
+  Options options{.tick_duration = 1ms,
+                  .thread_factory = factory.factory(),
+                  .on_task_error = errors.handler(),
+                  .slow_task = 5ms,
+                  .on_slow_task = [&](const Timeout& slow, nanoseconds) {
+                    timer->new_timeout([&] { ran_after = true; }, 0ns);
+                    refused = !Timeout(slow).cancel();
+                    timer.reset();
+                    throw std::runtime_error("after the end");
+                  }};
+  timer = std::make_unique<TypeParam>(options);
+  timer->new_timeout([] { work_longer_than(10ms); }, 0ns);
+  ASSERT_TRUE(factory.wait_until_ended());
+  EXPECT_TRUE(refused);
+  EXPECT_FALSE(ran_after);
+  EXPECT_EQ(errors.errors(), std::vector<std::string>{"after the end"});
+}
+
+TYPED_TEST(SlowTasks, WithoutAHandlerThereIsOneLineOnStderrASecond) {
+  testing::internal::CaptureStderr();
+  steady_clock::duration took{};
+  {
+    const auto began = steady_clock::now();
+    std::atomic<int> ran = 0;
+    TypeParam timer{{.tick_duration = 1ms, .slow_task = 3ms}};
+    for (int i = 0; i < 5; ++i) {
+      timer.new_timeout(
+          [&] {
+            work_longer_than(4ms);
+            ++ran;
+          },
+          0ns);
+    }
+    EXPECT_TRUE(eventually([&] { return ran == 5; }));
+    timer.stop();
+    EXPECT_EQ(timer.stats().slow_tasks, 5);
+    took = steady_clock::now() - began;
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const int lines = test::count_of(said, "\n");
+  EXPECT_EQ(lines, test::count_of(said, "hashed_wheel_timer: a task ran for "));
+  EXPECT_GE(lines, 1);
+  EXPECT_LE(lines, 1 + took / 1s);
+  EXPECT_TRUE(contains(said, " ms on the worker (slow_task: 3.000 ms)")) << said;
+}
+
+TYPED_TEST(SlowTasks, ANegativeLimitIsRefused) {
+  for (const nanoseconds limit : {-1ns, nanoseconds::min()}) {
+    EXPECT_EQ(test::message_of<std::invalid_argument>([&] { TypeParam timer{{.slow_task = limit}}; }),
+              "slow_task: " + std::to_string(limit.count()) + " ns (expected: 1 ns or more, or 0 for off)");
+  }
+  TypeParam longest{{.tick_duration = 1ms, .slow_task = nanoseconds::max()}};
+  EXPECT_TRUE(test::ran_in_task(longest, [] {}));
+}
+
+TYPED_TEST(RunningFor, IsZeroWhenNoTaskRuns) {
+  TypeParam timer{1ms};
+  EXPECT_EQ(timer.stats().running_for, 0ns);
+  ASSERT_TRUE(test::ran_in_task(timer, [] {}));
+  EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
+  timer.stop();
+  EXPECT_EQ(timer.stats().running_for, 0ns);
+}
+
+TYPED_TEST(RunningFor, GrowsWhileATaskIsBlocked) {
+  for (const nanoseconds slow_task : {0ns, nanoseconds(1h)}) {
+    TypeParam timer{{.tick_duration = 1ms, .slow_task = slow_task}};
+    Gate gate(timer);
+    const auto entered = steady_clock::now();
+    ASSERT_TRUE(eventually([&] { return steady_clock::now() - entered > 20ms; }));
+    const nanoseconds before = timer.stats().running_for;
+    EXPECT_GT(before, 20ms);
+    std::this_thread::sleep_for(1ms);
+    EXPECT_GT(timer.stats().running_for, before);
+    gate.open();
+    EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
+  }
+}
+
+/// What it is inside the second of two tasks, of which the first ran for 200 ms. Both in one tick, or again.
+template <class T>
+nanoseconds in_the_second_task(nanoseconds slow_task) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::atomic<std::int64_t> seen = -1;
+    T timer{{.tick_duration = 50ms, .slow_task = slow_task}};
+    timer.start();
+    timer.new_timeout([] { work_longer_than(200ms); }, 0ns);
+    timer.new_timeout([&] { seen = timer.stats().running_for.count(); }, 0ns);
+    EXPECT_TRUE(eventually([&] { return seen != -1; }));
+    timer.stop();
+    if (timer.stats().ticks == 1) return nanoseconds(seen);
+  }
+  ADD_FAILURE() << "never in one tick";
+  return 0ns;
+}
+
+TYPED_TEST(RunningFor, CountsFromTheBeginningOfTheTick) { EXPECT_GT(in_the_second_task<TypeParam>(0ns), 200ms); }
+
+TYPED_TEST(RunningFor, CountsFromTheBeginningOfTheTaskWhileSlowTasksAreWatched) {
+  EXPECT_LT(in_the_second_task<TypeParam>(1h), 200ms);
+}
+
+TYPED_TEST(RunningFor, ATaskInAnExecutorDoesNotKeepTheWorker) {
+  Latch entered, released;
+  test::ThreadPerJob elsewhere;
+  TypeParam timer{{.tick_duration = 1ms, .executor = elsewhere.executor()}};
+  timer.new_timeout(
+      [&] {
+        entered.count_down();
+        EXPECT_TRUE(released.wait());
+      },
+      0ns);
+  ASSERT_TRUE(entered.wait());
+  EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
+  released.count_down();
+}
+
+TYPED_TEST(RunningFor, AnExecutorThatBlocksShows) {
+  Latch released;
+  TypeParam timer{{.tick_duration = 1ms, .executor = [&](const std::function<void()>& job) {
+                     EXPECT_TRUE(released.wait());
+                     job();
+                   }}};
+  timer.new_timeout([] {}, 0ns);
+  EXPECT_TRUE(eventually([&] { return timer.stats().running_for > 10ms; }));
+  released.count_down();
+  EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
+}
+
+}  // namespace
+}  // namespace hwt

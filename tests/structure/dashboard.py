@@ -1,0 +1,59 @@
+"""The dashboard for Grafana asks for what prometheus.h has, and all of it, and its panels stand beside each other.
+
+usage: dashboard.py SOURCE_ROOT
+"""
+
+import itertools
+import json
+import os
+import re
+import sys
+
+DASHBOARD = "docs/monitoring/grafana.json"
+HEADER = "hashed_wheel_timer/prometheus.h"
+METRIC = re.compile(r"\bhwt_\w+")
+OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+# Said by the equation of TimerStats, once the timer has stopped.
+NOT_SHOWN = {"hwt_timeouts_unprocessed_total"}
+
+
+def overlap(a, b):
+    return (a["x"] < b["x"] + b["w"] and b["x"] < a["x"] + a["w"]
+            and a["y"] < b["y"] + b["h"] and b["y"] < a["y"] + a["h"])
+
+
+def main(root):
+    def read(path):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            return file.read()
+
+    dashboard = json.loads(read(DASHBOARD))
+    served = set(METRIC.findall(read(HEADER)))
+    wrong = [f"no {key}" for key in ("title", "uid", "schemaVersion", "templating", "time") if not dashboard.get(key)]
+    panels = dashboard["panels"]
+    if len({panel["id"] for panel in panels}) != len(panels):
+        wrong.append("two panels have one id")
+    variables = {variable["name"] for variable in dashboard["templating"]["list"]} | {"__rate_interval"}
+    asked = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        if place["x"] < 0 or place["x"] + place["w"] > 24:
+            wrong.append(f'{panel["title"]}: wider than the grid')
+        for target in panel["targets"]:
+            expression = target["expr"]
+            asked |= {OF_A_HISTOGRAM.sub("", name) for name in METRIC.findall(expression)}
+            wrong += [f'{panel["title"]}: no variable ${name}' for name in re.findall(r"\$(\w+)", expression)
+                      if name not in variables]
+            if expression.count("(") != expression.count(")") or not target.get("refId"):
+                wrong.append(f'{panel["title"]}: {expression}')
+    for one, other in itertools.combinations(panels, 2):
+        if overlap(one["gridPos"], other["gridPos"]):
+            wrong.append(f'{one["title"]} and {other["title"]} overlap')
+    wrong += [f"{name} is asked for, but {HEADER} does not have it" for name in sorted(asked - served)]
+    wrong += [f"{name} is in no panel" for name in sorted(served - asked - NOT_SHOWN)]
+    print("\n".join(f"{DASHBOARD}: {what}" for what in wrong) or f"{len(asked)} metrics in {len(panels)} panels")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

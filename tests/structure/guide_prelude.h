@@ -1,0 +1,79 @@
+#pragma once
+
+// What the code blocks of docs/guide.md use and do not show. Only compiled: nothing here is defined.
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "hashed_wheel_timer/calendar.h"
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/jitter.h"
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/passive_wheel.h"
+#include "hashed_wheel_timer/repeated_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+
+#if __has_include(<prometheus/exposer.h>)
+#include <prometheus/exposer.h>
+
+#include "hashed_wheel_timer/prometheus.h"
+#else
+namespace prometheus {
+struct Collectable {};
+struct Exposer {
+  explicit Exposer(const char* address);
+  void RegisterCollectable(std::weak_ptr<Collectable> collectable);
+};
+}  // namespace prometheus
+namespace hwt::prometheus {
+template <class T>
+struct TimerCollector : ::prometheus::Collectable {
+  TimerCollector(const T& timer, std::map<std::string, std::string> labels = {});
+};
+}  // namespace hwt::prometheus
+#endif
+
+using namespace std::chrono_literals;
+
+void fail_request(std::uint64_t id);
+void reject_request(std::uint64_t id);
+void deliver_answer(std::uint64_t id);
+
+struct Connection {
+  explicit Connection(int socket);
+  void close();
+};
+bool try_to_connect();
+void report();
+
+void wait_for_events(std::optional<std::chrono::steady_clock::time_point> until);
+void handle(epoll_event& event);
+
+void log_slow(const char* what, std::chrono::nanoseconds ran);
+
+struct Pool {
+  void post(std::function<void()> job);
+};
+
+// The parameters of a function with a block in it.
+#define GIVEN \
+  hwt::HashedWheelTimer &timer, std::uint64_t id, std::shared_ptr<Connection> connection, int socket, Pool &pool

@@ -1,0 +1,159 @@
+"""No dead references: links of the Markdown pages lead somewhere, and files that pages and comments name exist.
+
+usage: references.py SOURCE_ROOT [--self-test]
+
+A file may be named by the end of its path. Prints file:line and what is missing. The self-test writes dead references
+into a copy and expects each to be found.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+# What the demo draws; a header of the kernel.
+NOT_OURS = {"rpc_timeouts.svg", "linux/membarrier.h"}
+
+# Where names stand: comments, by the ending of the file. Strings of several lines are a script's documentation.
+SLASHES = re.compile(r"//.*|^[ \t]*/?\*.*", re.M)
+HASHES = re.compile(r'^[ \t]*#.*|"""[\s\S]*?"""', re.M)
+COMMENTS = {"h": SLASHES, "cpp": SLASHES, "rs": SLASHES, "go": SLASHES, "java": SLASHES,
+            "py": HASHES, "sh": HASHES, "build": HASHES, "run": HASHES}
+NAME = re.compile(r"[\w./*<>{}@$:-]+")
+FILE = re.compile(r"(?:[\w-]+/)*(?:[\w-]+\.(?:h|cpp|py|sh|md|svg|json|rs|go|java|toml)|meson\.build)")
+FOLDER = re.compile(r"[\w-]+(?:/[\w-]+)*/?")
+PLACEHOLDER = re.compile(r"(?:^|/)(?:[A-Z]+/|my_)")
+IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
+FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+LINK = re.compile(r'(?:\]\(|src=")([^)\s"]+)')
+CHAPTER = re.compile(r'([\w./-]+\.md),\s+"([^"]+)"')
+HEADING = re.compile(r"^#+ +(.*?) *$", re.M)
+
+
+def files_of(root):
+    """The paths of the tree, without what builds put there."""
+    found = []
+    for directory, folders, names in os.walk(root):
+        folders[:] = [folder for folder in folders if folder not in (".git", "build", "subprojects", "__pycache__")
+                      and not os.path.exists(os.path.join(directory, folder, "meson-private"))]
+        found += [os.path.relpath(os.path.join(directory, name), root).replace(os.sep, "/") for name in names]
+    return sorted(found)
+
+
+def without_fences(text):
+    """The same lines, those of code blocks empty."""
+    return FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
+
+
+def anchors_of(text):
+    """As GitHub makes them of the headings."""
+    anchors = set()
+    for heading in HEADING.findall(without_fences(text)):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        count = sum(1 for anchor in anchors if re.fullmatch(re.escape(slug) + r"(-\d+)?", anchor))
+        anchors.add(f"{slug}-{count}" if count else slug)
+    return anchors
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        self.files = files_of(root)
+        folders = {"/".join(path.split("/")[:depth]) for path in self.files for depth in range(1, path.count("/") + 1)}
+        self.all_files = set(self.files)
+        self.ends = {"/" + path for path in self.files} | {"/" + path for path in folders}
+        self.tops = {path.split("/")[0] for path in folders} | {"internal"}
+
+    def read(self, path):
+        with open(os.path.join(self.root, path), encoding="utf-8") as file:
+            return file.read()
+
+    def has(self, name):
+        return any(path.endswith("/" + name.rstrip("/")) for path in self.ends)
+
+    def is_dead(self, name):
+        if PLACEHOLDER.search(name):
+            return False
+        if FILE.fullmatch(name):
+            return name not in NOT_OURS and not self.has(name)
+        return bool(FOLDER.fullmatch(name)) and "/" in name and name.split("/")[0] in self.tops and not self.has(name)
+
+    def dead_names(self, text):
+        return filter(self.is_dead, (name.strip(".:") for name in NAME.findall(text)))
+
+    def dead_link(self, page, link):
+        if re.match(r"[a-z]+:", link):
+            return False
+        path, _, anchor = link.partition("#")
+        target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+        if not os.path.exists(os.path.join(self.root, target)):
+            return True
+        return bool(anchor) and anchor not in anchors_of(self.read(target))
+
+    def dead_chapters(self, text):
+        for path, chapter in CHAPTER.findall(text):
+            if path in self.all_files and chapter not in HEADING.findall(self.read(path)):
+                yield f'{path}, "{chapter}"'
+
+    def dead_references(self):
+        for path in self.files:
+            ending = re.split("[./]", path)[-1]
+            if ending == "md":
+                text, names = without_fences(self.read(path)), IN_BACKTICKS
+                dead = [(match.start(), match[1]) for match in LINK.finditer(text) if self.dead_link(path, match[1])]
+            elif ending in COMMENTS:
+                text, names, dead = self.read(path), COMMENTS[ending], []
+            else:
+                continue
+            for match in names.finditer(text):
+                dead += [(match.start(), name) for name in [*self.dead_names(match[0]), *self.dead_chapters(match[0])]]
+            for position, what in dead:
+                yield path, text.count("\n", 0, position) + 1, what
+
+
+# What is written at the end of a file, and the dead reference in it.
+SEEDS = [
+    ("README.md", "[a page](docs/no_page.md)", "docs/no_page.md"),
+    ("README.md", "[a chapter](docs/guide.md#no-chapter)", "docs/guide.md#no-chapter"),
+    ("docs/guide.md", "[a chapter](#no-chapter)", "#no-chapter"),
+    ("docs/guide.md", "![a picture](performance/no_picture.svg)", "performance/no_picture.svg"),
+    ("docs/guide.md", "See `tests/no_test.cpp`.", "tests/no_test.cpp"),
+    ("docs/guide.md", "See `docs/examples/no_example`.", "docs/examples/no_example"),
+    ("hashed_wheel_timer/timer.h", "/// See no_header.h.", "no_header.h"),
+    ("hashed_wheel_timer/timer.h", "// See docs/no_page.md.", "docs/no_page.md"),
+    ("hashed_wheel_timer/timer.h", '// See docs/guide.md, "No chapter".', 'docs/guide.md, "No chapter"'),
+    ("tests/meson.build", "# See no_script.py.", "no_script.py"),
+]
+
+
+def self_test(root):
+    found = 0
+    for path, text, expected in SEEDS:
+        with tempfile.TemporaryDirectory() as copy:
+            tree = Tree(root)
+            tree.root = copy
+            tree.files = [path]
+            for file in {path, "docs/guide.md"}:
+                os.makedirs(os.path.dirname(os.path.join(copy, file)), exist_ok=True)
+                shutil.copy(os.path.join(root, file), os.path.join(copy, file))
+            with open(os.path.join(copy, path), "a", encoding="utf-8") as file:
+                file.write("\n" + text + "\n")
+            lines = tree.read(path).count("\n")
+            if (path, lines, expected) in tree.dead_references():
+                found += 1
+            else:
+                print(f"{path} + {text!r}: not found")
+    print(f"{found} of {len(SEEDS)} dead references found")
+    return found != len(SEEDS)
+
+
+def main(root):
+    dead = list(Tree(root).dead_references())
+    for path, line, what in dead:
+        print(f"{path}:{line}: there is no {what}")
+    return bool(dead)
+
+
+if __name__ == "__main__":
+    sys.exit((self_test if "--self-test" in sys.argv[2:] else main)(sys.argv[1]))

@@ -1,0 +1,210 @@
+"""The walls of the house: who may include whom in hashed_wheel_timer/, and that every file is built and installed.
+
+usage: walls.py SOURCE_ROOT [--self-test]
+
+Prints file:line and the rule that is broken. The self-test breaks each rule in a copy and expects it to be found.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+LIBRARY = "hashed_wheel_timer"
+INTERNAL = LIBRARY + "/internal/"
+
+# The rooms of internal/, and what each may include besides itself.
+INSTALLED = "installed headers"
+MAY_INCLUDE = {
+    "wheel": set(),
+    "platform": set(),
+    "core": {INSTALLED, "wheel", "platform"},
+    "engine": {INSTALLED, "core", "wheel", "platform"},
+    "schedule": {INSTALLED, "core", "platform"},
+}
+MAX_LINES = 400
+
+INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<(' + LIBRARY + r'/[^>]+)>)')
+QUEUE = re.compile(r"moodycamel::|#\s*include\s*[<\"].*\bconcurrentqueue\.h[>\"]")
+
+
+def room_of(path):
+    """The room of a file; INSTALLED for the headers that users get, None for the .cpp files beside them."""
+    if path.startswith(INTERNAL):
+        return path[len(INTERNAL) :].split("/")[0]
+    return INSTALLED if path.endswith(".h") else None
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def files_below(root, folder, *endings):
+    found = []
+    for directory, _, names in os.walk(os.path.join(root, folder)):
+        found += [os.path.join(directory, name) for name in names if name.endswith(endings)]
+    return sorted(os.path.relpath(path, root).replace(os.sep, "/") for path in found)
+
+
+def is_second_half(path, other):
+    """Of a header of templates: <name>.h ends with detail/<name>_impl.h, which includes it, to compile alone."""
+    return path == f"{LIBRARY}/detail/{os.path.basename(other)[: -len('.h')]}_impl.h"
+
+
+def cycle_in(includes):
+    """The files of a cycle, or None."""
+    done, path = set(), []
+
+    def visit(file):
+        if file in path:
+            return path[path.index(file) :] + [file]
+        if file in done:
+            return None
+        path.append(file)
+        for other in includes.get(file, ()):
+            found = visit(other)
+            if found:
+                return found
+        path.pop()
+        done.add(file)
+        return None
+
+    return next(filter(None, map(visit, includes)), None)
+
+
+def broken_rules(root):
+    sources = {path: read(root, path).splitlines() for path in files_below(root, LIBRARY, ".h", ".cpp")}
+    broken = []
+    includes = {path: {} for path in sources}  # and in which line
+    users_of_the_queue = {}
+
+    for path, lines in sources.items():
+        room = room_of(path)
+        if path.startswith(INTERNAL) and room not in MAY_INCLUDE:
+            broken.append((path, 1, f"internal/ has no room {room}: tests/structure/walls.py says which there are"))
+            continue
+        if len(lines) > MAX_LINES:
+            broken.append((path, MAX_LINES + 1, f"a file has at most {MAX_LINES} lines, this one {len(lines)}"))
+        for number, line in enumerate(lines, 1):
+            if QUEUE.search(line):
+                users_of_the_queue.setdefault(path, number)
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            other = match[1] or match[2]
+            if other not in sources:
+                broken.append((path, number, f"includes {other}: no file of {LIBRARY}/, written from the root"))
+                continue
+            if not is_second_half(path, other):
+                includes[path][other] = number
+            if other.endswith(".cpp"):
+                broken.append((path, number, f"includes {other}: only headers are included"))
+            elif room == INSTALLED and room_of(other) != INSTALLED:
+                broken.append((path, number, f"includes {other}: an installed header includes only installed ones"))
+            elif room in MAY_INCLUDE and room_of(other) not in MAY_INCLUDE[room] | {room}:
+                allowed = ", ".join(sorted(MAY_INCLUDE[room])) or "nothing"
+                broken.append((path, number, f"includes {other}: besides itself, {room}/ may include {allowed}"))
+
+    cycle = cycle_in(includes)
+    if cycle:
+        broken.append((cycle[0], includes[cycle[0]][cycle[1]], "a cycle of includes: " + " > ".join(cycle)))
+
+    for path, number in users_of_the_queue.items():
+        if room_of(path) == INSTALLED:
+            broken.append((path, number, "an installed header names moodycamel's queue"))
+        elif len(users_of_the_queue) > 1:
+            others = ", ".join(other for other in users_of_the_queue if other != path)
+            broken.append((path, number, f"only one file may name moodycamel's queue, and {others} does"))
+
+    return broken + unlisted(root, sources)
+
+
+def unlisted(root, sources):
+    """What no list of Meson names."""
+    library = read(root, LIBRARY + "/meson.build")
+    lists = dict(re.findall(r"(\w+) = files\((.*?)\)", library, re.S))
+    installed = "".join(text for name, text in lists.items() if name.endswith("headers"))
+    tests = read(root, "tests/meson.build")
+    expected = [(path, library, path[len(LIBRARY) + 1 :], "is in no list of sources") for path in sources
+                if path.endswith(".cpp")]
+    expected += [(path, installed, path[len(LIBRARY) + 1 :], "is in no list of headers to install") for path in sources
+                 if room_of(path) == INSTALLED]
+    expected += [(path, tests, path[len("tests/") : -len(".cpp")], "is not in the table of tests/meson.build")
+                 for path in files_below(root, "tests", "_test.cpp")]
+    return [(path, 1, what) for path, text, name, what in expected if f"'{name}'" not in text]
+
+
+# --- The self-test -------------------------------------------------------------------------------------------------
+
+
+def seeds(root):
+    """(file, what is added at its end, what must be said about it), each of which breaks a rule."""
+    headers = files_below(root, LIBRARY, ".h")
+    sources = files_below(root, LIBRARY, ".cpp")
+
+    def first(files, room):
+        return next((path for path in files if room_of(path) == room), None)
+
+    rooms = [INSTALLED, *MAY_INCLUDE]
+    for room in rooms:
+        for other in set(rooms) - MAY_INCLUDE.get(room, set()) - {room}:
+            included = first(headers, other)
+            for path in filter(None, [first(headers, room), first(sources, room)]):
+                yield path, f'#include "{included}"\n', f"includes {included}"
+                yield path, f"#include <{included}>\n", f"includes {included}"
+
+    used, user = next((a, b) for a in headers for b in headers if a != b and f'"{a}"' in read(root, b))
+    yield used, f'#include "{user}"\n', "a cycle of includes"
+    some = first(headers, "core")
+    yield some, f'#include "{os.path.basename(some)}"\n', "written from the root"
+    yield some, f'#include "{first(sources, "core")}"\n', "only headers are included"
+    yield some, "//\n" * MAX_LINES, "a file has at most"
+    yield first(headers, INSTALLED), "using Queue = moodycamel::ConcurrentQueue<int>;\n", "names moodycamel's queue"
+    yield first(headers, "wheel"), "#include <moodycamel/concurrentqueue.h>\n", "only one file may name"
+    yield INTERNAL + "attic/attic.h", "#pragma once\n", "internal/ has no room attic"
+    yield INTERNAL + "core/forgotten.cpp", "\n", "is in no list of sources"
+    yield LIBRARY + "/forgotten.cpp", "\n", "is in no list of sources"
+    yield LIBRARY + "/forgotten.h", "\n", "is in no list of headers"
+    yield LIBRARY + "/detail/forgotten.h", "\n", "is in no list of headers"
+    yield "tests/wheel/forgotten_test.cpp", "\n", "is not in the table"
+
+
+def finds(copy, path, addition, expected):
+    """Breaks a rule in a copy of the tree for as long as it takes to look for it."""
+    target = os.path.join(copy, path)
+    before = read(copy, path) if os.path.exists(target) else None
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(target, "a", encoding="utf-8") as file:
+        file.write(addition)
+    found = any(expected in what and path in f"{file} {what}" for file, _, what in broken_rules(copy))
+    if before is None:
+        os.remove(target)
+    else:
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(before)
+    return found
+
+
+def self_test(root):
+    with tempfile.TemporaryDirectory() as copy:
+        for folder in (LIBRARY, "tests"):
+            shutil.copytree(os.path.join(root, folder), os.path.join(copy, folder))
+        all_seeds = list(seeds(copy))
+        missed = [seed for seed in all_seeds if not finds(copy, *seed)]
+    for path, addition, expected in missed:
+        print(f"{path} + {addition[:80].strip()!r}: expected '{expected}', nothing was found")
+    print(f"{len(all_seeds) - len(missed)} of {len(all_seeds)} broken rules found")
+    return bool(missed)
+
+
+def main(root):
+    broken = broken_rules(root)
+    for path, number, rule in broken:
+        print(f"{path}:{number}: {rule}")
+    return bool(broken)
+
+
+if __name__ == "__main__":
+    sys.exit((self_test if "--self-test" in sys.argv[2:] else main)(sys.argv[1]))

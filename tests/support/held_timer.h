@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+
+#include "hashed_wheel_timer/internal/engine/worker_loop.h"
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+#include "hashed_wheel_timer/threaded_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt::test {
+
+/// A HashedWheelTimer in whose new_timeout() a thread can be held, as the system holds one that it has preempted.
+class HeldTimer final : public ThreadedTimer {
+ public:
+  enum class At { Nowhere, Entry, Exit };
+
+  explicit HeldTimer(Options options = {.tick_duration = 1ms}) {
+    set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, 64));
+  }
+  ~HeldTimer() override {
+    go_on();
+    end();
+  }
+
+  /// The next call of new_timeout() stops there: before anything is done, or when the timeout is pending.
+  void hold_next(At at) { hold_ = at; }
+  [[nodiscard]] bool wait_until_held() { return held_.wait(); }
+  void go_on() { go_on_.count_down(); }
+
+ private:
+  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override {
+    const At at = hold_.exchange(At::Nowhere);
+    if (at == At::Entry) hold();
+    Timeout timeout = ThreadedTimer::schedule(task, delay, on_refusal);
+    if (at == At::Exit) hold();
+    return timeout;
+  }
+  void hold() {
+    held_.count_down();
+    EXPECT_TRUE(go_on_.wait());
+  }
+
+  std::atomic<At> hold_ = At::Nowhere;
+  Latch held_, go_on_;
+};
+
+/// Others than the one that is held go on.
+inline void expect_others_run(Timer& timer) {
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(ran_in_task(timer, [] {})) << "the worker waits for a thread that stands still";
+}
+
+}  // namespace hwt::test

@@ -1,0 +1,310 @@
+#pragma once
+
+// Helpers shared by the tests. Rule of the house: tests wait for events, and for time to pass only where there is no
+// event; a bound that only guards against hanging is generous, so that a busy machine fails nothing.
+//
+// Declare what tasks refer to before the timer and a Gate after it: the destructors then run in the right order even
+// when an assertion ends the test early.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "tests/support/build_kind.h"
+
+namespace hwt::test {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+/// What must happen happens within this time, or the test fails.
+inline constexpr std::chrono::milliseconds kGenerous = 30s;
+/// A delay that no test lives to see.
+inline constexpr std::chrono::hours kFar{1};
+
+class Latch {
+ public:
+  explicit Latch(int count = 1) : count_(count) {}
+
+  void count_down() {
+    const std::lock_guard lock(mutex_);
+    if (--count_ <= 0) opened_.notify_all();  // under the lock: the waiter may destroy the latch right afterwards
+  }
+  [[nodiscard]] bool wait(std::chrono::milliseconds limit = kGenerous) {
+    std::unique_lock lock(mutex_);
+    return opened_.wait_for(lock, limit, [this] { return count_ <= 0; });
+  }
+  [[nodiscard]] bool is_open() {
+    const std::lock_guard lock(mutex_);
+    return count_ <= 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  int count_;
+};
+
+/// Polls until `condition` holds; for what has no event of its own.
+template <class Condition>
+[[nodiscard]] bool eventually(Condition condition, std::chrono::milliseconds limit = kGenerous) {
+  const auto end = steady_clock::now() + limit;
+  while (!condition()) {
+    if (steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(200us);
+  }
+  return true;
+}
+
+/// Runs f() or f(Timeout&) in a task that is due now, and waits for it. False: it did not run.
+template <class F>
+[[nodiscard]] bool ran_in_task(Timer& timer, F f) {
+  const auto done = std::make_shared<Latch>();
+  timer.new_timeout(
+      [done, f](Timeout& self) {
+        if constexpr (std::is_invocable_v<const F&, Timeout&>) {
+          f(self);
+        } else {
+          f();
+        }
+        done->count_down();
+      },
+      0ns);
+  return done->wait();
+}
+
+/// Keeps the worker inside a task until open(). What this thread scheduled before the gate is in the wheel by then,
+/// what it schedules afterwards stays in the pending queue until the gate opens. For a timer with a short tick, which
+/// it waits for.
+class Gate {
+ public:
+  explicit Gate(Timer& timer) {
+    timer.new_timeout(
+        [state = state_] {
+          state->entered.count_down();
+          EXPECT_TRUE(state->released.wait());
+        },
+        0ns);
+    EXPECT_TRUE(state_->entered.wait()) << "the worker did not come to the gate";
+  }
+  ~Gate() { open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  void open() { state_->released.count_down(); }
+
+ private:
+  struct State {
+    Latch entered, released;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+class RecordingTask : public TimerTask {
+ public:
+  void run(Timeout&) override {
+    ++runs;
+    ran.count_down();
+  }
+  void cancelled(Timeout& timeout) override {
+    ++cancellations;
+    cancelled_on = std::this_thread::get_id();
+    saw_cancelled = timeout.is_cancelled();
+    was_cancelled.count_down();
+  }
+
+  std::atomic<int> runs = 0;
+  std::atomic<int> cancellations = 0;
+  std::atomic<std::thread::id> cancelled_on{};
+  std::atomic<bool> saw_cancelled = false;
+  Latch ran, was_cancelled;
+};
+
+/// An Options::executor that only keeps its jobs, for the test to run.
+class JobQueue {
+ public:
+  std::function<void(std::function<void()>)> executor() {
+    return [this](std::function<void()> job) {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
+      ++size_;
+    };
+  }
+  [[nodiscard]] bool wait_for(int count) {
+    return eventually([&] { return size_ >= count; });
+  }
+  std::vector<std::function<void()>> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(jobs_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::function<void()>> jobs_;
+  std::atomic<int> size_ = 0;
+};
+
+/// An Options::executor that runs each job on a thread of its own.
+class ThreadPerJob {
+ public:
+  std::function<void(std::function<void()>)> executor() {
+    return [this](std::function<void()> job) {
+      const std::lock_guard lock(mutex_);
+      threads_.emplace_back(std::move(job));
+    };
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::jthread> threads_;
+};
+
+/// An Options::on_task_error that keeps what was thrown: what() of a std::exception, the digits of an int.
+class ErrorLog {
+ public:
+  std::function<void(std::exception_ptr, const Timeout&)> handler() {
+    return [this](std::exception_ptr error, const Timeout& timeout) {
+      std::string text = "unknown";
+      try {
+        std::rethrow_exception(std::move(error));
+      } catch (const std::exception& e) {
+        text = e.what();
+      } catch (int number) {
+        text = std::to_string(number);
+      }
+      const std::lock_guard lock(mutex_);
+      errors_.push_back(text);
+      timeouts_.push_back(timeout);
+      threads_.push_back(std::this_thread::get_id());
+    };
+  }
+  [[nodiscard]] bool wait_for(std::size_t count) {
+    return eventually([&] { return errors().size() >= count; });
+  }
+  std::vector<std::string> errors() {
+    const std::lock_guard lock(mutex_);
+    return errors_;
+  }
+  std::vector<Timeout> timeouts() {
+    const std::lock_guard lock(mutex_);
+    return timeouts_;
+  }
+  std::vector<std::thread::id> threads() {
+    const std::lock_guard lock(mutex_);
+    return threads_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> errors_;
+  std::vector<Timeout> timeouts_;
+  std::vector<std::thread::id> threads_;
+};
+
+/// An Options::thread_factory that counts its calls and tells when the worker of the latest call has ended.
+class CountingFactory {
+ public:
+  std::function<std::thread(std::function<void()>)> factory() {
+    return [state = state_](std::function<void()> body) {
+      ++state->calls;
+      return std::thread([state, body = std::move(body)]() mutable {
+        body();
+        body = nullptr;
+        state->ended.count_down();
+      });
+    };
+  }
+  int calls() const { return state_->calls; }
+  [[nodiscard]] bool wait_until_ended() { return state_->ended.wait(); }
+
+ private:
+  struct State {
+    std::atomic<int> calls = 0;
+    Latch ended;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+/// The end of a hunt for races.
+class Deadline {
+ public:
+  explicit Deadline(std::chrono::milliseconds from_now) : end_(steady_clock::now() + from_now) {}
+  bool passed() const { return steady_clock::now() >= end_; }
+
+ private:
+  steady_clock::time_point end_;
+};
+
+/// Runs `count` threads that start their work together, f(index), and waits for all of them.
+template <class F>
+void run_together(int count, F f) {
+  std::atomic<int> ready = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      ++ready;
+      while (ready < count) std::this_thread::yield();
+      f(i);
+    });
+  }
+}
+
+/// Returns once stop() has been requested by another thread: from then on the timer refuses.
+inline void wait_until_refusing(Timer& timer) {
+  EXPECT_TRUE(eventually([&] {
+    Timeout probe = timer.try_new_timeout([] {}, kFar);
+    probe.cancel();
+    return !probe;
+  }));
+}
+
+/// What() of the Error that `f` throws; a failure when it throws none.
+template <class Error, class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+inline int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
+inline std::string text_of(const Timeout& timeout) {
+  std::ostringstream out;
+  out << timeout;
+  return out.str();
+}
+
+/// Promise 9: nothing is counted twice or forgotten. For a quiet timer.
+inline ::testing::AssertionResult is_balanced(const TimerStats& stats) {
+  if (stats.pending >= 0 && stats.scheduled == stats.expired + stats.cancelled + stats.unprocessed + stats.pending) {
+    return ::testing::AssertionSuccess();
+  }
+  return ::testing::AssertionFailure() << "scheduled " << stats.scheduled << " != expired " << stats.expired
+                                       << " + cancelled " << stats.cancelled << " + unprocessed " << stats.unprocessed
+                                       << " + pending " << stats.pending;
+}
+
+}  // namespace hwt::test

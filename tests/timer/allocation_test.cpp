@@ -1,0 +1,926 @@
+// Lack of memory anywhere leaves the timer as it was and reaches the caller as std::bad_alloc; on the worker it loses
+// nothing (promise 12). Each allocation of each operation is made to fail in its turn.
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// Calls attempt(n) for n = 0, 1, ..., which makes its n-th allocation fail, until it reports that none has failed.
+/// Returns how many times one has.
+int for_each_allocation(const std::function<bool(std::int64_t n)>& attempt) {
+  for (int n = 0; n < 1000; ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n) + " fails");
+    if (!attempt(n)) return n;
+    if (::testing::Test::HasFailure()) return n;
+  }
+  ADD_FAILURE() << "there is no end to it";
+  return 0;
+}
+
+/// Runs f while the n-th allocation of this thread fails, and tells what came of it.
+struct Outcome {
+  bool struck = false;     // an allocation was made to fail
+  bool bad_alloc = false;  // ... and f threw std::bad_alloc
+  bool other_error = false;
+};
+template <class F>
+Outcome with_failing(std::int64_t n, F&& f, std::int64_t count = 1) {
+  Outcome outcome;
+  Shortage shortage(n, count);
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    outcome.bad_alloc = true;
+  } catch (...) {
+    outcome.other_error = true;
+  }
+  shortage.end();
+  outcome.struck = shortage.failed() != 0;
+  return outcome;
+}
+
+bool same_counts(const TimerStats& a, const TimerStats& b) {
+  return a.scheduled == b.scheduled && a.expired == b.expired && a.cancelled == b.cancelled &&
+         a.rejected == b.rejected && a.unprocessed == b.unprocessed && a.pending == b.pending;
+}
+
+/// The timer works: it schedules, runs, cancels.
+void expect_usable(HashedWheelTimer& timer) {
+  const std::int64_t pending = timer.pending_timeouts();
+  Latch ran;
+  timer.new_timeout([&] { ran.count_down(); }, 0ns);
+  Timeout cancelled = timer.new_timeout([] { ADD_FAILURE() << "ran although it was cancelled"; }, kFar);
+  EXPECT_TRUE(cancelled.cancel());
+  EXPECT_TRUE(ran.wait());
+  EXPECT_EQ(timer.pending_timeouts(), pending);
+}
+
+Options options_with_large_functions() {
+  const std::array<char, 100> large{};
+  Options options;
+  options.tick_duration = 1ms;
+  options.executor = [large](std::function<void()> job) {
+    (void)large;
+    job();
+  };
+  options.thread_factory = [large](std::function<void()> body) {
+    (void)large;
+    return std::thread(std::move(body));
+  };
+  options.on_task_error = [large](std::exception_ptr, const Timeout&) { (void)large; };
+  return options;
+}
+
+TEST(Allocation, FailsInTheConstructor) {
+  const Options options = options_with_large_functions();
+  {
+    HashedWheelTimer warm_up(options);
+  }
+  const std::int64_t before = bytes_in_use;
+  int refused = 0;
+  const int failures = for_each_allocation([&](std::int64_t n) {
+    std::optional<HashedWheelTimer> timer;
+    const Outcome outcome = with_failing(n, [&] { timer.emplace(options); });
+    EXPECT_FALSE(outcome.other_error);
+    EXPECT_EQ(timer.has_value(), !outcome.bad_alloc);
+    EXPECT_TRUE(outcome.struck || !outcome.bad_alloc);
+    refused += outcome.bad_alloc ? 1 : 0;
+    // The queues can do without some of their allocations.
+    if (timer) expect_usable(*timer);
+    timer.reset();
+    return outcome.struck;
+  });
+  EXPECT_GE(refused, 5) << "three functions, the core, the worker";
+  EXPECT_GE(failures, refused);
+  // A thread remembers the timers that it used until it needs the room.
+  EXPECT_LE(bytes_in_use - before, 4096);
+}
+
+TEST(Allocation, AFailedConstructorLeavesNothingBehind) {
+  const Options options = options_with_large_functions();
+  {
+    HashedWheelTimer warm_up(options);
+  }
+  for_each_allocation([&](std::int64_t n) {
+    const std::int64_t before = bytes_in_use;
+    const Outcome outcome = with_failing(n, [&] { HashedWheelTimer timer(options); });
+    EXPECT_FALSE(outcome.other_error);
+    EXPECT_EQ(bytes_in_use - before, 0);
+    return outcome.struck;
+  });
+}
+
+TEST(Allocation, FailsInStart) {
+  const Options options = options_with_large_functions();
+  const int failures = for_each_allocation([&](std::int64_t n) {
+    HashedWheelTimer timer(options);
+    const Outcome outcome = with_failing(n, [&] { timer.start(); });
+    EXPECT_EQ(outcome.bad_alloc, outcome.struck);
+    EXPECT_FALSE(outcome.other_error);
+    EXPECT_TRUE(same_counts(timer.stats(), TimerStats{}));
+    timer.start();
+    expect_usable(timer);
+    return outcome.struck;
+  });
+  EXPECT_GE(failures, 2) << "the order to go, the thread";
+}
+
+void fails_in_the_start(bool by_deadline);
+TEST(Allocation, FailsInTheStartByTheFirstTimeout) {
+  for (const bool by_deadline : {false, true}) fails_in_the_start(by_deadline);
+}
+
+void fails_in_the_start(bool by_deadline) {
+  int refused = 0;
+  for_each_allocation([&](std::int64_t n) {
+    HashedWheelTimer timer(1ms);
+    Timeout timeout;
+    const Outcome outcome = with_failing(n, [&] {
+      timeout = by_deadline ? timer.new_timeout_at([] {}, timer.now() + kFar) : timer.new_timeout([] {}, kFar);
+    });
+    EXPECT_FALSE(outcome.other_error);
+    EXPECT_TRUE(outcome.struck || timeout);  // the queue can do without one of its allocations
+    EXPECT_EQ(outcome.bad_alloc, !timeout);
+    refused += timeout ? 0 : 1;
+    EXPECT_EQ(timer.pending_timeouts(), timeout ? 1 : 0);
+    EXPECT_EQ(timer.stats().scheduled, timeout ? 1 : 0);
+    expect_usable(timer);
+    return outcome.struck;
+  });
+  EXPECT_GE(refused, 6);
+}
+
+/// A kind of task, with the proof of its destruction.
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  virtual Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) = 0;
+  virtual Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) = 0;
+  /// How many tasks are alive.
+  long alive() const { return witness_.use_count() - 1; }
+  void wait_until_run() { EXPECT_TRUE(witness_->wait()); }
+
+ protected:
+  std::shared_ptr<Latch> witness_ = std::make_shared<Latch>();
+};
+
+class SmallCallable : public Subject {
+ public:
+  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.new_timeout([w = witness_] { w->count_down(); }, delay);
+  }
+  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.try_new_timeout([w = witness_] { w->count_down(); }, delay);
+  }
+};
+
+class LargeCallable : public Subject {
+ public:
+  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.new_timeout([w = witness_, large = std::array<char, 64>{}] { use(*w, large); }, delay);
+  }
+  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.try_new_timeout([w = witness_, large = std::array<char, 64>{}] { use(*w, large); }, delay);
+  }
+
+ private:
+  static void use(Latch& witness, const std::array<char, 64>&) { witness.count_down(); }
+};
+
+/// Copied into the timer: copying a std::function with a large target allocates, and throws.
+class CopiedFunction : public Subject {
+ public:
+  CopiedFunction() : function_([w = witness_, large = std::array<char, 64>{}] { use(*w, large); }) {}
+  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.new_timeout(function_, delay);
+  }
+  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    std::function<void()> copy;
+    try {
+      copy = function_;
+    } catch (const std::bad_alloc&) {
+      return {};
+    }
+    return timer.try_new_timeout(std::move(copy), delay);
+  }
+
+ private:
+  static void use(Latch& witness, const std::array<char, 64>&) { witness.count_down(); }
+  const std::function<void()> function_;
+};
+
+class SharedTask : public Subject {
+ public:
+  SharedTask() : task_(std::make_shared<Task>(witness_)) {}
+  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.new_timeout(task_, delay);
+  }
+  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.try_new_timeout(task_, delay);
+  }
+
+ protected:
+  struct Task : TimerTask {
+    explicit Task(std::shared_ptr<Latch> w) : witness(std::move(w)) {}
+    void run(Timeout&) override { witness->count_down(); }
+    std::shared_ptr<Latch> witness;
+  };
+  const std::shared_ptr<TimerTask> task_;
+};
+
+class ByDeadline : public Subject {
+ public:
+  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.new_timeout_at([w = witness_] { w->count_down(); }, timer.now() + delay);
+  }
+  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.try_new_timeout_at([w = witness_] { w->count_down(); }, timer.now() + delay);
+  }
+};
+
+class SharedByDeadline : public SharedTask {
+ public:
+  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.new_timeout_at(task_, timer.now() + delay);
+  }
+  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
+    return timer.try_new_timeout_at(task_, timer.now() + delay);
+  }
+};
+
+template <class T>
+class NewTimeout : public ::testing::Test {};
+using Subjects =
+    ::testing::Types<SmallCallable, LargeCallable, CopiedFunction, SharedTask, ByDeadline, SharedByDeadline>;
+TYPED_TEST_SUITE(NewTimeout, Subjects, );
+
+/// The first timeout of a thread takes the most: its place among the producers, its nodes, its part of the queue.
+TYPED_TEST(NewTimeout, FailsOnANewThread) {
+  for (const bool throws : {true, false}) {
+    for (const std::int64_t max_pending : {-1, 5}) {
+      int refused = 0;
+      for_each_allocation([&](std::int64_t n) {
+        TypeParam subject;
+        HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = max_pending});
+        timer.start();
+        const TimerStats before = timer.stats();
+        const long alive = subject.alive();
+        Outcome outcome;
+        std::thread([&] {
+          Timeout timeout;
+          outcome = with_failing(
+              n, [&] { timeout = throws ? subject.schedule(timer, kFar) : subject.try_schedule(timer, kFar); });
+          EXPECT_FALSE(outcome.other_error);
+          EXPECT_EQ(outcome.bad_alloc, throws && !timeout);
+          EXPECT_TRUE(outcome.struck || timeout);
+          if (!timeout) {
+            ++refused;
+            EXPECT_TRUE(same_counts(timer.stats(), before));
+            EXPECT_EQ(timer.pending_timeouts(), 0);
+            EXPECT_EQ(subject.alive(), alive) << "the refused task lives on";
+          } else {
+            EXPECT_EQ(timer.pending_timeouts(), 1);
+            EXPECT_TRUE(timeout.cancel());
+          }
+          // The same thread succeeds once there is memory, with all of the limit to itself.
+          std::vector<Timeout> timeouts;
+          for (int i = 0; i < 4; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+          subject.schedule(timer, 0ns);
+          subject.wait_until_run();
+          for (Timeout& t : timeouts) EXPECT_TRUE(t.cancel());
+        }).join();
+        EXPECT_TRUE(is_balanced(timer.stats()));
+        EXPECT_EQ(timer.pending_timeouts(), 0);
+        EXPECT_TRUE(timer.stop().empty());
+        return outcome.struck;
+      });
+      EXPECT_GE(refused, 4) << "the place in the list, the producer, its nodes, its block of the queue";
+    }
+  }
+}
+
+/// More nodes and more blocks of the queue, the memory of a thread that has some already. Each failure hits another
+/// timeout of the series, and all others go through.
+TEST(Allocation, FailsWhileAThreadsMemoryGrows) {
+  constexpr int kTimeouts = 5000;  // five slabs of nodes, forty blocks
+  for (const bool throws : {true, false}) {
+    const int failures = for_each_allocation([&](std::int64_t n) {
+      HashedWheelTimer timer(1s);
+      const auto witness = std::make_shared<int>();
+      timer.new_timeout([] {}, kFar);
+      std::vector<Timeout> timeouts;
+      timeouts.reserve(kTimeouts);
+      int refused = 0;
+      Shortage shortage(n, 1);
+      for (int i = 0; i < kTimeouts; ++i) {
+        Timeout timeout;
+        if (throws) {
+          try {
+            timeout = timer.new_timeout([witness] {}, kFar);
+          } catch (const std::bad_alloc&) {
+            ++refused;
+          }
+        } else {
+          timeout = timer.try_new_timeout([witness] {}, kFar);
+          refused += timeout ? 0 : 1;
+        }
+        if (timeout) timeouts.push_back(std::move(timeout));
+      }
+      shortage.end();
+      EXPECT_EQ(refused, shortage.failed());
+      EXPECT_EQ(static_cast<int>(timeouts.size()), kTimeouts - refused);
+      EXPECT_EQ(witness.use_count(), 1 + kTimeouts - refused);
+      EXPECT_EQ(timer.pending_timeouts(), 1 + kTimeouts - refused);
+      EXPECT_EQ(timer.stats().scheduled, 1 + kTimeouts - refused);
+      for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+      EXPECT_EQ(witness.use_count(), 1);
+      EXPECT_EQ(timer.pending_timeouts(), 1);
+      return shortage.failed() != 0;
+    });
+    EXPECT_GE(failures, 5);
+  }
+}
+
+// From one hour to two is a later deadline, which is only stored. But when the other thread has made it three
+// meanwhile, it is an earlier one: that needs an entry in the inbox, for which there is no memory.
+TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
+  constexpr int kTimeouts = 1000;
+  HashedWheelTimer timer(1ms);
+  const auto many = [&](int count) {
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < count; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    return timeouts;
+  };
+  std::vector<Timeout> timeouts = many(kTimeouts);
+  std::vector<Timeout> others = many(1000);
+  const Gate all_in_the_wheel_and_the_worker_held(timer);
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    for (Timeout& other : others) other.cancel();  // until what is at hand for entries is full
+  }
+  std::atomic<int> turn = -1;
+  std::atomic<int> moved = -1;
+  std::thread other([&] {
+    for (int i = 0; i < kTimeouts; ++i) {
+      while (turn < i) {
+      }
+      EXPECT_TRUE(timeouts[static_cast<std::size_t>(i)].reschedule(3 * kFar));
+      moved = i;
+    }
+  });
+  int refused = 0;
+  for (int i = 0; i < kTimeouts; ++i) {
+    turn = i;
+    if (i % 8 == 0) {
+      while (moved < i) std::this_thread::yield();
+    }
+    for (std::atomic<int> wait = i % 8 * 4; wait > 0; --wait) {
+    }
+    const Shortage shortage(0, Shortage::kAll);
+    try {
+      EXPECT_TRUE(timeouts[static_cast<std::size_t>(i)].reschedule(2 * kFar));
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    }
+  }
+  other.join();
+  EXPECT_GE(refused, kTimeouts / 8);
+  EXPECT_EQ(timer.pending_timeouts(), kTimeouts);
+}
+
+TEST(Allocation, ATotalShortageRefusesNewThreadsAndThenEnds) {
+  HashedWheelTimer timer(1ms);
+  timer.start();
+  std::thread([&] {
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      for (int i = 0; i < 1000; ++i) {
+        if (timer.try_new_timeout([] {}, kFar)) std::abort();
+      }
+    }
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_EQ(timer.stats().scheduled, 0);
+    expect_usable(timer);
+  }).join();
+}
+
+/// Counts, for many timeouts, what became of each.
+class CountingTask : public TimerTask {
+ public:
+  void run(Timeout&) override { ++runs; }
+  void cancelled(Timeout&) override { ++cancellations; }
+  std::atomic<int> runs = 0;
+  std::atomic<int> cancellations = 0;
+};
+
+/// cancel() of what is in the wheel needs a place in the cancelled queue, and must not fail for lack of one.
+class CancelAfterTransfer : public ::testing::TestWithParam<bool> {};
+
+TEST_P(CancelAfterTransfer, NeverFails) {
+  const bool on_a_new_thread = GetParam();
+  constexpr int kTimeouts = 300;  // more than one block of the queue
+  for (const std::int64_t count : {std::int64_t{1}, Shortage::kAll}) {
+    if (HasFailure()) return;
+    const int failures = for_each_allocation([&](std::int64_t n) {
+      std::array<CountingTask, kTimeouts> tasks;
+      const auto witness = std::make_shared<int>();
+      HashedWheelTimer timer(1ms);
+      std::vector<Timeout> timeouts;
+      for (CountingTask& task : tasks) {
+        timeouts.push_back(timer.new_timeout(std::shared_ptr<TimerTask>(std::shared_ptr<TimerTask>(), &task), kFar));
+        timeouts.push_back(timer.new_timeout([witness] {}, kFar));
+      }
+      Gate gate(timer);  // they are in the wheel now
+      EXPECT_EQ(timer.pending_timeouts(), 2 * kTimeouts);
+      bool struck = false;
+      const auto cancel_all = [&] {
+        int cancelled = 0;
+        Shortage shortage(n, count);
+        for (Timeout& timeout : timeouts) cancelled += timeout.cancel() ? 1 : 0;
+        shortage.end();
+        struck = shortage.failed() != 0;
+        EXPECT_EQ(cancelled, 2 * kTimeouts);
+      };
+      if (on_a_new_thread) {
+        std::thread(cancel_all).join();
+      } else {
+        cancel_all();
+      }
+      EXPECT_EQ(timer.pending_timeouts(), 0);
+      EXPECT_EQ(timer.stats().cancelled, 2 * kTimeouts);
+      EXPECT_EQ(witness.use_count(), 1);
+      for (Timeout& timeout : timeouts) EXPECT_FALSE(timeout.cancel());
+      gate.open();
+      // Each is collected from the wheel exactly once, by the queue or by the list.
+      const auto told = [&] {
+        int sum = 0;
+        for (const CountingTask& task : tasks) sum += task.cancellations;
+        return sum;
+      };
+      EXPECT_TRUE(eventually([&] { return told() == kTimeouts; })) << told() << " of " << kTimeouts;
+      expect_usable(timer);
+      EXPECT_TRUE(timer.stop().empty());
+      for (const CountingTask& task : tasks) EXPECT_EQ(task.cancellations, 1);
+      EXPECT_TRUE(is_balanced(timer.stats()));
+      return struck;
+    });
+    EXPECT_GE(failures, 2);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, CancelAfterTransfer, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "NewThread" : "SchedulingThread"); });
+
+/// After a cancel() that went without memory the thread's next ones use the queue again.
+TEST(Allocation, TheCancelledQueueRecovers) {
+  constexpr int kTimeouts = 200;
+  HashedWheelTimer timer(1ms);
+  CountingTask task;
+  const std::shared_ptr<TimerTask> shared(std::shared_ptr<TimerTask>(), &task);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < kTimeouts; ++i) timeouts.push_back(timer.new_timeout(shared, kFar));
+    Gate gate(timer);
+    for (int i = 0; i < kTimeouts; ++i) {
+      const Shortage shortage(0, i % 3 == round % 3 ? Shortage::kAll : 0);
+      EXPECT_TRUE(timeouts[static_cast<std::size_t>(i)].cancel());
+    }
+    gate.open();
+    ASSERT_TRUE(eventually([&] { return task.cancellations == (round + 1) * kTimeouts; }));
+  }
+  EXPECT_EQ(task.runs, 0);
+}
+
+/// The wheel gets no memory for what the worker wants to put into it: it tries again in a later tick.
+class WorkerWithoutMemory : public ::testing::Test {
+ protected:
+  static constexpr int kTimeouts = 400;  // each in a bucket of its own: more than the wheel has room for at first
+
+  /// One per tick, from 1 ms to kTimeouts ms ahead.
+  void schedule() {
+    for (int i = 0; i < kTimeouts; ++i) {
+      timeouts_.push_back(timer_.new_timeout(
+          [this, i](Timeout& timeout) {
+            if (steady_clock::now() < timeout.deadline()) ++early_;
+            order_.push_back(i);
+            ran_.count_down();
+          },
+          (i + 1) * 1ms));
+    }
+  }
+
+  std::vector<int> order_;  // the worker's
+  std::atomic<int> early_ = 0;
+  Latch ran_{kTimeouts};
+  CountingTask task_;
+  HashedWheelTimer timer_{1ms, 512};
+  std::vector<Timeout> timeouts_;
+};
+
+TEST_F(WorkerWithoutMemory, LosesNothingInTransfer) {
+  order_.reserve(kTimeouts);
+  Gate gate(timer_);
+  schedule();
+  Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return shortage.failed() >= 3; })) << "the worker does not try again";
+  EXPECT_FALSE(ran_.is_open());
+  shortage.end();
+  EXPECT_TRUE(ran_.wait());
+  EXPECT_EQ(early_, 0);
+  EXPECT_TRUE(timer_.stop().empty());
+  EXPECT_TRUE(is_balanced(timer_.stats()));
+  EXPECT_EQ(timer_.stats().expired, kTimeouts + 1);
+  // They are transferred in order, and late ones are due in the next tick: in order again.
+  for (int i = 0; i < kTimeouts; ++i) ASSERT_EQ(order_[static_cast<std::size_t>(i)], i);
+}
+
+TEST_F(WorkerWithoutMemory, LosesNothingWithEachAllocationFailing) {
+  const int failures = for_each_allocation([&](std::int64_t n) {
+    order_.clear();
+    order_.reserve(kTimeouts);
+    HashedWheelTimer timer(1ms, 512);
+    std::atomic<int> left = kTimeouts;
+    Gate gate(timer);
+    for (int i = 0; i < kTimeouts; ++i) timer.new_timeout([&] { --left; }, (i % 200) * 1ms);
+    Shortage shortage(n, 1, Shortage::Of::OtherThreads);
+    gate.open();
+    EXPECT_TRUE(eventually([&] { return left == 0; }));
+    shortage.end();
+    EXPECT_TRUE(timer.stop().empty());
+    return shortage.failed() != 0;
+  });
+  EXPECT_GE(failures, 2);
+}
+
+TEST_F(WorkerWithoutMemory, StopReturnsWhatCouldNotBeTransferred) {
+  order_.reserve(kTimeouts);
+  {
+    Gate gate(timer_);
+    schedule();
+    for (int i = 0; i < kTimeouts; ++i) timeouts_.push_back(timer_.new_timeout([] {}, kFar + i * 1ms));
+    Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
+    for (Timeout& timeout : timeouts_) {
+      if (&timeout - timeouts_.data() >= kTimeouts / 2) break;
+      EXPECT_TRUE(timeout.cancel());
+    }
+    gate.open();
+    EXPECT_TRUE(eventually([&] { return shortage.failed() >= 1; }));
+    std::vector<Timeout> unprocessed = timer_.stop();
+    const TimerStats stats = timer_.stats();
+    EXPECT_TRUE(is_balanced(stats));
+    EXPECT_EQ(stats.unprocessed, static_cast<std::int64_t>(unprocessed.size()));
+    EXPECT_EQ(stats.expired, 1 + static_cast<std::int64_t>(order_.size()));
+    EXPECT_EQ(order_.size() + unprocessed.size(), 2 * kTimeouts - kTimeouts / 2);
+  }
+}
+
+/// Cancelled ones wait for nothing: they are dropped although the wheel has no memory.
+TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
+  const std::shared_ptr<TimerTask> shared(std::shared_ptr<TimerTask>(), &task_);
+  Gate gate(timer_);
+  for (int i = 0; i < kTimeouts; ++i) timeouts_.push_back(timer_.new_timeout(shared, kFar + i * 1ms));
+  Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return shortage.failed() >= 1; }));
+  for (Timeout& timeout : timeouts_) EXPECT_TRUE(timeout.cancel());
+  EXPECT_TRUE(eventually([&] { return task_.cancellations == kTimeouts; }));
+}
+
+/// The executor's job needs memory: without it the task runs on the worker, and the error is reported.
+TEST(Allocation, FailsForTheExecutorsJob) {
+  constexpr int kTimeouts = 100;
+  std::atomic<int> bad_allocs = 0;
+  std::atomic<int> others = 0;
+  std::atomic<int> runs = 0;
+  std::atomic<int> jobs = 0;
+  std::atomic<bool> on_the_worker = true;
+  std::thread::id worker;
+  Latch ran(kTimeouts);
+  HashedWheelTimer timer({
+      .tick_duration = 1ms,
+      .executor =
+          [&](std::function<void()> job) {
+            ++jobs;
+            job();
+          },
+      .on_task_error =
+          [&](const std::exception_ptr& error, const Timeout& timeout) {
+            try {
+              std::rethrow_exception(error);
+            } catch (const std::bad_alloc&) {
+              bad_allocs += timeout ? 1 : 0;
+            } catch (...) {
+              ++others;
+            }
+          },
+  });
+  ASSERT_TRUE(ran_in_task(timer, [&] { worker = std::this_thread::get_id(); }));
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < kTimeouts; ++i) {
+    timeouts.push_back(timer.new_timeout(
+        [&] {
+          ++runs;
+          if (std::this_thread::get_id() != worker) on_the_worker = false;
+          ran.count_down();
+        },
+        20ms));
+  }
+  Gate gate(timer);  // all have been transferred: the jobs are all that the worker still allocates
+  jobs = 0;
+  {
+    Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
+    gate.open();
+    EXPECT_TRUE(ran.wait());
+    EXPECT_EQ(shortage.failed(), bad_allocs);
+  }
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_EQ(runs, kTimeouts);
+  EXPECT_GT(bad_allocs, 0);
+  EXPECT_EQ(bad_allocs + jobs, kTimeouts);
+  EXPECT_EQ(others, 0);
+  EXPECT_TRUE(on_the_worker);
+  EXPECT_EQ(timer.stats().task_errors, bad_allocs);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Each allocation of a job in its turn.
+TEST(Allocation, FailsAnywhereInTheExecutorsJob) {
+  const int failures = for_each_allocation([](std::int64_t n) {
+    std::atomic<int> runs = 0;
+    std::atomic<int> errors = 0;
+    const auto witness = std::make_shared<int>();
+    HashedWheelTimer timer({
+        .tick_duration = 1ms,
+        .executor = [](const std::function<void()>& job) { job(); },
+        .on_task_error = [&](const std::exception_ptr&, const Timeout&) { ++errors; },
+    });
+    Timeout timeout = timer.new_timeout([&runs, witness] { ++runs; }, 10ms);
+    Gate gate(timer);  // it is in the wheel
+    Shortage shortage(n, 1, Shortage::Of::OtherThreads);
+    gate.open();
+    EXPECT_TRUE(eventually([&] { return runs == 1; }));
+    EXPECT_TRUE(eventually([&] { return witness.use_count() == 1; })) << "the task lives on";
+    EXPECT_TRUE(timer.stop().empty());
+    shortage.end();
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(errors, shortage.failed());
+    EXPECT_TRUE(timeout.is_expired());
+    return shortage.failed() != 0;
+  });
+  EXPECT_GE(failures, 1);
+}
+
+TEST(Allocation, FailsInStop) {
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> scheduled;
+  int runs = 0;
+  for (int i = 0; i < 10; ++i) scheduled.push_back(timer.new_timeout([&] { ++runs; }, kFar));
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Outcome outcome = with_failing(0, [&] { timer.stop(); });
+    EXPECT_TRUE(outcome.struck);
+    EXPECT_TRUE(outcome.bad_alloc);
+    EXPECT_EQ(timer.pending_timeouts(), 10);
+    EXPECT_EQ(timer.stats().unprocessed, 0);
+    expect_usable(timer);
+  }
+  std::vector<Timeout> unprocessed = timer.stop();
+  ASSERT_EQ(unprocessed.size(), 10u);
+  for (const Timeout& timeout : scheduled) {
+    EXPECT_EQ(std::count(unprocessed.begin(), unprocessed.end(), timeout), 1);
+  }
+  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+  EXPECT_EQ(runs, 10);
+  EXPECT_TRUE(timer.stop().empty());
+}
+
+/// stop() whose result needs more room than there was at its beginning. Fails once the timer is stopped; the next one
+/// returns everything.
+class StopThatGrows : public ::testing::Test {
+ protected:
+  static constexpr int kBefore = 10;
+  static constexpr int kMeanwhile = 100;
+
+  void schedule(int count) {
+    for (int i = 0; i < count; ++i) handles_.push_back(timer_->new_timeout([witness = witness_] {}, kFar));
+  }
+  /// Returns true if it threw std::bad_alloc.
+  bool stop() {
+    schedule(kBefore);
+    bool first = true;
+    const AllocationObserver observer([&](std::size_t) {
+      if (!std::exchange(first, false)) return;
+      schedule(kMeanwhile);  // room for ten has just been asked for
+      shortage_.emplace(1, 1);
+    });
+    try {
+      timer_->stop();
+    } catch (const std::bad_alloc&) {
+      shortage_.reset();
+      return true;
+    }
+    shortage_.reset();
+    return false;
+  }
+
+  const std::shared_ptr<int> witness_ = std::make_shared<int>();
+  CountingTask task_;
+  std::vector<Timeout> handles_;
+  std::optional<Shortage> shortage_;
+  std::optional<HashedWheelTimer> timer_{std::in_place, 1ms};
+};
+
+TEST_F(StopThatGrows, TheNextOneReturnsEverything) {
+  ASSERT_TRUE(stop());
+  EXPECT_EQ(timer_->pending_timeouts(), 0);
+  EXPECT_EQ(timer_->stats().unprocessed, kBefore + kMeanwhile);
+  EXPECT_THROW(timer_->new_timeout([] {}, 0ns), IllegalState);
+  std::vector<Timeout> unprocessed = timer_->stop();
+  ASSERT_EQ(unprocessed.size(), handles_.size());
+  for (const Timeout& timeout : handles_) {
+    EXPECT_EQ(std::count(unprocessed.begin(), unprocessed.end(), timeout), 1);
+  }
+  EXPECT_EQ(witness_.use_count(), 1 + kBefore + kMeanwhile) << "a returned timeout keeps its task";
+  EXPECT_TRUE(timer_->stop().empty());
+}
+
+TEST_F(StopThatGrows, WhatItCouldNotReturnGoesWithTheTimer) {
+  handles_.push_back(timer_->new_timeout(std::shared_ptr<TimerTask>(std::shared_ptr<TimerTask>(), &task_), kFar));
+  ASSERT_TRUE(stop());
+  EXPECT_EQ(witness_.use_count(), 1 + kBefore + kMeanwhile);
+  timer_.reset();
+  EXPECT_EQ(witness_.use_count(), 1);
+  EXPECT_EQ(task_.cancellations, 1);
+}
+
+/// new_timeout() against stop(), step by step: the timeout passes the check of a running timer, stop() begins, and only
+/// then is it put into the queue, which the worker has yet to empty. It is refused, so cancelled() is not called.
+TEST(Allocation, ARefusedTaskIsNotCancelled) {
+  CountingTask task;
+  const std::shared_ptr<TimerTask> shared(std::shared_ptr<TimerTask>(), &task);
+  HashedWheelTimer timer(1ms);
+  std::atomic<bool> refused = false;
+  Latch inside;
+  Latch go_on;
+  Latch done;
+  Gate gate(timer);
+  // The first timeout of a thread allocates on its way to the queue, and is held up there.
+  const std::jthread producer([&] {
+    {
+      const AllocationObserver observer([&](std::size_t size) {
+        if (size < (64 << 10)) return;  // the nodes
+        inside.count_down();
+        EXPECT_TRUE(go_on.wait());
+      });
+      try {
+        timer.new_timeout(shared, kFar);
+      } catch (const IllegalState&) {
+        refused = true;
+      }
+    }
+    done.count_down();
+  });
+  ASSERT_TRUE(inside.wait());
+  std::vector<Timeout> unprocessed;
+  std::jthread stopper([&] { unprocessed = timer.stop(); });
+  wait_until_refusing(timer);
+  go_on.count_down();
+  EXPECT_TRUE(done.wait());
+  EXPECT_TRUE(refused);
+  gate.open();
+  stopper.join();
+  EXPECT_TRUE(unprocessed.empty());
+  EXPECT_EQ(task.runs, 0);
+  EXPECT_EQ(task.cancellations, 0) << "the caller was told that it had never been scheduled";
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// A ManualTimer on a thread that is new to it, from the constructor to stop(): no allocation that fails costs a
+/// timeout. What is refused is reported, the rest waits for memory.
+TEST(Allocation, FailsAnywhereInAManualTimer) {
+  for (const std::int64_t count : {std::int64_t{1}, std::int64_t{3}, Shortage::kAll}) {
+    const auto attempt = [&](std::int64_t n) {
+      bool struck = false;
+      std::thread([&] {
+        std::vector<Timeout> pending;
+        pending.reserve(2000);
+        std::size_t ran = 0;
+        std::size_t ended = 0;
+        Shortage shortage(n, count);
+        std::optional<ManualTimer> timer;
+        try {
+          timer.emplace(1ms);
+        } catch (const std::bad_alloc&) {
+          struck = true;
+          return;
+        }
+        for (int i = 0; i < 1500; ++i) {
+          const auto delay = i % 3 == 0 ? i * 1ms : i * std::chrono::milliseconds(1h);
+          const auto task = [&ran] { ++ran; };
+          Timeout timeout =
+              i % 2 == 0 ? timer->try_new_timeout(task, delay) : timer->try_new_timeout_at(task, timer->now() + delay);
+          if (timeout) pending.push_back(std::move(timeout));
+        }
+        timer->next_wakeup();
+        for (std::size_t i = 0; i < pending.size(); i += 7) ended += pending[i].cancel() ? 1 : 0;
+        std::size_t counted = timer->advance(700ms);
+        counted += timer->advance_to(timer->now() + 1s, 10);
+        counted += timer->advance_to(timer->now() + 24h);
+        EXPECT_EQ(counted, ran);
+        EXPECT_EQ(static_cast<std::size_t>(timer->pending_timeouts()), pending.size() - ended - ran);
+        std::vector<Timeout> returned;
+        try {
+          returned = timer->stop();
+        } catch (const std::bad_alloc&) {
+          shortage.end();
+          returned = timer->stop();
+        }
+        shortage.end();
+        struck = shortage.failed() != 0;
+        EXPECT_EQ(ended + ran + returned.size(), pending.size());
+        if (!struck) {
+          EXPECT_EQ(pending.size(), 1500u);
+        }
+      }).join();
+      return struck;
+    };
+    EXPECT_GT(for_each_allocation(attempt), 15);
+  }
+}
+
+TEST(AllocationHook, CountsAndFails) {
+  const std::int64_t before = bytes_in_use;
+  auto block = std::make_unique<std::array<char, 1000>>();
+  EXPECT_EQ(bytes_in_use - before, 1000);
+  struct alignas(4096) Aligned {
+    char bytes[4096];
+  };
+  std::unique_ptr<Aligned[]> aligned(new Aligned[2]);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(aligned.get()) % 4096, 0u);
+  EXPECT_GE(bytes_in_use - before, 1000 + 2 * 4096);
+  block.reset();
+  aligned.reset();
+  EXPECT_EQ(bytes_in_use - before, 0);
+  int failed = 0;
+  Shortage shortage(2, 3);
+  for (int i = 0; i < 10; ++i) {
+    const std::unique_ptr<int> p(new (std::nothrow) int);
+    failed += p == nullptr ? 1 << i : 0;
+  }
+  shortage.end();
+  EXPECT_EQ(failed, 1 << 2 | 1 << 3 | 1 << 4);
+  EXPECT_EQ(shortage.failed(), 3);
+}
+
+TEST(Allocation, TheWarningOfTooManyTimersDoesNotEndTheProcess) {
+  std::vector<std::unique_ptr<HashedWheelTimer>> timers;
+  for (int i = 0; i < 64; ++i) timers.push_back(std::make_unique<HashedWheelTimer>());
+  for_each_allocation(
+      [&](std::int64_t n) { return with_failing(n, [&] { HashedWheelTimer timer; }, Shortage::kAll).struck; });
+}
+
+// The callable, which owns the timer, has been built when the queue finds that it has no memory for it.
+TEST(Allocation, ARefusedTaskMayOwnTheTimer) {
+  auto timer = std::make_unique<HashedWheelTimer>(10min);
+  HashedWheelTimer& alias = *timer;
+  const auto witness = std::make_shared<int>();
+  alias.new_timeout([witness] {}, kFar);
+  int accepted = 0;
+  Shortage shortage(0, Shortage::kAll);
+  while (alias.try_new_timeout([witness] {}, kFar)) ++accepted;
+  EXPECT_GT(accepted, 10) << "it was to be the queue that is full, not the memory for nodes";
+  EXPECT_LT(accepted, 1000) << "it was to be the queue that is full, not the memory for nodes";
+  EXPECT_THROW(alias.new_timeout([owner = std::move(timer), witness] {}, kFar), std::bad_alloc);
+  shortage.end();
+  EXPECT_EQ(witness.use_count(), 1) << "the timer went with the task, and all of its timeouts with it";
+}
+
+TEST(Allocation, TheWorkerSleepsWhileThereIsNoMemory) {
+  HashedWheelTimer timer(100ms);
+  Gate gate(timer);
+  for (int i = 0; i < 20'000; ++i) timer.new_timeout([] {}, kFar);
+  Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
+  gate.open();
+  const std::int64_t before = timer.stats().wakeups;
+  // A worker that tries again and again, instead of once a tick, never sleeps, so it never wakes up.
+  EXPECT_TRUE(eventually([&] { return timer.stats().wakeups >= before + 3; }));
+  shortage.end();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog < 4096; }));
+  EXPECT_EQ(timer.stop().size(), 20'000u);
+}
+
+}  // namespace
+}  // namespace hwt

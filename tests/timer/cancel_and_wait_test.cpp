@@ -1,0 +1,910 @@
+// What cancel_and_wait() promises, for every Timer: after it, what the task refers to may be destroyed.
+
+#include <array>
+#include <random>
+#include <stop_token>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+#if !defined(_WIN32)
+#include "tests/support/forked_child.h"
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// A timer of one kind with a tick of 1 ms. A ManualTimer has a thread that lets time pass, so that all are used alike.
+template <class T>
+class Rig {
+ public:
+  static constexpr bool kManual = std::is_same_v<T, ManualTimer>;
+
+  explicit Rig(Options options = {}) {
+    options.tick_duration = 1ms;
+    if constexpr (kManual) {
+      timer_ = std::make_unique<T>(1ms, steady_clock::time_point(5s), options.on_task_error);
+      turner_ = std::jthread([this] {
+        while (!over_) {
+          timer_->advance(1ms);
+          std::this_thread::sleep_for(50us);
+        }
+      });
+    } else {
+      timer_ = std::make_unique<T>(options);
+    }
+  }
+  ~Rig() { destroy(); }
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+
+  Timer& operator*() { return *timer_; }
+  T* operator->() { return timer_.get(); }
+
+  /// In a task of this timer, too.
+  void destroy() {
+    over_ = true;
+    if (turner_.joinable() && turner_.get_id() != std::this_thread::get_id()) turner_.join();
+    timer_.reset();
+  }
+
+ private:
+  std::atomic<bool> over_ = false;
+  std::unique_ptr<T> timer_;
+  std::jthread turner_;
+};
+
+/// What becomes of one task. Not atomic: whoever looks has waited, or ThreadSanitizer says that it has not.
+struct Story {
+  bool hold_run = false;
+  bool hold_destructor = false;
+  Latch running, leave;    // with hold_run
+  Latch dying, destroy;    // with hold_destructor
+  bool ran = false;        // to its end
+  bool destroyed = false;  // to its end
+};
+
+class Actor {
+ public:
+  explicit Actor(Story& story) : story_(&story) {}
+  Actor(Actor&& other) noexcept : story_(std::exchange(other.story_, nullptr)) {}
+  Actor& operator=(Actor&&) = delete;
+  ~Actor() {
+    if (story_ == nullptr) return;
+    if (story_->hold_destructor) {
+      story_->dying.count_down();
+      EXPECT_TRUE(story_->destroy.wait());
+    }
+    story_->destroyed = true;
+  }
+
+  void operator()() {
+    if (story_->hold_run) {
+      story_->running.count_down();
+      EXPECT_TRUE(story_->leave.wait());
+    }
+    story_->ran = true;
+  }
+
+ private:
+  Story* story_;
+};
+
+/// A thread in cancel_and_wait().
+class Waiter {
+ public:
+  explicit Waiter(const Timeout& timeout) : timeout_(timeout) {
+    thread_ = std::jthread([this] {
+      result_ = timeout_.cancel_and_wait();
+      returned_ = true;
+    });
+  }
+  /// It has said that it waits, or another one has. From there on only the end of what it waits for ends it.
+  [[nodiscard]] bool is_waiting() {
+    return eventually(
+        [this] { return (internal::Node::of(timeout_)->word.load() & internal::Node::kAwaited) != 0 && !returned_; });
+  }
+  bool result() {
+    thread_.join();
+    return result_;
+  }
+
+ private:
+  Timeout timeout_;
+  bool result_ = false;
+  std::atomic<bool> returned_ = false;
+  std::jthread thread_;
+};
+
+template <class T>
+class CancelAndWait : public ::testing::Test {};
+
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer>;
+using TimersWithExecutor = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+
+class Names {
+ public:
+  template <class T>
+  static std::string GetName(int) {
+    if (std::is_same_v<T, HashedWheelTimer>) return "Hashed";
+    return std::is_same_v<T, ManualTimer> ? "Manual" : "Hierarchical";
+  }
+};
+
+TYPED_TEST_SUITE(CancelAndWait, Timers, Names);
+
+// True, and what cancel() does.
+
+TYPED_TEST(CancelAndWait, IsTrueOnceForWhatIsPendingAndDestroysTheCallable) {
+  Story story;
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(Actor(story), kFar);
+  EXPECT_TRUE(timeout.cancel_and_wait());
+  EXPECT_TRUE(story.destroyed);
+  EXPECT_FALSE(story.ran);
+  EXPECT_TRUE(timeout.is_cancelled());
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_FALSE(timeout.cancel_and_wait());
+  EXPECT_FALSE(timeout.cancel());
+}
+
+TYPED_TEST(CancelAndWait, IsFalseOnANullHandle) { EXPECT_FALSE(Timeout().cancel_and_wait()); }
+
+TYPED_TEST(CancelAndWait, IsFalseForWhatHasRunOrWasCancelled) {
+  Rig<TypeParam> timer;
+  Timeout ran = timer->new_timeout([] {}, 0ns);
+  Timeout cancelled = timer->new_timeout([] {}, kFar);
+  EXPECT_TRUE(cancelled.cancel());
+  EXPECT_FALSE(cancelled.cancel_and_wait());
+  ASSERT_TRUE(ran_in_task(*timer, [] {}));
+  EXPECT_FALSE(ran.cancel_and_wait());
+}
+
+TYPED_TEST(CancelAndWait, MayDestroyTheHandleThatItIsCalledOn) {
+  struct Owner {
+    Timeout timeout;
+    Story* story;
+  };
+  Story story;
+  Rig<TypeParam> timer;
+  auto owner = std::make_shared<Owner>(Owner{{}, &story});
+  Owner& used = *owner;
+  used.timeout = timer->new_timeout([owner, actor = Actor(story)]() mutable { actor(); }, kFar);
+  owner.reset();
+  EXPECT_TRUE(used.timeout.cancel_and_wait());
+  EXPECT_TRUE(story.destroyed);
+}
+
+// Waits while another thread runs the task, its callable's destruction included.
+
+TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRuns) {
+  Story story;
+  story.hold_run = true;
+  Rig<TypeParam> timer;
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.ran);
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWait, WaitsWhileTheCallableOfARunTaskIsDestroyed) {
+  Story story;
+  story.hold_destructor = true;
+  Rig<TypeParam> timer;
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.dying.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.destroy.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWait, WaitsForACallableThatNeedsNoDestruction) {
+  Latch running;
+  Latch leave;
+  bool ran = false;
+  Rig<TypeParam> timer;
+  const auto task = [&running, &leave, &ran] {
+    running.count_down();
+    EXPECT_TRUE(leave.wait());
+    ran = true;
+  };
+  static_assert(std::is_trivially_destructible_v<decltype(task)>);
+  const Timeout timeout = timer->new_timeout(task, 0ns);
+  ASSERT_TRUE(running.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(ran);
+}
+
+TYPED_TEST(CancelAndWait, WaitsForATimerTask) {
+  struct Held : TimerTask {
+    void run(Timeout&) override {
+      running.count_down();
+      EXPECT_TRUE(leave.wait());
+      ran = true;
+    }
+    Latch running, leave;
+    bool ran = false;
+  };
+  const auto task = std::make_shared<Held>();
+  Rig<TypeParam> timer;
+  const Timeout timeout = timer->new_timeout(task, 0ns);
+  ASSERT_TRUE(task->running.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  task->leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(task->ran);
+}
+
+TYPED_TEST(CancelAndWait, WaitsForATaskThatThrowsAndForItsReport) {
+  Story story;
+  Latch reporting;
+  Latch go_on;
+  bool reported = false;
+  Rig<TypeParam> timer({.on_task_error = [&](std::exception_ptr, const Timeout&) {
+    reporting.count_down();
+    EXPECT_TRUE(go_on.wait());
+    reported = true;
+  }});
+  const Timeout timeout = timer->new_timeout([actor = Actor(story)] { throw 1; }, 0ns);
+  ASSERT_TRUE(reporting.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  go_on.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(reported);
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWait, WaitsWhileAnotherThreadsCancelDestroysTheCallable) {
+  Story story;
+  story.hold_destructor = true;
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(Actor(story), kFar);
+  std::jthread canceller([copy = timeout]() mutable { EXPECT_TRUE(copy.cancel()); });
+  ASSERT_TRUE(story.dying.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.destroy.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWait, ManyThreadsWaitForTheSameTask) {
+  Story story;
+  story.hold_run = true;
+  Rig<TypeParam> timer;
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  std::array<std::unique_ptr<Waiter>, 4> waiters;
+  for (auto& waiter : waiters) waiter = std::make_unique<Waiter>(timeout);
+  for (auto& waiter : waiters) EXPECT_TRUE(waiter->is_waiting());
+  std::this_thread::sleep_for(20ms);  // no event tells that they are asleep, and must be woken
+  story.leave.count_down();
+  for (auto& waiter : waiters) EXPECT_FALSE(waiter->result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAway) {
+  Story story;
+  Latch moved;
+  Latch leave;
+  Timeout taken;
+  Rig<TypeParam> timer;
+  const Timeout timeout = timer->new_timeout(
+      [&, actor = Actor(story)](Timeout& self) mutable {
+        taken = std::move(self);
+        moved.count_down();
+        EXPECT_TRUE(leave.wait());
+        actor();
+      },
+      0ns);
+  ASSERT_TRUE(moved.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+  EXPECT_EQ(taken, timeout);
+}
+
+/// The memory of a timeout is used again by the next one; but not while somebody waits for it.
+TYPED_TEST(CancelAndWait, TheNextTimeoutsOfTheTimerAreNotConcerned) {
+  Rig<TypeParam> timer;
+  for (int i = 0; i < 50; ++i) {
+    Story story;
+    story.hold_run = true;
+    const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+    ASSERT_TRUE(story.running.wait());
+    Waiter waiter(timeout);
+    EXPECT_TRUE(waiter.is_waiting());
+    Timeout next = timer->new_timeout([] {}, kFar);
+    EXPECT_TRUE(next.cancel_and_wait()) << "that one is not running";
+    story.leave.count_down();
+    EXPECT_FALSE(waiter.result());
+    EXPECT_TRUE(story.destroyed);
+  }
+}
+
+// Where it is called.
+
+TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTask) {
+  Latch ran;
+  Rig<TypeParam> timer;
+  timer->new_timeout(
+      [&](Timeout& self) {
+        Timeout copy = self;
+        EXPECT_FALSE(self.cancel_and_wait());
+        EXPECT_FALSE(copy.cancel_and_wait());
+        ran.count_down();
+      },
+      0ns);
+  EXPECT_TRUE(ran.wait());
+}
+
+TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTaskHoweverDeep) {
+  Latch ran;
+  Rig<TypeParam> timer;
+  timer->new_timeout(
+      [&](Timeout& self) {
+        ManualTimer inner;
+        Timeout other = inner.new_timeout(
+            [&](Timeout& in_inner) {
+              EXPECT_FALSE(self.cancel_and_wait());
+              EXPECT_FALSE(in_inner.cancel_and_wait());
+            },
+            0ns);
+        EXPECT_EQ(inner.advance(1s), 1U);
+        EXPECT_FALSE(self.cancel_and_wait()) << "after it was in another one";
+        ran.count_down();
+      },
+      0ns);
+  EXPECT_TRUE(ran.wait());
+}
+
+/// Calls it on its own timeout when it is destroyed.
+class AsksInDestructor {
+ public:
+  struct Asked {
+    std::shared_ptr<Timeout> timeout = std::make_shared<Timeout>();
+    Latch answered;
+    bool answer = true;
+  };
+
+  explicit AsksInDestructor(Asked& asked) : asked_(&asked) {}
+  AsksInDestructor(AsksInDestructor&& other) noexcept : asked_(std::exchange(other.asked_, nullptr)) {}
+  AsksInDestructor& operator=(AsksInDestructor&&) = delete;
+  ~AsksInDestructor() {
+    if (asked_ == nullptr) return;
+    asked_->answer = asked_->timeout->cancel_and_wait();
+    asked_->answered.count_down();
+  }
+  void operator()(Timeout& self) const { *asked_->timeout = self; }
+
+ private:
+  Asked* asked_;
+};
+
+TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatHasRun) {
+  AsksInDestructor::Asked asked;
+  Rig<TypeParam> timer;
+  timer->new_timeout(AsksInDestructor(asked), 0ns);
+  ASSERT_TRUE(asked.answered.wait());
+  EXPECT_FALSE(asked.answer);
+}
+
+TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatIsCancelled) {
+  for (const bool elsewhere : {false, true}) {
+    AsksInDestructor::Asked asked;
+    Rig<TypeParam> timer;
+    Timeout timeout = timer->new_timeout(AsksInDestructor(asked), kFar);
+    *asked.timeout = timeout;
+    if (elsewhere) {
+      std::jthread([&] { EXPECT_TRUE(timeout.cancel()); }).join();
+    } else {
+      EXPECT_TRUE(timeout.cancel_and_wait());
+    }
+    ASSERT_TRUE(asked.answered.is_open());
+    EXPECT_FALSE(asked.answer);
+  }
+}
+
+TYPED_TEST(CancelAndWait, InAnotherTaskOfTheSameTimerItCancels) {
+  Story story;
+  Latch ran;
+  Rig<TypeParam> timer;
+  Timeout far = timer->new_timeout(Actor(story), kFar);
+  timer->new_timeout(
+      [&] {
+        EXPECT_TRUE(far.cancel_and_wait());
+        EXPECT_TRUE(story.destroyed);
+        ran.count_down();
+      },
+      0ns);
+  EXPECT_TRUE(ran.wait());
+}
+
+TYPED_TEST(CancelAndWait, ATaskWaitsForATaskOfAnotherTimer) {
+  Story story;
+  story.hold_run = true;
+  Latch waited;
+  Rig<TypeParam> one;
+  HashedWheelTimer other(1ms);
+  Timeout timeout = one->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  other.new_timeout(
+      [&] {
+        EXPECT_FALSE(timeout.cancel_and_wait());
+        EXPECT_TRUE(story.destroyed);
+        waited.count_down();
+      },
+      0ns);
+  EXPECT_TRUE(eventually([&] { return (internal::Node::of(timeout)->word & internal::Node::kAwaited) != 0; }));
+  story.leave.count_down();
+  EXPECT_TRUE(waited.wait());
+}
+
+// TimerTask::cancelled().
+
+TYPED_TEST(CancelAndWait, DoesNotWaitForCancelled) {
+  struct Held : TimerTask {
+    void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
+    void cancelled(Timeout& self) override {
+      EXPECT_FALSE(self.cancel_and_wait());
+      called.count_down();
+      EXPECT_TRUE(leave.wait());
+    }
+    Latch called, leave;
+  };
+  const auto task = std::make_shared<Held>();
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(task, kFar);
+  EXPECT_TRUE(timeout.cancel_and_wait());
+  ASSERT_TRUE(task->called.wait());
+  EXPECT_FALSE(timeout.cancel_and_wait()) << "while cancelled() runs";
+  task->leave.count_down();
+}
+
+// The end of the timer.
+
+TYPED_TEST(CancelAndWait, IsFalseAtOnceAfterStop) {
+  Story story;
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(Actor(story), kFar);
+  {
+    const std::vector<Timeout> stopped = timer->stop();
+    EXPECT_EQ(stopped, std::vector<Timeout>{timeout});
+    EXPECT_FALSE(timeout.cancel_and_wait());
+    EXPECT_FALSE(story.destroyed) << "it is the caller's now";
+  }
+  EXPECT_FALSE(timeout.cancel_and_wait());
+}
+
+TYPED_TEST(CancelAndWait, IsFalseAtOnceAfterTheTimersEnd) {
+  Story story;
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(Actor(story), kFar);
+  timer.destroy();
+  EXPECT_TRUE(story.destroyed);
+  EXPECT_FALSE(timeout.cancel_and_wait());
+}
+
+TYPED_TEST(CancelAndWait, WaitsBesideStopForTheSameTask) {
+  Story story;
+  story.hold_run = true;
+  Rig<TypeParam> timer;
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  Waiter early(timeout);
+  EXPECT_TRUE(early.is_waiting());
+  std::jthread stopper([&] { EXPECT_TRUE(timer->stop().empty()); });
+  wait_until_refusing(*timer);
+  Waiter late(timeout);
+  EXPECT_TRUE(late.is_waiting());
+  story.leave.count_down();
+  EXPECT_FALSE(early.result());
+  EXPECT_FALSE(late.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWait, WaitsForATaskThatDestroysItsTimer) {
+  Story story;
+  Latch destroyed;
+  Latch leave;
+  Rig<TypeParam> timer;
+  const Timeout timeout = timer->new_timeout(
+      [&, actor = Actor(story)]() mutable {
+        timer.destroy();
+        destroyed.count_down();
+        EXPECT_TRUE(leave.wait());
+        actor();
+      },
+      0ns);
+  ASSERT_TRUE(destroyed.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+#if !defined(_WIN32)
+/// The thread that runs the task is not there.
+TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForWhatRunsInTheParent) {
+  Story story;
+  story.hold_run = true;
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  EXPECT_EQ(status_of_child([&] { return timeout.cancel_and_wait() ? 1 : 0; }), 0);
+  story.leave.count_down();
+  EXPECT_FALSE(timeout.cancel_and_wait());
+  EXPECT_TRUE(story.destroyed);
+}
+#endif
+
+// Executors.
+
+template <class T>
+class CancelAndWaitInExecutor : public ::testing::Test {};
+
+TYPED_TEST_SUITE(CancelAndWaitInExecutor, TimersWithExecutor, Names);
+
+TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaits) {
+  Story story;
+  JobQueue queue;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(queue.wait_for(1));
+  EXPECT_FALSE(timeout.cancel());
+  EXPECT_TRUE(timeout.cancel_and_wait());
+  EXPECT_TRUE(story.destroyed);
+  EXPECT_FALSE(timeout.cancel_and_wait());
+  for (const auto& job : queue.take()) job();
+  EXPECT_FALSE(story.ran);
+  EXPECT_TRUE(timeout.is_expired());
+  EXPECT_FALSE(timeout.is_cancelled());
+  EXPECT_TRUE(eventually([&] { return timer->stats().expired == 1; }));
+  EXPECT_EQ(timer->stats().cancelled, 0);
+  EXPECT_TRUE(is_balanced(timer->stats()));
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, ADisarmedTimerTaskIsNeitherRunNorCancelled) {
+  const auto task = std::make_shared<RecordingTask>();
+  JobQueue queue;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  Timeout timeout = timer->new_timeout(task, 0ns);
+  ASSERT_TRUE(queue.wait_for(1));
+  EXPECT_TRUE(timeout.cancel_and_wait());
+  for (const auto& job : queue.take()) job();
+  timer->stop();
+  EXPECT_EQ(task->runs, 0);
+  EXPECT_EQ(task->cancellations, 0);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, DisarmsWhatWaitsWhenTheTimerIsGone) {
+  Story story;
+  JobQueue queue;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(queue.wait_for(1));
+  timer.destroy();
+  EXPECT_TRUE(timeout.cancel_and_wait());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileAnotherThreadDisarms) {
+  Story story;
+  story.hold_destructor = true;
+  JobQueue queue;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(queue.wait_for(1));
+  std::jthread first([copy = timeout]() mutable { EXPECT_TRUE(copy.cancel_and_wait()); });
+  ASSERT_TRUE(story.dying.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.destroy.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInTheDestructorOfWhatItDisarms) {
+  AsksInDestructor::Asked asked;
+  JobQueue queue;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  Timeout timeout = timer->new_timeout(AsksInDestructor(asked), 0ns);
+  ASSERT_TRUE(queue.wait_for(1));
+  *asked.timeout = timeout;
+  EXPECT_TRUE(timeout.cancel_and_wait());
+  ASSERT_TRUE(asked.answered.is_open());
+  EXPECT_FALSE(asked.answer);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatRunsElsewhere) {
+  Story story;
+  story.hold_run = true;
+  ThreadPerJob threads;
+  Rig<TypeParam> timer({.executor = threads.executor()});
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatRunsElsewhereWhenTheTimerIsGone) {
+  Story story;
+  story.hold_run = true;
+  ThreadPerJob threads;
+  Rig<TypeParam> timer({.executor = threads.executor()});
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  timer.destroy();
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatRunsInline) {
+  Story story;
+  story.hold_run = true;
+  Rig<TypeParam> timer({.executor = [](const std::function<void()>& job) { job(); }});
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideTheTask) {
+  ThreadPerJob threads;
+  for (const auto& executor : {threads.executor(), std::function([](std::function<void()> job) { job(); })}) {
+    AsksInDestructor::Asked asked;
+    Latch ran;
+    Rig<TypeParam> timer({.executor = executor});
+    timer->new_timeout(
+        [&](Timeout& self) {
+          EXPECT_FALSE(self.cancel_and_wait());
+          ran.count_down();
+        },
+        0ns);
+    EXPECT_TRUE(ran.wait());
+    timer->new_timeout(AsksInDestructor(asked), 0ns);
+    ASSERT_TRUE(asked.answered.wait());
+    EXPECT_FALSE(asked.answer);
+  }
+}
+
+/// Two jobs of one thread, one inside the other.
+TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
+  JobQueue queue;
+  Timeout outer;
+  int ran = 0;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  outer = timer->new_timeout(
+      [&] {
+        ASSERT_TRUE(queue.wait_for(2));
+        for (const auto& job : queue.take()) job();
+        ++ran;
+      },
+      0ns);
+  ASSERT_TRUE(queue.wait_for(1));
+  timer->new_timeout(
+      [&](Timeout& self) {
+        EXPECT_FALSE(outer.cancel_and_wait());
+        EXPECT_FALSE(self.cancel_and_wait());
+        ++ran;
+      },
+      0ns);
+  for (const auto& job : queue.take()) job();
+  EXPECT_EQ(ran, 2);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileADroppedCallableIsDestroyed) {
+  Story story;
+  story.hold_destructor = true;
+  JobQueue queue;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(queue.wait_for(1));
+  std::jthread dropper([&] { queue.take(); });
+  ASSERT_TRUE(story.dying.wait());
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting());
+  story.destroy.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+  EXPECT_FALSE(story.ran);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WaitsForWhatTheExecutorKeptAndRefused) {
+  Story story;
+  story.hold_run = true;
+  std::function<void()> kept;
+  ErrorLog errors;
+  Rig<TypeParam> timer({.executor =
+                            [&](std::function<void()> job) {
+                              kept = std::move(job);
+                              throw 1;
+                            },
+                        .on_task_error = errors.handler()});
+  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
+  ASSERT_TRUE(story.running.wait()) << "on the worker";
+  kept();
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting()) << "although the job has returned";
+  story.leave.count_down();
+  EXPECT_FALSE(waiter.result());
+  EXPECT_TRUE(story.destroyed);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, DisarmsWhatTheExecutorRefuses) {
+  Story story;
+  Latch told;
+  Rig<TypeParam> timer({.executor = [](const std::function<void()>&) { throw 1; },
+                        .on_task_error =
+                            [&](std::exception_ptr, const Timeout& timeout) {
+                              EXPECT_TRUE(Timeout(timeout).cancel_and_wait());
+                              EXPECT_TRUE(story.destroyed);
+                              told.count_down();
+                            }});
+  timer->new_timeout(Actor(story), 0ns);
+  EXPECT_TRUE(told.wait());
+  timer->stop();
+  EXPECT_FALSE(story.ran);
+}
+
+// What a task refers to, destroyed at once: AddressSanitizer and ThreadSanitizer watch.
+
+/// What a task and the destructor of its callable use.
+struct Referent {
+  int runs = 0;
+  int destructions = 0;
+};
+
+class Touch {
+ public:
+  explicit Touch(Referent& referent) : referent_(&referent) {}
+  Touch(Touch&& other) noexcept : referent_(std::exchange(other.referent_, nullptr)) {}
+  Touch& operator=(Touch&&) = delete;
+  ~Touch() {
+    if (referent_ != nullptr) ++referent_->destructions;
+  }
+  void operator()() { ++referent_->runs; }
+
+ private:
+  Referent* referent_;
+};
+
+/// Threads that make timeouts about to expire, and destroy what they refer to. Some of it a second thread cancels as
+/// well, by a handle of its own, and whoever is last destroys it.
+template <class Rig>
+void race(Rig& timer) {
+  constexpr int kThreads = 2;
+  constexpr int kRounds = 250 / (kSanitized ? 4 : 1);
+  constexpr int kAtOnce = 16;
+  std::atomic<int> cancelled = 0;
+  std::atomic<int> ran = 0;
+  run_together(kThreads, [&](int seed) {
+    std::minstd_rand random(static_cast<unsigned>(seed + 1));
+    for (int round = 0; round < kRounds; ++round) {
+      std::array<std::unique_ptr<Referent>, kAtOnce> referents;
+      std::array<Timeout, kAtOnce> timeouts;
+      for (std::size_t i = 0; i < kAtOnce; ++i) {
+        referents[i] = std::make_unique<Referent>();
+        timeouts[i] = timer->new_timeout(Touch(*referents[i]), std::chrono::microseconds(random() % 2000));
+      }
+      std::jthread second;
+      std::atomic<int> by_second = 0;
+      if (round % 4 == 0) {
+        second = std::jthread([&by_second, copies = timeouts]() mutable {
+          for (Timeout& copy : copies) by_second += copy.cancel() ? 1 : 0;
+        });
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
+      for (std::size_t i = 0; i < kAtOnce; ++i) {
+        cancelled += timeouts[i].cancel_and_wait() ? 1 : 0;
+        ran += referents[i]->runs;
+        EXPECT_EQ(referents[i]->destructions, 1);
+        referents[i].reset();
+      }
+      if (second.joinable()) second.join();
+      cancelled += by_second;
+    }
+  });
+  EXPECT_EQ(cancelled + ran, kThreads * kRounds * kAtOnce) << "each ran, or was cancelled once";
+  EXPECT_GT(cancelled, 0);
+}
+
+TYPED_TEST(CancelAndWait, WhatATaskRefersToMayBeDestroyedAfterIt) {
+  Rig<TypeParam> timer;
+  race(timer);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatRunsInline) {
+  Rig<TypeParam> timer({.executor = [](const std::function<void()>& job) { job(); }});
+  race(timer);
+}
+
+/// An executor with a thread of its own. `batch`: how many jobs it lets wait before it runs them.
+class Pool {
+ public:
+  explicit Pool(std::size_t batch) {
+    thread_ = std::jthread([this, batch] {
+      std::unique_lock lock(mutex_);
+      for (;;) {
+        // At times with fewer, or those of whom nobody cancels any would keep their timer waiting.
+        came_.wait_for(lock, 5ms, [&] { return over_ || jobs_.size() >= batch; });
+        if (over_) return;
+        std::vector<std::function<void()>> jobs = std::exchange(jobs_, {});
+        lock.unlock();
+        for (const auto& job : jobs) job();
+        jobs.clear();
+        lock.lock();
+      }
+    });
+  }
+  ~Pool() {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    came_.notify_all();
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  std::function<void(std::function<void()>)> executor() {
+    return [this](std::function<void()> job) {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
+      came_.notify_all();
+    };
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<std::function<void()>> jobs_;
+  bool over_ = false;
+  std::jthread thread_;
+};
+
+TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatRunsElsewhere) {
+  Pool pool(1);
+  Rig<TypeParam> timer({.executor = pool.executor()});
+  race(timer);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatRunsLater) {
+  Pool pool(20);
+  Rig<TypeParam> timer({.executor = pool.executor()});
+  race(timer);
+}
+
+TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatNeverRuns) {
+  JobQueue queue;
+  Rig<TypeParam> timer({.executor = queue.executor()});
+  race(timer);
+}
+
+}  // namespace
+}  // namespace hwt

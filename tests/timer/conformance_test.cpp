@@ -1,0 +1,751 @@
+// What every Timer promises, for each implementation: the same tests on the worker threads' clock and on the caller's.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using test::kFar;
+using test::RecordingTask;
+using test::run_together;
+
+/// A HierarchicalWheelTimer, but with a tick of 1 us.
+struct ShortTicks {};
+
+/// A timer of one kind with a tick of 1 ms, and how time passes for it.
+template <class Kind>
+class Rig {
+ public:
+  static constexpr bool kShort = std::is_same_v<Kind, ShortTicks>;
+  static constexpr nanoseconds kTick = kShort ? nanoseconds(1us) : nanoseconds(1ms);
+  using T = std::conditional_t<kShort, HierarchicalWheelTimer, Kind>;
+  using ErrorHandler = std::function<void(std::exception_ptr, const Timeout&)>;
+  static constexpr bool kManual = std::is_same_v<T, ManualTimer>;
+
+  explicit Rig(ErrorHandler on_task_error = {}) : timer_(make(std::move(on_task_error))) {}
+
+  Timer& operator*() { return *timer_; }
+  Timer* operator->() { return timer_.get(); }
+
+  void destroy() { timer_.reset(); }
+
+  /// Lets time pass until the condition holds.
+  template <class Condition>
+  [[nodiscard]] bool until(Condition condition) {
+    return test::eventually([&] {
+      if (condition()) return true;
+      if constexpr (kManual) timer_->advance(1ms);
+      return condition();
+    });
+  }
+
+  /// Lets at least so much time pass.
+  void pass(nanoseconds time) {
+    const auto end = timer_->now() + time;
+    EXPECT_TRUE(until([&] { return timer_->now() >= end; }));
+  }
+
+  /// Everything that has been scheduled or cancelled before has reached the wheel, and what was due has run.
+  void settle() {
+    std::atomic<bool> ran = false;
+    timer_->new_timeout([&] { ran = true; }, 0ms);
+    EXPECT_TRUE(until([&] { return ran.load(); }));
+  }
+
+ private:
+  static std::unique_ptr<T> make(ErrorHandler on_task_error) {
+    if constexpr (kManual) {
+      return std::make_unique<T>(1ms, std::chrono::steady_clock::time_point(5s), std::move(on_task_error));
+    } else {
+      return std::make_unique<T>(Options{.tick_duration = kTick, .on_task_error = std::move(on_task_error)});
+    }
+  }
+
+  std::unique_ptr<T> timer_;
+};
+
+template <class T>
+class Conformance : public ::testing::Test {};
+
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ShortTicks, ManualTimer>;
+
+class Names {
+ public:
+  template <class T>
+  static std::string GetName(int number) {
+    if (std::is_same_v<T, HashedWheelTimer>) return "Hashed";
+    if (std::is_same_v<T, HierarchicalWheelTimer>) return "Hierarchical";
+    if (std::is_same_v<T, ShortTicks>) return "ShortTicks";
+    if (std::is_same_v<T, ManualTimer>) return "Manual";
+    return "Timer" + std::to_string(number);
+  }
+};
+
+TYPED_TEST_SUITE(Conformance, Timers, Names);
+
+TYPED_TEST(Conformance, EachTaskRunsOnceAndNeverBeforeItsDeadline) {
+  constexpr int kTimeouts = 300;
+  std::array<std::atomic<int>, kTimeouts> runs{};
+  std::atomic<int> early = 0;
+  Rig<TypeParam> timer;
+  for (int i = 0; i < kTimeouts; ++i) {
+    const nanoseconds delay = i * 333us;
+    const auto deadline = timer->now() + delay;
+    timer->new_timeout(
+        [&, i, deadline](Timeout& timeout) {
+          ++runs[static_cast<std::size_t>(i)];
+          if (timer->now() < deadline || timer->now() < timeout.deadline()) ++early;
+        },
+        delay);
+  }
+  EXPECT_TRUE(timer.until([&] { return timer->pending_timeouts() == 0; }));
+  timer.settle();
+  for (const auto& count : runs) EXPECT_EQ(count, 1);
+  EXPECT_EQ(early, 0);
+}
+
+TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
+  std::vector<int> order;
+  Rig<TypeParam> timer;
+  const auto start = timer->now();
+  for (const int ms : {60, 5, 40, 20}) timer->new_timeout([&order, ms] { order.push_back(ms); }, ms * 1ms);
+  const bool in_time = timer->now() - start < 10ms;
+  std::atomic<bool> done = false;
+  timer->new_timeout([&] { done = true; }, 100ms);
+  ASSERT_TRUE(timer.until([&] { return done.load(); }));
+  // All four deadlines were measured from nearly the same time, unless this thread was held up.
+  if (in_time) {
+    EXPECT_EQ(order, (std::vector<int>{5, 20, 40, 60}));
+  }
+}
+
+/// Near and far at once, so that those far away come down among those that are near.
+TYPED_TEST(Conformance, WhatIsScheduledWithRisingDeadlinesRunsInThatOrder) {
+  constexpr int kTimeouts = 2000;
+  std::vector<int> order;
+  std::vector<int> expected;
+  std::atomic<int> ran = 0;
+  Rig<TypeParam> timer;
+  for (int i = 0; i < kTimeouts; ++i) {
+    timer->new_timeout(
+        [&, i] {
+          order.push_back(i);
+          ++ran;
+        },
+        i * 100us);
+    expected.push_back(i);
+    if (i % 500 == 0) timer.settle();
+  }
+  EXPECT_TRUE(timer.until([&] { return ran == kTimeouts; }));
+  EXPECT_EQ(order, expected);
+}
+
+TYPED_TEST(Conformance, ANegativeDelayIsDueNowAndAnEndlessOneNever) {
+  std::atomic<int> due = 0;
+  std::atomic<int> never = 0;
+  Rig<TypeParam> timer;
+  timer->new_timeout([&] { ++due; }, -1h);
+  timer->new_timeout([&] { ++due; }, nanoseconds::min());
+  timer->new_timeout([&] { ++due; }, 0s);
+  const Timeout endless = timer->new_timeout([&] { ++never; }, nanoseconds::max());
+  timer->new_timeout([&] { ++never; }, std::chrono::hours::max());
+  timer->new_timeout([&] { ++never; }, std::chrono::duration<double>(std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(timer.until([&] { return due == 3; }));
+  timer.settle();
+  EXPECT_EQ(endless.deadline(), std::chrono::steady_clock::time_point::max());
+  EXPECT_EQ(never, 0);
+  EXPECT_EQ(timer->pending_timeouts(), 3);
+}
+
+using Time = std::chrono::steady_clock::time_point;
+
+/// By its deadline: in the past, now, near, far, never.
+std::vector<Time> deadlines_around(Time now) {
+  return {Time::min(), Time::min() + 1ns, Time(),   now - 1h,         now - 1ns,         now,
+          now + 1ns,   now + 3ms,         now + 1h, Time::max() - 1h, Time::max() - 1ns, Time::max()};
+}
+
+TYPED_TEST(Conformance, ADeadlineIsKeptAsItWasPassed) {
+  const auto shared = std::make_shared<RecordingTask>();
+  Rig<TypeParam> timer;
+  for (const Time deadline : deadlines_around(timer->now())) {
+    EXPECT_EQ(timer->new_timeout_at([] {}, deadline).deadline(), deadline);
+    EXPECT_EQ(timer->new_timeout_at(shared, deadline).deadline(), deadline);
+    EXPECT_EQ(timer->try_new_timeout_at([] {}, deadline).deadline(), deadline);
+    EXPECT_EQ(timer->try_new_timeout_at(shared, deadline).deadline(), deadline);
+    for (const bool in_the_wheel : {false, true}) {
+      Timeout moved = timer->new_timeout([] {}, kFar);
+      if (in_the_wheel) timer.settle();
+      EXPECT_TRUE(moved.reschedule_at(deadline));
+      EXPECT_EQ(moved.deadline(), deadline);
+    }
+  }
+}
+
+TYPED_TEST(Conformance, WhatHasItsDeadlineBehindItIsDueNowAndTheEndOfTimeIsNever) {
+  std::atomic<int> due = 0;
+  std::atomic<int> never = 0;
+  const auto shared = std::make_shared<RecordingTask>();
+  Rig<TypeParam> timer;
+  const Time now = timer->now();
+  const std::array past{Time::min(), Time(), now - 1h, now - 1ns, now};
+  for (const Time deadline : past) {
+    timer->new_timeout_at([&] { ++due; }, deadline);
+    timer->new_timeout_at(shared, deadline);
+  }
+  for (const Time deadline : {Time::max(), Time::max() - 1ns}) timer->new_timeout_at([&] { ++never; }, deadline);
+  timer.settle();
+  EXPECT_EQ(due, static_cast<int>(past.size())) << "no later than a delay of zero that came after them";
+  EXPECT_EQ(shared->runs, static_cast<int>(past.size()));
+  EXPECT_EQ(never, 0);
+  EXPECT_EQ(timer->pending_timeouts(), 2);
+}
+
+/// With nothing pending, so that nothing but they themselves could have woken a worker.
+TYPED_TEST(Conformance, APastDeadlineAndOneMovedThereNeedNobodyElseToRun) {
+  std::atomic<int> runs = 0;
+  Rig<TypeParam> timer;
+  for (int i = 0; i < 20; ++i) {
+    timer.settle();
+    timer->new_timeout_at([&] { ++runs; }, i % 2 == 0 ? Time::min() : timer->now() - 1ms);
+    EXPECT_TRUE(timer.until([&] { return runs == 2 * i + 1; }));
+    Timeout moved = timer->new_timeout_at([&] { ++runs; }, Time::max());
+    if (i % 4 < 2) timer.settle();
+    EXPECT_TRUE(moved.reschedule_at(i % 2 == 0 ? Time::min() : timer->now() - 1ms));
+    EXPECT_TRUE(timer.until([&] { return runs == 2 * i + 2; }));
+  }
+}
+
+/// Past, equal and rising deadlines of one thread, while some of them come to lie in the past.
+TYPED_TEST(Conformance, WhatIsScheduledByDeadlinesThatDoNotFallRunsInThatOrder) {
+  constexpr int kTimeouts = 2000;
+  std::vector<int> order;
+  std::vector<int> expected;
+  std::atomic<int> ran = 0;
+  Rig<TypeParam> timer;
+  const Time base = timer->now() - 5ms;
+  for (int i = 0; i < kTimeouts; ++i) {
+    const Time deadline = i < 100 ? Time::min() + i * 1h : base + i / 4 * 100us;
+    timer->new_timeout_at(
+        [&, i, deadline](Timeout& self) {
+          EXPECT_EQ(self.deadline(), deadline);
+          EXPECT_GE(timer->now(), deadline);
+          order.push_back(i);
+          ++ran;
+        },
+        deadline);
+    expected.push_back(i);
+    if (i % 500 == 0) timer.settle();
+  }
+  EXPECT_TRUE(timer.until([&] { return ran == kTimeouts; }));
+  EXPECT_EQ(order, expected);
+}
+
+TYPED_TEST(Conformance, TasksThatScheduleThemselvesInThePastLetTimePass) {
+  std::atomic<int> runs = 0;
+  std::atomic<bool> other_ran = false;
+  Rig<TypeParam> timer;
+  std::function<void()> again = [&] {
+    ++runs;
+    if (!other_ran) timer->new_timeout_at(again, Time::min());
+  };
+  const Time before = timer->now();
+  timer->new_timeout_at(again, Time::min());
+  timer->new_timeout([&] { other_ran = true; }, 20ms);
+  EXPECT_TRUE(timer.until([&] { return other_ran.load(); }));
+  timer.settle();
+  EXPECT_GT(runs, 1);
+  EXPECT_LE(runs, (timer->now() - before) / Rig<TypeParam>::kTick + 2) << "no more than once in a tick";
+}
+
+TYPED_TEST(Conformance, ReschedulingToADeadlineHoldsLaterEarlierAndForNever) {
+  std::atomic<int> runs = 0;
+  std::atomic<int> early = 0;
+  const auto task = [&](Timeout& self) {
+    ++runs;
+    if (self.timer()->now() < self.deadline()) ++early;
+  };
+  Rig<TypeParam> timer;
+  for (const bool in_the_wheel : {false, true}) {
+    runs = 0;
+    Timeout never = timer->new_timeout_at(task, timer->now() + 1h);
+    Timeout earlier = timer->new_timeout_at(task, Time::max());
+    Timeout same = timer->new_timeout_at(task, timer->now() + 20ms);
+    Timeout later = timer->new_timeout_at(task, timer->now() + 1h);
+    if (in_the_wheel) timer.settle();
+    const Time deadline = timer->now() + 60ms;
+    EXPECT_TRUE(never.reschedule_at(Time::max()));
+    EXPECT_TRUE(earlier.reschedule_at(deadline));
+    EXPECT_TRUE(later.reschedule_at(later.deadline() + 1h));
+    static_cast<void>(same.reschedule_at(same.deadline()));  // false if this thread was held up
+    EXPECT_TRUE(later.reschedule_at(deadline));
+    EXPECT_TRUE(timer.until([&] { return earlier.is_expired() && later.is_expired() && same.is_expired(); }));
+    EXPECT_GE(timer->now(), deadline);
+    timer.settle();
+    EXPECT_EQ(runs, 3);
+    EXPECT_FALSE(earlier.reschedule_at(Time::max()));
+    EXPECT_TRUE(never.cancel());
+    EXPECT_FALSE(never.reschedule_at(Time::min()));
+  }
+  EXPECT_EQ(early, 0);
+  EXPECT_FALSE(Timeout().reschedule_at(Time::max()));
+}
+
+TYPED_TEST(Conformance, ByDeadlineTheSameIsRefusedAsByDelay) {
+  Rig<TypeParam> timer;
+  const Time far = timer->now() + kFar;
+  EXPECT_THROW(timer->new_timeout_at(std::function<void()>(), far), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout_at(std::shared_ptr<TimerTask>(), far), std::invalid_argument);
+  EXPECT_FALSE(timer->try_new_timeout_at(std::function<void()>(), far));
+  EXPECT_FALSE(timer->try_new_timeout_at(std::shared_ptr<TimerTask>(), far));
+  const auto nothing = [] {};
+  static_assert(noexcept(std::declval<Timer&>().try_new_timeout_at(nothing, far)));
+  static_assert(noexcept(std::declval<Timer&>().try_new_timeout_at(std::shared_ptr<TimerTask>(), far)));
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  Timeout pending = timer->new_timeout_at(nothing, far);
+  EXPECT_EQ(timer->stop().size(), 1u);
+  for (const Time deadline : deadlines_around(timer->now())) {
+    EXPECT_THROW(timer->new_timeout_at(nothing, deadline), IllegalState);
+    EXPECT_THROW(timer->new_timeout_at(std::make_shared<RecordingTask>(), deadline), IllegalState);
+    EXPECT_FALSE(timer->try_new_timeout_at(nothing, deadline));
+    EXPECT_FALSE(timer->try_new_timeout_at(std::make_shared<RecordingTask>(), deadline));
+    EXPECT_FALSE(pending.reschedule_at(deadline));
+    EXPECT_EQ(pending.deadline(), far);
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(Conformance, FarTimeoutsOfAllSpansStayPending) {
+  std::atomic<int> ran = 0;
+  Rig<TypeParam> timer;
+  std::vector<Timeout> timeouts;
+  for (nanoseconds delay = 1h; delay < nanoseconds::max() / 2; delay *= 2) {
+    timeouts.push_back(timer->new_timeout([&] { ++ran; }, delay));
+  }
+  const auto count = static_cast<std::int64_t>(timeouts.size());
+  timer.settle();
+  EXPECT_EQ(timer->pending_timeouts(), count);
+  EXPECT_TRUE(timeouts.front().cancel());
+  EXPECT_TRUE(timeouts.back().cancel());
+  timer.settle();
+  EXPECT_EQ(timer->pending_timeouts(), count - 2);
+  EXPECT_EQ(timer->stop().size(), static_cast<std::size_t>(count - 2));
+  EXPECT_EQ(ran, 0);
+}
+
+TYPED_TEST(Conformance, CancelIsTrueOnceAndThenTheTaskNeverRuns) {
+  std::atomic<int> ran = 0;
+  Rig<TypeParam> timer;
+  for (const bool in_the_wheel : {false, true}) {
+    Timeout timeout = timer->new_timeout([&] { ++ran; }, 50ms);
+    if (in_the_wheel) timer.settle();
+    Timeout other = timeout;
+    EXPECT_FALSE(timeout.is_cancelled());
+    EXPECT_TRUE(timeout.cancel());
+    EXPECT_FALSE(timeout.cancel());
+    EXPECT_FALSE(other.cancel());
+    EXPECT_TRUE(other.is_cancelled());
+    EXPECT_FALSE(other.is_expired());
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  timer.pass(60ms);
+  timer.settle();
+  EXPECT_EQ(ran, 0);
+}
+
+TYPED_TEST(Conformance, WhatHasExpiredCannotBeCancelledOrMoved) {
+  std::atomic<bool> done = false;
+  Rig<TypeParam> timer;
+  Timeout timeout = timer->new_timeout(
+      [&](Timeout& self) {
+        EXPECT_TRUE(self.is_expired());
+        EXPECT_FALSE(self.cancel());
+        EXPECT_FALSE(self.reschedule(1s));
+        EXPECT_EQ(timer->pending_timeouts(), 0) << "a running task is not pending";
+        done = true;
+      },
+      1ms);
+  EXPECT_TRUE(timer.until([&] { return done.load(); }));
+  EXPECT_TRUE(timeout.is_expired());
+  EXPECT_FALSE(timeout.is_cancelled());
+  EXPECT_FALSE(timeout.cancel());
+  EXPECT_FALSE(timeout.reschedule(1s));
+}
+
+TYPED_TEST(Conformance, ACancelledCallableIsDestroyedInCancel) {
+  const auto captured = std::make_shared<int>(1);
+  Rig<TypeParam> timer;
+  const std::array<char, 200> large{};
+  Timeout timeout = timer->new_timeout([captured] {}, kFar);
+  Timeout boxed = timer->new_timeout([captured, large] { static_cast<void>(large); }, kFar);
+  timer.settle();
+  EXPECT_EQ(captured.use_count(), 3);
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_EQ(captured.use_count(), 2);
+  EXPECT_TRUE(boxed.cancel());
+  EXPECT_EQ(captured.use_count(), 1);
+}
+
+TYPED_TEST(Conformance, MoveOnlyCallablesRunAndAreDestroyed) {
+  std::atomic<int> sum = 0;
+  std::weak_ptr<int> watch;
+  Rig<TypeParam> timer;
+  {
+    auto number = std::make_shared<int>(42);
+    watch = number;
+    auto owned = std::make_unique<std::shared_ptr<int>>(std::move(number));
+    timer->new_timeout([&sum, owned = std::move(owned)] { sum += **owned; }, 1ms);
+  }
+  EXPECT_TRUE(timer.until([&] { return sum == 42; }));
+  EXPECT_TRUE(timer.until([&] { return watch.expired(); }));
+}
+
+TYPED_TEST(Conformance, ASharedTaskRunsOrIsToldOfItsCancel) {
+  const auto runs = std::make_shared<RecordingTask>();
+  const auto cancelled = std::make_shared<RecordingTask>();
+  Rig<TypeParam> timer;
+  const Timeout first = timer->new_timeout(runs, 2ms);
+  EXPECT_EQ(&first.task(), runs.get());
+  Timeout second = timer->new_timeout(cancelled, kFar);
+  timer.settle();
+  EXPECT_TRUE(second.cancel());
+  EXPECT_TRUE(timer.until([&] { return runs->runs == 1 && cancelled->cancellations == 1; }));
+  timer.settle();
+  EXPECT_EQ(runs->runs, 1);
+  EXPECT_EQ(runs->cancellations, 0);
+  EXPECT_EQ(cancelled->runs, 0);
+  EXPECT_EQ(cancelled->cancellations, 1);
+}
+
+TYPED_TEST(Conformance, ALaterDeadlineHoldsAndTheTaskRunsOnce) {
+  std::atomic<int> runs = 0;
+  std::atomic<int> early = 0;
+  Rig<TypeParam> timer;
+  for (const bool in_the_wheel : {false, true}) {
+    runs = 0;
+    Timeout timeout = timer->new_timeout(
+        [&](Timeout& self) {
+          ++runs;
+          if (timer->now() < self.deadline()) ++early;
+        },
+        40ms);
+    if (in_the_wheel) timer.settle();
+    const auto before = timer->now();
+    if (!timeout.reschedule(90ms)) continue;  // this thread was held up
+    EXPECT_GE(timeout.deadline(), before + 90ms);
+    EXPECT_TRUE(timer.until([&] { return runs != 0; }));
+    EXPECT_GE(timer->now(), before + 90ms);
+    timer.settle();
+    EXPECT_EQ(runs, 1);
+  }
+  EXPECT_EQ(early, 0);
+}
+
+TYPED_TEST(Conformance, AnEarlierDeadlineCountsFromTheNextTick) {
+  std::atomic<int> runs = 0;
+  Rig<TypeParam> timer;
+  for (const bool in_the_wheel : {false, true}) {
+    Timeout timeout = timer->new_timeout([&] { ++runs; }, kFar);
+    if (in_the_wheel) timer.settle();
+    const auto before = timer->now();
+    const int ran = runs;
+    EXPECT_TRUE(timeout.reschedule(20ms));
+    EXPECT_TRUE(timer.until([&] { return runs == ran + 1; }));
+    EXPECT_GE(timer->now(), before + 20ms);
+    EXPECT_FALSE(timeout.reschedule(1ms));
+  }
+}
+
+TYPED_TEST(Conformance, AMovedTimeoutCanBeCancelled) {
+  std::atomic<int> runs = 0;
+  Rig<TypeParam> timer;
+  for (const nanoseconds first : {nanoseconds(kFar), nanoseconds(500ms)}) {
+    for (const nanoseconds then : {nanoseconds(10ms), nanoseconds(2 * kFar)}) {
+      Timeout timeout = timer->new_timeout([&] { ++runs; }, first);
+      timer.settle();
+      const bool moved = timeout.reschedule(then);
+      EXPECT_TRUE(!timeout.cancel() || moved);
+      EXPECT_FALSE(timeout.reschedule(1ms));
+    }
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(Conformance, TasksScheduleCancelAndMoveOthers) {
+  std::atomic<int> chained = 0;
+  std::atomic<int> other_ran = 0;
+  std::atomic<int> moved_ran = 0;
+  Rig<TypeParam> timer;
+  Timeout other = timer->new_timeout([&] { ++other_ran; }, kFar);
+  Timeout moved = timer->new_timeout([&] { ++moved_ran; }, kFar);
+  std::function<void()> chain = [&] {
+    if (++chained < 10) timer->new_timeout(chain, 1ms);
+    if (chained == 5) {
+      EXPECT_TRUE(other.cancel());
+      EXPECT_TRUE(moved.reschedule(1ms));
+    }
+  };
+  timer->new_timeout(chain, 1ms);
+  EXPECT_TRUE(timer.until([&] { return chained == 10 && moved_ran == 1; }));
+  EXPECT_EQ(other_ran, 0);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
+  std::atomic<int> errors = 0;
+  std::atomic<int> runs = 0;
+  Rig<TypeParam> timer([&](const std::exception_ptr& error, const Timeout& timeout) {
+    EXPECT_TRUE(timeout.is_expired());
+    EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
+    ++errors;
+  });
+  for (int i = 0; i < 3; ++i) {
+    timer->new_timeout([] { throw std::runtime_error("on purpose"); }, 1ms);
+    timer->new_timeout([&] { ++runs; }, 1ms);
+  }
+  EXPECT_TRUE(timer.until([&] { return runs == 3 && errors == 3; }));
+}
+
+TYPED_TEST(Conformance, BadArgumentsAreRefusedAndNothingIsPending) {
+  Rig<TypeParam> timer;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(timer->new_timeout(std::function<void()>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout(std::shared_ptr<TimerTask>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout([] {}, std::chrono::duration<double>(nan)), std::invalid_argument);
+  EXPECT_FALSE(timer->try_new_timeout(std::function<void()>(), 1ms));
+  Timeout timeout = timer->new_timeout([] {}, kFar);
+  EXPECT_THROW(timeout.reschedule(std::chrono::duration<double>(nan)), std::invalid_argument);
+  EXPECT_EQ(timer->pending_timeouts(), 1);
+  EXPECT_TRUE(timeout.cancel());
+}
+
+struct ThrowsWhenCopied {
+  ThrowsWhenCopied() = default;
+  ThrowsWhenCopied(const ThrowsWhenCopied&) { throw std::logic_error("copied"); }
+  ThrowsWhenCopied& operator=(const ThrowsWhenCopied&) = delete;
+  void operator()() const {}
+};
+
+TYPED_TEST(Conformance, ACallableThatCannotBeCopiedLeavesNothingBehind) {
+  Rig<TypeParam> timer;
+  const ThrowsWhenCopied callable;
+  EXPECT_THROW(timer->new_timeout(callable, 1ms), std::logic_error);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_TRUE(timer->stop().empty());
+}
+
+TYPED_TEST(Conformance, StopReturnsWhatIsPendingCancelledAndRefusesFromThenOn) {
+  std::atomic<int> ran = 0;
+  const auto shared = std::make_shared<RecordingTask>();
+  Rig<TypeParam> timer;
+  for (int i = 0; i < 10; ++i) timer->new_timeout([&] { ++ran; }, kFar + i * 1h);
+  timer->new_timeout([&] { ++ran; }, kFar).cancel();
+  timer.settle();
+  timer->new_timeout(shared, kFar);
+  const int before = ran;
+  std::vector<Timeout> pending = timer->stop();
+  EXPECT_EQ(pending.size(), 11u);
+  for (Timeout& timeout : pending) {
+    EXPECT_TRUE(timeout.is_cancelled());
+    EXPECT_FALSE(timeout.cancel());
+    EXPECT_FALSE(timeout.reschedule(1ms));
+  }
+  EXPECT_EQ(shared->cancellations, 1);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_TRUE(timer->stop().empty());
+  EXPECT_THROW(timer->new_timeout([&] { ++ran; }, 1ms), IllegalState);
+  EXPECT_FALSE(timer->try_new_timeout([&] { ++ran; }, 1ms));
+  EXPECT_EQ(ran, before);
+}
+
+TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
+  test::Latch entered;
+  test::Latch released;
+  std::atomic<bool> finished = false;
+  std::atomic<int> later = 0;
+  std::size_t returned = 0;
+  Rig<TypeParam> timer;
+  timer->new_timeout(
+      [&] {
+        entered.count_down();
+        EXPECT_TRUE(released.wait());
+        finished = true;
+      },
+      1ms);
+  for (int i = 0; i < 10; ++i) timer->new_timeout([&] { ++later; }, 1ms);
+  std::thread driver([&] { EXPECT_TRUE(timer.until([&] { return finished.load(); })); });
+  EXPECT_TRUE(entered.wait());
+  std::thread stopper([&] {
+    returned = timer->stop().size();
+    EXPECT_TRUE(finished);
+  });
+  EXPECT_TRUE(test::eventually([&] { return !timer->try_new_timeout([] {}, 1ms); })) << "it is stopping";
+  released.count_down();
+  driver.join();
+  stopper.join();
+  EXPECT_GE(returned, 10u);
+  EXPECT_EQ(later, 0);
+}
+
+TYPED_TEST(Conformance, WhatRacesStopIsRefusedOrReturned) {
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int> accepted = 0;
+    std::atomic<std::size_t> returned = 0;
+    Rig<TypeParam> timer;
+    timer->new_timeout([] {}, kFar);
+    run_together(3, [&](int thread) {
+      if (thread == 0) {
+        while (accepted < round) std::this_thread::yield();
+        returned = timer->stop().size();
+      } else {
+        while (timer->try_new_timeout([] {}, kFar)) ++accepted;
+      }
+    });
+    ASSERT_EQ(returned, static_cast<std::size_t>(accepted) + 1);
+    ASSERT_EQ(timer->pending_timeouts(), 0);
+  }
+}
+
+TYPED_TEST(Conformance, StopInsideATaskIsRefused) {
+  std::atomic<bool> refused = false;
+  Rig<TypeParam> timer;
+  timer->new_timeout(
+      [&] {
+        try {
+          timer->stop();
+        } catch (const IllegalState&) {
+          refused = true;
+        }
+      },
+      1ms);
+  EXPECT_TRUE(timer.until([&] { return refused.load(); }));
+  timer->new_timeout([] {}, 1ms);
+}
+
+TYPED_TEST(Conformance, HandlesOutliveTheTimer) {
+  Timeout pending;
+  Timeout expired;
+  {
+    std::atomic<bool> done = false;
+    Rig<TypeParam> timer;
+    pending = timer->new_timeout([] {}, kFar);
+    expired = timer->new_timeout([&] { done = true; }, 0ms);
+    EXPECT_EQ(pending.timer(), &*timer);
+    EXPECT_TRUE(timer.until([&] { return done.load(); }));
+  }
+  EXPECT_TRUE(pending.is_cancelled());
+  EXPECT_TRUE(expired.is_expired());
+  EXPECT_EQ(pending.timer(), nullptr);
+  EXPECT_FALSE(pending.cancel());
+  EXPECT_FALSE(expired.reschedule(1ms));
+}
+
+TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
+  constexpr int kThreads = 3;
+  constexpr int kPerThread = 4000;
+  std::array<std::vector<std::unique_ptr<std::atomic<int>>>, kThreads> fates;
+  for (auto& of_thread : fates) {
+    for (int i = 0; i < kPerThread; ++i) of_thread.push_back(std::make_unique<std::atomic<int>>(0));
+  }
+  Rig<TypeParam> timer;
+  std::atomic<int> producing = kThreads;
+  std::atomic<int> early = 0;
+  std::atomic<int> cancelled = 0;
+  std::atomic<int> expired = 0;
+  std::thread crowd([&] {
+    run_together(kThreads, [&](int thread) {
+      std::mt19937 random(static_cast<std::uint32_t>(thread));
+      std::vector<std::pair<Timeout, std::atomic<int>*>> mine;
+      for (auto& fate_of : fates[static_cast<std::size_t>(thread)]) {
+        std::atomic<int>* const fate = fate_of.get();
+        const auto task = [&, fate](Timeout& self) {
+          if (timer->now() < self.deadline()) ++early;
+          ++*fate;
+          ++expired;
+        };
+        const nanoseconds delay = random() % 8 == 0 ? nanoseconds(kFar) : nanoseconds(random() % 8'000'000);
+        mine.emplace_back(random() % 2 == 0 ? timer->new_timeout(task, delay)
+                                            : timer->new_timeout_at(task, timer->now() + delay - 2ms),
+                          fate);
+        auto& [timeout, its_fate] = mine[random() % mine.size()];
+        switch (random() % 6) {
+          case 0:
+            if (timeout.cancel()) {
+              ++*its_fate;
+              ++cancelled;
+            }
+            break;
+          case 1:
+            timeout.reschedule(nanoseconds(random() % 8'000'000));
+            break;
+          case 2:
+            timeout.reschedule(kFar);
+            break;
+          case 3:
+            timeout.reschedule_at(timer->now() + nanoseconds(random() % 8'000'000) - 2ms);
+            break;
+          case 4:
+            timeout.reschedule_at(random() % 8 == 0 ? Time::min() : Time::max());
+            break;
+          default:
+            break;
+        }
+      }
+      --producing;
+    });
+  });
+  EXPECT_TRUE(timer.until([&] { return producing == 0; }));
+  crowd.join();
+  timer.pass(10ms);
+  timer.settle();
+  const auto returned = timer->stop().size();
+  const int expired_in_all = expired;
+  EXPECT_EQ(static_cast<std::size_t>(cancelled) + static_cast<std::size_t>(expired_in_all) + returned,
+            static_cast<std::size_t>(kThreads * kPerThread));
+  for (const auto& of_thread : fates) {
+    for (const auto& fate : of_thread) ASSERT_LE(*fate, 1);
+  }
+  EXPECT_EQ(early, 0);
+  EXPECT_GT(expired_in_all, 0);
+  EXPECT_GT(returned, 0u);
+}
+
+TYPED_TEST(Conformance, MayBeDestroyedInsideOneOfItsTasks) {
+  std::atomic<int> runs = 0;
+  const auto alive = std::make_shared<int>();
+  auto* const timer = new typename Rig<TypeParam>::T(Rig<TypeParam>::kTick);
+  std::atomic<bool> destroyed = false;
+  timer->new_timeout([&runs, alive] { ++runs; }, kFar);
+  timer->new_timeout(
+      [&, alive] {
+        ++runs;
+        delete timer;
+        destroyed = true;
+      },
+      1ms);
+  if constexpr (Rig<TypeParam>::kManual) timer->advance(10ms);
+  EXPECT_TRUE(test::eventually([&] { return destroyed && alive.use_count() == 1; }));
+  EXPECT_EQ(runs, 1);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,241 @@
+// What a timer with a worker does with deadlines that its callers have at hand: reads no clock for them, and treats
+// those in the past as due now. What every timer promises of them: conformance_test.
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace {
+
+thread_local int clock_readings = 0;
+
+}  // namespace
+
+#if defined(__linux__) && defined(__GLIBCXX__)
+#define HWT_TEST_COUNTS_CLOCK_READINGS 1
+// Instead of the one of the C++ library, for the whole program.
+std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
+  ++clock_readings;
+  timespec time;
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using Time = steady_clock::time_point;
+
+template <class T>
+class Deadlines : public ::testing::Test {};
+
+using Threaded = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+struct Names {
+  template <class T>
+  static std::string GetName(int) {
+    return std::is_same_v<T, HashedWheelTimer> ? "Hashed" : "Hierarchical";
+  }
+};
+TYPED_TEST_SUITE(Deadlines, Threaded, Names);
+
+/// Everything that was scheduled before by this thread has been seen to.
+void settle(Timer& timer) {
+  ASSERT_TRUE(ran_in_task(timer, [] {}));
+}
+
+#ifdef HWT_TEST_COUNTS_CLOCK_READINGS
+
+void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {
+  const auto shared = std::make_shared<RecordingTask>();
+  KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
+  Timeout moved = timer.new_timeout([] {}, kFar);
+  const int before = clock_readings;
+  for (const Time deadline : deadlines) {
+    timer.new_timeout_at([] {}, deadline);
+    timer.new_timeout_at(shared, deadline);
+    timer.try_new_timeout_at([] {}, deadline);
+    timer.try_new_timeout_at(shared, deadline);
+    Timeout cancelled = timer.new_timeout_at([] {}, deadline);
+    cancelled.cancel();
+    moved.reschedule_at(deadline);
+    keyed.set_at(1, 1, deadline);
+    keyed.set_at(1, 2, deadline);
+    keyed.move_at(1, deadline);
+  }
+  EXPECT_EQ(clock_readings, before);
+}
+
+TYPED_TEST(Deadlines, ReadNoClock) {
+  TypeParam timer(1ms);
+  timer.start();
+  const Time now = timer.now();
+  const std::vector<Time> future{now + 10ms, now + 1h, now + 100h, Time::max()};
+  expect_no_reading(timer, future);
+  settle(timer);
+  // A worker that sleeps is woken for these.
+  for (int i = 0; i < 20; ++i) {
+    settle(timer);
+    expect_no_reading(timer, {timer.now()});
+    settle(timer);
+    expect_no_reading(timer, {now - 1h, Time::min()});
+  }
+  int before = clock_readings;
+  timer.new_timeout([] {}, 1h);
+  EXPECT_EQ(clock_readings, before + 1) << "or this test could not fail";
+}
+
+TEST(ManualDeadlines, ReadNoClock) {
+  ManualTimer timer;
+  expect_no_reading(timer, {timer.now() - 1h, timer.now(), timer.now() + 1h, Time::max()});
+}
+
+TYPED_TEST(Deadlines, OnlyTheFirstMayReadAClockToStartTheTimer) {
+  const Time deadline = steady_clock::now() + kFar;
+  TypeParam timer(1ms);
+  timer.new_timeout_at([] {}, deadline);
+  const int before = clock_readings;
+  timer.new_timeout_at([] {}, deadline);
+  EXPECT_EQ(clock_readings, before);
+}
+
+#endif
+
+/// A delay of zero that came first is first, however far in the past the deadlines after it are; and both wait for the
+/// same grid point. The worker has been asleep for several ticks, and nothing would wake it by itself.
+TYPED_TEST(Deadlines, InThePastAreDueAtTheNextPointOfTheGridInTheOrderOfScheduling) {
+  constexpr auto kTick = 40ms;
+  int judged = 0;
+  for (int attempt = 0; attempt < 100 && judged < 3; ++attempt) {
+    TypeParam timer(kTick);
+    const Time start = timer.now();  // the grid's, or a little earlier
+    timer.start();
+    std::this_thread::sleep_until(timer.now() + kTick * 3 / 2);
+    std::vector<int> order;
+    std::array<Time, 4> ran_at;
+    Latch done(4);
+    const auto task = [&](int i) {
+      return [&, i] {
+        order.push_back(i);
+        ran_at[static_cast<std::size_t>(i)] = timer.now();
+        done.count_down();
+      };
+    };
+    timer.new_timeout_at(task(0), start - 1h);
+    timer.new_timeout(task(1), 0ms);
+    timer.new_timeout_at(task(2), start);
+    timer.new_timeout_at(task(3), Time::min());
+    const bool in_time = timer.now() < start + 2 * kTick;  // else the grid point may have been between them
+    ASSERT_TRUE(done.wait());
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+    if (!in_time) continue;
+    ++judged;
+    for (const Time time : ran_at) EXPECT_GE(time, start + 2 * kTick) << "not at a grid point";
+  }
+  EXPECT_GT(judged, 0);
+}
+
+/// The same for one that is moved there.
+TYPED_TEST(Deadlines, MovedToThePastAreDueAtTheNextPointOfTheGrid) {
+  constexpr auto kTick = 40ms;
+  int judged = 0;
+  for (int attempt = 0; attempt < 100 && judged < 3; ++attempt) {
+    TypeParam timer(kTick);
+    const Time start = timer.now();
+    timer.start();
+    Latch done;
+    Time ran_at;
+    Timeout moved = timer.new_timeout(
+        [&] {
+          ran_at = timer.now();
+          done.count_down();
+        },
+        kFar);
+    if (attempt % 2 == 0) settle(timer);
+    std::this_thread::sleep_until(start + kTick * 5 / 2);
+    ASSERT_TRUE(moved.reschedule_at(start - 1h));
+    const bool in_time = timer.now() < start + 3 * kTick;
+    ASSERT_TRUE(done.wait());
+    if (!in_time) continue;
+    ++judged;
+    EXPECT_GE(ran_at, start + 3 * kTick) << "not at a grid point";
+  }
+  EXPECT_GT(judged, 0);
+}
+
+/// The worker is not late because of a deadline that had passed long before it heard of it.
+TYPED_TEST(Deadlines, InThePastAreNoLag) {
+  constexpr auto kIdle = 200ms;
+  bool small = false;
+  for (int attempt = 0; attempt < 20 && !small; ++attempt) {
+    TypeParam timer(1ms);
+    settle(timer);
+    std::this_thread::sleep_for(kIdle);
+    Latch done;
+    timer.new_timeout_at([&] { done.count_down(); }, timer.now() - 100ms);
+    ASSERT_TRUE(done.wait());
+    settle(timer);
+    small = timer.stats().max_lag < kIdle / 4;
+  }
+  EXPECT_TRUE(small);
+}
+
+/// One wakes the worker, and it then sleeps to the end of the tick, at which all of them are due.
+TYPED_TEST(Deadlines, AFloodInThePastWakesTheWorkerOnce) {
+  constexpr int kTimeouts = 500;
+  TypeParam timer(100ms);
+  timer.start();
+  bool few = false;
+  for (int attempt = 0; attempt < 20 && !few; ++attempt) {
+    settle(timer);
+    const std::int64_t before = timer.stats().wakeups;
+    Latch done(kTimeouts);
+    for (int i = 0; i < kTimeouts; ++i) {
+      timer.new_timeout_at([&] { done.count_down(); }, Time::min() + 1h);
+      if (i % 50 == 0) std::this_thread::sleep_for(100us);  // the worker may sleep again
+    }
+    ASSERT_TRUE(done.wait());
+    few = timer.stats().wakeups - before <= 4;
+  }
+  EXPECT_TRUE(few);
+}
+
+TYPED_TEST(Deadlines, CountAgainstTheLimit) {
+  TypeParam timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  const Time far = timer.now() + kFar;
+  Timeout first = timer.new_timeout_at([] {}, far);
+  EXPECT_THROW(timer.new_timeout_at([] {}, far), RejectedExecution);
+  EXPECT_THROW(timer.new_timeout_at(std::make_shared<RecordingTask>(), Time::min()), RejectedExecution);
+  EXPECT_FALSE(timer.try_new_timeout_at([] {}, Time::min()));
+  EXPECT_EQ(timer.stats().rejected, 3);
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+  EXPECT_TRUE(first.reschedule_at(Time::max())) << "keeps its place";
+  EXPECT_TRUE(first.cancel());
+  EXPECT_TRUE(timer.try_new_timeout_at([] {}, far));
+}
+
+TYPED_TEST(Deadlines, AThreadFactoryThatFailsIsReportedOrANullHandle) {
+  TypeParam timer({.tick_duration = 1ms, .thread_factory = [](std::function<void()>) -> std::thread {
+                     throw std::runtime_error("no thread");
+                   }});
+  EXPECT_THROW(timer.new_timeout_at([] {}, Time::min()), std::runtime_error);
+  EXPECT_FALSE(timer.try_new_timeout_at([] {}, Time::min()));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+}  // namespace
+}  // namespace hwt

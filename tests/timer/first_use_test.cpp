@@ -1,0 +1,198 @@
+// What a thread needs of a timer: how it comes to it at its first use, and what becomes of it when the thread ends.
+
+#include <barrier>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+#if !defined(_WIN32)
+#include <limits.h>  // NOLINT(modernize-deprecated-headers): POSIX's part of it
+#include <pthread.h>
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+void use(Timer& timer) {
+  EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+}
+
+void use_by_new_thread(Timer& timer) {
+  std::thread([&] { use(timer); }).join();
+}
+
+/// How many producers there are: what so many threads at once have needed.
+int producers_of(Timer& timer) {
+  const Timeout timeout = timer.new_timeout([] {}, kFar);
+  int producers = 0;
+  internal::Node::of(timeout)->core().producers().for_each([&](auto&) { ++producers; });
+  return producers;
+}
+
+/// A thread that stops in the midst of its first use of a timer, as one does that is preempted.
+class Stopped {
+ public:
+  /// In allocation `at` of that.
+  Stopped(Timer& timer, int at) {
+    thread_ = std::jthread([this, &timer, at] {
+      int allocations = 0;
+      const AllocationObserver observer([&](std::size_t) {
+        if (allocations++ != at) return;
+        in_the_midst_ = true;
+        arrived_.count_down();
+        EXPECT_TRUE(go_on_.wait());
+      });
+      Timeout timeout = timer.new_timeout([] {}, kFar);
+      arrived_.count_down();
+      EXPECT_TRUE(timeout.cancel());
+    });
+    EXPECT_TRUE(arrived_.wait());
+  }
+  ~Stopped() { go_on_.count_down(); }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+  /// False: it has come to the end, because there are fewer allocations.
+  bool in_the_midst() const { return in_the_midst_; }
+
+ private:
+  Latch arrived_;
+  Latch go_on_;
+  std::atomic<bool> in_the_midst_ = false;
+  std::jthread thread_;
+};
+
+TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
+  int stops = 0;
+  for (;; ++stops) {
+    HashedWheelTimer timer(1ms);
+    HashedWheelTimer other(1ms);
+    timer.start();
+    other.start();
+    const Stopped stopped(timer, stops);
+    if (!stopped.in_the_midst()) break;
+    Latch done;
+    std::jthread others([&] {
+      for (int i = 0; i < 3; ++i) {
+        use_by_new_thread(timer);
+        use_by_new_thread(other);
+        HashedWheelTimer third(1ms);
+        use_by_new_thread(third);
+      }
+      done.count_down();
+    });
+    ASSERT_TRUE(done.wait()) << "others wait for a thread that has stopped in allocation " << stops;
+  }
+  EXPECT_GE(stops, 2) << "a producer and its seat at least";
+}
+
+TEST(FirstUse, TakesOverWhatAThreadThatHasEndedLeaves) {
+  HashedWheelTimer timer(1ms);
+  for (int i = 0; i < 200; ++i) use_by_new_thread(timer);
+  EXPECT_LE(producers_of(timer), 2) << "theirs, and that of this thread";
+}
+
+TEST(FirstUse, TakesOverAllThatThreadsHaveLeft) {
+  constexpr int kThreads = 8;
+  HashedWheelTimer timer(1ms);
+  const auto use_one_after_the_other_and_end_together = [&] {
+    std::barrier all_have_used_it(kThreads + 1);
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      Latch used;
+      threads.emplace_back([&] {
+        use(timer);
+        used.count_down();
+        all_have_used_it.arrive_and_wait();
+      });
+      ASSERT_TRUE(used.wait());
+    }
+    all_have_used_it.arrive_and_wait();
+  };
+  for (int round = 0; round < 20; ++round) use_one_after_the_other_and_end_together();
+  EXPECT_EQ(producers_of(timer), kThreads) << "one of them is now this thread's";
+}
+
+TEST(FirstUse, OfManyTimersInTurnFindsEachProducerAgain) {
+  std::vector<std::unique_ptr<HashedWheelTimer>> timers;
+  for (int i = 0; i < 10; ++i) timers.push_back(std::make_unique<HashedWheelTimer>(1ms));
+  std::jthread([&] {
+    for (int round = 0; round < 3; ++round) {
+      for (const auto& timer : timers) use(*timer);
+    }
+  }).join();
+  for (const auto& timer : timers) EXPECT_LE(producers_of(*timer), 2);
+}
+
+TEST(ThreadEnd, MayComeAfterThatOfTheTimerOrBeforeOrAtOnce) {
+  constexpr int kThreads = 4;
+  constexpr int kRounds = kSanitized ? 200 : 1000;
+  const auto rounds = [&](int count) {
+    for (int round = 0; round < count; ++round) {
+      auto timer = std::make_unique<HashedWheelTimer>(1ms);
+      auto stays = std::make_unique<HashedWheelTimer>(1ms);
+      std::barrier done(kThreads + 1);
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&, i] {
+          use(*timer);
+          if (i % 2 == 0) use(*stays);
+          done.arrive_and_wait();
+        });
+      }
+      done.arrive_and_wait();
+      timer.reset();
+    }
+  };
+  rounds(10);
+  const std::int64_t before = bytes_in_use;
+  rounds(kRounds);
+  EXPECT_LT(bytes_in_use - before, kRounds * 8) << "seats are left over";
+}
+
+#if !defined(_WIN32)
+/// Uses a timer when a thread ends, several times.
+struct Late {
+  // As often as the system calls it; but sanitizers are gone at the last time.
+  static constexpr int kCalls = PTHREAD_DESTRUCTOR_ITERATIONS - (kSanitized ? 1 : 0);
+
+  static void use_it(void* late) {
+    auto& self = *static_cast<Late*>(late);
+    ++self.calls;
+    use(*self.timer);
+    if (self.calls % kCalls != 0) pthread_setspecific(self.key, late);
+  }
+
+  explicit Late(Timer& used) : timer(&used) { EXPECT_EQ(pthread_key_create(&key, use_it), 0); }
+  ~Late() { pthread_key_delete(key); }
+  Late(const Late&) = delete;
+  Late& operator=(const Late&) = delete;
+
+  Timer* const timer;
+  pthread_key_t key{};
+  int calls = 0;  // by one thread at a time
+};
+
+TEST(ThreadEnd, IsNotTheLastUse) {
+  constexpr int kThreads = 50;
+  HashedWheelTimer timer(1ms);
+  use(timer);
+  Late late(timer);  // of a later key than the timer's: destructors run in that order
+  for (int i = 0; i < kThreads; ++i) {
+    std::thread([&] {
+      if (i % 2 == 0) use(timer);
+      pthread_setspecific(late.key, &late);
+    }).join();
+  }
+  EXPECT_EQ(late.calls, kThreads * Late::kCalls);
+  EXPECT_LE(producers_of(timer), 2) << "late uses keep what they have borrowed";
+}
+#endif
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,241 @@
+// Promise: a forked child may make and use timers of its own, stop and destroy those that it has inherited, and exit,
+// whatever the other threads of its parent were at when it was forked.
+
+#if !defined(_WIN32)
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/forked_child.h"
+#include "tests/support/test_support.h"
+
+namespace {
+// A child leaves what it has inherited as it is, and what the other threads had is nobody's there.
+bool this_is_a_child = false;
+}  // namespace
+/// Asked by LeakSanitizer.
+extern "C" int __lsan_is_turned_off() { return this_is_a_child; }  // NOLINT(bugprone-reserved-identifier)
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// Enough for a hang that is there once in some hundred forks. HWT_FORKS asks for more.
+int forks() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread yet
+  const char* const asked = std::getenv("HWT_FORKS");
+  if (asked != nullptr) return std::stoi(asked);
+  return kSanitized ? 15 : kCounting ? 150 : 1500;
+}
+
+// Sanitizers have locks of their own, which a fork() leaves as they are: with them a child can have no threads. (A
+// program of nothing but threads and fork() hangs, too.)
+constexpr bool kChildMayHaveThreads = !kSanitized;
+#define NEEDS_THREADS_IN_THE_CHILD() \
+  if (!kChildMayHaveThreads) GTEST_SKIP()
+
+std::string text_of_status(int status) {
+  if (WIFEXITED(status)) return "ended with " + std::to_string(WEXITSTATUS(status));
+  return WTERMSIG(status) == SIGALRM ? "hung" : "killed by signal " + std::to_string(WTERMSIG(status));
+}
+
+/// Threads that do all that can be done with timers, while others fork.
+class Hammer {
+ public:
+  Hammer() {
+    const auto keep_on = [this](auto work) {
+      threads_.emplace_back([this, work] {
+        while (!over_) {
+          work();
+          ++rounds_;
+        }
+      });
+    };
+    // A first use by a new thread, and its end.
+    keep_on([this] {
+      std::thread([this] {
+        Timeout timeout = shared.new_timeout([] {}, kFar);
+        timeout.reschedule(kFar / 2);
+        timeout.cancel();
+      }).join();
+    });
+    // A life of a timer. It is where a child can see it from its first moment to its last.
+    keep_on([this] {
+      std::shared_ptr<HashedWheelTimer> timer = std::make_shared<HashedWheelTimer>(1ms);
+      const std::size_t place = next_++ % lives.size();
+      lives[place].store(timer.get());
+      timer->start();
+      timer->new_timeout([] {}, kFar);
+      timer->stop();
+      lives[place].store(nullptr);
+      // As long as a child may look at it. It does so in no time: it finds its own copy.
+      graves_[place] = std::move(timer);
+    });
+    // What a request does. With pauses: a backlog would make each fork() slow, which copies what the process has.
+    keep_on([this] {
+      for (int i = 0; i < 100; ++i) {
+        Timeout timeout = shared.new_timeout([] {}, i % 2 == 0 ? 0ns : std::chrono::nanoseconds(kFar));
+        timeout.reschedule(1ms * i);
+        if (i % 3 == 0) timeout.cancel();
+      }
+      manual.new_timeout([] {}, 1ms);
+      manual.advance(1ms);
+      std::this_thread::sleep_for(50us);
+    });
+  }
+  ~Hammer() { over_ = true; }
+  Hammer(const Hammer&) = delete;
+  Hammer& operator=(const Hammer&) = delete;
+
+  int rounds() const { return rounds_; }
+
+  HashedWheelTimer shared{1ms};
+  ManualTimer manual;
+  std::array<std::atomic<HashedWheelTimer*>, 4> lives{};
+
+ private:
+  std::array<std::shared_ptr<HashedWheelTimer>, 4> graves_{};
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<int> rounds_ = 0;
+  std::atomic<bool> over_ = false;
+  std::vector<std::jthread> threads_;
+};
+
+/// All that a child may do. 0: it is well.
+int live_as_a_child(Hammer& parents, int round) {
+  Latch ran;
+  {
+    HashedWheelTimer own(1ms);
+    own.new_timeout([&] { ran.count_down(); }, 0ns);
+    Timeout timeout = own.new_timeout([] {}, kFar);
+    std::thread([&] { own.new_timeout([] {}, kFar); }).join();
+    if (!ran.wait()) return 1;
+    if (!timeout.cancel()) return 2;
+    if (own.stop().size() != 1) return 3;
+  }
+  for (auto& life : parents.lives) {
+    if (HashedWheelTimer* const timer = life.load()) {
+      timer->stop();
+      if (round % 2 == 0) timer->~HashedWheelTimer();
+    }
+  }
+  parents.shared.stop();
+  parents.manual.stop();
+  if (round % 2 == 0) {
+    parents.shared.~HashedWheelTimer();
+    parents.manual.~ManualTimer();
+  }
+  return 0;
+}
+
+TEST(Fork, AChildIsWellWhateverTheThreadsOfItsParentWereAt) {
+  NEEDS_THREADS_IN_THE_CHILD();
+  Hammer hammer;
+  const int rounds = forks();
+  for (int round = 0; round < rounds; ++round) {
+    const int status = status_of_child([&] { return live_as_a_child(hammer, round); });
+    ASSERT_EQ(status, 0) << "the child of round " << round << ' ' << text_of_status(status);
+  }
+  EXPECT_GT(hammer.rounds(), 0);
+}
+
+// Also one that has used a timer itself, and inherits static ones.
+TEST(Fork, AChildCanExitWhateverTheThreadsOfItsParentWereAt) {
+  static HashedWheelTimer timer(1ms);
+  static ManualTimer manual;
+  timer.new_timeout([] {}, kFar);
+  Hammer hammer;
+  const int rounds = forks();
+  for (int round = 0; round < rounds; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      this_is_a_child = true;
+      alarm(20);
+      std::exit(0);  // NOLINT(concurrency-mt-unsafe): that is what is tested
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "the child of round " << round << ' ' << text_of_status(status);
+  }
+}
+
+TEST(Fork, AChildCanUseATimerThatWasNotStarted) {
+  NEEDS_THREADS_IN_THE_CHILD();
+  HashedWheelTimer timer(1ms);
+  const int status = status_of_child([&] {
+    if (!ran_in_task(timer, [] {})) return 1;
+    timer.new_timeout([] {}, kFar);
+    return timer.stop().size() == 1 ? 0 : 2;
+  });
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  EXPECT_TRUE(ran_in_task(timer, [] {})) << "the parent's own";
+}
+
+// Two timers of which the child has one: it can neither wait for the thread that starts it, nor start it itself.
+TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
+  Latch inside;
+  Latch go_on;
+  HashedWheelTimer timer({.thread_factory = [&](std::function<void()> body) {
+    inside.count_down();
+    EXPECT_TRUE(go_on.wait());
+    return std::thread(std::move(body));
+  }});
+  std::jthread starter([&] { timer.start(); });
+  ASSERT_TRUE(inside.wait());
+  const int status = status_of_child([&] {
+    if (timer.try_new_timeout([] {}, 0ns)) return 1;
+    try {
+      timer.start();
+      return 2;
+    } catch (const IllegalState&) {
+    }
+    return timer.stop().empty() ? 0 : 3;
+  });
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  go_on.count_down();
+  starter.join();
+  EXPECT_TRUE(ran_in_task(timer, [] {})) << "the parent's own";
+}
+
+// The child's only thread is then a copy of the worker.
+TEST(Fork, AChildOfATaskCanDestroyTheTimerAndReturn) {
+  NEEDS_THREADS_IN_THE_CHILD();
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  int status = -1;
+  const bool ran = ran_in_task(*timer, [&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      this_is_a_child = true;
+      alarm(20);
+      timer.reset();
+      return;  // to a loop that ends, and with it the last thread of the child
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+  });
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  EXPECT_TRUE(ran_in_task(*timer, [] {})) << "the parent's own";
+}
+
+// A child gives back nothing: what it holds of its parent's timers may be in the midst of a change.
+TEST(Fork, AChildsStopReturnsNothingAndLeavesTheParentsTimerAsItIs) {
+  HashedWheelTimer timer(1ms);
+  ManualTimer manual;
+  timer.new_timeout([] {}, kFar);
+  manual.new_timeout([] {}, kFar);
+  EXPECT_EQ(status_of_child([&] { return timer.stop().empty() && manual.stop().empty() ? 0 : 1; }), 0);
+  EXPECT_EQ(timer.stop().size(), 1u);
+  EXPECT_EQ(manual.stop().size(), 1u);
+}
+
+}  // namespace
+}  // namespace hwt
+
+#endif

@@ -1,0 +1,386 @@
+// What a peak has needed goes back to the system when nobody has needed it for some time (promise 7): most of the
+// memory of its timeouts, whoever has ended them; without harm to the timeouts among them that go on, to what still
+// names one that is gone, or to those that come later; and an idle timer is idle again after it.
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/internal/core/batch_stack.h"
+#include "hashed_wheel_timer/internal/core/collector.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/core/slab.h"
+#include "hashed_wheel_timer/internal/platform/pages.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using internal::Collector;
+using internal::Node;
+using internal::Slab;
+
+constexpr int kTimeouts = kSanitized ? 40'000 : 300'000;
+/// What a pool keeps for its owner.
+constexpr std::size_t kKeptByPool = 2304 + 256;
+/// Pages of a MiB, which is not given back if there is no more.
+constexpr std::size_t kNotWorthIt = 256;
+
+/// Memory is given back when it has been of no use for so long.
+class UnusedFor {
+ public:
+  explicit UnusedFor(std::chrono::nanoseconds time) : before_(Collector::unused_for.exchange(time.count())) {}
+  ~UnusedFor() { Collector::unused_for = before_; }
+  UnusedFor(const UnusedFor&) = delete;
+  UnusedFor& operator=(const UnusedFor&) = delete;
+
+ private:
+  const std::int64_t before_;
+};
+
+/// The slabs of some timeouts' nodes, and how much of them is in memory.
+class Slabs {
+ public:
+  void add(const Timeout& timeout) {
+    slabs_.insert(reinterpret_cast<std::uintptr_t>(Node::of(timeout)) & ~(Slab::kBytes - 1));
+  }
+  std::size_t size() const { return slabs_.size(); }
+  std::size_t pages() const { return size() * kPagesPerSlab; }
+  std::size_t resident_pages() const {
+    std::size_t resident = 0;
+#if defined(__linux__)
+    for (const std::uintptr_t slab : slabs_) {
+      unsigned char in_memory[kPagesPerSlab] = {};
+      EXPECT_EQ(mincore(reinterpret_cast<void*>(slab), Slab::kBytes, in_memory), 0);
+      for (const unsigned char page : in_memory) resident += page & 1;
+    }
+#endif
+    return resident;
+  }
+
+ private:
+  static constexpr std::size_t kPagesPerSlab = Slab::kMaxPages;
+  std::set<std::uintptr_t> slabs_;
+};
+
+class AfterAPeak : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__linux__)
+    if (internal::pages::size() != Slab::kBytes / Slab::kMaxPages) GTEST_SKIP() << "for pages of 4 KiB";
+#else
+    GTEST_SKIP() << "asks Linux what is in memory";
+#endif
+  }
+
+  std::vector<Timeout> schedule(Timer& timer, int count, std::chrono::nanoseconds delay = kFar) {
+    std::vector<Timeout> timeouts;
+    timeouts.reserve(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      timeouts.push_back(timer.new_timeout([this] { ++ran_; }, delay));
+      slabs_.add(timeouts.back());
+    }
+    return timeouts;
+  }
+  static void cancel(std::vector<Timeout>& timeouts) {
+    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+    timeouts.clear();
+  }
+  /// What may stay, if what the pool keeps lies in a row.
+  std::size_t little() const { return slabs_.pages() / 10 + kNotWorthIt; }
+  testing::AssertionResult falls_to(std::size_t pages) {
+    const bool fallen = eventually([&] {
+      std::this_thread::sleep_for(5ms);  // the question is dear
+      return slabs_.resident_pages() <= pages;
+    });
+    if (fallen) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << slabs_.resident_pages() << " of " << slabs_.pages() << " pages are still "
+                                         << "in memory, not " << pages;
+  }
+
+  std::atomic<int> ran_ = 0;
+  Slabs slabs_;
+};
+
+TEST_F(AfterAPeak, ThatWasCancelled) {
+  const UnusedFor soon(10ms);
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+  cancel(timeouts);
+  EXPECT_TRUE(falls_to(little()));
+}
+
+/// The nodes that a pool keeps lie anywhere then.
+TEST_F(AfterAPeak, ThatWasCancelledInAnyOrder) {
+  const UnusedFor soon(10ms);
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, 300'000);
+  ASSERT_LT(kKeptByPool + little(), slabs_.pages()) << "too few";
+  std::shuffle(timeouts.begin(), timeouts.end(), std::minstd_rand(1));
+  cancel(timeouts);
+  EXPECT_TRUE(falls_to(kKeptByPool + little()));
+}
+
+TEST_F(AfterAPeak, ThatWasCancelledByAnotherThread) {
+  const UnusedFor soon(10ms);
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  Latch checked;
+  std::jthread other([&] {
+    cancel(timeouts);
+    EXPECT_TRUE(checked.wait());
+  });
+  EXPECT_TRUE(falls_to(little()));
+  checked.count_down();
+}
+
+TEST_F(AfterAPeak, ThatExpired) {
+  const UnusedFor soon(10ms);
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate at_once(timer);
+    schedule(timer, kTimeouts, 0ns);
+  }
+  EXPECT_TRUE(falls_to(little()));
+  EXPECT_EQ(ran_, kTimeouts);
+}
+
+/// The worker knows of nothing that is due when they are withdrawn, and none of them has ever been in the wheel.
+TEST_F(AfterAPeak, OfWhichTheWorkerHasSeenNothing) {
+  const UnusedFor soon(10ms);
+  HashedWheelTimer timer(1ms);
+  ASSERT_TRUE(ran_in_task(timer, [] {}));  // it is awake no more when they are scheduled
+  timer.new_timeout([] {}, kFar);
+  constexpr int kThreads = 8;
+  constexpr int kEach = 12'000;  // too few for the worker to be called
+  Latch checked;
+  std::mutex mutex;
+  Latch done(kThreads);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      std::vector<Timeout> timeouts;
+      {
+        const std::lock_guard lock(mutex);
+        timeouts = schedule(timer, kEach);
+      }
+      done.count_down();
+      EXPECT_TRUE(done.wait());
+      cancel(timeouts);
+      EXPECT_TRUE(checked.wait());
+    });
+  }
+  ASSERT_TRUE(done.wait());
+  // Each thread's pool keeps what was freed first, in a row.
+  EXPECT_TRUE(falls_to(kThreads * (kKeptByPool / 64 + 16) + little()));
+  checked.count_down();
+}
+
+TEST_F(AfterAPeak, TheTimerIsIdleAgain) {
+  const UnusedFor soon(10ms);
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  cancel(timeouts);
+  ASSERT_TRUE(falls_to(little()));
+  // There may be some left to look at. But there is an end to it.
+  EXPECT_TRUE(eventually([&] {
+    const std::int64_t before = timer.stats().wakeups;
+    std::this_thread::sleep_for(300ms);
+    return timer.stats().wakeups == before;
+  }));
+}
+
+/// Some of each page, so that hardly one can go; and all of it when they have ended too.
+TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
+  constexpr int kEach = 200;
+  const UnusedFor soon(10ms);
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> all = schedule(timer, kTimeouts);
+  std::vector<Timeout> gone;
+  std::vector<Timeout> go_on;
+  for (std::size_t i = 0; i < all.size(); ++i) (i % kEach == 0 ? go_on : gone).push_back(std::move(all[i]));
+  all.clear();
+  cancel(gone);
+  ASSERT_TRUE(falls_to(go_on.size() + little()));
+  for (Timeout& timeout : go_on) {
+    ASSERT_FALSE(timeout.is_cancelled());
+    ASSERT_TRUE(timeout.reschedule(0ns));
+  }
+  EXPECT_TRUE(eventually([&] { return ran_ == static_cast<int>(go_on.size()); }));
+  for (const Timeout& timeout : go_on) EXPECT_TRUE(timeout.is_expired());
+}
+
+/// A handle keeps its node, whatever has become of the timeout.
+TEST_F(AfterAPeak, HandlesStillAnswer) {
+  constexpr int kEach = 1000;
+  const UnusedFor soon(10ms);
+  std::vector<Timeout> kept;
+  {
+    HashedWheelTimer timer(1ms);
+    std::vector<Timeout> all = schedule(timer, kTimeouts);
+    for (std::size_t i = 0; i < all.size(); i += kEach) kept.push_back(all[i]);
+    cancel(all);
+    ASSERT_TRUE(falls_to(kept.size() + little()));
+    for (const Timeout& timeout : kept) EXPECT_TRUE(timeout.is_cancelled());
+  }
+  for (Timeout& timeout : kept) {
+    EXPECT_TRUE(timeout.is_cancelled());
+    EXPECT_FALSE(timeout.cancel());
+  }
+}
+
+/// The next peak uses the same addresses.
+TEST_F(AfterAPeak, TheNextNeedsNoNewMemory) {
+  const UnusedFor soon(10ms);
+  const std::int64_t at_first = bytes_in_use;
+  {
+    HashedWheelTimer timer(1ms);
+    std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+    const std::size_t slabs = slabs_.size();
+    for (int round = 0; round < 2; ++round) {
+      cancel(timeouts);
+      ASSERT_TRUE(falls_to(little()));
+      timeouts = schedule(timer, kTimeouts);
+      EXPECT_LE(slabs_.size(), slabs * 3 / 2) << "in round " << round;
+    }
+    for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.reschedule(0ns));
+    timeouts.clear();
+    EXPECT_TRUE(eventually([&] { return ran_ == kTimeouts; }));
+    EXPECT_TRUE(is_balanced(timer.stats()));
+  }
+  EXPECT_LE(bytes_in_use - at_first, 1 << 20);
+}
+
+/// What comes and goes within the time is no peak.
+TEST_F(AfterAPeak, LeavesWhatIsUsedAgain) {
+  const UnusedFor for_a_minute(1min);
+  ManualTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  for (int i = 0; i < 10; ++i) {
+    cancel(timeouts);
+    for (int k = 0; k < 20; ++k) timer.advance(1s);
+    timeouts = schedule(timer, kTimeouts);
+    for (int k = 0; k < 20; ++k) timer.advance(1s);
+    ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+  }
+  // And half of it is a peak, when only half is used again.
+  for (int i = 0; i < 10; ++i) {
+    cancel(timeouts);
+    for (int k = 0; k < 20; ++k) timer.advance(1s);
+    timeouts = schedule(timer, kTimeouts / 2);
+    for (int k = 0; k < 20; ++k) timer.advance(1s);
+  }
+  EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 60 / 100);
+  EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 45 / 100);
+}
+
+/// advance() does it, some at a time.
+TEST_F(AfterAPeak, OfAManualTimer) {
+  const UnusedFor for_a_minute(1min);
+  ManualTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  cancel(timeouts);
+  for (int i = 0; i < 59; ++i) timer.advance(1s);
+  EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+  for (int i = 0; i < 100; ++i) timer.advance(1s);
+  EXPECT_LE(slabs_.resident_pages(), little());
+}
+
+/// Entries and Looks name nodes of earlier lives while their pages go and come again.
+TEST_F(AfterAPeak, NothingIsLostWhileMemoryGoesAndComes) {
+  const UnusedFor at_once(0ns);
+  constexpr int kThreads = 3;
+  constexpr int kAtOnce = 25'000;
+  std::atomic<std::int64_t> expected = 0;
+  std::atomic<std::int64_t> ran = 0;
+  HashedWheelTimer timer(1ms);
+  const Deadline end(kSanitized ? 3s : 1500ms);
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    std::vector<Timeout> timeouts;
+    timeouts.reserve(kAtOnce);
+    while (!end.passed()) {
+      for (int i = 0; i < kAtOnce; ++i) timeouts.push_back(timer.new_timeout([&ran] { ++ran; }, kFar));
+      if (random() % 2 == 0) std::this_thread::sleep_for(1ms);
+      for (Timeout& timeout : timeouts) {
+        switch (random() % 16) {
+          case 0:  // perhaps a Look that comes too late
+            ++expected;
+            if (!timeout.reschedule(0ns)) ADD_FAILURE() << "not rescheduled";
+            break;
+          case 1:
+            if (!timeout.reschedule(kFar - 1s)) ADD_FAILURE() << "not rescheduled";
+            [[fallthrough]];
+          default:
+            if (!timeout.cancel()) ADD_FAILURE() << "not cancelled";
+        }
+      }
+      timeouts.clear();
+      if (random() % 2 == 0) std::this_thread::sleep_for(3ms);
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return ran == expected; })) << ran << " ran of " << expected;
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// A pool goes by that number: with too many counted it would never get its nodes back.
+TEST(BatchStack, CountsNothingWhenAllHasBeenTaken) {
+  constexpr int kRounds = kSanitized || kCounting ? 50 : 500;
+  constexpr std::size_t kPushes = 64;
+  internal::BatchStack stack;
+  std::vector<Node> nodes(kPushes);
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<bool> done = false;
+    std::jthread pusher([&] {
+      for (Node& node : nodes) {
+        internal::FreeNode::make(&node, nullptr);
+        node.next = nullptr;
+        ASSERT_TRUE(stack.push(&node, 1));
+      }
+      done = true;
+    });
+    while (!done) {
+      stack.take_all();
+      std::this_thread::yield();
+    }
+    pusher.join();
+    stack.take_all();
+    ASSERT_EQ(stack.nodes(), 0U);
+  }
+  for (Node& node : nodes) internal::FreeNode::unmake(&node);
+}
+
+/// Pools take and the Collector pushes, at once.
+TEST(RunStack, HasEveryRunOnceWhoeverTakesAndPushes) {
+  constexpr std::size_t kRuns = 200;
+  constexpr int kRounds = kSanitized || kCounting ? 20'000 : 100'000;
+  internal::RunStack stack;
+  std::vector<internal::Page> runs(kRuns);
+  for (internal::Page& run : runs) stack.push(run);
+  const auto take_and_push = [&] {
+    for (int round = 0; round < kRounds; ++round) {
+      if (internal::Page* const run = stack.take()) stack.push(*run);
+    }
+  };
+  std::thread other(take_and_push);
+  take_and_push();
+  other.join();
+  std::set<const internal::Page*> found;
+  for (const internal::Page* run = stack.take_all(); run != nullptr; run = run->next) {
+    ASSERT_TRUE(found.insert(run).second) << "twice";
+  }
+  EXPECT_EQ(found.size(), kRuns);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,278 @@
+// Timeout as a value, and what it tells.
+
+#include <array>
+#include <type_traits>
+#include <unordered_set>
+
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+static_assert(sizeof(Timeout) == 8);
+static_assert(std::is_nothrow_default_constructible_v<Timeout>);
+static_assert(std::is_nothrow_copy_constructible_v<Timeout> && std::is_nothrow_copy_assignable_v<Timeout>);
+static_assert(std::is_nothrow_move_constructible_v<Timeout> && std::is_nothrow_move_assignable_v<Timeout>);
+static_assert(std::is_nothrow_swappable_v<Timeout>);
+static_assert(!std::is_convertible_v<Timeout, bool>, "explicit only");
+
+TEST(Handle, NullByDefault) {
+  Timeout null;
+  EXPECT_FALSE(null);
+  EXPECT_FALSE(null.cancel());
+  EXPECT_FALSE(null.is_cancelled());
+  EXPECT_FALSE(null.is_expired());
+  EXPECT_EQ(null.timer(), nullptr);
+  EXPECT_EQ(null, Timeout());
+  EXPECT_EQ(text_of(null), "Timeout(null)");
+  const Timeout copy = null;
+  EXPECT_FALSE(copy);
+}
+
+TEST(Handle, CopiesAreTheSameTimeout) {
+  HashedWheelTimer timer;
+  const Timeout original = timer.new_timeout([] {}, kFar);
+  Timeout copy = original;
+  EXPECT_EQ(copy, original);
+  Timeout assigned;
+  assigned = copy;
+  EXPECT_EQ(assigned, original);
+  EXPECT_TRUE(copy.cancel());
+  EXPECT_TRUE(original.is_cancelled());
+  EXPECT_FALSE(assigned.cancel());
+}
+
+TEST(Handle, MovingLeavesNull) {
+  HashedWheelTimer timer;
+  Timeout first = timer.new_timeout([] {}, kFar);
+  const Timeout same = first;
+  Timeout second = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(second, same);
+  Timeout third = timer.new_timeout([] {}, kFar);
+  third = std::move(second);
+  EXPECT_FALSE(second);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(third, same);
+  EXPECT_EQ(timer.pending_timeouts(), 2) << "dropping a handle cancels nothing";
+}
+
+TEST(Handle, SelfAssignmentChangesNothing) {
+  HashedWheelTimer timer;
+  Timeout timeout = timer.new_timeout([] {}, kFar);
+  const Timeout same = timeout;
+  Timeout& alias = timeout;
+  timeout = alias;
+  EXPECT_EQ(timeout, same);
+  timeout = std::move(alias);
+  EXPECT_EQ(timeout, same);
+  EXPECT_TRUE(timeout.cancel());
+}
+
+TEST(Handle, Swap) {
+  HashedWheelTimer timer;
+  Timeout a = timer.new_timeout([] {}, kFar);
+  Timeout b;
+  const Timeout was_a = a;
+  a.swap(b);
+  EXPECT_EQ(b, was_a);
+  EXPECT_FALSE(a);
+  using std::swap;
+  swap(a, b);
+  EXPECT_EQ(a, was_a);
+  a.swap(a);
+  EXPECT_EQ(a, was_a);
+}
+
+TEST(Handle, HashAndEquality) {
+  HashedWheelTimer timer;
+  const Timeout a = timer.new_timeout([] {}, kFar);
+  const Timeout b = timer.new_timeout([] {}, kFar);
+  const Timeout copy_of_a = a;
+  EXPECT_NE(a, b);
+  EXPECT_NE(a, Timeout());
+  EXPECT_EQ(std::hash<Timeout>()(a), std::hash<Timeout>()(copy_of_a));
+  const std::unordered_set<Timeout> set{a, b, copy_of_a, Timeout(), Timeout()};
+  EXPECT_EQ(set.size(), 3U);
+  EXPECT_TRUE(set.contains(copy_of_a));
+}
+
+TEST(Handle, TheSameTaskTwiceAreTwoTimeouts) {
+  const auto task = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer;
+  Timeout first = timer.new_timeout(task, kFar);
+  const Timeout second = timer.new_timeout(task, kFar);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(&first.task(), &second.task());
+  EXPECT_TRUE(first.cancel());
+  EXPECT_FALSE(second.is_cancelled());
+}
+
+TEST(Handle, DeadlineIsTheDelayFromTheCall) {
+  HashedWheelTimer timer;
+  for (const std::chrono::nanoseconds delay :
+       {std::chrono::nanoseconds(0), 1234567ns, std::chrono::nanoseconds(kFar)}) {
+    const auto before = timer.now();
+    const Timeout timeout = timer.new_timeout([] {}, delay);
+    const auto after = timer.now();
+    EXPECT_GE(timeout.deadline(), before + delay);
+    EXPECT_LE(timeout.deadline(), after + delay);
+  }
+  const auto before = timer.now();
+  const Timeout negative = timer.new_timeout([] {}, -1h);
+  EXPECT_GE(negative.deadline(), before) << "a negative delay is due now";
+}
+
+TEST(Handle, NowIsTheSteadyClock) {
+  const HashedWheelTimer timer;
+  const auto before = steady_clock::now();
+  const auto now = timer.now();
+  EXPECT_GE(now, before);
+  EXPECT_LE(now, steady_clock::now());
+}
+
+TEST(Handle, TimerIsNullOnceItIsGone) {
+  auto timer = std::make_unique<HashedWheelTimer>();
+  const Timeout timeout = timer->new_timeout([] {}, kFar);
+  EXPECT_EQ(timeout.timer(), timer.get());
+  timer->stop();
+  EXPECT_EQ(timeout.timer(), timer.get()) << "stopped, not gone";
+  timer.reset();
+  EXPECT_EQ(timeout.timer(), nullptr);
+}
+
+TEST(Handle, TellsCancelledFromExpired) {
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  Timeout cancelled = timer.new_timeout([] {}, kFar);
+  EXPECT_FALSE(cancelled.is_cancelled() || cancelled.is_expired());
+  cancelled.cancel();
+  EXPECT_TRUE(cancelled.is_cancelled());
+  EXPECT_FALSE(cancelled.is_expired());
+  const Timeout expired = timer.new_timeout([&] { ran.count_down(); }, 0ms);
+  ASSERT_TRUE(ran.wait());
+  EXPECT_TRUE(expired.is_expired());
+  EXPECT_FALSE(expired.is_cancelled());
+}
+
+TEST(Handle, ATaskSeesItselfExpired) {
+  Latch ran;
+  bool expired = false;
+  Timeout seen;
+  HashedWheelTimer timer(1ms);
+  const Timeout timeout = timer.new_timeout(
+      [&](Timeout& self) {
+        expired = self.is_expired();
+        seen = self;
+        ran.count_down();
+      },
+      0ms);
+  ASSERT_TRUE(ran.wait());
+  EXPECT_TRUE(expired);
+  EXPECT_EQ(seen, timeout);
+}
+
+/// The text with # for each number.
+std::string shape_of(const Timeout& timeout) {
+  std::string shape;
+  for (const char c : text_of(timeout)) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) {
+      shape += c;
+    } else if (shape.empty() || shape.back() != '#') {
+      shape += '#';
+    }
+  }
+  return shape;
+}
+
+TEST(Handle, Prints) {
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  Timeout far = timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(shape_of(far), "Timeout(deadline: # ns later)");
+  far.cancel();
+  EXPECT_EQ(shape_of(far), "Timeout(deadline: # ns later, cancelled)");
+  const Timeout expired = timer.new_timeout([&] { ran.count_down(); }, 0ms);
+  ASSERT_TRUE(ran.wait());
+  EXPECT_EQ(shape_of(expired), "Timeout(deadline: # ns ago, expired)");
+}
+
+TEST(Handle, PrintsThatADeadlineNeverComes) {
+  HashedWheelTimer timer;
+  EXPECT_EQ(text_of(timer.new_timeout([] {}, std::chrono::nanoseconds::max())), "Timeout(deadline: never)");
+}
+
+TEST(Handle, PrintsTheTimeUntilTheDeadline) {
+  HashedWheelTimer timer;
+  const Timeout timeout = timer.new_timeout([] {}, kFar);
+  const std::string text = text_of(timeout);
+  const std::int64_t left = std::stoll(text.substr(std::string("Timeout(deadline: ").size()));
+  EXPECT_LE(left, std::chrono::nanoseconds(kFar).count());
+  EXPECT_GT(left, std::chrono::nanoseconds(kFar - kGenerous).count());
+}
+
+TEST(Handle, PrintsAfterTheTimerIsGone) {
+  Timeout timeout;
+  {
+    HashedWheelTimer timer;
+    timeout = timer.new_timeout([] {}, kFar);
+  }
+  EXPECT_EQ(shape_of(timeout), "Timeout(deadline: # ns later, cancelled)");
+}
+
+TEST(Handle, SeveralThreadsUseCopiesAtOnce) {
+  HashedWheelTimer timer(1ms);
+  for (int round = 0; round < 200; ++round) {
+    const Timeout timeout = timer.new_timeout([] {}, round % 2 == 0 ? std::chrono::milliseconds(1) : kFar);
+    std::array<Timeout, 3> copies{timeout, timeout, timeout};
+    std::atomic<int> wins = 0;
+    run_together(3, [&](int thread) {
+      Timeout mine = std::move(copies[thread]);
+      EXPECT_FALSE(text_of(mine).empty());
+      EXPECT_EQ(mine.timer(), &timer);
+      const Timeout another = mine;
+      wins += mine.cancel() ? 1 : 0;
+      EXPECT_NE(another.is_cancelled(), another.is_expired());
+    });
+    EXPECT_EQ(wins == 1, timeout.is_cancelled());
+    EXPECT_LE(wins, 1);
+  }
+}
+
+TEST(Handle, IsReleasedOnAnotherThreadThanItWasMadeOn) {
+  HashedWheelTimer timer(1ms);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < 500; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    std::jthread([taken = std::move(timeouts)]() mutable {
+      for (Timeout& timeout : taken) EXPECT_TRUE(timeout.cancel());
+    }).join();
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+// Not by making that many: 64 MiB of them.
+TEST(HandleDeathTest, MoreThanCanBeCountedEndTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  HashedWheelTimer timer;
+  const Timeout timeout = timer.new_timeout([] {}, kFar);
+  internal::Node& node = *internal::Node::of(timeout);
+  constexpr std::uint64_t kMore = (std::uint64_t{1} << 23) - 3;  // and two are there
+  node.word.fetch_add(kMore * internal::Node::kReference);
+  {
+    const Timeout last = timeout;
+  }
+  EXPECT_DEATH(
+      {
+        const Timeout last = timeout;
+        const Timeout one_too_many = last;
+      },
+      "hashed_wheel_timer: more than 2\\^23 handles of one timeout\n");
+  node.word.fetch_sub(kMore * internal::Node::kReference);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,531 @@
+// An idle timer costs nothing (promise 11), and still misses nothing: what wakes the worker, what does not, and how
+// much it does at once (promise 10).
+
+#include <algorithm>
+#include <random>
+
+#include "tests/support/test_support.h"
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+constexpr int kSlower = kSanitized ? 5 : 1;
+
+/// How long a quiet worker is watched.
+constexpr auto kWatch = 300ms;
+
+/// How often the worker has woken up: by the timer's count and by the system's.
+struct Wakeups {
+  std::int64_t counted = 0;
+  std::int64_t switches = 0;
+  bool operator==(const Wakeups&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Wakeups& w) {
+  return out << w.counted << " wake-ups, " << w.switches << " switches";
+}
+
+/// A timer whose worker's thread is known to the system.
+class Watched : public ::testing::Test {
+ protected:
+  Options options(std::chrono::nanoseconds tick) {
+    Options o;
+    o.tick_duration = tick;
+    o.thread_factory = [this](std::function<void()> body) {
+      return std::thread([this, body = std::move(body)] {
+#if defined(__linux__)
+        worker_id_ = syscall(SYS_gettid);
+#endif
+        body();
+      });
+    };
+    return o;
+  }
+
+  Wakeups wakeups() {
+    Wakeups result{timer_.stats().wakeups, 0};
+#if defined(__linux__)
+    result.switches = std::stoll(system_says("voluntary_ctxt_switches:"));
+#endif
+    return result;
+  }
+
+  /// False when it only waits for a processor.
+  bool worker_sleeps() {
+#if defined(__linux__)
+    return contains(system_says("State:"), "sleeping");
+#else
+    return true;
+#endif
+  }
+
+#if defined(__linux__)
+  /// What the system says about the worker under that key.
+  std::string system_says(const std::string& key) {
+    EXPECT_TRUE(eventually([&] { return worker_id_ != 0; }));
+    std::ifstream status("/proc/self/task/" + std::to_string(worker_id_) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.compare(0, key.size(), key) == 0) return line.substr(key.size());
+    }
+    ADD_FAILURE() << "no " << key;
+    return "-1";
+  }
+#endif
+
+  /// Waits until the worker has nothing more to do.
+  void settle() {
+    Wakeups last = wakeups();
+    EXPECT_TRUE(eventually([&] {
+      std::this_thread::sleep_for(30ms);  // many ticks
+      return std::exchange(last, wakeups()) == last && worker_sleeps();
+    })) << "the worker never comes to rest";
+  }
+
+  void expect_quiet() {
+    const Wakeups before = wakeups();
+    std::this_thread::sleep_for(kWatch);
+    EXPECT_EQ(wakeups(), before);
+  }
+
+  /// An earlier timeout still comes, in time.
+  void expect_wakes_for(std::chrono::milliseconds delay) {
+    Latch ran;
+    steady_clock::time_point started;
+    const Timeout timeout = timer_.new_timeout(
+        [&] {
+          started = steady_clock::now();
+          ran.count_down();
+        },
+        delay);
+    ASSERT_TRUE(ran.wait());
+    EXPECT_GE(started, timeout.deadline());
+    EXPECT_LT(started - timeout.deadline(), 5s);
+  }
+
+  std::atomic<long> worker_id_ = 0;
+  // A large wheel: no bucket comes up again while the test runs.
+  HashedWheelTimer timer_{[this] {
+    Options o = options(1ms);
+    o.ticks_per_wheel = 1 << 17;
+    return o;
+  }()};
+};
+
+TEST_F(Watched, StartedAndNeverUsed) {
+  timer_.start();
+  settle();
+  expect_quiet();
+  EXPECT_EQ(timer_.stats().ticks, 0);
+  expect_wakes_for(5ms);
+}
+
+TEST_F(Watched, NothingPendingAfterUse) {
+  Latch ran(100);
+  for (int i = 0; i < 100; ++i) timer_.new_timeout([&] { ran.count_down(); }, i % 20 * 1ms);
+  ASSERT_TRUE(ran.wait());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(timer_.new_timeout([] {}, kFar).cancel());
+  settle();
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  expect_quiet();
+  expect_wakes_for(0ms);
+  settle();
+  expect_quiet();
+}
+
+TEST_F(Watched, OnlyFarTimeoutsPending) {
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < 1000; ++i) timeouts.push_back(timer_.new_timeout([] {}, kFar - i * 1s));
+  // The worker leaves in its queue what comes while it is awake; for this it takes them all.
+  ASSERT_TRUE(ran_in_task(timer_, [] {}));
+  ASSERT_TRUE(eventually([&] { return timer_.stats().backlog == 0; }));
+  settle();
+  expect_quiet();
+  // Some are cancelled after they came into the wheel: the worker learns of it when it is awake anyway.
+  for (std::size_t i = 0; i < timeouts.size(); i += 2) EXPECT_TRUE(timeouts[i].cancel());
+  settle();
+  expect_quiet();
+  expect_wakes_for(3ms);
+  // The worker sleeps again, until the next that is left.
+  settle();
+  expect_quiet();
+  EXPECT_EQ(timer_.pending_timeouts(), 500);
+}
+
+TEST_F(Watched, ATimeoutThatCannotComeWakesNobody) {
+  timer_.new_timeout([] {}, std::chrono::hours::max());
+  settle();
+  for (int i = 0; i < 10; ++i) timer_.new_timeout([] {}, std::chrono::hours::max());
+  expect_quiet();
+  expect_wakes_for(1ms);
+}
+
+/// Far beyond the 64 revolutions that an entry's tag can tell, in a small wheel: no wake-up either.
+TEST(Idle, NoWakeUpsForOtherRevolutions) {
+  HashedWheelTimer timer(1ms, 8);
+  int scheduled = 0;
+  // Each due before all others: it wakes the worker.
+  const auto schedule = [&] { timer.new_timeout([] {}, kFar - ++scheduled * 10ms); };
+  while (scheduled < 100) schedule();
+  std::int64_t last = -1;
+  ASSERT_TRUE(eventually([&] {
+    if (timer.stats().backlog != 0) schedule();  // what came while the worker was awake is left in the queue
+    std::this_thread::sleep_for(30ms);
+    return timer.stats().backlog == 0 && std::exchange(last, timer.stats().wakeups) == timer.stats().wakeups;
+  }));
+  const std::int64_t before = timer.stats().wakeups;
+  std::this_thread::sleep_for(kWatch);
+  EXPECT_EQ(timer.stats().wakeups, before);
+  EXPECT_EQ(timer.stats().ticks, 0);
+}
+
+/// Ticks without anything due are not worked off one by one.
+TEST(Idle, JumpsOverEmptyTicks) {
+  HashedWheelTimer timer(1ms);
+  for (int i = 1; i <= 5; ++i) {
+    Latch ran;
+    timer.new_timeout([&] { ran.count_down(); }, 40ms);
+    ASSERT_TRUE(ran.wait());
+  }
+  const TimerStats stats = timer.stats();
+  EXPECT_LE(stats.ticks, 5);
+  EXPECT_GE(stats.ticks, 4);  // the last one is counted when its tasks have run
+  EXPECT_LE(stats.wakeups, 5 * 4)
+      << "the start of the sleep, the tick after the transfer, the end; not each of 40 ticks";
+}
+
+/// cancelled() does not wait for the end of a long sleep.
+TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
+  HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
+  const auto let_it_sleep = [&] {
+    {
+      const Gate all_is_in_the_wheel(timer);
+    }
+    EXPECT_TRUE(eventually([&] {
+      const std::int64_t wakeups = timer.stats().wakeups;
+      std::this_thread::sleep_for(10ms);
+      return timer.stats().wakeups == wakeups;
+    }));
+  };
+  for (int round = 0; round < 5; ++round) {
+    const auto in_wheel = std::make_shared<RecordingTask>();
+    Timeout timeout = timer.new_timeout(in_wheel, kFar);
+    let_it_sleep();
+    const auto begin = steady_clock::now();
+    EXPECT_TRUE(timeout.cancel());
+    EXPECT_TRUE(in_wheel->was_cancelled.wait());
+    EXPECT_LT(steady_clock::now() - begin, 5s);
+    EXPECT_EQ(in_wheel->cancellations, 1);
+
+    // Later than all others, so it wakes nobody and is cancelled while it is still in the queue.
+    const auto queued = std::make_shared<RecordingTask>();
+    timer.new_timeout([] {}, kFar);
+    let_it_sleep();
+    Timeout later = timer.new_timeout(queued, 2 * kFar);
+    EXPECT_TRUE(later.cancel());
+    EXPECT_TRUE(queued->was_cancelled.wait());
+    EXPECT_EQ(queued->cancellations, 1);
+  }
+}
+
+/// A plain callable needs no hook: its cancel() does not wake the worker.
+TEST(Idle, CancellingACallableWakesNobody) {
+  HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < 1000; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+  {
+    const Gate all_are_in_the_wheel(timer);
+  }
+  std::int64_t last = -1;
+  ASSERT_TRUE(eventually([&] {
+    std::this_thread::sleep_for(20ms);
+    return std::exchange(last, timer.stats().wakeups) == timer.stats().wakeups;
+  }));
+  const std::int64_t before = timer.stats().wakeups;
+  for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(timer.stats().wakeups, before);
+}
+
+/// The worker goes to sleep for long again and again, and each time a timeout comes just then. If its wake-up is lost,
+/// it waits for ever: nothing else would wake the worker.
+TEST(Idle, NoWakeUpIsLost) {
+  constexpr auto kHunt = 2s;
+  constexpr int kThreads = 2;
+  // Threads with a place in the queue: the more there are, the longer the worker takes to see that all are empty, and
+  // the easier it is to come while it does. The newest is looked at first.
+  constexpr int kCrowd = 1000 / kSlower;
+  std::atomic<int> rounds = 0;
+  run_together(kThreads, [&](int thread) {
+    std::atomic<bool> ran = false;
+    HashedWheelTimer timer(1ms);
+    {
+      Latch all_here(kCrowd);
+      Latch go_home;
+      std::vector<std::jthread> crowd;
+      for (int i = 0; i < kCrowd; ++i) {
+        crowd.emplace_back([&] {
+          timer.new_timeout([] {}, kFar);
+          all_here.count_down();
+          EXPECT_TRUE(go_home.wait());
+        });
+      }
+      EXPECT_TRUE(all_here.wait());
+      timer.new_timeout([] {}, kFar);
+      go_home.count_down();
+    }
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    for (const auto end = steady_clock::now() + kHunt; steady_clock::now() < end;) {
+      ran = false;
+      const auto scheduled_at = steady_clock::now();
+      timer.new_timeout([&] { ran = true; }, 0ns);
+      std::this_thread::sleep_for(500us);
+      while (!ran && steady_clock::now() - scheduled_at < 5s) std::this_thread::yield();
+      if (!ran) {
+        ADD_FAILURE() << "lost, after " << rounds << " rounds";
+        break;
+      }
+      ++rounds;
+      // Having run what was due, the worker finds nothing more to do and falls asleep for long.
+      for (auto spin = random() % 4096; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+  });
+  EXPECT_GT(rounds, 100 / kSlower);
+}
+
+/// A flood of new timeouts does not keep the worker from what is due: at most 100 000 are transferred before a tick.
+TEST(Transfers, AreLimitedBeforeATick) {
+  constexpr int kLimit = 100'000;
+  constexpr int kFlood = 250'000;
+  std::atomic<std::int64_t> left_when_first_ran = -1;
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer(1ms);
+  {
+    Gate gate(timer);
+    timer.new_timeout([&] { left_when_first_ran = timer.stats().backlog; }, 0ns);
+    for (int i = 0; i < kFlood; ++i) timer.new_timeout([&] { ++runs; }, 0ns);
+    EXPECT_EQ(timer.stats().backlog, kFlood + 1);
+  }
+  EXPECT_TRUE(eventually([&] { return runs == kFlood; }));
+  EXPECT_EQ(left_when_first_ran, kFlood + 1 - kLimit) << "what the worker has in its hand is not left out";
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Cancelled ones do not count: their producer drops them itself.
+TEST(Transfers, OfCancelledTimeoutsAreNotLimited) {
+  constexpr int kFlood = 250'000;
+  Latch ran;
+  std::int64_t left_when_first_ran = -1;
+  HashedWheelTimer timer(1ms);
+  {
+    Gate gate(timer);
+    timer.new_timeout(
+        [&] {
+          left_when_first_ran = timer.stats().backlog;
+          ran.count_down();
+        },
+        0ns);
+    for (int i = 0; i < kFlood; ++i) timer.new_timeout([] {}, kFar).cancel();
+    EXPECT_LT(timer.stats().backlog, 4096);
+  }
+  EXPECT_TRUE(ran.wait());
+  EXPECT_EQ(left_when_first_ran, 0);
+}
+
+/// Held up by a cancelled(), the worker has the rest of what it has taken from the queue in its hand.
+TEST(Transfers, WhatIsInTheWorkersHandIsBacklog) {
+  struct Hook final : TimerTask {
+    void run(Timeout&) override {}
+    void cancelled(Timeout&) override {
+      entered.count_down();
+      EXPECT_TRUE(released.wait());
+    }
+    Latch entered, released;
+  };
+  const auto hook = std::make_shared<Hook>();
+  HashedWheelTimer timer(1ms);
+  {
+    Gate gate(timer);
+    timer.new_timeout(hook, kFar).cancel();
+    for (int i = 0; i < 99; ++i) timer.new_timeout([] {}, kFar);
+    EXPECT_EQ(timer.stats().backlog, 100);
+  }
+  ASSERT_TRUE(hook->entered.wait());
+  EXPECT_EQ(timer.stats().backlog, 99);
+  hook->released.count_down();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
+}
+
+/// What it looks at is in its hand no more, when the timer stops as before.
+TEST(Transfers, WhatStopCancelsIsNoBacklogAnyMore) {
+  struct Hook final : TimerTask {
+    explicit Hook(const HashedWheelTimer& its_timer) : timer(its_timer) {}
+    void run(Timeout&) override {}
+    void cancelled(Timeout&) override { left.push_back(timer.stats().backlog); }
+    const HashedWheelTimer& timer;
+    std::vector<std::int64_t> left;
+  };
+  HashedWheelTimer timer(1ms);
+  const auto hook = std::make_shared<Hook>(timer);
+  std::int64_t all = 0;
+  {
+    std::jthread stopper;
+    Gate gate(timer);
+    for (int i = 0; i < 3; ++i) timer.new_timeout(hook, kFar);
+    stopper = std::jthread([&] { timer.stop(); });
+    wait_until_refusing(timer);
+    all = timer.stats().backlog;
+    gate.open();
+  }
+  EXPECT_EQ(hook->left, (std::vector<std::int64_t>{all - 1, all - 2, all - 3}));
+}
+
+/// A backlog beyond the limit does not wait for the end of the tick.
+TEST(Transfers, GoOnInsteadOfSleeping) {
+  constexpr int kFlood = 350'000;
+  constexpr auto kTick = 20s;
+  // The thread factory holds the worker up until everything is queued.
+  Latch go;
+  HashedWheelTimer timer({.tick_duration = kTick, .thread_factory = [&go](std::function<void()> body) {
+                            return std::thread([&go, body = std::move(body)] {
+                              EXPECT_TRUE(go.wait());
+                              body();
+                            });
+                          }});
+  for (int i = 0; i < kFlood; ++i) timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(timer.stats().backlog, kFlood);
+  const auto begin = steady_clock::now();
+  go.count_down();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }, kTick));
+  EXPECT_LT(steady_clock::now() - begin, kTick / 2);
+  EXPECT_EQ(timer.pending_timeouts(), kFlood);
+  EXPECT_EQ(timer.stats().ticks, 0);
+}
+
+/// A worker that has just had something to do sleeps as long as any other, and is woken in time.
+class AfterAPass : public ::testing::Test {
+ protected:
+  static constexpr int kRounds = 12;
+  // Far more than a tick: what is late by this was not noticed in time. The best of all rounds counts, so that a busy
+  // machine fails nothing.
+  static constexpr auto kInTime = 20ms;
+
+  void make_busy() {
+    {
+      const Gate it_runs_something(timer_);
+    }
+    std::this_thread::sleep_for(4ms);  // some ticks: it sleeps by now
+  }
+
+  HashedWheelTimer timer_{1ms, 1 << 17};  // no bucket comes up again while the test runs
+};
+
+TEST_F(AfterAPass, DoesNotWakeUpInEachTick) {
+  constexpr auto kTime = 300ms;
+  timer_.start();
+  double best = 1;  // wake-ups for each tick
+  for (int round = 0; round < kRounds && best >= 1.0 / 3; ++round) {
+    const std::int64_t before = timer_.stats().wakeups;
+    const auto begin = steady_clock::now();
+    std::jthread([&] {
+      for (auto next = begin; next < begin + kTime; next += 1ms) {
+        std::this_thread::sleep_until(next);
+        EXPECT_TRUE(timer_.new_timeout([] {}, kFar).cancel());
+      }
+    }).join();
+    const auto elapsed = (steady_clock::now() - begin) / 1ms;
+    best = std::min(best, static_cast<double>(timer_.stats().wakeups - before) / static_cast<double>(elapsed));
+  }
+  EXPECT_LT(best, 1.0 / 3);
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+TEST_F(AfterAPass, WhatIsDueEarlierIsInTime) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int round = 0; round < kRounds; ++round) {
+    make_busy();
+    Latch ran;
+    std::atomic<steady_clock::rep> started = 0;
+    const Timeout timeout = timer_.new_timeout(
+        [&] {
+          started = steady_clock::now().time_since_epoch().count();
+          ran.count_down();
+        },
+        2ms);
+    ASSERT_TRUE(ran.wait());
+    const auto late = steady_clock::time_point(steady_clock::duration(started)) - timeout.deadline();
+    EXPECT_GE(late, 0ns);
+    EXPECT_LT(late, 5s);
+    best = std::min<std::chrono::nanoseconds>(best, late);
+  }
+  EXPECT_LT(best, kInTime);
+}
+
+TEST_F(AfterAPass, CancelledIsCalledInTime) {
+  for (const bool queued : {true, false}) {
+    auto best = std::chrono::nanoseconds::max();
+    for (int round = 0; round < kRounds; ++round) {
+      const auto task = std::make_shared<RecordingTask>();
+      Timeout timeout;
+      if (!queued) timeout = timer_.new_timeout(task, 2 * kFar);
+      make_busy();
+      if (queued) timeout = timer_.new_timeout(task, 2 * kFar);
+      const auto begin = steady_clock::now();
+      EXPECT_TRUE(timeout.cancel());
+      ASSERT_TRUE(task->was_cancelled.wait());
+      const auto took = steady_clock::now() - begin;
+      EXPECT_LT(took, 5s);
+      best = std::min<std::chrono::nanoseconds>(best, took);
+    }
+    EXPECT_LT(best, kInTime) << (queued ? "queued" : "in the wheel");
+  }
+}
+
+/// cancel() of TimerTasks all the time: each is called in time, although the worker need not be woken for each.
+TEST_F(AfterAPass, CancelledIsCalledInTimeAgainAndAgain) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int round = 0; round < 10 * kRounds; ++round) {
+    const auto task = std::make_shared<RecordingTask>();
+    Timeout timeout = timer_.new_timeout(task, kFar);
+    const auto begin = steady_clock::now();
+    EXPECT_TRUE(timeout.cancel());
+    ASSERT_TRUE(task->was_cancelled.wait());
+    const auto took = steady_clock::now() - begin;
+    EXPECT_LT(took, 5s);
+    best = std::min<std::chrono::nanoseconds>(best, took);
+  }
+  EXPECT_LT(best, kInTime);
+}
+
+TEST_F(AfterAPass, AnEarlierDeadlineIsInTime) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int round = 0; round < kRounds; ++round) {
+    Latch ran;
+    std::atomic<steady_clock::rep> started = 0;
+    Timeout timeout = timer_.new_timeout(
+        [&] {
+          started = steady_clock::now().time_since_epoch().count();
+          ran.count_down();
+        },
+        2 * kFar);
+    make_busy();
+    EXPECT_TRUE(timeout.reschedule(2ms));
+    ASSERT_TRUE(ran.wait());
+    const auto late = steady_clock::time_point(steady_clock::duration(started)) - timeout.deadline();
+    EXPECT_GE(late, 0ns);
+    best = std::min<std::chrono::nanoseconds>(best, late);
+  }
+  EXPECT_LT(best, kInTime);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,519 @@
+// start(), stop(), the destructor and fork().
+
+#ifdef __linux__
+#include <pthread.h>
+#endif
+
+#include <array>
+#include <stdexcept>
+
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+#include "hashed_wheel_timer/schedule.h"
+#include "tests/support/test_support.h"
+#if !defined(_WIN32)
+#include "tests/support/forked_child.h"
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+// Starting.
+
+TEST(Start, IsLazy) {
+  CountingFactory workers;
+  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
+  timer.pending_timeouts();
+  timer.stats();
+  timer.now();
+  EXPECT_EQ(workers.calls(), 0);
+  timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(workers.calls(), 1);
+}
+
+TEST(Start, IsIdempotent) {
+  CountingFactory workers;
+  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
+  for (int i = 0; i < 3; ++i) timer.start();
+  EXPECT_EQ(workers.calls(), 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(Start, ConcurrentlyMakesOneWorker) {
+  for (int round = 0; round < 50; ++round) {
+    CountingFactory workers;
+    HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
+    run_together(4, [&](int thread) {
+      if (thread % 2 == 0) timer.start();
+      if (thread % 2 == 1) timer.new_timeout([] {}, kFar);
+    });
+    EXPECT_EQ(workers.calls(), 1);
+    EXPECT_EQ(timer.pending_timeouts(), 2);
+  }
+}
+
+TEST(Start, FailsForAllWhoWaitedAndCanBeRepeated) {
+  std::atomic<bool> fail = true;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {
+                            std::this_thread::sleep_for(1ms);
+                            if (fail) throw std::runtime_error("no thread");
+                            return std::thread(std::move(body));
+                          }}};
+  std::atomic<int> failures = 0;
+  run_together(4, [&](int) {
+    try {
+      timer.start();
+    } catch (const std::runtime_error&) {
+      ++failures;
+    }
+  });
+  EXPECT_EQ(failures, 4);
+  fail = false;
+  EXPECT_NO_THROW(timer.start());
+  EXPECT_NO_THROW(timer.new_timeout([] {}, kFar));
+}
+
+#ifdef __linux__
+TEST(Start, TheWorkerHasAName) {
+  std::array<char, 16> name{};
+  HashedWheelTimer timer(1ms);
+  ASSERT_TRUE(ran_in_task(timer, [&] { pthread_getname_np(pthread_self(), name.data(), name.size()); }));
+  EXPECT_STREQ(name.data(), "hwt-worker");
+}
+#endif
+
+TEST(Start, AllTasksRunOnTheOneWorker) {
+  std::atomic<std::thread::id> worker{};
+  std::atomic<int> elsewhere = 0;
+  Latch done(20);
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout([&] { worker = std::this_thread::get_id(); }, 0ms);
+  for (int i = 0; i < 20; ++i) {
+    timer.new_timeout(
+        [&] {
+          if (worker != std::this_thread::get_id()) ++elsewhere;
+          done.count_down();
+        },
+        i * 1ms);
+  }
+  ASSERT_TRUE(done.wait());
+  EXPECT_EQ(elsewhere, 0);
+  EXPECT_NE(worker, std::this_thread::get_id());
+}
+
+// Stopping.
+
+TEST(Stop, BeforeStart) {
+  CountingFactory workers;
+  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_THROW(timer.start(), IllegalState);
+  EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
+  EXPECT_THROW(timer.new_timeout(std::make_shared<RecordingTask>(), 0ms), IllegalState);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, 0ms));
+  EXPECT_EQ(workers.calls(), 0);
+}
+
+TEST(Stop, TwiceReturnsEmpty) {
+  HashedWheelTimer timer;
+  timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(timer.stop().size(), 1U);
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(Stop, ReturnsWhatWasPendingAndNothingElse) {
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  const Timeout pending = timer.new_timeout([] {}, kFar);
+  timer.new_timeout([&] { ran.count_down(); }, 0ms);
+  timer.new_timeout([] {}, kFar).cancel();
+  ASSERT_TRUE(ran.wait());
+  EXPECT_EQ(timer.stop(), std::vector<Timeout>{pending});
+  EXPECT_TRUE(pending.is_cancelled());
+}
+
+TEST(Stop, EndsTheWorker) {
+  CountingFactory workers;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
+  timer.start();
+  timer.stop();
+  EXPECT_TRUE(workers.wait_until_ended());
+}
+
+TEST(Stop, DoesNotWaitForATick) {
+  HashedWheelTimer timer(1h);
+  timer.new_timeout([] {}, 0ms);
+  const auto before = steady_clock::now();
+  EXPECT_EQ(timer.stop().size(), 1U);
+  EXPECT_LT(steady_clock::now() - before, kGenerous);
+}
+
+/// Returns once a task of some 20 ms is running. What it returns becomes true when that task ends.
+std::shared_ptr<const std::atomic<bool>> start_long_task(Timer& timer) {
+  const auto running = std::make_shared<Latch>();
+  const auto finished = std::make_shared<std::atomic<bool>>(false);
+  timer.new_timeout(
+      [running, finished] {
+        running->count_down();
+        std::this_thread::sleep_for(20ms);
+        *finished = true;
+      },
+      0ms);
+  EXPECT_TRUE(running->wait());
+  return finished;
+}
+
+TEST(Stop, WaitsForTheRunningTask) {
+  HashedWheelTimer timer(1ms);
+  const auto finished = start_long_task(timer);
+  timer.stop();
+  EXPECT_TRUE(*finished);
+}
+
+TEST(Stop, ConcurrentlyAllWaitAndOneGetsTheSet) {
+  constexpr int kStoppers = 4;
+  std::array<std::vector<Timeout>, kStoppers> results;
+  std::atomic<bool> gate_is_open = false;
+  std::atomic<int> too_soon = 0;
+  HashedWheelTimer timer(1ms);
+  for (int i = 0; i < 10; ++i) timer.new_timeout([] {}, kFar);
+  Gate gate(timer);
+  std::vector<std::jthread> stoppers;
+  for (std::vector<Timeout>& result : results) {
+    stoppers.emplace_back([&] {
+      result = timer.stop();
+      if (!gate_is_open) ++too_soon;
+    });
+  }
+  wait_until_refusing(timer);
+  std::this_thread::sleep_for(20ms);
+  gate_is_open = true;
+  gate.open();
+  stoppers.clear();
+  EXPECT_EQ(too_soon, 0) << "stop() returned while the worker was in a task";
+  std::size_t non_empty = 0;
+  std::size_t returned = 0;
+  for (const std::vector<Timeout>& result : results) {
+    non_empty += result.empty() ? 0 : 1;
+    returned += result.size();
+  }
+  EXPECT_EQ(non_empty, 1U);
+  EXPECT_GE(returned, 10U);  // and the probes that were accepted and cancelled are not in it
+  EXPECT_EQ(static_cast<std::int64_t>(returned), timer.stats().unprocessed);
+}
+
+TEST(Stop, WhileAFactoryBlocksInStart) {
+  Latch in_factory;
+  Latch go_on;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {
+                            in_factory.count_down();
+                            EXPECT_TRUE(go_on.wait());
+                            return std::thread(std::move(body));
+                          }}};
+  std::atomic<bool> started = false;
+  std::jthread starter([&] {
+    try {
+      timer.start();
+    } catch (const IllegalState&) {
+    }
+    started = true;
+  });
+  ASSERT_TRUE(in_factory.wait());
+  std::atomic<bool> stopped = false;
+  std::jthread stopper([&] {
+    timer.stop();
+    stopped = true;
+  });
+  go_on.count_down();
+  EXPECT_TRUE(eventually([&] { return started && stopped; }));
+  EXPECT_THROW(timer.start(), IllegalState);
+}
+
+TEST(Stop, WhileAFactoryFailsInStart) {
+  Latch in_factory;
+  Latch go_on;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()>) -> std::thread {
+                            in_factory.count_down();
+                            EXPECT_TRUE(go_on.wait());
+                            throw std::runtime_error("no thread");
+                          }}};
+  std::jthread starter([&] { EXPECT_ANY_THROW(timer.start()); });
+  ASSERT_TRUE(in_factory.wait());
+  std::atomic<bool> stopped = false;
+  std::jthread stopper([&] {
+    EXPECT_TRUE(timer.stop().empty());
+    stopped = true;
+  });
+  go_on.count_down();
+  EXPECT_TRUE(eventually([&] { return stopped.load(); }));
+  EXPECT_THROW(timer.start(), IllegalState);
+}
+
+TEST(Stop, InsideATaskThrows) {
+  std::string in_run, in_run_again;
+  HashedWheelTimer timer(1ms);
+  ASSERT_TRUE(ran_in_task(timer, [&](Timeout& timeout) {
+    in_run = message_of<IllegalState>([&] { timeout.timer()->stop(); });
+    in_run_again = message_of<IllegalState>([&] { timer.stop(); });
+  }));
+  EXPECT_TRUE(contains(in_run, "stop")) << in_run;
+  EXPECT_EQ(in_run_again, in_run);
+  EXPECT_NO_THROW(timer.new_timeout([] {}, kFar)) << "the refused stop() changed nothing";
+  EXPECT_EQ(timer.stop().size(), 1U);
+}
+
+class StopsInCancelled : public RecordingTask {
+ public:
+  void cancelled(Timeout& timeout) override {
+    EXPECT_THROW(timeout.timer()->stop(), IllegalState);
+    RecordingTask::cancelled(timeout);
+  }
+};
+
+TEST(Stop, InsideCancelledThrows) {
+  const auto task = std::make_shared<StopsInCancelled>();
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(task, kFar).cancel();
+  EXPECT_TRUE(task->was_cancelled.wait());
+}
+
+TEST(Stop, InsideATaskThrowsEvenWhileAnotherThreadStops) {
+  Latch running;
+  Latch stop_requested;
+  std::atomic<bool> refused = false;
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(
+      [&] {
+        running.count_down();
+        EXPECT_TRUE(stop_requested.wait());
+        EXPECT_THROW(timer.stop(), IllegalState);
+        EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
+        refused = true;
+      },
+      0ms);
+  ASSERT_TRUE(running.wait());
+  std::jthread stopper([&] { timer.stop(); });
+  wait_until_refusing(timer);
+  stop_requested.count_down();
+  stopper.join();
+  EXPECT_TRUE(refused);
+}
+
+TEST(Stop, FromAnExecutorThread) {
+  std::atomic<std::size_t> unprocessed = 0;
+  ThreadPerJob pool;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = pool.executor()}};
+  timer.new_timeout([] {}, kFar);
+  ASSERT_TRUE(ran_in_task(timer, [&] { unprocessed = timer.stop().size(); }));
+  EXPECT_EQ(unprocessed, 1U);
+  EXPECT_THROW(timer.start(), IllegalState);
+}
+
+TEST(Stop, FromATaskOfAnotherTimer) {
+  std::atomic<std::size_t> unprocessed = 0;
+  HashedWheelTimer victim(1ms);
+  HashedWheelTimer timer(1ms);
+  victim.new_timeout([] {}, kFar);
+  ASSERT_TRUE(ran_in_task(timer, [&] { unprocessed = victim.stop().size(); }));
+  EXPECT_EQ(unprocessed, 1U);
+}
+
+TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {
+  ErrorLog log;
+  Latch running;
+  Latch stop_requested;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+  timer.new_timeout(
+      [&](Timeout& timeout) {
+        running.count_down();
+        EXPECT_TRUE(stop_requested.wait());
+        timeout.timer()->new_timeout([] {}, 0ms);
+      },
+      0ms);
+  ASSERT_TRUE(running.wait());
+  std::jthread stopper([&] { EXPECT_TRUE(timer.stop().empty()); });
+  wait_until_refusing(timer);
+  stop_requested.count_down();
+  stopper.join();
+  EXPECT_EQ(log.errors().size(), 1U);
+}
+
+// The destructor.
+
+TEST(Destructor, WithoutStart) {
+  CountingFactory workers;
+  {
+    const HashedWheelTimer timer{{.thread_factory = workers.factory()}};
+  }
+  EXPECT_EQ(workers.calls(), 0);
+}
+
+TEST(Destructor, WithoutStopEndsTheWorkerAndCancels) {
+  CountingFactory workers;
+  Timeout plain, shared;
+  const auto task = std::make_shared<RecordingTask>();
+  {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
+    plain = timer.new_timeout([] { ADD_FAILURE(); }, kFar);
+    shared = timer.new_timeout(task, kFar);
+  }
+  EXPECT_TRUE(workers.wait_until_ended());
+  EXPECT_TRUE(plain.is_cancelled() && shared.is_cancelled());
+  EXPECT_FALSE(plain.cancel() || shared.cancel());
+  EXPECT_EQ(task->cancellations, 1);
+}
+
+TEST(Destructor, WaitsForTheRunningTask) {
+  std::shared_ptr<const std::atomic<bool>> finished;
+  {
+    HashedWheelTimer timer(1ms);
+    finished = start_long_task(timer);
+  }
+  EXPECT_TRUE(*finished);
+}
+
+TEST(Destructor, InsideATaskOnTheWorker) {
+  CountingFactory workers;
+  Latch gone;
+  const auto task = std::make_shared<RecordingTask>();
+  std::atomic<int> later_runs = 0;
+  auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
+  timer->new_timeout(task, kFar);
+  {
+    const Gate gate(*timer);
+    timer->new_timeout(
+        [&](Timeout& self) {
+          timer.reset();
+          EXPECT_EQ(self.timer(), nullptr);
+          EXPECT_TRUE(self.is_expired());
+          gone.count_down();
+        },
+        0ms);
+    for (int i = 0; i < 5; ++i) timer->new_timeout([&] { ++later_runs; }, 0ms);
+  }
+  ASSERT_TRUE(gone.wait());
+  ASSERT_TRUE(workers.wait_until_ended());
+  EXPECT_EQ(later_runs, 0) << "due in the same tick, behind the one that destroyed the timer";
+  EXPECT_EQ(task->cancellations, 1);
+  EXPECT_EQ(task.use_count(), 1);
+}
+
+class DestroysInCancelled : public TimerTask {
+ public:
+  explicit DestroysInCancelled(std::unique_ptr<HashedWheelTimer>& timer) : timer_(timer) {}
+  void run(Timeout&) override { ADD_FAILURE(); }
+  void cancelled(Timeout&) override { timer_.reset(); }
+
+ private:
+  std::unique_ptr<HashedWheelTimer>& timer_;
+};
+
+TEST(Destructor, InsideCancelledOnTheWorker) {
+  CountingFactory workers;
+  auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
+  const auto task = std::make_shared<DestroysInCancelled>(timer);
+  const auto other = std::make_shared<RecordingTask>();
+  Timeout timeout = timer->new_timeout(task, kFar);
+  timer->new_timeout(other, kFar);
+  EXPECT_TRUE(timeout.cancel());
+  ASSERT_TRUE(workers.wait_until_ended());
+  EXPECT_EQ(timeout.timer(), nullptr);
+  EXPECT_EQ(other->cancellations, 1);
+}
+
+TEST(Destructor, InsideATaskOnAnExecutorThread) {
+  CountingFactory workers;
+  Latch gone;
+  ThreadPerJob pool;
+  auto timer = std::make_unique<HashedWheelTimer>(
+      Options{.tick_duration = 1ms, .executor = pool.executor(), .thread_factory = workers.factory()});
+  const Timeout pending = timer->new_timeout([] {}, kFar);
+  timer->new_timeout(
+      [&] {
+        timer.reset();
+        gone.count_down();
+      },
+      5ms);
+  ASSERT_TRUE(gone.wait());
+  EXPECT_TRUE(workers.wait_until_ended());
+  EXPECT_TRUE(pending.is_cancelled());
+}
+
+TEST(Destructor, AfterStop) {
+  CountingFactory workers;
+  {
+    HashedWheelTimer timer{{.thread_factory = workers.factory()}};
+    timer.start();
+    timer.stop();
+  }
+  EXPECT_TRUE(workers.wait_until_ended());
+}
+
+// fork().
+
+#if !defined(_WIN32)
+// Schedules keep the timer alive while they make their next wait, and fork() may come at any moment of that.
+TEST(Fork, AChildOfATimerWithBusySchedulesCanDestroyIt) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  for (int i = 0; i < 5000; ++i) schedule(*timer, Schedule::fixed_rate(0ms, 1ms), [] {});
+  for (int round = 0; round < 100; ++round) {
+    ASSERT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
+  }
+}
+
+TEST(Fork, AChildCanStopAndDestroyAnInheritedTimer) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  timer->new_timeout([] {}, kFar);
+  const int status = status_of_child([&] {
+    const bool nothing_returned = timer->stop().empty();
+    timer.reset();
+    return nothing_returned ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(timer->stop().size(), 1u) << "the parent's own is untouched";
+}
+
+TEST(Fork, AChildOfATimerThatIsBeingStoppedCanDestroyIt) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  std::jthread stopper;
+  {
+    const Gate gate(*timer);
+    stopper = std::jthread([&] { timer->stop(); });
+    wait_until_refusing(*timer);
+    EXPECT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
+  }
+}
+
+TEST(Fork, AChildMayStopTheTimerInsideItsThreadFactory) {
+  const pid_t parent = getpid();
+  int status = -1;
+  HashedWheelTimer* started = nullptr;
+  HashedWheelTimer timer({.thread_factory = [&](std::function<void()> body) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      started->stop();
+      throw std::runtime_error("no thread for a child");
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return std::thread(std::move(body));
+  }});
+  started = &timer;
+  try {
+    timer.start();
+  } catch (const std::runtime_error&) {
+    if (getpid() == parent) throw;
+    end_child(0);
+  }
+  EXPECT_EQ(status, 0);
+}
+#endif
+
+}  // namespace
+}  // namespace hwt

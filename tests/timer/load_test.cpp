@@ -1,0 +1,315 @@
+// What a flood leaves behind, and what it does to others: memory is bounded by what is pending, however long the worker
+// is held; a pass of the worker by a constant; a turn of it by what there is to do, not by the number of threads.
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <random>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/intake.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
+
+void must_not_run() { ADD_FAILURE() << "ran although it was cancelled"; }
+
+// Memory while the worker is held.
+
+/// Bytes in use beyond those at the beginning, and the most that there were when somebody looked.
+class Growth {
+ public:
+  void look() {
+    const std::int64_t now = bytes_in_use - before_;
+    for (std::int64_t most = most_; now > most && !most_.compare_exchange_weak(most, now);) {
+    }
+  }
+  std::int64_t most() {
+    look();
+    return most_;
+  }
+  std::int64_t now() const { return bytes_in_use - before_; }
+
+ private:
+  const std::int64_t before_ = bytes_in_use;
+  std::atomic<std::int64_t> most_{0};
+};
+
+constexpr std::int64_t kMayGrow = 4 << 20;
+
+class HeldWorker : public ::testing::TestWithParam<int> {
+ protected:
+  static constexpr int kOperations = 2'000'000 / kSlower;
+  int threads() const { return GetParam(); }
+  int each() const { return kOperations / threads(); }
+
+  /// f(thread, growth), together on all threads, while the worker is held; then the worker goes on.
+  template <class F>
+  void flood(HashedWheelTimer& timer, F f) {
+    const std::int64_t pending_before = timer.pending_timeouts();
+    const auto gate = std::make_unique<Gate>(timer);
+    Growth growth;
+    run_together(threads(), [&](int thread) { f(thread, growth); });
+    EXPECT_LE(growth.most(), kMayGrow) << "during";
+    gate->open();
+    EXPECT_TRUE(ran_in_task(timer, [] {}));
+    EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
+    EXPECT_LE(growth.now(), kMayGrow) << "after";
+    EXPECT_EQ(timer.pending_timeouts(), pending_before);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Threads, HeldWorker, ::testing::Values(1, 2, 8),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+TEST_P(HeldWorker, OwnCancelsLeaveNothing) {
+  HashedWheelTimer timer(1ms);
+  flood(timer, [&](int, Growth& growth) {
+    for (int i = 0; i < each(); ++i) {
+      EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
+      if (i % 4096 == 0) growth.look();
+    }
+  });
+}
+
+TEST_P(HeldWorker, OwnCancelsAmongPendingOnesLeaveNothing) {
+  constexpr std::size_t kPending = 1000;
+  HashedWheelTimer timer(1ms);
+  flood(timer, [&](int thread, Growth& growth) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    std::array<Timeout, kPending> ring;
+    for (int i = 0; i < each(); ++i) {
+      Timeout& timeout = ring[random() % kPending];
+      timeout.cancel();
+      timeout = timer.new_timeout(must_not_run, kFar);
+      if (i % 4096 == 0) growth.look();
+    }
+    for (Timeout& timeout : ring) timeout.cancel();
+  });
+}
+
+TEST_P(HeldWorker, CancelsByAnotherThreadLeaveNothing) {
+  constexpr int kBatch = 256;
+  HashedWheelTimer timer(1ms);
+  flood(timer, [&](int, Growth& growth) {
+    const int rounds = each() / kBatch;
+    std::vector<Timeout> batch(kBatch);
+    std::barrier handed_over(2);
+    std::jthread canceller([&] {
+      for (int round = 0; round < rounds; ++round) {
+        handed_over.arrive_and_wait();
+        for (Timeout& timeout : batch) EXPECT_TRUE(std::exchange(timeout, {}).cancel());
+        handed_over.arrive_and_wait();
+      }
+    });
+    for (int round = 0; round < rounds; ++round) {
+      for (Timeout& timeout : batch) timeout = timer.new_timeout(must_not_run, kFar);
+      handed_over.arrive_and_wait();
+      handed_over.arrive_and_wait();
+      growth.look();
+    }
+  });
+}
+
+TEST_P(HeldWorker, OwnCancelsUnderALimitLeaveNothing) {
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 10}};
+  flood(timer, [&](int, Growth& growth) {
+    for (int i = 0; i < each(); ++i) {
+      Timeout timeout = timer.try_new_timeout(must_not_run, kFar);
+      EXPECT_EQ(timeout.cancel(), static_cast<bool>(timeout));
+      if (i % 4096 == 0) growth.look();
+    }
+  });
+}
+
+TEST_P(HeldWorker, CallablesOfTheirOwnMemoryLeaveNothing) {
+  HashedWheelTimer timer(1ms);
+  flood(timer, [&](int, Growth& growth) {
+    for (int i = 0; i < each() / 4; ++i) {
+      const auto large = [pad = std::array<char, 200>{}] { (void)pad; };
+      EXPECT_TRUE(timer.new_timeout(large, kFar).cancel());
+      if (i % 4096 == 0) growth.look();
+    }
+  });
+}
+
+/// One timeout of each thread, and one that all have in common.
+TEST_P(HeldWorker, ReschedulesInTheWheelLeaveNothing) {
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> own(static_cast<std::size_t>(threads()));
+  for (Timeout& timeout : own) timeout = timer.new_timeout(must_not_run, 2 * kFar);
+  Timeout common = timer.new_timeout(must_not_run, 2 * kFar);
+  flood(timer, [&](int thread, Growth& growth) {
+    Timeout mine = own[static_cast<std::size_t>(thread)];
+    Timeout everybodys = common;
+    for (int i = 0; i < each() / 2; ++i) {
+      const std::chrono::nanoseconds delay = kFar + (i % 2 == 0 ? -i : i) * 1us;
+      EXPECT_TRUE(mine.reschedule(delay));
+      EXPECT_TRUE(everybodys.reschedule(delay));
+      if (i % 4096 == 0) growth.look();
+    }
+  });
+  for (Timeout& timeout : own) EXPECT_TRUE(timeout.cancel());
+  EXPECT_TRUE(common.cancel());
+}
+
+TEST_P(HeldWorker, ReschedulesInTheQueueLeaveNothing) {
+  HashedWheelTimer timer(1ms);
+  flood(timer, [&](int, Growth& growth) {
+    Timeout mine = timer.new_timeout(must_not_run, 2 * kFar);
+    for (int i = 0; i < each(); ++i) {
+      EXPECT_TRUE(mine.reschedule(kFar + (i % 2 == 0 ? -i : i) * 1us));
+      if (i % 4096 == 0) growth.look();
+    }
+    EXPECT_TRUE(mine.cancel());
+  });
+}
+
+// Passes.
+
+constexpr int kFlood = 300'000;
+// What a pass does at most, of one kind (Driver), and some more for a second one that has begun.
+constexpr int kNewInAPass = 100'000;
+constexpr int kLooksInAPass = 8192;
+
+class CountsCancelled : public TimerTask {
+ public:
+  void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
+  void cancelled(Timeout&) override { ++cancelled_; }
+  int count() const { return cancelled_; }
+
+ private:
+  std::atomic<int> cancelled_ = 0;
+};
+
+TEST(Pass, OfCancelledOnesEndsForWhatIsDue) {
+  const auto task = std::make_shared<CountsCancelled>();
+  int collected_before_it = -1;
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < kFlood; ++i) timeouts.push_back(timer.new_timeout(task, kFar));
+  ASSERT_TRUE(ran_in_task(timer, [] {}));
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_TRUE(ran_in_task(timer, [] {}));
+    return timer.stats().backlog == 0;
+  }));
+  {
+    const Gate gate(timer);
+    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+    timer.new_timeout(
+        [&] {
+          collected_before_it = task->count();
+          ran.count_down();
+        },
+        0ns);
+    std::this_thread::sleep_for(5ms);  // so that its tick is over
+  }
+  ASSERT_TRUE(ran.wait());
+  EXPECT_LE(collected_before_it, kLooksInAPass + 1000);
+  EXPECT_TRUE(eventually([&] { return task->count() == kFlood; })) << task->count();
+}
+
+/// Those that are in the wheel, each in a tick of its own, and one of another thread, so that it is not behind all that
+/// in one queue.
+TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
+  constexpr int kDue = 50;
+  std::int64_t least_backlog = kFlood;
+  Latch ran(kDue + 1);
+  HashedWheelTimer timer(1ms);
+  const auto probe = [&](std::chrono::milliseconds delay) {
+    return timer
+        .new_timeout(
+            [&] {
+              least_backlog = std::min(least_backlog, timer.stats().backlog);
+              ran.count_down();
+            },
+            delay)
+        .deadline();
+  };
+  for (int i = 1; i < kDue; ++i) probe(300ms + i * 2ms);
+  const auto due = probe(300ms + kDue * 2ms);
+  Gate gate(timer);
+  EXPECT_FALSE(ran.is_open());
+  for (int i = 0; i < kFlood; ++i) timer.new_timeout(must_not_run, kFar);
+  std::jthread([&] { probe(0ms); }).join();
+  std::this_thread::sleep_until(std::max(due, timer.now()) + 10ms);  // so that the ticks of all are over
+  gate.open();
+  ASSERT_TRUE(ran.wait());
+  EXPECT_GE(least_backlog, kFlood - kNewInAPass - 1000);
+}
+
+// Many threads.
+
+/// However many places there are, an inbox in which nothing is has nothing for the worker to look at, and one in which
+/// something is in one place has one.
+TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
+  constexpr std::size_t kPlaces = 20'000 / kSlower;
+  internal::Inbox inbox;
+  internal::Intake intake(inbox);
+  std::vector<internal::Inbox::Place> places(kPlaces);
+  internal::Node node;
+  std::array<internal::Arrived, 16> entries;
+  const auto put = [&](internal::Inbox::Place& place) {
+    ASSERT_TRUE(internal::Inbox::put(place, {&node, 1}));
+    inbox.list(place, 1);
+  };
+  for (auto& place : places) put(place);
+  EXPECT_EQ(intake.earliest_waiting(), 0) << "too many to be watched";
+  intake.open();
+  std::size_t taken = 0;
+  std::array<internal::Node*, 16> looks;
+  const auto no_looks = [&] { return intake.take_looks(looks.data(), looks.size()) == 0; };
+  EXPECT_TRUE(no_looks());
+  while (const std::size_t count = intake.take(entries.data(), entries.size())) taken += count;
+  EXPECT_EQ(taken, kPlaces);
+  EXPECT_FALSE(intake.any());
+  intake.open();
+  EXPECT_FALSE(intake.any());
+  EXPECT_EQ(intake.earliest_waiting(), internal::Inbox::kUnlisted);
+  for (const std::size_t i : {std::size_t{0}, kPlaces / 2, kPlaces - 1}) {
+    put(places[i]);
+    EXPECT_EQ(intake.earliest_waiting(), 1);
+    intake.open();
+    EXPECT_TRUE(no_looks());
+    EXPECT_EQ(intake.take(entries.data(), entries.size()), 1u);
+    EXPECT_FALSE(intake.any()) << "it has more to look at than that one";
+  }
+}
+
+TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
+  constexpr int kThreads = 1000 / kSlower;
+  HashedWheelTimer timer(1ms);
+  std::barrier all_have_used_it(kThreads + 1);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
+      all_have_used_it.arrive_and_wait();  // all of them are there
+      all_have_used_it.arrive_and_wait();
+    });
+  }
+  all_have_used_it.arrive_and_wait();
+  const Gate the_worker_has_been_there(timer);
+  const Timeout timeout = timer.new_timeout([] {}, kFar);
+  internal::Core& core = internal::Node::of(timeout)->core();
+  int producers = 0;
+  int listed = 0;
+  core.producers().for_each([&](internal::Producer& producer) {
+    ++producers;
+    listed += producer.place.earliest() != internal::Inbox::kUnlisted ? 1 : 0;
+  });
+  EXPECT_GE(producers, kThreads);
+  EXPECT_LE(listed, 1) << "that of this thread is";
+  all_have_used_it.arrive_and_wait();
+}
+
+}  // namespace
+}  // namespace hwt

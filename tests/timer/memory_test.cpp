@@ -1,0 +1,232 @@
+// What a timer occupies: bounded under floods of cancelled timeouts (promise 7) and of short-lived threads (promise
+// 14), little for each pending timeout, and all of it given back at the end.
+
+#include <algorithm>
+
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+constexpr int kScale = kSanitized || kCounting ? 10 : 1;
+
+constexpr std::int64_t kNodeBytes = 64;
+constexpr std::int64_t kMiB = 1 << 20;
+
+class Peak {
+ public:
+  void look() {
+    const std::int64_t now = bytes_in_use;
+    std::int64_t seen = peak_;
+    while (seen < now && !peak_.compare_exchange_weak(seen, now)) {
+    }
+  }
+  std::int64_t above_start() const { return peak_ - start_; }
+
+ private:
+  const std::int64_t start_ = bytes_in_use;
+  std::atomic<std::int64_t> peak_ = start_;
+};
+
+/// Scheduled and cancelled at once, as most request timeouts nearly are. The worker drops them from its queue, and does
+/// not wait for the end of a long tick to do so.
+TEST(Memory, IsBoundedUnderAFloodOfCancelledTimeouts) {
+  constexpr int kThreads = 2;
+  constexpr int kPerThread = 2'500'000 / kScale;
+  HashedWheelTimer timer(10s);
+  Peak peak;
+  run_together(kThreads, [&](int) {
+    for (int i = 0; i < kPerThread; ++i) {
+      Timeout timeout = timer.new_timeout([] {}, kFar);
+      if (!timeout.cancel()) ADD_FAILURE() << "not cancelled";
+      if (i % 64 == 0) peak.look();
+    }
+  });
+  EXPECT_EQ(timer.stats().cancelled, kThreads * kPerThread);
+  constexpr std::int64_t kIfNoneWasCollected = kThreads * kPerThread * kNodeBytes;
+  EXPECT_LT(peak.above_start(), kIfNoneWasCollected / 4);
+}
+
+/// The same for timeouts that were in the wheel when they were cancelled.
+class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
+
+TEST_P(CancelledAfterTransfer, AreCollected) {
+  constexpr int kAtOnce = 20'000;
+  constexpr int kRounds = kScale == 1 ? 80 : 24;
+  HashedWheelTimer timer(GetParam());
+  Peak peak;
+  std::vector<Timeout> timeouts;
+  timeouts.reserve(kAtOnce);
+  std::int64_t transferred = 0;
+  std::chrono::nanoseconds earliest = kFar;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    ASSERT_TRUE(eventually([&] {
+      if (timer.stats().backlog < kAtOnce / 2) return true;
+      // Due before all others, so that it wakes the worker, which then takes all of them.
+      timer.new_timeout([] {}, earliest -= 1s).cancel();
+      return false;
+    }));
+    transferred += kAtOnce - timer.stats().backlog;
+    for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.cancel());
+    timeouts.clear();
+    peak.look();
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_GE(transferred, kRounds * kAtOnce / 2);
+  // Twice: the next ones while the cancelled ones still wait for the worker; and twice again for a worker that the
+  // system keeps waiting.
+  constexpr std::int64_t kAtOnceBytes = kAtOnce * (kNodeBytes + 16) + kMiB;
+  EXPECT_LT(peak.above_start(), 4 * kAtOnceBytes);
+  static_assert(4 * kAtOnceBytes < kRounds * kAtOnce * kNodeBytes, "it would pass if nothing was ever collected");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ticks, CancelledAfterTransfer, ::testing::Values(5ms, 10'000ms),
+                         [](const auto& info) { return std::to_string(info.param.count()) + "ms"; });
+
+/// What a thread held is used again by the next: its nodes, its place in the inbox.
+TEST(Memory, IsBoundedUnderManyShortLivedThreads) {
+  constexpr int kAtOnce = 2;
+  constexpr int kThreads = 10'000 / kScale;
+  constexpr int kWarmUp = kThreads / 20;
+  HashedWheelTimer timer(5ms);
+  const auto one_after_the_other = [&](int count) {
+    run_together(kAtOnce, [&](int) {
+      for (int i = 0; i < count / kAtOnce; ++i) {
+        std::thread([&] {
+          for (int k = 0; k < 5; ++k) {
+            Timeout timeout = timer.new_timeout([] {}, k == 0 ? 0ns : std::chrono::nanoseconds(kFar));
+            if (k > 1 && !timeout.cancel()) ADD_FAILURE() << "not cancelled";
+          }
+          Timeout other = timer.new_timeout([] {}, kFar);
+          other.cancel();
+        }).join();
+      }
+    });
+  };
+  // Each thread leaves one timeout pending.
+  one_after_the_other(kWarmUp);
+  ASSERT_TRUE(eventually([&] { return timer.pending_timeouts() == kWarmUp; }));
+  const std::int64_t before = bytes_in_use;
+  one_after_the_other(kThreads - kWarmUp);
+  ASSERT_TRUE(eventually([&] { return timer.pending_timeouts() == kThreads; }));
+  // A thread's first slab of nodes alone would be 64 KiB.
+  constexpr std::int64_t kBound = kThreads * 2 * kNodeBytes + 4 * kMiB;
+  EXPECT_LT(bytes_in_use - before, kBound);
+  static_assert((kThreads - kWarmUp) * (std::int64_t{64} << 10) > 10 * kBound);
+}
+
+/// Threads that stay, and have many timeouts one after the other: each uses what the one before needed.
+TEST(Memory, FollowsTheMostAliveAtOnceWhicheverThreadsHadThem) {
+  constexpr int kThreads = 8;
+  constexpr int kTimeouts = 300'000 / kScale;
+  constexpr int kAtOnce = 10'000;
+  HashedWheelTimer timer(1ms);
+  const std::int64_t before = bytes_in_use;
+  std::int64_t of_one = 0;
+  Latch all_done;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    Latch done;
+    threads.emplace_back([&] {
+      {
+        std::vector<Timeout> timeouts;
+        timeouts.reserve(kTimeouts);
+        // Not all at once: a queue keeps the memory of its longest backlog, and this one is about the timeouts.
+        while (timeouts.size() < kTimeouts) {
+          timeouts.push_back(timer.new_timeout([] {}, kFar));
+          if (timeouts.size() % kAtOnce == 0) const Gate they_are_in_the_wheel(timer);
+        }
+        while (!timeouts.empty()) {
+          EXPECT_TRUE(timeouts.back().cancel());
+          timeouts.pop_back();
+          if (timeouts.size() % kAtOnce == 0) const Gate they_are_collected(timer);
+        }
+      }
+      done.count_down();
+      EXPECT_TRUE(all_done.wait());
+    });
+    ASSERT_TRUE(done.wait());
+    if (i == 0) of_one = bytes_in_use - before;
+  }
+  EXPECT_GE(of_one, kTimeouts * kNodeBytes);
+  // Each thread's pool keeps some thousands.
+  EXPECT_LT(bytes_in_use - before, of_one + kThreads * 3 * kMiB / 2);
+  static_assert(kScale != 1 || 2 * kTimeouts * kNodeBytes > 3 * kThreads * kMiB / 2, "or each could keep its own");
+  all_done.count_down();
+}
+
+/// Each pending timeout costs its node of one cache line and its entry in the wheel.
+TEST(Memory, AMillionPendingTimeoutsCostLittleMoreThanTheirNodes) {
+  // Nodes come in regions that grow to 4 MiB: a number that leaves little of the last one unused.
+  constexpr int kTimeouts = kScale == 1 ? 1'000'000 : 125'000;
+  HashedWheelTimer timer(1ms);
+  std::atomic<std::int64_t> sum = 0;
+  timer.new_timeout([] {}, 0ns);
+  Peak peak;
+  const std::int64_t before = bytes_in_use;
+  for (int i = 0; i < kTimeouts; ++i) {
+    const std::int64_t captured = i;
+    timer.new_timeout([&sum, captured] { sum += captured; }, kFar + captured * 1us);
+    // The queue keeps the memory of its longest backlog; this one is about the timeouts.
+    if (i % 1000 == 0) const Gate all_are_in_the_wheel(timer);
+  }
+  {
+    const Gate all_are_in_the_wheel(timer);
+  }
+  peak.look();
+  EXPECT_GE(timer.pending_timeouts(), kTimeouts);
+  EXPECT_LE(peak.above_start(), 76 * static_cast<std::int64_t>(kTimeouts));
+  EXPECT_GE(bytes_in_use - before, kNodeBytes * kTimeouts) << "the memory has not been counted";
+  EXPECT_EQ(sum, 0);
+}
+
+/// Without handles the timer takes all its memory with it; the rest goes with the last handle.
+TEST(Memory, IsGivenBackWithTheTimerAndItsHandles) {
+  constexpr int kTimeouts = 50'000;
+  constexpr std::int64_t kLittle = 16 << 10;  // what threads remember of timers that are gone
+  std::vector<Timeout> handles;
+  handles.reserve(kTimeouts);
+  const std::int64_t before = bytes_in_use;
+  for (int round = 0; round < 5; ++round) {
+    const bool keep_handles = round % 2 == 1;
+    {
+      HashedWheelTimer timer(1ms);
+      run_together(2, [&](int thread) {
+        for (int i = 0; i < kTimeouts; ++i) {
+          Timeout timeout = timer.new_timeout([] {}, i % 2 == 0 ? 0ns : std::chrono::nanoseconds(kFar));
+          if (i % 3 == 0) timeout.cancel();
+          if (keep_handles && thread == 0) handles.push_back(std::move(timeout));
+        }
+      });
+      EXPECT_GE(bytes_in_use - before, kTimeouts / 4 * kNodeBytes);
+    }
+    if (keep_handles) {
+      while (handles.size() > 1) handles.pop_back();
+      EXPECT_FALSE(handles.front().cancel());  // it may still be used
+      EXPECT_EQ(handles.front().timer(), nullptr);
+      EXPECT_GE(bytes_in_use - before, kNodeBytes);
+      handles.clear();
+    }
+    EXPECT_LE(bytes_in_use - before, kLittle) << "in round " << round;
+  }
+}
+
+/// A thread that uses one timer after the other does not collect what it remembers of them.
+TEST(Memory, AThreadForgetsTimersThatAreGone) {
+  constexpr int kTimers = 1000 / kScale;
+  const auto use_one = [] {
+    HashedWheelTimer timer(1ms);
+    timer.new_timeout([] {}, kFar);
+  };
+  for (int i = 0; i < 10; ++i) use_one();
+  const std::int64_t before = bytes_in_use;
+  for (int i = 0; i < kTimers; ++i) use_one();
+  EXPECT_LT(bytes_in_use - before, kTimers * 8);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,202 @@
+// Netty's HashedWheelTimerTest, test by test under its own names. Times are shorter where the meaning allows it.
+
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+TEST(NettyHashedWheelTimerTest, ScheduleTimeoutShouldNotRunBeforeDelay) {
+  Latch barrier;
+  HashedWheelTimer timer;
+  const Timeout timeout = timer.new_timeout([&] { barrier.count_down(); }, 10s);
+  EXPECT_FALSE(barrier.wait(300ms));  // three ticks
+  EXPECT_FALSE(timeout.is_expired()) << "timer should not expire";
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, ScheduleTimeoutShouldRunAfterDelay) {
+  Latch barrier;
+  HashedWheelTimer timer;
+  const auto start = steady_clock::now();
+  const Timeout timeout = timer.new_timeout([&] { barrier.count_down(); }, 200ms);
+  ASSERT_TRUE(barrier.wait());
+  EXPECT_GE(steady_clock::now() - start, 200ms);
+  EXPECT_TRUE(timeout.is_expired()) << "timer should expire";
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, StopTimer) {
+  Latch latch(3);
+  HashedWheelTimer processed;
+  for (int i = 0; i < 3; ++i) processed.new_timeout([&] { latch.count_down(); }, 1ms);
+  ASSERT_TRUE(latch.wait());
+  EXPECT_EQ(processed.stop().size(), 0U) << "number of unprocessed timeouts should be 0";
+
+  HashedWheelTimer unprocessed;
+  for (int i = 0; i < 5; ++i) unprocessed.new_timeout([] {}, kFar);
+  EXPECT_EQ(unprocessed.stop().size(), 5U);
+}
+
+TEST(NettyHashedWheelTimerTest, TimerShouldThrowExceptionAfterShutdownForNewTimeouts) {
+  Latch latch(3);
+  HashedWheelTimer timer;
+  for (int i = 0; i < 3; ++i) timer.new_timeout([&] { latch.count_down(); }, 1ms);
+  ASSERT_TRUE(latch.wait());
+  timer.stop();
+  EXPECT_THROW(timer.new_timeout([] {}, 1ms), IllegalState);
+}
+
+TEST(NettyHashedWheelTimerTest, TimerOverflowWheelLength) {
+  Latch rounds(40);
+  HashedWheelTimer timer(1ms, 32);
+  std::function<void(Timeout&)> again = [&](Timeout& timeout) {
+    timeout.timer()->new_timeout(again, 1ms);
+    rounds.count_down();
+  };
+  timer.new_timeout(again, 1ms);
+  ASSERT_TRUE(rounds.wait());  // more than one revolution
+  EXPECT_FALSE(timer.stop().empty());
+}
+
+TEST(NettyHashedWheelTimerTest, ExecutionOnTime) {
+  constexpr auto kTick = 200ms;
+  constexpr auto kDelay = 125ms;
+  constexpr int kScheduled = 100'000;
+  Latch done(kScheduled);
+  std::atomic<int> too_early = 0;
+  std::atomic<std::int64_t> latest = 0;
+  HashedWheelTimer timer(kTick);
+  const auto first = steady_clock::now();
+  for (int i = 0; i < kScheduled; ++i) {
+    const auto start = steady_clock::now();
+    timer.new_timeout(
+        [&, start] {
+          const auto delay = steady_clock::now() - start;
+          if (delay < kDelay) ++too_early;
+          if (delay.count() > latest) latest = delay.count();
+          done.count_down();
+        },
+        kDelay);
+  }
+  ASSERT_TRUE(done.wait());
+  timer.stop();
+  EXPECT_EQ(too_early, 0);
+  EXPECT_LT(latest, std::chrono::nanoseconds(2 * (kTick + kDelay) + 5s).count()) << "5 s for a busy machine";
+  EXPECT_GE(steady_clock::now() - first, kDelay);
+}
+
+TEST(NettyHashedWheelTimerTest, ExecutionOnTaskExecutor) {
+  Latch ran;
+  Latch executed;
+  const auto caller_runs = [&](const std::function<void()>& job) {
+    job();
+    executed.count_down();
+  };
+  HashedWheelTimer timer{{.ticks_per_wheel = 32, .max_pending_timeouts = 2, .executor = caller_runs}};
+  timer.new_timeout([&] { ran.count_down(); }, 10ms);
+  EXPECT_TRUE(ran.wait());
+  EXPECT_TRUE(executed.wait());
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, RejectedExecutionExceptionWhenTooManyTimeoutsAreAddedBackToBack) {
+  HashedWheelTimer timer{{.ticks_per_wheel = 32, .max_pending_timeouts = 2}};
+  timer.new_timeout([] {}, 5s);
+  timer.new_timeout([] {}, 5s);
+  EXPECT_THROW(timer.new_timeout([] {}, 1ms), RejectedExecution);
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, NewTimeoutShouldStopThrowingRejectedExecutionExceptionWhenExistingTimeoutIsCancelled) {
+  Latch second;
+  HashedWheelTimer timer{{.tick_duration = 100ms, .ticks_per_wheel = 32, .max_pending_timeouts = 2}};
+  timer.new_timeout([] {}, 5s);
+  Timeout to_cancel = timer.new_timeout([] {}, 5s);
+  EXPECT_TRUE(to_cancel.cancel());
+  timer.new_timeout([&] { second.count_down(); }, 90ms);  // at once: Netty has to wait for a tick here
+  EXPECT_TRUE(second.wait());
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, NewTimeoutShouldStopThrowingRejectedExecutionExceptionWhenExistingTimeoutIsExecuted) {
+  Latch first;
+  Latch second;
+  HashedWheelTimer timer{{.tick_duration = 25ms, .ticks_per_wheel = 4, .max_pending_timeouts = 2}};
+  timer.new_timeout([] {}, kFar);
+  timer.new_timeout([&] { first.count_down(); }, 90ms);
+  ASSERT_TRUE(first.wait());
+  EXPECT_NO_THROW(timer.new_timeout([&] { second.count_down(); }, 90ms));
+  EXPECT_TRUE(second.wait());
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, ReportPendingTimeouts) {
+  Latch latch;
+  HashedWheelTimer timer;
+  Timeout t1 = timer.new_timeout([] {}, 100min);
+  Timeout t2 = timer.new_timeout([] {}, 100min);
+  timer.new_timeout([&] { latch.count_down(); }, 500ms);
+  EXPECT_EQ(timer.pending_timeouts(), 3);
+  t1.cancel();
+  t2.cancel();
+  ASSERT_TRUE(latch.wait());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, Overflow) {
+  Latch latch;
+  HashedWheelTimer timer(1ms);
+  Timeout timeout = timer.new_timeout([&] { latch.count_down(); }, std::chrono::milliseconds::max());
+  EXPECT_FALSE(latch.wait(100ms));  // a hundred ticks
+  EXPECT_TRUE(timeout.cancel());
+  timer.stop();
+}
+
+TEST(NettyHashedWheelTimerTest, StopTimerCancelsPendingTasks) {
+  HashedWheelTimer timer;
+  for (int i = 0; i < 5; ++i) timer.new_timeout([] {}, kFar);
+  const std::vector<Timeout> unprocessed = timer.stop();
+  EXPECT_EQ(unprocessed.size(), 5U);
+  for (const Timeout& timeout : unprocessed) {
+    EXPECT_TRUE(timeout.is_cancelled()) << "all unprocessed tasks should be cancelled";
+  }
+}
+
+TEST(NettyHashedWheelTimerTest, PendingTimeoutsShouldBeCountedCorrectlyWhenTimeoutCancelledWithinGoalTick) {
+  Latch blocked;
+  Latch cancelled;
+  HashedWheelTimer timer(20ms);
+  timer.new_timeout(
+      [&] {
+        blocked.count_down();
+        EXPECT_TRUE(cancelled.wait());
+      },
+      200ms);
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < 10; ++i) timeouts.push_back(timer.new_timeout([] {}, 200ms));
+  ASSERT_TRUE(blocked.wait());
+  for (Timeout& timeout : timeouts) timeout.cancel();
+  cancelled.count_down();
+  Latch two_ticks_later;
+  timer.new_timeout([&] { two_ticks_later.count_down(); }, 40ms);
+  ASSERT_TRUE(two_ticks_later.wait());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  timer.stop();
+}
+
+/// Has no @Test annotation in Netty 4.2 and is never run there.
+TEST(NettyHashedWheelTimerTest, CancelWillCallCallback) {
+  const auto task = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer;
+  Timeout timeout = timer.new_timeout(task, 90ms);
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_TRUE(task->was_cancelled.wait());
+  EXPECT_EQ(task->runs, 0);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,47 @@
+// The public headers serve code that is built without exceptions and RTTI; see no_exceptions_code.cpp.
+
+#include "tests/support/test_support.h"
+#include "tests/timer/no_exceptions_code.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(NoExceptions, SchedulesAndRuns) {
+  HashedWheelTimer timer(1ms);
+  EXPECT_TRUE(no_exceptions::runs_callable_and_task(timer));
+}
+
+TEST(NoExceptions, Cancels) {
+  HashedWheelTimer timer(1ms);
+  EXPECT_TRUE(no_exceptions::cancels(timer));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(NoExceptions, BadArgumentsAreNullHandles) {
+  HashedWheelTimer timer(1ms);
+  EXPECT_TRUE(no_exceptions::bad_arguments_are_null_handles(timer));
+  EXPECT_EQ(timer.stats().scheduled, 0);
+}
+
+TEST(NoExceptions, TheLimitIsANullHandle) {
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 3}};
+  EXPECT_EQ(no_exceptions::accepted(timer, 5), 3);
+  EXPECT_EQ(timer.stats().rejected, 2);
+}
+
+TEST(NoExceptions, AStoppedTimerIsANullHandle) {
+  HashedWheelTimer timer(1ms);
+  timer.stop();
+  EXPECT_EQ(no_exceptions::accepted(timer, 2), 0);
+}
+
+TEST(NoExceptions, AFailingThreadFactoryIsANullHandle) {
+  HashedWheelTimer timer{{.thread_factory = [](std::function<void()>) -> std::thread { throw 1; }}};
+  EXPECT_EQ(no_exceptions::accepted(timer, 2), 0);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+}  // namespace
+}  // namespace hwt

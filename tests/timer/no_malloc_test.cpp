@@ -1,0 +1,125 @@
+// malloc itself, not operator new, has no memory at a thread's first use of a timer. The C library needs it to note
+// what is to be done when the thread ends. With the C library of GNU, whose malloc a program can replace.
+
+#if defined(__GLIBC__) || defined(__linux__)
+#include <features.h>
+#endif
+#include "tests/support/test_support.h"
+
+#if defined(__GLIBC__) && !HWT_TEST_SANITIZED
+
+#include <pthread.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/core/node_pool.h"
+
+namespace {
+// While it is set, this thread's malloc has nothing.
+constinit thread_local bool no_malloc = false;
+constinit std::atomic<int> refused{0};
+
+bool refuse() noexcept {
+  if (!no_malloc) return false;
+  ++refused;
+  errno = ENOMEM;
+  return true;
+}
+}  // namespace
+
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-inconsistent-declaration-parameter-name)
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_memalign(std::size_t align, std::size_t size);
+void* malloc(std::size_t size) { return refuse() ? nullptr : __libc_malloc(size); }
+void* calloc(std::size_t count, std::size_t size) { return refuse() ? nullptr : __libc_calloc(count, size); }
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-inconsistent-declaration-parameter-name)
+
+// The program's own, which still has memory: it is malloc that has none.
+void* operator new(std::size_t size) { return __libc_malloc(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return __libc_malloc(size); }
+void* operator new(std::size_t size, std::align_val_t align) {
+  return __libc_memalign(static_cast<std::size_t>(align), size);
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// The first 32 keys of a program need no memory, so these are taken before the library makes its own.
+struct FirstKeys {
+  FirstKeys() {
+    for (pthread_key_t& key : keys) EXPECT_EQ(pthread_key_create(&key, nullptr), 0);
+  }
+  std::array<pthread_key_t, 32> keys{};
+};
+const FirstKeys first_keys;
+
+template <class F>
+void on_new_thread_without_malloc(F f) {
+  std::thread([&] {
+    no_malloc = true;
+    f();
+    no_malloc = false;
+  }).join();
+}
+
+TEST(WithoutMalloc, TheFirstUseThrowsBadAllocAndTheNextSucceeds) {
+  HashedWheelTimer timer(1ms);
+  timer.start();
+  refused = 0;
+  on_new_thread_without_malloc([&] {
+    bool thrown = false;
+    try {
+      timer.new_timeout([] {}, kFar);
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    }
+    no_malloc = false;
+    EXPECT_TRUE(thrown);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+  });
+  EXPECT_GT(refused, 0) << "nothing has asked malloc";
+}
+
+TEST(WithoutMalloc, TheFirstUseMayBeACancel) {
+  HashedWheelTimer timer(1ms);
+  Timeout timeout = timer.new_timeout([] {}, kFar);
+  {
+    const Gate in_the_wheel(timer);
+  }
+  refused = 0;
+  on_new_thread_without_malloc([&] { EXPECT_TRUE(timeout.cancel()); });
+  EXPECT_GT(refused, 0) << "nothing has asked malloc";
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(WithoutMalloc, AThreadThatGaveUpLeavesItsProducerToTheNext) {
+  HashedWheelTimer timer(1ms);
+  timer.start();
+  for (int i = 0; i < 10; ++i) {
+    on_new_thread_without_malloc([&] { EXPECT_THROW(timer.new_timeout([] {}, kFar), std::bad_alloc); });
+  }
+  const Timeout timeout = timer.new_timeout([] {}, kFar);
+  int producers = 0;
+  internal::Node::of(timeout)->core().producers().for_each([&](auto&) { ++producers; });
+  EXPECT_EQ(producers, 1);
+}
+
+}  // namespace
+}  // namespace hwt
+
+#endif

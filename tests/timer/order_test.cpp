@@ -1,0 +1,110 @@
+// What one thread schedules with deadlines that do not decrease runs in that order, also where the thread looks through
+// what it has queued and drops what is dead.
+
+#include <algorithm>
+#include <optional>
+#include <random>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/inbox.h"
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/core/producer.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+void must_not_run() { ADD_FAILURE() << "ran although it was cancelled"; }
+
+class Order {
+ public:
+  explicit Order(int timeouts) : ran_(timeouts) { order_.reserve(static_cast<std::size_t>(timeouts)); }
+
+  /// A task for number `i`.
+  auto task(int i) {
+    return [this, i] {
+      order_.push_back(i);
+      ran_.count_down();
+    };
+  }
+  void expect_ascending() {
+    ASSERT_TRUE(ran_.wait()) << "lost";
+    EXPECT_TRUE(std::is_sorted(order_.begin(), order_.end()));
+    EXPECT_EQ(std::adjacent_find(order_.begin(), order_.end()), order_.end()) << "ran twice";
+  }
+
+ private:
+  std::vector<int> order_;
+  Latch ran_;
+};
+
+/// While the worker is held, and while it runs.
+class OrderOfOneThread : public ::testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Worker, OrderOfOneThread, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Held" : "Runs"; });
+
+TEST_P(OrderOfOneThread, HoldsWhileItTidiesUpBehindItself) {
+  constexpr int kTimeouts = 20'000 / (kSanitized ? 10 : 1);
+  constexpr int kDead = 40;  // for each that lives
+  Order order(kTimeouts);
+  HashedWheelTimer timer(1ms);
+  {
+    std::optional<Gate> gate;
+    if (GetParam()) gate.emplace(timer);
+    std::minstd_rand random(1);
+    std::vector<Timeout> dead_soon;
+    for (int i = 0; i < kTimeouts; ++i) {
+      for (auto dead = random() % kDead; dead != 0; --dead) {
+        dead_soon.push_back(timer.new_timeout(must_not_run, kFar));
+        if (random() % 2 == 0) dead_soon.back().cancel();
+      }
+      timer.new_timeout(order.task(i), 0ns);
+      if (i % 100 != 99) continue;
+      std::jthread([&] {
+        for (Timeout& timeout : dead_soon) timeout.cancel();
+        dead_soon.clear();
+      }).join();
+    }
+    EXPECT_LT(timer.stats().backlog, 4 * kTimeouts) << "it did not tidy up";
+  }
+  order.expect_ascending();
+}
+
+/// Of what a thread looks through, some cannot go back to where it was while there is no memory. Nothing that it
+/// schedules afterwards overtakes that. Whether it happens depends on how the entries lie.
+TEST(OrderWithoutMemory, NothingOvertakesWhatCouldNotBePutBack) {
+  constexpr int kTidy = internal::Producer::kTidyAt;
+  int spilled = 0;
+  for (int dead = 1; dead <= 80; ++dead) {
+    int next = 0;
+    const int timeouts = 2 * (kTidy - dead) + 200;
+    Order order(timeouts);
+    HashedWheelTimer timer(1ms);
+    {
+      const Gate gate(timer);
+      const Timeout far = timer.new_timeout([] {}, kFar);
+      const auto schedule = [&](int count) {
+        for (int i = 0; i < count; ++i) timer.new_timeout(order.task(next++), 0ns);
+      };
+      for (int i = 0; i < dead; ++i) EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
+      schedule(kTidy - dead);
+      schedule(kTidy - dead - 3);
+      {
+        const Shortage shortage(0, Shortage::kAll);
+        for (int i = 0; i < 6; ++i) next += timer.try_new_timeout(order.task(next), 0ns) ? 1 : 0;
+      }
+      internal::Node::of(far)->core().producers().for_each(
+          [&](internal::Producer& producer) { spilled += internal::Inbox::spilled(producer.place) ? 1 : 0; });
+      schedule(timeouts - next);
+    }
+    order.expect_ascending();
+  }
+  EXPECT_GT(spilled, 0) << "memory was never missing";
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,611 @@
+// The promises of README.md, "Promises": a suite for each, under its number and its sentence there. What else tests it
+// is named by file and suite.
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <stdexcept>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+// Promise 1: Never early: a task starts at or after its deadline, by `steady_clock`.
+// Also tests/timer/conformance_test.cpp: Conformance.EachTaskRunsOnceAndNeverBeforeItsDeadline
+// Also tests/timer/hierarchical_timer_test.cpp: HierarchicalSlots.NeverEarlyOverSeveralLevels
+// Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ScheduleTimeoutShouldNotRunBeforeDelay
+// Also tests/timer/reschedule_test.cpp: Reschedule, RescheduleRaces
+// Also tests/manual/manual_timer_test.cpp: Advance, AdvanceTo.WhatIsScheduledAfterAJumpIsNotEarly
+
+TEST(Promise1, NeverEarly) {
+  for (const std::chrono::nanoseconds tick : {1ms, 7ms}) {
+    constexpr int kCount = 300;
+    Latch done(kCount);
+    std::atomic<int> early = 0;
+    HashedWheelTimer timer(tick, 8);
+    for (int i = 0; i < kCount; ++i) {
+      const auto delay = 137us * i;  // up to 41 ms: several revolutions, mostly off the grid
+      const auto not_before = steady_clock::now() + delay;
+      timer.new_timeout(
+          [&, not_before](Timeout& timeout) {
+            const auto now = steady_clock::now();
+            if (now < not_before || now < timeout.deadline()) ++early;
+            done.count_down();
+          },
+          delay);
+    }
+    ASSERT_TRUE(done.wait());
+    EXPECT_EQ(early, 0);
+  }
+}
+
+TEST(Promise1, ADeadlineOnTheGridIsDueThereAndALaterOneATickLater) {
+  ManualTimer timer(10ms);
+  const Timeout on_the_grid = timer.new_timeout([] {}, 20ms);
+  const Timeout later = timer.new_timeout([] {}, 20ms + 1ns);
+  EXPECT_EQ(timer.advance(20ms - 1ns), 0u);
+  EXPECT_EQ(timer.advance(1ns), 1u);
+  EXPECT_TRUE(on_the_grid.is_expired());
+  EXPECT_EQ(timer.advance(10ms - 1ns), 0u);
+  EXPECT_EQ(timer.advance(1ns), 1u);
+  EXPECT_TRUE(later.is_expired());
+}
+
+// Promise 2: Late by at most one tick, plus the worker's own lag, which `stats()` shows.
+// Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
+// Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ExecutionOnTime
+// Also tests/manual/manual_timer_test.cpp: Advance.IsExactFromAnyPhaseForAnyDelayAndTick
+// Also tests/wheel/hashed_wheel_test.cpp: RandomWalk, RandomMoves
+// Also tests/wheel/hierarchical_wheel_test.cpp: RandomWalk, AllOfASmallWheel
+
+TEST(Promise2, LateByAtMostOneTickPlusTheWorkersOwnLag) {
+  constexpr auto kTick = 10ms;
+  constexpr int kCount = 100;
+  Latch done(kCount);
+  std::atomic<std::int64_t> max_late = 0;
+  HashedWheelTimer timer(kTick);
+  int judged = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const auto counted = std::make_shared<std::atomic<bool>>(false);
+    const Timeout timeout = timer.new_timeout(
+        [&, counted](Timeout& self) {
+          const std::int64_t late = (steady_clock::now() - self.deadline()).count();
+          if (*counted && late > max_late) max_late = late;
+          done.count_down();
+        },
+        30ms + i * 1ms);
+    *counted = steady_clock::now() < timeout.deadline();  // else this thread was late, not the worker
+    judged += *counted ? 1 : 0;
+  }
+  ASSERT_TRUE(done.wait());
+  timer.stop();  // the lag of the last tick is known once the worker has finished it
+  EXPECT_GT(judged, 0);
+  EXPECT_LE(max_late, (kTick + timer.stats().max_lag).count());
+}
+
+TEST(Promise2, TheLagIsVisible) {
+  HashedWheelTimer timer(1ms);
+  ASSERT_TRUE(ran_in_task(timer, [&] { std::this_thread::sleep_for(30ms); }));
+  timer.stop();
+  EXPECT_GE(timer.stats().last_lag, 30ms);
+  EXPECT_GE(timer.stats().max_lag, timer.stats().last_lag);
+}
+
+// Promise 3: Each accepted timeout ends as exactly one of expired, cancelled, returned by `stop()`.
+// Also tests/timer/conformance_test.cpp: Conformance.EveryTimeoutHasExactlyOneFate
+// Also tests/timer/conformance_test.cpp: Conformance.WhatRacesStopIsRefusedOrReturned
+// Also tests/timer/defects_test.cpp: Defects.DefectD3_NewTimeoutRacingStopIsNeverLost
+// Also tests/timer/races_test.cpp: Races
+// Also tests/timer/reschedule_test.cpp: RescheduleRaces
+// Also tests/timer/stress_test.cpp: Conservation
+
+TEST(Promise3, EveryAcceptedTimeoutEndsInExactlyOneWay) {
+  constexpr int kCount = 1000;
+  std::array<std::atomic<int>, kCount> runs{};
+  HashedWheelTimer timer(1ms, 4);
+  std::vector<Timeout> timeouts;
+  std::array<int, kCount> cancels{};
+  for (int i = 0; i < kCount; ++i) {
+    const auto delay = i % 5 == 0 ? std::chrono::nanoseconds(kFar) : (i % 40) * 500us;
+    timeouts.push_back(timer.new_timeout([&runs, i] { ++runs[i]; }, delay));
+    if (i % 3 == 0) cancels[i] += timeouts.back().cancel() ? 1 : 0;
+    if (i % 7 == 0) cancels[i / 2] += timeouts[i / 2].cancel() ? 1 : 0;
+  }
+  EXPECT_TRUE(eventually([&] { return timer.stats().expired > 10; }));
+  const std::vector<Timeout> unprocessed = timer.stop();
+  EXPECT_FALSE(unprocessed.empty());
+  for (int i = 0; i < kCount; ++i) {
+    const auto left = std::count(unprocessed.begin(), unprocessed.end(), timeouts[i]);
+    EXPECT_EQ(runs[i] + cancels[i] + left, 1) << "timeout " << i;
+    EXPECT_EQ(timeouts[i].is_expired(), runs[i] == 1) << "timeout " << i;
+    EXPECT_EQ(timeouts[i].is_cancelled(), runs[i] == 0) << "timeout " << i;
+  }
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+// Promise 4: After `cancel()` returned true the task never runs, even if it is due in the same tick.
+// Also tests/timer/conformance_test.cpp: Conformance.CancelIsTrueOnceAndThenTheTaskNeverRuns
+// Also tests/timer/races_test.cpp: Races.CancelWhileFiring, Races.CancelBeforeTransfer
+// Also tests/timer/withdraw_test.cpp: Withdraw.RacesWithTheWorkerAtItsQueue
+
+TEST(Promise4, AfterASuccessfulCancelTheTaskNeverRuns) {
+  Latch later;
+  std::atomic<int> runs_in_wheel = 0;
+  std::atomic<int> runs_in_queue = 0;
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> in_wheel, in_queue;
+  for (int i = 0; i < 100; ++i) in_wheel.push_back(timer.new_timeout([&] { ++runs_in_wheel; }, 100ms));
+  int won_in_wheel = 0;
+  int won_in_queue = 0;
+  {
+    const Gate gate(timer);
+    for (int i = 0; i < 100; ++i) in_queue.push_back(timer.new_timeout([&] { ++runs_in_queue; }, 0ms));
+    for (Timeout& timeout : in_wheel) won_in_wheel += timeout.cancel() ? 1 : 0;
+    for (Timeout& timeout : in_queue) won_in_queue += timeout.cancel() ? 1 : 0;
+  }
+  timer.new_timeout([&] { later.count_down(); }, 110ms);
+  ASSERT_TRUE(later.wait());
+  EXPECT_EQ(won_in_queue, 100) << "nothing can have expired while the worker was held";
+  EXPECT_EQ(runs_in_queue, 0);
+  EXPECT_EQ(runs_in_wheel, 100 - won_in_wheel);  // on a machine that took 100 ms to come here all of them ran
+}
+
+TEST(Promise4, ACancelThatLosesReturnsFalse) {
+  Latch done;
+  bool cancelled_itself = true;
+  HashedWheelTimer timer(1ms);
+  Timeout expired = timer.new_timeout([&](Timeout& self) { cancelled_itself = self.cancel(); }, 0ms);
+  timer.new_timeout([&] { done.count_down(); }, 1ms);
+  ASSERT_TRUE(done.wait());
+  EXPECT_FALSE(cancelled_itself) << "its task had started";
+  EXPECT_FALSE(expired.cancel());
+  EXPECT_FALSE(expired.is_cancelled());
+
+  Timeout twice = timer.new_timeout([] {}, kFar);
+  EXPECT_TRUE(twice.cancel());
+  EXPECT_FALSE(twice.cancel());
+
+  Timeout returned = timer.new_timeout([] {}, kFar);
+  timer.stop();
+  EXPECT_FALSE(returned.cancel());
+}
+
+TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
+  std::atomic<int> victim_runs = 0;
+  bool won = false;
+  Latch done;
+  Timeout victim;
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);
+    timer.new_timeout([&] { won = victim.cancel(); }, 0ms);
+    victim = timer.new_timeout([&] { ++victim_runs; }, 0ms);
+    timer.new_timeout([&] { done.count_down(); }, 0ms);
+  }
+  ASSERT_TRUE(done.wait());
+  EXPECT_TRUE(won);
+  EXPECT_EQ(victim_runs, 0);
+  EXPECT_TRUE(victim.is_cancelled());
+}
+
+// Promise 5: What one thread schedules with non-decreasing deadlines runs in that order (an executor may reorder).
+// Also tests/timer/conformance_test.cpp: Conformance.WhatIsScheduledWithRisingDeadlinesRunsInThatOrder
+// Also tests/timer/hierarchical_timer_test.cpp: HierarchicalSlots.RunsInTheOrderOfTicks
+// Also tests/timer/withdraw_test.cpp: Withdraw.TheOrderHoldsWithNodesThatAreUsedAgain
+// Also tests/manual/manual_timer_test.cpp: Advance.RunsTasksInTheOrderOfTicksAndOfScheduling
+
+TEST(Promise5, OneThreadsTimeoutsRunInDeadlineOrderDespiteCancellations) {
+  constexpr int kCount = 2000;
+  std::vector<int> order;  // only the worker writes
+  HashedWheelTimer timer(5ms, 4);
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < kCount; ++i) {
+    timeouts.push_back(timer.new_timeout([&order, i] { order.push_back(i); }, 50ms + i * 10us));
+  }
+  std::size_t cancelled = 0;
+  {
+    const Gate gate(timer);  // now they are in their buckets
+    for (int i = 0; i < kCount; i += 3) cancelled += timeouts[i].cancel() ? 1 : 0;
+  }
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  timer.stop();
+  EXPECT_EQ(order.size() + cancelled, std::size_t{kCount});
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(Promise5, WhatWasQueuedWhileTheWorkerWasHeldUpRunsInOrder) {
+  constexpr int kCount = 2000;
+  std::vector<int> order;
+  HashedWheelTimer timer(1ms, 4);
+  {
+    const Gate gate(timer);
+    for (int i = 0; i < kCount; ++i) {
+      Timeout timeout = timer.new_timeout([&order, i] { order.push_back(i); }, i * 5us);
+      if (i % 3 == 0) timeout.cancel();
+    }
+    std::this_thread::sleep_for(5ms);  // several ticks are overdue when the worker comes back
+  }
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  timer.stop();
+  EXPECT_EQ(order.size(), std::size_t{kCount - (kCount + 2) / 3});
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(Promise5, EachThreadsOrderHoldsAmongSeveral) {
+  constexpr int kThreads = 3;
+  constexpr int kCount = 3000;
+  std::array<std::vector<int>, kThreads> orders;
+  HashedWheelTimer timer(1ms, 16);
+  run_together(kThreads, [&](int thread) {
+    Timeout previous;
+    for (int i = 0; i < kCount; ++i) {
+      if (i % 3 == 1) previous.cancel();
+      previous = timer.new_timeout([&, thread, i] { orders[thread].push_back(i); }, i * 20us);
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  timer.stop();
+  for (const std::vector<int>& order : orders) {
+    EXPECT_GE(order.size(), std::size_t{kCount / 3});
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  }
+}
+
+TEST(Promise5, NegativeDelaysAreAllDueNowAndKeepTheirOrder) {
+  std::vector<int> order;
+  Latch done;
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);
+    timer.new_timeout([&] { order.push_back(1); }, 0ms);
+    timer.new_timeout([&] { order.push_back(2); }, -5h);
+    timer.new_timeout([&] { order.push_back(3); }, std::chrono::nanoseconds::min());
+    timer.new_timeout([&] { done.count_down(); }, 0ms);
+  }
+  ASSERT_TRUE(done.wait());
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+// Promise 6: `max_pending_timeouts` is exact under concurrency. The count drops at `cancel()`, is never negative, and
+// is 0 after `stop()`.
+// Also tests/timer/defects_test.cpp: Defects.DefectD5_RefusedTimeoutsLeaveNoCount
+// Also tests/timer/defects_test.cpp: Defects.DefectD7_CancelledInItsBucketIsSubtractedOnce
+// Also tests/timer/races_test.cpp: Races.PendingIsNeverDecrementedTwice, Races.PendingIsNeverDecrementedTwiceWithALimit
+// Also tests/timer/reschedule_test.cpp: Reschedule.PendingAndTheLimitAreUnaffected
+// Also tests/timer/stress_test.cpp: Limit
+// Also tests/timer/withdraw_test.cpp: Withdraw.GivesThePlaceUnderTheLimitBackAtOnce
+
+TEST(Promise6, NeverMoreThanTheLimitAreAccepted) {
+  constexpr int kLimit = 100;
+  std::atomic<int> accepted = 0;
+  std::atomic<int> rejected = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = kLimit}};
+  run_together(4, [&](int) {
+    for (int i = 0; i < 100; ++i) {
+      try {
+        timer.new_timeout([] {}, kFar);
+        ++accepted;
+      } catch (const RejectedExecution&) {
+        ++rejected;
+      }
+    }
+  });
+  EXPECT_EQ(accepted, kLimit);
+  EXPECT_EQ(rejected, 400 - kLimit);
+  EXPECT_EQ(timer.pending_timeouts(), kLimit);
+  EXPECT_EQ(timer.stats().rejected, 400 - kLimit);
+}
+
+TEST(Promise6, NoRefusalBelowTheLimit) {
+  constexpr int kThreads = 4;  // each thread has at most one timeout pending: the limit is reached, never passed
+  std::atomic<int> refused = 0;
+  HashedWheelTimer timer{{.tick_duration = 100ms, .max_pending_timeouts = kThreads}};
+  run_together(kThreads, [&](int) {
+    for (int i = 0; i < 20'000; ++i) {
+      Timeout timeout = timer.try_new_timeout([] {}, kFar);
+      if (!timeout) ++refused;
+      timeout.cancel();
+    }
+  });
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(Promise6, TheRefusalNamesTheLimitAndIsReported) {
+  HashedWheelTimer timer{{.max_pending_timeouts = 2}};
+  timer.new_timeout([] {}, kFar);
+  timer.new_timeout([] {}, kFar);
+  const std::string message = message_of<RejectedExecution>([&] { timer.new_timeout([] {}, kFar); });
+  EXPECT_TRUE(contains(message, "max_pending_timeouts")) << message;
+  EXPECT_TRUE(contains(message, "2")) << message;
+}
+
+TEST(Promise6, PendingDropsAtCancelItself) {
+  HashedWheelTimer timer{{.max_pending_timeouts = 1}};
+  Timeout queued = timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+  EXPECT_TRUE(queued.cancel());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_NO_THROW(timer.new_timeout([] {}, kFar)) << "the place is free at once";
+}
+
+TEST(Promise6, ARunningTaskIsNotPending) {
+  std::atomic<std::int64_t> pending = -1;
+  Latch done;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1}};
+  timer.new_timeout(
+      [&] {
+        pending = timer.pending_timeouts();
+        timer.new_timeout([&] { done.count_down(); }, 0ms);  // refused if the running one still counted
+      },
+      0ms);
+  ASSERT_TRUE(done.wait());
+  EXPECT_EQ(pending, 0);
+}
+
+// Promise 7: Cancelled timeouts do not pile up at a long tick: one cancelled by the thread that made it is usually free
+// at once, and the worker is asked to collect every 16,384.
+// Also tests/timer/defects_test.cpp: Defects.DefectD16_AFloodOfCancellationsDoesNotStarveTheOthers
+// Also tests/timer/memory_test.cpp: Memory.IsBoundedUnderAFloodOfCancelledTimeouts, CancelledAfterTransfer
+// Also tests/timer/withdraw_test.cpp: Withdraw.FreesTheNodeAtOnce, Withdraw.NothingPilesUpBehindABusyWorker
+
+TEST(Promise7, CancelledTimeoutsAreCollectedLongBeforeTheTick) {
+  HashedWheelTimer timer(10min);  // no tick will come
+  for (int i = 0; i < 500'000; ++i) timer.new_timeout([] {}, kFar).cancel();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog < 100'000; }));
+  EXPECT_EQ(timer.stats().cancelled, 500'000);
+}
+
+// Promise 8: An exception from a task, `cancelled()` or the executor never ends the worker. What the executor refuses
+// runs on the worker.
+// Also tests/timer/conformance_test.cpp: Conformance.ExceptionsReachTheHandlerAndTheTimerGoesOn
+// Also tests/timer/defects_test.cpp: Defects.DefectD14_TheWorkerSurvivesAnErrorHandlerThatThrows
+// Also tests/timer/defects_test.cpp: Defects.DefectD15_WhatTheExecutorRefusesStillRuns
+// Also tests/timer/tasks_test.cpp: Errors, Executor
+
+TEST(Promise8, ExceptionsReachTheHandlerAndTheWorkerGoesOn) {
+  ErrorLog log;
+  Latch ran_after;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+  timer.new_timeout([] { throw std::runtime_error("broken task"); }, 0ms);
+  timer.new_timeout([] { throw 42; }, 0ms);
+  timer.new_timeout([&] { ran_after.count_down(); }, 1ms);
+  ASSERT_TRUE(ran_after.wait());
+  EXPECT_EQ(log.errors(), (std::vector<std::string>{"broken task", "42"}));
+  EXPECT_EQ(timer.stats().task_errors, 2);
+}
+
+TEST(Promise8, ASlowTaskDelaysOthersAndLosesNothing) {
+  constexpr int kCount = 50;
+  Latch done(kCount);
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate slow(timer);
+    for (int i = 0; i < kCount; ++i) timer.new_timeout([&] { done.count_down(); }, i * 100us);
+    std::this_thread::sleep_for(20ms);
+  }
+  ASSERT_TRUE(done.wait());
+  EXPECT_GE(timer.stats().max_lag, 20ms);
+}
+
+// Promise 9: `stats()` balances: scheduled = expired + cancelled + unprocessed + pending.
+// Also tests/timer/stress_test.cpp: Conservation
+// Also tests/timer/races_test.cpp: Races
+// Also tests/timer/reschedule_test.cpp: RescheduleRaces
+
+TEST(Promise9, StatsBalance) {
+  Latch done(2);
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 4}};
+  for (int i = 0; i < 2; ++i) timer.new_timeout([&] { done.count_down(); }, 0ms);
+  ASSERT_TRUE(done.wait());
+  EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+  for (int i = 0; i < 4; ++i) timer.new_timeout([] {}, kFar);
+  EXPECT_THROW(timer.new_timeout([] {}, kFar), RejectedExecution);
+
+  TimerStats stats = timer.stats();
+  EXPECT_EQ(stats.scheduled, 7);
+  EXPECT_EQ(stats.expired, 2);
+  EXPECT_EQ(stats.cancelled, 1);
+  EXPECT_EQ(stats.rejected, 1);
+  EXPECT_EQ(stats.unprocessed, 0);
+  EXPECT_EQ(stats.pending, 4);
+  EXPECT_TRUE(is_balanced(stats));
+
+  std::vector<Timeout> unprocessed = timer.stop();
+  EXPECT_FALSE(unprocessed.front().cancel());
+  EXPECT_THROW(timer.new_timeout([] {}, kFar), IllegalState);
+  stats = timer.stats();
+  EXPECT_EQ(stats.scheduled, 7) << "refused after stop(): counted nowhere";
+  EXPECT_EQ(stats.cancelled, 1) << "cancelled by stop(): counted as unprocessed";
+  EXPECT_EQ(stats.rejected, 1);
+  EXPECT_EQ(stats.unprocessed, 4);
+  EXPECT_EQ(stats.pending, 0);
+  EXPECT_TRUE(is_balanced(stats));
+}
+
+TEST(Promise9, ExpiredIsCountedBeforeTheTaskRuns) {
+  std::atomic<std::int64_t> expired = -1;
+  HashedWheelTimer timer(1ms);
+  ASSERT_TRUE(ran_in_task(timer, [&] { expired = timer.stats().expired; }));
+  EXPECT_EQ(expired, 1);
+}
+
+// Promise 10: At most 100,000 timeouts enter the wheel in one pass; a rest follows without waiting for a tick.
+// Also tests/timer/idle_test.cpp: Transfers
+
+/// The backlog when the first task runs, after all of `flood` has been scheduled.
+std::int64_t backlog_behind(const std::function<void(Timer&)>& flood) {
+  std::atomic<std::int64_t> backlog_at_first = -1;
+  Latch first;
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);
+    timer.new_timeout(
+        [&] {
+          backlog_at_first = timer.stats().backlog;
+          first.count_down();
+        },
+        0ms);
+    flood(timer);
+  }
+  EXPECT_TRUE(first.wait());
+  return backlog_at_first;
+}
+
+TEST(Promise10, AFloodDoesNotKeepTheWorkerFromExpiring) {
+  constexpr int kFlood = 250'000;
+  const std::int64_t backlog = backlog_behind([](Timer& timer) {
+    for (int i = 0; i < kFlood; ++i) timer.new_timeout([] {}, kFar);
+  });
+  EXPECT_GE(backlog, kFlood - 101'000);  // one pass, and some slack
+}
+
+TEST(Promise10, CancelledOnesDoNotCount) {
+  const std::int64_t backlog = backlog_behind([](Timer& timer) {
+    for (int i = 0; i < 150'000; ++i) timer.new_timeout([] {}, kFar).cancel();
+    for (int i = 0; i < 10; ++i) timer.new_timeout([] {}, kFar);
+  });
+  EXPECT_EQ(backlog, 0) << "all were transferred, or dropped, in one pass";
+}
+
+TEST(Promise10, ARemainingBacklogIsTransferredWithoutWaitingForATick) {
+  HashedWheelTimer timer(10min);
+  for (int i = 0; i < 350'000; ++i) timer.new_timeout([] {}, kFar);
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog < 100'000; }));
+  EXPECT_EQ(timer.pending_timeouts(), 350'000);
+}
+
+// Promise 11: Idle costs nothing: no wake-up while nothing is pending, none for empty buckets.
+// Also tests/timer/defects_test.cpp: Defects.DefectD9_WaitingForATickDoesNotSpin
+// Also tests/timer/idle_test.cpp: Idle, AfterAPass, Watched
+
+TEST(Promise11, NoWakeUpsWhileNothingIsPending) {
+  HashedWheelTimer timer(1ms);
+  EXPECT_TRUE(eventually([&] {
+    const Gate reached(timer);
+    return timer.stats().wakeups > 0;
+  })) << "wake-ups are counted";
+  std::this_thread::sleep_for(20ms);
+  const std::int64_t before = timer.stats().wakeups;
+  std::this_thread::sleep_for(100ms);
+  EXPECT_LE(timer.stats().wakeups - before, 2) << "a hundred ticks without anything to do";
+}
+
+TEST(Promise11, NoWakeUpsForEmptyBuckets) {
+  HashedWheelTimer timer(1ms, 8);
+  timer.new_timeout([] {}, kFar);
+  std::this_thread::sleep_for(20ms);
+  const std::int64_t before = timer.stats().wakeups;
+  std::this_thread::sleep_for(100ms);
+  EXPECT_LE(timer.stats().wakeups - before, 2);
+}
+
+// Promise 12: Out of memory leaves the timer as it was and throws `std::bad_alloc`; on the worker it loses nothing.
+// Also tests/timer/allocation_test.cpp: Allocation, NewTimeout, StopThatGrows, WorkerWithoutMemory
+// Also tests/timer/constructor_test.cpp: ThreadFactory
+// Also tests/timer/reschedule_test.cpp: Reschedule.ToEarlierWithoutMemoryChangesNothing
+// Also tests/timer/reschedule_test.cpp: RescheduleWithoutMemoryOnTheWorker
+// Also tests/timer/task_lifetime_test.cpp: Callables.AFailingCopyLeavesTheTimerAsItWas
+
+struct CopyThrows {
+  CopyThrows() = default;
+  CopyThrows(const CopyThrows&) { throw std::bad_alloc(); }
+  void operator()() const {}
+};
+
+TEST(Promise12, FailingToStoreTheTaskLeavesTheTimerAsItWas) {
+  Latch done;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1}};
+  const CopyThrows callable;
+  for (int i = 0; i < 100; ++i) EXPECT_THROW(timer.new_timeout(callable, kFar), std::bad_alloc);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(timer.stats().scheduled, 0);
+  EXPECT_EQ(timer.stats().rejected, 0);
+  EXPECT_NO_THROW(timer.new_timeout([&] { done.count_down(); }, 0ms)) << "the one place is free";
+  ASSERT_TRUE(done.wait());
+}
+
+// Promise 13: Handles outlive the timer. A task may destroy its own timer.
+// Also tests/timer/conformance_test.cpp: Conformance.HandlesOutliveTheTimer
+// Also tests/timer/conformance_test.cpp: Conformance.MayBeDestroyedInsideOneOfItsTasks
+// Also tests/timer/lifecycle_test.cpp: Destructor
+// Also tests/timer/races_test.cpp: Races.DestroyInsideACancel
+// Also tests/timer/races_test.cpp: Races.DestroyInsideATask
+// Also tests/timer/races_test.cpp: Races.PrintingAHandleWhileItsTimerGoes
+// Also tests/timer/stress_test.cpp: Handles
+// Also tests/timer/task_lifetime_test.cpp: TaskLifetime
+// Also tests/manual/manual_timer_test.cpp: ManualTimer.HandlesOutliveIt, ManualTimer.MayBeDestroyedInsideOneOfItsTasks
+
+TEST(Promise13, HandlesOutliveTheTimer) {
+  Timeout pending, expired, cancelled, shared;
+  const auto task = std::make_shared<RecordingTask>();
+  {
+    Latch ran;
+    HashedWheelTimer timer(1ms);
+    pending = timer.new_timeout([] {}, kFar);
+    cancelled = timer.new_timeout([] {}, kFar);
+    cancelled.cancel();
+    shared = timer.new_timeout(task, kFar);
+    expired = timer.new_timeout([&] { ran.count_down(); }, 0ms);
+    ASSERT_TRUE(ran.wait());
+  }
+  for (Timeout* timeout : {&pending, &expired, &cancelled, &shared}) {
+    EXPECT_EQ(timeout->timer(), nullptr);
+    EXPECT_FALSE(timeout->cancel());
+    EXPECT_TRUE(contains(text_of(*timeout), "Timeout(deadline: ")) << text_of(*timeout);
+    const Timeout copy = *timeout;
+    EXPECT_EQ(copy, *timeout);
+  }
+  EXPECT_TRUE(expired.is_expired());
+  EXPECT_TRUE(pending.is_cancelled() && cancelled.is_cancelled() && shared.is_cancelled());
+  EXPECT_EQ(&shared.task(), task.get());
+}
+
+TEST(Promise13, TheTimerMayBeDestroyedInsideItsOwnTask) {
+  CountingFactory workers;
+  Latch ran;
+  auto timer = std::make_shared<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
+  Timeout other = timer->new_timeout([] {}, kFar);
+  HashedWheelTimer& reference = *timer;
+  reference.new_timeout(
+      [owner = std::move(timer), &ran]() mutable {
+        owner.reset();
+        ran.count_down();
+      },
+      0ms);
+  ASSERT_TRUE(ran.wait());
+  ASSERT_TRUE(workers.wait_until_ended());
+  EXPECT_EQ(other.timer(), nullptr);
+  EXPECT_TRUE(other.is_cancelled());
+}
+
+// Promise 14: Short-lived threads cost no more than long ones: what a thread held is used again.
+// Also tests/timer/memory_test.cpp: Memory.IsBoundedUnderManyShortLivedThreads, Memory.AThreadForgetsTimersThatAreGone
+// Also tests/timer/withdraw_test.cpp: Withdraw.ThreadsEndWithWithdrawnTimeouts, Withdraw.AtTheVeryEndOfAThread
+
+TEST(Promise14, ShortLivedThreadsLeaveNothingBehind) {
+  constexpr int kThreads = 300;
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> kept(kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    std::jthread([&, i] {
+      timer.new_timeout([&] { ++runs; }, (i % 10) * 1ms);
+      timer.new_timeout([] {}, kFar).cancel();
+      kept[i] = timer.new_timeout([] {}, kFar);
+    }).join();
+  }
+  for (Timeout& timeout : kept) EXPECT_TRUE(timeout.cancel()) << "its thread is gone, the timeout is not";
+  EXPECT_TRUE(eventually([&] { return runs == kThreads; }));
+  EXPECT_TRUE(ran_in_task(timer, [] {}));  // before it the worker takes all that is there
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,349 @@
+// The races that broke other timers, and some more, each hunted for a bounded time by several threads at once. Timeouts
+// are counted: each has exactly one fate.
+
+#include <array>
+#include <random>
+
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+constexpr auto kHunt = 700ms;
+
+/// One per timeout: how often it ran, was cancelled, was returned by stop().
+class Fate {
+ public:
+  void ran() { ++runs_; }
+  void cancel(Timeout& timeout) { cancels_ += timeout.cancel() ? 1 : 0; }
+  void returned() { ++returns_; }
+  int total() const { return runs_ + cancels_ + returns_; }
+  int runs() const { return runs_; }
+  int cancels() const { return cancels_; }
+
+ private:
+  std::atomic<int> runs_ = 0;
+  std::atomic<int> cancels_ = 0;
+  std::atomic<int> returns_ = 0;
+};
+
+using Fates = std::vector<Fate>;
+
+void expect_one_fate_each(const Fates& fates) {
+  int wrong = 0;
+  for (const Fate& fate : fates) wrong += fate.total() == 1 ? 0 : 1;
+  EXPECT_EQ(wrong, 0) << "of " << fates.size() << " timeouts have no fate or several";
+}
+
+/// A timeout is cancelled while it is on its way from the pending queue into its bucket.
+TEST(Races, CancelBeforeTransfer) {
+  constexpr int kThreads = 3;
+  constexpr int kBatch = 300;
+  HashedWheelTimer timer(1ms, 8);
+  std::atomic<std::int64_t> runs = 0;
+  std::atomic<std::int64_t> cancels = 0;
+  std::atomic<std::int64_t> scheduled = 0;
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(thread + 1);
+    for (const Deadline end(kHunt); !end.passed();) {
+      const auto fates = std::make_shared<Fates>(kBatch);
+      std::array<Timeout, kBatch> timeouts;
+      for (int i = 0; i < kBatch; ++i) {
+        timeouts[i] = timer.new_timeout([fates, i] { (*fates)[i].ran(); }, (random() % 2000) * 1us);
+        const std::size_t victim = i - random() % std::min(i + 1, 8);  // itself or one a little older
+        (*fates)[victim].cancel(timeouts[victim]);
+      }
+      for (int i = 0; i < kBatch; ++i) {
+        if (!eventually([&] { return timeouts[i].is_cancelled() || (*fates)[i].runs() > 0; })) break;
+      }
+      expect_one_fate_each(*fates);
+      for (const Fate& fate : *fates) {
+        runs += fate.runs();
+        cancels += fate.cancels();
+      }
+      scheduled += kBatch;
+    }
+  });
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  const TimerStats stats = timer.stats();
+  EXPECT_EQ(stats.scheduled, scheduled);
+  EXPECT_EQ(stats.expired, runs);
+  EXPECT_EQ(stats.cancelled, cancels);
+  EXPECT_GT(cancels, 0);
+}
+
+/// Several threads cancel timeouts at the moment when the worker claims them.
+TEST(Races, CancelWhileFiring) {
+  constexpr int kCancellers = 3;
+  constexpr int kBatch = 400;
+  HashedWheelTimer timer(1ms, 8);
+  std::int64_t runs = 0;
+  std::int64_t cancels = 0;
+  for (const Deadline end(kHunt); !end.passed();) {
+    const auto fates = std::make_shared<Fates>(kBatch);
+    std::array<std::vector<Timeout>, kCancellers> handles;
+    const auto due = steady_clock::now() + 3ms;
+    for (int i = 0; i < kBatch; ++i) {
+      const Timeout timeout = timer.new_timeout([fates, i] { (*fates)[i].ran(); }, due - steady_clock::now());
+      for (std::vector<Timeout>& mine : handles) mine.push_back(timeout);
+    }
+    run_together(kCancellers, [&](int canceller) {
+      std::this_thread::sleep_until(due + 500us);
+      for (int i = 0; i < kBatch; ++i) {
+        const int at = canceller % 2 == 0 ? i : kBatch - 1 - i;
+        (*fates)[at].cancel(handles[canceller][at]);
+      }
+    });
+    EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+    for (int i = 0; i < kBatch; ++i) {  // no longer pending, perhaps still about to run
+      ASSERT_TRUE(eventually([&] { return (*fates)[i].total() > 0; }));
+      EXPECT_EQ((*fates)[i].cancels() == 1, handles[0][i].is_cancelled());
+      EXPECT_NE(handles[0][i].is_cancelled(), handles[0][i].is_expired());
+    }
+    expect_one_fate_each(*fates);
+    for (const Fate& fate : *fates) {
+      runs += fate.runs();
+      cancels += fate.cancels();
+    }
+  }
+  EXPECT_EQ(timer.stats().expired, runs);
+  EXPECT_EQ(timer.stats().cancelled, cancels);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Threads schedule while another stops: each accepted timeout has run or is in the returned set.
+TEST(Races, StopAgainstNewTimeout) {
+  constexpr int kThreads = 3;
+  constexpr int kMost = 20'000;
+  std::minstd_rand random(1);
+  std::int64_t accepted_in_all = 0;
+  for (const Deadline end(kHunt); !end.passed();) {
+    std::array<std::vector<Timeout>, kThreads> accepted;
+    std::atomic<std::int64_t> runs = 0;
+    std::vector<Timeout> unprocessed;
+    HashedWheelTimer timer(1ms, 8);
+    const auto pause = (random() % 1500) * 1us;
+    run_together(kThreads + 1, [&](int thread) {
+      if (thread == kThreads) {
+        std::this_thread::sleep_for(pause);
+        unprocessed = timer.stop();
+        return;
+      }
+      try {
+        for (int i = 0; i < kMost; ++i) {
+          accepted[thread].push_back(timer.new_timeout([&] { ++runs; }, (i % 4) * 500us));
+        }
+      } catch (const IllegalState&) {
+      }
+    });
+    std::int64_t cancelled = 0;
+    std::int64_t expired = 0;
+    for (const std::vector<Timeout>& mine : accepted) {
+      for (const Timeout& timeout : mine) {
+        cancelled += timeout.is_cancelled() ? 1 : 0;
+        expired += timeout.is_expired() ? 1 : 0;
+      }
+      accepted_in_all += static_cast<std::int64_t>(mine.size());
+      EXPECT_TRUE(mine.size() == kMost || !timer.try_new_timeout([] {}, 0ms));
+    }
+    const TimerStats stats = timer.stats();
+    const auto returned = static_cast<std::int64_t>(unprocessed.size());
+    ASSERT_EQ(expired, runs);
+    ASSERT_EQ(cancelled, returned);
+    ASSERT_EQ(stats.scheduled, expired + returned);
+    ASSERT_EQ(stats.unprocessed, returned);
+    ASSERT_EQ(timer.pending_timeouts(), 0);
+    for (const Timeout& timeout : unprocessed) ASSERT_TRUE(timeout.is_cancelled());
+  }
+  EXPECT_GT(accepted_in_all, 0);
+}
+
+/// The same with TimerTasks: cancelled() runs once for each that was returned, and never for one that was refused.
+TEST(Races, StopAgainstNewTimeoutOfTimerTasks) {
+  constexpr int kThreads = 3;
+  std::minstd_rand random(2);
+  for (const Deadline end(kHunt); !end.passed();) {
+    std::array<std::vector<std::shared_ptr<RecordingTask>>, kThreads> accepted, refused;
+    std::size_t returned = 0;
+    HashedWheelTimer timer(1ms, 8);
+    timer.start();
+    const auto pause = (random() % 300) * 1us;
+    run_together(kThreads + 1, [&](int thread) {
+      if (thread == kThreads) {
+        std::this_thread::sleep_for(pause);
+        returned = timer.stop().size();
+        return;
+      }
+      while (refused[thread].empty()) {
+        const auto task = std::make_shared<RecordingTask>();
+        const Timeout timeout = timer.try_new_timeout(task, kFar);
+        (timeout ? accepted : refused)[thread].push_back(task);
+      }
+    });
+    std::size_t cancellations = 0;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      for (const auto& task : accepted[thread]) {
+        ASSERT_EQ(task->cancellations, 1);
+        ASSERT_EQ(task.use_count(), 1);
+        ++cancellations;
+      }
+      for (const auto& task : refused[thread]) {
+        ASSERT_EQ(task->cancellations, 0) << "it was never scheduled";
+        ASSERT_EQ(task.use_count(), 1);
+      }
+    }
+    ASSERT_EQ(returned, cancellations);
+  }
+}
+
+/// Dubbo, and Netty before 4.1.120, subtract twice for a timeout that is cancelled in the bucket that is being walked.
+void hunt_for_double_decrements(std::int64_t limit) {
+  constexpr int kThreads = 3;
+  std::atomic<bool> over = false;
+  std::atomic<int> out_of_range = 0;
+  std::atomic<std::int64_t> accepted = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .ticks_per_wheel = 4, .max_pending_timeouts = limit}};
+  std::jthread observer([&] {
+    while (!over) {
+      const std::int64_t pending = timer.pending_timeouts();
+      if (pending < 0 || (limit > 0 && pending > limit)) ++out_of_range;
+    }
+  });
+  run_together(kThreads, [&](int thread) {
+    std::minstd_rand random(thread + 1);
+    std::vector<Timeout> mine(150);
+    for (const Deadline end(kHunt / 2); !end.passed();) {
+      for (Timeout& timeout : mine) {
+        timeout.cancel();
+        timeout = timer.try_new_timeout([] {}, (random() % 3000) * 1us);
+        accepted += timeout ? 1 : 0;
+      }
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  over = true;
+  observer.join();
+  EXPECT_EQ(out_of_range, 0);
+  EXPECT_EQ(timer.stats().scheduled, accepted);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+TEST(Races, PendingIsNeverDecrementedTwice) { hunt_for_double_decrements(-1); }
+TEST(Races, PendingIsNeverDecrementedTwiceWithALimit) { hunt_for_double_decrements(300); }
+
+/// The task owns the last reference to its timer while other threads use handles of that timer.
+TEST(Races, DestroyInsideATask) {
+  constexpr int kOthers = 40;
+  for (const Deadline end(kHunt); !end.passed();) {
+    CountingFactory workers;
+    const auto fates = std::make_shared<Fates>(kOthers);
+    auto timer = std::make_shared<HashedWheelTimer>(
+        Options{.tick_duration = 1ms, .ticks_per_wheel = 8, .thread_factory = workers.factory()});
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < kOthers; ++i) {
+      timeouts.push_back(timer->new_timeout([fates, i] { (*fates)[i].ran(); }, (i % 4) * 1ms));
+    }
+    HashedWheelTimer& reference = *timer;
+    timeouts.push_back(reference.new_timeout([owner = std::move(timer)]() mutable { owner.reset(); }, 1ms));
+    run_together(2, [&](int thread) {
+      std::vector<Timeout> copies = timeouts;
+      for (int i = 0; i < kOthers; ++i) {
+        if (i % 2 == thread) (*fates)[i].cancel(copies[i]);
+        std::this_thread::sleep_for(50us);
+      }
+    });
+    ASSERT_TRUE(workers.wait_until_ended());
+    for (int i = 0; i < kOthers; ++i) {
+      Fate& fate = (*fates)[i];
+      if (fate.total() == 0) fate.returned();  // cancelled by the destructor
+      EXPECT_EQ(timeouts[i].is_expired(), fate.runs() == 1);
+      EXPECT_EQ(timeouts[i].is_cancelled(), fate.runs() == 0);
+      EXPECT_EQ(timeouts[i].timer(), nullptr);
+    }
+    expect_one_fate_each(*fates);
+    EXPECT_TRUE(timeouts.back().is_expired());
+  }
+}
+
+/// As above, but it is the destruction of a cancelled callable, on any thread, that destroys the timer.
+TEST(Races, DestroyInsideACancel) {
+  for (const Deadline end(kHunt / 2); !end.passed();) {
+    std::vector<Timeout> handles(2);
+    {
+      const auto timer = std::make_shared<HashedWheelTimer>(1ms, 8);
+      handles[0] = timer->new_timeout([timer] {}, 1ms);
+      handles[1] = handles[0];
+      timer->new_timeout([] {}, 1ms);
+    }
+    std::atomic<int> wins = 0;
+    run_together(2, [&](int thread) {
+      std::this_thread::sleep_for(1500us);
+      wins += handles[thread].cancel() ? 1 : 0;
+    });
+    EXPECT_LE(wins, 1);
+    EXPECT_TRUE(eventually([&] { return handles[0].timer() == nullptr; }));
+    EXPECT_EQ(wins == 1, handles[0].is_cancelled());
+  }
+}
+
+// ThreadSanitizer judges.
+TEST(Races, PrintingAHandleWhileItsTimerGoes) {
+  for (int round = 0; round < 100; ++round) {
+    auto timer = std::make_unique<HashedWheelTimer>(1ms);
+    const Timeout timeout = timer->new_timeout([] {}, kFar);
+    run_together(2, [&](int thread) {
+      if (thread == 0) {
+        timer.reset();
+      } else {
+        for (int i = 0; i < 20; ++i) EXPECT_TRUE(contains(text_of(timeout), "ns later"));
+      }
+    });
+  }
+}
+
+// What was written before cancel() is seen in cancelled(), when stop() finds the timeout as well. The flags are
+// relaxed, so that nothing but the library orders the two.
+TEST(Races, CancelBeforeStopPublishesToCancelled) {
+  struct Reader : TimerTask {
+    explicit Reader(const int& source) : payload(source) {}
+    void run(Timeout&) override {}
+    void cancelled(Timeout&) override { seen = payload; }
+    const int& payload;
+    int seen = 0;
+  };
+  int payload = 0;
+  const auto reader = std::make_shared<Reader>(payload);
+  std::atomic<int> step = 0;
+  const auto await = [&](int value) {
+    while (step.load(std::memory_order_relaxed) < value) std::this_thread::yield();
+  };
+  const auto set = [&](int value) { step.store(value, std::memory_order_relaxed); };
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(
+      [&] {
+        set(1);
+        await(4);  // holds the worker until the timeout has been cancelled
+      },
+      0ms);
+  await(1);
+  Timeout timeout = timer.new_timeout(reader, kFar);
+  std::jthread canceller([&] {
+    timer.new_timeout([] {}, kFar);
+    set(2);
+    await(3);
+    payload = 42;
+    EXPECT_TRUE(timeout.cancel());
+    set(4);
+  });
+  await(2);
+  std::jthread stopper([&] { timer.stop(); });
+  wait_until_refusing(timer);
+  set(3);
+  stopper.join();
+  EXPECT_EQ(reader->seen, 42);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,393 @@
+// HierarchicalWheelTimer with ticks of microseconds: what any tick promises, and that the worker pays for what is due
+// and not for ticks.
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "tests/support/test_support.h"
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
+#endif
+
+namespace hwt {
+namespace {
+
+// How often this thread has read the clock.
+[[maybe_unused]] thread_local std::int64_t clock_readings = 0;
+
+#if defined(__GLIBC__) && !HWT_TEST_SANITIZED
+#define HWT_COUNTS_CLOCK_READINGS 1
+}  // namespace
+}  // namespace hwt
+
+/// In place of the library's: std::chrono comes here.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  ++hwt::clock_readings;
+  return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+}
+
+namespace hwt {
+namespace {
+#endif
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using std::chrono::nanoseconds;
+
+constexpr int kScale = kSanitized ? 10 : 1;
+
+class ShortTick : public ::testing::TestWithParam<nanoseconds> {
+ protected:
+  static Options options() { return {.tick_duration = GetParam()}; }
+
+  /// Nothing due, nothing to collect.
+  static void settle(const HierarchicalWheelTimer& timer) {
+    std::int64_t last = -1;
+    EXPECT_TRUE(eventually([&] {
+      std::this_thread::sleep_for(20ms);
+      return std::exchange(last, timer.stats().wakeups) == timer.stats().wakeups;
+    })) << "the worker never comes to rest";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ticks, ShortTick, ::testing::Values(1us, 10us, 333us),
+                         [](const auto& info) { return std::to_string(info.param / 1us) + "us"; });
+
+/// Enough for what is early once in ten thousand. HWT_TIMEOUTS asks for more.
+std::uint64_t timeouts_of_a_hunt() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread yet
+  const char* const asked = std::getenv("HWT_TIMEOUTS");
+  if (asked != nullptr) return std::stoull(asked);
+  return 100'000 / kScale;
+}
+
+TEST_P(ShortTick, IsNeverEarlyAndRunsEachOnce) {
+  const std::uint64_t count = timeouts_of_a_hunt();
+  constexpr int kThreads = 2;
+  constexpr std::uint64_t kAtOnce = 5000;  // pending, so that memory does not grow with the number
+  std::uint64_t early = 0;                 // the worker's, as the next two
+  std::uint64_t long_tick_late = 0;
+  std::atomic<std::uint64_t> runs = 0;
+  HierarchicalWheelTimer timer(options());
+  std::atomic<std::uint64_t> scheduled = 0;
+  run_together(kThreads, [&](int thread) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(thread) + 1);
+    while (scheduled.fetch_add(1) < count) {
+      const nanoseconds delay(static_cast<std::int64_t>(random() % (random() % 4 == 0 ? 2'000'000 : 50'000)));
+      const auto before = steady_clock::now();
+      timer.new_timeout(
+          [&, before, delay](Timeout& timeout) {
+            const auto now = steady_clock::now();
+            if (now < timeout.deadline() || now < before + delay) ++early;
+            if (now > timeout.deadline() + 5s) ++long_tick_late;
+            ++runs;
+          },
+          delay);
+      if (random() % 3 == 0) timer.new_timeout([&] { ++early; }, kFar).cancel();
+      while (scheduled - runs > kAtOnce) std::this_thread::yield();
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return runs == count; })) << runs << " of " << count;
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_EQ(runs, count);
+  EXPECT_EQ(early, 0u);
+  EXPECT_EQ(long_tick_late, 0u);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Though some lie in the wheel and others still in the inbox when their time comes.
+TEST_P(ShortTick, RunsInTheOrderOfTicks) {
+  constexpr int kTimeouts = 20'000 / kScale;
+  constexpr int kBurst = 500;
+  std::map<int, steady_clock::time_point> latest;  // the worker's: of each burst
+  std::size_t overtaken = 0;
+  Latch all(kTimeouts);
+  HierarchicalWheelTimer timer(options());
+  std::minstd_rand random(5);
+  for (int i = 0; i < kTimeouts; i += kBurst) {
+    // The worker finds all of a burst at once: what it is too late for, since a thread was preempted, is of no account.
+    const Gate gate(timer);
+    for (int in_burst = 0; in_burst < kBurst; ++in_burst) {
+      timer.new_timeout(
+          [&, i](Timeout& timeout) {
+            steady_clock::time_point& before = latest.try_emplace(i, timeout.deadline()).first->second;
+            overtaken += timeout.deadline() < before - GetParam() ? 1 : 0;
+            before = timeout.deadline();
+            all.count_down();
+          },
+          nanoseconds(2'000'000 + random() % 3'000'000));
+    }
+    if (i % (2 * kBurst) == 0) std::this_thread::sleep_for(6ms);
+  }
+  ASSERT_TRUE(all.wait());
+  timer.stop();
+  EXPECT_EQ(overtaken, 0u);
+}
+
+/// The grid has fewer points than the clock, and both end.
+TEST_P(ShortTick, CenturiesAwayIsNeitherNowNorLost) {
+  Latch ran;
+  std::atomic<int> too_early = 0;
+  HierarchicalWheelTimer timer(options());
+  std::vector<Timeout> far;
+  for (const auto delay :
+       {nanoseconds::max(), nanoseconds::max() - 1ns, nanoseconds(24h * 365 * 292), nanoseconds(24h)}) {
+    far.push_back(timer.new_timeout([&] { ++too_early; }, delay));
+    const Gate in_the_wheel(timer);
+  }
+  timer.new_timeout([&] { ran.count_down(); }, 2ms);
+  ASSERT_TRUE(ran.wait());
+  EXPECT_EQ(timer.pending_timeouts(), static_cast<std::int64_t>(far.size()));
+  EXPECT_TRUE(far.front().reschedule(0ns));
+  EXPECT_TRUE(eventually([&] { return too_early == 1; }));
+  EXPECT_EQ(timer.stop().size(), far.size() - 1);
+  EXPECT_EQ(too_early, 1);
+}
+
+TEST_P(ShortTick, WakesNobodyIdle) {
+  Latch ran(100);
+  HierarchicalWheelTimer timer(options());
+  for (int i = 0; i < 100; ++i) timer.new_timeout([&] { ran.count_down(); }, i % 20 * 70us);
+  ASSERT_TRUE(ran.wait());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  // Again and again, as the worker may only just have come to it.
+  EXPECT_TRUE(eventually([&] {
+    const TimerStats before = timer.stats();
+    std::this_thread::sleep_for(300ms);
+    return timer.stats().wakeups == before.wakeups && timer.stats().ticks == before.ticks;
+  })) << "the worker never comes to rest";
+}
+
+TEST_P(ShortTick, JumpsOverEmptyTicks) {
+  Latch ran;
+  HierarchicalWheelTimer timer(options());
+  timer.new_timeout([&] { ran.count_down(); }, 40ms);
+  ASSERT_TRUE(ran.wait());
+  timer.stop();
+  EXPECT_LE(timer.stats().ticks, 11) << "one for each level of 64 slots";
+  EXPECT_LE(timer.stats().wakeups, 20);
+}
+
+/// What is cancelled before anybody waits for it costs the worker one wake-up in each delay, and not one in each tick;
+/// and later ones do not wake it.
+// The best of some rounds: where a thread is preempted between two steps, the worker may be called once more.
+TEST_P(ShortTick, DoesNotWakeForWhatIsCancelled) {
+  constexpr auto kDelay = 20ms;
+  constexpr auto kTime = 200ms;
+  HierarchicalWheelTimer timer(options());
+  timer.start();
+  std::int64_t too_many = 1;
+  for (int round = 0; round < 12 && too_many > 0; ++round) {
+    const std::int64_t before = timer.stats().wakeups;
+    const auto begin = steady_clock::now();
+    for (auto now = begin; now < begin + kTime; now = steady_clock::now()) {
+      for (int i = 0; i < 100; ++i) timer.new_timeout([] {}, kDelay).cancel();
+    }
+    const auto delays = (steady_clock::now() - begin) / kDelay + 1;
+    too_many = timer.stats().wakeups - before - (4 * delays + 10);
+  }
+  EXPECT_LE(too_many, 0);
+}
+
+TEST_P(ShortTick, CancelledIsCalledSoon) {
+  auto best = nanoseconds::max();
+  HierarchicalWheelTimer timer(options());
+  for (int round = 0; round < 60; ++round) {
+    const bool queued = round % 2 == 0;
+    const auto task = std::make_shared<RecordingTask>();
+    Timeout timeout = timer.new_timeout(task, kFar);
+    if (!queued) const Gate in_the_wheel(timer);
+    if (round % 3 == 0) settle(timer);
+    const auto begin = steady_clock::now();
+    EXPECT_TRUE(timeout.cancel());
+    ASSERT_TRUE(task->was_cancelled.wait()) << "round " << round;
+    best = std::min<nanoseconds>(best, steady_clock::now() - begin);
+  }
+  EXPECT_LT(best, 20ms);
+}
+
+/// All cancelled at once, and not one wake-up for each.
+TEST_P(ShortTick, ManyCancelledAreCalledTogether) {
+  constexpr int kTasks = 20'000 / kScale;
+  const auto task = std::make_shared<RecordingTask>();
+  HierarchicalWheelTimer timer(options());
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < kTasks; ++i) timeouts.push_back(timer.new_timeout(task, kFar));
+  const std::int64_t before = timer.stats().wakeups;
+  const auto begin = steady_clock::now();
+  for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+  ASSERT_TRUE(eventually([&] { return task->cancellations == kTasks; }));
+  const auto milliseconds = (steady_clock::now() - begin) / 1ms + 1;
+  EXPECT_LE(timer.stats().wakeups - before, 4 * milliseconds + 10);
+}
+
+TEST_P(ShortTick, AnEarlierDeadlineIsInTime) {
+  auto best = nanoseconds::max();
+  HierarchicalWheelTimer timer(options());
+  for (int round = 0; round < 20; ++round) {
+    Latch ran;
+    Timeout timeout = timer.new_timeout([&] { ran.count_down(); }, kFar);
+    if (round % 2 == 0) const Gate in_the_wheel(timer);
+    if (round % 5 == 0) settle(timer);
+    EXPECT_TRUE(timeout.reschedule(100us));
+    ASSERT_TRUE(ran.wait());
+    best = std::min<nanoseconds>(best, steady_clock::now() - timeout.deadline());
+  }
+  EXPECT_LT(best, 20ms);
+}
+
+#if defined(HWT_COUNTS_CLOCK_READINGS)
+/// After a stall the ticks that are over are not looked at one by one: of 20,000 with one task each, many are worked
+/// off between two looks at the clock and at the inbox, for which there is one reading of the clock or more.
+TEST(ShortTicks, AreCaughtUpTogether) {
+  constexpr int kTicks = 20'000;
+  std::int64_t readings_at_first = 0;  // the worker's
+  std::int64_t readings_at_last = 0;
+  std::atomic<int> runs = 0;
+  HierarchicalWheelTimer timer(1us);
+  for (auto head_start = 50ms;; head_start *= 2) {
+    const Gate stall(timer);
+    const auto first = steady_clock::now() + head_start;
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < kTicks; ++i) {
+      timeouts.push_back(timer.new_timeout(
+          [&] {
+            readings_at_last = clock_readings;
+            if (runs == 0) readings_at_first = clock_readings;
+            ++runs;
+          },
+          first + i * 1us - steady_clock::now()));
+    }
+    // Nearly each in a tick of its own, unless this thread was too slow.
+    if (steady_clock::now() < first) {
+      std::this_thread::sleep_until(first + kTicks * 1us);
+      break;
+    }
+    for (Timeout& timeout : timeouts) timeout.cancel();
+    ASSERT_LT(head_start, 10s);
+  }
+  ASSERT_TRUE(eventually([&] { return runs == kTicks; }));
+  timer.stop();
+  EXPECT_GE(timer.stats().ticks, kTicks * 9 / 10);
+  EXPECT_LT(readings_at_last - readings_at_first, kTicks / 10);
+}
+#endif
+
+/// Tasks of different ticks that are worked off together do not keep cancelled() waiting, or a stop().
+TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
+  for (const bool destroy : {false, true}) {
+    std::atomic<int> runs = 0;
+    Latch begun, go_on;
+    auto timer = std::make_unique<HierarchicalWheelTimer>(1us);
+    {
+      std::jthread stopper;
+      {
+        const Gate stall(*timer);
+        timer->new_timeout(
+            [&] {
+              begun.count_down();
+              EXPECT_TRUE(go_on.wait());
+            },
+            1us);
+        for (int i = 0; i < 1000; ++i) timer->new_timeout([&] { ++runs; }, 10us + i * 3us);
+        std::this_thread::sleep_for(5ms);
+      }
+      ASSERT_TRUE(begun.wait());
+      stopper = std::jthread([&] { destroy ? timer.reset() : static_cast<void>(timer->stop()); });
+      if (destroy) {
+        std::this_thread::sleep_for(50ms);
+      } else {
+        wait_until_refusing(*timer);
+      }
+      go_on.count_down();
+    }
+    EXPECT_EQ(runs, 0) << "what is due after stop() does not start";
+  }
+}
+
+/// A task may destroy the timer in the midst of many ticks that are over.
+TEST(ShortTicks, ATaskMayDestroyTheTimerWhileItCatchesUp) {
+  for (int round = 0; round < 50 / kScale; ++round) {
+    std::atomic<int> runs = 0;
+    CountingFactory workers;
+    auto* const timer = new HierarchicalWheelTimer({.tick_duration = 1us, .thread_factory = workers.factory()});
+    {
+      const Gate stall(*timer);
+      for (int i = 0; i < 100; ++i) {
+        timer->new_timeout([&, timer, i] { ++runs == 50 ? delete timer : static_cast<void>(i); }, i * 2us);
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+    ASSERT_TRUE(workers.wait_until_ended());
+    EXPECT_EQ(runs, 50);
+  }
+}
+
+TEST(ShortTicks, LagIsThatOfTheFirstOfThoseWorkedOffTogether) {
+  Latch ran(10);
+  HierarchicalWheelTimer timer(1us);
+  {
+    const Gate stall(timer);
+    for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ran.count_down(); }, i * 10us);
+    std::this_thread::sleep_for(30ms);
+  }
+  ASSERT_TRUE(ran.wait());
+  timer.stop();
+  EXPECT_GE(timer.stats().max_lag, 29ms);
+  EXPECT_LT(timer.stats().max_lag, 30s);
+}
+
+#if defined(__linux__)
+
+int slack_of_this_thread() { return prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0); }
+
+int slack_of_worker(nanoseconds tick) {
+  std::atomic<int> slack = -1;
+  HierarchicalWheelTimer timer(tick);
+  EXPECT_TRUE(ran_in_task(timer, [&] { slack = slack_of_this_thread(); }));
+  return slack;
+}
+
+TEST(TimerSlack, IsTakenOffAWorkerWithAShortTickAlone) {
+  const int usual = slack_of_this_thread();
+  if (usual <= 1) GTEST_SKIP() << "this thread has none";
+  EXPECT_EQ(slack_of_worker(1us), 1);
+  EXPECT_EQ(slack_of_worker(999us), 1);
+  EXPECT_EQ(slack_of_worker(1ms), usual);
+  EXPECT_EQ(slack_of_this_thread(), usual);
+}
+
+/// A thread of the user's lives on when the timer has stopped.
+TEST(TimerSlack, ComesBackToTheThreadOfAFactory) {
+  const int usual = slack_of_this_thread();
+  if (usual <= 1) GTEST_SKIP() << "this thread has none";
+  std::atomic<int> during = 0;
+  std::atomic<int> after = 0;
+  Latch over;
+  {
+    HierarchicalWheelTimer timer({.tick_duration = 10us, .thread_factory = [&](std::function<void()> body) {
+                                    return std::thread([&, body = std::move(body)] {
+                                      body();
+                                      after = slack_of_this_thread();
+                                      over.count_down();
+                                    });
+                                  }});
+    EXPECT_TRUE(ran_in_task(timer, [&] { during = slack_of_this_thread(); }));
+  }
+  EXPECT_TRUE(over.wait());
+  EXPECT_EQ(during, 1);
+  EXPECT_EQ(after, usual);
+}
+
+#endif
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,121 @@
+// Storms of reschedule(): several threads move the same timeouts, to earlier and to later, and the worker meets them at
+// all points of that.
+
+#include <array>
+#include <random>
+
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+template <class T>
+class Storm : public ::testing::Test {};
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+TYPED_TEST_SUITE(Storm, Timers);
+
+struct Run {
+  std::atomic<int> count = 0;
+  std::atomic<steady_clock::rep> at = 0;
+};
+
+/// Several threads move the same timeouts, nobody to before `floor`; at last each gets a deadline of its own.
+TYPED_TEST(Storm, NothingIsEarlyOrLostAndEachRunsOnce) {
+  constexpr int kThreads = 4;
+  constexpr std::size_t kTimeouts = 200;
+  constexpr int kRounds = 20 / (kSanitized ? 4 : 1);
+  std::vector<Run> runs(kTimeouts);
+  TypeParam timer{1ms};
+  for (int round = 0; round < kRounds; ++round) {
+    Latch ran(kTimeouts);
+    std::vector<Timeout> timeouts;
+    for (Run& run : runs) {
+      run.count = 0;
+      timeouts.push_back(timer.new_timeout(
+          [&run, &ran] {
+            run.at = steady_clock::now().time_since_epoch().count();
+            ++run.count;
+            ran.count_down();
+          },
+          kFar));
+    }
+    if (round % 2 == 0) {
+      const Gate they_are_in_the_wheel(timer);
+    }
+    const auto floor = steady_clock::now() + 60ms;
+    std::atomic<int> early = 0;
+    run_together(kThreads, [&](int thread) {
+      std::minstd_rand random(static_cast<unsigned>(round * kThreads + thread) + 1);
+      while (steady_clock::now() < floor - 20ms) {
+        Timeout timeout = timeouts[random() % kTimeouts];
+        const std::chrono::microseconds later(random() % (random() % 2 == 0 ? 2000 : 1'000'000));
+        const auto delay = (floor - steady_clock::now()) + later;
+        // Its clock is read after this one's.
+        if (!timeout.reschedule(delay) && steady_clock::now() < floor) ++early;
+      }
+    });
+    EXPECT_EQ(early, 0);
+    std::minstd_rand random(static_cast<unsigned>(round) + 1);
+    std::vector<steady_clock::time_point> promised(kTimeouts, floor);
+    for (std::size_t i = 0; i < kTimeouts; ++i) {
+      const std::chrono::microseconds delay(20'000 + random() % 20'000);
+      const auto before = steady_clock::now();
+      if (timeouts[i].reschedule(delay)) promised[i] = before + delay;
+    }
+    ASSERT_TRUE(ran.wait()) << "lost";
+    for (std::size_t i = 0; i < kTimeouts; ++i) {
+      EXPECT_GE(steady_clock::time_point(steady_clock::duration(runs[i].at)), promised[i]) << "early";
+    }
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    for (const Run& run : runs) EXPECT_EQ(run.count, 1);
+  }
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Deadlines that come while they are moved: each timeout runs or is cancelled, once, and none is lost.
+TYPED_TEST(Storm, AtTheirDeadlinesEachTimeoutEndsOnce) {
+  constexpr int kThreads = 4;
+  constexpr std::size_t kTimeouts = 64;
+  TypeParam timer{1ms};
+  std::int64_t rounds = 0;
+  for (const Deadline end(2s); !end.passed(); ++rounds) {
+    std::array<std::atomic<int>, kTimeouts> fates{};
+    Latch ended(kTimeouts);
+    std::vector<Timeout> timeouts;
+    for (auto& fate : fates) {
+      timeouts.push_back(timer.new_timeout(
+          [&] {
+            ++fate;
+            ended.count_down();
+          },
+          kFar));
+    }
+    run_together(kThreads, [&](int thread) {
+      std::minstd_rand random(static_cast<unsigned>(rounds * kThreads + thread) + 1);
+      for (int i = 0; i < 2000; ++i) {
+        const std::size_t which = random() % kTimeouts;
+        Timeout timeout = timeouts[which];
+        if (random() % 256 == 0) {
+          if (!timeout.cancel()) continue;
+          ++fates[which];
+          ended.count_down();
+        } else {
+          timeout.reschedule((random() % 8 == 0 ? random() % 4000 : 2000 + random() % 20'000) * 1us);
+        }
+      }
+      for (std::size_t which = static_cast<std::size_t>(thread); which < kTimeouts; which += kThreads) {
+        timeouts[which].reschedule((random() % 3000) * 1us);
+      }
+    });
+    ASSERT_TRUE(ended.wait(10s)) << "lost";
+    for (const auto& fate : fates) EXPECT_EQ(fate, 1);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+  }
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,555 @@
+// How long a task and what it captured are kept: docs/guide.md, "Task lifetime". And what can be a task.
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <new>
+#include <stdexcept>
+
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+using Resource = std::shared_ptr<int>;
+
+Resource make_resource() { return std::make_shared<int>(7); }
+bool is_released(const Resource& resource) { return resource.use_count() == 1; }
+
+// A plain callable is destroyed as soon as it can never run again.
+
+TEST(TaskLifetime, ACallableIsDestroyedInsideTheWinningCancel) {
+  const Resource in_wheel = make_resource();
+  const Resource in_queue = make_resource();
+  HashedWheelTimer timer(1ms);
+  Timeout transferred = timer.new_timeout([in_wheel] {}, kFar);
+  const Gate gate(timer);
+  Timeout queued = timer.new_timeout([in_queue] {}, kFar);
+  EXPECT_TRUE(transferred.cancel());
+  EXPECT_TRUE(is_released(in_wheel));
+  EXPECT_TRUE(queued.cancel());
+  EXPECT_TRUE(is_released(in_queue));
+}
+
+TEST(TaskLifetime, ACallableIsDestroyedAfterItRan) {
+  const Resource resource = make_resource();
+  HashedWheelTimer timer(1ms);
+  const Timeout kept = timer.new_timeout([resource] {}, 0ms);
+  EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
+  EXPECT_TRUE(kept.is_expired());
+}
+
+TEST(TaskLifetime, ACallableIsDestroyedAfterItThrew) {
+  const Resource resource = make_resource();
+  ErrorLog log;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+  const Timeout kept = timer.new_timeout([resource] { throw 1; }, 0ms);
+  EXPECT_TRUE(eventually([&] { return is_released(resource); }));
+  EXPECT_TRUE(kept.is_expired());
+}
+
+TEST(TaskLifetime, ACallableIsStillThereWhileItRuns) {
+  const Resource resource = make_resource();
+  Latch running;
+  Latch looked;
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(
+      [resource, &running, &looked](Timeout& self) {
+        running.count_down();
+        EXPECT_TRUE(looked.wait());
+        EXPECT_FALSE(self.cancel());
+        EXPECT_EQ(*resource, 7);
+      },
+      0ms);
+  ASSERT_TRUE(running.wait());
+  EXPECT_FALSE(is_released(resource));
+  looked.count_down();
+  EXPECT_TRUE(eventually([&] { return is_released(resource); }));
+}
+
+TEST(TaskLifetime, ACallableIsDestroyedByTheDestructorThoughHandlesAreHeld) {
+  const Resource in_wheel = make_resource();
+  const Resource in_queue = make_resource();
+  std::vector<Timeout> kept;
+  {
+    HashedWheelTimer timer(1ms);
+    kept.push_back(timer.new_timeout([in_wheel] {}, kFar));
+    {
+      const Gate transferred(timer);
+    }
+    kept.push_back(timer.new_timeout([in_queue] {}, kFar));
+  }
+  EXPECT_TRUE(is_released(in_wheel));
+  EXPECT_TRUE(is_released(in_queue));
+  for (const Timeout& timeout : kept) EXPECT_TRUE(timeout.is_cancelled());
+}
+
+TEST(TaskLifetime, TheTaskIsValidUntilThen) {
+  int calls = 0;
+  HashedWheelTimer timer;
+  Timeout timeout = timer.new_timeout([&] { ++calls; }, kFar);
+  timeout.task().run(timeout);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(timeout.cancel()) << "calling the task by hand is not expiry";
+}
+
+TEST(TaskLifetime, ARefusedCallableIsDestroyedOrNeverTaken) {
+  const Resource resource = make_resource();
+  HashedWheelTimer timer{{.max_pending_timeouts = 1}};
+  timer.new_timeout([] {}, kFar);
+  EXPECT_THROW(timer.new_timeout([resource] {}, kFar), RejectedExecution);
+  EXPECT_TRUE(is_released(resource));
+  auto callable = [resource] {};
+  EXPECT_FALSE(timer.try_new_timeout(std::move(callable), kFar));
+  EXPECT_EQ(resource.use_count(), 2) << "a refused callable is not moved from";
+  timer.stop();
+  EXPECT_THROW(timer.new_timeout([resource] {}, kFar), IllegalState);
+  EXPECT_EQ(resource.use_count(), 2);
+}
+
+// A shared TimerTask is held until the last handle goes, and at least until its cancelled() has run.
+
+TEST(TaskLifetime, ASharedTaskIsHeldUntilTheLastHandleGoes) {
+  HashedWheelTimer timer(1ms);
+  auto ran = std::make_shared<RecordingTask>();
+  auto cancelled = std::make_shared<RecordingTask>();
+  Timeout of_ran = timer.new_timeout(ran, 0ms);
+  Timeout of_cancelled = timer.new_timeout(cancelled, kFar);
+  of_cancelled.cancel();
+  ASSERT_TRUE(ran->ran.wait() && cancelled->was_cancelled.wait());
+  {
+    const Gate worker_is_done_with_them(timer);
+  }
+  Timeout copy = of_ran;
+  for (Timeout* timeout : {&of_ran, &of_cancelled}) *timeout = Timeout();
+  EXPECT_EQ(&copy.task(), ran.get());
+  EXPECT_EQ(ran.use_count(), 2);
+  EXPECT_EQ(cancelled.use_count(), 1);
+  copy = Timeout();
+  EXPECT_EQ(ran.use_count(), 1);
+}
+
+TEST(TaskLifetime, ASharedTaskIsHeldUntilItsCancelledHasRun) {
+  auto task = std::make_shared<RecordingTask>();
+  const std::weak_ptr<RecordingTask> watch = task;
+  RecordingTask& reference = *task;
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);
+    timer.new_timeout(std::move(task), kFar).cancel();  // and no handle is left
+    EXPECT_FALSE(watch.expired());
+    EXPECT_EQ(reference.cancellations, 0) << "the worker is busy";
+  }
+  EXPECT_TRUE(eventually([&] { return watch.expired(); }));
+}
+
+TEST(TaskLifetime, ASharedTaskIsHeldByAPendingTimeoutAlone) {
+  auto task = std::make_shared<RecordingTask>();
+  const std::weak_ptr<RecordingTask> watch = task;
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(std::move(task), 5ms);
+  EXPECT_TRUE(eventually([&] { return watch.expired(); })) << "after it ran there is no handle";
+  EXPECT_EQ(timer.stats().expired, 1);
+}
+
+TEST(TaskLifetime, TheDestructorCancelsSharedTasksAndKeepsThemForTheirHandles) {
+  const auto held = std::make_shared<RecordingTask>();
+  const auto dropped = std::make_shared<RecordingTask>();
+  Timeout handle;
+  {
+    HashedWheelTimer timer(1ms);
+    handle = timer.new_timeout(held, kFar);
+    timer.new_timeout(dropped, kFar);
+  }
+  EXPECT_EQ(held->cancellations, 1);
+  EXPECT_EQ(dropped->cancellations, 1);
+  EXPECT_EQ(held->runs + dropped->runs, 0);
+  EXPECT_EQ(held.use_count(), 2);
+  EXPECT_EQ(dropped.use_count(), 1);
+  EXPECT_EQ(&handle.task(), held.get());
+}
+
+// A timeout returned by stop() keeps its task until its last handle goes, so that the caller can run it.
+
+TEST(TaskLifetime, WhatStopReturnsCanBeRun) {
+  const Resource resource = make_resource();
+  int runs = 0;
+  const auto shared = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout([resource, &runs] { runs += *resource; }, kFar);
+  {
+    const Gate transferred(timer);
+  }
+  timer.new_timeout([resource, &runs](Timeout& self) { runs += self.is_cancelled() ? 100 : 0; }, kFar);
+  timer.new_timeout(shared, kFar);
+  std::vector<Timeout> unprocessed = timer.stop();
+  ASSERT_EQ(unprocessed.size(), 3U);
+  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+  EXPECT_EQ(runs, 107);
+  EXPECT_EQ(shared->runs, 1);
+  EXPECT_FALSE(is_released(resource));
+  unprocessed.clear();
+  EXPECT_TRUE(is_released(resource));
+}
+
+TEST(TaskLifetime, WhatStopReturnsOutlivesTheTimer) {
+  const Resource resource = make_resource();
+  Timeout copy;
+  {
+    std::vector<Timeout> unprocessed;
+    {
+      HashedWheelTimer timer;
+      timer.new_timeout([resource] { ++*resource; }, kFar);
+      unprocessed = timer.stop();
+    }
+    copy = unprocessed.front();
+  }
+  copy.task().run(copy);
+  EXPECT_EQ(*resource, 8);
+  EXPECT_FALSE(is_released(resource));
+  copy = Timeout();
+  EXPECT_TRUE(is_released(resource));
+}
+
+// Destruction of a callable may do anything.
+
+struct Session {
+  Timeout timeout;
+};
+
+/// Its timeout is owned by nothing but its own task.
+std::weak_ptr<Session> start_session(Timer& timer, std::chrono::nanoseconds delay) {
+  const auto session = std::make_shared<Session>();
+  session->timeout = timer.new_timeout([session] {}, delay);
+  return session;
+}
+
+TEST(TaskLifetime, ACallableMayOwnItsOwnHandleAndBeCancelledByIt) {
+  HashedWheelTimer timer(1ms);
+  const std::weak_ptr<Session> watch = start_session(timer, kFar);
+  Session& session = *watch.lock();
+  EXPECT_TRUE(session.timeout.cancel());
+  EXPECT_TRUE(watch.expired());
+  EXPECT_EQ(timer.stats().cancelled, 1);
+}
+
+TEST(TaskLifetime, ACallableMayOwnItsOwnHandleWhenTheTimerGoes) {
+  std::weak_ptr<Session> watch;
+  {
+    HashedWheelTimer timer(1ms);
+    watch = start_session(timer, kFar);
+    {
+      const Gate transferred(timer);
+    }
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(TaskLifetime, ACallableThatOwnsItsOwnHandleGoesAfterItRan) {
+  std::weak_ptr<Session> watch;
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);  // the task does not run before the session has its handle
+    watch = start_session(timer, 0ms);
+  }
+  EXPECT_TRUE(eventually([&] { return watch.expired(); }));
+}
+
+TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeCancelled) {
+  auto timer = std::make_shared<HashedWheelTimer>(1ms);
+  Timeout timeout = timer->new_timeout([timer] {}, kFar);
+  timer.reset();
+  EXPECT_EQ(timeout.timer()->pending_timeouts(), 1);
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_EQ(timeout.timer(), nullptr) << "the timer went with its last owner";
+}
+
+TEST(TaskLifetime, ACallableMayOwnItsTimerAndExpire) {
+  CountingFactory workers;
+  auto timer = std::make_shared<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
+  const Timeout timeout = timer->new_timeout([timer] {}, 5ms);
+  timer.reset();
+  ASSERT_TRUE(workers.wait_until_ended());
+  EXPECT_TRUE(timeout.is_expired());
+  EXPECT_EQ(timeout.timer(), nullptr);
+}
+
+TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeReturnedByStop) {
+  auto timer = std::make_shared<HashedWheelTimer>(1ms);
+  const Timeout other = timer->new_timeout([] {}, kFar);
+  timer->new_timeout([timer] {}, kFar);
+  std::vector<Timeout> unprocessed = timer->stop();
+  timer.reset();
+  EXPECT_NE(other.timer(), nullptr);
+  unprocessed.clear();
+  EXPECT_EQ(other.timer(), nullptr);
+}
+
+TEST(TaskLifetime, DestructionMayScheduleAndCancel) {
+  struct AtTheEnd {
+    std::function<void()> action;
+    explicit AtTheEnd(std::function<void()> what) : action(std::move(what)) {}
+    AtTheEnd(const AtTheEnd&) = delete;
+    ~AtTheEnd() { action(); }
+  };
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  Timeout other = timer.new_timeout([] {}, kFar);
+  const auto reschedule = [&] {
+    EXPECT_TRUE(other.cancel());
+    timer.new_timeout([&] { ran.count_down(); }, 0ms);
+  };
+  timer.new_timeout([end = std::make_unique<AtTheEnd>(reschedule)] {}, kFar).cancel();
+  EXPECT_TRUE(ran.wait());
+  EXPECT_TRUE(other.is_cancelled());
+}
+
+// A task may do with its handle what it likes.
+
+TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
+  const auto next = std::make_shared<RecordingTask>();
+  const Resource resource = make_resource();
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(
+      [&, resource](Timeout& self) {
+        self = timer.new_timeout(next, kFar);
+        ran.count_down();
+      },
+      0ms);
+  ASSERT_TRUE(ran.wait());
+  EXPECT_EQ(timer.stop().size(), 1U);
+  EXPECT_TRUE(is_released(resource));
+  EXPECT_EQ(next.use_count(), 1) << "the handle was dropped with the task's argument";
+}
+
+TEST(TaskLifetime, ATaskMayMoveOrDropItsHandle) {
+  const Resource resource = make_resource();
+  Timeout taken;
+  Latch ran(2);
+  HashedWheelTimer timer(1ms);
+  const Timeout first = timer.new_timeout(
+      [&, resource](Timeout& self) {
+        taken = std::move(self);
+        ran.count_down();
+      },
+      0ms);
+  timer.new_timeout(
+      [&, resource](Timeout& self) {
+        self = Timeout();
+        EXPECT_EQ(*resource, 7);
+        ran.count_down();
+      },
+      0ms);
+  ASSERT_TRUE(ran.wait());
+  timer.stop();
+  EXPECT_EQ(taken, first);
+  EXPECT_TRUE(is_released(resource));
+}
+
+// What can be a task.
+
+std::atomic<int> function_calls = 0;
+void plain_function() { ++function_calls; }
+void function_of_timeout(Timeout& timeout) { function_calls += timeout.is_expired() ? 10 : 0; }
+
+TEST(Callables, FunctionsAndFunctionPointers) {
+  function_calls = 0;
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(&plain_function, 0ms);
+  timer.new_timeout(&function_of_timeout, 0ms);
+  timer.new_timeout(plain_function, 0ms);
+  timer.new_timeout(function_of_timeout, 0ms);
+  EXPECT_TRUE(eventually([] { return function_calls == 22; }));
+}
+
+TEST(Callables, WithAndWithoutTheTimeout) {
+  struct Both {
+    std::atomic<int>* with;
+    std::atomic<int>* without;
+    void operator()(Timeout&) const { ++*with; }
+    void operator()() const { ++*without; }
+  };
+  std::atomic<int> with = 0;
+  std::atomic<int> without = 0;
+  Latch done(4);
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(Both{&with, &without}, 0ms);
+  timer.new_timeout([&](Timeout&) { done.count_down(); }, 1ms);
+  timer.new_timeout([&](const Timeout&) { done.count_down(); }, 1ms);
+  timer.new_timeout([&](Timeout) { done.count_down(); }, 1ms);
+  timer.new_timeout([&](auto&&) { done.count_down(); }, 1ms);
+  ASSERT_TRUE(done.wait());
+  EXPECT_EQ(with, 1) << "f(Timeout&) is preferred";
+  EXPECT_EQ(without, 0);
+}
+
+TEST(Callables, ResultsAreIgnoredAndStateIsMutable) {
+  Latch done(3);
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(
+      [&] {
+        done.count_down();
+        return std::string("nobody reads this");
+      },
+      0ms);
+  timer.new_timeout([&, calls = 0]() mutable { ++calls == 1 ? done.count_down() : throw calls; }, 0ms);
+  const std::function<void()> function = [&] { done.count_down(); };
+  timer.new_timeout(function, 0ms);
+  EXPECT_TRUE(done.wait());
+}
+
+TEST(Callables, MoveOnly) {
+  Latch done;
+  int seen = 0;
+  HashedWheelTimer timer(1ms);
+  auto callable = [&, owned = std::make_unique<int>(5)] {
+    seen = *owned;
+    done.count_down();
+  };
+  timer.new_timeout(std::move(callable), 0ms);
+  ASSERT_TRUE(done.wait());
+  EXPECT_EQ(seen, 5);
+}
+
+TEST(Callables, AnLvalueIsCopiedAnRvalueMoved) {
+  const Resource resource = make_resource();
+  HashedWheelTimer timer;
+  auto callable = [captured = Resource(resource)] {};  // [resource] would be const, which cannot be moved from
+  Timeout of_copy = timer.new_timeout(callable, kFar);
+  EXPECT_EQ(resource.use_count(), 3);
+  Timeout of_moved = timer.new_timeout(std::move(callable), kFar);
+  EXPECT_EQ(resource.use_count(), 3);
+  EXPECT_TRUE(of_copy.cancel() && of_moved.cancel());
+  EXPECT_TRUE(is_released(resource));
+}
+
+template <std::size_t size, std::size_t alignment>
+struct alignas(alignment) Sized {
+  explicit Sized(Latch& done, std::atomic<int>& wrong) : done_(&done), wrong_(&wrong) { bytes_.fill(std::byte{0x5A}); }
+  void operator()() const {
+    for (const std::byte byte : bytes_) *wrong_ += byte == std::byte{0x5A} ? 0 : 1;
+    *wrong_ += reinterpret_cast<std::uintptr_t>(this) % alignment == 0 ? 0 : 1;
+    done_->count_down();
+  }
+
+ private:
+  Latch* done_;
+  std::atomic<int>* wrong_;
+  Resource resource_ = make_resource();
+  std::array<std::byte, size> bytes_;
+};
+
+TEST(Callables, OfEverySizeAndAlignment) {
+  Latch done(8);
+  std::atomic<int> wrong = 0;
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(Sized<1, 8>(done, wrong), 0ms);
+  timer.new_timeout(Sized<64, 8>(done, wrong), 0ms);
+  timer.new_timeout(Sized<16, 16>(done, wrong), 0ms);
+  timer.new_timeout(Sized<16, 32>(done, wrong), 0ms);
+  timer.new_timeout(Sized<64, 64>(done, wrong), 0ms);
+  timer.new_timeout(Sized<100, 256>(done, wrong), 0ms);
+  timer.new_timeout(Sized<10'000, 8>(done, wrong), 0ms);
+  timer.new_timeout(Sized<10'000, 4096>(done, wrong), 0ms);
+  ASSERT_TRUE(done.wait());
+  EXPECT_EQ(wrong, 0);
+}
+
+/// Counts its instances, so that none is forgotten or destroyed twice.
+template <std::size_t padding>
+struct Counted {
+  static inline std::atomic<int> alive = 0;
+  Counted() { ++alive; }
+  Counted(const Counted&) { ++alive; }
+  ~Counted() { --alive; }
+  void operator()() const {}
+  std::array<std::byte, padding> bytes{};
+};
+
+template <std::size_t padding>
+void expect_each_destroyed_once() {
+  Timeout cancelled, returned, ran, left;
+  {
+    HashedWheelTimer timer(1ms);
+    cancelled = timer.new_timeout(Counted<padding>(), kFar);
+    EXPECT_EQ(Counted<padding>::alive, 1);
+    EXPECT_TRUE(cancelled.cancel());
+    EXPECT_EQ(Counted<padding>::alive, 0);
+    ran = timer.new_timeout(Counted<padding>(), 0ms);
+    EXPECT_TRUE(eventually([] { return Counted<padding>::alive == 0; }));
+    left = timer.new_timeout(Counted<padding>(), kFar);
+  }
+  EXPECT_EQ(Counted<padding>::alive, 0);
+  {
+    HashedWheelTimer timer(1ms);
+    timer.new_timeout(Counted<padding>(), kFar);
+    returned = timer.stop().front();
+  }
+  EXPECT_EQ(Counted<padding>::alive, 1);
+  returned = Timeout();
+  EXPECT_EQ(Counted<padding>::alive, 0);
+}
+
+TEST(Callables, AreDestroyedExactlyOnce) {
+  expect_each_destroyed_once<1>();
+  expect_each_destroyed_once<24>();
+  expect_each_destroyed_once<25>();
+  expect_each_destroyed_once<1000>();
+}
+
+struct ThrowsOnCopy {
+  explicit ThrowsOnCopy(std::size_t) {}
+  ThrowsOnCopy(const ThrowsOnCopy&) { throw std::runtime_error("no copies"); }
+  void operator()() const {}
+};
+struct BigThrowsOnCopy : ThrowsOnCopy {
+  using ThrowsOnCopy::ThrowsOnCopy;
+  std::array<std::byte, 100> bytes{};
+};
+
+template <class Callable>
+void expect_failing_copy_changes_nothing() {
+  const Callable callable(0);
+  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1}};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(message_of<std::runtime_error>([&] { timer.new_timeout(callable, 0ms); }), "no copies");
+  }
+  const TimerStats stats = timer.stats();
+  EXPECT_EQ(stats.scheduled + stats.rejected + stats.pending + stats.cancelled + stats.expired, 0);
+  EXPECT_TRUE(timer.try_new_timeout([] {}, kFar)) << "the one place is free";
+  EXPECT_EQ(timer.stop().size(), 1U);
+}
+
+TEST(Callables, AFailingCopyLeavesTheTimerAsItWas) {
+  expect_failing_copy_changes_nothing<ThrowsOnCopy>();
+  expect_failing_copy_changes_nothing<BigThrowsOnCopy>();
+}
+
+TEST(Callables, NullIsRefused) {
+  HashedWheelTimer timer;
+  void (*const null_function)() = nullptr;
+  EXPECT_THROW(timer.new_timeout(null_function, 1ms), std::invalid_argument);
+  EXPECT_THROW(timer.new_timeout(std::function<void()>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer.new_timeout(std::function<void(Timeout&)>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer.new_timeout(std::shared_ptr<TimerTask>(), 1ms), std::invalid_argument);
+  EXPECT_TRUE(contains(
+      message_of<std::invalid_argument>([&] { timer.new_timeout(std::shared_ptr<RecordingTask>(), 1ms); }), "task"));
+  EXPECT_EQ(timer.stats().scheduled, 0);
+}
+
+TEST(Callables, SharedTasksOfDerivedTypesConvert) {
+  HashedWheelTimer timer(1ms);
+  const auto task = std::make_shared<RecordingTask>();
+  const std::shared_ptr<TimerTask> as_base = task;
+  timer.new_timeout(task, 0ms);
+  timer.new_timeout(as_base, 0ms);
+  EXPECT_TRUE(timer.try_new_timeout(task, 0ms));
+  EXPECT_TRUE(eventually([&] { return task->runs == 3; }));
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,363 @@
+// What becomes of tasks: where they run, when cancelled() is called, what executors do, what their exceptions do.
+
+#include <array>
+#include <stdexcept>
+
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+// TimerTask::cancelled().
+
+TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
+  const auto in_wheel = std::make_shared<RecordingTask>();
+  const auto in_queue = std::make_shared<RecordingTask>();
+  std::atomic<std::thread::id> worker{};
+  HashedWheelTimer timer(1ms);
+  ASSERT_TRUE(ran_in_task(timer, [&] { worker = std::this_thread::get_id(); }));
+  Timeout first = timer.new_timeout(in_wheel, kFar);
+  {
+    const Gate gate(timer);
+    Timeout second = timer.new_timeout(in_queue, kFar);
+    EXPECT_TRUE(first.cancel() && second.cancel());
+    EXPECT_EQ(timer.pending_timeouts(), 0) << "counted at cancel(), not at the hook";
+  }
+  for (const auto& task : {in_wheel, in_queue}) {
+    ASSERT_TRUE(task->was_cancelled.wait());
+    EXPECT_EQ(task->cancelled_on, worker);
+    EXPECT_TRUE(task->saw_cancelled);
+  }
+  timer.stop();
+  for (const auto& task : {in_wheel, in_queue}) {
+    EXPECT_EQ(task->cancellations, 1);
+    EXPECT_EQ(task->runs, 0);
+  }
+}
+
+TEST(Cancelled, WakesTheWorkerThatSleepsForLonger) {
+  const auto task = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer(1ms);
+  Timeout timeout = timer.new_timeout(task, kFar);
+  {
+    const Gate transferred(timer);
+  }
+  std::this_thread::sleep_for(20ms);  // by now the worker sleeps until the far timeout
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_TRUE(task->was_cancelled.wait());
+}
+
+TEST(Cancelled, IsNotCalledForAnExpiredOne) {
+  const auto task = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer(1ms);
+  Timeout timeout = timer.new_timeout(task, 0ms);
+  ASSERT_TRUE(task->ran.wait());
+  EXPECT_FALSE(timeout.cancel());
+  timer.stop();
+  EXPECT_EQ(task->runs, 1);
+  EXPECT_EQ(task->cancellations, 0);
+}
+
+TEST(Cancelled, RunsForACancelThatStopOvertakes) {
+  const auto task = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer(1h);  // the hook's tick will not come
+  timer.new_timeout(task, kFar).cancel();
+  EXPECT_TRUE(timer.stop().empty());
+  EXPECT_EQ(task->cancellations, 1);
+}
+
+class SchedulesInCancelled : public RecordingTask {
+ public:
+  explicit SchedulesInCancelled(std::shared_ptr<RecordingTask> next) : next_(std::move(next)) {}
+  void cancelled(Timeout& timeout) override {
+    timeout.timer()->new_timeout(next_, 0ms);
+    RecordingTask::cancelled(timeout);
+  }
+
+ private:
+  std::shared_ptr<RecordingTask> next_;
+};
+
+TEST(Cancelled, MaySchedule) {
+  const auto next = std::make_shared<RecordingTask>();
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout(std::make_shared<SchedulesInCancelled>(next), kFar).cancel();
+  EXPECT_TRUE(next->ran.wait());
+}
+
+// Tasks that use their timer.
+
+TEST(Tasks, MayScheduleAndCancel) {
+  Latch done;
+  HashedWheelTimer timer(1ms);
+  Timeout victim = timer.new_timeout([] { ADD_FAILURE(); }, kFar);
+  timer.new_timeout(
+      [&](Timeout& self) {
+        EXPECT_TRUE(victim.cancel());
+        self.timer()->new_timeout([&] { done.count_down(); }, 0ms);
+      },
+      0ms);
+  EXPECT_TRUE(done.wait());
+}
+
+TEST(Tasks, AnEarlierTimeoutWakesTheSleepingWorker) {
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout([] {}, kFar);
+  {
+    const Gate transferred(timer);
+  }
+  timer.new_timeout([&] { ran.count_down(); }, 5ms);
+  EXPECT_TRUE(ran.wait());
+}
+
+// The executor.
+
+TEST(Executor, ReceivesTasksAndNotCancellations) {
+  JobQueue jobs;
+  const auto cancelled = std::make_shared<RecordingTask>();
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
+  const Timeout timeout = timer.new_timeout([&] { ++runs; }, 0ms);
+  timer.new_timeout(cancelled, kFar).cancel();
+  ASSERT_TRUE(jobs.wait_for(1));
+  ASSERT_TRUE(cancelled->was_cancelled.wait());
+  EXPECT_TRUE(timeout.is_expired()) << "claimed, though it has not run";
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(runs, 0);
+  for (const auto& job : jobs.take()) job();
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(Executor, AJobThatIsCalledTwiceRunsItsTaskOnce) {
+  JobQueue jobs;
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
+  timer.new_timeout([&] { ++runs; }, 0ms);
+  ASSERT_TRUE(jobs.wait_for(1));
+  const std::function<void()> job = jobs.take().front();
+  const std::function<void()> copy = job;  // NOLINT(performance-unnecessary-copy-initialization)
+  job();
+  copy();
+  job();
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(Executor, AJobOutlivesTheTimer) {
+  JobQueue jobs;
+  std::atomic<int> runs = 0;
+  const auto resource = std::make_shared<int>();
+  {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
+    timer.new_timeout(
+        [&runs, resource](Timeout& self) {
+          EXPECT_EQ(self.timer(), nullptr);
+          ++runs;
+        },
+        0ms);
+    ASSERT_TRUE(jobs.wait_for(1));
+  }
+  EXPECT_EQ(resource.use_count(), 2);
+  for (const auto& job : jobs.take()) job();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(resource.use_count(), 1);
+}
+
+TEST(Executor, ADroppedJobReleasesItsTask) {
+  const auto resource = std::make_shared<int>();
+  std::atomic<int> dropped = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [&](const std::function<void()>&) { ++dropped; }}};
+  timer.new_timeout([resource] { ADD_FAILURE(); }, 0ms);
+  EXPECT_TRUE(eventually([&] { return dropped == 1 && resource.use_count() == 1; }));
+  EXPECT_EQ(timer.stats().expired, 1);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+TEST(Executor, ADroppedJobReleasesItsTaskThoughAHandleIsHeld) {
+  const auto resource = std::make_shared<int>();
+  std::atomic<int> dropped = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [&](const std::function<void()>&) { ++dropped; }}};
+  const Timeout kept = timer.new_timeout([resource] { ADD_FAILURE(); }, 0ms);
+  EXPECT_TRUE(eventually([&] { return dropped == 1; }));
+  timer.stop();
+  EXPECT_EQ(resource.use_count(), 1) << "it can never run again";
+  EXPECT_TRUE(kept.is_expired());
+}
+
+TEST(Executor, ThatThrowsBeforeItStoredTheJob) {
+  ErrorLog log;
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms,
+                          .executor = [](const std::function<void()>&) { throw 7; },
+                          .on_task_error = log.handler()}};
+  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, i * 1ms);
+  EXPECT_TRUE(eventually([&] { return runs == 10; }));
+  timer.stop();
+  EXPECT_EQ(runs, 10);
+  EXPECT_EQ(log.errors(), std::vector<std::string>(10, "7"));
+  EXPECT_EQ(timer.stats().task_errors, 10);
+}
+
+TEST(Executor, ThatThrowsAfterItRanTheJob) {
+  ErrorLog log;
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms,
+                          .executor =
+                              [](const std::function<void()>& job) {
+                                job();
+                                throw 7;
+                              },
+                          .on_task_error = log.handler()}};
+  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, i * 1ms);
+  ASSERT_TRUE(log.wait_for(10));
+  timer.stop();
+  EXPECT_EQ(runs, 10);
+}
+
+TEST(Executor, ThatThrowsAfterAnotherThreadGotTheJob) {
+  constexpr int kCount = 100;
+  ErrorLog log;
+  std::array<std::atomic<int>, kCount> runs{};
+  {
+    ThreadPerJob pool;
+    const auto store = pool.executor();
+    HashedWheelTimer timer{{.tick_duration = 1ms,
+                            .executor =
+                                [&](std::function<void()> job) {
+                                  store(std::move(job));
+                                  throw 7;
+                                },
+                            .on_task_error = log.handler()}};
+    for (int i = 0; i < kCount; ++i) timer.new_timeout([&, i] { ++runs[i]; }, (i % 5) * 1ms);
+    ASSERT_TRUE(log.wait_for(kCount));
+    timer.stop();
+  }
+  for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1) << "once, on either thread";
+}
+
+TEST(Executor, AnErrorOfATaskIsReportedWhereItWasThrown) {
+  ErrorLog log;
+  JobQueue jobs;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor(), .on_task_error = log.handler()}};
+  timer.new_timeout([] { throw std::runtime_error("in the pool"); }, 0ms);
+  ASSERT_TRUE(jobs.wait_for(1));
+  for (const auto& job : jobs.take()) EXPECT_NO_THROW(job()) << "it must not end the pool's thread";
+  EXPECT_EQ(log.errors(), std::vector<std::string>{"in the pool"});
+  EXPECT_EQ(log.threads(), std::vector<std::thread::id>{std::this_thread::get_id()});
+}
+
+TEST(Executor, GoesWithTheTimerThoughAHandleIsHeld) {
+  const auto pool = std::make_shared<int>();
+  Timeout held;
+  {
+    HashedWheelTimer timer{{.executor = [pool](const std::function<void()>& job) { job(); }}};
+    held = timer.new_timeout([] {}, kFar);
+    EXPECT_GT(pool.use_count(), 1);
+  }
+  EXPECT_EQ(pool.use_count(), 1) << "a job that outlives the timer must not keep the pool that runs it";
+}
+
+// Errors.
+
+class ThrowsInCancelled : public RecordingTask {
+ public:
+  void cancelled(Timeout& timeout) override {
+    RecordingTask::cancelled(timeout);
+    throw std::runtime_error("in cancelled()");
+  }
+};
+
+TEST(Errors, FromRunAndCancelledComeWithTheirTimeout) {
+  ErrorLog log;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+  const Timeout first = timer.new_timeout([] { throw std::runtime_error("in run()"); }, 0ms);
+  ASSERT_TRUE(log.wait_for(1));
+  const Timeout second = timer.new_timeout([] { throw 42; }, 0ms);
+  ASSERT_TRUE(log.wait_for(2));
+  Timeout third = timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
+  third.cancel();
+  ASSERT_TRUE(log.wait_for(3));
+  EXPECT_EQ(log.errors(), (std::vector<std::string>{"in run()", "42", "in cancelled()"}));
+  EXPECT_EQ(log.timeouts(), (std::vector<Timeout>{first, second, third}));
+  EXPECT_EQ(timer.stats().task_errors, 3);
+  EXPECT_TRUE(first.is_expired()) << "a task that failed has run";
+}
+
+TEST(Errors, ComeWithTheirTimeoutThoughTheTaskMovedItAway) {
+  ErrorLog log;
+  Timeout taken;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+  const Timeout timeout = timer.new_timeout(
+      [&](Timeout& self) {
+        taken = std::move(self);
+        throw 42;
+      },
+      0ms);
+  ASSERT_TRUE(log.wait_for(1));
+  EXPECT_EQ(log.timeouts(), std::vector<Timeout>{timeout});
+}
+
+TEST(Errors, FromCancelledDuringStopReachTheHandler) {
+  ErrorLog log;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+  for (int i = 0; i < 3; ++i) timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
+  EXPECT_EQ(timer.stop().size(), 3U);
+  EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
+}
+
+TEST(Errors, FromCancelledDuringTheDestructorReachTheHandler) {
+  ErrorLog log;
+  {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+    for (int i = 0; i < 3; ++i) timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
+  }
+  EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
+}
+
+TEST(Errors, WithoutAHandlerTheyAreOneLineASecondOnStderr) {
+  constexpr int kErrors = 50;
+  Latch done;
+  std::string text;
+  const auto before = steady_clock::now();
+  testing::internal::CaptureStderr();
+  {
+    HashedWheelTimer timer(1ms);
+    for (int i = 0; i < kErrors; ++i) timer.new_timeout([] { throw std::runtime_error("unhandled"); }, 0ms);
+    timer.new_timeout([&] { done.count_down(); }, 1ms);
+    EXPECT_TRUE(done.wait());
+    text = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(timer.stats().task_errors, kErrors);
+  }
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(steady_clock::now() - before).count();
+  EXPECT_TRUE(contains(text, "unhandled")) << text;
+  EXPECT_GE(count_of(text, "\n"), 1) << text;
+  EXPECT_LE(count_of(text, "\n"), seconds) << text;
+}
+
+TEST(Errors, WithoutAHandlerAnIntIsALineToo) {
+  Latch done;
+  testing::internal::CaptureStderr();
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout([] { throw 42; }, 0ms);
+  timer.new_timeout([&] { done.count_down(); }, 1ms);
+  EXPECT_TRUE(done.wait());
+  EXPECT_EQ(count_of(testing::internal::GetCapturedStderr(), "\n"), 1);
+}
+
+TEST(Errors, WithoutAHandlerATextOfSeveralLinesIsOneToo) {
+  Latch done;
+  testing::internal::CaptureStderr();
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout([] { throw std::runtime_error("first\nsecond\r\n" + std::string(5000, 'x')); }, 0ms);
+  timer.new_timeout([&] { done.count_down(); }, 1ms);
+  EXPECT_TRUE(done.wait());
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(text, "first?second")) << text;
+  EXPECT_EQ(count_of(text, "\n"), 1) << text;
+  EXPECT_EQ(text.back(), '\n');
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,190 @@
+// Nobody waits for a thread that may not run, and the worker does not sleep over what it must do: threads and the
+// worker are held at chosen points, as the system holds one that is preempted.
+
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// Far as well, but earlier than kFar.
+constexpr std::chrono::minutes kHalfWay{30};
+
+/// A task whose cancelled() the worker calls in the midst of taking from its inbox: what comes then is not part of that
+/// pass, and must keep the worker from the sleep that follows it.
+class Hook : public TimerTask {
+ public:
+  explicit Hook(std::function<void()> f) : f_(std::move(f)) {}
+  void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
+  void cancelled(Timeout&) override {
+    f_();
+    called.count_down();
+  }
+
+  Latch called;
+
+ private:
+  const std::function<void()> f_;
+};
+
+/// Calls f on the worker, between its look into the inbox and its sleep.
+void call_between_pass_and_sleep(Timer& timer, std::function<void()> f) {
+  const auto hook = std::make_shared<Hook>(std::move(f));
+  EXPECT_TRUE(timer.new_timeout(hook, kFar).cancel());
+  ASSERT_TRUE(hook->called.wait());
+}
+
+/// What is scheduled before it returns is in the wheel.
+void wait_until_in_the_wheel(Timer& timer) { const Gate gate(timer); }
+
+class BeforeASleep : public ::testing::Test {
+ protected:
+  Timeout schedule(std::chrono::nanoseconds delay) {
+    return timer_.new_timeout([this] { ran_.count_down(); }, delay);
+  }
+  void expect_it_runs() { EXPECT_TRUE(ran_.wait(10s)) << "the worker sleeps over it"; }
+
+  Latch ran_;
+  HashedWheelTimer timer_{1ms};
+};
+
+TEST_F(BeforeASleep, WhatIsScheduledIsFound) {
+  call_between_pass_and_sleep(timer_, [&] { schedule(5ms); });
+  expect_it_runs();
+}
+
+TEST_F(BeforeASleep, WhatIsRescheduledToEarlierInTheWheelIsFound) {
+  Timeout timeout = schedule(kFar);
+  wait_until_in_the_wheel(timer_);
+  call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(timeout.reschedule(5ms)); });
+  expect_it_runs();
+}
+
+TEST_F(BeforeASleep, WhatIsRescheduledToEarlierTwiceIsFound) {
+  Timeout timeout = schedule(kFar);
+  wait_until_in_the_wheel(timer_);
+  call_between_pass_and_sleep(timer_, [&] {
+    EXPECT_TRUE(timeout.reschedule(kHalfWay));
+    EXPECT_TRUE(timeout.reschedule(5ms));
+  });
+  expect_it_runs();
+}
+
+TEST_F(BeforeASleep, WhatIsRescheduledToEarlierByTwoThreadsIsFound) {
+  Timeout timeout = schedule(kFar);
+  wait_until_in_the_wheel(timer_);
+  call_between_pass_and_sleep(timer_, [&] {
+    EXPECT_TRUE(timeout.reschedule(kHalfWay));
+    std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();
+  });
+  expect_it_runs();
+}
+
+TEST_F(BeforeASleep, WhatIsRescheduledToEarlierInTheQueueIsFound) {
+  call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(schedule(kFar).reschedule(5ms)); });
+  expect_it_runs();
+}
+
+TEST_F(BeforeASleep, WhatAnotherThreadReschedulesToEarlierInTheQueueIsFound) {
+  call_between_pass_and_sleep(timer_, [&] {
+    Timeout timeout = schedule(kFar);
+    std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();
+  });
+  expect_it_runs();
+}
+
+/// A thread that stops in the midst of reschedule(), in the allocation that its first Look needs.
+class StoppedInReschedule {
+ public:
+  StoppedInReschedule(Timer& timer, Timeout timeout, std::chrono::nanoseconds delay) {
+    thread_ = std::jthread([this, &timer, timeout, delay]() mutable {
+      EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());  // it has a place in the inbox, and no Looks yet
+      const AllocationObserver observer([&](std::size_t) {
+        if (std::exchange(stopped_, true)) return;
+        arrived_.count_down();
+        EXPECT_TRUE(go_on_.wait());
+      });
+      result_ = timeout.reschedule(delay);
+      EXPECT_TRUE(stopped_) << "there was no allocation to stop in";
+      arrived_.count_down();
+    });
+    EXPECT_TRUE(arrived_.wait());
+  }
+  ~StoppedInReschedule() { go_on_.count_down(); }
+  StoppedInReschedule(const StoppedInReschedule&) = delete;
+  StoppedInReschedule& operator=(const StoppedInReschedule&) = delete;
+
+  /// What reschedule() has returned.
+  bool go_on() {
+    go_on_.count_down();
+    thread_.join();
+    return result_;
+  }
+
+ private:
+  Latch arrived_;
+  Latch go_on_;
+  bool stopped_ = false;  // its thread's
+  bool result_ = false;   // its thread's until that is joined
+  std::jthread thread_;
+};
+
+class WithAThreadInReschedule : public ::testing::Test {
+ protected:
+  WithAThreadInReschedule() { wait_until_in_the_wheel(timer_); }
+
+  std::atomic<int> runs_ = 0;
+  Latch ran_;
+  HashedWheelTimer timer_{1ms};
+  Timeout timeout_ = timer_.new_timeout(
+      [this] {
+        ++runs_;
+        ran_.count_down();
+      },
+      kFar);
+};
+
+TEST_F(WithAThreadInReschedule, AnotherReschedulesToEarlier) {
+  StoppedInReschedule stopped(timer_, timeout_, kHalfWay);
+  std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(5ms)); }).join();
+  EXPECT_TRUE(ran_.wait(10s));
+  EXPECT_FALSE(stopped.go_on());
+  EXPECT_EQ(runs_, 1);
+}
+
+/// To a time that is earlier than where the timeout is, but later than what the stopped thread wants.
+TEST_F(WithAThreadInReschedule, AnotherReschedulesToAfterwards) {
+  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(50ms)); }).join();
+  const auto deadline = timeout_.deadline();
+  EXPECT_TRUE(ran_.wait(10s)) << "it waits for a thread that has stopped";
+  EXPECT_GE(steady_clock::now(), deadline);
+  stopped.go_on();  // whatever it tells: the timeout has run meanwhile, and not before the time that it wants
+  EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(WithAThreadInReschedule, AnotherCancels) {
+  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  std::jthread([&] { EXPECT_TRUE(timeout_.cancel()); }).join();
+  EXPECT_FALSE(stopped.go_on());
+  EXPECT_EQ(runs_, 0);
+}
+
+TEST_F(WithAThreadInReschedule, TheWorkerGoesOn) {
+  const StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(ran_in_task(timer_, [] {}));
+}
+
+TEST_F(WithAThreadInReschedule, TheTimerStops) {
+  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  EXPECT_EQ(timer_.stop(), std::vector<Timeout>{timeout_});
+  EXPECT_FALSE(stopped.go_on());
+  EXPECT_TRUE(timeout_.is_cancelled());
+  EXPECT_EQ(runs_, 0);
+  EXPECT_TRUE(is_balanced(timer_.stats()));
+}
+
+}  // namespace
+}  // namespace hwt

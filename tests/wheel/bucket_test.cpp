@@ -1,0 +1,193 @@
+// A bucket gives back the memory of holes a little at a time; and the check of its invariants, which the models of the
+// wheels rely on, notices what it is there for.
+
+#include "hashed_wheel_timer/internal/wheel/bucket.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hwt::internal {
+namespace {
+
+struct alignas(kCacheLine) Item : WheelItem {};
+
+constexpr std::size_t kNumber = 7;
+
+/// A full bucket, of which one item after the other is removed.
+class BucketOfHoles : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kItems = 2'000;
+
+  BucketOfHoles() {
+    for (Item& item : items_) {
+      EXPECT_TRUE(bucket_.add(item, 0, kNumber, pool_));
+      left_.push_back(&item);
+    }
+  }
+
+  std::size_t chunks() const {
+    std::size_t count = 0;
+    for (const Chunk* chunk = bucket_.first; chunk != nullptr; chunk = chunk->next) ++count;
+    return count;
+  }
+
+  /// Removes them in this order, and checks what each removal does besides.
+  void remove(const std::vector<Item*>& order) {
+    std::vector<WheelItem::Position> places(kItems);
+    std::size_t most_moved = 0;
+    std::size_t most_given_back = 0;
+    for (std::size_t removed = 0; removed < order.size(); ++removed) {
+      for (std::size_t i = 0; i < kItems; ++i) places[i] = items_[i].position;
+      const std::size_t before = chunks();
+      bucket_.remove(*order[removed], pool_);
+      std::size_t moved = 0;
+      for (std::size_t i = 0; i < kItems; ++i) {
+        moved += items_[i].position != places[i] && items_[i].position != nullptr ? 1 : 0;
+      }
+      most_moved = std::max(most_moved, moved);
+      most_given_back = std::max(most_given_back, before - chunks());
+      ASSERT_LE(chunks(), 3 * (bucket_.items / Chunk::kEntries) + 6) << "after " << removed;
+      ASSERT_TRUE(removed % 500 != 0 || bucket_.consistent(kNumber));
+    }
+    EXPECT_LE(most_moved, 2 * Chunk::kEntries);
+    EXPECT_LE(most_given_back, 6u);
+    EXPECT_EQ(bucket_.first, nullptr);
+    EXPECT_TRUE(bucket_.consistent(kNumber));
+  }
+
+  ChunkPool pool_;
+  std::vector<Item> items_{kItems};
+  std::vector<Item*> left_;
+  Bucket bucket_{};
+};
+
+TEST_F(BucketOfHoles, GoesAPieceAtATimeFromTheFront) { remove(left_); }
+
+TEST_F(BucketOfHoles, GoesAPieceAtATimeFromTheBack) {
+  std::reverse(left_.begin(), left_.end());
+  remove(left_);
+}
+
+TEST_F(BucketOfHoles, GoesAPieceAtATimeAtRandom) {
+  std::shuffle(left_.begin(), left_.end(), std::mt19937_64(1));
+  remove(left_);
+}
+
+/// One of each chunk is left at last.
+TEST_F(BucketOfHoles, GoesAPieceAtATimeWithOneLeftInEachChunk) {
+  std::stable_partition(left_.begin(), left_.end(), [&](const Item* item) { return (item - items_.data()) % 40 != 0; });
+  remove(left_);
+}
+
+TEST_F(BucketOfHoles, KeepsTheOrderAndTheTags) {
+  std::mt19937_64 random(1);
+  std::vector<Item*> expected = left_;
+  while (bucket_.items > 5) {
+    const std::size_t i = random() % expected.size();
+    bucket_.remove(*expected[i], pool_);
+    expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(i));
+    if (bucket_.items % 1000 != 5) continue;
+    std::vector<WheelItem*> there;
+    for (const Chunk* chunk = bucket_.first; chunk != nullptr; chunk = chunk->next) {
+      for (std::size_t entry = 0; entry < chunk->used; ++entry) {
+        if (chunk->entry(entry) != Chunk::kHole) there.push_back(chunk->item(entry));
+      }
+    }
+    ASSERT_TRUE(std::equal(there.begin(), there.end(), expected.begin(), expected.end()));
+  }
+}
+
+/// What is added, and the chunks that a walk gives back, while holes are being closed up.
+TEST_F(BucketOfHoles, AnythingMayHappenInBetween) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    for (int i = 0; i < 400; ++i) {
+      Item& item = items_[random() % kItems];
+      if (item.position != nullptr) {
+        bucket_.remove(item, pool_);
+      } else if (random() % 4 == 0) {
+        ASSERT_TRUE(bucket_.add(item, 0, kNumber, pool_));
+      }
+    }
+    ASSERT_TRUE(bucket_.consistent(kNumber));
+    Chunk* before = nullptr;
+    for (Chunk* chunk = bucket_.first; chunk != nullptr;) {
+      Chunk* const next = chunk->next;
+      if (random() % 50 == 0) {
+        for (std::size_t i = 0; i < chunk->used; ++i) {
+          if (chunk->entry(i) == Chunk::kHole) continue;
+          chunk->item(i)->position = nullptr;
+          bucket_.punch(*chunk, i);
+        }
+        bucket_.drop(before, chunk, pool_);
+      } else {
+        before = chunk;
+      }
+      chunk = next;
+    }
+    ASSERT_TRUE(bucket_.consistent(kNumber));
+  }
+}
+
+class BucketCheck : public ::testing::Test {
+ protected:
+  BucketCheck() {
+    for (Item& item : items_) EXPECT_TRUE(bucket_.add(item, 0, kNumber, pool_));
+    bucket_.remove(items_[1], pool_);
+    EXPECT_TRUE(bucket_.consistent(kNumber));
+  }
+
+  /// With `value` instead of what is there, it is not consistent; and again afterwards.
+  template <class T, class U>
+  void expect_noticed(T& field, U value) {
+    const T right = field;
+    field = static_cast<T>(value);
+    EXPECT_FALSE(bucket_.consistent(kNumber));
+    field = right;
+    EXPECT_TRUE(bucket_.consistent(kNumber));
+  }
+
+  ChunkPool pool_;
+  std::array<Item, 3> items_;
+  Bucket bucket_{};
+};
+
+TEST_F(BucketCheck, NoticesAWrongNumberOfItems) {
+  expect_noticed(bucket_.items, 1);
+  expect_noticed(bucket_.items, 3);
+}
+
+TEST_F(BucketCheck, NoticesAWrongNumberOfHoles) { expect_noticed(bucket_.holes, 0); }
+
+TEST_F(BucketCheck, NoticesAWrongLastChunk) {
+  Chunk other;
+  expect_noticed(bucket_.last, &other);
+}
+
+TEST_F(BucketCheck, NoticesASweepThatHasLeftTheBucket) {
+  Chunk other;
+  expect_noticed(bucket_.sweep, &other);
+}
+
+TEST_F(BucketCheck, NoticesAChunkOfAnotherBucket) { expect_noticed(bucket_.first->bucket, kNumber + 1); }
+
+TEST_F(BucketCheck, NoticesMoreEntriesThanAChunkHas) { expect_noticed(bucket_.first->used, Chunk::kEntries + 1); }
+
+TEST_F(BucketCheck, NoticesAnItemThatKnowsAnotherPlace) { expect_noticed(items_[0].position, items_[2].position); }
+
+TEST_F(BucketCheck, NoticesAChunkThatWasNotGivenBack) {
+  bucket_.remove(items_[0], pool_);
+  bucket_.remove(items_[2], pool_);
+  EXPECT_EQ(bucket_.first, nullptr);
+  Chunk forgotten{};
+  forgotten.bucket = kNumber;
+  bucket_.first = bucket_.last = &forgotten;
+  EXPECT_FALSE(bucket_.consistent(kNumber));
+}
+
+}  // namespace
+}  // namespace hwt::internal

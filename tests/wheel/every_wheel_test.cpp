@@ -1,0 +1,286 @@
+// What each wheel does, whatever it is made of. A new wheel is one more of `Wheels`.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hashed_wheel_timer/internal/wheel/chunk.h"
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+#include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
+#include "hashed_wheel_timer/internal/wheel/wheel.h"
+#include "tests/support/allocation_hook.h"
+
+namespace hwt::internal {
+namespace {
+
+using test::bytes_in_use;
+
+struct alignas(kCacheLine) Item : WheelItem {
+  Tick due = 0;
+  bool in_wheel() const { return position != nullptr; }
+};
+
+template <Wheel W>
+class EveryWheel : public ::testing::Test {
+ protected:
+  [[nodiscard]] bool insert(Item& item, Tick due) {
+    item.due = due;
+    return wheel_.insert(item, due);
+  }
+  void move(Item& item, Tick due) {
+    item.due = due;
+    ASSERT_TRUE(wheel_.reserve());
+    wheel_.move(item, due);
+    EXPECT_TRUE(wheel_.consistent());
+  }
+
+  /// A wheel may name an earlier tick, at which items only move; the hashed one does not.
+  void expect_next_due(Tick due) {
+    EXPECT_LE(wheel_.next_due(), due);
+    if (std::is_same_v<W, HashedWheel>) {
+      EXPECT_EQ(wheel_.next_due(), due);
+    }
+  }
+
+  /// Walks all ticks up to `last` and returns what was due in that one, in order. Nothing may be due before.
+  std::vector<Item*> expire(Tick last) {
+    std::vector<Item*> taken;
+    for (Tick tick = 0; tick != last;) {
+      tick = std::min(wheel_.next_due(), last);
+      wheel_.expire(tick, [&](WheelItem& visited) {
+        Item& item = static_cast<Item&>(visited);
+        EXPECT_TRUE(item.due >= tick || tick == last) << "due at " << item.due << ", visited at " << tick;
+        if (item.due > tick) return Verdict::later(item.due);
+        item.position = nullptr;
+        taken.push_back(&item);
+        return Verdict::taken();
+      });
+      EXPECT_TRUE(tick == last || taken.empty()) << "due before " << last;
+    }
+    return taken;
+  }
+
+  W wheel_{8};
+};
+
+using Wheels = ::testing::Types<HashedWheel, HierarchicalWheel>;
+struct WheelNames {
+  template <Wheel W>
+  static std::string GetName(int number) {
+    if (std::is_same_v<W, HashedWheel>) return "Hashed";
+    if (std::is_same_v<W, HierarchicalWheel>) return "Hierarchical";
+    return "Wheel" + std::to_string(number);
+  }
+};
+TYPED_TEST_SUITE(EveryWheel, Wheels, WheelNames);
+
+TYPED_TEST(EveryWheel, IsEmptyAtFirst) {
+  TypeParam& wheel = this->wheel_;
+  EXPECT_EQ(wheel.size(), 0);
+  EXPECT_EQ(wheel.next_due(), kNever);
+  EXPECT_EQ(wheel.revolution(), 8);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_TRUE(this->expire(1000).empty());
+  wheel.clear([](WheelItem&) { ADD_FAILURE() << "an empty wheel returned an item"; });
+  EXPECT_TRUE(wheel.consistent());
+}
+
+TYPED_TEST(EveryWheel, AnItemFromThePastIsDueInTheNextTick) {
+  Item late, negative, next;
+  EXPECT_TRUE(this->expire(41).empty());
+  ASSERT_TRUE(this->insert(late, 3));
+  ASSERT_TRUE(this->insert(negative, -7));
+  ASSERT_TRUE(this->insert(next, 42));
+  EXPECT_EQ(this->wheel_.next_due(), 42);
+  EXPECT_EQ(this->expire(42), (std::vector<Item*>{&late, &negative, &next}));
+  EXPECT_EQ(this->wheel_.size(), 0);
+  EXPECT_TRUE(this->wheel_.consistent());
+}
+
+/// In the past, equal, far away and never.
+TYPED_TEST(EveryWheel, AgreesWithAMultimapWhereverTheTicksLie) {
+  constexpr std::size_t kItems = 200;
+  for (std::uint64_t seed = 1; seed <= 10 && !this->HasFailure(); ++seed) {
+    std::mt19937_64 random(seed);
+    TypeParam wheel{8};
+    std::vector<Item> items(kItems);
+    std::multimap<Tick, Item*> model;
+    Tick floor = 0;
+    const auto random_tick = [&]() -> Tick {
+      switch (random() % 5) {
+        case 0:
+          return random() % 2 == 0 ? std::numeric_limits<Tick>::min() : floor - static_cast<Tick>(random() % 100);
+        case 1:
+          return items[random() % kItems].due;
+        case 2:
+          return random() % 2 == 0 ? kNever : kNever - static_cast<Tick>(random() % 100);
+        case 3:
+          return static_cast<Tick>(random());
+        default:
+          return floor + static_cast<Tick>(random() % 300);
+      }
+    };
+    const auto forget = [&](Item& item) {
+      const auto [first, end] = model.equal_range(item.due);
+      model.erase(std::find_if(first, end, [&](const auto& entry) { return entry.second == &item; }));
+    };
+    const auto expect = [&](Item& item, Tick tick) {
+      item.due = std::clamp(tick, floor, kNever - 1);
+      model.emplace(item.due, &item);
+    };
+    std::size_t expired = 0;
+    for (int step = 0; step < 5'000 && !this->HasFailure(); ++step) {
+      Item& item = items[random() % kItems];
+      const Tick tick = random_tick();
+      switch (random() % 4) {
+        case 0:
+          if (!item.in_wheel()) break;
+          forget(item);
+          ASSERT_TRUE(wheel.reserve());
+          wheel.move(item, tick);
+          expect(item, tick);
+          break;
+        case 1: {
+          const Tick due = wheel.next_due();
+          ASSERT_LE(due, model.empty() ? kNever : model.begin()->first);
+          if (due > floor + 1'000'000) break;  // so that there is always a past and a future
+          wheel.expire(due, [&](WheelItem& visited) {
+            Item& it = static_cast<Item&>(visited);
+            if (it.due > due) return Verdict::later(it.due);
+            forget(it);
+            it.position = nullptr;
+            ++expired;
+            return Verdict::taken();
+          });
+          floor = due + 1;
+          ASSERT_TRUE(model.empty() || model.begin()->first > due) << "left over";
+          break;
+        }
+        default:
+          if (item.in_wheel()) {
+            wheel.remove(item);
+            forget(item);
+            item.position = nullptr;
+          } else {
+            ASSERT_TRUE(wheel.insert(item, tick));
+            expect(item, tick);
+          }
+      }
+      ASSERT_EQ(wheel.size(), static_cast<std::int64_t>(model.size()));
+    }
+    EXPECT_TRUE(wheel.consistent());
+    EXPECT_GT(expired, 300u) << "the walk does not reach what it is for";
+    wheel.clear([](WheelItem&) {});
+  }
+}
+
+TYPED_TEST(EveryWheel, TheLatestTickIsDueSomeDay) {
+  Item item;
+  ASSERT_TRUE(this->insert(item, kNever));
+  this->expect_next_due(kNever - 1);
+  EXPECT_TRUE(this->wheel_.consistent());
+  item.due = kNever - 1;
+  EXPECT_EQ(this->expire(kNever - 1), std::vector<Item*>{&item});
+  EXPECT_EQ(this->wheel_.next_due(), kNever);
+}
+
+/// What was cancelled does not occupy its bucket until the bucket's tick.
+TYPED_TEST(EveryWheel, ABucketOfHolesIsCompacted) {
+  constexpr std::size_t kItems = 100'000;
+  constexpr Tick kDue = 1000;
+  std::vector<Item> ring(64);
+  Item stays;
+  const std::int64_t before = bytes_in_use;
+  ASSERT_TRUE(this->insert(stays, kDue));
+  for (std::size_t i = 0; i < kItems; ++i) {
+    Item& item = ring[i % ring.size()];
+    if (item.in_wheel()) this->wheel_.remove(item);
+    ASSERT_TRUE(this->insert(item, kDue));
+  }
+  ASSERT_TRUE(this->wheel_.consistent());
+  EXPECT_LT(bytes_in_use - before, 32 * 1024) << "uncompacted, the addresses alone take 600,000";
+  const std::vector<Item*> taken = this->expire(kDue);
+  ASSERT_EQ(taken.size(), ring.size() + 1);
+  EXPECT_EQ(taken.front(), &stays);
+  for (std::size_t i = 0; i < ring.size(); ++i) EXPECT_EQ(taken[i + 1], &ring[(kItems + i) % ring.size()]);
+}
+
+TYPED_TEST(EveryWheel, MoveToTheSameTickKeepsThePlace) {
+  Item items[4];
+  for (Item& item : items) ASSERT_TRUE(this->insert(item, 5));
+  const WheelItem::Position place = items[1].position;
+  this->move(items[1], 5);
+  EXPECT_EQ(items[1].position, place);
+  EXPECT_EQ(this->expire(5), (std::vector<Item*>{&items[0], &items[1], &items[2], &items[3]}));
+}
+
+TYPED_TEST(EveryWheel, MoveToAnotherTick) {
+  Item items[4];
+  for (Item& item : items) ASSERT_TRUE(this->insert(item, 20));
+  this->move(items[0], 7);       // earlier, another bucket
+  this->move(items[1], 12);      // earlier, another revolution of the same bucket
+  this->move(items[2], 20 + 3);  // later
+  EXPECT_EQ(this->wheel_.size(), 4);
+  EXPECT_EQ(this->wheel_.next_due(), 7);
+  EXPECT_EQ(this->expire(7), std::vector<Item*>{&items[0]});
+  this->expect_next_due(12);
+  EXPECT_EQ(this->expire(12), std::vector<Item*>{&items[1]});
+  this->expect_next_due(20);
+  EXPECT_EQ(this->expire(20), std::vector<Item*>{&items[3]});
+  EXPECT_EQ(this->expire(23), std::vector<Item*>{&items[2]});
+  EXPECT_EQ(this->wheel_.size(), 0);
+}
+
+TYPED_TEST(EveryWheel, MoveGoesBehindWhatIsThereAlready) {
+  Item items[3];
+  ASSERT_TRUE(this->insert(items[0], 30));
+  ASSERT_TRUE(this->insert(items[1], 4));
+  ASSERT_TRUE(this->insert(items[2], 4));
+  this->move(items[0], 4);
+  EXPECT_EQ(this->expire(4), (std::vector<Item*>{&items[1], &items[2], &items[0]}));
+}
+
+TYPED_TEST(EveryWheel, MoveIntoThePastIsDueInTheNextTick) {
+  Item item;
+  EXPECT_TRUE(this->expire(41).empty());
+  ASSERT_TRUE(this->insert(item, 1000));
+  this->move(item, 3);
+  EXPECT_EQ(this->wheel_.next_due(), 42);
+  this->move(item, 2000);
+  this->move(item, -5);
+  EXPECT_EQ(this->wheel_.next_due(), 42);
+  EXPECT_EQ(this->expire(42), std::vector<Item*>{&item});
+}
+
+/// The random walks rely on it.
+TYPED_TEST(EveryWheel, ItsCheckFindsWhatIsWrong) {
+  TypeParam& wheel = this->wheel_;
+  Item a;
+  Item b;
+  ASSERT_TRUE(this->insert(a, 3));
+  ASSERT_TRUE(this->insert(b, 5));
+  EXPECT_TRUE(wheel.consistent());
+  const auto is_found = [&](auto&& part, auto wrong) {
+    const auto right = part;
+    part = wrong;
+    const bool found = !wheel.consistent();
+    part = right;
+    return found && wheel.consistent();
+  };
+  Chunk& chunk = Chunk::of(a.position);
+  EXPECT_TRUE(is_found(a.position, b.position));
+  EXPECT_TRUE(is_found(chunk.bucket, chunk.bucket + 1));
+  EXPECT_TRUE(is_found(chunk.used, Chunk::kEntries + 1));
+  EXPECT_TRUE(is_found(chunk.used, chunk.used - 1));
+  wheel.clear([](WheelItem&) {});
+}
+
+}  // namespace
+}  // namespace hwt::internal

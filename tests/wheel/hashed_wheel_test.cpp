@@ -1,0 +1,847 @@
+// The wheel alone: no clock, no threads. A random walk against a model, and each of its mechanisms by itself.
+
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+#include "gtest/gtest.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/build_kind.h"
+
+namespace hwt::internal {
+namespace {
+
+using test::bytes_in_use;
+using test::Shortage;
+
+constexpr int kTags = 64;  // revolutions that a wheel tells apart
+
+struct alignas(kCacheLine) Item : WheelItem {
+  Tick due = 0;            // as the wheel has to see it: never before its floor at the time
+  std::int64_t place = 0;  // rises with each entry into a bucket
+  bool in_wheel() const { return position != nullptr; }
+};
+
+/// A wheel, and what it should hold. Every operation is checked at once.
+class Model {
+ public:
+  explicit Model(std::int64_t buckets) : buckets_(buckets), wheel_(buckets) {}
+
+  HashedWheel& wheel() { return wheel_; }
+  Tick floor() const { return floor_; }
+  std::size_t size() const { return by_due_.size(); }
+  Tick first_due() const { return by_due_.empty() ? kNever : by_due_.begin()->first; }
+  Item& at(std::size_t index) { return *present_[index]; }
+
+  Item& insert(Tick tick) {
+    Item& item = fresh();
+    const Tick before = wheel_.next_due();
+    EXPECT_TRUE(wheel_.insert(item, tick));
+    add(item, std::max(tick, floor_));
+    EXPECT_EQ(wheel_.next_due(), std::min(before, item.due));
+    check();
+    return item;
+  }
+
+  void remove(Item& item) {
+    wheel_.remove(item);
+    EXPECT_FALSE(item.in_wheel());
+    drop(item);
+    check();
+  }
+
+  /// What a visitor does with an item that is due.
+  enum class Answer { Take, Stop, SameBucket, OtherBucket };
+  using Decide = std::function<Answer(Item&)>;
+
+  /// Returns what was taken, in order. `tick` is at most next_due().
+  std::vector<Item*> expire(Tick tick, const Decide& decide = [](Item&) { return Answer::Take; }, Tick later = 1) {
+    EXPECT_LE(tick, wheel_.next_due());
+    EXPECT_GE(tick, floor_);
+    std::set<Item*> expected;
+    for (auto [it, end] = by_due_.equal_range(tick); it != end; ++it) expected.insert(it->second);
+    std::vector<Item*> taken;
+    std::int64_t last_place = -1;
+    bool stopped = false;
+    wheel_.expire(tick, [&](WheelItem& visited) {
+      Item& item = static_cast<Item&>(visited);
+      EXPECT_FALSE(stopped) << "visited after the visitor had stopped the walk";
+      EXPECT_TRUE(present(item)) << "visited, but not in the wheel";
+      EXPECT_GT(item.place, last_place) << "not in order of insertion";
+      last_place = item.place;
+      if (item.due != tick) {
+        EXPECT_GT(item.due, tick) << "visited too late";
+        EXPECT_EQ((item.due - tick) % (buckets_ * kTags), 0) << "visited, but it has another tag";
+        return Verdict::later(item.due);
+      }
+      EXPECT_EQ(expected.count(&item), 1u) << "visited twice";
+      switch (decide(item)) {
+        case Answer::Take:
+          expected.erase(&item);
+          drop(item);
+          item.position = nullptr;
+          taken.push_back(&item);
+          return Verdict::taken();
+        case Answer::Stop:
+          stopped = true;
+          return Verdict::stop();
+        case Answer::SameBucket: {
+          expected.erase(&item);
+          const std::int64_t place = item.place;
+          drop(item);
+          add(item, tick + later * buckets_);
+          item.place = place;
+          return Verdict::later(item.due);
+        }
+        case Answer::OtherBucket:
+          expected.erase(&item);
+          drop(item);
+          add(item, tick + later);
+          return Verdict::later(item.due);
+      }
+      return Verdict::stop();
+    });
+    if (stopped) {
+      EXPECT_EQ(wheel_.next_due(), tick);
+      floor_ = tick;
+    } else {
+      EXPECT_TRUE(expected.empty()) << expected.size() << " due items were not visited";
+      EXPECT_GT(wheel_.next_due(), tick);
+      floor_ = tick + 1;
+    }
+    check();
+    return taken;
+  }
+
+  void clear() {
+    std::set<Item*> expected;
+    for (const auto& [due, item] : by_due_) expected.insert(item);
+    wheel_.clear([&](WheelItem& visited) {
+      EXPECT_EQ(visited.position, nullptr);
+      EXPECT_EQ(expected.erase(static_cast<Item*>(&visited)), 1u) << "not in the wheel, or twice";
+    });
+    EXPECT_TRUE(expected.empty()) << expected.size() << " items were not returned";
+    while (!present_.empty()) drop(*present_.back());
+    check();
+    EXPECT_EQ(wheel_.next_due(), kNever);
+  }
+
+  void check() {
+    EXPECT_TRUE(wheel_.consistent());
+    EXPECT_EQ(wheel_.size(), static_cast<std::int64_t>(by_due_.size()));
+    EXPECT_LE(wheel_.next_due(), first_due());
+    EXPECT_EQ(wheel_.next_due() == kNever, by_due_.empty());
+  }
+
+  Item& fresh() {
+    if (unused_.empty()) {
+      items_.emplace_back();
+      return items_.back();
+    }
+    Item& item = *unused_.back();
+    unused_.pop_back();
+    return item;
+  }
+  void give_back(Item& item) { unused_.push_back(&item); }
+
+ private:
+  bool present(const Item& item) const { return index_.count(&item) == 1; }
+
+  void add(Item& item, Tick due) {
+    item.due = due;
+    item.place = next_place_++;
+    by_due_.emplace(due, &item);
+    index_[&item] = present_.size();
+    present_.push_back(&item);
+  }
+
+  void drop(Item& item) {
+    auto [it, end] = by_due_.equal_range(item.due);
+    it = std::find_if(it, end, [&](const auto& entry) { return entry.second == &item; });
+    ASSERT_NE(it, end);
+    by_due_.erase(it);
+    const std::size_t index = index_[&item];
+    present_[index] = present_.back();
+    index_[present_[index]] = index;
+    present_.pop_back();
+    index_.erase(&item);
+  }
+
+  const std::int64_t buckets_;
+  std::deque<Item> items_;
+  std::vector<Item*> unused_;
+  HashedWheel wheel_;
+  Tick floor_ = 0;
+  std::int64_t next_place_ = 0;
+  std::multimap<Tick, Item*> by_due_;
+  std::vector<Item*> present_;
+  std::map<const Item*, std::size_t> index_;
+};
+
+class RandomWalk : public ::testing::TestWithParam<std::int64_t> {};
+
+TEST_P(RandomWalk, AgreesWithAModel) {
+  const std::int64_t buckets = GetParam();
+  constexpr int kSteps = 10'000;
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
+    Model model(buckets);
+    std::int64_t taken = 0;
+    std::int64_t beyond_the_tags = 0;
+    // Odd seeds fill a few buckets with many items, even ones many buckets with few.
+    const std::int64_t crowd = seed % 2 == 1 ? 400 : 40;
+    for (int step = 0; step < kSteps && !::testing::Test::HasFailure(); ++step) {
+      const std::int64_t dice = up_to(99);
+      if (dice < (static_cast<std::int64_t>(model.size()) < crowd ? 55 : 25)) {
+        Tick ahead = 0;
+        switch (up_to(5)) {
+          case 0:
+            ahead = -up_to(10);
+            break;
+          case 1:
+            ahead = up_to(3);
+            break;
+          case 2:
+            ahead = up_to(buckets);
+            break;
+          case 3:
+            ahead = up_to(buckets * kTags - 1);
+            break;
+          case 4:  // the same bucket and the same tag, but later revolutions
+            ahead = up_to(3) * buckets * kTags;
+            break;
+          default:
+            ahead = up_to(buckets * kTags * 5);
+            beyond_the_tags += ahead >= buckets * kTags ? 1 : 0;
+        }
+        model.insert(model.floor() + ahead);
+      } else if (dice < 60) {
+        if (model.size() == 0) continue;
+        Item& item = model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
+        model.remove(item);
+        model.give_back(item);
+      } else if (dice == 60) {  // leaves holes
+        for (std::size_t left = model.size() / 8; model.size() > left;) {
+          Item& item = model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
+          model.remove(item);
+          model.give_back(item);
+        }
+      } else {
+        const Tick next = model.wheel().next_due();
+        Tick tick = next;
+        if (next == kNever) {
+          tick = model.floor() + up_to(3 * buckets);
+        } else if (dice < 66) {  // a tick in which nothing can be due
+          tick = model.floor() + up_to(next - model.floor());
+        }
+        const Tick later = 1 + up_to(up_to(1) == 0 ? 3 : 200);
+        const auto decide = [&](Item&) {
+          const std::int64_t n = up_to(99);
+          if (n < 80) return Model::Answer::Take;
+          if (n < 84) return Model::Answer::Stop;
+          return n < 92 || later % buckets == 0 ? Model::Answer::SameBucket : Model::Answer::OtherBucket;
+        };
+        for (Item* item : model.expire(tick, decide, later)) {
+          model.give_back(*item);
+          ++taken;
+        }
+      }
+    }
+    if (::testing::Test::HasFailure()) return;
+    EXPECT_GT(taken, kSteps / 20);
+    EXPECT_GT(beyond_the_tags, kSteps / 100);
+    if (seed % 3 == 0) {
+      model.clear();
+    } else {  // every item comes out in its tick
+      for (int walks = 0; model.size() != 0; ++walks) {
+        ASSERT_LT(walks, 1'000'000);
+        model.expire(model.wheel().next_due());
+        if (::testing::Test::HasFailure()) return;
+      }
+      EXPECT_EQ(model.wheel().next_due(), kNever);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(WheelSizes, RandomWalk, ::testing::Values(1, 2, 8, 512), ::testing::PrintToStringParamName());
+
+std::vector<Item*> expire_all(HashedWheel& wheel, Tick tick) {
+  std::vector<Item*> visited;
+  wheel.expire(tick, [&](WheelItem& item) {
+    visited.push_back(static_cast<Item*>(&item));
+    return Verdict::taken();
+  });
+  return visited;
+}
+
+TEST(HashedWheel, VisitsInOrderOfInsertionWithRemovalsInBetween) {
+  constexpr int kItems = 1000;
+  Model model(8);
+  std::vector<Item*> items;
+  for (int i = 0; i < kItems; ++i) items.push_back(&model.insert(5));
+  std::vector<Item*> left;
+  for (int i = 0; i < kItems; ++i) {
+    if (i % 7 == 3) {
+      left.push_back(items[static_cast<std::size_t>(i)]);
+    } else {
+      model.remove(*items[static_cast<std::size_t>(i)]);
+    }
+  }
+  for (int i = 0; i < 50; ++i) left.push_back(&model.insert(5));
+  EXPECT_EQ(model.expire(5), left);
+}
+
+TEST(HashedWheel, NextDueIsExactUpToTheLastTagAndBeyond) {
+  for (const Tick due : {Tick{0}, Tick{7}, Tick{8}, Tick{8 * 63 + 7}, Tick{8 * 64}, Tick{8 * 64 * 1000 + 3}}) {
+    Model model(8);
+    model.insert(due);
+    EXPECT_EQ(model.wheel().next_due(), due);
+    EXPECT_EQ(model.expire(due).size(), 1u);
+  }
+}
+
+/// The tags cannot tell items apart that are 64 revolutions from each other: the visitor does.
+TEST(HashedWheel, AFarItemOutlivesTheRevolutionsWithItsTag) {
+  constexpr std::int64_t kBuckets = 8;
+  constexpr Tick kFirst = 5;
+  Model model(kBuckets);
+  model.insert(kFirst);
+  Item& far = model.insert(kFirst + 3 * kTags * kBuckets);
+  std::vector<Tick> looked_at;
+  while (model.size() != 0 && !::testing::Test::HasFailure()) {
+    const Tick tick = model.wheel().next_due();
+    looked_at.push_back(tick);
+    const std::vector<Item*> taken = model.expire(tick);
+    EXPECT_EQ(taken.size(), 1u);
+    ASSERT_LE(tick, far.due);
+  }
+  // It was seen in the tick of the first one, so its true tick is known from then on.
+  EXPECT_EQ(looked_at, (std::vector<Tick>{kFirst, kFirst + 3 * kTags * kBuckets}));
+}
+
+TEST(HashedWheel, AFarItemCostsAtMostOneLookInSixtyFourRevolutions) {
+  constexpr std::int64_t kBuckets = 4;
+  constexpr std::int64_t kRevolutions = 10 * kTags + 17;
+  Model model(kBuckets);
+  model.insert(1);
+  Item& far = model.insert(1 + kRevolutions * kBuckets);
+  int looks = 0;
+  while (model.size() != 0 && !::testing::Test::HasFailure()) {
+    model.expire(model.wheel().next_due());
+    ASSERT_LE(++looks, kRevolutions / kTags + 3);
+  }
+  EXPECT_FALSE(far.in_wheel());
+}
+
+TEST(HashedWheel, ASingleBucketHoldsEveryRevolution) {
+  Model model(1);
+  std::vector<Item*> items;
+  for (Tick due = 199; due >= 0; --due) items.push_back(&model.insert(due));
+  for (Tick tick = 0; tick < 200; ++tick) {
+    EXPECT_EQ(model.wheel().next_due(), tick);
+    EXPECT_EQ(model.expire(tick), std::vector<Item*>{items[static_cast<std::size_t>(199 - tick)]});
+  }
+}
+
+TEST(HashedWheel, AStoppedWalkGoesOnWhereItStopped) {
+  Model model(8);
+  std::vector<Item*> items;
+  for (int i = 0; i < 100; ++i) items.push_back(&model.insert(3));
+  int left = 40;
+  const auto stop_after_40 = [&](Item&) { return left-- > 0 ? Model::Answer::Take : Model::Answer::Stop; };
+  const std::vector<Item*> first(items.begin(), items.begin() + 40);
+  const std::vector<Item*> rest(items.begin() + 40, items.end());
+  EXPECT_EQ(model.expire(3, stop_after_40), first);
+  EXPECT_EQ(model.expire(3), rest);
+}
+
+TEST(HashedWheel, AWalkThatStopsAtOnceLosesNothing) {
+  Model model(8);
+  model.insert(3);
+  model.insert(3 + 8);
+  EXPECT_TRUE(model.expire(3, [](Item&) { return Model::Answer::Stop; }).empty());
+  EXPECT_EQ(model.size(), 2u);
+  EXPECT_EQ(model.expire(3).size(), 1u);
+  EXPECT_EQ(model.expire(11).size(), 1u);
+}
+
+TEST(HashedWheel, APostponedItemKeepsItsPlaceInItsBucket) {
+  Model model(8);
+  Item& a = model.insert(3);
+  Item& b = model.insert(3);
+  const auto postpone_a = [&](Item& item) { return &item == &a ? Model::Answer::SameBucket : Model::Answer::Take; };
+  EXPECT_EQ(model.expire(3, postpone_a, 2), std::vector<Item*>{&b});
+  EXPECT_EQ(model.wheel().next_due(), 3 + 2 * 8);
+  Item& c = model.insert(3 + 2 * 8);
+  EXPECT_EQ(model.expire(3 + 2 * 8), (std::vector<Item*>{&a, &c}));
+}
+
+TEST(HashedWheel, APostponedItemMovesToAnotherBucket) {
+  Model model(8);
+  Item& a = model.insert(3);
+  Item& b = model.insert(5);
+  const auto postpone = [](Item&) { return Model::Answer::OtherBucket; };
+  EXPECT_TRUE(model.expire(3, postpone, 2).empty());
+  EXPECT_EQ(model.wheel().next_due(), 5);
+  EXPECT_EQ(model.expire(5), (std::vector<Item*>{&b, &a}));
+}
+
+/// The chunks of a bucket that has been emptied serve the next one.
+TEST(HashedWheel, ChunksAreUsedAgain) {
+  constexpr std::size_t kItems = 10'000;
+  HashedWheel wheel(64);
+  std::vector<Item> items(kItems);
+  const auto fill = [&](Tick tick) {
+    for (Item& item : items) ASSERT_TRUE(wheel.insert(item, tick));
+  };
+  fill(0);
+  EXPECT_EQ(expire_all(wheel, 0).size(), kItems);
+  const std::int64_t after_one_bucket = bytes_in_use;
+  for (Tick tick = 1; tick < 200; ++tick) {
+    fill(tick);
+    switch (tick % 3) {
+      case 0:
+        EXPECT_EQ(expire_all(wheel, tick).size(), kItems);
+        for (Item& item : items) item.position = nullptr;
+        break;
+      case 1:
+        for (Item& item : items) wheel.remove(item);
+        break;
+      default:
+        wheel.clear([](WheelItem&) {});
+    }
+    ASSERT_EQ(wheel.size(), 0);
+  }
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(bytes_in_use, after_one_bucket);
+}
+
+#if defined(__linux__)
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = -1;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+/// The memory of a large wheel is committed as it is used.
+TEST(HashedWheel, FourMillionBucketsCostLittle) {
+  constexpr std::int64_t kBuckets = std::int64_t{1} << 22;
+  const std::int64_t before = resident_bytes();
+  ASSERT_GT(before, 0);
+  HashedWheel wheel(kBuckets);
+  std::vector<Item> items(100);
+  const auto due = [](std::size_t i) { return static_cast<Tick>(i) * 40'009; };
+  for (std::size_t i = 0; i < items.size(); ++i) ASSERT_TRUE(wheel.insert(items[i], due(i)));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    EXPECT_EQ(wheel.next_due(), due(i));
+    EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[i]});
+  }
+  EXPECT_EQ(wheel.next_due(), kNever);
+  constexpr std::int64_t kIfAllWereUsed = kBuckets * 40;
+  constexpr std::int64_t kBound = kIfAllWereUsed / 4;
+  EXPECT_LT(resident_bytes() - before, kBound);
+  EXPECT_TRUE(wheel.consistent());
+}
+#endif
+
+TEST(HashedWheel, ManyRevolutionsOfALargeWheel) {
+  constexpr std::int64_t kBuckets = std::int64_t{1} << 16;
+  Item items[3];
+  HashedWheel wheel(kBuckets);
+  ASSERT_TRUE(wheel.insert(items[0], 5));
+  ASSERT_TRUE(wheel.insert(items[1], 5 + kBuckets));
+  ASSERT_TRUE(wheel.insert(items[2], 5 + kBuckets * 63));
+  EXPECT_EQ(expire_all(wheel, 5), std::vector<Item*>{&items[0]});
+  EXPECT_EQ(wheel.next_due(), 5 + kBuckets);
+  EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[1]});
+  EXPECT_EQ(wheel.next_due(), 5 + kBuckets * 63);
+  EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[2]});
+}
+
+TEST(HashedWheel, InsertWithoutMemoryChangesNothing) {
+  constexpr std::size_t kItems = 5000;
+  std::vector<Item> items(kItems);
+  HashedWheel wheel(8);
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < kItems; ++i) {
+    const auto tick = static_cast<Tick>(i % 5);
+    const Tick next = wheel.next_due();
+    bool inserted = false;
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      inserted = wheel.insert(items[i], tick);
+    }
+    if (!inserted) {
+      ++refused;
+      EXPECT_EQ(items[i].position, nullptr);
+      EXPECT_EQ(wheel.size(), static_cast<std::int64_t>(i));
+      EXPECT_EQ(wheel.next_due(), next);
+      ASSERT_TRUE(wheel.consistent());
+      {
+        const Shortage shortage(1, 1);  // the second of the two allocations that a new region takes
+        inserted = wheel.insert(items[i], tick);
+      }
+      ASSERT_FALSE(inserted);
+      ASSERT_TRUE(wheel.insert(items[i], tick));
+    }
+    EXPECT_EQ(wheel.size(), static_cast<std::int64_t>(i) + 1);
+  }
+  EXPECT_GE(refused, kItems / (64 * Chunk::kEntries));
+  EXPECT_TRUE(wheel.consistent());
+  for (Tick tick = 0; tick < 5; ++tick) EXPECT_EQ(expire_all(wheel, tick).size(), kItems / 5);
+}
+
+/// The visitor wants to see an item in another bucket, which has no room and gets no memory.
+class WithoutMemory : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  WithoutMemory() { taken_.reserve(fillers_.size() + 10); }
+
+  /// Every chunk of the wheel is full, or another bucket's, until the tick before the third revolution.
+  void use_up_chunks() {
+    const Shortage shortage(0, Shortage::kAll);
+    for (Item& item : fillers_) {
+      if (!insert(item, 2 * buckets_ - 1)) break;
+    }
+  }
+  bool insert(Item& item, Tick due) {
+    item.due = due;
+    return wheel_.insert(item, due);
+  }
+  /// Returns what was due at `tick`; the rest is visited again at its own tick.
+  const std::vector<Item*>& expire(Tick tick) {
+    taken_.clear();
+    wheel_.expire(tick, [&](WheelItem& visited) {
+      Item& item = static_cast<Item&>(visited);
+      EXPECT_GE(item.due, tick) << "late";
+      if (item.due > tick) return Verdict::later(item.due);
+      item.position = nullptr;
+      taken_.push_back(&item);
+      return Verdict::taken();
+    });
+    EXPECT_TRUE(wheel_.consistent());
+    return taken_;
+  }
+  bool expire_without_memory(Tick tick) {
+    const Shortage shortage(0, Shortage::kAll);
+    expire(tick);
+    return shortage.failed() != 0;
+  }
+
+  const Tick buckets_ = GetParam();
+  std::vector<Item> fillers_{64 * Chunk::kEntries};
+  std::vector<Item*> taken_;
+  HashedWheel wheel_{buckets_};
+};
+INSTANTIATE_TEST_SUITE_P(WheelSizes, WithoutMemory, ::testing::Values(8, 64, 512), ::testing::PrintToStringParamName());
+
+TEST_P(WithoutMemory, APostponedItemIsVisitedAgainAtTheNextTick) {
+  Item postponed, other, behind;
+  ASSERT_TRUE(insert(postponed, 3));
+  ASSERT_TRUE(insert(other, 3));
+  ASSERT_TRUE(insert(behind, 3 + buckets_));
+  use_up_chunks();
+  postponed.due = 6;
+  EXPECT_TRUE(expire_without_memory(3));
+  EXPECT_EQ(taken_, std::vector<Item*>{&other});
+  EXPECT_TRUE(postponed.in_wheel());
+  EXPECT_EQ(wheel_.next_due(), 4);
+  EXPECT_TRUE(expire_without_memory(4));
+  EXPECT_EQ(wheel_.next_due(), 5) << "and again, while there is none";
+  EXPECT_TRUE(expire(5).empty());
+  EXPECT_EQ(wheel_.next_due(), 6) << "it has a place of its own";
+  EXPECT_EQ(expire(6), std::vector<Item*>{&postponed});
+  EXPECT_EQ(wheel_.next_due(), std::min(3 + buckets_, 2 * buckets_ - 1));
+  EXPECT_EQ(expire(3 + buckets_), std::vector<Item*>{&behind});
+}
+
+TEST_P(WithoutMemory, APostponedItemIsTakenInItsTick) {
+  Item postponed;
+  ASSERT_TRUE(insert(postponed, 3));
+  use_up_chunks();
+  postponed.due = 7;
+  for (Tick tick = 3; tick < 7; ++tick) {
+    EXPECT_EQ(wheel_.next_due(), tick);
+    EXPECT_TRUE(expire_without_memory(tick));
+    EXPECT_TRUE(taken_.empty());
+  }
+  EXPECT_EQ(wheel_.next_due(), 7);
+  EXPECT_FALSE(expire_without_memory(7));
+  EXPECT_EQ(taken_, std::vector<Item*>{&postponed});
+}
+
+/// Past a tick of its own bucket, where it must not be taken for an item of a later revolution.
+TEST_P(WithoutMemory, APostponedItemWaitsForMoreThanARevolution) {
+  Item postponed, behind;
+  ASSERT_TRUE(insert(postponed, 3));
+  ASSERT_TRUE(insert(behind, 3 + 2 * buckets_));
+  use_up_chunks();
+  postponed.due = 4 + 2 * buckets_;
+  for (Tick tick = 3; tick < 2 * buckets_ - 1; ++tick) {
+    ASSERT_EQ(wheel_.next_due(), tick);
+    EXPECT_TRUE(expire_without_memory(tick) || tick == 3 + buckets_ + 1) << tick;
+    ASSERT_TRUE(taken_.empty());
+  }
+  while (wheel_.next_due() < 3 + 2 * buckets_) expire(wheel_.next_due());
+  EXPECT_EQ(expire(3 + 2 * buckets_), std::vector<Item*>{&behind});
+  EXPECT_EQ(expire(wheel_.next_due()), std::vector<Item*>{&postponed});
+}
+
+TEST_P(WithoutMemory, AStoppedWalkOfAnotherTicksBucketGoesOn) {
+  Item first, second;
+  ASSERT_TRUE(insert(first, 3));
+  ASSERT_TRUE(insert(second, 3));
+  use_up_chunks();
+  first.due = second.due = 6;
+  EXPECT_TRUE(expire_without_memory(3));
+  for (int i = 0; i < 3; ++i) {
+    wheel_.expire(4, [](WheelItem&) { return Verdict::stop(); });
+    EXPECT_TRUE(wheel_.consistent());
+    EXPECT_EQ(wheel_.next_due(), 4);
+  }
+  wheel_.remove(first);
+  EXPECT_TRUE(expire_without_memory(4));
+  EXPECT_TRUE(expire(5).empty());
+  EXPECT_EQ(expire(6), std::vector<Item*>{&second});
+}
+
+TEST_P(WithoutMemory, ClearReturnsWhatWaitsForAPlace) {
+  Item postponed;
+  ASSERT_TRUE(insert(postponed, 3));
+  use_up_chunks();
+  postponed.due = 5;
+  EXPECT_TRUE(expire_without_memory(3));
+  bool returned = false;
+  wheel_.clear([&](WheelItem& item) { returned = returned || &item == &postponed; });
+  EXPECT_TRUE(returned);
+  EXPECT_EQ(wheel_.next_due(), kNever);
+  EXPECT_TRUE(wheel_.consistent());
+}
+
+/// Memory comes and goes; items are inserted, removed and postponed: each is taken in its tick.
+TEST(HashedWheel, WithoutMemoryNothingIsLostOrLate) {
+  for (const std::int64_t buckets : {1, 2, 8, 64}) {
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE(std::to_string(buckets) + " buckets, seed " + std::to_string(seed));
+      std::mt19937_64 random(seed);
+      const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
+      HashedWheel wheel(buckets);
+      std::vector<Item> items(1500);
+      std::vector<Item> hogs(64 * Chunk::kEntries);
+      Tick floor = 0;
+      std::int64_t failed = 0;
+      bool is_short = false;
+      for (int step = 0; step < 6'000; ++step) {
+        if (step % 50 == 0) {
+          is_short = !is_short;
+          const Shortage shortage(0, Shortage::kAll);
+          for (Item& hog : hogs) {
+            if (hog.in_wheel() == is_short) continue;
+            if (!is_short) {
+              wheel.remove(hog);
+            } else if (hog.due = floor + 80 * buckets; !wheel.insert(hog, hog.due)) {
+              break;
+            }
+          }
+        }
+        Item& item = items[static_cast<std::size_t>(up_to(static_cast<std::int64_t>(items.size()) - 1))];
+        if (!item.in_wheel()) {
+          item.due = floor + (up_to(1) == 0 ? up_to(5) : up_to(buckets * 70));
+          const Shortage shortage(0, is_short ? Shortage::kAll : 0);
+          if (!wheel.insert(item, item.due)) continue;
+        } else if (up_to(5) == 0) {
+          wheel.remove(item);
+        } else if (up_to(1) == 0) {
+          item.due += up_to(300);  // the wheel learns of it when it meets the item
+        }
+        const Tick tick = wheel.next_due();
+        if (tick == kNever || up_to(3) != 0) continue;
+        for (const Item& other : items) ASSERT_TRUE(!other.in_wheel() || other.due >= tick) << "late: " << other.due;
+        bool stopped = false;
+        Shortage shortage(0, is_short ? Shortage::kAll : 0);
+        wheel.expire(tick, [&](WheelItem& visited) {
+          Item& seen = static_cast<Item&>(visited);
+          if (up_to(40) == 0) {
+            stopped = true;
+            return Verdict::stop();
+          }
+          if (seen.due > tick) return Verdict::later(seen.due);
+          seen.position = nullptr;
+          return Verdict::taken();
+        });
+        shortage.end();
+        failed += shortage.failed();
+        floor = stopped ? tick : tick + 1;
+        ASSERT_TRUE((test::kCounting && step % 32 != 0) || wheel.consistent());
+        ASSERT_GE(wheel.next_due(), floor);
+      }
+      EXPECT_TRUE(failed > 10 || buckets <= 8) << "there was always room";
+      while (wheel.next_due() != kNever) {
+        const Tick tick = wheel.next_due();
+        wheel.expire(tick, [&](WheelItem& visited) {
+          Item& seen = static_cast<Item&>(visited);
+          EXPECT_GE(seen.due, tick);
+          if (seen.due > tick) return Verdict::later(seen.due);
+          seen.position = nullptr;
+          return Verdict::taken();
+        });
+      }
+      for (const Item& item : items) ASSERT_FALSE(item.in_wheel());
+    }
+  }
+}
+
+TEST(HashedWheel, TheEarliestItemMayBeRemoved) {
+  Model model(8);
+  Item& early = model.insert(3);
+  Item& late = model.insert(3 + 8 * 5);
+  model.remove(early);
+  EXPECT_LE(model.wheel().next_due(), late.due);
+  while (model.size() != 0 && !::testing::Test::HasFailure()) model.expire(model.wheel().next_due());
+  EXPECT_FALSE(late.in_wheel());
+}
+
+/// The tag stays the same, but the bucket must learn that it is due earlier.
+TEST(HashedWheel, MoveByAMultipleOfAllTags) {
+  constexpr std::int64_t kBuckets = 8;
+  Item items[2];
+  HashedWheel wheel(kBuckets);
+  ASSERT_TRUE(wheel.insert(items[0], 5 + kBuckets * kTags));
+  wheel.move(items[0], 5);
+  EXPECT_EQ(wheel.next_due(), 5);
+  ASSERT_TRUE(wheel.insert(items[1], 6 + 3 * kBuckets * kTags));
+  wheel.move(items[1], 6);
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(expire_all(wheel, 5), std::vector<Item*>{&items[0]});
+  EXPECT_EQ(wheel.next_due(), 6);
+  EXPECT_EQ(expire_all(wheel, 6), std::vector<Item*>{&items[1]});
+  // To later: it may be shown too early, never too late.
+  ASSERT_TRUE(wheel.insert(items[0], 20));
+  wheel.move(items[0], 20 + kBuckets * kTags);
+  EXPECT_LE(wheel.next_due(), 20 + kBuckets * kTags);
+  EXPECT_TRUE(wheel.consistent());
+}
+
+/// Numbers of buckets and of items. With few items, none that is late can be hidden by another.
+class RandomMoves : public ::testing::TestWithParam<std::tuple<std::int64_t, std::size_t>> {};
+
+/// Insert, move, remove, expire: each item is shown in its tick, and taken then.
+TEST_P(RandomMoves, EachComesInItsTick) {
+  const auto [buckets, count] = GetParam();
+  std::vector<Item> items(count);
+  HashedWheel wheel(buckets);
+  std::mt19937_64 random(static_cast<std::uint64_t>(buckets));
+  const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
+  Tick floor = 0;
+  const auto any_tick = [&, revolution = wheel.revolution()] {
+    switch (up_to(4)) {
+      case 0:
+        return floor - up_to(20);
+      case 1:
+        return floor + up_to(20);
+      case 2:
+        return floor + up_to(3) * revolution * kTags + up_to(2);
+      case 3:
+        return floor + up_to(5) * revolution;
+      default:
+        return floor + up_to(revolution * kTags * 3);
+    }
+  };
+  int moves = 0;
+  int taken = 0;
+  for (int step = 0; step < 30'000; ++step) {
+    Item& item = items[static_cast<std::size_t>(up_to(static_cast<std::int64_t>(items.size()) - 1))];
+    if (!item.in_wheel()) {
+      item.due = std::max(any_tick(), floor);
+      ASSERT_TRUE(wheel.insert(item, item.due));
+    } else if (up_to(9) == 0) {
+      wheel.remove(item);
+    } else if (up_to(3) != 0) {
+      const Tick tick = any_tick();
+      item.due = std::max(tick, floor);
+      ASSERT_TRUE(wheel.reserve());
+      wheel.move(item, tick);
+      ++moves;
+    } else if (const Tick tick = wheel.next_due(); tick != kNever) {
+      for (const Item& other : items) {
+        ASSERT_TRUE(!other.in_wheel() || other.due >= tick) << "step " << step << ": next_due() is too late";
+      }
+      std::size_t expected = 0;
+      for (const Item& other : items) expected += other.in_wheel() && other.due == tick ? 1 : 0;
+      wheel.expire(tick, [&](WheelItem& visited) {
+        Item& shown = static_cast<Item&>(visited);
+        EXPECT_GE(shown.due, tick);
+        if (shown.due > tick) return Verdict::later(shown.due);
+        shown.position = nullptr;
+        --expected;
+        ++taken;
+        return Verdict::taken();
+      });
+      ASSERT_EQ(expected, 0u) << "step " << step;
+      floor = tick + 1;
+    }
+    ASSERT_TRUE(step % 16 != 0 || wheel.consistent()) << "step " << step;
+  }
+  EXPECT_GT(moves, 1000);
+  EXPECT_GT(taken, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(WheelSizes, RandomMoves,
+                         ::testing::Combine(::testing::Values(1, 2, 8, 64), ::testing::Values(1, 3, 300)));
+
+TEST(HashedWheel, AfterReserveInsertAndMoveNeedNoMemory) {
+  std::vector<Item> items(64 * 3);
+  std::size_t used = 0;
+  HashedWheel wheel(1024);
+  for (int regions = 0; regions < 2; ++regions) {
+    // Each in a bucket of its own, until there is no chunk left.
+    for (;;) {
+      ASSERT_LT(used, items.size() - 2);
+      const Shortage shortage(0, Shortage::kAll);
+      if (!wheel.insert(items[used], static_cast<Tick>(2 * used))) break;
+      ++used;
+    }
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      EXPECT_FALSE(wheel.reserve());
+    }
+    ASSERT_TRUE(wheel.consistent());
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_TRUE(wheel.reserve());
+    if (regions == 0) {
+      EXPECT_TRUE(wheel.insert(items[used], static_cast<Tick>(2 * used)));
+      ++used;
+    } else {
+      wheel.move(items[0], 1001);
+    }
+    EXPECT_EQ(shortage.failed(), 0);
+  }
+  EXPECT_TRUE(wheel.consistent());
+  EXPECT_EQ(wheel.size(), static_cast<std::int64_t>(used));
+  std::size_t seen = 0;
+  while (wheel.next_due() != kNever) seen += expire_all(wheel, wheel.next_due()).size();
+  EXPECT_EQ(seen, used);
+}
+
+}  // namespace
+}  // namespace hwt::internal

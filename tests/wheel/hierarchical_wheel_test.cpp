@@ -1,0 +1,841 @@
+// The hierarchical wheel alone: no clock, no threads. A random walk against a model, all of a small wheel, and each of
+// its mechanisms by itself.
+
+#include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "hashed_wheel_timer/internal/wheel/slot_levels.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/build_kind.h"
+
+namespace hwt::internal {
+namespace {
+
+using test::bytes_in_use;
+using test::Shortage;
+
+struct alignas(kCacheLine) Item : WheelItem {
+  Tick due = 0;            // as the wheel has to see it: never before its floor at the time
+  std::int64_t order = 0;  // rises with each insertion; 0: it was given its tick otherwise
+  std::size_t moves = 0;   // how often it has come down
+  Tick came_at = -1;       // the tick at which it was taken
+  bool in_wheel() const { return position != nullptr; }
+};
+
+/// So many in a slot that none of these tests has a crowded one. The others have few.
+constexpr std::uint32_t kNoCrowd = 1'000'000;
+constexpr std::uint32_t kCrowds[] = {1, 7, 50, kNoCrowd};
+
+/// How many digits a tick has in the base of the wheel's slots, at most.
+std::size_t levels_of(std::int64_t slots) { return SlotLevels(slots).levels(); }
+
+/// A wheel, and what it should hold. Every operation is checked at once.
+class Model {
+ public:
+  explicit Model(std::int64_t slots, std::uint32_t crowd = kNoCrowd)
+      : levels_(levels_of(slots)), wheel_(slots, crowd) {}
+
+  HierarchicalWheel& wheel() { return wheel_; }
+  Tick floor() const { return floor_; }
+  std::size_t size() const { return by_due_.size(); }
+  bool stopped() const { return stopped_; }
+  Tick first_due() const { return by_due_.empty() ? kNever : by_due_.begin()->first; }
+  Item& at(std::size_t index) { return *std::next(by_due_.begin(), static_cast<std::ptrdiff_t>(index))->second; }
+
+  Item& insert(Tick tick) {
+    Item& item = items_.emplace_back();
+    EXPECT_TRUE(wheel_.insert(item, tick));
+    item.order = static_cast<std::int64_t>(items_.size());
+    add(item, std::max(tick, floor_));
+    check();
+    return item;
+  }
+
+  void remove(Item& item) {
+    wheel_.remove(item);
+    EXPECT_FALSE(item.in_wheel());
+    drop(item);
+    check();
+  }
+
+  void move(Item& item, Tick tick) {
+    EXPECT_TRUE(wheel_.reserve());
+    wheel_.move(item, tick);
+    drop(item);
+    item.order = 0;
+    item.moves = 0;
+    add(item, std::max(tick, floor_));
+    check();
+  }
+
+  void skip_to(Tick tick) {
+    const Tick due = wheel_.next_due();
+    wheel_.skip_to(tick);
+    if (tick > floor_) stopped_ = false;
+    floor_ = std::max(floor_, tick);
+    EXPECT_EQ(wheel_.next_due(), due) << "nothing has moved";
+    check();
+  }
+
+  /// What a visitor does with an item that is due. If that is later(), then at a later tick.
+  using Answer = std::function<Verdict(Item&)>;
+  static Verdict take(Item&) { return Verdict::taken(); }
+
+  /// Returns what was taken, in order. `tick` is at most next_due(). `decide` is asked about what is due; what is not
+  /// due yet gets its tick, unless `stops` says so.
+  std::vector<Item*> expire(
+      Tick tick, const Answer& decide = take, const std::function<bool()>& stops = [] { return false; }) {
+    EXPECT_LE(tick, wheel_.next_due());
+    EXPECT_GE(tick, floor_);
+    std::size_t expected = by_due_.count(tick);
+    std::vector<Item*> taken;
+    std::vector<Item*> visited;
+    std::int64_t last_order = 0;
+    stopped_ = false;
+    wheel_.expire(tick, [&](WheelItem& it) {
+      Item& item = static_cast<Item&>(it);
+      EXPECT_FALSE(stopped_) << "visited after the visitor had stopped the walk";
+      EXPECT_TRUE(present(item)) << "visited, but not in the wheel";
+      EXPECT_EQ(std::count(visited.begin(), visited.end(), &item), 0) << "visited twice";
+      EXPECT_GE(item.due, tick) << "visited too late";
+      if (stops()) {
+        stopped_ = true;
+        return Verdict::stop();
+      }
+      visited.push_back(&item);
+      if (item.due != tick) {
+        EXPECT_LE(++item.moves, levels_ - 1) << "comes down too often";
+        return Verdict::later(item.due);
+      }
+      if (item.order != 0) {
+        EXPECT_GT(item.order, last_order) << "not in order of insertion";
+        last_order = item.order;
+      }
+      --expected;
+      const Verdict answer = decide(item);
+      drop(item);
+      if (answer.is_taken()) {
+        item.position = nullptr;
+        taken.push_back(&item);
+      } else {
+        item.order = 0;
+        item.moves = 0;
+        add(item, answer.tick());
+      }
+      return answer;
+    });
+    if (stopped_) {
+      EXPECT_EQ(wheel_.next_due(), tick);
+      floor_ = tick;
+    } else {
+      EXPECT_EQ(expected, 0u) << "due items were not visited";
+      EXPECT_GT(wheel_.next_due(), tick);
+      floor_ = tick + 1;
+    }
+    check();
+    return taken;
+  }
+
+  /// Expires until it is empty: every item comes out in its tick.
+  void drain() {
+    while (size() != 0 && !::testing::Test::HasFailure()) expire(wheel_.next_due());
+  }
+
+  void clear() {
+    std::size_t returned = 0;
+    wheel_.clear([&](WheelItem& it) {
+      Item& item = static_cast<Item&>(it);
+      EXPECT_EQ(item.position, nullptr);
+      EXPECT_TRUE(present(item)) << "not in the wheel, or twice";
+      drop(item);
+      ++returned;
+    });
+    EXPECT_EQ(size(), 0u) << "items were not returned";
+    stopped_ = false;
+    check();
+  }
+
+  void check() {
+    EXPECT_TRUE((test::kCounting && ++checks_ % 32 != 0) || wheel_.consistent());
+    EXPECT_EQ(wheel_.size(), static_cast<std::int64_t>(by_due_.size()));
+    EXPECT_LE(wheel_.next_due(), first_due());
+    EXPECT_EQ(wheel_.next_due() == kNever, by_due_.empty());
+    EXPECT_GE(wheel_.next_due(), floor_);
+  }
+
+ private:
+  bool present(Item& item) const { return where_.count(&item) == 1; }
+  void add(Item& item, Tick due) {
+    item.due = due;
+    where_[&item] = by_due_.emplace(due, &item);
+  }
+  void drop(Item& item) {
+    ASSERT_TRUE(present(item));
+    by_due_.erase(where_[&item]);
+    where_.erase(&item);
+  }
+
+  const std::size_t levels_;
+  std::deque<Item> items_;
+  HierarchicalWheel wheel_;
+  Tick floor_ = 0;
+  bool stopped_ = false;
+  int checks_ = 0;
+  std::multimap<Tick, Item*> by_due_;
+  std::map<const Item*, std::multimap<Tick, Item*>::iterator> where_;
+};
+
+/// A span of any magnitude up to 2^bits: each number of digits is as likely as any other.
+Tick span_below(std::mt19937_64& random, int bits) {
+  return static_cast<Tick>(random() >> 1) >> (63 - std::uniform_int_distribution<int>(0, bits)(random));
+}
+
+/// Numbers of slots, and how many items make a crowd.
+class RandomWalk : public ::testing::TestWithParam<std::tuple<std::int64_t, std::uint32_t>> {};
+
+TEST_P(RandomWalk, AgreesWithAModel) {
+  const auto [slots, crowd] = GetParam();
+  const int steps = slots > 64 ? 1'500 : 6'000;  // each looks at all slots
+  const unsigned seeds = crowd != kNoCrowd ? 2 : slots > 64 ? 3 : 6;
+  for (unsigned seed = 1; seed <= seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
+    // Odd seeds stay where many items share a slot, even ones reach as far as ticks do.
+    const int bits = seed % 2 == 1 ? 12 : 62;
+    Model model(slots, crowd);
+    const auto later = [&](Tick tick) { return std::min(tick + 1 + span_below(random, bits), kNever - 2); };
+    const auto any = [&]() -> Item& {
+      return model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
+    };
+    std::int64_t taken = 0;
+    std::int64_t stops = 0;
+    for (int step = 0; step < steps && model.floor() < kNever / 2 && !::testing::Test::HasFailure(); ++step) {
+      const std::int64_t dice = up_to(99);
+      if (dice < (model.size() < 150 ? 45 : 20)) {
+        model.insert(up_to(9) == 0 ? model.floor() - up_to(10) : later(model.floor()) - 1);
+      } else if (model.size() == 0) {
+        model.skip_to(later(model.floor()));
+      } else if (dice < 55) {
+        model.remove(any());
+      } else if (dice < 62) {
+        model.move(any(), later(model.floor()) - 1);
+      } else if (dice < 66 && !model.stopped()) {
+        model.skip_to(model.floor() + up_to(model.wheel().next_due() - model.floor()));
+      } else {
+        Tick tick = model.wheel().next_due();
+        if (dice < 70) tick = model.floor() + up_to(tick - model.floor());  // a tick at which nothing can be due
+        const auto decide = [&](Item&) { return up_to(4) == 0 ? Verdict::later(later(tick)) : Verdict::taken(); };
+        const std::int64_t one_in = up_to(1) == 0 ? 4 : 1'000;
+        taken += static_cast<std::int64_t>(model.expire(tick, decide, [&] { return up_to(one_in) == 0; }).size());
+        stops += model.stopped() ? 1 : 0;
+      }
+    }
+    if (::testing::Test::HasFailure()) return;
+    EXPECT_GT(taken, bits == 12 ? steps / 20 : 10);
+    EXPECT_GT(stops, 10);
+    if (seed % 3 == 0) {
+      model.clear();
+    } else {
+      model.drain();
+    }
+    EXPECT_EQ(model.wheel().next_due(), kNever);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Slots, RandomWalk,
+                         ::testing::Combine(::testing::Values(2, 4, 8, 64, 128, 1024, 4096),
+                                            ::testing::ValuesIn(kCrowds)));
+
+bool insert(HierarchicalWheel& wheel, Item& item, Tick due) {
+  item.due = due;
+  return wheel.insert(item, due);
+}
+
+/// Takes what is due at `tick` and tells `taken` of it, in order; the rest comes down.
+template <class Taken>
+void expire(HierarchicalWheel& wheel, Tick tick, Taken taken) {
+  wheel.expire(tick, [&](WheelItem& it) {
+    Item& item = static_cast<Item&>(it);
+    if (item.due > tick) {
+      ++item.moves;
+      return Verdict::later(item.due);
+    }
+    item.came_at = tick;
+    item.position = nullptr;
+    taken(item);
+    return Verdict::taken();
+  });
+}
+std::vector<Item*> expire(HierarchicalWheel& wheel, Tick tick) {
+  std::vector<Item*> all;
+  expire(wheel, tick, [&](Item& item) { all.push_back(&item); });
+  return all;
+}
+
+/// Expires all ticks before `end`. Returns in how many of them there was something to do. Needs no memory.
+int run_to(HierarchicalWheel& wheel, Tick end) {
+  int ticks = 0;
+  for (; wheel.next_due() < end; ++ticks) expire(wheel, wheel.next_due(), [](Item&) {});
+  wheel.skip_to(end);
+  return ticks;
+}
+int run_all(HierarchicalWheel& wheel) { return run_to(wheel, kNever); }
+
+/// Numbers of slots, and how many items make a crowd.
+class AllOfASmallWheel : public ::testing::TestWithParam<std::tuple<std::int64_t, std::uint32_t>> {
+ protected:
+  HierarchicalWheel wheel() const { return HierarchicalWheel(std::get<0>(GetParam()), std::get<1>(GetParam())); }
+};
+
+/// From every cursor to every tick, over several levels, however the cursor came to where it is.
+TEST_P(AllOfASmallWheel, ExactFromEveryCursorToEveryTick) {
+  constexpr Tick kTicks = test::kCounting ? 80 : 300;  // nine levels of 2 slots, five of 4
+  for (Tick cursor = 0; cursor < kTicks; ++cursor) {
+    for (Tick due = cursor; due <= kTicks; ++due) {
+      for (const bool by_skipping : {false, true}) {
+        HierarchicalWheel wheel = this->wheel();
+        if (by_skipping) {
+          wheel.skip_to(cursor);
+        } else if (cursor > 0) {
+          expire(wheel, cursor - 1);
+        }
+        Item item;
+        ASSERT_TRUE(insert(wheel, item, due));
+        ASSERT_LE(wheel.next_due(), due);
+        ASSERT_GE(wheel.next_due(), cursor);
+        run_all(wheel);
+        ASSERT_EQ(item.came_at, due) << "from " << cursor;
+      }
+    }
+  }
+}
+
+/// A second item comes at any time until the first one is due.
+TEST_P(AllOfASmallWheel, ExactForEveryTwo) {
+  constexpr Tick kTicks = test::kCounting ? 30 : 70;
+  for (Tick first = 0; first <= kTicks; ++first) {
+    for (Tick now = 0; now <= first; ++now) {
+      for (Tick second = now; second <= kTicks; ++second) {
+        HierarchicalWheel wheel = this->wheel();
+        Item a;
+        Item b;
+        ASSERT_TRUE(insert(wheel, a, first));
+        run_to(wheel, now);
+        ASSERT_TRUE(insert(wheel, b, second));
+        ASSERT_LE(wheel.next_due(), std::min(first, second)) << first << ", at " << now << " " << second;
+        run_all(wheel);
+        ASSERT_EQ(a.came_at, first) << "with " << second << " at " << now;
+        ASSERT_EQ(b.came_at, second) << "with " << first << " from " << now;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Slots, AllOfASmallWheel,
+                         ::testing::Combine(::testing::Values(2, 4), ::testing::Values(1, kNoCrowd)));
+
+/// Around each border between two levels, from the beginning and from elsewhere.
+TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
+  for (const std::int64_t slots : {2, 4, 16, 64, 256, 4096}) {
+    for (const Tick start : {Tick{0}, Tick{1}, Tick{62}, Tick{63}, Tick{1'000'003}, (Tick{1} << 40) - 1}) {
+      for (const Tick border : {Tick{64}, Tick{256}, Tick{4 * 256}, Tick{64 * 64}, Tick{64 * 64 * 64}, Tick{65'536},
+                                Tick{1} << 24, Tick{1} << 30, Tick{1} << 36, Tick{1} << 60}) {
+        for (const Tick off : {-2, -1, 0, 1, 2}) {
+          for (const bool from_zero : {false, true}) {  // a tick near the border, or a span near it
+            const Tick due = (from_zero ? 0 : start) + border + off;
+            if (due < start) continue;
+            HierarchicalWheel wheel(slots);
+            wheel.skip_to(start);
+            Item item;
+            ASSERT_TRUE(insert(wheel, item, due));
+            run_all(wheel);
+            ASSERT_EQ(item.came_at, due) << slots << " slots, from " << start;
+            ASSERT_LT(item.moves, levels_of(slots));
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Wrong in other timers: they look for the next one on one level only.
+TEST(HierarchicalWheel, NextDueIsTheMinimumOverAllLevels) {
+  HierarchicalWheel wheel(256);
+  Item early;
+  Item late;
+  ASSERT_TRUE(insert(wheel, early, 300));
+  run_to(wheel, 250);
+  ASSERT_TRUE(insert(wheel, late, 400));
+  EXPECT_LE(wheel.next_due(), 300);
+  EXPECT_EQ(run_to(wheel, 300), 1) << "both come down at 256";
+  EXPECT_EQ(wheel.next_due(), 300);
+  EXPECT_EQ(expire(wheel, 300), std::vector<Item*>{&early});
+  EXPECT_EQ(wheel.next_due(), 400);
+  run_all(wheel);
+  EXPECT_EQ(late.came_at, 400);
+}
+
+/// What is near lies on the level above when a border is in between; what is far, on the lowest after a jump.
+TEST(HierarchicalWheel, NextDueIsNeverLateWithMixedLevels) {
+  for (Tick now = 0; now < 600; now += 7) {
+    HierarchicalWheel wheel(16);
+    std::deque<Item> items;
+    wheel.skip_to(now);
+    std::vector<Tick> spans = {5000, 17, 255, 256, 1, 4096, 40, 15, 16, 300, 0, 70'000};
+    Tick first = kNever;
+    for (const Tick span : spans) {
+      ASSERT_TRUE(insert(wheel, items.emplace_back(), now + span));
+      first = std::min(first, now + span);
+      ASSERT_LE(wheel.next_due(), first);
+      ASSERT_GE(wheel.next_due(), now);
+    }
+    run_all(wheel);
+    for (const Item& item : items) ASSERT_EQ(item.came_at, item.due) << "from " << now;
+  }
+}
+
+TEST(HierarchicalWheel, TheTopLevelDoesNotWrap) {
+  for (const std::int64_t slots : {2, 64, 128, 4096}) {
+    for (const Tick start : {Tick{0}, Tick{1} << 61, (Tick{1} << 62) - 1, kNever - 70, kNever - 3}) {
+      HierarchicalWheel wheel(slots);
+      std::deque<Item> items;
+      wheel.skip_to(start);
+      for (const Tick due : {start, start + 1, start + (kNever - start) / 2, (Tick{1} << 62) - 1, Tick{1} << 62,
+                             (Tick{1} << 62) + 1, kNever - 3, kNever - 2, kNever - 1}) {
+        if (due < start || due >= kNever) continue;
+        ASSERT_TRUE(insert(wheel, items.emplace_back(), due));
+        ASSERT_LE(wheel.next_due(), due);
+        ASSERT_GE(wheel.next_due(), start);
+      }
+      ASSERT_TRUE(wheel.consistent());
+      run_all(wheel);
+      for (const Item& item : items) {
+        ASSERT_EQ(item.came_at, item.due) << slots << " slots, from " << start;
+        ASSERT_LT(item.moves, levels_of(slots));
+      }
+    }
+  }
+}
+
+TEST(HierarchicalWheel, TheLatestTickIsDueSomeDay) {
+  HierarchicalWheel wheel(64);
+  Item item;
+  ASSERT_TRUE(wheel.insert(item, kNever));
+  item.due = kNever - 1;
+  run_all(wheel);
+  EXPECT_EQ(item.came_at, kNever - 1);
+  EXPECT_EQ(wheel.next_due(), kNever);
+  // There is no later tick: whatever comes now is due at the last one again.
+  Item last;
+  ASSERT_TRUE(insert(wheel, last, 7));
+  int visits = 0;
+  wheel.expire(kNever - 1, [&](WheelItem&) {
+    ++visits;
+    return Verdict::later(kNever);
+  });
+  EXPECT_EQ(visits, 1);
+  EXPECT_EQ(wheel.next_due(), kNever - 1);
+  EXPECT_TRUE(wheel.consistent());
+  wheel.skip_to(kNever - 1);
+  wheel.remove(last);
+  EXPECT_EQ(wheel.next_due(), kNever);
+  wheel.skip_to(kNever);
+  ASSERT_TRUE(insert(wheel, last, kNever));
+  EXPECT_EQ(wheel.next_due(), kNever - 1);
+  wheel.remove(last);
+}
+
+/// However far, an item costs nothing but its way down.
+TEST(HierarchicalWheel, AFarItemIsVisitedOncePerLevelAtMost) {
+  std::mt19937_64 random(1);
+  for (const std::int64_t slots : {2, 64, 4096}) {
+    for (int i = 0; i < 2000; ++i) {
+      HierarchicalWheel wheel(slots);
+      wheel.skip_to(span_below(random, 61));
+      Item item;
+      const Tick due = span_below(random, 61) + (Tick{1} << 61);
+      ASSERT_TRUE(insert(wheel, item, due));
+      const int ticks = run_all(wheel);
+      ASSERT_EQ(item.came_at, due);
+      ASSERT_LT(item.moves, levels_of(slots));
+      ASSERT_EQ(ticks, static_cast<int>(item.moves) + 1);
+    }
+  }
+}
+
+class OrderOfInsertion : public ::testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Crowds, OrderOfInsertion, ::testing::ValuesIn(kCrowds), ::testing::PrintToStringParamName());
+
+TEST_P(OrderOfInsertion, StaysThroughAllLevels) {
+  constexpr Tick kDue = 64 * 64 * 64 + 64 * 64 + 64 + 5;
+  constexpr int kItems = 500;
+  Model model(64, GetParam());
+  std::vector<Item*> items;
+  for (int i = 0; i < kItems; ++i) {  // ever nearer, from ever lower levels
+    items.push_back(&model.insert(kDue));
+    model.insert(kDue + i % 90);
+    if (i % 100 == 99) {
+      while (model.wheel().next_due() <= kDue - (Tick{1} << (24 - i / 20))) model.expire(model.wheel().next_due());
+      model.skip_to(std::max(model.floor(), std::min(model.wheel().next_due(), kDue - (Tick{1} << (24 - i / 20)))));
+    }
+  }
+  std::vector<Item*> left;
+  for (int i = 0; i < kItems; ++i) {
+    if (i % 7 == 3) {
+      left.push_back(items[static_cast<std::size_t>(i)]);
+    } else {
+      model.remove(*items[static_cast<std::size_t>(i)]);
+    }
+  }
+  while (model.wheel().next_due() < kDue) model.expire(model.wheel().next_due());
+  std::vector<Item*> came = model.expire(kDue);
+  std::erase_if(came, [&](Item* item) { return std::find(left.begin(), left.end(), item) == left.end(); });
+  EXPECT_EQ(came, left);
+}
+
+/// In the middle of a slot that comes down: what was inserted meanwhile queues up behind the rest.
+TEST_P(OrderOfInsertion, AStoppedWalkGoesOnWhereItStopped) {
+  for (const Tick due : {Tick{5}, Tick{64}, Tick{64 + 7}, Tick{2 * 64 * 64}, Tick{3 * 64 * 64 + 9}}) {
+    SCOPED_TRACE(due);
+    Model model(64, GetParam());
+    std::vector<Item*> items;
+    std::vector<Item*> came;
+    for (int i = 0; i < 100; ++i) items.push_back(&model.insert(due));
+    while (model.size() != 0) {
+      const Tick tick = model.wheel().next_due();
+      int left = 30;
+      const std::vector<Item*> taken = model.expire(tick, Model::take, [&] { return left-- == 0; });
+      came.insert(came.end(), taken.begin(), taken.end());
+      if (!model.stopped()) continue;
+      EXPECT_EQ(model.wheel().next_due(), tick);
+      if (items.size() < 200) items.push_back(&model.insert(due));
+      model.insert(tick);
+      model.insert(due + 100);
+      if (::testing::Test::HasFailure()) return;
+    }
+    std::erase_if(came, [&](Item* item) { return std::find(items.begin(), items.end(), item) == items.end(); });
+    EXPECT_EQ(came, items);
+  }
+}
+
+TEST(HierarchicalWheel, AWalkThatStopsAtOnceLosesNothing) {
+  for (const Tick due : {Tick{3}, Tick{64}, Tick{64 * 64}}) {
+    Model model(64);
+    model.insert(due);
+    model.insert(due);
+    EXPECT_TRUE(model.expire(due, Model::take, [] { return true; }).empty());
+    EXPECT_EQ(model.size(), 2u);
+    EXPECT_EQ(model.expire(due).size(), 2u);
+  }
+}
+
+TEST(HierarchicalWheel, AfterAStopItMayBeEmptied) {
+  for (const bool by_clear : {false, true}) {
+    Model model(64, by_clear ? 1 : kNoCrowd);
+    Item& a = model.insert(64);
+    Item& b = model.insert(70);
+    model.expire(64, Model::take, [] { return true; });
+    if (by_clear) {
+      model.clear();
+    } else {
+      model.remove(a);
+      model.remove(b);
+    }
+    EXPECT_EQ(model.wheel().next_due(), kNever);
+    model.insert(64);
+    model.insert(1000);
+    EXPECT_EQ(model.expire(64).size(), 1u);
+    model.drain();
+    model.skip_to(5000);
+    model.insert(5001);
+    model.drain();
+  }
+}
+
+TEST(HierarchicalWheel, SkippingLeavesOutNothingAndRaisesTheFloor) {
+  Model model(4);
+  Item& far = model.insert(1000);
+  model.skip_to(3);
+  Item& past = model.insert(1);
+  EXPECT_EQ(past.due, 3);
+  EXPECT_EQ(model.wheel().next_due(), 3);
+  model.skip_to(2);  // back: nothing
+  EXPECT_EQ(model.expire(3), std::vector<Item*>{&past});
+  while (model.wheel().next_due() < 1000) {
+    model.skip_to(model.wheel().next_due());
+    model.expire(model.wheel().next_due());
+  }
+  EXPECT_EQ(model.expire(1000), std::vector<Item*>{&far});
+}
+
+/// If the cursor has kept up, a near item need not come down.
+TEST(HierarchicalWheel, AfterASkipNearIsNear) {
+  HierarchicalWheel wheel(64);
+  wheel.skip_to((Tick{1} << 50) + 1);
+  Item item;
+  ASSERT_TRUE(insert(wheel, item, (Tick{1} << 50) + 4));
+  EXPECT_EQ(wheel.next_due(), item.due);
+}
+
+TEST(HierarchicalWheel, MovesInBothDirectionsAcrossLevels) {
+  const std::vector<Tick> ticks = {0, 1, 63, 64, 65, 4095, 4096, 5000, 262'144, Tick{1} << 40, kNever - 2};
+  for (const Tick from : ticks) {
+    for (const Tick to : ticks) {
+      for (const Tick now : {Tick{0}, Tick{50}, Tick{4090}}) {
+        if (from < now || to < now) continue;
+        for (const std::uint32_t crowd : {std::uint32_t{1}, kNoCrowd}) {
+          Model model(64, crowd);
+          model.skip_to(now);
+          Item& neighbour = model.insert(from);
+          Item& item = model.insert(from);
+          model.move(item, to);
+          EXPECT_EQ(item.due, to);
+          EXPECT_EQ(neighbour.due, from);
+          model.drain();
+        }
+      }
+    }
+  }
+}
+
+TEST(HierarchicalWheel, ClearReturnsEverything) {
+  for (const std::uint32_t crowd : kCrowds) {
+    Model model(64, crowd);
+    for (int i = 0; i < 60; ++i) {
+      for (int copies = 0; copies < 4; ++copies) model.insert((Tick{1} << i) + copies * i);
+    }
+    model.clear();
+    model.insert(17);
+    EXPECT_EQ(model.expire(17).size(), 1u);
+  }
+}
+
+// --- Crowded slots ---
+
+/// What one expire() does is bounded: all of a slot used to come down in one go, while whatever was due waited.
+TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
+  constexpr std::size_t kItems = 300'000;
+  constexpr std::size_t kCrowd = 8192;
+  struct Row {
+    std::int64_t slots;
+    Tick first;
+    Tick span;
+    std::size_t levels;  // that the items come down through
+  };
+  for (const auto& [slots, first, span, levels] :
+       {Row{64, 64, 64, 1}, Row{64, 4096, 4096, 2}, Row{64, 4096, 50, 2}, Row{64, 262'144, 200'000, 3},
+        Row{64, 262'144 + 3 * 4096 + 7, 1000, 3}, Row{64, 262'144 + 5, 1, 3}, Row{512, 512 * 512, 10'000, 2},
+        Row{8, 4096, 4096, 4}}) {
+    SCOPED_TRACE(std::to_string(slots) + " slots, from " + std::to_string(first) + " to " +
+                 std::to_string(first + span));
+    HierarchicalWheel wheel(slots);
+    std::vector<Item> items(kItems);
+    std::map<Tick, std::vector<Item*>> by_due;
+    for (std::size_t i = 0; i < kItems; ++i) {
+      ASSERT_TRUE(insert(wheel, items[i], first + static_cast<Tick>(i * 7919) % span));
+      by_due[items[i].due].push_back(&items[i]);
+    }
+    EXPECT_TRUE(wheel.consistent());
+    std::size_t most = 0;
+    while (wheel.next_due() != kNever) {
+      const Tick tick = wheel.next_due();
+      std::size_t came_down = 0;
+      std::vector<Item*> taken;
+      wheel.expire(tick, [&](WheelItem& it) {
+        Item& item = static_cast<Item&>(it);
+        if (item.due > tick) {
+          ++came_down;
+          return Verdict::later(item.due);
+        }
+        item.position = nullptr;
+        taken.push_back(&item);
+        return Verdict::taken();
+      });
+      most = std::max(most, came_down);
+      if (taken.empty()) continue;
+      ASSERT_EQ(by_due.begin()->first, tick);
+      ASSERT_EQ(taken, by_due.begin()->second) << "not in order of insertion, at " << tick;
+      by_due.erase(by_due.begin());
+    }
+    EXPECT_TRUE(by_due.empty());
+    EXPECT_LE(most, levels * kCrowd);
+    EXPECT_GE(most, kCrowd / 2) << "a crowd where there is none";
+  }
+}
+
+/// A timer whose clock jumps: what is due is due at once, and the rest is where it belongs.
+TEST(HierarchicalWheel, ACrowdedSlotIsLeftInTheMiddle) {
+  constexpr std::size_t kItems = 100'000;
+  HierarchicalWheel wheel(64);
+  std::vector<Item> items(kItems);
+  for (std::size_t i = 0; i < kItems; ++i) {
+    ASSERT_TRUE(insert(wheel, items[i], 4096 + static_cast<Tick>(i * 7919) % 4096));
+  }
+  EXPECT_EQ(wheel.next_due(), 4096) << "nobody has to look before";
+  run_to(wheel, 5000);
+  for (Item& item : items) {
+    ASSERT_EQ(item.in_wheel(), item.due >= 5000);
+    if (item.in_wheel() && item.due % 3 == 0) wheel.remove(item);
+    if (item.in_wheel() && item.due % 3 == 1) {
+      ASSERT_TRUE(wheel.reserve());
+      item.due += 3000;
+      wheel.move(item, item.due);
+    }
+  }
+  EXPECT_TRUE(wheel.consistent());
+  run_all(wheel);
+  for (const Item& item : items) ASSERT_EQ(item.came_at, item.due >= 5000 && item.due % 3 == 0 ? -1 : item.due);
+}
+
+/// The row below a slot goes with the last item in it, and the slot is empty when its own bucket is, too.
+TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
+  for (const bool forwards : {false, true}) {
+    Model model(4, 1);
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Item*> items;
+      for (Tick due = 64; due < 128; ++due) items.push_back(&model.insert(due));
+      if (!forwards) std::reverse(items.begin(), items.end());
+      for (Item* item : items) model.remove(*item);
+      EXPECT_EQ(model.wheel().next_due(), kNever);
+    }
+    model.insert(70);
+    model.drain();
+  }
+}
+
+/// Without memory for a row below, a crowd stays in one bucket; what it was asked to hold it holds.
+TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
+  HierarchicalWheel wheel(64, 2);
+  std::vector<Item> items(30);
+  for (Item& item : items) {
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, &item < &items[20] ? Shortage::kAll : 0);
+    ASSERT_TRUE(insert(wheel, item, 4096 + 64 * (&item - items.data()) % 700));
+    ASSERT_TRUE(wheel.consistent());
+  }
+  for (const std::size_t i : {0u, 25u}) {
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, Shortage::kAll);
+    items[i].due = 5000;
+    wheel.move(items[i], 5000);
+  }
+  EXPECT_TRUE(wheel.consistent());
+  run_all(wheel);
+  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
+}
+
+/// What an item occupies besides itself: 6.4 bytes, on its way down as well. A slot that comes down gives its chunks to
+/// those below as it goes.
+TEST(HierarchicalWheel, SmallWhenFullAndWhileItComesDown) {
+  constexpr std::size_t kItems = 200'000;
+  std::vector<Item> items(kItems);
+  const std::int64_t before = bytes_in_use;
+  HierarchicalWheel wheel(64);
+  for (std::size_t i = 0; i < kItems; ++i) {
+    ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 * 64 * 64 + i * 7919 % 250'000)));
+  }
+  EXPECT_LE(bytes_in_use - before, static_cast<std::int64_t>(kItems * 8));
+  for (int ticks = 0; wheel.next_due() != kNever; ++ticks) {
+    expire(wheel, wheel.next_due());
+    // One chunk more, at most, for each slot that has been begun.
+    ASSERT_LE(bytes_in_use - before, static_cast<std::int64_t>(kItems * 8));
+  }
+  for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
+}
+
+/// An item whose new place needs memory is looked at in each tick until there is some. It is neither lost nor late.
+TEST(HierarchicalWheel, WithoutMemoryNothingThatComesDownIsLostOrLate) {
+  for (const auto& [slots, crowd] :
+       {std::pair{2, kNoCrowd}, std::pair{8, kNoCrowd}, std::pair{64, kNoCrowd}, std::pair{2, 5u}, std::pair{64, 5u}}) {
+    SCOPED_TRACE(slots);
+    constexpr std::size_t kItems = 3000;
+    HierarchicalWheel wheel(slots, crowd);
+    std::vector<Item> items(kItems);
+    for (std::size_t i = 0; i < kItems; ++i) {
+      ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 * 64 + i * 7919 % 5000)));
+    }
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      while (wheel.next_due() != kNever) {
+        run_to(wheel, wheel.next_due() + 100);
+        ASSERT_TRUE(wheel.consistent());
+      }
+    }
+    for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
+  }
+}
+
+TEST(HierarchicalWheel, WithoutMemoryAnItemIsLookedAtInEachTick) {
+  constexpr Tick kSlots = 64;
+  HierarchicalWheel wheel(kSlots);
+  std::deque<Item> items;
+  // All 64 chunks of the pool's first region: two in slot 1, the others elsewhere.
+  for (Tick slot = 1; slot <= 62; ++slot) ASSERT_TRUE(insert(wheel, items.emplace_back(), slot * kSlots * kSlots));
+  for (int i = 0; i < 41; ++i) ASSERT_TRUE(insert(wheel, items.emplace_back(), 1));
+  Item& postponed = items.emplace_back();
+  ASSERT_TRUE(insert(wheel, postponed, 1));
+  postponed.due = 40;
+  Item& stays = *(items.end() - 2);  // in the same chunk
+  stays.due = 44;
+  Item refused;
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_FALSE(wheel.reserve());
+    EXPECT_FALSE(wheel.insert(refused, 30));
+    EXPECT_FALSE(refused.in_wheel());
+    EXPECT_EQ(wheel.size(), 62 + 42);
+    std::size_t taken = 0;
+    expire(wheel, 1, [&](Item&) { ++taken; });
+    EXPECT_EQ(taken, 40u);
+    EXPECT_TRUE(wheel.consistent());
+    EXPECT_EQ(wheel.size(), 62 + 2);
+    // The first chunk was free by then: one of the two has a slot of its own, the other waits.
+    EXPECT_EQ(wheel.next_due(), 2) << "looked at again at once";
+    wheel.expire(2, [&](WheelItem&) { return Verdict::stop(); });
+    EXPECT_TRUE(wheel.consistent());
+    EXPECT_EQ(wheel.next_due(), 2);
+    expire(wheel, 2, [](Item&) { ADD_FAILURE() << "early"; });
+    EXPECT_EQ(wheel.next_due(), 3);
+  }
+  run_all(wheel);
+  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
+}
+
+TEST(HierarchicalWheel, ReserveMakesTheNextInsertOrMoveSucceed) {
+  constexpr std::size_t kItems = 4000;
+  HierarchicalWheel wheel(64);
+  std::vector<Item> items(kItems);
+  for (std::size_t i = 0; i < kItems; ++i) {
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, Shortage::kAll);
+    ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(i * i * 31)));
+    ASSERT_EQ(shortage.failed(), 0);
+  }
+  for (std::size_t i = 0; i < kItems; ++i) {
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, Shortage::kAll);
+    items[i].due = static_cast<Tick>((kItems - i) * 1000);
+    wheel.move(items[i], items[i].due);
+    ASSERT_EQ(shortage.failed(), 0);
+  }
+  EXPECT_TRUE(wheel.consistent());
+  run_all(wheel);
+  for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
+}
+
+}  // namespace
+}  // namespace hwt::internal
