@@ -16,7 +16,7 @@ gcc_asan_ubsan() {
     build_targets gcc-asan-ubsan own_new && run_sanitized gcc-asan-ubsan --suite own_new
 }
 
-# configure_sanitized KIND SANITIZERS OPTIONS... The kind begins with the compiler.
+# configure_sanitized KIND SANITIZERS OPTIONS... The kind begins with the compiler. Reports need no more than lines.
 configure_sanitized() {
   kind=$1
   sanitizers=$2
@@ -26,8 +26,8 @@ configure_sanitized() {
   esac
   export CXX
   shift 2
-  configure "$kind" -Dbuildtype=debug -Doptimization=1 -Ddefault_library=static -Db_sanitize="$sanitizers" \
-    -Db_lundef=false -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled "$@"
+  configure "$kind" -Ddebug=false -Dcpp_args=-g1 -Doptimization=1 -Ddefault_library=static \
+    -Db_sanitize="$sanitizers" -Db_lundef=false -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled "$@"
 }
 
 # run_sanitized KIND ARGUMENTS...
@@ -58,8 +58,8 @@ models() {
 coverage() {
   from_pypi venv-coverage 'gcovr==8.4' || { say "could not install gcovr, see build/last.log"; return 1; }
   CXX=g++ && export CXX
-  compile coverage -Dbuildtype=debug -Db_coverage=true -Dcpp_args=-fprofile-update=atomic -Ddefault_library=static \
-    -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
+  compile coverage -Ddebug=false -Doptimization=0 -Db_coverage=true -Dcpp_args=-fprofile-update=atomic \
+    -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
   forget_old_coverage
   run_tests coverage --suite unit --timeout-multiplier 5 && hold_coverage
 }

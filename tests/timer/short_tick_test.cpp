@@ -177,24 +177,20 @@ TEST_P(ShortTick, JumpsOverEmptyTicks) {
 }
 
 /// What is cancelled before anybody waits for it costs the worker one wake-up in each delay, and not one in each tick;
-/// and later ones do not wake it.
-// The best of some rounds: where a thread is preempted between two steps, the worker may be called once more.
+/// and later ones do not wake it. When the earliest would be due that it knew of, it wakes up, is told of another one,
+/// and sleeps until then.
 TEST_P(ShortTick, DoesNotWakeForWhatIsCancelled) {
   constexpr auto kDelay = 20ms;
   constexpr auto kTime = 200ms;
   HierarchicalWheelTimer timer(options());
   timer.start();
-  std::int64_t too_many = 1;
-  for (int round = 0; round < 12 && too_many > 0; ++round) {
-    const std::int64_t before = timer.stats().wakeups;
-    const auto begin = steady_clock::now();
-    for (auto now = begin; now < begin + kTime; now = steady_clock::now()) {
-      for (int i = 0; i < 100; ++i) timer.new_timeout([] {}, kDelay).cancel();
-    }
-    const auto delays = (steady_clock::now() - begin) / kDelay + 1;
-    too_many = timer.stats().wakeups - before - (4 * delays + 10);
+  const auto begin = steady_clock::now();
+  while (steady_clock::now() < begin + kTime) {
+    timer.new_timeout([] {}, kDelay).cancel();
+    std::this_thread::sleep_for(50us);  // not so many that they are sifted, which may hold a pass up
   }
-  EXPECT_LE(too_many, 0);
+  const auto delays = (steady_clock::now() - begin) / kDelay + 1;
+  EXPECT_LE(timer.stats().wakeups, 4 * delays + 10);
 }
 
 TEST_P(ShortTick, CancelledIsCalledSoon) {

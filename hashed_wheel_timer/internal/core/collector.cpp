@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
 #include "hashed_wheel_timer/internal/platform/sanitizers.h"
@@ -47,8 +48,14 @@ void Collector::watch(std::int64_t now) noexcept {
 std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (page_bytes_ == 0) return kForever;
   if (state_ == State::Unaware) {
-    // If there were fewer since the last time, some have been used, and may be of other pages now.
-    kept_ = std::min(kept_, depot_.fewest_.load(std::memory_order_relaxed));
+    // If there were fewer since the last time, some have been used, and may be of other pages now. Each kGrown of them
+    // lower call_at_, which takes a fence of its own: the one of the sleep came before.
+    const std::size_t fewest = depot_.fewest_.load(std::memory_order_relaxed);
+    if (fewest + kGrown <= kept_) {
+      kept_ = fewest;
+      rest();
+      AsymmetricFence::heavy();
+    }
     if (!is_worthwhile(depot_.free_.nodes())) return kForever;
     watch(now);
   }

@@ -17,8 +17,12 @@ namespace hwt::internal {
 /// A tick may be far shorter than what it costs to look into the inbox: the heavy fence alone takes longer than a
 /// microsecond, and interrupts the producers, and each entry that is looked at is taken out of a producer's cache. So
 /// only what is due is tied to the tick. What nobody waits for, collecting what was cancelled above all, happens once
-/// in Inbox::kSoon, if the worker is awake then; and ticks that are over are worked off as many at a time as fit into
-/// that. With a tick of that length or more, this is once a tick, and one at a time.
+/// in Inbox::kSoon, if the worker has something to do then; and ticks that are over are worked off as many at a time as
+/// fit into that. With a tick of that length or more, this is once a tick, and one at a time.
+///
+/// A worker that was only told of an earlier deadline than it slept for does not take it, but sleeps on until then. It
+/// would find most of them cancelled, know of no deadline again, and be woken by the next one: at each request of a
+/// server that has few.
 template <Wheel W>
 class WorkerLoop final : public ThreadedEngine {
  public:
@@ -53,16 +57,17 @@ class WorkerLoop final : public ThreadedEngine {
       const std::int64_t now = steady_now();
       const Tick current = grid().at(now);
       // What is due before it must be in the wheel, for the order of ticks.
-      const bool look = !is_tick_short() || pass != Pass::Done || driver_.is_urgent() ||
+      const bool look = (!is_tick_short() && has_work(current)) || pass != Pass::Done || driver_.is_urgent() ||
                         driver_.next_waiting() < current || driver_.collector().next_step(now) <= now;
       if (look) transfer(now);
       if (!core().running()) break;  // by a cancelled() that has destroyed the timer, say
       const Tick due = driver_.next_due();
+      const bool collect = collected != now && now - collected >= collects_every_ && has_work(current);
       if (due < current) {
         work_off(due, current, pass);
         if (!core().running()) break;
       }
-      if (collected != now && now - collected >= collects_every_) {
+      if (collect) {
         transfer(now);
       } else if (due >= current && pass != Pass::More) {
         // Memory is only given back right after a pass.
@@ -71,6 +76,8 @@ class WorkerLoop final : public ThreadedEngine {
       }
     }
   }
+
+  bool has_work(Tick current) const noexcept { return driver_.next_due() < current || driver_.is_awaited(); }
 
   /// Ticks that are over. All of them, if there is more to take: each would wait for a pass else.
   void work_off(Tick due, Tick current, Pass pass) noexcept {
