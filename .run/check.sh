@@ -87,6 +87,7 @@ steps_of() {
   case $1 in
     warnings) echo gcc_warnings clang_warnings ;;
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
+    packages) echo conan_package debian_package vcpkg_port wrapdb_wrap ;;
     tidy | format | models | coverage) echo "$1" ;;
     *) return 1 ;;
   esac

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kMaxTicksPerWheel = std::int64_t{1} << 30;
 
-/// Netty's. What is due in later revolutions is looked at in each, so a revolution should not be shorter than delays.
-constexpr std::chrono::nanoseconds kShortestTick = std::chrono::milliseconds(1);
+/// What is due in later revolutions is looked at in each, so a revolution should not be shorter than delays.
+constexpr std::chrono::nanoseconds kNettysShortestTick = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -25,7 +25,7 @@ HashedWheelTimer::HashedWheelTimer(std::chrono::nanoseconds tick_duration, std::
 
 HashedWheelTimer::HashedWheelTimer(Options options) {
   const std::int64_t buckets = internal::checked_ticks_per_wheel(options.ticks_per_wheel, 1, kMaxTicksPerWheel);
-  options.tick_duration = internal::checked_tick_duration(options.tick_duration, kShortestTick, "1 ms");
+  options.tick_duration = internal::checked_tick_duration(options.tick_duration, kNettysShortestTick, "1 ms");
   // A revolution fits into nanoseconds.
   const std::int64_t longest = (std::chrono::nanoseconds::max)().count() / buckets - 1;
   if (options.tick_duration.count() > longest) {

@@ -2,11 +2,11 @@
 
 /// The version of these headers, for #if. Before 1.0 each minor version may break programs.
 #define HWT_VERSION_MAJOR 0
-#define HWT_VERSION_MINOR 1
+#define HWT_VERSION_MINOR 2
 #define HWT_VERSION_PATCH 0
 
 /// 1.2.3 is 10203.
 #define HWT_VERSION (HWT_VERSION_MAJOR * 10000 + HWT_VERSION_MINOR * 100 + HWT_VERSION_PATCH)
 
 /// "1.2.3".
-#define HWT_VERSION_STRING "0.1.0"
+#define HWT_VERSION_STRING "0.2.0"

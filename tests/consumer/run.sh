@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds and runs program/ against the library as a subproject, and through pkg-config and CMake from a moved prefix.
+# Builds and runs program/ against the library as a subproject of Meson and of CMake, and through pkg-config and CMake from
+# a moved prefix.
 # usage: run.sh SOURCE_ROOT BUILD_ROOT DEFAULT_LIBRARY PREFIX CALENDAR VERSION
 # CALENDAR is true if the build has the calendar library.
 set -u
@@ -51,6 +52,68 @@ reuse_downloads() {
 subproject_installs_nothing() {
   meson install -C "$work/parent/build" --no-rebuild --destdir "$work/installed-by-parent" &&
     [ ! -e "$work/installed-by-parent" ]
+}
+
+# The library in one piece, which takes seconds, and which a parent may ask for.
+cmake_here() { cmake -G Ninja -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 "$@"; }
+
+added_by_cmake() {
+  cmake_here -S "$program" -B "$work/added" -DADDED="$source" &&
+    cmake --build "$work/added" &&
+    "$work/added/consumer"
+}
+
+cmake_subproject_installs_nothing() {
+  cmake --install "$work/added" --prefix "$work/installed-by-parent" && [ ! -e "$work/installed-by-parent" ]
+}
+
+# Sources of the queue that the user names go before those of the system.
+fetched_by_cmake() {
+  mkdir "$work/queue" && cp "$(header_of_queue)" "$work/queue/" &&
+    cmake_here -S "$program" -B "$work/fetched" -DFETCHED="$source" -DHASHED_WHEEL_TIMER_SHARED=ON \
+      -DHASHED_WHEEL_TIMER_CALENDAR="$calendar" -DWITH_CALENDAR="$calendar" -DFETCHCONTENT_FULLY_DISCONNECTED=ON \
+      -DFETCHCONTENT_SOURCE_DIR_CONCURRENTQUEUE="$work/queue" &&
+    cmake --build "$work/fetched" &&
+    "$work/fetched/consumer" &&
+    grep -q "isystem $work/queue" "$work/fetched/build.ninja" || return 1
+  [ "$calendar" = false ] || "$work/fetched/calendar_consumer"
+}
+
+header_of_queue() {
+  for folder in "$source"/subprojects/concurrentqueue-*/; do set -- "$@" -I"$folder"; done
+  $CXX -std=c++20 -I"$source" "$@" -M -x c++ "$source/hashed_wheel_timer/internal/core/hand_over_queue.h" | tr ' ' '\n' |
+    grep '/concurrentqueue\.h$' | tail -n 1
+}
+
+# What the programs of the parent load: the shared libraries, and nothing for who compiles against them.
+cmake_subproject_installs_shared_libraries() {
+  cmake --install "$work/fetched" --prefix "$work/installed-by-fetcher" &&
+    ! find "$work/installed-by-fetcher" ! -type d ! -name '*.so.*' | grep . &&
+    find "$work/installed-by-fetcher" -name "libhashed_wheel_timer.so.$version" | grep .
+}
+
+# To the same places below another prefix.
+install_by_cmake() {
+  libdir=$(cd "$work/$1-moved" && find . -name hashed_wheel_timer.pc)
+  libdir=${libdir#./} libdir=${libdir%/pkgconfig/*}
+  shared=$([ "$1" = shared ] && echo ON || echo OFF)
+  cmake_here -S "$source" -B "$work/cmake-$1-build" -DHASHED_WHEEL_TIMER_SHARED="$shared" \
+    -DHASHED_WHEEL_TIMER_CALENDAR="$calendar" -DCMAKE_INSTALL_LIBDIR="$libdir" &&
+    cmake --build "$work/cmake-$1-build" &&
+    cmake --install "$work/cmake-$1-build" --prefix "$work/cmake-$1-moved"
+}
+
+cmake_installs_what_meson_installs() {
+  for by in "$1" "cmake-$1"; do
+    (cd "$work/$by-moved" && find . ! -type d ! -name '*Targets-*.cmake' | sort &&
+      cat "$libdir"/cmake/hashed_wheel_timer/*Config*.cmake &&
+      PKG_CONFIG_PATH=$libdir/pkgconfig && export PKG_CONFIG_PATH &&
+      for package in "$libdir"/pkgconfig/*.pc; do
+        pkg-config --define-variable=prefix=/prefix --cflags --libs "$(basename "$package" .pc)" | xargs -n 1 | sort -u
+        grep -E '^(Name|Description|Version|Requires)' "$package"
+      done) >"$work/installed-$by" || return 1
+  done
+  diff "$work/installed-$1" "$work/installed-cmake-$1"
 }
 
 # The build under test serves for its own kind; the other kind is built here, as a distribution with multiarch does it.
@@ -147,6 +210,10 @@ step "static subproject" as_subproject
 step "a subproject needs no time zones" needs_no_time_zones
 step "a subproject installs nothing" subproject_installs_nothing
 [ "$calendar" = false ] || step "static subproject with calendar" calendar_as_subproject
+step "add_subdirectory of CMake" added_by_cmake
+step "a CMake subproject installs nothing" cmake_subproject_installs_nothing
+step "FetchContent of CMake, shared" fetched_by_cmake
+step "a shared CMake subproject installs its libraries" cmake_subproject_installs_shared_libraries
 for kind in shared static; do
   step "$kind install" install_library "$kind"
   if [ "$kind" != "$built_kind" ]; then
@@ -167,4 +234,7 @@ for kind in shared static; do
   else
     step "CMake says that there is no calendar" cmake_says_that_there_is_no_calendar "$kind"
   fi
+  step "$kind install by CMake" install_by_cmake "$kind"
+  step "CMake installs what Meson installs" cmake_installs_what_meson_installs "$kind"
+  step "$kind through CMake, installed by CMake" through_cmake "cmake-$kind"
 done

@@ -58,7 +58,8 @@ struct Sleep : Model<Sleep, kProducers + 1> {
   void work() {
     for (int sleeps = 2;;) {
       if (hook_waits.load(mo_relaxed) != 0) hook_waits.exchange(0, mo_acquire);
-      inbox.open();
+      // Woken for what is not due yet, it only sleeps on.
+      if (sleeps == 2 || rl::rand(2) == 0) inbox.open();
       sleeps_until = sleep();
       if (--sleeps == 0) return;  // and is not seen again
       // Called, or the time has come.

@@ -1,4 +1,5 @@
-"""The walls of the house: who may include whom in hashed_wheel_timer/, and that every file is built and installed.
+"""The walls of the house: who may include whom in hashed_wheel_timer/, and that every file is built, by Meson and by
+CMake, and installed.
 
 usage: walls.py SOURCE_ROOT [--self-test]
 
@@ -24,6 +25,12 @@ MAY_INCLUDE = {
     "schedule": {INSTALLED, "core", "platform"},
 }
 MAX_LINES = 400
+
+MESON = LIBRARY + "/meson.build"
+MESON_LIST = re.compile(r"(\w+) = files\((.*?)\)", re.S)
+CMAKE = LIBRARY + "/CMakeLists.txt"
+SOURCES = re.compile(r"(?:\w+_)?sources")
+CMAKE_LIST = re.compile(rf"set\(({SOURCES.pattern})\s(.*?)\)", re.S)
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<(' + LIBRARY + r'/[^>]+)>)')
 QUEUE = re.compile(r"moodycamel::|#\s*include\s*[<\"].*\bconcurrentqueue\.h[>\"]")
@@ -118,13 +125,23 @@ def broken_rules(root):
             others = ", ".join(other for other in users_of_the_queue if other != path)
             broken.append((path, number, f"only one file may name moodycamel's queue, and {others} does"))
 
-    return broken + unlisted(root, sources)
+    lists = {name: re.findall(r"'(.*?)'", text) for name, text in MESON_LIST.findall(read(root, MESON))}
+    return broken + unlisted(root, sources) + only_by_one_build(lists, read(root, CMAKE))
+
+
+def only_by_one_build(lists, cmake):
+    """What Meson or CMake alone compiles into a library."""
+    builds = {MESON: lists, CMAKE: {name: text.split() for name, text in CMAKE_LIST.findall(cmake)}}
+    return [(there, 1, f"{name} lacks {file}, which {here} has")
+            for here, there in [(MESON, CMAKE), (CMAKE, MESON)]
+            for name in filter(SOURCES.fullmatch, builds[here])
+            for file in sorted({*builds[here][name]} - {*builds[there].get(name, [])})]
 
 
 def unlisted(root, sources):
     """What no list of Meson names."""
-    library = read(root, LIBRARY + "/meson.build")
-    lists = dict(re.findall(r"(\w+) = files\((.*?)\)", library, re.S))
+    library = read(root, MESON)
+    lists = dict(MESON_LIST.findall(library))
     installed = "".join(text for name, text in lists.items() if name.endswith("headers"))
     tests = read(root, "tests/meson.build")
     expected = [(path, library, path[len(LIBRARY) + 1 :], "is in no list of sources") for path in sources
@@ -168,6 +185,8 @@ def seeds(root):
     yield LIBRARY + "/forgotten.cpp", "\n", "is in no list of sources"
     yield LIBRARY + "/forgotten.h", "\n", "is in no list of headers"
     yield LIBRARY + "/detail/forgotten.h", "\n", "is in no list of headers"
+    yield MESON, "sources = files('timer.cpp')\n", "sources lacks"
+    yield CMAKE, "set(calendar_sources calendar.cpp)\n", "calendar_sources lacks"
     yield "tests/wheel/forgotten_test.cpp", "\n", "is not in the table"
 
 

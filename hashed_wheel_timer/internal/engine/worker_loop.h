@@ -47,15 +47,14 @@ class WorkerLoop final : public ThreadedEngine {
     Pass pass = Pass::More;
     std::int64_t collected = 0;  // the time of the latest pass
     const auto transfer = [&](std::int64_t now) {
-      const Tick current = grid().at(now);
-      past_before_ = std::min(past_before_, current);
       pass = driver_.transfer(past_before_);
-      if (pass == Pass::Done) past_before_ = current;  // what is there next, came later
+      if (pass == Pass::Done) past_before_ = grid().at(now);  // what is there next, came later
       collected = now;
     };
     while (core().running()) {
       const std::int64_t now = steady_now();
       const Tick current = grid().at(now);
+      past_before_ = std::min(past_before_, current);
       // What is due before it must be in the wheel, for the order of ticks.
       const bool look = (!is_tick_short() && has_work(current)) || pass != Pass::Done || driver_.is_urgent() ||
                         driver_.next_waiting() < current || driver_.collector().next_step(now) <= now;

@@ -1,0 +1,22 @@
+# The packages of packaging/: each is made and used once, from what is committed.
+
+conan_package() {
+  from_pypi venv-conan conan==2.34.0 --no-binary patch-ng ||
+    { say "could not install conan, see build/last.log"; return 1; }
+  PATH=$build/venv-conan/bin:$PATH
+  make_package conan
+}
+debian_package() {
+  install_packages "$(for package in debhelper lintian; do have_package $package || echo $package; done)" &&
+    make_package debian
+}
+vcpkg_port() { make_package vcpkg; }
+wrapdb_wrap() { make_package wrapdb; }
+
+# make_package KIND: in a folder of its own, since some write beside their files.
+make_package() {
+  work=$build/packages/$1
+  rm -rf "$work"
+  mkdir -p "$work/source" && git_here archive HEAD | tar -x -C "$work/source" || return 1
+  "$work/source/packaging/check/$1.sh" "$work/source" "$work"
+}

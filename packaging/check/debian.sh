@@ -1,0 +1,30 @@
+#!/bin/sh
+# Makes the Debian packages, has lintian look at them, and builds a program against what they contain.
+# usage: debian.sh SOURCE WORK; SOURCE is a copy of the tree. Needs debhelper, lintian, and what debian/control names.
+set -eu
+
+source=$1
+work=$2
+changelog=$source/packaging/debian/changelog
+version=$(dpkg-parsechangelog --file "$changelog" --show-field Version)
+name=$(dpkg-parsechangelog --file "$changelog" --show-field Source)
+tree=$work/$name-${version%-*}
+
+mkdir "$tree"
+cp -R "$source/." "$tree"
+tar -czf "$work/${name}_${version%-*}.orig.tar.gz" -C "$work" "$(basename "$tree")"
+cp -R "$source/packaging/debian" "$tree/debian"
+(cd "$tree" && dpkg-buildpackage --unsigned-source --unsigned-changes)
+
+lintian --fail-on error --info "$work/${name}_${version}"_*.changes
+
+# As debian/tests does, without installing them.
+mkdir "$work/root"
+for package in "$work"/*.deb; do dpkg-deb --extract "$package" "$work/root"; done
+PKG_CONFIG_PATH=$(dirname "$(find "$work/root" -name hashed_wheel_timer.pc)")
+LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH")
+CMAKE_PREFIX_PATH=$work/root/usr
+AUTOPKGTEST_TMP=$work/test
+export PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH AUTOPKGTEST_TMP
+mkdir "$AUTOPKGTEST_TMP"
+cd "$tree" && debian/tests/consumer

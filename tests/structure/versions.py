@@ -1,0 +1,41 @@
+"""The version is the same wherever it has to be written, and the changelog has a date for it.
+
+usage: versions.py SOURCE_ROOT VERSION
+"""
+
+import os
+import re
+import sys
+
+# Each file, and every place in it, with what stands there of the version: all of it, or its first two numbers.
+ALL, SERIES = 3, 2
+PLACES = [
+    ("hashed_wheel_timer/version.h", r'HWT_VERSION_STRING "(.*)"', ALL),
+    ("CHANGELOG.md", r"\A# Changelog\n\n## (\S+), \d{4}-\d\d-\d\d\n", ALL),
+    ("packaging/vcpkg/hashed-wheel-timer/vcpkg.json", r'"version": "(.*)"', ALL),
+    ("packaging/debian/changelog", r"\A\S+ \((.*)-\d+\)", ALL),
+    ("packaging/debian/control", r"libhashed-wheel-timer(?:-calendar)?(\d[\d.]*)", SERIES),
+    ("README.md", r"find_package\(hashed_wheel_timer ([\d.]+)", SERIES),
+    ("tests/consumer/program/CMakeLists.txt", r"find_package\(hashed_wheel_timer ([\d.]+)", SERIES),
+]
+
+
+def main(root, version):
+    wrong = []
+    for path, place, numbers in PLACES:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            found = re.findall(place, file.read())
+        expected = ".".join(version.split(".")[:numbers])
+        if not found or {*found} != {expected}:
+            wrong.append(f"{path}: {', '.join(sorted({*found})) or 'no version'} instead of {expected}")
+    # The name of a file, as of a package.
+    for name in os.listdir(os.path.join(root, "packaging/debian")):
+        series = re.search(r"\d[\d.]*(?=\.install$)", name)
+        if series and series[0] != ".".join(version.split(".")[:SERIES]):
+            wrong.append(f"packaging/debian/{name}: {series[0]} is not of version {version}")
+    print("\n".join(wrong) or f"{len(PLACES)} files say {version}")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))
