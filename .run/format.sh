@@ -27,7 +27,8 @@ reformat() {
   [ $# -eq 0 ] || wrong "format takes no arguments: $1"
   set_up_format
   texts_with '' '*.cpp' '*.h' | each "$format_tools/clang-format" -i &&
-    texts_with '' '*.md' | each "$format_tools/mdformat" &&
+    texts_with '' '*.md' ':!*.zh-CN.md' | each "$format_tools/mdformat" &&
+    texts_with '' '*.zh-CN.md' | each "$format_tools/mdformat" --wrap no &&
     untidy_texts | each sed -i -e 's/[[:space:]]*$//' -e '$a\' || fail "could not format"
 }
 
@@ -36,7 +37,8 @@ format() {
   set_up_format
   status=0
   texts_with '' '*.cpp' '*.h' | each "$format_tools/clang-format" --dry-run -Werror || status=1
-  texts_with '' '*.md' | each "$format_tools/mdformat" --check || status=1
+  texts_with '' '*.md' ':!*.zh-CN.md' | each "$format_tools/mdformat" --check || status=1
+  texts_with '' '*.zh-CN.md' | each "$format_tools/mdformat" --check --wrap no || status=1
   untidy_texts | each printf '%s: blanks at the end of a line, or no newline at the end\n' | grep . >&2 && status=1
   [ $status -eq 0 ] || say "./run format puts this right"
   return $status

@@ -36,22 +36,26 @@ using Rule = std::function<std::optional<WallTime>(WallTime after)>;
 
 /// A day that the month does not have: the 31st in a month of 30 days, 29 February.
 enum class MonthEnd : std::uint8_t {
-  Clamp,  // the last day of the month
-  Skip,   // not in this month
+  Clamp,  ///< the last day of the month
+  Skip,   ///< not in this month
 };
 
 /// A local time that does not exist that day, because clocks are put forward over it.
 enum class Gap : std::uint8_t {
-  ShiftForward,  // later by the length of the gap: 02:30 becomes 03:30 where clocks go from 02:00 to 03:00
-  Skip,          // not on this day
+  ShiftForward,  ///< later by the length of the gap: 02:30 becomes 03:30 where clocks go from 02:00 to 03:00
+  Skip,          ///< not on this day
 };
 
 /// A local time that exists twice that day, because clocks are put back over it.
-enum class Fold : std::uint8_t { First, Second, Both };
+enum class Fold : std::uint8_t {
+  First,   ///< at the earlier of the two
+  Second,  ///< at the later
+  Both,    ///< at each of them
+};
 
 /// A name of the IANA time zone database, such as "Europe/Berlin". "UTC" needs no database.
 struct Zone {
-  std::string name = "UTC";
+  std::string name = "UTC";  ///< as the database spells it
 };
 
 /// At `time_of_day`, local time of the zone, each day; the functions below, on some days only. The rules end (nullopt)

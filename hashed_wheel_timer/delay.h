@@ -25,11 +25,12 @@ class Delay final {
   /// Zero.
   constexpr Delay() noexcept = default;
 
+  /// Any duration.
   template <class Rep, class Period>
   constexpr Delay(std::chrono::duration<Rep, Period> delay) noexcept  // NOLINT(google-explicit-constructor)
       : delay_(detail::saturating_nanoseconds(delay)) {}
 
-  /// Throws what that operator throws.
+  /// What becomes nanoseconds by an operator of its own. Throws what that operator throws.
   template <class Source>
     requires(!std::is_same_v<Source, Delay> && detail::ConvertsToNanoseconds<Source>)
   constexpr Delay(const Source& source)  // NOLINT(google-explicit-constructor)
@@ -40,6 +41,7 @@ class Delay final {
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr operator std::chrono::nanoseconds() const noexcept { return delay_; }
 
+  /// It came from a floating NaN.
   constexpr bool is_nan() const noexcept { return delay_ == detail::kNaN; }
 
  private:

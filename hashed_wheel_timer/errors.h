@@ -20,6 +20,7 @@ namespace hwt {
 class HWT_API IllegalState : public std::logic_error {
  public:
   using std::logic_error::logic_error;
+  /// In the library, and the class's type information with it, which all parts of a program then share.
   ~IllegalState() override;
 };
 
@@ -32,6 +33,7 @@ class HWT_API IllegalState : public std::logic_error {
 class HWT_API RejectedExecution : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  /// In the library, as that of IllegalState.
   ~RejectedExecution() override;
 };
 

@@ -23,10 +23,13 @@ namespace hwt {
 /// Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 6; Netty's HashedWheelTimer.
 class HWT_API HashedWheelTimer final : public ThreadedTimer {
  public:
+  /// With the defaults of Options: a tick of 100 ms, 512 buckets. Throws std::bad_alloc.
   HashedWheelTimer();
   /// Throws std::invalid_argument that names the option, its value and the valid range; std::bad_alloc.
   explicit HashedWheelTimer(Options options);
+  /// The same, with the other options at their defaults.
   explicit HashedWheelTimer(std::chrono::nanoseconds tick_duration, std::int64_t ticks_per_wheel = 512);
+  /// Stops, as ThreadedTimer says.
   ~HashedWheelTimer() override;
 };
 

@@ -27,13 +27,16 @@ namespace hwt {
 /// TimingWheel, which are early by up to a tick where this is late.
 class HWT_API HierarchicalWheelTimer final : public ThreadedTimer {
  public:
+  /// A tick of 100 ms, 64 slots a level. Throws std::bad_alloc.
   HierarchicalWheelTimer();
   /// `ticks_per_wheel` is the number of slots of each level: 2 .. 4096, rounded up to a power of two. 512, the default
   /// of Options, stands for this timer's own, 64; the other constructor takes it as it is. `tick_duration` may be any
   /// from 1 us on; a shorter one is raised to that with a warning. Throws std::invalid_argument that names the option,
   /// its value and the valid range; std::bad_alloc.
   explicit HierarchicalWheelTimer(Options options);
+  /// The same, with the other options at their defaults.
   explicit HierarchicalWheelTimer(std::chrono::nanoseconds tick_duration, std::int64_t ticks_per_wheel = 64);
+  /// Stops, as ThreadedTimer says.
   ~HierarchicalWheelTimer() override;
 };
 

@@ -37,6 +37,7 @@ struct LatencyHistogram {
     max_ = (std::max)(max_, std::chrono::nanoseconds(clamped));
   }
 
+  /// How many values were added.
   std::uint64_t count() const noexcept { return count_; }
   /// Of all values; stays at nanoseconds::max(), 292 years, once it is there.
   std::chrono::nanoseconds sum() const noexcept { return sum_; }

@@ -23,12 +23,12 @@ namespace hwt {
 
 /// What became of KeyedTimer::set(), move(), set_at() and move_at().
 enum class KeyedResult {
-  Added,     // the key was not there
-  Replaced,  // it was: value and deadline are the new ones
-  Moved,     // the deadline is the new one
-  NotFound,  // there is no such key
-  Stopped,   // by KeyedTimer::stop(), or its timer has been stopped
-  Rejected,  // the timer is at its max_pending_timeouts
+  Added,     ///< the key was not there
+  Replaced,  ///< it was: value and deadline are the new ones
+  Moved,     ///< the deadline is the new one
+  NotFound,  ///< there is no such key
+  Stopped,   ///< by KeyedTimer::stop(), or its timer has been stopped
+  Rejected,  ///< the timer is at its max_pending_timeouts
 };
 
 /// Values by key, each with a deadline: what a keep-alive for many connections, or a cache, needs of a timer.
@@ -76,11 +76,12 @@ class KeyedTimer {
   /// std::bad_alloc, for an earlier deadline or when its expiry had begun.
   KeyedResult move(const K& key, Delay delay) { return move_when(key, detail::number("delay", delay)); }
 
-  /// The same two, at a point of the timer's own clock; they read no clock, but that set_at() may start the timer. A
-  /// deadline that has passed is due now, as a delay of zero is; time_point::max() is never.
+  /// As set(), at a point of the timer's own clock; reads none but to start the timer. A deadline that has passed is
+  /// due now, as a delay of zero is; time_point::max() is never.
   KeyedResult set_at(K key, V value, std::chrono::steady_clock::time_point deadline) {
     return set_when(std::move(key), std::move(value), deadline);
   }
+  /// As move(), at a point of the timer's own clock, as set_at() takes it; reads none.
   KeyedResult move_at(const K& key, std::chrono::steady_clock::time_point deadline) { return move_when(key, deadline); }
 
   /// Takes a value out; empty when it has expired or was never there. If a move constructor of K or V throws on the way

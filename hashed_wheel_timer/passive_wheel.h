@@ -28,6 +28,7 @@ class PassiveWheel;
 /// Source: the intrusive timers of Linux' timer.c and folly::HHWheelTimer.
 class HWT_API WheelNode : private detail::WheelLink {
  public:
+  /// Not scheduled.
   WheelNode() noexcept = default;
   /// Takes it out of its wheel.
   virtual ~WheelNode();
@@ -36,6 +37,7 @@ class HWT_API WheelNode : private detail::WheelLink {
 
   /// Takes it out of its wheel. True if it was scheduled.
   bool cancel() noexcept;
+  /// It is in a wheel.
   bool scheduled() const noexcept { return wheel_ != nullptr; }
   /// The latest one: that of a node which has fired or was cancelled stays. The epoch of the clock before the first.
   std::chrono::steady_clock::time_point deadline() const noexcept { return deadline_; }
@@ -87,6 +89,7 @@ class HWT_API PassiveWheel {
   /// range of the clock is the end of time: never, unless advance() is called with that. Nodes of the same tick run in
   /// the order of their scheduling, postponed ones apart. Throws std::invalid_argument for a NaN; nothing has changed.
   void schedule(WheelNode& node, Delay delay) { schedule_in(node, delay); }
+  /// The same.
   template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some fifty
   void schedule(WheelNode& node, Nanoseconds delay) {
     schedule_in(node, delay);

@@ -48,6 +48,7 @@ class TimerCollector : public ::prometheus::Collectable {
     }
   }
 
+  /// What the timer says now, a family for each metric. Throws std::bad_alloc.
   std::vector<::prometheus::MetricFamily> Collect() const override {
     const TimerStats stats = timer_.stats();
     std::vector<::prometheus::MetricFamily> families;
@@ -129,8 +130,10 @@ class TimerCollector : public ::prometheus::Collectable {
 /// Not for: collectors with the same labels.
 class CollectorGroup : public ::prometheus::Collectable {
  public:
+  /// Not null. Throws std::bad_alloc.
   void add(std::shared_ptr<const ::prometheus::Collectable> collector) { collectors_.push_back(std::move(collector)); }
 
+  /// What each of them collects now. Throws what they throw.
   std::vector<::prometheus::MetricFamily> Collect() const override {
     std::vector<::prometheus::MetricFamily> families;
     std::map<std::string, std::size_t> places;

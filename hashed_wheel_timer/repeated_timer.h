@@ -26,8 +26,9 @@ namespace hwt {
 /// the caller's thread where a member says so, and without a lock. A call that comes while one runs takes effect when
 /// it has returned. If a call starts the Timer, the thread_factory runs with a lock held and must not call this.
 /// fork(): in the child, stop(), destroy() and the destructor return at once and leave all as it is, without
-/// on_destroy. Not for: outliving its Timer, which may be shared and is never stopped by it; a fixed rate: Schedule is
-/// for that. Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
+/// on_destroy.
+/// Not for: outliving its Timer, which may be shared and is never stopped by it; a fixed rate: Schedule is for that.
+/// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {
  public:
   /// What a hook throws leaves the call that ran it, once everything else is done; on the Timer's thread it goes to the

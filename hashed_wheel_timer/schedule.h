@@ -42,6 +42,7 @@ class ScheduledRun;
 /// Source: Java's ScheduledExecutorService for fixed delay and rate.
 class HWT_API Schedule {
  public:
+  /// What waits are measured in.
   using nanoseconds = std::chrono::nanoseconds;
 
   /// One run, after `delay`, 0 or more.
@@ -92,7 +93,9 @@ class HWT_API Schedule {
 /// Source: Java's ScheduledFuture.
 class HWT_API ScheduledTask {
  public:
-  explicit ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept;  // for schedule()
+  /// For schedule().
+  explicit ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept;
+  /// Drops the handle; the schedule goes on.
   ~ScheduledTask();
   ScheduledTask(const ScheduledTask&) = delete;
   ScheduledTask& operator=(const ScheduledTask&) = delete;

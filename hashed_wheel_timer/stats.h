@@ -12,9 +12,9 @@ namespace hwt {
 ///
 /// Guarantees: once the timer is quiet, scheduled = expired + cancelled + unprocessed + pending. All but pending,
 /// backlog, last_lag and running_for only grow, except that a new_timeout() which races stop() and is refused is
-/// counted as scheduled for a moment. pending is never negative. Threads: any may call stats(). While others are at
-/// work, the members are read one after the other. Not for: every request; each call adds up the counters of all
-/// threads.
+/// counted as scheduled for a moment. pending is never negative.
+/// Threads: any may call stats(). While others are at work, the members are read one after the other.
+/// Not for: every request; each call adds up the counters of all threads.
 struct TimerStats {
   std::int64_t scheduled = 0;    ///< timeouts accepted by new_timeout()
   std::int64_t expired = 0;      ///< claimed for execution; counted before the task runs

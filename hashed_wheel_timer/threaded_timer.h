@@ -36,6 +36,7 @@ class HWT_API ThreadedTimer : public Timer {
   std::int64_t pending_timeouts() const noexcept override;
   /// steady_clock's.
   std::chrono::steady_clock::time_point now() const noexcept override;
+  /// The counters as they are now. Any thread.
   TimerStats stats() const noexcept;
   /// How late timeouts were: of every expired one, when its tick was begun to be worked off, minus its deadline. So it
   /// has in it the rest of the tick, how late the system woke the worker, and how long the ticks before it took; not
@@ -45,7 +46,9 @@ class HWT_API ThreadedTimer : public Timer {
   LatencyHistogram lateness() const noexcept;
 
  protected:
+  /// Without an engine yet: see set_engine().
   ThreadedTimer() = default;
+  /// After end().
   ~ThreadedTimer() override;
 
   /// Once, by the constructor of the derived class.

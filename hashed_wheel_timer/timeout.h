@@ -32,18 +32,24 @@ struct Node;
 /// Source: Netty's Timeout.
 class HWT_API Timeout {
  public:
+  /// Null.
   Timeout() noexcept = default;
+  /// Another handle of the same timeout.
   Timeout(const Timeout& other) noexcept;
+  /// Leaves `other` null.
   Timeout(Timeout&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  /// Another handle of the same timeout. The one that it was is dropped, as by the destructor.
   Timeout& operator=(const Timeout& other) noexcept {
     Timeout copy(other);
     swap(copy);
     return *this;
   }
+  /// The same; leaves `other` null.
   Timeout& operator=(Timeout&& other) noexcept {
     Timeout(std::move(other)).swap(*this);
     return *this;
   }
+  /// Drops the handle, which does not cancel. The last one of a timeout that stop() returned destroys its callable.
   ~Timeout() {
     if (node_ != nullptr) release(node_);
   }
@@ -97,6 +103,7 @@ class HWT_API Timeout {
   explicit operator bool() const noexcept { return node_ != nullptr; }
   /// Handles of the same timeout, or both null.
   friend bool operator==(const Timeout& a, const Timeout& b) noexcept { return a.node_ == b.node_; }
+  /// Each becomes what the other was.
   void swap(Timeout& other) noexcept { std::swap(node_, other.node_); }
 
  private:
@@ -128,9 +135,14 @@ HWT_API std::ostream& operator<<(std::ostream& out, const Timeout& timeout);
 /// Source: Netty's TimerTask.
 class HWT_API TimerTask {
  public:
+  /// For derived classes, as are copying and assigning: a TimerTask holds nothing itself.
   TimerTask() = default;
+  /// As above.
   TimerTask(const TimerTask&) = default;
+  /// As above.
   TimerTask& operator=(const TimerTask&) = default;
+  /// Runs where the last owner lets go: a timer is one until the last handle of the timeout has gone and cancelled()
+  /// has run.
   virtual ~TimerTask();
 
   /// Runs on the worker, or where the executor puts it. An exception goes to Options::on_task_error.
@@ -143,7 +155,9 @@ class HWT_API TimerTask {
 
 }  // namespace hwt
 
+/// Handles of the same timeout have the same hash, so they may be keys of unordered containers.
 template <>
 struct std::hash<hwt::Timeout> {
+  /// Of a null handle too.
   std::size_t operator()(const hwt::Timeout& timeout) const noexcept { return std::hash<const void*>()(timeout.node_); }
 };

@@ -31,6 +31,8 @@ namespace hwt {
 /// Source: Netty's Timer.
 class HWT_API Timer {
  public:
+  /// Ends the timer: what is still pending is cancelled, see the classes. Must not race other calls on the timer; calls
+  /// on its Timeouts may.
   virtual ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -60,6 +62,8 @@ class HWT_API Timer {
   Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
     return schedule_callable(std::forward<F>(callable), deadline, OnRefusal::Throw);
   }
+
+  /// The same for a shared task; null: std::invalid_argument.
   Timeout new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) {
     return schedule_shared(std::move(task), deadline, OnRefusal::Throw);
   }
@@ -71,16 +75,22 @@ class HWT_API Timer {
   Timeout try_new_timeout(F&& callable, Delay delay) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
     return schedule_callable(std::forward<F>(callable), delay, OnRefusal::ReturnNull);
   }
+
+  /// The same for a shared task; null is refused too.
   // NOLINTNEXTLINE(bugprone-exception-escape): what throws does so only where it is told to.
   Timeout try_new_timeout(std::shared_ptr<TimerTask> task, Delay delay) noexcept {
     return schedule_shared(std::move(task), delay, OnRefusal::ReturnNull);
   }
+
+  /// As new_timeout_at, but every refusal is a null handle, as it is of try_new_timeout().
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout try_new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) noexcept(
       std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
     return schedule_callable(std::forward<F>(callable), deadline, OnRefusal::ReturnNull);
   }
+
+  /// The same for a shared task; null is refused too.
   // NOLINTNEXTLINE(bugprone-exception-escape): as above.
   Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) noexcept {
     return schedule_shared(std::move(task), deadline, OnRefusal::ReturnNull);
@@ -99,13 +109,19 @@ class HWT_API Timer {
   virtual std::chrono::steady_clock::time_point now() const noexcept = 0;
 
  protected:
-  enum class OnRefusal : bool { Throw, ReturnNull };
+  /// What a refused call does: the new_timeout() functions throw, the try_ functions return a null handle.
+  enum class OnRefusal : bool {
+    Throw,       ///< the exception that new_timeout() names
+    ReturnNull,  ///< no exception, none of the callable's own apart
+  };
 
+  /// For implementations.
   Timer() = default;
 
-  /// The two points of entry for an implementation. `task.build` is called at most once. `delay` is not negative, and
-  /// counts from now(); a deadline may be any.
+  /// One of the two points of entry for an implementation. `task.build` is called at most once. `delay` is not
+  /// negative, and counts from now().
   virtual Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) = 0;
+  /// The other one. `deadline` may be any, a past one too.
   virtual Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
                               OnRefusal on_refusal) = 0;
 

@@ -1,8 +1,10 @@
 #pragma once
 
-/// The version of these headers, for #if. Before 1.0 each minor version may break programs.
+/// The version of these headers, for the preprocessor. Before 1.0 each minor version may break programs.
 #define HWT_VERSION_MAJOR 0
+/// Its second number.
 #define HWT_VERSION_MINOR 2
+/// Its third number.
 #define HWT_VERSION_PATCH 0
 
 /// 1.2.3 is 10203.

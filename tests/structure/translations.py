@@ -1,0 +1,169 @@
+"""The Chinese pages say what the English ones say: the same sections, and in each of them the same blocks of code, the
+same figures, the same names in backticks, and as many rows of tables.
+
+usage: translations.py SOURCE_ROOT [--self-test]
+
+Prints what a translation lacks, or has too much, and where that stands on the other page. The self-test changes copies
+and expects each change to be found.
+"""
+
+import collections
+import os
+import re
+import sys
+
+# Each page, and its last section that is translated; None: all are.
+PAGES = {"README.md": None, "docs/guide.md": "My timeouts are late: why?"}
+
+FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+HEADING = re.compile(r"^(#+) +(.*?) *$", re.M)
+COMMENT = re.compile(r"<!--.*?-->", re.S)
+TARGET = re.compile(r"\]\([^)\s]*\)")
+NAME = re.compile(r"`[^`\n]+`")
+# A month is a word in English.
+FIGURE = re.compile(r"(?<![A-Za-z0-9_.])[0-9][0-9,]*(?:\.[0-9]+)*(?! 月|[0-9])")
+ROW = re.compile(r"^\|", re.M)
+
+# Of what is found: {it: the lines in which it stands}.
+Section = collections.namedtuple("Section", "level title line blocks names figures rows")
+
+
+def translation_of(page):
+    return page[: -len(".md")] + ".zh-CN.md"
+
+
+def without(pattern, text):
+    """The same lines, without what matches."""
+    return pattern.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
+def found(pattern, text, first_line):
+    lines = collections.defaultdict(list)
+    for match in pattern.finditer(text):
+        lines[match[0]].append(first_line + text.count("\n", 0, match.start()))
+    return lines
+
+
+def sections_of(text):
+    sections = []
+    prose = without(FENCE, text)
+    headings = [(prose.count("\n", 0, match.start()) + 1, match) for match in HEADING.finditer(prose)]
+    ends = [line - 1 for line, _ in headings[1:]] + [text.count("\n")]
+    for (line, heading), end in zip(headings, ends):
+        body = "\n".join(text.split("\n")[line:end])
+        words = TARGET.sub("]", without(COMMENT, without(FENCE, body)))
+        figures = found(FIGURE, without(NAME, words), line + 1)
+        sections.append(Section(len(heading[1]), heading[2], line, found(FENCE, body, line + 1),
+                                found(NAME, words, line + 1), figures, found(ROW, words, line + 1)))
+    return sections
+
+
+def likeness(one, other):
+    """0 .. 1: how much of what they say is the same."""
+    if one.level != other.level:
+        return 0
+    facts, others = ({*section.blocks, *section.names, *section.figures} for section in (one, other))
+    return (1 + len(facts & others)) / (1 + len(facts | others))
+
+
+def pairs(originals, translations):
+    """Which section is the translation of which: those in the same order that are most alike together."""
+    best = {}  # (sections of one, of the other): their likeness, the pairs
+    for i in range(len(originals) + 1):
+        for j in range(len(translations) + 1):
+            choices = [(0, [])]
+            if i:
+                choices.append(best[i - 1, j])
+            if j:
+                choices.append(best[i, j - 1])
+            if i and j:
+                alike = likeness(originals[i - 1], translations[j - 1])
+                before, chosen = best[i - 1, j - 1]
+                if alike > 0:
+                    choices.append((before + alike, chosen + [(originals[i - 1], translations[j - 1])]))
+            best[i, j] = max(choices, key=lambda choice: choice[0])
+    return best[len(originals), len(translations)][1]
+
+
+def shown(text):
+    first, *more = text.strip("`").strip().split("\n")
+    return f"the block of code that begins with {more[0]!r}" if more else first
+
+
+def differences(page, original, translation):
+    """What must be the same in a section and its translation."""
+    for kind in ("blocks", "names", "figures", "rows"):
+        ours, theirs = ({key.replace(",", "") if kind == "figures" else key: lines
+                         for key, lines in getattr(section, kind).items()} for section in (original, translation))
+        for key in sorted(ours.keys() | theirs.keys()):
+            counts = [len(side.get(key, [])) for side in (ours, theirs)]
+            if kind == "names":
+                counts = [min(count, 1) for count in counts]  # a sentence may name it once more, or say "it"
+            if counts[0] == counts[1]:
+                continue
+            what = "a row of a table" if kind == "rows" else shown(key)
+            where = ", ".join(map(str, ours.get(key, []))) or "nowhere"
+            yield (translation.line, f'"{translation.title}": {what}: {counts[1]} times here, {counts[0]} in "'
+                   f'{original.title}" of {page} (there in lines: {where})')
+
+
+def wrong_in(page, text, translated, last):
+    originals, translations = sections_of(text), sections_of(translated)
+    if last is not None:
+        titles = [section.title for section in originals]
+        if last not in titles:
+            yield 1, f'{page} has no section "{last}", which is the last to be translated'
+            return
+        originals = originals[: titles.index(last) + 1]
+    paired = pairs(originals, translations)
+    for original in originals:
+        if original not in [pair[0] for pair in paired]:
+            yield 1, f'no translation of "{original.title}", line {original.line} of {page}'
+    for translation in translations:
+        if translation not in [pair[1] for pair in paired]:
+            yield translation.line, f'"{translation.title}" is not in {page}'
+    for original, translation in paired:
+        yield from differences(page, original, translation)
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+# What is changed in the English page, and what must be said about the translation.
+SEEDS = [
+    ("README.md", "\n\n## The family", "\n\nAt most 4711.\n\n## The family", "4711: 0 times here, 1 in"),
+    ("README.md", "16,384", "16,385", "16385: 0 times here, 1 in"),
+    ("README.md", "\n| [`KeyedTimer`]", "\n| new |  |\n| [`KeyedTimer`]", "a row of a table: "),
+    ("README.md", "\n\n## License", "\n\nSee `hwt::New`.\n\n## License", "hwt::New: 0 times here, 1 in"),
+    ("README.md", "\n## License", "\n## News\n\nOf `hwt::New`.\n\n## License", 'no translation of "News"'),
+    ("README.md", "depth = 1\n", "depth = 2\n", "the block of code that begins with '[wrap-git]': 0 times here"),
+    ("docs/guide.md", ", 250ms);\n", ", 251ms);\n", "the block of code that begins with"),
+    ("docs/guide.md", "\n## Errors", "\n### More\n\nOf `hwt::New`.\n\n## Errors", None),
+]
+
+
+def self_test(root):
+    missed = 0
+    for page, before, after, expected in SEEDS:
+        text, translated = read(root, page), read(root, translation_of(page))
+        changed = text.replace(before, after, 1)
+        said = [what for _, what in wrong_in(page, changed, translated, PAGES[page])]
+        right = not said if expected is None else any(expected in what for what in said)
+        if changed == text or not right:
+            missed += 1
+            print(f"{page} with {after!r}: expected {expected!r}, but: {said}")
+    print(f"{len(SEEDS) - missed} of {len(SEEDS)} changes found")
+    return bool(missed)
+
+
+def main(root):
+    wrong = [f"{translation_of(page)}:{line}: {what}" for page, last in PAGES.items()
+             for line, what in wrong_in(page, read(root, page), read(root, translation_of(page)), last)]
+    print("\n".join(wrong) or f"{len(PAGES)} pages and their translations say the same")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit((self_test if "--self-test" in sys.argv[2:] else main)(sys.argv[1]))
