@@ -4,5 +4,6 @@ namespace hwt {
 
 IllegalState::~IllegalState() = default;
 RejectedExecution::~RejectedExecution() = default;
+detail::TimerStopped::~TimerStopped() = default;
 
 }  // namespace hwt

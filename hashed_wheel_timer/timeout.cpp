@@ -79,5 +79,6 @@ std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
 
 TimerTask::~TimerTask() = default;
 void TimerTask::cancelled(Timeout&) {}
+void TimerTask::will_not_run(detail::NotRun) {}
 
 }  // namespace hwt

@@ -15,6 +15,9 @@ namespace hwt {
 class Timer;
 class TimerTask;
 
+namespace detail {
+enum class NotRun : unsigned char;
+}
 namespace internal {
 struct Node;
 }
@@ -151,6 +154,11 @@ class HWT_API TimerTask {
   /// Called after a successful cancel(), on the worker, within a tick; for those that stop() cancels, before stop()
   /// returns. An exception goes to Options::on_task_error. Netty 4.2: TimerTask.cancelled.
   virtual void cancelled(Timeout& timeout);
+
+ private:
+  friend struct internal::Node;
+  /// Not for users: see detail::NotRun.
+  virtual void will_not_run(detail::NotRun why);
 };
 
 }  // namespace hwt

@@ -22,6 +22,31 @@ enum class TaskKind : std::uint8_t {
   Callable,  // a callable, destroyed as soon as it can never run again
   Shared,    // a shared TimerTask, kept until the last handle goes
 };
+
+/// Why a task will not run, for what waits for it and must not wait for ever: a coroutine, an asynchronous operation.
+/// It is told by its timer, and before the call returns which decides that; not when the last handle goes. The ways in
+/// which nobody is told are those in which someone knows: cancel(), cancel_and_wait(), and a forked child.
+///
+///   struct Waiter {                          // any callable that has this member
+///     void operator()();                     // expired
+///     void will_not_run(hwt::detail::NotRun why);
+///   };
+///   timer.new_timeout(Waiter{...}, delay);
+///
+/// Guarantees: of operator() and will_not_run() one is called, and once, unless the timeout is cancelled. No lock is
+/// held, and stop() does not touch the timer after it has told the first, so what is told may destroy it. What it
+/// throws goes to Options::on_task_error. Whoever has got it from stop() may still run it by hand, which it has to
+/// expect.
+enum class NotRun : unsigned char {
+  Stopped,  // by Timer::stop() or the timer's destructor, in its thread; if that runs inside a task, after that task
+  Refused,  // by new_timeout(), in its thread, when it has taken the callable already, which it then destroys. One that
+            // it has not taken is as it was, and is not told
+  Dropped,  // it has expired, and the executor has dropped its job: in the thread that drops it
+};
+
+template <class F>
+concept ToldWhenNotRun = requires(F& callable, NotRun why) { callable.will_not_run(why); };
+
 inline constexpr std::size_t kTaskStorageSize = 32;  // a vtable pointer and 24 bytes of captures
 inline constexpr std::size_t kTaskStorageAlign = 16;
 
@@ -47,6 +72,10 @@ class CallableTask final : public TimerTask {
     }
   }
 
+  void will_not_run([[maybe_unused]] NotRun why) override {
+    if constexpr (ToldWhenNotRun<F>) callable_.will_not_run(why);
+  }
+
  private:
   F callable_;
 };
@@ -57,6 +86,7 @@ class BoxedTask final : public TimerTask {
  public:
   explicit BoxedTask(CallableTask<F>* adopted) noexcept : callable_(adopted) {}
   void run(Timeout& timeout) override { callable_->run(timeout); }
+  void will_not_run(NotRun why) override { callable_->will_not_run(why); }
 
  private:
   std::unique_ptr<CallableTask<F>> callable_;

@@ -101,6 +101,7 @@ Timeout Core::schedule(const detail::TaskSource& task, std::int64_t deadline, Re
 }
 
 [[gnu::noinline, gnu::cold]] void Core::drop_refused(const Outcome& outcome) noexcept {
+  outcome.node->tell(detail::NotRun::Refused);
   // The task may own the timer: after it is destroyed the node alone keeps the core.
   outcome.node->destroy_task();
   if (outcome.node->drop_references(outcome.references)) recycle(outcome.node);
@@ -262,6 +263,15 @@ void Core::report_error(const Timeout& timeout) noexcept {
     }
   }
   error_log_.report(std::current_exception());
+}
+
+void Node::tell(detail::NotRun why) noexcept {
+  try {
+    stored_task().will_not_run(why);
+  } catch (...) {
+    add_reference();
+    core().report_error(adopt(this));
+  }
 }
 
 void Core::close() noexcept {

@@ -108,6 +108,9 @@ struct alignas(kCacheLine) Node : WheelItem {
   TimerTask& task() noexcept;
   TimerTask& stored_task() noexcept { return *std::launder(reinterpret_cast<TimerTask*>(storage)); }
 
+  /// The task will not run: tells it, if it is one that wants to know. By the owner of the task, who has a reference.
+  void tell(detail::NotRun why) noexcept;
+
   /// Destroys the task if it is still there: the owner of a callable calls it as soon as that can never run again, and
   /// whoever drops the last reference calls it for a shared one.
   void destroy_task() noexcept;

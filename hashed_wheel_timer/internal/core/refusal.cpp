@@ -10,7 +10,7 @@ namespace hwt::internal {
 void Refused::raise() const {
   switch (why) {
     case Refusal::Stopped:
-      throw IllegalState("new_timeout() cannot be called once the timer is stopped");
+      throw detail::TimerStopped("new_timeout() cannot be called once the timer is stopped");
     case Refusal::Full:
       throw RejectedExecution("max_pending_timeouts: " + std::to_string(limit) + " timeouts are pending already");
     default:

@@ -35,14 +35,14 @@ inline void run_handed_over(const Timeout& handed_over) noexcept {
 }
 
 /// An expired task on its way through an executor, shared by all copies of the job. An executor may run several of
-/// them, throw as well, or drop them: the task runs at most once, and is destroyed when it can no longer run. The first
-/// to take it over has it (Node::kHandedOver); the task came with the job.
+/// them, throw as well, or drop them: the task runs at most once, and is told and destroyed when it can no longer run.
+/// The first to take it over has it (Node::kHandedOver); the task came with the job.
 class ExecutorJob {
  public:
   explicit ExecutorJob(const Timeout& timeout) noexcept : timeout_(timeout) {}
   ExecutorJob(const ExecutorJob&) = delete;
   ExecutorJob& operator=(const ExecutorJob&) = delete;
-  ~ExecutorJob() { disarm(*Node::of(timeout_)); }
+  ~ExecutorJob() { drop_handed_over(*Node::of(timeout_)); }
 
   void run() noexcept { run_handed_over(timeout_); }
 

@@ -162,9 +162,12 @@ std::vector<Timeout> ManualEngine::stop() {
   timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
   // An advance() of another thread starts no further task, and ends.
   core_->lifecycle().begin_stop();
-  const Turn turning(*this);
-  finish();
-  unprocessed_.take(timeouts);
+  {
+    const Turn turning(*this);
+    finish();
+    unprocessed_.take(timeouts);
+  }
+  tell_stopped(timeouts);  // last: one of them may destroy the timer, and this with it
   return timeouts;
 }
 

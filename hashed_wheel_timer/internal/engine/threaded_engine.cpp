@@ -53,7 +53,7 @@ void ThreadedEngine::start() {
         return;
       case Phase::Stopping:
       case Phase::Stopped:
-        throw IllegalState("the timer cannot be started once stopped");
+        throw detail::TimerStopped("the timer cannot be started once stopped");
       case Phase::Starting:
         if (life.is_of_another_process()) {
           throw IllegalState("the timer was being started by another thread when the process forked");
@@ -165,6 +165,7 @@ std::vector<Timeout> ThreadedEngine::stop() {
   timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
   finish();
   unprocessed_.take(timeouts);
+  tell_stopped(timeouts);  // last: one of them may destroy the timer, and this with it
   return timeouts;
 }
 

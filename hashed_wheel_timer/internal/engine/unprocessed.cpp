@@ -24,9 +24,14 @@ void Unprocessed::drop() noexcept {
   Node* first = first_.exchange(nullptr, std::memory_order_acquire);
   while (first != nullptr) {
     Node* const node = std::exchange(first, first->next);
+    node->tell(detail::NotRun::Stopped);
     if (!node->shared()) node->destroy_task();
     const Timeout last_reference_perhaps = Node::adopt(node);
   }
+}
+
+void tell_stopped(const std::vector<Timeout>& timeouts) noexcept {
+  for (const Timeout& timeout : timeouts) Node::of(timeout)->tell(detail::NotRun::Stopped);
 }
 
 }  // namespace hwt::internal

@@ -10,7 +10,7 @@ namespace hwt::internal {
 struct Node;
 
 /// What was pending when a timer stopped: a chain linked by Node::next, each node with the timer's reference. Once it
-/// is set, any threads take it: one of them gets all.
+/// is set, any threads take it: one of them gets all, and tells them.
 class Unprocessed {
  public:
   Unprocessed() = default;
@@ -22,12 +22,15 @@ class Unprocessed {
   /// Moves all to the end of `timeouts`. Throws std::bad_alloc; then all are still here, for the next time.
   void take(std::vector<Timeout>& timeouts);
 
-  /// Destroys plain callables and gives all back.
+  /// Tells all that they will not run, destroys plain callables and gives all back.
   void drop() noexcept;
 
  private:
   // Exchanged whole: acquire for the chain, release when it comes back.
   std::atomic<Node*> first_{nullptr};
 };
+
+/// Tells each that stop() returns that it will not run. Uses nothing of the timer, which one of them may destroy.
+void tell_stopped(const std::vector<Timeout>& timeouts) noexcept;
 
 }  // namespace hwt::internal
