@@ -85,6 +85,9 @@ def save(figure: Figure, path: Path) -> None:
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     # A path on one line, and a tenth of a point is fine enough.
     text = re.sub(r"\s*\n(?=[MLQCzZ\"])", " ", buffer.getvalue())
+    # Nor does anything refer to a group: none that is empty, or has a single element in it, is worth its lines.
+    text = re.sub(r"\n *<g id=\"\w+\"/>", "", text)
+    text = re.sub(r"<g id=\"\w+\">\n *(<.*/>|<text.*</text>)\n *</g>", r"\1", text)
     system.write_text(path, re.sub(r"\d+\.\d{3,}", lambda digits: f"{float(digits[0]):.2f}", text))
 
 

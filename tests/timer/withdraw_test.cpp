@@ -195,6 +195,9 @@ TEST(Withdraw, CancelOnAnotherThread) {
     EXPECT_EQ(timer.stats().cancelled, 102);
   }
   EXPECT_TRUE(in_the_wheel.is_cancelled());
+  {
+    const Gate when_something_is_due(timer);
+  }
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   EXPECT_TRUE(timer.stop().empty());
   EXPECT_TRUE(is_balanced(timer.stats()));
@@ -363,6 +366,7 @@ TEST(Withdraw, CancelledOnesAreDroppedWithoutMemoryForTheWheel) {
     tasks.push_back(std::make_shared<RecordingTask>());
     timeouts.push_back(timer.new_timeout(tasks.back(), 15min + i * 10ms));
   }
+  timer.new_timeout([] {}, 0ns);  // so that the worker takes them
   const Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
   gate.open();
   EXPECT_TRUE(eventually([&] { return shortage.failed() >= 1; }));
