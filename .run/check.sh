@@ -88,7 +88,7 @@ steps_of() {
     warnings) echo gcc_warnings clang_warnings ;;
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
     packages) echo conan_package debian_package vcpkg_port wrapdb_wrap ;;
-    tidy | format | models | coverage) echo "$1" ;;
+    tidy | format | models | coverage | docs) echo "$1" ;;
     *) return 1 ;;
   esac
 }
@@ -100,12 +100,13 @@ check() {
     more=$(steps_of "$name") || wrong "no such step: $name"
     steps="$steps $more"
   done
-  if [ "$steps" = " format" ]; then
-    take_turn
-  else
-    set_up check
-    install_packages "$(missing_sanitizers)"
-  fi
+  case " $* " in
+    *" warnings "* | *" sanitizers "* | *" tidy "* | *" models "* | *" coverage "*)
+      set_up check
+      install_packages "$(missing_sanitizers)"
+      ;;
+    *) take_turn ;;
+  esac
   summary=
   status=0
   for step in $steps; do

@@ -23,12 +23,16 @@ step() {
   fi
 }
 
+# The library in one piece, which takes seconds, and which a parent may ask for.
+meson_here() { meson setup --buildtype=plain -Dunity=on -Dunity_size=1000 "$@"; }
+cmake_here() { cmake -G Ninja -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 "$@"; }
+
 as_subproject() {
   mkdir -p "$work/parent/subprojects" &&
     cp "$program"/meson* "$program"/*.cpp "$work/parent/" &&
     ln -s "$source" "$work/parent/subprojects/hashed_wheel_timer" &&
     reuse_downloads &&
-    meson setup --buildtype=plain -Ddefault_library=static "$work/parent/build" "$work/parent" &&
+    meson_here -Ddefault_library=static "$work/parent/build" "$work/parent" &&
     meson compile -C "$work/parent/build" &&
     "$work/parent/build/consumer"
 }
@@ -54,29 +58,26 @@ subproject_installs_nothing() {
     [ ! -e "$work/installed-by-parent" ]
 }
 
-# The library in one piece, which takes seconds, and which a parent may ask for.
-cmake_here() { cmake -G Ninja -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 "$@"; }
-
 added_by_cmake() {
-  cmake_here -S "$program" -B "$work/added" -DADDED="$source" &&
-    cmake --build "$work/added" &&
-    "$work/added/consumer"
+  cmake_here -S "$program" -B "$work/static-added" -DADDED="$source" &&
+    cmake --build "$work/static-added" &&
+    "$work/static-added/consumer"
 }
 
 cmake_subproject_installs_nothing() {
-  cmake --install "$work/added" --prefix "$work/installed-by-parent" && [ ! -e "$work/installed-by-parent" ]
+  cmake --install "$work/static-added" --prefix "$work/installed-by-parent" && [ ! -e "$work/installed-by-parent" ]
 }
 
 # Sources of the queue that the user names go before those of the system.
 fetched_by_cmake() {
   mkdir "$work/queue" && cp "$(header_of_queue)" "$work/queue/" &&
-    cmake_here -S "$program" -B "$work/fetched" -DFETCHED="$source" -DHASHED_WHEEL_TIMER_SHARED=ON \
+    cmake_here -S "$program" -B "$work/shared-added" -DFETCHED="$source" -DHASHED_WHEEL_TIMER_SHARED=ON \
       -DHASHED_WHEEL_TIMER_CALENDAR="$calendar" -DWITH_CALENDAR="$calendar" -DFETCHCONTENT_FULLY_DISCONNECTED=ON \
       -DFETCHCONTENT_SOURCE_DIR_CONCURRENTQUEUE="$work/queue" &&
-    cmake --build "$work/fetched" &&
-    "$work/fetched/consumer" &&
-    grep -q "isystem $work/queue" "$work/fetched/build.ninja" || return 1
-  [ "$calendar" = false ] || "$work/fetched/calendar_consumer"
+    cmake --build "$work/shared-added" &&
+    "$work/shared-added/consumer" &&
+    grep -q "isystem $work/queue" "$work/shared-added/build.ninja" || return 1
+  [ "$calendar" = false ] || "$work/shared-added/calendar_consumer"
 }
 
 header_of_queue() {
@@ -87,20 +88,19 @@ header_of_queue() {
 
 # What the programs of the parent load: the shared libraries, and nothing for who compiles against them.
 cmake_subproject_installs_shared_libraries() {
-  cmake --install "$work/fetched" --prefix "$work/installed-by-fetcher" &&
+  cmake --install "$work/shared-added" --prefix "$work/installed-by-fetcher" &&
     ! find "$work/installed-by-fetcher" ! -type d ! -name '*.so.*' | grep . &&
     find "$work/installed-by-fetcher" -name "libhashed_wheel_timer.so.$version" | grep .
 }
 
-# To the same places below another prefix.
+# What has been built already, to the same places below another prefix.
 install_by_cmake() {
   libdir=$(cd "$work/$1-moved" && find . -name hashed_wheel_timer.pc)
   libdir=${libdir#./} libdir=${libdir%/pkgconfig/*}
-  shared=$([ "$1" = shared ] && echo ON || echo OFF)
-  cmake_here -S "$source" -B "$work/cmake-$1-build" -DHASHED_WHEEL_TIMER_SHARED="$shared" \
-    -DHASHED_WHEEL_TIMER_CALENDAR="$calendar" -DCMAKE_INSTALL_LIBDIR="$libdir" &&
-    cmake --build "$work/cmake-$1-build" &&
-    cmake --install "$work/cmake-$1-build" --prefix "$work/cmake-$1-moved"
+  cmake -DHASHED_WHEEL_TIMER_INSTALL=ON -DHASHED_WHEEL_TIMER_CALENDAR="$calendar" -DCMAKE_INSTALL_LIBDIR="$libdir" \
+    "$work/$1-added" &&
+    cmake --build "$work/$1-added" &&
+    cmake --install "$work/$1-added" --prefix "$work/cmake-$1-moved"
 }
 
 cmake_installs_what_meson_installs() {
@@ -109,7 +109,9 @@ cmake_installs_what_meson_installs() {
       cat "$libdir"/cmake/hashed_wheel_timer/*Config*.cmake &&
       PKG_CONFIG_PATH=$libdir/pkgconfig && export PKG_CONFIG_PATH &&
       for package in "$libdir"/pkgconfig/*.pc; do
-        pkg-config --define-variable=prefix=/prefix --cflags --libs "$(basename "$package" .pc)" | xargs -n 1 | sort -u
+        # Meson names -pthread only where it is needed.
+        pkg-config --define-variable=prefix=/prefix --cflags --libs "$(basename "$package" .pc)" | xargs -n 1 |
+          grep -v -e -pthread | sort -u
         grep -E '^(Name|Description|Version|Requires)' "$package"
       done) >"$work/installed-$by" || return 1
   done
@@ -123,7 +125,7 @@ install_library() {
   if [ "$1" != "$built_kind" ]; then
     built=$work/$1-build
     installed_prefix=/usr
-    meson setup --buildtype=plain -Ddefault_library="$1" -Dprefix=/usr -Dlibdir="lib/$($CXX -print-multiarch)" \
+    meson_here -Ddefault_library="$1" -Dprefix=/usr -Dlibdir="lib/$($CXX -print-multiarch)" \
       -Dtests=disabled -Dbenchmarks=disabled -Dexamples=disabled \
       -Dcalendar="$([ "$calendar" = true ] && echo enabled || echo disabled)" "$built" "$source" &&
       meson compile -C "$built" || return 1

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
+import urllib.parse
 
 # What the demo draws; a header of the kernel; a file of WrapDB.
 NOT_OURS = {"rpc_timeouts.svg", "linux/membarrier.h", "releases.json"}
@@ -85,7 +86,7 @@ class Tree:
     def dead_link(self, page, link):
         if re.match(r"[a-z]+:", link):
             return False
-        path, _, anchor = link.partition("#")
+        path, _, anchor = urllib.parse.unquote(link).partition("#")
         target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
         if not os.path.exists(os.path.join(self.root, target)):
             return True

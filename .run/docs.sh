@@ -1,0 +1,36 @@
+# The site: the reference of the public headers by Doxygen, the pages by mkdocs-material, and a look at every link.
+
+# A command, and the step of the check.
+docs() {
+  [ $# -eq 0 ] || wrong "docs takes no arguments: $1"
+  set_up_docs
+  if make_reference && make_pages && python3 -B "$root/docs/site/links.py" "$build/site"; then
+    say "build/site/index.html: it needs neither a server nor a network"
+  else
+    say "the site is not as it should be"
+    return 1
+  fi
+}
+
+set_up_docs() {
+  take_turn
+  have doxygen || install_packages doxygen
+  have doxygen || fail "the reference needs Doxygen"
+  from_pypi venv-docs mkdocs-material==9.8.1 mkdocs==1.6.1 pymdown-extensions==13.1 markdown==3.11.3 pygments==2.21.0 ||
+    fail "could not install mkdocs-material, see build/last.log"
+}
+
+# What a comment is missing for, or names wrongly, is an error.
+make_reference() {
+  rm -rf "$build/api"
+  HWT_VERSION=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$root/meson.build")
+  export HWT_VERSION HWT_BUILD="$build"
+  say "building build/api"
+  (cd "$root" && doxygen docs/site/Doxyfile)
+}
+
+make_pages() {
+  say "building build/site"
+  NO_MKDOCS_2_WARNING=1 PYTHONDONTWRITEBYTECODE=1 "$build/venv-docs/bin/mkdocs" build --strict --quiet \
+    --config-file "$root/docs/site/mkdocs.yml" --site-dir "$build/site"
+}

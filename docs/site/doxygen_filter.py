@@ -1,0 +1,36 @@
+"""What Doxygen reads of a header: its comments with the structure that a reader sees in them, line for line.
+
+usage: doxygen_filter.py HEADER
+
+What is set in by three blanks is an example: code. "Guarantees:", "Threads:" and the like at the beginning of a line
+are titles of paragraphs. The file itself counts as documented, since Doxygen otherwise leaves its functions out.
+"""
+
+import re
+import sys
+
+INDENTED = re.compile(r" *///   ")
+COMMENT = re.compile(r" *///( |$)")
+TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|fork\(\)|Precondition): ")
+
+
+def filtered(lines):
+    in_example = False
+    for line, following in zip(lines, [*lines[1:], ""]):
+        if line == "#pragma once":
+            line = "/** @file */"
+        elif in_example:
+            if not COMMENT.match(following):
+                in_example, line = False, line + " @endcode"
+            elif not INDENTED.match(line) and not INDENTED.match(following):
+                in_example, line = False, line + " @endcode"
+        elif line.endswith("///") and INDENTED.match(following):
+            in_example, line = True, line + " @code{.cpp}"
+        else:
+            line = TITLE.sub(r"\1@titled{\2} ", line)
+        yield line
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as header:
+        print("\n".join(filtered(header.read().splitlines())))
