@@ -126,6 +126,7 @@ class HWT_API Timer {
                               OnRefusal on_refusal) = 0;
 
  private:
+  friend class Sleep;
   static Timeout refuse_argument(const char* what, OnRefusal on_refusal);
 
   // `when`: a Delay or a deadline.

@@ -107,8 +107,8 @@ TYPED_TEST(Told, TheFirstMayDestroyTheTimerInStop) {
 }
 
 TYPED_TEST(Told, WhatItThrowsIsReported) {
-  ErrorLog errors;
   Story story;
+  ErrorLog errors;  // keeps the timeouts, whose tasks tell the story
   auto timer = make_timer<TypeParam>({.on_task_error = errors.handler()});
   story.when_told = [] { throw 7; };
   timer->new_timeout(Waiter(story), kFar);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <condition_variable>
+#include <coroutine>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -19,10 +21,12 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <thread>
 
 #include "hashed_wheel_timer/calendar.h"
+#include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/jitter.h"
@@ -31,6 +35,7 @@
 #include "hashed_wheel_timer/passive_wheel.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
+#include "hashed_wheel_timer/stop_after.h"
 
 #if __has_include(<prometheus/exposer.h>)
 #include <prometheus/exposer.h>
@@ -73,6 +78,31 @@ void log_slow(const char* what, std::chrono::nanoseconds ran);
 struct Pool {
   void post(std::function<void()> job);
 };
+
+// A coroutine of the user's.
+template <class T>
+struct Returns {
+  void return_value(T value);
+};
+template <>
+struct Returns<void> {
+  void return_void();
+};
+template <class T>
+struct Task {
+  struct promise_type : Returns<T> {
+    Task get_return_object();
+    std::suspend_always initial_suspend() noexcept;
+    std::suspend_always final_suspend() noexcept;
+    void unhandled_exception();
+  };
+  bool await_ready();
+  void await_suspend(std::coroutine_handle<> awaiting);
+  T await_resume();
+};
+struct Request {};
+struct Answer {};
+Task<Answer> call(Request request, std::stop_token stop);
 
 // The parameters of a function with a block in it.
 #define GIVEN \

@@ -4,12 +4,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <coroutine>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <thread>
 
+#include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/stop_after.h"
 
 #if defined(__cpp_exceptions) || defined(__cpp_rtti)
 #error "build this file with -fno-exceptions -fno-rtti"
@@ -33,6 +36,20 @@ bool becomes_true(const std::atomic<bool>& flag) {
   const auto end = std::chrono::steady_clock::now() + 30s;
   while (!flag && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   return flag;
+}
+
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() const noexcept { return {}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept {}
+  };
+};
+
+Detached sleep_far(Timer& timer, std::stop_token stop, std::atomic<bool>& stopped) {
+  stopped = co_await sleep_for(timer, 1h, std::move(stop)) == Wake::Stopped;
 }
 
 }  // namespace
@@ -59,6 +76,13 @@ bool bad_arguments_are_null_handles(Timer& timer) {
          !timer.try_new_timeout(std::shared_ptr<TimerTask>(), 1ms) && !timer.try_new_timeout([] {}, nan) &&
          !timer.try_new_timeout_at(std::function<void()>(), timer.now()) &&
          !timer.try_new_timeout_at(std::shared_ptr<TimerTask>(), timer.now());
+}
+
+bool sleeps_and_is_stopped(Timer& timer) {
+  StopAfter limit(timer, 1ms);
+  std::atomic<bool> stopped = false;
+  sleep_far(timer, limit.token(), stopped);
+  return becomes_true(stopped) && limit.timed_out();
 }
 
 int accepted(Timer& timer, int attempts) {

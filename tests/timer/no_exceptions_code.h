@@ -19,5 +19,8 @@ bool bad_arguments_are_null_handles(Timer& timer);
 /// Number of timeouts accepted out of `attempts`.
 int accepted(Timer& timer, int attempts);
 
+/// A coroutine that sleeps until a StopAfter ends its sleep; true when it has been resumed, and stopped.
+bool sleeps_and_is_stopped(Timer& timer);
+
 }  // namespace no_exceptions
 }  // namespace hwt

@@ -25,6 +25,12 @@ TEST(NoExceptions, BadArgumentsAreNullHandles) {
   EXPECT_EQ(timer.stats().scheduled, 0);
 }
 
+TEST(NoExceptions, SleepsAndIsStopped) {
+  HashedWheelTimer timer(1ms);
+  EXPECT_TRUE(no_exceptions::sleeps_and_is_stopped(timer));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
 TEST(NoExceptions, TheLimitIsANullHandle) {
   HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 3}};
   EXPECT_EQ(no_exceptions::accepted(timer, 5), 3);

@@ -106,6 +106,10 @@ struct alignas(kCacheLine) Node : WheelItem {
 
   /// The task as a user sees it.
   TimerTask& task() noexcept;
+  /// The node that a task was built in.
+  static Node& around(TimerTask& task) noexcept {
+    return *reinterpret_cast<Node*>(reinterpret_cast<std::uintptr_t>(&task) & ~std::uintptr_t{kCacheLine - 1});
+  }
   TimerTask& stored_task() noexcept { return *std::launder(reinterpret_cast<TimerTask*>(storage)); }
 
   /// The task will not run: tells it, if it is one that wants to know. By the owner of the task, who has a reference.

@@ -1,0 +1,57 @@
+#include "hashed_wheel_timer/stop_after.h"
+
+#include <utility>
+
+#include "hashed_wheel_timer/detail/task.h"
+
+namespace hwt {
+
+/// The task. After the timer's end it may be run by hand, when the StopAfter is gone.
+class StopAfter::Deadline {
+ public:
+  explicit Deadline(StopAfter& limit) noexcept : limit_(&limit) {}
+
+  void operator()() {
+    if (limit_ != nullptr) limit_->time_out();
+  }
+  void will_not_run(detail::NotRun) noexcept { limit_ = nullptr; }
+
+ private:
+  StopAfter* limit_;
+};
+
+StopAfter::StopAfter(Timer& timer, Delay delay, std::stop_token parent)
+    : timeout_(timer.new_timeout(Deadline(*this), delay)) {
+  // After all else: it is called at once if the parent has been stopped.
+  on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
+}
+
+StopAfter::~StopAfter() {
+  on_parent_stop_.reset();
+  timeout_.cancel_and_wait();
+}
+
+bool StopAfter::timed_out() const noexcept { return state_.load(std::memory_order_relaxed) == State::TimedOut; }
+
+bool StopAfter::cancel() noexcept {
+  State seen = State::Pending;
+  if (state_.compare_exchange_strong(seen, State::Cancelled, std::memory_order_relaxed)) timeout_.cancel();
+  return seen != State::TimedOut;
+}
+
+bool StopAfter::reschedule(Delay delay) { return timeout_.reschedule(delay); }
+
+void StopAfter::time_out() noexcept {
+  State seen = State::Pending;
+  if (!state_.compare_exchange_strong(seen, State::TimedOut, std::memory_order_relaxed)) return;
+  std::stop_source stop = stop_;  // a stop callback may destroy this
+  stop.request_stop();
+}
+
+void StopAfter::parent_stopped() noexcept {
+  cancel();
+  std::stop_source stop = stop_;  // as above
+  stop.request_stop();
+}
+
+}  // namespace hwt

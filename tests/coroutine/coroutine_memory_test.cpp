@@ -1,0 +1,79 @@
+// A sleep needs no memory but its timeout's, and lack of that comes out of co_await.
+
+#include <new>
+#include <stop_token>
+
+#include "hashed_wheel_timer/coroutine.h"
+#include "tests/coroutine/coroutine_support.h"
+#include "tests/support/allocation_hook.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+Detached sleep_and_count(Timer& timer, std::stop_token stop, int& rounds) {
+  for (Wake wake = Wake::Expired; wake == Wake::Expired; ++rounds) wake = co_await sleep_for(timer, 1ms, stop);
+}
+
+TEST(SleepingMemory, NothingBeyondTheTimeout) {
+  for (const bool stoppable : {false, true}) {
+    SCOPED_TRACE(stoppable ? "with a stop token" : "without a stop token");
+    int rounds = 0;
+    std::stop_source stop;
+    ManualTimer timer;
+    sleep_and_count(timer, stoppable ? stop.get_token() : std::stop_token(), rounds);
+    timer.advance(10ms);  // the first timeouts of a thread get it its memory
+    const int before = rounds;
+    int allocations = 0;
+    {
+      const AllocationObserver observer([&](std::size_t) { ++allocations; });
+      timer.advance(100ms);
+    }
+    EXPECT_EQ(rounds, before + 100);
+    EXPECT_EQ(allocations, 0);
+  }
+}
+
+enum class End { None, BadAlloc, Stopped };
+
+/// Its frame has its memory before any is refused.
+Owned sleep_far(Timer& timer, std::stop_token stop, const bool& begin, int& ends, End& end) {
+  while (!begin) co_await std::suspend_always();
+  try {
+    const Wake wake = co_await sleep_for(timer, kFar, std::move(stop));
+    if (wake == Wake::Stopped) end = End::Stopped;
+  } catch (const std::bad_alloc&) {
+    end = End::BadAlloc;
+  }
+  ++ends;
+}
+
+TEST(SleepingMemory, LackOfItComesOutOfCoAwaitWhereverItStrikes) {
+  int refused = 0;
+  for (std::int64_t n = 0;; ++n) {
+    ASSERT_LT(n, 1000) << "there is no end to it";
+    SCOPED_TRACE("allocation " + std::to_string(n) + " fails");
+    bool begin = false;
+    int ends = 0;
+    End end = End::None;
+    std::stop_source stop;
+    HashedWheelTimer timer(1ms);
+    const Owned frame = sleep_far(timer, stop.get_token(), begin, ends, end);
+    begin = true;
+    Shortage shortage(n, 1);
+    frame.resume();
+    shortage.end();
+    EXPECT_EQ(timer.pending_timeouts(), end == End::None ? 1 : 0);
+    stop.request_stop();
+    EXPECT_EQ(ends, 1);
+    EXPECT_NE(end, End::None);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    if (end == End::BadAlloc) ++refused;
+    if (shortage.failed() == 0) break;
+  }
+  EXPECT_GE(refused, 6);
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+#include "tests/support/any_timer.h"
+
+namespace hwt::test {
+
+/// A coroutine that begins at once, and goes when it has ended.
+struct Detached {
+  struct promise_type {
+    promise_type() { ++alive; }
+    ~promise_type() { --alive; }
+    promise_type(const promise_type&) = delete;
+    promise_type& operator=(const promise_type&) = delete;
+
+    Detached get_return_object() const noexcept { return {}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }
+  };
+  static inline std::atomic<int> alive = 0;
+};
+
+/// A coroutine that begins at once; its owner may destroy it while it sleeps. What it throws leaves its resumption.
+class Owned {
+ public:
+  struct promise_type {
+    /// The last thing that the thread does with the frame.
+    struct End {
+      std::atomic<bool>& ended;
+      bool await_ready() const noexcept { return false; }
+      void await_suspend(std::coroutine_handle<>) const noexcept { ended = true; }
+      void await_resume() const noexcept {}
+    };
+    Owned get_return_object() noexcept { return Owned(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    End final_suspend() noexcept { return {ended}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const { throw; }
+
+    std::atomic<bool> ended = false;
+  };
+
+  Owned() = default;
+  Owned(Owned&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    destroy();
+    frame_ = std::exchange(other.frame_, nullptr);
+    return *this;
+  }
+  ~Owned() { destroy(); }
+
+  void destroy() {
+    if (frame_) std::exchange(frame_, nullptr).destroy();
+  }
+  void resume() const { frame_.resume(); }
+  bool ended() const { return frame_.promise().ended; }
+
+ private:
+  explicit Owned(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
+
+  std::coroutine_handle<promise_type> frame_;
+};
+
+}  // namespace hwt::test

@@ -1,0 +1,319 @@
+// What StopAfter promises, for every Timer.
+
+#include "hashed_wheel_timer/stop_after.h"
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <random>
+#include <stop_token>
+
+#include "hashed_wheel_timer/coroutine.h"
+#include "tests/coroutine/coroutine_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+template <class T>
+class Limits : public ::testing::Test {};
+TYPED_TEST_SUITE(Limits, AllTimers);
+
+template <class T>
+class LimitsThreaded : public ::testing::Test {};
+TYPED_TEST_SUITE(LimitsThreaded, ThreadedTimers);
+
+// Who requests the stop.
+
+TYPED_TEST(Limits, TheDeadlineRequestsTheStopAndSaysSoBeforeTheCallbacksRun) {
+  const auto timer = make_timer<TypeParam>();
+  StopAfter limit(*timer, 2ms);
+  std::atomic<int> said = 0;
+  const std::stop_callback on_stop(limit.token(), [&] { said = limit.timed_out() ? 1 : -1; });
+  EXPECT_FALSE(limit.timed_out());
+  EXPECT_TRUE(passes_until(*timer, [&] { return said != 0; }));
+  EXPECT_EQ(said, 1);
+  EXPECT_TRUE(limit.timed_out());
+  EXPECT_TRUE(limit.token().stop_requested());
+  EXPECT_FALSE(limit.cancel());
+  EXPECT_FALSE(limit.reschedule(1h));
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(Limits, AStopOfTheParentIsPassedOnAndCancelsTheDeadline) {
+  const auto timer = make_timer<TypeParam>();
+  std::stop_source parent;
+  StopAfter limit(*timer, kFar, parent.get_token());
+  EXPECT_EQ(timer->pending_timeouts(), 1);
+  parent.request_stop();
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_TRUE(limit.token().stop_requested());
+  EXPECT_FALSE(limit.timed_out());
+  EXPECT_FALSE(limit.reschedule(0ns));
+  EXPECT_TRUE(limit.cancel());
+}
+
+TYPED_TEST(Limits, AParentThatWasStoppedBeforeIsPassedOnAtOnce) {
+  const auto timer = make_timer<TypeParam>();
+  std::stop_source parent;
+  parent.request_stop();
+  const StopAfter limit(*timer, kFar, parent.get_token());
+  EXPECT_TRUE(limit.token().stop_requested());
+  EXPECT_FALSE(limit.timed_out());
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(Limits, AStopIsNotPassedUpToTheParent) {
+  const auto timer = make_timer<TypeParam>();
+  std::stop_source parent;
+  const StopAfter limit(*timer, 1ms, parent.get_token());
+  EXPECT_TRUE(passes_until(*timer, [&] { return limit.timed_out(); }));
+  EXPECT_FALSE(parent.stop_requested());
+}
+
+TYPED_TEST(Limits, CancelIsTrueAgainAndLeavesTheParentLinked) {
+  const auto timer = make_timer<TypeParam>();
+  std::stop_source parent;
+  StopAfter limit(*timer, kFar, parent.get_token());
+  EXPECT_TRUE(limit.cancel());
+  EXPECT_TRUE(limit.cancel());
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_FALSE(limit.token().stop_requested());
+  parent.request_stop();
+  EXPECT_TRUE(limit.token().stop_requested());
+  EXPECT_FALSE(limit.timed_out());
+  EXPECT_TRUE(limit.cancel());
+}
+
+TYPED_TEST(Limits, TheDestructorCancelsAndUnlinks) {
+  const auto timer = make_timer<TypeParam>();
+  std::stop_source parent;
+  std::stop_token token;
+  {
+    const StopAfter limit(*timer, kFar, parent.get_token());
+    token = limit.token();
+    EXPECT_EQ(timer->pending_timeouts(), 1);
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  parent.request_stop();
+  EXPECT_FALSE(token.stop_requested());
+}
+
+TYPED_TEST(Limits, IfTheTimerEndsFirstNothingIsRequested) {
+  auto timer = make_timer<TypeParam>();
+  std::stop_source parent;
+  std::vector<Timeout> unprocessed;
+  {
+    StopAfter limit(*timer, kFar, parent.get_token());
+    unprocessed = timer->stop();
+    ASSERT_EQ(unprocessed.size(), 1);
+    unprocessed[0].task().run(unprocessed[0]);
+    EXPECT_FALSE(limit.token().stop_requested());
+    EXPECT_FALSE(limit.timed_out());
+    EXPECT_FALSE(limit.reschedule(0ns));
+    EXPECT_TRUE(limit.cancel());
+    timer.reset();
+    EXPECT_TRUE(limit.cancel());
+    parent.request_stop();
+    EXPECT_TRUE(limit.token().stop_requested());
+    EXPECT_FALSE(limit.timed_out());
+  }
+  unprocessed[0].task().run(unprocessed[0]);  // what it would stop is gone
+}
+
+TYPED_TEST(Limits, RescheduleMovesTheDeadline) {
+  const auto timer = make_timer<TypeParam>();
+  StopAfter limit(*timer, kFar);
+  EXPECT_TRUE(limit.reschedule(2 * kFar));
+  EXPECT_FALSE(limit.timed_out());
+  EXPECT_TRUE(limit.reschedule(1ms));
+  EXPECT_TRUE(passes_until(*timer, [&] { return limit.timed_out(); }));
+  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THROW(limit.reschedule(nan), std::invalid_argument);
+}
+
+TYPED_TEST(Limits, TheConstructorThrowsWhatNewTimeoutThrows) {
+  const auto timer = make_timer<TypeParam>();
+  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THROW(StopAfter(*timer, nan), std::invalid_argument);
+  timer->stop();
+  EXPECT_THROW(StopAfter(*timer, 1s), IllegalState);
+}
+
+TYPED_TEST(LimitsThreaded, TheConstructorThrowsAtTheLimitOfTheTimer) {
+  const auto timer = make_timer<TypeParam>({.max_pending_timeouts = 1});
+  timer->new_timeout([] {}, kFar);
+  EXPECT_THROW(StopAfter(*timer, 1s), RejectedExecution);
+  EXPECT_EQ(timer->pending_timeouts(), 1);
+}
+
+// The destructor and the request.
+
+TYPED_TEST(Limits, MayGoInsideItsOwnRequest) {
+  const auto timer = make_timer<TypeParam>();
+  for (const bool by_parent : {false, true}) {
+    std::stop_source parent;
+    std::atomic<bool> gone = false;
+    auto limit = std::make_unique<StopAfter>(*timer, by_parent ? Delay(kFar) : Delay(1ms), parent.get_token());
+    const std::stop_callback on_stop(limit->token(), [&] {
+      limit.reset();
+      gone = true;
+    });
+    if (by_parent) parent.request_stop();
+    EXPECT_TRUE(passes_until(*timer, [&] { return gone.load(); }));
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(LimitsThreaded, TheDestructorWaitsForTheDeadlinesRequestOnTheWorker) {
+  const auto timer = make_timer<TypeParam>();
+  Latch inside;
+  Latch leave;
+  bool left = false;  // not atomic: ThreadSanitizer says if nobody has waited
+  auto limit = std::make_unique<StopAfter>(*timer, 1ms);
+  const std::stop_callback on_stop(limit->token(), [&] {
+    inside.count_down();
+    EXPECT_TRUE(leave.wait());
+    left = true;
+  });
+  ASSERT_TRUE(inside.wait());
+  const std::jthread opener([&] {
+    std::this_thread::sleep_for(5ms);
+    leave.count_down();
+  });
+  limit.reset();
+  EXPECT_TRUE(left);
+}
+
+TYPED_TEST(Limits, TheDestructorWaitsForTheParentsRequestOnAnotherThread) {
+  const auto timer = make_timer<TypeParam>();
+  Latch inside;
+  Latch leave;
+  bool left = false;
+  std::stop_source parent;
+  auto limit = std::make_unique<StopAfter>(*timer, kFar, parent.get_token());
+  const std::stop_callback on_stop(limit->token(), [&] {
+    inside.count_down();
+    EXPECT_TRUE(leave.wait());
+    left = true;
+  });
+  const std::jthread requester([&] { parent.request_stop(); });
+  ASSERT_TRUE(inside.wait());
+  const std::jthread opener([&] {
+    std::this_thread::sleep_for(5ms);
+    leave.count_down();
+  });
+  limit.reset();
+  EXPECT_TRUE(left);
+}
+
+TYPED_TEST(LimitsThreaded, ADeadlineThatWaitsInAnExecutorIsDisarmed) {
+  JobQueue queue;
+  const auto timer = make_timer<TypeParam>({.executor = queue.executor()});
+  auto gone = std::make_unique<StopAfter>(*timer, 1ms);
+  const std::stop_token token = gone->token();
+  StopAfter cancelled(*timer, 1ms);
+  StopAfter runs(*timer, 1ms);
+  ASSERT_TRUE(queue.wait_for(3));
+  gone.reset();
+  EXPECT_TRUE(cancelled.cancel());
+  for (const auto& job : queue.take()) job();
+  EXPECT_FALSE(token.stop_requested());
+  EXPECT_FALSE(cancelled.token().stop_requested());
+  EXPECT_TRUE(runs.timed_out());
+}
+
+TYPED_TEST(LimitsThreaded, ADeadlineThatAnExecutorDropsRequestsNothing) {
+  Latch dropped;
+  const auto timer = make_timer<TypeParam>({.executor = [&](std::function<void()>) { dropped.count_down(); }});
+  StopAfter limit(*timer, 1ms);
+  ASSERT_TRUE(dropped.wait());
+  EXPECT_TRUE(timer->stop().empty());
+  EXPECT_FALSE(limit.token().stop_requested());
+  EXPECT_TRUE(limit.cancel());
+}
+
+// With a coroutine.
+
+TYPED_TEST(Limits, EndsASleep) {
+  const auto timer = make_timer<TypeParam>();
+  std::optional<Wake> wake;
+  Latch awake;
+  StopAfter limit(*timer, 2ms);
+  [](Timer& timer, std::stop_token stop, std::optional<Wake>& wake, Latch& awake) -> Detached {
+    wake = co_await sleep_for(timer, kFar, std::move(stop));
+    awake.count_down();
+  }(*timer, limit.token(), wake, awake);
+  EXPECT_TRUE(passes_until(*timer, [&] { return awake.is_open(); }));
+  EXPECT_EQ(wake, Wake::Stopped);
+  EXPECT_TRUE(limit.timed_out());
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+// Races.
+
+/// The deadline, the parent, cancel() and the destructor at once: the stop is requested once or never, and everybody
+/// says the same.
+template <class T>
+void expect_one_reason(const Options& options, std::function<void()> run_jobs) {
+  const Deadline over(HWT_TEST_SANITIZED ? 4s : 1s);
+  std::minstd_rand random(7);
+  const auto timer = make_timer<T>(options);
+  do {
+    constexpr std::size_t kLimits = 16;
+    std::array<std::unique_ptr<StopAfter>, kLimits> limits;
+    std::array<std::stop_source, kLimits> parents;
+    std::array<std::atomic<int>, kLimits> calls{};
+    std::array<std::atomic<bool>, kLimits> cancelled{};
+    std::array<std::optional<std::stop_callback<std::function<void()>>>, kLimits> on_stop;
+    for (std::size_t i = 0; i < kLimits; ++i) {
+      const auto delay = std::chrono::microseconds(random() % 2000);
+      limits[i] = std::make_unique<StopAfter>(*timer, delay, parents[i].get_token());
+      on_stop[i].emplace(limits[i]->token(), [&calls, i] { ++calls[i]; });
+    }
+    const auto wait = std::chrono::microseconds(random() % 2000);
+    run_together(4, [&](int index) {
+      if (index != 3) std::this_thread::sleep_for(wait);
+      for (std::size_t i = 0; i < kLimits; ++i) {
+        if (index == 0 && i % 2 == 0) parents[i].request_stop();
+        if (index == 1 && i % 3 == 0) cancelled[i] = limits[i]->cancel();
+        if (index == 2 && i % 3 == 1) limits[i].reset();
+      }
+      if (index != 3) return;
+      for (int i = 0; i < 4; ++i) {
+        if constexpr (std::is_same_v<T, ManualTimer>) timer->advance(1ms);
+        if (run_jobs) run_jobs();
+        std::this_thread::yield();
+      }
+    });
+    for (std::size_t i = 0; i < kLimits; ++i) {
+      EXPECT_LE(calls[i], 1);
+      if (limits[i] == nullptr) continue;
+      const bool timed_out = limits[i]->timed_out();
+      if (cancelled[i]) EXPECT_FALSE(timed_out);
+      const bool will_not = limits[i]->cancel();
+      EXPECT_EQ(will_not, !limits[i]->timed_out());
+      if (i % 2 == 0) EXPECT_TRUE(limits[i]->token().stop_requested());
+      const bool last = limits[i]->timed_out();
+      limits[i].reset();
+      EXPECT_EQ(calls[i], i % 2 == 0 || last ? 1 : 0);
+    }
+    EXPECT_EQ(timer->pending_timeouts(), 0);
+  } while (!over.passed() && !::testing::Test::HasFailure());
+}
+
+TYPED_TEST(Limits, HaveOneReasonWhateverRaces) { expect_one_reason<TypeParam>({}, nullptr); }
+
+TYPED_TEST(LimitsThreaded, HaveOneReasonWhateverRacesInAnExecutor) {
+  JobQueue queue;
+  expect_one_reason<TypeParam>({.executor = queue.executor()}, [&queue] {
+    bool drop = false;
+    for (const auto& job : queue.take()) {
+      if (!std::exchange(drop, !drop)) job();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace hwt
