@@ -291,10 +291,14 @@ void expect_one_reason(const Options& options, std::function<void()> run_jobs) {
       EXPECT_LE(calls[i], 1);
       if (limits[i] == nullptr) continue;
       const bool timed_out = limits[i]->timed_out();
-      if (cancelled[i]) EXPECT_FALSE(timed_out);
+      if (cancelled[i]) {
+        EXPECT_FALSE(timed_out);
+      }
       const bool will_not = limits[i]->cancel();
       EXPECT_EQ(will_not, !limits[i]->timed_out());
-      if (i % 2 == 0) EXPECT_TRUE(limits[i]->token().stop_requested());
+      if (i % 2 == 0) {
+        EXPECT_TRUE(limits[i]->token().stop_requested());
+      }
       const bool last = limits[i]->timed_out();
       limits[i].reset();
       EXPECT_EQ(calls[i], i % 2 == 0 || last ? 1 : 0);

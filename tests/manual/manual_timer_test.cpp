@@ -443,6 +443,9 @@ TEST(ManualTimer, HandlesShowItsTime) {
   EXPECT_EQ(text.str(), "Timeout(deadline: 5 ns later)");
   EXPECT_EQ(timeout.deadline(), kStart + 5ns);
   EXPECT_EQ(timeout.timer(), &timer);
+  text.str("");
+  text << timer.new_timeout([] {}, 0ns);
+  EXPECT_EQ(text.str(), "Timeout(deadline: now)");
 }
 
 TEST(ManualTimer, ATaskCannotAdvanceOrStop) {

@@ -138,7 +138,7 @@ SEEDS = [
     ("README.md", "\n| [`KeyedTimer`]", "\n| new |  |\n| [`KeyedTimer`]", "a row of a table: "),
     ("README.md", "\n\n## License", "\n\nSee `hwt::New`.\n\n## License", "hwt::New: 0 times here, 1 in"),
     ("README.md", "\n## License", "\n## News\n\nOf `hwt::New`.\n\n## License", 'no translation of "News"'),
-    ("README.md", "depth = 1\n", "depth = 2\n", "the block of code that begins with '[wrap-git]': 0 times here"),
+    ("README.md", "<a tag or commit>)\n", "<a tag>)\n", "the block of code that begins with 'include(FetchContent)': 0"),
     ("docs/guide.md", ", 250ms);\n", ", 251ms);\n", "the block of code that begins with"),
     ("docs/guide.md", "\n## Errors", "\n### More\n\nOf `hwt::New`.\n\n## Errors", None),
 ]

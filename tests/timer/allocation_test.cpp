@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
@@ -399,6 +400,24 @@ TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   other.join();
   EXPECT_GE(refused, kTimeouts / 8);
   EXPECT_EQ(timer.pending_timeouts(), kTimeouts);
+}
+
+TEST(Allocation, ARepeatedTimerThatCannotBeMovedStaysArmedAsItWas) {
+  int triggers = 0;
+  ManualTimer timer;
+  RepeatedTimer repeated("heartbeat", 1h, timer, {.on_trigger = [&] { ++triggers; }});
+  repeated.start();
+  timer.advance(1ms);  // in the wheel: to come earlier takes an entry in the inbox
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_THROW(repeated.reset(1min), std::bad_alloc);
+  }
+  timer.advance(59min);
+  EXPECT_EQ(triggers, 0);
+  timer.advance(1min);
+  EXPECT_EQ(triggers, 1);
+  timer.advance(1min);
+  EXPECT_EQ(triggers, 2) << "from then on with the new timeout";
 }
 
 TEST(Allocation, ATotalShortageRefusesNewThreadsAndThenEnds) {

@@ -54,29 +54,32 @@ TEST(Memory, IsBoundedUnderAFloodOfCancelledTimeouts) {
 class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
 
 TEST_P(CancelledAfterTransfer, AreCollected) {
-  constexpr int kAtOnce = 20'000;
-  constexpr int kRounds = kScale == 1 ? 80 : 24;
+  constexpr int kHandOver = 16'384;  // for so many the worker is called
+  constexpr int kAtOnce = 40'000;
+  constexpr int kRounds = kScale == 1 ? 40 : 12;
   HashedWheelTimer timer(GetParam());
   Peak peak;
   std::vector<Timeout> timeouts;
   timeouts.reserve(kAtOnce);
   std::int64_t transferred = 0;
-  std::chrono::nanoseconds earliest = kFar;
+  const auto schedule = [&](int count) {
+    for (int i = 0; i < count; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+  };
+  const auto in_the_wheel = [&] { return static_cast<std::int64_t>(timeouts.size()) - timer.stats().backlog; };
   for (int round = 0; round < kRounds; ++round) {
-    for (int i = 0; i < kAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    schedule(kAtOnce);
     ASSERT_TRUE(eventually([&] {
-      if (timer.stats().backlog < kAtOnce / 2) return true;
-      // Due before all others, so that it wakes the worker, which then takes all of them.
-      timer.new_timeout([] {}, earliest -= 1s).cancel();
+      if (in_the_wheel() >= kHandOver) return true;
+      schedule(kAtOnce / 40);
       return false;
     }));
-    transferred += kAtOnce - timer.stats().backlog;
+    transferred += in_the_wheel();
     for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.cancel());
     timeouts.clear();
     peak.look();
   }
   EXPECT_EQ(timer.pending_timeouts(), 0);
-  EXPECT_GE(transferred, kRounds * kAtOnce / 2);
+  EXPECT_GE(transferred, kRounds * kHandOver);
   // Twice: the next ones while the cancelled ones still wait for the worker; and twice again for a worker that the
   // system keeps waiting.
   constexpr std::int64_t kAtOnceBytes = kAtOnce * (kNodeBytes + 16) + kMiB;
