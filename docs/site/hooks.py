@@ -32,7 +32,7 @@ search:
 """
 LINK = re.compile(r"(?<=\]\()[^)\s#:]+(?=[)#])")
 # The search's worker where a page is a file: the theme would fetch this from a server.
-SHIM = "https://unpkg.com/iframe-worker/shim"
+SHIM = re.compile(r"https://[^\s\"']+/iframe-worker/shim")
 
 
 def found(patterns):
@@ -93,7 +93,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_post_page(output, page, config):
-    return output.replace(SHIM, get_relative_url("worker_in_file.js", page.url))
+    return SHIM.sub(get_relative_url("worker_in_file.js", page.url), output)
 
 
 def on_post_build(config):
