@@ -58,6 +58,7 @@ class HWT_API RepeatedTimer {
   /// arms.
   /// Throws what new_timeout() throws, being stopped then: IllegalState once the Timer was stopped, RejectedExecution,
   /// std::bad_alloc. Throws what adjust_timeout throws, being armed. Likewise restart() and reset().
+  /// A call that meets another one at work leaves the arming to that one, and to its caller what goes wrong with it.
   void start();
 
   /// No trigger starts afterwards until start() or restart(). One that is running finishes; stop() does not wait for

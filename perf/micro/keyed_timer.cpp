@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <ctime>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -82,6 +85,38 @@ BENCHMARK(set_remove)
     ->Arg(0)
     ->Apply(hwt::perf::with_threads)
     ->MeasureProcessCPUTime();
+
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A table that grows to a million keys: what one set() takes at most, by the wall clock and by that of its thread, which
+// does not count that another thread had the core.
+void growth(benchmark::State& state) {
+  using Clock = std::chrono::steady_clock;
+  double slowest = 0;
+  double slowest_cpu = 0;
+  for (auto _ : state) {
+    for (std::uint64_t key = 0; key < 1'000'000; ++key) {
+      const double cpu = thread_seconds();
+      const auto begin = Clock::now();
+      keyed->set(key, 0, 600s);
+      slowest = std::max(slowest, std::chrono::duration<double>(Clock::now() - begin).count());
+      slowest_cpu = std::max(slowest_cpu, thread_seconds() - cpu);
+    }
+  }
+  state.counters["slowest_s"] = slowest;
+  state.counters["slowest_cpu_s"] = slowest_cpu;
+}
+BENCHMARK(growth)
+    ->Name("keyed_timer/growth")
+    ->Apply(with_keys)
+    ->Arg(0)
+    ->Iterations(1)
+    ->Repetitions(5)
+    ->Unit(benchmark::kMillisecond);
 
 // Set, and wait until all have expired.
 void set_expire(benchmark::State& state) {

@@ -27,12 +27,12 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// Enough for a hang that is there once in some hundred forks. HWT_FORKS asks for more.
+/// Enough for a hang that is there once in some thousand forks. HWT_FORKS asks for more.
 int forks() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread yet
   const char* const asked = std::getenv("HWT_FORKS");
   if (asked != nullptr) return std::stoi(asked);
-  return kSanitized ? 15 : kCounting ? 150 : 1500;
+  return kSanitized ? 15 : kCounting ? 150 : 5000;
 }
 
 // Sanitizers have locks of their own, which a fork() leaves as they are: with them a child can have no threads. (A
