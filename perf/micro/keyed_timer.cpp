@@ -92,8 +92,8 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// A table that grows to a million keys: what one set() takes at most, by the wall clock and by that of its thread, which
-// does not count that another thread had the core.
+// A table that grows to a million keys: what one set() takes at most, by the wall clock and by that of its thread,
+// which does not count that another thread had the core.
 void growth(benchmark::State& state) {
   using Clock = std::chrono::steady_clock;
   double slowest = 0;

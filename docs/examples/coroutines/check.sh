@@ -1,0 +1,10 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_COROUTINES
+. "$(dirname "$0")/../checks.sh"
+
+expect 0
+printf 'request 1 answered\nrequest 2 timed out\n' | cmp -s - "$out" || complain "prints something else"
+expect_full_disk
+expect_bounded_memory
+
+finish

@@ -1,0 +1,42 @@
+#include <coroutine>
+#include <cstdio>
+#include <exception>
+#include <latch>
+#include <stdexcept>
+
+#include "hashed_wheel_timer/coroutine.h"
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/stop_after.h"
+
+using namespace std::chrono_literals;
+
+/// A coroutine that is on its own. Those of Asio, cppcoro, folly, libcoro or stdexec do as well.
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() { throw; }  // out of its resumption: to the timer's on_task_error
+  };
+};
+
+/// The service takes so long, but not longer than its caller wants to wait.
+Detached ask(hwt::Timer& timer, int request, std::chrono::milliseconds service, std::latch& done) {
+  hwt::StopAfter limit(timer, 100ms);
+  const hwt::Wake wake = co_await hwt::sleep_for(timer, service, limit.token());
+  std::printf("request %d %s\n", request, wake == hwt::Wake::Expired ? "answered" : "timed out");
+  done.count_down();
+}
+
+int main() try {
+  std::latch done(2);
+  hwt::HashedWheelTimer timer(1ms);
+  ask(timer, 1, 10ms, done);
+  ask(timer, 2, 1h, done);
+  done.wait();
+  timer.stop();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw std::runtime_error("cannot print");
+} catch (const std::exception& error) {
+  return std::fprintf(stderr, "coroutines: %s\n", error.what()), 1;
+}
