@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -59,6 +60,16 @@ class HWT_API ManualTimer final : public Timer {
   /// nothing is pending. May call the cancelled() of tasks.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
+  /// For a loop that sleeps until next_wakeup() while other threads use the timer: `call` is to wake it, so that it
+  /// asks again. It is called by the thread that makes something due before what next_wakeup() last said, or where that
+  /// said none: which schedules, reschedules to an earlier time, or cancels a TimerTask, whose cancelled() waits then.
+  /// And now and then for nothing but memory, when thousands of timeouts wait to be taken into the wheel. At most once
+  /// until next_wakeup() is asked again (this asks it, too), and perhaps in vain. Null: nobody is called. The library
+  /// holds no lock meanwhile; inside a task, the call is made when advance() or advance_to() ends. It must not throw,
+  /// wait, destroy the timer, or call on_earlier(). The destructor waits for a call by another thread, and none begins
+  /// after it. Throws IllegalState inside a task.
+  void on_earlier(std::function<void()> call);
+
   /// See Timer. After it nothing runs, but time may still pass. Waits for the advance() of another thread, which ends
   /// after its present task.
   std::vector<Timeout> stop() override;
@@ -71,7 +82,7 @@ class HWT_API ManualTimer final : public Timer {
                       OnRefusal on_refusal) override;
 
  private:
-  internal::ManualEngine* driven_;  // deletes itself: the timer may go inside one of its tasks
+  std::shared_ptr<internal::ManualEngine> engine_;  // an advance() keeps it: the timer may go inside one of its tasks
 };
 
 }  // namespace hwt

@@ -16,6 +16,10 @@
 
 namespace hwt {
 
+namespace detail {
+class AsyncWait;
+}
+
 /// What a framework programs against: runs a task once, after a delay, unless its Timeout is cancelled first. Made for
 /// request timeouts: scheduled for every request, from any thread, and nearly all of them cancelled.
 ///
@@ -127,6 +131,7 @@ class HWT_API Timer {
 
  private:
   friend class Sleep;
+  friend class detail::AsyncWait;
   static Timeout refuse_argument(const char* what, OnRefusal on_refusal);
 
   // `when`: a Delay or a deadline.

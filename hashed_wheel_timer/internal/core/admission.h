@@ -34,10 +34,8 @@ class alignas(kCacheLine) Admission {  // on a line of its own: every producer w
     return false;
   }
 
-  /// One less.
-  void release() noexcept {
-    if (limited()) admitted_.fetch_sub(1, std::memory_order_acq_rel);
-  }
+  /// One less. True: that was the last.
+  bool release() noexcept { return limited() && admitted_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
  private:
   std::atomic<std::int64_t> admitted_{0};

@@ -114,7 +114,8 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
   } else {
     counters_.note_cancelled_without_producer();
   }
-  admission_.release();
+  if (admission_.release()) [[unlikely]]
+    wake_for_none_pending();
   // Told already: there is a Look in the inbox, which will find it cancelled.
   if (Node::state_of(left) != State::InWheel || (left & Node::kTold) != 0) return;
   if (producer != nullptr && put_look(*producer, node, kForever)) [[likely]]
@@ -245,10 +246,16 @@ bool Core::put_look(Producer& producer, Node& node, std::int64_t deadline) noexc
   return true;
 }
 
+/// A loop that has nothing else to do ends then.
+[[gnu::noinline]] void Core::wake_for_none_pending() noexcept {
+  AsymmetricFence::light();  // as in offer(); what the worker looks at is the number of those pending
+  if (sleeper_.has_outside()) sleeper_.wake_if_asleep();
+}
+
 void Core::wake_for_cancelled_hook() noexcept {
   inbox_.note_awaited();
   AsymmetricFence::light();
-  if (!sleeper_.awake()) sleeper_.wake_for(steady_now() + hook_patience_);
+  if (!sleeper_.awake()) sleeper_.wake_for(now() + hook_patience_);
 }
 
 void Core::report_error(const Timeout& timeout) noexcept {

@@ -106,6 +106,8 @@ class Core {
 
   // What is counted. Any thread.
 
+  /// pending() is exact, and who drives the timer is called when it becomes zero.
+  bool counts_pending() const noexcept { return admission_.limited(); }
   std::int64_t pending() const noexcept {
     return admission_.limited() ? admission_.pending() : counters_.read_timeouts(producers_).pending;
   }
@@ -173,6 +175,7 @@ class Core {
   bool put_look(Node& node, std::int64_t deadline) noexcept;
   bool put_look(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;
+  void wake_for_none_pending() noexcept;
 
   std::atomic<Timer*> timer_;  // release when it goes, acquire when it is handed out
   // How many TimerInUse there are, and kTimerGoes. release when a use ends, acquire by who waits for it.

@@ -13,35 +13,51 @@ namespace {
 
 constexpr std::int64_t kSlotsPerLevel = 64;
 constexpr int kStepsAtOnce = 8;
+constexpr std::int64_t kNap = 1'000'000;  // until a lack of memory may be over
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-/// Lives while a thread turns the wheel. At its end it deletes the engine, if a task has destroyed the timer.
+/// Lives while a thread turns the wheel. At its end it makes the call that is owed, or ends what a task has left over
+/// that has destroyed the timer.
 class ManualEngine::Turn {
  public:
-  explicit Turn(ManualEngine& engine) : engine_(engine), lock_(engine.mutex_) {
+  explicit Turn(ManualEngine& engine) : kept_(engine.shared_from_this()), engine_(engine), lock_(engine.mutex_) {
     engine_.turning_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
   ~Turn() {
     engine_.turning_.store({}, std::memory_order_relaxed);
     // Once: what the destructor destroys may still call the engine.
-    if (!std::exchange(engine_.destroyed_, false)) return;
+    if (!std::exchange(engine_.destroyed_, false)) {
+      if (std::exchange(engine_.owes_call_, false)) make_call();
+      return;
+    }
     engine_.finish();
+    // Without the mutex: what it destroys is the user's, and may still call the engine.
     lock_.unlock();
-    delete &engine_;
+    engine_.unprocessed_.drop();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
  private:
+  void make_call() noexcept {
+    Sleeper& sleeper = engine_.core_->sleeper();
+    sleeper.begin_call();  // so that earlier_ stays
+    lock_.unlock();
+    if (engine_.earlier_) engine_.earlier_();
+    sleeper.finish_call();
+  }
+
+  const std::shared_ptr<ManualEngine> kept_;
   ManualEngine& engine_;
   std::unique_lock<std::mutex> lock_;
 };
 
-ManualEngine::ManualEngine(Timer& timer, const Options& options, std::int64_t start)
-    : core_(new Core(timer, options, Core::Clock::Given)),
+ManualEngine::ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock)
+    : core_(new Core(timer, options, clock)),
       grid_{start, options.tick_duration.count()},
+      present_(start),
       driver_(*core_, options, kSlotsPerLevel) {
   core_->set_now(start);
   core_->lifecycle().finish_start(start);
@@ -69,20 +85,20 @@ void ManualEngine::refuse_inside_task(const char* what) const {
 std::size_t ManualEngine::advance(std::int64_t by) {
   refuse_inside_task("advance()");
   const Turn turning(*this);
-  const std::int64_t now = core_->now();
-  return turn(now > kForever - by ? kForever : now + by, kAll, Clock::Steps);
+  transfer_all();
+  return turn(present_ > kForever - by ? kForever : present_ + by, kAll, Clock::Steps);
 }
 
 std::size_t ManualEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
   refuse_inside_task("advance_to()");
   const Turn turning(*this);
-  return turn(std::max(now, core_->now()), max_tasks, Clock::Jumps);
+  transfer_all();
+  return turn(std::max(now, present_), max_tasks, Clock::Jumps);
 }
 
 std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Clock clock) {
-  if (core_->running()) transfer_all();
   // Only the thread that turns the wheel changes the time.
-  if (clock == Clock::Jumps) core_->set_now(now);
+  if (clock == Clock::Jumps) set_present(now);
   std::size_t ran = 0;
   while (core_->running()) {
     const Tick due = driver_.next_due();
@@ -94,20 +110,25 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Clock cl
       break;
     }
     if (ran == max_tasks) break;
-    if (clock == Clock::Steps) core_->set_now(std::max(end, core_->now()));
+    if (clock == Clock::Steps) set_present(std::max(end, present_));
     ran += driver_.expire(due, core_->now(), max_tasks - ran);
     // After a jump, what tasks schedule waits for the next call: it is due after `now`, or, without a delay, at once,
     // and that would keep this call from ending.
     if (clock == Clock::Steps) transfer_all();
   }
-  core_->set_now(now);
+  set_present(now);
   give_memory_back();
   return ran;
 }
 
+void ManualEngine::set_present(std::int64_t now) noexcept {
+  present_ = now;
+  core_->set_now(now);
+}
+
 /// Some small steps: whoever turns the wheel has other things to do.
 void ManualEngine::give_memory_back() noexcept {
-  const std::int64_t now = core_->now();
+  const std::int64_t now = present_;
   Collector& collector = driver_.collector();
   if (collector.next_step(now) > now) return;
   for (int steps = 0; steps != kStepsAtOnce && core_->running() && transfer_all(); ++steps) {
@@ -115,10 +136,11 @@ void ManualEngine::give_memory_back() noexcept {
   }
 }
 
+/// In a timer that has been stopped, nothing.
 bool ManualEngine::transfer_all() noexcept {
-  for (;;) {
-    // What was put into the inbox was put there at this time, or before.
-    switch (driver_.transfer(grid_.at(core_->now()))) {
+  while (core_->running()) {
+    // What is due before this was in the past when it was put into the inbox.
+    switch (driver_.transfer(grid_.at(present_))) {
       case Pass::Done:
         return true;
       case Pass::Starved:
@@ -131,17 +153,84 @@ bool ManualEngine::transfer_all() noexcept {
         break;
     }
   }
+  return true;
 }
 
 std::optional<std::int64_t> ManualEngine::next_wakeup() {
   // While a task runs, the wheel must not be touched: now is never too late.
   if (turning_here()) return core_->now();
   const Turn turning(*this);
+  core_->sleeper().end_calls();
   if (!core_->running()) return {};
   if (!transfer_all()) return core_->now();
-  const std::int64_t end = grid_.end_of(driver_.next_due());
+  const std::int64_t end = earlier_ ? announce_sleep() : grid_.end_of(driver_.next_due());
   if (end == kForever) return {};
   return end;
+}
+
+/// As a worker does before it sleeps: see WorkerLoop::sleep(). Returns when to wake up.
+std::int64_t ManualEngine::announce_sleep() noexcept {
+  const Tick current = grid_.at(core_->now());
+  const auto announce = [&](Tick due) {
+    core_->sleeper().announce(due <= current ? Sleeper::kNobody : grid_.begin_of(due));
+  };
+  const Tick known = next_due();
+  announce(known);
+  AsymmetricFence::heavy();
+  // What came before that is found here; what comes later finds the announcement.
+  const Tick until = std::min(known, next_due());
+  if (driver_.is_urgent() || driver_.is_awaited() || has_ended()) {
+    core_->sleeper().end_calls();
+    return core_->now();
+  }
+  if (until != known) announce(until);
+  return grid_.end_of(until);
+}
+
+/// All that was pending has been cancelled, and only a pass is left to find that out.
+bool ManualEngine::has_ended() noexcept {
+  return core_->counts_pending() && core_->pending() == 0 && next_due() != kNever;
+}
+
+std::optional<std::int64_t> ManualEngine::drive() {
+  refuse_inside_task("turn()");
+  const Turn turning(*this);
+  core_->sleeper().end_calls();  // what tasks schedule is found below
+  const std::int64_t now = std::max(core_->now(), present_);
+  const bool look =
+      driver_.is_urgent() || driver_.is_awaited() || driver_.next_waiting() < grid_.at(now) || has_ended();
+  const bool starved = look && !transfer_all();
+  turn(now, kAll, Clock::Jumps);
+  if (!core_->running()) return {};
+  const std::int64_t end = announce_sleep();
+  if (starved) return now + kNap;
+  if (end == kForever) return {};
+  return end;
+}
+
+void ManualEngine::on_earlier(std::function<void()> call) {
+  refuse_inside_task("on_earlier()");
+  Sleeper& sleeper = core_->sleeper();
+  for (bool done = false; !done;) {
+    {
+      const Turn turning(*this);
+      done = sleeper.end_calls();
+      if (done) {
+        earlier_.swap(call);
+        sleeper.set_outside(earlier_ ? this : nullptr);
+      }
+    }
+    if (!done) sleeper.wait_for_calls();
+  }
+  next_wakeup();
+}
+
+void ManualEngine::call() noexcept {
+  if (turning_here()) {
+    owes_call_ = true;
+  } else {
+    earlier_();
+  }
 }
 
 void ManualEngine::finish() noexcept {
@@ -149,6 +238,7 @@ void ManualEngine::finish() noexcept {
   core_->lifecycle().begin_stop();
   // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer(). See ThreadedEngine::body.
   AsymmetricFence::heavy();
+  core_->sleeper().end_calls();
   unprocessed_.set(driver_.empty());
   core_->lifecycle().finish_stop();
 }
@@ -172,8 +262,14 @@ std::vector<Timeout> ManualEngine::stop() {
 }
 
 void ManualEngine::destroy() noexcept {
-  if (core_->lifecycle().is_of_another_process()) return core_->forget_timer_in_forked_child();
+  if (core_->lifecycle().is_of_another_process()) {
+    kept_in_forked_child_ = shared_from_this();
+    return core_->forget_timer_in_forked_child();
+  }
   core_->forget_timer();
+  // Handles may still call.
+  while (!core_->sleeper().end_calls()) core_->sleeper().wait_for_calls();
+  core_->sleeper().set_outside(nullptr);
   if (turning_here()) {
     core_->lifecycle().begin_stop();
     destroyed_ = true;

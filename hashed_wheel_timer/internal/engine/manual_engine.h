@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,16 +15,19 @@
 #include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "hashed_wheel_timer/internal/engine/unprocessed.h"
+#include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/options.h"
 
 namespace hwt::internal {
 
-/// A timer without a thread and without a clock of its own: whoever calls advance() does the worker's part. Times are
-/// nanoseconds since the epoch of steady_clock.
-class ManualEngine {
+/// A timer without a thread: whoever calls advance() does the worker's part. Times are nanoseconds since the epoch of
+/// steady_clock, which is its clock, or else it has none of its own and time is what the caller says.
+///
+/// Shared: whoever drives it may still call it when the timer has gone, and finds it stopped.
+class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, private Sleeper::Outside {
  public:
-  ManualEngine(Timer& timer, const Options& options, std::int64_t start);
+  ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock = Core::Clock::Given);
   ManualEngine(const ManualEngine&) = delete;
   ManualEngine& operator=(const ManualEngine&) = delete;
 
@@ -33,9 +38,13 @@ class ManualEngine {
   std::size_t advance(std::int64_t by);
   std::size_t advance_to(std::int64_t now, std::size_t max_tasks);
   std::optional<std::int64_t> next_wakeup();
+  /// For a loop: runs what is due by the timer's own clock, and returns what next_wakeup() does. What is in the inbox is
+  /// left there until it may be due, or somebody asks for a look: most of it is cancelled before.
+  std::optional<std::int64_t> drive();
+  void on_earlier(std::function<void()> call);
   std::vector<Timeout> stop();
 
-  /// The timer goes. Inside a task, the engine stays until the advance() that runs it ends.
+  /// The timer goes. Inside a task, the advance() that runs it sees to the rest.
   void destroy() noexcept;
 
  private:
@@ -43,15 +52,17 @@ class ManualEngine {
   enum class Clock { Jumps, Steps };
   using Pass = Driver<HierarchicalWheel>::Pass;
 
-  // Without the mutex: what it destroys is the user's, and may still call the engine.
-  ~ManualEngine() { unprocessed_.drop(); }
-
   bool turning_here() const noexcept;
   void refuse_inside_task(const char* what) const;
   std::size_t turn(std::int64_t now, std::size_t max_tasks, Clock clock);
+  Tick next_due() noexcept { return std::min(driver_.next_due(), driver_.next_waiting()); }
+  bool has_ended() noexcept;
   /// False: there is no memory to take all of it into the wheel.
   bool transfer_all() noexcept;
+  void set_present(std::int64_t now) noexcept;
   void give_memory_back() noexcept;
+  std::int64_t announce_sleep() noexcept;
+  void call() noexcept override;
   void finish() noexcept;
 
   struct CloseCore {
@@ -63,10 +74,16 @@ class ManualEngine {
 
   // Held by the thread that turns the wheel; it guards what follows.
   std::mutex mutex_;
+  // The time that the wheel has been turned to: what is in the inbox was put there then, or later.
+  std::int64_t present_;
   // Hierarchical: a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;
   Unprocessed unprocessed_;
   bool destroyed_ = false;
+  std::function<void()> earlier_;  // changes while no call is under way
+  bool owes_call_ = false;         // of earlier_, which is not to be called with the mutex
+
+  std::shared_ptr<ManualEngine> kept_in_forked_child_;  // for good
 
   // The thread that holds the mutex. relaxed: a thread only looks for its own id, which nobody else stores.
   std::atomic<std::thread::id> turning_{};

@@ -21,8 +21,21 @@ namespace hwt::internal {
 /// producer that needs the worker wakes it, unless another one has *finished* waking it from the same sleep: one that
 /// has only begun may have been preempted. So of a herd, those wake it that come within the few microseconds of the
 /// first wake-up; the others find that it is done.
+///
+/// A timer without a worker has a driver outside, who sleeps somewhere else. Whoever would wake the worker calls him
+/// instead, and takes the announcement away first: one call for each.
 class Sleeper {
  public:
+  /// Is called instead of waking a worker.
+  class Outside {
+   public:
+    /// Any thread.
+    virtual void call() noexcept = 0;
+
+   protected:
+    ~Outside() = default;
+  };
+
   /// A sleep that no deadline ends.
   static constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min() + 1;
 
@@ -53,7 +66,26 @@ class Sleeper {
     woken_from_.store(sleep, std::memory_order_release);
   }
   /// Any thread: ends the present sleep, or the next.
-  void wake() noexcept { parking_.call(); }
+  void wake() noexcept {
+    if (has_outside()) [[unlikely]]
+      return call_outside();
+    parking_.call();
+  }
+
+  // Who drives the timer, one thread at a time.
+
+  /// Takes the announcement back, so that no call begins before the next one. False: one is under way. To be called
+  /// before each announcement, too, which must not hide that another was taken away.
+  bool end_calls() noexcept;
+  /// Not inside a call.
+  void wait_for_calls() noexcept;
+  /// Any thread.
+  bool has_outside() const noexcept { return outside_.load(std::memory_order_relaxed) != nullptr; }
+  /// After end_calls(). Null: nobody is called.
+  void set_outside(Outside* outside) noexcept { outside_.store(outside, std::memory_order_relaxed); }
+  /// A call that stands for one that was made before; between them, end_calls() is false.
+  void begin_call() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
+  void finish_call() noexcept;
 
   bool awake() const noexcept { return wake_until_.load(std::memory_order_relaxed) == kAwake; }
 
@@ -61,6 +93,8 @@ class Sleeper {
   friend class SleeperTest;
 
   static constexpr std::int64_t kAwake = std::numeric_limits<std::int64_t>::min();
+
+  void call_outside() noexcept;
 
   // Read by every producer, written when the worker goes to sleep and wakes up. release and acquire, where somebody is
   // woken: who sees an announcement sees the number of its sleep, or a later one. (For a producer the two fences see to
@@ -75,6 +109,13 @@ class Sleeper {
   // old one over a new one: then the worker is called once too often. What a producer has put into the inbox while it
   // found this sleep announced, the worker finds before its next sleep, as above; so it is enough that this one ends.
   std::atomic<std::uint64_t> woken_from_{0};
+
+  // relaxed: it is called by who has taken away an announcement, with acquire, and was set before that was made.
+  std::atomic<Outside*> outside_{nullptr};
+  // Who is calling the driver, or about to find out that another has. Counted before the announcement is taken away, by
+  // an exchange; so who takes it back, by another exchange, finds the count. release when one has ended, acquire by who
+  // then destroys what was called.
+  std::atomic<std::uint32_t> calls_{0};
 
   Parking parking_;
 };

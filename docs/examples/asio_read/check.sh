@@ -1,0 +1,8 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_ASIO_READ
+. "$(dirname "$0")/../checks.sh"
+
+expect 0
+printf 'nothing within 250 ms\n' | cmp -s - "$out" || complain "prints something else"
+
+finish

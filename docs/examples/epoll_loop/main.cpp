@@ -1,0 +1,154 @@
+// One epoll loop that drives a timer for several threads: ManualTimer and its on_earlier().
+//
+// loop.h has it all: the loop sleeps until next_wakeup(), and an eventfd ends its sleep when a thread makes something
+// due earlier. The same with libuv and libevent stands in the guide.
+
+#include <thread>
+
+#include "common/common.h"
+#include "common/histogram.h"
+#include "loop.h"
+
+namespace epoll_loop {
+namespace {
+
+using common::text_of;
+
+struct Settings {
+  std::uint64_t threads = 2;
+  std::chrono::milliseconds tick{1};
+  std::chrono::milliseconds limit{50};
+  double unanswered = 0.01;  // share of the requests
+  std::chrono::milliseconds duration{2000};
+};
+
+/// Of one thread, and of the loop.
+struct Sent {
+  std::int64_t requests = 0;
+  std::int64_t answered = 0;
+};
+struct TimedOut {
+  std::int64_t requests = 0;
+  std::int64_t early = 0;
+  common::Histogram late;
+};
+
+/// Sends requests with a timeout each and has some of them in flight; nearly all are answered.
+Sent send_requests(const Settings& settings, hwt::Timer& timer, TimedOut& timed_out) {
+  constexpr std::size_t kInFlight = 100;
+  constexpr std::int64_t kBurst = 100;
+  Sent sent;
+  std::vector<hwt::Timeout> in_flight(kInFlight);
+  const auto every = static_cast<std::int64_t>(settings.unanswered > 0 ? 1 / settings.unanswered : 0);
+  const auto end = Loop::Clock::now() + settings.duration;
+  while (Loop::Clock::now() < end && !common::interrupted()) {
+    for (std::int64_t i = 0; i < kBurst; ++i) {
+      hwt::Timeout& request = in_flight[static_cast<std::size_t>(sent.requests) % kInFlight];
+      if (request && (every == 0 || sent.requests % every != 0) && request.cancel()) ++sent.answered;
+      // By a deadline: the time of a timer that a loop drives stands still while the loop sleeps.
+      const auto deadline = Loop::Clock::now() + settings.limit;
+      request = timer.new_timeout_at(
+          [&timed_out, deadline] {
+            const auto late = Loop::Clock::now() - deadline;
+            ++timed_out.requests;
+            if (late < late.zero()) ++timed_out.early;
+            timed_out.late.record(late);
+          },
+          deadline);
+      ++sent.requests;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (hwt::Timeout& request : in_flight) {
+    if (request.cancel()) ++sent.answered;
+  }
+  return sent;
+}
+
+/// A thread that fails ends the program.
+std::jthread thread_of(auto work) {
+  return std::jthread([work] {
+    try {
+      work();
+    } catch (...) {
+      common::give_up(std::current_exception(), {});
+    }
+  });
+}
+
+bool report(const Settings& settings, const Sent& sent, const TimedOut& timed_out, std::int64_t open,
+            const Loop& loop) {
+  const std::int64_t lost = sent.requests - sent.answered - timed_out.requests - open;
+  common::Report report(common::counted(settings.threads, "thread") + " and one loop; limit " +
+                        text_of(settings.limit) + ", tick " + text_of(settings.tick) + ", for " +
+                        text_of(settings.duration));
+  report.section("Requests");
+  report.line("sent", sent.requests);
+  report.line("answered", sent.answered, "their timeouts were cancelled");
+  report.line("timed out", timed_out.requests);
+  report.line("open at the end", open);
+  report.line("early", timed_out.early, "must be 0");
+  report.line("lost", lost, "none of these, or several; must be 0");
+  report.section("Timed out after the limit by");
+  report.line("median", timed_out.late.quantile(0.5));
+  report.line("99 %", timed_out.late.quantile(0.99));
+  report.section("Loop");
+  report.line("wake-ups", loop.wakeups());
+  report.line("called", loop.called(), "times by a thread, for it was to come earlier");
+  common::print(report.text());
+  return timed_out.early == 0 && lost == 0;
+}
+
+bool run(common::Options& options) {
+  Settings settings;
+  options.number("--threads", settings.threads, {1, 64}, "Threads that send requests");
+  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the timer: a request times out up to one later");
+  options.number("--limit-ms", settings.limit, {1, 3'600'000}, "When a request times out");
+  options.percentage("--unanswered", settings.unanswered, "Share of the requests that nobody answers");
+  options.number("--run-ms", settings.duration, {1, 86'400'000}, "How long requests are sent");
+  options.parse();
+
+  TimedOut timed_out;  // the loop's
+  Loop loop(settings.tick);
+  std::jthread runs = thread_of([&] { loop.run(); });
+  std::vector<Sent> sent(settings.threads);
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (Sent& one : sent) {
+        threads.push_back(thread_of([&] { one = send_requests(settings, loop.timer(), timed_out); }));
+      }
+    } catch (...) {
+      loop.end();
+      throw;
+    }
+    const auto end = Loop::Clock::now() + settings.duration;
+    while (Loop::Clock::now() < end && !common::interrupted()) {
+      std::this_thread::sleep_for(std::min<Loop::Clock::duration>(common::kLook, end - Loop::Clock::now()));
+      common::show_progress([&] { return common::in_seconds(end - Loop::Clock::now()) + " to go"; });
+    }
+  }
+  loop.end();
+  runs.join();
+  const auto open = static_cast<std::int64_t>(loop.timer().stop().size());
+  Sent all;
+  for (const Sent& one : sent) {
+    all.requests += one.requests;
+    all.answered += one.answered;
+  }
+  return report(settings, all, timed_out, open, loop);
+}
+
+}  // namespace
+}  // namespace epoll_loop
+
+int main(int argc, char** argv) {
+  return common::run_example(
+      argc, argv,
+      {"epoll_loop",
+       "Threads that send requests, each with a timeout on one hwt::ManualTimer, and an epoll loop that drives it.\n"
+       "Nearly all requests are answered; the loop sleeps until something is due, and is woken through an eventfd\n"
+       "when a thread makes something due earlier.",
+       "a request timed out early, was lost, or ended twice"},
+      epoll_loop::run);
+}

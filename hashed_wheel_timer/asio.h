@@ -1,0 +1,55 @@
+#pragma once
+
+// hwt::net: async_wait_for(), async_wait_until(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from
+// 1.22.1 on. Not included by any other header.
+
+// clang-format off: Asio asks for macros of the standard library before it includes any of it
+#include <version>
+// clang-format on
+
+#include <asio/any_io_executor.hpp>
+#include <asio/associated_allocator.hpp>
+#include <asio/associated_cancellation_slot.hpp>
+#include <asio/associated_executor.hpp>
+#include <asio/associator.hpp>
+#include <asio/async_result.hpp>
+#include <asio/bind_executor.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/defer.hpp>
+#include <asio/error.hpp>
+#include <asio/execution/context.hpp>
+#include <asio/execution_context.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/query.hpp>
+#include <asio/recycling_allocator.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/strand.hpp>
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/delay.h"
+#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/detail/loop_driven_timer.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/timer.h"
+
+#define HWT_ASIO asio
+#define HWT_ASIO_ERROR_CODE asio::error_code
+#define HWT_ASIO_NAMESPACE net
+// clang-format off: they need the macros
+#include "hashed_wheel_timer/detail/asio_loop.h"
+#include "hashed_wheel_timer/detail/asio_operation.h"
+#include "hashed_wheel_timer/detail/asio_wait.h"
+#include "hashed_wheel_timer/detail/asio_cancel_after.h"
+// clang-format on
+#undef HWT_ASIO
+#undef HWT_ASIO_ERROR_CODE
+#undef HWT_ASIO_NAMESPACE

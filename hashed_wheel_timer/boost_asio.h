@@ -1,0 +1,54 @@
+#pragma once
+
+// hwt::boost_net: what asio.h has, for Boost.Asio from Boost 1.81 on. Not included by any other header.
+
+// clang-format off: Asio asks for macros of the standard library before it includes any of it
+#include <version>
+// clang-format on
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/associator.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/defer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/recycling_allocator.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/delay.h"
+#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/detail/loop_driven_timer.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/timer.h"
+
+#define HWT_ASIO boost::asio
+#define HWT_ASIO_ERROR_CODE boost::system::error_code
+#define HWT_ASIO_NAMESPACE boost_net
+// clang-format off: they need the macros
+#include "hashed_wheel_timer/detail/asio_loop.h"
+#include "hashed_wheel_timer/detail/asio_operation.h"
+#include "hashed_wheel_timer/detail/asio_wait.h"
+#include "hashed_wheel_timer/detail/asio_cancel_after.h"
+// clang-format on
+#undef HWT_ASIO
+#undef HWT_ASIO_ERROR_CODE
+#undef HWT_ASIO_NAMESPACE

@@ -1,0 +1,160 @@
+// Included by asio.h and boost_asio.h, once each: HWT_ASIO is the namespace of Asio there, HWT_ASIO_NAMESPACE the one
+// of ours, HWT_ASIO_ERROR_CODE the type of its errors.
+
+namespace hwt::HWT_ASIO_NAMESPACE {
+namespace detail {
+
+/// An operation and its limit, which know of each other until the operation has completed.
+struct Limit {
+  HWT_ASIO::cancellation_signal signal;  // for the operation
+  Timeout wait;
+  bool done = false;
+};
+
+/// What the wait calls, on the executor of the operation's handler.
+template <class Executor>
+struct Emit {
+  using executor_type = Executor;
+  executor_type get_executor() const noexcept { return executor; }
+
+  void operator()(const Error& error) const {
+    // A timer that has ended limits nothing any more. For want of room or memory the limit is at once.
+    if (limit->done || error == HWT_ASIO::error::operation_aborted) return;
+    limit->signal.emit(type);
+  }
+
+  std::shared_ptr<Limit> limit;
+  HWT_ASIO::cancellation_type type;
+  Executor executor;
+};
+
+/// What the handler's own slot calls.
+struct Forward {
+  explicit Forward(std::shared_ptr<Limit> to) noexcept : limit(std::move(to)) {}
+  void operator()(HWT_ASIO::cancellation_type type) const {
+    const std::shared_ptr<Limit> kept = limit;  // this goes when the operation completes
+    kept->signal.emit(type);
+  }
+
+  std::shared_ptr<Limit> limit;
+};
+
+template <class Handler>
+struct LimitedHandler {
+  template <class... Args>
+  void operator()(Args&&... args) {
+    limit->done = true;
+    AsyncWait::discard(std::exchange(limit->wait, {}));
+    auto slot = HWT_ASIO::get_associated_cancellation_slot(handler);
+    if (slot.is_connected()) slot.clear();
+    std::move(handler)(std::forward<Args>(args)...);
+  }
+
+  Handler handler;
+  std::shared_ptr<Limit> limit;
+};
+
+template <class Initiation>
+struct InitiateWithin {
+  using executor_type = HWT_ASIO::associated_executor_t<Initiation>;
+  executor_type get_executor() const noexcept { return HWT_ASIO::get_associated_executor(initiation); }
+
+  template <class Handler, class... Args>
+  void operator()(Handler&& handler, Args&&... args) && {
+    start(std::move(initiation), std::forward<Handler>(handler), std::forward<Args>(args)...);
+  }
+  template <class Handler, class... Args>
+  void operator()(Handler&& handler, Args&&... args) const& {
+    start(Initiation(initiation), std::forward<Handler>(handler), std::forward<Args>(args)...);
+  }
+
+  template <class Handler, class... Args>
+  void start(Initiation operation, Handler&& handler, Args&&... args) const {
+    const auto limit = std::allocate_shared<Limit>(HWT_ASIO::get_associated_allocator(handler));
+    auto slot = HWT_ASIO::get_associated_cancellation_slot(handler);
+    if (slot.is_connected()) slot.template emplace<Forward>(limit);
+    with_own_type(HWT_ASIO::get_associated_executor(operation), [&]<class Own>(const Own& own) {
+      using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, Own>>;
+      Emits emit{limit, type, HWT_ASIO::get_associated_executor(handler, own)};
+      limit->wait = WaitOperation<Emits, Own>::make(std::move(emit), own, true)
+                        .start(WaitService::registry_of(own), *timer, delay);
+    });
+    std::move(operation)(LimitedHandler<std::decay_t<Handler>>{std::forward<Handler>(handler), limit},
+                         std::forward<Args>(args)...);
+  }
+
+  Initiation initiation;
+  Timer* timer;
+  Delay delay;
+  HWT_ASIO::cancellation_type type;
+};
+
+/// What cancel_after() returns.
+template <class Token>
+struct CancelAfter {
+  Timer* timer;
+  Delay delay;
+  Token token;
+  HWT_ASIO::cancellation_type type;
+};
+
+}  // namespace detail
+
+/// A completion token that limits its operation: `delay` after it is initiated it is cancelled, through its
+/// cancellation slot, on the handler's executor, and completes with what it has for that, operation_aborted mostly.
+///
+///   auto limited = hwt::net::cancel_after(timer, 250ms, asio::use_awaitable);
+///   std::size_t size = co_await socket.async_read_some(buffer, limited);
+///
+/// Guarantees: the operation completes once, by itself or cancelled; a completion ends the limit, and the handler's own
+/// cancellation slot still works. If the timer refuses for its limit or memory, the operation is cancelled at once; a
+/// timer that has ended limits nothing. Any token within it, and any operation that has a cancellation slot.
+/// Threads: needs an implicit or explicit strand, as everything that cancels: the handler's executor.
+/// Not for: two limits around one operation that must be told apart.
+/// Source: Asio's cancel_after, from 1.31 on.
+template <class Token>
+detail::CancelAfter<std::decay_t<Token>> cancel_after(
+    Timer& timer, Delay delay, Token&& token,
+    HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
+  return {&timer, delay, std::forward<Token>(token), type};
+}
+
+}  // namespace hwt::HWT_ASIO_NAMESPACE
+
+/// @cond what Asio asks for
+// The return type is written out: overloads of initiating functions are chosen by it, before there is a body.
+template <class Token, class... Signatures>
+class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Signatures...> {
+  template <class Initiation>
+  using Within = hwt::HWT_ASIO_NAMESPACE::detail::InitiateWithin<std::decay_t<Initiation>>;
+
+ public:
+  template <class Initiation, class Limited, class... Args>
+  static auto initiate(Initiation&& initiation, Limited&& limited, Args&&... args)
+      -> decltype(HWT_ASIO::async_initiate<Token, Signatures...>(std::declval<Within<Initiation>>(),
+                                                                 std::declval<Token&>(), std::declval<Args>()...)) {
+    Token token = std::forward<Limited>(limited).token;
+    return HWT_ASIO::async_initiate<Token, Signatures...>(
+        Within<Initiation>{std::forward<Initiation>(initiation), limited.timer, limited.delay, limited.type}, token,
+        std::forward<Args>(args)...);
+  }
+};
+
+template <template <class, class> class Associator, class Handler, class Default>
+struct HWT_ASIO::associator<Associator, hwt::HWT_ASIO_NAMESPACE::detail::LimitedHandler<Handler>, Default>
+    : Associator<Handler, Default> {
+  using Limited = hwt::HWT_ASIO_NAMESPACE::detail::LimitedHandler<Handler>;
+  static auto get(const Limited& limited) noexcept { return Associator<Handler, Default>::get(limited.handler); }
+  static auto get(const Limited& limited, const Default& other) noexcept {
+    return Associator<Handler, Default>::get(limited.handler, other);
+  }
+};
+
+template <class Handler, class Default>
+struct HWT_ASIO::associated_cancellation_slot<hwt::HWT_ASIO_NAMESPACE::detail::LimitedHandler<Handler>, Default> {
+  using type = HWT_ASIO::cancellation_slot;
+  using Limited = hwt::HWT_ASIO_NAMESPACE::detail::LimitedHandler<Handler>;
+  static type get(const Limited& limited) noexcept { return limited.limit->signal.slot(); }
+  static type get(const Limited& limited, const Default& /*other*/) noexcept { return get(limited); }
+};
+/// @endcond

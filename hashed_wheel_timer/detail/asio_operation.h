@@ -1,0 +1,271 @@
+// Included by asio.h and boost_asio.h, once each: HWT_ASIO is the namespace of Asio there, HWT_ASIO_NAMESPACE the one
+// of ours, HWT_ASIO_ERROR_CODE the type of its errors.
+
+namespace hwt::HWT_ASIO_NAMESPACE {
+namespace detail {
+
+using hwt::detail::AsyncWait;
+using hwt::detail::WaitEnd;
+using hwt::detail::WaitGroup;
+using hwt::detail::WaitRegistry;
+
+using Error = HWT_ASIO_ERROR_CODE;
+
+inline Error error_of(WaitEnd end) {
+  switch (end) {
+    case WaitEnd::Expired:
+      return {};
+    case WaitEnd::Aborted:
+      return HWT_ASIO::error::operation_aborted;
+    case WaitEnd::Full:
+      return HWT_ASIO::error::no_buffer_space;
+    case WaitEnd::NoThread:
+      return HWT_ASIO::error::try_again;
+    case WaitEnd::NoMemory:
+      break;
+  }
+  return HWT_ASIO::error::no_memory;
+}
+
+/// The waits of one execution context.
+class WaitService final : public HWT_ASIO::execution_context::service {
+ public:
+  inline static HWT_ASIO::execution_context::id id;
+
+  explicit WaitService(HWT_ASIO::execution_context& context) : service(context) {}
+
+  template <class Executor>
+  static WaitRegistry& registry_of(const Executor& executor) {
+    HWT_ASIO::execution_context& context = HWT_ASIO::query(executor, HWT_ASIO::execution::context);
+    return HWT_ASIO::use_service<WaitService>(context).registry_;
+  }
+
+ private:
+  void shutdown() override { registry_.close(); }
+
+  WaitRegistry registry_;
+};
+
+using LoopExecutor = HWT_ASIO::io_context::executor_type;
+
+/// The same executor by the type of an io_context's, if it is one: to ask one that hides it costs as much as all the
+/// rest of a wait. Otherwise null.
+template <class Executor>
+const LoopExecutor* as_loop(const Executor& executor) noexcept {
+  if constexpr (std::is_same_v<Executor, LoopExecutor>) {
+    return &executor;
+  } else if constexpr (std::is_same_v<Executor, HWT_ASIO::any_io_executor>) {
+    return executor.template target<LoopExecutor>();
+  } else {
+    return nullptr;
+  }
+}
+
+/// Calls f with the executor by that type, or as it is.
+template <class Executor, class F>
+void with_own_type(const Executor& executor, F&& f) {
+  if (const LoopExecutor* const loop = as_loop(executor)) return f(*loop);
+  if constexpr (!std::is_same_v<Executor, LoopExecutor>) f(executor);
+}
+
+/// What a cancellation slot holds.
+class Canceller {
+ public:
+  explicit Canceller(AsyncWait& wait) noexcept : wait_(wait) {}
+  void operator()(HWT_ASIO::cancellation_type type) {
+    using Type = HWT_ASIO::cancellation_type;
+    if ((type & (Type::terminal | Type::partial | Type::total)) != Type::none) wait_.cancel();
+  }
+
+ private:
+  AsyncWait& wait_;
+};
+
+/// A wait with its handler, in memory of the handler's allocator.
+template <class Handler, class Executor>
+class WaitOperation final : public AsyncWait {
+  using HandlerExecutor = HWT_ASIO::associated_executor_t<Handler, Executor>;
+  using HandlerAllocator = HWT_ASIO::associated_allocator_t<Handler>;
+  // As Asio does for its own operations.
+  static constexpr bool kRecycles = std::is_same_v<HandlerAllocator, std::allocator<void>>;
+  using Given = std::conditional_t<kRecycles, HWT_ASIO::recycling_allocator<void>, HandlerAllocator>;
+  template <class T>
+  using AllocatorOf = typename std::allocator_traits<Given>::template rebind_alloc<T>;
+  using Allocator = AllocatorOf<WaitOperation>;
+  using Memory = std::allocator_traits<Allocator>;
+  template <class Of>
+  using Work = std::optional<HWT_ASIO::executor_work_guard<Of>>;
+
+ public:
+  /// To be started. `counts`: as work of its executor while it is pending.
+  static AsyncWait& make(Handler&& handler, const Executor& executor, bool counts) {
+    auto slot = HWT_ASIO::get_associated_cancellation_slot(handler);
+    Allocator allocator = allocator_of(handler);
+    const HandlerExecutor handler_executor = HWT_ASIO::get_associated_executor(handler, executor);
+    WaitOperation* const wait = Memory::allocate(allocator, 1);
+    try {
+      Memory::construct(allocator, wait, std::move(handler), executor, handler_executor, allocator, counts);
+    } catch (...) {
+      Memory::deallocate(allocator, wait, 1);
+      throw;
+    }
+    if (slot.is_connected()) {
+      try {
+        slot.template emplace<Canceller>(*wait);
+      } catch (...) {
+        wait->abandon();
+        throw;
+      }
+    }
+    return *wait;
+  }
+
+  /// For make().
+  WaitOperation(Handler&& handler, const Executor& executor, const HandlerExecutor& handler_executor,
+                const Allocator& allocator, bool counts)
+      : allocator_(allocator), executor_(executor), handler_(std::move(handler)) {
+    if (counts) work_.emplace(executor);
+    if (!is_own(handler_executor)) handler_work_.emplace(handler_executor);
+  }
+
+ private:
+  static Allocator allocator_of(const Handler& handler) {
+    if constexpr (kRecycles) {
+      return Allocator();
+    } else {
+      return Allocator(HWT_ASIO::get_associated_allocator(handler));
+    }
+  }
+
+  bool is_own(const HandlerExecutor& handler_executor) const noexcept {
+    if constexpr (std::is_same_v<HandlerExecutor, Executor>) {
+      return handler_executor == executor_;
+    } else if constexpr (std::is_same_v<Executor, LoopExecutor>) {
+      const LoopExecutor* const loop = as_loop(handler_executor);
+      return loop != nullptr && *loop == executor_;
+    } else {
+      return false;
+    }
+  }
+
+  /// Memory within the operation, for what is posted to an io_context: that asks for it once, and frees it before it
+  /// calls the handler. Only what would not fit is allocated.
+  template <class T>
+  class Within {
+   public:
+    using value_type = T;
+    template <class U>
+    struct rebind {
+      using other = Within<U>;
+    };
+
+    explicit Within(WaitOperation& wait) noexcept : wait_(&wait) {}
+    template <class U>
+    Within(const Within<U>& other) noexcept : wait_(other.wait_) {}  // NOLINT(google-explicit-constructor)
+
+    T* allocate(std::size_t count) {
+      if (fits(count)) return reinterpret_cast<T*>(wait_->room_);
+      AllocatorOf<T> allocator(wait_->allocator_);
+      return allocator.allocate(count);
+    }
+    void deallocate(T* memory, std::size_t count) noexcept {
+      if (fits(count)) return;
+      AllocatorOf<T> allocator(wait_->allocator_);
+      allocator.deallocate(memory, count);
+    }
+
+    template <class U>
+    bool operator==(const Within<U>& other) const noexcept {
+      return wait_ == other.wait_;
+    }
+
+   private:
+    template <class>
+    friend class Within;
+    static bool fits(std::size_t count) noexcept {
+      return count * sizeof(T) <= sizeof(room_) && alignof(T) <= alignof(std::max_align_t);
+    }
+
+    WaitOperation* wait_;
+  };
+
+  /// What is posted. Whoever has it has the wait.
+  class Completion {
+   public:
+    explicit Completion(WaitOperation& wait) noexcept : wait_(&wait) {}
+    Completion(Completion&& other) noexcept : wait_(std::exchange(other.wait_, nullptr)) {}
+    Completion& operator=(Completion&&) = delete;
+    ~Completion() {
+      if (wait_ != nullptr) wait_->abandon();
+    }
+
+    void operator()() { std::exchange(wait_, nullptr)->call(); }
+
+   protected:
+    WaitOperation* wait_;
+  };
+  /// On its own executor.
+  struct Posted final : Completion {
+    using Completion::Completion;
+    using allocator_type =
+        std::conditional_t<std::is_same_v<Executor, LoopExecutor>, Within<std::byte>, HandlerAllocator>;
+    allocator_type get_allocator() const noexcept {
+      if constexpr (std::is_same_v<Executor, LoopExecutor>) {
+        return Within<std::byte>(*this->wait_);
+      } else {
+        return HWT_ASIO::get_associated_allocator(this->wait_->handler_);
+      }
+    }
+  };
+  /// And from there on the handler's.
+  struct Dispatched final : Completion {
+    using Completion::Completion;
+    using allocator_type = HandlerAllocator;
+    using executor_type = HandlerExecutor;
+    allocator_type get_allocator() const noexcept { return HWT_ASIO::get_associated_allocator(this->wait_->handler_); }
+    executor_type get_executor() const noexcept { return this->wait_->handler_work_->get_executor(); }
+  };
+
+  void complete(WaitEnd end) override {
+    end_ = end;
+    // This may be gone before defer() returns. From then on what is posted counts as work.
+    const Work<Executor> work = std::exchange(work_, std::nullopt);
+    const Executor executor = executor_;
+    // A thread of the context that cancels many waits thus queues them all at once.
+    if (handler_work_) {
+      HWT_ASIO::defer(executor, Dispatched(*this));
+    } else {
+      HWT_ASIO::defer(executor, Posted(*this));
+    }
+  }
+
+  /// On the handler's executor.
+  void call() {
+    auto slot = HWT_ASIO::get_associated_cancellation_slot(handler_);
+    if (slot.is_connected()) slot.clear();
+    const Work<HandlerExecutor> work = std::move(handler_work_);
+    Handler handler = std::move(handler_);
+    const Error error = error_of(end_);
+    destroy();  // before the handler, which may start the next wait in the same memory
+    std::move(handler)(error);
+  }
+
+  void abandon() noexcept override { destroy(); }
+
+  void destroy() noexcept {
+    Allocator allocator(allocator_);
+    Memory::destroy(allocator, this);
+    Memory::deallocate(allocator, this, 1);
+  }
+
+  [[no_unique_address]] Allocator allocator_;
+  WaitEnd end_{};
+  const Executor executor_;
+  Work<Executor> work_;
+  Work<HandlerExecutor> handler_work_;  // none: it is the same executor
+  Handler handler_;
+  alignas(std::max_align_t) std::byte room_[6 * sizeof(void*)];  // an operation of Asio has 5
+};
+
+}  // namespace detail
+}  // namespace hwt::HWT_ASIO_NAMESPACE

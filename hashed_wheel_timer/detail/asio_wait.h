@@ -1,0 +1,178 @@
+// Included by asio.h and boost_asio.h, once each: HWT_ASIO is the namespace of Asio there, HWT_ASIO_NAMESPACE the one
+// of ours, HWT_ASIO_ERROR_CODE the type of its errors.
+
+namespace hwt::HWT_ASIO_NAMESPACE {
+namespace detail {
+
+/// The initiation of a wait that is of no WheelTimer. `when`: a Delay or a deadline.
+template <class Executor, class When>
+struct InitiateWait {
+  using executor_type = Executor;
+  executor_type get_executor() const noexcept { return executor; }
+
+  template <class Handler>
+  void operator()(Handler&& handler) const {
+    with_own_type(executor, [&]<class Own>(const Own& own) {
+      WaitRegistry& registry = WaitService::registry_of(own);
+      using Operation = WaitOperation<std::decay_t<Handler>, Own>;
+      Operation::make(std::decay_t<Handler>(std::forward<Handler>(handler)), own, true).start(registry, *timer, when);
+    });
+  }
+
+  Executor executor;
+  Timer* timer;
+  When when;
+};
+
+}  // namespace detail
+
+/// Waits until `delay` from now; see async_wait_until().
+template <class Executor, class Token>
+auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&& token) {
+  using Initiate = detail::InitiateWait<Executor, Delay>;
+  return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, delay}, token);
+}
+
+/// An asynchronous wait on any Timer, as steady_timer has it, without an object for the timer: void(error_code), for
+/// any completion token.
+///
+///   co_await hwt::net::async_wait_for(timer, socket.get_executor(), 250ms, asio::use_awaitable);
+///
+/// Guarantees: the completion is posted to `executor`, the I/O executor, never made inside this call, and then
+/// dispatched to the handler's associated executor, with its allocator; both have work until then. The handler is
+/// called once: without an error at the deadline or up to a tick later; with operation_aborted after its cancellation
+/// slot was told to, or when the timer ends. A refusal completes too: no_buffer_space at max_pending_timeouts,
+/// operation_aborted after stop(), no_memory, try_again where the timer found no thread. If the execution context goes,
+/// the handler is destroyed with it, uncalled. Throws what copying the arguments throws, std::bad_alloc for the
+/// operation itself, and std::invalid_argument for a NaN.
+/// Threads: any. The slot as with Asio's own operations: on an implicit or explicit strand.
+/// Not for: the lowest cost in a program with one loop: that is a steady_timer.
+template <class Executor, class Token>
+auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::steady_clock::time_point deadline,
+                      Token&& token) {
+  using Initiate = detail::InitiateWait<Executor, std::chrono::steady_clock::time_point>;
+  return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, deadline}, token);
+}
+
+/// As basic_waitable_timer, on a wheel: for code that has a steady_timer in its objects.
+///
+///   hwt::net::WheelTimer deadline(socket.get_executor(), timer);
+///   deadline.expires_after(250ms);
+///   deadline.async_wait([&](asio::error_code error) { if (!error) socket.cancel(); });
+///
+/// Guarantees: those of async_wait_until(). To change the expiry cancels the waits; the destructor does, too.
+/// Differences: after a wait has expired and before its handler has run, cancel() returns 0 here and 1 there; a wait
+/// that has expired before it began ends within a tick; nothing blocks, so there is no wait().
+/// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
+/// Source: Asio's basic_waitable_timer.
+template <class Executor = HWT_ASIO::any_io_executor>
+class BasicWheelTimer {
+ public:
+  using executor_type = Executor;               ///< as basic_waitable_timer
+  using clock_type = std::chrono::steady_clock;  ///< as basic_waitable_timer
+  using duration = clock_type::duration;         ///< as basic_waitable_timer
+  using time_point = clock_type::time_point;     ///< as basic_waitable_timer
+
+  /// Its waits complete on that executor.
+  BasicWheelTimer(const Executor& executor, Timer& timer) : BasicWheelTimer(executor, timer, nullptr) {}
+  /// On the loop's own timer, whose timeouts are work of the loop already.
+  BasicWheelTimer(const Executor& executor, LoopTimer& timer)
+      : BasicWheelTimer(executor, timer, &timer.get_executor().context()) {}
+  /// Its waits complete on the executor of that context.
+  template <class Context, class AnyTimer>
+    requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
+  BasicWheelTimer(Context& context, AnyTimer& timer) : BasicWheelTimer(Executor(context.get_executor()), timer) {}
+  /// Cancels the waits. Waits for a thread that posts the completion of one.
+  ~BasicWheelTimer() { cancel(); }
+  BasicWheelTimer(const BasicWheelTimer&) = delete;
+  BasicWheelTimer& operator=(const BasicWheelTimer&) = delete;
+
+  /// On which its waits complete.
+  executor_type get_executor() const noexcept { return executor_; }
+
+  /// When the waits end that are begun now: what was passed last.
+  time_point expiry() const noexcept { return expiry_; }
+  /// Cancels the waits that there are, and returns how many.
+  std::size_t expires_at(time_point expiry) {
+    expiry_ = expiry;
+    return cancel();
+  }
+  /// The same, from now on; beyond the range of the clock: never. Throws std::invalid_argument for a NaN.
+  std::size_t expires_after(Delay delay) {
+    const std::chrono::nanoseconds wanted = hwt::detail::number("delay", delay);
+    const time_point now = timer_.now();
+    return expires_at(wanted > time_point::max() - now ? time_point::max() : now + wanted);
+  }
+
+  /// Each of the waits ends with operation_aborted, unless it has expired. Returns how many.
+  std::size_t cancel() { return cancel(std::numeric_limits<std::size_t>::max()); }
+  /// The same, of the oldest.
+  std::size_t cancel_one() { return cancel(1); }
+
+  /// Begins a wait, void(error_code): see async_wait_until().
+  template <class Token>
+  auto async_wait(Token&& token) {
+    return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{this}, token);
+  }
+
+ private:
+  struct Initiate {
+    using executor_type = Executor;
+    executor_type get_executor() const noexcept { return waits->executor_; }
+
+    template <class Handler>
+    void operator()(Handler&& handler) const {
+      waits->begin(std::decay_t<Handler>(std::forward<Handler>(handler)));
+    }
+
+    BasicWheelTimer* waits;
+  };
+
+  BasicWheelTimer(const Executor& executor, Timer& timer, HWT_ASIO::io_context* driven)
+      : executor_(executor),
+        timer_(timer),
+        loop_(loop_of(executor)),
+        on_own_loop_(loop_ != nullptr && loop_ == driven),
+        waits_(detail::WaitService::registry_of(executor)) {}
+
+  static HWT_ASIO::io_context* loop_of(const Executor& executor) noexcept {
+    const detail::LoopExecutor* const loop = detail::as_loop(executor);
+    return loop == nullptr ? nullptr : &loop->context();
+  }
+
+  template <class Handler>
+  void begin(Handler&& handler) {
+    if (loop_ != nullptr) return begin_on(loop_->get_executor(), std::move(handler));
+    if constexpr (!std::is_same_v<Executor, detail::LoopExecutor>) begin_on(executor_, std::move(handler));
+  }
+  template <class Own, class Handler>
+  void begin_on(const Own& own, Handler&& handler) {
+    const bool stoppable = HWT_ASIO::get_associated_cancellation_slot(handler).is_connected();
+    // A pending timeout of the loop's own timer is work already, but not one that is never due. And its slot may be
+    // told by another thread than the loop's, which may end in the middle of that.
+    const bool counts = !on_own_loop_ || stoppable || expiry_ == time_point::max();
+    waits_.start(detail::WaitOperation<Handler, Own>::make(std::move(handler), own, counts), timer_, expiry_,
+                 stoppable);
+  }
+
+  std::size_t cancel(std::size_t most) {
+    if (waits_.empty()) return 0;
+    if (!on_own_loop_ || loop_->get_executor().running_in_this_thread()) return waits_.cancel(most);
+    // With the last timeout the loop would end, before the completions are posted. But a loop that has no work must not
+    // be told so once more, since it would stop.
+    const auto work = HWT_ASIO::make_work_guard(*loop_);
+    return waits_.cancel(most);
+  }
+
+  const Executor executor_;
+  Timer& timer_;
+  HWT_ASIO::io_context* const loop_;  // null: the executor is of another type
+  const bool on_own_loop_;
+  detail::WaitGroup waits_;
+  time_point expiry_{};
+};
+
+/// The one for everyday use, as steady_timer.
+using WheelTimer = BasicWheelTimer<>;
+
+}  // namespace hwt::HWT_ASIO_NAMESPACE

@@ -1,0 +1,28 @@
+#include "hashed_wheel_timer/internal/platform/sleeper.h"
+
+namespace hwt::internal {
+
+[[gnu::noinline, gnu::cold]] void Sleeper::call_outside() noexcept {
+  begin_call();
+  if (wake_until_.exchange(kAwake, std::memory_order_acq_rel) != kAwake)
+    outside_.load(std::memory_order_relaxed)->call();
+  finish_call();
+}
+
+void Sleeper::finish_call() noexcept {
+  if (calls_.fetch_sub(1, std::memory_order_release) == 1) calls_.notify_all();
+}
+
+bool Sleeper::end_calls() noexcept {
+  wake_until_.exchange(kAwake, std::memory_order_acq_rel);
+  return calls_.load(std::memory_order_acquire) == 0;
+}
+
+void Sleeper::wait_for_calls() noexcept {
+  for (std::uint32_t seen = calls_.load(std::memory_order_acquire); seen != 0;
+       seen = calls_.load(std::memory_order_acquire)) {
+    calls_.wait(seen, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,889 @@
+// What is promised of asio.h. What basic_waitable_timer has, too, is asked of steady_timer as well.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using hwt::HashedWheelTimer;
+using hwt::ManualTimer;
+using hwt::Timeout;
+using hwt::test::kFar;
+using hwt::test::run_together;
+using net::async_wait_for;
+using net::async_wait_until;
+using std::chrono::steady_clock;
+
+constexpr auto kAborted = host::error::operation_aborted;
+
+/// steady_timer itself.
+struct Steady {
+  using Waits = host::steady_timer;
+  Waits make() { return Waits(loop); }
+  std::int64_t pending() const { return 0; }
+
+  host::io_context loop;
+};
+
+struct OnLoop {
+  using Waits = net::WheelTimer;
+  Waits make() { return Waits(loop, *timer); }
+  std::int64_t pending() const { return timer->pending_timeouts(); }
+
+  host::io_context loop;
+  std::optional<net::LoopTimer> timer{std::in_place, loop.get_executor()};
+};
+
+struct OnShared {
+  using Waits = net::WheelTimer;
+  Waits make() { return Waits(loop, *timer); }
+  std::int64_t pending() const { return timer->pending_timeouts(); }
+
+  host::io_context loop;
+  std::optional<HashedWheelTimer> timer{std::in_place, 1ms};
+};
+
+template <class Kit>
+struct Waiting : testing::Test, Kit {
+  ~Waiting() override { EXPECT_EQ(this->pending(), 0); }
+};
+using Kits = testing::Types<Steady, OnLoop, OnShared>;
+TYPED_TEST_SUITE(Waiting, Kits);
+
+/// Notes how a wait has ended.
+struct Note {
+  void operator()(const Error& error) const { errors->push_back(error); }
+  std::vector<Error>* errors;
+};
+
+TYPED_TEST(Waiting, EndsAtTheDeadlineAndKeepsRunUntilThen) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_after(20ms);
+  const auto deadline = waits.expiry();
+  waits.async_wait(Note{&errors});
+  EXPECT_GE(this->loop.run(), 1u);
+  EXPECT_GE(steady_clock::now(), deadline);
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+}
+
+TYPED_TEST(Waiting, NeverEndsInsideTheCallThatBeginsIt) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_at(steady_clock::now() - 1s);
+  waits.async_wait(Note{&errors});
+  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(errors.empty());
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+}
+
+TYPED_TEST(Waiting, IsAbortedByCancelWhichReturnsHowMany) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_after(kFar);
+  EXPECT_EQ(waits.cancel(), 0u);
+  for (int i = 0; i < 3; ++i) waits.async_wait(Note{&errors});
+  EXPECT_EQ(waits.cancel(), 3u);
+  EXPECT_EQ(waits.cancel(), 0u);
+  EXPECT_TRUE(errors.empty());
+  this->loop.run();  // returns: nothing is left to wait for
+  EXPECT_EQ(errors, std::vector<Error>(3, kAborted));
+}
+
+TYPED_TEST(Waiting, CancelOneEndsTheOldest) {
+  std::vector<int> ended;
+  auto waits = this->make();
+  waits.expires_after(kFar);
+  for (int i = 0; i < 3; ++i) {
+    waits.async_wait([&ended, i](const Error& error) {
+      EXPECT_EQ(error, kAborted);
+      ended.push_back(i);
+    });
+  }
+  EXPECT_EQ(waits.cancel_one(), 1u);
+  EXPECT_EQ(waits.cancel_one(), 1u);
+  this->loop.poll();
+  EXPECT_EQ(ended, (std::vector<int>{0, 1}));
+  EXPECT_EQ(waits.cancel(), 1u);
+  this->loop.run();
+}
+
+TYPED_TEST(Waiting, ToChangeTheExpiryCancels) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  EXPECT_EQ(waits.expires_after(kFar), 0u);
+  waits.async_wait(Note{&errors});
+  EXPECT_EQ(waits.expires_after(1ms), 1u);
+  waits.async_wait(Note{&errors});
+  this->loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error()}));
+}
+
+TYPED_TEST(Waiting, IsAbortedWhenTheTimerObjectGoes) {
+  std::vector<Error> errors;
+  {
+    auto waits = this->make();
+    waits.expires_after(kFar);
+    waits.async_wait(Note{&errors});
+  }
+  EXPECT_TRUE(errors.empty());
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+TYPED_TEST(Waiting, ALoopThatRanDryGoesOnWithTheNextWait) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  for (std::size_t i = 1; i != 4; ++i) {
+    waits.expires_after(2ms);
+    waits.async_wait(Note{&errors});
+    this->loop.run();
+    this->loop.restart();
+    EXPECT_EQ(errors, std::vector<Error>(i));
+  }
+}
+
+TYPED_TEST(Waiting, RunsOnTheExecutorOfTheHandlerWhichHasWorkUntilThen) {
+  host::io_context other;
+  std::thread::id ran_on;
+  auto waits = this->make();
+  waits.expires_after(5ms);
+  waits.async_wait(host::bind_executor(other.get_executor(), [&](const Error& error) {
+    EXPECT_FALSE(error);
+    ran_on = std::this_thread::get_id();
+  }));
+  std::thread thread([&] { other.run(); });
+  const std::thread::id expected = thread.get_id();
+  this->loop.run();
+  thread.join();
+  EXPECT_EQ(ran_on, expected);
+}
+
+/// Counts what is allocated through it.
+template <class T>
+struct Counting {
+  using value_type = T;
+  explicit Counting(std::atomic<int>* bytes, std::atomic<int>* calls) : left(bytes), made(calls) {}
+  template <class U>
+  Counting(const Counting<U>& other) : left(other.left), made(other.made) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(std::size_t n) {
+    ++*made;
+    *left += static_cast<int>(n * sizeof(T));
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* memory, std::size_t n) {
+    *left -= static_cast<int>(n * sizeof(T));
+    std::allocator<T>().deallocate(memory, n);
+  }
+  template <class U>
+  bool operator==(const Counting<U>& other) const {
+    return left == other.left;
+  }
+
+  std::atomic<int>* left;
+  std::atomic<int>* made;
+};
+
+TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerAndFreesBeforeTheCall) {
+  struct Handler {
+    using allocator_type = Counting<std::byte>;
+    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+    void operator()(const Error&) const { EXPECT_EQ(*left, 0); }
+    std::atomic<int>* left;
+    std::atomic<int>* made;
+  };
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  waits.async_wait(Handler{&left, &made});
+  EXPECT_GT(left, 0);
+  this->loop.run();
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(left, 0);
+  waits.expires_after(kFar);
+  waits.async_wait(Handler{&left, &made});
+  waits.cancel();
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_EQ(left, 0);
+}
+
+TYPED_TEST(Waiting, IsAbortedByItsCancellationSlot) {
+  std::vector<Error> errors;
+  host::cancellation_signal signal;
+  auto waits = this->make();
+  waits.expires_after(kFar);
+  for (const auto type :
+       {host::cancellation_type::terminal, host::cancellation_type::partial, host::cancellation_type::total}) {
+    waits.async_wait(host::bind_cancellation_slot(signal.slot(), Note{&errors}));
+    signal.emit(host::cancellation_type::none);
+    signal.emit(type);
+    EXPECT_TRUE(errors.empty());
+    this->loop.run();
+    this->loop.restart();
+    EXPECT_EQ(errors, std::vector<Error>{kAborted});
+    errors.clear();
+    signal.emit(type);  // nobody hears it
+  }
+}
+
+TYPED_TEST(Waiting, TakesAHandlerThatCanOnlyBeMoved) {
+  auto ended = std::make_unique<bool>(false);
+  bool* const seen = ended.get();
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  waits.async_wait([ended = std::move(ended), seen](const Error&) { EXPECT_EQ(ended.get(), seen); });
+  EXPECT_GE(this->loop.run(), 1u);
+}
+
+TYPED_TEST(Waiting, GivesAFuture) {
+  auto waits = this->make();
+  waits.expires_after(5ms);
+  std::future<void> ended = waits.async_wait(host::use_future);
+  this->loop.run();
+  EXPECT_NO_THROW(ended.get());
+  waits.expires_after(kFar);
+  ended = waits.async_wait(host::use_future);
+  waits.cancel();
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_THROW(ended.get(), std::exception);
+}
+
+TYPED_TEST(Waiting, BeginsWhenADeferredOneIsAsked) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  auto operation = waits.async_wait(kDeferred);
+  EXPECT_EQ(this->loop.run(), 0u);
+  std::move(operation)(Note{&errors});
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+}
+
+template <class Waits>
+host::awaitable<void> wait_twice(Waits& waits, int& steps) {
+  waits.expires_after(2ms);
+  co_await waits.async_wait(host::use_awaitable);
+  ++steps;
+  waits.expires_after(kFar);
+  try {
+    co_await waits.async_wait(host::use_awaitable);
+  } catch (...) {
+    ++steps;
+    throw;
+  }
+}
+
+TYPED_TEST(Waiting, IsAwaitedByACoroutineWhoseCancellationEndsIt) {
+  int steps = 0;
+  bool failed = false;
+  host::cancellation_signal signal;
+  auto waits = this->make();
+  auto later = this->make();
+  later.expires_after(30ms);
+  later.async_wait([&](const Error&) { signal.emit(host::cancellation_type::terminal); });
+  host::co_spawn(
+      this->loop, wait_twice(waits, steps),
+      host::bind_cancellation_slot(signal.slot(), [&](const std::exception_ptr& e) { failed = e != nullptr; }));
+  this->loop.run();
+  EXPECT_EQ(steps, 2);
+  EXPECT_TRUE(failed);
+}
+
+TYPED_TEST(Waiting, GoesUncalledWithTheContext) {
+  const auto kept = std::make_shared<int>();
+  bool called = false;
+  {
+    TypeParam kit;
+    auto waits = kit.make();
+    waits.expires_after(kFar);
+    waits.async_wait([&called, kept](const Error&) { called = true; });
+    EXPECT_EQ(kept.use_count(), 2);
+  }
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_FALSE(called);
+}
+
+TYPED_TEST(Waiting, EndsOnceHoweverCancelAndExpiryRace) {
+  constexpr int kRounds = 3'000;
+  std::atomic<int> ended{0};
+  auto work = host::make_work_guard(this->loop);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) threads.emplace_back([this] { this->loop.run(); });
+  run_together(2, [&](int thread) {
+    std::mt19937 random(static_cast<std::uint32_t>(thread));
+    auto waits = this->make();
+    for (int i = 0; i < kRounds; ++i) {
+      waits.expires_after(std::chrono::microseconds(random() % 2000));
+      waits.async_wait([&](const Error&) { ++ended; });
+      if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+      if (random() % 2 == 0) waits.cancel();
+    }
+  });
+  work.reset();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ended, 2 * kRounds);
+}
+
+TYPED_TEST(Waiting, EndsOnceHoweverItsSlotAndExpiryRace) {
+  constexpr int kRounds = 2'000;
+  int ended = 0;
+  auto strand = host::make_strand(this->loop);
+  host::cancellation_signal signal;
+  auto waits = this->make();
+  std::mt19937 random(1);
+  std::function<void()> next = [&] {
+    if (ended == kRounds) return;
+    waits.expires_after(std::chrono::microseconds(random() % 1500));
+    waits.async_wait(host::bind_cancellation_slot(signal.slot(), host::bind_executor(strand, [&](const Error&) {
+                                                    ++ended;
+                                                    next();
+                                                  })));
+    host::post(strand, [&] {
+      if (random() % 2 == 0) signal.emit(host::cancellation_type::total);
+    });
+  };
+  host::post(strand, next);
+  std::thread other([this] { this->loop.run(); });
+  this->loop.run();
+  other.join();
+  EXPECT_EQ(ended, kRounds);
+}
+
+TYPED_TEST(Waiting, ACancelOnAnotherThreadIsHeardBeforeTheLoopEnds) {
+  for (int round = 0; round < 1'000; ++round) {
+    std::vector<Error> errors;
+    auto waits = this->make();
+    waits.expires_after(kFar);
+    waits.async_wait(Note{&errors});
+    std::thread thread([this] { this->loop.run(); });
+    if (round % 2 == 0) std::this_thread::yield();
+    EXPECT_EQ(waits.cancel(), 1u);
+    thread.join();
+    ASSERT_EQ(errors, std::vector<Error>{kAborted});
+    this->loop.restart();
+  }
+}
+
+TYPED_TEST(Waiting, OneThatIsNeverDueIsWorkToo) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_at(steady_clock::time_point::max());
+  waits.async_wait(Note{&errors});
+  std::atomic<bool> returned{false};
+  std::thread thread([&] {
+    this->loop.run();
+    returned = true;
+  });
+  std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(returned);
+  waits.cancel();
+  thread.join();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+TYPED_TEST(Waiting, ItsHandlerMayWaitAgainAndDestroyTheTimerBeforeTheFirstCallHasReturned) {
+  using Waits = typename TypeParam::Waits;
+  auto work = host::make_work_guard(this->loop);
+  std::thread thread([this] { this->loop.run(); });
+  for (int round = 0; round < 1'000; ++round) {
+    std::promise<void> over;
+    auto waits = std::unique_ptr<Waits>(new Waits(this->make()));
+    int left = round % 3;
+    std::function<void(const Error&)> next = [&](const Error& error) {
+      EXPECT_FALSE(error);
+      if (left-- == 0) {
+        waits.reset();
+        return over.set_value();
+      }
+      waits->expires_after(0ms);
+      waits->async_wait(next);
+    };
+    waits->expires_at(steady_clock::now());
+    Waits& first = *waits;
+    first.async_wait(next);
+    over.get_future().wait();
+  }
+  work.reset();
+  thread.join();
+}
+
+// --- async_wait_for, async_wait_until ------------------------------------------------------------------------------
+
+struct WaitOnManualTimer : testing::Test {
+  std::vector<Error> errors;
+  ManualTimer timer{1ms, steady_clock::time_point(1h)};
+  host::io_context loop;
+};
+
+TEST_F(WaitOnManualTimer, EndsWhenTheTimerSaysSo) {
+  async_wait_for(timer, loop.get_executor(), 5ms, Note{&errors});
+  async_wait_until(timer, loop.get_executor(), timer.now() + 7ms, Note{&errors});
+  timer.advance(4ms);
+  EXPECT_EQ(loop.poll(), 0u);
+  timer.advance(1ms);
+  EXPECT_TRUE(errors.empty()) << "called by the timer instead of the loop";
+  EXPECT_EQ(loop.poll(), 1u);
+  timer.advance(2ms);
+  EXPECT_EQ(loop.run(), 1u);
+  EXPECT_EQ(errors, std::vector<Error>(2));
+}
+
+TEST_F(WaitOnManualTimer, IsAbortedByTheEndOfTheTimer) {
+  {
+    ManualTimer ends;
+    async_wait_for(ends, loop.get_executor(), kFar, Note{&errors});
+  }
+  async_wait_for(timer, loop.get_executor(), kFar, Note{&errors});
+  std::vector<Timeout> left = timer.stop();
+  ASSERT_EQ(left.size(), 1u);
+  left[0].task().run(left[0]);  // does nothing
+  async_wait_for(timer, loop.get_executor(), 1ms, Note{&errors});
+  EXPECT_TRUE(errors.empty());
+  EXPECT_EQ(loop.run(), 3u);
+  EXPECT_EQ(errors, std::vector<Error>(3, kAborted));
+}
+
+TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
+  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), nan, Note{&errors}), std::invalid_argument);
+  EXPECT_EQ(loop.run(), 0u);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(WaitOnManualTimer, ItsContextMayGoFirst) {
+  const auto kept = std::make_shared<int>();
+  auto goes = std::make_unique<host::io_context>();
+  async_wait_for(timer, goes->get_executor(), 1ms, [kept](const Error&) { ADD_FAILURE(); });
+  EXPECT_EQ(kept.use_count(), 2);
+  goes.reset();
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(timer.advance(1s), 0u);
+}
+
+TEST_F(WaitOnManualTimer, ASystemExecutorIsAnIoExecutorToo) {
+  std::promise<Error> ended;
+  async_wait_for(timer, host::system_executor(), 1ms, [&](const Error& error) { ended.set_value(error); });
+  timer.advance(1ms);
+  EXPECT_EQ(ended.get_future().get(), Error());
+}
+
+/// Refuses in its own way.
+struct Refusing final : hwt::Timer {
+  explicit Refusing(std::function<void()> by) : refuse(std::move(by)) {}
+  std::vector<Timeout> stop() override { return {}; }
+  std::int64_t pending_timeouts() const noexcept override { return 0; }
+  steady_clock::time_point now() const noexcept override { return {}; }
+  Timeout schedule(const hwt::detail::TaskSource&, std::chrono::nanoseconds, OnRefusal) override {
+    refuse();
+    return {};
+  }
+  Timeout schedule_at(const hwt::detail::TaskSource&, steady_clock::time_point, OnRefusal) override {
+    refuse();
+    return {};
+  }
+  std::function<void()> refuse;
+};
+
+TEST(WaitRefused, CompletesWithWhatItWasRefusedFor) {
+  std::vector<Error> errors;
+  host::io_context loop;
+  HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
+  const Timeout first = full.new_timeout([] {}, kFar);
+  Refusing no_memory([] { throw std::bad_alloc(); });
+  Refusing no_thread([] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); });
+  async_wait_for(full, loop.get_executor(), 1ms, Note{&errors});
+  async_wait_for(no_memory, loop.get_executor(), 1ms, Note{&errors});
+  async_wait_for(no_thread, loop.get_executor(), 1ms, Note{&errors});
+  EXPECT_TRUE(errors.empty());
+  loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{host::error::no_buffer_space, host::error::no_memory, host::error::try_again}));
+}
+
+TEST(WaitDropped, IsAbortedWhenTheTimersExecutorDropsIt) {
+  std::vector<Error> errors;
+  host::io_context loop;
+  HashedWheelTimer timer({.tick_duration = 1ms, .executor = [](const std::function<void()>&) {}});
+  async_wait_for(timer, loop.get_executor(), 1ms, Note{&errors});
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+TEST(WaitRaces, EachEndsOnceHoweverTheTimerEnds) {
+  for (int round = 0; round < 400; ++round) {
+    std::atomic<int> ended{0};
+    host::io_context loop;
+    auto work = host::make_work_guard(loop);
+    std::thread thread([&] { loop.run(); });
+    {
+      HashedWheelTimer timer(1ms);
+      for (int i = 0; i < 20; ++i) {
+        async_wait_for(timer, loop.get_executor(), std::chrono::microseconds(100 * i), [&](const Error&) { ++ended; });
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(round * 10 % 2500));
+      if (round % 2 == 0) timer.stop();
+    }
+    work.reset();
+    thread.join();
+    ASSERT_EQ(ended, 20);
+  }
+}
+
+TEST(WaitRaces, EachGoesOnceHoweverTheContextEnds) {
+  HashedWheelTimer timer(1ms);
+  const auto kept = std::make_shared<int>();
+  for (int round = 0; round < 1'000; ++round) {
+    auto loop = std::make_unique<host::io_context>();
+    for (int i = 0; i < 10; ++i) {
+      async_wait_for(timer, loop->get_executor(), std::chrono::microseconds(100 * i), [kept](const Error&) {});
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(round * 7 % 1500));
+    loop.reset();
+    ASSERT_EQ(kept.use_count(), 1);
+    ASSERT_EQ(timer.pending_timeouts(), 0);
+  }
+}
+
+TEST(WaitRaces, EachGoesOnceHoweverTheTimersStopAndTheContextsEndRace) {
+  const auto kept = std::make_shared<int>();
+  for (int round = 0; round < 1'000; ++round) {
+    HashedWheelTimer timer(1ms);
+    auto loop = std::make_unique<host::io_context>();
+    host::cancellation_signal signal;
+    for (int i = 0; i < 10; ++i) async_wait_for(timer, loop->get_executor(), kFar, [kept](const Error&) {});
+    auto waits = std::make_shared<net::WheelTimer>(*loop, timer);
+    waits->expires_after(kFar);
+    // They go with the context, and the timer object with the last of them.
+    waits->async_wait([kept, waits](const Error&) {});
+    waits->async_wait(host::bind_cancellation_slot(signal.slot(), [kept, waits](const Error&) {}));
+    waits.reset();
+    run_together(2, [&](int thread) {
+      if (thread == 0) {
+        timer.stop();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(round % 50));
+        loop.reset();
+      }
+    });
+    ASSERT_EQ(kept.use_count(), 1);
+    ASSERT_EQ(timer.pending_timeouts(), 0);
+  }
+}
+
+// --- cancel_after --------------------------------------------------------------------------------------------------
+
+struct CancelAfter : testing::Test {
+  CancelAfter() { host::local::connect_pair(here, there); }
+
+  host::io_context loop;
+  net::LoopTimer timer{loop.get_executor()};
+  host::local::stream_protocol::socket here{loop};
+  host::local::stream_protocol::socket there{loop};
+  std::array<char, 4> buffer{};
+};
+
+TEST_F(CancelAfter, CancelsTheOperationAtItsLimit) {
+  std::optional<Error> ended;
+  const auto start = steady_clock::now();
+  here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 20ms, [&](const Error& error, std::size_t size) {
+                         ended = error;
+                         EXPECT_EQ(size, 0u);
+                       }));
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_GE(steady_clock::now() - start, 20ms);
+}
+
+TEST_F(CancelAfter, EndsWithTheOperation) {
+  std::optional<Error> ended;
+  host::write(there, host::buffer("four", 4));
+  host::async_read(here, host::buffer(buffer),
+                   net::cancel_after(timer, kFar, [&](const Error& error, std::size_t size) {
+                     ended = error;
+                     EXPECT_EQ(size, 4u);
+                   }));
+  loop.run();  // returns: no limit is left to wait for
+  EXPECT_EQ(ended, Error());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(CancelAfter, LeavesTheSlotOfTheHandlerAsItIs) {
+  std::optional<Error> ended;
+  host::cancellation_signal signal;
+  here.async_read_some(
+      host::buffer(buffer),
+      net::cancel_after(timer, kFar, host::bind_cancellation_slot(signal.slot(), [&](const Error& error, std::size_t) {
+                          ended = error;
+                        })));
+  loop.poll();
+  signal.emit(host::cancellation_type::terminal);
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  signal.emit(host::cancellation_type::terminal);  // nobody hears it
+}
+
+TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {
+  struct Handler {
+    using allocator_type = Counting<std::byte>;
+    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+    void operator()(const Error& error, std::size_t) const {
+      EXPECT_EQ(error, kAborted);
+      EXPECT_TRUE(strand->running_in_this_thread());
+    }
+    std::atomic<int>* left;
+    std::atomic<int>* made;
+    const host::strand<host::io_context::executor_type>* strand;
+  };
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  const auto strand = host::make_strand(loop);
+  const Handler handler{&left, &made, &strand};
+  here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 1ms, host::bind_executor(strand, handler)));
+  loop.run();
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(left, 0);
+}
+
+host::awaitable<void> read_within(hwt::Timer& timer, host::local::stream_protocol::socket& socket, int& steps) {
+  std::array<char, 4> buffer{};
+  EXPECT_EQ(co_await socket.async_read_some(host::buffer(buffer), net::cancel_after(timer, kFar, host::use_awaitable)),
+            4u);
+  ++steps;
+  try {
+    co_await host::async_read(socket, host::buffer(buffer), net::cancel_after(timer, 5ms, host::use_awaitable));
+  } catch (const std::exception&) {
+    ++steps;
+  }
+}
+
+TEST_F(CancelAfter, LimitsWhatACoroutineAwaits) {
+  int steps = 0;
+  host::write(there, host::buffer("four", 4));
+  host::co_spawn(loop, read_within(timer, here, steps), host::detached);
+  loop.run();
+  EXPECT_EQ(steps, 2);
+}
+
+TEST_F(CancelAfter, FitsOperationsWithOverloadsAndOtherTokens) {
+  using host::ip::tcp;
+  tcp::acceptor acceptor(loop, tcp::endpoint(host::ip::address_v4::loopback(), 0));
+  tcp::socket socket(loop);
+  const std::vector<tcp::endpoint> endpoints{acceptor.local_endpoint()};
+  std::future<tcp::endpoint> connected =
+      host::async_connect(socket, endpoints, net::cancel_after(timer, kFar, host::use_future));
+  std::future<tcp::socket> accepted = acceptor.async_accept(net::cancel_after(timer, kFar, host::use_future));
+  loop.run();
+  EXPECT_EQ(connected.get(), acceptor.local_endpoint());
+  auto operation = here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 1ms, kDeferred));
+  std::optional<Error> ended;
+  std::move(operation)([&](const Error& error, std::size_t) { ended = error; });
+  loop.restart();
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_NO_THROW(accepted.get());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(CancelAfter, CancelsAtOnceWhereThereIsNoRoomAndNeverAfterTheTimersEnd) {
+  HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
+  const Timeout first = full.new_timeout([] {}, kFar);
+  HashedWheelTimer stopped;
+  stopped.stop();
+  std::vector<Error> errors;
+  const auto note = [&](const Error& error, std::size_t) { errors.push_back(error); };
+  here.async_read_some(host::buffer(buffer), net::cancel_after(full, kFar, note));
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+  loop.restart();
+  here.async_read_some(host::buffer(buffer), net::cancel_after(stopped, 0ms, note));
+  loop.poll();
+  host::write(there, host::buffer("four", 4));
+  loop.run();
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_FALSE(errors[1]);
+}
+
+TEST_F(CancelAfter, EachEndsOnceHoweverLimitAndOperationRace) {
+  constexpr int kRounds = 1'500;
+  int ended = 0;
+  std::mt19937 random(1);
+  HashedWheelTimer shared(1ms);
+  auto strand = host::make_strand(loop);
+  std::function<void()> next = [&] {
+    if (ended == kRounds) return;
+    hwt::Timer& limit = ended % 2 == 0 ? static_cast<hwt::Timer&>(shared) : timer;
+    here.async_read_some(host::buffer(buffer),
+                         net::cancel_after(limit, std::chrono::microseconds(random() % 1500),
+                                           host::bind_executor(strand, [&](const Error&, std::size_t) {
+                                             ++ended;
+                                             next();
+                                           })));
+    if (random() % 2 == 0) there.write_some(host::buffer("four", 4));
+  };
+  host::post(strand, next);
+  std::thread other([this] { loop.run(); });
+  loop.run();
+  other.join();
+  EXPECT_EQ(ended, kRounds);
+  EXPECT_EQ(shared.pending_timeouts(), 0);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+// --- LoopTimer -----------------------------------------------------------------------------------------------------
+
+TEST(LoopTimer, RunsTasksOnTheThreadOfTheLoopInOrderAndNotEarly) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  std::vector<int> ran;
+  for (const int i : {3, 1, 2}) {
+    timer.new_timeout(
+        [&, i, thread = std::this_thread::get_id()](Timeout& self) {
+          EXPECT_EQ(std::this_thread::get_id(), thread);
+          EXPECT_GE(timer.now(), self.deadline());
+          EXPECT_EQ(self.timer(), &timer);
+          ran.push_back(i);
+        },
+        i * 5ms);
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 3);
+  loop.run();
+  EXPECT_EQ(ran, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(LoopTimer, PendingTimeoutsAreWorkUntilTheLastIsCancelled) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  Timeout first = timer.new_timeout([] {}, kFar);
+  Timeout second = timer.new_timeout([] {}, kFar);
+  std::atomic<bool> returned{false};
+  std::thread thread([&] {
+    loop.run();
+    returned = true;
+  });
+  EXPECT_TRUE(first.cancel());
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(returned);
+  EXPECT_TRUE(second.cancel());
+  thread.join();
+}
+
+TEST(LoopTimer, ATimeoutOfAnotherThreadWakesTheLoop) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  Timeout keeps = timer.new_timeout([] {}, kFar);
+  std::thread thread([&] { loop.run(); });
+  for (int i = 0; i < 200; ++i) {
+    hwt::test::Latch ran;
+    timer.new_timeout([&] { ran.count_down(); }, (i % 3) * 1ms);
+    ASSERT_TRUE(ran.wait());
+  }
+  EXPECT_TRUE(keeps.cancel());
+  thread.join();
+}
+
+TEST(LoopTimer, RunsOneTaskAtATimeOnSeveralThreads) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  std::atomic<int> inside{0};
+  int ran = 0;
+  for (int i = 0; i < 300; ++i) {
+    timer.new_timeout(
+        [&] {
+          EXPECT_EQ(++inside, 1);
+          ++ran;
+          --inside;
+        },
+        std::chrono::microseconds(i * 50));
+  }
+  run_together(3, [&](int) { loop.run(); });
+  EXPECT_EQ(ran, 300);
+}
+
+TEST(LoopTimer, StopEndsItsWork) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  timer.new_timeout([] { ADD_FAILURE(); }, kFar);
+  loop.poll();
+  EXPECT_EQ(timer.stop().size(), 1u);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
+  loop.run();
+}
+
+TEST(LoopTimer, MayBeDestroyedInsideOneOfItsTasksOrBeforeTheLoopRuns) {
+  for (const bool inside : {true, false}) {
+    host::io_context loop;
+    auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());
+    Timeout other = timer->new_timeout([] { ADD_FAILURE(); }, kFar);
+    if (inside) {
+      timer->new_timeout([&] { timer.reset(); }, 1ms);
+    } else {
+      timer.reset();
+    }
+    loop.run();
+    EXPECT_TRUE(other.is_cancelled());
+  }
+}
+
+TEST(LoopTimer, RefusesATickThatIsNotPositive) {
+  host::io_context loop;
+  EXPECT_THROW(net::LoopTimer(loop.get_executor(), 0ns), std::invalid_argument);
+}
+
+TEST(LoopTimerRaces, ItMayGoWhileOtherThreadsRunItAndUseItsHandles) {
+  for (int round = 0; round < 500; ++round) {
+    host::io_context loop;
+    auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());
+    std::atomic<int> ran{0};
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < 10; ++i) {
+      timeouts.push_back(timer->new_timeout([&] { ++ran; }, std::chrono::microseconds(i * 200)));
+    }
+    int cancelled = 0;
+    run_together(3, [&](int thread) {
+      if (thread == 0) {
+        loop.run();
+      } else if (thread == 1) {
+        for (Timeout& timeout : timeouts) cancelled += timeout.cancel() ? 1 : 0;
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(round * 7 % 2000));
+        timer.reset();
+      }
+    });
+    int expired = 0;
+    for (const Timeout& timeout : timeouts) {
+      expired += timeout.is_expired() ? 1 : 0;
+      ASSERT_NE(timeout.is_expired(), timeout.is_cancelled());
+    }
+    ASSERT_EQ(ran, expired);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,30 @@
+// The block of the guide that drives a timer by libuv.
+
+#include "tests/loops/driven.h"
+
+using namespace std::chrono_literals;
+
+#include "uv_block.h"
+
+namespace {
+
+TEST(UvTimer, RunsWhatAnyThreadSchedules) {
+  uv_loop_t loop;
+  ASSERT_EQ(uv_loop_init(&loop), 0);
+  {
+    UvTimer uv(&loop);
+    uv_async_t ends;
+    ends.data = &uv;
+    uv_async_init(&loop, &ends, [](uv_async_t* self) {
+      static_cast<UvTimer*>(self->data)->close();
+      uv_close(reinterpret_cast<uv_handle_t*>(self), nullptr);
+    });
+    std::thread runs([&] { uv_run(&loop, UV_RUN_DEFAULT); });
+    hwt::test::expect_driven(uv.timer);
+    uv_async_send(&ends);
+    runs.join();
+  }
+  EXPECT_EQ(uv_loop_close(&loop), 0);
+}
+
+}  // namespace

@@ -1,0 +1,267 @@
+// ManualTimer::on_earlier(): whoever drives the timer is called when it must come earlier than it was told.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using test::kFar;
+using test::RecordingTask;
+using test::run_together;
+
+constexpr steady_clock::time_point kStart = steady_clock::time_point(1h);
+
+/// A timer that counts the calls.
+struct OnEarlier : testing::Test {
+  OnEarlier() {
+    timer.on_earlier([this] { ++calls; });
+  }
+
+  int calls = 0;
+  ManualTimer timer{10ms, kStart};
+};
+
+TEST_F(OnEarlier, IsCalledWhenATimeoutIsDueBeforeTheWakeupThatWasSaid) {
+  timer.new_timeout([] {}, 1s);
+  const auto said = timer.next_wakeup();
+  ASSERT_TRUE(said);
+  calls = 0;
+  timer.new_timeout_at([] {}, *said + 1ns);
+  timer.new_timeout_at([] {}, *said);
+  timer.new_timeout_at([] {}, *said - 10ms + 1ns);
+  timer.new_timeout([] {}, std::chrono::nanoseconds::max());
+  EXPECT_EQ(calls, 0) << "for one that is due no earlier";
+  timer.new_timeout_at([] {}, *said - 10ms);
+  EXPECT_EQ(calls, 1);
+  EXPECT_LE(timer.next_wakeup(), *said - 10ms);
+}
+
+TEST_F(OnEarlier, IsCalledWhenThereWasNothingPending) {
+  EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+  timer.new_timeout([] {}, steady_clock::time_point::max() - timer.now());
+  EXPECT_EQ(calls, 0) << "for one that is never due";
+  timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(OnEarlier, CountsAsAskingForTheNextWakeup) {
+  timer.new_timeout([] {}, 1s);
+  EXPECT_EQ(calls, 1) << "although next_wakeup() has never been asked";
+}
+
+TEST_F(OnEarlier, IsCalledOnceUntilTheNextWakeupIsAskedAgain) {
+  for (int round = 1; round != 4; ++round) {
+    const Timeout first = timer.new_timeout([] {}, 1s);
+    Timeout second = timer.new_timeout([] {}, 10ms);
+    const Timeout third = timer.new_timeout([] {}, 0s);
+    EXPECT_TRUE(second.reschedule(1ms));
+    EXPECT_EQ(calls, round);
+    timer.advance(1s);
+    EXPECT_EQ(calls, round) << "advance() does not ask";
+    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+  }
+}
+
+TEST_F(OnEarlier, IsCalledForADeadlineThatMovesToEarlier) {
+  Timeout timeout = timer.new_timeout([] {}, 1s);
+  for (const bool in_wheel : {true, false}) {
+    ASSERT_TRUE(timer.next_wakeup());
+    calls = 0;
+    if (!in_wheel) timeout = timer.new_timeout([] {}, 10s);
+    EXPECT_TRUE(timeout.reschedule(20s));
+    EXPECT_EQ(calls, 0) << "for one that is due later";
+    EXPECT_TRUE(timeout.reschedule(in_wheel ? 20ms : 10ms));
+    EXPECT_EQ(calls, 1) << "in the wheel: " << in_wheel;
+    EXPECT_LE(timer.next_wakeup(), timer.now() + 20ms);
+    EXPECT_TRUE(timeout.reschedule(1s));
+  }
+}
+
+TEST_F(OnEarlier, IsCalledWhenATimerTaskIsCancelledAndForNoCallable) {
+  const auto task = std::make_shared<RecordingTask>();
+  for (const bool in_wheel : {true, false}) {
+    Timeout shared = timer.new_timeout(task, kFar);
+    Timeout callable = timer.new_timeout([] {}, kFar);
+    if (in_wheel) timer.next_wakeup();
+    calls = 0;
+    EXPECT_TRUE(callable.cancel());
+    EXPECT_EQ(calls, 0);
+    if (!in_wheel) timer.next_wakeup();
+    EXPECT_TRUE(shared.cancel());
+    EXPECT_EQ(calls, 1) << "in the wheel: " << in_wheel;
+    timer.next_wakeup();
+  }
+  EXPECT_EQ(task->cancellations, 2);
+}
+
+TEST_F(OnEarlier, IsCalledWhenThousandsWaitToBeTakenIntoTheWheel) {
+  timer.new_timeout([] {}, 1s);
+  timer.next_wakeup();
+  calls = 0;
+  for (int i = 0; i <= 2 * 16384; ++i) timer.new_timeout([] {}, kFar);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(OnEarlier, IsNotCalledForWhatAWorkerWouldNotWakeUpFor) {
+  timer.new_timeout([] {}, 1s);
+  timer.next_wakeup();
+  calls = 0;
+  for (int i = 0; i < 100'000; ++i) EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(OnEarlier, IsNotCalledAfterStop) {
+  Timeout timeout = timer.new_timeout(std::make_shared<RecordingTask>(), kFar);
+  timer.next_wakeup();
+  calls = 0;
+  timer.stop();
+  timeout.cancel();
+  timeout.reschedule(0s);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, 0s));
+  EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(OnEarlier, CanBeReplacedAndTakenAway) {
+  int others = 0;
+  timer.on_earlier([&] { ++others; });
+  timer.new_timeout([] {}, 1s);
+  EXPECT_EQ(std::pair(calls, others), std::pair(0, 1));
+  timer.on_earlier(nullptr);
+  timer.new_timeout([] {}, 1ms);
+  timer.next_wakeup();
+  timer.new_timeout([] {}, 0s);
+  EXPECT_EQ(std::pair(calls, others), std::pair(0, 1));
+}
+
+TEST_F(OnEarlier, CannotBeSetInsideATask) {
+  timer.new_timeout([&] { EXPECT_THROW(timer.on_earlier(nullptr), IllegalState); }, 0s);
+  EXPECT_EQ(timer.advance(1s), 1u);
+}
+
+TEST(OnEarlierLocks, NoneIsHeldWhereverItIsCalled) {
+  ManualTimer timer(10ms, kStart);
+  bool inside = false;
+  int calls = 0;
+  timer.on_earlier([&] {
+    EXPECT_FALSE(inside) << "called inside a task";
+    ++calls;
+    // Each of them takes the lock that there is.
+    std::thread([&] { EXPECT_TRUE(timer.next_wakeup()); }).join();
+  });
+  timer.new_timeout(
+      [&] {
+        inside = true;
+        timer.new_timeout_at([] {}, kStart);
+        inside = false;
+      },
+      1s);
+  EXPECT_EQ(calls, 1) << "from new_timeout()";
+  timer.new_timeout([] {}, 2s);
+  EXPECT_EQ(timer.advance_to(kStart + 1s), 1u);
+  EXPECT_EQ(calls, 2) << "at the end of advance_to()";
+}
+
+TEST(OnEarlierThreads, NoTimeoutWaitsForADriverThatSleeps) {
+  constexpr int kThreads = 3;
+  constexpr int kRounds = 300;
+  std::mutex mutex;
+  std::condition_variable woken;
+  bool wake = false;
+  bool done = false;
+  ManualTimer timer(1ms, kStart);
+  timer.on_earlier([&] {
+    const std::lock_guard lock(mutex);
+    wake = true;
+    woken.notify_one();
+  });
+  // Time passes only as far as the next timeout that is near. For the others the driver sleeps until it is called.
+  const Timeout far = timer.new_timeout([] {}, kFar);
+  std::thread driver([&] {
+    for (;;) {
+      const auto next = timer.next_wakeup();
+      if (next && *next <= timer.now() + 10ms) {
+        timer.advance_to(*next);
+        continue;
+      }
+      std::unique_lock lock(mutex);
+      woken.wait(lock, [&] { return wake || done; });
+      wake = false;
+      if (done) return;
+    }
+  });
+  run_together(kThreads, [&](int thread) {
+    std::mt19937 random(static_cast<std::uint32_t>(thread));
+    for (int i = 0; i < kRounds; ++i) {
+      const auto ran = std::make_shared<test::Latch>();
+      const bool moved = random() % 2 == 0;
+      Timeout timeout = timer.new_timeout([ran] { ran->count_down(); }, moved ? 3h : (random() % 3) * 1ms);
+      if (moved) timeout.reschedule((random() % 3) * 1ms);
+      ASSERT_TRUE(ran->wait()) << "round " << i;
+    }
+  });
+  {
+    const std::lock_guard lock(mutex);
+    done = true;
+    woken.notify_one();
+  }
+  driver.join();
+}
+
+TEST(OnEarlierThreads, HandlesMayCallWhileTheTimerIsDestroyed) {
+  for (int round = 0; round < 200; ++round) {
+    const auto alive = std::make_unique<std::atomic<bool>>(true);
+    auto timer = std::make_unique<ManualTimer>(1ms, kStart);
+    timer->on_earlier([loop = alive.get()] { EXPECT_TRUE(loop->load()) << "called after the destructor"; });
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < 2; ++i) timeouts.push_back(timer->new_timeout(std::make_shared<RecordingTask>(), kFar));
+    timer->next_wakeup();
+    run_together(3, [&](int thread) {
+      if (thread == 2) {
+        timer.reset();
+        alive->store(false);
+      } else if (round % 2 == 0) {
+        timeouts[static_cast<std::size_t>(thread)].reschedule(1s);
+      } else {
+        timeouts[static_cast<std::size_t>(thread)].cancel();
+      }
+    });
+  }
+}
+
+TEST(OnEarlierThreads, CanBeReplacedWhileItIsCalled) {
+  ManualTimer timer(1ms, kStart);
+  std::atomic<bool> done{false};
+  std::thread scheduler([&] {
+    while (!done) timer.new_timeout([] {}, 1s).cancel();
+  });
+  for (int round = 0; round < 200; ++round) {
+    const auto alive = std::make_unique<std::atomic<bool>>(true);
+    timer.on_earlier([loop = alive.get()] { EXPECT_TRUE(loop->load()) << "called after it was replaced"; });
+    std::this_thread::yield();
+    timer.on_earlier(nullptr);
+    alive->store(false);
+  }
+  done = true;
+  scheduler.join();
+}
+
+}  // namespace
+}  // namespace hwt

@@ -1,0 +1,71 @@
+// ManualTimer::on_earlier() being replaced, or the timer destroyed, while threads call it (Sleeper::call_outside,
+// end_calls): one call for each announcement, and none of what is gone.
+
+#include "model.h"
+
+namespace model {
+namespace {
+
+Weakening count_late{"call_outside(): begin_call() after the exchange"};
+Weakening claim_by_load{"call_outside(): a load and a store for the exchange"};
+Weakening claim_relaxed{"call_outside(): order of the exchange"};
+Weakening end_by_store{"end_calls(): a store for the exchange"};
+Weakening end_relaxed{"end_calls(): order of the exchange"};
+Weakening finish_relaxed{"finish_call(): release"};
+Weakening wait_relaxed{"end_calls(): acquire of the count"};
+Weakening announce_relaxed{"announce(): release"};
+
+constexpr int kCallers = 2;
+constexpr int kAwake = -1;
+
+struct Calls : Model<Calls, kCallers + 1> {
+  Atomic<int> wake_until{kAwake};
+  Atomic<int> calls;
+  Plain<int> driver{0};  // what is called: 0 when it is gone
+  Atomic<int> called[2];
+
+  void thread(unsigned index) {
+    if (index < kCallers) return wake();
+    for (int round = 0; round != 2; ++round) {
+      driver.set(round + 1);
+      wake_until.store(round, announce_relaxed ? mo_relaxed : mo_release);
+      while (!end_calls()) rl::yield(1, RL_INFO);
+      driver.set(0);
+    }
+  }
+
+  void wake() {
+    if (!count_late) calls.fetch_add(1, mo_relaxed);
+    int announced = kAwake;
+    if (claim_by_load) {
+      announced = wake_until.load(mo_acquire);
+      wake_until.store(kAwake, mo_release);
+    } else {
+      announced = wake_until.exchange(kAwake, claim_relaxed ? mo_relaxed : mo_acq_rel);
+    }
+    if (count_late) calls.fetch_add(1, mo_relaxed);
+    if (announced != kAwake) {
+      MODEL_ASSERT(driver.get() == announced + 1);
+      MODEL_ASSERT(called[announced].fetch_add(1, mo_relaxed) == 0);
+    }
+    calls.fetch_sub(1, finish_relaxed ? mo_relaxed : mo_release);
+  }
+
+  bool end_calls() {
+    if (end_by_store) {
+      wake_until.store(kAwake, mo_release);
+    } else {
+      wake_until.exchange(kAwake, end_relaxed ? mo_relaxed : mo_acq_rel);
+    }
+    return calls.load(wait_relaxed ? mo_relaxed : mo_acquire) == 0;
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main() {
+  using namespace model;
+  return check<Calls>({&count_late, &claim_by_load, &claim_relaxed, &end_by_store, &end_relaxed, &finish_relaxed,
+                       &wait_relaxed, &announce_relaxed});
+}
