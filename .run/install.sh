@@ -14,7 +14,10 @@ missing_packages() {
   have pkg-config || echo pkg-config
   have git || echo git
   case $1 in
-    demo) libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libhowardhinnant-date-dev prometheus-cpp-dev" ;;
+    demo | grpc)
+      libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libhowardhinnant-date-dev prometheus-cpp-dev"
+      [ "$1" = demo ] || libraries="$libraries libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev"
+      ;;
     bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
     test)

@@ -11,12 +11,27 @@ demo() {
   esac
   case $example in */*) no_such_example "$example" ;; esac
   [ -f "$root/docs/examples/$example/main.cpp" ] || no_such_example "$example"
-  set_up demo
+  set_up_example "$example"
   compile demo --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=enabled -Dtests=disabled \
     -Dbenchmarks=disabled || fail "the build failed"
   [ -x "$build/demo/docs/examples/$example" ] || fail "$example has not been built: what it needs is missing"
   exec 9<&- # a running program is in nobody's way
   exec "$build/demo/docs/examples/$example" "$@"
+}
+
+# gRPC is a lot to install: only for its own examples. Meson does not notice when it comes.
+set_up_example() {
+  case $1 in
+    grpc_*) ;;
+    *)
+      set_up demo
+      return
+      ;;
+  esac
+  take_turn
+  missing=$(missing_packages grpc)
+  set_up grpc
+  [ -z "$missing" ] || rm -f "$build/demo/stamp"
 }
 
 no_such_example() {

@@ -68,7 +68,7 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 template <class Executor = HWT_ASIO::any_io_executor>
 class BasicWheelTimer {
  public:
-  using executor_type = Executor;               ///< as basic_waitable_timer
+  using executor_type = Executor;                ///< as basic_waitable_timer
   using clock_type = std::chrono::steady_clock;  ///< as basic_waitable_timer
   using duration = clock_type::duration;         ///< as basic_waitable_timer
   using time_point = clock_type::time_point;     ///< as basic_waitable_timer

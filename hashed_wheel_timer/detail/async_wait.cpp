@@ -23,7 +23,8 @@
 //   Waiting  Ended    take(): the WaitGroup, the cancellation slot, discard() and close() of the registry
 //
 // What keeps memory:
-//   the node       the handle in the group, or in cancel_after's limit; and until the task has run, the timer. So a wait
+//   the node       the handle in the group, or in cancel_after's limit; and until the task has run, the timer. So a
+//   wait
 //                  in the registry, which leaves it before it completes, has a node.
 //   the wait       until it completes, whoever is to end it; then until its handler is called, its completion
 //   the registry   its context, which in close() waits for those that are about to complete; as does a group that goes

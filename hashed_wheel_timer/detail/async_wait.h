@@ -66,8 +66,8 @@ class HWT_API WaitRegistry {
   // Guarded by it.
   WaitLink waits_;   // those that others find than their timer, or the WaitGroup that they are of
   WaitLink groups_;  // what is in each of them is its user's
-  // Of those that were in waits_, so many are about to complete. Raised under the lock; release when one has, acquire by
-  // who then lets the context go.
+  // Of those that were in waits_, so many are about to complete. Raised under the lock; release when one has, acquire
+  // by who then lets the context go.
   std::atomic<int> completing_{0};
 };
 

@@ -2,6 +2,14 @@
 
 // What a build that is slower than others has to leave out.
 
+#if defined(__SANITIZE_THREAD__)
+#define HWT_TEST_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#define HWT_TEST_THREAD_SANITIZER __has_feature(thread_sanitizer)
+#else
+#define HWT_TEST_THREAD_SANITIZER 0
+#endif
+
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define HWT_TEST_SANITIZED 1
 #elif defined(__has_feature)

@@ -38,8 +38,8 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   std::size_t advance(std::int64_t by);
   std::size_t advance_to(std::int64_t now, std::size_t max_tasks);
   std::optional<std::int64_t> next_wakeup();
-  /// For a loop: runs what is due by the timer's own clock, and returns what next_wakeup() does. What is in the inbox is
-  /// left there until it may be due, or somebody asks for a look: most of it is cancelled before.
+  /// For a loop: runs what is due by the timer's own clock, and returns what next_wakeup() does. What is in the inbox
+  /// is left there until it may be due, or somebody asks for a look: most of it is cancelled before.
   std::optional<std::int64_t> drive();
   void on_earlier(std::function<void()> call);
   std::vector<Timeout> stop();

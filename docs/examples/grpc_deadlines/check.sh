@@ -1,0 +1,55 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_GRPC_DEADLINES
+. "$(dirname "$0")/../checks.sh"
+svg=$folder/picture.svg
+ends_without_memory=no # gRPC aborts
+
+expect_report() {
+  expect_figure 0 lost doubled early 'left behind' unprocessed
+  for name in calls attempts; do [ "$(figures "$name")" -gt 0 ] || complain "report: $name is 0"; done
+}
+
+expect_some() {
+  for name in "$@"; do figures "$name" | grep -q '^[1-9]' || complain "report: $name is 0"; done
+}
+
+# All that can happen to a call. Many are slow, so that a busy machine too has some of each.
+expect 0 --seconds 3 --slow 20% --refuse 5% --svg "$svg"
+expect_report
+expect_some answered 'over the limit' retried hedged 'won by the hedge' 'stopped at the limit' 'stopped by the client'
+expect_output "^Picture: $svg\$"
+grep -q 'Get with hedging: a second attempt after' "$svg" || complain "the picture does not show the hedging"
+! command -v xmllint >/dev/null || xmllint --noout "$svg" 2>"$err" || complain "the picture is not well-formed"
+
+# No call can end before its limit: every one is asked to stop.
+expect 0 --seconds 0.3 --latency-median-ms 60000 --get-limit-ms 20 --put-limit-ms 30 --refuse 0 --svg "$svg"
+expect_report
+expect_figure 0 answered failed
+expect_figure "$(figures calls)" 'over the limit'
+
+# Whatever is refused is tried again, and in the end fails; so there is nothing to hedge.
+expect 0 --seconds 0.3 --refuse 100% --svg "$svg"
+expect_report
+expect_figure 0 answered hedged 'stopped at the limit'
+expect_figure "$(figures calls)" failed
+[ "$(figures retried)" -eq "$(($(figures calls) * 4))" ] || complain "report: not four retries for each call"
+
+# One call at a time, and so short a run that nothing is known of the latency.
+expect 0 --seconds 0.1 --in-flight 1 --svg "$svg"
+expect_report
+expect_figure 0 hedged
+
+expect_line 2 '--seconds.*"soon".*0.1 .. 86,400' --seconds soon
+expect_line 2 '--in-flight.*"0".*1 .. 10,000' --in-flight 0
+expect_line 2 '--deadline-ms.*"1.5"' --deadline-ms 1.5
+expect_line 2 '--get-limit-ms.*"1000".*less than the deadline, 1 s' --get-limit-ms 1000
+expect_line 2 '--put-limit-ms.*"200".*less than the deadline, 200 ms' --put-limit-ms 200 --deadline-ms 200
+expect_line 2 '--hedge-at.*"101%".*100%' --hedge-at 101%
+expect_line 2 '--slow.*"nan"' --slow nan
+expect_line 2 '--svg ".*no/such/folder.svg": cannot write: ' --seconds 60 --svg "$folder/no/such/folder.svg"
+[ ! -s "$out" ] || complain "has run, and then cannot write its picture"
+
+expect_manners "--seconds 0.2 --svg $svg" "--seconds 86400 --svg $svg"
+expect_report
+
+finish

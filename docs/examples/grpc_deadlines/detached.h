@@ -1,0 +1,19 @@
+#pragma once
+
+#include <coroutine>
+#include <exception>
+
+namespace store {
+
+/// A coroutine that nobody waits for: it runs to its first co_await at once, and its frame goes at its end.
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() const noexcept { return {}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }  // an example ends with one line for it
+  };
+};
+
+}  // namespace store

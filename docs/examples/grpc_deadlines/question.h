@@ -1,0 +1,111 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <coroutine>
+
+#include "common/common.h"
+#include "hashed_wheel_timer/timer.h"
+#include "store.grpc.pb.h"
+
+namespace store {
+
+enum class Method { Get, Put };
+
+struct Answer {
+  grpc::Status status;
+  bool hedged = false;    // there was a second attempt
+  bool by_hedge = false;  // and it was the one that was answered
+};
+
+/// Asks the server, for co_await. With `hedge_after`, a second attempt is sent after that time unless the first one has
+/// ended by then. The first answer counts, and the other attempt is cancelled. The coroutine goes on, on any thread,
+/// when both have ended, so nothing is left behind that would refer to its frame.
+class Question {
+ public:
+  Question(Store::Stub& stub, hwt::Timer& timer, Method method, std::uint64_t id,
+           std::chrono::system_clock::time_point deadline, std::optional<std::chrono::nanoseconds> hedge_after)
+      : stub_(stub), timer_(timer), method_(method), hedge_after_(hedge_after) {
+    request_.set_id(id);
+    first_.context.set_deadline(deadline);
+    if (!hedge_after_) return;
+    second_.emplace();
+    second_->context.set_deadline(deadline);
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+  bool await_ready() const noexcept { return false; }
+
+  void await_suspend(std::coroutine_handle<> asking) {
+    asking_ = asking;
+    if (hedge_after_) {
+      open_.store(2, std::memory_order_relaxed);  // published with the timeout and the first attempt
+      hedge_ = timer_.new_timeout([this] { send_second(); }, *hedge_after_);
+    }
+    send(first_);  // last: when it returns, the answer may have been here, and all of this may be gone
+  }
+
+  Answer await_resume() const {
+    return {winner_ ? grpc::Status::OK : first_.status, hedged_, winner_ && winner_ != &first_};
+  }
+
+ private:
+  struct Attempt {
+    grpc::ClientContext context;
+    Reply reply;
+    grpc::Status status;
+  };
+
+  void send(Attempt& attempt) {
+    auto take_status = [this, &attempt](grpc::Status status) { take(attempt, std::move(status)); };
+    if (method_ == Method::Get) {
+      stub_.async()->Get(&attempt.context, &request_, &attempt.reply, std::move(take_status));
+    } else {
+      stub_.async()->Put(&attempt.context, &request_, &attempt.reply, std::move(take_status));
+    }
+  }
+
+  /// On the timer's worker. If the first answer comes at this very moment, the attempt is sent cancelled.
+  void send_second() {
+    if (answered_.load(std::memory_order_relaxed)) return end_one();
+    hedged_ = true;
+    send(*second_);
+  }
+
+  /// On a thread of gRPC.
+  void take(Attempt& attempt, grpc::Status status) {
+    attempt.status = std::move(status);
+    if (attempt.status.ok() && !answered_.exchange(true, std::memory_order_relaxed)) {
+      winner_ = &attempt;
+      if (second_) (&attempt == &first_ ? *second_ : first_).context.TryCancel();
+    }
+    // A second attempt that has not been sent is not sent any more, whatever has become of the first.
+    if (&attempt == &first_ && hedge_.cancel()) end_one();
+    end_one();
+  }
+
+  /// Of the attempts, one that will never be sent included. The last one finds what the others have written.
+  void end_one() {
+    if (open_.fetch_sub(1, std::memory_order_acq_rel) == 1) asking_.resume();
+  }
+
+  Store::Stub& stub_;
+  hwt::Timer& timer_;
+  const Method method_;
+  const std::optional<std::chrono::nanoseconds> hedge_after_;
+  Request request_;
+  Attempt first_;
+  std::optional<Attempt> second_;
+  std::coroutine_handle<> asking_;
+  hwt::Timeout hedge_;
+
+  std::atomic<int> open_{1};           // attempts that have not ended
+  std::atomic<bool> answered_{false};  // relaxed: it decides, and hands nothing over
+  // Each written by one of them, and read when all have ended.
+  const Attempt* winner_ = nullptr;
+  bool hedged_ = false;
+};
+
+}  // namespace store

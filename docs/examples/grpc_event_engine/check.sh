@@ -1,0 +1,27 @@
+#!/bin/sh
+# Checks the program from outside: check.sh PATH_OF_GRPC_EVENT_ENGINE
+# What the engine promises is tested in tests/host/wheel_event_engine_test.cpp.
+. "$(dirname "$0")/../checks.sh"
+ends_without_memory=no # gRPC aborts
+
+# The timers of a server that comes back: gRPC waits by them before it connects again.
+expect 0 --calls 2000 --restarts 2 --pairs 20000
+expect_figure 0 failed left
+expect_figure 2000 calls
+expect_figure 2 restarts
+[ "$(figures scheduled)" -ge 2 ] || complain "report: RunAfter has not come to the timer"
+[ "$(figures scheduled)" -eq "$(($(figures cancelled) + $(figures expired)))" ] || complain "report: does not balance"
+for name in 'this engine' "gRPC's own"; do [ -n "$(figures "$name")" ] || complain "report: no $name"; done
+
+expect 0 --calls 1 --threads 1 --restarts 0 --pairs 0
+expect_figure 0 failed left restarts
+
+expect_line 2 '--calls.*"0".*1 .. 1,000,000,000' --calls 0
+expect_line 2 '--threads.*"many".*1 .. 64' --threads many
+expect_line 2 '--restarts.*"1.5"' --restarts 1.5
+expect_line 2 '--pairs.*"nan"' --pairs nan
+
+expect_manners '--calls 100 --restarts 1 --pairs 100' '--calls 1000000000'
+expect_figure 0 failed left
+
+finish

@@ -1,0 +1,221 @@
+// Calls of gRPC on an EventEngine whose timers are on a wheel: wheel_event_engine.h.
+
+#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+
+#include "common/common.h"
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "store.grpc.pb.h"
+#include "wheel_event_engine.h"
+
+namespace engine {
+namespace {
+
+using common::text_of;
+using Clock = std::chrono::steady_clock;
+
+struct Settings {
+  std::int64_t calls = 20'000;
+  int threads = 4;
+  int restarts = 3;
+  std::int64_t pairs = 200'000;
+};
+
+/// An engine of gRPC's own is not to be had before gRPC has been initialised, nor to be used after its end.
+struct Grpc {
+  Grpc() { grpc_init(); }
+  ~Grpc() { grpc_shutdown(); }
+  Grpc(const Grpc&) = delete;
+  Grpc& operator=(const Grpc&) = delete;
+};
+
+/// Answers at once, until it is destroyed.
+class Server final : private store::Store::CallbackService {
+ public:
+  /// Listens on 127.0.0.1, on this port or, for 0, on any. Throws std::runtime_error.
+  explicit Server(int port = 0) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port_ == 0) throw std::runtime_error("cannot listen on a port of 127.0.0.1");
+  }
+  ~Server() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  int port() const { return port_; }
+
+ private:
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const store::Request* request,
+                                store::Reply* reply) override {
+    reply->set_id(request->id());
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class Client {
+ public:
+  explicit Client(int port) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // the server is on this machine
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+    channel_ =
+        grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments);
+    stub_ = store::Store::NewStub(channel_);
+  }
+
+  /// Whether it was answered. `patient`: waits for a server that is not there yet.
+  bool call(bool patient) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    context.set_wait_for_ready(patient);
+    store::Reply reply;
+    return stub_->Get(&context, {}, &reply).ok();
+  }
+
+  bool waits_to_reconnect() const { return channel_->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE; }
+
+ private:
+  static constexpr std::chrono::seconds kDeadline{20};
+
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<store::Store::Stub> stub_;
+};
+
+struct Results {
+  std::int64_t calls = 0;
+  std::int64_t failed = 0;
+  std::int64_t run_after = 0;  // by these calls
+  std::int64_t restarts = 0;
+  std::int64_t refused = 0;  // while the server was away
+  std::int64_t run_after_of_restarts = 0;
+  std::int64_t left = 0;  // neither run nor cancelled
+};
+
+/// Calls on some threads, one after the other on each.
+void call(Client& client, const Settings& settings, Results& results) {
+  std::atomic<std::int64_t> begun{0};
+  std::atomic<std::int64_t> failed{0};
+  std::atomic<std::int64_t> ended{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < settings.threads; ++i) {
+      threads.emplace_back([&] {
+        while (!common::interrupted() && begun++ < settings.calls) {
+          if (!client.call(true)) ++failed;
+          ++ended;
+          common::show_progress([&] { return text_of(ended.load()) + " of " + text_of(settings.calls) + " calls"; });
+        }
+      });
+    }
+  }
+  results.calls = ended;
+  results.failed = failed;
+}
+
+/// The server goes away, calls fail, and gRPC waits before it connects again: by RunAfter(). Then it is back.
+void restart(std::optional<Server>& server, Client& client, Results& results) {
+  const int port = server->port();
+  server.reset();
+  while (!client.waits_to_reconnect()) {
+    if (!client.call(false)) ++results.refused;
+  }
+  server.emplace(port);
+  if (!client.call(true)) ++results.failed;
+  ++results.restarts;
+}
+
+/// How long a RunAfter() and its Cancel() take, one pair after the other.
+std::string pair_on(EventEngine& engine, std::int64_t pairs) {
+  const Clock::time_point start = Clock::now();
+  std::int64_t done = 0;
+  for (; done < pairs && !common::interrupted(); ++done) {
+    engine.Cancel(engine.RunAfter(std::chrono::seconds(20), [] {}));
+  }
+  return done == 0 ? "none" : text_of((Clock::now() - start) / done);
+}
+
+void report(const Settings& settings, const Results& results, const hwt::TimerStats& timer,
+            const std::string& wheel_pair, const std::string& default_pair) {
+  common::Report report("gRPC " + grpc::Version() + " with its timers on hwt::HashedWheelTimer");
+  report.section("Calls");
+  report.line("calls", results.calls, "on " + common::counted(settings.threads, "thread") + ", each with a deadline");
+  report.line("RunAfter", results.run_after,
+              results.run_after == 0 ? "gRPC has the deadlines of calls on another timer" : "made by gRPC for these");
+  report.line("failed", results.failed, "must be 0");
+
+  report.section("Restarts of the server");
+  report.line("restarts", results.restarts);
+  report.line("refused", results.refused, "calls while it was away");
+  report.line("RunAfter", results.run_after_of_restarts, "made by gRPC: when to connect again");
+
+  report.section("Timer");
+  report.line("scheduled", timer.scheduled);
+  report.line("cancelled", timer.cancelled);
+  report.line("expired", timer.expired);
+  report.line("left", results.left, "neither, after gRPC has ended; must be 0");
+
+  report.section("RunAfter and Cancel, a pair");
+  report.line("this engine", wheel_pair);
+  report.line("gRPC's own", default_pair);
+  common::print(report.text());
+}
+
+bool run(common::Options& options) {
+  constexpr std::chrono::seconds kLeftAfter{10};
+  Settings settings;
+  options.number("--calls", settings.calls, {1, 1e9}, "Calls to make");
+  options.number("--threads", settings.threads, {1, 64}, "Threads that make them");
+  options.number("--restarts", settings.restarts, {0, 1000}, "How often the server goes away and comes back");
+  options.number("--pairs", settings.pairs, {0, 1e9}, "RunAfter and Cancel, how many pairs to measure");
+  options.parse();
+
+  namespace grpc_engine = grpc_event_engine::experimental;
+  const Grpc grpc;
+  const auto timer = std::make_shared<hwt::HashedWheelTimer>(
+      hwt::Options{.tick_duration = std::chrono::milliseconds(1), .on_task_error = common::give_up});
+  const std::shared_ptr<EventEngine> rest = grpc_engine::CreateEventEngine();  // before the factory is set
+  grpc_engine::SetEventEngineFactory([timer, rest] { return std::make_unique<WheelEventEngine>(timer, rest); });
+
+  Results results;
+  {
+    std::optional<Server> server(std::in_place);
+    Client client(server->port());
+    call(client, settings, results);
+    results.run_after = timer->stats().scheduled;
+    while (results.restarts < settings.restarts && !common::interrupted()) restart(server, client, results);
+    results.run_after_of_restarts = timer->stats().scheduled - results.run_after;
+  }
+  grpc_engine::EventEngineFactoryReset();
+  for (const auto give_up = Clock::now() + kLeftAfter; timer->pending_timeouts() > 0 && Clock::now() < give_up;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const hwt::TimerStats stats = timer->stats();
+  results.left = stats.pending;
+
+  WheelEventEngine wheel(timer, rest);
+  const std::string wheel_pair = pair_on(wheel, settings.pairs);
+  report(settings, results, stats, wheel_pair, pair_on(*rest, settings.pairs));
+  return results.failed == 0 && results.left == 0;
+}
+
+}  // namespace
+}  // namespace engine
+
+int main(int argc, char** argv) {
+  return common::run_example(
+      argc, argv,
+      {"grpc_event_engine",
+       "Calls of gRPC on 127.0.0.1 on an EventEngine whose RunAfter() and Cancel() are on a hwt::KeyedTimer. Tells "
+       "how\n"
+       "many timers gRPC makes on it: while calls are answered, and while the server goes away and comes back.",
+       "a call failed, or a timer neither ran nor was cancelled"},
+      engine::run);
+}
