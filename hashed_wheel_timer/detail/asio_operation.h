@@ -189,41 +189,39 @@ class WaitOperation final : public AsyncWait {
     WaitOperation* wait_;
   };
 
-  /// What is posted. Whoever has it has the wait.
+  /// What is posted. Whoever has it has the wait. Asio may ask for the allocator when it has moved it on already.
+  template <class Allocated>
   class Completion {
    public:
-    explicit Completion(WaitOperation& wait) noexcept : wait_(&wait) {}
-    Completion(Completion&& other) noexcept : wait_(std::exchange(other.wait_, nullptr)) {}
+    using allocator_type = Allocated;
+
+    Completion(WaitOperation& wait, const Allocated& allocator) noexcept : wait_(&wait), allocator_(allocator) {}
+    Completion(Completion&& other) noexcept
+        : wait_(std::exchange(other.wait_, nullptr)), allocator_(other.allocator_) {}
     Completion& operator=(Completion&&) = delete;
     ~Completion() {
       if (wait_ != nullptr) wait_->abandon();
     }
 
+    allocator_type get_allocator() const noexcept { return allocator_; }
     void operator()() { std::exchange(wait_, nullptr)->call(); }
 
-   protected:
+   private:
     WaitOperation* wait_;
+    [[no_unique_address]] Allocated allocator_;
   };
-  /// On its own executor.
-  struct Posted final : Completion {
-    using Completion::Completion;
-    using allocator_type =
-        std::conditional_t<std::is_same_v<Executor, LoopExecutor>, Within<std::byte>, HandlerAllocator>;
-    allocator_type get_allocator() const noexcept {
-      if constexpr (std::is_same_v<Executor, LoopExecutor>) {
-        return Within<std::byte>(*this->wait_);
-      } else {
-        return HWT_ASIO::get_associated_allocator(this->wait_->handler_);
-      }
-    }
-  };
-  /// And from there on the handler's.
-  struct Dispatched final : Completion {
-    using Completion::Completion;
-    using allocator_type = HandlerAllocator;
+  /// On the wait's own executor, and from there on the handler's.
+  class Dispatched final : public Completion<HandlerAllocator> {
+   public:
     using executor_type = HandlerExecutor;
-    allocator_type get_allocator() const noexcept { return HWT_ASIO::get_associated_allocator(this->wait_->handler_); }
-    executor_type get_executor() const noexcept { return this->wait_->handler_work_->get_executor(); }
+
+    Dispatched(WaitOperation& wait, const HandlerAllocator& allocator)
+        : Completion<HandlerAllocator>(wait, allocator), executor_(wait.handler_work_->get_executor()) {}
+
+    executor_type get_executor() const noexcept { return executor_; }
+
+   private:
+    HandlerExecutor executor_;
   };
 
   void complete(WaitEnd end) override {
@@ -233,9 +231,11 @@ class WaitOperation final : public AsyncWait {
     const Executor executor = executor_;
     // A thread of the context that cancels many waits thus queues them all at once.
     if (handler_work_) {
-      HWT_ASIO::defer(executor, Dispatched(*this));
+      HWT_ASIO::defer(executor, Dispatched(*this, HWT_ASIO::get_associated_allocator(handler_)));
+    } else if constexpr (std::is_same_v<Executor, LoopExecutor>) {
+      HWT_ASIO::defer(executor, Completion<Within<std::byte>>(*this, Within<std::byte>(*this)));
     } else {
-      HWT_ASIO::defer(executor, Posted(*this));
+      HWT_ASIO::defer(executor, Completion<HandlerAllocator>(*this, HWT_ASIO::get_associated_allocator(handler_)));
     }
   }
 
@@ -264,7 +264,7 @@ class WaitOperation final : public AsyncWait {
   Work<Executor> work_;
   Work<HandlerExecutor> handler_work_;  // none: it is the same executor
   Handler handler_;
-  alignas(std::max_align_t) std::byte room_[6 * sizeof(void*)];  // an operation of Asio has 5
+  alignas(std::max_align_t) std::byte room_[6 * sizeof(void*)];  // an operation of Asio has so many
 };
 
 }  // namespace detail

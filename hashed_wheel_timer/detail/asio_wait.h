@@ -38,7 +38,7 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 ///
 ///   co_await hwt::net::async_wait_for(timer, socket.get_executor(), 250ms, asio::use_awaitable);
 ///
-/// Guarantees: the completion is posted to `executor`, the I/O executor, never made inside this call, and then
+/// Guarantees: the completion is deferred to `executor`, the I/O executor, never made inside this call, and then
 /// dispatched to the handler's associated executor, with its allocator; both have work until then. The handler is
 /// called once: without an error at the deadline or up to a tick later; with operation_aborted after its cancellation
 /// slot was told to, or when the timer ends. A refusal completes too: no_buffer_space at max_pending_timeouts,
@@ -62,7 +62,9 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 ///
 /// Guarantees: those of async_wait_until(). To change the expiry cancels the waits; the destructor does, too.
 /// Differences: after a wait has expired and before its handler has run, cancel() returns 0 here and 1 there; a wait
-/// that has expired before it began ends within a tick; nothing blocks, so there is no wait().
+/// that has expired before it began ends within a tick; what a handler of the same context cancels is queued when that
+/// handler returns, as by defer(); nothing blocks, so there is no wait(). With a LoopTimer as such, not as a Timer&, a
+/// wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>

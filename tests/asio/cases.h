@@ -231,6 +231,25 @@ TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerAndFreesBeforeTheCall) {
   EXPECT_EQ(left, 0);
 }
 
+TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerOnAnotherExecutorToo) {
+  struct Handler {
+    using allocator_type = Counting<std::byte>;
+    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+    void operator()(const Error& error) const { EXPECT_FALSE(error); }
+    std::atomic<int>* left;
+    std::atomic<int>* made;
+  };
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  const auto strand = host::make_strand(this->loop);
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  waits.async_wait(host::bind_executor(strand, Handler{&left, &made}));
+  this->loop.run();
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(left, 0);
+}
+
 TYPED_TEST(Waiting, IsAbortedByItsCancellationSlot) {
   std::vector<Error> errors;
   host::cancellation_signal signal;
