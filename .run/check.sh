@@ -95,6 +95,11 @@ steps_of() {
 }
 
 check() {
+  if [ "${1:-}" = machines ]; then
+    shift
+    machines "$@"
+    return
+  fi
   [ $# -gt 0 ] || set -- format warnings tidy models sanitizers coverage
   steps=
   for name in "$@"; do

@@ -19,6 +19,7 @@ missing_packages() {
       [ "$1" = demo ] || libraries="$libraries libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev"
       ;;
     bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
+    machines) libraries="libconcurrentqueue-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
     test)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libhowardhinnant-date-dev"

@@ -1,5 +1,3 @@
-#pragma once
-
 // What nearly all tests include, precompiled. They include what they use nevertheless: the strict build does without.
 
 #include "hashed_wheel_timer/manual_timer.h"

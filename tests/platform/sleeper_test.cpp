@@ -2,7 +2,9 @@
 
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 
+#include <algorithm>
 #include <thread>
+#include <vector>
 
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "tests/support/test_support.h"
@@ -142,6 +144,19 @@ TEST_F(SleeperTest, IsWokenFromItsSleepWhenAThreadWakesItFromAnEarlierOneTooLate
   parking(sleeper_).wake();  // the second step of the thread above, only now
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
+}
+
+// Windows ends ordinary waits with a time at a tick of its own, each 15.6 ms. The first begins anywhere in one.
+TEST_F(SleeperTest, ShortSleepsAreNotRoundedToTheTicksOfTheSystem) {
+  std::vector<std::int64_t> lengths;
+  for (int sleep = 0; sleep < 30; ++sleep) {
+    const std::int64_t begin = steady_now();
+    sleeper_.sleep_until(begin + 1'000'000);
+    lengths.push_back(steady_now() - begin);
+  }
+  // The shortest but one: none of the others has to be so short on a busy machine.
+  std::nth_element(lengths.begin(), lengths.begin() + 1, lengths.end());
+  EXPECT_LT(lengths[1], 8'000'000) << "ns";
 }
 
 TEST_F(SleeperTest, IsWokenFromAnEndlessSleep) {

@@ -9,10 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #elif defined(_WIN32)
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#include <windows.h>
+#include "hashed_wheel_timer/internal/platform/windows_api.h"
 #endif
 
 namespace hwt::internal {
@@ -35,7 +32,11 @@ long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 
 }
 bool flush_all_processors() noexcept { return membarrier(kPrivateExpedited) == 0; }
 #elif defined(_WIN32)
-[[maybe_unused]] bool register_with_system() noexcept { return true; }
+/// Wine's version of it may do nothing (that of Wine 8 does), without telling.
+[[maybe_unused]] bool register_with_system() noexcept {
+  const HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+  return ntdll != nullptr && GetProcAddress(ntdll, "wine_get_version") == nullptr;
+}
 bool flush_all_processors() noexcept {
   FlushProcessWriteBuffers();
   return true;

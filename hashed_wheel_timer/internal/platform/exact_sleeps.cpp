@@ -2,6 +2,9 @@
 
 #if defined(__linux__)
 #include <sys/prctl.h>
+#elif defined(__APPLE__)
+#include <mach/mach.h>
+#include <pthread.h>
 #endif
 
 namespace hwt::internal {
@@ -13,11 +16,38 @@ ExactSleeps::ExactSleeps(bool wanted) noexcept {
   if (!wanted) return;
   // Not more than an int holds (2 s), and nothing where a filter refuses the call: then it stays as it is.
   const int before = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
-  if (before > 1 && prctl(PR_SET_TIMERSLACK, kLeast, 0, 0, 0) == 0) slack_before_ = before;
+  if (before > 1 && prctl(PR_SET_TIMERSLACK, kLeast, 0, 0, 0) == 0) before_ = before;
 }
 
 ExactSleeps::~ExactSleeps() {
-  if (slack_before_ != 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_before_), 0, 0, 0);
+  if (before_ != kUntouched) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(before_), 0, 0, 0);
+}
+
+#elif defined(__APPLE__)
+
+namespace {
+
+/// The most exact one is LATENCY_QOS_TIER_0.
+bool set_tier(int tier) noexcept {
+  thread_latency_qos_policy_data_t policy{tier};
+  return thread_policy_set(pthread_mach_thread_np(pthread_self()), THREAD_LATENCY_QOS_POLICY,
+                           reinterpret_cast<thread_policy_t>(&policy), THREAD_LATENCY_QOS_POLICY_COUNT) == KERN_SUCCESS;
+}
+
+}  // namespace
+
+ExactSleeps::ExactSleeps(bool wanted) noexcept {
+  if (!wanted) return;
+  thread_latency_qos_policy_data_t before{};
+  mach_msg_type_number_t count = THREAD_LATENCY_QOS_POLICY_COUNT;
+  boolean_t by_default = FALSE;
+  const kern_return_t got = thread_policy_get(pthread_mach_thread_np(pthread_self()), THREAD_LATENCY_QOS_POLICY,
+                                              reinterpret_cast<thread_policy_t>(&before), &count, &by_default);
+  if (got == KERN_SUCCESS && set_tier(LATENCY_QOS_TIER_0)) before_ = before.thread_latency_qos_tier;
+}
+
+ExactSleeps::~ExactSleeps() {
+  if (before_ != kUntouched) set_tier(before_);
 }
 
 #else

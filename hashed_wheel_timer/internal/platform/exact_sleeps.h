@@ -3,9 +3,10 @@
 namespace hwt::internal {
 
 /// While one lives, the system ends the sleeps of this thread as exactly as it can. Linux lets each take 50 us longer
-/// than asked for, unless told otherwise, so that it can end several at once; that is the thread's "timer slack". Its
-/// value of before comes back at the end: the thread may have another life, and threads that it starts inherit it.
-/// Other systems, and real-time policies, have nothing of the kind; then this does nothing.
+/// than asked for, unless told otherwise, and macOS some time that depends on the thread's tier, so that they can end
+/// several at once. What the thread had before comes back at the end: it may have another life, and threads that it
+/// starts inherit it. Other systems, and real-time policies, have nothing of the kind; then this does nothing. (On
+/// Windows all sleeps are rounded alike, and `Parking` does not use those.)
 class ExactSleeps {
  public:
   /// `wanted`: otherwise it does nothing.
@@ -15,7 +16,9 @@ class ExactSleeps {
   ExactSleeps& operator=(const ExactSleeps&) = delete;
 
  private:
-  int slack_before_ = 0;  // ns; 0: it is as it was
+  static constexpr int kUntouched = -1;
+
+  [[maybe_unused]] int before_ = kUntouched;  // on Linux in ns, on macOS a tier
 };
 
 }  // namespace hwt::internal

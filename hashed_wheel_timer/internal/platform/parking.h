@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#if !defined(__linux__)
+#if !defined(__linux__) && !defined(_WIN32)
 #include <condition_variable>
 #include <mutex>
 #endif
@@ -12,10 +12,15 @@ namespace hwt::internal {
 
 /// Where one thread sleeps until a time, or until another thread calls it. Times are nanoseconds of steady_clock.
 ///
-/// On Linux a futex word: who calls needs no lock, so it waits for nobody, and a fork() finds none locked. Elsewhere a
-/// mutex and a condition variable, which need both.
+/// On Linux a futex word, on Windows an event: who calls needs no lock, so it waits for nobody, and a fork() finds none
+/// locked. Elsewhere a mutex and a condition variable, which need both.
 class Parking {
  public:
+#if defined(_WIN32)
+  /// Throws std::system_error when the system has no more of what it takes.
+  Parking();
+#endif
+
   /// The one thread. A call that has come before ends it at once; when it returns, no earlier call is left.
   void park_until(std::int64_t time) noexcept;
 
@@ -35,6 +40,17 @@ class Parking {
   // 0, or 1 for a call. Always exchanged, so that the sleeper's acquire gets the release of every caller before, and
   // not of the latest alone: it sees what each of them had done.
   std::atomic<std::uint32_t> called_{0};
+#elif defined(_WIN32)
+  struct Handle {
+    explicit Handle(void* made) noexcept : object(made) {}
+    ~Handle();
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+
+    void* const object;
+  };
+  const Handle called_;  // set: a call is left
+  const Handle timer_;   // the one thread alone uses it
 #else
   std::mutex mutex_;
   std::condition_variable changed_;

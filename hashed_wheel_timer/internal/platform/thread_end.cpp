@@ -5,10 +5,7 @@
 #include <system_error>
 
 #if defined(_WIN32)
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#include <windows.h>
+#include "hashed_wheel_timer/internal/platform/windows_api.h"
 #else
 #include <pthread.h>
 #endif

@@ -8,7 +8,9 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
-#if !defined(_WIN32)
+#if defined(_WIN32)
+#include "hashed_wheel_timer/internal/platform/windows_api.h"
+#else
 #include <unistd.h>
 #endif
 
@@ -21,6 +23,13 @@ void name_this_thread() noexcept {
   pthread_setname_np(pthread_self(), "hwt-worker");
 #elif defined(__APPLE__)
   pthread_setname_np("hwt-worker");
+#elif defined(_WIN32)
+  // Looked up: Windows has it since version 10, headers and libraries of some compilers do not.
+  using SetDescription = HRESULT(WINAPI*)(HANDLE, PCWSTR);
+  const HMODULE kernel = GetModuleHandleW(L"kernel32.dll");
+  void* const found =
+      kernel == nullptr ? nullptr : reinterpret_cast<void*>(GetProcAddress(kernel, "SetThreadDescription"));
+  if (found != nullptr) reinterpret_cast<SetDescription>(found)(GetCurrentThread(), L"hwt-worker");
 #endif
 }
 

@@ -1,8 +1,7 @@
-#include "hashed_wheel_timer/internal/platform/parking.h"
-
-#include "hashed_wheel_timer/internal/platform/clock.h"
+// On Linux: a futex.
 
 #if defined(__linux__)
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,13 +10,11 @@
 #include <cerrno>
 #include <ctime>
 #include <limits>
-#else
-#include <chrono>
-#endif
+
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/parking.h"
 
 namespace hwt::internal {
-
-#if defined(__linux__)
 
 namespace {
 
@@ -57,26 +54,6 @@ void Parking::leave_call() noexcept { called_.exchange(1, std::memory_order_rele
 
 void Parking::wake() noexcept { syscall(kFutex, &called_, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1); }
 
-#else
-
-void Parking::park_until(std::int64_t time) noexcept {
-  std::unique_lock lock(mutex_);
-  const auto called = [this] { return called_; };
-  if (time == kForever) {
-    changed_.wait(lock, called);
-  } else {
-    changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time)), called);
-  }
-  called_ = false;
-}
-
-void Parking::leave_call() noexcept {
-  const std::lock_guard lock(mutex_);
-  called_ = true;
-}
-
-void Parking::wake() noexcept { changed_.notify_one(); }
+}  // namespace hwt::internal
 
 #endif
-
-}  // namespace hwt::internal

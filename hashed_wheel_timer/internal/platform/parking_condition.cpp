@@ -1,0 +1,59 @@
+// Wherever the system has nothing better: a mutex and a condition variable.
+
+#if !defined(__linux__) && !defined(_WIN32)
+
+#include <chrono>
+
+#if defined(__APPLE__)
+#include <pthread.h>
+
+#include <ctime>
+#endif
+
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/parking.h"
+
+namespace hwt::internal {
+
+namespace {
+
+#if defined(__APPLE__)
+/// libc++ would wait for a point of the wall clock there: set back, it makes timeouts late. A length of time is
+/// measured by a clock that nobody sets.
+void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, std::int64_t time) noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t left = time - steady_now();
+  if (left <= 0) return;
+  const std::timespec length{static_cast<std::time_t>(left / kSecond), static_cast<long>(left % kSecond)};
+  pthread_cond_timedwait_relative_np(changed.native_handle(), lock.mutex()->native_handle(), &length);
+}
+#else
+void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, std::int64_t time) noexcept {
+  changed.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time)));
+}
+#endif
+
+}  // namespace
+
+void Parking::park_until(std::int64_t time) noexcept {
+  std::unique_lock lock(mutex_);
+  while (!called_ && (time == kForever || steady_now() < time)) {
+    if (time == kForever) {
+      changed_.wait(lock);
+    } else {
+      wait_until(changed_, lock, time);
+    }
+  }
+  called_ = false;
+}
+
+void Parking::leave_call() noexcept {
+  const std::lock_guard lock(mutex_);
+  called_ = true;
+}
+
+void Parking::wake() noexcept { changed_.notify_one(); }
+
+}  // namespace hwt::internal
+
+#endif

@@ -1,0 +1,60 @@
+// On Windows: an event, and a timer that does not round to the system's ticks of 15.6 ms, as all waits with a time do.
+
+#if defined(_WIN32)
+
+#include <array>
+#include <system_error>
+
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/parking.h"
+#include "hashed_wheel_timer/internal/platform/windows_api.h"
+
+namespace hwt::internal {
+
+namespace {
+
+/// What cannot be made is for want of memory, or of handles.
+HANDLE made(HANDLE object, const char* what) {
+  if (object == nullptr) throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), what);
+  return object;
+}
+
+HANDLE make_timer() {
+  constexpr DWORD kHighResolution = 2;  // CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, which older headers lack
+  const HANDLE exact = CreateWaitableTimerExW(nullptr, nullptr, kHighResolution, TIMER_ALL_ACCESS);
+  // Windows before 10, version 1803, refuses the flag.
+  return exact != nullptr ? exact : CreateWaitableTimerExW(nullptr, nullptr, 0, TIMER_ALL_ACCESS);
+}
+
+}  // namespace
+
+Parking::Handle::~Handle() { CloseHandle(object); }
+
+// Either is reset by the wait that it ends.
+Parking::Parking()
+    : called_(made(CreateEventW(nullptr, FALSE, FALSE, nullptr), "CreateEvent")),
+      timer_(made(make_timer(), "CreateWaitableTimerEx")) {}
+
+void Parking::park_until(std::int64_t time) noexcept {
+  if (time == kForever) {
+    WaitForSingleObject(called_.object, INFINITE);
+    return;
+  }
+  const std::array<HANDLE, 2> either{called_.object, timer_.object};
+  // The timer counts by a clock that is not quite that of steady_clock.
+  for (std::int64_t now = steady_now(); now < time; now = steady_now()) {
+    LARGE_INTEGER length;
+    length.QuadPart = -((time - now) / 100 + 1);  // below zero: a length of time, in units of 100 ns
+    SetWaitableTimer(timer_.object, &length, 0, nullptr, nullptr, FALSE);
+    if (WaitForMultipleObjects(either.size(), either.data(), FALSE, INFINITE) == WAIT_OBJECT_0) return;
+  }
+  WaitForSingleObject(called_.object, 0);
+}
+
+// Who sets an event wakes, too.
+void Parking::leave_call() noexcept { SetEvent(called_.object); }
+void Parking::wake() noexcept {}
+
+}  // namespace hwt::internal
+
+#endif

@@ -1,0 +1,62 @@
+#pragma once
+
+// What tests ask of the system, by the means of each.
+
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <string>
+
+#if defined(_WIN32)
+#include "hashed_wheel_timer/internal/platform/windows_api.h"
+#else
+#include <pthread.h>
+#endif
+
+namespace hwt::test {
+
+/// Less than a second, unless a signal ends it, or an asynchronous procedure call on Windows. True: it was not ended.
+inline bool slept_undisturbed(std::chrono::milliseconds duration) {
+#if defined(_WIN32)
+  return SleepEx(static_cast<DWORD>(duration.count()), TRUE) == 0;
+#else
+  const std::timespec rest{0, static_cast<long>(std::chrono::nanoseconds(duration).count())};
+  return ::nanosleep(&rest, nullptr) == 0;
+#endif
+}
+
+/// Processor time of the process, in seconds. On Windows std::clock() tells the time that has passed.
+inline double processor_seconds() {
+#if defined(_WIN32)
+  FILETIME created, ended, kernel, user;
+  GetProcessTimes(GetCurrentProcess(), &created, &ended, &kernel, &user);
+  const auto seconds = [](FILETIME time) { return time.dwHighDateTime * 429.4967296 + time.dwLowDateTime * 1e-7; };
+  return seconds(kernel) + seconds(user);
+#else
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+#endif
+}
+
+/// The name of this thread, as debuggers show it; nothing where the system cannot tell.
+inline std::optional<std::string> thread_name() {
+#if defined(_WIN32)
+  using GetDescription = HRESULT(WINAPI*)(HANDLE, PWSTR*);
+  void* const found =
+      reinterpret_cast<void*>(GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "GetThreadDescription"));
+  PWSTR name = nullptr;
+  if (found == nullptr || FAILED(reinterpret_cast<GetDescription>(found)(GetCurrentThread(), &name))) return {};
+  std::string narrow;
+  for (PWSTR c = name; *c != 0; ++c) narrow += static_cast<char>(*c);
+  LocalFree(name);
+  return narrow;
+#elif defined(__linux__) || defined(__APPLE__)
+  std::array<char, 64> name{};
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  return std::string(name.data());
+#else
+  return {};
+#endif
+}
+
+}  // namespace hwt::test
