@@ -89,17 +89,19 @@ steps_of() {
     warnings) echo gcc_warnings clang_warnings ;;
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
     packages) echo conan_package debian_package vcpkg_port wrapdb_wrap ;;
-    tidy | format | models | coverage | docs) echo "$1" ;;
+    tidy | format | models | coverage | docs | fuzz) echo "$1" ;;
     *) return 1 ;;
   esac
 }
 
 check() {
-  if [ "${1:-}" = machines ]; then
-    shift
-    machines "$@"
-    return
-  fi
+  # Those with arguments are run alone.
+  case ${1:-} in
+    machines | mutation | simulation | soak)
+      "$@"
+      return
+      ;;
+  esac
   [ $# -gt 0 ] || set -- format warnings tidy models sanitizers coverage
   steps=
   for name in "$@"; do
@@ -107,7 +109,7 @@ check() {
     steps="$steps $more"
   done
   case " $* " in
-    *" warnings "* | *" sanitizers "* | *" tidy "* | *" models "* | *" coverage "*)
+    *" warnings "* | *" sanitizers "* | *" tidy "* | *" models "* | *" coverage "* | *" fuzz "*)
       set_up check
       install_packages "$(missing_sanitizers)"
       ;;

@@ -191,6 +191,17 @@ TYPED_TEST(EveryWheel, TheLatestTickIsDueSomeDay) {
   EXPECT_EQ(this->wheel_.next_due(), kNever);
 }
 
+TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTick) {
+  Item item;
+  ASSERT_TRUE(this->insert(item, 5));
+  this->wheel_.expire(5, [](WheelItem&) { return Verdict::later(kNever); });
+  EXPECT_TRUE(this->wheel_.consistent());
+  this->expect_next_due(kNever - 1);
+  item.due = kNever - 1;
+  EXPECT_EQ(this->expire(kNever - 1), std::vector<Item*>{&item});
+  EXPECT_EQ(this->wheel_.size(), 0);
+}
+
 /// What was cancelled does not occupy its bucket until the bucket's tick.
 TYPED_TEST(EveryWheel, ABucketOfHolesIsCompacted) {
   constexpr std::size_t kItems = 100'000;

@@ -135,7 +135,7 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
         break;
       }
       if (!verdict.is_taken()) {  // otherwise only its entry is touched
-        const Tick later = verdict.tick();
+        const Tick later = std::min(verdict.tick(), kNever - 1);
         const bool same = bucket_of(later) == index;
         if (same || !insert(*item, later)) {
           const Tick again = same ? later : tick + 1;

@@ -1,0 +1,189 @@
+// Durations, times and grids against numbers of 128 bits, in which nothing overflows.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "hashed_wheel_timer/delay.h"
+#include "hashed_wheel_timer/detail/fast_divider.h"
+#include "hashed_wheel_timer/histogram.h"
+#include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "tests/fuzz/targets.h"
+
+namespace hwt::fuzz {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+__extension__ typedef __int128 Wide;  // `using` cannot carry __extension__, which keeps -Wpedantic quiet
+__extension__ typedef unsigned __int128 Widest;
+
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+
+/// Any, often one near to where something ends.
+std::int64_t any_time(Input& input) {
+  switch (input.below(4)) {
+    case 0:
+      return input.number<std::int8_t>();
+    case 1: {
+      const std::int64_t power = std::int64_t{1} << input.below(63);
+      const std::int64_t edge = power - 3 + input.up_to(5);
+      return input.one_in(2) ? -edge : edge;
+    }
+    case 2:
+      return input.one_in(2) ? kMax - input.up_to(255) : kMin + input.up_to(255);
+    default:
+      return input.number<std::int64_t>();
+  }
+}
+
+nanoseconds clipped(Wide count) {
+  return nanoseconds(count > kMax ? kMax : count < -Wide{kMax} ? -kMax : static_cast<std::int64_t>(count));
+}
+
+/// Rounded away from zero. For a count of up to 64 bits.
+template <class Period>
+nanoseconds expected_of(Wide count) {
+  using PerPeriod = std::ratio_divide<Period, std::nano>;
+  const bool negative = count < 0;
+  const Widest product = static_cast<Widest>(negative ? -count : count) * static_cast<Widest>(PerPeriod::num);
+  const Widest rounded = product / PerPeriod::den + (product % PerPeriod::den != 0 ? 1 : 0);
+  const Wide limited = static_cast<Wide>(std::min(rounded, Widest{1} << 100));
+  return clipped(negative ? -limited : limited);
+}
+
+template <class Rep, class Period>
+void check_integer(Input& input) {
+  const auto count = static_cast<Rep>(any_time(input));
+  const Delay delay = std::chrono::duration<Rep, Period>(count);
+  require(!delay.is_nan(), "an integer is a number");
+  require_equal(nanoseconds(delay).count(), expected_of<Period>(count).count(), "an integer is converted exactly");
+}
+
+/// Exact where the product fits into the floating number; else never farther off than that rounds.
+template <class Rep, class Period>
+void check_floating(Input& input) {
+  const Rep count = input.one_in(2) ? static_cast<Rep>(any_time(input)) / static_cast<Rep>(1 + input.below(7))
+                                    : static_cast<Rep>(input.number<double>());
+  const Delay delay = std::chrono::duration<Rep, Period>(count);
+  require(delay.is_nan() == std::isnan(count), "NaN is told from numbers");
+  if (std::isnan(count)) return;
+  const std::int64_t ns = nanoseconds(delay).count();
+  using PerPeriod = std::ratio_divide<Period, std::nano>;
+  const long double exact = static_cast<long double>(count) * static_cast<long double>(PerPeriod::num) /
+                            static_cast<long double>(PerPeriod::den);
+  require((count > 0) == (ns > 0) && (count < 0) == (ns < 0), "the sign stays");
+  if (std::fabs(exact) >= 9.2233720368547e18L) {  // near the limit, where the library takes it for beyond
+    require(ns >= 9'223'372'036'854'700'000 || ns <= -9'223'372'036'854'700'000, "what is beyond saturates");
+    return;
+  }
+  const long double off = std::fabs(static_cast<long double>(ns)) - std::fabs(exact);
+  const long double rounding = std::fabs(exact) * 4 * std::numeric_limits<long double>::epsilon();
+  require(off >= -rounding, "a fraction is rounded away from zero");
+  require(off <= 1 + rounding, "by less than a nanosecond");
+}
+
+void check_delay(Input& input) {
+  using std::ratio;
+  using Odd = ratio<1001, 30000>;
+  using Long = ratio<kMax / 1'000'000'000 - 1, 7>;
+  static constexpr void (*kChecks[])(Input&) = {
+      check_integer<std::int64_t, std::nano>,     check_integer<std::int64_t, std::pico>,
+      check_integer<std::int64_t, std::milli>,    check_integer<std::int64_t, ratio<1>>,
+      check_integer<std::int64_t, ratio<604800>>, check_integer<std::int64_t, Odd>,
+      check_integer<std::int64_t, Long>,          check_integer<std::int64_t, ratio<1, kMax>>,
+      check_integer<std::uint64_t, std::nano>,    check_integer<std::uint64_t, std::atto>,
+      check_integer<std::uint64_t, Odd>,          check_integer<std::uint64_t, ratio<3600>>,
+      check_integer<std::int32_t, std::micro>,    check_integer<std::uint32_t, ratio<86400>>,
+      check_integer<std::int16_t, ratio<2, 3>>,   check_integer<std::int8_t, Long>,
+      check_integer<std::uint8_t, ratio<1, 3>>,   check_floating<double, std::nano>,
+      check_floating<double, ratio<1>>,           check_floating<double, Odd>,
+      check_floating<double, std::pico>,          check_floating<float, std::milli>,
+      check_floating<long double, ratio<1>>,      check_floating<double, ratio<31556952>>,
+  };
+  input.one_of(kChecks)(input);
+}
+
+void check_clock(Input& input) {
+  const std::int64_t a = any_time(input);
+  const std::int64_t b = any_time(input);
+  const auto point = [](std::int64_t time) { return TimePoint(nanoseconds(time)); };
+  const Wide until = a == kMax ? Wide{kMax} : std::max(Wide{a} - b, Wide{0});
+  require_equal(detail::time_until(point(a), point(b)).count(), clipped(until).count(), "time_until()");
+  const Wide sum = std::min(Wide{a} + std::max<std::int64_t>(b, 0), Wide{kMax});
+  require_equal(internal::deadline_after(a, std::max<std::int64_t>(b, 0)), static_cast<std::int64_t>(sum),
+                "deadline_after()");
+}
+
+void check_grid(Input& input) {
+  const internal::TickGrid grid{any_time(input), std::max<std::int64_t>(any_time(input), 1)};
+  const std::int64_t time = any_time(input);
+  const Wide since = std::max(Wide{time} - grid.start, Wide{0});
+  const auto tick = [](Wide number) {
+    return static_cast<internal::Tick>(std::min(number, Wide{internal::kNever - 1}));
+  };
+  require_equal(grid.at(time), tick(since / grid.tick_duration), "at()");
+  require_equal(grid.due_tick(time), since == 0 ? 0 : tick((since - 1) / grid.tick_duration), "due_tick()");
+  const internal::Tick number = std::max<std::int64_t>(any_time(input), 0);
+  const auto begin = [&](Wide of) {
+    return static_cast<std::int64_t>(std::min(Wide{grid.start} + of * grid.tick_duration, Wide{kMax}));
+  };
+  require_equal(grid.begin_of(number), begin(number), "begin_of()");
+  require_equal(grid.end_of(number), number >= internal::kNever - 1 ? kMax : begin(Wide{number} + 1), "end_of()");
+  if (grid.end_of(grid.due_tick(time)) != kMax) {
+    require(grid.end_of(grid.due_tick(time)) >= time, "a tick ends at or after the deadlines that are due in it");
+  }
+}
+
+void check_divider(Input& input) {
+  const auto divisor = static_cast<std::uint64_t>(any_time(input));
+  if (divisor == 0) return;
+  const auto number = static_cast<std::uint64_t>(any_time(input));
+  const std::uint64_t expected = number / divisor + (number % divisor != 0 ? 1 : 0);
+  require(detail::FastDivider(divisor).divide_rounding_up(number) == expected, "FastDivider is exact");
+}
+
+void check_histogram(Input& input) {
+  LatencyHistogram histogram;
+  std::array<std::int64_t, 8> values;
+  const auto count = 1 + input.below(values.size());
+  Wide sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t value = any_time(input);
+    histogram.add(nanoseconds(value));
+    values[i] = std::max<std::int64_t>(value, 0);
+    sum += values[i];
+  }
+  std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+  require(histogram.count() == count, "count()");
+  require_equal(histogram.sum().count(), clipped(sum).count(), "sum()");
+  require_equal(histogram.max().count(), values[count - 1], "max()");
+  const unsigned percent = static_cast<unsigned>(input.below(101));
+  const std::size_t rank = std::max<std::size_t>((percent * count + 99) / 100, 1);
+  const std::int64_t exact = values[rank - 1];
+  const std::int64_t seen = histogram.percentile(percent).count();
+  require(seen >= exact, "a percentile is not below the value of its rank");
+  constexpr std::int64_t kLastBucket = std::int64_t{1000} << 32;
+  if (exact <= kLastBucket) {
+    require(Wide{seen} - exact <= std::max<Wide>(exact / 8, 125), "and at most an eighth above it");
+  } else {
+    require_equal(seen, values[count - 1], "in the last bucket it is the maximum");
+  }
+}
+
+}  // namespace
+
+void durations(Input& input) {
+  static constexpr void (*kChecks[])(Input&) = {check_delay, check_delay,   check_clock,
+                                                check_grid,  check_divider, check_histogram};
+  do {
+    input.one_of(kChecks)(input);
+  } while (!input.ended());
+}
+
+}  // namespace hwt::fuzz

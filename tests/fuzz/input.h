@@ -1,0 +1,92 @@
+#pragma once
+
+// What the fuzz programs share: an input read as choices, and what is said when a promise is broken.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace hwt::fuzz {
+
+/// The bytes of an input, as choices. When they have been used up, each choice is the first one: so every input is a
+/// valid one, and any part of it may be cut off.
+class Input {
+ public:
+  Input(const std::uint8_t* bytes, std::size_t size) : next_(bytes), end_(bytes + size) {}
+
+  bool ended() const { return next_ == end_; }
+
+  /// Takes as many bytes as it has, in the order of this machine.
+  template <class Number>
+  Number number() {
+    Number value{};
+    std::uint8_t bytes[sizeof(Number)] = {};
+    for (std::uint8_t& byte : bytes) byte = ended() ? 0 : *next_++;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+
+  /// In [0, limit), from a byte if that is enough.
+  std::uint64_t below(std::uint64_t limit) {
+    if (limit <= 256) return number<std::uint8_t>() % limit;
+    if (limit <= 65536) return number<std::uint16_t>() % limit;
+    return number<std::uint64_t>() % limit;
+  }
+  std::int64_t up_to(std::int64_t last) {
+    return static_cast<std::int64_t>(below(static_cast<std::uint64_t>(last) + 1));
+  }
+  bool one_in(std::uint64_t n) { return below(n) == n - 1; }
+
+  /// One of these.
+  template <class T, std::size_t kSize>
+  T one_of(const T (&values)[kSize]) {
+    return values[below(kSize)];
+  }
+
+ private:
+  const std::uint8_t* next_;
+  const std::uint8_t* end_;
+};
+
+/// Ends the program unless the promise is kept. What has called it stands in the sanitizer's report, or in a
+/// debugger's.
+inline void require(bool kept, const char* promise) {
+  if (kept) [[likely]]
+    return;
+  std::fprintf(stderr, "broken: %s\n", promise);
+  std::abort();
+}
+
+/// As require(), when values tell more.
+inline void require_equal(std::int64_t seen, std::int64_t expected, const char* promise) {
+  if (seen == expected) [[likely]]
+    return;
+  std::fprintf(stderr, "%lld instead of %lld: ", static_cast<long long>(seen), static_cast<long long>(expected));
+  require(false, promise);
+}
+
+// Times as unsigned numbers: the distance of two points of a clock may be beyond what a signed number holds.
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+inline std::uint64_t distance(TimePoint from, TimePoint to) {
+  const auto count = [](TimePoint time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); };
+  return count(to) - count(from);
+}
+
+/// from + ahead, or the end of time.
+inline TimePoint later_by(TimePoint from, std::uint64_t ahead) {
+  if (ahead >= distance(from, TimePoint::max())) return TimePoint::max();
+  const std::uint64_t sum = static_cast<std::uint64_t>(from.time_since_epoch().count()) + ahead;
+  return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(sum)));
+}
+
+/// The point of the clock that a delay from `now` ends at; a negative one is none.
+inline TimePoint after(TimePoint now, std::chrono::nanoseconds delay) {
+  return delay.count() <= 0 ? now : later_by(now, static_cast<std::uint64_t>(delay.count()));
+}
+
+}  // namespace hwt::fuzz

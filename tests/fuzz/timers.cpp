@@ -1,0 +1,108 @@
+// ManualTimer with all of the family on it against one multimap: timeouts with every kind of task, a KeyedTimer, a
+// RepeatedTimer, schedules, sleeping coroutines and a StopAfter, which call each other from inside what they run.
+
+#include "hashed_wheel_timer/errors.h"
+#include "tests/fuzz/alarms.h"
+#include "tests/fuzz/family.h"
+#include "tests/fuzz/targets.h"
+
+namespace hwt::fuzz {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+class Walk final : public Alarms {
+ public:
+  explicit Walk(Input& input)
+      : Alarms(input, nanoseconds(input.one_of<std::int64_t>({1'000'000, 1, 7, 10'000'001, 3'600'000'000'000})),
+               TimePoint(nanoseconds(input.one_of<std::int64_t>({0, 5'000'000'123, -4'000'000'000'000'000'000}))),
+               [this](std::exception_ptr, const Timeout&) { ++errors_; }) {}
+
+  void run() {
+    while (!input().ended()) {
+      input().one_in(4) ? advance() : operate();
+      check_pending();
+      if (input().one_in(8)) check_wakeup();
+    }
+    if (end_ == 1) stop();
+    if (end_ == 2) destroy_in_task();
+    end_all();
+    check_end();
+  }
+
+ private:
+  void operate() override {
+    switch (input().below(8)) {
+      case 0:
+        return keyed_.operate();
+      case 1:
+        return repeated_.operate();
+      case 2:
+        return scheduled_[input().below(2)].operate();
+      case 3:
+        return sleepers_.operate();
+      case 4:
+        return limit_.operate();
+      case 5:
+        end_ = input().below(3);
+        return check_wakeup();
+      default:
+        return timeouts_.operate();
+    }
+  }
+
+  void stop() {
+    timeouts_.end();
+    const std::size_t pending = end();
+    require(timer().stop().size() == pending, "stop() returns all that is pending");
+    require_equal(timer().pending_timeouts(), 0, "after it nothing is");
+    require(timer().stop().empty() && !timer().try_new_timeout([] {}, nanoseconds(1)), "a stopped timer refuses");
+    keyed_.check_stopped();
+    repeated_.check_stopped();
+    for (const Scheduled& each : scheduled_) each.check_stopped();
+    sleepers_.check_end();
+  }
+
+  /// Inside the next task of a plain timeout, if there is one.
+  void destroy_in_task() {
+    timeouts_.at_next([this] { end_all(); });
+    advance();
+  }
+
+  void end_family() {
+    keyed_.destroy();
+    repeated_.destroy();
+    for (Scheduled& each : scheduled_) each.destroy();
+    limit_.destroy();
+  }
+
+  void end_all() {
+    end_family();
+    if (!ended()) {
+      timeouts_.end();
+      end();
+    }
+    destroy_timer();
+  }
+  void check_end() const {
+    sleepers_.check_end();
+    timeouts_.check_end();
+    require_equal(errors_, timeouts_.thrown(), "each exception is reported once");
+  }
+
+  std::int64_t errors_ = 0;
+  std::uint64_t end_ = 0;  // how it ends
+  Timeouts timeouts_{*this};
+  Keyed keyed_{*this};
+  Repeated repeated_{*this};
+  Scheduled scheduled_[2] = {Scheduled(*this), Scheduled(*this)};
+  Sleepers sleepers_{*this};
+  Limit limit_{*this};
+};
+
+}  // namespace
+
+void timers(Input& input) { Walk(input).run(); }
+
+}  // namespace hwt::fuzz
