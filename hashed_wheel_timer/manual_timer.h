@@ -50,14 +50,15 @@ class HWT_API ManualTimer final : public Timer {
   std::size_t advance(Delay by);
 
   /// The clock jumps to `now`, then what is due runs, in the order of ticks, but no more than `max_tasks`; what they
-  /// leave over runs at the next call. Returns how many ran. A `now` before the timer's is taken as the timer's: time
-  /// never goes back. Throws IllegalState inside a task.
+  /// leave over runs at the next call, and may be joined by what was scheduled meanwhile without a delay. Returns how
+  /// many ran. A `now` before the timer's is taken as the timer's: time never goes back. Throws IllegalState inside a
+  /// task.
   std::size_t advance_to(std::chrono::steady_clock::time_point now,
                          std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
 
   /// When to call advance_to() next: never later than the first task is due, so it is safe as the timeout of an epoll
   /// wait; earlier where a deadline has been put off or is far away (nearer and nearer, some steps in all). None when
-  /// nothing is pending. May call the cancelled() of tasks.
+  /// nothing is pending. Inside a task it is now(), whatever is pending. May call the cancelled() of tasks.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
   /// For a loop that sleeps until next_wakeup() while other threads use the timer: `call` is to wake it, so that it

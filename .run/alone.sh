@@ -1,0 +1,48 @@
+# The steps of the check that take an argument and are run alone, since they take long.
+
+# mutation [ARGUMENTS]: those of tests/mutation/mutation.py. An hour or more the first time; then only what has changed.
+mutation() {
+  set_up check
+  from_pypi venv-mutation 'tree-sitter==0.26.1' 'tree-sitter-cpp==0.23.4' ||
+    { say "could not install tree-sitter, see build/last.log"; return 1; }
+  "$build/venv-mutation/bin/python" -B "$root/tests/mutation/mutation.py" "$root" "$@"
+}
+
+# simulation [SEED]: all seeds up to a million, or the one that is named, step by step.
+simulation() {
+  [ $# -eq 0 ] || whole_number simulation "a seed" 999999999999 "$@"
+  set_up test
+  configure_alone && build_targets alone simulation || return 1
+  if [ $# -gt 0 ]; then set -- --seed "$1"; else set -- 1000000; fi
+  "$build/alone/tests/simulation/simulation" "$@"
+}
+
+# soak [SECONDS]: with a picture of its memory in build/soak.
+soak() {
+  [ $# -gt 0 ] || set -- 60
+  whole_number soak seconds 604800 "$@"
+  set_up test
+  configure_alone && build_targets alone soak_program || return 1
+  mkdir -p "$build/soak"
+  status=0
+  "$build/alone/tests/soak/soak" "$1" "$build/soak/samples.csv" || status=1
+  ! set_up_plots || PYTHONPATH="$root/perf" "$build/venv-compare/bin/python" -B "$root/tests/soak/plot.py" \
+    "$build/soak/samples.csv" "$build/soak/memory.svg" || status=1
+  return $status
+}
+
+# whole_number STEP WHAT MOST ARGUMENTS...: the one argument of the step must be one.
+whole_number() {
+  [ $# -eq 4 ] || wrong "$1: $(($# - 3)) arguments (expected: $2 alone)"
+  case $4 in
+    '' | *[!0-9]* | 0* | ?????????????*) ;;
+    *) [ "$4" -gt "$3" ] || return 0 ;;
+  esac
+  wrong "$1: \"$4\" (expected: $2, a whole number 1 .. $3)"
+}
+
+# With assertions.
+configure_alone() {
+  configure alone --buildtype=debugoptimized -Ddefault_library=static -Dtests=enabled -Dexamples=disabled \
+    -Dcalendar=disabled -Dbenchmarks=disabled
+}

@@ -1,0 +1,270 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/simulation/world.h"
+
+namespace hwt::simulation {
+
+using std::chrono::nanoseconds;
+using TimePoint = std::chrono::steady_clock::time_point;
+
+/// A ManualTimer, and a model of it that is asked about each call: which timeouts are pending, and when each is due.
+class WatchedTimer {
+ public:
+  struct Handle {
+    Timeout timeout;
+    std::size_t number = 0;
+  };
+
+  WatchedTimer(World& world, nanoseconds tick, TimePoint start)
+      : world_(world),
+        tick_(tick),
+        start_(start),
+        timer_(std::in_place, tick, start,
+               [this](std::exception_ptr, const Timeout&) { world_.expect(false, "no task throws"); }) {}
+
+  /// For what stands on a Timer of its own accord. It is watched by whoever uses it.
+  Timer& timer() { return *timer_; }
+  TimePoint now() const { return timer_ ? timer_->now() : end_; }
+  /// stop() or destroy() has been called.
+  bool over() const { return over_; }
+  bool in_task() const { return in_task_; }
+
+  /// Lives while the timer runs a task, also one that was not started here.
+  class InTask {
+   public:
+    explicit InTask(WatchedTimer& watch) : watch_(watch) {
+      watch_.world_.expect(!watch_.over_, "nothing runs after the end");
+      watch_.world_.expect(!watch_.in_task_, "one task runs at a time");
+      watch_.in_task_ = true;
+    }
+    ~InTask() { watch_.in_task_ = false; }
+    InTask(const InTask&) = delete;
+    InTask& operator=(const InTask&) = delete;
+
+   private:
+    WatchedTimer& watch_;
+  };
+
+  /// `f` has operator(), and will_not_run() for the end of the timer. Null when the timer has ended.
+  template <class F>
+  Handle start(const char* name, nanoseconds delay, F f) {
+    world_.pause();
+    const std::size_t number = entries_.size();
+    entries_.push_back({name, now() + delay});
+    Handle handle;
+    if (timer_) handle = {timer_->try_new_timeout(Task<F>{this, number, std::move(f)}, delay), number};
+    world_.trace(name, " #", number, handle.timeout ? " is to expire in " : " is refused, in ", delay.count(), " ns");
+    world_.expect(static_cast<bool>(handle.timeout) != over_, "refused only when the timer has ended");
+    if (handle.timeout) {
+      expect_at(number, now() + delay);
+      world_.expect(handle.timeout.deadline() == now() + delay, "deadline() is what was asked for");
+    }
+    world_.pause();
+    return handle;
+  }
+
+  bool cancel(Handle& handle) {
+    if (!handle.timeout) return false;
+    world_.pause();
+    Entry& entry = entries_[handle.number];
+    const bool done = handle.timeout.cancel();
+    world_.trace("cancels ", entry.name, " #", handle.number, done ? "" : ", too late");
+    world_.expect(done == (entry.pending && !over_), "cancel() is true if, and only if, the timeout is pending");
+    if (done) forget(handle.number);
+    world_.pause();
+    return done;
+  }
+
+  bool reschedule(Handle& handle, nanoseconds delay) {
+    if (!handle.timeout) return false;
+    world_.pause();
+    const bool done = handle.timeout.reschedule(delay);
+    world_.trace("puts ", entries_[handle.number].name, " #", handle.number, " to ", delay.count(), " ns from now",
+                 done ? "" : ", too late");
+    world_.expect(done == (entries_[handle.number].pending && !over_),
+                  "reschedule() is true if the timeout is pending");
+    if (done) {
+      forget(handle.number);
+      expect_at(handle.number, now() + delay);
+      if (in_task_ && delay <= nanoseconds(0)) entries_[handle.number].may_run_now = true;
+    }
+    world_.pause();
+    return done;
+  }
+
+  /// Time passes, tick by tick.
+  void advance(nanoseconds by) {
+    world_.trace("time passes: ", by.count(), " ns");
+    const TimePoint to = now() + by;
+    passing_ = true;
+    timer_->advance(by);
+    passing_ = false;
+    finish_turn(to, std::numeric_limits<std::size_t>::max());
+  }
+  /// The clock jumps, and no more tasks run than that.
+  void jump(nanoseconds by, std::size_t most) {
+    world_.trace("time jumps: ", by.count(), " ns, at most ", most, " tasks");
+    const TimePoint to = now() + by;
+    world_.expect(timer_->advance_to(to, most) <= most, "advance_to() runs no more tasks than it may");
+    finish_turn(to, most);
+  }
+
+  /// Inside a task.
+  void expect_no_turn() {
+    for (const auto& turn : {+[](ManualTimer& timer) { timer.advance(std::chrono::milliseconds(1)); },
+                             +[](ManualTimer& timer) { timer.stop(); }}) {
+      try {
+        turn(*timer_);
+        world_.expect(false, "no time passes inside a task, and no task stops the timer");
+      } catch (const IllegalState&) {
+      }
+    }
+  }
+
+  /// Ends the timer, of which so many timeouts are pending in all.
+  void stop(std::int64_t pending) {
+    world_.trace("the timer stops");
+    begin_end();
+    const std::vector<Timeout> returned = timer_->stop();
+    world_.expect(static_cast<std::int64_t>(returned.size()) == pending, "stop() returns all that is pending");
+    expect_all_told();
+    world_.expect(timer_->stop().empty(), "a second stop() returns nothing");
+  }
+  void destroy() {
+    if (!timer_) return;
+    world_.trace("the timer is destroyed");
+    begin_end();
+    end_ = timer_->now();
+    timer_.reset();
+    expect_all_told();
+  }
+
+  /// Those that were started here.
+  std::int64_t pending() const { return over_ ? 0 : static_cast<std::int64_t>(by_due_.size()); }
+  std::int64_t real_pending() const { return timer_ ? timer_->pending_timeouts() : 0; }
+
+  /// The grid point at which a deadline that was set now is due.
+  std::int64_t due_of(TimePoint deadline) const {
+    const nanoseconds since = deadline - start_;
+    return std::max((now() - start_) / tick_ + 1, since / tick_ + (since % tick_ == nanoseconds(0) ? 0 : 1));
+  }
+  /// Nothing that is due at this grid point may be left. Not while some of what a jump has made due waits.
+  bool is_overdue(std::int64_t due) const { return !left_over_ && start_ + due * tick_ <= now(); }
+
+  void check_wakeup(bool others_pending) {
+    if (!timer_) return;
+    const std::optional<TimePoint> wakeup = timer_->next_wakeup();
+    if (in_task_) return world_.expect(wakeup == now(), "inside a task, next_wakeup() is now");
+    if (by_due_.empty() || over_) {
+      world_.expect(!wakeup || others_pending, "next_wakeup() is none when nothing is pending");
+      return;
+    }
+    world_.expect(wakeup.has_value(), "next_wakeup() knows what is pending");
+    if (wakeup) {
+      const TimePoint due = start_ + by_due_.begin()->first * tick_;
+      world_.expect(*wakeup <= std::max(due, now()), "next_wakeup() is not too late");
+    }
+  }
+
+ private:
+  struct Entry {
+    const char* name;
+    TimePoint deadline;
+    std::int64_t due = 0;
+    bool pending = false;
+    bool may_run_now = false;
+  };
+
+  template <class F>
+  struct Task {
+    WatchedTimer* watch;
+    std::size_t number;
+    F f;
+
+    void operator()() {
+      const InTask in_task(*watch);
+      watch->begin_task(number);
+      f();
+    }
+    void will_not_run(detail::NotRun why) {
+      if (why == detail::NotRun::Refused) return;  // start() knows
+      watch->told(number);
+      f.will_not_run();
+    }
+  };
+
+  void expect_at(std::size_t number, TimePoint deadline) {
+    Entry& entry = entries_[number];
+    entry.deadline = deadline;
+    entry.due = due_of(deadline);
+    entry.pending = true;
+    // While what a jump has made due is left, the grid point of that jump has yet to be worked off.
+    entry.may_run_now = left_over_ && deadline <= now();
+    by_due_.emplace(entry.due, number);
+  }
+  void forget(std::size_t number) {
+    Entry& entry = entries_[number];
+    entry.pending = false;
+    const auto [first, end] = by_due_.equal_range(entry.due);
+    for (auto it = first; it != end; ++it) {
+      if (it->second == number) {
+        by_due_.erase(it);
+        return;
+      }
+    }
+  }
+
+  void begin_task(std::size_t number) {
+    const Entry& entry = entries_[number];
+    world_.trace(entry.name, " #", number, " expires");
+    world_.expect(entry.pending, "a task runs once, and not after cancel()");
+    world_.expect(now() >= entry.deadline, "nothing is early");
+    if (entry.pending && passing_ && !entry.may_run_now && entry.due >= first_point_) {
+      world_.expect(now() == start_ + entry.due * tick_, "a task runs in its tick");
+    }
+    if (entry.pending) forget(number);
+  }
+  void told(std::size_t number) {
+    world_.trace(entries_[number].name, " #", number, " is told that it will not run");
+    world_.expect(over_, "a task is told at the end alone");
+    world_.expect(entries_[number].pending, "a task is told once, and not after it has run or was cancelled");
+    if (entries_[number].pending) forget(number);
+  }
+
+  void finish_turn(TimePoint to, std::size_t most) {
+    if (!timer_ || over_) return;
+    world_.expect(now() == to, "time is what it was set to");
+    left_over_ = most != std::numeric_limits<std::size_t>::max();
+    first_point_ = (now() - start_) / tick_ + 1;
+    if (!by_due_.empty()) world_.expect(!is_overdue(by_due_.begin()->first), "nothing that is due is left");
+  }
+
+  void begin_end() { over_ = true; }  // first: what is told asks
+  void expect_all_told() { world_.expect(by_due_.empty(), "each timeout that is pending at the end is told"); }
+
+  World& world_;
+  const nanoseconds tick_;
+  const TimePoint start_;
+  std::vector<Entry> entries_;
+  std::multimap<std::int64_t, std::size_t> by_due_;  // those that are pending
+  std::int64_t first_point_ = 0;                     // before it, things may be overdue
+  bool passing_ = false;
+  bool left_over_ = false;
+  bool in_task_ = false;
+  bool over_ = false;
+  TimePoint end_{};
+  std::optional<ManualTimer> timer_;
+};
+
+}  // namespace hwt::simulation

@@ -1,0 +1,41 @@
+"""Draws what the soak has sampled: the memory of the process, and how many operations it had done.
+
+usage: plot.py SAMPLES.csv PICTURE.svg, with perf/ in PYTHONPATH
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+from compare import plots
+
+MIB = 2**20
+
+
+def main(samples: str, picture: str) -> int:
+    with open(samples, encoding="utf-8") as file:
+        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    minutes = [row["seconds"] / 60 for row in rows]
+    with plots.style.context(plots.SETTINGS, after_reset=True):
+        figure = plots.Figure(figsize=(plots.WIDTH, 4.4))
+        figure.text(0.015, 0.968, "A soak of timers", va="top", fontsize=12.5, fontweight="bold")
+        memory, operations = figure.subplots(2, 1, sharex=True)
+        figure.subplots_adjust(0.07, 0.11, 0.985, 0.84, hspace=0.32)
+        lines = (("resident_bytes", "resident", plots.STRONG), ("heap_at_rest_bytes", "heap, between two timers", "#86a04e"))
+        for column, label, colour in lines:
+            memory.plot(minutes, [row[column] / MIB for row in rows], color=colour, linewidth=0.9, label=label)
+        memory.set_title("Memory of the process: MiB")
+        memory.legend(loc="upper right", ncols=2)
+        operations.plot(minutes, [row["operations"] / 1e9 for row in rows], color=plots.STRONG)
+        operations.set_title("Operations so far: billions")
+        operations.set_xlabel("minutes")
+        for axes in (memory, operations):
+            axes.set_ylim(bottom=0)
+            axes.margins(x=0)
+            axes.grid(axis="y")
+        plots.save(figure, Path(picture))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
