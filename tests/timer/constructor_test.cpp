@@ -29,6 +29,7 @@ TEST(Constructor, Defaults) {
   EXPECT_EQ(options.tick_duration, 100ms);
   EXPECT_EQ(options.ticks_per_wheel, 512);
   EXPECT_EQ(options.max_pending_timeouts, -1);
+  EXPECT_EQ(options.slow_task, 0ns);
   EXPECT_FALSE(options.executor || options.thread_factory || options.on_task_error);
 }
 

@@ -1,0 +1,150 @@
+"""Breaks the library in many ways, one at a time, and counts what the unit tests notice.
+
+usage: mutation.py SOURCE_ROOT [FAULTS] [--room FOLDER] [--slowest SECONDS]
+
+FAULTS is how many: the same ones each time, of all that places.py can make, without those of unnoticeable.txt. Memory
+orders are not among them: on most processors no test could tell, and tests/models are for that. What is known from
+an earlier run that was broken off, or had other tests, is not tried again. Exits with 1 if less than 97 % are noticed.
+"""
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import re
+import resource
+import sys
+import time
+
+import build
+import trial
+
+FLOOR = 0.97
+# What the library has for its tests alone: they look into the wheels by it.
+OF_TESTS = ("consistent", "consistent_items")
+MEMORY = 8 << 30  # a fault may ask for all there is
+
+
+def digest(*paths):
+    together = hashlib.sha256()
+    for path in sorted(paths):
+        with open(path, "rb") as file:
+            together.update(file.read())
+    return together.hexdigest()[:16]
+
+
+def unnoticeable(known):
+    """The names in the list: what its lines begin with. Other lines are for the reader."""
+    with open(os.path.join(build.HERE, "unnoticeable.txt"), encoding="utf-8") as file:
+        names = set(re.findall(r"^([0-9a-f]{8}) ", file.read(), re.M))
+    gone = names - {place.name for place in known}
+    if gone:
+        sys.exit(f"unnoticeable.txt names what is no fault, or no more: {' '.join(sorted(gone))}")
+    return names
+
+
+class Results:
+    """name -> who noticed it. Holds while the library is the same, and whoever noticed it; if nobody did, all tests."""
+
+    def __init__(self, builds):
+        self.file = os.path.join(builds.folder, "results.json")
+        library = digest(*(os.path.join(builds.root, path) for path in builds.sources()))
+        tests = {name: digest(path) for name, path in builds.test_sources().items()}
+        tests[""] = digest(*builds.test_sources().values())
+        self.stamps = {name: library + stamp for name, stamp in tests.items()}
+        known = json.load(open(self.file)) if os.path.exists(self.file) else {}
+        self.known = {name: result for name, result in known.items()
+                      if result["stamp"] == self.stamps.get(result["by"])}
+
+    def add(self, name, by, how, seconds):
+        self.known[name] = {"by": by, "how": how, "seconds": seconds, "stamp": self.stamps[by]}
+        with open(self.file + ".new", "w") as file:
+            json.dump(self.known, file, indent=0)
+        os.replace(self.file + ".new", self.file)
+
+
+def choose(builds, trials, count, room):
+    """In the order of their names. What the preprocessor takes away, and what does not compile, is no fault."""
+    left_out = unnoticeable(builds.places)
+    reached = {number for case in trials.cases for number in case["reached"]}
+    chosen = []
+    for place in sorted(builds.places, key=lambda place: place.name):
+        if len(chosen) == count:
+            break
+        is_none = place.name in left_out or place.function in OF_TESTS
+        if not place.number or is_none or not place.path.startswith(room):
+            continue
+        if place.number in reached or builds.is_compiled(place):
+            chosen.append(place)
+    return chosen
+
+
+def table(title, counts):
+    print(f"\n{title}")
+    for name in sorted(counts):
+        print(f"  {name:<40} {counts[name]['noticed']:>4} of {sum(counts[name].values()):>4}")
+
+
+def report(chosen, results, seconds):
+    by_room, by_kind, by_test, by_way = (collections.defaultdict(collections.Counter) for _ in range(4))
+    survivors = []
+    for place in chosen:
+        result = results.known[place.name]
+        outcome = "noticed" if result["by"] else "survived"
+        by_room[os.path.dirname(place.path)][outcome] += 1
+        by_kind[place.kind][outcome] += 1
+        if result["by"]:
+            by_test[result["by"]][outcome] += 1
+            by_way[result["how"]][outcome] += 1
+        else:
+            survivors.append(place)
+    table("by room", by_room)
+    table("by kind", by_kind)
+    table("first noticed by", by_test)
+    table("because it", by_way)
+    if survivors:
+        print("\nnobody noticed")
+    for place in survivors:
+        print(f"  {place.name} {place.path}:{place.line}: {place.kind}: {place.before} -> {place.after or '(nothing)'}")
+        print(f"           {place.code}")
+    noticed = len(chosen) - len(survivors)
+    share = noticed / max(len(chosen), 1)
+    print(f"\n{noticed} of {len(chosen)} faults noticed, {share:.1%}, in {seconds:.0f} s")
+    return share < FLOOR
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("root")
+    options.add_argument("faults", nargs="?", type=int, default=240)
+    options.add_argument("--room", default="", metavar="FOLDER", help="only of this folder, from the root")
+    options.add_argument("--slowest", type=float, default=60, metavar="SECONDS", help="without cases that take longer")
+    wanted = options.parse_args()
+    os.nice(19)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    begun = time.monotonic()
+
+    builds = build.Build(wanted.root)
+    builds.make()
+    trials = trial.Trials(builds.folder, builds.programs(), wanted.slowest)
+    results = Results(builds)
+    chosen = choose(builds, trials, wanted.faults, wanted.room)
+    missing = [place for place in chosen if place.name not in results.known]
+    print(f"{len(chosen)} faults, {len(chosen) - len(missing)} of them tried before", flush=True)
+
+    def attempt(place):
+        since = time.monotonic()
+        by, how = trials.notice(place.number)
+        return place, by, how, time.monotonic() - since
+
+    for count, (place, by, how, seconds) in enumerate(trial.in_parallel(attempt, missing), 1):
+        results.add(place.name, by, how, seconds)
+        print(f"{count}/{len(missing)} {place.name} {place.path}:{place.line} {how or 'SURVIVED'} {by} {seconds:.0f} s",
+              flush=True)
+    return report(chosen, results, time.monotonic() - begun)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Running test programs: which case comes to which places, and whether one notices a fault."""
+
+import concurrent.futures
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+WORKERS = 2
+QUICK = 0.3  # seconds: cases that take less are run together, one process a program
+CASE = re.compile(r"^ +([^\s#]+)", re.M)
+
+
+def limit_for(seconds):
+    """Beyond which a program hangs, on a busy machine too."""
+    return 6 + 6 * seconds
+
+
+def run(program, cases, limit, **environment):
+    """How it failed: "" if it did not."""
+    filters = ":".join(cases)
+    process = subprocess.Popen(
+        [program, f"--gtest_filter={filters}", "--gtest_fail_fast", "--gtest_brief=1"],
+        env={**os.environ, "MALLOC_PERTURB_": "0", **environment}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        cwd=tempfile.gettempdir())
+    try:
+        status = process.wait(limit)
+        return "" if status == 0 else "failed" if status == 1 else "crashed"
+    except subprocess.TimeoutExpired:
+        return "hung"
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # its children too
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def in_parallel(function, items):
+    """The answers in any order."""
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as workers:
+        futures = [workers.submit(function, item) for item in items]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                yield future.result()
+        except BaseException:
+            workers.shutdown(cancel_futures=True)
+            raise
+
+
+class Trials:
+    """`programs`: name -> path; `slowest`: seconds that a case may take. What each case comes to is measured again when
+    its program has been built again."""
+
+    def __init__(self, folder, programs, slowest):
+        self.folder, self.programs, self.slowest = folder, programs, slowest
+        self.file = os.path.join(folder, "cases.json")
+        self.lock = threading.Lock()
+        self.cases = []  # {program, case, built, seconds, reached: numbers, failed}
+        self.measure()
+
+    def names_of(self, program):
+        suite = ""
+        command = [self.programs[program], "--gtest_list_tests"]
+        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+            if not line.startswith(" "):
+                suite = line.split()[0]
+            elif CASE.match(line) and suite.endswith("."):
+                yield suite + CASE.match(line)[1]
+
+    def measure(self):
+        built = {name: os.stat(path).st_mtime_ns for name, path in self.programs.items()}
+        if os.path.exists(self.file):
+            known = json.load(open(self.file))
+            self.cases = [case for case in known if built.get(case["program"]) == case["built"]]
+        have = {(case["program"], case["case"]) for case in self.cases}
+        missing = [(name, case, built[name]) for name in self.programs for case in self.names_of(name)
+                   if (name, case) not in have]
+        for count, case in enumerate(in_parallel(self.measure_case, missing), 1):
+            self.cases.append(case)
+            if count % 100 == 0 or count == len(missing):
+                print(f"{count} of {len(missing)} cases measured", flush=True)
+                self.save()
+        failed = [f"{case['program']} {case['case']}" for case in self.cases if case["failed"]]
+        if failed:
+            print("fail without any fault, or take too long, and are left out:", *failed, sep="\n  ", flush=True)
+        self.cases = [case for case in self.cases if not case["failed"]]
+
+    def save(self):
+        with open(self.file + ".new", "w") as file:
+            json.dump(self.cases, file)
+        os.replace(self.file + ".new", self.file)
+
+    def measure_case(self, item):
+        program, case, built = item
+        with tempfile.NamedTemporaryFile(dir=self.folder) as reached:
+            begun = time.monotonic()
+            failed = run(self.programs[program], [case], self.slowest, HWT_MUTANTS_REACHED=reached.name)
+            seconds = time.monotonic() - begun
+            numbers = [number for number, byte in enumerate(reached.read()) if byte]
+        return {"program": program, "case": case, "built": built, "seconds": seconds, "reached": numbers,
+                "failed": failed}
+
+    def plan(self, number):
+        """What comes to this place: (seconds, program, cases), the quickest first."""
+        together, alone = {}, []
+        for case in self.cases:
+            if number in case["reached"]:
+                if case["seconds"] < QUICK:
+                    together.setdefault(case["program"], []).append(case)
+                else:
+                    alone.append([case])
+        groups = [*together.values(), *alone]
+        return sorted((sum(case["seconds"] for case in group), group[0]["program"], [case["case"] for case in group])
+                      for group in groups)
+
+    def notice(self, number):
+        """Who notices it, and how: "" twice if nobody does."""
+        for seconds, program, cases in self.plan(number):
+            limit = limit_for(seconds)
+            def broken():
+                return run(self.programs[program], cases, limit, HWT_MUTANT=str(number))
+
+            # A machine that is too busy is no fault of this place: it fails twice, and without the fault it does not.
+            how = broken()
+            if how and not run(self.programs[program], cases, limit) and broken():
+                return program, how
+        return "", ""
