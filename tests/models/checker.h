@@ -1,0 +1,66 @@
+#pragma once
+
+// What a model sees of the checker. A model runs shipped code, and asserts what that code promises. See checker.cpp.
+
+#include <utility>
+
+namespace model {
+
+/// One run: made anew for each schedule, and destroyed at its end.
+class Run {
+ public:
+  virtual ~Run() = default;
+  virtual void thread(unsigned index) = 0;
+  virtual void after() {}
+};
+
+struct Plan {
+  const char* name;
+  unsigned threads;
+  unsigned long long schedules;
+  Run* (*make)();
+};
+
+/// What main() is to return. Without arguments: runs the model as it is. `--orders`: weakens each order that it met, in
+/// turn, and prints what was found. `--orders PLACE...`: these alone.
+int check(const Plan& plan, int argc, char** argv);
+
+template <class T>
+Run* make() {
+  return new T;
+}
+
+// Inside a run.
+
+unsigned random(unsigned limit);
+void yield();
+/// Perhaps this thread does nothing for so long that others get somewhere: a rare case if all run at the same speed.
+void linger();
+[[noreturn]] void fail(const char* what);
+
+#define MODEL_ASSERT(what) ((what) ? void() : model::fail(#what))
+
+// The two sides of AsymmetricFence.
+void light_fence(const char* file, unsigned line);
+void heavy_fence(const char* file, unsigned line);
+
+/// Of the model alone: no thread of the program could know it, so who touches it when is not watched.
+template <class T>
+class Ghost {
+ public:
+  Ghost() = default;
+  Ghost(T value) : value_(value) {}  // NOLINT(google-explicit-constructor): as the value itself
+  [[gnu::noinline, gnu::no_sanitize("thread")]] operator T() const { return value_; }
+  [[gnu::noinline, gnu::no_sanitize("thread")]] Ghost& operator=(T value) {
+    value_ = value;
+    return *this;
+  }
+  [[gnu::noinline, gnu::no_sanitize("thread")]] T operator++() { return ++value_; }
+  [[gnu::noinline, gnu::no_sanitize("thread")]] T operator--() { return --value_; }
+  [[gnu::noinline, gnu::no_sanitize("thread")]] T operator++(int) { return value_++; }
+
+ private:
+  T value_{};
+};
+
+}  // namespace model

@@ -1,0 +1,96 @@
+// The inbox by itself (Inbox, Intake): the owners of two places put entries and Looks there and sift them, and the
+// worker takes them. No entry is left in a place that is not listed, no place is listed twice, links are followed by
+// whoever owns them, and what is kept stays in order.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/core/inbox.h"
+#include "hashed_wheel_timer/internal/core/intake.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "tests/models/checker.h"
+
+namespace model {
+namespace {
+
+using hwt::internal::Arrived;
+using hwt::internal::AsymmetricFence;
+using hwt::internal::Inbox;
+using hwt::internal::Intake;
+using hwt::internal::Node;
+
+constexpr unsigned kOwners = 2;
+constexpr std::uint32_t kEntries = 3;
+constexpr std::uint32_t kDead = 1;
+
+struct In final : Run {
+  Inbox inbox;
+  std::array<Inbox::Place, kOwners> places;
+  std::array<Node, kOwners> nodes{};
+  std::array<Node, kOwners> overflown{};
+  int noted = 0;  // what a thread has done before it notes that something is urgent
+  Intake intake{inbox};
+  std::array<std::uint32_t, kOwners> next{};
+  std::array<unsigned, kOwners> looks{};
+  unsigned overflow = 0;
+
+  void thread(unsigned index) override {
+    if (index == kOwners) {
+      for (int passes = 0; passes < 3; ++passes) pass();
+      return;
+    }
+    Inbox::Place& place = places[index];
+    for (std::uint32_t i = 0; i < kEntries; ++i) {
+      Inbox::put(place, {&nodes[index], i});
+      AsymmetricFence::light();
+      inbox.list(place, i == 1 ? 4 : 5);
+    }
+    Inbox::sift(place, [](const Arrived& entry) { return entry.generation != kDead; });
+    Inbox::put_look(place, nodes[index]);
+    AsymmetricFence::light();
+    inbox.list(place, 5);
+    inbox.put_without_memory(overflown[index]);
+  }
+
+  void pass() {
+    intake.open();
+    for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next) ++overflow;
+    std::array<Node*, 4> looked;
+    while (const std::size_t count = intake.take_looks(looked.data(), looked.size())) {
+      for (std::size_t i = 0; i < count; ++i) ++looks[owner(looked[i])];
+    }
+    std::array<Arrived, 2> entries;
+    do {
+      while (const std::size_t count = intake.take(entries.data(), entries.size())) {
+        for (std::size_t i = 0; i < count; ++i) take(entries[i]);
+      }
+      if (intake.held_up()) yield();
+    } while (intake.held_up());
+    intake.earliest_waiting();
+  }
+
+  std::size_t owner(const Node* node) const { return static_cast<std::size_t>(node - nodes.data()); }
+
+  void take(const Arrived& entry) {
+    std::uint32_t& expected = next[owner(entry.node)];
+    MODEL_ASSERT(entry.generation == expected || (expected == kDead && entry.generation == kDead + 1));
+    expected = entry.generation + 1;
+  }
+
+  void after() override {
+    pass();
+    for (unsigned index = 0; index < kOwners; ++index) {
+      MODEL_ASSERT(next[index] == kEntries);
+      MODEL_ASSERT(looks[index] == 1);
+    }
+    MODEL_ASSERT(overflow == kOwners);
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) {
+  return model::check({"inbox", model::kOwners + 1, 20'000, &model::make<model::In>}, argc, argv);
+}

@@ -1,0 +1,55 @@
+// The values of a KeyedTimer: one thread sets, touches and erases a key, another does so too, and a third turns the
+// wheel. Each value ends once: it expires, is replaced, or is erased; and who ends it has it as it was left.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/models/checker.h"
+
+namespace model {
+namespace {
+
+using std::chrono::nanoseconds;
+
+struct Keyed final : Run {
+  Ghost<int> expired = 0;
+  Ghost<int> erased = 0;
+  Ghost<int> set = 0;
+  hwt::ManualTimer timer{nanoseconds(1)};
+  hwt::KeyedTimer<int, std::unique_ptr<int>> keyed{timer, [this](const int&, std::unique_ptr<int>& value) {
+                                                     ++*value;
+                                                     ++expired;
+                                                   }};
+
+  void thread(unsigned index) override {
+    if (index == 2) {
+      for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
+      return;
+    }
+    keyed.set(1, std::make_unique<int>(0), nanoseconds(1));
+    ++set;
+    keyed.move(1, nanoseconds(1));
+    if (index == 1) {
+      if (std::optional<std::unique_ptr<int>> value = keyed.remove(1)) {
+        ++**value;
+        ++erased;
+      }
+    }
+  }
+
+  void after() override {
+    timer.advance(nanoseconds(3));
+    MODEL_ASSERT(expired + erased <= set);
+    MODEL_ASSERT(expired + erased >= 1);
+    MODEL_ASSERT(keyed.size() == 0);
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) { return model::check({"keyed", 3, 10'000, &model::make<model::Keyed>}, argc, argv); }

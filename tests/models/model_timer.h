@@ -1,0 +1,87 @@
+#pragma once
+
+// A timer of the library's own parts, for what a ManualTimer has not: an executor, and a limit. One thread turns it.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/engine/driver.h"
+#include "hashed_wheel_timer/internal/engine/unprocessed.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
+#include "hashed_wheel_timer/timer.h"
+#include "tests/models/checker.h"
+
+namespace model {
+
+class ModelTimer final : public hwt::Timer {
+ public:
+  struct Parts {
+    std::function<void(std::function<void()>)> executor = {};
+    std::int64_t max_pending_timeouts = 0;
+  };
+
+  explicit ModelTimer(const Parts& parts) : options_(options_of(parts)) { core_.lifecycle().finish_start(0); }
+  ~ModelTimer() override {
+    core_.forget_timer();
+    if (core_.running()) stop();
+    unprocessed_.drop();
+    core_.close();
+  }
+
+  hwt::internal::Core& core() { return core_; }
+
+  /// Runs what is due by then, in ticks of a nanosecond.
+  void turn(std::int64_t now) {
+    using Pass = hwt::internal::Driver<hwt::internal::HierarchicalWheel>::Pass;
+    core_.set_now(now);
+    while (driver_.transfer(now) != Pass::Done) yield();
+    while (core_.running() && driver_.next_due() < now) driver_.expire(driver_.next_due(), now);
+  }
+
+  /// By the thread that turns it.
+  std::vector<hwt::Timeout> stop() override {
+    core_.lifecycle().begin_stop();
+    hwt::internal::AsymmetricFence::heavy();
+    unprocessed_.set(driver_.empty());
+    core_.lifecycle().finish_stop();
+    std::vector<hwt::Timeout> timeouts;
+    unprocessed_.take(timeouts);
+    return timeouts;
+  }
+  std::int64_t pending_timeouts() const noexcept override { return core_.pending(); }
+  std::chrono::steady_clock::time_point now() const noexcept override {
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(core_.now()));
+  }
+
+ protected:
+  hwt::Timeout schedule(const hwt::detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal) override {
+    hwt::internal::Refused refused;
+    return core_.schedule(task, core_.now() + delay.count(), refused);
+  }
+  hwt::Timeout schedule_at(const hwt::detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
+                           OnRefusal) override {
+    hwt::internal::Refused refused;
+    return core_.schedule(task, deadline.time_since_epoch().count(), refused);
+  }
+
+ private:
+  static hwt::Options options_of(const Parts& parts) {
+    hwt::Options options;
+    options.tick_duration = std::chrono::nanoseconds(1);
+    options.executor = parts.executor;
+    options.max_pending_timeouts = parts.max_pending_timeouts;
+    return options;
+  }
+
+  const hwt::Options options_;
+  hwt::internal::Core& core_ = *new hwt::internal::Core(*this, options_, hwt::internal::Core::Clock::Given);
+  hwt::internal::Driver<hwt::internal::HierarchicalWheel> driver_{core_, options_, 64};
+  hwt::internal::Unprocessed unprocessed_;
+};
+
+}  // namespace model

@@ -1,0 +1,64 @@
+// The phase of a timer by itself (Lifecycle), and what stop() returns (Unprocessed): who finds it started finds the
+// time of its start; one thread starts it and one stops it; who has waited for that finds what was done before.
+
+#include <chrono>
+
+#include "hashed_wheel_timer/internal/core/lifecycle.h"
+#include "tests/models/checker.h"
+
+namespace model {
+namespace {
+
+using hwt::internal::Lifecycle;
+using hwt::internal::Phase;
+
+struct Starting final : Run {
+  Lifecycle life;
+  int emptied = 0;
+  Ghost<int> starts = 0;
+  Ghost<int> stops = 0;
+
+  void thread(unsigned index) override {
+    start(index == 0 && random(2) == 0);
+    if (life.started()) MODEL_ASSERT(life.start_time() == 7);
+    if (index == 2) return;
+    for (;;) {
+      const Phase phase = life.phase();
+      if (phase == Phase::Started) {
+        if (!life.begin_stop()) continue;
+        emptied = 1;
+        ++stops;
+        life.finish_stop();
+      } else if (phase == Phase::Stopping || phase == Phase::Starting) {
+        life.wait_while(phase);
+        continue;
+      } else if (phase == Phase::Init) {
+        if (!life.stop_unstarted()) continue;
+        ++stops;
+        return;
+      }
+      break;
+    }
+    MODEL_ASSERT(starts == 0 || emptied == 1);
+  }
+
+  /// `fails`: there is no thread to be had.
+  void start(bool fails) {
+    if (!life.begin_start()) return;
+    if (fails) return life.give_start_up();
+    ++starts;
+    life.finish_start(7);
+  }
+
+  void after() override {
+    MODEL_ASSERT(starts <= 1);
+    MODEL_ASSERT(stops == 1 || life.phase() == Phase::Started);
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) {
+  return model::check({"starting", 3, 20'000, &model::make<model::Starting>}, argc, argv);
+}

@@ -1,0 +1,269 @@
+// Timeout::reschedule() from two threads (Core::move) against the worker that takes the node, looks at it, expires it
+// and sleeps (Node::arrive, Node::look, Driver::visit, WorkerLoop::sleep). Never early: who expires it has the deadline
+// of every reschedule() that has returned. Never missed: the worker comes to the node no later than at that deadline,
+// even if a thread that has begun another reschedule() never goes on.
+//
+// With one exception, a known limit: two threads move it to earlier at once. From the exchange of the deadline on,
+// others find it, and those whose own is no earlier rely on who has made it so. But that thread may have something to
+// do yet: to put a Look, if it had put none or the worker has taken it since; to tell that it is urgent; to wake the
+// worker. If it is preempted before that, or finds no memory for the Look, the other reschedule() is late: until it
+// goes on, and no longer than until the deadline that it has replaced, when the worker comes to the node anyway. Never
+// early, never lost.
+
+#include "inbox_model.h"
+
+namespace model {
+namespace {
+
+Weakening move_not_release{"move(): release of the exchange of the word"};
+Weakening move_same_word{"move(): no exchange for a queued node"};
+Weakening move_same_generation{"move(): the generation as it was"};
+Weakening move_in_two_steps{"move(): load and store of the deadline instead of an exchange"};
+Weakening look_after_word{"move(): the Look put after the word has changed"};
+Weakening no_look_again{"move(): no other Look when the word has changed meanwhile"};
+Weakening not_urgent{"move(): no note_urgent() when it relies on another's Look"};
+Weakening no_light_fence{"reschedule_at(): the light fence"};
+Weakening undo_not_release{"undo_move(): release of the exchange of the word"};
+Weakening undo_same_generation{"undo_move(): the generation as it was"};
+Weakening put_look_relaxed{"put_look(): release of the queue"};
+Weakening arrive_not_acquire{"arrive(): acquire of the exchange"};
+Weakening look_same_generation{"look(): the generation as it was"};
+Weakening look_keeps_told{"look(): the flag kept"};
+Weakening look_deadline_early{"look_at(): the deadline read before look()"};
+Weakening visit_relaxed{"visit(): acquire of the first look at the word"};
+Weakening visit_again_relaxed{"visit(): acquire of an exchange that fails"};
+Weakening visit_deadline_early{"visit(): the deadline read before the word"};
+
+enum : int { kQueued, kInWheel, kExpired, kStateMask = 3 };
+constexpr int kTold = 4;
+constexpr int kGeneration = 8;
+
+constexpr int kFirst = 7;
+constexpr int kAwake = -1;
+
+int state_of(int word) { return word & kStateMask; }
+bool pending(int word) { return state_of(word) != kExpired; }
+bool needs_look(int word) { return state_of(word) == kInWheel && (word & kTold) == 0; }
+
+struct Reschedule : Model<Reschedule, 3> {
+  Atomic<int> word{kQueued};
+  Atomic<int> deadline{kFirst};
+  inbox::Inbox<Reschedule, 2> inbox;
+  Atomic<int> looks[2];
+  Atomic<int> wake_until{kAwake};
+  Atomic<int> urgent;
+  // Not in the code: what is true.
+  int under_way = 0;  // between the exchange of the deadline and that of the word
+  int true_deadline = kFirst;
+  int moved_by = -1;  // who has exchanged the deadline last
+  bool called = false;
+  struct Move {
+    bool under_way = false;    // the deadline is exchanged, and reschedule() has not returned
+    bool relied_on = false;    // it has made it earlier, and may have something to do yet
+    bool look_before = false;  // has put a Look before the exchange,
+    bool look_after = false;   // and one after it
+    int before = 0;
+  } moves[2];
+
+  void thread(unsigned index) {
+    if (index == 2) {
+      for (unsigned turns = rl::rand(6); turns != 0; --turns) turn();
+      sleep();  // and is not seen again
+      return;
+    }
+    // Another timeout, for which its place is listed already.
+    if (rl::rand(2) == 0) inbox.put_and_list(static_cast<int>(index), 1);
+    for (int i = 0; i < 2; ++i) {
+      const int to = static_cast<int>(1 + 3 * rl::rand(5));
+      if (!move(index, to) || stops()) return;
+      if (!no_light_fence) light_fence();
+      if (to <= wake_until.load(mo_relaxed)) called = true;
+      moves[index] = {};
+    }
+  }
+
+  /// False: the thread never goes on, or there is nothing to move, or no memory.
+  bool move(unsigned mine, int to) {
+    int seen = word.load(mo_acquire);
+    if (!pending(seen)) return false;
+    bool told = !look_after_word && needs_look(seen) && to < deadline.load(mo_relaxed);
+    if (told) {
+      put_look(mine, to);
+      if (stops()) return false;
+    }
+    int before = 0;
+    ++under_way;
+    if (move_in_two_steps) {
+      before = deadline.load(mo_relaxed);
+      deadline.store(to, mo_relaxed);
+    } else {
+      before = deadline.exchange(to, mo_relaxed);
+    }
+    true_deadline = to;
+    moved_by = static_cast<int>(mine);
+    const bool earlier = to < before;
+    moves[mine] = {true, earlier, told, false, before};
+    if (stops()) return false;
+    for (;;) {
+      if (!pending(seen)) return false;
+      const bool in_wheel = state_of(seen) == kInWheel;
+      if (!in_wheel && move_same_word) break;
+      int moved = seen;
+      if (in_wheel && !move_same_generation) moved += kGeneration;
+      const bool tell = earlier && needs_look(seen);
+      if (tell) {
+        if (!look_after_word && !told) {
+          if (rl::rand(8) == 0) return undo_move(to, before, seen);
+          put_look(mine, to);
+          moves[mine].look_after = true;
+          if (stops()) return false;
+        }
+        told = true;
+        moved |= kTold;
+      }
+      if (word.compare_exchange_strong(seen, moved, move_not_release ? mo_acquire : mo_acq_rel, mo_acquire)) {
+        if (told && !moves[mine].look_after) moves[mine].relied_on = false;
+        if (tell && look_after_word) {
+          if (stops()) return false;
+          put_look(mine, to);
+        }
+        break;
+      }
+      told = no_look_again && told;
+    }
+    if (earlier && !told) {
+      if (stops()) return false;
+
+      if (!not_urgent) urgent.store(1, mo_release);
+    }
+    --under_way;
+    return true;
+  }
+
+  bool undo_move(int to, int before, int seen) {
+    // If another thread has moved it to the very same deadline meanwhile, that is taken back too: late, as above.
+    if (int found = to; deadline.compare_exchange_strong(found, before, mo_relaxed, mo_relaxed)) true_deadline = before;
+    while (pending(seen)) {
+      const int left = undo_same_generation ? seen : seen + kGeneration;
+      if (word.compare_exchange_weak(seen, left, undo_not_release ? mo_acquire : mo_acq_rel, mo_acquire)) break;
+    }
+    --under_way;
+    return false;
+  }
+
+  void put_look(unsigned mine, int to) {
+    looks[mine].store(looks[mine].load(mo_relaxed) + 1, put_look_relaxed ? mo_relaxed : mo_release);
+    light_fence();
+    inbox.list(static_cast<int>(mine), to);
+  }
+
+  /// Whether this thread is preempted here, and never goes on.
+  static bool stops() { return rl::rand(8) == 0; }
+
+  // The worker's.
+  int now = 0;
+  int place = -1;
+  int looked[2] = {};
+  int sleeps_until = 0;
+
+  void turn() {
+    take_looks();
+    if (place == -1) {
+      if (state_of(word.load(mo_relaxed)) == kQueued) arrive();
+    } else if (place <= now) {
+      visit();
+    }
+    now += static_cast<int>(rl::rand(6));
+  }
+
+  void take_looks() {
+    if (urgent.load(mo_relaxed) != 0) urgent.exchange(0, mo_acquire);
+    inbox.open([this](int index) {
+      for (const int end = looks[index].load(mo_acquire); looked[index] != end; ++looked[index]) look();
+    });
+  }
+
+  void sleep() {
+    const int due = place == -1 ? kFirst : place;  // while it is queued its own entry is listed
+    wake_until.store(due - 1, mo_release);
+    heavy_fence();
+    sleeps_until = std::min({due, inbox.earliest_waiting(), urgent.load(mo_relaxed) != 0 ? 0 : due});
+    if (sleeps_until != due) wake_until.store(sleeps_until - 1, mo_release);
+  }
+
+  void arrive() {
+    int seen = word.load(mo_acquire);
+    while (
+        !word.compare_exchange_weak(seen, seen | kInWheel, arrive_not_acquire ? mo_release : mo_acq_rel, mo_acquire)) {
+    }
+    place = deadline.load(mo_relaxed);
+  }
+
+  void look() {
+    const int early = deadline.load(mo_relaxed);
+    int seen = word.load(mo_acquire);
+    for (;;) {
+      if (state_of(seen) != kInWheel) return;
+      int left = look_keeps_told ? seen : seen & ~kTold;
+      if (!look_same_generation) left += kGeneration;
+      if (word.compare_exchange_weak(seen, left, mo_acq_rel, mo_acquire)) break;
+    }
+    place = look_deadline_early ? early : deadline.load(mo_relaxed);
+  }
+
+  void visit() {
+    int due = deadline.load(mo_relaxed);
+    int seen = word.load(visit_relaxed ? mo_relaxed : mo_acquire);
+    for (;;) {
+      if (!pending(seen)) return;
+      if (!visit_deadline_early) due = deadline.load(mo_relaxed);
+      if (due > now) {
+        place = due;
+        return;
+      }
+      const int left = (seen & ~kStateMask) | kExpired;
+      if (word.compare_exchange_weak(seen, left, mo_acq_rel, visit_again_relaxed ? mo_relaxed : mo_acquire)) break;
+    }
+    MODEL_ASSERT(under_way != 0 || due == true_deadline);
+  }
+
+  void after() {
+    if (!pending(word.load(mo_relaxed))) return;
+    MODEL_ASSERT(called || sleeps_until <= latest(true));
+    take_looks();
+    if (state_of(word.load(mo_relaxed)) == kInWheel) MODEL_ASSERT(place <= latest(false));
+  }
+
+  /// When the worker must come to the node: by the place that it has, or by the end of the sleep.
+  int latest(bool by_sleep) {
+    int latest = deadline.load(mo_relaxed);
+    const bool returned = moved_by == -1 || !moves[moved_by].under_way;  // the reschedule() that this deadline is of
+    for (int i = 0; i < 2; ++i) {
+      const Move& move = moves[i];
+      if (!move.under_way || (returned && !(move.relied_on && is_exception(i, by_sleep)))) continue;
+      latest = std::max(latest, move.before);
+    }
+    return latest;
+  }
+
+  /// Of one that is relied on. A Look that is put before the exchange and still there is all that others need. One that
+  /// is put after it has the right place, but perhaps nobody has woken the worker for it.
+  bool is_exception(int index, bool by_sleep) {
+    const Move& move = moves[index];
+    const bool look_there = looks[index].load(mo_relaxed) != looked[index];
+    return by_sleep ? move.look_after || !move.look_before || !look_there : !move.look_after && !look_there;
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main() {
+  using namespace model;
+  return check<Reschedule>(
+      {&move_not_release, &move_same_word, &move_same_generation, &move_in_two_steps, &look_after_word, &no_look_again,
+       &not_urgent, &no_light_fence, &undo_not_release, &undo_same_generation, &put_look_relaxed, &arrive_not_acquire,
+       &look_same_generation, &look_keeps_told, &look_deadline_early, &visit_relaxed, &visit_again_relaxed,
+       &visit_deadline_early},
+      200'000);
+}
