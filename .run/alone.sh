@@ -22,7 +22,7 @@ soak() {
   [ $# -gt 0 ] || set -- 60
   whole_number soak seconds 604800 "$@"
   set_up test
-  configure_alone && build_targets alone soak_program || return 1
+  configure_alone && build_targets alone soak || return 1
   mkdir -p "$build/soak"
   status=0
   "$build/alone/tests/soak/soak" "$1" "$build/soak/samples.csv" || status=1

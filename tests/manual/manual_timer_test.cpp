@@ -646,6 +646,29 @@ TEST(ManualTimerThreads, ScheduleAndCancelWhileOneAdvances) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
+/// A TimerTask that is replaced when it is cancelled.
+struct Replaced : TimerTask {
+  Replaced(Timer& its_timer, int& its_runs) : timer(its_timer), runs(its_runs) {}
+  void run(Timeout&) override { ADD_FAILURE() << "was cancelled"; }
+  void cancelled(Timeout&) override {
+    timer.new_timeout([&count = runs] { ++count; }, 1ms);
+  }
+  Timer& timer;
+  int& runs;
+};
+
+TEST(ManualTimer, WhatCancelledSchedulesIsSeenAtOnce) {
+  int runs = 0;
+  ManualTimer timer;
+  timer.new_timeout(std::make_shared<Replaced>(timer, runs), 10ms).cancel();
+  const auto wakeup = timer.next_wakeup();
+  ASSERT_TRUE(wakeup);
+  EXPECT_EQ(*wakeup, timer.now() + 1ms);
+  timer.new_timeout(std::make_shared<Replaced>(timer, runs), 10ms).cancel();
+  timer.advance(5ms);
+  EXPECT_EQ(runs, 2);
+}
+
 TEST(ManualTimerThreads, AdvanceOneAtATime) {
   ManualTimer timer(1ms, kStart);
   std::atomic<int> inside = 0;

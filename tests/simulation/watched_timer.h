@@ -116,6 +116,7 @@ class WatchedTimer {
   void jump(nanoseconds by, std::size_t most) {
     world_.trace("time jumps: ", by.count(), " ns, at most ", most, " tasks");
     const TimePoint to = now() + by;
+    left_over_ = left_over_ || most != std::numeric_limits<std::size_t>::max();
     world_.expect(timer_->advance_to(to, most) <= most, "advance_to() runs no more tasks than it may");
     finish_turn(to, most);
   }

@@ -112,25 +112,25 @@ class Family {
     Timeout timeout;
   };
   struct Repeated {
-    explicit Repeated(Family& family)
-        : ledger(family.ledger_),
-          timer("soak", 3ms, family.timer_,
-                {.on_trigger =
-                     [this] {
-                       ledger.expect(!inside.exchange(true), "triggers overlap");
-                       ++triggers;
-                       inside = false;
-                     },
-                 .on_destroy = [this] { ++destroyed; }}) {}
+    explicit Repeated(Family& family) : ledger(family.ledger_) {
+      timer.emplace("soak", 3ms, family.timer_,
+                    RepeatedTimer::Hooks{.on_trigger =
+                                             [this] {
+                                               ledger.expect(!inside.exchange(true), "triggers overlap");
+                                               ++triggers;
+                                               inside = false;
+                                             },
+                                         .on_destroy = [this] { ++destroyed; }});
+    }
     ~Repeated() {
-      unless_refused([this] { timer.destroy(); });
+      timer.reset();  // waits for a trigger that runs, and with it on_destroy, which destroy() does not
       ledger.expect(destroyed == 1, "on_destroy did not run exactly once");
     }
     Ledger& ledger;
     std::atomic<bool> inside{false};
     std::atomic<int> triggers{0};
     std::atomic<int> destroyed{0};
-    RepeatedTimer timer;
+    std::optional<RepeatedTimer> timer;
   };
 
   steady_clock::time_point in(std::int64_t low_us, std::int64_t high_us) {
@@ -263,7 +263,7 @@ class Family {
   }
 
   void use_repeated() {
-    RepeatedTimer& repeated = repeated_[random_.next() % repeated_.size()]->timer;
+    RepeatedTimer& repeated = *repeated_[random_.next() % repeated_.size()]->timer;
     switch (random_.next() % 6) {
       case 0:
         return repeated.stop();

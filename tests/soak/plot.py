@@ -1,6 +1,6 @@
 """Draws what the soak has sampled: the memory of the process, and how many operations it had done.
 
-usage: plot.py SAMPLES.csv PICTURE.svg, with perf/ in PYTHONPATH
+usage: plot.py SAMPLES PICTURE, with perf/ in PYTHONPATH
 """
 
 import csv

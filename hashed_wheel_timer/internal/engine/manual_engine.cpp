@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t kSlotsPerLevel = 64;
 constexpr int kStepsAtOnce = 8;
 constexpr std::int64_t kNap = 1'000'000;  // until a lack of memory may be over
+constexpr int kPasses = 8;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
@@ -138,11 +139,13 @@ void ManualEngine::give_memory_back() noexcept {
 
 /// In a timer that has been stopped, nothing.
 bool ManualEngine::transfer_all() noexcept {
-  while (core_->running()) {
+  for (int passes = 1; core_->running(); ++passes) {
     // What is due before this was in the past when it was put into the inbox.
     switch (driver_.transfer(grid_.at(present_))) {
       case Pass::Done:
-        return true;
+        // A cancelled() may have scheduled more. No more than some passes, since other threads may do so all the time.
+        if (driver_.next_waiting() == kNever || passes >= kPasses) return true;
+        break;
       case Pass::Starved:
         return false;
       case Pass::HeldUp:
