@@ -23,7 +23,7 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 /// that has destroyed the timer.
 class ManualEngine::Turn {
  public:
-  explicit Turn(ManualEngine& engine) : kept_(engine.shared_from_this()), engine_(engine), lock_(engine.mutex_) {
+  explicit Turn(ManualEngine& engine) : kept_(engine.weak_from_this().lock()), engine_(engine), lock_(engine.mutex_) {
     engine_.turning_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
   ~Turn() {
@@ -266,7 +266,7 @@ std::vector<Timeout> ManualEngine::stop() {
 
 void ManualEngine::destroy() noexcept {
   if (core_->lifecycle().is_of_another_process()) {
-    kept_in_forked_child_ = shared_from_this();
+    kept_in_forked_child_ = weak_from_this().lock();
     return core_->forget_timer_in_forked_child();
   }
   core_->forget_timer();
