@@ -62,8 +62,10 @@ void schedules(Input& input) {
       const nanoseconds part = std::min(shortest, nanoseconds::max() / 64) / (1 + input.up_to(3));
       return part * input.up_to(input.one_in(2) ? 63 : 3) + nanoseconds(input.up_to(2));
     };
-    const TimePoint started = after(counted.at, late());
-    const TimePoint ended = after(started, late());
+    // No clock comes to the end of time.
+    const TimePoint latest = TimePoint::max() - nanoseconds(1);
+    const TimePoint started = std::min(after(counted.at, late()), latest);
+    const TimePoint ended = std::min(after(started, late()), latest);
     if (kind == 1) {
       counted.at = after(ended, gaps.front());
       require(occurrences.next(started, ended), "a fixed delay never ends");
