@@ -63,8 +63,9 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 /// Guarantees: those of async_wait_until(). To change the expiry cancels the waits; the destructor does, too.
 /// Differences: after a wait has expired and before its handler has run, cancel() returns 0 here and 1 there; a wait
 /// that has expired before it began ends within a tick; what a handler of the same context cancels is queued when that
-/// handler returns, as by defer(); nothing blocks, so there is no wait(). With a LoopTimer as such, not as a Timer&, a
-/// wait costs less.
+/// handler returns, as by defer(); nothing blocks, so there is no wait(). When a new expiry has cancelled a wait, its
+/// timeout stays in the timer for the next one, and counts as pending until the handler of the wait is called; a next
+/// wait without a cancellation slot costs no other. With a LoopTimer as such, not as a Timer&, a wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
@@ -97,19 +98,24 @@ class BasicWheelTimer {
   /// Cancels the waits that there are, and returns how many.
   std::size_t expires_at(time_point expiry) {
     expiry_ = expiry;
-    return cancel();
+    return cancel_by([&] { return waits_.cancel_for_next(); });
   }
   /// The same, from now on; beyond the range of the clock: never. Throws std::invalid_argument for a NaN.
   std::size_t expires_after(Delay delay) {
+    waits_.prefetch();
     const std::chrono::nanoseconds wanted = hwt::detail::number("delay", delay);
-    const time_point now = timer_.now();
+    const time_point now = waits_.timer().now();
     return expires_at(wanted > time_point::max() - now ? time_point::max() : now + wanted);
   }
 
   /// Each of the waits ends with operation_aborted, unless it has expired. Returns how many.
-  std::size_t cancel() { return cancel(std::numeric_limits<std::size_t>::max()); }
+  std::size_t cancel() {
+    return cancel_by([&] { return waits_.cancel(std::numeric_limits<std::size_t>::max()); });
+  }
   /// The same, of the oldest.
-  std::size_t cancel_one() { return cancel(1); }
+  std::size_t cancel_one() {
+    return cancel_by([&] { return waits_.cancel(1); });
+  }
 
   /// Begins a wait, void(error_code): see async_wait_until().
   template <class Token>
@@ -132,10 +138,9 @@ class BasicWheelTimer {
 
   BasicWheelTimer(const Executor& executor, Timer& timer, HWT_ASIO::io_context* driven)
       : executor_(executor),
-        timer_(timer),
         loop_(loop_of(executor)),
         on_own_loop_(loop_ != nullptr && loop_ == driven),
-        waits_(detail::WaitService::registry_of(executor)) {}
+        waits_(detail::WaitService::registry_of(executor), timer) {}
 
   static HWT_ASIO::io_context* loop_of(const Executor& executor) noexcept {
     const detail::LoopExecutor* const loop = detail::as_loop(executor);
@@ -153,21 +158,20 @@ class BasicWheelTimer {
     // A pending timeout of the loop's own timer is work already, but not one that is never due. And its slot may be
     // told by another thread than the loop's, which may end in the middle of that.
     const bool counts = !on_own_loop_ || stoppable || expiry_ == time_point::max();
-    waits_.start(detail::WaitOperation<Handler, Own>::make(std::move(handler), own, counts), timer_, expiry_,
-                 stoppable);
+    waits_.start(detail::WaitOperation<Handler, Own>::make(std::move(handler), own, counts), expiry_, stoppable);
   }
 
-  std::size_t cancel(std::size_t most) {
-    if (waits_.empty()) return 0;
-    if (!on_own_loop_ || loop_->get_executor().running_in_this_thread()) return waits_.cancel(most);
+  template <class Cancel>
+  std::size_t cancel_by(Cancel cancel) {
+    if (!on_own_loop_ || loop_->get_executor().running_in_this_thread()) return cancel();
     // With the last timeout the loop would end, before the completions are posted. But a loop that has no work must not
     // be told so once more, since it would stop.
+    if (waits_.empty()) return 0;
     const auto work = HWT_ASIO::make_work_guard(*loop_);
-    return waits_.cancel(most);
+    return cancel();
   }
 
   const Executor executor_;
-  Timer& timer_;
   HWT_ASIO::io_context* const loop_;  // null: the executor is of another type
   const bool on_own_loop_;
   detail::WaitGroup waits_;

@@ -12,6 +12,8 @@
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/node.h"
 #include "hashed_wheel_timer/internal/core/task_scope.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 // Who ends a wait. Whoever cancels its timeout has it, as with every task, and so has the thread that runs the task or
 // is told. But the latter is not the end of it: it still has to post the completion to a context that must not go
@@ -21,11 +23,22 @@
 //   Waiting  Ending   the thread that runs the task, or is told that it will not run; it completes the wait
 //   Ending   Ended    the same, when it is at the wait and its context no more
 //   Waiting  Ended    take(): the WaitGroup, the cancellation slot, discard() and close() of the registry
+//   Waiting  Idle     take_for_next(): the WaitGroup, which completes the wait and leaves its timeout in the timer
+//   Idle     Waiting  begin_again(): the WaitGroup, which has rescheduled the timeout for its next wait
+//   Idle     Ended    retire(): whoever is through with the wait before, take(); and the thread that runs the task, or
+//                     is told, which has nothing to complete
+//
+// Idle spares a wait that is put off what a timeout costs: a node to and fro, and its way through the inbox. The next
+// wait begins there as follows, else with a timeout of its own. The deadline changes first, so that the task cannot end
+// the wait by the old one: if it was about to run for that, reschedule() fails. Then the exchange to Waiting. If the
+// task has run meanwhile, or retire() was called, that exchange fails and nobody has seen the wait; otherwise the task
+// will find it. An idle timeout is pending, and so it is work for the loop of a LoopTimer; therefore it must go when
+// nothing is begun: the wait before, whose completion is still in the queue of its context, takes it out when it goes.
 //
 // What keeps memory:
-//   the node       the handle in the group, or in cancel_after's limit; and until the task has run, the timer. So a
-//   wait
-//                  in the registry, which leaves it before it completes, has a node.
+//   the node       the handle in the group, or in cancel_after's limit; that of the wait which has left it idle; and
+//                  until the task has run, the timer. So a wait in the registry, which leaves it before it completes,
+//                  has a node.
 //   the wait       until it completes, whoever is to end it; then until its handler is called, its completion
 //   the registry   its context, which in close() waits for those that are about to complete; as does a group that goes
 //
@@ -50,7 +63,7 @@ constexpr std::chrono::microseconds kOtherIsBusy{50};
 /// The task of a wait's timeout. Trivial to destroy: the storage keeps it until the node is used again.
 class AsyncWait::Task final : public TimerTask {
  public:
-  Task(AsyncWait& wait, bool held) noexcept : wait_(wait), listed_(wait.registry_ != nullptr), returned_(!held) {}
+  Task(AsyncWait& wait, bool held) noexcept : wait_(&wait), listed_(wait.registry_ != nullptr), returned_(!held) {}
 
   static Task& of(const Timeout& wait) noexcept { return static_cast<Task&>(Node::of(wait)->stored_task()); }
   Node& node() noexcept { return Node::around(*this); }
@@ -65,14 +78,34 @@ class AsyncWait::Task final : public TimerTask {
 
   /// True: the caller is to end the wait, which it has alone. It needs a handle.
   bool take() noexcept {
+    // Nobody else makes it Waiting.
+    if (state_.load(std::memory_order_relaxed) == State::Idle) {
+      retire();
+      return false;
+    }
     // There may be another who takes it only if it is listed.
     if (internal::Core::cancel(node()) && !listed_) {
       state_.store(State::Ended, std::memory_order_relaxed);
       return true;
     }
-    return leave_waiting_for(State::Ended);
+    return change(State::Waiting, State::Ended);
   }
-  AsyncWait& wait() noexcept { return wait_; }
+  AsyncWait& wait() noexcept { return *wait_; }
+
+  /// The group: as take(), but the timeout stays for the next wait. Not if others may come to the wait by its slot.
+  bool take_for_next() noexcept { return !listed_ && change(State::Waiting, State::Idle); }
+  bool is_idle() const noexcept { return state_.load(std::memory_order_relaxed) == State::Idle; }
+  /// The group: for another wait, if it is idle. True: that may have ended by now, and the group be gone.
+  bool begin_again(AsyncWait& wait, std::int64_t deadline) {
+    if (!is_idle()) return false;
+    wait_ = &wait;
+    // In this order: a wait must not end by the deadline of the one before.
+    return internal::Core::reschedule_at(node(), deadline) && change(State::Idle, State::Waiting);
+  }
+  /// Ends what is idle. Any thread that has a handle.
+  void retire() noexcept {
+    if (change(State::Idle, State::Ended)) internal::Core::cancel(node());
+  }
 
   /// start() needs its handle no more. release: pairs with the acquire in is_over().
   void note_returned() noexcept { returned_.store(true, std::memory_order_release); }
@@ -88,25 +121,31 @@ class AsyncWait::Task final : public TimerTask {
   }
 
  private:
-  enum class State : std::uint8_t { Waiting, Ending, Ended };
+  enum class State : std::uint8_t { Waiting, Idle, Ending, Ended };
 
-  // acquire: who has the wait sees all of it. release, also below: who finds it Ended comes after all that was done.
-  bool leave_waiting_for(State to) noexcept {
-    State seen = State::Waiting;
-    return state_.compare_exchange_strong(seen, to, std::memory_order_acq_rel, std::memory_order_acquire);
+  // acquire: who has the wait sees all of it. release, also below: who finds it Ended comes after all that was done,
+  // and who finds it Waiting sees which wait.
+  bool change(State from, State to) noexcept {
+    return state_.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
   }
 
   /// Once: who gets it from stop() may run it by hand.
   void end(WaitEnd how) {
-    if (!leave_waiting_for(State::Ending)) return;
+    State seen = state_.load(std::memory_order_relaxed);
+    do {
+      if (seen == State::Ending || seen == State::Ended) return;
+      // Idle: there is nothing to complete. But the next wait may begin just now.
+    } while (!state_.compare_exchange_weak(seen, seen == State::Idle ? State::Ended : State::Ending,
+                                           std::memory_order_acq_rel, std::memory_order_relaxed));
+    if (seen == State::Idle) return;
     struct Over {
       ~Over() { state.store(State::Ended, std::memory_order_release); }
       std::atomic<State>& state;
     } over{state_};
-    wait_.finish(how);
+    wait_->finish(how);
   }
 
-  AsyncWait& wait_;
+  AsyncWait* wait_;  // of who makes it Waiting, then of who ends that
   const bool listed_;
   std::atomic<bool> returned_;
   std::atomic<State> state_{State::Waiting};
@@ -169,6 +208,8 @@ Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, steady_clock::tim
   enter(registry);
   return start_by([&] { return schedule(*this, timer, deadline, nullptr); });
 }
+
+void AsyncWait::retire(const Timeout& idle) noexcept { Task::of(idle).retire(); }
 
 void AsyncWait::enter(WaitRegistry& registry) {
   registry_ = &registry;
@@ -250,7 +291,7 @@ void WaitRegistry::close() noexcept {
   while (completing_.load(std::memory_order_acquire) != 0) std::this_thread::sleep_for(kOtherIsBusy);
 }
 
-WaitGroup::WaitGroup(WaitRegistry& registry) : registry_(registry) {
+WaitGroup::WaitGroup(WaitRegistry& registry, Timer& timer) : registry_(registry), timer_(timer) {
   const std::lock_guard lock(registry_.mutex_);
   registry_.groups_.insert(*this);
 }
@@ -262,13 +303,17 @@ WaitGroup::~WaitGroup() {
   unlink();
 }
 
-void WaitGroup::start(AsyncWait& wait, Timer& timer, steady_clock::time_point deadline, bool stoppable) {
+void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool stoppable) {
   if (stoppable) wait.enter(registry_);
-  forget_ended();
   Timeout returned = wait.start_by([&] {
+    if (!stoppable && waits_.size() == 1 &&
+        AsyncWait::Task::of(waits_[0]).begin_again(wait, internal::nanoseconds_of(deadline))) {
+      return Timeout();
+    }
+    forget_ended();
     Timeout& held = waits_.emplace_back();
     try {
-      return AsyncWait::schedule(wait, timer, deadline, &held);
+      return AsyncWait::schedule(wait, timer_, deadline, &held);
     } catch (...) {
       // It has no reference of its own.
       Node::disown(held);
@@ -294,6 +339,24 @@ std::size_t WaitGroup::cancel(std::size_t most) {
   }
   forget_ended();
   return cancelled;
+}
+
+void WaitGroup::prefetch() const noexcept {
+  if (!waits_.empty()) internal::prefetch_to_write(Node::of(waits_.front()));
+}
+
+std::size_t WaitGroup::cancel_for_next() {
+  if (waits_.size() == 1) {
+    AsyncWait::Task& task = AsyncWait::Task::of(waits_[0]);
+    if (task.is_idle()) return 0;
+    if (task.take_for_next()) {
+      AsyncWait& wait = task.wait();
+      wait.idle_ = waits_[0];
+      wait.finish(WaitEnd::Aborted);
+      return 1;
+    }
+  }
+  return cancel(waits_.size());
 }
 
 }  // namespace hwt::detail

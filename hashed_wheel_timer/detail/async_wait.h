@@ -90,7 +90,10 @@ class HWT_API AsyncWait : private WaitLink {
 
  protected:
   AsyncWait() = default;
-  ~AsyncWait() = default;
+  /// If it was cancelled for a next one that has not been begun by now, it takes the timeout out of the timer.
+  ~AsyncWait() {
+    if (idle_) retire(idle_);
+  }
 
   // Each of the two is the end of this.
 
@@ -111,26 +114,30 @@ class HWT_API AsyncWait : private WaitLink {
   static TimerTask* build_task(void* storage, void* source);
   template <class Schedule>
   Timeout start_by(Schedule schedule);
+  static void retire(const Timeout& idle) noexcept;
   void enter(WaitRegistry& registry);
   void leave(int completing = 0) noexcept;
   void finish(WaitEnd end);
 
   WaitRegistry* registry_ = nullptr;  // in which it is; or none
   Task* task_ = nullptr;              // in the timeout's node
+  Timeout idle_;                      // its own, if it was cancelled for a next one
 };
 
-/// Some waits of one context, for who cancels them together. Used by one thread at a time.
+/// Some waits of one context on one timer, for who cancels them together. Used by one thread at a time.
 class HWT_API WaitGroup : private WaitLink {
  public:
-  explicit WaitGroup(WaitRegistry& registry);
+  WaitGroup(WaitRegistry& registry, Timer& timer);
   /// Completes all of them, as cancel(). Then waits for other threads that are completing some, or are still in
   /// start().
   ~WaitGroup();
   WaitGroup(const WaitGroup&) = delete;
   WaitGroup& operator=(const WaitGroup&) = delete;
 
+  Timer& timer() const noexcept { return timer_; }
+
   /// Begins one of them: see AsyncWait::start(). `stoppable`: it has a cancellation slot.
-  void start(AsyncWait& wait, Timer& timer, std::chrono::steady_clock::time_point deadline, bool stoppable);
+  void start(AsyncWait& wait, std::chrono::steady_clock::time_point deadline, bool stoppable);
 
   /// All have ended, and it has forgotten them.
   bool empty() noexcept {
@@ -139,6 +146,11 @@ class HWT_API WaitGroup : private WaitLink {
   }
   /// Completes up to `most` of them as Aborted, the oldest first. Returns how many.
   std::size_t cancel(std::size_t most);
+  /// Completes all of them, for who is about to start the next one. The timeout of an only one stays in the timer until
+  /// then; but not beyond its completion, whose destruction takes it out if nothing was started meanwhile.
+  std::size_t cancel_for_next();
+  /// Fetches what cancel_for_next() will write, while the caller reads a clock, say.
+  void prefetch() const noexcept;
 
  private:
   friend class WaitRegistry;
@@ -146,7 +158,8 @@ class HWT_API WaitGroup : private WaitLink {
   void forget_ended() noexcept;
 
   WaitRegistry& registry_;
-  std::vector<Timeout> waits_;  // the oldest first; some may have ended
+  Timer& timer_;
+  std::vector<Timeout> waits_;  // the oldest first; some may have ended, one may be idle
 };
 
 }  // namespace detail
