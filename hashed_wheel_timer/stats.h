@@ -13,7 +13,8 @@ namespace hwt {
 /// Guarantees: once the timer is quiet, scheduled = expired + cancelled + unprocessed + pending. All but pending,
 /// backlog, last_lag and running_for only grow, except that a new_timeout() which races stop() and is refused is
 /// counted as scheduled for a moment. pending is never negative.
-/// Threads: any may call stats(). While others are at work, the members are read one after the other.
+/// Threads: any may call stats(). While others are at work, the members are read one after the other, and what ends on
+/// another thread may be counted a moment after its handle tells so.
 /// Not for: every request; each call adds up the counters of all threads.
 struct TimerStats {
   std::int64_t scheduled = 0;    ///< timeouts accepted by new_timeout()

@@ -106,7 +106,8 @@ class HWT_API Timer {
   /// Again: empty. Throws IllegalState when called from inside a task on the worker, std::bad_alloc (call it again).
   virtual std::vector<Timeout> stop() = 0;
 
-  /// Scheduled and neither cancelled, expired (a running task is not pending) nor returned by stop().
+  /// Scheduled and neither cancelled, expired (a running task is not pending) nor returned by stop(). One that ends on
+  /// another thread may count for a moment after its handle tells so.
   virtual std::int64_t pending_timeouts() const noexcept = 0;
 
   /// The clock that deadlines are measured by.

@@ -362,7 +362,8 @@ TEST_F(KeyedRaces, EverythingAtOnce) {
   wait_until_empty();
   destroy();
   expect_one_fate_each();
-  EXPECT_EQ(timer_.pending_timeouts(), 0);
+  // The worker may have claimed the timeout of a value that is gone, and be about to count it.
+  EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
 }
 
 }  // namespace

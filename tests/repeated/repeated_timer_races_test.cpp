@@ -1,7 +1,9 @@
 // RepeatedTimer on a real timer, called from several threads at once while it triggers. Meant for ThreadSanitizer.
 
 #include <array>
+#include <mutex>
 #include <random>
+#include <set>
 
 #include "tests/support/repeated_timer_support.h"
 
@@ -91,8 +93,9 @@ void pause_now_and_then(std::minstd_rand& random) {
 /// On a timer that takes no second timeout.
 void hunt(HashedWheelTimer& wheel, Watch& watch) {
   std::minstd_rand inner(7);
-  std::atomic<int> refused = 0;
-  RepeatedTimer* self = nullptr;  // set before the first start()
+  std::mutex mutex;
+  std::set<std::int64_t> refused;  // how many had expired each time
+  RepeatedTimer* self = nullptr;   // set before the first start()
   RepeatedTimer timer("hunted", 1ms, wheel, watch.hooks([&] { random_call(*self, inner); }));
   self = &timer;
   run_together(kThreads, [&](int thread) {
@@ -101,15 +104,20 @@ void hunt(HashedWheelTimer& wheel, Watch& watch) {
       try {
         random_call(timer, random);
       } catch (const RejectedExecution&) {
-        ++refused;
+        const std::lock_guard lock(mutex);
+        refused.insert(wheel.stats().expired);
       }
       pause_now_and_then(random);
     }
   });
-  EXPECT_LE(refused, 3) << "armed twice; or rarely: the armed one was claimed but not counted yet";
+  // Rarely: the armed one was claimed but not counted yet. While the worker is preempted there, many are refused.
+  EXPECT_LE(refused.size(), 3U) << "armed twice";
   const int before = watch.triggers();
   EXPECT_TRUE(eventually([&] {
-    if (!timer.running()) timer.start();  // the trigger itself may stop it
+    try {
+      if (!timer.running()) timer.start();  // the trigger itself may stop it
+    } catch (const RejectedExecution&) {    // as above
+    }
     return watch.triggers() > before;
   })) << "it is still usable";
   timer.destroy();

@@ -620,6 +620,37 @@ TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
   EXPECT_TRUE(eventually([&] { return task_.cancellations == kTimeouts; }));
 }
 
+/// Keeps the worker inside a task behind which all that `schedule` schedules, with a delay of zero, is in the wheel and
+/// has not run, however late this thread is. The jobs are then all that the worker still allocates for it.
+class HeldInFront {
+ public:
+  template <class Schedule>
+  HeldInFront(Timer& timer, Schedule schedule) {
+    {
+      const Gate gate(timer);  // the worker takes them all at once
+      timer.new_timeout(
+          [state = state_] {
+            state->entered.count_down();
+            EXPECT_TRUE(state->released.wait());
+          },
+          0ns);
+      schedule();
+    }
+    EXPECT_TRUE(state_->entered.wait());
+  }
+  ~HeldInFront() { let_go(); }
+  HeldInFront(const HeldInFront&) = delete;
+  HeldInFront& operator=(const HeldInFront&) = delete;
+
+  void let_go() { state_->released.count_down(); }
+
+ private:
+  struct State {
+    Latch entered, released;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
 /// The executor's job needs memory: without it the task runs on the worker, and the error is reported.
 TEST(Allocation, FailsForTheExecutorsJob) {
   constexpr int kTimeouts = 100;
@@ -650,20 +681,21 @@ TEST(Allocation, FailsForTheExecutorsJob) {
   });
   ASSERT_TRUE(ran_in_task(timer, [&] { worker = std::this_thread::get_id(); }));
   std::vector<Timeout> timeouts;
-  for (int i = 0; i < kTimeouts; ++i) {
-    timeouts.push_back(timer.new_timeout(
-        [&] {
-          ++runs;
-          if (std::this_thread::get_id() != worker) on_the_worker = false;
-          ran.count_down();
-        },
-        20ms));
-  }
-  Gate gate(timer);  // all have been transferred: the jobs are all that the worker still allocates
+  HeldInFront held(timer, [&] {
+    for (int i = 0; i < kTimeouts; ++i) {
+      timeouts.push_back(timer.new_timeout(
+          [&] {
+            ++runs;
+            if (std::this_thread::get_id() != worker) on_the_worker = false;
+            ran.count_down();
+          },
+          0ns));
+    }
+  });
   jobs = 0;
   {
     Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
-    gate.open();
+    held.let_go();
     EXPECT_TRUE(ran.wait());
     EXPECT_EQ(shortage.failed(), bad_allocs);
   }
@@ -688,10 +720,10 @@ TEST(Allocation, FailsAnywhereInTheExecutorsJob) {
         .executor = [](const std::function<void()>& job) { job(); },
         .on_task_error = [&](const std::exception_ptr&, const Timeout&) { ++errors; },
     });
-    Timeout timeout = timer.new_timeout([&runs, witness] { ++runs; }, 10ms);
-    Gate gate(timer);  // it is in the wheel
+    Timeout timeout;
+    HeldInFront held(timer, [&] { timeout = timer.new_timeout([&runs, witness] { ++runs; }, 0ns); });
     Shortage shortage(n, 1, Shortage::Of::OtherThreads);
-    gate.open();
+    held.let_go();
     EXPECT_TRUE(eventually([&] { return runs == 1; }));
     EXPECT_TRUE(eventually([&] { return witness.use_count() == 1; })) << "the task lives on";
     EXPECT_TRUE(timer.stop().empty());

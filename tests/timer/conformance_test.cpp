@@ -64,6 +64,9 @@ class Rig {
     EXPECT_TRUE(until([&] { return timer_->now() >= end; }));
   }
 
+  /// Until what it returns goes, a worker is inside a task: what is scheduled meanwhile, it finds all at once.
+  [[nodiscard]] std::unique_ptr<test::Gate> hold() { return kManual ? nullptr : std::make_unique<test::Gate>(*timer_); }
+
   /// Everything that has been scheduled or cancelled before has reached the wheel, and what was due has run.
   void settle() {
     std::atomic<bool> ran = false;
@@ -125,17 +128,20 @@ TYPED_TEST(Conformance, EachTaskRunsOnceAndNeverBeforeItsDeadline) {
 
 TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
   std::vector<int> order;
-  Rig<TypeParam> timer;
-  const auto start = timer->now();
-  for (const int ms : {60, 5, 40, 20}) timer->new_timeout([&order, ms] { order.push_back(ms); }, ms * 1ms);
-  const bool in_time = timer->now() - start < 10ms;
   std::atomic<bool> done = false;
-  timer->new_timeout([&] { done = true; }, 100ms);
-  ASSERT_TRUE(timer.until([&] { return done.load(); }));
-  // All four deadlines were measured from nearly the same time, unless this thread was held up.
-  if (in_time) {
-    EXPECT_EQ(order, (std::vector<int>{5, 20, 40, 60}));
+  Rig<TypeParam> timer;
+  {
+    // Else a worker that the system lets come late finds some of them when their time is over, and runs those as they
+    // came.
+    const auto held = timer.hold();
+    const auto start = timer->now();
+    for (const int ms : {60, 5, 40, 20}) {
+      timer->new_timeout_at([&order, ms] { order.push_back(ms); }, start + ms * 1ms);
+    }
+    timer->new_timeout_at([&] { done = true; }, start + 100ms);
   }
+  ASSERT_TRUE(timer.until([&] { return done.load(); }));
+  EXPECT_EQ(order, (std::vector<int>{5, 20, 40, 60}));
 }
 
 /// Near and far at once, so that those far away come down among those that are near.
@@ -354,13 +360,21 @@ TYPED_TEST(Conformance, FarTimeoutsOfAllSpansStayPending) {
 
 TYPED_TEST(Conformance, CancelIsTrueOnceAndThenTheTaskNeverRuns) {
   std::atomic<int> ran = 0;
+  int too_late = 0;  // where this thread was held up until the task had run
   Rig<TypeParam> timer;
   for (const bool in_the_wheel : {false, true}) {
-    Timeout timeout = timer->new_timeout([&] { ++ran; }, 50ms);
-    if (in_the_wheel) timer.settle();
+    Timeout timeout;
+    bool cancelled = false;
+    for (int attempt = 0; attempt < 100 && !cancelled; ++attempt) {
+      timeout = timer->new_timeout([&] { ++ran; }, 50ms);
+      if (in_the_wheel) timer.settle();
+      EXPECT_FALSE(timeout.is_cancelled());
+      cancelled = timeout.cancel();
+      EXPECT_NE(cancelled, timeout.is_expired());
+      too_late += cancelled ? 0 : 1;
+    }
+    EXPECT_TRUE(cancelled);
     Timeout other = timeout;
-    EXPECT_FALSE(timeout.is_cancelled());
-    EXPECT_TRUE(timeout.cancel());
     EXPECT_FALSE(timeout.cancel());
     EXPECT_FALSE(other.cancel());
     EXPECT_TRUE(other.is_cancelled());
@@ -369,7 +383,7 @@ TYPED_TEST(Conformance, CancelIsTrueOnceAndThenTheTaskNeverRuns) {
   EXPECT_EQ(timer->pending_timeouts(), 0);
   timer.pass(60ms);
   timer.settle();
-  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(ran, too_late);
 }
 
 TYPED_TEST(Conformance, WhatHasExpiredCannotBeCancelledOrMoved) {

@@ -141,9 +141,9 @@ TYPED_TEST(Deadlines, InThePastAreDueAtTheNextPointOfTheGridInTheOrderOfScheduli
     timer.new_timeout_at(task(3), Time::min());
     const bool in_time = timer.now() < start + 2 * kTick;  // else the grid point may have been between them
     ASSERT_TRUE(done.wait());
-    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
     if (!in_time) continue;
     ++judged;
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
     for (const Time time : ran_at) EXPECT_GE(time, start + 2 * kTick) << "not at a grid point";
   }
   EXPECT_GT(judged, 0);

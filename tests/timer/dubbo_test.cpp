@@ -69,7 +69,8 @@ TEST(DubboHashedWheelTimerTest, StopTaskTest) {
 
   std::atomic<std::size_t> runs = 0;
   for (int i = 0; i < 8; ++i) timer.new_timeout([&] { ++runs; }, 0ms);
-  EXPECT_EQ(timer.stop().size() + runs, 8U);
+  const std::size_t unprocessed = timer.stop().size();
+  EXPECT_EQ(unprocessed + runs, 8U);
   EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
 }
 

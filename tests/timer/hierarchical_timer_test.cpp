@@ -200,7 +200,9 @@ TEST_P(HierarchicalSlots, ReschedulesAcrossLevels) {
   }
   for (int i = 0; i < 30; ++i) {
     EXPECT_TRUE(sooner[static_cast<std::size_t>(i)].reschedule(i * 20ms));
-    EXPECT_TRUE(later[static_cast<std::size_t>(i)].reschedule(620ms + i * 3ms));
+    Timeout& moved = later[static_cast<std::size_t>(i)];
+    EXPECT_TRUE(moved.reschedule(620ms + i * 3ms) || moved.is_expired())
+        << "on a machine that took 500 ms to come here";
   }
   ASSERT_TRUE(all.wait());
   timer.stop();
@@ -247,17 +249,14 @@ TEST(HierarchicalTimer, FarTimeoutsCostNoTickAndNoWakeUp) {
   {
     const Gate in_the_wheel(timer);
   }
-  // At rest: the next slot that begins is one of 64^3 ms. Until then the timer must do no more than an empty one.
-  TimerStats last = timer.stats();
-  const auto at_rest = [&] {
-    std::this_thread::sleep_for(50ms);
-    const TimerStats before = std::exchange(last, timer.stats());
-    return before.wakeups == last.wakeups && last.backlog == 0;
-  };
-  ASSERT_TRUE(eventually(at_rest));
-  std::this_thread::sleep_for(300ms);
-  EXPECT_EQ(timer.stats().wakeups, last.wakeups);
-  EXPECT_EQ(timer.stats().ticks, last.ticks);
+  ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
+  // At rest: the next slot that begins is one of 64^3 ms. Until then the timer must do no more than an empty one. Again
+  // and again, as the worker may only just have come to it.
+  EXPECT_TRUE(eventually([&] {
+    const TimerStats before = timer.stats();
+    std::this_thread::sleep_for(300ms);
+    return timer.stats().wakeups == before.wakeups && timer.stats().ticks == before.ticks;
+  })) << "the worker never comes to rest";
   EXPECT_EQ(timer.pending_timeouts(), 100'000 / kScale);
 }
 

@@ -63,7 +63,7 @@ TEST(NettyHashedWheelTimerTest, TimerOverflowWheelLength) {
 TEST(NettyHashedWheelTimerTest, ExecutionOnTime) {
   constexpr auto kTick = 200ms;
   constexpr auto kDelay = 125ms;
-  constexpr int kScheduled = 100'000;
+  constexpr int kScheduled = kSanitized ? 10'000 : 100'000;
   Latch done(kScheduled);
   std::atomic<int> too_early = 0;
   std::atomic<std::int64_t> latest = 0;
@@ -137,8 +137,8 @@ TEST(NettyHashedWheelTimerTest, ReportPendingTimeouts) {
   HashedWheelTimer timer;
   Timeout t1 = timer.new_timeout([] {}, 100min);
   Timeout t2 = timer.new_timeout([] {}, 100min);
-  timer.new_timeout([&] { latch.count_down(); }, 500ms);
-  EXPECT_EQ(timer.pending_timeouts(), 3);
+  const Timeout t3 = timer.new_timeout([&] { latch.count_down(); }, 500ms);
+  EXPECT_TRUE(timer.pending_timeouts() == 3 || t3.is_expired()) << "on a machine that took 500 ms to come here";
   t1.cancel();
   t2.cancel();
   ASSERT_TRUE(latch.wait());
@@ -191,7 +191,7 @@ TEST(NettyHashedWheelTimerTest, PendingTimeoutsShouldBeCountedCorrectlyWhenTimeo
 TEST(NettyHashedWheelTimerTest, CancelWillCallCallback) {
   const auto task = std::make_shared<RecordingTask>();
   HashedWheelTimer timer;
-  Timeout timeout = timer.new_timeout(task, 90ms);
+  Timeout timeout = timer.new_timeout(task, kFar);
   EXPECT_EQ(timer.pending_timeouts(), 1);
   EXPECT_TRUE(timeout.cancel());
   EXPECT_TRUE(task->was_cancelled.wait());

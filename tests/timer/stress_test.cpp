@@ -460,7 +460,7 @@ TEST(Limit, RefusesNothingBelowIt) {
   std::atomic<std::int64_t> runs = 0;
   HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = kThreads * kEach});
   run_together(kThreads, [&](int) {
-    while (steady_clock::now() < end) {
+    while (steady_clock::now() < end || runs <= kThreads) {  // a busy machine needs longer
       std::array<Timeout, kEach> mine;
       for (Timeout& timeout : mine) {
         timeout = timer.try_new_timeout([] {}, kFar);
@@ -668,8 +668,7 @@ TEST(Handles, OutliveTheTimerInManyThreads) {
     EXPECT_EQ(task->runs, 0);
     EXPECT_EQ(task->cancellations, (kPerThread + 2) / 3);
     ++rounds;
-  } while (steady_clock::now() < end && !::testing::Test::HasFailure());
-  EXPECT_GT(rounds, 5);
+  } while ((steady_clock::now() < end || rounds <= 5) && !::testing::Test::HasFailure());
   EXPECT_LE(bytes_in_use - before, kLittle) << "after " << rounds << " timers";
 }
 
