@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "common/common.h"
+#include "common/detached.h"
 #include "common/histogram.h"
-#include "detached.h"
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/jitter.h"
 #include "question.h"
@@ -119,7 +119,7 @@ class Client {
     return {id, Method::Get, id % 2 == 0 && after > after.zero() ? std::optional(after) : std::nullopt};
   }
 
-  Detached call_again_and_again(std::atomic<std::uint64_t>& open_call) {
+  common::Detached call_again_and_again(std::atomic<std::uint64_t>& open_call) {
     while (calling_) {
       Call call = next_call();
       open_call = call.id;

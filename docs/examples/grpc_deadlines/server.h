@@ -6,7 +6,7 @@
 #include <stop_token>
 
 #include "common/common.h"
-#include "detached.h"
+#include "common/detached.h"
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/stop_after.h"
 #include "store.grpc.pb.h"
@@ -89,7 +89,7 @@ class Server final : private Store::CallbackService {
 
   /// The work stops at the limit or when the client gives up, and then the call ends. Finish() comes last: the call may
   /// be gone right afterwards.
-  Detached work_on(Call& call, std::chrono::milliseconds limit) {
+  common::Detached work_on(Call& call, std::chrono::milliseconds limit) {
     const std::optional<std::chrono::nanoseconds> takes = work_.next();
     if (!takes) {
       ++served_.refused;

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <atomic>
+#include <coroutine>
 
 #include "common/common.h"
+#include "common/detached.h"
 #include "common/histogram.h"
 #include "connection.h"
 #include "hashed_wheel_timer/timer.h"
@@ -33,11 +34,17 @@ struct Results {
 
 /// Keeps so many requests in flight, each with a timeout on one shared timer.
 ///
-/// Two threads meet here: the client's, which runs run() and all handlers, and the worker of the timer, which runs
-/// time_out(). Which of the two completes a request is decided by Timeout::cancel().
+/// Each of the callers is a coroutine that sends a request, waits until that is answered or has timed out, and sends
+/// the next one. All of this is on the client's thread, which runs run(); but the timeout tasks run on the worker of
+/// the timer, and post to that thread. Which of the two completes a request is decided by Timeout::cancel().
 class Client {
  public:
-  explicit Client(const Load& load) : load_(load), requests_(static_cast<std::size_t>(load.in_flight)) {}
+  explicit Client(const Load& load) : load_(load), calls_(static_cast<std::size_t>(load.in_flight)) {}
+  ~Client() {
+    for (const Call& call : calls_) {
+      if (call.caller) call.caller.destroy();
+    }
+  }
 
   /// Opens the connections to the port on 127.0.0.1. Throws std::runtime_error.
   void connect(std::uint16_t port) {
@@ -55,33 +62,24 @@ class Client {
     }
   }
 
-  /// Sends requests until the time is over or the program is interrupted, then waits for those in flight. Throws
+  /// Sends requests until the time is over or the program is interrupted, then waits for those in flight. Once. Throws
   /// std::runtime_error when a connection fails.
-  void run(hwt::Timer& timer) {
-    timer_ = &timer;
+  Results run(hwt::Timer& timer) {
     started_ = Clock::now();
     for (auto& connection : connections_) connection->start();
-    for (std::uint64_t slot = 0; slot < requests_.size(); ++slot) send_request(slot);
-    look();
-    io_.run();
-    if (!failure_.empty()) throw std::runtime_error(failure_);
+    for (std::uint64_t slot = 0; slot < calls_.size(); ++slot) call_again_and_again(slot, timer);
+    work_until(started_ + std::chrono::ceil<Clock::duration>(duration_), common::interrupted);
+    sending_ = false;
+    results_.load_time = Clock::now() - started_;
+    results_.answered_under_load = results_.answered;
+    work_until(Clock::now() + load_.timeout + kLostAfter, [this] { return in_flight() == 0; });
+    results_.lost = in_flight();
+    return results_;
   }
 
   /// Ends run() with this error. From any thread.
   void fail(const std::string& what) {
-    asio::post(io_, [this, what] {
-      if (failure_.empty()) failure_ = what;
-      io_.stop();
-    });
-  }
-
-  /// Precondition: the timer has been stopped, so its worker no longer counts.
-  Results results() const {
-    Results results = results_;
-    results.timed_out = timed_out_;
-    results.doubled = doubled_;
-    results.lost = results.requests - results.answered - results.timed_out;
-    return results;
+    asio::post(io_, [what] { throw std::runtime_error(what); });
   }
 
  private:
@@ -90,110 +88,103 @@ class Client {
   // What is still in flight so long after the last timeout should have run counts as lost.
   static constexpr std::chrono::seconds kLostAfter{5};
 
-  struct Request {
-    std::atomic<std::uint64_t> open_id{0};  // 0 once completed
-    std::uint64_t id = 0;                   // of the latest request in this slot; client's thread only, as all below
+  /// The latest request of a slot, for co_await when it has been sent.
+  struct Call {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> handle) noexcept { caller = handle; }
+    void await_resume() const noexcept {}
+
+    std::uint64_t id = 0;
     Clock::time_point sent;
     hwt::Timeout timeout;
+    std::coroutine_handle<> caller;           // null once it is completed
+    std::optional<Clock::duration> lateness;  // of its timeout task; nothing: it was answered
   };
 
-  void send_request(std::uint64_t slot) {
-    Request& request = requests_[slot];
+  common::Detached call_again_and_again(std::uint64_t slot, hwt::Timer& timer) {
+    Call& call = calls_[slot];
+    call.id = slot;
+    while (sending_) {
+      send(call, timer);
+      co_await call;
+      record(call);
+    }
+    if (in_flight() == 0) io_.stop();
+  }
+
+  void send(Call& call, hwt::Timer& timer) {
     // Ids of one slot differ by the number of slots, so that an answer to an earlier request is recognised.
-    request.id = request.id == 0 ? requests_.size() + slot : request.id + requests_.size();
-    request.open_id.store(request.id, std::memory_order_relaxed);  // new_timeout_at() hands it to the worker
-    request.sent = Clock::now();
+    call.id += calls_.size();
+    call.sent = Clock::now();
     // The clock was read just now: by its deadline the timeout costs half as much as by a delay. These captures are
     // just what it holds without an allocation.
-    const Clock::time_point due = request.sent + load_.timeout;
-    request.timeout = timer_->new_timeout_at([this, id = request.id, due] { time_out(id, due); }, due);
-    connections_[slot % connections_.size()]->send({request.id, {}});
+    const Clock::time_point due = call.sent + load_.timeout;
+    call.timeout = timer.new_timeout_at([this, id = call.id, due] { time_out(id, due); }, due);
+    connections_[call.id % connections_.size()]->send({call.id, {}});
     ++results_.requests;
-    ++in_flight_;
+  }
+
+  void record(const Call& call) {
+    if (!call.lateness) {
+      ++results_.answered;
+      return results_.answered_latency.record(Clock::now() - call.sent);
+    }
+    ++results_.timed_out;
+    if (*call.lateness < Clock::duration::zero()) ++results_.early;
+    results_.lateness.record(*call.lateness);
+    results_.timed_out_latency.record(load_.timeout + *call.lateness);
   }
 
   void take_answer(std::uint64_t id) {
-    Request& request = request_of(id);
-    if (request.id != id || !request.timeout.cancel()) {
-      ++results_.late_answers;
-      return;
-    }
-    if (!complete(id)) return;
-    ++results_.answered;
-    results_.answered_latency.record(Clock::now() - request.sent);
-    next_request(id % requests_.size());
+    Call& call = call_of(id);
+    if (call.id == id && call.timeout.cancel()) return complete(id, std::nullopt);
+    ++results_.late_answers;
   }
 
   /// On the timer's worker.
   void time_out(std::uint64_t id, Clock::time_point due) {
-    const Clock::duration lateness = Clock::now() - due;
-    if (!complete(id)) return;
-    timed_out_.fetch_add(1, std::memory_order_relaxed);
-    if (lateness < Clock::duration::zero()) ++results_.early;
-    results_.lateness.record(lateness);
-    results_.timed_out_latency.record(load_.timeout + lateness);
-    asio::post(io_, [this, slot = id % requests_.size()] { next_request(slot); });
+    asio::post(io_, [this, id, lateness = Clock::now() - due] { complete(id, lateness); });
   }
 
-  /// From either thread.
-  bool complete(std::uint64_t id) {
-    std::uint64_t expected = id;
-    if (request_of(id).open_id.compare_exchange_strong(expected, 0, std::memory_order_relaxed)) return true;
-    doubled_.fetch_add(1, std::memory_order_relaxed);
-    return false;
+  void complete(std::uint64_t id, std::optional<Clock::duration> lateness) {
+    Call& call = call_of(id);
+    if (call.id != id || !call.caller) {
+      ++results_.doubled;
+      return;
+    }
+    call.lateness = lateness;
+    std::exchange(call.caller, nullptr).resume();
   }
 
-  void next_request(std::uint64_t slot) {
-    --in_flight_;
-    if (sending_) {
-      send_request(slot);
-    } else if (in_flight_ == 0) {
-      io_.stop();
+  /// Runs all handlers until then, or until it is done.
+  template <class Done>
+  void work_until(Clock::time_point end, const Done& done) {
+    asio::steady_timer look(io_);
+    for (Clock::time_point now = Clock::now(); now < end && !done(); now = Clock::now()) {
+      common::show_progress([&] {
+        return (sending_ ? "" : "ending: ") + common::in_seconds(now - started_) + " of " + common::text_of(duration_) +
+               " | in flight " + common::text_of(in_flight()) + " | answered " + common::text_of(results_.answered) +
+               " | timed out " + common::text_of(results_.timed_out) + " | late answers " +
+               common::text_of(results_.late_answers);
+      });
+      look.expires_at(std::min(now + common::kLook, end));
+      look.async_wait([this](const std::error_code&) { io_.stop(); });
+      io_.restart();
+      io_.run();
     }
   }
 
-  void look() {
-    const Clock::time_point now = Clock::now();
-    const std::chrono::duration<double> duration(load_.seconds);
-    const std::chrono::duration<double> elapsed = now - started_;
-    if (sending_ && (elapsed >= duration || common::interrupted())) {
-      sending_ = false;
-      results_.load_time = elapsed;
-      results_.answered_under_load = results_.answered;
-      give_up_ = now + load_.timeout + kLostAfter;
-    }
-    if (now >= give_up_) return io_.stop();
-    common::show_progress([&] {
-      return (sending_ ? "" : "ending: ") + common::in_seconds(elapsed) + " of " + common::text_of(duration) +
-             " | in flight " + common::text_of(in_flight_) + " | answered " + common::text_of(results_.answered) +
-             " | timed out " + common::text_of(timed_out_.load()) + " | late answers " +
-             common::text_of(results_.late_answers);
-    });
-    look_.expires_at(
-        std::min(now + common::kLook, sending_ ? started_ + std::chrono::ceil<Clock::duration>(duration) : give_up_));
-    look_.async_wait([this](const std::error_code&) { look(); });
-  }
-
-  Request& request_of(std::uint64_t id) { return requests_[id % requests_.size()]; }
+  std::int64_t in_flight() const { return results_.requests - results_.answered - results_.timed_out; }
+  Call& call_of(std::uint64_t id) { return calls_[id % calls_.size()]; }
 
   const Load load_;
+  const std::chrono::duration<double> duration_{load_.seconds};
   asio::io_context io_{1};
-  asio::steady_timer look_{io_};
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<Request> requests_;
-
-  // Used by the client's thread.
-  hwt::Timer* timer_ = nullptr;
+  std::vector<Call> calls_;
   Clock::time_point started_;
-  Clock::time_point give_up_ = Clock::time_point::max();
   bool sending_ = true;
-  std::string failure_;
-  std::uint64_t in_flight_ = 0;
-  Results results_;  // but what time_out() counts: that is the worker's
-
-  // Used by both threads.
-  std::atomic<std::int64_t> timed_out_{0};
-  std::atomic<std::int64_t> doubled_{0};
+  Results results_;
 };
 
 }  // namespace rpc

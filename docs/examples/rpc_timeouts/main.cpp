@@ -1,6 +1,7 @@
 // Requests over TCP, each with a timeout on one shared timer: what hashed_wheel_timer is made for.
 //
-// client.h shows the use of the timer: send_request() schedules, take_answer() cancels, time_out() runs on expiry.
+// client.h shows the use of the timer, with a coroutine for each request in flight: send() schedules, take_answer()
+// cancels, time_out() runs on expiry.
 
 #include <ctime>
 
@@ -170,12 +171,11 @@ bool run(common::Options& options) {
   client.connect(server.port());
 
   const auto started = std::chrono::steady_clock::now();
-  client.run(timer);
+  const Results results = client.run(timer);
   server.stop();
   timer.stop();
   const auto took = std::chrono::steady_clock::now() - started;
 
-  const Results results = client.results();
   report(load, tick, results, worker_time ? common::percent_of(worker_time->count(), took.count()) : "unknown",
          timer.stats());
   picture.draw(common::counted(results.requests, "request") + ", each with a timeout on one wheel timer",

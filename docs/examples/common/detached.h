@@ -3,7 +3,7 @@
 #include <coroutine>
 #include <exception>
 
-namespace store {
+namespace common {
 
 /// A coroutine that nobody waits for: it runs to its first co_await at once, and its frame goes at its end.
 struct Detached {
@@ -16,4 +16,4 @@ struct Detached {
   };
 };
 
-}  // namespace store
+}  // namespace common
