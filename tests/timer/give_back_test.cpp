@@ -28,7 +28,7 @@ using internal::Collector;
 using internal::Node;
 using internal::Slab;
 
-constexpr int kTimeouts = kSanitized ? 40'000 : 300'000;
+constexpr int kTimeouts = kSanitized || kCounting ? 40'000 : 300'000;
 /// What a pool keeps for its owner.
 constexpr std::size_t kKeptByPool = 2304 + 256;
 /// Pages of a MiB, which is not given back if there is no more.
@@ -363,7 +363,7 @@ TEST(BatchStack, CountsNothingWhenAllHasBeenTaken) {
 /// Pools take and the Collector pushes, at once.
 TEST(RunStack, HasEveryRunOnceWhoeverTakesAndPushes) {
   constexpr std::size_t kRuns = 200;
-  constexpr int kRounds = kSanitized ? 20'000 : 1'000'000;  // so that they meet
+  constexpr int kRounds = kSanitized || kCounting ? 20'000 : 1'000'000;  // so that they meet
   internal::RunStack stack;
   std::vector<internal::Page> runs(kRuns);
   for (internal::Page& run : runs) stack.push(run);
