@@ -3,7 +3,8 @@
 // hwt::net: async_wait_for(), async_wait_until(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from
 // 1.22.1 on. Not included by any other header.
 
-// clang-format off: Asio asks for macros of the standard library before it includes any of it
+// clang-format off: Asio asks for macros of the standard library before it includes any of it, and 1.22 for exceptions
+#include <exception>
 #include <version>
 // clang-format on
 

@@ -39,8 +39,7 @@ class HashedWheelTimerConan(ConanFile):
 
     @property
     def _chrono_has_time_zones(self):
-        since = {"gcc": "14", "msvc": "193"}.get(str(self.settings.compiler))
-        return since is not None and Version(self.settings.compiler.version) >= since
+        return self.settings.compiler == "msvc" and Version(self.settings.compiler.version) >= "193"
 
     def requirements(self):
         self.requires("concurrentqueue/1.0.5", visible=False)

@@ -7,6 +7,7 @@
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/schedule.h"
+#include "tests/support/system_clock.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
@@ -267,7 +268,7 @@ TEST(CalendarThreads, OneRuleMayBeAskedByMany) {
 TEST(CalendarSchedule, AYearOfDaysInBerlin) {
   const WallTime begin = utc("2026-01-01 00:00");
   ManualTimer timer(10s);
-  const auto wall = [&] { return std::chrono::system_clock::time_point(begin) + timer.now().time_since_epoch(); };
+  const auto wall = [&] { return system_clock_at(begin.time_since_epoch() + timer.now().time_since_epoch()); };
   const Rule rule = calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::Skip, Fold::Both);
   std::vector<WallTime> runs;
   schedule(timer, Schedule::calendar(rule, wall), [&] { runs.push_back(std::chrono::floor<seconds>(wall())); });

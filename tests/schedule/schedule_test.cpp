@@ -9,6 +9,7 @@
 
 #include "hashed_wheel_timer/internal/schedule/occurrences.h"
 #include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/system_clock.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
@@ -16,7 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using std::chrono::system_clock;
 using time_point = steady_clock::time_point;
 using Times = std::vector<milliseconds>;
 
@@ -159,7 +159,7 @@ TEST(ScheduleKinds, AGapBeyondTheClockIsNever) {
 
 TEST(ScheduleKinds, LimitEndsAnyKind) {
   Journal journal;
-  const auto wall = [&] { return system_clock::time_point(journal.timer.now().time_since_epoch()); };
+  const auto wall = [&] { return system_clock_at(journal.timer.now().time_since_epoch()); };
   for (const Schedule& kind : {Schedule::fixed_delay(1ms, 1ms).limit(3), Schedule::fixed_rate(1ms, 1ms).limit(3),
                                Schedule::cycle({1ms, 2ms}).limit(3), Schedule::sequence({1ms, 1ms, 1ms, 1ms}).limit(3),
                                Schedule::calendar([](WallTime after) { return after + 1s; }, wall).limit(3)}) {
@@ -369,10 +369,10 @@ TEST(ScheduleCatchUp, ARunLongerThanThreePeriodsOnARealTimer) {
   for (const auto& [catch_up, expected] :
        {std::pair(CatchUp::Skip, 1U), std::pair(CatchUp::Once, 2U), std::pair(CatchUp::Burst, 4U)}) {
     HashedWheelTimer timer(1ms);
-    const time_point last = timer.now() + 20ms;
     bool first = true;
     const auto task = schedule(timer, Schedule::sequence(gaps, catch_up), [&] {
       if (std::exchange(first, false)) {
+        const time_point last = timer.now() + 20ms;  // at the latest
         EXPECT_TRUE(eventually([&] { return timer.now() > last + 50ms; }));
       }
     });

@@ -4,6 +4,7 @@
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/schedule.h"
+#include "tests/support/system_clock.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
@@ -17,9 +18,7 @@ using time_point = steady_clock::time_point;
 class WallClockTest : public ::testing::Test {
  protected:
   WallTime wall() const { return std::chrono::floor<std::chrono::seconds>(exact_wall()); }
-  system_clock::time_point exact_wall() const {
-    return system_clock::time_point(timer_.now().time_since_epoch()) + offset_;
-  }
+  system_clock::time_point exact_wall() const { return system_clock_at(timer_.now().time_since_epoch() + offset_); }
   static WallTime at(nanoseconds time) { return WallTime(std::chrono::floor<std::chrono::seconds>(time)); }
 
   Schedule calendar(calendar::Rule rule) {

@@ -1,0 +1,104 @@
+# The tests with other compilers and standard libraries. g++-N and clang++-N are Debian's; libc++-N is clang N with its
+# own standard library instead of GCC's; zig-VERSION is the clang of that zig, with its libc++.
+
+all_compilers='g++-12 g++-13 g++-14 clang++-14 clang++-15 clang++-16 clang++-17 clang++-18 clang++-19 libc++-19
+  zig-0.12.1 zig-0.13.0.post1 zig-0.14.1 zig-0.15.2'
+
+compilers() {
+  [ $# -gt 0 ] || set -- $all_compilers
+  for compiler in "$@"; do
+    case $compiler in
+      g++-[0-9]* | clang++-[0-9]* | libc++-[0-9]* | zig-[0-9]*) ;;
+      *) wrong "no such compiler: $compiler (there are: $(echo $all_compilers), and other versions)" ;;
+    esac
+  done
+  set_up test
+  unpack_googletest || return 1
+  status=0
+  for compiler in "$@"; do
+    say "== $compiler"
+    (try_compiler "$compiler") || status=1
+  done
+  return $status
+}
+
+try_compiler() {
+  choose_compiler "$1" && has_chrono "$1" || { echo "$1: not tried: this system does not have it"; return 0; }
+  case $1 in
+    libc++-* | zig-*) build_googletest "compilers/$1" ;;
+  esac && build_with "$1" || { echo "$1: FAILED: it does not build"; return 1; }
+  number=$($CXX --version | grep -o '[0-9]*\.[0-9]*\.[0-9]*' | head -n 1)
+  run_programs "$1 ($number)" "compilers/$1/c++20" $(tests_with "$1")
+}
+
+# choose_compiler NAME: sets CXX, and installs it where that is possible.
+choose_compiler() {
+  version=${1#*-}
+  case $1 in
+    g++-*) CXX=$1 packages=$1 ;;
+    clang++-*) CXX=$1 packages=clang-$version ;;
+    libc++-*)
+      # Stop tokens before its version 20, and time zones, are there only for who asks for what is experimental.
+      CXX="clang++-$version -stdlib=libc++ -fexperimental-library"
+      packages="clang-$version libc++-$version-dev libc++abi-$version-dev"
+      ;;
+    zig-*) have_zig "$version" && CXX='zig c++ -D_LIBCPP_ENABLE_EXPERIMENTAL' packages= || return 1 ;;
+  esac
+  export CXX
+  have dpkg-query || return 0
+  (install_packages "$(for package in $packages; do have_package "$package" || echo "$package"; done)")
+}
+
+# Whether the compiler is there, with its standard library.
+has_chrono() {
+  folder=$build/compilers/$1
+  mkdir -p "$folder" && echo '#include <chrono>' >"$folder/probe.cpp" &&
+    quietly $CXX -std=c++20 -c "$folder/probe.cpp" -o "$folder/probe.o"
+}
+
+# As C++20, the language of the project, and as users may have it: a later standard, no exceptions. C++23 is called 2b
+# by the older ones.
+build_with() {
+  compile_headers "$1" -std=c++2b && compile_headers "$1" -std=c++20 -fno-exceptions -fno-rtti || return 1
+  configure_with "$1" c++2b -Dtests=disabled && build_targets "compilers/$1/c++2b" &&
+    configure_with "$1" c++20 -Dtests=enabled && build_targets "compilers/$1/c++20" $(tests_with "$1")
+}
+
+# compile_headers NAME OPTIONS...: each public header alone. Not every system has a Boost for boost_asio.h; Asio and
+# prometheus-cpp want exceptions.
+compile_headers() {
+  folder=$build/compilers/$1
+  shift
+  case $* in
+    *-fno-exceptions*) others='asio.h boost_asio.h prometheus.h' ;;
+    *) others=boost_asio.h ;;
+  esac
+  : >"$folder/nothing.cpp"
+  for header in "$root"/hashed_wheel_timer/*.h; do basename "$header"; done | grep -vxF "$(printf '%s\n' $others)" |
+    xargs -P "$(nproc 2>/dev/null || echo 2)" -I{} $CXX "$@" -O1 -Wall -Wextra -Wpedantic -Werror -I "$root" \
+      -include hashed_wheel_timer/{} -c "$folder/nothing.cpp" -o "$folder/{}.o"
+}
+
+# configure_with NAME STANDARD OPTIONS... Not every Meson has an option for the later standard.
+configure_with() {
+  case $1 in
+    zig-*) calendar=disabled ;; # neither has its libc++ time zones, nor could Debian's date library be linked with it
+    *) calendar=enabled ;;
+  esac
+  kind=compilers/$1/$2
+  standard=$2
+  shift 2
+  configure "$kind" -Dcpp_std=none "-Dcpp_args=-std=$standard" -Ddebug=false -Doptimization=1 --werror $in_one_piece \
+    -Ddefault_library=static -Dcalendar=$calendar -Dexamples=disabled -Dbenchmarks=disabled -Dprometheus=disabled "$@"
+}
+
+# Those whose outcome can depend on the compiler and its standard library: coroutines, templates, arithmetic, atomics,
+# sleeps, time zones.
+tests_with() {
+  echo conformance_test coroutine_test fast_divider_test handle_test hashed_wheel_test keyed_timer_test \
+    no_exceptions_test passive_wheel_test races_test schedule_test stop_after_test wall_clock_test
+  case $1 in
+    zig-*) ;;
+    *) echo calendar_test ;;
+  esac
+}
