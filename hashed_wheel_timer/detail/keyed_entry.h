@@ -41,6 +41,9 @@ class KeyedRecord {
   /// The same for who holds the lock.
   bool end() noexcept { return (claim_.fetch_or(kEnded, std::memory_order_acq_rel) & kEnded) == 0; }
 
+  /// With the lock held: an end has begun, and what is set for the key from then on has a record of its own.
+  bool ended() const noexcept { return (claim_.load(std::memory_order_relaxed) & kEnded) != 0; }
+
   /// With the lock held. The next arming's timeout is made first, since that may be refused. It may even expire before
   /// rearm(), which is false then, as it is when an earlier one has expired.
   std::uint32_t next_arming() const noexcept { return (claim_.load(std::memory_order_relaxed) >> 1) + 1; }
@@ -103,9 +106,10 @@ class KeyedEntry final : public KeyedRecord {
   /// Key and value, which go with it.
   using Value = std::unique_ptr<KeyedEntry, End>;
 
-  /// With the lock held. Null: its end has begun.
+  /// With the lock held. Null: its end has begun. By the claim: an expiry without the lock may be about to take the
+  /// value, and meanwhile nobody may take this for the key's record.
   const KeyedEntry* holder() const noexcept {
-    return static_cast<const KeyedEntry*>(holder_.load(std::memory_order_acquire));
+    return ended() ? nullptr : static_cast<const KeyedEntry*>(holder_.load(std::memory_order_acquire));
   }
   /// The other value instead; null: an expiry has taken the one that was there.
   Value exchange(Value other) noexcept {

@@ -177,5 +177,14 @@ TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
   EXPECT_EQ(keyed_->remove(Counted(1)), 12) << "its own cell goes, not the later one of the same key";
 }
 
+// Else a key that is set again meanwhile would be there twice, and the old one would be found.
+TEST(KeyedEnd, FromItsBeginningOnTheKeyIsNotFound) {
+  using Entry = detail::KeyedEntry<int, int>;
+  const Entry::Value value(new Entry(1, 2, 0));
+  EXPECT_EQ(value->holder(), value.get());
+  ASSERT_TRUE(value->end(0));  // an expiry without the lock, whose thread stands still before it takes the value
+  EXPECT_EQ(value->holder(), nullptr);
+}
+
 }  // namespace
 }  // namespace hwt

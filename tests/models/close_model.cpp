@@ -22,6 +22,8 @@ struct Close final : Run {
   // The user's own: nobody uses a timer that is being destroyed.
   std::atomic<bool> handle{false};
   std::atomic<bool> scheduled{false};
+  const bool late = random(2) == 0;
+  Ghost<bool> gone = false;
 
   void thread(unsigned index) override {
     if (index == 0) {
@@ -36,9 +38,11 @@ struct Close final : Run {
       while (!handle.load(std::memory_order_acquire)) yield();
       const hwt::Timeout timeout = std::move(handed_over);
       if (random(2) == 0) hwt::Timeout(timeout).cancel();
+      while (late && !gone) yield();
     } else {
       while (!scheduled.load(std::memory_order_acquire)) yield();
       timer.reset();
+      gone = true;
     }
   }
 };

@@ -1,6 +1,7 @@
-// A schedule (ScheduledRun and PendingTimeout): one thread makes it and may cancel it, others look at it, and two
-// threads turn the wheel or run what an executor has been given. Runs do not overlap and none is lost; none starts
-// after a cancel() that is true; the job is destroyed once, and not while it may run.
+// A schedule (ScheduledRun and PendingTimeout): one thread makes it, one turns the wheel and looks at it, and two run
+// what an executor has been given; one of these or the first may cancel it. Runs do not overlap and none is lost; none
+// is under way after a cancel() that is true; the job is destroyed once, and not while it may run; who finds it done
+// may destroy what it uses; and who sees that it has run does not find that run due next.
 
 #include <array>
 #include <atomic>
@@ -19,7 +20,8 @@ using std::chrono::nanoseconds;
 constexpr unsigned kJobs = 4;
 
 struct Schedules final : Run {
-  const bool cancels = random(2) == 0;
+  const unsigned canceller = random(4);  // 1: nobody
+  const bool cancels = canceller != 1;
   // The executor: each job goes to another thread by the user's own release and acquire.
   std::array<std::function<void()>, kJobs> jobs;
   std::atomic<unsigned> given{0};
@@ -47,16 +49,31 @@ struct Schedules final : Run {
       });
       made.store(true, std::memory_order_release);
       task->done();
-      if (cancels && task->cancel()) {
-        cancelled = true;
-        ++referent;
-      }
+      if (canceller == 0) cancel();
     } else if (index == 1) {
-      for (int turns = 1; turns <= 4; ++turns) timer.turn(turns);
-      if (made.load(std::memory_order_acquire)) task->next();
+      for (int turns = 1; turns <= 4; ++turns) {
+        timer.turn(turns);
+        if (made.load(std::memory_order_acquire)) look();
+      }
     } else {
-      for (int turns = 0; turns < 4; ++turns) run_one();
+      for (int turns = 0; turns < 4; ++turns) {
+        run_one();
+        if (index == canceller && made.load(std::memory_order_acquire) && random(2) == 0) cancel();
+      }
     }
+  }
+
+  void cancel() {
+    if (!task->cancel()) return;
+    cancelled = true;
+    ++referent;
+  }
+
+  void look() {
+    const bool has_run = task->runs() != 0;
+    const auto next = task->next();
+    MODEL_ASSERT(!has_run || !next || next->time_since_epoch() > nanoseconds(1));
+    if (!cancels && task->done()) ++referent;
   }
 
   void run_one() {

@@ -1,5 +1,5 @@
-// Free nodes and free runs by themselves (BatchStack, RunStack): two threads push, a third takes all, some or one, and
-// puts the rest back, and the last closes. Each is had once, as it was left.
+// Free nodes and free runs by themselves (BatchStack, RunStack): two threads push, two take all, some or one, and put
+// the rest back, and one of these closes. Each is had once, as it was left.
 
 #include <array>
 #include <atomic>
@@ -42,18 +42,20 @@ struct Stacks final : Run {
         runs.push(pages[i]);
       }
     } else if (index == 2) {
-      for (int turns = 0; turns < 3; ++turns) {
-        std::int64_t taken = 0;
-        have(random(2) == 0 ? batches.take_all() : batches.take_some(1, taken));
-        have(random(2) == 0 ? runs.take_all() : runs.take());
-      }
+      for (int turns = 0; turns < 3; ++turns) take_some();
       done.store(true, std::memory_order_release);
     } else {
-      have(runs.take());
+      take_some();
       // Nobody takes nodes from a timer that goes.
       while (!done.load(std::memory_order_acquire)) yield();
       left = static_cast<unsigned>(batches.close());
     }
+  }
+
+  void take_some() {
+    std::int64_t taken = 0;
+    have(random(2) == 0 ? batches.take_all() : batches.take_some(1, taken));
+    have(random(2) == 0 ? runs.take_all() : runs.take());
   }
 
   void have(Node* batch) {

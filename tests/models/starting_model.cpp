@@ -14,6 +14,7 @@ using hwt::internal::Phase;
 
 struct Starting final : Run {
   Lifecycle life;
+  int thread_made = 0;  // of who has begun to start, then of who has begun to stop
   int emptied = 0;
   Ghost<int> starts = 0;
   Ghost<int> stops = 0;
@@ -26,6 +27,7 @@ struct Starting final : Run {
       const Phase phase = life.phase();
       if (phase == Phase::Started) {
         if (!life.begin_stop()) continue;
+        ++thread_made;
         emptied = 1;
         ++stops;
         life.finish_stop();
@@ -45,6 +47,7 @@ struct Starting final : Run {
   /// `fails`: there is no thread to be had.
   void start(bool fails) {
     if (!life.begin_start()) return;
+    ++thread_made;
     if (fails) return life.give_start_up();
     ++starts;
     life.finish_start(7);

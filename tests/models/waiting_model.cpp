@@ -19,7 +19,9 @@ using hwt::internal::State;
 struct Waiting final : Run {
   Node node{};
   Sleeper sleeper;
+  const bool early = random(2) == 0;
   int task = 0;
+  int node_memory = 0;  // as long as there are handles
   int called = 0;
   Ghost<int> gone = 0;
 
@@ -30,29 +32,39 @@ struct Waiting final : Run {
 
   void thread(unsigned index) override {
     if (index == 2) {
+      if (early) use_and_drop();
       sleeper.announce(0);
       sleeper.sleep_until(hwt::internal::kForever);
       MODEL_ASSERT(called == 1);
+      if (early) return;
     }
     if (node.take_over()) {
       ++task;
       ++task;
-      drop(node.finish(1));
+      drop(node.finish(2));  // with its handle
     } else {
-      node.wait_while_busy();
-      MODEL_ASSERT(task == 2);
+      if (random(2) == 0) {
+        node.wait_while_busy();
+        MODEL_ASSERT(task == 2);
+      }
+      use_and_drop();
     }
-    drop(node.drop_references(1));
     if (index == 0) {
       called = 1;
       sleeper.wake();
     }
   }
 
+  void use_and_drop() {
+    MODEL_ASSERT(node_memory == 0);
+    drop(node.drop_references(1));
+  }
+
   void drop(bool last) {
     if (!last) return;
     ++gone;
     task = 3;  // and no race
+    node_memory = 1;
   }
 
   void after() override { MODEL_ASSERT(gone == 1); }

@@ -52,6 +52,7 @@ struct Word final : Run {
         }
       }
     } else if (index == 1) {
+      MODEL_ASSERT(timer.pending_timeouts() >= 0);  // looks at the first thread's producer, as soon as there is one
       while (!handle.load(std::memory_order_acquire)) yield();
       hwt::Timeout timeout = std::move(handed_over);
       cancel(timeout, 1);

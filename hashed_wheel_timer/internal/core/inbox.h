@@ -163,6 +163,8 @@ class Inbox {
 
   alignas(kCacheLine) std::atomic<Place*> listed_{nullptr};
   NodeStack overflow_;
+  // release when noted, acquire when taken back: the pass that does so finds what the note is about, which was put, and
+  // its place listed, before. Afterwards nothing tells of it.
   std::atomic<bool> urgent_{false};
   std::atomic<bool> awaited_{false};
 };

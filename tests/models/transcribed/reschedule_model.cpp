@@ -22,6 +22,9 @@ Weakening move_in_two_steps{"move(): load and store of the deadline instead of a
 Weakening look_after_word{"move(): the Look put after the word has changed"};
 Weakening no_look_again{"move(): no other Look when the word has changed meanwhile"};
 Weakening not_urgent{"move(): no note_urgent() when it relies on another's Look"};
+Weakening move_not_acquire{"move(): acquire of all looks at the word, by which it relies on another's Look"};
+Weakening note_not_release{"note_urgent(): release"};
+Weakening clear_not_acquire{"clear_notes(): acquire"};
 Weakening no_light_fence{"reschedule_at(): the light fence"};
 Weakening undo_not_release{"undo_move(): release of the exchange of the word"};
 Weakening undo_same_generation{"undo_move(): the generation as it was"};
@@ -84,7 +87,8 @@ struct Reschedule : Model<Reschedule, 3> {
 
   /// False: the thread never goes on, or there is nothing to move, or no memory.
   bool move(unsigned mine, int to) {
-    int seen = word.load(mo_acquire);
+    const Order acquire = move_not_acquire ? mo_relaxed : mo_acquire;
+    int seen = word.load(acquire);
     if (!pending(seen)) return false;
     bool told = !look_after_word && needs_look(seen) && to < deadline.load(mo_relaxed);
     if (told) {
@@ -121,7 +125,8 @@ struct Reschedule : Model<Reschedule, 3> {
         told = true;
         moved |= kTold;
       }
-      if (word.compare_exchange_strong(seen, moved, move_not_release ? mo_acquire : mo_acq_rel, mo_acquire)) {
+      const Order order = move_not_release ? mo_acquire : move_not_acquire ? mo_release : mo_acq_rel;
+      if (word.compare_exchange_strong(seen, moved, order, acquire)) {
         if (told && !moves[mine].look_after) moves[mine].relied_on = false;
         if (tell && look_after_word) {
           if (stops()) return false;
@@ -134,7 +139,7 @@ struct Reschedule : Model<Reschedule, 3> {
     if (earlier && !told) {
       if (stops()) return false;
 
-      if (!not_urgent) urgent.store(1, mo_release);
+      if (!not_urgent) urgent.store(1, note_not_release ? mo_relaxed : mo_release);
     }
     --under_way;
     return true;
@@ -177,7 +182,7 @@ struct Reschedule : Model<Reschedule, 3> {
   }
 
   void take_looks() {
-    if (urgent.load(mo_relaxed) != 0) urgent.exchange(0, mo_acquire);
+    if (urgent.load(mo_relaxed) != 0) urgent.exchange(0, clear_not_acquire ? mo_relaxed : mo_acquire);
     inbox.open([this](int index) {
       for (const int end = looks[index].load(mo_acquire); looked[index] != end; ++looked[index]) look();
     });
@@ -261,9 +266,10 @@ struct Reschedule : Model<Reschedule, 3> {
 int main() {
   using namespace model;
   return check<Reschedule>(
-      {&move_not_release, &move_same_word, &move_same_generation, &move_in_two_steps, &look_after_word, &no_look_again,
-       &not_urgent, &no_light_fence, &undo_not_release, &undo_same_generation, &put_look_relaxed, &arrive_not_acquire,
-       &look_same_generation, &look_keeps_told, &look_deadline_early, &visit_relaxed, &visit_again_relaxed,
+      {&move_not_release,     &move_same_word,   &move_same_generation, &move_in_two_steps, &look_after_word,
+       &no_look_again,        &not_urgent,       &move_not_acquire,     &note_not_release,  &clear_not_acquire,
+       &no_light_fence,       &undo_not_release, &undo_same_generation, &put_look_relaxed,  &arrive_not_acquire,
+       &look_same_generation, &look_keeps_told,  &look_deadline_early,  &visit_relaxed,     &visit_again_relaxed,
        &visit_deadline_early},
       200'000);
 }

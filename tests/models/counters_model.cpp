@@ -1,0 +1,81 @@
+// What a timer counts, by itself (Counters, LatenessRecord): one thread begins timeouts, another ends them in every way
+// that there is, and a third reads. More have never ended than have begun; and no value is counted that the sum of all
+// lacks, or their maximum.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "hashed_wheel_timer/internal/core/counters.h"
+#include "tests/models/checker.h"
+
+namespace model {
+namespace {
+
+using std::chrono::nanoseconds;
+
+struct Place {
+  std::size_t size() const { return 0; }
+};
+
+struct Producer {
+  hwt::internal::ProducerCounters counters;
+  Place place;
+};
+
+struct Producers {
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const Producer& producer : all) visit(producer);
+  }
+  std::array<Producer, 2> all;
+};
+
+constexpr int kTimeouts = 4;
+
+struct Counts final : Run {
+  hwt::internal::Counters counters;
+  Producers producers;
+  std::atomic<int> begun{0};  // their own way from thread to thread
+
+  void thread(unsigned index) override {
+    if (index == 0) {
+      for (int i = 1; i <= kTimeouts; ++i) {
+        producers.all[0].counters.scheduled.add(1);
+        begun.store(i, std::memory_order_release);
+      }
+    } else if (index == 1) {
+      for (int i = 1; i <= kTimeouts; ++i) {
+        while (begun.load(std::memory_order_acquire) < i) yield();
+        end(random(4));
+      }
+    } else {
+      MODEL_ASSERT(counters.read_timeouts(producers).pending >= 0);
+      const hwt::LatencyHistogram late = counters.lateness.snapshot();
+      MODEL_ASSERT(late.count() == 0 || late.max() == nanoseconds(4));
+      MODEL_ASSERT(late.sum() >= nanoseconds(4) * static_cast<int>(late.count()));
+    }
+  }
+
+  void end(unsigned how) {
+    if (how == 0) {
+      counters.lateness.add(5, 1);
+      counters.expired.add(1);
+    } else if (how == 1) {
+      counters.unprocessed.add(1);
+    } else if (how == 2) {
+      counters.note_cancelled_without_producer();
+    } else {
+      producers.all[1].counters.cancelled.add(1);
+    }
+  }
+
+  void after() override { MODEL_ASSERT(counters.read_timeouts(producers).pending == 0); }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) {
+  return model::check({"counters", 3, 20'000, &model::make<model::Counts>}, argc, argv);
+}

@@ -1,0 +1,65 @@
+// A TimerTask that is cancelled (Node::cancel, arrive, look, abandon): one thread schedules it, another cancels it, and
+// a third turns the wheel, and may stop the timer. cancelled() is called once, and sees what was done before cancel(),
+// wherever the worker finds the node.
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/timeout.h"
+#include "tests/models/checker.h"
+
+namespace model {
+namespace {
+
+using std::chrono::nanoseconds;
+
+struct Hook final : Run {
+  const bool stops = random(2) == 0;
+  int done = 0;  // before cancel()
+  Ghost<bool> won = false;
+  Ghost<int> hooks = 0;
+  Ghost<int> runs = 0;
+  hwt::ManualTimer timer{nanoseconds(1)};
+  hwt::Timeout handed_over;
+  std::atomic<bool> handle{false};  // the user's own
+
+  struct Task final : hwt::TimerTask {
+    explicit Task(Hook& its_hook) : hook(its_hook) {}
+    void run(hwt::Timeout&) override { ++hook.runs; }
+    void cancelled(hwt::Timeout&) override {
+      ++hook.hooks;
+      if (hook.won) MODEL_ASSERT(hook.done == 1);  // else by stop(), perhaps
+    }
+    Hook& hook;
+  };
+
+  void thread(unsigned index) override {
+    if (index == 0) {
+      hwt::Timeout timeout = timer.new_timeout(std::make_shared<Task>(*this), nanoseconds(9));
+      handed_over = timeout;
+      handle.store(true, std::memory_order_release);
+      timeout.reschedule(nanoseconds(8));
+    } else if (index == 1) {
+      while (!handle.load(std::memory_order_acquire)) yield();
+      const hwt::Timeout timeout = handed_over;
+      done = 1;
+      if (hwt::Timeout(timeout).cancel()) won = true;
+    } else {
+      for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(0));
+      if (stops) timer.stop();
+    }
+  }
+
+  void after() override {
+    timer.advance(nanoseconds(9));
+    timer.stop();
+    MODEL_ASSERT(hooks + runs == 1);
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) { return model::check({"hook", 3, 20'000, &model::make<model::Hook>}, argc, argv); }

@@ -1,0 +1,94 @@
+// A timer that a loop drives (LoopDrivenTimer, ManualEngine::announce_sleep, Sleeper) against what another thread does
+// to it: an earlier timeout, a cancelled() that is to be called, the end of all that was pending. The loop is called,
+// or has found it by itself and does not sleep; and what is to be called soon is not forgotten.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "hashed_wheel_timer/detail/loop_driven_timer.h"
+#include "tests/models/checker.h"
+
+namespace model {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::steady_clock;
+
+class Timer final : public hwt::detail::LoopDrivenTimer {
+ public:
+  Timer() : LoopDrivenTimer(hours(1)) {}
+  ~Timer() override { end(); }
+  using LoopDrivenTimer::driver;
+  using LoopDrivenTimer::on_earlier;
+};
+
+struct Loop final : Run {
+  enum class Comes { Earlier, Hook, End };
+  const Comes comes = static_cast<Comes>(random(3));
+  Ghost<bool> called = false;
+  Ghost<int> hooks = 0;
+  int owned = 0;  // what is cancelled sees what was done before
+  Timer timer;
+  hwt::detail::LoopDriver driver = timer.driver();
+  hwt::Timeout pending = timer.new_timeout([] {}, hours(1000));
+  hwt::Timeout other;
+  std::optional<steady_clock::time_point> until;
+
+  struct Task final : hwt::TimerTask {
+    explicit Task(Loop& its_loop) : loop(its_loop) {}
+    void run(hwt::Timeout&) override { fail("too early"); }
+    void cancelled(hwt::Timeout&) override {
+      ++loop.owned;
+      ++loop.hooks;
+    }
+    Loop& loop;
+  };
+
+  Loop() {
+    if (comes == Comes::Hook) {
+      other = timer.new_timeout(std::make_shared<Task>(*this), hours(1000));
+      // Another one, so that all of them come into the wheel.
+      timer.new_timeout(std::make_shared<Task>(*this), hours(1000)).cancel();
+      driver.turn();
+    }
+    timer.on_earlier([this] { called = true; });
+    called = false;
+    hooks = 0;
+  }
+
+  void thread(unsigned index) override {
+    if (index == 1) {
+      for (unsigned turns = 1 + random(2); turns != 0; --turns) until = driver.turn();
+    } else if (comes == Comes::Earlier) {
+      other = timer.new_timeout([] {}, hours(2));
+    } else if (comes == Comes::Hook) {
+      ++owned;
+      other.cancel();
+    } else {
+      pending.cancel();
+    }
+  }
+
+  void after() override {
+    const steady_clock::time_point now = steady_clock::now();
+    switch (comes) {
+      case Comes::Earlier:
+        MODEL_ASSERT(called || (until && *until < now + hours(4)));
+        break;
+      case Comes::Hook:
+        MODEL_ASSERT(called || hooks == 1 || (until && *until <= now));
+        driver.turn();
+        MODEL_ASSERT(hooks == 1);
+        break;
+      case Comes::End:
+        MODEL_ASSERT(called || !until || *until <= now);
+        break;
+    }
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) { return model::check({"loop", 2, 30'000, &model::make<model::Loop>}, argc, argv); }

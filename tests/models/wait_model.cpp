@@ -1,0 +1,112 @@
+// A wait of Asio, but for Asio (AsyncWait, WaitGroup, WaitRegistry): one thread begins it, another turns the wheel, and
+// a third, where its completion is called, lets the group and the context go at once. Then nobody is at the wait, the
+// group or the context any more. Or the first lets them go, while the wait may end. Or the first cancels a wait and
+// begins the next one with its timeout, while the third is through with the first wait.
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/models/checker.h"
+
+namespace model {
+namespace {
+
+using hwt::detail::AsyncWait;
+using hwt::detail::WaitEnd;
+using hwt::detail::WaitGroup;
+using hwt::detail::WaitRegistry;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+struct Waits final : Run {
+  const bool stoppable = random(2) == 0;
+  const bool starter_ends = random(2) == 0;
+  const bool again = random(2) == 0;
+  int context = 1;                     // 0: it has gone
+  std::atomic<bool> completed{false};  // the context's own way to its thread
+  Ghost<int> ends = 0;
+  std::atomic<AsyncWait*> put_off{nullptr};  // the first wait, whose handler is to be called
+  hwt::ManualTimer timer{nanoseconds(1)};
+  std::unique_ptr<WaitRegistry> registry = std::make_unique<WaitRegistry>();
+  std::unique_ptr<WaitGroup> group = std::make_unique<WaitGroup>(*registry, timer);
+
+  class Wait final : public AsyncWait {
+   public:
+    Wait(Waits& waits, bool first) : waits_(waits), first_(first) {}
+
+   private:
+    void complete(WaitEnd end) override {
+      Waits& waits = waits_;
+      if (first_ && end == WaitEnd::Aborted) return waits.put_off.store(this, std::memory_order_release);
+      const bool last = !first_;
+      delete this;
+      ++waits.ends;
+      if (last) waits.completed.store(true, std::memory_order_release);
+      MODEL_ASSERT(waits.context == 1);
+    }
+    void abandon() noexcept override {
+      ++waits_.ends;
+      delete this;
+    }
+
+    Waits& waits_;
+    const bool first_;
+  };
+
+  void thread(unsigned index) override {
+    if (index == 0) {
+      if (again) {
+        start(true, 2, false);
+        group->cancel_for_next();
+      }
+      start(false, 1 + random(3), stoppable);
+      if (starter_ends) end();
+    } else if (index == 1) {
+      for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
+    } else {
+      if (again) call_first();
+      if (starter_ends) return;
+      for (int turns = 0; !completed.load(std::memory_order_acquire); ++turns) {
+        if (turns == 100) return;
+        yield();
+      }
+      end();
+    }
+  }
+
+  void start(bool first, unsigned deadline, bool slot) {
+    group->start(*new Wait(*this, first), steady_clock::time_point(nanoseconds(deadline)), slot);
+  }
+
+  void call_first() {
+    for (int turns = 0; turns < 100; ++turns) {
+      if (AsyncWait* const wait = put_off.exchange(nullptr, std::memory_order_acquire)) {
+        delete static_cast<Wait*>(wait);
+        ++ends;
+        return;
+      }
+      yield();
+    }
+  }
+
+  void end() {
+    group.reset();
+    registry->close();
+    context = 0;
+    registry.reset();
+  }
+
+  void after() override {
+    if (again) call_first();
+    if (registry != nullptr) end();
+    MODEL_ASSERT(ends == (again ? 2 : 1));
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) { return model::check({"wait", 3, 20'000, &model::make<model::Waits>}, argc, argv); }
