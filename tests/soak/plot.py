@@ -21,11 +21,12 @@ def main(samples: str, picture: str) -> int:
         figure.text(0.015, 0.968, "A soak of timers", va="top", fontsize=12.5, fontweight="bold")
         memory, operations = figure.subplots(2, 1, sharex=True)
         figure.subplots_adjust(0.07, 0.11, 0.985, 0.84, hspace=0.32)
-        lines = (("resident_bytes", "resident", plots.STRONG), ("heap_at_rest_bytes", "heap, between two timers", "#86a04e"))
-        for column, label, colour in lines:
-            memory.plot(minutes, [row[column] / MIB for row in rows], color=colour, linewidth=0.9, label=label)
+        heap = [row["heap_at_rest_bytes"] for row in rows]
+        at_rest = f"heap, between two timers: at most {max(heap) / 1024:.0f} KiB"
+        memory.plot(minutes, [row["resident_bytes"] / MIB for row in rows], color=plots.STRONG, linewidth=0.9, label="resident")
+        memory.plot(minutes, [bytes / MIB for bytes in heap], color="#86a04e", linewidth=3, clip_on=False, label=at_rest)
         memory.set_title("Memory of the process: MiB")
-        memory.legend(loc="upper right", ncols=2)
+        memory.legend(loc="lower right", bbox_to_anchor=(1, 0.97), ncols=2)
         operations.plot(minutes, [row["operations"] / 1e9 for row in rows], color=plots.STRONG)
         operations.set_title("Operations so far: billions")
         operations.set_xlabel("minutes")
