@@ -5,6 +5,7 @@
 
 #include "hashed_wheel_timer/internal/platform/refuse.h"
 #include "hashed_wheel_timer/internal/platform/threads.h"
+#include "hashed_wheel_timer/internal/platform/waiting.h"
 
 namespace hwt::detail {
 
@@ -95,7 +96,7 @@ RunningExpiries::Scope::Scope(RunningExpiries& all) noexcept : all_(all), outer_
 RunningExpiries::Scope::~Scope() {
   innermost = outer_;
   all_.count_.fetch_sub(1, std::memory_order_release);
-  all_.count_.notify_all();
+  internal::announce_change(all_.count_);
 }
 
 bool RunningExpiries::Scope::outermost() const noexcept {
@@ -111,7 +112,7 @@ bool RunningExpiries::wait_for_others() noexcept {
   for (;;) {
     const std::uint32_t count = count_.load(std::memory_order_acquire);
     if (count == own) return own == 0;
-    count_.wait(count, std::memory_order_relaxed);
+    internal::await_change(count_, count);
   }
 }
 

@@ -1,7 +1,5 @@
 // What a thread needs of a timer: how it comes to it at its first use, and what becomes of it when the thread ends.
 
-#include <barrier>
-
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/node.h"
 #include "hashed_wheel_timer/internal/core/node_pool.h"
@@ -101,7 +99,7 @@ TEST(FirstUse, TakesOverAllThatThreadsHaveLeft) {
   constexpr int kThreads = 8;
   HashedWheelTimer timer(1ms);
   const auto use_one_after_the_other_and_end_together = [&] {
-    std::barrier all_have_used_it(kThreads + 1);
+    Barrier all_have_used_it(kThreads + 1);
     std::vector<std::jthread> threads;
     for (int i = 0; i < kThreads; ++i) {
       Latch used;
@@ -136,7 +134,7 @@ TEST(ThreadEnd, MayComeAfterThatOfTheTimerOrBeforeOrAtOnce) {
     for (int round = 0; round < count; ++round) {
       auto timer = std::make_unique<HashedWheelTimer>(1ms);
       auto stays = std::make_unique<HashedWheelTimer>(1ms);
-      std::barrier done(kThreads + 1);
+      Barrier done(kThreads + 1);
       std::vector<std::jthread> threads;
       for (int i = 0; i < kThreads; ++i) {
         threads.emplace_back([&, i] {

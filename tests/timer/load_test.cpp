@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <random>
 
 #include "hashed_wheel_timer/internal/core/core.h"
@@ -101,7 +100,7 @@ TEST_P(HeldWorker, CancelsByAnotherThreadLeaveNothing) {
   flood(timer, [&](int, Growth& growth) {
     const int rounds = each() / kBatch;
     std::vector<Timeout> batch(kBatch);
-    std::barrier handed_over(2);
+    Barrier handed_over(2);
     std::jthread canceller([&] {
       for (int round = 0; round < rounds; ++round) {
         handed_over.arrive_and_wait();
@@ -287,7 +286,7 @@ TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
 TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
   constexpr int kThreads = 1000 / kSlower;
   HashedWheelTimer timer(1ms);
-  std::barrier all_have_used_it(kThreads + 1);
+  Barrier all_have_used_it(kThreads + 1);
   std::vector<std::jthread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {

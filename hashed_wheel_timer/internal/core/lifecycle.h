@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/platform/threads.h"
+#include "hashed_wheel_timer/internal/platform/waiting.h"
 
 namespace hwt::internal {
 
@@ -52,7 +53,7 @@ class Lifecycle {
     for (;;) {
       const std::uint64_t seen = word_.load(std::memory_order_acquire);
       if (phase_of(seen) != phase) return;
-      word_.wait(seen, std::memory_order_acquire);
+      await_change(word_, seen);
     }
   }
 
@@ -108,12 +109,12 @@ class Lifecycle {
         !word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel)) {
       return false;
     }
-    word_.notify_all();
+    announce_change(word_);
     return true;
   }
   void set(std::uint64_t word) noexcept {
     word_.store(word, std::memory_order_release);
-    word_.notify_all();
+    announce_change(word_);
   }
 
   std::atomic<std::uint64_t> word_{word_of(Phase::Init, 0)};

@@ -8,6 +8,7 @@
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/threads.h"
+#include "hashed_wheel_timer/internal/platform/waiting.h"
 
 namespace hwt::internal {
 
@@ -29,12 +30,12 @@ struct ThreadedEngine::Launch {
 
   void give(Order given) noexcept {
     order.store(given, std::memory_order_release);
-    order.notify_all();
+    announce_change(order);
   }
   bool await() noexcept {
     // The factory has called the body instead of starting a thread: it would wait for ever.
     if (std::this_thread::get_id() == starter) return false;
-    order.wait(Order::Wait, std::memory_order_relaxed);
+    while (order.load(std::memory_order_relaxed) == Order::Wait) await_change(order, Order::Wait);
     return order.exchange(Order::Cancel, std::memory_order_acquire) == Order::Go;
   }
 };

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "hashed_wheel_timer/internal/platform/waiting.h"
+
 namespace hwt::internal {
 
 namespace {
@@ -29,15 +31,12 @@ ParkingLot::Ticket ParkingLot::ticket(const void* address) noexcept {
   return place_of(address).calls.load(std::memory_order_acquire);
 }
 
-void ParkingLot::park(const void* address, Ticket ticket) noexcept {
-  // relaxed: the caller looks again.
-  place_of(address).calls.wait(ticket, std::memory_order_relaxed);
-}
+void ParkingLot::park(const void* address, Ticket ticket) noexcept { await_change(place_of(address).calls, ticket); }
 
 void ParkingLot::wake_all(const void* address) noexcept {
   Place& place = place_of(address);
   place.calls.fetch_add(1, std::memory_order_release);
-  place.calls.notify_all();
+  announce_change(place.calls);
 }
 
 }  // namespace hwt::internal

@@ -1,5 +1,7 @@
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 
+#include "hashed_wheel_timer/internal/platform/waiting.h"
+
 namespace hwt::internal {
 
 [[gnu::noinline, gnu::cold]] void Sleeper::call_outside() noexcept {
@@ -10,7 +12,7 @@ namespace hwt::internal {
 }
 
 void Sleeper::finish_call() noexcept {
-  if (calls_.fetch_sub(1, std::memory_order_release) == 1) calls_.notify_all();
+  if (calls_.fetch_sub(1, std::memory_order_release) == 1) announce_change(calls_);
 }
 
 bool Sleeper::end_calls() noexcept {
@@ -21,7 +23,7 @@ bool Sleeper::end_calls() noexcept {
 void Sleeper::wait_for_calls() noexcept {
   for (std::uint32_t seen = calls_.load(std::memory_order_acquire); seen != 0;
        seen = calls_.load(std::memory_order_acquire)) {
-    calls_.wait(seen, std::memory_order_relaxed);
+    await_change(calls_, seen);
   }
 }
 

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace hwt::internal {
+
+// std::atomic's wait() and notify_all(); on Windows the system's own. GCC's standard library (12 at least) loses a
+// notification there that comes between its look at the word and its sleep, and that of LLVM only looks again every few
+// milliseconds.
+
+#if defined(_WIN32)
+void wait_at(const void* address, const void* seen, std::size_t size) noexcept;
+void wake_all_at(const void* address) noexcept;
+#endif
+
+/// Sleeps until the word is another than the caller has seen, or shorter: the caller looks again, in an order of its
+/// own.
+template <class T>
+void await_change(const std::atomic<T>& word, T seen) noexcept {
+#if defined(_WIN32)
+  static_assert(std::atomic<T>::is_always_lock_free && sizeof(std::atomic<T>) == sizeof(T));
+  wait_at(&word, &seen, sizeof(T));
+#else
+  word.wait(seen, std::memory_order_relaxed);
+#endif
+}
+
+/// Wakes who waits for the word to change. It may be gone by then: only its address is used.
+template <class T>
+void announce_change(std::atomic<T>& word) noexcept {
+#if defined(_WIN32)
+  wake_all_at(&word);
+#else
+  word.notify_all();
+#endif
+}
+
+}  // namespace hwt::internal
