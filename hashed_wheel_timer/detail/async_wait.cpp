@@ -78,9 +78,9 @@ class AsyncWait::Task final : public TimerTask {
 
   /// True: the caller is to end the wait, which it has alone. It needs a handle.
   bool take() noexcept {
-    // Nobody else makes it Waiting.
-    if (state_.load(std::memory_order_relaxed) == State::Idle) {
-      retire();
+    // Nobody else makes it Waiting. Ended: whoever retires it may not have cancelled the timeout yet.
+    if (const State seen = state_.load(std::memory_order_relaxed); seen != State::Waiting) {
+      if (seen == State::Idle) retire();
       return false;
     }
     // There may be another who takes it only if it is listed.
@@ -102,9 +102,11 @@ class AsyncWait::Task final : public TimerTask {
     // In this order: a wait must not end by the deadline of the one before.
     return internal::Core::reschedule_at(node(), deadline) && change(State::Idle, State::Waiting);
   }
-  /// Ends what is idle. Any thread that has a handle.
+  /// Ends what is idle. Any thread that has a handle, and that made it idle or comes after who did.
   void retire() noexcept {
-    if (change(State::Idle, State::Ended)) internal::Core::cancel(node());
+    // Asked first: most often the next wait has begun, and the exchange that would fail costs as much as one that does
+    // not.
+    if (is_idle() && change(State::Idle, State::Ended)) internal::Core::cancel(node());
   }
 
   /// start() needs its handle no more. release: pairs with the acquire in is_over().

@@ -119,6 +119,20 @@ TEST_F(OnEarlier, IsCalledWhenThousandsWaitToBeTakenIntoTheWheel) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(OnEarlier, IsCalledWhenThousandsInTheWheelAreDueEarlier) {
+  constexpr int kThousands = 16384;
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < kThousands; ++i) timeouts.push_back(timer.new_timeout([] {}, 2 * kFar));
+  timer.new_timeout([] {}, 1s);
+  timer.next_wakeup();
+  calls = 0;
+  for (int i = 0; i < kThousands; ++i) {
+    ASSERT_EQ(calls, 0) << "for " << i;
+    EXPECT_TRUE(timeouts[i].reschedule(kFar));
+  }
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(OnEarlier, IsNotCalledForWhatAWorkerWouldNotWakeUpFor) {
   timer.new_timeout([] {}, 1s);
   timer.next_wakeup();

@@ -60,12 +60,17 @@ struct Waits final : Run {
     if (index == 0) {
       if (again) {
         start(true, 2, false);
+        if (random(2) == 0) timer.advance(nanoseconds(random(2)));  // then it is in the wheel
         group->cancel_for_next();
+        if (random(4) == 0) MODEL_ASSERT(group->cancel(1) == 0);
       }
       start(false, 1 + random(3), stoppable);
       if (starter_ends) end();
     } else if (index == 1) {
-      for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
+      for (int turns = 0; turns < 3; ++turns) {
+        if (again) linger();
+        timer.advance(nanoseconds(1));
+      }
     } else {
       if (again) call_first();
       if (starter_ends) return;
@@ -101,8 +106,9 @@ struct Waits final : Run {
 
   void after() override {
     if (again) call_first();
+    timer.advance(nanoseconds(3));
+    MODEL_ASSERT(ends == (again ? 2 : 1));  // by itself: the group would end it, too
     if (registry != nullptr) end();
-    MODEL_ASSERT(ends == (again ? 2 : 1));
   }
 };
 

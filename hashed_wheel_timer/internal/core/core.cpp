@@ -238,7 +238,8 @@ bool Core::put_look(Producer& producer, Node& node, std::int64_t deadline) noexc
   if (!Inbox::put_look(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer()
   inbox_.list(producer.place, deadline);
-  if (++producer.looks >= Producer::kLooks) {
+  const std::size_t most = deadline == kForever ? Producer::kLooks : Producer::kHandOver;
+  if (++producer.looks >= most) {
     producer.looks = 0;
     inbox_.note_awaited();
     sleeper_.wake_if_asleep();

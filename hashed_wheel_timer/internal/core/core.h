@@ -17,6 +17,7 @@
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/error_log.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/stats.h"
 
@@ -70,7 +71,7 @@ class Core {
     timer_.store(nullptr, std::memory_order_release);
     std::uint32_t seen = timer_uses_.fetch_or(kTimerGoes, std::memory_order_acq_rel) | kTimerGoes;
     for (; seen != kTimerGoes; seen = timer_uses_.load(std::memory_order_acquire)) {
-      timer_uses_.wait(seen, std::memory_order_relaxed);
+      await_change(timer_uses_, seen);
     }
   }
   /// The same where a use may be that of a thread that was not copied.
@@ -85,7 +86,8 @@ class Core {
           timer_((core.timer_uses_.fetch_add(1, std::memory_order_acquire) & kTimerGoes) == 0 ? core.timer()
                                                                                               : nullptr) {}
     ~TimerInUse() {
-      if (core_.timer_uses_.fetch_sub(1, std::memory_order_release) == kTimerGoes + 1) core_.timer_uses_.notify_all();
+      if (core_.timer_uses_.fetch_sub(1, std::memory_order_release) == kTimerGoes + 1)
+        announce_change(core_.timer_uses_);
     }
     TimerInUse(const TimerInUse&) = delete;
     TimerInUse& operator=(const TimerInUse&) = delete;
@@ -171,7 +173,7 @@ class Core {
   void count_cancelled(Producer* producer, Node& node, std::uint64_t left) noexcept;
   bool move(Node& node, std::int64_t deadline);
   static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
-  /// `deadline`: when the worker is to come to it at the latest.
+  /// `deadline`: when the worker is to come to it at the latest; kForever for what is cancelled.
   bool put_look(Node& node, std::int64_t deadline) noexcept;
   bool put_look(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;

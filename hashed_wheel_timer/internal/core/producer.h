@@ -38,9 +38,10 @@ struct Producer {
 
   /// At least so many: a block or two more would not be worth the walk, and what fits into the nearest cache is cheap.
   static constexpr std::size_t kTidyAt = 1024;
-  /// The worker is called for so many that are alive: they are better off in the wheel.
+  /// The worker is called for so many that are alive: they are better off in the wheel. And for so many Looks at what
+  /// is due earlier: until then it may be moved again, at no cost.
   static constexpr std::size_t kHandOver = 16384;
-  /// And for so many Looks: each is a timeout's memory that only the worker can give back.
+  /// And when a timeout is cancelled, for so many Looks: its memory is what only the worker can give back.
   static constexpr std::size_t kLooks = 4096;
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published

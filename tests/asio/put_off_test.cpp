@@ -1,0 +1,139 @@
+// A wait, but for Asio (AsyncWait, WaitGroup), that is put off: where there is no memory for the next, and where the
+// handler of the last goes while nobody begins another.
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using detail::AsyncWait;
+using detail::WaitEnd;
+using detail::WaitGroup;
+using detail::WaitRegistry;
+
+constexpr std::chrono::minutes kHalfWay{30};  // to kFar
+
+/// A wait that was put off, and whose handler is yet to be called. Its timeout is in the wheel, where to make it
+/// earlier takes memory.
+class PutOffWithoutMemory : public ::testing::Test {
+ protected:
+  PutOffWithoutMemory() {
+    ends_.reserve(10);
+    begin(kFar);
+    timer_.advance(0ms);
+    EXPECT_EQ(group_.cancel_for_next(), 1u);
+    auto* const next = new Wait(*this);
+    const Shortage shortage(0, Shortage::kAll);
+    begin(*next, kHalfWay);
+    EXPECT_GT(shortage.failed(), 0);
+  }
+  ~PutOffWithoutMemory() override { EXPECT_EQ(timer_.pending_timeouts(), 0); }
+
+  void begin(std::chrono::nanoseconds delay) { begin(*new Wait(*this), delay); }
+  void call_the_handler_of_the_first() { first_.reset(); }
+
+  std::vector<WaitEnd> ends_;
+  ManualTimer timer_{1ms};
+
+ private:
+  class Wait final : public AsyncWait {
+   public:
+    explicit Wait(PutOffWithoutMemory& of) : of_(of) {}
+    ~Wait() = default;
+
+   private:
+    void complete(WaitEnd end) override {
+      of_.ends_.push_back(end);
+      if (of_.ends_.size() == 1) {
+        of_.first_.reset(this);
+      } else {
+        delete this;
+      }
+    }
+    void abandon() noexcept override { delete this; }
+
+    PutOffWithoutMemory& of_;
+  };
+
+  void begin(Wait& wait, std::chrono::nanoseconds delay) { group_.start(wait, timer_.now() + delay, false); }
+
+  std::unique_ptr<Wait> first_;
+  WaitRegistry registry_;
+  WaitGroup group_{registry_, timer_};
+};
+
+TEST_F(PutOffWithoutMemory, TheNextWaitEndsAtOnceAndTheOneAfterHasTheTimeout) {
+  EXPECT_EQ(ends_, (std::vector{WaitEnd::Aborted, WaitEnd::NoMemory}));
+  begin(kHalfWay);
+  EXPECT_EQ(timer_.pending_timeouts(), 1);
+  call_the_handler_of_the_first();
+  timer_.advance(kHalfWay + 1ms);
+  EXPECT_EQ(ends_, (std::vector{WaitEnd::Aborted, WaitEnd::NoMemory, WaitEnd::Expired}));
+}
+
+TEST_F(PutOffWithoutMemory, TheTimeoutExpiresUnheardByItsOldDeadline) {
+  EXPECT_EQ(timer_.advance(kHalfWay + 1ms), 0u);
+  EXPECT_EQ(timer_.advance(kHalfWay), 1u);
+  EXPECT_EQ(ends_, (std::vector{WaitEnd::Aborted, WaitEnd::NoMemory}));
+}
+
+TEST_F(PutOffWithoutMemory, TheTimeoutGoesWithTheHandlerOfTheFirst) {
+  EXPECT_EQ(timer_.pending_timeouts(), 1);
+  call_the_handler_of_the_first();
+  EXPECT_EQ(timer_.pending_timeouts(), 0);
+}
+
+/// Its handler goes on another thread.
+class GoesElsewhere final : public AsyncWait {
+ public:
+  explicit GoesElsewhere(std::atomic<GoesElsewhere*>& completed) : completed_(completed) {}
+  ~GoesElsewhere() = default;
+
+ private:
+  void complete(WaitEnd) override { completed_.store(this, std::memory_order_release); }
+  void abandon() noexcept override { delete this; }
+
+  std::atomic<GoesElsewhere*>& completed_;
+};
+
+TEST(PutOffRaces, ThereIsNothingToCancelHoweverTheHandlerOfTheLastGoes) {
+  constexpr int kRounds = 10'000;
+  std::atomic<GoesElsewhere*> completed{nullptr};
+  std::atomic<int> gone{0};
+  ManualTimer timer;
+  WaitRegistry registry;
+  WaitGroup group(registry, timer);
+  std::jthread handlers([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      if (GoesElsewhere* const wait = completed.exchange(nullptr, std::memory_order_acquire)) {
+        delete wait;
+        ++gone;
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  std::mt19937 random(1);
+  for (int round = 1; round <= kRounds; ++round) {
+    group.start(*new GoesElsewhere(completed), timer.now() + kFar, false);
+    ASSERT_EQ(group.cancel_for_next(), 1u);
+    for (auto spin = random() % 256; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    ASSERT_EQ(group.cancel(1), 0u);
+    while (gone != round) std::this_thread::yield();
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+}  // namespace
+}  // namespace hwt
