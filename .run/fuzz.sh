@@ -1,28 +1,104 @@
-# The step of the check that fuzzes: libFuzzer programs of tests/fuzz, with clang and its sanitizers.
+# The step of the check that fuzzes: libFuzzer programs of tests/fuzz, with clang.
 
 fuzz_seconds=60
 
-# The corpus first, then a minute more, divided among the targets. What breaks is left in build/fuzz.
+# The corpus first, then a minute more, divided among the targets: under the sanitizers. What breaks is left in
+# build/fuzz-found.
 fuzz() {
-  build_fuzzers || return 1
-  targets=$(for corpus in "$root"/tests/fuzz/corpus/*/; do basename "$corpus"; done)
-  seconds=$((fuzz_seconds / $(echo "$targets" | wc -l)))
+  build_fuzzers fuzz '' -Db_sanitize=address,undefined || return 1
+  set -- $(fuzz_targets)
   status=0
-  for target in $targets; do
+  for target; do
     say "fuzzing $target"
-    found=$build/fuzz/corpus/$target
-    mkdir -p "$found"
-    # What is found goes to the first folder. The seed makes a run like the one before, as far as time does not end it.
-    quietly "$build/fuzz/tests/fuzz/${target}_fuzz" "$found" "$root/tests/fuzz/corpus/$target" -seed=1 -max_len=120 \
-      -max_total_time="$seconds" -timeout=20 -artifact_prefix="$build/fuzz/$target-" || status=1
+    # The seed makes a run like the one before, as far as time does not end it.
+    quietly fuzz_one fuzz "$target" -seed=1 -max_total_time=$((fuzz_seconds / $#)) || status=1
     tail -n 1 "$build/last.log" >&2  # how many inputs there were
   done
   return $status
 }
 
+# fuzz_executions NUMBER: so many in all, without the sanitizers, with assertions. Each target has an equal part of
+# them, or as much of it as it comes to in three minutes; the two that are quickest then make up the number.
+fuzz_executions() {
+  whole_number fuzz executions 999999999999 "$@"
+  executions=$1
+  set_up check
+  install_packages "$(missing_sanitizers)"
+  # Without the hook at each comparison, which costs more than what is fuzzed.
+  build_fuzzers fuzz-quick '-fno-sanitize-coverage=trace-cmp -D_GLIBCXX_ASSERTIONS' || return 1
+  exec 9<&-  # whoever waits for the turn need not wait for this
+  logs=$build/fuzz-quick/logs
+  rm -rf "$logs" && mkdir -p "$logs" || return 1
+  set -- $(fuzz_targets)
+  status=0
+  fuzz_at_once 1 "-runs=$(((executions - 1) / $# + 1)) -max_total_time=180" "$@" || status=1
+  missing=$((executions - $(executions_in "$logs"/*)))
+  if [ "$missing" -gt 0 ]; then
+    quickest=$(for target; do echo "$(executions_in "$logs/$target".*) $target"; done | sort -rn | head -n 2)
+    fuzz_at_once 2 -runs=$((missing / 2 + 1)) $(echo "$quickest" | cut -d ' ' -f 2) || status=1
+  fi
+  for target; do
+    echo "$target: $(executions_in "$logs/$target".*)"
+  done
+  grep -h -e '^broken: ' -e ' broken: ' -e '^SUMMARY: ' -e 'Test unit written to ' "$logs"/* >&2
+  echo "$(executions_in "$logs"/*) executions of $# targets, $(grep -l '^SUMMARY: ' "$logs"/* | wc -l) finds"
+  return $status
+}
+
+# executions_in LOG...: the sum of what libFuzzer says at its end, also at a bad one.
+executions_in() { cat "$@" | awk '/^stat::number_of_executed_units:/ { sum += $2 } END { printf "%.0f", sum }'; }
+
+# fuzz_at_once ROUND OPTIONS TARGET...: as many of them at a time as there are processors.
+fuzz_at_once() {
+  round=$1
+  options=$2
+  shift 2
+  say "fuzzing $*"
+  workers=$(nproc 2>/dev/null || echo 2)
+  running=
+  for worker in $(seq "$workers"); do
+    (
+      # malloc keeps what a timer gives back: the next input has a timer again.
+      export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824
+      next=0
+      failed=0
+      for target; do
+        next=$((next % workers + 1))
+        [ $next -eq "$worker" ] || continue
+        fuzz_one fuzz-quick "$target" -seed="$round" -entropic=0 -print_final_stats=1 $options \
+          >"$logs/$target.$round" 2>&1 </dev/null || failed=1
+      done
+      exit $failed
+    ) &
+    running="$running $!"
+  done
+  failed=0
+  for worker in $running; do
+    wait "$worker" || failed=1
+  done
+  return $failed
+}
+
+# fuzz_one KIND TARGET OPTIONS... What is found goes to the first folder.
+fuzz_one() {
+  program=$build/$1/tests/fuzz/${2}_fuzz
+  corpus=$build/fuzz-found/corpus/$2
+  mkdir -p "$corpus" || return 1
+  kept=$root/tests/fuzz/corpus/$2
+  prefix=$build/fuzz-found/$2-
+  shift 2
+  "$program" "$corpus" "$kept" -max_len=120 -timeout=20 -artifact_prefix="$prefix" "$@"
+}
+
+fuzz_targets() { for corpus in "$root"/tests/fuzz/corpus/*/; do basename "$corpus"; done; }
+
+# build_fuzzers KIND COMPILER-OPTIONS OPTIONS...
 build_fuzzers() {
+  kind=$1
+  compiler_options=$2
+  shift 2
   CXX=clang++ && export CXX
-  configure fuzz -Ddebug=false -Dcpp_args='-g1 -fsanitize=fuzzer-no-link' -Doptimization=2 -Ddefault_library=static \
-    -Db_sanitize=address,undefined -Db_lundef=false -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled \
-    -Dbenchmarks=disabled && build_targets fuzz fuzzers
+  configure "$kind" -Ddebug=false -Dcpp_args="-g1 -fsanitize=fuzzer-no-link $compiler_options" -Doptimization=2 \
+    -Ddefault_library=static -Db_lundef=false -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled \
+    -Dbenchmarks=disabled "$@" && build_targets "$kind" fuzzers
 }

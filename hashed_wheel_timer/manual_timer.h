@@ -50,9 +50,9 @@ class HWT_API ManualTimer final : public Timer {
   std::size_t advance(Delay by);
 
   /// The clock jumps to `now`, then what is due runs, in the order of ticks, but no more than `max_tasks`; what they
-  /// leave over runs at the next call, and may be joined by what was scheduled meanwhile without a delay. Returns how
-  /// many ran. A `now` before the timer's is taken as the timer's: time never goes back. Throws IllegalState inside a
-  /// task.
+  /// leave over runs at the next call, and may be joined by what was scheduled meanwhile without a delay, or for a time
+  /// that had passed. Returns how many ran. A `now` before the timer's is taken as the timer's: time never goes back.
+  /// Throws IllegalState inside a task.
   std::size_t advance_to(std::chrono::steady_clock::time_point now,
                          std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
 

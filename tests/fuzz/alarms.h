@@ -19,6 +19,7 @@ class Alarms {
     std::uint64_t due = 0;  // the number of a point of the grid
     TimePoint deadline;
     bool any_time = false;  // moved to the past: at once, if its tick is worked off now, or at the next point
+    bool any_turn = false;  // looks at the clock now and then: after a jump, an earlier tick finds it due
   };
   using Due = std::multimap<std::uint64_t, Alarm>;
   /// One that is expected, or none.
@@ -68,7 +69,8 @@ class Alarms {
   void expect(Id& id, TimePoint deadline, bool any_time = false) {
     require(!id, "one alarm at a time");
     const std::uint64_t due = deadline == TimePoint::max() ? kNever : due_of(deadline);
-    id = by_due_.emplace(due, Alarm{due, deadline, any_time});
+    const bool may_join = left_over_ && deadline <= now();  // what is left over
+    id = by_due_.emplace(due, Alarm{due, deadline, any_time || may_join});
   }
   void forget(Id& id) {
     if (!id) return;
@@ -86,19 +88,7 @@ class Alarms {
     require(id.has_value(), "only what is expected runs, and once");
     const Alarm alarm = (*id)->second;
     require(alarm.deadline <= now(), "never early");
-    if (!alarm.any_time) {
-      require(turning_, "runs when time passes");
-      if (passing_) {
-        require_equal(count(now()), count(std::max(time_of(alarm.due), began_)),
-                      "at the point of the grid where it is due");
-      } else {
-        require(time_of(alarm.due) <= now(), "not before it is due");
-      }
-      for (const auto& [due, other] : by_due_) {
-        if (due >= alarm.due) break;
-        require(other.any_time, "in the order of ticks");
-      }
-    }
+    if (!alarm.any_time) check_turn(alarm);
     forget(id);
     operate_inside();
   }
@@ -120,6 +110,7 @@ class Alarms {
     if (input_.one_in(3) && first != by_due_.end() && first->first != kNever)
       to = std::max(now(), time_of(first->first));
     to = std::min(to, after(std::chrono::nanoseconds::max()));
+    to = std::min(to, TimePoint::max() - std::chrono::nanoseconds(1));  // no clock comes to the end of time
     began_ = now();
     passing_ = !input_.one_in(3);
     const std::size_t most = passing_ || input_.one_in(2) ? kAll : input_.below(4);
@@ -169,6 +160,22 @@ class Alarms {
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   static constexpr int kDeepest = 4;
+
+  void check_turn(const Alarm& alarm) const {
+    require(turning_, "runs when time passes");
+    const bool jumped = !passing_ || now() == began_;  // then what is left over runs
+    if (alarm.any_turn && jumped) return;
+    if (passing_) {
+      require_equal(count(now()), count(std::max(time_of(alarm.due), began_)),
+                    "at the point of the grid where it is due");
+    } else {
+      require(time_of(alarm.due) <= now(), "not before it is due");
+    }
+    for (const auto& [due, other] : by_due_) {
+      if (due >= alarm.due) break;
+      require(other.any_time, "in the order of ticks");
+    }
+  }
 
   static std::int64_t count(TimePoint time) { return time.time_since_epoch().count(); }
 

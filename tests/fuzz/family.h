@@ -208,7 +208,8 @@ class Keyed {
         require(remaining.has_value() == value.alarm.has_value() && keyed_->contains(key) == remaining.has_value(),
                 "contains() and remaining() tell what is there");
         if (remaining && value.deadline != TimePoint::max()) {
-          require(alarms_.after(*remaining) == std::max(value.deadline, alarms_.now()),
+          const TimePoint farthest = alarms_.after(std::chrono::nanoseconds::max());
+          require(alarms_.after(*remaining) == std::clamp(value.deadline, alarms_.now(), farthest),
                   "remaining() leads to the deadline");
         }
         break;
@@ -478,7 +479,8 @@ class Scheduled {
         break;
     }
     if (jitter_ != nanoseconds(0))
-      schedule = std::move(schedule).jitter([this](nanoseconds wait) { return wait + jitter_; });
+      schedule = std::move(schedule).jitter(
+          [this](nanoseconds wait) { return std::min(wait, nanoseconds::max() - jitter_) + jitter_; });
     done_ = false;
     runs_ = 0;
     task_ = hwt::schedule(alarms_.timer(), std::move(schedule).limit(limit_), [this] { on_run(); });
@@ -496,6 +498,7 @@ class Scheduled {
   void expect(bool made_up) {
     deadline_ = after(std::max(counted_.at, alarms_.now()), jitter_);
     alarms_.expect(alarm_, deadline_, made_up);
+    (*alarm_)->second.any_turn = kind_ == Kind::Calendar;
   }
 
   void on_run() {

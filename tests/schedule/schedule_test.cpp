@@ -662,6 +662,18 @@ TEST(ScheduleJitter, ARunThatIsEarlyForItsOccurrenceDoesNotRepeatIt) {
   EXPECT_EQ(journal.times, Times({6ms, 16ms, 26ms, 36ms}));
 }
 
+// Found by fuzzing: next() said 35 ms.
+TEST(ScheduleJitter, ALateRunWaitsFromNowAndNextSaysSo) {
+  Journal journal;
+  const auto late =
+      Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst).jitter([](nanoseconds wait) { return wait + 15ms; });
+  const auto task = schedule(journal.timer, late, journal.job());
+  journal.timer.advance(25ms);
+  EXPECT_EQ(journal.next(*task), 40ms);
+  journal.timer.advance(15ms);
+  EXPECT_EQ(journal.times, Times({25ms, 40ms}));
+}
+
 TEST(ScheduleJitter, ANegativeWaitIsTheNextTick) {
   Journal journal;
   schedule(journal.timer, Schedule::fixed_delay(10ms, 10ms).jitter([](nanoseconds) { return -1h; }), journal.job());

@@ -35,7 +35,7 @@ class PlanTimetable final : public Timetable {
   std::optional<Wait> first(time_point now) override {
     occurrences_.start(now);
     const nanoseconds wait = detail::time_until(occurrences_.at(), now);
-    return wait_of(wait, adjusted(jitter_, wait));
+    return wait_of(now, wait, adjusted(jitter_, wait));
   }
 
   bool is_due(std::exception_ptr&) override { return true; }
@@ -44,9 +44,9 @@ class PlanTimetable final : public Timetable {
   std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) override {
     if (!occurrences_.next(started, ended)) return {};
     const nanoseconds wait = detail::time_until(occurrences_.at(), ended);
-    Wait next = wait_of(wait, wait);
+    Wait next = wait_of(ended, wait, wait);
     try {
-      next = wait_of(wait, adjusted(jitter_, wait));
+      next = wait_of(ended, wait, adjusted(jitter_, wait));
     } catch (...) {
       add_current_exception(errors);
     }
@@ -55,9 +55,10 @@ class PlanTimetable final : public Timetable {
   }
 
  private:
-  /// `due` may have passed, for an occurrence that is caught up on.
-  Wait wait_of(nanoseconds wait, nanoseconds adjusted_wait) const {
-    return {saturating_sum(occurrences_.at(), adjusted_wait - wait), adjusted_wait};
+  /// `due` may have passed, for an occurrence that is caught up on; but jitter puts off such a one from now on.
+  Wait wait_of(time_point now, nanoseconds wait, nanoseconds adjusted_wait) const {
+    const time_point from = adjusted_wait > wait ? std::max(occurrences_.at(), now) : occurrences_.at();
+    return {saturating_sum(from, adjusted_wait - wait), adjusted_wait};
   }
 
   Occurrences occurrences_;
