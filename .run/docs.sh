@@ -31,6 +31,7 @@ make_reference() {
 
 make_pages() {
   say "building build/site"
-  NO_MKDOCS_2_WARNING=1 PYTHONDONTWRITEBYTECODE=1 "$build/venv-docs/bin/mkdocs" build --strict --quiet \
+  # Not with --quiet, which would keep the warnings from --strict.
+  quietly env NO_MKDOCS_2_WARNING=1 PYTHONDONTWRITEBYTECODE=1 "$build/venv-docs/bin/mkdocs" build --strict \
     --config-file "$root/docs/site/mkdocs.yml" --site-dir "$build/site"
 }

@@ -3,7 +3,8 @@
 usage: doxygen_filter.py HEADER
 
 What is set in by three blanks is an example: code. "Guarantees:", "Threads:" and the like at the beginning of a line
-are titles of paragraphs. The file itself counts as documented, since Doxygen otherwise leaves its functions out.
+are titles of paragraphs. The two dots of a range are no end of a sentence. What stands in detail/ is included by asio.h.
+The file itself counts as documented, since Doxygen otherwise leaves its functions out.
 """
 
 import re
@@ -12,9 +13,10 @@ import sys
 INDENTED = re.compile(r" *///   ")
 COMMENT = re.compile(r" *///( |$)")
 TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|fork\(\)|Precondition): ")
+HEADER = '/** @headerfile asio.h "hashed_wheel_timer/asio.h" */ '
 
 
-def filtered(lines):
+def filtered(lines, in_detail):
     in_example = False
     for line, following in zip(lines, [*lines[1:], ""]):
         if line == "#pragma once":
@@ -26,11 +28,13 @@ def filtered(lines):
                 in_example, line = False, line + " @endcode"
         elif line.endswith("///") and INDENTED.match(following):
             in_example, line = True, line + " @code{.cpp}"
+        elif in_detail and line.startswith("class "):
+            line = HEADER + line
         else:
-            line = TITLE.sub(r"\1@titled{\2} ", line)
+            line = TITLE.sub(r"\1@titled{\2} ", line).replace(" .. ", " ..&nbsp;")
         yield line
 
 
 if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as header:
-        print("\n".join(filtered(header.read().splitlines())))
+        print("\n".join(filtered(header.read().splitlines(), "/detail/" in sys.argv[1])))

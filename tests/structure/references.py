@@ -13,8 +13,8 @@ import sys
 import tempfile
 import urllib.parse
 
-# What the demo draws; a header of the kernel; a file of WrapDB.
-NOT_OURS = {"rpc_timeouts.svg", "linux/membarrier.h", "releases.json"}
+# A header of the kernel; a file of WrapDB.
+NOT_OURS = {"linux/membarrier.h", "releases.json"}
 
 # Where names stand: comments, by the ending of the file. Strings of several lines are a script's documentation.
 SLASHES = re.compile(r"//.*|^[ \t]*/?\*.*", re.M)
