@@ -18,6 +18,8 @@ build_targets() {
   say "building build/$1"
   directory=$build/$1
   shift
+  # Meson looks for a target in what it has written, before it sees that it would write something else now.
+  [ $# -eq 0 ] || quietly ninja -C "$directory" build.ninja || return 1
   if [ -t 2 ]; then
     meson compile -C "$directory" "$@" >&2
   else

@@ -115,8 +115,8 @@ from_pypi() {
 
 make_venv() { python3 -m venv --clear "$folder" && "$folder/bin/pip" install --retries 1 --only-binary :all: "$@"; }
 
-# have_zig VERSION: a clang with the C and C++ libraries of many systems.
+# have_zig VERSION: a clang with the C and C++ libraries of many systems, and a Meson that knows its linker.
 have_zig() {
-  from_pypi "venv-zig-$1" "ziglang==$1" || { say "could not install zig $1, see build/last.log"; return 1; }
-  PATH=$(echo "$build/venv-zig-$1"/lib/python*/site-packages/ziglang):$PATH
+  from_pypi "venv-zig-$1" "ziglang==$1" meson==1.12.1 || { say "could not install zig $1, see build/last.log"; return 1; }
+  PATH=$(echo "$build/venv-zig-$1"/lib/python*/site-packages/ziglang):$build/venv-zig-$1/bin:$PATH
 }

@@ -49,14 +49,15 @@ tests_for() {
     *)
       echo asymmetric_fence_test bucket_test conformance_test coroutine_test fast_divider_test hashed_wheel_test \
         hierarchical_timer_test histogram_test keyed_timer_test lifecycle_test passive_wheel_test races_test \
-        sleeper_test stop_after_test
+        sleeper_test stop_after_test waiting_test
       ;;
   esac
 }
 
 try_machine() {
   case $1 in
-    windows-clang | musl | macos | freebsd) have_zig 0.15.2 || return 1 ;;
+    windows-clang | musl | macos) have_zig 0.14.1 || return 1 ;;
+    freebsd) have_zig 0.15.2 || return 1 ;; # none before knows that system
   esac
   build_googletest "machines/$1" --cross-file "$root/tests/machines/$1.ini" && build_machine "$1" || return 1
   case $1 in
@@ -66,7 +67,12 @@ try_machine() {
 }
 
 build_machine() {
-  configure "machines/$1/build" --cross-file "$root/tests/machines/$1.ini" -Ddebug=false -Doptimization=1 --werror \
+  case $1 in
+    windows-clang | musl | macos | freebsd) warnings=-Dcpp_args=-Werror ;; # zig's linker refuses what --werror tells it
+    # At -O1 GCC 12 believes, for some processors, that a std::stop_source in a loop is used before it is made.
+    *) warnings='--werror -Dcpp_args=-Wno-maybe-uninitialized' ;;
+  esac
+  configure "machines/$1/build" --cross-file "$root/tests/machines/$1.ini" -Ddebug=false -Doptimization=1 $warnings \
     -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=disabled -Dbenchmarks=disabled \
     -Dprometheus=disabled || return 1
   build_targets "machines/$1/build" $(tests_for "$1")
@@ -74,14 +80,21 @@ build_machine() {
 
 run_machine() {
   GTEST_FILTER=-$(left_out "$1") && export GTEST_FILTER
-  WINEPREFIX=$build/machines/wine WINEDEBUG=-all && export WINEPREFIX WINEDEBUG
+  case $1 in
+    windows-*)
+      WINEPREFIX=$build/machines/wine WINEDEBUG=-all && export WINEPREFIX WINEDEBUG
+      quietly wineboot || return 1 # several programs at a time must not each set it up
+      ;;
+  esac
   run_programs "$1" "machines/$1/build" $(tests_for "$1")
 }
 
-# What an emulator cannot tell, as patterns of GoogleTest. qemu does not do all that a death test asks for when it makes
-# a process; Linux's processors alone run i386 as it is.
+# What cannot be told there, as patterns of GoogleTest. qemu itself breaks in some children of a process with threads,
+# which death tests are as well; Linux's processors alone run i386 as it is. MinGW's GCC destroys the thread_locals of a
+# program after their memory is gone, which no timer can help.
 left_out() {
   case $1 in
-    aarch64 | armhf | riscv64 | s390x) echo '*DeathTest*' ;;
+    aarch64 | armhf | riscv64 | s390x) echo '*DeathTest*:Fork.*WhateverTheThreads*' ;;
+    windows-gcc) echo Withdraw.AtTheVeryEndOfAThread ;;
   esac
 }

@@ -1,8 +1,6 @@
 // RepeatedTimer and schedules in a forked child, which may come at any moment of what the parent's threads do.
 
-#if defined(_WIN32)
-int main() { return 0; }
-#else
+#if !defined(_WIN32)
 
 #include "tests/support/forked_child.h"
 

@@ -18,14 +18,15 @@
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
 
+#if defined(__linux__) && defined(__GLIBCXX__)
+#define HWT_TEST_COUNTS_CLOCK_READINGS 1
+
 namespace {
 
 thread_local int clock_readings = 0;
 
 }  // namespace
 
-#if defined(__linux__) && defined(__GLIBCXX__)
-#define HWT_TEST_COUNTS_CLOCK_READINGS 1
 // Instead of the one of the C++ library, for the whole program.
 std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
   ++clock_readings;
