@@ -86,16 +86,9 @@ class Build:
         return done.stdout
 
     def programs(self):
-        """name -> path, of the unit tests."""
+        """name -> path, of the unit tests. What takes arguments is none of GoogleTest's, and has no cases."""
         tests = json.loads(self.run("meson", "introspect", "--tests", self.objects))
-        return {test["name"]: test["cmd"][0] for test in tests if UNIT in test["suite"]}
-
-    def test_sources(self):
-        """name -> path of its source."""
-        targets = json.loads(self.run("meson", "introspect", "--targets", self.objects))
-        names = self.programs()
-        return {target["name"]: target["target_sources"][0]["sources"][0] for target in targets
-                if target["name"] in names and target["type"] == "executable"}
+        return {test["name"]: test["cmd"][0] for test in tests if UNIT in test["suite"] and len(test["cmd"]) == 1}
 
     def is_compiled(self, place):
         """Not for another system than this."""

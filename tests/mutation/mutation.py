@@ -45,14 +45,12 @@ def unnoticeable(known):
 
 
 class Results:
-    """name -> who noticed it. Holds while the library is the same, and whoever noticed it; if nobody did, all tests."""
+    """name -> who noticed it. Holds while that program is the same, with the library in it; if nobody did, all are."""
 
     def __init__(self, builds):
         self.file = os.path.join(builds.folder, "results.json")
-        library = digest(*(os.path.join(builds.root, path) for path in builds.sources()))
-        tests = {name: digest(path) for name, path in builds.test_sources().items()}
-        tests[""] = digest(*builds.test_sources().values())
-        self.stamps = {name: library + stamp for name, stamp in tests.items()}
+        programs = builds.programs()
+        self.stamps = {name: digest(path) for name, path in programs.items()} | {"": digest(*programs.values())}
         known = json.load(open(self.file)) if os.path.exists(self.file) else {}
         self.known = {name: result for name, result in known.items()
                       if result["stamp"] == self.stamps.get(result["by"])}

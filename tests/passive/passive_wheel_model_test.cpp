@@ -1,15 +1,16 @@
-// PassiveWheel against a multimap: random schedules, cancellations, postponements, deaths, exceptions and jumps of the
+// PassiveWheel against a set: random schedules, cancellations, postponements, deaths, exceptions and jumps of the
 // clock, half of them from inside on_timeout(). Every firing and every answer is checked at once.
 
 #include <algorithm>
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,13 @@ class Model {
     TimePoint deadline;
     std::int64_t order;  // rises with each schedule
     bool postponed;
+  };
+  struct Key {
+    std::int64_t due;
+    bool postponed;  // those that are not come in the order of scheduling
+    std::int64_t order;
+    std::size_t index;
+    auto operator<=>(const Key&) const = default;
   };
 
   /// One call in an expression: compilers differ in which of two they make first, and with that the walks would.
@@ -132,12 +140,15 @@ class Model {
 
   void expect(std::size_t index, const Expected& expected) {
     expected_[index] = expected;
-    by_due_.emplace(expected.due, index);
+    by_due_.insert(key(index));
   }
   void forget(std::size_t index) {
-    const auto [first, end] = by_due_.equal_range(expected_[index]->due);
-    by_due_.erase(std::find_if(first, end, [&](const auto& entry) { return entry.second == index; }));
+    by_due_.erase(key(index));
     expected_[index].reset();
+  }
+  Key key(std::size_t index) const {
+    const Expected& expected = *expected_[index];
+    return {expected.due, expected.postponed, expected.order, index};
   }
 
   void operate() {
@@ -176,7 +187,7 @@ class Model {
       case 8:
         if (below(20) != 0) break;
         EXPECT_EQ(wheel_.cancel_all(), by_due_.size());
-        while (!by_due_.empty()) forget(by_due_.begin()->second);
+        while (!by_due_.empty()) forget(by_due_.begin()->index);
         break;
       case 9:
       case 10:
@@ -223,12 +234,9 @@ class Model {
     EXPECT_EQ(nodes_[index]->deadline(), fired.deadline);
     EXPECT_LE(fired.deadline, now_) << "early";
     EXPECT_LE(fired.due, present()) << "early";
-    EXPECT_EQ(fired.due, by_due_.begin()->first) << "not in the order of ticks";
-    for (auto [it, end] = by_due_.equal_range(fired.due); it != end; ++it) {
-      const Expected& other = *expected_[it->second];
-      if (!fired.postponed && !other.postponed) {
-        EXPECT_GE(other.order, fired.order) << "not in the order of scheduling";
-      }
+    EXPECT_EQ(fired.due, by_due_.begin()->due) << "not in the order of ticks";
+    if (!fired.postponed) {
+      EXPECT_EQ(fired.order, by_due_.begin()->order) << "not in the order of scheduling";
     }
     forget(index);
     check();
@@ -282,7 +290,7 @@ class Model {
       ends_of_moving_ += end_of_moving ? 1 : 0;
       left_over_ = ran == max_tasks || end_of_moving;
       if (!left_over_ && !by_due_.empty()) {
-        EXPECT_GT(by_due_.begin()->first, present()) << "left over";
+        EXPECT_GT(by_due_.begin()->due, present()) << "left over";
       }
     } catch (const Thrown&) {
       EXPECT_LE(fired_in_advance_, max_tasks);
@@ -290,7 +298,7 @@ class Model {
   }
 
   TimePoint earliest() const {
-    const Expected& first = *expected_[by_due_.begin()->second];
+    const Expected& first = *expected_[by_due_.begin()->index];
     return is_out_of_reach(first.deadline) ? TimePoint::max() : time_of(first.due);
   }
 
@@ -317,7 +325,7 @@ class Model {
   TimePoint now_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::optional<Expected>> expected_;
-  std::multimap<std::int64_t, std::size_t> by_due_;
+  std::set<Key> by_due_;
   std::int64_t order_ = 0;
   std::int64_t fired_ = 0;
   std::size_t fired_in_advance_ = 0;
