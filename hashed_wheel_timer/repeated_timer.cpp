@@ -82,45 +82,39 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
   void start() {
     if (running()) return;
-    Word before = 0;
-    if (conductor_.enter(unstopped, before)) conduct(was_running(before) ? First::Nothing : First::Arm);
+    if (const auto before = conductor_.enter(unstopped)) conduct(was_running(*before) ? First::Nothing : First::Arm);
   }
 
   void restart() {
-    Word before = 0;
-    if (conductor_.enter(unstopped, before)) conduct(First::Arm);
+    if (conductor_.enter(unstopped)) conduct(First::Arm);
   }
 
   void reset() {
-    Word before = 0;
-    if (running() && conductor_.enter(unchanged, before)) conduct(was_running(before) ? First::Arm : First::Nothing);
+    if (running()) arm_again_if_running();
   }
 
   void reset(nanoseconds timeout) {
     if ((conductor_.look() & Conductor::kDestroyed) != 0) return;
     timeout_.store(timeout.count(), std::memory_order_relaxed);
-    Word before = 0;
-    if (conductor_.enter(unchanged, before)) conduct(was_running(before) ? First::Arm : First::Nothing);
+    arm_again_if_running();
   }
 
   void stop() {
-    Word before = 0;
-    if (conductor_.enter([](Word word) { return word | Conductor::kStopped; }, before)) conduct(First::Nothing);
+    if (conductor_.enter([](Word word) { return word | Conductor::kStopped; })) conduct(First::Nothing);
   }
 
   bool run_once_now() {
     if (!running()) return false;
-    Word before = 0;
-    if (!conductor_.enter(unchanged, before)) return false;
-    const bool runs = was_running(before);
+    const auto before = conductor_.enter(unchanged);
+    if (!before) return false;
+    const bool runs = was_running(*before);
     if (runs) disarm();
     conduct(runs ? First::Trigger : First::Nothing);
     return runs;
   }
 
   void destroy() {
-    Word before = 0;
-    if (conductor_.enter([](Word word) { return word | Conductor::kDestroyed; }, before)) conduct(First::Nothing);
+    if (conductor_.enter([](Word word) { return word | Conductor::kDestroyed; })) conduct(First::Nothing);
   }
 
   void wait_for_conductor() const noexcept { conductor_.wait_for_other(); }
@@ -157,6 +151,10 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
       if (*armed) return !armed->is_cancelled();
       // Whoever has taken it away meanwhile, the word tells.
     }
+  }
+
+  void arm_again_if_running() {
+    if (const auto before = conductor_.enter(unchanged)) conduct(was_running(*before) ? First::Arm : First::Nothing);
   }
 
   // From here on the conductor's.

@@ -48,8 +48,7 @@ struct Conducting final : Run {
 
   template <class Note>
   void enter(Note note) {
-    Word before = 0;
-    if (conductor.enter(note, before)) conduct();
+    if (conductor.enter(note)) conduct();
   }
 
   void act() {

@@ -110,7 +110,7 @@ class ConductorWord : public ::testing::Test {
 
   /// Armed, and nobody is the conductor.
   void arm() {
-    ASSERT_TRUE(conductor_.enter(started, before_));
+    ASSERT_TRUE(conductor_.enter(started));
     conductor_.set_disarmed();
     armed_ = conductor_.arming();
     conductor_.set_armed();
@@ -118,7 +118,6 @@ class ConductorWord : public ::testing::Test {
   }
 
   Conductor conductor_;
-  Conductor::Word before_ = 0;
   Conductor::Word armed_ = 0;
 };
 
@@ -127,7 +126,7 @@ TEST_F(ConductorWord, AnExpiryOfWhatIsArmedTriggers) {
   EXPECT_FALSE(conductor_.enter_expired(armed_ - 1)) << "an old one";
   EXPECT_TRUE(conductor_.enter_expired(armed_));
   EXPECT_FALSE(conductor_.enter_expired(armed_)) << "once";
-  EXPECT_FALSE(conductor_.enter(stopped, before_)) << "noted, during the hook";
+  EXPECT_FALSE(conductor_.enter(stopped)) << "noted, during the hook";
   EXPECT_FALSE(conductor_.wanted());
   conductor_.end_hook();
   EXPECT_TRUE(conductor_.leave());
@@ -135,7 +134,7 @@ TEST_F(ConductorWord, AnExpiryOfWhatIsArmedTriggers) {
 
 TEST_F(ConductorWord, WhoLeavesIsToldOfExpiriesThatCameMeanwhile) {
   arm();
-  ASSERT_TRUE(conductor_.enter(started, before_));
+  ASSERT_TRUE(conductor_.enter(started));
   EXPECT_FALSE(conductor_.enter_expired(armed_));
   EXPECT_FALSE(conductor_.enter_expired(armed_));
   EXPECT_FALSE(conductor_.leave());
@@ -144,7 +143,7 @@ TEST_F(ConductorWord, WhoLeavesIsToldOfExpiriesThatCameMeanwhile) {
 
 TEST_F(ConductorWord, WhoLeavesIsToldOfAnExpiryDuringAHook) {
   arm();
-  ASSERT_TRUE(conductor_.enter(started, before_));
+  ASSERT_TRUE(conductor_.enter(started));
   conductor_.begin_hook(0);
   EXPECT_FALSE(conductor_.enter_expired(armed_));
   conductor_.end_hook();
@@ -153,11 +152,8 @@ TEST_F(ConductorWord, WhoLeavesIsToldOfAnExpiryDuringAHook) {
 }
 
 TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkNotesWhenAHookBegins) {
-  ASSERT_TRUE(conductor_.enter(started, before_));
-  std::jthread other([this] {
-    Conductor::Word before = 0;
-    EXPECT_FALSE(conductor_.enter(stopped, before));
-  });
+  ASSERT_TRUE(conductor_.enter(started));
+  std::jthread other([this] { EXPECT_FALSE(conductor_.enter(stopped)); });
   conductor_.begin_hook(0);
   other.join();
   conductor_.end_hook();
@@ -166,11 +162,10 @@ TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkNotesWhenAHookBegins) {
 }
 
 TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkIsTheNext) {
-  ASSERT_TRUE(conductor_.enter(started, before_));
+  ASSERT_TRUE(conductor_.enter(started));
   std::atomic<bool> left = false;
   std::jthread other([&] {
-    Conductor::Word before = 0;
-    EXPECT_TRUE(conductor_.enter(stopped, before));
+    EXPECT_TRUE(conductor_.enter(stopped));
     EXPECT_TRUE(left);
     EXPECT_TRUE(conductor_.leave());
   });

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <thread>
 
 namespace hwt::internal {
@@ -54,21 +55,22 @@ class Conductor {
   /// acquire: who finds it armed finds what was armed.
   Word look() const noexcept { return word_.load(std::memory_order_acquire); }
 
-  /// A user's call, which wants note(word) to be the word. True: this thread is the conductor, and must leave; `before`
-  /// is what it has found. False: noted, or destroyed before.
+  /// A user's call, which wants note(word) to be the word. Returns what it has found: this thread is the conductor, and
+  /// must leave. Nothing: noted, or destroyed before.
   template <class Note>
-  bool enter(Note note, Word& before) noexcept {
-    before = look();
+  std::optional<Word> enter(Note note) noexcept {
+    Word before = look();
     for (;;) {
-      if ((before & kDestroyed) != 0) return false;
+      if ((before & kDestroyed) != 0) return std::nullopt;
       const bool conducted = (before & kConducted) != 0;
       if (conducted && (before & kInHook) == 0) {
         word_.wait(before, std::memory_order_relaxed);
         before = look();
       } else if (word_.compare_exchange_weak(before, note(before) | kConducted, std::memory_order_acq_rel,
                                              std::memory_order_acquire)) {
-        if (!conducted) thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-        return !conducted;
+        if (conducted) return std::nullopt;
+        thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+        return before;
       }
     }
   }
