@@ -81,8 +81,10 @@ class Canceller {
   AsyncWait& wait_;
 };
 
-/// A wait with its handler, in memory of the handler's allocator.
-template <class Handler, class Executor>
+/// A wait with its handler, in memory of the handler's allocator. `kPlain`: the handler is called on the wait's own
+/// executor, a loop's, and has no slot. Most are, and they are small: glibc's malloc is quick for blocks of up to 128
+/// bytes, however many of them come and go at once; Asio itself keeps two of a thread.
+template <class Handler, class Executor, bool kPlain = false>
 class WaitOperation final : public AsyncWait {
   using HandlerExecutor = HWT_ASIO::associated_executor_t<Handler, Executor>;
   using HandlerAllocator = HWT_ASIO::associated_allocator_t<Handler>;
@@ -93,39 +95,53 @@ class WaitOperation final : public AsyncWait {
   using AllocatorOf = typename std::allocator_traits<Given>::template rebind_alloc<T>;
   using Allocator = AllocatorOf<WaitOperation>;
   using Memory = std::allocator_traits<Allocator>;
-  template <class Of>
-  using Work = std::optional<HWT_ASIO::executor_work_guard<Of>>;
+  // As an executor_work_guard, but smaller.
+  using Tracked = std::decay_t<decltype(HWT_ASIO::prefer(std::declval<const Executor&>(),
+                                                         HWT_ASIO::execution::outstanding_work.tracked))>;
+  using Work = std::optional<Tracked>;
+  // Each of its own type: those of one type would have to be apart.
+  template <class>
+  struct Nothing {};
+  template <class T>
+  using UnlessPlain = std::conditional_t<kPlain, Nothing<T>, T>;
 
  public:
   /// To be started. `counts`: as work of its executor while it is pending.
   static AsyncWait& make(Handler&& handler, const Executor& executor, bool counts) {
     auto slot = HWT_ASIO::get_associated_cancellation_slot(handler);
-    Allocator allocator = allocator_of(handler);
     const HandlerExecutor handler_executor = HWT_ASIO::get_associated_executor(handler, executor);
+    if constexpr (std::is_same_v<Executor, LoopExecutor>) {
+      if (is_own(handler_executor, executor) && !slot.is_connected()) {
+        return WaitOperation<Handler, Executor, true>::construct(std::move(handler), executor, counts);
+      }
+    }
+    WaitOperation& wait = construct(std::move(handler), executor, counts);
+    try {
+      if (!is_own(handler_executor, executor)) wait.handler_work_.emplace(handler_executor);
+      if (slot.is_connected()) slot.template emplace<Canceller>(wait);
+    } catch (...) {
+      wait.abandon();
+      throw;
+    }
+    return wait;
+  }
+
+  /// For make().
+  static WaitOperation& construct(Handler&& handler, const Executor& executor, bool counts) {
+    Allocator allocator = allocator_of(handler);
     WaitOperation* const wait = Memory::allocate(allocator, 1);
     try {
-      Memory::construct(allocator, wait, std::move(handler), executor, handler_executor, allocator, counts);
+      Memory::construct(allocator, wait, std::move(handler), executor, allocator, counts);
     } catch (...) {
       Memory::deallocate(allocator, wait, 1);
       throw;
     }
-    if (slot.is_connected()) {
-      try {
-        slot.template emplace<Canceller>(*wait);
-      } catch (...) {
-        wait->abandon();
-        throw;
-      }
-    }
     return *wait;
   }
-
-  /// For make().
-  WaitOperation(Handler&& handler, const Executor& executor, const HandlerExecutor& handler_executor,
-                const Allocator& allocator, bool counts)
+  /// For construct().
+  WaitOperation(Handler&& handler, const Executor& executor, const Allocator& allocator, bool counts)
       : allocator_(allocator), executor_(executor), handler_(std::move(handler)) {
-    if (counts) work_.emplace(executor);
-    if (!is_own(handler_executor)) handler_work_.emplace(handler_executor);
+    if (counts) work_.emplace(HWT_ASIO::prefer(executor, HWT_ASIO::execution::outstanding_work.tracked));
   }
 
  private:
@@ -137,12 +153,12 @@ class WaitOperation final : public AsyncWait {
     }
   }
 
-  bool is_own(const HandlerExecutor& handler_executor) const noexcept {
+  static bool is_own(const HandlerExecutor& handler_executor, const Executor& executor) noexcept {
     if constexpr (std::is_same_v<HandlerExecutor, Executor>) {
-      return handler_executor == executor_;
+      return handler_executor == executor;
     } else if constexpr (std::is_same_v<Executor, LoopExecutor>) {
       const LoopExecutor* const loop = as_loop(handler_executor);
-      return loop != nullptr && *loop == executor_;
+      return loop != nullptr && *loop == executor;
     } else {
       return false;
     }
@@ -164,7 +180,7 @@ class WaitOperation final : public AsyncWait {
     Within(const Within<U>& other) noexcept : wait_(other.wait_) {}  // NOLINT(google-explicit-constructor)
 
     T* allocate(std::size_t count) {
-      if (fits(count)) return reinterpret_cast<T*>(wait_->room_);
+      if (fits(count)) return reinterpret_cast<T*>(wait_->room_for_post());
       AllocatorOf<T> allocator(wait_->allocator_);
       return allocator.allocate(count);
     }
@@ -183,7 +199,7 @@ class WaitOperation final : public AsyncWait {
     template <class>
     friend class Within;
     static bool fits(std::size_t count) noexcept {
-      return count * sizeof(T) <= sizeof(room_) && alignof(T) <= alignof(std::max_align_t);
+      return count * sizeof(T) <= kRoom && alignof(T) <= alignof(std::max_align_t);
     }
 
     WaitOperation* wait_;
@@ -227,12 +243,15 @@ class WaitOperation final : public AsyncWait {
   void complete(WaitEnd end) override {
     end_ = end;
     // This may be gone before defer() returns. From then on what is posted counts as work.
-    const Work<Executor> work = std::exchange(work_, std::nullopt);
+    [[maybe_unused]] const Work work = std::exchange(work_, std::nullopt);
     const Executor executor = executor_;
     // A thread of the context that cancels many waits thus queues them all at once.
-    if (handler_work_) {
-      HWT_ASIO::defer(executor, Dispatched(*this, HWT_ASIO::get_associated_allocator(handler_)));
-    } else if constexpr (std::is_same_v<Executor, LoopExecutor>) {
+    if constexpr (!kPlain) {
+      if (handler_work_) {
+        return HWT_ASIO::defer(executor, Dispatched(*this, HWT_ASIO::get_associated_allocator(handler_)));
+      }
+    }
+    if constexpr (std::is_same_v<Executor, LoopExecutor>) {
       HWT_ASIO::defer(executor, Completion<Within<std::byte>>(*this, Within<std::byte>(*this)));
     } else {
       HWT_ASIO::defer(executor, Completion<HandlerAllocator>(*this, HWT_ASIO::get_associated_allocator(handler_)));
@@ -241,9 +260,11 @@ class WaitOperation final : public AsyncWait {
 
   /// On the handler's executor.
   void call() {
-    auto slot = HWT_ASIO::get_associated_cancellation_slot(handler_);
-    if (slot.is_connected()) slot.clear();
-    const Work<HandlerExecutor> work = std::move(handler_work_);
+    if constexpr (!kPlain) {
+      auto slot = HWT_ASIO::get_associated_cancellation_slot(handler_);
+      if (slot.is_connected()) slot.clear();
+    }
+    [[maybe_unused]] const auto work = std::move(handler_work_);
     Handler handler = std::move(handler_);
     const Error error = error_of(end_);
     destroy();  // before the handler, which may start the next wait in the same memory
@@ -258,13 +279,26 @@ class WaitOperation final : public AsyncWait {
     Memory::deallocate(allocator, this, 1);
   }
 
+  // Not the base's where there may be a slot: what cancel() looks at is there.
+  struct Room {
+    alignas(std::max_align_t) std::byte bytes[kRoom];
+  };
+  std::byte* room_for_post() noexcept {
+    if constexpr (kPlain) {
+      return room();
+    } else {
+      return own_room_.bytes;
+    }
+  }
+
   [[no_unique_address]] Allocator allocator_;
-  WaitEnd end_{};
   const Executor executor_;
-  Work<Executor> work_;
-  Work<HandlerExecutor> handler_work_;  // none: it is the same executor
+  Work work_;
+  // None: it is the same executor.
+  [[no_unique_address]] UnlessPlain<std::optional<HWT_ASIO::executor_work_guard<HandlerExecutor>>> handler_work_;
+  WaitEnd end_{};
   Handler handler_;
-  alignas(std::max_align_t) std::byte room_[6 * sizeof(void*)];  // an operation of Asio has so many
+  [[no_unique_address]] UnlessPlain<Room> own_room_;
 };
 
 }  // namespace detail

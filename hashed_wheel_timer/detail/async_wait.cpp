@@ -63,7 +63,8 @@ constexpr std::chrono::microseconds kOtherIsBusy{50};
 /// The task of a wait's timeout. Trivial to destroy: the storage keeps it until the node is used again.
 class AsyncWait::Task final : public TimerTask {
  public:
-  Task(AsyncWait& wait, bool held) noexcept : wait_(&wait), listed_(wait.registry_ != nullptr), returned_(!held) {}
+  Task(AsyncWait& wait, bool held) noexcept
+      : wait_(&wait), listed_(wait.pending_.registry != nullptr), returned_(!held) {}
 
   static Task& of(const Timeout& wait) noexcept { return static_cast<Task&>(Node::of(wait)->stored_task()); }
   Node& node() noexcept { return Node::around(*this); }
@@ -163,7 +164,7 @@ TimerTask* AsyncWait::build_task(void* storage, void* source) {
   static_assert(sizeof(Task) <= kTaskStorageSize && alignof(Task) <= kTaskStorageAlign);
   const Source& from = *static_cast<Source*>(source);
   Task* const task = ::new (storage) Task(from.wait, from.held != nullptr);
-  from.wait.task_ = task;
+  from.wait.pending_.task = task;
   if (from.held != nullptr) *from.held = Node::adopt(&task->node());
   return task;
 }
@@ -214,35 +215,35 @@ Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, steady_clock::tim
 void AsyncWait::retire(const Timeout& idle) noexcept { Task::of(idle).retire(); }
 
 void AsyncWait::enter(WaitRegistry& registry) {
-  registry_ = &registry;
+  pending_.registry = &registry;
   const std::lock_guard lock(registry.mutex_);
-  registry.waits_.insert(*this);
+  registry.waits_.insert(pending_);
 }
 
 void AsyncWait::leave(int completing) noexcept {
-  if (registry_ == nullptr) return;
-  const std::lock_guard lock(registry_->mutex_);
-  unlink();
-  registry_->completing_.fetch_add(completing, std::memory_order_relaxed);
+  if (pending_.registry == nullptr) return;
+  const std::lock_guard lock(pending_.registry->mutex_);
+  pending_.unlink();
+  pending_.registry->completing_.fetch_add(completing, std::memory_order_relaxed);
 }
 
 /// By who has it.
 void AsyncWait::finish(WaitEnd end) {
-  if (registry_ == nullptr) return complete(end);
+  if (pending_.registry == nullptr) return complete(end);
   leave(1);
   struct Completed {
     ~Completed() { registry.completing_.fetch_sub(1, std::memory_order_release); }
     WaitRegistry& registry;
-  } completed{*registry_};
+  } completed{*pending_.registry};
   complete(end);
 }
 
 void AsyncWait::cancel() {
   Timeout wait;
   {
-    const std::lock_guard lock(registry_->mutex_);
-    if (!linked()) return;
-    Node& node = task_->node();
+    const std::lock_guard lock(pending_.registry->mutex_);
+    if (!pending_.linked()) return;
+    Node& node = pending_.task->node();
     node.add_reference();
     wait = Node::adopt(&node);
   }
@@ -272,9 +273,9 @@ void WaitRegistry::close() noexcept {
   };
   for (;;) {
     if (waits_.linked()) {
-      auto& wait = static_cast<AsyncWait&>(*waits_.next);
+      auto& wait = static_cast<AsyncWait::Pending&>(*waits_.next);
       wait.unlink();
-      Node& node = wait.task_->node();
+      Node& node = wait.task->node();
       node.add_reference();
       end(Node::adopt(&node));
     } else if (groups_.linked()) {

@@ -73,8 +73,11 @@ class HWT_API WaitRegistry {
 
 /// A timeout that an asynchronous operation waits for. It ends once: by complete(), or by abandon(). Nobody counts
 /// references to it: whoever is to end it has it alone. Who that is, the protocol in async_wait.cpp says.
-class HWT_API AsyncWait : private WaitLink {
+class HWT_API AsyncWait {
  public:
+  AsyncWait(const AsyncWait&) = delete;
+  AsyncWait& operator=(const AsyncWait&) = delete;
+
   /// Begins it, once. From then on it may end at any time, on any thread, and be gone: also before this returns. What
   /// the timer refuses completes; throws what is the caller's fault, and has abandoned it then. The handle is for
   /// discard(), null where it was refused.
@@ -89,6 +92,8 @@ class HWT_API AsyncWait : private WaitLink {
   static void discard(const Timeout& wait) noexcept;
 
  protected:
+  static constexpr std::size_t kRoom = 6 * sizeof(void*);  // an operation of Asio has so many
+
   AsyncWait() = default;
   /// If it was cancelled for a next one that has not been begun by now, it takes the timeout out of the timer.
   ~AsyncWait() {
@@ -102,11 +107,19 @@ class HWT_API AsyncWait : private WaitLink {
   /// Destroys the handler.
   virtual void abandon() noexcept = 0;
 
+  /// From complete() on, if nobody calls cancel(): kRoom bytes for whatever.
+  std::byte* room() noexcept { return room_; }
+
  private:
   friend class WaitGroup;
   friend class WaitRegistry;
   class Task;
   struct Source;
+  /// Of use until it ends, but for cancel().
+  struct Pending : WaitLink {
+    WaitRegistry* registry = nullptr;  // in which it is; or none
+    Task* task = nullptr;              // in the timeout's node
+  };
 
   /// `held`: a null handle, which becomes one of the timeout before that is published, without a reference of its own.
   /// Or null.
@@ -119,9 +132,11 @@ class HWT_API AsyncWait : private WaitLink {
   void leave(int completing = 0) noexcept;
   void finish(WaitEnd end);
 
-  WaitRegistry* registry_ = nullptr;  // in which it is; or none
-  Task* task_ = nullptr;              // in the timeout's node
-  Timeout idle_;                      // its own, if it was cancelled for a next one
+  Timeout idle_;  // its own, if it was cancelled for a next one
+  union {
+    Pending pending_{};
+    alignas(std::max_align_t) std::byte room_[kRoom];
+  };
 };
 
 /// Some waits of one context on one timer, for who cancels them together. Used by one thread at a time.

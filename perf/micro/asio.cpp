@@ -46,14 +46,17 @@ struct OnShared {
   hwt::HashedWheelTimer timer{1ms};
 };
 
+/// Each connection has a delay of its own, so a wait is later than the one before; or every wait has any delay.
+enum class Delays : bool { OfConnections, OfWaits };
+
 /// The share of one thread in the waits, which it alone uses.
 template <class Kit>
 class Connections {
  public:
-  Connections(Kit& kit, std::size_t count) : kit_(kit) {
+  Connections(Kit& kit, std::size_t count, Delays delays_of) : kit_(kit), delays_of_(delays_of) {
     while (waits_.size() < count) {
       waits_.push_back(kit.make());
-      begin(*waits_.back());
+      begin(waits_.size() - 1);
     }
   }
 
@@ -62,7 +65,7 @@ class Connections {
   void work(int batches, Done done) {
     asio::post(kit_.loop, [this, batches, done] {
       for (int i = 0; i < kBatch; ++i) {
-        begin(*waits_[place_]);
+        begin(place_);
         place_ = hwt::perf::next_in_ring(place_, waits_.size());
       }
       if (batches == 1) return done();
@@ -71,26 +74,28 @@ class Connections {
   }
 
  private:
-  void begin(typename Kit::Waits& waits) {
-    waits.expires_after(delays_[delay_]);
+  void begin(std::size_t place) {
+    typename Kit::Waits& waits = *waits_[place];
+    waits.expires_after(delays_[delays_of_ == Delays::OfWaits ? delay_ : place % delays_.size()]);
     delay_ = hwt::perf::next_in_ring(delay_, delays_.size());
     waits.async_wait([](const asio::error_code& error) { benchmark::DoNotOptimize(error.value()); });
   }
 
   Kit& kit_;
+  const Delays delays_of_;
   std::vector<std::unique_ptr<typename Kit::Waits>> waits_;
   const std::vector<std::chrono::milliseconds> delays_ = hwt::perf::random_delays<std::chrono::milliseconds>(60'000);
   std::size_t place_ = 0;
   std::size_t delay_ = 0;
 };
 
-template <class Kit>
+template <class Kit, Delays delays_of>
 void wait_again(benchmark::State& state) {
   const auto threads = static_cast<std::size_t>(state.range(0));
   Kit kit;
   std::vector<std::unique_ptr<Connections<Kit>>> connections;
   while (connections.size() < threads) {
-    connections.push_back(std::make_unique<Connections<Kit>>(kit, kWaits / threads));
+    connections.push_back(std::make_unique<Connections<Kit>>(kit, kWaits / threads, delays_of));
   }
   for (auto _ : state) {
     std::atomic<std::size_t> left{threads};
@@ -112,8 +117,11 @@ void wait_again(benchmark::State& state) {
 void on_threads(hwt::perf::Benchmark* benchmark) {
   benchmark->ArgName("threads")->Arg(1)->Arg(2)->MeasureProcessCPUTime();
 }
-BENCHMARK_TEMPLATE(wait_again, Steady)->Apply(on_threads);
-BENCHMARK_TEMPLATE(wait_again, OnLoop)->Apply(on_threads);
-BENCHMARK_TEMPLATE(wait_again, OnShared)->Apply(on_threads);
+BENCHMARK_TEMPLATE(wait_again, Steady, Delays::OfConnections)->Apply(on_threads);
+BENCHMARK_TEMPLATE(wait_again, OnLoop, Delays::OfConnections)->Apply(on_threads);
+BENCHMARK_TEMPLATE(wait_again, OnShared, Delays::OfConnections)->Apply(on_threads);
+BENCHMARK_TEMPLATE(wait_again, Steady, Delays::OfWaits)->Apply(on_threads);
+BENCHMARK_TEMPLATE(wait_again, OnLoop, Delays::OfWaits)->Apply(on_threads);
+BENCHMARK_TEMPLATE(wait_again, OnShared, Delays::OfWaits)->Apply(on_threads);
 
 }  // namespace

@@ -681,6 +681,20 @@ TEST_F(PuttingOff, EachWaitEndsOnceAndNotEarlyHoweverExpiryAndTheNextRace) {
   EXPECT_EQ(expired + cancelled, kRounds);
 }
 
+// --- Its memory ----------------------------------------------------------------------------------------------------
+
+TEST(WaitOperation, OfALoopIsAmongTheBlocksThatMallocIsQuickFor) {
+  struct TwoWords {
+    void operator()(const Error&) const {}
+    void* one;
+    void* other;
+  };
+  constexpr std::size_t kOfAsio = 1;    // it notes the size behind the block
+  constexpr std::size_t kOfMalloc = 8;  // and malloc before it
+  using Operation = net::detail::WaitOperation<TwoWords, host::io_context::executor_type, true>;
+  EXPECT_LE(sizeof(Operation) + kOfAsio + kOfMalloc, 16 * sizeof(void*));
+}
+
 // --- What is refused -----------------------------------------------------------------------------------------------
 
 /// Refuses in its own way.
