@@ -273,6 +273,18 @@ TEST(AdvanceTo, WhatWasScheduledBeforeAJumpRunsInIt) {
   EXPECT_EQ(timer.advance_to(kStart + 10ms), 11u) << "the one due at the time itself included";
 }
 
+TEST(AdvanceTo, AJumpIsNoLongerForWhatATaskCancelsInIt) {
+  ManualTimer timer(1ns);
+  int ran = 0;
+  Timeout later = timer.new_timeout([&] { ++ran; }, 1h);
+  timer.new_timeout([&] { EXPECT_TRUE(later.cancel()); }, 1ns);
+  // Were the cancelled one looked at in each revolution until it is out of the wheel, this would take hours.
+  EXPECT_EQ(timer.advance_to(timer.now() + 100'000h), 1u);
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(timer.advance(1ns), 0u);
+}
+
 TEST(AdvanceTo, WhatMaxTasksLeavesOverRunsAtTheNextCall) {
   ManualTimer timer(1ms, kStart);
   std::vector<int> order;
