@@ -123,6 +123,10 @@ class Alarms {
     if (timer_ == nullptr) return;
     require(now() == to, "the time is what was asked for");
     left_over_ = ran == most;
+    for (auto& [due, alarm] : by_due_) {
+      // Scheduled from inside: it may join what is left over.
+      if (left_over_ && alarm.deadline <= now() && time_of(due) > now()) alarm.any_time = true;
+    }
     for (const auto& [due, alarm] : by_due_) {
       if (left_over_ || time_of(due) > now() || time_of(due) == TimePoint::max()) break;
       require(false, "nothing is left over");
