@@ -34,6 +34,9 @@ class Alarms {
   ManualTimer& timer() { return *timer_; }
   bool ended() const { return ended_; }
   bool inside() const { return depth_ != 0; }
+  /// Time passes so far that what began to repeat meanwhile would do so for minutes. (It does not go beyond what there
+  /// is already.)
+  bool far() const { return far_; }
   std::chrono::nanoseconds tick() const { return tick_; }
   TimePoint now() const { return timer_->now(); }
   TimePoint after(std::chrono::nanoseconds delay) const { return fuzz::after(now(), delay); }
@@ -111,6 +114,7 @@ class Alarms {
       to = std::max(now(), time_of(first->first));
     to = std::min(to, after(std::chrono::nanoseconds::max()));
     to = std::min(to, TimePoint::max() - std::chrono::nanoseconds(1));  // no clock comes to the end of time
+    far_ = to > after(kFar * tick_);
     began_ = now();
     passing_ = !input_.one_in(3);
     const std::size_t most = passing_ || input_.one_in(2) ? kAll : input_.below(4);
@@ -118,7 +122,7 @@ class Alarms {
     ++depth_;
     const std::size_t ran = passing_ ? timer_->advance(to - now()) : timer_->advance_to(to, most);
     --depth_;
-    turning_ = false;
+    turning_ = far_ = false;
     require(ran <= most, "no more than max_tasks run");
     if (timer_ == nullptr) return;
     require(now() == to, "the time is what was asked for");
@@ -164,6 +168,7 @@ class Alarms {
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   static constexpr int kDeepest = 4;
+  static constexpr std::int64_t kFar = 10'000;  // ticks
 
   void check_turn(const Alarm& alarm) const {
     require(turning_, "runs when time passes");
@@ -203,6 +208,7 @@ class Alarms {
   Due by_due_;
   int depth_ = 0;
   bool turning_ = false;
+  bool far_ = false;
   bool passing_ = false;
   bool left_over_ = false;
   bool ended_ = false;

@@ -287,6 +287,7 @@ class Repeated {
   explicit Repeated(Alarms& alarms) : alarms_(alarms) {}
 
   void operate() {
+    if (alarms_.far()) return;
     if (timer_ == nullptr) make();
     Input& input = alarms_.input();
     const bool idle = !triggering_;
@@ -417,6 +418,7 @@ class Scheduled {
   explicit Scheduled(Alarms& alarms) : alarms_(alarms) {}
 
   void operate() {
+    if (alarms_.far()) return;
     if (task_ == nullptr || (done_ && !running_)) {
       start();
     } else if (alarms_.input().one_in(4)) {
