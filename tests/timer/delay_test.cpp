@@ -128,6 +128,9 @@ TEST(SaturatingDuration, APeriodWithALargeDenominatorDoesNotOverflow) {
   EXPECT_EQ(nanos(Ticks(kPerSecond)), 1'000'000'000);
   EXPECT_EQ(nanos(Ticks(kPerSecond - 1)), 1'000'000'000);
   EXPECT_EQ(nanos(Ticks(kPerSecond / 2)), 500'000'000);
+  // Nor if the numerator of nanoseconds is odd: 2,999,999,999 * 10,000,000,019 / 3,000,000,000.
+  using Odd = duration<std::int64_t, std::ratio<10'000'000'019, 3'000'000'000'000'000'000>>;
+  EXPECT_EQ(nanos(Odd(2'999'999'999)), 10'000'000'016);
 }
 
 TEST(SaturatingDuration, UnsignedAndNarrowCounts) {

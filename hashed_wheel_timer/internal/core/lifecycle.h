@@ -48,8 +48,9 @@ class Lifecycle {
     return phase_of(word) != Phase::Init && process_of(word) != this_process();
   }
 
-  /// Returns when the phase is another.
+  /// Returns when the phase is another. Of Starting or Stopping.
   void wait_while(Phase phase) const noexcept {
+    assert(phase == Phase::Starting || phase == Phase::Stopping);
     for (;;) {
       const std::uint64_t seen = word_.load(std::memory_order_acquire);
       if (phase_of(seen) != phase) return;
@@ -103,14 +104,11 @@ class Lifecycle {
     return static_cast<std::uint64_t>(process) << kProcessShift | static_cast<std::uint64_t>(phase);
   }
 
+  /// From Init or Started, whose end nobody waits for.
   bool change(Phase from, Phase to, std::int64_t process) noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
-    if (phase_of(seen) != from ||
-        !word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel)) {
-      return false;
-    }
-    announce_change(word_);
-    return true;
+    return phase_of(seen) == from &&
+           word_.compare_exchange_strong(seen, word_of(to, process), std::memory_order_acq_rel);
   }
   void set(std::uint64_t word) noexcept {
     word_.store(word, std::memory_order_release);

@@ -31,7 +31,7 @@ inline void run_handed_over(const Timeout& handed_over) noexcept {
     Timeout timeout = handed_over;
     run_task(timeout);
   }
-  if (node.finish(1)) recycle(&node);
+  node.finish(1);  // not the last reference: the caller has one
 }
 
 /// An expired task on its way through an executor, shared by all copies of the job. An executor may run several of
