@@ -289,11 +289,10 @@ template <Wheel W>
   std::int64_t deadline = 0;
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   do {
-    // Cancelled, and a Look at it is on its way, which expects to find it in the wheel. As far away as can be, since a
-    // walk may go over any number of ticks before the Look is taken; and by whole revolutions, so in the same bucket.
-    if (Node::state_of(seen) == State::Cancelled) {
+    // Cancelled, and a Look at it is on its way, which expects to find it in the wheel. Far away, since a walk may go
+    // over any number of ticks before the Look is taken; and in the same bucket.
+    if (Node::state_of(seen) == State::Cancelled)
       return Verdict::later(due.tick + ((kNever - 1 - due.tick) & -wheel_.revolution()));
-    }
     // By times, since to ask for its tick is to divide.
     deadline = node.deadline.load(std::memory_order_relaxed);
     if (deadline > due.end) return Verdict::later(grid().due_tick(deadline));
