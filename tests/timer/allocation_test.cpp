@@ -523,6 +523,47 @@ TEST(Allocation, TheCancelledQueueRecovers) {
   EXPECT_EQ(task.runs, 0);
 }
 
+/// A thread puts its Look at a timeout that it wants to move, while another cancels it and finds no memory for one: the
+/// worker that comes to the first one's Look collects the timeout, and nothing is left of it to be put anywhere.
+TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
+  CountingTask task;
+  int runs = 0;
+  ManualTimer timer;
+  Timeout timeout = timer.new_timeout(std::shared_ptr<TimerTask>(std::shared_ptr<TimerTask>(), &task), kFar);
+  Timeout same = timeout;
+  timer.advance(1ms);  // in the wheel
+  Latch has_cancelled, go_on;
+  bool cancelled = false;
+  std::thread canceller;
+  {
+    bool first = true;
+    const AllocationObserver observer([&](std::size_t) {
+      if (!std::exchange(first, false)) return;
+      canceller = std::thread([&] {
+        // For its place, which it has to have for a Look.
+        const AllocationObserver holds_it([&](std::size_t) {
+          has_cancelled.count_down();
+          EXPECT_TRUE(go_on.wait());
+        });
+        const Shortage shortage(0, Shortage::kAll);
+        cancelled = same.cancel();
+      });
+      EXPECT_TRUE(has_cancelled.wait());
+    });
+    EXPECT_FALSE(timeout.reschedule(1s));
+  }
+  timer.advance(1ms);
+  EXPECT_EQ(task.cancellations, 1) << "the Look has been put all the same";
+  go_on.count_down();
+  canceller.join();
+  EXPECT_TRUE(cancelled);
+  timer.new_timeout([&] { ++runs; }, 1ms);
+  timer.advance(1ms);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(task.cancellations, 1);
+  EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+}
+
 /// The wheel gets no memory for what the worker wants to put into it: it tries again in a later tick.
 class WorkerWithoutMemory : public ::testing::Test {
  protected:

@@ -246,15 +246,7 @@ struct alignas(kCacheLine) Node : WheelItem {
 
   /// Who has cancelled it in the wheel, and cannot put a Look: from now on it is not the business of any other Look to
   /// it, which would let the node be used again while it is in a list. False: one was faster.
-  bool hide_from_looks() noexcept {
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    while ((seen & kTold) != 0) {
-      if (word.compare_exchange_weak(seen, seen & ~kTold, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-        return true;
-      }
-    }
-    return false;
-  }
+  bool hide_from_looks() noexcept { return (word.fetch_and(~kTold, std::memory_order_acq_rel) & kTold) != 0; }
 
   void add_reference() noexcept {
     // At half of what fits, so that threads that come here at once cannot carry it into the generation either.
