@@ -180,8 +180,8 @@ std::int64_t ManualEngine::announce_sleep() noexcept {
   const Tick known = next_due();
   announce(known);
   AsymmetricFence::heavy();
-  // What came before that is found here; what comes later finds the announcement.
-  const Tick until = std::min(known, next_due());
+  // What came before that is found here, and makes it earlier; what comes later finds the announcement.
+  const Tick until = next_due();
   if (driver_.is_urgent() || driver_.is_awaited() || has_ended()) {
     core_->sleeper().end_calls();
     return core_->now();

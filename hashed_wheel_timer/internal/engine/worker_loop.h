@@ -115,9 +115,9 @@ class WorkerLoop final : public ThreadedEngine {
     // From now on a timeout of an earlier tick must wake the worker.
     announce(known, current);
     AsymmetricFence::heavy();
-    // What came before that is found here. An announcement may be taken back without a fence: at worst somebody wakes
-    // the worker in vain.
-    const Tick until = std::min(known, wanted());
+    // What came before that is found here: nothing that waited goes meanwhile, so this is `known` or earlier. An
+    // announcement may be taken back without a fence: at worst somebody wakes the worker in vain.
+    const Tick until = wanted();
     if (until < current) return core().sleeper().retract();
     if (until != known) announce(until, current);
     const std::int64_t limit = pass == Pass::Done

@@ -73,7 +73,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
     if (!announce_late) announce(known - 1);
     if (forget_late) called.exchange(0, mo_acquire);
     if (!no_heavy_fence_before_sleep) heavy_fence();
-    const int until = std::min(known, wanted());
+    const int until = wanted();
     if (announce_late || until != known) announce(until - 1);
     return until;
   }
