@@ -954,6 +954,50 @@ TEST(Allocation, FailsAnywhereInAManualTimer) {
   }
 }
 
+/// While a ManualTimer has no memory for its wheel, what it could not take in is not forgotten: whoever drives it is to
+/// come again at once, however late the next timeout is that it knows of.
+class ManualTimerWithoutMemory : public ::testing::Test {
+ protected:
+  bool is_to_be_driven_at_once_without_memory() {
+    const Shortage shortage(0, Shortage::kAll);
+    return timer_.next_wakeup() == timer_.now();
+  }
+
+  ManualTimer timer_{1ms, steady_clock::time_point(1h)};
+  int runs_ = 0;
+};
+
+TEST_F(ManualTimerWithoutMemory, IsToBeDrivenAtOnceForANewTimeout) {
+  const Timeout timeout = timer_.new_timeout([this] { ++runs_; }, 5ms);
+  EXPECT_TRUE(is_to_be_driven_at_once_without_memory());
+  EXPECT_EQ(timer_.next_wakeup(), timeout.deadline());
+  EXPECT_EQ(timer_.advance(5ms), 1U);
+  EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(ManualTimerWithoutMemory, IsToBeDrivenAtOnceForOneThatIsDueEarlier) {
+  Timeout timeout = timer_.new_timeout([this] { ++runs_; }, 2 * kFar);
+  ASSERT_FALSE(timer_.next_wakeup() == timer_.now());
+  // Each in a slot of its own, until the wheel has no place left for one more. That one is cancelled.
+  bool full = false;
+  for (int i = 2; i < 64 && !full; ++i) {
+    for (const auto span : {1ms, 64ms, 64 * 64ms}) {
+      Timeout other = timer_.new_timeout([] {}, i * span);
+      full = is_to_be_driven_at_once_without_memory();
+      if (!full) continue;
+      EXPECT_TRUE(other.cancel());
+      break;
+    }
+  }
+  ASSERT_TRUE(full);
+  ASSERT_FALSE(is_to_be_driven_at_once_without_memory()) << "the one that was cancelled needs no place";
+  EXPECT_TRUE(timeout.reschedule(1ms));
+  EXPECT_TRUE(is_to_be_driven_at_once_without_memory());
+  EXPECT_EQ(timer_.next_wakeup(), timeout.deadline());
+  EXPECT_EQ(timer_.advance(1ms), 1U);
+  EXPECT_EQ(runs_, 1);
+}
+
 TEST(AllocationHook, CountsAndFails) {
   const std::int64_t before = bytes_in_use;
   auto block = std::make_unique<std::array<char, 1000>>();
