@@ -8,6 +8,7 @@
 #include <random>
 
 #include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
@@ -382,6 +383,25 @@ TEST(RescheduleOf, AnotherInsideATask) {
   EXPECT_EQ(accepted, 2);
   EXPECT_GE(earlier.started(), far.deadline());
   EXPECT_GE(later.started(), near.deadline());
+}
+
+/// What was put into the inbox for it is met when it has run, and is passed over.
+TEST(RescheduleOf, AnotherThatRunsNextInTheSameTick) {
+  int runs = 0;
+  ManualTimer timer(1ms, steady_clock::time_point(1h));
+  Timeout other;
+  timer.new_timeout([&] { EXPECT_TRUE(other.reschedule_at(other.deadline() - 1us)); }, 1ms);
+  other = timer.new_timeout([&] { ++runs; }, 1ms);
+  EXPECT_EQ(timer.advance(1ms), 2U);
+  EXPECT_EQ(runs, 1);
+  EXPECT_TRUE(other.is_expired());
+  // The wheel and the handle's node are as sound as before.
+  const Timeout last = timer.new_timeout([&] { ++runs; }, 1ms);
+  EXPECT_NE(last, other);
+  EXPECT_EQ(timer.next_wakeup(), last.deadline());
+  EXPECT_EQ(timer.advance(1ms), 1U);
+  EXPECT_EQ(runs, 2);
+  EXPECT_TRUE(other.is_expired());
 }
 
 TEST(RescheduleOf, ATimeoutWhoseTimerIsGoneIsRefused) {
