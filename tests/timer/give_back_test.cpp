@@ -3,6 +3,8 @@
 // names one that is gone, or to those that come later; and an idle timer is idle again after it.
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <random>
 #include <set>
 
@@ -293,6 +295,37 @@ TEST_F(AfterAPeak, OfAManualTimer) {
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
   for (int i = 0; i < 100; ++i) timer.advance(1s);
   EXPECT_LE(slabs_.resident_pages(), little());
+}
+
+/// Much stays after a peak because some of each page goes on. When others have used that and have ended too, all of it
+/// may lie in pages of which nobody has anything: it is looked at again, although it is less than what stayed before.
+TEST_F(AfterAPeak, WhatHadToStayGoesWhenItHasBeenUsedSince) {
+  constexpr int kPeak = std::min(kTimeouts, 100'000);
+  constexpr std::size_t kEach = 32;
+  const UnusedFor unused_for(10s);
+  ManualTimer timer(1ms);
+  const auto pass = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) timer.advance(1s);
+  };
+  std::vector<Timeout> all = schedule(timer, kPeak);
+  std::vector<Timeout> gone;
+  std::vector<Timeout> go_on;
+  for (std::size_t i = 0; i < all.size(); ++i) (i % kEach == 0 ? go_on : gone).push_back(std::move(all[i]));
+  cancel(gone);
+  pass(100);
+  ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+
+  all = schedule(timer, kPeak - static_cast<int>(go_on.size()));
+  pass(1);
+  for (Timeout& timeout : go_on) all.push_back(std::move(timeout));
+  // Whole slabs of them: half of all.
+  std::sort(all.begin(), all.end(),
+            [](const Timeout& a, const Timeout& b) { return std::less<>()(Node::of(a), Node::of(b)); });
+  std::vector<Timeout> half(std::make_move_iterator(all.begin()),
+                            std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2)));
+  cancel(half);
+  pass(100);
+  EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 55 / 100 + little());
 }
 
 /// Entries and Looks name nodes of earlier lives while their pages go and come again.
