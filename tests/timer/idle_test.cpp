@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <random>
 
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/node.h"
 #include "tests/support/test_support.h"
 
 #if defined(__linux__)
@@ -404,6 +406,29 @@ TEST(Transfers, GoOnInsteadOfSleeping) {
   EXPECT_LT(steady_clock::now() - begin, kTick / 2);
   EXPECT_EQ(timer.pending_timeouts(), kFlood);
   EXPECT_EQ(timer.stats().ticks, 0);
+}
+
+/// A sleeping worker is told of a timeout that is due earlier than it would wake up, but it does not take it before the
+/// end of its tick: most are cancelled before, and then it need not have them in the wheel.
+TEST(Transfers, WaitForTheEndOfTheTickThatTheTimeoutIsDueIn) {
+  constexpr auto kTick = 10h;
+  // The thread factory holds the worker up until the first timeout is queued, which it takes when it starts.
+  Latch go;
+  HashedWheelTimer timer({.tick_duration = kTick, .thread_factory = [&go](std::function<void()> body) {
+                            return std::thread([&go, body = std::move(body)] {
+                              EXPECT_TRUE(go.wait());
+                              body();
+                            });
+                          }});
+  const Timeout far = timer.new_timeout([] {}, 10 * kTick);
+  const internal::Sleeper& sleeper = internal::Node::of(far)->core().sleeper();
+  go.count_down();
+  ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0 && !sleeper.awake(); }));
+  const std::int64_t before = timer.stats().wakeups;
+  Timeout soon = timer.new_timeout([] {}, 0ns);
+  ASSERT_TRUE(eventually([&] { return timer.stats().wakeups > before && !sleeper.awake(); })) << "it was to be told";
+  EXPECT_EQ(timer.stats().backlog, 1);
+  EXPECT_TRUE(soon.cancel());
 }
 
 /// A worker that has just had something to do sleeps as long as any other, and is woken in time.
