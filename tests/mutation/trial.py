@@ -11,6 +11,7 @@ import threading
 import time
 
 WORKERS = 2
+ATTEMPTS = 3
 QUICK = 0.3  # seconds: cases that take less are run together, one process a program
 CASE = re.compile(r"^ +([^\s#]+)", re.M)
 
@@ -127,7 +128,11 @@ class Trials:
                 return run(self.programs[program], cases, limit, HWT_MUTANT=str(number))
 
             # A machine that is too busy is no fault of this place: it fails twice, and without the fault it does not.
-            how = broken()
-            if how and not run(self.programs[program], cases, limit) and broken():
-                return program, how
+            # Nor may a machine that is too busy for that save it.
+            for _ in range(ATTEMPTS):
+                how = broken()
+                if not how:
+                    break
+                if not run(self.programs[program], cases, limit) and broken():
+                    return program, how
         return "", ""
