@@ -67,6 +67,8 @@ models() {
 # The models that are made from the shipped code, as they are; and with each memory order weakened that one of them is
 # known to notice. Takes as long as all other steps.
 orders() { models orders; }
+# By name alone: GenMC has to be built.
+genmc() { python3 -B "$root/tests/models/genmc/check.py" "$root"; }
 
 # Of the unit tests alone: what examples and consumers pass through does not count.
 coverage() {
@@ -107,7 +109,7 @@ steps_of() {
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
     packages) echo conan_package debian_package vcpkg_port wrapdb_wrap ;;
     examples) echo gcc_tsan_examples ;;
-    tidy | format | models | orders | coverage | docs | fuzz) echo "$1" ;;
+    tidy | format | models | orders | genmc | coverage | docs | fuzz) echo "$1" ;;
     *) return 1 ;;
   esac
 }

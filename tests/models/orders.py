@@ -75,8 +75,9 @@ def functions(code):
 class Use:
     """An operation with an order that is not relaxed, or a fence."""
 
-    def __init__(self, file, function, operation, orders, lines):
-        self.file, self.function, self.operation, self.orders, self.lines = file, function, operation, orders, lines
+    def __init__(self, file, function, operation, orders, lines, span):
+        self.file, self.function, self.operation, self.orders = file, function, operation, orders
+        self.lines, self.span = lines, span
 
     def weakenings(self):
         if not self.orders:
@@ -117,7 +118,7 @@ def uses_in(root):
                 last = code.count("\n", 0, end) + 1
                 if match[1]:
                     operation = f"{match[2]} of {re.split(r'[.>]', match[1])[-1].split('[')[0]}"
-                uses.append(Use(shown, within[-1] if within else "-", operation, orders, (first, last)))
+                uses.append(Use(shown, within[-1] if within else "-", operation, orders, (first, last), (match.start(), end)))
     return uses
 
 

@@ -47,7 +47,7 @@ class ConcurrentQueue {
   }
 
  private:
-  std::array<T, 64> entries_{};  // more than any model ever puts
+  std::array<T, 64> entries_;  // more than any model ever puts
   std::atomic<std::size_t> tail_{0};
   std::atomic<std::size_t> head_{0};
 };

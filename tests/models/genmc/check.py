@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Runs the programs beside this file under GenMC: as they are, and with each order weakened that they are to notice.
+
+check.py ROOT [PROGRAM...]  by GENMC if that names it, else by the genmc in PATH
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import orders  # noqa: E402
+
+# Inlined, and values in registers, since GenMC cannot read a part of what was written as a whole. Nothing else: another
+# pass would look ahead at what a thread must not look at yet.
+PASSES = ["-inline-threshold=1000000", "-passes=function(sroa),cgscc(inline),function(sroa),globaldce"]
+# Lines, but not types: GenMC stumbles over some when it names what was raced for.
+FLAGS = ["-std=c++20", "-O1", "-Xclang", "-disable-llvm-passes", "-gline-tables-only", "-fno-c++-static-destructors"]
+# RC11, and no other model in its place where the program would allow it. Who waits says so: GenMC need not guess it.
+OPTIONS = ["--rc11", "--disable-mm-detector", "--disable-spin-assume", "--check-liveness", "--disable-estimation"]
+
+
+def tool(name, version):
+    """GenMC reads what the LLVM that it was built with has written."""
+    found = shutil.which(f"{name}-{version}") or shutil.which(name)
+    return found or sys.exit(f"no {name} of LLVM {version}, with which GenMC was built")
+
+
+class Checker:
+    def __init__(self, root, genmc):
+        self.root, self.genmc = root, genmc
+        about = subprocess.run([genmc, "--version"], capture_output=True, text=True, check=True).stdout
+        version = re.search(r"LLVM (\d+)", about)[1]
+        self.clang, self.opt = tool("clang++", version), tool("opt", version)
+
+    def run(self, name, instead=None):
+        """What GenMC says. `instead`: a directory with files of the library that are others."""
+        source = os.path.join(HERE, f"{name}.cpp")
+        places = [instead, os.path.join(HERE, "replaced"), os.path.join(HERE, "..", "replaced"), self.root]
+        with tempfile.TemporaryDirectory() as directory:
+            raw, good = os.path.join(directory, "raw.ll"), os.path.join(directory, "good.ll")
+            includes = [f"-I{place}" for place in places if place]
+            subprocess.run([self.clang, *FLAGS, "-S", "-emit-llvm", *includes, source, "-o", raw], check=True)
+            subprocess.run([self.opt, "-S", *PASSES, raw, "-o", good], check=True)
+            command = [self.genmc, *OPTIONS, "--input-from-bitcode-file", good]
+            answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        return answer.stdout + answer.stderr
+
+    def check(self, name):
+        before = os.times().children_user
+        answer = self.run(name)
+        seconds = os.times().children_user - before
+        if "No errors were detected." not in answer:
+            print(f"{name}: FAILED\n{answer}")
+            return False
+        executions = re.search(r"complete executions explored: (\d+)", answer)[1]
+        print(f"{name}: {executions} executions, {seconds:.1f} s", flush=True)
+        return True
+
+    def notices(self, name, use, weakening):
+        file = os.path.join(orders.LIBRARY, use.file)
+        with open(os.path.join(self.root, file), encoding="utf-8") as code:
+            text = weakened(code.read(), use, weakening)
+        with tempfile.TemporaryDirectory() as instead:
+            os.makedirs(os.path.join(instead, os.path.dirname(file)))
+            with open(os.path.join(instead, file), "w", encoding="utf-8") as code:
+                code.write(text)
+            answer = self.run(name, instead)
+        if "*** Verification " not in answer:
+            sys.exit(f"{name}, {use.key(weakening)}:\n{answer}")
+        return "*** Verification unsuccessful." in answer
+
+
+def weakened(text, use, weakening):
+    begin, end = use.span
+    call, rest = text[begin:end], text[end:]
+    if weakening == "gone":
+        return text[:begin] + "void(0" + rest
+    before, after = weakening.split(" ")
+    head, order, tail = call.partition(f"memory_order_{before}")
+    assert order, use.key(weakening)
+    return text[:begin] + head + f"memory_order_{after}" + tail + rest
+
+
+def files_of(program):
+    """Of the library, by their names without ending: what it checks."""
+    with open(os.path.join(HERE, f"{program}.cpp"), encoding="utf-8") as file:
+        return re.findall(rf'^#include "{orders.LIBRARY}/(\S+)\.\w+"', file.read(), re.M)
+
+
+def known_orders(root, programs):
+    """key: (use, weakening, programs), of those that a model is known to notice. No failure orders: GenMC takes an
+    exchange that fails with the order of one that succeeds."""
+    keys, known = orders.known_keys(orders.uses_in(root)), {}
+    for key in orders.found_by(root):
+        use, weakening = keys[key]
+        those = [program for program in programs if os.path.splitext(use.file)[0] in files_of(program)]
+        if those and not weakening.startswith("failure"):
+            known[key] = (use, weakening, those)
+    return known
+
+
+def main(root, *programs):
+    genmc = shutil.which(os.environ.get("GENMC", "genmc"))
+    if genmc is None:
+        sys.exit("GenMC is not installed: MPI-SWS/genmc, to be built from source; if it is not in PATH, GENMC names it")
+    root = os.path.abspath(root)
+    checker = Checker(root, genmc)
+    programs = programs or sorted(name[:-4] for name in os.listdir(HERE) if name.endswith(".cpp"))
+    good = all([checker.check(program) for program in programs])
+    known = known_orders(root, programs)
+    missed = [key for key, (use, weakening, those) in known.items()
+              if not any(checker.notices(program, use, weakening) for program in those)]
+    print(f"{len(known) - len(missed)} of {len(known)} weakened orders are noticed")
+    print("".join(f"not noticed: {key}\n" for key in missed), end="")
+    return not good or bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

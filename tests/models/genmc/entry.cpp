@@ -1,0 +1,62 @@
+// A value of a KeyedTimer (KeyedEntry, KeyedLeftovers): who holds the lock arms it again, replaces it and takes it, and
+// the first timeout, which has not got the lock, wants it too. Each value is had once, as it was left; and each record
+// goes once, when nobody is at it.
+
+#include <utility>
+
+#include "hashed_wheel_timer/detail/keyed_entry.h"
+#include "tests/models/genmc/program.h"
+
+namespace {
+
+using Entry = hwt::detail::KeyedEntry<int, int>;
+using Leftovers = hwt::detail::KeyedLeftovers<Entry>;
+
+Entry* record;
+constinit Leftovers leftovers;
+int made = 1;
+int had[2];  // each thread's own
+
+int have(Entry::Value value) {
+  if (value == nullptr) value = record->take();  // an expiry has taken the one before
+  if (value == nullptr) return 0;
+  ++value->value;
+  return 1;
+}
+
+void with_the_lock() {
+  if (record->rearm(1)) {
+    Entry::Value fresh(new Entry(1, 0, 0));
+    ++made;
+    had[0] += have(record->exchange(std::move(fresh)));
+  } else {
+    MODEL_ASSERT(record->holder() == nullptr);
+  }
+  if (record->end()) had[0] += have(record->take());
+  Leftovers::free(leftovers.take_all());
+  Entry::Drop()(record);
+}
+
+template <unsigned kArming>
+void expire() {
+  if (record->end(kArming)) {
+    Entry::Value taken = record->take();
+    MODEL_ASSERT(taken != nullptr);
+    ++taken->value;
+    had[1] = 1;
+    leftovers.push(*record, std::move(taken));
+  }
+  Entry::Drop()(record);
+}
+
+}  // namespace
+
+int main() {
+  // References: the value's, the cell's, and those of the tasks of both timeouts.
+  record = new Entry(1, 0, 0);
+  record->add_references(3);
+  model::run<with_the_lock, expire<0>, expire<1>>();
+  Leftovers::free(leftovers.take_all());
+  MODEL_ASSERT(had[0] + had[1] == made);
+  return 0;
+}

@@ -1,0 +1,47 @@
+// A timeout that is cancelled while the worker takes it from the inbox (Node): whichever way the worker learns of it,
+// it sees what was done before cancel(), and drops the timer's reference once.
+
+#include "hashed_wheel_timer/internal/core/node.h"
+#include "tests/models/genmc/program.h"
+
+namespace {
+
+using hwt::internal::Node;
+using hwt::internal::State;
+
+constinit Node node{};
+constinit std::atomic<bool> told{false};  // in place of the inbox
+int done = 0;                             // before cancel()
+int dropped = 0;
+
+void cancel() {
+  done = 1;
+  const std::uint64_t before = node.cancel(false);
+  MODEL_ASSERT(Node::pending(before));
+  if (Node::needs_look(before)) told.store(true, std::memory_order_relaxed);
+}
+
+void drop() {
+  MODEL_ASSERT(done == 1);
+  ++dropped;
+}
+
+void work() {
+  const Node::Arrival arrival = node.arrive(0);
+  if (arrival == Node::Arrival::Cancelled) return drop();
+  MODEL_ASSERT(arrival == Node::Arrival::Taken);
+  model::wait_until([] { return told.load(std::memory_order_relaxed); });
+  const Node::Sight sight = node.look();
+  MODEL_ASSERT(sight == Node::Sight::Cancelled);
+  drop();
+}
+
+}  // namespace
+
+int main() {
+  node.word.store(2 * Node::kReference | static_cast<std::uint64_t>(hwt::detail::TaskKind::Shared) << Node::kKindShift,
+                  std::memory_order_relaxed);
+  model::run<cancel, work>();
+  MODEL_ASSERT(dropped == 1);
+  return 0;
+}

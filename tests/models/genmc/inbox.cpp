@@ -1,0 +1,85 @@
+// The inbox (Inbox, Intake): the owner of a place puts an entry, drops it by sift() if it is still there, and puts a
+// Look and another entry; another owner puts an entry, a Look for which there is no memory, and a note; and the worker
+// takes once what it finds. What it has not found is listed; nothing is taken twice; and entries stay in order.
+
+#include "hashed_wheel_timer/internal/core/inbox.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+
+#include "hashed_wheel_timer/internal/core/intake.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "tests/models/genmc/program.h"
+
+namespace {
+
+using hwt::internal::Arrived;
+using hwt::internal::AsymmetricFence;
+using hwt::internal::Inbox;
+using hwt::internal::Intake;
+using hwt::internal::Node;
+
+Inbox inbox;
+Inbox::Place place;
+Inbox::Place other_place;
+Node node;
+Node other_node;
+Node overflown;
+Intake intake(inbox);
+int dropped = 0;  // the owner's
+int noted = 0;    // stored before a note
+// The worker's.
+std::uint32_t taken[2];
+int entries = 0;
+int others = 0;
+int looks = 0;
+int overflow = 0;
+
+void put(Inbox::Place& to, Node& one, std::uint32_t entry) {
+  Inbox::put(to, {&one, entry});
+  AsymmetricFence::light();
+  inbox.list(to, 5);
+}
+
+void own() {
+  put(place, node, 0);
+  Inbox::sift(place, [](const Arrived& entry) {
+    MODEL_ASSERT(entry.generation == 0);
+    ++dropped;
+    return false;
+  });
+  Inbox::put_look(place, node);
+  AsymmetricFence::light();
+  inbox.list(place, 5);
+  put(place, node, 1);
+}
+void own_other() {
+  put(other_place, other_node, 0);
+  inbox.put_without_memory(overflown);
+  noted = 1;
+  inbox.note_awaited();
+}
+
+void pass() {
+  const bool awaited = inbox.awaited();
+  inbox.clear_notes();
+  if (awaited) MODEL_ASSERT(noted == 1);
+  intake.open();
+  for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next) ++overflow;
+  Node* looked = nullptr;
+  while (intake.take_looks(&looked, 1) != 0) ++looks;
+  Arrived entry{};
+  while (intake.take(&entry, 1) != 0) {
+    if (entry.node == &other_node) {
+      ++others;
+    } else {
+      taken[entries++] = entry.generation;
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  model::run<own, own_other, pass>();
+  pass();
+  MODEL_ASSERT(entries + dropped == 2 && others == 1 && looks == 1 && overflow == 1);
+  MODEL_ASSERT(taken[entries - 1] == 1 && (entries == 1 || taken[0] == 0));
+  return 0;
+}

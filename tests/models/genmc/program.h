@@ -1,0 +1,50 @@
+#pragma once
+
+// What the programs here need of GenMC, and what it cannot get from a library that is compiled already. One program is
+// one translation unit.
+
+#include <cstddef>
+#include <new>
+
+#include "tests/models/genmc/wait.h"
+
+// NOLINTBEGIN(bugprone-reserved-identifier): GenMC's own names
+extern "C" {
+int __VERIFIER_thread_create(const void* attributes, void* (*start)(void*), void* argument) noexcept;
+void* __VERIFIER_thread_join(long thread) noexcept;
+long __VERIFIER_thread_self() noexcept;
+void __VERIFIER_assert_fail(const char* what, const char* file, int line) noexcept;
+void* __VERIFIER_malloc(std::size_t size) noexcept;
+void __VERIFIER_free(void* memory) noexcept;
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+#define MODEL_ASSERT(what) ((what) ? void() : __VERIFIER_assert_fail(#what, __FILE__, __LINE__))
+
+// So that memory that is used after its end is noticed.
+inline const std::nothrow_t std::nothrow{};
+void* operator new(std::size_t size) { return __VERIFIER_malloc(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return __VERIFIER_malloc(size); }
+void operator delete(void* memory) noexcept { __VERIFIER_free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { __VERIFIER_free(memory); }
+
+extern "C" void __assert_fail(const char* what, const char* file, unsigned line, const char*) noexcept {
+  __VERIFIER_assert_fail(what, file, static_cast<int>(line));
+  __builtin_unreachable();
+}
+extern "C" unsigned long pthread_self() noexcept { return static_cast<unsigned long>(__VERIFIER_thread_self()); }
+
+namespace model {
+
+/// Each function in a thread of its own; returns when all have.
+template <void (*... functions)()>
+void run() {
+  constexpr auto start = [](void* function) -> void* {
+    reinterpret_cast<void (*)()>(function)();
+    return nullptr;
+  };
+  const int threads[] = {__VERIFIER_thread_create(nullptr, start, reinterpret_cast<void*>(functions))...};
+  for (const int thread : threads) __VERIFIER_thread_join(thread);
+}
+
+}  // namespace model

@@ -1,0 +1,17 @@
+#pragma once
+
+// In place of the library's: full fences on both sides, as where the system cannot help. Of two light ones that is more
+// than the library has, which relies on none.
+
+#include <atomic>
+
+namespace hwt::internal {
+
+class AsymmetricFence {
+ public:
+  static void light() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  static void heavy() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  static void prepare() noexcept {}
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,47 @@
+// Free runs (RunStack): one thread pushes two, and two take one or all. Each run is had once, as it was left.
+
+#include "hashed_wheel_timer/internal/core/slab.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "tests/models/genmc/program.h"
+
+namespace {
+
+using hwt::internal::Page;
+using hwt::internal::RunStack;
+
+constinit Page pages[3]{};
+constinit RunStack runs;
+int had[3];  // each thread's own
+
+void push(int page) {
+  pages[page].run_begin = 1;
+  runs.push(pages[page]);
+}
+
+int have(Page* run) {
+  int count = 0;
+  for (; run != nullptr; run = run->next) {
+    MODEL_ASSERT(run->run_begin == 1);
+    run->run_begin = 2;
+    ++count;
+  }
+  return count;
+}
+
+void pusher() {
+  push(0);
+  push(1);
+}
+void one() { had[0] = have(runs.take()); }
+void all() {
+  push(2);
+  had[1] = have(runs.take_all());
+}
+
+}  // namespace
+
+int main() {
+  model::run<pusher, one, all>();
+  had[2] = have(runs.take_all());
+  MODEL_ASSERT(had[0] + had[1] + had[2] == 3);
+  return 0;
+}
