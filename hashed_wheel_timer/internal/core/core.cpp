@@ -28,14 +28,14 @@ template <bool kLimited>
   // copying the callable does, and how long it takes, is the user's.
   if (kLimited && admission_.full()) {
     producer.counters.rejected.add(1);
-    return {nullptr, Refusal::Full, 0};
+    return {nullptr, Refusal::Full};
   }
   Node* const node = producer.pool.take();
-  if (node == nullptr) return {nullptr, Refusal::NoMemory, 0};
+  if (node == nullptr) return {nullptr, Refusal::NoMemory};
   try {
     if (task.build(node->storage, task.source) == nullptr) [[unlikely]] {
       producer.pool.untake(node);
-      return {nullptr, Refusal::NoMemory, 0};
+      return {nullptr, Refusal::NoMemory};
     }
   } catch (...) {
     producer.pool.untake(node);
@@ -67,7 +67,7 @@ template <bool kLimited>
     return {node, Refusal::Stopped, 1};
   }
   sleeper_.wake_for(deadline);
-  return {node, Refusal::None, 1};
+  return {node, Refusal::None};
 }
 
 [[gnu::noinline]] Core::Outcome Core::offer_limited(Producer& producer, const detail::TaskSource& task,
@@ -77,7 +77,7 @@ template <bool kLimited>
 
 [[gnu::noinline, gnu::cold]] Core::Outcome Core::offer_first(const detail::TaskSource& task, std::int64_t deadline) {
   const ProducerLease lease(*this);
-  if (lease.get() == nullptr) return {nullptr, Refusal::NoMemory, 0};
+  if (lease.get() == nullptr) return {nullptr, Refusal::NoMemory};
   if (admission_.limited()) return offer_limited(*lease.get(), task, deadline);
   return offer_as<false>(*lease.get(), task, deadline);
 }

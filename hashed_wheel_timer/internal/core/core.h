@@ -155,12 +155,11 @@ class Core {
   // Bias of out_after_close_ while close() still counts, so that it cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
-  /// What offer() has done: the node, null if none was built, and how many references to it the caller now has. Small
-  /// enough to be returned in registers.
+  /// What offer() has done: the node, null if none was built. Small enough to be returned in registers.
   struct Outcome {
     Node* node;
     Refusal refusal;
-    std::uint8_t references;
+    std::uint8_t references{};  // how many to a node that was refused the caller now has
   };
   Outcome offer(const detail::TaskSource& task, std::int64_t deadline);
   /// By a thread that has used another timer since, or none.
