@@ -171,10 +171,32 @@ TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
   EXPECT_EQ(drained[0].second, 11);
   EXPECT_EQ(keyed_->size(), 0U);
   EXPECT_EQ(keyed_->set(Counted(1), 12, kFar), KeyedResult::Added);
+  EXPECT_EQ(keyed_->size(), 1U) << "drain() has left nothing to be counted off";
   leave.count_down();
   worker.join();
   EXPECT_EQ(expired_, 1);
+  EXPECT_EQ(keyed_->size(), 1U);
   EXPECT_EQ(keyed_->remove(Counted(1)), 12) << "its own cell goes, not the later one of the same key";
+}
+
+// Else what the function owns would wait for the last of the timeouts, which may be years late.
+TEST_F(KeyedLock, TheFunctionThatDestroysTheKeyedTimerGoesWhenItReturns) {
+  const auto owned = std::make_shared<int>();
+  during_ = [&](int) {
+    release();  // no other call may race the destructor
+    keyed_.reset();
+    EXPECT_EQ(owned.use_count(), 2) << "the function is still running";
+  };
+  keyed_.emplace(timer_, [this, owned](const Counted& key, int&) { during_(key.number); });
+  keyed_->set(Counted(1), 10, kFar);
+  keyed_->set(Counted(2), 20, kFar);
+  std::vector<Timeout> late = timer_.stop();
+  ASSERT_EQ(late.size(), 2U);
+  hold_lock_in([](Keyed& keyed) { keyed.contains(Counted(1)); });
+  late[0].task().run(late[0]);
+  EXPECT_EQ(keyed_, std::nullopt);
+  EXPECT_EQ(owned.use_count(), 1);
+  late[1].task().run(late[1]);  // finds nothing
 }
 
 // Else a key that is set again meanwhile would be there twice, and the old one would be found.
