@@ -1,7 +1,9 @@
 // KeyedTimer and memory: what it does when there is none, and that it gives back what it took.
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
@@ -12,6 +14,12 @@ namespace hwt {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// Without what a thread keeps from its first use of a timer on, so that each test may be the only one.
+std::int64_t bytes_in_use_before() {
+  ManualTimer().new_timeout([] {}, 1ms);
+  return bytes_in_use;
+}
 
 TEST(KeyedMemory, WithoutItNothingChanges) {
   ManualTimer timer;
@@ -73,9 +81,35 @@ TEST(KeyedMemory, KeysThatComeAndGoLeaveNothingBehind) {
   EXPECT_LE(bytes_in_use - before, 64 << 10);
 }
 
+/// Equal, which is called with the lock held, does once what the test says.
+struct CallsBack {
+  static inline std::function<void()> during;
+
+  bool operator()(int a, int b) const {
+    if (during) std::exchange(during, nullptr)();
+    return a == b;
+  }
+};
+
+// Such a value has a record of its own, beside that of the timeout; both are left to whoever has the lock.
+TEST(KeyedMemory, AReplacedValueThatExpiresWhileTheLockIsHeldLeavesNothingBehind) {
+  const std::int64_t before = bytes_in_use_before();
+  {
+    int expired = 0;
+    ManualTimer timer;
+    KeyedTimer<int, int, std::hash<int>, CallsBack> keyed(timer, [&](const int&, int& value) { expired = value; });
+    keyed.set(1, 10, 1ms);
+    EXPECT_EQ(keyed.set(1, 11, 1ms), KeyedResult::Replaced);
+    CallsBack::during = [&] { std::jthread([&] { timer.advance(1ms); }).join(); };
+    keyed.contains(1);
+    EXPECT_EQ(expired, 11);
+  }
+  EXPECT_EQ(bytes_in_use, before);
+}
+
 // Each timeout that stop() returns holds its task, the task its shard, and the shard the handles of its timeouts.
 TEST(KeyedMemory, TimeoutsOfAStoppedTimerAreNoCycleOfReferences) {
-  const std::int64_t before = bytes_in_use;
+  const std::int64_t before = bytes_in_use_before();
   {
     ManualTimer timer;
     KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
