@@ -203,6 +203,17 @@ TEST_F(WallClockTest, JitterMovesARunAndNotTheOccurrences) {
   EXPECT_EQ(calls, 5) << "once for each occurrence";
 }
 
+TEST_F(WallClockTest, JitterThatThrowsIsReportedAndTheOccurrenceRunsAtItsTime) {
+  int calls = 0;
+  start(hourly().jitter([&](nanoseconds wait) {
+    if (++calls == 2) throw std::runtime_error("jitter");
+    return wait + 7s;
+  }));
+  timer_.advance(3h + 30s);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(1h + 7s), at(2h), at(3h + 7s)}));
+  EXPECT_EQ(errors_.errors(), std::vector<std::string>({"jitter"}));
+}
+
 TEST_F(WallClockTest, ADistantOccurrenceIsNever) {
   const auto task = start(calendar([](WallTime) { return (WallTime::max)(); }));
   const auto past = start(calendar([](WallTime) { return WallTime(std::chrono::years(150)); }).jitter([](nanoseconds) {
