@@ -529,6 +529,39 @@ TEST(ScheduleCancel, WhileTheNextWaitIsMadeItIsTrue) {
   EXPECT_EQ(task->runs(), 1U);
 }
 
+// In the job, after it, and while the next wait is made: the job is not forgotten between the two threads.
+TEST(ScheduleCancel, AtAnyMomentOfATurnItLeavesNothingBehind) {
+  constexpr int kTasks = 1000;
+  constexpr int kEnough = 3000;
+  const auto token = std::make_shared<int>();
+  int in_time = 0;  // the turn was not over: on a busy machine they are few
+  for (const Deadline end(1s); in_time < kEnough && !end.passed();) {
+    std::atomic<int> turn = 0;
+    std::atomic<bool> over = false;
+    ManualTimer timer;
+    std::vector<std::shared_ptr<ScheduledTask>> tasks;
+    for (int i = 0; i < kTasks; ++i) {
+      tasks.push_back(schedule(timer, Schedule::fixed_delay(0ms, 1h), [&turn, i, token] { turn = i; }));
+    }
+    int cancelled = 0;
+    std::jthread canceller([&] {
+      for (int seen = 0; !over;) {
+        if (turn == seen) continue;
+        seen = turn;
+        for (int wait = in_time % 200; wait > 0; --wait) (void)turn.load();
+        tasks[static_cast<std::size_t>(seen)]->cancel();
+        ++cancelled;
+        if (turn == seen) ++in_time;
+      }
+    });
+    timer.advance(1ms);
+    over = true;
+    canceller.join();
+    ASSERT_EQ(token.use_count(), 1 + kTasks - cancelled) << "there are jobs of schedules that have ended";
+    ASSERT_EQ(timer.pending_timeouts(), kTasks - cancelled);
+  }
+}
+
 // --- Exceptions and refusals -------------------------------------------------------------------------------------
 
 TEST(ScheduleErrors, AnExceptionIsReportedAndTheScheduleGoesOn) {
