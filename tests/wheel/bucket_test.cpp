@@ -101,6 +101,19 @@ TEST_F(BucketOfHoles, KeepsTheOrderAndTheTags) {
   }
 }
 
+/// Where the highest 16 bits of addresses are not all the same.
+TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheRegionOfItsNewItems) {
+  std::size_t removed = 0;
+  while (removed < Chunk::kEntries) bucket_.remove(items_[removed++], pool_);
+  ++bucket_.first->region;  // as if its items had been elsewhere: all of them are holes
+  while (bucket_.first->entry(0) == Chunk::kHole) {
+    ASSERT_LT(removed + 1, kItems);
+    bucket_.remove(items_[removed++], pool_);
+  }
+  ASSERT_EQ(bucket_.first->item(0), &items_[removed]);
+  EXPECT_TRUE(bucket_.consistent(kNumber));
+}
+
 /// What is added, and the chunks that a walk gives back, while holes are being closed up.
 TEST_F(BucketOfHoles, AnythingMayHappenInBetween) {
   std::mt19937_64 random(1);
