@@ -477,7 +477,7 @@ class Scheduled {
         schedule = Schedule::calendar(
             [this](WallTime after) { return next_period(after); },
             [this] { return std::chrono::system_clock::time_point(alarms_.now().time_since_epoch()); });
-        counted_.at = TimePoint(next_period(wall()).time_since_epoch());
+        counted_.at = point(next_period(wall()));
         break;
     }
     if (jitter_ != nanoseconds(0))
@@ -494,6 +494,12 @@ class Scheduled {
     const auto since = after.time_since_epoch();
     const auto past = (since % period_ + period_) % period_;
     return WallTime(since - past + period_);
+  }
+  /// Never, if the clock ends before.
+  static TimePoint point(WallTime time) {
+    const bool is_there =
+        time.time_since_epoch() <= std::chrono::floor<std::chrono::seconds>(TimePoint::max().time_since_epoch());
+    return is_there ? TimePoint(time.time_since_epoch()) : TimePoint::max();
   }
   WallTime wall() const { return WallTime(std::chrono::floor<std::chrono::seconds>(alarms_.now().time_since_epoch())); }
 
@@ -515,7 +521,7 @@ class Scheduled {
       counted_.at = after(now, counted_.gaps[0]);
     } else if (kind_ == Kind::Calendar) {
       const WallTime last(std::chrono::floor<std::chrono::seconds>(counted_.at.time_since_epoch()));
-      counted_.at = TimePoint(next_period(std::max(last, wall())).time_since_epoch());
+      counted_.at = point(next_period(std::max(last, wall())));
     } else {
       more = more && counted_.next(catch_up_, now, now);
     }
