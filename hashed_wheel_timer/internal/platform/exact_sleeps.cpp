@@ -15,12 +15,12 @@ ExactSleeps::ExactSleeps(bool wanted) noexcept {
   constexpr unsigned long kLeast = 1;  // ns; 0 would stand for the default
   if (!wanted) return;
   // Not more than an int holds (2 s), and nothing where a filter refuses the call: then it stays as it is.
-  const int before = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
-  if (before > 1 && prctl(PR_SET_TIMERSLACK, kLeast, 0, 0, 0) == 0) before_ = before;
+  const int before = prctl(PR_GET_TIMERSLACK);
+  if (before > 1 && prctl(PR_SET_TIMERSLACK, kLeast) == 0) before_ = before;
 }
 
 ExactSleeps::~ExactSleeps() {
-  if (before_ != kUntouched) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(before_), 0, 0, 0);
+  if (before_ != kUntouched) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(before_));
 }
 
 #elif defined(__APPLE__)
