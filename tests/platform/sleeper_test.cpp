@@ -3,11 +3,20 @@
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <vector>
 
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "tests/support/test_support.h"
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#endif
 
 namespace hwt::internal {
 
@@ -158,6 +167,46 @@ TEST_F(SleeperTest, ShortSleepsAreNotRoundedToTheTicksOfTheSystem) {
   std::nth_element(lengths.begin(), lengths.begin() + 1, lengths.end());
   EXPECT_LT(lengths[1], 8'000'000) << "ns";
 }
+
+#if defined(__linux__)
+
+/// What the system says a thread of this process is at: R while it runs or waits for a processor, S while it sleeps.
+char state_of(long thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_ends = line.rfind(')');
+  return name_ends + 2 < line.size() ? line[name_ends + 2] : '?';
+}
+
+// One that ends too early, and is begun again and again, would be over in time as well.
+TEST_F(SleeperTest, SleepsInOneGo) {
+  int asleep = 0;
+  int awake_again = 0;
+  // Two, since the system is told the time as seconds and a rest: one of them has no end of a second in it. More where
+  // a busy machine does not let them begin.
+  for (int sleep = 0; sleep < 2 || (asleep < 10 && sleep < 50); ++sleep) {
+    const std::int64_t until = steady_now() + 100'000'000;
+    std::atomic<long> id = 0;
+    std::jthread worker([&] {
+      id = syscall(SYS_gettid);
+      sleeper_.sleep_until(until);
+    });
+    while (id == 0) std::this_thread::yield();
+    for (bool fell_asleep = false;; std::this_thread::sleep_for(1ms)) {
+      const char state = state_of(id);
+      if (steady_now() >= until) break;
+      if (state == 'R' && fell_asleep) ++awake_again;
+      if (state != 'S') continue;
+      fell_asleep = true;
+      ++asleep;
+    }
+  }
+  EXPECT_GT(asleep, 0);
+  EXPECT_EQ(awake_again, 0);
+}
+
+#endif
 
 TEST_F(SleeperTest, IsWokenFromAnEndlessSleep) {
   sleeper_.announce(kForever);
