@@ -37,16 +37,19 @@ TEST(SleepingMemory, NothingBeyondTheTimeout) {
 
 enum class End { None, BadAlloc, Stopped };
 
-/// Its frame has its memory before any is refused.
+/// Its frame has its memory before any is refused. The object that it awaits outlives that: a stop that is requested
+/// then must find nothing of it.
 Owned sleep_far(Timer& timer, std::stop_token stop, const bool& begin, int& ends, End& end) {
   while (!begin) co_await std::suspend_always();
+  Sleep sleep = sleep_for(timer, kFar, std::move(stop));
   try {
-    const Wake wake = co_await sleep_for(timer, kFar, std::move(stop));
+    const Wake wake = co_await sleep;
     if (wake == Wake::Stopped) end = End::Stopped;
   } catch (const std::bad_alloc&) {
     end = End::BadAlloc;
   }
   ++ends;
+  co_await std::suspend_always();
 }
 
 TEST(SleepingMemory, LackOfItComesOutOfCoAwaitWhereverItStrikes) {

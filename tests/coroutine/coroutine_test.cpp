@@ -88,13 +88,15 @@ TYPED_TEST(Sleeping, ExpiresWhereTheTimerRunsTasksAndNotEarly) {
 TYPED_TEST(Sleeping, OfZeroOrLessIsExpiredAtOnceWithoutAskingTheTimer) {
   const auto timer = make_timer<TypeParam>();
   timer->stop();
-  Story story;
-  sleeper(*timer, 0ns, story);
-  sleeper(*timer, -1h, story);
-  sleeper(*timer, timer->now(), story);
-  sleeper(*timer, steady_clock::time_point::min(), story);
-  EXPECT_EQ(story.wakes, 4);
-  EXPECT_EQ(story.wake, Wake::Expired);
+  std::array<Story, 4> stories;
+  sleeper(*timer, 0ns, stories[0]);
+  sleeper(*timer, -1h, stories[1]);
+  sleeper(*timer, timer->now(), stories[2]);
+  sleeper(*timer, steady_clock::time_point::min(), stories[3]);
+  for (const Story& story : stories) {
+    EXPECT_EQ(story.wakes, 1);
+    EXPECT_EQ(story.wake, Wake::Expired);
+  }
 }
 
 TEST(SleepingOfZero, AMillionTimesKeepsTheStackFlat) {
