@@ -515,6 +515,60 @@ TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
+/// Of its copies, and so of its moves, the one that comes to zero throws.
+struct Throwing {
+  using allocator_type = Counting<std::byte>;
+
+  Throwing(int* copies_left, std::atomic<int>* bytes, std::atomic<int>* calls)
+      : copies(copies_left), left(bytes), made(calls) {}
+  Throwing(const Throwing& other) : Throwing(other.copies, other.left, other.made) {
+    if (--*copies == 0) throw std::runtime_error("no more copies");
+  }
+  Throwing& operator=(const Throwing&) = delete;
+  allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+  void operator()(const Error& error) const { EXPECT_FALSE(error); }
+
+  int* copies;
+  std::atomic<int>* left;
+  std::atomic<int>* made;
+};
+
+TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
+  host::io_context other;
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  const auto begin = [&](auto bind) {
+    int thrown = 0;
+    for (int at = 1;; ++at) {
+      ASSERT_LT(at, 100) << "there is no end to it";
+      int copies = -1;
+      auto handler = bind(Throwing(&copies, &left, &made));
+      copies = at;
+      made = 0;
+      try {
+        async_wait_for(timer, loop.get_executor(), 1ms, handler);
+      } catch (const std::runtime_error&) {
+        thrown += made;
+        ASSERT_EQ(left, 0) << "thrown by copy " << at;
+        ASSERT_EQ(timer.pending_timeouts(), 0);
+        ASSERT_EQ(loop.run() + other.run(), 0u);
+        loop.restart();
+        other.restart();
+        continue;
+      }
+      copies = -1;
+      timer.advance(1ms);
+      loop.run();
+      other.run();
+      break;
+    }
+    EXPECT_EQ(left, 0);
+    EXPECT_GT(thrown, 0) << "never out of the operation";
+  };
+  begin([](const Throwing& handler) { return handler; });
+  begin([&](const Throwing& handler) { return host::bind_executor(other.get_executor(), handler); });
+}
+
 TEST_F(WaitOnManualTimer, ItsContextMayGoFirst) {
   const auto kept = std::make_shared<int>();
   auto goes = std::make_unique<host::io_context>();
@@ -723,10 +777,13 @@ TEST(WaitRefused, CompletesWithWhatItWasRefusedFor) {
   Refusing no_thread([] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); });
   async_wait_for(full, loop.get_executor(), 1ms, Note{&errors});
   async_wait_for(no_memory, loop.get_executor(), 1ms, Note{&errors});
+  HashedWheelTimer given_none({.thread_factory = [](const std::function<void()>&) { return std::thread(); }});
   async_wait_for(no_thread, loop.get_executor(), 1ms, Note{&errors});
+  async_wait_for(given_none, loop.get_executor(), 1ms, Note{&errors});
   EXPECT_TRUE(errors.empty());
   loop.run();
-  EXPECT_EQ(errors, (std::vector<Error>{host::error::no_buffer_space, host::error::no_memory, host::error::try_again}));
+  EXPECT_EQ(errors, (std::vector<Error>{host::error::no_buffer_space, host::error::no_memory, host::error::try_again,
+                                        host::error::try_again}));
 }
 
 TEST(WaitRefused, AWheelTimersWaitCompletesToo) {
@@ -1011,6 +1068,49 @@ TEST(LoopTimer, PendingTimeoutsAreWorkUntilTheLastIsCancelled) {
   EXPECT_FALSE(returned);
   EXPECT_TRUE(second.cancel());
   thread.join();
+}
+
+/// What is asked for the handler's memory when the timeout has been cancelled, and the completion is yet to be posted.
+struct Asked {
+  using allocator_type = std::allocator<std::byte>;
+  allocator_type get_allocator() const noexcept {
+    if (*when) (*when)();
+    return {};
+  }
+  void operator()(const Error& error) const { errors->push_back(error); }
+
+  std::function<void()>* when;
+  std::vector<Error>* errors;
+};
+
+TEST(LoopTimer, ItsLoopDoesNotEndBeforeItHasHeardOfAWaitThatAnotherThreadCancels) {
+  const std::array<std::function<void(std::unique_ptr<net::WheelTimer>&)>, 4> ways{
+      [](auto& waits) { EXPECT_EQ(waits->cancel(), 1u); }, [](auto& waits) { EXPECT_EQ(waits->cancel_one(), 1u); },
+      [](auto& waits) { EXPECT_EQ(waits->expires_after(kFar), 1u); }, [](auto& waits) { waits.reset(); }};
+  for (const auto& cancel : ways) {
+    host::io_context loop;
+    host::io_context other;
+    net::LoopTimer timer(loop.get_executor());
+    std::vector<Error> errors;
+    std::function<void()> between;
+    int asked = 0;
+    auto waits = std::make_unique<net::WheelTimer>(loop, timer);
+    waits->expires_after(kFar);
+    waits->async_wait(host::bind_executor(other.get_executor(), Asked{&between, &errors}));
+    loop.poll();
+    between = [&] {
+      ++asked;
+      loop.poll();
+      EXPECT_FALSE(loop.stopped()) << "out of work";
+    };
+    cancel(waits);
+    between = nullptr;
+    EXPECT_GT(asked, 0);
+    loop.poll();
+    other.poll();
+    EXPECT_EQ(errors, std::vector<Error>{kAborted});
+    loop.run();  // returns: nothing is left to wait for
+  }
 }
 
 TEST(LoopTimer, ATimeoutOfAnotherThreadWakesTheLoop) {
