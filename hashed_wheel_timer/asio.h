@@ -19,10 +19,12 @@
 #include <asio/defer.hpp>
 #include <asio/error.hpp>
 #include <asio/execution/context.hpp>
+#include <asio/execution/outstanding_work.hpp>
 #include <asio/execution_context.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <asio/prefer.hpp>
 #include <asio/query.hpp>
 #include <asio/recycling_allocator.hpp>
 #include <asio/steady_timer.hpp>

@@ -82,8 +82,8 @@ class Canceller {
 };
 
 /// A wait with its handler, in memory of the handler's allocator. `kPlain`: the handler is called on the wait's own
-/// executor, a loop's, and has no slot. Most are, and they are small: glibc's malloc is quick for blocks of up to 128
-/// bytes, however many of them come and go at once; Asio itself keeps two of a thread.
+/// executor, a loop's, and has no slot. Most are, and with a handler of one word they are small enough: glibc's malloc
+/// is quick for blocks of up to 128 bytes, however many of them come and go at once; Asio itself keeps two of a thread.
 template <class Handler, class Executor, bool kPlain = false>
 class WaitOperation final : public AsyncWait {
   using HandlerExecutor = HWT_ASIO::associated_executor_t<Handler, Executor>;
@@ -95,7 +95,7 @@ class WaitOperation final : public AsyncWait {
   using AllocatorOf = typename std::allocator_traits<Given>::template rebind_alloc<T>;
   using Allocator = AllocatorOf<WaitOperation>;
   using Memory = std::allocator_traits<Allocator>;
-  // As an executor_work_guard, but smaller.
+  // As an executor_work_guard, but smaller. By the property alone, as Asio's own operations.
   using Tracked = std::decay_t<decltype(HWT_ASIO::prefer(std::declval<const Executor&>(),
                                                          HWT_ASIO::execution::outstanding_work.tracked))>;
   using Work = std::optional<Tracked>;
@@ -198,9 +198,7 @@ class WaitOperation final : public AsyncWait {
    private:
     template <class>
     friend class Within;
-    static bool fits(std::size_t count) noexcept {
-      return count * sizeof(T) <= kRoom && alignof(T) <= alignof(std::max_align_t);
-    }
+    static bool fits(std::size_t count) noexcept { return count * sizeof(T) <= kRoom && alignof(T) <= alignof(void*); }
 
     WaitOperation* wait_;
   };
@@ -281,7 +279,7 @@ class WaitOperation final : public AsyncWait {
 
   // Not the base's where there may be a slot: what cancel() looks at is there.
   struct Room {
-    alignas(std::max_align_t) std::byte bytes[kRoom];
+    alignas(void*) std::byte bytes[kRoom];
   };
   std::byte* room_for_post() noexcept {
     if constexpr (kPlain) {

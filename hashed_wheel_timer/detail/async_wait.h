@@ -107,7 +107,7 @@ class HWT_API AsyncWait {
   /// Destroys the handler.
   virtual void abandon() noexcept = 0;
 
-  /// From complete() on, if nobody calls cancel(): kRoom bytes for whatever.
+  /// From complete() on, if nobody calls cancel(): kRoom bytes for whatever is aligned as a pointer.
   std::byte* room() noexcept { return room_; }
 
  private:
@@ -135,7 +135,7 @@ class HWT_API AsyncWait {
   Timeout idle_;  // its own, if it was cancelled for a next one
   union {
     Pending pending_{};
-    alignas(std::max_align_t) std::byte room_[kRoom];
+    alignas(void*) std::byte room_[kRoom];
   };
 };
 

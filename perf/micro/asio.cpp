@@ -78,7 +78,10 @@ class Connections {
     typename Kit::Waits& waits = *waits_[place];
     waits.expires_after(delays_[delays_of_ == Delays::OfWaits ? delay_ : place % delays_.size()]);
     delay_ = hwt::perf::next_in_ring(delay_, delays_.size());
-    waits.async_wait([](const asio::error_code& error) { benchmark::DoNotOptimize(error.value()); });
+    waits.async_wait([this](const asio::error_code& error) {  // as a connection would
+      benchmark::DoNotOptimize(this);
+      benchmark::DoNotOptimize(error.value());
+    });
   }
 
   Kit& kit_;
