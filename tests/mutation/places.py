@@ -174,6 +174,11 @@ class File:
     def find_statement(self, node):
         if node.type == "return_statement" and node.named_child_count:
             return
+        # The last one of a switch leads to its end, as nothing does.
+        case = node.parent
+        if (node.type == "break_statement" and case.type == "case_statement" and case.named_children[-1] == node
+                and case.parent.named_children[-1] == case):
+            return
         what = node.named_children[0].type if node.named_child_count else ""
         if node.type == "expression_statement" and what not in (
             "call_expression", "assignment_expression", "update_expression", "delete_expression"):
