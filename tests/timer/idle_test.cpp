@@ -386,18 +386,22 @@ TEST(Transfers, WhatStopCancelsIsNoBacklogAnyMore) {
   EXPECT_EQ(hook->left, (std::vector<std::int64_t>{all - 1, all - 2, all - 3}));
 }
 
+/// A thread factory that holds the worker up until then.
+std::function<std::thread(std::function<void()>)> begins_with(Latch& go) {
+  return [&go](std::function<void()> body) {
+    return std::thread([&go, body = std::move(body)] {
+      EXPECT_TRUE(go.wait());
+      body();
+    });
+  };
+}
+
 /// A backlog beyond the limit does not wait for the end of the tick.
 TEST(Transfers, GoOnInsteadOfSleeping) {
   constexpr int kFlood = 350'000;
   constexpr auto kTick = 20s;
-  // The thread factory holds the worker up until everything is queued.
-  Latch go;
-  HashedWheelTimer timer({.tick_duration = kTick, .thread_factory = [&go](std::function<void()> body) {
-                            return std::thread([&go, body = std::move(body)] {
-                              EXPECT_TRUE(go.wait());
-                              body();
-                            });
-                          }});
+  Latch go;  // when everything is queued
+  HashedWheelTimer timer({.tick_duration = kTick, .thread_factory = begins_with(go)});
   for (int i = 0; i < kFlood; ++i) timer.new_timeout([] {}, kFar);
   EXPECT_EQ(timer.stats().backlog, kFlood);
   const auto begin = steady_clock::now();
@@ -412,14 +416,8 @@ TEST(Transfers, GoOnInsteadOfSleeping) {
 /// end of its tick: most are cancelled before, and then it need not have them in the wheel.
 TEST(Transfers, WaitForTheEndOfTheTickThatTheTimeoutIsDueIn) {
   constexpr auto kTick = 10h;
-  // The thread factory holds the worker up until the first timeout is queued, which it takes when it starts.
-  Latch go;
-  HashedWheelTimer timer({.tick_duration = kTick, .thread_factory = [&go](std::function<void()> body) {
-                            return std::thread([&go, body = std::move(body)] {
-                              EXPECT_TRUE(go.wait());
-                              body();
-                            });
-                          }});
+  Latch go;  // when the first timeout is queued, which the worker takes when it starts
+  HashedWheelTimer timer({.tick_duration = kTick, .thread_factory = begins_with(go)});
   const Timeout far = timer.new_timeout([] {}, 10 * kTick);
   const internal::Sleeper& sleeper = internal::Node::of(far)->core().sleeper();
   go.count_down();
