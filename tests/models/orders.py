@@ -118,7 +118,8 @@ def uses_in(root):
                 last = code.count("\n", 0, end) + 1
                 if match[1]:
                     operation = f"{match[2]} of {re.split(r'[.>]', match[1])[-1].split('[')[0]}"
-                uses.append(Use(shown, within[-1] if within else "-", operation, orders, (first, last), (match.start(), end)))
+                function = within[-1] if within else "-"
+                uses.append(Use(shown, function, operation, orders, (first, last), (match.start(), end)))
     return uses
 
 

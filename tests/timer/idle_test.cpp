@@ -2,7 +2,10 @@
 // much it does at once (promise 10).
 
 #include <algorithm>
+#include <functional>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/node.h"
