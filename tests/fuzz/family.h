@@ -372,8 +372,8 @@ class Repeated {
 
   void arm() {
     if (!running()) return;
-    alarms_.forget(alarm_);
-    alarms_.expect(alarm_, alarms_.after(adjusted(timeout_, ++expected_asked_)));
+    const TimePoint deadline = alarms_.after(adjusted(timeout_, ++expected_asked_));
+    alarm_ ? alarms_.move(alarm_, deadline) : alarms_.expect(alarm_, deadline);
   }
 
   void trigger() {
