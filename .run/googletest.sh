@@ -1,4 +1,4 @@
-# GoogleTest where the system's cannot be used: for another machine, or with another standard library.
+# GoogleTest where the system's cannot be used: for another machine, compiler or standard library.
 
 # A copy, with the project's way to build it.
 unpack_googletest() {
