@@ -21,7 +21,7 @@ COMMENT = re.compile(r"<!--.*?-->", re.S)
 TARGET = re.compile(r"\]\([^)\s]*\)")
 NAME = re.compile(r"`[^`\n]+`")
 # A month is a word in English.
-FIGURE = re.compile(r"(?<![A-Za-z0-9_.])[0-9][0-9,]*(?:\.[0-9]+)*(?! 月|[0-9])")
+FIGURE = re.compile(r"(?<![A-Za-z0-9_.])[0-9]+(?:[,.][0-9]+)*(?! 月|[0-9])")
 ROW = re.compile(r"^\|", re.M)
 
 # Of what is found: {it: the lines in which it stands}.
