@@ -221,6 +221,23 @@ TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
   for (const Timeout& timeout : go_on) EXPECT_TRUE(timeout.is_expired());
 }
 
+/// Of most pages a single timeout goes on, and ends after the worker has looked: too few to call it again.
+TEST_F(AfterAPeak, WhatTheLastOfAPageHeldGoesTooInAnIdleTimer) {
+  constexpr int kPeak = 300'000;
+  constexpr int kEach = 400;
+  const UnusedFor soon(2s);  // in which the last ones are to end
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> all = schedule(timer, kPeak);
+  std::vector<Timeout> gone;
+  std::vector<Timeout> last;
+  for (std::size_t i = 0; i < all.size(); ++i) (i % kEach == 0 ? last : gone).push_back(std::move(all[i]));
+  all.clear();
+  cancel(gone);
+  ASSERT_TRUE(falls_to(last.size() + little()));
+  cancel(last);
+  EXPECT_TRUE(falls_to(slabs_.pages() / 20));
+}
+
 /// A handle keeps its node, whatever has become of the timeout.
 TEST_F(AfterAPeak, HandlesStillAnswer) {
   constexpr int kEach = 1000;
