@@ -18,20 +18,25 @@ namespace {
 
 using std::chrono::nanoseconds;
 constexpr unsigned kJobs = 4;
+constexpr int kTurns = 4;
+constexpr int kPatience = 8;
 
 struct Schedules final : Run {
   const unsigned canceller = random(4);  // 1: nobody
   const bool cancels = canceller != 1;
+  const int limit = 1 + static_cast<int>(random(3));
   // The executor: each job goes to another thread by the user's own release and acquire.
   std::array<std::function<void()>, kJobs> jobs;
   std::atomic<unsigned> given{0};
   std::atomic<unsigned> taken{0};
   Ghost<int> runs = 0;
   Ghost<bool> cancelled = false;
-  int referent = 0;  // of the job: runs do not overlap, each sees what the one before did
+  Ghost<bool> destroyed = false;  // the job
+  int referent = 0;               // of the job: runs do not overlap, each sees what the one before did
   ModelTimer timer{{.executor = [this](std::function<void()> job) { give(std::move(job)); }}};
   std::shared_ptr<hwt::ScheduledTask> task;
   std::atomic<bool> made{false};  // the user's own
+  std::atomic<bool> turned{false};
 
   void give(std::function<void()> job) {
     const unsigned number = given.load(std::memory_order_relaxed);
@@ -42,21 +47,30 @@ struct Schedules final : Run {
 
   void thread(unsigned index) override {
     if (index == 0) {
-      task = hwt::schedule(timer, hwt::Schedule::fixed_delay(nanoseconds(1), nanoseconds(1)).limit(3), [this] {
-        ++referent;
-        ++runs;
-        MODEL_ASSERT(!cancelled);
-      });
+      const auto end = [this](void*) {
+        MODEL_ASSERT(!destroyed);
+        destroyed = true;
+        if (!cancels) ++referent;  // cancel() waits for no other thread to do this
+      };
+      task = hwt::schedule(timer, hwt::Schedule::fixed_delay(nanoseconds(1), nanoseconds(1)).limit(limit),
+                           [this, job = std::shared_ptr<void>(nullptr, end)] {
+                             ++referent;
+                             ++runs;
+                             MODEL_ASSERT(!cancelled);
+                           });
       made.store(true, std::memory_order_release);
       task->done();
       if (canceller == 0) cancel();
     } else if (index == 1) {
-      for (int turns = 1; turns <= 4; ++turns) {
+      for (int turns = 1; turns <= kTurns; ++turns) {
+        // Or it would be through before there is anything to run.
+        for (int looks = 0; timer.pending_timeouts() == 0 && looks < kPatience; ++looks) yield();
         timer.turn(turns);
         if (made.load(std::memory_order_acquire)) look();
       }
+      turned.store(true, std::memory_order_release);
     } else {
-      for (int turns = 0; turns < 4; ++turns) {
+      while (!turned.load(std::memory_order_acquire)) {
         run_one();
         if (index == canceller && made.load(std::memory_order_acquire) && random(2) == 0) cancel();
       }
@@ -84,12 +98,13 @@ struct Schedules final : Run {
   }
 
   void after() override {
-    for (int turns = 5; turns < 13; ++turns) {
+    for (int turns = kTurns + 1; turns < kTurns + 9; ++turns) {
       timer.turn(turns);
       while (taken != given) std::exchange(jobs[taken++], nullptr)();
     }
-    MODEL_ASSERT(cancelled || cancels || runs == 3);
+    MODEL_ASSERT(cancelled || cancels || runs == limit);
     MODEL_ASSERT(task->done());
+    MODEL_ASSERT(destroyed);
   }
 };
 
