@@ -4,7 +4,7 @@
 configure() {
   directory=$build/$1
   shift
-  stamp="$root ${CXX:-} $(meson --version) $*"
+  stamp="$root ${CXX:-} ${CCC_OVERRIDE_OPTIONS:-} ${PKG_CONFIG_LIBDIR:-} $(meson --version) $*"
   [ "$(cat "$directory/stamp" 2>/dev/null)" != "$stamp" ] || return 0
   rm -rf "$directory"
   quietly meson setup "$@" "$directory" "$root" && printf '%s\n' "$stamp" >"$directory/stamp"

@@ -30,7 +30,7 @@ try_compiler() {
   run_programs "$1 ($number)" "compilers/$1/c++20" $(tests_with "$1")
 }
 
-# choose_compiler NAME: sets CXX, and installs it where that is possible.
+# choose_compiler NAME: sets CXX, and what else it needs, and installs it where that is possible.
 choose_compiler() {
   version=${1#*-}
   case $1 in

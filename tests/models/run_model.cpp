@@ -1,7 +1,8 @@
 // A schedule (ScheduledRun and PendingTimeout): one thread makes it, one turns the wheel and looks at it, and two run
-// what an executor has been given; one of these or the first may cancel it. Runs do not overlap and none is lost; none
-// is under way after a cancel() that is true; the job is destroyed once, and not while it may run; who finds it done
-// may destroy what it uses; and who sees that it has run does not find that run due next.
+// what an executor has been given; one of these or the first may cancel it. Runs do not overlap, and none is lost but
+// by cancel(); none is under way after a cancel() that is true; the job is destroyed once, and not while it may run;
+// who finds it done, where nobody cancels, may destroy what it uses; and who sees that it has run does not find that
+// run due next.
 
 #include <array>
 #include <atomic>
