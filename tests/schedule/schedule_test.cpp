@@ -364,6 +364,16 @@ TEST(ScheduleCatchUp, ARunLongerThanThreePeriods) {
   }
 }
 
+// A run from 10 to 60 on 10, 30, 60, 70: the last that has passed is that of its end.
+TEST(ScheduleCatchUp, OnceIsDueAtTheLastThatHasPassedToTheNanosecond) {
+  internal::Occurrences once(Schedule::cycle({10ms, 20ms, 30ms}, CatchUp::Once).plan());
+  once.start({});
+  EXPECT_TRUE(once.next(time_point(10ms), time_point(60ms)));
+  EXPECT_EQ(once.at(), time_point(60ms));
+  EXPECT_TRUE(once.next(time_point(60ms), time_point(60ms)));
+  EXPECT_EQ(once.at(), time_point(70ms));
+}
+
 TEST(ScheduleCatchUp, ARunLongerThanThreePeriodsOnARealTimer) {
   const std::vector<nanoseconds> gaps(4, 5ms);
   for (const auto& [catch_up, expected] :
