@@ -96,6 +96,15 @@ class AfterAPeak : public ::testing::Test {
     for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
     timeouts.clear();
   }
+  /// Cancels all but one of each `each`, which it returns.
+  static std::vector<Timeout> cancel_but_one_of(std::size_t each, std::vector<Timeout>& timeouts) {
+    std::vector<Timeout> gone;
+    std::vector<Timeout> left;
+    for (std::size_t i = 0; i < timeouts.size(); ++i) (i % each == 0 ? left : gone).push_back(std::move(timeouts[i]));
+    timeouts.clear();
+    cancel(gone);
+    return left;
+  }
   /// What may stay, if what the pool keeps lies in a row.
   std::size_t little() const { return slabs_.pages() / 10 + kNotWorthIt; }
   testing::AssertionResult falls_to(std::size_t pages) {
@@ -207,11 +216,7 @@ TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
   const UnusedFor soon(10ms);
   HashedWheelTimer timer(1ms);
   std::vector<Timeout> all = schedule(timer, kTimeouts);
-  std::vector<Timeout> gone;
-  std::vector<Timeout> go_on;
-  for (std::size_t i = 0; i < all.size(); ++i) (i % kEach == 0 ? go_on : gone).push_back(std::move(all[i]));
-  all.clear();
-  cancel(gone);
+  std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
   ASSERT_TRUE(falls_to(go_on.size() + little()));
   for (Timeout& timeout : go_on) {
     ASSERT_FALSE(timeout.is_cancelled());
@@ -228,11 +233,7 @@ TEST_F(AfterAPeak, WhatTheLastOfAPageHeldGoesTooInAnIdleTimer) {
   const UnusedFor soon(2s);  // in which the last ones are to end
   HashedWheelTimer timer(1ms);
   std::vector<Timeout> all = schedule(timer, kPeak);
-  std::vector<Timeout> gone;
-  std::vector<Timeout> last;
-  for (std::size_t i = 0; i < all.size(); ++i) (i % kEach == 0 ? last : gone).push_back(std::move(all[i]));
-  all.clear();
-  cancel(gone);
+  std::vector<Timeout> last = cancel_but_one_of(kEach, all);
   ASSERT_TRUE(falls_to(last.size() + little()));
   cancel(last);
   EXPECT_TRUE(falls_to(little()));
@@ -340,10 +341,7 @@ TEST_F(AfterAPeak, WhatHadToStayGoesWhenItHasBeenUsedSince) {
     for (int i = 0; i < seconds; ++i) timer.advance(1s);
   };
   std::vector<Timeout> all = schedule(timer, kPeak);
-  std::vector<Timeout> gone;
-  std::vector<Timeout> go_on;
-  for (std::size_t i = 0; i < all.size(); ++i) (i % kEach == 0 ? go_on : gone).push_back(std::move(all[i]));
-  cancel(gone);
+  std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
   pass(100);
   ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
 
