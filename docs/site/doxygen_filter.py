@@ -3,7 +3,7 @@
 usage: doxygen_filter.py HEADER
 
 What is set in by three blanks is an example: code. "Guarantees:", "Threads:" and the like at the beginning of a line
-are titles of paragraphs. The two dots of a range are no end of a sentence. What stands in detail/ is included by asio.h.
+are titles of paragraphs. Deleted functions are left out. The two dots of a range are no end of a sentence. What stands in detail/ is included by asio.h.
 The file itself counts as documented, since Doxygen otherwise leaves its functions out.
 """
 
@@ -13,6 +13,7 @@ import sys
 INDENTED = re.compile(r" *///   ")
 COMMENT = re.compile(r" *///( |$)")
 TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|fork\(\)|Precondition): ")
+DELETED = re.compile(r" *[^/ ].* = delete;")
 HEADER = '/** @headerfile asio.h "hashed_wheel_timer/asio.h" */ '
 
 
@@ -21,6 +22,8 @@ def filtered(lines, in_detail):
     for line, following in zip(lines, [*lines[1:], ""]):
         if line == "#pragma once":
             line = "/** @file */"
+        elif DELETED.fullmatch(line):
+            line = ""
         elif in_example:
             if not COMMENT.match(following):
                 in_example, line = False, line + " @endcode"

@@ -2,13 +2,15 @@
 
 The pages keep the paths that they have in the repository, so that a link between them works there and here. A link to a
 public header leads to its page in the reference, which Doxygen has put into $HWT_BUILD/api; one to another text to a
-page with that text; one to a folder to its README.md or to a list of its files.
+page with that text; one to a folder to its README.md or to a list of its files. The search index includes the reference.
 """
 
+import html
 import os
 import posixpath
 import re
 import shutil
+import xml.etree.ElementTree
 from pathlib import Path
 
 from mkdocs.structure.files import File, InclusionLevel
@@ -16,6 +18,7 @@ from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).resolve().parents[2]
 API = Path(os.environ["HWT_BUILD"]) / "api"
+API_XML = Path(os.environ["HWT_BUILD"]) / "api-xml"
 PAGES = ["*.md", "docs/*.md", "docs/examples/**/*.md", "docs/monitoring/*.md", "perf/*.md"]
 PICTURES = ["docs/**/*.svg"]
 HEADERS = ["hashed_wheel_timer/*.h"]
@@ -31,6 +34,12 @@ search:
 {text}````
 """
 LINK = re.compile(r"(?<=\]\()[^)\s#:]+(?=[)#])")
+# The search multiplies the score of a page by its rank. The default is 1, and 2 for a class of the reference.
+RANKS = {"README.md": 4, "docs/guide.md": 4, "README.zh-CN.md": 0.5, "docs/guide.zh-CN.md": 0.5, "docs/design.md": 0.2,
+         "docs/performance.md": 0.5, "perf/README.md": 0.2, "CONTRIBUTING.md": 0.2, "CHANGELOG.md": 0.1,
+         "hwt::Timer": 4, "hwt::Timeout": 4, "hwt::net": 1}
+# The script applies the light or dark scheme that the reader chose on any page.
+SCHEME = '<script src="../reference.js"></script>\n</head>'
 # The search's worker where a page is a file: the theme would fetch this from a server.
 SHIM = re.compile(r"https://[^\s\"']+/iframe-worker/shim")
 
@@ -89,7 +98,39 @@ def on_page_markdown(markdown, page, config, files):
                 return match[0].rstrip("/") + suffix
         return match[0]
 
+    rank = RANKS.get(page.file.src_uri)
+    if rank is not None:
+        page.meta["search"] = {"boost": rank}
     return LINK.sub(resolved, markdown)
+
+
+def on_env(env, config, files):
+    config.plugins["material/search"].search_index.entries += reference_entries()
+    return env
+
+
+def reference_entries():
+    """Entries of the search index: classes, their public members and functions, with their descriptions."""
+    for path in sorted(API_XML.glob("*.xml")):
+        compound = xml.etree.ElementTree.parse(path).getroot().find("compounddef")
+        page = f"{path.stem}.html"
+        if not path.name.startswith(("class", "struct", "namespace")) or not (API / page).exists():
+            continue
+        name = compound.findtext("compoundname")
+        rank = RANKS.get(name, 2)
+        yield reference_entry(f"api/{page}", name, compound, rank)
+        for member in compound.iterfind("sectiondef/memberdef[@prot='public']"):
+            owner, _, anchor = member.get("id").rpartition("_1")
+            if owner == path.stem:  # otherwise inherited
+                call = "()" if member.get("kind") == "function" else ""
+                title = f"{name}::{member.findtext('name')}{call}"
+                yield reference_entry(f"api/{page}#{anchor}", title, member, rank)
+
+
+def reference_entry(location, title, element, rank):
+    parts = [element.find("briefdescription"), element.find("detaileddescription")]
+    text = " ".join(" ".join(part.itertext()) for part in parts if part is not None)
+    return {"location": location, "title": title, "text": html.escape(" ".join(text.split())), "boost": rank}
 
 
 def on_post_page(output, page, config):
@@ -99,4 +140,6 @@ def on_post_page(output, page, config):
 def on_post_build(config):
     site = Path(config.site_dir)
     shutil.copytree(API, site / "api", dirs_exist_ok=True)
+    for path in (site / "api").glob("*.html"):
+        path.write_text(path.read_text(encoding="utf-8").replace("</head>", SCHEME, 1), encoding="utf-8")
     (site / "404.html").unlink()  # for a server of its own

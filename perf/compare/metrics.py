@@ -77,6 +77,9 @@ def number(value: float) -> str:
 
 
 def _factor(value: float) -> str:
+    """Two digits that count."""
+    if value >= 99.5:
+        return f"{float(f'{value:.2g}'):,.0f}"
     return f"{value:,.{0 if value >= 9.95 else 1 if value >= 0.995 else 2}f}"
 
 

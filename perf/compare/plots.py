@@ -20,7 +20,7 @@ try:
     import matplotlib
     from matplotlib import style
     from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter, NullFormatter
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 except ImportError:
     matplotlib = None  # type: ignore[assignment]
 
@@ -50,6 +50,7 @@ SETTINGS: dict[str, Any] = {
     "font.size": 9,
     "text.color": INK,
     "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
@@ -133,15 +134,15 @@ def _cost(summary: Summary) -> Figure | None:
     shown = [(config, runners) for config, runners in shown if runners]
     if not shown:
         return None
-    runners = [runner for runner in summary.results.runners if any(runner in who for _, who in shown)]
-    columns = min(3, len(shown))
+    columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
-    height = 0.75 + rows * (0.62 + 0.24 * len(runners))
-    figure = _figure(summary, height, "What a timeout costs", "tick 1 ms; CPU time; in parentheses: theirs / ours")
-    grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
-    figure.subplots_adjust(0.19, 0.12 / height, 0.985, 1 - 0.98 / height, wspace=0.06, hspace=0.26)
-    for axes, (config, _) in zip(grid.flat, shown):
-        _bars(axes, summary, config, runners)
+    most = max(len(runners) for _, runners in shown)
+    height = 0.75 + rows * (0.75 + 0.21 * most)
+    figure = _figure(summary, height, "What a timeout costs", "tick 1 ms; CPU time, logarithmic; in parentheses: theirs / ours")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    figure.subplots_adjust(0.19, 0.3 / height, 0.985, 1 - 0.98 / height, wspace=0.6, hspace=0.75 / (0.21 * most))
+    for axes, (config, runners) in zip(grid.flat, shown):
+        _bars(axes, summary, config, runners, most)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     return figure
@@ -151,33 +152,43 @@ def _in_cost(config: Config) -> bool:
     return config.tick_ms == 1 and (config.workload != "handoff" or (config.threads, config.pending) in HANDOFFS)
 
 
-def _bars(axes: Any, summary: Summary, config: Config, runners: Sequence[Runner]) -> None:
+def _bars(axes: Any, summary: Summary, config: Config, runners: Sequence[Runner], most: int) -> None:
+    """Sorts the bars: the cheapest first, runners without a figure last. Leaves room for `most` of them."""
     metric = main_metric(config.workload)
-    values = [summary.value(runner.name, config, metric) for runner in runners]
-    longest = max((value.median for value in values if value), default=0.0) or 1.0
-    axes.set_xlim(0, longest * 1.75)  # with room for the figure at the longest bar
-    axes.set_ylim(len(runners) - 0.4, -0.6)
-    for place, (runner, value) in enumerate(zip(runners, values)):
+    found = [(runner, summary.value(runner.name, config, metric)) for runner in runners]
+    sorted_ = sorted(found, key=lambda one: one[1].median if one[1] else float("inf"))
+    positive = [value.median for _, value in found if value and value.median > 0] or [1.0]
+    left, right = min(positive) / 1.6, max(positive)
+    axes.set_xscale("log")
+    axes.set_xlim(left, left * (right / left) ** 1.5)  # with room for the figure at the longest bar
+    axes.set_ylim(most - 0.4, -0.6)
+    for place, (runner, value) in enumerate(sorted_):
         if value:
-            axes.barh(place, value.median, height=0.7, color=_colour(runner))
+            axes.barh(place, max(value.median - left, 0.0), left=left, height=0.7, color=_colour(runner))
             quotient = summary.ratio(runner.name, config, metric) if runner.name != OURS else None
             text = number(value.median) + (f" ({ratio(quotient)})" if quotient else "")
         else:
-            text = summary.why_none(runner.name, config) if summary.runs(runner.name, config) else "–"
-        at = (value.median if value else 0.0, place)
+            text = summary.why_none(runner.name, config)
+        at = (max(value.median, left) if value else left, place)
         font = {"fontweight": _weight(runner)} if value else {"color": MUTED, "style": "italic"}
         axes.annotate(text, at, xytext=(4, 0), textcoords="offset points", va="center", **font)
-    axes.set_xticks([])  # the figures stand at the bars
-    axes.spines["bottom"].set_visible(False)
-    axes.set_yticks(range(len(runners)), [runner.title for runner in runners])
+    factors = (1.0, 2.0, 5.0) if right < 10 * left else (1.0, 3.0) if right < 100 * left else (1.0,)
+    axes.set_xticks([tick for tick in LogLocator(subs=factors).tick_values(left, right) if left <= tick <= 2 * right])
+    axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.grid(axis="x")
+    axes.set_yticks(range(len(runners)), [runner.title for runner, _ in sorted_])
     axes.tick_params(axis="y", length=0)
-    for runner, tick in zip(runners, axes.get_yticklabels()):
+    for (runner, _), tick in zip(sorted_, axes.get_yticklabels()):
         tick.set_fontweight(_weight(runner))
         tick.set_color(STRONG if runner.name == OURS else INK)
     axes.set_title(TITLES[config.workload].format(plural(config.threads or 1, "pair" if config.workload == "handoff" else "thread")))
 
 
 # --- Lines: how the cost grows with threads and with pending timeouts -------------------------------------------------
+
+
+VARIED = {"threads": "threads, logarithmic", "pending": "pending timeouts of one thread, logarithmic"}
 
 
 def _growth(summary: Summary) -> Figure | None:
@@ -189,11 +200,12 @@ def _growth(summary: Summary) -> Figure | None:
                 panels.append((section, configs))
     if not panels:
         return None
-    figure = _figure(summary, 3.6, "How the cost of cancel + schedule grows: CPU ns", "band: lowest to highest")
+    figure = _figure(summary, 3.8, "How the cost of cancel + schedule grows", "band: lowest to highest")
     grid = figure.subplots(1, len(panels), squeeze=False)
-    figure.subplots_adjust(left=0.045, right=0.985, top=0.74, bottom=0.13, wspace=0.17)
+    figure.subplots_adjust(left=0.065, right=0.985, top=0.76, bottom=0.165, wspace=0.17)
     for axes, (section, configs) in zip(grid.flat, panels):
         _lines(axes, summary, section, configs)
+    grid.flat[0].set_ylabel(main_metric(panels[0][0].workload).title)
     figure.legend(*grid.flat[-1].get_legend_handles_labels(), loc="upper right", handlelength=1.5)
     return figure
 
@@ -217,7 +229,8 @@ def _lines(axes: Any, summary: Summary, section: Section, configs: Sequence[Conf
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.grid(axis="y")
-    axes.set_title(f"{section.varies}, {ticks(configs[0])}")
+    axes.set_xlabel(VARIED[section.varies or ""])
+    axes.set_title(ticks(configs[0]).capitalize())
 
 
 # --- Curves: how late tasks start -------------------------------------------------------------------------------------
@@ -275,6 +288,7 @@ def _late_scale(axes: Any, curves: Sequence[Sequence[float]]) -> None:
         axes.set_xscale("log")
         least = max(1, min(quantiles[10] for quantiles in curves))  # a log axis has no zero
         axes.set_xlim(least, max(quantiles[-1] for quantiles in curves) * 1.1)
+        axes.set_xlabel("microseconds after the deadline, logarithmic; tasks before it are left of the axis")
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_ylim(0, 101)

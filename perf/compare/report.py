@@ -181,8 +181,8 @@ def _head(summary: Summary) -> list[str]:
     parts.append(
         f"{_machine(results)}. Commit {commit}, built with {results.compiler}, {results.date[:10]}. Medians of "
         f"{plural(summary.rounds, 'round')}; in each, all timers ran one after another on the same configuration, in "
-        "an order that changes. A ratio is theirs divided by ours: its median over the rounds, with the lowest and the "
-        "highest in parentheses."
+        "an order that changes. A ratio is theirs divided by ours: the ratio of the medians, with the lowest and the "
+        "highest ratio of a round in parentheses."
     )
     return parts
 

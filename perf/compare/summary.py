@@ -47,12 +47,15 @@ class Summary:
         return spread(list(self._by_round(runner, config, metric).values()))
 
     def ratio(self, runner: str, config: Config, metric: Metric) -> Spread | None:
-        """Theirs / ours, each round for itself: what slowed the machine down for a while slowed down both."""
+        """Theirs / ours: the ratio of the medians that are shown, with the lowest and the highest ratio of a round."""
         theirs = self._by_round(runner, config, metric)
         ours = self._by_round(OURS, config, metric)
         if any(value < 0 for value in theirs.values()):
             return None  # nothing can be said of tasks that ran before their deadlines
-        return spread([theirs[number] / ours[number] for number in theirs if ours.get(number, 0) > 0])
+        rounds = [theirs[number] / ours[number] for number in theirs if ours.get(number, 0) > 0]
+        if not rounds or median(ours.values()) <= 0:
+            return None
+        return Spread(median(theirs.values()) / median(ours.values()), min(rounds), max(rounds))
 
     def why_none(self, runner: str, config: Config) -> str:
         """What stands in the place of a figure."""

@@ -76,11 +76,12 @@ class PanelDrawing {
         panel_(panel),
         title_y_(top + 18),
         plot_top_(top + kPanelTitleHeight + kMarkRowHeight * static_cast<double>(panel.marks.size())) {
+    set_edges();
     double highest = 0;
-    for (int i = 0; i < panel_.bars; ++i) {
+    for (std::size_t i = 0; i + 1 < edges_.size(); ++i) {
       double sum = 0;
       for (const Bars& bars : panel_.series) sum += count_of(bars, i);
-      highest = std::max(highest, sum);
+      highest = std::max(highest, sum / widths_of(i));
     }
     empty_ = highest == 0;
     top_count_ = std::max(1.0, 1.04 * highest);
@@ -107,12 +108,24 @@ class PanelDrawing {
     return kLeft + std::clamp(part, 0.0, 1.0) * (kRight - kLeft);
   }
   double y_of(double count) const { return plot_bottom_ - count / top_count_ * kPlotHeight; }
-  double edge(int bar) const {
-    const double part = static_cast<double>(bar) / panel_.bars;
-    return panel_.logarithmic ? panel_.from * std::pow(panel_.to / panel_.from, part)
-                              : panel_.from + part * (panel_.to - panel_.from);
+  void set_edges() {
+    edges_ = {panel_.from};
+    for (int i = 1; i < panel_.bars; ++i) {
+      const double part = static_cast<double>(i) / panel_.bars;
+      double edge = panel_.logarithmic ? panel_.from * std::pow(panel_.to / panel_.from, part)
+                                       : panel_.from + part * (panel_.to - panel_.from);
+      if (panel_.tick > 0) edge = std::round(edge / panel_.tick) * panel_.tick;
+      if (edge - edges_.back() >= panel_.tick && panel_.to - edge >= panel_.tick) edges_.push_back(edge);
+    }
+    edges_.push_back(panel_.to);
   }
-  double count_of(const Bars& bars, int bar) const { return bars.histogram->count_between(edge(bar), edge(bar + 1)); }
+  double count_of(const Bars& bars, std::size_t bar) const {
+    return bars.histogram->count_between(edges_[bar], edges_[bar + 1]);
+  }
+  /// The width of a bar, in bars of the width that `Panel::bars` gives.
+  double widths_of(std::size_t bar) const {
+    return (x_of(edges_[bar + 1]) - x_of(edges_[bar])) / ((kRight - kLeft) / panel_.bars);
+  }
 
   void draw_title_and_legend() {
     out_.text(kLeft, title_y_, "start", "panel", panel_.title);
@@ -161,18 +174,19 @@ class PanelDrawing {
 
   void draw_bars() {
     if (empty_) out_.text((kLeft + kRight) / 2, (plot_top_ + plot_bottom_) / 2, "middle", "label", "none");
-    for (int i = 0; i < panel_.bars; ++i) {
-      const double x = x_of(edge(i));
-      const double width = std::max(0.5, x_of(edge(i + 1)) - x - 0.8);
+    for (std::size_t i = 0; i + 1 < edges_.size(); ++i) {
+      const double x = x_of(edges_[i]);
+      const double width = std::max(0.5, x_of(edges_[i + 1]) - x - 0.8);
       double below = 0;
       for (const Bars& bars : panel_.series) {
         const double count = count_of(bars, i);
         if (count < 0.5) continue;
-        const double top = y_of(below + count);
+        const double height = count / widths_of(i);
+        const double top = y_of(below + height);
         out_.box(x + 0.4, top, width, y_of(below) - top, bars.color,
-                 duration_text(edge(i)) + " .. " + duration_text(edge(i + 1)) + ": " +
+                 duration_text(edges_[i]) + " .. " + duration_text(edges_[i + 1]) + ": " +
                      with_thousands(std::llround(count)) + " " + bars.name);
-        below += count;
+        below += height;
       }
     }
   }
@@ -196,6 +210,7 @@ class PanelDrawing {
 
   Drawing& out_;
   const Panel& panel_;
+  std::vector<double> edges_;  // of the bars, in nanoseconds
   const double title_y_;
   const double plot_top_;
   const double plot_bottom_ = plot_top_ + kPlotHeight;

@@ -33,6 +33,10 @@ struct Panel {
   double from;  // nanoseconds; above 0 if logarithmic
   double to;
   int bars;  // number of bars between them
+  // The tick of the timer in nanoseconds, or 0. Durations that a timer ends are whole ticks, so narrower bars would
+  // show a comb. All edges are multiples of the tick. The area of a bar is its count: twice the width is half the
+  // height.
+  double tick = 0;
   std::vector<Bars> series;
   std::vector<Mark> marks;
 };

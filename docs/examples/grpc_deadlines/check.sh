@@ -19,6 +19,11 @@ expect_report
 expect_some answered 'over the limit' retried hedged 'won by the hedge' 'stopped at the limit' 'stopped by the client'
 expect_output "^Picture: $svg\$"
 grep -q 'Get with hedging: a second attempt after' "$svg" || complain "the picture does not show the hedging"
+# The edges of the bars are multiples of the tick, 1 ms.
+edge='([0-9]+ ms|[0-9.]+ s)'
+bars=$(grep -o '<title>[^<]* [.][.] [^<]*: [0-9,]* answered</title>' "$svg")
+[ -n "$bars" ] || complain "the picture has no bars"
+! printf '%s\n' "$bars" | grep -vE "<title>$edge \.\. $edge: " || complain "a bar of the picture begins or ends between two ticks"
 ! command -v xmllint >/dev/null || xmllint --noout "$svg" 2>"$err" || complain "the picture is not well-formed"
 
 # No call can end before its limit: every one is asked to stop.

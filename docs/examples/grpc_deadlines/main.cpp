@@ -14,6 +14,8 @@ namespace {
 
 using common::text_of;
 
+constexpr std::chrono::milliseconds kTick{1};
+
 std::string conditions(const Load& load, const Limits& limits, const Results& results) {
   return text_of(load.in_flight) + " in flight for " + common::in_seconds(results.load_time) + "; deadline " +
          text_of(load.deadline) + ", limits Get " + text_of(limits.get) + ", Put " + text_of(limits.put);
@@ -79,11 +81,12 @@ common::Panel panel(const std::string& title, const Latencies& latencies, const 
   marks.push_back({"limit of the server", limits.get, true});
   return {.title = title,
           .x_label = "time from sending a Get to its end, logarithmic",
-          .y_label = "calls per bar",
+          .y_label = "calls per 60th of the axis",
           .logarithmic = true,
           .from = common::round_125(std::clamp(from * 0.8, 1e3, to / 2), false),
           .to = common::round_125(to * 1.2, true),
-          .bars = 120,
+          .bars = 60,
+          .tick = static_cast<double>(std::chrono::nanoseconds(kTick).count()),
           .series = {{"answered", "#4c8fd6", &latencies.answered}, {"failed", "#e8833a", &latencies.failed}},
           .marks = std::move(marks)};
 }
@@ -115,7 +118,7 @@ bool run(common::Options& options) {
   const common::PictureFile picture("--svg", svg);
 
   Work work(settings);
-  hwt::HashedWheelTimer timer({.tick_duration = std::chrono::milliseconds(1), .on_task_error = common::give_up});
+  hwt::HashedWheelTimer timer({.tick_duration = kTick, .on_task_error = common::give_up});
   Server server(timer, limits, work);
   Client client(timer, load, server.address());
   client.run();

@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 from .. import plots, report, results
-from ..plan import NETTY, QUICK, sections
+from ..plan import NETTY, OURS, QUICK, sections
 from ..results import FAILED
 from ..summary import Summary, differences
 from ..system import Failure
@@ -111,6 +111,33 @@ class PlotsTest(unittest.TestCase):
         self.assertEqual(drawn, self.draw(made_up.results()))
         for text in drawn.values():
             self.assertIn(b">hashed_wheel_timer", text)  # text as text
+
+    def test_bars_are_sorted_on_a_logarithmic_axis_with_labels(self) -> None:
+        figure = plots._cost(Summary(made_up.results()))
+        self.assertGreater(len(figure.axes), 4)
+        for axes in figure.axes:
+            names = [label.get_text() for label in axes.get_yticklabels()]
+            by_cost = [OURS, "libuv", "Netty"]
+            unsupported = [OURS, "Netty", "libuv"]
+            self.assertIn(names, ([], by_cost, unsupported))  # [] in a place without bars
+            if not names:
+                continue
+            self.assertEqual(names, unsupported if "2 threads" in axes.get_title() or "pair" in axes.get_title() else by_cost)
+            self.assertEqual(axes.get_xscale(), "log")
+            left, right = axes.get_xlim()
+            self.assertGreaterEqual(len([tick for tick in axes.get_xticks() if left <= tick <= right]), 2, axes.get_title())
+
+    def test_what_costs_nothing_can_be_drawn_beside_what_does(self) -> None:
+        made = made_up.results(sections(QUICK, ["far"]))
+        for number in range(1, 6):
+            made_up.changed(made, OURS, number, cpu_ms_per_s=0.0)
+        self.assertIn(b">0<", self.draw(made)[""])
+
+    def test_axes_of_lines_have_titles(self) -> None:
+        figure = plots._growth(Summary(made_up.results()))
+        self.assertEqual(figure.axes[0].get_ylabel(), "CPU ns per cancel + schedule")
+        titles = {axes.get_xlabel() for axes in figure.axes}
+        self.assertEqual(titles, {"threads, logarithmic", "pending timeouts of one thread, logarithmic"})
 
     def test_early_tasks_and_very_late_ones_can_be_drawn(self) -> None:
         for shift, factor in ((-20_000.0, 1.0), (0.0, 100.0)):
