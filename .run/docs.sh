@@ -1,10 +1,12 @@
-# The site: the reference of the public headers by Doxygen, the pages by mkdocs-material, and a look at every link.
+# The site: the reference of the public headers by Doxygen, the pages by mkdocs-material, and
+# checks of the links and of the reference.
 
 # A command, and the step of the check.
 docs() {
   [ $# -eq 0 ] || wrong "docs takes no arguments: $1"
   set_up_docs
-  if make_reference && make_pages && python3 -B "$root/docs/site/links.py" "$build/site"; then
+  if make_reference && make_pages && python3 -B "$root/docs/site/links.py" "$build/site" &&
+    python3 -B "$root/docs/site/reference.py" "$build/site"; then
     say "build/site/index.html: it needs neither a server nor a network"
   else
     say "the site is not as it should be"
@@ -22,7 +24,7 @@ set_up_docs() {
 
 # What a comment is missing for, or names wrongly, is an error.
 make_reference() {
-  rm -rf "$build/api"
+  rm -rf "$build/api" "$build/api-xml"
   HWT_VERSION=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$root/meson.build")
   export HWT_VERSION HWT_BUILD="$build"
   say "building build/api"

@@ -23,11 +23,11 @@ missing_packages() {
     peers) libraries="libasio-dev libuv1-dev" ;;
     test)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libhowardhinnant-date-dev"
-      libraries="$libraries prometheus-cpp-dev"
+      libraries="$libraries prometheus-cpp-dev libuv1-dev libevent-dev"
       ;;
     check)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libbenchmark-dev libhowardhinnant-date-dev"
-      libraries="$libraries nlohmann-json3-dev relacy-dev prometheus-cpp-dev"
+      libraries="$libraries nlohmann-json3-dev relacy-dev prometheus-cpp-dev libuv1-dev libevent-dev"
       ;;
   esac
   case $1 in

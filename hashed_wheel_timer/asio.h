@@ -3,6 +3,15 @@
 // hwt::net: async_wait_for(), async_wait_until(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from
 // 1.22.1 on. Not included by any other header.
 
+#include <asio/version.hpp>
+
+// Alone: without the rest of the header, this is the only error. Not #error, which cannot name the version.
+#if ASIO_VERSION < 102201
+#define HWT_AS_TEXT_OF(text) #text
+#define HWT_AS_TEXT(macro) HWT_AS_TEXT_OF(macro)
+static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102201 or later, which is 1.22.1)");
+#else
+
 // clang-format off: Asio asks for macros of the standard library before it includes any of it, and 1.22 for exceptions
 #include <exception>
 #include <version>
@@ -31,6 +40,7 @@
 #include <asio/strand.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -40,8 +50,9 @@
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/async_wait.h"
-#include "hashed_wheel_timer/detail/loop_driven_timer.h"
+#include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/timer.h"
 
 #define HWT_ASIO asio
@@ -56,3 +67,5 @@
 #undef HWT_ASIO
 #undef HWT_ASIO_ERROR_CODE
 #undef HWT_ASIO_NAMESPACE
+
+#endif

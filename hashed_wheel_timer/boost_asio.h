@@ -2,6 +2,13 @@
 
 // hwt::boost_net: what asio.h has, for Boost.Asio from Boost 1.81 on. Not included by any other header.
 
+#include <boost/version.hpp>
+
+// Alone: without the rest of the header, this is the only error. Not #error, which cannot name the version.
+#if BOOST_VERSION < 108100
+static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Debian 12: libboost1.81-dev)");
+#else
+
 // clang-format off: Asio asks for macros of the standard library before it includes any of it
 #include <version>
 // clang-format on
@@ -29,6 +36,7 @@
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -38,8 +46,9 @@
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/async_wait.h"
-#include "hashed_wheel_timer/detail/loop_driven_timer.h"
+#include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/timer.h"
 
 #define HWT_ASIO boost::asio
@@ -54,3 +63,5 @@
 #undef HWT_ASIO
 #undef HWT_ASIO_ERROR_CODE
 #undef HWT_ASIO_NAMESPACE
+
+#endif

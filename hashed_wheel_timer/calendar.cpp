@@ -80,7 +80,7 @@ class Clock {
   Clock(seconds time_of_day, const Zone& zone, Gap gap, Fold fold)
       : time_of_day_(time_of_day), zone_(zone.name), gap_(gap), fold_(fold) {
     if (time_of_day < seconds::zero() || time_of_day >= days(1)) {
-      refuse("time_of_day", std::to_string(time_of_day.count()) + " s", "0 .. 86399 s");
+      refuse("calendar: time_of_day", std::to_string(time_of_day.count()) + " s", "0 .. 86399 s");
     }
   }
 
@@ -129,18 +129,18 @@ Rule daily(seconds time_of_day, Zone zone, Gap gap, Fold fold) {
 }
 
 Rule weekly(weekday weekday, seconds time_of_day, Zone zone, Gap gap, Fold fold) {
-  if (!weekday.ok()) refuse("weekday", std::to_string(weekday.c_encoding()), "0 .. 7, Sunday is 0 and 7");
+  if (!weekday.ok()) refuse("calendar: weekday", std::to_string(weekday.c_encoding()), "0 .. 7, Sunday is 0 and 7");
   return rule_of(Weekly{weekday}, Clock(time_of_day, zone, gap, fold));
 }
 
 Rule monthly(unsigned day, seconds time_of_day, Zone zone, MonthEnd month_end, Gap gap, Fold fold) {
-  if (day < 1 || day > 31) refuse("day", std::to_string(day), "1 .. 31");
+  if (day < 1 || day > 31) refuse("calendar: day", std::to_string(day), "1 .. 31");
   return rule_of(Monthly{std::chrono::day(day), month_end}, Clock(time_of_day, zone, gap, fold));
 }
 
 Rule yearly(month_day day, seconds time_of_day, Zone zone, MonthEnd month_end, Gap gap, Fold fold) {
   if (!day.ok()) {
-    refuse("day",
+    refuse("calendar: day",
            "month " + std::to_string(static_cast<unsigned>(day.month())) + " day " +
                std::to_string(static_cast<unsigned>(day.day())),
            "a day that the month has in some year");

@@ -149,7 +149,7 @@ void Sleep::end(Wake why) noexcept {
 }
 
 Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop) {
-  return {timer, Sleep::Until::DelayIsOver, detail::number("delay", delay), std::move(stop)};
+  return {timer, Sleep::Until::DelayIsOver, detail::number("sleep_for: delay", delay), std::move(stop)};
 }
 
 Sleep sleep_until(Timer& timer, steady_clock::time_point deadline, std::stop_token stop) {

@@ -1,5 +1,9 @@
 #pragma once
 
+// clang-format off: first, since <coroutine> has errors of its own below C++20
+#include "hashed_wheel_timer/detail/export.h"
+// clang-format on
+
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
@@ -7,7 +11,6 @@
 #include <stop_token>
 
 #include "hashed_wheel_timer/delay.h"
-#include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/timer.h"
 
 namespace hwt {

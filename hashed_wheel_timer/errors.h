@@ -6,8 +6,8 @@
 
 namespace hwt {
 
-/// The call does not fit the state of the timer: new_timeout() or start() after stop(); stop() or advance() from inside
-/// a task; a thread_factory that returned no thread.
+/// The call does not fit the state of the timer: new_timeout() or start() after stop(); stop(), advance() or run_due()
+/// from inside a task; a thread_factory that returned no thread; task() of a null Timeout.
 ///
 ///   try {
 ///     timer.new_timeout(task, 1s);

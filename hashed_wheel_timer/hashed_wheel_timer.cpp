@@ -24,14 +24,18 @@ HashedWheelTimer::HashedWheelTimer(std::chrono::nanoseconds tick_duration, std::
     : HashedWheelTimer(Options{.tick_duration = tick_duration, .ticks_per_wheel = ticks_per_wheel}) {}
 
 HashedWheelTimer::HashedWheelTimer(Options options) {
-  const std::int64_t buckets = internal::checked_ticks_per_wheel(options.ticks_per_wheel, 1, kMaxTicksPerWheel);
-  options.tick_duration = internal::checked_tick_duration(options.tick_duration, kNettysShortestTick, "1 ms");
+  const std::int64_t buckets =
+      internal::checked_ticks_per_wheel("HashedWheelTimer", options.ticks_per_wheel, 1, kMaxTicksPerWheel);
+  options.tick_duration =
+      internal::checked_tick_duration("HashedWheelTimer", options.tick_duration, kNettysShortestTick);
   // A revolution fits into nanoseconds.
-  const std::int64_t longest = (std::chrono::nanoseconds::max)().count() / buckets - 1;
-  if (options.tick_duration.count() > longest) {
-    internal::refuse("tick_duration", options.tick_duration,
-                     "1 .. " + std::to_string(longest) + " ns for a wheel of " + std::to_string(buckets) + " ticks");
+  const std::chrono::nanoseconds longest((std::chrono::nanoseconds::max)().count() / buckets - 1);
+  if (options.tick_duration > longest) {
+    internal::refuse("HashedWheelTimer: tick_duration", options.tick_duration,
+                     "1 ms .. " + internal::text_of(std::chrono::floor<std::chrono::milliseconds>(longest)) +
+                         " for a wheel of " + std::to_string(buckets) + " ticks");
   }
+  internal::check_slow_task("HashedWheelTimer", options.slow_task);
   set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, buckets));
 }
 

@@ -22,8 +22,11 @@ std::int64_t slots_of(const Options& options) {
 }
 
 internal::ThreadedEngine* make_engine(Timer& timer, Options options, std::int64_t slots) {
-  slots = internal::checked_ticks_per_wheel(slots, SlotLevels::kMinSlots, SlotLevels::kMaxSlots);
-  options.tick_duration = internal::checked_tick_duration(options.tick_duration, kShortestTick, "1 us");
+  slots =
+      internal::checked_ticks_per_wheel("HierarchicalWheelTimer", slots, SlotLevels::kMinSlots, SlotLevels::kMaxSlots);
+  options.tick_duration =
+      internal::checked_tick_duration("HierarchicalWheelTimer", options.tick_duration, kShortestTick);
+  internal::check_slow_task("HierarchicalWheelTimer", options.slow_task);
   return new internal::WorkerLoop<internal::HierarchicalWheel>(timer, options, slots);
 }
 

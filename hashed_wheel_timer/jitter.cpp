@@ -29,13 +29,13 @@ nanoseconds uniform(std::int64_t first, std::int64_t last) {
 }  // namespace
 
 nanoseconds between(nanoseconds lo, nanoseconds hi) {
-  if (lo >= hi) refuse("lo", lo, "less than hi, " + std::to_string(hi.count()) + " ns");
+  if (lo >= hi) refuse("jitter::between: lo", lo, "less than hi, " + internal::text_of(hi));
   return uniform(lo.count(), hi.count() - 1);
 }
 
 nanoseconds around(nanoseconds mean, double fraction) {
-  if (mean < nanoseconds::zero()) refuse("mean", mean, "0 ns or more");
-  if (!(fraction >= 0 && fraction <= 1)) refuse("fraction", std::to_string(fraction), "0 .. 1");
+  if (mean < nanoseconds::zero()) refuse("jitter::around: mean", mean, "0 ns or more");
+  if (!(fraction >= 0 && fraction <= 1)) refuse("jitter::around: fraction", std::to_string(fraction), "0 .. 1");
   const std::int64_t middle = mean.count();
   // A product that rounds up to 2^63 does not fit; for a fraction of one no product is needed.
   const std::int64_t spread =
@@ -45,7 +45,7 @@ nanoseconds around(nanoseconds mean, double fraction) {
 }
 
 nanoseconds first_half(nanoseconds full) {
-  if (full <= nanoseconds::zero()) refuse("full", full, "1 ns or more");
+  if (full <= nanoseconds::zero()) refuse("jitter::first_half: full", full, "1 ns or more");
   return between(full / 2, full);
 }
 

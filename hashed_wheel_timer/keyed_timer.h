@@ -4,12 +4,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,11 @@ enum class KeyedResult {
 /// Source: go-zero's TimingWheel.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 class KeyedTimer {
+  static_assert(std::is_invocable_r_v<std::size_t, const Hash&, const K&>,
+                "the key of a KeyedTimer has no hash: specialise std::hash for it, or give KeyedTimer a Hash");
+  static_assert(!std::is_same_v<Equal, std::equal_to<K>> || std::equality_comparable<K>,
+                "the key of a KeyedTimer has no operator==: define it, or give KeyedTimer an Equal");
+
  public:
   /// `on_expire` is called once for each value that expires, where the timer runs its tasks, and may change the value,
   /// which is destroyed afterwards. An exception goes to the timer's error handler. Throws std::invalid_argument for an
@@ -68,13 +75,13 @@ class KeyedTimer {
   /// that is there. Returns Added, Replaced, Stopped or Rejected. Throws std::invalid_argument for a NaN delay,
   /// std::bad_alloc, and what Timer::new_timeout() throws when the timer cannot be started.
   KeyedResult set(K key, V value, Delay delay) {
-    return set_when(std::move(key), std::move(value), detail::number("delay", delay));
+    return set_when(std::move(key), std::move(value), detail::number("KeyedTimer: delay", delay));
   }
 
   /// The value expires after `delay` from now, sooner or later than before. Returns Moved, NotFound, Stopped or
   /// Rejected (only when its expiry had begun already, and goes on). Throws std::invalid_argument for a NaN delay;
   /// std::bad_alloc, for an earlier deadline or when its expiry had begun.
-  KeyedResult move(const K& key, Delay delay) { return move_when(key, detail::number("delay", delay)); }
+  KeyedResult move(const K& key, Delay delay) { return move_when(key, detail::number("KeyedTimer: delay", delay)); }
 
   /// As set(), at a point of the timer's own clock; reads none but to start the timer. A deadline that has passed is
   /// due now, as a delay of zero is; time_point::max() is never.
@@ -94,7 +101,9 @@ class KeyedTimer {
   /// The time to the deadline, zero when that has passed; empty when there is no such key.
   std::optional<std::chrono::nanoseconds> remaining(const K& key) const;
 
-  /// How many values there are; other threads may change that at once.
+  /// Returns how many values there are, and waits for no lock. It never counts too few, unless drain() or stop() runs.
+  /// It may count too many for a moment: a value that is just expiring, and one whose set() the timer is about to
+  /// refuse.
   std::size_t size() const noexcept;
 
   /// Takes everything that is there at one moment, and keeps working. In no order. Throws std::bad_alloc, then nothing
@@ -123,9 +132,18 @@ class KeyedTimer {
     Cell* find(const Entry& entry) const noexcept;
     /// The cell of a value that has ended under the lock.
     Cell erase(Cell* cell) noexcept {
-      kept.store(kept.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+      keep(std::size_t{0} - 1);
       return table.erase(cell);
     }
+    /// With the lock held.
+    void keep(std::size_t more) noexcept {
+      kept.store(kept.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    }
+    struct Uncount {
+      void operator()(Shard* shard) const noexcept { shard->keep(std::size_t{0} - 1); }
+    };
+    /// Counts a value that has ended without the lock.
+    void count_ended() noexcept { ended.fetch_add(1, std::memory_order_release); }
     void tidy() noexcept;
     std::size_t size() const noexcept;
 
@@ -135,7 +153,11 @@ class KeyedTimer {
     Table table;
     bool stopped = false;
 
-    // How many values there are: these, written with mutex held, less those that have ended without. relaxed: a count.
+    // How many values there are: `kept`, written with mutex held, less `ended`, the values that have ended without it.
+    // set() adds to `kept` before it arms, and the worker adds to `ended` with release. size() reads `ended` with
+    // acquire and then `kept`, so it finds each value that it subtracts in `kept`. But an expiry claims its value
+    // before it counts it in `ended`. Between the two a set() may add a value for the same key, and size() counts both.
+    // Only the lock could make that one step, and the worker must not wait for the lock.
     std::atomic<std::size_t> kept{0};
     std::atomic<std::size_t> ended{0};
 

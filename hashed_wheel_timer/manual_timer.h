@@ -2,24 +2,19 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <vector>
 
+#include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/export.h"
-#include "hashed_wheel_timer/timer.h"
+#include "hashed_wheel_timer/options.h"
 
 namespace hwt {
 
-namespace internal {
-class ManualEngine;
-}
-
-/// A Timer without a thread, whose time is what the caller says: a test advances it, an event loop feeds it its clock.
+/// A Timer without a thread and without a clock: the caller says how time passes. For tests, which then need not sleep,
+/// and for simulations.
 ///
 ///   hwt::ManualTimer timer;
 ///   timer.new_timeout([] { retry(); }, 5s);
@@ -28,20 +23,27 @@ class ManualEngine;
 /// Guarantees: those of Timer. A task runs at the first grid point, start + k * tick_duration, at or after its
 /// deadline; a delay of zero or less, and a deadline that is not after now(), are due at the next grid point.
 /// Threads: any may call any member; one at a time advances, others wait for it. Tasks run where advance() is called.
-/// Not for: one thread whose objects can carry their timeout as a base class: PassiveWheel allocates nothing for them.
+/// Not for: event loops. now() stands still between two calls, so a delay would count from the last wake-up of the loop
+/// and end early: LoopTimer reads the real clock.
 /// Source: compare folly's ManualTimekeeper.
-class HWT_API ManualTimer final : public Timer {
+class HWT_API ManualTimer final : public detail::DrivenTimer {
  public:
-  /// Throws std::invalid_argument for a tick of zero or less; std::bad_alloc. `on_task_error` as in Options.
-  /// What is due more than 2^63 ticks after `start` never runs. (That takes a start before the clock's zero, and a tick
-  /// of a nanosecond.)
-  explicit ManualTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1),
-                       std::chrono::steady_clock::time_point start = {},
-                       std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
+  /// The clock begins at zero: see advance_to(). Throws std::invalid_argument for a tick of zero or less;
+  /// std::bad_alloc.
+  explicit ManualTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1));
+  /// The clock begins at `start`. `on_task_error` is that of Options. A timeout that is due more than 2^63 ticks after
+  /// `start` never runs; such a span needs a start before the clock's zero and a tick of a nanosecond. Throws
+  /// std::invalid_argument for a tick of zero or less; std::bad_alloc.
+  ManualTimer(std::chrono::nanoseconds tick_duration, std::chrono::steady_clock::time_point start,
+              std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
+  /// The clock begins at `start`, or at zero without one. A wheel has 64 slots a level, whatever
+  /// Options::ticks_per_wheel is. The worker, in the comments of Options, is the thread that advances the timer;
+  /// slow_task is measured by steady_clock. Throws std::invalid_argument that names the option, its value and the valid
+  /// range, also for a thread_factory, since the timer has no thread; std::bad_alloc.
+  explicit ManualTimer(const Options& options, std::optional<std::chrono::steady_clock::time_point> start = {});
 
-  /// Plain callables that are still pending are destroyed, TimerTasks are cancelled. Like any destructor it must not
-  /// race other calls on the timer, calls on its Timeouts excepted. May run inside a task: then the advance() that runs
-  /// it ends after that task.
+  /// Destroys plain callables that are still pending and cancels TimerTasks. It must not race other calls on the timer,
+  /// calls on its Timeouts excepted. It may run inside a task: then the advance() that runs the task ends after it.
   ~ManualTimer() override;
 
   /// Time passes tick by tick: inside a task, now() is the end of its tick, so that a task which schedules itself again
@@ -52,38 +54,21 @@ class HWT_API ManualTimer final : public Timer {
   /// The clock jumps to `now`, then what is due runs, in the order of ticks, but no more than `max_tasks`; what they
   /// leave over runs at the next call, and may be joined by what was scheduled meanwhile without a delay, or for a time
   /// that had passed. Returns how many ran. A `now` before the timer's is taken as the timer's: time never goes back.
-  /// Throws IllegalState inside a task.
+  /// A timer without a start refuses a first jump beyond next_wakeup(): delays have counted from zero, so a jump to the
+  /// time of a real clock would end them all. Throws std::invalid_argument then, and nothing has changed; IllegalState
+  /// inside a task.
   std::size_t advance_to(std::chrono::steady_clock::time_point now,
                          std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
 
-  /// When to call advance_to() next: never later than the first task is due, so it is safe as the timeout of an epoll
-  /// wait; earlier where a deadline has been put off or is far away (nearer and nearer, some steps in all). None when
-  /// nothing is pending. Inside a task it is now(), whatever is pending. May call the cancelled() of tasks.
+  /// Returns when to call advance_to() next, or none if nothing is pending. The time is never later than the first task
+  /// is due. It is earlier where a deadline has been put off or is far away (nearer and nearer, some steps in all).
+  /// Inside a task it is now(), whatever is pending. May call the cancelled() of tasks.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
-  /// For a loop that sleeps until next_wakeup() while other threads use the timer: `call` is to wake it, so that it
-  /// asks again. It is called by the thread that makes something due before what next_wakeup() last said, or where that
-  /// said none: which schedules, reschedules to an earlier time, or cancels a TimerTask, whose cancelled() waits then.
-  /// And now and then for nothing but memory, when thousands of timeouts wait to be taken into the wheel. At most once
-  /// until next_wakeup() is asked again (this asks it, too), and perhaps in vain. Null: nobody is called. The library
-  /// holds no lock meanwhile; inside a task, the call is made when advance() or advance_to() ends. It must not throw,
-  /// wait, destroy the timer, or call on_earlier(). The destructor waits for a call by another thread, and none begins
-  /// after it. Throws IllegalState inside a task.
-  void on_earlier(std::function<void()> call);
-
-  /// See Timer. After it nothing runs, but time may still pass. Waits for the advance() of another thread, which ends
-  /// after its present task.
-  std::vector<Timeout> stop() override;
-  std::int64_t pending_timeouts() const noexcept override;
-  std::chrono::steady_clock::time_point now() const noexcept override;
-
- protected:
-  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override;
-  Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                      OnRefusal on_refusal) override;
-
- private:
-  std::shared_ptr<internal::ManualEngine> engine_;  // an advance() keeps it: the timer may go inside one of its tasks
+  /// Sets the function that a thread calls when it makes something due before the time that next_wakeup() last
+  /// returned: for simulations that sleep until then. See LoopTimer::on_earlier(), with next_wakeup() in the place of
+  /// run_due(). Throws IllegalState inside a task.
+  void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 
 }  // namespace hwt

@@ -10,17 +10,18 @@
 
 namespace hwt {
 
-/// How HashedWheelTimer and HierarchicalWheelTimer are set up; made for designated initialisers.
+/// Sets up a Timer of any kind; made for designated initialisers.
 ///
 ///   hwt::HashedWheelTimer timer{{.tick_duration = 10ms, .max_pending_timeouts = 100'000}};
 ///
 /// Guarantees: the constructor of the timer checks all of them, and names the option, its value and the valid range.
 /// Threads: the functions are called on the threads that their comments name; the timer keeps copies.
-/// Not for: a timer that exists. ManualTimer and PassiveWheel have parameters of their own.
+/// Not for: a timer that exists, and PassiveWheel, which has parameters of its own. In LoopTimer, net::LoopTimer and
+/// ManualTimer the worker is the thread that runs what is due; they refuse a thread_factory and ignore ticks_per_wheel.
 /// Source: the parameters of Netty's HashedWheelTimer.
 struct Options {
   /// The grid on which tasks start: a task is late by at most one tick plus the worker's own lag. Below 1 ms: raised to
-  /// 1 ms with a warning, as in Netty; HierarchicalWheelTimer takes any from 1 us on.
+  /// 1 ms with a warning, as in Netty; HierarchicalWheelTimer takes any from 1 us on, timers without a thread any.
   /// HashedWheelTimer: tick_duration * ticks_per_wheel must fit into int64 nanoseconds.
   std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(100);
   /// Number of buckets, 1 .. 2^30, rounded up to a power of two. A timeout more than 64 revolutions ahead costs a

@@ -46,7 +46,8 @@ class PassiveWheel::Running {
 };
 
 PassiveWheel::PassiveWheel(std::chrono::nanoseconds tick_duration, TimePoint now)
-    : tick_duration_(static_cast<std::uint64_t>(internal::positive("tick_duration", tick_duration).count())),
+    : tick_duration_(
+          static_cast<std::uint64_t>(internal::positive("PassiveWheel: tick_duration", tick_duration).count())),
       start_(now) {
   set_now(now);
   for (Link& slot : slots_) slot.next_ = slot.previous_ = &slot;
@@ -58,7 +59,7 @@ PassiveWheel::~PassiveWheel() {
 }
 
 std::size_t PassiveWheel::advance(TimePoint now, std::size_t max_tasks) {
-  if (running_ != nullptr) throw IllegalState("advance() inside on_timeout() of the same wheel");
+  if (running_ != nullptr) throw IllegalState("PassiveWheel: advance() inside on_timeout() of the same wheel");
   if (now > now_) set_now(now);
   const std::uint64_t present = tick_duration_.divide_rounding_up(elapsed_ + 1) - 1;
   if (half_moved_ != 0 || occupied_until(present)) return run_until(present, max_tasks);
@@ -121,7 +122,7 @@ std::size_t PassiveWheel::cancel_all() noexcept {
 }
 
 void PassiveWheel::schedule_clipped(WheelNode& node, Delay delay) {
-  const std::uint64_t wait = clipped(detail::number("delay", delay));
+  const std::uint64_t wait = clipped(detail::number("PassiveWheel: delay", delay));
   const std::uint64_t next_tick = tick_duration_.divide_rounding_up(elapsed_ + 1);
   node.cancel();
   node.deadline_ = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(wait));

@@ -20,21 +20,22 @@
 
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/stats.h"
+#include "hashed_wheel_timer/timer.h"
 
 namespace hwt::prometheus {
 
 /// Counters, gauges and the lateness histogram of a timer, as a prometheus::Collectable. The timer must outlive it.
 ///
 ///   ::prometheus::Exposer exposer("127.0.0.1:9091");
-///   const auto metrics = std::make_shared<hwt::prometheus::TimerCollector<hwt::HashedWheelTimer>>(timer);
+///   const auto metrics = std::make_shared<hwt::prometheus::TimerCollector<>>(timer);
 ///   exposer.RegisterCollectable(metrics);   // which keeps but a weak pointer
 ///
 /// Guarantees: what is collected is read at that moment; between two scrapes it costs nothing. Counters only grow.
-/// `T` is HashedWheelTimer, HierarchicalWheelTimer, or whatever has their stats() and lateness().
+/// `T` is a Timer of any kind, or another class with its stats() and lateness().
 /// Threads: any may collect, several at once.
 /// Not for: several timers at one endpoint by themselves, which repeat each other's names: see CollectorGroup.
 /// Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
-template <class T>
+template <class T = Timer>
 class TimerCollector : public ::prometheus::Collectable {
  public:
   /// The labels are those of every metric. Throws std::invalid_argument for a name that cannot be one.
@@ -119,7 +120,7 @@ class TimerCollector : public ::prometheus::Collectable {
 
 /// Several collectors at one endpoint: what they have of one name becomes one family, as the text format wants it.
 ///
-///   using Collector = hwt::prometheus::TimerCollector<hwt::HashedWheelTimer>;
+///   using Collector = hwt::prometheus::TimerCollector<>;
 ///   using Labels = std::map<std::string, std::string>;
 ///   const auto metrics = std::make_shared<hwt::prometheus::CollectorGroup>();
 ///   metrics->add(std::make_shared<Collector>(requests, Labels{{"timer", "requests"}}));

@@ -23,7 +23,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 nanoseconds positive_timeout(Delay timeout) {
-  return internal::positive("timeout", detail::number("timeout", timeout));
+  return internal::positive("RepeatedTimer: timeout", detail::number("RepeatedTimer: timeout", timeout));
 }
 
 /// What went wrong while a thread ran hooks: the latest error of each source.
@@ -81,7 +81,8 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   bool in_forked_child() const noexcept { return process_.in_forked_child(); }
 
   void start() {
-    if (running()) return;
+    // A conductor at work may fail to arm. enter() waits for it, so that this call then arms, or throws, itself.
+    if (is_running(conductor_.look(), Conductor::kInHook)) return;
     if (const auto before = conductor_.enter(unstopped)) conduct(was_running(*before) ? First::Nothing : First::Arm);
   }
 
@@ -139,12 +140,13 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   static Word unchanged(Word word) noexcept { return word; }
   static Word unstopped(Word word) noexcept { return word & ~Conductor::kStopped; }
 
-  // A conductor arms at its end. A timeout that is cancelled although this class did not do it was cancelled by the
-  // Timer's stop().
-  bool is_running(Word seen) const {
+  // `arming` is the state of a conductor that counts as running: a conductor arms at its end, unless the Timer refuses.
+  // A timeout that is cancelled although this class did not do it was cancelled by the Timer's stop().
+  bool is_running(Word seen, Word arming = Conductor::kConducted) const {
     for (;; seen = conductor_.look()) {
       if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;
-      if ((seen & Conductor::kConducted) != 0) return true;
+      // In a forked child the copy of a conductor never leaves, and no call may wait for it.
+      if ((seen & Conductor::kConducted) != 0) return (seen & arming) != 0 || in_forked_child();
       if ((seen & Conductor::kArmed) == 0) return false;
       if (in_forked_child()) return true;
       const detail::PendingTimeout::Loan armed(shown_);
@@ -286,7 +288,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
 RepeatedTimer::RepeatedTimer(std::string name, Delay timeout, Timer& timer, Hooks hooks) {
   const nanoseconds checked = positive_timeout(timeout);
-  if (!hooks.on_trigger) internal::refuse("on_trigger", "null", "a callable");
+  if (!hooks.on_trigger) internal::refuse("RepeatedTimer: on_trigger", "null", "a callable");
   state_ = std::make_shared<State>(std::move(name), checked, timer, std::move(hooks));
 }
 
@@ -298,7 +300,7 @@ RepeatedTimer::~RepeatedTimer() {
   try {
     state_->destroy();
   } catch (...) {
-    internal::ErrorLog().report(std::current_exception());
+    internal::ErrorLog().report(std::current_exception(), "a hook of a RepeatedTimer");
   }
   state_->wait_for_conductor();
 }

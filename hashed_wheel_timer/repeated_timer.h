@@ -58,7 +58,9 @@ class HWT_API RepeatedTimer {
   /// arms.
   /// Throws what new_timeout() throws, being stopped then: IllegalState once the Timer was stopped, RejectedExecution,
   /// std::bad_alloc. Throws what adjust_timeout throws, being armed. Likewise restart() and reset().
-  /// A call that meets another one at work leaves the arming to that one, and to its caller what goes wrong with it.
+  /// While another thread is arming, start(), restart() and reset() wait for it. If that thread is refused, start() and
+  /// restart() then arm themselves or throw; reset() finds the timer stopped. No call waits for a hook: if the end of
+  /// the hook cannot arm, the error leaves the call that runs the hook, or goes to the Timer's error handler.
   void start();
 
   /// No trigger starts afterwards until start() or restart(). One that is running finishes; stop() does not wait for
@@ -87,7 +89,8 @@ class HWT_API RepeatedTimer {
   /// What the constructor or the latest reset() set.
   std::chrono::nanoseconds timeout() const noexcept;
 
-  /// It will trigger unless a call prevents it. False when stopped or destroyed, and once the Timer was stopped.
+  /// It will trigger unless a call prevents it. False when stopped or destroyed, and once the Timer was stopped. True
+  /// while a hook runs or a thread is arming, although the Timer may refuse the timeout yet.
   bool running() const noexcept;
 
   /// One line, such as "RepeatedTimer(election, timeout: 150000000 ns, running)"; states: running, stopped, destroyed,

@@ -15,19 +15,19 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-nanoseconds positive(const std::string& what, Delay delay) {
-  return internal::positive(what, detail::number(what.c_str(), delay));
-}
+nanoseconds positive(const char* what, Delay delay) { return internal::positive(what, detail::number(what, delay)); }
 
-nanoseconds not_negative(const std::string& what, Delay delay) {
-  const nanoseconds value = detail::number(what.c_str(), delay);
+nanoseconds not_negative(const char* what, Delay delay) {
+  const nanoseconds value = detail::number(what, delay);
   if (value < nanoseconds::zero()) refuse(what, value, "0 ns or more");
   return value;
 }
 
 detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_up) {
-  if (gaps.empty()) refuse("gaps", "none", "at least one");
-  for (std::size_t i = 0; i < gaps.size(); ++i) internal::positive("gaps[" + std::to_string(i) + "]", gaps[i]);
+  if (gaps.empty()) refuse("Schedule: gaps", "none", "at least one");
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    internal::positive("Schedule: gaps[" + std::to_string(i) + "]", gaps[i]);
+  }
   const nanoseconds first = gaps.front();
   return {.initial = first, .gaps = std::move(gaps), .first_gap = 1, .catch_up = catch_up};
 }
@@ -36,14 +36,14 @@ detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_u
 
 Schedule Schedule::once(Delay delay) {
   Schedule made;
-  made.plan_.initial = not_negative("delay", delay);
+  made.plan_.initial = not_negative("Schedule: delay", delay);
   return made;
 }
 
 Schedule Schedule::fixed_delay(Delay initial, Delay delay) {
   Schedule made;
-  made.plan_ = {.initial = not_negative("initial", initial),
-                .gaps = {positive("delay", delay)},
+  made.plan_ = {.initial = not_negative("Schedule: initial", initial),
+                .gaps = {positive("Schedule: delay", delay)},
                 .repeat = true,
                 .from_end = true};
   return made;
@@ -51,8 +51,8 @@ Schedule Schedule::fixed_delay(Delay initial, Delay delay) {
 
 Schedule Schedule::fixed_rate(Delay initial, Delay period, CatchUp catch_up) {
   Schedule made;
-  made.plan_ = {.initial = not_negative("initial", initial),
-                .gaps = {positive("period", period)},
+  made.plan_ = {.initial = not_negative("Schedule: initial", initial),
+                .gaps = {positive("Schedule: period", period)},
                 .repeat = true,
                 .catch_up = catch_up};
   return made;
@@ -73,7 +73,7 @@ Schedule Schedule::cycle(std::vector<nanoseconds> gaps, CatchUp catch_up) {
 
 Schedule Schedule::calendar(hwt::calendar::Rule rule,
                             std::function<std::chrono::system_clock::time_point()> wall_clock) {
-  if (!rule) refuse("rule", "null", "a function");
+  if (!rule) refuse("Schedule: rule", "null", "a function");
   Schedule made;
   made.plan_.rule = std::move(rule);
   made.plan_.wall_clock = std::move(wall_clock);
@@ -81,13 +81,13 @@ Schedule Schedule::calendar(hwt::calendar::Rule rule,
 }
 
 Schedule Schedule::limit(std::uint64_t runs) && {
-  if (runs == 0) refuse("limit", "0", "1 or more");
+  if (runs == 0) refuse("Schedule: limit", "0", "1 or more");
   plan_.limit = runs;
   return std::move(*this);
 }
 
 Schedule Schedule::jitter(std::function<nanoseconds(nanoseconds)> adjust) && {
-  if (!adjust) refuse("jitter", "null", "a function");
+  if (!adjust) refuse("Schedule: jitter", "null", "a function");
   plan_.jitter = std::move(adjust);
   return std::move(*this);
 }
@@ -104,7 +104,7 @@ std::uint64_t ScheduledTask::runs() const noexcept { return run_->runs(); }
 std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const { return run_->next(pending_); }
 
 std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job) {
-  if (!job) refuse("job", "null", "a callable");
+  if (!job) refuse("schedule: job", "null", "a callable");
   const detail::SchedulePlan& plan = schedule.plan();
   auto run = std::make_shared<internal::ScheduledRun>(internal::make_timetable(plan), plan.limit, std::move(job));
   auto task = std::make_shared<ScheduledTask>(run);

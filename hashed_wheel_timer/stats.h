@@ -26,15 +26,21 @@ struct TimerStats {
   /// Ticks worked off; those with nothing due are jumped over and do not count. Those in which timeouts of a
   /// HierarchicalWheelTimer only came down a level do.
   std::int64_t ticks = 0;
-  std::int64_t wakeups = 0;  ///< returns of the worker from its sleep
+  /// Returns of the worker from its sleep; in a timer without a thread, calls of run_due(), advance() or advance_to().
+  std::int64_t wakeups = 0;
   /// In the pending queue or in the worker's hand, not yet in the wheel; cancelled ones included. It need not be 0
   /// while the worker sleeps until something earlier is due.
   std::int64_t backlog = 0;
   std::int64_t task_errors = 0;  ///< exceptions from tasks, from cancelled(), the executor and on_slow_task
-  /// From the end of the latest tick with a task in it until all its tasks had run or been handed to the executor. So
-  /// it has in it how late the system woke the worker, stalls of the process, and tasks of earlier ticks that were
-  /// still running. Set when that tick is finished: a task that never returns does not show here. Ticks below 1 ms that
-  /// are over are worked off together, up to 1 ms of them: then from the end of the first of those.
+  /// The time from the end of the latest tick with a task in it until all its tasks had run or been handed to the
+  /// executor. It includes stalls of the process, tasks of earlier ticks that were still running, and how late the
+  /// system ended the worker's sleep. Set when that tick is finished: a task that never returns does not show here.
+  /// Ticks below 1 ms that are over are worked off together, up to 1 ms of them: then from the end of the first of
+  /// those.
+  /// One delay is not in it. A timeout that is due before the worker meant to wake up makes its caller wake the worker.
+  /// If the worker then gets no processor until the deadline's tick is over, it runs the timeout at the end of the
+  /// present tick, and the lag counts from there. The worker cannot tell this deadline from one that had passed when it
+  /// was scheduled, because no clock is read then. lateness() shows that delay, and how far in the past a deadline was.
   std::chrono::nanoseconds last_lag{0};
   /// The largest last_lag so far.
   std::chrono::nanoseconds max_lag{0};

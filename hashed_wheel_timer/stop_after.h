@@ -27,7 +27,8 @@ namespace hwt {
 class HWT_API StopAfter {
  public:
   /// Throws what Timer::new_timeout() throws.
-  StopAfter(Timer& timer, Delay delay, std::stop_token parent = {});
+  [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer, Delay delay,
+                                                                                         std::stop_token parent = {});
 
   /// cancel(), and ends the link to the parent. Waits while another thread makes the request, stop callbacks included;
   /// a deadline that waits in an executor is disarmed. Inside that request it does not wait. Hold no lock that a stop

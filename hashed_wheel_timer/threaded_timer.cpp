@@ -8,7 +8,7 @@ ThreadedTimer::~ThreadedTimer() = default;
 
 void ThreadedTimer::end() noexcept { engine_->destroy(); }
 
-void ThreadedTimer::start() { engine_->start(); }
+void ThreadedTimer::start() { engine_->start("start"); }
 
 std::vector<Timeout> ThreadedTimer::stop() { return engine_->stop(); }
 

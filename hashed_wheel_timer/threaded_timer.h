@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "hashed_wheel_timer/detail/export.h"
-#include "hashed_wheel_timer/histogram.h"
-#include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timer.h"
 
 namespace hwt {
@@ -36,14 +34,8 @@ class HWT_API ThreadedTimer : public Timer {
   std::int64_t pending_timeouts() const noexcept override;
   /// steady_clock's.
   std::chrono::steady_clock::time_point now() const noexcept override;
-  /// The counters as they are now. Any thread.
-  TimerStats stats() const noexcept;
-  /// How late timeouts were: of every expired one, when its tick was begun to be worked off, minus its deadline. So it
-  /// has in it the rest of the tick, how late the system woke the worker, and how long the ticks before it took; not
-  /// the tasks before it in its own tick, which TimerStats::last_lag has. Those in an executor count too, without their
-  /// wait there. A timeout is counted before its task runs. Always on, for one reading of the clock a tick.
-  /// Any thread; a copy of 2 kB. While timeouts expire, sum() and max() may be ahead of count(), never behind.
-  LatencyHistogram lateness() const noexcept;
+  TimerStats stats() const noexcept override;
+  LatencyHistogram lateness() const noexcept override;
 
  protected:
   /// Without an engine yet: see set_engine().

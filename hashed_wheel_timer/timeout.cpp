@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string>
 
+#include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/join.h"
 #include "hashed_wheel_timer/internal/core/node.h"
@@ -44,11 +45,16 @@ bool Timeout::is_expired() const noexcept {
   return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Expired;
 }
 
-std::chrono::steady_clock::time_point Timeout::deadline() const noexcept { return node_->deadline_point(); }
+std::chrono::steady_clock::time_point Timeout::deadline() const noexcept {
+  return node_ == nullptr ? (std::chrono::steady_clock::time_point::max)() : node_->deadline_point();
+}
 
 Timer* Timeout::timer() const noexcept { return node_ == nullptr ? nullptr : node_->core().timer(); }
 
-TimerTask& Timeout::task() const noexcept { return node_->task(); }
+TimerTask& Timeout::task() const {
+  if (node_ == nullptr) throw IllegalState("task() of a null Timeout");
+  return node_->task();
+}
 
 std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
   if (!timeout) return out << "Timeout(null)";

@@ -37,7 +37,8 @@ class HWT_API Timeout {
  public:
   /// Null.
   Timeout() noexcept = default;
-  /// Another handle of the same timeout.
+  /// Another handle of the same timeout. A timeout has at most 2^23 - 1 handles (8,388,607) at a time: a copy beyond
+  /// that ends the program, with a line on stderr.
   Timeout(const Timeout& other) noexcept;
   /// Leaves `other` null.
   Timeout(Timeout&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
@@ -76,7 +77,9 @@ class HWT_API Timeout {
   /// thread, tasks included. Made for keep-alives: a later deadline costs no allocation and no queue; an earlier one
   /// counts from the next tick. Throws std::invalid_argument for a NaN delay; std::bad_alloc, for an earlier deadline
   /// only; after either nothing has changed.
-  bool reschedule(Delay delay) { return reschedule_in(detail::not_negative(detail::number("delay", delay))); }
+  bool reschedule(Delay delay) {
+    return reschedule_in(detail::not_negative(detail::number("reschedule: delay", delay)));
+  }
 
   /// The same, at a point of the timer's own clock; reads no clock. A deadline that has passed is due now, as a delay
   /// of zero is; time_point::max() is never.
@@ -88,19 +91,18 @@ class HWT_API Timeout {
   /// Its task was claimed for execution: it runs, has run, or waits in the executor. False on a null handle.
   bool is_expired() const noexcept;
 
-  /// When the task may start, by the timer's clock; time_point::max() when the delay was beyond its range. Of a timeout
-  /// that was scheduled by its deadline, exactly that, also one in the past.
-  /// Precondition: not null.
+  /// Returns when the task may start, by the timer's clock. A deadline that was passed comes back exactly, also one in
+  /// the past. time_point::max(), never, when the delay was beyond the range of the clock, and on a null handle.
   std::chrono::steady_clock::time_point deadline() const noexcept;
 
   /// The timer that made it, or null once that timer is gone, and on a null handle.
   Timer* timer() const noexcept;
 
-  /// The task: the shared TimerTask itself, or a wrapper of the plain callable.
-  /// Precondition: not null, and a plain callable has neither been cancelled by cancel() or cancel_and_wait() nor
-  /// finished running (one that was returned by stop() is kept until its last handle goes, so
-  /// `timeout.task().run(timeout)` runs it).
-  TimerTask& task() const noexcept;
+  /// Returns the task: the shared TimerTask itself, or a wrapper of the plain callable. A callable that stop() has
+  /// returned is kept until its last handle is destroyed, so `timeout.task().run(timeout)` runs it. Throws IllegalState
+  /// on a null handle. Precondition: a plain callable has neither been cancelled by cancel() or cancel_and_wait() nor
+  /// finished running.
+  TimerTask& task() const;
 
   /// False on a null handle.
   explicit operator bool() const noexcept { return node_ != nullptr; }

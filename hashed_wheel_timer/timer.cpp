@@ -7,6 +7,10 @@ namespace hwt {
 
 Timer::~Timer() = default;
 
+TimerStats Timer::stats() const noexcept { return {.pending = pending_timeouts()}; }
+
+LatencyHistogram Timer::lateness() const noexcept { return {}; }
+
 Timeout Timer::refuse_argument(const char* what, OnRefusal on_refusal) {
   if (on_refusal == OnRefusal::Throw) throw std::invalid_argument(what);
   return {};
@@ -21,7 +25,7 @@ detail::TaskSource source_of_shared(std::shared_ptr<TimerTask>& task) {
   return {build, &task, detail::TaskKind::Shared};
 }
 
-constexpr const char* kNullTask = "task: null (expected: a TimerTask)";
+constexpr const char* kNullTask = "new_timeout: task: null (expected: a TimerTask)";
 
 }  // namespace
 

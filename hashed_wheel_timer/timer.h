@@ -11,6 +11,8 @@
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
 #include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/histogram.h"
+#include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timeout.h"
 #include "hashed_wheel_timer/version.h"
 
@@ -113,6 +115,18 @@ class HWT_API Timer {
   /// The clock that deadlines are measured by.
   virtual std::chrono::steady_clock::time_point now() const noexcept = 0;
 
+  /// Returns the counters as they are now. Any thread; it adds up the counters of all threads that use the timer. An
+  /// implementation that counts nothing else returns the number of pending timeouts alone.
+  virtual TimerStats stats() const noexcept;
+
+  /// Returns how late timeouts were: of every expired one, the time at which the worker started to process its tick,
+  /// minus its deadline. That includes the rest of the tick, the time until the system woke the worker, and the time
+  /// that the ticks before took. It leaves out the tasks before it in its own tick, which TimerStats::last_lag
+  /// includes. Tasks run by an executor are included; their queueing time is not. A timeout is counted before its task
+  /// runs. Any thread; a copy of 2 kB. While timeouts expire, sum() and max() may be ahead of count(), never behind.
+  /// Empty if an implementation does not measure it.
+  virtual LatencyHistogram lateness() const noexcept;
+
  protected:
   /// What a refused call does: the new_timeout() functions throw, the try_ functions return a null handle.
   enum class OnRefusal : bool {
@@ -142,12 +156,13 @@ class HWT_API Timer {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
       return schedule_callable(&callable, when, on_refusal);
     } else {
-      if (detail::is_null_callable(callable)) return refuse_argument("task: null (expected: a callable)", on_refusal);
+      if (detail::is_null_callable(callable))
+        return refuse_argument("new_timeout: task: null (expected: a callable)", on_refusal);
       return schedule_source(detail::source_of<F>(callable), when, on_refusal);
     }
   }
   Timeout schedule_source(const detail::TaskSource& task, Delay delay, OnRefusal on_refusal) {
-    if (delay.is_nan()) return refuse_argument("delay: NaN (expected: a number)", on_refusal);
+    if (delay.is_nan()) return refuse_argument("new_timeout: delay: NaN (expected: a number)", on_refusal);
     return schedule(task, detail::not_negative(delay), on_refusal);
   }
   Timeout schedule_source(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,

@@ -89,6 +89,18 @@ lines'
   expect_progress $long
 }
 
+# What those promise that stand on a page and end by themselves.
+expect_page_manners() {
+  [ "$(uname)" = Linux ] || return  # elsewhere no linker puts page_main.cpp before the program
+  expect 0 --help
+  expect_line 2 '--no-such-option' --no-such-option
+  expect_line 2 'surplus' surplus
+  expect_line 2 'two?lines' 'two
+lines'
+  expect_full_disk --help
+  expect_full_disk
+}
+
 expect_full_disk() {
   [ -e /dev/full ] || return
   : >"$out"

@@ -9,6 +9,7 @@ struct Limit {
   HWT_ASIO::cancellation_signal signal;  // for the operation
   Timeout wait;
   bool done = false;
+  bool in_slot = false;  // the slot of the handler holds a Forward of this limit
 };
 
 /// What the wait calls, on the executor of the operation's handler.
@@ -28,9 +29,13 @@ struct Emit {
   Executor executor;
 };
 
-/// What the handler's own slot calls.
+/// Passes on what the handler's own slot is told. That slot holds it until the handler is called or destroyed, or until
+/// the slot itself goes; see Canceller, also for the threads.
 struct Forward {
-  explicit Forward(std::shared_ptr<Limit> to) noexcept : limit(std::move(to)) {}
+  explicit Forward(std::shared_ptr<Limit> to) noexcept : limit(std::move(to)) { limit->in_slot = true; }
+  Forward(const Forward&) = delete;
+  Forward& operator=(const Forward&) = delete;
+  ~Forward() { limit->in_slot = false; }
   void operator()(HWT_ASIO::cancellation_type type) const {
     const std::shared_ptr<Limit> kept = limit;  // this goes when the operation completes
     kept->signal.emit(type);
@@ -39,15 +44,28 @@ struct Forward {
   std::shared_ptr<Limit> limit;
 };
 
+/// Ends the limit when the operation calls or destroys it.
 template <class Handler>
 struct LimitedHandler {
+  template <class From>
+  LimitedHandler(From&& from, std::shared_ptr<Limit> of) : handler(std::forward<From>(from)), limit(std::move(of)) {}
+  LimitedHandler(LimitedHandler&&) = default;
+  LimitedHandler& operator=(LimitedHandler&&) = delete;
+  ~LimitedHandler() {
+    if (limit != nullptr && !limit->done) end();
+  }
+
   template <class... Args>
   void operator()(Args&&... args) {
+    end();
+    std::move(handler)(std::forward<Args>(args)...);
+  }
+
+  /// Takes the limit out of the timer and clears the slot of the handler, which must still exist.
+  void end() noexcept {
     limit->done = true;
     AsyncWait::discard(std::exchange(limit->wait, {}));
-    auto slot = HWT_ASIO::get_associated_cancellation_slot(handler);
-    if (slot.is_connected()) slot.clear();
-    std::move(handler)(std::forward<Args>(args)...);
+    if (limit->in_slot) HWT_ASIO::get_associated_cancellation_slot(handler).clear();
   }
 
   Handler handler;
@@ -71,16 +89,17 @@ struct InitiateWithin {
   template <class Handler, class... Args>
   void start(Initiation operation, Handler&& handler, Args&&... args) const {
     const auto limit = std::allocate_shared<Limit>(HWT_ASIO::get_associated_allocator(handler));
-    auto slot = HWT_ASIO::get_associated_cancellation_slot(handler);
+    // `limited` ends the limit, also if a later step throws.
+    LimitedHandler<std::decay_t<Handler>> limited(std::forward<Handler>(handler), limit);
+    auto slot = HWT_ASIO::get_associated_cancellation_slot(limited.handler);
     if (slot.is_connected()) slot.template emplace<Forward>(limit);
     with_own_type(HWT_ASIO::get_associated_executor(operation), [&]<class Own>(const Own& own) {
       using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, Own>>;
-      Emits emit{limit, type, HWT_ASIO::get_associated_executor(handler, own)};
+      Emits emit{limit, type, HWT_ASIO::get_associated_executor(limited.handler, own)};
       limit->wait = WaitOperation<Emits, Own>::make(std::move(emit), own, true)
                         .start(WaitService::registry_of(own), *timer, delay);
     });
-    std::move(operation)(LimitedHandler<std::decay_t<Handler>>{std::forward<Handler>(handler), limit},
-                         std::forward<Args>(args)...);
+    std::move(operation)(std::move(limited), std::forward<Args>(args)...);
   }
 
   Initiation initiation;
@@ -102,6 +121,8 @@ struct CancelAfter {
 
 /// A completion token that limits its operation: `delay` after it is initiated it is cancelled, through its
 /// cancellation slot, on the handler's executor, and completes with what it has for that, operation_aborted mostly.
+/// Other cancels have the same error. If the limit cancelled, timer.now() is not before a deadline that was computed
+/// before the operation began.
 ///
 ///   auto limited = hwt::net::cancel_after(timer, 250ms, asio::use_awaitable);
 ///   std::size_t size = co_await socket.async_read_some(buffer, limited);

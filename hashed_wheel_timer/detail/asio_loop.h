@@ -16,12 +16,17 @@ namespace hwt::HWT_ASIO_NAMESPACE {
 /// Threads: any may call any member, but for what stop() and the destructor say; a task that runs on another thread is
 /// waited for by both.
 /// Not for: several loops that share one timer: HashedWheelTimer.
-class LoopTimer final : public hwt::detail::LoopDrivenTimer {
+class LoopTimer final : public hwt::detail::DrivenTimer {
  public:
   /// Throws std::invalid_argument for a tick of zero or less, std::bad_alloc, what making a steady_timer throws.
   explicit LoopTimer(HWT_ASIO::io_context::executor_type executor,
                      std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
-      : LoopDrivenTimer(tick), loop_(std::make_shared<Loop>(executor, driver())) {
+      : LoopTimer(executor, Options{.tick_duration = tick}) {}
+  /// The worker, in the comments of Options, is the thread of the io_context that runs the tasks. A wheel has 64 slots
+  /// a level, whatever Options::ticks_per_wheel is. Throws std::invalid_argument that names the option, its value and
+  /// the valid range, also for a thread_factory; std::bad_alloc, what making a steady_timer throws.
+  LoopTimer(HWT_ASIO::io_context::executor_type executor, const Options& options)
+      : DrivenTimer("net::LoopTimer", counting(options)), loop_(std::make_shared<Loop>(executor, driver())) {
     on_earlier([weak = std::weak_ptr<Loop>(loop_)] {
       if (const std::shared_ptr<Loop> loop = weak.lock()) loop->wake();
     });
@@ -37,12 +42,21 @@ class LoopTimer final : public hwt::detail::LoopDrivenTimer {
   /// See Timer.
   std::vector<Timeout> stop() override {
     const std::shared_ptr<Loop> loop = loop_;  // what is told may destroy this
-    std::vector<Timeout> left = LoopDrivenTimer::stop();
+    std::vector<Timeout> left = DrivenTimer::stop();
     loop->wake();
     return left;
   }
 
  private:
+  /// A limit makes the timer count what is pending exactly, so that the cancel() which leaves nothing pending wakes the
+  /// loop, and run() returns.
+  static Options counting(Options options) {
+    if (options.max_pending_timeouts <= 0) {
+      options.max_pending_timeouts = (std::numeric_limits<std::int64_t>::max)();
+    }
+    return options;
+  }
+
   /// What the handlers need. All but wake() runs on its strand.
   class Loop : public std::enable_shared_from_this<Loop> {
    public:
@@ -57,7 +71,7 @@ class LoopTimer final : public hwt::detail::LoopDrivenTimer {
 
    private:
     void turn() {
-      const auto next = driver_.turn();
+      const auto next = driver_.run_due();
       if (next == armed_for_) return;
       armed_for_ = next;
       if (!next) {

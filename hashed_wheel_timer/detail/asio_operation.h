@@ -68,10 +68,23 @@ void with_own_type(const Executor& executor, F&& f) {
   if constexpr (!std::is_same_v<Executor, LoopExecutor>) f(executor);
 }
 
-/// What a cancellation slot holds.
+/// Cancels one wait. A cancellation slot holds it, and never longer than the wait exists: the wait clears the slot
+/// before it destroys its handler, with which the signal may go. The slot destroys the canceller earlier if the signal
+/// goes, or if another operation takes the slot. `in_slot`, a flag of the wait, is true while the canceller exists, so
+/// the wait does not touch a slot that has gone.
+///
+/// Threads: nothing here is atomic. Asio's rule is that emit() and each other use of a signal or slot must not run
+/// concurrently with the start of the operation or with its completion. Programs use one thread or a strand for that.
+/// So a wait changes its slot only where it starts, where its handler is called, and where its handler is destroyed
+/// uncalled. The latter is the thread that destroys the context or the executor's queue; only if there is no memory to
+/// post a completion, it is the thread that ended the wait.
 class Canceller {
  public:
-  explicit Canceller(AsyncWait& wait) noexcept : wait_(wait) {}
+  Canceller(AsyncWait& wait, bool& in_slot) noexcept : wait_(wait), in_slot_(in_slot) { in_slot_ = true; }
+  Canceller(const Canceller&) = delete;
+  Canceller& operator=(const Canceller&) = delete;
+  ~Canceller() { in_slot_ = false; }
+
   void operator()(HWT_ASIO::cancellation_type type) {
     using Type = HWT_ASIO::cancellation_type;
     if ((type & (Type::terminal | Type::partial | Type::total)) != Type::none) wait_.cancel();
@@ -79,6 +92,7 @@ class Canceller {
 
  private:
   AsyncWait& wait_;
+  bool& in_slot_;
 };
 
 /// A wait with its handler, in memory of the handler's allocator. `kPlain`: the handler is called on the wait's own
@@ -118,7 +132,7 @@ class WaitOperation final : public AsyncWait {
     WaitOperation& wait = construct(std::move(handler), executor, counts);
     try {
       if (!is_own(handler_executor, executor)) wait.handler_work_.emplace(handler_executor);
-      if (slot.is_connected()) slot.template emplace<Canceller>(wait);
+      if (slot.is_connected()) slot.template emplace<Canceller>(wait, wait.in_slot_);
     } catch (...) {
       wait.abandon();
       throw;
@@ -258,10 +272,7 @@ class WaitOperation final : public AsyncWait {
 
   /// On the handler's executor.
   void call() {
-    if constexpr (!kPlain) {
-      auto slot = HWT_ASIO::get_associated_cancellation_slot(handler_);
-      if (slot.is_connected()) slot.clear();
-    }
+    leave_slot();
     [[maybe_unused]] const auto work = std::move(handler_work_);
     Handler handler = std::move(handler_);
     const Error error = error_of(end_);
@@ -269,7 +280,17 @@ class WaitOperation final : public AsyncWait {
     std::move(handler)(error);
   }
 
-  void abandon() noexcept override { destroy(); }
+  void abandon() noexcept override {
+    leave_slot();
+    destroy();
+  }
+
+  /// Clears the slot of the handler if it holds a canceller of this wait. The handler must still exist.
+  void leave_slot() noexcept {
+    if constexpr (!kPlain) {
+      if (in_slot_) HWT_ASIO::get_associated_cancellation_slot(handler_).clear();
+    }
+  }
 
   void destroy() noexcept {
     Allocator allocator(allocator_);
@@ -295,6 +316,7 @@ class WaitOperation final : public AsyncWait {
   // None: it is the same executor.
   [[no_unique_address]] UnlessPlain<std::optional<HWT_ASIO::executor_work_guard<HandlerExecutor>>> handler_work_;
   WaitEnd end_{};
+  bool in_slot_ = false;  // the slot of the handler holds a Canceller of this wait
   Handler handler_;
   [[no_unique_address]] UnlessPlain<Room> own_room_;
 };

@@ -103,7 +103,7 @@ class BasicWheelTimer {
   /// The same, from now on; beyond the range of the clock: never. Throws std::invalid_argument for a NaN.
   std::size_t expires_after(Delay delay) {
     waits_.prefetch();
-    const std::chrono::nanoseconds wanted = hwt::detail::number("delay", delay);
+    const std::chrono::nanoseconds wanted = hwt::detail::number("WheelTimer: delay", delay);
     const time_point now = waits_.timer().now();
     return expires_at(wanted > time_point::max() - now ? time_point::max() : now + wanted);
   }

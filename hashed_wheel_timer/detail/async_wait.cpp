@@ -64,7 +64,7 @@ constexpr std::chrono::microseconds kOtherIsBusy{50};
 class AsyncWait::Task final : public TimerTask {
  public:
   Task(AsyncWait& wait, bool held) noexcept
-      : wait_(&wait), listed_(wait.pending_.registry != nullptr), returned_(!held) {}
+      : wait_(&wait), listed_(wait.pending_.registry.load(std::memory_order_relaxed) != nullptr), returned_(!held) {}
 
   static Task& of(const Timeout& wait) noexcept { return static_cast<Task&>(Node::of(wait)->stored_task()); }
   Node& node() noexcept { return Node::around(*this); }
@@ -202,8 +202,8 @@ Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, Delay delay) {
   enter(registry);
   return start_by([&] {
     Source source{*this, nullptr};
-    return timer.schedule({&build_task, &source, TaskKind::Trivial}, not_negative(number("delay", delay)),
-                          Timer::OnRefusal::Throw);
+    return timer.schedule({&build_task, &source, TaskKind::Trivial},
+                          not_negative(number("async_wait_for: delay", delay)), Timer::OnRefusal::Throw);
   });
 }
 
@@ -215,33 +215,38 @@ Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, steady_clock::tim
 void AsyncWait::retire(const Timeout& idle) noexcept { Task::of(idle).retire(); }
 
 void AsyncWait::enter(WaitRegistry& registry) {
-  pending_.registry = &registry;
+  pending_.registry.store(&registry, std::memory_order_relaxed);
   const std::lock_guard lock(registry.mutex_);
   registry.waits_.insert(pending_);
 }
 
 void AsyncWait::leave(int completing) noexcept {
-  if (pending_.registry == nullptr) return;
-  const std::lock_guard lock(pending_.registry->mutex_);
+  WaitRegistry* const registry = pending_.registry.load(std::memory_order_relaxed);
+  if (registry == nullptr) return;
+  const std::lock_guard lock(registry->mutex_);
   pending_.unlink();
-  pending_.registry->completing_.fetch_add(completing, std::memory_order_relaxed);
+  pending_.registry.store(nullptr, std::memory_order_relaxed);
+  registry->completing_.fetch_add(completing, std::memory_order_relaxed);
 }
 
 /// By who has it.
 void AsyncWait::finish(WaitEnd end) {
-  if (pending_.registry == nullptr) return complete(end);
+  WaitRegistry* const registry = pending_.registry.load(std::memory_order_relaxed);
+  if (registry == nullptr) return complete(end);
   leave(1);
   struct Completed {
     ~Completed() { registry.completing_.fetch_sub(1, std::memory_order_release); }
     WaitRegistry& registry;
-  } completed{*pending_.registry};
+  } completed{*registry};
   complete(end);
 }
 
 void AsyncWait::cancel() {
+  WaitRegistry* const registry = pending_.registry.load(std::memory_order_relaxed);
+  if (registry == nullptr) return;
   Timeout wait;
   {
-    const std::lock_guard lock(pending_.registry->mutex_);
+    const std::lock_guard lock(registry->mutex_);
     if (!pending_.linked()) return;
     Node& node = pending_.task->node();
     node.add_reference();

@@ -117,8 +117,10 @@ class HWT_API AsyncWait {
   struct Source;
   /// Of use until it ends, but for cancel().
   struct Pending : WaitLink {
-    WaitRegistry* registry = nullptr;  // in which it is; or none
-    Task* task = nullptr;              // in the timeout's node
+    // The registry that lists the wait; or null, also once the wait has left it to complete. Written by the thread that
+    // starts or ends the wait. cancel() may read it later, when the registry is gone. relaxed: nothing is handed over.
+    std::atomic<WaitRegistry*> registry{nullptr};
+    Task* task = nullptr;  // in the timeout's node
   };
 
   /// `held`: a null handle, which becomes one of the timeout before that is published, without a reference of its own.

@@ -1,5 +1,11 @@
 #pragma once
 
+// Each public header includes this one before the rest of the library. A file that is not there ends the compilation;
+// after an #error, compilers go on and report hundreds of errors.
+#if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
+#include <hashed_wheel_timer needs C++20: compile with -std=c++20 or later>
+#endif
+
 // HWT_API marks what a shared library exports; everything else is hidden.
 #if defined(_WIN32) && defined(HWT_SHARED)
 #ifdef HWT_BUILDING

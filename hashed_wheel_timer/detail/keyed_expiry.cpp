@@ -64,7 +64,7 @@ Armed arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t 
   return armed_by([&] { timeout = timer.new_timeout_at(Expire(expiry, record, arming), deadline); });
 }
 
-void refuse_empty_on_expire() { internal::refuse("on_expire", "null", "a callable"); }
+void refuse_empty_on_expire() { internal::refuse("KeyedTimer: on_expire", "null", "a callable"); }
 
 HashSeed HashSeed::random() noexcept {
   try {

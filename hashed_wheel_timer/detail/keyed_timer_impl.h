@@ -77,7 +77,7 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
 
   /// With the shard's lock held.
   void take(Shard& shard, Table& table) noexcept {
-    shard.kept.store(shard.kept.load(std::memory_order_relaxed) - shard.table.size(), std::memory_order_relaxed);
+    shard.keep(std::size_t{0} - shard.table.size());
     shard.table.swap(table);
   }
 
@@ -165,12 +165,15 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
   entry->add_references(2);
   typename Entry::Reference reference(entry);
   Timeout timeout;
+  // Before the timeout is armed, because that may expire at once; taken back if it is refused.
+  shard.keep(1);
+  std::unique_ptr<Shard, typename Shard::Uncount> counted(&shard);
   const detail::Armed armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
   if (armed != detail::Armed::Yes)
     return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  counted.release();
   value.release();  // to whoever ends it; it may have expired already
   shard.table.insert({std::move(timeout), std::move(reference), hash});
-  shard.kept.store(shard.kept.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return KeyedResult::Added;
 }
 
@@ -306,7 +309,7 @@ template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Unlocked {
  public:
   Unlocked(Shard& shard, Entry& entry) noexcept : shard_(shard), entry_(entry), value_(entry.take()) {
-    shard.ended.fetch_add(1, std::memory_order_relaxed);
+    shard.count_ended();
   }
   ~Unlocked() {
     shard_.leftovers.push(entry_, std::move(value_));
@@ -340,7 +343,7 @@ void KeyedTimer<K, V, Hash, Equal>::State::expire(detail::KeyedRecord& record, s
       if (place != nullptr) {
         cell = shard.erase(place);
       } else {  // drain() has the table
-        shard.ended.fetch_add(1, std::memory_order_relaxed);
+        shard.count_ended();
       }
     }
     shard.mutex.unlock();
@@ -371,7 +374,7 @@ std::size_t KeyedTimer<K, V, Hash, Equal>::Shard::size() const noexcept {
   for (;;) {
     const std::size_t without = ended.load(std::memory_order_acquire);
     const auto size = static_cast<std::ptrdiff_t>(kept.load(std::memory_order_acquire) - without);
-    // Both are of one moment. Below zero: one has expired before its set() has counted it.
+    // Both are of one moment. Below zero: drain() has taken what had ended before, and will correct `ended`.
     if (ended.load(std::memory_order_relaxed) == without) return static_cast<std::size_t>(size > 0 ? size : 0);
   }
 }

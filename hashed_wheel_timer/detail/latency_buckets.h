@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "hashed_wheel_timer/detail/export.h"
+
 namespace hwt::detail {
 
 /// The buckets of LatencyHistogram, each the values in (upper end of the one before, its own upper end], in

@@ -6,6 +6,8 @@
 #include <ratio>
 #include <type_traits>
 
+#include "hashed_wheel_timer/detail/export.h"
+
 // Any duration as nanoseconds: rounded away from zero, and saturated instead of overflowing.
 
 namespace hwt::detail {

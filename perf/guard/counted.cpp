@@ -37,6 +37,7 @@ using Timeouts = std::array<Timeout, kBatch>;
 using Delays = std::array<std::chrono::milliseconds, kBatch>;
 using Items = std::array<Item, kBatch>;
 using Nodes = std::array<Node*, kBatch>;
+using Timers = std::array<std::unique_ptr<ThreadlessTimer>, kBatch>;
 
 Delays random_delays() {
   Delays delays;
@@ -91,6 +92,9 @@ extern "C" {
 [[gnu::noinline]] void counted_pair(Timer& timer) { pair(timer); }
 [[gnu::noinline]] void counted_pair_by_deadline(Timer& timer, std::chrono::steady_clock::time_point deadline) {
   pair_at(timer, deadline);
+}
+[[gnu::noinline]] void counted_pair_with_1000_timers(Timers& timers) {
+  for (const auto& timer : timers) timer->new_timeout([] { ++ran; }, 5s).cancel();
 }
 [[gnu::noinline]] void counted_pair_with_limit(Timer& timer) { pair(timer); }
 
@@ -205,6 +209,17 @@ class Counted {
     timer_.driver().transfer();
     count("pair_with_limit", counted_pair_with_limit, limited_);
     limited_.driver().transfer();
+    count("pair_with_1000_timers", counted_pair_with_1000_timers, timers_);
+    for (const auto& timer : timers_) timer->driver().transfer();
+  }
+
+  static Timers thousand_timers() {
+    Timers timers;
+    for (auto& timer : timers) {
+      timer = std::make_unique<ThreadlessTimer>();
+      timer->new_timeout([] {}, 5s).cancel();  // the memory that a thread gets at first
+    }
+    return timers;
   }
 
   void wheel() {
@@ -239,6 +254,7 @@ class Counted {
   ThreadlessTimer timer_;
   ThreadlessTimer rescheduling_;
   ThreadlessTimer limited_{{.tick_duration = 1ms, .max_pending_timeouts = 1'000'000}};
+  Timers timers_ = thousand_timers();
   std::promise<void> end_;
   std::unique_ptr<HashedWheelTimer> unattended_ = unattended_timer();
   HashedWheel wheel_{512};

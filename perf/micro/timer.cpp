@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "perf/micro/support.h"
+#include "perf/micro/threadless_timer.h"
 
 namespace {
 
@@ -111,6 +112,17 @@ void churn_by_delay(benchmark::State& state) {
   churn(state, [](auto task) { return timer->new_timeout(task, 5s); });
 }
 BENCHMARK(churn_by_delay)->Name("timer/churn")->Apply(with_tick)->Arg(1)->Arg(100)->Apply(with_threads);
+// One thread that uses many timers in turn. To be compared with each other: only the caches may make a difference.
+void in_turn(benchmark::State& state) {
+  std::vector<std::unique_ptr<hwt::perf::ThreadlessTimer>> timers(static_cast<std::size_t>(state.range(0)));
+  for (auto& one : timers) one = std::make_unique<hwt::perf::ThreadlessTimer>();
+  std::size_t at = 0;
+  repeat(state, [&] {
+    timers[at]->new_timeout([&state] { benchmark::DoNotOptimize(&state); }, 5s).cancel();
+    at = hwt::perf::next_in_ring(at, timers.size());
+  });
+}
+BENCHMARK(in_turn)->Name("timer/in_turn")->ArgName("timers")->Arg(1)->Arg(16)->Arg(64)->Arg(1000);
 // As if it came with the request. To be compared with timer/churn and floor/schedule_cancel_at.
 void churn_by_deadline(benchmark::State& state) {
   churn(state,

@@ -22,4 +22,36 @@ TEST(Guide, ServesUntilNothingIsLeftToWaitFor) {
   serve(loop, socket);
   EXPECT_TRUE(socket.is_open());
 }
+
+TEST(Guide, TellsALimitFromAnotherCancelAndFromAnAnswer) {
+  asio::io_context loop;
+  hwt::ManualTimer timer;
+  const asio::ip::tcp::endpoint any_port(asio::ip::address_v4::loopback(), 0);
+  asio::ip::tcp::acceptor acceptor(loop, any_port);
+  asio::ip::tcp::socket socket(loop);
+  socket.connect(acceptor.local_endpoint());
+  asio::ip::tcp::socket peer = acceptor.accept();
+  const auto read_until = [&](const std::function<void()>& end) {
+    std::array<char, 4> buffer{};
+    asio::error_code ended = asio::error::fault;
+    asio::co_spawn(loop, read_within_250ms(socket, asio::buffer(buffer), timer),
+                   [&](const std::exception_ptr& failed, asio::error_code error) {
+                     EXPECT_EQ(failed, nullptr);
+                     ended = error;
+                   });
+    loop.poll();
+    end();
+    loop.run();
+    loop.restart();
+    return ended;
+  };
+  EXPECT_EQ(read_until([&] { timer.advance(250ms); }), asio::error::timed_out);
+  EXPECT_EQ(read_until([&] {
+              timer.advance(249ms);
+              socket.cancel();
+            }),
+            asio::error::operation_aborted);
+  EXPECT_FALSE(read_until([&] { asio::write(peer, asio::buffer("four", 4)); }));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
 }  // namespace guide

@@ -1,7 +1,9 @@
 // A wait, but for Asio (AsyncWait, WaitGroup), that is put off: where there is no memory for the next, and where the
-// handler of the last goes while nobody begins another.
+// handler of the last goes while nobody begins another. And one that is cancelled after its registry has gone.
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <random>
 #include <stop_token>
@@ -106,6 +108,21 @@ class GoesElsewhere final : public AsyncWait {
 
   std::atomic<GoesElsewhere*>& completed_;
 };
+
+TEST(CancelledLate, ThereIsNothingToCancelOnceTheRegistryHasGoneWhileTheHandlerIsYetToBeCalled) {
+  alignas(WaitRegistry) std::array<std::byte, sizeof(WaitRegistry)> memory;
+  auto* const registry = ::new (memory.data()) WaitRegistry;
+  std::atomic<GoesElsewhere*> completed{nullptr};
+  ManualTimer timer;
+  (new GoesElsewhere(completed))->start(*registry, timer, 1ms);
+  timer.advance(1ms);
+  registry->close();
+  registry->~WaitRegistry();
+  memory.fill(std::byte{0xff});
+  const std::unique_ptr<GoesElsewhere> wait(completed.load(std::memory_order_acquire));
+  ASSERT_NE(wait, nullptr);
+  EXPECT_NO_THROW(wait->cancel());
+}
 
 TEST(PutOffRaces, ThereIsNothingToCancelHoweverTheHandlerOfTheLastGoes) {
   constexpr int kRounds = 10'000;

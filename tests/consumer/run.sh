@@ -86,6 +86,42 @@ header_of_queue() {
     grep '/concurrentqueue\.h$' | tail -n 1
 }
 
+# says_what_to_install PACKAGE SOURCES COMMAND...: the command fails, and one line of its output names both.
+says_what_to_install() {
+  package=$1 sources=$2
+  shift 2
+  ! "$@" >"$work/said" 2>&1 && grep -e "$package" "$work/said" | grep -q -e "$sources" || { cat "$work/said"; return 1; }
+}
+
+# A proxy that cannot be: a download fails at once. CMake asks one that refuses for more than a minute.
+cmake_offline() (
+  unset no_proxy NO_PROXY
+  https_proxy='http://[' HTTPS_PROXY='http://[' cmake_here -S "$source" "$@"
+)
+
+cmake_says_what_to_install() {
+  says_what_to_install libconcurrentqueue-dev DFETCHCONTENT_SOURCE_DIR_CONCURRENTQUEUE= \
+    cmake_offline -B "$work/without-queue" -DCMAKE_DISABLE_FIND_PACKAGE_concurrentqueue=ON \
+    -DHASHED_WHEEL_TIMER_QUEUE_DIR= &&
+    says_what_to_install libhowardhinnant-date-dev DFETCHCONTENT_SOURCE_DIR_DATE= \
+      cmake_offline -B "$work/without-date" -DFETCHCONTENT_SOURCE_DIR_CONCURRENTQUEUE="$work/queue" \
+      -DHASHED_WHEEL_TIMER_CALENDAR=ON -DHASHED_WHEEL_TIMER_CHRONO_HAS_TIME_ZONES=OFF \
+      -DCMAKE_DISABLE_FIND_PACKAGE_date=ON
+}
+
+# A parent that has downloaded nothing. libc++ may have time zones of its own.
+meson_says_what_to_install() {
+  mkdir -p "$work/bare/subprojects" &&
+    cp "$program"/meson* "$program"/*.cpp "$work/bare/" &&
+    ln -s "$source" "$work/bare/subprojects/hashed_wheel_timer" &&
+    says_what_to_install libconcurrentqueue-dev subprojects/concurrentqueue-[0-9] \
+      meson_here --wrap-mode=nodownload --force-fallback-for=concurrentqueue "$work/bare/queue" "$work/bare" || return 1
+  ! echo '#include <new>' | $CXX -x c++ -E -dM - | grep -q __GLIBCXX__ ||
+    says_what_to_install libhowardhinnant-date-dev subprojects/date-[0-9] \
+      meson_here --wrap-mode=nodownload --force-fallback-for=date -Dwith_calendar=true \
+      -Dhashed_wheel_timer:calendar=enabled "$work/bare/date" "$work/bare"
+}
+
 # What the programs of the parent load: the shared libraries, and nothing for who compiles against them.
 cmake_subproject_installs_shared_libraries() {
   cmake --install "$work/shared-added" --prefix "$work/installed-by-fetcher" &&
@@ -216,6 +252,8 @@ step "add_subdirectory of CMake" added_by_cmake
 step "a CMake subproject installs nothing" cmake_subproject_installs_nothing
 step "FetchContent of CMake, shared" fetched_by_cmake
 step "a shared CMake subproject installs its libraries" cmake_subproject_installs_shared_libraries
+step "CMake says what to install when it cannot download" cmake_says_what_to_install
+step "Meson says what to install when it cannot download" meson_says_what_to_install
 for kind in shared static; do
   step "$kind install" install_library "$kind"
   if [ "$kind" != "$built_kind" ]; then

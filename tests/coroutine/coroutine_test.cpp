@@ -81,7 +81,7 @@ TYPED_TEST(Sleeping, ExpiresWhereTheTimerRunsTasksAndNotEarly) {
   EXPECT_GE(end - begin, 5ms);
   EXPECT_EQ(by_delay.wake, Wake::Expired);
   EXPECT_EQ(by_deadline.wake, Wake::Expired);
-  EXPECT_EQ(by_delay.woken_on == here, (std::is_same_v<TypeParam, ManualTimer>));
+  EXPECT_EQ(by_delay.woken_on == here, kDriven<TypeParam>);
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
@@ -210,7 +210,7 @@ TYPED_TEST(Sleeping, OneThatDestroysTheTimerWhenItExpiresLeavesNoneAsleep) {
   others.when_awake = [&] { woken.count_down(); };
   for (int i = 0; i < 100; ++i) sleeper(*timer, 2h, others);
   sleeper(*timer, 1ms, first);
-  if constexpr (std::is_same_v<TypeParam, ManualTimer>) timer->advance(1ms);
+  while (kDriven<TypeParam> && timer) turn(*timer);
   EXPECT_TRUE(woken.wait());
   EXPECT_EQ(first.wake, Wake::Expired);
   EXPECT_EQ(others.wake, Wake::Stopped);
@@ -401,7 +401,7 @@ TEST(SleepingRefused, NamesANaN) {
   ManualTimer timer;
   const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(message_of<std::invalid_argument>([&] { static_cast<void>(sleep_for(timer, nan)); }),
-            "delay: NaN (expected: a number)");
+            "sleep_for: delay: NaN (expected: a number)");
 }
 
 // The end comes before new_timeout() has returned.
@@ -495,7 +495,7 @@ void expect_one_wake_each(const Options& options, std::function<void()> run_jobs
         timer->stop();
       } else {
         for (int i = 0; i < 4; ++i) {
-          if constexpr (std::is_same_v<T, ManualTimer>) timer->advance(1ms);
+          turn(*timer);
           if (run_jobs) run_jobs();
           std::this_thread::yield();
         }

@@ -137,15 +137,15 @@ TYPED_TEST(Limits, RescheduleMovesTheDeadline) {
 TYPED_TEST(Limits, TheConstructorThrowsWhatNewTimeoutThrows) {
   const auto timer = make_timer<TypeParam>();
   const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_THROW(StopAfter(*timer, nan), std::invalid_argument);
+  EXPECT_THROW(StopAfter limit(*timer, nan), std::invalid_argument);
   timer->stop();
-  EXPECT_THROW(StopAfter(*timer, 1s), IllegalState);
+  EXPECT_THROW(StopAfter limit(*timer, 1s), IllegalState);
 }
 
 TYPED_TEST(LimitsThreaded, TheConstructorThrowsAtTheLimitOfTheTimer) {
   const auto timer = make_timer<TypeParam>({.max_pending_timeouts = 1});
   timer->new_timeout([] {}, kFar);
-  EXPECT_THROW(StopAfter(*timer, 1s), RejectedExecution);
+  EXPECT_THROW(StopAfter limit(*timer, 1s), RejectedExecution);
   EXPECT_EQ(timer->pending_timeouts(), 1);
 }
 
@@ -284,7 +284,7 @@ void expect_one_reason(const Options& options, std::function<void()> run_jobs) {
       }
       if (index != 3) return;
       for (int i = 0; i < 4; ++i) {
-        if constexpr (std::is_same_v<T, ManualTimer>) timer->advance(1ms);
+        turn(*timer);
         if (run_jobs) run_jobs();
         std::this_thread::yield();
       }

@@ -7,6 +7,7 @@
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/held_timer.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -177,6 +178,34 @@ TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
   EXPECT_EQ(expired_, 1);
   EXPECT_EQ(keyed_->size(), 1U);
   EXPECT_EQ(keyed_->remove(Counted(1)), 12) << "its own cell goes, not the later one of the same key";
+}
+
+// The expiry is counted before set() returns, and must not make up for a value that is there.
+TEST(KeyedSize, NeverCountsTooFewWhenAValueExpiresBeforeItsSetReturns) {
+  Latch expired;
+  HeldTimer timer;
+  KeyedTimer<Counted, int, Alike, StandsStill> keyed(timer, [&](const Counted&, int&) { expired.count_down(); });
+  ASSERT_EQ(keyed.set(Counted(1), 1, kFar), KeyedResult::Added);
+  timer.hold_next(HeldTimer::At::Exit);
+  std::jthread setting([&] { EXPECT_EQ(keyed.set(Counted(2), 2, 1ms), KeyedResult::Added); });
+  ASSERT_TRUE(timer.wait_until_held());
+  ASSERT_TRUE(expired.wait());
+  EXPECT_EQ(keyed.size(), 1U) << "the first is there";
+  timer.go_on();
+  setting.join();
+  EXPECT_EQ(keyed.size(), 1U);
+}
+
+TEST(KeyedSize, IsAsBeforeWhenASetIsRefused) {
+  HeldTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  KeyedTimer<Counted, int, Alike, StandsStill> keyed(timer, [](const Counted&, int&) {});
+  ASSERT_EQ(keyed.set(Counted(1), 1, kFar), KeyedResult::Added);
+  EXPECT_EQ(keyed.set(Counted(2), 2, kFar), KeyedResult::Rejected);
+  EXPECT_EQ(keyed.size(), 1U);
+  timer.go_on();
+  timer.hold_and_refuse_next(std::make_exception_ptr(std::bad_alloc()));
+  EXPECT_THROW(keyed.set(Counted(2), 2, kFar), std::bad_alloc);
+  EXPECT_EQ(keyed.size(), 1U);
 }
 
 // Else what the function owns would wait for the last of the timeouts, which may be years late.

@@ -33,7 +33,7 @@ class Keyed : public ::testing::Test {
   Items take_expired() { return std::exchange(expired_, {}); }
 
   Items expired_;
-  ManualTimer timer_;
+  ManualTimer timer_{1ms, steady_clock::time_point()};
   KeyedTimer<int, int> keyed_{timer_, [this](const int& key, int& value) { expired_.emplace_back(key, value); }};
 };
 
@@ -636,7 +636,7 @@ TEST(KeyedTypes, KeysAndValuesMayBeMoveOnlyAndHashAndEqualOnesOwn) {
 TEST(KeyedTypes, OnExpireMustNotBeEmpty) {
   ManualTimer timer;
   EXPECT_EQ(message_of<std::invalid_argument>([&] { KeyedTimer<int, int>(timer, nullptr); }),
-            "on_expire: null (expected: a callable)");
+            "KeyedTimer: on_expire: null (expected: a callable)");
 }
 
 /// So bad that long runs of cells form, wrap around the end of the table and are torn open again.

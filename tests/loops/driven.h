@@ -4,34 +4,47 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <random>
 #include <thread>
 
-#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
 
-/// Threads schedule on a timer that a loop drives on another thread, and each waits for its own to run. The loop sleeps
-/// for an hour, or without end, unless it is told of them.
-inline void expect_driven(ManualTimer& timer) {
+/// Threads schedule on a timer that a loop drives on another thread: by delay, by deadline, and through a KeyedTimer.
+/// Each waits until its own has run, which must not be before the deadline. Before each call the loop sleeps, without
+/// end or for an hour, so the time of its last wake-up is long over.
+inline void expect_driven(LoopTimer& timer) {
+  struct Wait {
+    steady_clock::time_point deadline;
+    Latch ran;
+    void end() {
+      EXPECT_GE(steady_clock::now(), deadline);
+      ran.count_down();
+    }
+  };
   for (const bool far : {false, true}) {
     Timeout keeps_asleep;
     if (far) keeps_asleep = timer.new_timeout([] {}, kFar);
+    KeyedTimer<int, Wait*> keyed(timer, [](int, Wait* wait) { wait->end(); });
     run_together(3, [&](int thread) {
       std::mt19937 random(static_cast<std::uint32_t>(thread));
-      for (int i = 0; i < 100; ++i) {
-        Latch ran;
-        const auto deadline = steady_clock::now() + std::chrono::milliseconds(random() % 5);
-        timer.new_timeout_at(
-            [&] {
-              EXPECT_GE(steady_clock::now(), deadline);
-              ran.count_down();
-            },
-            deadline);
-        ASSERT_TRUE(ran.wait());
+      for (int i = 0; i < 60; ++i) {
+        if (i % 20 == 0) std::this_thread::sleep_for(20ms);  // while it sleeps: no later than that is checked
+        Wait wait;
+        const std::chrono::milliseconds delay(random() % 5);
+        wait.deadline = steady_clock::now() + delay;
+        if (i % 3 == 0) {
+          timer.new_timeout([&] { wait.end(); }, delay);
+        } else if (i % 3 == 1) {
+          timer.new_timeout_at([&] { wait.end(); }, wait.deadline);
+        } else {
+          keyed.set(thread, &wait, delay);
+        }
+        ASSERT_TRUE(wait.ran.wait());
       }
     });
     keeps_asleep.cancel();

@@ -110,7 +110,7 @@ TEST(Advance, RefusesNegativeTime) {
     timer.advance(-5ns);
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "by: -5 ns (expected: 0 ns or more)");
+    EXPECT_STREQ(error.what(), "ManualTimer: by: -5 ns (expected: 0 ns or more)");
   }
   EXPECT_EQ(timer.now(), kStart);
 }
@@ -166,7 +166,7 @@ TEST(Advance, ATimeBeforeTheClocksZeroIsAStartLikeAnyOther) {
 TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
   for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(73 * 127)}) {
     ASSERT_EQ(nanoseconds::max() % tick, 0ns);
-    ManualTimer timer(tick);
+    ManualTimer timer(tick, steady_clock::time_point());
     timer.new_timeout([] {}, nanoseconds::max());
     timer.new_timeout([] {}, nanoseconds::max() - 1ns - tick);
     EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 1u);
@@ -274,7 +274,7 @@ TEST(AdvanceTo, WhatWasScheduledBeforeAJumpRunsInIt) {
 }
 
 TEST(AdvanceTo, AJumpIsNoLongerForWhatATaskCancelsInIt) {
-  ManualTimer timer(1ns);
+  ManualTimer timer(1ns, kStart);
   int ran = 0;
   Timeout later = timer.new_timeout([&] { ++ran; }, 1h);
   timer.new_timeout([&] { EXPECT_TRUE(later.cancel()); }, 1ns);
@@ -283,6 +283,49 @@ TEST(AdvanceTo, AJumpIsNoLongerForWhatATaskCancelsInIt) {
   EXPECT_EQ(ran, 0);
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_EQ(timer.advance(1ns), 0u);
+}
+
+TEST(AdvanceTo, WithoutAStartTheFirstJumpMustNotPassWhatIsPending) {
+  for (const bool far : {false, true}) {
+    ManualTimer timer(1ms);
+    int runs = 0;
+    const auto delay = far ? nanoseconds(1h) : nanoseconds(10s);
+    timer.new_timeout([&] { ++runs; }, delay);
+    const auto now = steady_clock::now() + 24h;  // a loop that feeds its clock, and has forgotten the start
+    try {
+      timer.advance_to(now);
+      FAIL();
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find("now: "), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("start"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(runs, 0);
+    EXPECT_EQ(timer.now(), steady_clock::time_point()) << "nothing has changed";
+    EXPECT_EQ(timer.pending_timeouts(), 1);
+    timer.new_timeout([&] { runs += 10; }, 1ms);
+    EXPECT_EQ(timer.advance(delay), 2u);
+    EXPECT_EQ(runs, 11);
+    timer.new_timeout([&] { ++runs; }, 10s);
+    EXPECT_EQ(timer.advance_to(now), 1u) << "its time is known by now, and this is a jump like any other";
+  }
+}
+
+TEST(AdvanceTo, WithoutAStartTheFirstJumpMayReachNextWakeup) {
+  ManualTimer timer;
+  int runs = 0;
+  timer.new_timeout([&] { ++runs; }, 10ms);
+  timer.advance_to(*timer.next_wakeup());
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(AdvanceTo, WithoutAStartTheFirstJumpMayBeAnyWithNothingPending) {
+  ManualTimer timer;
+  const auto now = steady_clock::time_point(24h);
+  EXPECT_EQ(timer.advance_to(now), 0u);
+  EXPECT_EQ(timer.now(), now);
+  timer.new_timeout([] {}, 1s);
+  EXPECT_EQ(timer.advance_to(now + 999ms), 0u);
+  EXPECT_EQ(timer.advance_to(now + 1h), 1u);
 }
 
 TEST(AdvanceTo, WhatMaxTasksLeavesOverRunsAtTheNextCall) {
@@ -430,7 +473,8 @@ TEST(ManualTimer, RefusesATickThatIsNotPositive) {
       ManualTimer timer(tick);
       FAIL() << tick.count();
     } catch (const std::invalid_argument& error) {
-      EXPECT_EQ(error.what(), "tick_duration: " + std::to_string(tick.count()) + " ns (expected: 1 ns or more)");
+      EXPECT_EQ(error.what(),
+                "ManualTimer: tick_duration: " + std::to_string(tick.count()) + " ns (expected: 1 ns or more)");
     }
   }
 }

@@ -133,6 +133,21 @@ TEST_F(OnEarlier, IsCalledWhenThousandsInTheWheelAreDueEarlier) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(OnEarlier, IsCalledForEach4096InTheWheelThatAreCancelled) {
+  constexpr int kCollectedAtOnce = 4096;
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < 3 * kCollectedAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, 2 * kFar));
+  timer.new_timeout([] {}, kFar);
+  timer.next_wakeup();
+  calls = 0;
+  for (int i = 0; i < 3 * kCollectedAtOnce; ++i) {
+    ASSERT_EQ(calls, i / kCollectedAtOnce) << "for " << i;
+    EXPECT_TRUE(timeouts[i].cancel());
+    if (calls != i / kCollectedAtOnce) timer.next_wakeup();
+  }
+  EXPECT_EQ(calls, 3);
+}
+
 TEST_F(OnEarlier, IsNotCalledForWhatAWorkerWouldNotWakeUpFor) {
   timer.new_timeout([] {}, 1s);
   timer.next_wakeup();

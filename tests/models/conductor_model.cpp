@@ -1,5 +1,5 @@
-// A RepeatedTimer (Conductor): a user restarts it, another resets or stops it, and what it has armed may expire at any
-// moment. Hooks never overlap; at most one timeout is armed; no trigger is lost, none comes after stop().
+// A RepeatedTimer (Conductor): a user starts or restarts it, another resets or stops it, and what it has armed may
+// expire at any moment. Hooks never overlap; at most one timeout is armed; no trigger is lost, none comes after stop().
 
 #include <chrono>
 
@@ -14,6 +14,7 @@ using std::chrono::nanoseconds;
 
 struct Repeated final : Run {
   const bool stops = random(2) == 0;
+  const bool starts = random(2) == 0;
   int in_hooks = 0;  // hooks never overlap, and each sees what the one before did
   Ghost<bool> stopped = false;
   Ghost<int> triggers = 0;
@@ -36,7 +37,7 @@ struct Repeated final : Run {
     if (index == 0) {
       for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
     } else if (index == 1) {
-      repeated.restart();
+      starts ? repeated.start() : repeated.restart();
     } else if (stops) {
       repeated.stop();
     } else {

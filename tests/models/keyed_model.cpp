@@ -1,7 +1,9 @@
 // The values of a KeyedTimer: one thread sets, touches and erases a key, another does so too, and a third turns the
-// wheel. Each value ends once: it expires, is replaced, or is erased; and who ends it has it as it was left.
+// wheel. Each value ends once: it expires, is replaced, or is erased; and who ends it has it as it was left. Or the
+// second thread asks for the size meanwhile, which never leaves out a value that is there.
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,16 +18,27 @@ namespace {
 using std::chrono::nanoseconds;
 
 struct Keyed final : Run {
+  struct OneShard {
+    std::size_t operator()(int) const { return 0; }
+  };
+
+  const bool asks = random(2) == 0;
   Ghost<int> expired = 0;
   Ghost<int> erased = 0;
   Ghost<int> set = 0;
   hwt::ManualTimer timer{nanoseconds(1)};
-  hwt::KeyedTimer<int, std::unique_ptr<int>> keyed{timer, [this](const int&, std::unique_ptr<int>& value) {
-                                                     ++*value;
-                                                     ++expired;
-                                                   }};
+  hwt::KeyedTimer<int, std::unique_ptr<int>, OneShard> keyed{timer, [this](const int&, std::unique_ptr<int>& value) {
+                                                               ++*value;
+                                                               ++expired;
+                                                             }};
+
+  Keyed() { keyed.set(0, nullptr, nanoseconds(1'000'000)); }
 
   void thread(unsigned index) override {
+    if (index == 1 && asks) {
+      for (int turns = 0; turns < 3; ++turns) MODEL_ASSERT(keyed.size() >= 1);
+      return;
+    }
     if (index == 2) {
       for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
       return;
@@ -45,7 +58,7 @@ struct Keyed final : Run {
     timer.advance(nanoseconds(3));
     MODEL_ASSERT(expired + erased <= set);
     MODEL_ASSERT(expired + erased >= 1);
-    MODEL_ASSERT(keyed.size() == 0);
+    MODEL_ASSERT(keyed.size() == 1);
   }
 };
 

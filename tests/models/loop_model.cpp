@@ -1,4 +1,4 @@
-// A timer that a loop drives (LoopDrivenTimer, ManualEngine::announce_sleep, Sleeper) against what another thread does
+// A timer that a loop drives (LoopTimer, ManualEngine::announce_sleep, Sleeper) against what another thread does
 // to it: an earlier timeout, a cancelled() that is to be called, the end of all that was pending. The loop is called,
 // or has found it by itself and does not sleep; and what is to be called soon is not forgotten.
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "hashed_wheel_timer/detail/loop_driven_timer.h"
+#include "hashed_wheel_timer/detail/driven_timer.h"
 #include "tests/models/checker.h"
 
 namespace model {
@@ -15,12 +15,12 @@ namespace {
 using std::chrono::hours;
 using std::chrono::steady_clock;
 
-class Timer final : public hwt::detail::LoopDrivenTimer {
+class Timer final : public hwt::detail::DrivenTimer {
  public:
-  Timer() : LoopDrivenTimer(hours(1)) {}
+  Timer() : DrivenTimer("Timer", {.tick_duration = hours(1), .max_pending_timeouts = 1'000}) {}
   ~Timer() override { end(); }
-  using LoopDrivenTimer::driver;
-  using LoopDrivenTimer::on_earlier;
+  using DrivenTimer::driver;
+  using DrivenTimer::on_earlier;
 };
 
 struct Loop final : Run {
@@ -50,7 +50,7 @@ struct Loop final : Run {
       other = timer.new_timeout(std::make_shared<Task>(*this), hours(1000));
       // Another one, so that all of them come into the wheel.
       timer.new_timeout(std::make_shared<Task>(*this), hours(1000)).cancel();
-      driver.turn();
+      driver.run_due();
     }
     timer.on_earlier([this] { called = true; });
     called = false;
@@ -59,7 +59,7 @@ struct Loop final : Run {
 
   void thread(unsigned index) override {
     if (index == 1) {
-      for (unsigned turns = 1 + random(2); turns != 0; --turns) until = driver.turn();
+      for (unsigned turns = 1 + random(2); turns != 0; --turns) until = driver.run_due();
     } else if (comes == Comes::Earlier) {
       other = timer.new_timeout([] {}, hours(2));
     } else if (comes == Comes::Hook) {
@@ -78,7 +78,7 @@ struct Loop final : Run {
         break;
       case Comes::Hook:
         MODEL_ASSERT(called || hooks == 1 || (until && *until <= now));
-        driver.turn();
+        driver.run_due();
         MODEL_ASSERT(hooks == 1);
         break;
       case Comes::End:

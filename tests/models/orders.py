@@ -2,6 +2,7 @@
 """Every memory order of the library that is not relaxed, and every call of AsymmetricFence: what notices it weakened.
 
 orders.py ROOT                     holds orders.txt, arguments.txt and the table of docs/design.md to the sources
+orders.py ROOT --self-test         names the functions of some code
 orders.py ROOT --table             writes that table
 orders.py ROOT --renew PROGRAM...  weakens what nothing is known to notice, in each model in turn; writes orders.txt
 orders.py ROOT --check PROGRAM...  has each model weaken what orders.txt says that it notices
@@ -24,8 +25,11 @@ OPERATION = re.compile(
     r"AsymmetricFence::(light|heavy)\s*\(|atomic_(thread|signal)_fence\s*\("
 )
 ORDER = re.compile(r"memory_order_(\w+)")
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+NOT_CODE = re.compile(
+    r'^[ \t]*#(?:\\\n|[^\n])*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S | re.M
+)
 NO_FUNCTION = {"if", "for", "while", "switch", "catch", "do", "else", "return", "noexcept", "requires"}
+NOWHERE = "-"
 HALVES = {"acquire": ["relaxed"], "release": ["relaxed"], "acq_rel": ["acquire", "release"], "seq_cst": ["acq_rel"]}
 
 
@@ -52,7 +56,8 @@ def without_inner_calls(arguments):
 
 
 def functions(code):
-    """(begin, end, name) of each body, the outer ones first."""
+    """(begin, end, name) of each function, the outer ones first. It begins with its name: a constructor initialises
+    members before its body."""
     found, stack, since = [], [], 0
     for i, character in enumerate(code):
         if character == "{":
@@ -60,7 +65,7 @@ def functions(code):
             match = re.search(r"(?<!\w)((?:\w+::)*~?\w+|operator\S+)\s*\((?!\s*\*)", head)
             # A requires clause, a lambda or an initialiser has no name of its own.
             name = match[1] if match and match[1] not in NO_FUNCTION and "](" not in head.split(match[1])[0] else None
-            stack.append((i, name))
+            stack.append((since + match.start() if name else i, name))
             since = i + 1
         elif character == "}" and stack:
             begin, name = stack.pop()
@@ -70,6 +75,29 @@ def functions(code):
         elif character == ";":
             since = i + 1
     return sorted(found)
+
+
+def function_at(at, bodies):
+    names = [name for begin, end, name in bodies if begin <= at < end and not name.startswith(("HWT_", "alignas"))]
+    return names[-1] if names else NOWHERE
+
+
+def self_test():
+    """Prints the functions that are named wrongly: each `<>` is in the function beside it."""
+    examples = [
+        ("class alignas(64) A {\n A() noexcept : a_(b(<>)), c_(0) {}\n};", "A"),
+        ("namespace a {\n#if defined(B)\nvoid C::d() {\n if (e(<>)) f();\n}\n#endif\n}", "C::d"),
+        ("#if defined(A)\nnamespace b {\n#endif\nvoid <>C::d() { e(); }\n}", "C::d"),
+        ("#if defined(A)\nnamespace b {\n#endif\nint c{<>};\n}", NOWHERE),
+        ("C::~C() { const auto d = [&](int e) { f(<>); }; }", "C::~C"),
+    ]
+    wrong = []
+    for text, expected in examples:
+        code = NOT_CODE.sub(blank, text)
+        found = function_at(code.index("<>"), functions(code.replace("<>", "")))
+        wrong += [f"{expected}: {found}"] if found != expected else []
+    print("\n".join(wrong) or f"{len(examples)} functions named")
+    return bool(wrong)
 
 
 class Use:
@@ -111,14 +139,12 @@ def uses_in(root):
                 if not match[3] and all(order == "relaxed" for order in orders):
                     continue
                 operation = match[2] or match[3] or f"atomic_{match[4]}_fence"
-                around = [each[2] for each in bodies if each[0] < match.start() < each[1]]
-                within = [name for name in around if not name.startswith(("HWT_", "alignas"))]
                 shown = os.path.relpath(path, os.path.join(root, LIBRARY)).replace(os.sep, "/")
                 first = code.count("\n", 0, match.start()) + 1
                 last = code.count("\n", 0, end) + 1
                 if match[1]:
                     operation = f"{match[2]} of {re.split(r'[.>]', match[1])[-1].split('[')[0]}"
-                function = within[-1] if within else "-"
+                function = function_at(match.start(), bodies)
                 uses.append(Use(shown, function, operation, orders, (first, last), (match.start(), end)))
     return uses
 
@@ -242,6 +268,8 @@ def hold(root, keys):
     for key in keys:
         if key not in found and argument_for(key, all_arguments) is None:
             wrong.append(f"no model notices it, and {ARGUMENTS} does not say why that cannot matter: {key}")
+        if keys[key][0].function == NOWHERE:
+            wrong.append(f"orders.py finds no function around it: {key}")
     wrong += [f"{FOUND}: no such order in the sources: {key}" for key in found if key not in keys]
     for pattern, _ in all_arguments:
         if not any(fnmatch.fnmatchcase(key, pattern) and key not in found for key in keys):
@@ -267,6 +295,8 @@ def write_table(root, keys):
 
 
 def main(root, action=None, *programs):
+    if action == "--self-test":
+        return self_test()
     keys = known_keys(uses_in(root))
     if action == "--renew":
         renew(root, keys, programs)

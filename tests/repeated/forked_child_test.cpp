@@ -80,6 +80,7 @@ TEST(ForkedRepeatedTimer, DoesNotWaitForAThreadOfTheParentThatArms) {
     std::jthread starting([&] { timer->start(); });
     ASSERT_TRUE(wheel.wait_until_held());
     EXPECT_EQ(status_of_child([&] {
+                timer->start();
                 timer->stop();
                 timer->destroy();
                 const bool running = timer->running();

@@ -4,6 +4,7 @@
 #include "hashed_wheel_timer/internal/schedule/conductor.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/held_timer.h"
+#include "tests/support/repeated_timer_support.h"
 
 namespace hwt {
 namespace {
@@ -58,9 +59,88 @@ TEST_F(RepeatedTimerHeld, WhoAsksDoesNotWait) {
   EXPECT_TRUE(repeated_.running());
   EXPECT_EQ(repeated_.timeout(), 3ms);
   EXPECT_EQ(repeated_.describe(), "RepeatedTimer(held, timeout: 3000000 ns, running)");
-  repeated_.start();  // it is running
   release();
   expect_triggers();
+}
+
+/// A start() meets another one, whose new_timeout() is held and may then fail.
+class StartMeetsAStart : public RepeatedTimerHeld {
+ protected:
+  /// Until release(). `second_` is the other call.
+  void meet(std::exception_ptr refusal) {
+    if (refusal) timer_.hold_and_refuse_next(refusal);
+    hold_in(refusal ? HeldTimer::At::Entry : HeldTimer::At::Exit, [this](RepeatedTimer& repeated) {
+      try {
+        repeated.start();
+      } catch (...) {
+        first_error_ = std::current_exception();
+      }
+    });
+    second_ = std::jthread([this] {
+      try {
+        repeated_.start();
+      } catch (...) {
+        second_error_ = std::current_exception();
+      }
+      returned_.count_down();
+    });
+    EXPECT_FALSE(returned_.wait(5ms)) << "whether it is started cannot be known yet";
+    release();
+    second_.join();
+  }
+
+  std::exception_ptr first_error_, second_error_;
+  Latch returned_;
+  std::jthread second_;
+};
+
+TEST_F(StartMeetsAStart, ReturnsWhenItIsStarted) {
+  meet(nullptr);
+  EXPECT_EQ(first_error_, nullptr);
+  EXPECT_EQ(second_error_, nullptr);
+  EXPECT_TRUE(repeated_.running());
+  expect_triggers();
+}
+
+TEST_F(StartMeetsAStart, ArmsItselfIfThatOneIsRefused) {
+  meet(std::make_exception_ptr(RejectedExecution("refused")));
+  EXPECT_THROW(std::rethrow_exception(first_error_), RejectedExecution);
+  EXPECT_EQ(second_error_, nullptr);
+  EXPECT_TRUE(repeated_.running()) << "it was told so";
+  expect_triggers();
+}
+
+TEST_F(StartMeetsAStart, ArmsItselfIfThatOneFindsNoMemory) {
+  meet(std::make_exception_ptr(std::bad_alloc()));
+  EXPECT_THROW(std::rethrow_exception(first_error_), std::bad_alloc);
+  EXPECT_EQ(second_error_, nullptr);
+  EXPECT_TRUE(repeated_.running()) << "it was told so";
+  expect_triggers();
+}
+
+TEST_F(RepeatedTimerHeld, BothStartsThatMeetThrowIfTheTimerIsStopped) {
+  hold_in(HeldTimer::At::Entry,
+          [](RepeatedTimer& repeated) { EXPECT_THROW(repeated.start(), IllegalState) << "the first"; });
+  std::jthread second([this] { EXPECT_THROW(repeated_.start(), IllegalState) << "the second"; });
+  timer_.stop();
+  release();
+  second.join();
+  EXPECT_FALSE(repeated_.running());
+}
+
+// A call must not wait for a hook of another thread, so the thread that runs the hook is told.
+TEST_F(RepeatedTimerHeld, AStartDuringAHookReturnsAndTheHooksThreadIsToldOfTheRefusal) {
+  std::optional<RepeatedTimer> repeated;
+  RepeatedTimer::Hooks hooks{.on_trigger = [] {}};
+  hooks.adjust_timeout = [&](auto timeout) {
+    on_another_thread([&] { EXPECT_NO_THROW(repeated->start()); });
+    timer_.hold_and_refuse_next(std::make_exception_ptr(RejectedExecution("refused")));
+    timer_.go_on();
+    return timeout;
+  };
+  repeated.emplace("hooked", 3ms, timer_, std::move(hooks));
+  EXPECT_THROW(repeated->start(), RejectedExecution);
+  EXPECT_FALSE(repeated->running());
 }
 
 // What comes after the held call has its way.

@@ -643,8 +643,8 @@ TEST_F(RepeatedTimerIdle, RefusesATimeoutThatIsNotPositive) {
         std::to_string(std::chrono::nanoseconds(Delay(bad)).count()) + " ns (expected: 1 ns or more)";
     EXPECT_EQ(message_of<std::invalid_argument>(
                   [&] { RepeatedTimer("bad", bad, clock_, {.on_trigger = [] {}, .on_destroy = [] { FAIL(); }}); }),
-              "timeout: " + range);
-    EXPECT_EQ(message_of<std::invalid_argument>([&] { timer_->reset(bad); }), "timeout: " + range);
+              "RepeatedTimer: timeout: " + range);
+    EXPECT_EQ(message_of<std::invalid_argument>([&] { timer_->reset(bad); }), "RepeatedTimer: timeout: " + range);
   }
   EXPECT_EQ(timer_->timeout(), 50ms);
   clock_.advance(40ms);
@@ -653,7 +653,7 @@ TEST_F(RepeatedTimerIdle, RefusesATimeoutThatIsNotPositive) {
 
 TEST_F(RepeatedTimerIdle, RefusesAnEmptyOnTrigger) {
   EXPECT_EQ(message_of<std::invalid_argument>([&] { RepeatedTimer("bad", 1ms, clock_, {.on_trigger = nullptr}); }),
-            "on_trigger: null (expected: a callable)");
+            "RepeatedTimer: on_trigger: null (expected: a callable)");
 }
 
 TEST(RepeatedTimer, NeedsOnlyOnTrigger) {

@@ -244,11 +244,12 @@ TEST(CalendarErrors, BadArgumentsAreNamedWithTheirRange) {
   using std::chrono::day;
   using std::chrono::month;
   const auto message = [](auto f) { return message_of<std::invalid_argument>(f); };
-  EXPECT_EQ(message([] { calendar::daily(24h); }), "time_of_day: 86400 s (expected: 0 .. 86399 s)");
-  EXPECT_EQ(message([] { calendar::weekly(std::chrono::Monday, -1s); }), "time_of_day: -1 s (expected: 0 .. 86399 s)");
+  EXPECT_EQ(message([] { calendar::daily(24h); }), "calendar: time_of_day: 86400 s (expected: 0 .. 86399 s)");
+  EXPECT_EQ(message([] { calendar::weekly(std::chrono::Monday, -1s); }),
+            "calendar: time_of_day: -1 s (expected: 0 .. 86399 s)");
   EXPECT_TRUE(contains(message([] { calendar::weekly(std::chrono::weekday(8), 0s); }), "weekday: 8"));
-  EXPECT_EQ(message([] { calendar::monthly(0, 0s); }), "day: 0 (expected: 1 .. 31)");
-  EXPECT_EQ(message([] { calendar::monthly(32, 0s); }), "day: 32 (expected: 1 .. 31)");
+  EXPECT_EQ(message([] { calendar::monthly(0, 0s); }), "calendar: day: 0 (expected: 1 .. 31)");
+  EXPECT_EQ(message([] { calendar::monthly(32, 0s); }), "calendar: day: 32 (expected: 1 .. 31)");
   EXPECT_TRUE(contains(message([] { calendar::yearly(month(2) / day(30), 0s); }), "month 2 day 30"));
   EXPECT_TRUE(contains(message([] { calendar::yearly(month(13) / day(1), 0s); }), "month 13 day 1"));
   for (const char* name : {"Europe/Atlantis", "", "../etc/passwd"}) {

@@ -218,7 +218,7 @@ TEST(ScheduleCatchUp, BurstKeepsUpWithAPeriodBelowTheTick) {
 }
 
 TEST(ScheduleCatchUp, BurstCatchesUpWithAPeriodOfATick) {
-  ManualTimer timer;
+  ManualTimer timer(1ms, time_point());
   const auto task = schedule(timer, Schedule::fixed_rate(1ms, 1ms, CatchUp::Burst), [] {});
   timer.advance_to(time_point(1s));
   timer.advance(10s);
@@ -226,7 +226,7 @@ TEST(ScheduleCatchUp, BurstCatchesUpWithAPeriodOfATick) {
 }
 
 TEST(ScheduleCatchUp, ABurstGivesOthersTheirTurn) {
-  ManualTimer timer;
+  ManualTimer timer(1ms, time_point());
   const auto task = schedule(timer, Schedule::fixed_rate(1ns, 1ns, CatchUp::Burst), [] {});
   bool others = false;
   timer.advance_to(time_point(999ms));
@@ -290,7 +290,7 @@ TEST(ScheduleCatchUp, AFiniteSequenceCanPassByItsEnd) {
 
 TEST(ScheduleCatchUp, AStallOfYearsIsNoWork) {
   for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
-    ManualTimer timer;
+    ManualTimer timer(1ms, time_point());
     const auto task = schedule(timer, Schedule::cycle({1ns, 2ns}, catch_up), [] {});
     timer.advance_to(time_point(24h * 365 * 50));
     EXPECT_EQ(task->runs(), 1U);
@@ -302,7 +302,7 @@ TEST(ScheduleCatchUp, AtTheEndOfTimeNothingComesAnyMore) {
   for (const Schedule& schedule_of :
        {Schedule::fixed_rate(1s, 1s), Schedule::fixed_rate(1s, 1s, CatchUp::Once), Schedule::cycle({1s, 2s}),
         Schedule::cycle({1s, 2s}, CatchUp::Once), Schedule::fixed_delay(1s, 1s)}) {
-    ManualTimer timer;
+    ManualTimer timer(1ms, time_point());
     const auto task = schedule(timer, schedule_of, [] {});
     timer.advance_to((time_point::max)());
     EXPECT_GE(task->runs(), 1U);
@@ -656,27 +656,27 @@ TEST(ScheduleKinds, AnyUnitReachesToNever) {
     EXPECT_EQ(schedule(timer, schedule_of, [] {})->next(), (time_point::max)());
   }
   EXPECT_EQ(message_of<std::invalid_argument>([] { Schedule::once((std::chrono::hours::min)()); }),
-            "delay: -9223372036854775807 ns (expected: 0 ns or more)");
+            "Schedule: delay: -9223372036854775807 ns (expected: 0 ns or more)");
 }
 
 TEST(ScheduleErrors, BadArgumentsAreNamedWithTheirRange) {
   const auto message = [](auto f) { return message_of<std::invalid_argument>(f); };
-  EXPECT_EQ(message([] { Schedule::once(-1ns); }), "delay: -1 ns (expected: 0 ns or more)");
-  EXPECT_EQ(message([] { Schedule::fixed_delay(-2ns, 1ns); }), "initial: -2 ns (expected: 0 ns or more)");
-  EXPECT_EQ(message([] { Schedule::fixed_delay(0ns, 0ns); }), "delay: 0 ns (expected: 1 ns or more)");
-  EXPECT_EQ(message([] { Schedule::fixed_rate(-3ns, 1ns); }), "initial: -3 ns (expected: 0 ns or more)");
-  EXPECT_EQ(message([] { Schedule::fixed_rate(0ns, -4ns); }), "period: -4 ns (expected: 1 ns or more)");
-  EXPECT_EQ(message([] { Schedule::sequence({}); }), "gaps: none (expected: at least one)");
-  EXPECT_EQ(message([] { Schedule::sequence({1ns, 0ns}); }), "gaps[1]: 0 ns (expected: 1 ns or more)");
-  EXPECT_EQ(message([] { Schedule::cycle({}); }), "gaps: none (expected: at least one)");
-  EXPECT_EQ(message([] { Schedule::cycle({-5ns}); }), "gaps[0]: -5 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::once(-1ns); }), "Schedule: delay: -1 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_delay(-2ns, 1ns); }), "Schedule: initial: -2 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_delay(0ns, 0ns); }), "Schedule: delay: 0 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_rate(-3ns, 1ns); }), "Schedule: initial: -3 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([] { Schedule::fixed_rate(0ns, -4ns); }), "Schedule: period: -4 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::sequence({}); }), "Schedule: gaps: none (expected: at least one)");
+  EXPECT_EQ(message([] { Schedule::sequence({1ns, 0ns}); }), "Schedule: gaps[1]: 0 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::cycle({}); }), "Schedule: gaps: none (expected: at least one)");
+  EXPECT_EQ(message([] { Schedule::cycle({-5ns}); }), "Schedule: gaps[0]: -5 ns (expected: 1 ns or more)");
   EXPECT_EQ(message([] { Schedule::cycle({nanoseconds::min()}); }),
-            "gaps[0]: -9223372036854775808 ns (expected: 1 ns or more)");
-  EXPECT_EQ(message([] { Schedule::calendar({}); }), "rule: null (expected: a function)");
-  EXPECT_EQ(message([] { Schedule::once(1ns).limit(0); }), "limit: 0 (expected: 1 or more)");
-  EXPECT_EQ(message([] { Schedule::once(1ns).jitter({}); }), "jitter: null (expected: a function)");
+            "Schedule: gaps[0]: -9223372036854775808 ns (expected: 1 ns or more)");
+  EXPECT_EQ(message([] { Schedule::calendar({}); }), "Schedule: rule: null (expected: a function)");
+  EXPECT_EQ(message([] { Schedule::once(1ns).limit(0); }), "Schedule: limit: 0 (expected: 1 or more)");
+  EXPECT_EQ(message([] { Schedule::once(1ns).jitter({}); }), "Schedule: jitter: null (expected: a function)");
   ManualTimer timer;
-  EXPECT_EQ(message([&] { schedule(timer, Schedule::once(1ns), {}); }), "job: null (expected: a callable)");
+  EXPECT_EQ(message([&] { schedule(timer, Schedule::once(1ns), {}); }), "schedule: job: null (expected: a callable)");
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 

@@ -176,7 +176,7 @@ TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
 
 TEST_F(WallClockTest, ARuleThatDoesNotGoOnIsAnErrorAndNoEndlessLoop) {
   EXPECT_EQ(message_of<std::invalid_argument>([&] { start(calendar([](WallTime after) { return after; })); }),
-            "rule: returned 0 s since 1970 (expected: more than 0 s)");
+            "Schedule: rule: returned 0 s since 1970 (expected: more than 0 s)");
   start(calendar([](WallTime) { return WallTime(1min); }));
   timer_.advance(5min + 1s);
   EXPECT_EQ(runs_.size(), 1U);

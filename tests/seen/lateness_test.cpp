@@ -2,9 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#if !defined(_WIN32)
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+#endif
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -12,6 +19,7 @@
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/core/lateness_record.h"
 #include "perf/micro/threadless_timer.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -182,6 +190,61 @@ TYPED_TEST(LatenessOfTimers, WhatComesDueWhileATaskRunsIsThatLate) {
   EXPECT_GT(timer.lateness().max(), 40ms);
   EXPECT_GT(timer.lateness().percentile(100), 40ms);
 }
+
+#if !defined(_WIN32) && !HWT_TEST_THREAD_SANITIZER  // ThreadSanitizer puts a signal off until the sleep is over
+
+/// Holds a thread inside a signal handler, as the system holds a thread that gets no processor.
+class Stall {
+ public:
+  explicit Stall(pthread_t thread) {
+    EXPECT_EQ(pipe(entered_), 0);
+    EXPECT_EQ(pipe(left_), 0);
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+      char byte = 0;
+      if (write(entered_[1], &byte, 1) == 1 && read(left_[0], &byte, 1) == 1) return;
+      std::abort();
+    };
+    EXPECT_EQ(sigaction(SIGUSR1, &action, &before_), 0);
+    EXPECT_EQ(pthread_kill(thread, SIGUSR1), 0);
+    char byte = 0;
+    EXPECT_EQ(read(entered_[0], &byte, 1), 1);
+  }
+  void end() {
+    EXPECT_EQ(write(left_[1], "", 1), 1);
+    ended_ = true;
+  }
+  ~Stall() {
+    if (!ended_) end();
+  }
+  /// When the thread has left the handler.
+  void tidy() {
+    EXPECT_EQ(sigaction(SIGUSR1, &before_, nullptr), 0);
+    for (const int end : {entered_[0], entered_[1], left_[0], left_[1]}) close(end);
+  }
+
+ private:
+  static inline int entered_[2], left_[2];
+  struct sigaction before_ = {};
+  bool ended_ = false;
+};
+
+// max_lag does not show it: the worker cannot tell this deadline from one that had passed when it was scheduled.
+TYPED_TEST(LatenessOfTimers, ShowsThatTheWorkerWokeUpAfterADeadlineItWasWokenFor) {
+  TypeParam timer{1ms};
+  pthread_t worker = {};
+  ASSERT_TRUE(test::ran_in_task(timer, [&] { worker = pthread_self(); }));
+  Stall stall(worker);
+  std::atomic<bool> ran = false;
+  const Timeout due = timer.new_timeout([&] { ran = true; }, 3ms);
+  EXPECT_TRUE(eventually([&] { return steady_clock::now() > due.deadline() + 40ms; }));
+  stall.end();
+  EXPECT_TRUE(eventually([&] { return ran.load(); }));
+  stall.tidy();
+  EXPECT_GT(timer.lateness().max(), 40ms);
+}
+
+#endif
 
 TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
   std::atomic<int> ran = 0;

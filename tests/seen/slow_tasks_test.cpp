@@ -331,9 +331,10 @@ TYPED_TEST(SlowTasks, WithoutAHandlerThereIsOneLineOnStderrASecond) {
 }
 
 TYPED_TEST(SlowTasks, ANegativeLimitIsRefused) {
+  const std::string name = std::is_same_v<TypeParam, HashedWheelTimer> ? "HashedWheelTimer" : "HierarchicalWheelTimer";
   for (const nanoseconds limit : {-1ns, nanoseconds::min()}) {
     EXPECT_EQ(test::message_of<std::invalid_argument>([&] { TypeParam timer{{.slow_task = limit}}; }),
-              "slow_task: " + std::to_string(limit.count()) + " ns (expected: 1 ns or more, or 0 for off)");
+              name + ": slow_task: " + std::to_string(limit.count()) + " ns (expected: 1 ns or more, or 0 for off)");
   }
   TypeParam longest{{.tick_duration = 1ms, .slow_task = nanoseconds::max()}};
   EXPECT_TRUE(test::ran_in_task(longest, [] {}));

@@ -1,8 +1,8 @@
-"""Prints a C++ block of docs/guide.md, for a test that runs it.
+"""Prints C++ blocks of docs/guide.md, for a test that runs them.
 
 usage: guide_block.py GUIDE HEADER
 
-The block is the one that begins with the inclusion of HEADER.
+The blocks are those that begin with the inclusion of HEADER.
 """
 
 import re
@@ -15,10 +15,11 @@ def main(guide, header):
     blocks = re.finditer(r"^```cpp\n(.*?)^```$", text, re.M | re.S)
     include = re.compile(rf'#include [<"]{re.escape(header)}[>"]\n')
     found = [block for block in blocks if include.match(block[1])]
-    if len(found) != 1:
-        sys.exit(f"{guide}: {len(found)} blocks begin with {header} (expected: 1)")
-    line = text.count("\n", 0, found[0].start(1)) + 1
-    print(f'#line {line} "{guide}"\n{found[0][1]}', end="")
+    if not found:
+        sys.exit(f"{guide}: 0 blocks begin with {header} (expected: at least 1)")
+    for block in found:
+        line = text.count("\n", 0, block.start(1)) + 1
+        print(f'#line {line} "{guide}"\n{block[1]}', end="")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/jitter.h"
 #include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/passive_wheel.h"
 #include "hashed_wheel_timer/repeated_timer.h"
@@ -51,7 +52,7 @@ struct Exposer {
 };
 }  // namespace prometheus
 namespace hwt::prometheus {
-template <class T>
+template <class T = hwt::Timer>
 struct TimerCollector : ::prometheus::Collectable {
   TimerCollector(const T& timer, std::map<std::string, std::string> labels = {});
 };
@@ -89,7 +90,6 @@ struct Connection {
 bool try_to_connect();
 void report();
 
-void wait_for_events(std::optional<std::chrono::steady_clock::time_point> until);
 void handle(epoll_event& event);
 
 void log_slow(const char* what, std::chrono::nanoseconds ran);

@@ -1,4 +1,6 @@
 """No dead references: links of the Markdown pages lead somewhere, and files that pages and comments name exist.
+A list of sections at the beginning of a page names all sections in their order. That of a translation names the
+sections that are not translated, too.
 
 usage: references.py SOURCE_ROOT [--self-test]
 
@@ -29,7 +31,8 @@ IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r'(?:\]\(|src=")([^)\s"]+)')
 CHAPTER = re.compile(r'([\w./-]+\.md),\s+"([^"]+)"')
-HEADING = re.compile(r"^#+ +(.*?) *$", re.M)
+HEADING = re.compile(r"^(#+) +(.*?) *$", re.M)
+CONTENTS = re.compile(r"\)\s·\s+\[")  # between two links of a list of sections
 
 
 def files_of(root):
@@ -48,13 +51,18 @@ def without_fences(text):
 
 
 def anchors_of(text):
-    """As GitHub makes them of the headings."""
-    anchors = set()
-    for heading in HEADING.findall(without_fences(text)):
-        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    """As GitHub makes them of the headings: {anchor: its heading}, in the order of the page."""
+    anchors = {}
+    for heading in HEADING.finditer(without_fences(text)):
+        slug = re.sub(r"[^\w\- ]", "", heading[2].lower()).replace(" ", "-")
         count = sum(1 for anchor in anchors if re.fullmatch(re.escape(slug) + r"(-\d+)?", anchor))
-        anchors.add(f"{slug}-{count}" if count else slug)
+        anchors[f"{slug}-{count}" if count else slug] = heading
     return anchors
+
+
+def sections_of(text):
+    """The headings of level 2, by their anchors."""
+    return {anchor: heading for anchor, heading in anchors_of(text).items() if len(heading[1]) == 2}
 
 
 class Tree:
@@ -94,8 +102,24 @@ class Tree:
 
     def dead_chapters(self, text):
         for path, chapter in CHAPTER.findall(text):
-            if path in self.all_files and chapter not in HEADING.findall(self.read(path)):
+            if path in self.all_files and chapter not in (title for _, title in HEADING.findall(self.read(path))):
                 yield f'{path}, "{chapter}"'
+
+    def missing_contents(self, page, text):
+        """Yields the sections that the list at the beginning of the page leaves out. Most pages have no list."""
+        paragraphs = [block for block in text.split("\n## ")[0].split("\n\n") if CONTENTS.search(block)]
+        listed = [urllib.parse.unquote(link) for block in paragraphs for link in LINK.findall(block)]
+        if not listed:
+            return
+        expected = {"#" + anchor: heading for anchor, heading in sections_of(text).items()}
+        original = page.replace(".zh-CN.md", ".md")
+        if original != page:  # the first sections are translated
+            others = list(sections_of(self.read(original)).items())[len(expected):]
+            expected |= {f"{os.path.basename(original)}#{anchor}": heading for anchor, heading in others}
+        places = [listed.index(link) if link in listed else -1 for link in expected]
+        for heading, place, before in zip(expected.values(), places, [-1, *places]):
+            if place <= before:
+                yield (heading.start() if heading.string == text else 0), f'entry for "{heading[2]}" at its place in the list of sections'
 
     def dead_references(self):
         for path in self.files:
@@ -103,6 +127,7 @@ class Tree:
             if ending == "md":
                 text, names = without_fences(self.read(path)), IN_BACKTICKS
                 dead = [(match.start(), match[1]) for match in LINK.finditer(text) if self.dead_link(path, match[1])]
+                dead += self.missing_contents(path, text)
             elif ending in COMMENTS:
                 text, names, dead = self.read(path), COMMENTS[ending], []
             else:
@@ -119,6 +144,7 @@ SEEDS = [
     ("README.md", "[a chapter](docs/guide.md#no-chapter)", "docs/guide.md#no-chapter"),
     ("docs/guide.md", "[a chapter](#no-chapter)", "#no-chapter"),
     ("docs/guide.md", "![a picture](performance/no_picture.svg)", "performance/no_picture.svg"),
+    ("docs/guide.md", "## A new section", 'entry for "A new section" at its place in the list of sections'),
     ("docs/guide.md", "See `tests/no_test.cpp`.", "tests/no_test.cpp"),
     ("docs/guide.md", "See `docs/examples/no_example`.", "docs/examples/no_example"),
     ("hashed_wheel_timer/timer.h", "/// See no_header.h.", "no_header.h"),

@@ -134,7 +134,7 @@ def read(root, path):
 # What is changed in the English page, and what must be said about the translation.
 SEEDS = [
     ("README.md", "\n\n## The family", "\n\nAt most 4711.\n\n## The family", "4711: 0 times here, 1 in"),
-    ("README.md", "16,384", "16,385", "16385: 0 times here, 1 in"),
+    ("README.md", "4,096", "4,097", "4097: 0 times here, 1 in"),
     ("README.md", "\n| [`KeyedTimer`]", "\n| new |  |\n| [`KeyedTimer`]", "a row of a table: "),
     ("README.md", "\n\n## License", "\n\nSee `hwt::New`.\n\n## License", "hwt::New: 0 times here, 1 in"),
     ("README.md", "\n## License", "\n## News\n\nOf `hwt::New`.\n\n## License", 'no translation of "News"'),

@@ -1,4 +1,4 @@
-"""The version is the same wherever it has to be written, and the changelog has a date for it.
+"""The version is the same wherever it has to be written, and the changelog has a date for it or says that it is not released.
 
 usage: versions.py SOURCE_ROOT VERSION
 """
@@ -11,7 +11,7 @@ import sys
 ALL, SERIES = 3, 2
 PLACES = [
     ("hashed_wheel_timer/version.h", r'HWT_VERSION_STRING "(.*)"', ALL),
-    ("CHANGELOG.md", r"\A# Changelog\n\n## (\S+), \d{4}-\d\d-\d\d\n", ALL),
+    ("CHANGELOG.md", r"\A# Changelog\n\n## (\S+), (?:\d{4}-\d\d-\d\d|not released)\n", ALL),
     ("packaging/vcpkg/hashed-wheel-timer/vcpkg.json", r'"version": "(.*)"', ALL),
     ("packaging/debian/changelog", r"\A\S+ \((.*)-\d+\)", ALL),
     ("packaging/debian/control", r"libhashed-wheel-timer(?:-calendar)?(\d[\d.]*)", SERIES),

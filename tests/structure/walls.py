@@ -1,5 +1,5 @@
-"""The walls of the house: who may include whom in hashed_wheel_timer/, and that every file is built, by Meson and by
-CMake, and installed.
+"""The walls of the house: who may include whom in hashed_wheel_timer/, which file may wait for an atomic, and that every
+file is built, by Meson and by CMake, and installed.
 
 usage: walls.py SOURCE_ROOT [--self-test]
 
@@ -33,6 +33,15 @@ SOURCES = re.compile(r"(?:\w+_)?sources")
 CMAKE_LIST = re.compile(rf"set\(({SOURCES.pattern})\s(.*?)\)", re.S)
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<(' + LIBRARY + r'/[^>]+)>)')
+# The waits and notifications of std::atomic, which lose wake-ups on Windows (internal/platform/waiting.h). A wait()
+# without an argument is a member function of the library.
+DIRECT_WAIT = re.compile(
+    r"(?:\.|->)\s*(?:wait\s*\((?!\s*\))|notify_(?:one|all)\s*\()|\batomic_(?:flag_)?(?:wait|notify)\w*\s*\("
+)
+MAY_WAIT = {
+    INTERNAL + "platform/waiting.h",  # await_change() and announce_change(), which all others call
+    INTERNAL + "platform/parking_condition.cpp",  # a condition variable, not an atomic
+}
 QUEUE = re.compile(r"moodycamel::|#\s*include\s*[<\"].*\bconcurrentqueue\.h[>\"]")
 
 
@@ -97,6 +106,9 @@ def broken_rules(root):
         for number, line in enumerate(lines, 1):
             if QUEUE.search(line):
                 users_of_the_queue.setdefault(path, number)
+            if path not in MAY_WAIT and DIRECT_WAIT.search(line.split("//")[0]):
+                broken.append((path, number, "waits for an atomic or notifies directly: call await_change() or "
+                               "announce_change() of internal/platform/waiting.h"))
             match = INCLUDE.match(line)
             if not match:
                 continue
@@ -180,6 +192,10 @@ def seeds(root):
     yield some, "//\n" * MAX_LINES, "a file has at most"
     yield first(headers, INSTALLED), "using Queue = moodycamel::ConcurrentQueue<int>;\n", "names moodycamel's queue"
     yield first(headers, "wheel"), "#include <moodycamel/concurrentqueue.h>\n", "only one file may name"
+    for call in ["word.wait(0)", "pointer->wait(", "word.notify_one()", "pointer->notify_all()",
+                 "std::atomic_wait_explicit(pointer, 0, order)", "std::atomic_flag_notify_all(pointer)"]:
+        for room in ["platform", "schedule", INSTALLED]:
+            yield first(headers, room), f"inline void seed() {{ {call}; }}\n", "waits for an atomic or notifies directly"
     yield INTERNAL + "attic/attic.h", "#pragma once\n", "internal/ has no room attic"
     yield INTERNAL + "core/forgotten.cpp", "\n", "is in no list of sources"
     yield LIBRARY + "/forgotten.cpp", "\n", "is in no list of sources"

@@ -3,24 +3,41 @@
 // One test for every kind of Timer.
 
 #include <memory>
+#include <thread>
 #include <type_traits>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/options.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
 
-using AllTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer>;
+using AllTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer, LoopTimer>;
 using ThreadedTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+
+/// The thread of the test does the worker's part.
+template <class T>
+inline constexpr bool kDriven = std::is_same_v<T, ManualTimer> || std::is_same_v<T, LoopTimer>;
+
+/// Lets a millisecond pass for a timer without a thread, and runs what is due then. Nothing for other timers.
+template <class T>
+void turn(T& timer) {
+  if constexpr (std::is_same_v<T, ManualTimer>) {
+    timer.advance(1ms);
+  } else if constexpr (kDriven<T>) {
+    std::this_thread::sleep_for(1ms);
+    timer.run_due();
+  }
+}
 
 /// With a tick of 1 ms.
 template <class T>
 std::unique_ptr<T> make_timer(Options options = {}) {
   options.tick_duration = 1ms;
   if constexpr (std::is_same_v<T, ManualTimer>) {
-    return std::make_unique<T>(1ms, steady_clock::time_point(5s), options.on_task_error);
+    return std::make_unique<T>(options, steady_clock::time_point(5s));
   } else {
     return std::make_unique<T>(options);
   }
@@ -30,7 +47,7 @@ std::unique_ptr<T> make_timer(Options options = {}) {
 template <class T, class Condition>
 [[nodiscard]] bool passes_until(T& timer, Condition condition) {
   return eventually([&] {
-    if constexpr (std::is_same_v<T, ManualTimer>) timer.advance(1ms);
+    turn(timer);
     return condition();
   });
 }

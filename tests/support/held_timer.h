@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
+#include <utility>
 
 #include "hashed_wheel_timer/internal/engine/worker_loop.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
@@ -24,13 +26,21 @@ class HeldTimer final : public ThreadedTimer {
 
   /// The next call of new_timeout() stops there: before anything is done, or when the timeout is pending.
   void hold_next(At at) { hold_ = at; }
+  /// Holds the next call of new_timeout() at its entry. When it goes on, it schedules nothing and throws `error`.
+  void hold_and_refuse_next(std::exception_ptr error) {
+    refusal_ = std::move(error);
+    hold_next(At::Entry);
+  }
   [[nodiscard]] bool wait_until_held() { return held_.wait(); }
   void go_on() { go_on_.count_down(); }
 
  private:
   Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override {
     const At at = hold_.exchange(At::Nowhere);
-    if (at == At::Entry) hold();
+    if (at == At::Entry) {
+      hold();
+      if (refusal_) std::rethrow_exception(std::exchange(refusal_, nullptr));
+    }
     Timeout timeout = ThreadedTimer::schedule(task, delay, on_refusal);
     if (at == At::Exit) hold();
     return timeout;
@@ -41,6 +51,7 @@ class HeldTimer final : public ThreadedTimer {
   }
 
   std::atomic<At> hold_ = At::Nowhere;
+  std::exception_ptr refusal_;  // written before hold_, read by the thread that is held
   Latch held_, go_on_;
 };
 

@@ -445,7 +445,7 @@ class CountingTask : public TimerTask {
   std::atomic<int> cancellations = 0;
 };
 
-/// cancel() of what is in the wheel needs a place in the cancelled queue, and must not fail for lack of one.
+/// cancel() of what is in the wheel needs a place in the queue of Looks, and must not fail for lack of one.
 class CancelAfterTransfer : public ::testing::TestWithParam<bool> {};
 
 TEST_P(CancelAfterTransfer, NeverFails) {

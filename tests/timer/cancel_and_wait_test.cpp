@@ -4,10 +4,8 @@
 #include <random>
 #include <stop_token>
 
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/manual_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
 
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
@@ -18,24 +16,18 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// A timer of one kind with a tick of 1 ms. A ManualTimer has a thread that lets time pass, so that all are used alike.
+/// A timer of one kind with a tick of 1 ms. One without a worker gets a thread that lets time pass.
 template <class T>
 class Rig {
  public:
-  static constexpr bool kManual = std::is_same_v<T, ManualTimer>;
-
-  explicit Rig(Options options = {}) {
-    options.tick_duration = 1ms;
-    if constexpr (kManual) {
-      timer_ = std::make_unique<T>(1ms, steady_clock::time_point(5s), options.on_task_error);
+  explicit Rig(const Options& options = {}) : timer_(make_timer<T>(options)) {
+    if constexpr (kDriven<T>) {
       turner_ = std::jthread([this] {
         while (!over_) {
-          timer_->advance(1ms);
+          turn(*timer_);
           std::this_thread::sleep_for(50us);
         }
       });
-    } else {
-      timer_ = std::make_unique<T>(options);
     }
   }
   ~Rig() { destroy(); }
@@ -123,19 +115,17 @@ class Waiter {
 template <class T>
 class CancelAndWait : public ::testing::Test {};
 
-using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer>;
-using TimersWithExecutor = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
-
 class Names {
  public:
   template <class T>
   static std::string GetName(int) {
     if (std::is_same_v<T, HashedWheelTimer>) return "Hashed";
-    return std::is_same_v<T, ManualTimer> ? "Manual" : "Hierarchical";
+    if (std::is_same_v<T, HierarchicalWheelTimer>) return "Hierarchical";
+    return std::is_same_v<T, ManualTimer> ? "Manual" : "Loop";
   }
 };
 
-TYPED_TEST_SUITE(CancelAndWait, Timers, Names);
+TYPED_TEST_SUITE(CancelAndWait, AllTimers, Names);
 
 // True, and what cancel() does.
 
@@ -561,7 +551,7 @@ TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForWhatRunsInTheParent) {
 template <class T>
 class CancelAndWaitInExecutor : public ::testing::Test {};
 
-TYPED_TEST_SUITE(CancelAndWaitInExecutor, TimersWithExecutor, Names);
+TYPED_TEST_SUITE(CancelAndWaitInExecutor, AllTimers, Names);
 
 TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaits) {
   Story story;

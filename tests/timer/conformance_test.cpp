@@ -15,9 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
 
 namespace hwt {
 namespace {
@@ -39,7 +37,6 @@ class Rig {
   static constexpr nanoseconds kTick = kShort ? nanoseconds(1us) : nanoseconds(1ms);
   using T = std::conditional_t<kShort, HierarchicalWheelTimer, Kind>;
   using ErrorHandler = std::function<void(std::exception_ptr, const Timeout&)>;
-  static constexpr bool kManual = std::is_same_v<T, ManualTimer>;
 
   explicit Rig(ErrorHandler on_task_error = {}) : timer_(make(std::move(on_task_error))) {}
 
@@ -53,7 +50,7 @@ class Rig {
   [[nodiscard]] bool until(Condition condition) {
     return test::eventually([&] {
       if (condition()) return true;
-      if constexpr (kManual) timer_->advance(1ms);
+      test::turn(*timer_);
       return condition();
     });
   }
@@ -65,7 +62,9 @@ class Rig {
   }
 
   /// Until what it returns goes, a worker is inside a task: what is scheduled meanwhile, it finds all at once.
-  [[nodiscard]] std::unique_ptr<test::Gate> hold() { return kManual ? nullptr : std::make_unique<test::Gate>(*timer_); }
+  [[nodiscard]] std::unique_ptr<test::Gate> hold() {
+    return test::kDriven<T> ? nullptr : std::make_unique<test::Gate>(*timer_);
+  }
 
   /// Everything that has been scheduled or cancelled before has reached the wheel, and what was due has run.
   void settle() {
@@ -76,10 +75,10 @@ class Rig {
 
  private:
   static std::unique_ptr<T> make(ErrorHandler on_task_error) {
-    if constexpr (kManual) {
-      return std::make_unique<T>(1ms, std::chrono::steady_clock::time_point(5s), std::move(on_task_error));
-    } else {
+    if constexpr (kShort) {
       return std::make_unique<T>(Options{.tick_duration = kTick, .on_task_error = std::move(on_task_error)});
+    } else {
+      return test::make_timer<T>({.on_task_error = std::move(on_task_error)});
     }
   }
 
@@ -89,7 +88,7 @@ class Rig {
 template <class T>
 class Conformance : public ::testing::Test {};
 
-using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ShortTicks, ManualTimer>;
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ShortTicks, ManualTimer, LoopTimer>;
 
 class Names {
  public:
@@ -99,6 +98,7 @@ class Names {
     if (std::is_same_v<T, HierarchicalWheelTimer>) return "Hierarchical";
     if (std::is_same_v<T, ShortTicks>) return "ShortTicks";
     if (std::is_same_v<T, ManualTimer>) return "Manual";
+    if (std::is_same_v<T, LoopTimer>) return "Loop";
     return "Timer" + std::to_string(number);
   }
 };
@@ -756,7 +756,7 @@ TYPED_TEST(Conformance, MayBeDestroyedInsideOneOfItsTasks) {
         destroyed = true;
       },
       1ms);
-  if constexpr (Rig<TypeParam>::kManual) timer->advance(10ms);
+  while (test::kDriven<TypeParam> && !destroyed) test::turn(*timer);
   EXPECT_TRUE(test::eventually([&] { return destroyed && alive.use_count() == 1; }));
   EXPECT_EQ(runs, 1);
 }

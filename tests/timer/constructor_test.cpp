@@ -19,7 +19,7 @@ constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 void expect_refused(const Options& options, const std::string& option, const std::string& value,
                     const std::string& bound) {
   const std::string message = message_of<std::invalid_argument>([&] { const HashedWheelTimer timer(options); });
-  for (const std::string& part : {option, value, std::string("expected"), bound}) {
+  for (const std::string& part : {std::string("HashedWheelTimer: ") + option, value, std::string("expected"), bound}) {
     EXPECT_TRUE(contains(message, part)) << "no \"" << part << "\" in: " << message;
   }
 }
@@ -47,9 +47,9 @@ TEST(Constructor, EveryOverloadMakesAWorkingTimer) {
 }
 
 TEST(Constructor, TickDurationMustBePositive) {
-  expect_refused({.tick_duration = 0ns}, "tick_duration", "0", "1");
-  expect_refused({.tick_duration = -1ns}, "tick_duration", "-1", "1");
-  expect_refused({.tick_duration = nanoseconds::min()}, "tick_duration", "-9223372036854775808", "1");
+  expect_refused({.tick_duration = 0ns}, "tick_duration", "0 ns", "1 ms or more");
+  expect_refused({.tick_duration = -1ns}, "tick_duration", "-1 ns", "1 ms or more");
+  expect_refused({.tick_duration = nanoseconds::min()}, "tick_duration", "-9223372036854775808 ns", "1 ms or more");
   EXPECT_THROW(HashedWheelTimer(-1ms), std::invalid_argument);
 }
 
@@ -72,6 +72,8 @@ TEST(Constructor, AWholeRevolutionMustFitIntoInt64Nanoseconds) {
     };
     EXPECT_NO_THROW(HashedWheelTimer(with_tick(row.limit - 1))) << row.ticks_per_wheel;
     expect_refused(with_tick(row.limit), "tick_duration", std::to_string(row.limit), "wheel of");
+    const std::string most = "1 ms .. " + std::to_string((row.limit - 1) / 1'000'000);
+    expect_refused(with_tick(row.limit), "tick_duration", std::to_string(row.limit), most);
     EXPECT_THROW(HashedWheelTimer(with_tick(kInt64Max)), std::invalid_argument);
   }
 }

@@ -313,26 +313,27 @@ TEST(Delay, EachRefusalNamesItsParameter) {
   KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
   keyed.set(1, 1, 1h);
   const auto message = [](auto&& call) { return test::message_of<std::invalid_argument>(call); };
-  const std::string of_delay = "delay: NaN (expected: a number)";
-  EXPECT_EQ(message([&] { timer.new_timeout([] {}, nan); }), of_delay);
-  EXPECT_EQ(message([&] { timer.new_timeout(std::make_shared<test::RecordingTask>(), nan); }), of_delay);
-  EXPECT_EQ(message([&] { timeout.reschedule(nan); }), of_delay);
-  EXPECT_EQ(message([&] { Timeout().reschedule(nan); }), of_delay);
-  EXPECT_EQ(message([&] { keyed.set(1, 2, nan); }), of_delay);
-  EXPECT_EQ(message([&] { keyed.set(2, 2, nan); }), of_delay);
-  EXPECT_EQ(message([&] { keyed.move(1, nan); }), of_delay);
-  EXPECT_EQ(message([&] { keyed.move(2, nan); }), of_delay);
-  EXPECT_EQ(message([&] { Schedule::once(nan); }), of_delay);
-  EXPECT_EQ(message([&] { Schedule::fixed_delay(1s, nan); }), of_delay);
-  EXPECT_EQ(message([&] { Schedule::fixed_delay(nan, 1s); }), "initial: NaN (expected: a number)");
-  EXPECT_EQ(message([&] { Schedule::fixed_rate(nan, 1s); }), "initial: NaN (expected: a number)");
-  EXPECT_EQ(message([&] { Schedule::fixed_rate(1s, nan); }), "period: NaN (expected: a number)");
+  const std::string of_delay = ": delay: NaN (expected: a number)";
+  EXPECT_EQ(message([&] { timer.new_timeout([] {}, nan); }), "new_timeout" + of_delay);
+  EXPECT_EQ(message([&] { timer.new_timeout(std::make_shared<test::RecordingTask>(), nan); }),
+            "new_timeout" + of_delay);
+  EXPECT_EQ(message([&] { timeout.reschedule(nan); }), "reschedule" + of_delay);
+  EXPECT_EQ(message([&] { Timeout().reschedule(nan); }), "reschedule" + of_delay);
+  EXPECT_EQ(message([&] { keyed.set(1, 2, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { keyed.set(2, 2, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { keyed.move(1, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { keyed.move(2, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { Schedule::once(nan); }), "Schedule" + of_delay);
+  EXPECT_EQ(message([&] { Schedule::fixed_delay(1s, nan); }), "Schedule" + of_delay);
+  EXPECT_EQ(message([&] { Schedule::fixed_delay(nan, 1s); }), "Schedule: initial: NaN (expected: a number)");
+  EXPECT_EQ(message([&] { Schedule::fixed_rate(nan, 1s); }), "Schedule: initial: NaN (expected: a number)");
+  EXPECT_EQ(message([&] { Schedule::fixed_rate(1s, nan); }), "Schedule: period: NaN (expected: a number)");
   EXPECT_EQ(message([&] { RepeatedTimer("t", nan, timer, {.on_trigger = [] {}}); }),
-            "timeout: NaN (expected: a number)");
+            "RepeatedTimer: timeout: NaN (expected: a number)");
   RepeatedTimer repeated("t", 1s, timer, {.on_trigger = [] {}});
-  EXPECT_EQ(message([&] { repeated.reset(nan); }), "timeout: NaN (expected: a number)");
-  EXPECT_EQ(message([&] { timer.advance(nan); }), "by: NaN (expected: a number)");
-  EXPECT_EQ(message([&] { timer.advance(-1ns); }), "by: -1 ns (expected: 0 ns or more)");
+  EXPECT_EQ(message([&] { repeated.reset(nan); }), "RepeatedTimer: timeout: NaN (expected: a number)");
+  EXPECT_EQ(message([&] { timer.advance(nan); }), "ManualTimer: by: NaN (expected: a number)");
+  EXPECT_EQ(message([&] { timer.advance(-1ns); }), "ManualTimer: by: -1 ns (expected: 0 ns or more)");
 
   EXPECT_EQ(timeout.deadline(), deadline);
   EXPECT_EQ(repeated.timeout(), 1s);
@@ -350,7 +351,7 @@ TEST(Delay, APassiveWheelRefusesNaN) {
   Node node;
   PassiveWheel wheel(1ms, start);
   EXPECT_EQ(test::message_of<std::invalid_argument>([&] { wheel.schedule(node, nan); }),
-            "delay: NaN (expected: a number)");
+            "PassiveWheel: delay: NaN (expected: a number)");
   EXPECT_FALSE(node.scheduled());
   wheel.schedule(node, 5ms);
   EXPECT_THROW(wheel.schedule(node, nan), std::invalid_argument);

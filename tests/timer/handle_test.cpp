@@ -260,7 +260,8 @@ TEST(HandleDeathTest, MoreThanCanBeCountedEndTheProgram) {
   HashedWheelTimer timer;
   const Timeout timeout = timer.new_timeout([] {}, kFar);
   internal::Node& node = *internal::Node::of(timeout);
-  constexpr std::uint64_t kMore = (std::uint64_t{1} << 23) - 3;  // and two are there
+  constexpr std::uint64_t kMost = 8'388'607;  // README.md, "Limits"
+  constexpr std::uint64_t kMore = kMost - 2;  // besides `timeout` and `last`
   node.word.fetch_add(kMore * internal::Node::kReference);
   {
     const Timeout last = timeout;

@@ -25,7 +25,7 @@ constexpr int kScale = kSanitized || kCounting ? 10 : 1;
 void expect_refused(const Options& options, const std::string& option, const std::string& value,
                     const std::string& range) {
   const std::string message = message_of<std::invalid_argument>([&] { const HierarchicalWheelTimer timer(options); });
-  EXPECT_EQ(message, option + ": " + value + " (expected: " + range + ")");
+  EXPECT_EQ(message, "HierarchicalWheelTimer: " + option + ": " + value + " (expected: " + range + ")");
 }
 
 TEST(HierarchicalOptions, TicksPerWheelMustBeInRange) {
@@ -39,7 +39,7 @@ TEST(HierarchicalOptions, TicksPerWheelMustBeInRange) {
 }
 
 TEST(HierarchicalOptions, TickDurationMustBePositive) {
-  const std::string range = "1 ns or more";
+  const std::string range = "1 us or more";
   expect_refused({.tick_duration = 0ns}, "tick_duration", "0 ns", range);
   expect_refused({.tick_duration = -1ns}, "tick_duration", "-1 ns", range);
   expect_refused({.tick_duration = nanoseconds::min()}, "tick_duration", "-9223372036854775808 ns", range);

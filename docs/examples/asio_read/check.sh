@@ -4,5 +4,6 @@
 
 expect 0
 printf 'nothing within 250 ms\n' | cmp -s - "$out" || complain "prints something else"
+expect_page_manners
 
 finish

@@ -1,8 +1,6 @@
 #include <coroutine>
 #include <cstdio>
-#include <exception>
 #include <latch>
-#include <stdexcept>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
@@ -29,14 +27,11 @@ Detached ask(hwt::Timer& timer, int request, std::chrono::milliseconds service, 
   done.count_down();
 }
 
-int main() try {
+int main() {
   std::latch done(2);
   hwt::HashedWheelTimer timer(1ms);
   ask(timer, 1, 10ms, done);
   ask(timer, 2, 1h, done);
   done.wait();
   timer.stop();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw std::runtime_error("cannot print");
-} catch (const std::exception& error) {
-  return std::fprintf(stderr, "coroutines: %s\n", error.what()), 1;
 }

@@ -5,14 +5,14 @@
 expect 0 --run-ms 1000
 expect_figure 0 early lost
 [ "$(figures 'timed out')" -gt 0 ] || complain "nothing timed out"
-[ "$(figures called)" -gt 0 ] || complain "nobody has called the loop"
+[ "$(figures woken)" -gt 0 ] || complain "nobody has woken the loop"
 # Once a tick at most, and once more for each call.
-[ "$(figures 'wake-ups')" -lt $((2000 + 2 * $(figures called))) ] || complain "the loop does not sleep"
+[ "$(figures 'turns')" -lt $((2000 + 2 * $(figures woken))) ] || complain "the loop does not sleep"
 
 # Nothing is ever due: the loop sleeps all the time, and is woken when that begins and when it ends.
 expect 0 --threads 1 --run-ms 300 --limit-ms 3600000 --unanswered 0
 expect_figure 0 early lost 'timed out'
-[ "$(figures 'wake-ups')" -lt 50 ] || complain "the loop does not sleep"
+[ "$(figures 'turns')" -lt 50 ] || complain "the loop does not sleep"
 
 expect 0 --threads 4 --run-ms 200 --limit-ms 1 --unanswered 100% --tick-ms 7
 expect_figure 0 early lost

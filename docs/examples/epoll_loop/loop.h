@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "common/common.h"
-#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/loop_timer.h"
 
 namespace epoll_loop {
 
@@ -20,12 +20,12 @@ inline int checked(int result, const char* call) {
   return result;
 }
 
-/// An epoll loop that drives a timer for all threads: its own tasks run in run(), whoever schedules them.
+/// An epoll loop that drives a timer for all threads: the tasks run in run().
 class Loop {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Loop(std::chrono::nanoseconds tick) : timer_(tick, Clock::now(), common::give_up) {
+  explicit Loop(std::chrono::nanoseconds tick) : timer_({.tick_duration = tick, .on_task_error = common::give_up}) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = wakeup_.fd;
@@ -33,14 +33,12 @@ class Loop {
     timer_.on_earlier([this]() noexcept { wake(); });
   }
 
-  hwt::ManualTimer& timer() noexcept { return timer_; }
+  hwt::LoopTimer& timer() noexcept { return timer_; }
 
   /// Until end() is called, by any thread.
   void run() {
     while (!ended_.load(std::memory_order_relaxed)) {
-      const int ready = sleep_until(timer_.next_wakeup());
-      ++wakeups_;
-      timer_.advance_to(Clock::now());
+      const int ready = wait(hwt::poll_timeout(timer_.run_due()));
       for (int i = 0; i < ready; ++i) handle(events_[static_cast<std::size_t>(i)].data.fd);
     }
   }
@@ -49,9 +47,7 @@ class Loop {
     wake();
   }
 
-  // When it has ended.
-
-  std::int64_t wakeups() const noexcept { return wakeups_; }
+  /// How often a thread has woken the loop. Call it after run() has returned.
   std::int64_t called() const noexcept { return called_; }
 
  private:
@@ -65,14 +61,8 @@ class Loop {
     [[maybe_unused]] const int result = eventfd_write(wakeup_.fd, 1);
   }
 
-  int sleep_until(std::optional<Clock::time_point> wakeup) {
-    int wait = -1;
-    if (wakeup) {
-      // Up to the next millisecond: rounded down, the loop would turn without a pause until the time has come.
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*wakeup - Clock::now());
-      wait = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
-    }
-    const int ready = epoll_wait(epoll_.fd, events_.data(), static_cast<int>(events_.size()), wait);
+  int wait(int milliseconds) {
+    const int ready = epoll_wait(epoll_.fd, events_.data(), static_cast<int>(events_.size()), milliseconds);
     return ready < 0 && errno == EINTR ? 0 : checked(ready, "epoll_wait");
   }
 
@@ -87,9 +77,8 @@ class Loop {
   const Descriptor wakeup_{checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")};
   std::array<epoll_event, 64> events_{};
   std::atomic<bool> ended_{false};
-  std::int64_t wakeups_ = 0;
   std::int64_t called_ = 0;
-  hwt::ManualTimer timer_;  // last: it calls wake() until it has gone
+  hwt::LoopTimer timer_;  // last: other threads call wake() until it is destroyed
 };
 
 }  // namespace epoll_loop

@@ -1,7 +1,6 @@
-// One epoll loop that drives a timer for several threads: ManualTimer and its on_earlier().
-//
-// loop.h has it all: the loop sleeps until next_wakeup(), and an eventfd ends its sleep when a thread makes something
-// due earlier. The same with libuv and libevent stands in the guide.
+// One epoll loop that drives a LoopTimer for several threads. loop.h has the loop: it sleeps until something is due,
+// and an eventfd ends its sleep when a thread makes something due earlier. The guide shows the like for libuv and
+// libevent.
 
 #include <thread>
 
@@ -45,16 +44,15 @@ Sent send_requests(const Settings& settings, hwt::Timer& timer, TimedOut& timed_
     for (std::int64_t i = 0; i < kBurst; ++i) {
       hwt::Timeout& request = in_flight[static_cast<std::size_t>(sent.requests) % kInFlight];
       if (request && (every == 0 || sent.requests % every != 0) && request.cancel()) ++sent.answered;
-      // By a deadline: the time of a timer that a loop drives stands still while the loop sleeps.
       const auto deadline = Loop::Clock::now() + settings.limit;
-      request = timer.new_timeout_at(
+      request = timer.new_timeout(
           [&timed_out, deadline] {
             const auto late = Loop::Clock::now() - deadline;
             ++timed_out.requests;
             if (late < late.zero()) ++timed_out.early;
             timed_out.late.record(late);
           },
-          deadline);
+          settings.limit);
       ++sent.requests;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -76,8 +74,8 @@ std::jthread thread_of(auto work) {
   });
 }
 
-bool report(const Settings& settings, const Sent& sent, const TimedOut& timed_out, std::int64_t open,
-            const Loop& loop) {
+bool report(const Settings& settings, const Sent& sent, const TimedOut& timed_out, std::int64_t open, Loop& loop) {
+  const hwt::TimerStats stats = loop.timer().stats();
   const std::int64_t lost = sent.requests - sent.answered - timed_out.requests - open;
   common::Report report(common::counted(settings.threads, "thread") + " and one loop; limit " +
                         text_of(settings.limit) + ", tick " + text_of(settings.tick) + ", for " +
@@ -93,8 +91,8 @@ bool report(const Settings& settings, const Sent& sent, const TimedOut& timed_ou
   report.line("median", timed_out.late.quantile(0.5));
   report.line("99 %", timed_out.late.quantile(0.99));
   report.section("Loop");
-  report.line("wake-ups", loop.wakeups());
-  report.line("called", loop.called(), "times by a thread, for it was to come earlier");
+  report.line("turns", stats.wakeups);
+  report.line("woken", loop.called(), "times by a thread that made something due earlier");
   common::print(report.text());
   return timed_out.early == 0 && lost == 0;
 }
@@ -146,7 +144,7 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"epoll_loop",
-       "Threads that send requests, each with a timeout on one hwt::ManualTimer, and an epoll loop that drives it.\n"
+       "Threads that send requests, each with a timeout on one hwt::LoopTimer, and an epoll loop that drives it.\n"
        "Nearly all requests are answered; the loop sleeps until something is due, and is woken through an eventfd\n"
        "when a thread makes something due earlier.",
        "a request timed out early, was lost, or ended twice"},

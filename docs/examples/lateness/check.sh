@@ -6,6 +6,6 @@ expect 0
 # Never early: no minus sign.
 grep -Eqx 'late: [0-9]+[.][0-9] us at least, half by [0-9]+[.][0-9], 99 % by [0-9]+[.][0-9]' "$out" ||
   complain "prints something else"
-expect_full_disk
+expect_page_manners
 
 finish

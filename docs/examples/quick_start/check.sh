@@ -4,7 +4,7 @@
 
 expect 0
 printf 'request 1 answered\nrequest 2 timed out\n' | cmp -s - "$out" || complain "prints something else"
-expect_full_disk
+expect_page_manners
 expect_bounded_memory
 
 finish

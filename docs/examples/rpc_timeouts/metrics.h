@@ -47,7 +47,7 @@ class Metrics {
 
  private:
 #if defined(HAS_PROMETHEUS)
-  using Collector = hwt::prometheus::TimerCollector<hwt::HashedWheelTimer>;
+  using Collector = hwt::prometheus::TimerCollector<>;
 
   /// The exposer only says that it could not; this says why.
   static void expect_free(const std::string& address, std::uint16_t port) {

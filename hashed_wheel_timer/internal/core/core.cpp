@@ -259,18 +259,18 @@ void Core::wake_for_cancelled_hook() noexcept {
   if (!sleeper_.awake()) sleeper_.wake_for(now() + hook_patience_);
 }
 
-void Core::report_error(const Timeout& timeout) noexcept {
+void Core::report_error(const Timeout& timeout, const char* origin) noexcept {
   counters_.note_task_error();
   if (on_task_error_) {
     try {
       on_task_error_(std::current_exception(), timeout);
       return;
     } catch (...) {  // the handler's own exception is logged instead
-      error_log_.report(std::current_exception());
+      error_log_.report(std::current_exception(), "on_task_error");
       return;
     }
   }
-  error_log_.report(std::current_exception());
+  error_log_.report(std::current_exception(), origin);
 }
 
 void Node::tell(detail::NotRun why) noexcept {

@@ -101,6 +101,7 @@ class Core {
 
   // The clock, in nanoseconds. Any thread; one at a time sets it.
 
+  bool reads_steady_clock() const noexcept { return clock_ == Clock::Steady; }
   std::int64_t now() const noexcept {
     return clock_ == Clock::Steady ? steady_now() : given_now_.load(std::memory_order_relaxed);
   }
@@ -114,7 +115,7 @@ class Core {
     return admission_.limited() ? admission_.pending() : counters_.read_timeouts(producers_).pending;
   }
   TimerStats stats() const noexcept {
-    TimerStats stats = counters_.read(producers_);
+    TimerStats stats = counters_.read(producers_, now());
     // A forked child has no worker that could be at anything.
     if (lifecycle_.is_of_another_process()) stats.running_for = std::chrono::nanoseconds(0);
     return stats;
@@ -123,7 +124,8 @@ class Core {
 
   // Tasks. The worker, or where the executor runs them.
 
-  void report_error(const Timeout& timeout) noexcept;  // in a catch block
+  /// In a catch block. `origin` names what threw, for the log.
+  void report_error(const Timeout& timeout, const char* origin = "a task") noexcept;
 
   // The worker's.
 

@@ -79,9 +79,9 @@ class alignas(kCacheLine) Counters {
     return stats;
   }
 
-  /// All of it.
+  /// All of it. `now` is the time of the timer's clock.
   template <class Producers>
-  TimerStats read(const Producers& producers) const noexcept {
+  TimerStats read(const Producers& producers, std::int64_t now) const noexcept {
     TimerStats stats = read_timeouts(producers);
     std::size_t queued = 0;
     producers.for_each([&](const auto& producer) { queued += producer.place.size(); });
@@ -92,16 +92,16 @@ class alignas(kCacheLine) Counters {
     stats.last_lag = last_lag_.load(std::memory_order_relaxed);
     stats.max_lag = max_lag_.load(std::memory_order_relaxed);
     stats.slow_tasks = slow_tasks.get();
-    stats.running_for = running_for();
+    stats.running_for = running_for(now);
     return stats;
   }
 
  private:
-  std::chrono::nanoseconds running_for() const noexcept {
+  std::chrono::nanoseconds running_for(std::int64_t now) const noexcept {
     const std::int64_t since = running_since_.load(std::memory_order_relaxed);
     if (since == kForever) return std::chrono::nanoseconds(0);
-    // A reading that another thread has made may be ahead of this one's.
-    return std::chrono::nanoseconds(std::max<std::int64_t>(steady_now() - since, 0));
+    // `now` was read first, so the worker may have begun later.
+    return std::chrono::nanoseconds(std::max<std::int64_t>(now - since, 0));
   }
 
   std::atomic<std::int64_t> running_since_{kForever};  // kForever: no task is running

@@ -75,8 +75,8 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// the deadline of every reschedule() that has returned.
   std::atomic<std::int64_t> deadline;
 
-  /// Link of whichever list the node is in: free nodes; the overflow of the cancelled queue; the unprocessed ones of a
-  /// stopped timer. Only one of them is ever followed.
+  /// Link of whichever list the node is in: free nodes; the overflow of the inbox; the unprocessed ones of a stopped
+  /// timer. Only one of them is ever followed.
   Node* next;
 
   static State state_of(std::uint64_t word) noexcept { return static_cast<State>(word & kStateMask); }

@@ -41,7 +41,8 @@ struct Producer {
   /// The worker is called for so many that are alive: they are better off in the wheel. And for so many Looks at what
   /// is due earlier: until then it may be moved again, at no cost.
   static constexpr std::size_t kHandOver = 16384;
-  /// And when a timeout is cancelled, for so many Looks: its memory is what only the worker can give back.
+  /// And when a timeout is cancelled, for so many Looks: its memory is what only the worker can give back. Promise 7 of
+  /// README.md has this number.
   static constexpr std::size_t kLooks = 4096;
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published

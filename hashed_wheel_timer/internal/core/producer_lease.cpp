@@ -1,9 +1,11 @@
 #include "hashed_wheel_timer/internal/core/producer_lease.h"
 
 #include <atomic>
-#include <utility>
+#include <memory>
+#include <new>
 
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/seat_table.h"
 #include "hashed_wheel_timer/internal/platform/thread_end.h"
 
 namespace hwt::internal {
@@ -12,35 +14,30 @@ namespace {
 
 // None of these has a destructor: they may be used while the thread's other variables are destroyed, and after that.
 
-// The seats that this thread has, the latest first. thread_end knows the first one too.
-constinit thread_local Seat* held = nullptr;
-// The thread has given its seats back. Other destructors that run after this may still use timers, and nobody would
-// tell when they are done: they borrow.
+// The seats that this thread has, on the heap. Null until it has one. thread_end knows it too.
+constinit thread_local SeatTable* held = nullptr;
+// The thread has given its seats back. Destructors that run after this may still use timers. They borrow, because
+// nothing tells when they are done.
 constinit thread_local bool has_ended = false;
 
-void give_all_back(void* first) noexcept {
+void give_all_back(void* seats) noexcept {
   has_ended = true;
   thread_cache::latest = {};
   held = nullptr;
   // Not `held`: where thread_locals are emulated, their memory may have been given back, and be zero again.
-  for (auto* seat = static_cast<Seat*>(first); seat != nullptr;) {
-    Seat* const next = seat->next;
-    seat->home->give_back(seat);
-    seat = next;
-  }
+  delete static_cast<SeatTable*>(seats);
 }
 
-/// The seats of cores that are gone, behind `seat`.
-void forget_closed_after(Seat& seat) noexcept {
-  for (Seat** at = &seat.next; *at != nullptr;) {
-    Seat* const next = *at;
-    if (next->home->closed()) {
-      *at = next->next;
-      next->home->give_back(next);
-    } else {
-      at = &next->next;
-    }
+/// Keeps a seat until the thread ends. False: no memory.
+bool keep(Seat* seat) noexcept {
+  if (held == nullptr) {
+    std::unique_ptr<SeatTable> seats(new (std::nothrow) SeatTable);
+    if (seats == nullptr || !thread_end::tell(seats.get())) return false;
+    held = seats.release();
   }
+  if (!held->reserve()) return false;
+  held->add(seat);
+  return true;
 }
 
 constinit std::atomic<std::uint64_t> last_core_id{0};
@@ -50,12 +47,10 @@ constinit std::atomic<std::uint64_t> last_core_id{0};
 constinit thread_local thread_cache::Entry thread_cache::latest = {};
 
 Producer* thread_cache::find_held(std::uint64_t core_id) noexcept {
-  for (const Seat* seat = held; seat != nullptr; seat = seat->next) {
-    if (seat->core_id != core_id) continue;
-    latest = {core_id, seat->producer};
-    return seat->producer;
-  }
-  return nullptr;
+  const Seat* const seat = held == nullptr ? nullptr : held->find(core_id);
+  if (seat == nullptr) return nullptr;
+  latest = {core_id, seat->producer};
+  return seat->producer;
 }
 
 std::uint64_t announce_core() {
@@ -70,15 +65,11 @@ ProducerLease::ProducerLease(Core& core) noexcept : producer_(thread_cache::find
   if (seat == nullptr) return;
   if (has_ended || !thread_end::available()) {
     borrowed_ = seat;
-  } else {
-    seat->next = held;
-    if (!thread_end::tell(seat)) {
-      seat->home->give_back(seat);
-      return;
-    }
-    held = seat;
-    forget_closed_after(*seat);
+  } else if (keep(seat)) {
     thread_cache::latest = {core.id(), seat->producer};
+  } else {
+    seat->home->give_back(seat);
+    return;
   }
   producer_ = seat->producer;
 }

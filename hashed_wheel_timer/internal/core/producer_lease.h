@@ -17,13 +17,14 @@ extern constinit thread_local Entry latest;
 
 /// The calling thread's producer for a core if it is the one that it used last, else null.
 inline Producer* find(std::uint64_t core_id) noexcept { return latest.core_id == core_id ? latest.producer : nullptr; }
-/// The same for a thread that uses several timers in turn: null only if it has none for this core.
+/// The calling thread's producer for a core, for a thread that uses several timers in turn. O(1), whatever their
+/// number. Null: the thread has none for this core.
 Producer* find_held(std::uint64_t core_id) noexcept;
 }  // namespace thread_cache
 
 /// The calling thread's producer for a core, for as long as the object lives; for when thread_cache::find() knows none.
 /// A thread takes one from the core the first time, and keeps it until it ends; then the core's next new thread takes
-/// it over. What all of this costs does not depend on how many threads or timers there are, and it waits for nobody.
+/// it over. The cost does not depend on the number of threads or timers, and no thread waits for another.
 class ProducerLease {
  public:
   explicit ProducerLease(Core& core) noexcept;

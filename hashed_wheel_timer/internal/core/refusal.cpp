@@ -10,9 +10,10 @@ namespace hwt::internal {
 void Refused::raise() const {
   switch (why) {
     case Refusal::Stopped:
-      throw detail::TimerStopped("new_timeout() cannot be called once the timer is stopped");
+      throw detail::TimerStopped("new_timeout: the timer has been stopped");
     case Refusal::Full:
-      throw RejectedExecution("max_pending_timeouts: " + std::to_string(limit) + " timeouts are pending already");
+      throw RejectedExecution("new_timeout: max_pending_timeouts: " + std::to_string(limit) +
+                              " timeouts are pending already");
     default:
       throw std::bad_alloc();
   }

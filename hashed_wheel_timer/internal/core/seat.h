@@ -8,14 +8,14 @@ namespace hwt::internal {
 struct Producer;
 class FreeSeats;
 
-/// A producer's place with a thread. It is in the list of the thread that has it (producer_lease.cpp), or among the
-/// core's free ones; whoever has taken it from there owns it, and the producer with it. Not a part of the producer: a
-/// thread keeps it until it ends, and the core may be gone by then.
+/// A producer's place with a thread. It is in the SeatTable of the thread that has it, or among the core's free ones.
+/// The thread that has taken it owns it, and the producer with it. It is not a part of the producer, because the thread
+/// keeps it until it ends, and the core may be gone by then.
 struct Seat {
   Producer* const producer;  // gone when home->closed()
   const std::uint64_t core_id;
   FreeSeats* const home;
-  Seat* next = nullptr;  // of the list that it is in; its owner's
+  Seat* next = nullptr;  // of the core's free ones; the owner's to write
 };
 
 /// The seats of one core that no thread has. It goes with the last of those who refer to it: the core, and every seat

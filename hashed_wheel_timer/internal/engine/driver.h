@@ -27,8 +27,8 @@
 
 namespace hwt::internal {
 
-/// The worker's side of a timer: takes from the inbox, turns the wheel, runs what is due. Used by one thread at a time;
-/// has no clock and never waits.
+/// The worker's side of a timer: takes from the inbox, turns the wheel, runs what is due. Used by one thread at a time.
+/// Reads the clock only to time tasks (SlowTasks). Sleeps only in empty(), while a producer sifts its place.
 template <Wheel W>
 class Driver {
  public:
@@ -330,7 +330,7 @@ template <Wheel W>
     task = std::make_shared<ExecutorJob>(timeout);
     executor_([task] { task->run(); });
   } catch (...) {
-    core_.report_error(timeout);
+    core_.report_error(timeout, "the executor");
     // The executor may have kept the job, and run it already or later: the task runs once all the same.
     slow_tasks_.watch(*node, [&]() noexcept { run_handed_over(timeout); });
   }
@@ -354,7 +354,7 @@ void Driver<W>::call_cancelled(Node* node) noexcept {
   try {
     node->stored_task().cancelled(timeout);
   } catch (...) {
-    core_.report_error(timeout);
+    core_.report_error(timeout, "cancelled() of a task");
   }
 }
 

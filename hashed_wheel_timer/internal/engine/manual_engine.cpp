@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/refuse.h"
 
 namespace hwt::internal {
 
@@ -55,11 +57,19 @@ class ManualEngine::Turn {
   std::unique_lock<std::mutex> lock_;
 };
 
-ManualEngine::ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock)
+ManualEngine::ManualEngine(Timer& timer, const Options& options)
+    : ManualEngine(timer, options, steady_now(), Core::Clock::Steady, true) {}
+
+ManualEngine::ManualEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start)
+    : ManualEngine(timer, options, start.value_or(0), Core::Clock::Given, start.has_value()) {}
+
+ManualEngine::ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock,
+                           bool time_is_known)
     : core_(new Core(timer, options, clock)),
       grid_{start, options.tick_duration.count()},
       present_(start),
-      driver_(*core_, options, kSlotsPerLevel) {
+      driver_(*core_, options, kSlotsPerLevel),
+      time_is_known_(time_is_known) {
   core_->set_now(start);
   core_->lifecycle().finish_start(start);
 }
@@ -86,6 +96,7 @@ void ManualEngine::refuse_inside_task(const char* what) const {
 std::size_t ManualEngine::advance(std::int64_t by) {
   refuse_inside_task("advance()");
   const Turn turning(*this);
+  time_is_known_ = true;
   transfer_all();
   return turn(present_ > kForever - by ? kForever : present_ + by, kAll, Clock::Steps);
 }
@@ -94,15 +105,23 @@ std::size_t ManualEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
   refuse_inside_task("advance_to()");
   const Turn turning(*this);
   transfer_all();
+  if (!time_is_known_) {
+    if (const std::int64_t next = grid_.end_of(next_due()); now > next) {
+      refuse("ManualTimer: now", std::chrono::nanoseconds(now),
+             "at most " + text_of(std::chrono::nanoseconds(next)) +
+                 ", when a timeout may be due: the clock began at 0, unless the constructor is given the start");
+    }
+    time_is_known_ = true;
+  }
   return turn(std::max(now, present_), max_tasks, Clock::Jumps);
 }
 
 std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Clock clock) {
   // Only the thread that turns the wheel changes the time.
   if (clock == Clock::Jumps) set_present(now);
+  core_->counters().wakeups.add(1);
   std::size_t ran = 0;
-  while (core_->running()) {
-    const Tick due = driver_.next_due();
+  for (Tick due = driver_.next_due(); core_->running();) {
     const std::int64_t end = grid_.end_of(due);
     if (end > now || end == kForever) {
       // No timeout may enter a tick that has passed: whatever its delay, it waits for the next one. Not beyond `due`:
@@ -112,10 +131,17 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Clock cl
     }
     if (ran == max_tasks) break;
     if (clock == Clock::Steps) set_present(std::max(end, present_));
-    ran += driver_.expire(due, core_->now(), max_tasks - ran);
+    const std::size_t ran_now = driver_.expire(due, core_->now(), max_tasks - ran);
+    ran += ran_now;
+    const Tick worked_off = std::exchange(due, driver_.next_due());
+    if (due != worked_off) core_->counters().ticks.add(1);
+    if (ran_now != 0) core_->counters().note_lag(std::chrono::nanoseconds(core_->now() - end));
     // After a jump, what tasks schedule waits for the next call: it is due after `now`, or, without a delay, at once,
     // and that would keep this call from ending.
-    if (clock == Clock::Steps) transfer_all();
+    if (clock == Clock::Steps) {
+      transfer_all();
+      due = driver_.next_due();
+    }
   }
   set_present(now);
   give_memory_back();
@@ -166,9 +192,15 @@ std::optional<std::int64_t> ManualEngine::next_wakeup() {
   core_->sleeper().end_calls();
   if (!core_->running()) return {};
   if (!transfer_all()) return core_->now();
-  const std::int64_t end = earlier_ ? announce_sleep() : grid_.end_of(driver_.next_due());
+  const std::int64_t end = next_call();
   if (end == kForever) return {};
   return end;
+}
+
+/// When the wheel must be turned next. If the caller can be woken, threads that make something due before that wake it.
+std::int64_t ManualEngine::next_call() noexcept {
+  if (earlier_) return announce_sleep();
+  return driver_.is_urgent() || driver_.is_awaited() ? core_->now() : grid_.end_of(next_due());
 }
 
 /// As a worker does before it sleeps: see WorkerLoop::sleep(). Returns when to wake up.
@@ -195,17 +227,17 @@ bool ManualEngine::has_ended() noexcept {
   return core_->counts_pending() && core_->pending() == 0 && next_due() != kNever;
 }
 
-std::optional<std::int64_t> ManualEngine::drive() {
-  refuse_inside_task("turn()");
+std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks) {
+  refuse_inside_task("run_due()");
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
   const std::int64_t now = std::max(core_->now(), present_);
   const bool look =
       driver_.is_urgent() || driver_.is_awaited() || driver_.next_waiting() < grid_.at(now) || has_ended();
   const bool starved = look && !transfer_all();
-  turn(now, kAll, Clock::Jumps);
+  turn(now, max_tasks, Clock::Jumps);
   if (!core_->running()) return {};
-  const std::int64_t end = announce_sleep();
+  const std::int64_t end = next_call();
   if (starved) return now + kNap;
   if (end == kForever) return {};
   return end;

@@ -21,26 +21,31 @@
 
 namespace hwt::internal {
 
-/// A timer without a thread: whoever calls advance() does the worker's part. Times are nanoseconds since the epoch of
-/// steady_clock, which is its clock, or else it has none of its own and time is what the caller says.
+/// A timer without a thread: the caller of drive() or advance() does the worker's part. Times are nanoseconds since the
+/// epoch of steady_clock. The clock is steady_clock, or the caller gives the time.
 ///
-/// Shared: whoever drives it may still call it when the timer has gone, and finds it stopped.
+/// Shared: an event loop may still call drive() after the timer has gone, and finds the engine stopped.
 class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, private Sleeper::Outside {
  public:
-  ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock = Core::Clock::Given);
+  /// On steady_clock.
+  ManualEngine(Timer& timer, const Options& options);
+  /// The caller gives the time, from `start` on. Without a start it begins at 0, and the first advance_to() must not
+  /// pass what is pending: a caller that feeds a real clock has forgotten the start.
+  ManualEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start);
   ManualEngine(const ManualEngine&) = delete;
   ManualEngine& operator=(const ManualEngine&) = delete;
 
   Core& core() noexcept { return *core_; }
 
-  /// See ManualTimer.
   Timeout schedule(const detail::TaskSource& task, std::int64_t deadline, bool throws);
+  /// See ManualTimer.
   std::size_t advance(std::int64_t by);
   std::size_t advance_to(std::int64_t now, std::size_t max_tasks);
   std::optional<std::int64_t> next_wakeup();
-  /// For a loop: runs what is due by the timer's own clock, and returns what next_wakeup() does. What is in the inbox
-  /// is left there until it may be due, or somebody asks for a look: most of it is cancelled before.
-  std::optional<std::int64_t> drive();
+  /// See LoopTimer::run_due(). Leaves timeouts in the inbox until one of them may be due or a thread asks for a pass,
+  /// since most of them are cancelled before.
+  std::optional<std::int64_t> drive(std::size_t max_tasks);
+  /// See LoopTimer.
   void on_earlier(std::function<void()> call);
   std::vector<Timeout> stop();
 
@@ -52,11 +57,14 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   enum class Clock { Jumps, Steps };
   using Pass = Driver<HierarchicalWheel>::Pass;
 
+  ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock, bool time_is_known);
+
   bool turning_here() const noexcept;
   void refuse_inside_task(const char* what) const;
   std::size_t turn(std::int64_t now, std::size_t max_tasks, Clock clock);
   Tick next_due() noexcept { return std::min(driver_.next_due(), driver_.next_waiting()); }
   bool has_ended() noexcept;
+  std::int64_t next_call() noexcept;
   /// False: there is no memory to take all of it into the wheel.
   bool transfer_all() noexcept;
   void set_present(std::int64_t now) noexcept;
@@ -79,6 +87,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   // Hierarchical: a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;
   Unprocessed unprocessed_;
+  bool time_is_known_;  // false until a clock without a start is first advanced
   bool destroyed_ = false;
   std::function<void()> earlier_;  // changes while no call is under way
   bool owes_call_ = false;         // of earlier_, which is not to be called with the mutex

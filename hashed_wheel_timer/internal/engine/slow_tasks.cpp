@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "hashed_wheel_timer/internal/engine/checked_options.h"
-
 namespace hwt::internal {
 
 namespace {
@@ -15,7 +13,7 @@ double milliseconds(std::chrono::nanoseconds duration) {
 }  // namespace
 
 SlowTasks::SlowTasks(Core& core, const Options& options)
-    : core_(core), limit_(checked_slow_task(options.slow_task)), on_slow_task_(options.on_slow_task) {}
+    : core_(core), limit_(options.slow_task), on_slow_task_(options.on_slow_task) {}
 
 void SlowTasks::report(Node& node, std::chrono::nanoseconds ran) noexcept {
   core_.counters().slow_tasks.add(1);
@@ -31,7 +29,7 @@ void SlowTasks::report(Node& node, std::chrono::nanoseconds ran) noexcept {
   try {
     on_slow_task_(timeout, ran);
   } catch (...) {
-    core_.report_error(timeout);
+    core_.report_error(timeout, "on_slow_task");
   }
 }
 

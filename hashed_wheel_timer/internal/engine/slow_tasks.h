@@ -11,7 +11,8 @@
 
 namespace hwt::internal {
 
-/// Options::slow_task at work: times the tasks that run on the worker, if that is wanted. The worker's.
+/// Options::slow_task at work: times the tasks that run on the worker, if that is wanted. Always by steady_clock: the
+/// time of a ManualTimer stands still while a task runs. Only the worker uses it.
 class SlowTasks {
  public:
   SlowTasks(Core& core, const Options& options);
@@ -24,7 +25,7 @@ class SlowTasks {
   void watch(Node& node, F&& run) noexcept {
     if (!watched()) return run();
     const std::int64_t began = steady_now();
-    core_.counters().note_running_since(began);
+    if (core_.reads_steady_clock()) core_.counters().note_running_since(began);
     run();
     const std::chrono::nanoseconds ran(steady_now() - began);
     // Of a task that has destroyed its timer nothing is told: what on_slow_task uses may have gone with it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
@@ -46,7 +47,7 @@ ThreadedEngine::ThreadedEngine(Timer& timer, const Options& options)
 
 bool ThreadedEngine::on_worker() const noexcept { return this_threads_worker == this; }
 
-void ThreadedEngine::start() {
+void ThreadedEngine::start(const char* caller) {
   Lifecycle& life = core_->lifecycle();
   while (!life.begin_start()) {
     switch (life.phase()) {
@@ -54,10 +55,10 @@ void ThreadedEngine::start() {
         return;
       case Phase::Stopping:
       case Phase::Stopped:
-        throw detail::TimerStopped("the timer cannot be started once stopped");
+        throw detail::TimerStopped(std::string(caller) + ": the timer has been stopped");
       case Phase::Starting:
         if (life.is_of_another_process()) {
-          throw IllegalState("the timer was being started by another thread when the process forked");
+          throw IllegalState(std::string(caller) + ": another thread was starting the timer when the process forked");
         }
         life.wait_while(Phase::Starting);
         break;
@@ -105,7 +106,7 @@ Timeout ThreadedEngine::schedule_at(const detail::TaskSource& task, std::chrono:
 
 [[gnu::noinline, gnu::cold]] bool ThreadedEngine::start_for_timeout(bool throws) {
   try {
-    start();
+    start("new_timeout");
     return true;
   } catch (...) {
     if (throws) throw;

@@ -25,7 +25,8 @@ class ThreadedEngine {
 
   /// When it returns, the timer has started. Throws IllegalState after stop(), and what making the thread throws; then
   /// a later call tries again. Waits for another thread's start().
-  void start();
+  /// `caller` is the function that the user has called, for messages.
+  void start(const char* caller);
 
   /// See Timer::new_timeout() and try_new_timeout().
   Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, bool throws);

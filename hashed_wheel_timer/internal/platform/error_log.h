@@ -9,7 +9,8 @@ namespace hwt::internal {
 /// The default for Options::on_task_error: at most one line per second, which counts those it left out. Any thread.
 class ErrorLog {
  public:
-  void report(const std::exception_ptr& error) noexcept;
+  /// `origin` names what threw: "a task".
+  void report(const std::exception_ptr& error, const char* origin) noexcept;
 
  private:
   LinePerSecond lines_;

@@ -7,7 +7,7 @@ namespace hwt::internal {
 
 // std::atomic's wait() and notify_all(); on Windows the system's own. GCC's standard library (12 at least) loses a
 // notification there that comes between its look at the word and its sleep, and that of LLVM only looks again every few
-// milliseconds.
+// milliseconds. No other file of the library calls them: tests/structure/walls.py checks that.
 
 #if defined(_WIN32)
 void wait_at(const void* address, const void* seen, std::size_t size) noexcept;

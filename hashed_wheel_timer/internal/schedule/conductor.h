@@ -5,6 +5,8 @@
 #include <optional>
 #include <thread>
 
+#include "hashed_wheel_timer/internal/platform/waiting.h"
+
 namespace hwt::internal {
 
 /// Who may act for a RepeatedTimer, and what it is to be: all in one word, so that the worker, which comes with an
@@ -64,7 +66,7 @@ class Conductor {
       if ((before & kDestroyed) != 0) return std::nullopt;
       const bool conducted = (before & kConducted) != 0;
       if (conducted && (before & kInHook) == 0) {
-        word_.wait(before, std::memory_order_relaxed);
+        await_change(word_, before);
         before = look();
       } else if (word_.compare_exchange_weak(before, note(before) | kConducted, std::memory_order_acq_rel,
                                              std::memory_order_acquire)) {
@@ -100,7 +102,7 @@ class Conductor {
   /// `kind`: kTriggering or 0.
   void begin_hook(Word kind) noexcept {
     word_.fetch_or(kInHook | kind, std::memory_order_relaxed);
-    word_.notify_all();  // who waits may note now
+    announce_change(word_);  // a waiting call may note what it wants now
   }
   void end_hook() noexcept { word_.fetch_and(~(kInHook | kTriggering), std::memory_order_acquire); }
 
@@ -120,7 +122,7 @@ class Conductor {
       const Word left = expired ? seen & ~kExpired : seen & ~kConducted;
       if (!word_.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_relaxed)) continue;
       if (expired) return false;
-      word_.notify_all();
+      announce_change(word_);
       return true;
     }
   }
@@ -129,7 +131,7 @@ class Conductor {
   void wait_for_other() const noexcept {
     // Only this thread writes its own id here, and it clears it before it leaves: relaxed.
     if (thread_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
-    for (Word seen = look(); (seen & kConducted) != 0; seen = look()) word_.wait(seen, std::memory_order_relaxed);
+    for (Word seen = look(); (seen & kConducted) != 0; seen = look()) await_change(word_, seen);
   }
 
  private:

@@ -23,7 +23,7 @@ const tz::time_zone* find(const std::string& name) {
   try {
     return tz::locate_zone(name);
   } catch (const std::runtime_error&) {
-    refuse("zone", '"' + name + '"', "a name of the IANA time zone database, such as Europe/Berlin");
+    refuse("calendar: zone", '"' + name + '"', "a name of the IANA time zone database, such as Europe/Berlin");
   }
 }
 

@@ -145,7 +145,7 @@ class CalendarTimetable final : public Timetable {
     const std::optional<WallTime> before = std::exchange(occurrence_, std::nullopt);
     const std::optional<WallTime> found = rule_(after);
     if (found && *found <= after) {
-      refuse("rule", "returned " + std::to_string(found->time_since_epoch().count()) + " s since 1970",
+      refuse("Schedule: rule", "returned " + std::to_string(found->time_since_epoch().count()) + " s since 1970",
              "more than " + std::to_string(after.time_since_epoch().count()) + " s");
     }
     known_ = true;

@@ -31,8 +31,9 @@ class Verdict {
   Tick tick_;
 };
 
-/// What a Driver turns: items by the tick at which they are due. Thread-free: no clock, no atomics, no threads; nothing
-/// but the constructor throws. Ticks only rise. The constructor takes the size, a power of two.
+/// What a Driver turns: items by the tick at which they are due. One thread at a time uses it. It reads no clock. Its
+/// only atomic is WheelItem::position, which another thread may read meanwhile. Only the constructor throws. Ticks only
+/// rise. The constructor takes the size, a power of two.
 ///
 ///   revolution()        the ticks of one turn of the wheel, or of its lowest level
 ///   next_due()          no item is due before it; kNever when the wheel is empty

@@ -1,0 +1,52 @@
+// The manners of the examples that are short enough to stand on a page: --help, unknown arguments, and output that
+// cannot be written. The linker calls this in the place of their main(), so that they show the library and nothing
+// else.
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <string>
+
+extern "C" int __real_main();                       // NOLINT: the linker's name for the main() of the example
+extern "C" int __wrap_main(int argc, char** argv);  // NOLINT: the linker's name for what stands in for it
+
+namespace {
+
+int complain(const std::string& what, int status) {
+  std::string line = PAGE_NAME ": " + what;
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  std::fprintf(stderr, "%s\n", line.c_str());
+  return status;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(PAGE_TEXT, PAGE_NAME);
+  app.footer("Exit status: 0; 2 for an argument that is not valid; 1 for an error while running.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return complain(std::string(error.what()) + "; see --help", 2);
+    std::cout << app.help();
+    return 0;
+  }
+  return __real_main();
+}
+
+}  // namespace
+
+int __wrap_main(int argc, char** argv) try {
+  const int status = run(argc, argv);
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout) {
+    return complain(std::string("cannot print: ") + std::strerror(errno != 0 ? errno : EIO), 1);
+  }
+  return status;
+} catch (const std::exception& error) {
+  return complain(error.what(), 1);
+}

@@ -1,0 +1,72 @@
+#include "hashed_wheel_timer/detail/driven_timer.h"
+
+#include <string>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/engine/checked_options.h"
+#include "hashed_wheel_timer/internal/engine/manual_engine.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/refuse.h"
+
+namespace hwt::detail {
+
+using internal::ManualEngine;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+LoopDriver::LoopDriver(std::shared_ptr<ManualEngine> engine) noexcept : engine_(std::move(engine)) {}
+
+std::optional<steady_clock::time_point> LoopDriver::run_due(std::size_t max_tasks) {
+  const std::optional<std::int64_t> next = engine_->drive(max_tasks);
+  if (!next) return {};
+  return steady_clock::time_point(nanoseconds(*next));
+}
+
+namespace {
+
+const Options& checked(const char* name, const Options& options) {
+  internal::checked_tick_duration(name, options.tick_duration, nanoseconds(1));
+  internal::check_slow_task(name, options.slow_task);
+  if (options.thread_factory) {
+    internal::refuse(std::string(name) + ": thread_factory", "set", "none: the timer has no thread");
+  }
+  return options;
+}
+
+}  // namespace
+
+DrivenTimer::DrivenTimer(const char* name, const Options& options)
+    : engine_(std::make_shared<ManualEngine>(*this, checked(name, options))) {}
+
+DrivenTimer::DrivenTimer(const char* name, const Options& options, std::optional<steady_clock::time_point> start)
+    : engine_(std::make_shared<ManualEngine>(*this, checked(name, options),
+                                             start ? std::optional(internal::nanoseconds_of(*start)) : std::nullopt)) {}
+
+DrivenTimer::~DrivenTimer() = default;
+
+void DrivenTimer::on_earlier(std::function<void()> call) { engine_->on_earlier(std::move(call)); }
+
+void DrivenTimer::end() noexcept { engine_->destroy(); }
+
+std::vector<Timeout> DrivenTimer::stop() { return engine_->stop(); }
+
+std::int64_t DrivenTimer::pending_timeouts() const noexcept { return engine_->core().pending(); }
+
+steady_clock::time_point DrivenTimer::now() const noexcept {
+  return steady_clock::time_point(nanoseconds(engine_->core().now()));
+}
+
+TimerStats DrivenTimer::stats() const noexcept { return engine_->core().stats(); }
+
+LatencyHistogram DrivenTimer::lateness() const noexcept { return engine_->core().lateness(); }
+
+Timeout DrivenTimer::schedule(const TaskSource& task, nanoseconds delay, OnRefusal on_refusal) {
+  const std::int64_t deadline = internal::deadline_after(engine_->core().now(), delay.count());
+  return engine_->schedule(task, deadline, on_refusal == OnRefusal::Throw);
+}
+
+Timeout DrivenTimer::schedule_at(const TaskSource& task, steady_clock::time_point deadline, OnRefusal on_refusal) {
+  return engine_->schedule(task, internal::nanoseconds_of(deadline), on_refusal == OnRefusal::Throw);
+}
+
+}  // namespace hwt::detail

@@ -1,0 +1,255 @@
+// LoopTimer: what it adds to the promises of every Timer, which conformance_test checks.
+
+#include "hashed_wheel_timer/loop_timer.h"
+
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "tests/support/any_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+void run_until(LoopTimer& timer, const bool& done) {
+  while (!done) turn(timer);
+}
+
+/// The time of the last run_due() is long over, as it is in a loop that sleeps.
+class AfterALongSleep : public ::testing::Test {
+ protected:
+  AfterALongSleep() {
+    timer_.new_timeout([] {}, kFar);
+    timer_.run_due();
+    std::this_thread::sleep_for(50ms);
+  }
+
+  LoopTimer timer_{1ms};
+};
+
+TEST_F(AfterALongSleep, ADelayCountsFromTheCall) {
+  bool ran = false;
+  steady_clock::time_point deadline;
+  run_together(1, [&](int) {
+    deadline = steady_clock::now() + 30ms;
+    timer_.new_timeout([&] { ran = true; }, 30ms);
+  });
+  EXPECT_GE(timer_.run_due(), deadline);
+  EXPECT_FALSE(ran);
+  run_until(timer_, ran);
+  EXPECT_GE(steady_clock::now(), deadline);
+}
+
+TEST_F(AfterALongSleep, ARescheduleCountsFromTheCall) {
+  bool ran = false;
+  Timeout timeout = timer_.new_timeout([&] { ran = true; }, kFar);
+  const auto deadline = steady_clock::now() + 30ms;
+  EXPECT_TRUE(timeout.reschedule(30ms));
+  timer_.run_due();
+  EXPECT_FALSE(ran);
+  run_until(timer_, ran);
+  EXPECT_GE(steady_clock::now(), deadline);
+}
+
+TEST_F(AfterALongSleep, AKeyedTimerIsNotEarly) {
+  bool expired = false;
+  KeyedTimer<int, int> keyed(timer_, [&](int, int&) { expired = true; });
+  const auto deadline = steady_clock::now() + 30ms;
+  keyed.set(1, 1, 30ms);
+  timer_.run_due();
+  EXPECT_FALSE(expired);
+  run_until(timer_, expired);
+  EXPECT_GE(steady_clock::now(), deadline);
+}
+
+TEST(LoopTimer, RunDueReturnsWhenToCallItAgain) {
+  LoopTimer timer{1ms};
+  EXPECT_EQ(timer.run_due(), std::nullopt);
+  const auto deadline = steady_clock::now() + kFar;
+  timer.new_timeout_at([] {}, deadline + 1h);
+  Timeout first = timer.new_timeout_at([] {}, deadline);
+  EXPECT_LE(timer.run_due(), deadline + 1ms);
+  EXPECT_GT(timer.run_due(), steady_clock::now());
+  timer.stop();
+  EXPECT_EQ(timer.run_due(), std::nullopt);
+}
+
+TEST(LoopTimer, RunDueRunsAtMostMaxTasksAndComesBackAtOnceForTheRest) {
+  LoopTimer timer{1ms};
+  int runs = 0;
+  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, 0s);
+  while (runs == 0) timer.run_due(4);
+  EXPECT_EQ(runs, 4);
+  EXPECT_LE(timer.run_due(0), steady_clock::now());
+  timer.run_due(4);
+  EXPECT_EQ(runs, 8);
+  EXPECT_EQ(timer.run_due(), std::nullopt);
+  EXPECT_EQ(runs, 10);
+}
+
+TEST(LoopTimer, WithoutOnEarlierALoopFindsWhatItsOwnHandlersDo) {
+  LoopTimer timer{1ms};
+  EXPECT_EQ(timer.run_due(), std::nullopt);
+  const auto task = std::make_shared<RecordingTask>();
+  Timeout timeout = timer.new_timeout(task, kFar);
+  EXPECT_TRUE(timer.run_due());
+  timeout.cancel();
+  timer.run_due();
+  EXPECT_EQ(task->cancellations, 1);
+  bool ran = false;
+  timer.new_timeout([&] { timer.new_timeout([&] { ran = true; }, 0s); }, 0s);
+  while (!ran) {
+    const auto next = timer.run_due();
+    ASSERT_TRUE(next || ran) << "a loop would sleep without end";
+  }
+}
+
+TEST(LoopTimer, OnEarlierIsCalledByAThreadThatSchedulesAndNotForWhatIsDueLater) {
+  LoopTimer timer{1ms};
+  std::atomic<int> calls = 0;
+  timer.on_earlier([&] { ++calls; });
+  run_together(1, [&](int) { timer.new_timeout([] {}, kFar); });
+  EXPECT_EQ(calls, 1);
+  timer.run_due();
+  run_together(1, [&](int) { timer.new_timeout([] {}, 2 * kFar); });
+  EXPECT_EQ(calls, 1);
+  run_together(1, [&](int) { timer.new_timeout([] {}, 1h).reschedule(1min); });
+  EXPECT_EQ(calls, 2);
+  timer.on_earlier({});
+  timer.new_timeout([] {}, 1ms);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(LoopTimer, RefusesWhatATimerWithoutAThreadCannotUse) {
+  EXPECT_THROW(LoopTimer{0ms}, std::invalid_argument);
+  EXPECT_THROW(LoopTimer{-1ms}, std::invalid_argument);
+  EXPECT_THROW(LoopTimer(Options{.slow_task = -1ns}), std::invalid_argument);
+  try {
+    LoopTimer timer(Options{.thread_factory = [](std::function<void()> body) { return std::thread(std::move(body)); }});
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("thread_factory: set"), std::string::npos) << error.what();
+  }
+}
+
+TEST(LoopTimer, CannotBeTurnedInsideATask) {
+  LoopTimer timer{1ms};
+  bool refused = false;
+  timer.new_timeout(
+      [&] {
+        EXPECT_THROW(timer.run_due(), IllegalState);
+        refused = true;
+      },
+      0s);
+  run_until(timer, refused);
+}
+
+TEST(PollTimeout, IsRoundedUpAndNeverNegativeForATime) {
+  EXPECT_EQ(poll_timeout({}), -1);
+  EXPECT_EQ(poll_timeout(steady_clock::time_point::min()), 0);
+  EXPECT_EQ(poll_timeout(steady_clock::now()), 0);
+  EXPECT_EQ(poll_timeout(steady_clock::time_point::max()), (std::numeric_limits<int>::max)());
+  const auto begin = steady_clock::now();
+  const int wait = poll_timeout(begin + 10s + 1ns);
+  EXPECT_LE(wait, 10'001);
+  EXPECT_GE(begin + wait * 1ms + (steady_clock::now() - begin), begin + 10s) << "a wait of that long is enough";
+}
+
+// Statistics, the limit, slow tasks: every Timer has them.
+
+template <class T>
+class EveryTimer : public ::testing::Test {};
+TYPED_TEST_SUITE(EveryTimer, AllTimers);
+
+TYPED_TEST(EveryTimer, HasStatistics) {
+  const auto owner = make_timer<TypeParam>();
+  Timer& timer = *owner;
+  std::atomic<int> runs = 0;
+  for (int i = 0; i < 3; ++i) timer.new_timeout([&] { ++runs; }, i * 10ms);
+  timer.new_timeout([] {}, kFar).cancel();
+  timer.new_timeout([] {}, kFar);
+  EXPECT_TRUE(passes_until(*owner, [&] { return runs == 3 && timer.stats().ticks >= 3; }));
+  const TimerStats stats = timer.stats();
+  EXPECT_TRUE(is_balanced(stats));
+  EXPECT_EQ(stats.scheduled, 5);
+  EXPECT_EQ(stats.cancelled, 1);
+  EXPECT_EQ(stats.pending, 1);
+  EXPECT_EQ(stats.expired, 3);
+  EXPECT_GE(stats.wakeups, 1);
+  EXPECT_TRUE(passes_until(*owner, [&] { return timer.stats().running_for == 0ns; }));
+  const LatencyHistogram lateness = timer.lateness();
+  EXPECT_EQ(lateness.count(), 3u);
+  EXPECT_GE(lateness.max(), 0ns);
+  EXPECT_GE(stats.max_lag, stats.last_lag);
+}
+
+TYPED_TEST(EveryTimer, HasALimit) {
+  const auto owner = make_timer<TypeParam>({.max_pending_timeouts = 2});
+  Timer& timer = *owner;
+  Timeout first = timer.new_timeout([] {}, kFar);
+  timer.new_timeout([] {}, kFar);
+  EXPECT_THROW(timer.new_timeout([] {}, kFar), RejectedExecution);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, kFar));
+  EXPECT_EQ(timer.stats().rejected, 2);
+  first.cancel();
+  EXPECT_TRUE(timer.try_new_timeout([] {}, kFar));
+}
+
+TYPED_TEST(EveryTimer, ReportsSlowTasks) {
+  std::atomic<int> reports = 0;
+  const auto owner =
+      make_timer<TypeParam>({.slow_task = 1ms, .on_slow_task = [&](const Timeout&, std::chrono::nanoseconds ran) {
+                               EXPECT_GT(ran, 1ms);
+                               ++reports;
+                             }});
+  Timer& timer = *owner;
+  timer.new_timeout([] { std::this_thread::sleep_for(2ms); }, 0s);
+  EXPECT_TRUE(passes_until(*owner, [&] { return reports == 1; }));
+  EXPECT_EQ(timer.stats().slow_tasks, 1);
+}
+
+TYPED_TEST(EveryTimer, RunsTasksInItsExecutor) {
+  JobQueue queue;
+  const auto owner = make_timer<TypeParam>({.executor = queue.executor()});
+  bool ran = false;
+  owner->new_timeout([&] { ran = true; }, 0s);
+  std::vector<std::function<void()>> jobs;
+  EXPECT_TRUE(passes_until(*owner, [&] { return !(jobs = queue.take()).empty(); }));
+  EXPECT_FALSE(ran);
+  for (const auto& job : jobs) job();
+  EXPECT_TRUE(ran);
+}
+
+TEST(LoopTimer, TellsHowLateALoopCameAndHowLongATaskRuns) {
+  LoopTimer timer{1ms};
+  TimerStats inside;
+  bool ran = false;
+  timer.new_timeout(
+      [&] {
+        std::this_thread::sleep_for(2ms);
+        inside = timer.stats();
+        ran = true;
+      },
+      0s);
+  std::this_thread::sleep_for(20ms);  // the loop is late by that
+  run_until(timer, ran);
+  EXPECT_GE(timer.lateness().max(), 20ms);
+  EXPECT_GE(inside.running_for, 2ms);
+  EXPECT_GE(timer.stats().max_lag, 19ms) << "from the end of the tick";
+  EXPECT_EQ(timer.stats().running_for, 0ns);
+}
+
+TEST(ManualTimerStats, AreOfItsOwnClock) {
+  ManualTimer timer(1ms);
+  TimerStats inside;
+  timer.new_timeout([&] { inside = timer.stats(); }, 1ms);
+  timer.advance(1ms);
+  EXPECT_EQ(inside.running_for, 0ns);
+  EXPECT_EQ(timer.lateness().max(), 0ns);
+  timer.new_timeout([] {}, 1ms);
+  timer.advance_to(timer.now() + 5s);
+  EXPECT_EQ(timer.lateness().max(), 4999ms);
+  EXPECT_EQ(timer.stats().max_lag, 4999ms);
+}
+
+}  // namespace
+}  // namespace hwt

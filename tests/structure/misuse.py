@@ -1,0 +1,47 @@
+"""Compiles programs with a mistake each, and counts what the compiler says: one sentence, not a page.
+
+usage: misuse.py SOURCE_ROOT COMPILER...
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+TIMER = "hwt::HashedWheelTimer timer;"
+KEY = "struct Key { int id; };"
+HASH = "template <> struct std::hash<Key> { std::size_t operator()(const Key&) const { return 0; } };"
+EQUAL = "bool operator==(Key, Key) { return true; }"
+KEYED = f"int main() {{ {TIMER} hwt::KeyedTimer<Key, int> keyed(timer, [](const Key&, int&) {{}}); }}"
+MAIN = "int main() {}"
+
+# Name, options, headers of the library, the rest of the program, a text that is expected, the most errors and warnings.
+PROGRAMS = [
+    *[(f"{header} below C++20", ["-std=c++17"], [header], MAIN, "hashed_wheel_timer needs C++20", 1)
+      for header in ["hashed_wheel_timer", "keyed_timer", "loop_timer", "coroutine", "delay", "histogram", "schedule"]],
+    ("a key without a hash", [], ["hashed_wheel_timer", "keyed_timer"], f"{KEY} {EQUAL} {KEYED}", "has no hash", 3),
+    ("a key without ==", [], ["hashed_wheel_timer", "keyed_timer"], f"{KEY} {HASH} {KEYED}", "has no operator==", 1),
+    ("a StopAfter without a name", [], ["hashed_wheel_timer", "stop_after"],
+     f"int main() {{ {TIMER} hwt::StopAfter(timer, std::chrono::seconds(1)); }}", "a StopAfter without a name", 1),
+    ("no mistake", [], ["hashed_wheel_timer", "keyed_timer"], f"{KEY} {HASH} {EQUAL} {KEYED}", "", 0),
+]
+
+
+def main(root, compiler):
+    failures = []
+    for name, options, headers, text, expected, most in PROGRAMS:
+        source = "".join(f'#include "hashed_wheel_timer/{header}.h"\n' for header in headers) + text + "\n"
+        # The last standard that is named counts.
+        command = [*compiler, "-std=c++20", *options, "-Wall", f"-I{root}", "-x", "c++", "-fsyntax-only", "-"]
+        done = subprocess.run(command, input=source, capture_output=True, encoding="utf-8", check=False,
+                              env={**os.environ, "LC_ALL": "C"})
+        said = re.findall(r"^.*?: (?:fatal )?(?:error|warning): .*", done.stderr, re.M)
+        if expected not in done.stderr or len(said) > most or (most and not said):
+            failures.append(f"{name}: {len(said)} errors and warnings (expected: {min(most, 1)} .. {most}, "
+                            f"with \"{expected}\")\n" + "\n".join(said))
+    print("\n".join(failures) or f"{len(PROGRAMS)} programs compiled")
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,118 @@
+// What messages say: where an exception came from, what was called, and durations that can be read.
+
+#include <stdexcept>
+
+#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "tests/support/any_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// The line on stderr about an exception that `make_error` has a ManualTimer meet in its first millisecond.
+std::string line_about(Options options, const std::function<void(ManualTimer&)>& make_error) {
+  testing::internal::CaptureStderr();
+  options.tick_duration = 1ms;
+  ManualTimer timer(options);
+  make_error(timer);
+  timer.advance(1ms);
+  return testing::internal::GetCapturedStderr();
+}
+
+struct Throwing final : TimerTask {
+  void run(Timeout&) override { throw std::runtime_error("wrong"); }
+  void cancelled(Timeout&) override { throw std::runtime_error("wrong"); }
+};
+
+[[noreturn]] void throw_wrong() { throw std::runtime_error("wrong"); }
+
+TEST(MessageOfAnException, NamesATask) {
+  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
+            "hashed_wheel_timer: an exception was thrown by a task: wrong\n");
+}
+
+TEST(MessageOfAnException, NamesCancelled) {
+  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(std::make_shared<Throwing>(), 0s).cancel(); }),
+            "hashed_wheel_timer: an exception was thrown by cancelled() of a task: wrong\n");
+}
+
+TEST(MessageOfAnException, NamesTheExecutor) {
+  EXPECT_EQ(line_about({.executor = [](std::function<void()>) { throw_wrong(); }},
+                       [](ManualTimer& timer) { timer.new_timeout([] {}, 0s); }),
+            "hashed_wheel_timer: an exception was thrown by the executor: wrong\n");
+}
+
+TEST(MessageOfAnException, NamesOnSlowTask) {
+  EXPECT_EQ(line_about({.slow_task = 1ns, .on_slow_task = [](const Timeout&, auto) { throw_wrong(); }},
+                       [](ManualTimer& timer) { timer.new_timeout([] { std::this_thread::sleep_for(1us); }, 0s); }),
+            "hashed_wheel_timer: an exception was thrown by on_slow_task: wrong\n");
+}
+
+TEST(MessageOfAnException, NamesOnTaskError) {
+  EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) { throw_wrong(); }},
+                       [](ManualTimer& timer) { timer.new_timeout([] { throw std::logic_error("first"); }, 0s); }),
+            "hashed_wheel_timer: an exception was thrown by on_task_error: wrong\n");
+}
+
+template <class T>
+class MessageAfterStop : public ::testing::Test {};
+TYPED_TEST_SUITE(MessageAfterStop, AllTimers);
+
+TYPED_TEST(MessageAfterStop, NamesNewTimeoutAndSaysWhatHappened) {
+  for (const bool used : {false, true}) {
+    const auto timer = make_timer<TypeParam>();
+    if (used) timer->new_timeout([] {}, kFar);
+    timer->stop();
+    EXPECT_EQ(message_of<IllegalState>([&] { timer->new_timeout([] {}, 1s); }),
+              "new_timeout: the timer has been stopped");
+  }
+}
+
+TEST(MessageAfterStop, NamesStart) {
+  HashedWheelTimer timer;
+  timer.stop();
+  EXPECT_EQ(message_of<IllegalState>([&] { timer.start(); }), "start: the timer has been stopped");
+}
+
+TEST(MessageOfADuration, IsAWholeNumberOfTheLargestUnitUpToSeconds) {
+  using internal::text_of;
+  EXPECT_EQ(text_of(0ns), "0 ns");
+  EXPECT_EQ(text_of(1ns), "1 ns");
+  EXPECT_EQ(text_of(-999ns), "-999 ns");
+  EXPECT_EQ(text_of(1us), "1 us");
+  EXPECT_EQ(text_of(1500us), "1500 us");
+  EXPECT_EQ(text_of(-20ms), "-20 ms");
+  EXPECT_EQ(text_of(10s), "10 s");
+  EXPECT_EQ(text_of(24h), "86400 s");
+  EXPECT_EQ(text_of(std::chrono::nanoseconds::max()), "9223372036854775807 ns");
+  EXPECT_EQ(message_of<std::invalid_argument>([] { ManualTimer timer(-10s); }),
+            "ManualTimer: tick_duration: -10 s (expected: 1 ns or more)");
+}
+
+/// A class is named by each of its messages.
+TEST(MessageOfARefusal, NamesTheClass) {
+  const auto begins = [](const std::string& text, const std::string& name) {
+    EXPECT_EQ(text.rfind(name + ": ", 0), 0u) << text;
+  };
+  begins(message_of<std::invalid_argument>([] { HashedWheelTimer timer(0ms); }), "HashedWheelTimer");
+  begins(message_of<std::invalid_argument>([] { HashedWheelTimer timer(1ms, 0); }), "HashedWheelTimer");
+  begins(message_of<std::invalid_argument>([] { HierarchicalWheelTimer timer(0ms); }), "HierarchicalWheelTimer");
+  begins(message_of<std::invalid_argument>([] { ManualTimer timer(0ms); }), "ManualTimer");
+  begins(message_of<std::invalid_argument>([] { LoopTimer timer(0ms); }), "LoopTimer");
+  testing::internal::CaptureStderr();
+  HashedWheelTimer raised(500us);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "hashed_wheel_timer: HashedWheelTimer: tick_duration: 500 us is below 1 ms; using 1 ms\n");
+}
+
+TEST(NullHandle, AnswersLikeNone) {
+  Timeout none;
+  EXPECT_EQ(none.deadline(), steady_clock::time_point::max());
+  EXPECT_EQ(none.timer(), nullptr);
+  EXPECT_FALSE(none.cancel() || none.cancel_and_wait() || none.is_cancelled() || none.is_expired());
+  EXPECT_EQ(message_of<IllegalState>([&] { none.task(); }), "task() of a null Timeout");
+}
+
+}  // namespace
+}  // namespace hwt
