@@ -49,7 +49,7 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 #include <vector>
 
 #include "hashed_wheel_timer/delay.h"
-#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/detail/asio/async_wait.h"
 #include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/options.h"
@@ -59,10 +59,10 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 #define HWT_ASIO_ERROR_CODE asio::error_code
 #define HWT_ASIO_NAMESPACE net
 // clang-format off: they need the macros
-#include "hashed_wheel_timer/detail/asio_loop.h"
-#include "hashed_wheel_timer/detail/asio_operation.h"
-#include "hashed_wheel_timer/detail/asio_wait.h"
-#include "hashed_wheel_timer/detail/asio_cancel_after.h"
+#include "hashed_wheel_timer/detail/asio/loop.h"
+#include "hashed_wheel_timer/detail/asio/operation.h"
+#include "hashed_wheel_timer/detail/asio/wait.h"
+#include "hashed_wheel_timer/detail/asio/cancel_after.h"
 // clang-format on
 #undef HWT_ASIO
 #undef HWT_ASIO_ERROR_CODE

@@ -45,7 +45,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <vector>
 
 #include "hashed_wheel_timer/delay.h"
-#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/detail/asio/async_wait.h"
 #include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/options.h"
@@ -55,10 +55,10 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #define HWT_ASIO_ERROR_CODE boost::system::error_code
 #define HWT_ASIO_NAMESPACE boost_net
 // clang-format off: they need the macros
-#include "hashed_wheel_timer/detail/asio_loop.h"
-#include "hashed_wheel_timer/detail/asio_operation.h"
-#include "hashed_wheel_timer/detail/asio_wait.h"
-#include "hashed_wheel_timer/detail/asio_cancel_after.h"
+#include "hashed_wheel_timer/detail/asio/loop.h"
+#include "hashed_wheel_timer/detail/asio/operation.h"
+#include "hashed_wheel_timer/detail/asio/wait.h"
+#include "hashed_wheel_timer/detail/asio/cancel_after.h"
 // clang-format on
 #undef HWT_ASIO
 #undef HWT_ASIO_ERROR_CODE

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/schedule/time_zone.h"
 
 namespace hwt::calendar {

@@ -5,9 +5,9 @@
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
-#include "hashed_wheel_timer/internal/core/join.h"
-#include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/handover/producer_lease.h"
 
 // Who resumes a coroutine. The frame has no word of its own for that: Node::word decides, as it does for every task.
 // Whoever runs the waker, or is told that it will not run, or wins cancel_or_disarm(), has the frame from then on.

@@ -4,7 +4,7 @@
 
 #include "hashed_wheel_timer/internal/engine/checked_options.h"
 #include "hashed_wheel_timer/internal/engine/worker_loop.h"
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
 namespace hwt {

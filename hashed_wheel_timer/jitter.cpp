@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::jitter {
 

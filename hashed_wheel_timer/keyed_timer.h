@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/detail/keyed_entry.h"
-#include "hashed_wheel_timer/detail/keyed_expiry.h"
-#include "hashed_wheel_timer/detail/keyed_table.h"
+#include "hashed_wheel_timer/detail/keyed/entry.h"
+#include "hashed_wheel_timer/detail/keyed/expiry.h"
+#include "hashed_wheel_timer/detail/keyed/table.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -192,4 +192,4 @@ class KeyedTimer {
 
 }  // namespace hwt
 
-#include "hashed_wheel_timer/detail/keyed_timer_impl.h"
+#include "hashed_wheel_timer/detail/keyed/keyed_timer_impl.h"

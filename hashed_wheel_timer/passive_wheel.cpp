@@ -5,7 +5,7 @@
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt {

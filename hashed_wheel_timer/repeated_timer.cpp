@@ -10,10 +10,9 @@
 
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
-#include "hashed_wheel_timer/internal/platform/diagnostics.h"
-#include "hashed_wheel_timer/internal/platform/error_log.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/platform/forked_child.h"
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/schedule/conductor.h"
 
 namespace hwt {

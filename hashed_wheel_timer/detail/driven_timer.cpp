@@ -6,7 +6,7 @@
 #include "hashed_wheel_timer/internal/engine/checked_options.h"
 #include "hashed_wheel_timer/internal/engine/manual_engine.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::detail {
 

@@ -1,6 +1,6 @@
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 
 namespace hwt::detail {
 

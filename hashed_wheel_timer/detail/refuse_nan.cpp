@@ -1,6 +1,6 @@
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::detail {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
-#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "perf/guard/measured.h"
 #include "perf/micro/threadless_timer.h"

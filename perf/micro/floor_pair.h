@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/internal/core/hand_over_queue.h"
+#include "hashed_wheel_timer/internal/handover/hand_over_queue.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 

@@ -1,7 +1,7 @@
 // The memory of the nodes: each thread takes from a pool of its own, and nodes come back one by one, in batches, or
 // from another thread.
 
-#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
 
 #include <array>
 #include <atomic>

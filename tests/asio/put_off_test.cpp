@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/detail/asio/async_wait.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"

@@ -82,7 +82,7 @@ fetched_by_cmake() {
 
 header_of_queue() {
   for folder in "$source"/subprojects/concurrentqueue-*/; do set -- "$@" -I"$folder"; done
-  $CXX -std=c++20 -I"$source" "$@" -M -x c++ "$source/hashed_wheel_timer/internal/core/hand_over_queue.h" | tr ' ' '\n' |
+  $CXX -std=c++20 -I"$source" "$@" -M -x c++ "$source/hashed_wheel_timer/internal/handover/hand_over_queue.h" | tr ' ' '\n' |
     grep '/concurrentqueue\.h$' | tail -n 1
 }
 

@@ -1,6 +1,6 @@
 // KeyedTable: how it grows.
 
-#include "hashed_wheel_timer/detail/keyed_table.h"
+#include "hashed_wheel_timer/detail/keyed/table.h"
 
 #include <algorithm>
 #include <cstdint>

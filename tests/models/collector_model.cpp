@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hashed_wheel_timer/internal/core/batch_stack.h"
-#include "hashed_wheel_timer/internal/core/collector.h"
+#include "hashed_wheel_timer/internal/memory/batch_stack.h"
+#include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "tests/models/model_timer.h"
 

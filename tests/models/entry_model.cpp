@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-#include "hashed_wheel_timer/detail/keyed_entry.h"
+#include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "tests/models/checker.h"
 
 namespace model {

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hashed_wheel_timer/internal/core/inbox.h"
-#include "hashed_wheel_timer/internal/core/intake.h"
+#include "hashed_wheel_timer/internal/handover/inbox.h"
+#include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "tests/models/checker.h"
 

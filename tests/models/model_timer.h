@@ -10,7 +10,7 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/engine/driver.h"
-#include "hashed_wheel_timer/internal/engine/unprocessed.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/timer.h"

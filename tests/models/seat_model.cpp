@@ -5,7 +5,7 @@
 #include <array>
 #include <atomic>
 
-#include "hashed_wheel_timer/internal/core/seat.h"
+#include "hashed_wheel_timer/internal/handover/seat.h"
 #include "tests/models/checker.h"
 
 namespace hwt::internal {

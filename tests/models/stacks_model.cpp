@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hashed_wheel_timer/internal/core/batch_stack.h"
-#include "hashed_wheel_timer/internal/core/slab.h"
+#include "hashed_wheel_timer/internal/memory/batch_stack.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/models/checker.h"
 
 namespace model {

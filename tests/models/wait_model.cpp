@@ -7,7 +7,7 @@
 #include <chrono>
 #include <memory>
 
-#include "hashed_wheel_timer/detail/async_wait.h"
+#include "hashed_wheel_timer/detail/asio/async_wait.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/models/checker.h"
 

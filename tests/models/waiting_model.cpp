@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "tests/models/checker.h"

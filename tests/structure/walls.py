@@ -20,9 +20,12 @@ INSTALLED = "installed headers"
 MAY_INCLUDE = {
     "wheel": set(),
     "platform": set(),
-    "core": {INSTALLED, "wheel", "platform"},
-    "engine": {INSTALLED, "core", "wheel", "platform"},
-    "schedule": {INSTALLED, "core", "platform"},
+    "report": set(),
+    "memory": {INSTALLED, "wheel", "platform", "report"},
+    "handover": {INSTALLED, "memory", "wheel", "platform", "report"},
+    "core": {INSTALLED, "handover", "memory", "wheel", "platform", "report"},
+    "engine": {INSTALLED, "core", "handover", "memory", "wheel", "platform", "report"},
+    "schedule": {INSTALLED, "core", "memory", "platform", "report"},
 }
 MAX_LINES = 400
 
@@ -66,7 +69,8 @@ def files_below(root, folder, *endings):
 
 def is_second_half(path, other):
     """Of a header of templates: <name>.h ends with detail/<name>_impl.h, which includes it, to compile alone."""
-    return path == f"{LIBRARY}/detail/{os.path.basename(other)[: -len('.h')]}_impl.h"
+    folder, name = path.rsplit("/", 1)
+    return folder.startswith(f"{LIBRARY}/detail") and name == f"{os.path.basename(other)[: -len('.h')]}_impl.h"
 
 
 def cycle_in(includes):

@@ -4,7 +4,7 @@
 #include <random>
 #include <stop_token>
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/any_timer.h"
 
 #if !defined(_WIN32)

@@ -1,8 +1,8 @@
 // What a thread needs of a timer: how it comes to it at its first use, and what becomes of it when the thread ends.
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 

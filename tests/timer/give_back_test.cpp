@@ -9,10 +9,10 @@
 #include <set>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
-#include "hashed_wheel_timer/internal/core/batch_stack.h"
-#include "hashed_wheel_timer/internal/core/collector.h"
-#include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/internal/core/slab.h"
+#include "hashed_wheel_timer/internal/memory/batch_stack.h"
+#include "hashed_wheel_timer/internal/memory/collector.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
@@ -432,7 +432,7 @@ TEST(RunStack, HasEveryRunOnceWhoeverTakesAndPushes) {
   for (internal::Page& run : runs) stack.push(run);
   const auto take_and_push = [&] {
     for (int round = 0; round < kRounds; ++round) {
-      if (internal::Page* const run = stack.take()) stack.push(*run);
+      if (internal::Page* const run = stack.take_one()) stack.push(*run);
     }
   };
   std::thread other(take_and_push);

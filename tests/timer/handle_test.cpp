@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <unordered_set>
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/test_support.h"
 
 #if defined(__linux__)

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/intake.h"
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/handover/intake.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {

@@ -17,8 +17,8 @@
 #include <new>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/internal/core/node_pool.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
 
 namespace {
 // While it is set, this thread's malloc has nothing.

@@ -6,9 +6,9 @@
 #include <random>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/inbox.h"
-#include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/internal/core/producer.h"
+#include "hashed_wheel_timer/internal/handover/inbox.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 

@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
 

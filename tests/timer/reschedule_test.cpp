@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"

@@ -1,6 +1,6 @@
 // SeatTable: how a thread finds what it has of each timer, and what becomes of it when timers go.
 
-#include "hashed_wheel_timer/internal/core/seat_table.h"
+#include "hashed_wheel_timer/internal/handover/seat_table.h"
 
 #include <random>
 

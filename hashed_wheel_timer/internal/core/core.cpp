@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <new>
 
-#include "hashed_wheel_timer/internal/core/producer_lease.h"
-#include "hashed_wheel_timer/internal/core/task_scope.h"
+#include "hashed_wheel_timer/internal/handover/producer_lease.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
@@ -76,7 +76,7 @@ template <bool kLimited>
 }
 
 [[gnu::noinline, gnu::cold]] Core::Outcome Core::offer_first(const detail::TaskSource& task, std::int64_t deadline) {
-  const ProducerLease lease(*this);
+  const ProducerLease lease(producers_);
   if (lease.get() == nullptr) return {nullptr, Refusal::NoMemory};
   if (admission_.limited()) return offer_limited(*lease.get(), task, deadline);
   return offer_as<false>(*lease.get(), task, deadline);
@@ -137,7 +137,7 @@ bool Core::cancel(Node& node) noexcept {
   if (mine != nullptr) [[likely]] {
     core.count_cancelled(mine, node, left);
   } else {
-    core.count_cancelled(ProducerLease(core).get(), node, left);
+    core.count_cancelled(ProducerLease(core.producers_).get(), node, left);
   }
   switch (Node::kind_of(left)) {
     case detail::TaskKind::Shared:
@@ -230,7 +230,7 @@ bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std
 
 bool Core::put_look(Node& node, std::int64_t deadline) noexcept {
   if (Producer* const mine = thread_cache::find(id_)) return put_look(*mine, node, deadline);
-  const ProducerLease lease(*this);
+  const ProducerLease lease(producers_);
   return lease.get() != nullptr && put_look(*lease.get(), node, deadline);
 }
 
@@ -280,21 +280,6 @@ void Node::tell(detail::NotRun why) noexcept {
     add_reference();
     core().report_error(adopt(this));
   }
-}
-
-void Core::close() noexcept {
-  // The inbox is left as it is: nobody needs what is in it. That is withdrawn timeouts, moves, and nodes that were
-  // cancelled in the wheel, which were dropped when the wheel was emptied. A late cancel() may still add some of those.
-  producers_.for_each([](Producer& producer) { producer.pool.begin_close(); });
-  AsymmetricFence::heavy();
-  std::int64_t out = 0;
-  producers_.for_each([&](Producer& producer) { out += producer.pool.close(); });
-  out -= depot_.close();
-  if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0) delete this;
-}
-
-void Core::returned_after_close(std::int64_t nodes) noexcept {
-  if (out_after_close_.fetch_sub(nodes, std::memory_order_acq_rel) == nodes) delete this;
 }
 
 }  // namespace hwt::internal

@@ -8,14 +8,14 @@
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/internal/core/admission.h"
 #include "hashed_wheel_timer/internal/core/counters.h"
-#include "hashed_wheel_timer/internal/core/depot.h"
-#include "hashed_wheel_timer/internal/core/inbox.h"
+#include "hashed_wheel_timer/internal/memory/depot.h"
+#include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/core/lifecycle.h"
-#include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/internal/core/producer.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/core/refusal.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/error_log.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/options.h"
@@ -32,7 +32,7 @@ namespace hwt::internal {
 ///   the worker one thread at a time (Driver): takes from the inbox; the admission, the worker's counters
 ///   the closer the one thread that ends the timer, when producers are done and the worker has finished
 /// A node goes from hand to hand by Node::word (see State).
-class Core {
+class Core final {
  public:
   /// The clock that deadlines are measured by: steady_clock, or what is given to set_now().
   enum class Clock : std::uint8_t { Steady, Given };
@@ -144,18 +144,15 @@ class Core {
 
   // The closer.
 
-  /// The timer is gone and the worker has finished. Deletes the core, now or when the last handle goes.
-  void close() noexcept;
-  /// A node has come back after close().
-  void returned_after_close(std::int64_t nodes) noexcept;
+  /// The timer is gone and the worker has finished. Deletes the core, now or when the last handle goes. The inbox is
+  /// left as it is, because nothing needs its entries: withdrawn timeouts, moves, and nodes that were cancelled in the
+  /// wheel, which were dropped when the wheel was emptied. A late cancel() may still add some.
+  void close() noexcept { depot_.close(); }
 
  private:
   ~Core() = default;
 
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
-
-  // Bias of out_after_close_ while close() still counts, so that it cannot reach zero early.
-  static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
   /// What offer() has done: the node, null if none was built. Small enough to be returned in registers.
   struct Outcome {
@@ -192,12 +189,10 @@ class Core {
   bool ended_on_worker_ = false;  // the worker's alone
   // relaxed: the time orders nothing; a deadline that is read with the node is.
   std::atomic<std::int64_t> given_now_{0};
-  // acq_rel on every change: the thread that takes it to zero has seen all that the others did with the core.
-  std::atomic<std::int64_t> out_after_close_{kCounting};
 
   Inbox inbox_;
-  ProducerSet producers_;
-  Depot depot_{sleeper_};
+  ProducerSet producers_{id_, depot_, inbox_, sleeper_};
+  Depot depot_{*this, id_, sleeper_, [](Core& core) noexcept { delete &core; }};
   Admission admission_;
   // Side by side on lines of their own: every producer reads both.
   alignas(kCacheLine) Sleeper sleeper_;

@@ -6,32 +6,12 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/core/lateness_record.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "hashed_wheel_timer/stats.h"
 
 namespace hwt::internal {
-
-/// A counter with one writer at a time: a plain addition, not a read-modify-write on a line that others write as well.
-class OwnedCounter {
- public:
-  void add(std::int64_t n) noexcept {
-    // release: a thread that reads the sum with acquire sees whatever happened before, so that counters can be
-    // compared.
-    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release);
-  }
-  std::int64_t get() const noexcept { return value_.load(std::memory_order_acquire); }
-
- private:
-  std::atomic<std::int64_t> value_{0};
-};
-
-/// What one producer counts. Its owner's alone to write.
-struct ProducerCounters {
-  OwnedCounter scheduled;
-  OwnedCounter cancelled;
-  OwnedCounter rejected;
-};
 
 /// What the rest of a timer counts, and the sum of it all. To add a statistic: a field of TimerStats, a counter here
 /// and its line in read_timeouts() or read(), and the place that counts.
@@ -61,30 +41,27 @@ class alignas(kCacheLine) Counters {
     cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  /// What has become of the timeouts, and nothing else: few lines of each thread to look at. `producers` is a
-  /// ProducerSet.
-  template <class Producers>
-  TimerStats read_timeouts(const Producers& producers) const noexcept {
+  /// What has become of the timeouts, and nothing else: few lines of each thread to look at.
+  TimerStats read_timeouts(const ProducerSet& producers) const noexcept {
     TimerStats stats;
     // What ends a timeout is read before what began it (both with acquire), so pending is never negative.
     stats.expired = expired.get();
     stats.unprocessed = unprocessed.get();
     stats.cancelled = cancelled_without_producer_.load(std::memory_order_acquire);
-    producers.for_each([&](const auto& producer) {
+    producers.for_each([&](const Producer& producer) {
       stats.cancelled += producer.counters.cancelled.get();
       stats.rejected += producer.counters.rejected.get();
     });
-    producers.for_each([&](const auto& producer) { stats.scheduled += producer.counters.scheduled.get(); });
+    producers.for_each([&](const Producer& producer) { stats.scheduled += producer.counters.scheduled.get(); });
     stats.pending = stats.scheduled - stats.expired - stats.unprocessed - stats.cancelled;
     return stats;
   }
 
   /// All of it. `now` is the time of the timer's clock.
-  template <class Producers>
-  TimerStats read(const Producers& producers, std::int64_t now) const noexcept {
+  TimerStats read(const ProducerSet& producers, std::int64_t now) const noexcept {
     TimerStats stats = read_timeouts(producers);
     std::size_t queued = 0;
-    producers.for_each([&](const auto& producer) { queued += producer.place.size(); });
+    producers.for_each([&](const Producer& producer) { queued += producer.place.size(); });
     stats.ticks = ticks.get();
     stats.wakeups = wakeups.get();
     stats.backlog = static_cast<std::int64_t>(queued + in_hand_.load(std::memory_order_relaxed));

@@ -3,8 +3,8 @@
 #include <bit>
 #include <string>
 
-#include "hashed_wheel_timer/internal/platform/diagnostics.h"
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::internal {
 

@@ -11,14 +11,13 @@
 #include <thread>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/core/collector.h"
+#include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/inbox.h"
-#include "hashed_wheel_timer/internal/core/intake.h"
-#include "hashed_wheel_timer/internal/core/node.h"
-#include "hashed_wheel_timer/internal/core/node_pool.h"
-#include "hashed_wheel_timer/internal/core/task_scope.h"
-#include "hashed_wheel_timer/internal/engine/executor_job.h"
+#include "hashed_wheel_timer/internal/handover/inbox.h"
+#include "hashed_wheel_timer/internal/handover/intake.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/engine/slow_tasks.h"
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
@@ -35,7 +34,7 @@ class Driver {
   Driver(Core& core, const Options& options, std::int64_t wheel_size)
       : core_(core),
         intake_(core.inbox()),
-        collector_(core),
+        collector_(core.depot()),
         executor_(options.executor),
         claim_(Node::kReference + (executor_ ? Node::kHandedOver : Node::kBusy)),
         slow_tasks_(core, options),

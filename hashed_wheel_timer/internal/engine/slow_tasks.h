@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/line_per_second.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/options.h"
 
 namespace hwt::internal {

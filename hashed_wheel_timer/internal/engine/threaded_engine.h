@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/engine/unprocessed.h"
-#include "hashed_wheel_timer/internal/platform/live_instance.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/options.h"
 
 namespace hwt::internal {

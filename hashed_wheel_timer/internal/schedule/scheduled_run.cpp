@@ -4,7 +4,7 @@
 
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 
 namespace hwt::internal {

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 
 // Defined by the build where <chrono> has no time zones.
 #ifdef HWT_DATE_LIBRARY

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "hashed_wheel_timer/detail/saturating.h"
-#include "hashed_wheel_timer/internal/platform/diagnostics.h"
-#include "hashed_wheel_timer/internal/platform/refuse.h"
+#include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/schedule/occurrences.h"
 
 namespace hwt::internal {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "hashed_wheel_timer/detail/keyed_entry.h"
+#include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "tests/models/genmc/program.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // A timeout that is cancelled while the worker takes it from the inbox (Node): whichever way the worker learns of it,
 // it sees what was done before cancel(), and drops the timer's reference once.
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/models/genmc/program.h"
 
 namespace {

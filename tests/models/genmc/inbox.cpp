@@ -2,9 +2,9 @@
 // Look and another entry; another owner puts an entry, a Look for which there is no memory, and a note; and the worker
 // takes once what it finds. What it has not found is listed; nothing is taken twice; and entries stay in order.
 
-#include "hashed_wheel_timer/internal/core/inbox.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/handover/inbox.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 
-#include "hashed_wheel_timer/internal/core/intake.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "hashed_wheel_timer/internal/handover/intake.cpp"  // NOLINT(bugprone-suspicious-include)
 #include "tests/models/genmc/program.h"
 
 namespace {

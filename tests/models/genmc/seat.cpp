@@ -2,7 +2,7 @@
 // owner at a time, who sees it as the last one left it; each seat is deleted once, and so is the stack of the free
 // ones.
 
-#include "hashed_wheel_timer/internal/core/seat.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/handover/seat.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 
 #include <array>
 #include <atomic>

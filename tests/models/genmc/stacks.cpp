@@ -1,7 +1,7 @@
 // Free nodes (BatchStack): one thread pushes two batches, one takes some and puts the rest back, and one pushes, takes
 // all, and closes. Each node is had once, as it was left.
 
-#include "hashed_wheel_timer/internal/core/batch_stack.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/memory/batch_stack.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 #include "tests/models/genmc/program.h"
 
 namespace {

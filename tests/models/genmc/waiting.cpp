@@ -2,7 +2,7 @@
 // drops handles. Who has waited sees what the task did; one thread drops the last reference, and sees what all others
 // did.
 
-#include "hashed_wheel_timer/internal/core/node.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/parking_lot.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 #include "tests/models/genmc/program.h"
 

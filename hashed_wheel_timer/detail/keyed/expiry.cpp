@@ -1,0 +1,119 @@
+#include "hashed_wheel_timer/detail/keyed/expiry.h"
+
+#include <random>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/report/refuse.h"
+#include "hashed_wheel_timer/internal/platform/threads.h"
+#include "hashed_wheel_timer/internal/platform/waiting.h"
+
+namespace hwt::detail {
+
+KeyedExpiry::KeyedExpiry() noexcept : process_(internal::this_process()) {}
+KeyedExpiry::~KeyedExpiry() = default;
+bool KeyedExpiry::in_forked_child() const noexcept { return process_ != internal::this_process(); }
+
+namespace {
+
+/// The task of a timeout. It fits into a node.
+class Expire {
+ public:
+  Expire(KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming) noexcept
+      : expiry_(&expiry), record_(&record), arming_(arming) {
+    expiry.add_reference();
+  }
+  Expire(Expire&& other) noexcept
+      : expiry_(std::exchange(other.expiry_, nullptr)), record_(other.record_), arming_(other.arming_) {}
+  Expire& operator=(Expire&&) = delete;
+  ~Expire() {
+    if (expiry_ == nullptr) return;
+    if (record_->drop_reference()) expiry_->free(*record_);
+    expiry_->drop_reference();
+  }
+
+  void operator()() { expiry_->expire(*record_, arming_); }
+
+ private:
+  KeyedExpiry* expiry_;
+  KeyedRecord* record_;
+  std::uint32_t arming_;
+};
+static_assert(kFitsNode<Expire>);
+
+template <class Schedule>
+Armed armed_by(Schedule schedule) {
+  try {
+    schedule();
+    return Armed::Yes;
+  } catch (const IllegalState&) {
+    return Armed::Stopped;
+  } catch (const RejectedExecution&) {
+    return Armed::Rejected;
+  }
+}
+
+}  // namespace
+
+// Here, and not in the template: there are users who compile without exceptions.
+Armed arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming, Delay delay, Timeout& timeout) {
+  return armed_by([&] { timeout = timer.new_timeout(Expire(expiry, record, arming), delay); });
+}
+
+Armed arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming,
+          std::chrono::steady_clock::time_point deadline, Timeout& timeout) {
+  return armed_by([&] { timeout = timer.new_timeout_at(Expire(expiry, record, arming), deadline); });
+}
+
+void refuse_empty_on_expire() { internal::refuse("KeyedTimer: on_expire", "null", "a callable"); }
+
+HashSeed HashSeed::random() noexcept {
+  try {
+    std::random_device source;
+    const auto word = [&source] { return std::uint64_t{source()} << 32 | source(); };
+    return {word(), word() | 1};
+  } catch (...) {
+    // Addresses and the clock: less than a secret, but no constant.
+    const int anything = 0;
+    const auto here = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&anything));
+    const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    return {here + now, (now * 0x9e3779b97f4a7c15 ^ here) | 1};
+  }
+}
+
+namespace {
+
+// The calls of any on_expire by this thread, the innermost first.
+constinit thread_local const RunningExpiries::Scope* innermost = nullptr;
+
+}  // namespace
+
+// relaxed: the call's claim on a value follows, and whoever waits has tried to claim every value itself.
+RunningExpiries::Scope::Scope(RunningExpiries& all) noexcept : all_(all), outer_(std::exchange(innermost, this)) {
+  all_.count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// release: pairs with the acquire of who waits, and then destroys what the call used.
+RunningExpiries::Scope::~Scope() {
+  innermost = outer_;
+  all_.count_.fetch_sub(1, std::memory_order_release);
+  internal::announce_change(all_.count_);
+}
+
+bool RunningExpiries::Scope::outermost() const noexcept {
+  for (const Scope* scope = outer_; scope != nullptr; scope = scope->outer_) {
+    if (&scope->all_ == &all_) return false;
+  }
+  return true;
+}
+
+bool RunningExpiries::wait_for_others() noexcept {
+  std::uint32_t own = 0;
+  for (const Scope* scope = innermost; scope != nullptr; scope = scope->outer_) own += &scope->all_ == this ? 1 : 0;
+  for (;;) {
+    const std::uint32_t count = count_.load(std::memory_order_acquire);
+    if (count == own) return own == 0;
+    internal::await_change(count_, count);
+  }
+}
+
+}  // namespace hwt::detail

@@ -1,0 +1,55 @@
+#include "hashed_wheel_timer/internal/handover/inbox.h"
+
+#include <algorithm>
+#include <new>
+
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+
+namespace hwt::internal {
+
+std::size_t Inbox::Place::dequeue(Arrived* entries, std::size_t max) noexcept {
+  if (const std::size_t count = queue_.dequeue(entries, max); count != 0) return count;
+  // What has spilled comes after all that is in the queue, and nothing is put there while there is some.
+  const std::size_t spilled = spilled_.load(std::memory_order_relaxed);
+  const std::size_t count = std::min(max, spilled);
+  std::copy_n(spill_.begin(), count, entries);
+  std::copy(spill_.begin() + count, spill_.begin() + spilled, spill_.begin());
+  spilled_.store(spilled - count, std::memory_order_relaxed);
+  return count;
+}
+
+bool Inbox::put_look(Place& place, Node& node) noexcept {
+  HandOverQueue<Node*>* looks = place.looks_.load(std::memory_order_relaxed);
+  if (looks == nullptr) [[unlikely]] {
+    looks = new (std::nothrow) HandOverQueue<Node*>;
+    if (looks == nullptr) return false;
+    if (!looks->valid()) {
+      delete looks;
+      return false;
+    }
+    place.looks_.store(looks, std::memory_order_release);
+  }
+  return looks->enqueue(&node);
+}
+
+bool Inbox::unspill(Place& place) noexcept {
+  if (!place.try_lock()) return false;
+  const std::size_t spilled = place.spilled_.load(std::memory_order_relaxed);
+  std::size_t done = 0;
+  while (done != spilled && place.queue_.enqueue(place.spill_[done])) ++done;
+  std::copy(place.spill_.begin() + done, place.spill_.begin() + spilled, place.spill_.begin());
+  place.spilled_.store(spilled - done, std::memory_order_relaxed);
+  place.unlock();
+  return done == spilled;
+}
+
+void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
+  const std::int64_t listed = std::min(deadline, kUnlisted - 1);
+  if (place.earliest_.exchange(listed, std::memory_order_acq_rel) == kUnlisted) listed_.push(place);
+  // Store (the list, its deadline), then load (the phase, the announcement): a worker that empties a stopped timer, or
+  // is about to sleep, looks at the list and not into the queues. The fence before list() covers what was listed by
+  // then.
+  AsymmetricFence::light();
+}
+
+}  // namespace hwt::internal

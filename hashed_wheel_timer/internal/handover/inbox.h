@@ -1,0 +1,171 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "hashed_wheel_timer/detail/intrusive_stack.h"
+#include "hashed_wheel_timer/internal/handover/hand_over_queue.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+
+namespace hwt::internal {
+
+/// A new timeout on its way to the worker. It may be withdrawn by now, and the node another timeout: see
+/// Node::arrive().
+struct Arrived {
+  Node* node;
+  std::uint32_t generation;
+};
+
+/// What waits for the worker of one timer: new timeouts, and Looks. A Look asks the worker to look at a node in the
+/// wheel, which was cancelled, or is now due earlier than its place there; by the time that it comes to it, the node
+/// may be anything else (see Node::look()).
+///
+/// Any thread puts something in, with a Place that it has to itself; the worker alone takes. A place with something in
+/// it is listed, so that the worker looks at those alone, however many there are.
+///
+/// Listing races with the worker that empties a place (Dekker). The producer puts an entry into its queue, passes the
+/// light fence, and looks whether the place is listed; the worker unlists it, passes the heavy fence, and looks into
+/// the queue: either the worker finds the entry, or the producer finds that it must list its place again.
+class Inbox {
+ public:
+  /// The earliest deadline of a place that is not listed.
+  static constexpr std::int64_t kUnlisted = std::numeric_limits<std::int64_t>::max();
+
+  /// One producer's place. Only a place whose owner is at it changes hands.
+  class Place {
+   public:
+    /// False after a lack of memory.
+    bool valid() const noexcept { return queue_.valid(); }
+    ~Place() { delete looks_.load(std::memory_order_relaxed); }
+    Place() = default;
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    /// The earliest deadline that may wait here, or kUnlisted. Worker.
+    std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
+    /// At least what the caller knows to be here. Any thread.
+    std::size_t size() const noexcept { return queue_.size() + spilled_.load(std::memory_order_relaxed); }
+
+   private:
+    friend class Inbox;
+    friend class Intake;
+
+    /// Who dequeues: the worker, or the owner that sifts. False: the other one is at it. acquire and release: the
+    /// reading end of the queue, and the spill, go from one to the other. Nobody waits for it.
+    bool try_lock() noexcept {
+      return !locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire);
+    }
+    void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+
+    std::size_t dequeue(Arrived* entries, std::size_t max) noexcept;
+
+    HandOverQueue<Arrived> queue_;
+    // A queue of its own: what cancelled timeouts have occupied must come back while there is no memory for new ones.
+    // Made by the owner's first Look. release and acquire: the worker finds it constructed.
+    std::atomic<HandOverQueue<Node*>*> looks_{nullptr};
+    std::atomic<bool> locked_{false};
+    // Lowered by the owner, put to kUnlisted by the worker; each by an exchange, so that one of them puts the place
+    // into the list. acq_rel: next_listed_ goes with it.
+    std::atomic<std::int64_t> earliest_{kUnlisted};
+    Place* next_listed_ = nullptr;  // the owner's until it has pushed the place, then the worker's until it unlists it
+    // The worker's.
+    Place* next_at_work_ = nullptr;
+    std::size_t left_ = 0;  // new timeouts that are to be taken
+    std::size_t looks_left_ = 0;
+    bool at_work_ = false;
+    // What sift() could not put back for want of memory: younger than all that is in the queue. Under the lock; the
+    // number is read without it.
+    std::array<Arrived, HandOverQueue<Arrived>::kBlock> spill_;
+    std::atomic<std::size_t> spilled_{0};
+  };
+
+  // The owner of a place.
+
+  /// False: no memory. After it, the light fence and then list().
+  static bool put(Place& place, Arrived entry) noexcept { return place.queue_.enqueue(entry); }
+  /// The same, a Look.
+  static bool put_look(Place& place, Node& node) noexcept;
+  /// Takes all entries out and puts those back that `keep` wants, in their order. Not for a place with fewer entries
+  /// than fill some blocks. Returns false, and has done nothing, while the worker dequeues. Afterwards spilled() may be
+  /// true: then no put() until unspill() has returned true.
+  template <class Keep>
+  static bool sift(Place& place, Keep&& keep) noexcept;
+  static bool spilled(const Place& place) noexcept { return place.spilled_.load(std::memory_order_relaxed) != 0; }
+  /// False: no memory.
+  static bool unspill(Place& place) noexcept;
+  /// Something that was put there is due at `deadline`.
+  void list(Place& place, std::int64_t deadline) noexcept {
+    const std::int64_t earliest = place.earliest();
+    if (deadline < earliest || earliest == kUnlisted) [[unlikely]]
+      list_anew(place, deadline);
+  }
+
+  // Any thread.
+
+  /// For a Look for which there is no memory or no place.
+  void put_without_memory(Node& node) noexcept { overflow_.push(node); }
+  bool overflown() const noexcept { return !overflow_.empty(); }
+
+  // Both before the light fence.
+
+  /// The worker is to look within this tick: a timeout is due earlier than the entry by which it comes to it says.
+  void note_urgent() noexcept { urgent_.store(true, std::memory_order_release); }
+  /// The worker is to look within kSoon, or this tick if that is longer: a TimerTask has been cancelled, and its
+  /// cancelled() is to be called; or there is memory that only the worker can give back.
+  void note_awaited() noexcept { awaited_.store(true, std::memory_order_release); }
+  static constexpr std::int64_t kSoon = 1'000'000;  // ns
+
+  // The worker.
+
+  /// The places that were listed since, linked by next_listed_. They stay listed.
+  Place* take_listed() noexcept { return listed_.take_all(); }
+  /// After it, the heavy fence, and then a look into the queue.
+  static void unlist(Place& place) noexcept { place.earliest_.exchange(kUnlisted, std::memory_order_acq_rel); }
+
+  /// A chain linked by Node::next.
+  Node* take_overflow() noexcept { return overflow_.take_all(); }
+  bool urgent() const noexcept { return urgent_.load(std::memory_order_relaxed); }
+  bool awaited() const noexcept { return awaited_.load(std::memory_order_relaxed); }
+  void clear_notes() noexcept {
+    if (urgent()) urgent_.exchange(false, std::memory_order_acquire);
+    if (awaited()) awaited_.exchange(false, std::memory_order_acquire);
+  }
+
+ private:
+  void list_anew(Place& place, std::int64_t deadline) noexcept;
+
+  alignas(kCacheLine) detail::IntrusiveStack<Place, &Place::next_listed_> listed_;
+  // For when a queue has no memory: cancel() must not fail.
+  detail::IntrusiveStack<Node, &Node::next> overflow_;
+  // release when noted, acquire when taken back: the pass that does so finds what the note is about, which was put, and
+  // its place listed, before. Afterwards nothing tells of it.
+  std::atomic<bool> urgent_{false};
+  std::atomic<bool> awaited_{false};
+};
+
+template <class Keep>
+bool Inbox::sift(Place& place, Keep&& keep) noexcept {
+  if (!place.try_lock()) return false;
+  std::array<Arrived, HandOverQueue<Arrived>::kBlock> batch;
+  std::size_t spilled = place.spilled_.load(std::memory_order_relaxed);
+  for (std::size_t left = place.queue_.size(); left != 0 && spilled == 0;) {
+    // As many as fill a block: each time a block gets free, which the queue uses for what is put back. Only if nearly
+    // all are kept, the last of them may need one block more.
+    const std::size_t count = place.queue_.dequeue(batch.data(), std::min(left, batch.size()));
+    if (count == 0) break;
+    left -= count;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!keep(batch[i]) || (spilled == 0 && place.queue_.enqueue(batch[i]))) continue;
+      place.spill_[spilled++] = batch[i];
+    }
+  }
+  place.spilled_.store(spilled, std::memory_order_relaxed);
+  place.unlock();
+  return true;
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hwt::internal {
+
+/// A counter with one writer at a time. It costs a plain addition, not a read-modify-write on a shared cache line.
+class OwnedCounter {
+ public:
+  void add(std::int64_t n) noexcept {
+    // release: a thread that reads the sum with acquire sees whatever happened before, so that counters can be
+    // compared.
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release);
+  }
+  std::int64_t get() const noexcept { return value_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::int64_t> value_{0};
+};
+
+/// The counters of one producer. Only its owner writes them.
+struct ProducerCounters {
+  OwnedCounter scheduled;
+  OwnedCounter cancelled;
+  OwnedCounter rejected;
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,227 @@
+#include "hashed_wheel_timer/internal/memory/collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/pages.h"
+#include "hashed_wheel_timer/internal/platform/sanitizers.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
+
+namespace hwt::internal {
+
+// Long enough that what bursts of requests need stays; short enough that a minute sees the end of a peak, which takes
+// two or three looks: what came home after the first, or was on its way.
+constinit std::atomic<std::int64_t> Collector::unused_for{12'000'000'000};
+
+namespace {
+
+/// What the system takes back of a slab at a time; zero: nothing.
+std::size_t page_bytes() noexcept {
+  const std::size_t of_system = pages::size();
+  if (of_system == 0 || Slab::kBytes % of_system != 0) return 0;
+  return std::max(of_system, Slab::kBytes / Slab::kMaxPages);
+}
+
+}  // namespace
+
+Collector::Collector(Depot& depot) noexcept : depot_(depot), page_bytes_(page_bytes()) {
+  if (page_bytes_ != 0) rest();
+}
+
+void Collector::rest() noexcept {
+  state_ = State::Unaware;
+  again_ = false;
+  depot_.call_at_.store(std::max(kWorthwhile, kept_ + kGrown), std::memory_order_relaxed);
+}
+
+void Collector::watch(std::int64_t now) noexcept {
+  state_ = State::Watching;
+  depot_.call_at_.store(Depot::kNoCall, std::memory_order_relaxed);
+  const std::int64_t unused = unused_for.load(std::memory_order_relaxed);
+  const std::int64_t wait = unused + unused / kSlowly * static_cast<std::int64_t>(kept_);
+  look_at_ = now > kForever - wait ? kForever : now + wait;
+  depot_.fewest_.store(depot_.free_.nodes(), std::memory_order_relaxed);
+}
+
+std::int64_t Collector::next_step(std::int64_t now) noexcept {
+  if (page_bytes_ == 0) return kForever;
+  if (state_ == State::Unaware) {
+    // If there were fewer since the last time, some have been used, and may be of other pages now. Each kGrown of them
+    // lower call_at_, which takes a fence of its own: the one of the sleep came before.
+    const std::size_t fewest = depot_.fewest_.load(std::memory_order_relaxed);
+    if (fewest + kGrown <= kept_) {
+      kept_ = fewest;
+      rest();
+      AsymmetricFence::heavy();
+    }
+    if (!is_worthwhile(depot_.free_.nodes())) return kForever;
+    watch(now);
+  }
+  return state_ == State::Watching ? look_at_ : now;
+}
+
+bool Collector::step(std::int64_t now) noexcept {
+  switch (state_) {
+    case State::Unaware:
+      return false;
+    case State::Watching:
+      if (now >= look_at_) look(now);
+      break;
+    case State::Collecting:
+      collect();
+      break;
+    case State::GivingBack:
+      give_back_some(now);
+      break;
+  }
+  return state_ == State::Collecting || state_ == State::GivingBack;
+}
+
+void Collector::look(std::int64_t now) noexcept {
+  const std::size_t free = depot_.free_.nodes();
+  const std::size_t unused = std::min(free, depot_.fewest_.load(std::memory_order_relaxed));
+  if (is_worthwhile(unused)) {
+    state_ = State::Collecting;
+    depot_.collecting_.store(true, std::memory_order_relaxed);
+    kept_before_ = std::exchange(kept_, free);
+    has_given_back_ = false;
+    runs_ = depot_.runs_.take_all();
+    pool_ = depot_.pools_.top();
+    to_collect_ = static_cast<std::int64_t>(unused);
+  } else if (kept_ = std::min(kept_, unused); is_worthwhile(free)) {
+    watch(now);
+  } else {
+    rest();
+  }
+}
+
+void Collector::collect() noexcept {
+  for (int runs = 0; runs_ != nullptr; take_home(*std::exchange(runs_, runs_->next))) {
+    if (++runs > kRunsAtOnce) return;
+  }
+  const std::int64_t enough = depot_.collected_ + kNodesAtOnce;
+  for (int pools = 0; pool_ != nullptr; pool_ = pool_->next_) {
+    if (depot_.collected_ >= enough || ++pools > kPoolsAtOnce) return;
+    take_home(pool_->take_returned());
+  }
+  while (to_collect_ > 0 && !depot_.shortage_.load(std::memory_order_relaxed)) {
+    if (depot_.collected_ >= enough) return;
+    std::int64_t taken = 0;
+    take_home(depot_.free_.take_some(std::min(to_collect_, kNodesAtOnce), taken));
+    if (taken == 0) break;
+    to_collect_ -= taken;
+    kept_ -= std::min(kept_, static_cast<std::size_t>(taken));
+  }
+  state_ = State::GivingBack;
+}
+
+void Collector::collect(Slab& slab) noexcept {
+  if (!std::exchange(slab.collected, true)) slab.next = std::exchange(slabs_, &slab);
+}
+
+/// Its pages have all nodes at home, although there are none.
+void Collector::take_home(Page& run) noexcept {
+  Slab& slab = Slab::of(run);
+  for (std::size_t i = run.index, end = run.run_end * sizeof(Node) / page_bytes_; i < end; ++i) {
+    slab.pages[i].nodes = static_cast<std::uint16_t>(nodes_of(slab.pages[i]));
+  }
+  collect(slab);
+}
+
+void Collector::take_home(Node* batches) noexcept {
+  while (batches != nullptr) {
+    Node* node = std::exchange(batches, FreeNode::of(batches).next_batch);
+    while (node != nullptr) {
+      if (Node* const ahead = FreeNode::of(node).ahead) prefetch_to_write(ahead);
+      Slab& slab = *Slab::header(*node).slab;
+      const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(node) - slab.memory);
+      Page& page = slab.pages[offset / page_bytes_];
+      Node* const next = std::exchange(node->next, page.home);
+      page.home = node;
+      ++page.nodes;
+      ++depot_.collected_;
+      collect(slab);
+      node = next;
+    }
+  }
+}
+
+/// Of a whole page; the first one of a slab has a header in place of one.
+std::size_t Collector::nodes_of(const Page& page) const noexcept {
+  return page_bytes_ / sizeof(Node) - (page.index == 0 ? 1 : 0);
+}
+
+void Collector::give_back_some(std::int64_t now) noexcept {
+  for (int slabs = 0; slabs_ != nullptr && slabs != kSlabsAtOnce; ++slabs) {
+    Slab& slab = *std::exchange(slabs_, slabs_->next);
+    slab.collected = false;
+    give_back(slab);
+  }
+  returns_.flush();
+  if (slabs_ != nullptr) return;
+  depot_.collecting_.store(false, std::memory_order_relaxed);
+  if (depot_.shortage_.exchange(false, std::memory_order_relaxed)) return watch(now);
+  // Not those that have come meanwhile.
+  kept_ = std::min(kept_, depot_.free_.nodes());
+  depot_.fewest_.store(kept_, std::memory_order_relaxed);
+  again_ = kept_ >= kWorthwhile && (has_given_back_ || kept_ > kept_before_);
+  if (again_) return watch(now);
+  rest();
+}
+
+void Collector::give_back(Slab& slab) noexcept {
+  const std::size_t pages = Slab::kBytes / page_bytes_;
+  // Somebody needs memory: nodes are at hand, and cost less than fresh ones.
+  if (depot_.shortage_.load(std::memory_order_relaxed)) {
+    for (std::size_t i = 0; i < pages; ++i) return_nodes(slab.pages[i]);
+  }
+  std::size_t complete = 0;
+  for (std::size_t i = 0; i < pages; ++i) complete += is_complete(slab.pages[i]) ? 1 : 0;
+  if (complete == pages) return give_back(slab, 0, pages);
+  // The first page has the header, which every other node of the slab needs.
+  return_nodes(slab.pages[0]);
+  for (std::size_t first = 1; first < pages;) {
+    std::size_t end = first;
+    while (end < pages && is_complete(slab.pages[end])) ++end;
+    if (end != first) {
+      give_back(slab, first, end - first);
+      first = end;
+    } else {
+      return_nodes(slab.pages[first++]);
+    }
+  }
+}
+
+void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noexcept {
+  bool there = false;  // or all of it is gone already
+  for (std::size_t i = first; i < first + pages; ++i) {
+    if (std::exchange(slab.pages[i].home, nullptr) != nullptr) there = true;
+    slab.pages[i].nodes = 0;
+  }
+  if (there) {
+    has_given_back_ = true;
+    std::byte* const begin = slab.memory + first * page_bytes_;
+    unpoison_memory(begin, pages * page_bytes_);
+    pages::give_back(begin, pages * page_bytes_);
+  }
+  Page& run = slab.pages[first];
+  run.run_begin = static_cast<std::uint16_t>(first * page_bytes_ / sizeof(Node));
+  run.run_end = static_cast<std::uint16_t>(run.run_begin + pages * page_bytes_ / sizeof(Node));
+  depot_.runs_.push(run);
+}
+
+void Collector::return_nodes(Page& page) noexcept {
+  if (page.home == nullptr) return;
+  depot_.collected_ -= page.nodes;
+  kept_ += page.nodes;
+  page.nodes = 0;
+  for (Node* node = std::exchange(page.home, nullptr); node != nullptr;) {
+    Node* const next = node->next;
+    returns_.add(node);
+    node = next;
+  }
+}
+
+}  // namespace hwt::internal

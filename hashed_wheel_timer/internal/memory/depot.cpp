@@ -1,0 +1,32 @@
+#include "hashed_wheel_timer/internal/memory/depot.h"
+
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
+
+namespace hwt::internal {
+
+NodePool*& Depot::next(NodePool& pool) noexcept { return pool.next_; }
+
+Node* Depot::take(std::int64_t enough) noexcept {
+  std::int64_t taken = 0;
+  Node* const batches = free_.take_some(enough, taken);
+  if (const std::size_t left = free_.nodes(); left < fewest_.load(std::memory_order_relaxed)) {
+    fewest_.store(left, std::memory_order_relaxed);
+  }
+  return batches;
+}
+
+void Depot::close() noexcept {
+  for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next_) pool->begin_close();
+  AsymmetricFence::heavy();
+  std::int64_t out = 0;
+  for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next_) out += pool->close();
+  // The depot's nodes, those included whose memory the system has or had.
+  out -= free_.close() + collected_;
+  if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0) delete_core_(core_);
+}
+
+void Depot::returned_after_close(std::int64_t nodes) noexcept {
+  if (out_after_close_.fetch_sub(nodes, std::memory_order_acq_rel) == nodes) delete_core_(core_);
+}
+
+}  // namespace hwt::internal

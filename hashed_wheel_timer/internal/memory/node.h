@@ -1,0 +1,301 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/internal/platform/parking_lot.h"
+#include "hashed_wheel_timer/internal/wheel/wheel_item.h"
+#include "hashed_wheel_timer/timer.h"
+
+namespace hwt::internal {
+
+class Core;
+struct Producer;
+
+/// What a timeout is in its life. Each arrow is one compare-exchange of Node::word, so exactly one thread wins it; the
+/// winner owns the task from then on.
+///
+///   from      to         by
+///   Queued    InWheel    the worker, when it takes the node from the pending queue
+///   Queued    Cancelled  cancel(), new_timeout() that finds the timer stopped
+///   InWheel   Expired    the worker
+///   InWheel   Cancelled  cancel(), the worker that empties a stopped timer
+///
+/// A thread that has work with the task beyond that exchange says so by flags of the same word, for cancel_and_wait():
+///
+///   from        to          by
+///   (none)      Busy        the worker that expires it; a cancel() that has a callable to destroy; in that exchange
+///   (none)      HandedOver  the worker that expires it, where there is an executor; in that exchange
+///   HandedOver  Busy        the job in the executor, the thread that drops it, cancel_and_wait()
+///   Busy        (none)      finish(): the task has run, and a callable is destroyed
+enum class State : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Cancelled = 3 };
+
+/// One timeout in one cache line, its task inside.
+///
+/// References: one for each handle, and one for the timer, which moves with the node from the pending queue to the
+/// wheel and from there to whoever takes it out: the worker that expires it or collects it after a cancel. The last one
+/// to go gives the node back to its pool.
+///
+/// Withdrawn: a producer that cancels its own timeout before the worker has seen it takes the timer's reference along
+/// and raises the generation, all in one exchange. What is left in the pending queue then names a generation that is
+/// gone, and the worker passes over it; the node is free for the producer's next timeout while it is still in its
+/// cache. That is the life of most timeouts, and it needs one read-modify-write in all.
+struct alignas(kCacheLine) Node : WheelItem {
+  // The word, from its lowest bit: the state, the task's kind, the flags, the number of references, and the generation.
+  // The generation tells apart the lives of a node, and, in the wheel, the deadlines of a timeout. It cannot come
+  // around while an entry of the pending queue names it: that would take 2^32 more entries, 64 GiB.
+  static constexpr std::uint64_t kStateMask = 3;
+  static constexpr int kKindShift = 2;
+  static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
+  // The worker will look at the node, which is in the wheel: there is a Look in the inbox, or, for a cancelled one, the
+  // thread that cancelled it is about to put it there.
+  static constexpr std::uint64_t kTold = std::uint64_t{1} << 4;
+  // The task of an expired timeout is on its way through the executor: whoever takes this flag away owns it.
+  static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
+  // A thread runs the task, or destroys the callable.
+  static constexpr std::uint64_t kBusy = std::uint64_t{1} << 6;
+  // Another one waits for kBusy to go, and must be woken. It stays: nobody is busy twice with one timeout.
+  static constexpr std::uint64_t kAwaited = std::uint64_t{1} << 7;
+  static constexpr std::uint64_t kReference = std::uint64_t{1} << 8;
+  static constexpr int kGenerationShift = 32;
+  static constexpr std::uint64_t kGeneration = std::uint64_t{1} << kGenerationShift;
+  static constexpr std::uint64_t kReferences = kGeneration - kReference;
+
+  /// A change that hands over the task or the node is acq_rel: the next owner sees all that was written to the node.
+  std::atomic<std::uint64_t> word;
+
+  alignas(detail::kTaskStorageAlign) std::byte storage[detail::kTaskStorageSize];
+
+  /// Nanoseconds of the timer's clock. Written by the producer before the node is published, then exchanged by
+  /// reschedule() in any thread. Relaxed, ordered by `word`: who exchanges the deadline changes the word after it, and
+  /// whoever acts on a deadline has read the word before it and acts by an exchange of that very word. So who acts has
+  /// the deadline of every reschedule() that has returned.
+  std::atomic<std::int64_t> deadline;
+
+  /// Link of whichever list the node is in: free nodes; the overflow of the inbox; the unprocessed ones of a stopped
+  /// timer. Only one of them is ever followed.
+  Node* next;
+
+  static State state_of(std::uint64_t word) noexcept { return static_cast<State>(word & kStateMask); }
+  static std::uint64_t with_state(std::uint64_t word, State state) noexcept {
+    return (word & ~kStateMask) | static_cast<std::uint64_t>(state);
+  }
+  static detail::TaskKind kind_of(std::uint64_t word) noexcept {
+    return static_cast<detail::TaskKind>((word & kKindMask) >> kKindShift);
+  }
+  static std::uint32_t generation_of(std::uint64_t word) noexcept {
+    return static_cast<std::uint32_t>(word >> kGenerationShift);
+  }
+  static bool pending(std::uint64_t word) noexcept {
+    return state_of(word) == State::Queued || state_of(word) == State::InWheel;
+  }
+  /// Whoever changes it so that the worker must come to it has to put a Look.
+  static bool needs_look(std::uint64_t word) noexcept {
+    return state_of(word) == State::InWheel && (word & kTold) == 0;
+  }
+
+  State state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
+  detail::TaskKind kind() const noexcept { return kind_of(word.load(std::memory_order_relaxed)); }
+  bool shared() const noexcept { return kind() == detail::TaskKind::Shared; }
+
+  /// The core that it belongs to, from the header of its slab.
+  Core& core() const noexcept;
+
+  /// The task as a user sees it.
+  TimerTask& task() noexcept;
+  /// The node that a task was built in.
+  static Node& around(TimerTask& task) noexcept {
+    return *reinterpret_cast<Node*>(reinterpret_cast<std::uintptr_t>(&task) & ~std::uintptr_t{kCacheLine - 1});
+  }
+  TimerTask& stored_task() noexcept { return *std::launder(reinterpret_cast<TimerTask*>(storage)); }
+
+  /// The task will not run: tells it, if it is one that wants to know. By the owner of the task, who has a reference.
+  void tell(detail::NotRun why) noexcept;
+
+  /// Destroys the task if it is still there: the owner of a callable calls it as soon as that can never run again, and
+  /// whoever drops the last reference calls it for a shared one.
+  void destroy_task() noexcept;
+
+  /// The producer calls it with the task in place: Queued, with a reference for the timer and one for the handle.
+  /// Returns the generation, for the entry of the pending queue. release: pairs with the worker's first look at the
+  /// word.
+  std::uint32_t publish(detail::TaskKind task_kind, Producer& producer) noexcept {
+    position = reinterpret_cast<Position>(&producer);
+    const std::uint64_t generation = word.load(std::memory_order_relaxed) & ~(kGeneration - 1);
+    word.store(generation | 2 * kReference | static_cast<std::uint64_t>(task_kind) << kKindShift |
+                   static_cast<std::uint64_t>(State::Queued),
+               std::memory_order_release);
+    return static_cast<std::uint32_t>(generation >> kGenerationShift);
+  }
+
+  /// Whether this producer has published it, if it is Queued: until it is in the wheel, its place there has room for
+  /// that. Otherwise it may be anything. Any thread.
+  bool published_by(const Producer& producer) const noexcept {
+    return position == reinterpret_cast<Position>(const_cast<Producer*>(&producer));
+  }
+
+  /// What the worker finds at an entry of the pending queue.
+  enum class Arrival {
+    Taken,      // now InWheel, and the worker's to insert
+    Cancelled,  // the timer's reference is the worker's to drop
+    Withdrawn,  // nothing is left of it; the node may be another timeout by now
+  };
+  Arrival arrive(std::uint32_t generation) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    for (;;) {
+      if (generation_of(seen) != generation) return Arrival::Withdrawn;
+      if (state_of(seen) == State::Cancelled) return Arrival::Cancelled;
+      if (word.compare_exchange_weak(seen, with_state(seen, State::InWheel), std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+        return Arrival::Taken;
+      }
+    }
+  }
+
+  /// cancel(): leaves Queued or InWheel for Cancelled. Returns the word that it left, or one that is not pending when
+  /// another thread was faster. A callable counts as gone from then on: the caller, who is busy with it and has one
+  /// more reference, destroys it, and calls finish(). `own`: the caller is
+  /// the producer of the node, and withdraws it if it is still Queued; not a shared task, whose cancelled() the worker
+  /// calls. In the wheel it leaves kTold: if the word that is returned had it not, the caller tells the worker.
+  std::uint64_t cancel(bool own) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    while (pending(seen)) {
+      std::uint64_t left = with_state(seen, State::Cancelled);
+      if (state_of(seen) == State::InWheel) left |= kTold;
+      if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference + kBusy;
+      if (own && state_of(seen) == State::Queued && kind_of(seen) != detail::TaskKind::Shared) {
+        left += kGeneration - kReference;
+      }
+      if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) break;
+    }
+    return seen;
+  }
+
+  /// The producer takes a node back that it put into the inbox of a stopped timer. False: the worker has it already.
+  bool withdraw() noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    while (state_of(seen) == State::Queued) {
+      const std::uint64_t left = with_state(seen, State::Cancelled) + kGeneration - kReference;
+      if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) return true;
+    }
+    return false;
+  }
+
+  /// The worker empties a stopped timer: from InWheel to Cancelled. False: it has been cancelled already.
+  bool abandon() noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    while (pending(seen)) {
+      if (word.compare_exchange_weak(seen, with_state(seen, State::Cancelled), std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// What a look at a node in the wheel comes to. See look().
+  enum class Sight {
+    Nothing,    // the node is something else by now, or another look has seen to it
+    Cancelled,  // it is the worker's to take out of the wheel, and the timer's reference its to drop
+    Moved,      // it is pending, and may have another deadline
+  };
+  /// The worker comes to a Look. For a pending one the generation rises, so that a reschedule() that has put this Look
+  /// and not yet changed the word notices that it came too early, and puts another.
+  Sight look() noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    for (;;) {
+      const bool moved = state_of(seen) == State::InWheel;
+      if (!moved && (state_of(seen) != State::Cancelled || (seen & kTold) == 0)) return Sight::Nothing;
+      const std::uint64_t left = (seen & ~kTold) + (moved ? kGeneration : 0);
+      if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) {
+        return moved ? Sight::Moved : Sight::Cancelled;
+      }
+    }
+  }
+
+  /// The task of an expired timeout that was handed over becomes the caller's: it is busy with it and has one more
+  /// reference, until it calls finish(). False: it was not handed over, or another thread has it.
+  bool take_over() noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    while ((seen & kHandedOver) != 0) {
+      if (word.compare_exchange_weak(seen, seen - kHandedOver + kBusy + kReference, std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Any thread that has a reference: returns when no other one is busy with the task, and sees all that it did.
+  void wait_while_busy() noexcept {
+    for (;;) {
+      // Before the look at the word: see ParkingLot.
+      const ParkingLot::Ticket ticket = ParkingLot::ticket(this);
+      std::uint64_t seen = word.load(std::memory_order_acquire);
+      if ((seen & kBusy) == 0) return;
+      // relaxed: it hands nothing over, and who reads it has what was released before it all the same.
+      if ((seen & kAwaited) == 0 && !word.compare_exchange_weak(seen, seen | kAwaited, std::memory_order_relaxed)) {
+        continue;
+      }
+      ParkingLot::park(this, ticket);
+    }
+  }
+
+  /// Who has cancelled it in the wheel, and cannot put a Look: from now on it is not the business of any other Look to
+  /// it, which would let the node be used again while it is in a list. False: one was faster.
+  bool hide_from_looks() noexcept { return (word.fetch_and(~kTold, std::memory_order_acq_rel) & kTold) != 0; }
+
+  void add_reference() noexcept {
+    // At half of what fits, so that threads that come here at once cannot carry it into the generation either.
+    if ((word.fetch_add(kReference, std::memory_order_relaxed) & kReferences) >= kReferences / 2) [[unlikely]] {
+      die("more than 2^23 handles of one timeout");
+    }
+  }
+
+  /// True: it was the last one, and the caller must give the node back.
+  bool drop_references(std::uint64_t count) noexcept {
+    // Sole owner: nobody else can add or drop one, so the read-modify-write is not needed. acquire: what the others
+    // did before they dropped theirs (release below).
+    if ((word.load(std::memory_order_acquire) & kReferences) == count * kReference) return true;
+    return (word.fetch_sub(count * kReference, std::memory_order_acq_rel) & kReferences) == count * kReference;
+  }
+
+  /// The thread that is busy with the task is so no longer, and drops references with the same exchange; what was the
+  /// timeout's may be gone afterwards. Returns what drop_references() does.
+  bool finish(std::uint64_t count) noexcept {
+    // Who waits has a reference: the sole owner is not waited for.
+    if ((word.load(std::memory_order_acquire) & kReferences) == count * kReference) return true;
+    // release: pairs with the acquire of wait_while_busy().
+    const std::uint64_t before = word.fetch_sub(count * kReference + kBusy, std::memory_order_acq_rel);
+    if ((before & kAwaited) != 0) [[unlikely]]
+      ParkingLot::wake_all(this);
+    return (before & kReferences) == count * kReference;
+  }
+
+  static Timeout adopt(Node* node) noexcept { return Timeout(node); }
+  static Node* of(const Timeout& timeout) noexcept { return timeout.node_; }
+  static Node* disown(Timeout& timeout) noexcept { return std::exchange(timeout.node_, nullptr); }
+
+  std::chrono::steady_clock::time_point deadline_point() const noexcept {
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.load(std::memory_order_relaxed)));
+  }
+};
+inline TimerTask& Node::task() noexcept {
+  return shared() ? static_cast<detail::SharedTask&>(stored_task()).task() : stored_task();
+}
+
+inline void Node::destroy_task() noexcept {
+  const detail::TaskKind destroyed = kind();
+  if (destroyed != detail::TaskKind::Callable && destroyed != detail::TaskKind::Shared) return;
+  // relaxed: whoever looks at the kind later has the node from this thread, or is this thread.
+  word.fetch_and(~kKindMask, std::memory_order_relaxed);
+  stored_task().~TimerTask();
+}
+
+static_assert(sizeof(Node) == kCacheLine);
+static_assert(sizeof(Timeout) == sizeof(void*));
+
+}  // namespace hwt::internal

@@ -1,0 +1,167 @@
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/sanitizers.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
+
+namespace hwt::internal {
+
+NodePool::~NodePool() {
+  for (const Region& region : regions_) ::operator delete(region.memory, std::align_val_t{Slab::kBytes});
+}
+
+Node* NodePool::take() noexcept {
+  if (free_ == nullptr && !refill()) return carve();
+  Node* const node = std::exchange(free_, free_->next);
+  if (Node* const ahead = FreeNode::of(node).ahead) prefetch_to_write(ahead);
+  --free_nodes_;
+  FreeNode::unmake(node);
+  return node;
+}
+
+bool NodePool::refill() noexcept {
+  if (batches_ == nullptr) batches_ = returned_.take_all();
+  if (batches_ == nullptr) batches_ = depot_.take(kMaxFree);
+  if (batches_ == nullptr) return false;
+  free_ = batches_;
+  free_nodes_ = FreeNode::of(free_).nodes;
+  batches_ = FreeNode::of(free_).next_batch;
+  return true;
+}
+
+/// A batch of what is free goes to the depot.
+void NodePool::spill() noexcept {
+  Node* const first = free_;
+  Node* last = first;
+  for (std::int64_t i = 1; i < kBatch; ++i) last = last->next;
+  free_ = std::exchange(last->next, nullptr);
+  free_nodes_ -= kBatch;
+  depot_.push(first, kBatch);
+}
+
+void NodePool::untake(Node* node) noexcept {
+  FreeNode::make(node, nullptr);
+  node->next = free_;
+  free_ = node;
+  ++free_nodes_;
+}
+
+inline bool NodePool::enter() noexcept {
+  // Store, then load: pairs with the heavy fence between closing and counting.
+  owner_inside_.store(true, std::memory_order_relaxed);
+  AsymmetricFence::light();
+  return !closing_.load(std::memory_order_relaxed);
+}
+
+// release: pairs with the acquire in close(), which reads the list.
+inline void NodePool::leave() noexcept { owner_inside_.store(false, std::memory_order_release); }
+
+bool NodePool::put_back(Node* node) noexcept {
+  if (free_nodes_ >= kMaxFree + kBatch) [[unlikely]]
+    return put_back_and_spill(node);
+  const bool open = enter();
+  if (open) untake(node);
+  leave();
+  return open;
+}
+
+bool NodePool::put_back_and_spill(Node* node) noexcept {
+  const bool open = enter();
+  if (open) {
+    untake(node);
+    spill();
+  }
+  leave();
+  return open;
+}
+
+Node* NodePool::carve() noexcept {
+  if (fresh_ == fresh_end_ && !open_free_run() && !open_next_slab()) return nullptr;
+  ++carved_;
+  return ::new (fresh_++) Node;
+}
+
+bool NodePool::open_free_run() noexcept {
+  Page* const run = depot_.take_run();
+  if (run == nullptr) return false;
+  open(Slab::of(*run), run->run_begin, run->run_end);
+  return true;
+}
+
+bool NodePool::open_next_slab() noexcept {
+  depot_.note_shortage();
+  if (regions_.empty() || slabs_opened_ == regions_.back().slabs) {
+    const std::size_t slabs = regions_.empty() ? 1 : std::min(regions_.back().slabs * 2, kMaxSlabsPerRegion);
+    try {
+      regions_.reserve(regions_.size() + 1);
+      regions_.push_back(
+          {static_cast<std::byte*>(::operator new(slabs*(Slab::kBytes + sizeof(Slab)), std::align_val_t{Slab::kBytes})),
+           slabs});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    slabs_opened_ = 0;
+  }
+  const Region& region = regions_.back();
+  std::byte* const slabs = region.memory + region.slabs * Slab::kBytes;
+  Slab& slab = *::new (slabs + slabs_opened_ * sizeof(Slab)) Slab(region.memory + slabs_opened_ * Slab::kBytes);
+  ++slabs_opened_;
+  open(slab, 0, Slab::kNodes);
+  return true;
+}
+
+/// The nodes [first, end) of the slab are fresh.
+void NodePool::open(Slab& slab, std::size_t first, std::size_t end) noexcept {
+  auto* const nodes = reinterpret_cast<Node*>(slab.memory);
+  fresh_ = nodes + first;
+  fresh_end_ = nodes + end;
+  if (first == 0) ::new (static_cast<void*>(fresh_++)) SlabHeader{this, &depot_.core(), &slab, depot_.core_id()};
+}
+
+bool NodePool::give_back(Node* first, std::size_t nodes) noexcept {
+  return returned_.nodes() < kMaxReturned ? returned_.push(first, nodes) : depot_.push(first, nodes);
+}
+
+std::int64_t NodePool::close() noexcept {
+  // An owner that has not seen that the pool is closing leaves put_back() within a few instructions, if it runs.
+  while (owner_inside_.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  // From here on give_back() fails, so each node is counted once: here, or by the core when it comes back.
+  return carved_ - free_nodes_ - BatchStack::count(batches_) - returned_.close();
+}
+
+void ReturnBatch::add(Node* node) noexcept {
+  node->destroy_task();
+  if (nodes_ == kMaxNodes) flush();
+  if (nodes_ == 0) pool_ = &NodePool::of(*node);
+  Node*& latest = latest_[nodes_ % kAhead];
+  FreeNode::make(node, nodes_ < kAhead ? nullptr : latest);
+  latest = node;
+  node->next = first_;
+  first_ = node;
+  ++nodes_;
+}
+
+void ReturnBatch::flush() noexcept {
+  if (first_ == nullptr) return;
+  Depot& depot = pool_->depot();
+  const bool taken = depot_ != nullptr ? depot_->push(first_, nodes_) : pool_->give_back(first_, nodes_);
+  if (!taken) depot.returned_after_close(static_cast<std::int64_t>(nodes_));
+  first_ = nullptr;
+  nodes_ = 0;
+}
+
+[[gnu::noinline]] void give_back_alone(Node* node) noexcept {
+  NodePool& pool = NodePool::of(*node);
+  Depot& depot = pool.depot();
+  FreeNode::make(node, nullptr);
+  node->next = nullptr;
+  if (!pool.give_back(node, 1)) depot.returned_after_close(1);
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hashed_wheel_timer/internal/memory/batch_stack.h"
+#include "hashed_wheel_timer/internal/memory/depot.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
+
+namespace hwt::internal {
+
+/// The nodes that one producer has at hand. Its owner takes; any thread gives back.
+///
+/// Taking is one pop of a private list. What the owner frees itself goes back to that list; all other nodes come back
+/// in batches, from the worker. A general allocator would pay for each node that another thread frees: here every
+/// timeout that expires.
+///
+/// A node belongs to no pool for good. A pool keeps only some thousands that it does not use; all others go to the
+/// depot, which the pools of a core have in common, and any of them takes from there before it asks for memory. So a
+/// timer needs the memory of the most timeouts that were alive at once, whichever threads have scheduled them. When the
+/// depot has had more than anybody needed for some time, the Collector gives that back to the system.
+class NodePool {
+ public:
+  explicit NodePool(Depot& depot) noexcept : depot_(depot) {}
+  NodePool(const NodePool&) = delete;
+  NodePool& operator=(const NodePool&) = delete;
+  ~NodePool();
+
+  /// The owner only. Null: no memory.
+  Node* take() noexcept;
+  /// The owner only: undoes take().
+  void untake(Node* node) noexcept;
+
+  /// The owner only, also while the pool is being closed: keeps a node of any pool, without a read-modify-write. False:
+  /// the pool is closing.
+  bool put_back(Node* node) noexcept;
+
+  /// Any thread: gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. False: the
+  /// pool is closed, and the caller must tell the depot (returned_after_close()).
+  bool give_back(Node* first, std::size_t nodes) noexcept;
+
+  /// The worker: what others have given back and the owner has not taken yet, as batches linked by
+  /// FreeNode::next_batch; null: nothing.
+  Node* take_returned() noexcept { return returned_.take_all(); }
+
+  /// Ends reuse, in three steps: begin_close(), AsymmetricFence::heavy(), close(), which returns the number of nodes
+  /// that are still out. Nobody may call take() any more.
+  void begin_close() noexcept { closing_.store(true, std::memory_order_relaxed); }
+  std::int64_t close() noexcept;
+
+  Depot& depot() noexcept { return depot_; }
+
+  static NodePool& of(const Node& node) noexcept { return *Slab::header(node).pool; }
+
+ private:
+  friend class Depot;
+  friend class Collector;
+
+  // Slabs come in regions, because an allocator wastes up to a slab to align each region. The first one is small, since
+  // most threads have few timeouts at once.
+  static constexpr std::size_t kMaxSlabsPerRegion = 64;
+
+  struct Region {
+    std::byte* memory;
+    std::size_t slabs;
+  };
+
+  // What a pool keeps for itself: enough that going to the depot costs nothing for each node.
+  static constexpr std::int64_t kMaxFree = 2048;
+  static constexpr std::size_t kMaxReturned = 4096;
+  static constexpr std::int64_t kBatch = 256;
+
+  [[gnu::noinline]] Node* carve() noexcept;
+  bool open_free_run() noexcept;
+  bool open_next_slab() noexcept;
+  void open(Slab& slab, std::size_t first, std::size_t end) noexcept;
+  [[gnu::noinline]] bool refill() noexcept;
+  void spill() noexcept;
+  [[gnu::noinline]] bool put_back_and_spill(Node* node) noexcept;
+  bool enter() noexcept;
+  void leave() noexcept;
+
+  Depot& depot_;
+  NodePool* next_ = nullptr;  // of all pools of the depot; fixed once added
+
+  // The owner's alone, handed from thread to thread by FreeSeats.
+  Node* free_ = nullptr;
+  std::int64_t free_nodes_ = 0;
+  Node* batches_ = nullptr;  // taken from returned_ and not yet in use
+  Node* fresh_ = nullptr;    // never used so far: [fresh_, fresh_end_) of the open slab or run
+  Node* fresh_end_ = nullptr;
+  std::size_t slabs_opened_ = 0;  // of the last region
+  std::int64_t carved_ = 0;
+  std::vector<Region> regions_;
+  std::atomic<bool> owner_inside_{false};  // the owner is in put_back()
+  std::atomic<bool> closing_{false};       // written once, by the closer
+
+  alignas(kCacheLine) BatchStack returned_;  // on a line of its own: other threads write it
+};
+
+/// Collects nodes for one give_back() of many, to the pool from which the first of them came, or to the depot if there
+/// is one given. One thread.
+class ReturnBatch {
+ public:
+  explicit ReturnBatch(Depot* depot = nullptr) noexcept : depot_(depot) {}
+  ~ReturnBatch() { flush(); }
+  void add(Node* node) noexcept;
+  void flush() noexcept;
+
+ private:
+  static constexpr std::size_t kMaxNodes = 256;  // what a pool may miss while the worker is busy elsewhere
+  static constexpr std::size_t kAhead = 8;
+
+  Depot* const depot_;
+  NodePool* pool_ = nullptr;
+  Node* first_ = nullptr;
+  std::size_t nodes_ = 0;
+  std::array<Node*, kAhead> latest_;  // the latest nodes of the batch
+};
+
+/// Gives back a node that the calling thread's own pool does not take: destroy its task first. Any thread.
+void give_back_alone(Node* node) noexcept;
+
+inline Core& Node::core() const noexcept { return *Slab::header(*this).core; }
+
+}  // namespace hwt::internal

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string_view>
+#include <utility>
+
+// Everything that the library writes to stderr. No function here allocates: a line may report a lack of memory.
+
+namespace hwt::internal {
+
+/// Makes a text one line: control characters become question marks.
+void make_one_line(std::span<char> text) noexcept;
+
+/// Writes one line to stderr, in one write.
+void warn(std::string_view message) noexcept;
+
+/// Writes one line to stderr and ends the program, because what comes next would be undefined.
+[[noreturn]] void die(std::string_view message) noexcept;
+
+/// Calls f(text) with the text of an exception, a const char*, and returns its result.
+template <class F>
+decltype(auto) with_text_of(const std::exception_ptr& error, F&& f) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return std::forward<F>(f)(e.what());
+  } catch (...) {
+    return std::forward<F>(f)("not a std::exception");
+  }
+}
+
+/// Allows one line a second, and counts the others. Any thread.
+class LinePerSecond {
+ public:
+  /// Whether a line may be written now.
+  class Turn {
+   public:
+    explicit operator bool() const noexcept { return granted_; }
+    /// Returns the end of the line: empty, or the number of lines that were left out.
+    std::array<char, 60> left_out() const noexcept;
+
+   private:
+    friend class LinePerSecond;
+    bool granted_ = false;
+    long long left_out_ = 0;
+  };
+
+  Turn take_turn() noexcept;
+
+ private:
+  // relaxed: they order nothing but themselves.
+  std::atomic<std::int64_t> next_line_at_{(std::chrono::steady_clock::time_point::min)().time_since_epoch().count()};
+  std::atomic<std::int64_t> left_out_{0};
+};
+
+/// The default for Options::on_task_error: at most one line a second. Any thread.
+class ErrorLog {
+ public:
+  /// `origin` names what threw: "a task".
+  void report(const std::exception_ptr& error, const char* origin) noexcept;
+
+ private:
+  LinePerSecond lines_;
+};
+
+/// Counts a live timer, and warns once per process when there are more than 64. Netty: INSTANCE_COUNT_LIMIT.
+class LiveInstance {
+ public:
+  LiveInstance() noexcept;
+  ~LiveInstance() { release(); }
+  LiveInstance(const LiveInstance&) = delete;
+  LiveInstance& operator=(const LiveInstance&) = delete;
+  void release() noexcept;
+
+ private:
+  std::atomic<bool> counted_{true};
+};
+
+}  // namespace hwt::internal
