@@ -31,7 +31,7 @@ void pusher() {
   push(0);
   push(1);
 }
-void one() { had[0] = have(runs.take()); }
+void one() { had[0] = have(runs.take_one()); }
 void all() {
   push(2);
   had[1] = have(runs.take_all());
