@@ -1,6 +1,6 @@
 // Free runs (RunStack): one thread pushes two, and two take one or all. Each run is had once, as it was left.
 
-#include "hashed_wheel_timer/internal/memory/slab.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/models/genmc/program.h"
 
 namespace {
