@@ -81,7 +81,9 @@ class KeyedTimer {
   /// The value expires after `delay` from now, sooner or later than before. Returns Moved, NotFound, Stopped or
   /// Rejected (only when its expiry had begun already, and goes on). Throws std::invalid_argument for a NaN delay;
   /// std::bad_alloc, for an earlier deadline or when its expiry had begun.
-  KeyedResult move(const K& key, Delay delay) { return move_when(key, Delay(detail::number("KeyedTimer: delay", delay))); }
+  KeyedResult move(const K& key, Delay delay) {
+    return move_when(key, Delay(detail::number("KeyedTimer: delay", delay)));
+  }
 
   /// As set(), at a point of the timer's own clock; reads none but to start the timer. A deadline that has passed is
   /// due now, as a delay of zero is; time_point::max() is never.

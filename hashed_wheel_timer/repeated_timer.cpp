@@ -10,8 +10,8 @@
 
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
-#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/platform/forked_child.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/schedule/conductor.h"
 
@@ -81,7 +81,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
   void start() {
     // A conductor at work may fail to arm. enter() waits for it, so that this call then arms, or throws, itself.
-    if (is_running(conductor_.look(), Conductor::kInHook)) return;
+    if (is_running(conductor_.word(), Conductor::kInHook)) return;
     if (const auto before = conductor_.enter(unstopped)) conduct(was_running(*before) ? First::Nothing : First::Arm);
   }
 
@@ -94,7 +94,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   }
 
   void reset(nanoseconds timeout) {
-    if ((conductor_.look() & Conductor::kDestroyed) != 0) return;
+    if ((conductor_.word() & Conductor::kDestroyed) != 0) return;
     timeout_.store(timeout.count(), std::memory_order_relaxed);
     arm_again_if_running();
   }
@@ -121,12 +121,12 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
   nanoseconds timeout() const noexcept { return nanoseconds(timeout_.load(std::memory_order_relaxed)); }
 
-  bool running() const { return is_running(conductor_.look()); }
+  bool running() const { return is_running(conductor_.word()); }
 
   std::string describe() const {
     std::string name = name_;
     internal::make_one_line(name);
-    const Word seen = conductor_.look();
+    const Word seen = conductor_.word();
     const char* state = (seen & Conductor::kDestroyed) != 0 ? "destroyed" : is_running(seen) ? "running" : "stopped";
     return "RepeatedTimer(" + name + ", timeout: " + std::to_string(timeout().count()) + " ns, " + state +
            ((seen & Conductor::kTriggering) != 0 ? ", triggering)" : ")");
@@ -142,7 +142,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   // `arming` is the state of a conductor that counts as running: a conductor arms at its end, unless the Timer refuses.
   // A timeout that is cancelled although this class did not do it was cancelled by the Timer's stop().
   bool is_running(Word seen, Word arming = Conductor::kConducted) const {
-    for (;; seen = conductor_.look()) {
+    for (;; seen = conductor_.word()) {
       if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;
       // In a forked child the copy of a conductor never leaves, and no call may wait for it.
       if ((seen & Conductor::kConducted) != 0) return (seen & arming) != 0 || in_forked_child();

@@ -7,15 +7,15 @@
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/handover/producer_lease.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 
 namespace hwt {
 
 using internal::Core;
 using internal::Node;
-using internal::State;
+using internal::NodeState;
 
 Timeout::Timeout(const Timeout& other) noexcept : node_(other.node_) {
   if (node_ != nullptr) node_->add_reference();
@@ -32,11 +32,11 @@ bool Timeout::cancel_and_wait() noexcept { return node_ != nullptr && internal::
 bool Timeout::move_to(detail::When when) { return node_ != nullptr && Core::reschedule(*node_, when); }
 
 bool Timeout::is_cancelled() const noexcept {
-  return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Cancelled;
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == NodeState::Cancelled;
 }
 
 bool Timeout::is_expired() const noexcept {
-  return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Expired;
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == NodeState::Expired;
 }
 
 std::chrono::steady_clock::time_point Timeout::deadline() const noexcept {

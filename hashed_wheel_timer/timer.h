@@ -142,8 +142,8 @@ class HWT_API Timer {
 
   Timer() = default;
 
-  /// Builds the task and schedules it. Calls `task.build` at most once. A refusal may have destroyed the task, which may
-  /// have owned the timer: the caller must not use the timer after any result but Ok and NotStarted. Throws what
+  /// Builds the task and schedules it. Calls `task.build` at most once. A refusal may have destroyed the task, which
+  /// may have owned the timer: the caller must not use the timer after any result but Ok and NotStarted. Throws what
   /// building the task throws.
   virtual detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) = 0;
 

@@ -29,7 +29,7 @@ class ThreadlessTimer final : public Timer {
 
   ~ThreadlessTimer() override {
     core_->lifecycle().begin_stop();
-    for (internal::Node* node = driver_.empty(); node != nullptr;) {
+    for (internal::Node* node = driver_.cancel_all(); node != nullptr;) {
       internal::Node* const next = node->next;
       if (!node->shared()) node->destroy_task();
       internal::Node::adopt(node);

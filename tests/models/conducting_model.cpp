@@ -75,7 +75,7 @@ struct Conducting final : Run {
   }
 
   void after() override {
-    MODEL_ASSERT((conductor.look() & Conductor::kConducted) == 0);
+    MODEL_ASSERT((conductor.word() & Conductor::kConducted) == 0);
     MODEL_ASSERT(destroys || seen_wish == 1);
   }
 };

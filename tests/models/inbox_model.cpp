@@ -1,6 +1,6 @@
-// The inbox by itself (Inbox, Intake): the owners of two places put entries and Looks there and sift them, and the
-// worker takes them. No entry is left in a place that is not listed, no place is listed twice, links are followed by
-// whoever owns them, and what is kept stays in order.
+// The inbox by itself (Inbox, Intake): the owners of two places put entries and recheck requests there and sift them,
+// and the worker takes them. No entry is left in a place that is not listed, no place is listed twice, links are
+// followed by whoever owns them, and what is kept stays in order.
 
 #include <array>
 #include <cstddef>
@@ -47,7 +47,7 @@ struct In final : Run {
       inbox.list(place, i == 1 ? 4 : 5);
     }
     Inbox::sift(place, [](const Arrived& entry) { return entry.generation != kDead; });
-    Inbox::put_look(place, nodes[index]);
+    Inbox::put_recheck(place, nodes[index]);
     AsymmetricFence::light();
     inbox.list(place, 5);
     inbox.put_without_memory(overflown[index]);
@@ -57,7 +57,7 @@ struct In final : Run {
     intake.open();
     for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next) ++overflow;
     std::array<Node*, 4> looked;
-    while (const std::size_t count = intake.take_looks(looked.data(), looked.size())) {
+    while (const std::size_t count = intake.take_rechecks(looked.data(), looked.size())) {
       for (std::size_t i = 0; i < count; ++i) ++looks[owner(looked[i])];
     }
     std::array<Arrived, 2> entries;

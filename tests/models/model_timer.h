@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/timer.h"
@@ -47,7 +47,7 @@ class ModelTimer final : public hwt::Timer {
   std::vector<hwt::Timeout> stop() override {
     core_.lifecycle().begin_stop();
     hwt::internal::AsymmetricFence::heavy();
-    unprocessed_.set(driver_.empty());
+    unprocessed_.set(driver_.cancel_all());
     core_.lifecycle().finish_stop();
     std::vector<hwt::Timeout> timeouts;
     unprocessed_.take(timeouts);

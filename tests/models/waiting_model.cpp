@@ -13,8 +13,8 @@ namespace model {
 namespace {
 
 using hwt::internal::Node;
+using hwt::internal::NodeState;
 using hwt::internal::Sleeper;
-using hwt::internal::State;
 
 struct Waiting final : Run {
   Node node{};
@@ -27,7 +27,7 @@ struct Waiting final : Run {
 
   Waiting() {
     // Expired, on its way through an executor, with a handle of each thread.
-    node.word.store(static_cast<std::uint64_t>(State::Expired) + Node::kHandedOver + 3 * Node::kReference);
+    node.word.store(static_cast<std::uint64_t>(NodeState::Expired) + Node::kHandedOver + 3 * Node::kReference);
   }
 
   void thread(unsigned index) override {

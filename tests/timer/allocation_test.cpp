@@ -445,7 +445,7 @@ class CountingTask : public TimerTask {
   std::atomic<int> cancellations = 0;
 };
 
-/// cancel() of what is in the wheel needs a place in the queue of Looks, and must not fail for lack of one.
+/// cancel() of what is in the wheel needs a place in the queue of recheck requests, and must not fail for lack of one.
 class CancelAfterTransfer : public ::testing::TestWithParam<bool> {};
 
 TEST_P(CancelAfterTransfer, NeverFails) {
@@ -523,8 +523,9 @@ TEST(Allocation, TheCancelledQueueRecovers) {
   EXPECT_EQ(task.runs, 0);
 }
 
-/// A thread puts its Look at a timeout that it wants to move, while another cancels it and finds no memory for one: the
-/// worker that comes to the first one's Look collects the timeout, and nothing is left of it to be put anywhere.
+/// A thread puts its recheck request at a timeout that it wants to move, while another cancels it and finds no memory
+/// for one: the worker that comes to the first one's recheck request collects the timeout, and nothing is left of it to
+/// be put anywhere.
 TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
   CountingTask task;
   int runs = 0;
@@ -540,7 +541,7 @@ TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
     const AllocationObserver observer([&](std::size_t) {
       if (!std::exchange(first, false)) return;
       canceller = std::thread([&] {
-        // For its place, which it has to have for a Look.
+        // For its place, which it has to have for a recheck request.
         const AllocationObserver holds_it([&](std::size_t) {
           has_cancelled.count_down();
           EXPECT_TRUE(go_on.wait());
@@ -553,7 +554,7 @@ TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
     EXPECT_FALSE(timeout.reschedule(1s));
   }
   timer.advance(1ms);
-  EXPECT_EQ(task.cancellations, 1) << "the Look has been put all the same";
+  EXPECT_EQ(task.cancellations, 1) << "the recheck request has been put all the same";
   go_on.count_down();
   canceller.join();
   EXPECT_TRUE(cancelled);

@@ -358,7 +358,7 @@ TEST_F(AfterAPeak, WhatHadToStayGoesWhenItHasBeenUsedSince) {
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 55 / 100 + little());
 }
 
-/// Entries and Looks name nodes of earlier lives while their pages go and come again.
+/// Entries and recheck requests name nodes of earlier lives while their pages go and come again.
 TEST_F(AfterAPeak, NothingIsLostWhileMemoryGoesAndComes) {
   const UnusedFor at_once(0ns);
   constexpr int kThreads = 3;
@@ -376,7 +376,7 @@ TEST_F(AfterAPeak, NothingIsLostWhileMemoryGoesAndComes) {
       if (random() % 2 == 0) std::this_thread::sleep_for(1ms);
       for (Timeout& timeout : timeouts) {
         switch (random() % 16) {
-          case 0:  // perhaps a Look that comes too late
+          case 0:  // perhaps a recheck request that comes too late
             ++expected;
             if (!timeout.reschedule(0ns)) ADD_FAILURE() << "not rescheduled";
             break;

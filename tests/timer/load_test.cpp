@@ -176,7 +176,7 @@ TEST_P(HeldWorker, ReschedulesInTheQueueLeaveNothing) {
 constexpr int kFlood = 300'000;
 // What a pass does at most, of one kind (Driver), and some more for a second one that has begun.
 constexpr int kNewInAPass = 100'000;
-constexpr int kLooksInAPass = 8192;
+constexpr int kRechecksInAPass = 8192;
 
 class CountsCancelled : public TimerTask {
  public:
@@ -212,7 +212,7 @@ TEST(Pass, OfCancelledOnesEndsForWhatIsDue) {
     std::this_thread::sleep_for(5ms);  // so that its tick is over
   }
   ASSERT_TRUE(ran.wait());
-  EXPECT_LE(collected_before_it, kLooksInAPass + 1000);
+  EXPECT_LE(collected_before_it, kRechecksInAPass + 1000);
   EXPECT_TRUE(eventually([&] { return task->count() == kFlood; })) << task->count();
 }
 
@@ -265,7 +265,7 @@ TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   intake.open();
   std::size_t taken = 0;
   std::array<internal::Node*, 16> looks;
-  const auto no_looks = [&] { return intake.take_looks(looks.data(), looks.size()) == 0; };
+  const auto no_looks = [&] { return intake.take_rechecks(looks.data(), looks.size()) == 0; };
   EXPECT_TRUE(no_looks());
   while (const std::size_t count = intake.take(entries.data(), entries.size())) taken += count;
   EXPECT_EQ(taken, kPlaces);

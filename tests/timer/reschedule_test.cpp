@@ -620,12 +620,12 @@ TEST(RescheduleOf, ATimeoutInTheWheelChangesItsWord) {
     const Gate in_the_wheel(timer);  // a worker that sleeps leaves it in its inbox
   }
   const Node& node = *Node::of(timeout);
-  ASSERT_EQ(Node::state_of(node.word), internal::State::InWheel);
+  ASSERT_EQ(Node::state_of(node.word), internal::NodeState::InWheel);
   for (const auto delay : {2 * kFar, 3 * kFar, kFar / 2, kFar / 4}) {
     const std::uint64_t seen = node.word;
     EXPECT_TRUE(timeout.reschedule(delay));
     EXPECT_NE(Node::generation_of(node.word), Node::generation_of(seen));
-    EXPECT_EQ(Node::state_of(node.word), internal::State::InWheel);
+    EXPECT_EQ(Node::state_of(node.word), internal::NodeState::InWheel);
   }
 }
 

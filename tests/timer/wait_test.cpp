@@ -95,12 +95,12 @@ TEST_F(BeforeASleep, WhatAnotherThreadReschedulesToEarlierInTheQueueIsFound) {
   expect_it_runs();
 }
 
-/// A thread that stops in the midst of reschedule(), in the allocation that its first Look needs.
+/// A thread that stops in the midst of reschedule(), in the allocation that its first recheck request needs.
 class StoppedInReschedule {
  public:
   StoppedInReschedule(Timer& timer, Timeout timeout, std::chrono::nanoseconds delay) {
     thread_ = std::jthread([this, &timer, timeout, delay]() mutable {
-      EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());  // it has a place in the inbox, and no Looks yet
+      EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());  // it has a place in the inbox, and no recheck requests yet
       const AllocationObserver observer([&](std::size_t) {
         if (std::exchange(stopped_, true)) return;
         arrived_.count_down();

@@ -16,7 +16,7 @@ namespace {
 TEST(SlotLevels, CoverTheWholeRangeOfTicks) {
   for (std::int64_t slots = SlotLevels::kMinSlots; slots <= SlotLevels::kMaxSlots; slots *= 2) {
     const SlotLevels levels(slots);
-    const SlotLevels::Place top = levels.place_of(kNever, 0);
+    const SlotLevels::SlotIndex top = levels.place_of(kNever, 0);
     EXPECT_EQ(top.level, levels.levels() - 1);
     EXPECT_LT(top.digit, static_cast<std::size_t>(slots));
     EXPECT_LE(levels.begin_of(top, 0), kNever);
@@ -31,7 +31,7 @@ TEST(SlotLevels, FirstIsThatOfTheLowestLevel) {
     std::set<std::pair<std::size_t, std::size_t>> occupied;
     EXPECT_FALSE(levels.any());
     for (int i = 0; i < 3000; ++i) {
-      const SlotLevels::Place slot = {random() % levels.levels(), random() % static_cast<std::size_t>(slots)};
+      const SlotLevels::SlotIndex slot = {random() % levels.levels(), random() % static_cast<std::size_t>(slots)};
       if (i % 3 == 0) {
         levels.vacate(slot);
         occupied.erase({slot.level, slot.digit});
@@ -41,14 +41,14 @@ TEST(SlotLevels, FirstIsThatOfTheLowestLevel) {
         ASSERT_TRUE(levels.occupied(slot));
       }
       if (i % 5 == 0 && !occupied.empty()) {
-        const SlotLevels::Place first = levels.first();
+        const SlotLevels::SlotIndex first = levels.first();
         levels.vacate(first);
         ASSERT_FALSE(levels.occupied(first));
         occupied.erase(occupied.begin());
       }
       ASSERT_EQ(levels.any(), !occupied.empty());
       if (occupied.empty()) continue;
-      ASSERT_EQ(levels.first(), (SlotLevels::Place{occupied.begin()->first, occupied.begin()->second}));
+      ASSERT_EQ(levels.first(), (SlotLevels::SlotIndex{occupied.begin()->first, occupied.begin()->second}));
     }
   }
 }

@@ -10,8 +10,8 @@
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
@@ -306,8 +306,7 @@ WaitGroup::~WaitGroup() {
 void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool stoppable) {
   if (stoppable) wait.enter(registry_);
   Timeout returned = wait.start_by([&] {
-    if (!stoppable && waits_.size() == 1 &&
-        AsyncWait::Task::of(waits_[0]).begin_again(wait, deadline)) {
+    if (!stoppable && waits_.size() == 1 && AsyncWait::Task::of(waits_[0]).begin_again(wait, deadline)) {
       return Scheduled();
     }
     forget_ended();

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <new>
 
-#include "hashed_wheel_timer/internal/handover/producer_lease.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/handover/producer_lease.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
@@ -118,11 +118,11 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
   }
   if (admission_.release()) [[unlikely]]
     wake_for_none_pending();
-  // Told already: there is a Look in the inbox, which will find it cancelled.
-  if (Node::state_of(left) != State::InWheel || (left & Node::kTold) != 0) return;
-  if (producer != nullptr && put_look(*producer, node, kForever)) [[likely]]
+  // Told already: there is a recheck request in the inbox, which will find it cancelled.
+  if (Node::state_of(left) != NodeState::InWheel || (left & Node::kRecheckQueued) != 0) return;
+  if (producer != nullptr && put_recheck(*producer, node, kForever)) [[likely]]
     return;
-  if (node.hide_from_looks()) {
+  if (node.hide_from_rechecks()) {
     inbox_.put_without_memory(node);  // and is_awaited() then
     sleeper_.wake_if_asleep();
   }
@@ -176,31 +176,31 @@ bool Core::reschedule(Node& node, detail::When when) {
 /// may wait for whom").
 ///
 /// A later deadline is only stored: the worker finds it when it comes to the old one. For an earlier one the worker
-/// must be told, unless the node is still queued, or somebody's Look at it is. The Look is put first: if the worker
-/// comes to it before the word has changed, it changes the word itself, so this exchange fails, and another Look is
-/// put. Before the deadline, too, as far as can be foreseen: there may be no memory, or it may take long to get some,
-/// and meanwhile others should find the deadline that the worker knows of.
+/// must be told, unless the node is still queued, or somebody's recheck request at it is. The recheck request is put
+/// first: if the worker comes to it before the word has changed, it changes the word itself, so this exchange fails,
+/// and another recheck request is put. Before the deadline, too, as far as can be foreseen: there may be no memory, or
+/// it may take long to get some, and meanwhile others should find the deadline that the worker knows of.
 bool Core::move(Node& node, std::int64_t deadline) {
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   if (!Node::pending(seen)) return false;
-  bool told = Node::needs_look(seen) && deadline < node.deadline.load(std::memory_order_relaxed);
-  if (told && !put_look(node, deadline)) throw std::bad_alloc();
+  bool told = Node::needs_recheck(seen) && deadline < node.deadline.load(std::memory_order_relaxed);
+  if (told && !put_recheck(node, deadline)) throw std::bad_alloc();
   const std::int64_t before = node.deadline.exchange(deadline, std::memory_order_relaxed);
   const bool earlier = deadline < before;
   for (;;) {
     if (!Node::pending(seen)) {
       // The worker may have expired it for the new deadline already; then, and only then, it ran before the old one.
-      if (earlier && Node::state_of(seen) == State::Expired) return true;
+      if (earlier && Node::state_of(seen) == NodeState::Expired) return true;
       node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
       return false;
     }
     std::uint64_t moved = seen;
     // A worker that has read the old deadline must fail to expire it.
-    if (Node::state_of(seen) == State::InWheel) moved += Node::kGeneration;
-    if (earlier && Node::needs_look(seen)) {
-      if (!told && !put_look(node, deadline)) return undo_move(node, deadline, before, seen);
+    if (Node::state_of(seen) == NodeState::InWheel) moved += Node::kGeneration;
+    if (earlier && Node::needs_recheck(seen)) {
+      if (!told && !put_recheck(node, deadline)) return undo_move(node, deadline, before, seen);
       told = true;
-      moved |= Node::kTold;
+      moved |= Node::kRecheckQueued;
     }
     // Of a queued one the word stays as it is. It is exchanged all the same, for its order: the worker that takes the
     // node after this finds the deadline.
@@ -224,22 +224,22 @@ bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std
       throw std::bad_alloc();
     }
   }
-  return Node::state_of(seen) == State::Expired;
+  return Node::state_of(seen) == NodeState::Expired;
 }
 
-bool Core::put_look(Node& node, std::int64_t deadline) noexcept {
-  if (Producer* const mine = thread_cache::find(id_)) return put_look(*mine, node, deadline);
+bool Core::put_recheck(Node& node, std::int64_t deadline) noexcept {
+  if (Producer* const mine = thread_cache::find(id_)) return put_recheck(*mine, node, deadline);
   const ProducerLease lease(producers_);
-  return lease.get() != nullptr && put_look(*lease.get(), node, deadline);
+  return lease.get() != nullptr && put_recheck(*lease.get(), node, deadline);
 }
 
-bool Core::put_look(Producer& producer, Node& node, std::int64_t deadline) noexcept {
-  if (!Inbox::put_look(producer.place, node)) return false;
+bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {
+  if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer()
   inbox_.list(producer.place, deadline);
-  const std::size_t most = deadline == kForever ? Producer::kLooks : Producer::kHandOver;
-  if (++producer.looks >= most) {
-    producer.looks = 0;
+  const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kHandOver;
+  if (++producer.rechecks >= most) {
+    producer.rechecks = 0;
     inbox_.note_awaited();
     sleeper_.wake_if_asleep();
   }

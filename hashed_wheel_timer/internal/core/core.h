@@ -8,15 +8,15 @@
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/internal/core/admission.h"
 #include "hashed_wheel_timer/internal/core/counters.h"
-#include "hashed_wheel_timer/internal/memory/depot.h"
-#include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/core/lifecycle.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/memory/depot.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/stats.h"
 
@@ -30,7 +30,7 @@ namespace hwt::internal {
 ///   cancellers any thread in cancel():   its own Producer, the inbox, the admission, the announced sleep
 ///   the worker one thread at a time (Driver): takes from the inbox; the admission, the worker's counters
 ///   the closer the one thread that ends the timer, when producers are done and the worker has finished
-/// A node goes from hand to hand by Node::word (see State).
+/// A node goes from hand to hand by Node::word (see NodeState).
 class Core final {
  public:
   /// The clock that deadlines are measured by: steady_clock, or what is given to set_now().
@@ -53,8 +53,8 @@ class Core final {
 
   // Producers.
 
-  /// Builds a task and schedules it. Throws what building it throws. A refused task may have owned the timer, so after a
-  /// refusal this may be gone. Precondition: the timer was started.
+  /// Builds a task and schedules it. Throws what building it throws. A refused task may have owned the timer, so after
+  /// a refusal this may be gone. Precondition: the timer was started.
   detail::Scheduled schedule(const detail::TaskSource& task, std::int64_t deadline);
 
   // Handles.
@@ -171,8 +171,8 @@ class Core final {
   bool move(Node& node, std::int64_t deadline);
   static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
   /// `deadline`: when the worker is to come to it at the latest; kForever for what is cancelled.
-  bool put_look(Node& node, std::int64_t deadline) noexcept;
-  bool put_look(Producer& producer, Node& node, std::int64_t deadline) noexcept;
+  bool put_recheck(Node& node, std::int64_t deadline) noexcept;
+  bool put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;
   void wake_for_none_pending() noexcept;
 

@@ -11,15 +11,15 @@
 #include <thread>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/handover/inbox.h"
-#include "hashed_wheel_timer/internal/handover/intake.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/engine/slow_tasks.h"
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/handover/inbox.h"
+#include "hashed_wheel_timer/internal/handover/intake.h"
+#include "hashed_wheel_timer/internal/memory/collector.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
@@ -27,7 +27,7 @@
 namespace hwt::internal {
 
 /// The worker's side of a timer: takes from the inbox, turns the wheel, runs what is due. Used by one thread at a time.
-/// Reads the clock only to time tasks (SlowTasks). Sleeps only in empty(), while a producer sifts its place.
+/// Reads the clock only to time tasks (SlowTasks). Sleeps only in cancel_all(), while a producer sifts its place.
 template <Wheel W>
 class Driver {
  public:
@@ -88,14 +88,14 @@ class Driver {
 
   /// Cancels everything that is pending and calls their cancelled(); returns them as a chain linked by `next`, each
   /// with the timer's reference. Nothing may be transferred after it.
-  Node* empty() noexcept;
+  Node* cancel_all() noexcept;
 
  private:
   /// Netty's bound: a flood of new timeouts must not keep the worker from expiring. Those that turn out to be dead
   /// count as well, since they cost as much.
   static constexpr std::int64_t kMaxTransfers = 100'000;
-  /// Nor may a flood of Looks, each of which touches two cold places in memory.
-  static constexpr std::size_t kMaxLooks = 8192;
+  /// Nor may a flood of recheck requests, each of which touches two cold places in memory.
+  static constexpr std::size_t kMaxRechecks = 8192;
   static constexpr std::size_t kBatch = 256;
   static constexpr std::size_t kAhead = 8;  // that many nodes are on their way into the cache
 
@@ -125,8 +125,8 @@ class Driver {
   void note_in_hand() noexcept { core_.counters().note_in_hand(end_ - first_); }
 
   std::size_t expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept;
-  bool take_looks() noexcept;
-  bool look_at(Node& node) noexcept;
+  bool take_rechecks() noexcept;
+  bool recheck(Node& node) noexcept;
   void take_overflow() noexcept;
   static bool needs_place(const Arrived& entry) noexcept;
   Verdict visit(Node& node, const Due& due, TaskScope& inside) noexcept;
@@ -149,8 +149,8 @@ class Driver {
   std::array<Arrived, kBatch> batch_;  // in hand, taken and not yet transferred: [first_, end_)
   std::size_t first_ = 0;
   std::size_t end_ = 0;
-  std::array<Node*, kBatch> looks_;  // the first looks_kept_ of them wait for memory
-  std::size_t looks_kept_ = 0;
+  std::array<Node*, kBatch> rechecks_;  // the first rechecks_kept_ of them wait for memory
+  std::size_t rechecks_kept_ = 0;
   ReturnBatch returns_;
 };
 
@@ -161,8 +161,8 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present) noexcept {
   intake_.open();
   take_overflow();
   Pass pass = Pass::Done;
-  if (!take_looks()) pass = Pass::More;
-  if (looks_kept_ != 0) pass = Pass::Starved;
+  if (!take_rechecks()) pass = Pass::More;
+  if (rechecks_kept_ != 0) pass = Pass::Starved;
   for (std::int64_t done = 0; first_ != end_ || refill(); ++done) {
     if (done == kMaxTransfers) {
       pass = Pass::More;
@@ -194,16 +194,16 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present) noexcept {
 
 /// False: there are more than one pass may do.
 template <Wheel W>
-bool Driver<W>::take_looks() noexcept {
-  for (std::size_t done = 0; done < kMaxLooks;) {
-    const std::size_t kept = looks_kept_;
-    const std::size_t end = kept + intake_.take_looks(&looks_[kept], looks_.size() - kept);
-    looks_kept_ = 0;
+bool Driver<W>::take_rechecks() noexcept {
+  for (std::size_t done = 0; done < kMaxRechecks;) {
+    const std::size_t kept = rechecks_kept_;
+    const std::size_t end = kept + intake_.take_rechecks(&rechecks_[kept], rechecks_.size() - kept);
+    rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
-      if (i + kAhead < end) prefetch_to_write(looks_[i + kAhead]);
+      if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
       // And, when the node is there, its place in the wheel; or anything, if it is in the wheel no more.
-      if (i + kAhead / 2 < end) prefetch_to_write(looks_[i + kAhead / 2]->position);
-      if (!look_at(*looks_[i])) looks_[looks_kept_++] = looks_[i];
+      if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
+      if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }
     if (end == kept) return true;
     done += end;
@@ -213,8 +213,8 @@ bool Driver<W>::take_looks() noexcept {
 
 /// False: there is no memory for its other place.
 template <Wheel W>
-bool Driver<W>::look_at(Node& node) noexcept {
-  switch (node.look()) {
+bool Driver<W>::recheck(Node& node) noexcept {
+  switch (node.recheck()) {
     case Node::Sight::Nothing:
       break;
     case Node::Sight::Cancelled:
@@ -242,7 +242,7 @@ void Driver<W>::take_overflow() noexcept {
 template <Wheel W>
 bool Driver<W>::needs_place(const Arrived& entry) noexcept {
   const std::uint64_t seen = entry.node->word.load(std::memory_order_relaxed);
-  return Node::generation_of(seen) == entry.generation && Node::state_of(seen) == State::Queued;
+  return Node::generation_of(seen) == entry.generation && Node::state_of(seen) == NodeState::Queued;
 }
 
 template <Wheel W>
@@ -288,15 +288,15 @@ template <Wheel W>
   std::int64_t deadline = 0;
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   do {
-    // Cancelled, and a Look at it is on its way, which expects to find it in the wheel. Far away, since a walk may go
-    // over any number of ticks before the Look is taken; and in the same bucket.
-    if (Node::state_of(seen) == State::Cancelled)
+    // Cancelled, and a recheck request at it is on its way, which expects to find it in the wheel. Far away, since a
+    // walk may go over any number of ticks before the recheck request is taken; and in the same bucket.
+    if (Node::state_of(seen) == NodeState::Cancelled)
       return Verdict::later(due.tick + ((kNever - 1 - due.tick) & -wheel_.revolution()));
     // By times, since to ask for its tick is to divide.
     deadline = node.deadline.load(std::memory_order_relaxed);
     if (deadline > due.end) return Verdict::later(grid().due_tick(deadline));
     // If the deadline has changed, this fails.
-  } while (!node.word.compare_exchange_weak(seen, Node::with_state(seen, State::Expired) + claim_,
+  } while (!node.word.compare_exchange_weak(seen, Node::with_state(seen, NodeState::Expired) + claim_,
                                             std::memory_order_acq_rel, std::memory_order_acquire));
   core_.counters().lateness.add(due.begun, deadline);
   core_.counters().note_running_since(due.begun);
@@ -364,7 +364,7 @@ void Driver<W>::drop_cancelled(Node* node) noexcept {
 }
 
 template <Wheel W>
-Node* Driver<W>::empty() noexcept {
+Node* Driver<W>::cancel_all() noexcept {
   Node* unprocessed = nullptr;
   Node** end = &unprocessed;
   const auto take = [&](Node* node) {
@@ -375,7 +375,8 @@ Node* Driver<W>::empty() noexcept {
     end = &node->next;
     if (node->shared()) call_cancelled(node);
   };
-  // A Look at a node that is found cancelled here is in the inbox, or soon will be; from now on it is passed over.
+  // A recheck request at a node that is found cancelled here is in the inbox, or soon will be; from now on it is passed
+  // over.
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
     while (first_ != end_) {
@@ -385,7 +386,7 @@ Node* Driver<W>::empty() noexcept {
       if (arrival == Node::Arrival::Cancelled) drop_cancelled(entry.node);
     }
     intake_.open();
-    while (intake_.take_looks(looks_.data(), looks_.size()) != 0) {
+    while (intake_.take_rechecks(rechecks_.data(), rechecks_.size()) != 0) {
     }
     if (refill()) continue;
     if (!intake_.held_up()) break;

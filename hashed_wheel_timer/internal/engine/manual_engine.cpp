@@ -92,7 +92,7 @@ std::size_t ManualEngine::advance(std::int64_t by) {
   const Turn turning(*this);
   time_is_known_ = true;
   transfer_all();
-  return turn(present_ > kForever - by ? kForever : present_ + by, kAll, Clock::Steps);
+  return turn(present_ > kForever - by ? kForever : present_ + by, kAll, Advance::Step);
 }
 
 std::size_t ManualEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
@@ -107,12 +107,12 @@ std::size_t ManualEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
     }
     time_is_known_ = true;
   }
-  return turn(std::max(now, present_), max_tasks, Clock::Jumps);
+  return turn(std::max(now, present_), max_tasks, Advance::Jump);
 }
 
-std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Clock clock) {
+std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance advance) {
   // Only the thread that turns the wheel changes the time.
-  if (clock == Clock::Jumps) set_present(now);
+  if (advance == Advance::Jump) set_present(now);
   core_->counters().wakeups.add(1);
   std::size_t ran = 0;
   for (Tick due = driver_.next_due(); core_->running();) {
@@ -124,7 +124,7 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Clock cl
       break;
     }
     if (ran == max_tasks) break;
-    if (clock == Clock::Steps) set_present(std::max(end, present_));
+    if (advance == Advance::Step) set_present(std::max(end, present_));
     const std::size_t ran_now = driver_.expire(due, core_->now(), max_tasks - ran);
     ran += ran_now;
     const Tick worked_off = std::exchange(due, driver_.next_due());
@@ -132,7 +132,7 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Clock cl
     if (ran_now != 0) core_->counters().note_lag(std::chrono::nanoseconds(core_->now() - end));
     // After a jump, what tasks schedule waits for the next call: it is due after `now`, or, without a delay, at once,
     // and that would keep this call from ending.
-    if (clock == Clock::Steps) {
+    if (advance == Advance::Step) {
       transfer_all();
       due = driver_.next_due();
     }
@@ -229,7 +229,7 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks) {
   const bool look =
       driver_.is_urgent() || driver_.is_awaited() || driver_.next_waiting() < grid_.at(now) || has_ended();
   const bool starved = look && !transfer_all();
-  turn(now, max_tasks, Clock::Jumps);
+  turn(now, max_tasks, Advance::Jump);
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
   if (starved) return now + kNap;
@@ -268,7 +268,7 @@ void ManualEngine::finish() noexcept {
   // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer(). See ThreadedEngine::body.
   AsymmetricFence::heavy();
   core_->sleeper().end_calls();
-  unprocessed_.set(driver_.empty());
+  unprocessed_.set(driver_.cancel_all());
   core_->lifecycle().finish_stop();
 }
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
-#include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/options.h"
@@ -54,14 +54,14 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
  private:
   class Turn;
-  enum class Clock { Jumps, Steps };
+  enum class Advance { Jump, Step };
   using Pass = Driver<HierarchicalWheel>::Pass;
 
   ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock, bool time_is_known);
 
   bool turning_here() const noexcept;
   void refuse_inside_task(const char* what) const;
-  std::size_t turn(std::int64_t now, std::size_t max_tasks, Clock clock);
+  std::size_t turn(std::int64_t now, std::size_t max_tasks, Advance advance);
   Tick next_due() noexcept { return std::min(driver_.next_due(), driver_.next_waiting()); }
   bool has_ended() noexcept;
   std::int64_t next_call() noexcept;

@@ -101,7 +101,7 @@ void ThreadedEngine::body() noexcept {
   // producer's store to the inbox and its look at the phase. A producer that still found the timer running has its node
   // in the inbox by now.
   AsymmetricFence::heavy();
-  unprocessed_.set(empty());
+  unprocessed_.set(cancel_all());
   this_threads_worker = nullptr;
   if (core_->ended_on_worker()) {
     unprocessed_.drop();

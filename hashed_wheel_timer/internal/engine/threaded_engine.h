@@ -46,8 +46,8 @@ class ThreadedEngine {
 
   /// What the worker does from Started until the phase changes.
   virtual void turn() noexcept = 0;
-  /// See Driver::empty().
-  virtual Node* empty() noexcept = 0;
+  /// See Driver::cancel_all().
+  virtual Node* cancel_all() noexcept = 0;
 
  private:
   struct Launch;

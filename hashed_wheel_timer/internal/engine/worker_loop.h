@@ -133,7 +133,7 @@ class WorkerLoop final : public ThreadedEngine {
     core().sleeper().announce(until == current ? Sleeper::kNobody : grid().begin_of(until));
   }
 
-  Node* empty() noexcept override { return driver_.empty(); }
+  Node* cancel_all() noexcept override { return driver_.cancel_all(); }
 
   // Until a lack of memory, or a producer that is at its place, may be over.
   static constexpr std::int64_t kNap = 1'000'000;

@@ -18,18 +18,18 @@ std::size_t Inbox::Place::dequeue(Arrived* entries, std::size_t max) noexcept {
   return count;
 }
 
-bool Inbox::put_look(Place& place, Node& node) noexcept {
-  HandOverQueue<Node*>* looks = place.looks_.load(std::memory_order_relaxed);
-  if (looks == nullptr) [[unlikely]] {
-    looks = new (std::nothrow) HandOverQueue<Node*>;
-    if (looks == nullptr) return false;
-    if (!looks->valid()) {
-      delete looks;
+bool Inbox::put_recheck(Place& place, Node& node) noexcept {
+  HandOverQueue<Node*>* rechecks = place.rechecks_.load(std::memory_order_relaxed);
+  if (rechecks == nullptr) [[unlikely]] {
+    rechecks = new (std::nothrow) HandOverQueue<Node*>;
+    if (rechecks == nullptr) return false;
+    if (!rechecks->valid()) {
+      delete rechecks;
       return false;
     }
-    place.looks_.store(looks, std::memory_order_release);
+    place.rechecks_.store(rechecks, std::memory_order_release);
   }
-  return looks->enqueue(&node);
+  return rechecks->enqueue(&node);
 }
 
 bool Inbox::unspill(Place& place) noexcept {

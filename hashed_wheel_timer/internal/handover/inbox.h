@@ -20,9 +20,9 @@ struct Arrived {
   std::uint32_t generation;
 };
 
-/// What waits for the worker of one timer: new timeouts, and Looks. A Look asks the worker to look at a node in the
-/// wheel, which was cancelled, or is now due earlier than its place there; by the time that it comes to it, the node
-/// may be anything else (see Node::look()).
+/// What waits for the worker of one timer: new timeouts, and recheck requests. A recheck request asks the worker to
+/// look at a node in the wheel, which was cancelled, or is now due earlier than its place there; by the time that it
+/// comes to it, the node may be anything else (see Node::recheck()).
 ///
 /// Any thread puts something in, with a Place that it has to itself; the worker alone takes. A place with something in
 /// it is listed, so that the worker looks at those alone, however many there are.
@@ -40,7 +40,7 @@ class Inbox {
    public:
     /// False after a lack of memory.
     bool valid() const noexcept { return queue_.valid(); }
-    ~Place() { delete looks_.load(std::memory_order_relaxed); }
+    ~Place() { delete rechecks_.load(std::memory_order_relaxed); }
     Place() = default;
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
@@ -65,8 +65,8 @@ class Inbox {
 
     HandOverQueue<Arrived> queue_;
     // A queue of its own: what cancelled timeouts have occupied must come back while there is no memory for new ones.
-    // Made by the owner's first Look. release and acquire: the worker finds it constructed.
-    std::atomic<HandOverQueue<Node*>*> looks_{nullptr};
+    // Made by the owner's first recheck request. release and acquire: the worker finds it constructed.
+    std::atomic<HandOverQueue<Node*>*> rechecks_{nullptr};
     std::atomic<bool> locked_{false};
     // Lowered by the owner, put to kUnlisted by the worker; each by an exchange, so that one of them puts the place
     // into the list. acq_rel: next_listed_ goes with it.
@@ -75,7 +75,7 @@ class Inbox {
     // The worker's.
     Place* next_at_work_ = nullptr;
     std::size_t left_ = 0;  // new timeouts that are to be taken
-    std::size_t looks_left_ = 0;
+    std::size_t rechecks_left_ = 0;
     bool at_work_ = false;
     // What sift() could not put back for want of memory: younger than all that is in the queue. Under the lock; the
     // number is read without it.
@@ -87,8 +87,8 @@ class Inbox {
 
   /// False: no memory. After it, the light fence and then list().
   static bool put(Place& place, Arrived entry) noexcept { return place.queue_.enqueue(entry); }
-  /// The same, a Look.
-  static bool put_look(Place& place, Node& node) noexcept;
+  /// The same, a recheck request.
+  static bool put_recheck(Place& place, Node& node) noexcept;
   /// Takes all entries out and puts those back that `keep` wants, in their order. Not for a place with fewer entries
   /// than fill some blocks. Returns false, and has done nothing, while the worker dequeues. Afterwards spilled() may be
   /// true: then no put() until unspill() has returned true.
@@ -106,7 +106,7 @@ class Inbox {
 
   // Any thread.
 
-  /// For a Look for which there is no memory or no place.
+  /// For a recheck request for which there is no memory or no place.
   void put_without_memory(Node& node) noexcept { overflow_.push(node); }
   bool overflown() const noexcept { return !overflow_.empty(); }
 

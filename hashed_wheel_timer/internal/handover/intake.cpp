@@ -26,7 +26,7 @@ void Intake::open() noexcept {
       Place& place = *std::exchange(listed, listed->next_listed_);  // before its owner may list it again
       Inbox::unlist(place);
       unlisted = true;
-      place.left_ = place.looks_left_ = kUncounted;
+      place.left_ = place.rechecks_left_ = kUncounted;
       if (!std::exchange(place.at_work_, true)) append(place);
     }
   }
@@ -35,23 +35,23 @@ void Intake::open() noexcept {
 
 /// Its turn comes again if there is more to take.
 void Intake::put_aside(Place& place) noexcept {
-  if (place.left_ != 0 || place.looks_left_ != 0) {
+  if (place.left_ != 0 || place.rechecks_left_ != 0) {
     append(place);
   } else {
     place.at_work_ = false;
   }
 }
 
-std::size_t Intake::take_looks(Node** nodes, std::size_t max) noexcept {
+std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
   for (Place* const last = last_; first_ != nullptr;) {
     Place& place = pop();
     std::size_t count = 0;
-    if (place.looks_left_ != 0) {
-      HandOverQueue<Node*>* const looks = place.looks_.load(std::memory_order_acquire);
+    if (place.rechecks_left_ != 0) {
+      HandOverQueue<Node*>* const rechecks = place.rechecks_.load(std::memory_order_acquire);
       // After the fence in open(): see take().
-      if (place.looks_left_ == kUncounted) place.looks_left_ = looks == nullptr ? 0 : looks->size();
-      if (place.looks_left_ != 0) count = looks->dequeue(nodes, std::min(max, place.looks_left_));
-      place.looks_left_ -= count;
+      if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = rechecks == nullptr ? 0 : rechecks->size();
+      if (place.rechecks_left_ != 0) count = rechecks->dequeue(nodes, std::min(max, place.rechecks_left_));
+      place.rechecks_left_ -= count;
     }
     put_aside(place);
     if (count != 0) return count;
@@ -66,7 +66,7 @@ std::size_t Intake::take(Arrived* entries, std::size_t max) noexcept {
     Place& place = pop();
     std::size_t count = 0;
     if (place.left_ == 0) {
-      // Only Looks are left.
+      // Only recheck requests are left.
     } else if (place.try_lock()) {
       // Under the lock, as a producer that sifts has some in its hand. And after the fence in open(): whatever comes
       // later lists the place again.

@@ -19,8 +19,8 @@ class Intake {
   /// The next new timeouts, all of one producer and in its order. Returns how many; 0: there are none, or their
   /// producers are sifting them (see held_up()).
   std::size_t take(Arrived* entries, std::size_t max) noexcept;
-  /// The next Looks. 0: there are none.
-  std::size_t take_looks(Node** nodes, std::size_t max) noexcept;
+  /// The next recheck requests. 0: there are none.
+  std::size_t take_rechecks(Node** nodes, std::size_t max) noexcept;
 
   /// Whether there is something that open() has found.
   bool any() const noexcept { return first_ != nullptr; }

@@ -36,7 +36,7 @@ bool Producer::keep_or_drop(Node& node, std::uint32_t generation) noexcept {
   const std::uint64_t seen = node.word.load(std::memory_order_acquire);
   if (Node::generation_of(seen) != generation) return false;
   // The worker calls the cancelled() of a shared task.
-  if (Node::state_of(seen) != State::Cancelled || node.shared()) return true;
+  if (Node::state_of(seen) != NodeState::Cancelled || node.shared()) return true;
   if (node.drop_references(1)) recycle(&node);
   return false;
 }

@@ -5,9 +5,9 @@
 #include "hashed_wheel_timer/detail/intrusive_stack.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/producer_counters.h"
+#include "hashed_wheel_timer/internal/handover/seat.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
-#include "hashed_wheel_timer/internal/handover/seat.h"
 
 namespace hwt::internal {
 
@@ -36,16 +36,16 @@ struct Producer {
   // each entry is looked at some two times, and while they are young, in this thread's own cache.
   std::size_t queued = 0;  // entries in the place, those included that the worker has taken since the last tidy()
   std::size_t tidy_at = kTidyAt;
-  std::size_t looks = 0;  // since the worker was last called for them
+  std::size_t rechecks = 0;  // since the worker was last called for them
 
   /// At least so many: a block or two more would not be worth the walk, and what fits into the nearest cache is cheap.
   static constexpr std::size_t kTidyAt = 1024;
-  /// The worker is called for so many that are alive: they are better off in the wheel. And for so many Looks at what
-  /// is due earlier: until then it may be moved again, at no cost.
+  /// The worker is called for so many that are alive: they are better off in the wheel. And for so many recheck
+  /// requests at what is due earlier: until then it may be moved again, at no cost.
   static constexpr std::size_t kHandOver = 16384;
-  /// And when a timeout is cancelled, for so many Looks: its memory is what only the worker can give back. Promise 7 of
-  /// README.md has this number.
-  static constexpr std::size_t kLooks = 4096;
+  /// And when a timeout is cancelled, for so many recheck requests: its memory is what only the worker can give back.
+  /// Promise 7 of README.md has this number.
+  static constexpr std::size_t kRechecks = 4096;
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published
 

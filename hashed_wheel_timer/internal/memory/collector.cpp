@@ -31,13 +31,13 @@ Collector::Collector(Depot& depot) noexcept : depot_(depot), page_bytes_(page_by
 }
 
 void Collector::rest() noexcept {
-  state_ = State::Unaware;
+  stage_ = Stage::Unaware;
   again_ = false;
   depot_.call_at_.store(std::max(kWorthwhile, kept_ + kGrown), std::memory_order_relaxed);
 }
 
 void Collector::watch(std::int64_t now) noexcept {
-  state_ = State::Watching;
+  stage_ = Stage::Watching;
   depot_.call_at_.store(Depot::kNoCall, std::memory_order_relaxed);
   const std::int64_t unused = unused_for.load(std::memory_order_relaxed);
   const std::int64_t wait = unused + unused / kSlowly * static_cast<std::int64_t>(kept_);
@@ -47,7 +47,7 @@ void Collector::watch(std::int64_t now) noexcept {
 
 std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (page_bytes_ == 0) return kForever;
-  if (state_ == State::Unaware) {
+  if (stage_ == Stage::Unaware) {
     // If there were fewer since the last time, some have been used, and may be of other pages now. Each kGrown of them
     // lower call_at_, which takes a fence of its own: the one of the sleep came before.
     const std::size_t fewest = depot_.fewest_.load(std::memory_order_relaxed);
@@ -59,31 +59,31 @@ std::int64_t Collector::next_step(std::int64_t now) noexcept {
     if (!is_worthwhile(depot_.free_.nodes())) return kForever;
     watch(now);
   }
-  return state_ == State::Watching ? look_at_ : now;
+  return stage_ == Stage::Watching ? look_at_ : now;
 }
 
 bool Collector::step(std::int64_t now) noexcept {
-  switch (state_) {
-    case State::Unaware:
+  switch (stage_) {
+    case Stage::Unaware:
       return false;
-    case State::Watching:
-      if (now >= look_at_) look(now);
+    case Stage::Watching:
+      if (now >= look_at_) measure(now);
       break;
-    case State::Collecting:
+    case Stage::Collecting:
       collect();
       break;
-    case State::GivingBack:
+    case Stage::GivingBack:
       give_back_some(now);
       break;
   }
-  return state_ == State::Collecting || state_ == State::GivingBack;
+  return stage_ == Stage::Collecting || stage_ == Stage::GivingBack;
 }
 
-void Collector::look(std::int64_t now) noexcept {
+void Collector::measure(std::int64_t now) noexcept {
   const std::size_t free = depot_.free_.nodes();
   const std::size_t unused = std::min(free, depot_.fewest_.load(std::memory_order_relaxed));
   if (is_worthwhile(unused)) {
-    state_ = State::Collecting;
+    stage_ = Stage::Collecting;
     depot_.collecting_.store(true, std::memory_order_relaxed);
     kept_before_ = std::exchange(kept_, free);
     has_given_back_ = false;
@@ -114,7 +114,7 @@ void Collector::collect() noexcept {
     to_collect_ -= taken;
     kept_ -= std::min(kept_, static_cast<std::size_t>(taken));
   }
-  state_ = State::GivingBack;
+  stage_ = Stage::GivingBack;
 }
 
 void Collector::collect(Slab& slab) noexcept {

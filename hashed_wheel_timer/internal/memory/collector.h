@@ -17,13 +17,13 @@ namespace hwt::internal {
 /// first page of a slab goes with the last of the others. All other nodes return to where they were.
 ///
 /// Why nothing can find the page gone, or take a node of its new life for one of an older. While a node is free, only
-/// entries and Looks in the inbox name it, which are passed over by its word. Each was put there, and its place listed,
-/// before the node became free: by a thread that had a reference to it then. The Collector took the node with acquire,
-/// so a pass (Driver::transfer) that begins after that opens all these places, and when it is Done has taken every such
-/// entry out, or found that the place's owner has sifted it away; the owner did so under Place::locked_, which the
-/// worker has had since. So after one such pass no entry names the node, nobody has one in its hand, and there will be
-/// none before the node is carved and published again. A step is only ever made right after such a pass, and gives back
-/// what former steps have taken.
+/// entries and recheck requests in the inbox name it, which are passed over by its word. Each was put there, and its
+/// place listed, before the node became free: by a thread that had a reference to it then. The Collector took the node
+/// with acquire, so a pass (Driver::transfer) that begins after that opens all these places, and when it is Done has
+/// taken every such entry out, or found that the place's owner has sifted it away; the owner did so under
+/// Place::locked_, which the worker has had since. So after one such pass no entry names the node, nobody has one in
+/// its hand, and there will be none before the node is carved and published again. A step is only ever made right after
+/// such a pass, and gives back what former steps have taken.
 class Collector {
  public:
   explicit Collector(Depot& depot) noexcept;
@@ -55,7 +55,7 @@ class Collector {
   static constexpr int kPoolsAtOnce = 256;
   static constexpr int kSlabsAtOnce = 8;
 
-  enum class State : std::uint8_t {
+  enum class Stage : std::uint8_t {
     Unaware,     // few nodes are free
     Watching,    // until look_at_
     Collecting,  // the free runs, the pools, then the depot
@@ -65,7 +65,7 @@ class Collector {
   bool is_worthwhile(std::size_t nodes) const noexcept { return nodes >= kWorthwhile && (again_ || nodes > kept_); }
   void rest() noexcept;
   void watch(std::int64_t now) noexcept;
-  void look(std::int64_t now) noexcept;
+  void measure(std::int64_t now) noexcept;
   void collect() noexcept;
   void collect(Slab& slab) noexcept;
   void take_home(Page& run) noexcept;
@@ -79,7 +79,7 @@ class Collector {
 
   Depot& depot_;
   const std::size_t page_bytes_;  // zero: nothing is ever given back
-  State state_ = State::Unaware;
+  Stage stage_ = Stage::Unaware;
   std::int64_t look_at_ = 0;
   // Left in the depot by the last time, since their pages are in use, or they are; while it is at it, those that it has
   // not taken, or put back.

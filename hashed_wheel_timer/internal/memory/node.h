@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/platform/parking_lot.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -31,7 +31,7 @@ struct Producer;
 ///   (none)      HandedOver  the worker that expires it, where there is an executor; in that exchange
 ///   HandedOver  Busy        the job in the executor, the thread that drops it, cancel_and_wait()
 ///   Busy        (none)      finish(): the task has run, and a callable is destroyed
-enum class State : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Cancelled = 3 };
+enum class NodeState : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Cancelled = 3 };
 
 /// One timeout in one cache line, its task inside.
 ///
@@ -50,9 +50,9 @@ struct alignas(kCacheLine) Node : WheelItem {
   static constexpr std::uint64_t kStateMask = 3;
   static constexpr int kKindShift = 2;
   static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
-  // The worker will look at the node, which is in the wheel: there is a Look in the inbox, or, for a cancelled one, the
-  // thread that cancelled it is about to put it there.
-  static constexpr std::uint64_t kTold = std::uint64_t{1} << 4;
+  // The worker will look at the node, which is in the wheel: there is a recheck request in the inbox, or, for a
+  // cancelled one, the thread that cancelled it is about to put it there.
+  static constexpr std::uint64_t kRecheckQueued = std::uint64_t{1} << 4;
   // The task of an expired timeout is on its way through the executor: whoever takes this flag away owns it.
   static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
   // A thread runs the task, or destroys the callable.
@@ -79,8 +79,8 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// timer. Only one of them is ever followed.
   Node* next;
 
-  static State state_of(std::uint64_t word) noexcept { return static_cast<State>(word & kStateMask); }
-  static std::uint64_t with_state(std::uint64_t word, State state) noexcept {
+  static NodeState state_of(std::uint64_t word) noexcept { return static_cast<NodeState>(word & kStateMask); }
+  static std::uint64_t with_state(std::uint64_t word, NodeState state) noexcept {
     return (word & ~kStateMask) | static_cast<std::uint64_t>(state);
   }
   static detail::TaskKind kind_of(std::uint64_t word) noexcept {
@@ -90,14 +90,14 @@ struct alignas(kCacheLine) Node : WheelItem {
     return static_cast<std::uint32_t>(word >> kGenerationShift);
   }
   static bool pending(std::uint64_t word) noexcept {
-    return state_of(word) == State::Queued || state_of(word) == State::InWheel;
+    return state_of(word) == NodeState::Queued || state_of(word) == NodeState::InWheel;
   }
-  /// Whoever changes it so that the worker must come to it has to put a Look.
-  static bool needs_look(std::uint64_t word) noexcept {
-    return state_of(word) == State::InWheel && (word & kTold) == 0;
+  /// Whoever changes it so that the worker must come to it has to put a recheck request.
+  static bool needs_recheck(std::uint64_t word) noexcept {
+    return state_of(word) == NodeState::InWheel && (word & kRecheckQueued) == 0;
   }
 
-  State state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
+  NodeState state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
   detail::TaskKind kind() const noexcept { return kind_of(word.load(std::memory_order_relaxed)); }
   bool shared() const noexcept { return kind() == detail::TaskKind::Shared; }
 
@@ -126,7 +126,7 @@ struct alignas(kCacheLine) Node : WheelItem {
     position = reinterpret_cast<Position>(&producer);
     const std::uint64_t generation = word.load(std::memory_order_relaxed) & ~(kGeneration - 1);
     word.store(generation | 2 * kReference | static_cast<std::uint64_t>(task_kind) << kKindShift |
-                   static_cast<std::uint64_t>(State::Queued),
+                   static_cast<std::uint64_t>(NodeState::Queued),
                std::memory_order_release);
     return static_cast<std::uint32_t>(generation >> kGenerationShift);
   }
@@ -147,8 +147,8 @@ struct alignas(kCacheLine) Node : WheelItem {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     for (;;) {
       if (generation_of(seen) != generation) return Arrival::Withdrawn;
-      if (state_of(seen) == State::Cancelled) return Arrival::Cancelled;
-      if (word.compare_exchange_weak(seen, with_state(seen, State::InWheel), std::memory_order_acq_rel,
+      if (state_of(seen) == NodeState::Cancelled) return Arrival::Cancelled;
+      if (word.compare_exchange_weak(seen, with_state(seen, NodeState::InWheel), std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
         return Arrival::Taken;
       }
@@ -159,14 +159,15 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// another thread was faster. A callable counts as gone from then on: the caller, who is busy with it and has one
   /// more reference, destroys it, and calls finish(). `own`: the caller is
   /// the producer of the node, and withdraws it if it is still Queued; not a shared task, whose cancelled() the worker
-  /// calls. In the wheel it leaves kTold: if the word that is returned had it not, the caller tells the worker.
+  /// calls. In the wheel it leaves kRecheckQueued: if the word that is returned had it not, the caller tells the
+  /// worker.
   std::uint64_t cancel(bool own) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (pending(seen)) {
-      std::uint64_t left = with_state(seen, State::Cancelled);
-      if (state_of(seen) == State::InWheel) left |= kTold;
+      std::uint64_t left = with_state(seen, NodeState::Cancelled);
+      if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
       if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference + kBusy;
-      if (own && state_of(seen) == State::Queued && kind_of(seen) != detail::TaskKind::Shared) {
+      if (own && state_of(seen) == NodeState::Queued && kind_of(seen) != detail::TaskKind::Shared) {
         left += kGeneration - kReference;
       }
       if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) break;
@@ -177,8 +178,8 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// The producer takes a node back that it put into the inbox of a stopped timer. False: the worker has it already.
   bool withdraw() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
-    while (state_of(seen) == State::Queued) {
-      const std::uint64_t left = with_state(seen, State::Cancelled) + kGeneration - kReference;
+    while (state_of(seen) == NodeState::Queued) {
+      const std::uint64_t left = with_state(seen, NodeState::Cancelled) + kGeneration - kReference;
       if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) return true;
     }
     return false;
@@ -188,7 +189,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   bool abandon() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (pending(seen)) {
-      if (word.compare_exchange_weak(seen, with_state(seen, State::Cancelled), std::memory_order_acq_rel,
+      if (word.compare_exchange_weak(seen, with_state(seen, NodeState::Cancelled), std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
         return true;
       }
@@ -202,14 +203,14 @@ struct alignas(kCacheLine) Node : WheelItem {
     Cancelled,  // it is the worker's to take out of the wheel, and the timer's reference its to drop
     Moved,      // it is pending, and may have another deadline
   };
-  /// The worker comes to a Look. For a pending one the generation rises, so that a reschedule() that has put this Look
-  /// and not yet changed the word notices that it came too early, and puts another.
-  Sight look() noexcept {
+  /// The worker comes to a recheck request. For a pending one the generation rises, so that a reschedule() that has put
+  /// this recheck request and not yet changed the word notices that it came too early, and puts another.
+  Sight recheck() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     for (;;) {
-      const bool moved = state_of(seen) == State::InWheel;
-      if (!moved && (state_of(seen) != State::Cancelled || (seen & kTold) == 0)) return Sight::Nothing;
-      const std::uint64_t left = (seen & ~kTold) + (moved ? kGeneration : 0);
+      const bool moved = state_of(seen) == NodeState::InWheel;
+      if (!moved && (state_of(seen) != NodeState::Cancelled || (seen & kRecheckQueued) == 0)) return Sight::Nothing;
+      const std::uint64_t left = (seen & ~kRecheckQueued) + (moved ? kGeneration : 0);
       if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) {
         return moved ? Sight::Moved : Sight::Cancelled;
       }
@@ -244,9 +245,11 @@ struct alignas(kCacheLine) Node : WheelItem {
     }
   }
 
-  /// Who has cancelled it in the wheel, and cannot put a Look: from now on it is not the business of any other Look to
-  /// it, which would let the node be used again while it is in a list. False: one was faster.
-  bool hide_from_looks() noexcept { return (word.fetch_and(~kTold, std::memory_order_acq_rel) & kTold) != 0; }
+  /// Who has cancelled it in the wheel, and cannot put a recheck request: from now on it is not the business of any
+  /// other recheck request to it, which would let the node be used again while it is in a list. False: one was faster.
+  bool hide_from_rechecks() noexcept {
+    return (word.fetch_and(~kRecheckQueued, std::memory_order_acq_rel) & kRecheckQueued) != 0;
+  }
 
   void add_reference() noexcept {
     // At half of what fits, so that threads that come here at once cannot carry it into the generation either.

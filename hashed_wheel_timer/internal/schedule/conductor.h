@@ -55,19 +55,19 @@ class Conductor {
   static Word arming_of(Word word) noexcept { return word / kArming; }
 
   /// acquire: who finds it armed finds what was armed.
-  Word look() const noexcept { return word_.load(std::memory_order_acquire); }
+  Word word() const noexcept { return word_.load(std::memory_order_acquire); }
 
   /// A user's call, which wants note(word) to be the word. Returns what it has found: this thread is the conductor, and
   /// must leave. Nothing: noted, or destroyed before.
   template <class Note>
   std::optional<Word> enter(Note note) noexcept {
-    Word before = look();
+    Word before = word();
     for (;;) {
       if ((before & kDestroyed) != 0) return std::nullopt;
       const bool conducted = (before & kConducted) != 0;
       if (conducted && (before & kInHook) == 0) {
         await_change(word_, before);
-        before = look();
+        before = word();
       } else if (word_.compare_exchange_weak(before, note(before) | kConducted, std::memory_order_acq_rel,
                                              std::memory_order_acquire)) {
         if (conducted) return std::nullopt;
@@ -79,7 +79,7 @@ class Conductor {
 
   /// The timeout of this number has expired. True: this thread is the conductor, and in on_trigger. Never waits.
   bool enter_expired(Word arming) noexcept {
-    Word seen = look();
+    Word seen = word();
     for (;;) {
       if (arming_of(seen) != arming) return false;  // out of date
       const bool conducted = (seen & kConducted) != 0;
@@ -131,7 +131,7 @@ class Conductor {
   void wait_for_other() const noexcept {
     // Only this thread writes its own id here, and it clears it before it leaves: relaxed.
     if (thread_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
-    for (Word seen = look(); (seen & kConducted) != 0; seen = look()) await_change(word_, seen);
+    for (Word seen = word(); (seen & kConducted) != 0; seen = word()) await_change(word_, seen);
   }
 
  private:

@@ -42,7 +42,7 @@ void HierarchicalWheel::move(WheelItem& item, Tick tick) noexcept {
 
 bool HierarchicalWheel::is_where_it_belongs(const WheelItem& item, Tick tick) const noexcept {
   const std::uint32_t number = Chunk::of(item.position).bucket;
-  const Place place = levels_.place_of(tick, cursor_);
+  const SlotIndex place = levels_.place_of(tick, cursor_);
   for (const SlotRow* row = rows_[place.level]; row != nullptr;) {
     const std::size_t digit = levels_.digit_of(tick, row->level);
     if (row->number(digit) == number) return true;
@@ -61,7 +61,7 @@ void HierarchicalWheel::skip_to(Tick tick) noexcept {
   stopped_ = false;
 }
 
-bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, Place place) noexcept {
+bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place) noexcept {
   if (!chunks_.reserve()) return false;  // before anything is divided: no row is empty
   SlotRow* row = rows_[place.level];
   std::size_t digit = place.digit;
@@ -102,8 +102,8 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
 
 /// The cursor comes to `tick`, at which the slot begins: what is below it becomes the rows of the lower levels. What
 /// has stayed in a bucket, for want of memory, goes on to the next tick.
-void HierarchicalWheel::enter(Tick tick, Place place) noexcept {
-  const Place next = levels_.place_of(std::min(tick + 1, kNever - 1), tick);
+void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
+  const SlotIndex next = levels_.place_of(std::min(tick + 1, kNever - 1), tick);
   if (place == next) return;  // the last tick has no next one, and nothing below it
   for (Slot* slot = &slot_at(place);; slot = &rows_[--place.level]->slot(0)) {
     if (slot->items != 0) hand_on(*slot, next);
@@ -127,7 +127,7 @@ void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
   row.above = nullptr;
 }
 
-void HierarchicalWheel::hand_on(Bucket& from, Place to) noexcept {
+void HierarchicalWheel::hand_on(Bucket& from, SlotIndex to) noexcept {
   slot_at(to).prepend(from, rows_[to.level]->number(to.digit));
   levels_.occupy(to);
 }

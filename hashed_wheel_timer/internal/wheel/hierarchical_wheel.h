@@ -74,7 +74,7 @@ class HierarchicalWheel {
   bool consistent() const noexcept;
 
  private:
-  using Place = SlotLevels::Place;
+  using SlotIndex = SlotLevels::SlotIndex;
 
   static constexpr std::size_t kPrefetchDistance = 8;
 
@@ -94,23 +94,23 @@ class HierarchicalWheel {
 
   Tick clamp(Tick tick) const noexcept { return std::clamp(tick, floor_, kNever - 1); }
 
-  Slot& slot_at(Place place) noexcept { return rows_[place.level]->slot(place.digit); }
+  Slot& slot_at(SlotIndex place) noexcept { return rows_[place.level]->slot(place.digit); }
 
   /// `place` is that of the tick. False: no memory.
-  bool add(WheelItem& item, Tick tick, Place place) noexcept {
+  bool add(WheelItem& item, Tick tick, SlotIndex place) noexcept {
     SlotRow& row = *rows_[place.level];
     const Slot& slot = row.slot(place.digit);
     if (slot.below != nullptr || slot.items >= crowd_) [[unlikely]]
       return add_to_crowd(item, tick, place);
     return add_to_bucket(item, place, row);
   }
-  bool add_to_bucket(WheelItem& item, Place place, SlotRow& row) noexcept {
+  bool add_to_bucket(WheelItem& item, SlotIndex place, SlotRow& row) noexcept {
     Bucket& bucket = row.slot(place.digit);
     if (!bucket.add(item, 0, row.number(place.digit), chunks_)) return false;
     if (bucket.items == 1) levels_.occupy(place);
     return true;
   }
-  bool add_to_crowd(WheelItem& item, Tick tick, Place place) noexcept;
+  bool add_to_crowd(WheelItem& item, Tick tick, SlotIndex place) noexcept;
   SlotRow* divide(SlotRow& row, std::size_t digit) noexcept;
   /// A slot has become empty.
   void vacate(SlotRow& row, std::size_t digit) noexcept {
@@ -126,20 +126,20 @@ class HierarchicalWheel {
   /// Gives an item of a slot of `level` that begins at `now` its place. False: it is to be visited again.
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
-    const Place place = levels_.place_of(tick, now);
+    const SlotIndex place = levels_.place_of(tick, now);
     return place.level < level ? add_to_bucket(item, place, *rows_[place.level]) : add(item, tick, place);
   }
 
   template <class Visitor>
-  bool walk_beginning_at(Tick tick, Place place, Visitor& visit) noexcept;
+  bool walk_beginning_at(Tick tick, SlotIndex place, Visitor& visit) noexcept;
   template <class Visitor>
   bool walk(Tick tick, std::size_t level, Bucket& bucket, Visitor& visit) noexcept;
   template <class Visitor>
   void clear(Slot& slot, Visitor& visit) noexcept;
 
-  void enter(Tick tick, Place place) noexcept;
+  void enter(Tick tick, SlotIndex place) noexcept;
   void replace_row(SlotRow& row) noexcept;
-  void hand_on(Bucket& from, Place to) noexcept;
+  void hand_on(Bucket& from, SlotIndex to) noexcept;
 
   std::int64_t consistent_items(const SlotRow& row) const noexcept;
 
@@ -156,7 +156,7 @@ class HierarchicalWheel {
 
 template <class Visitor>
 void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
-  const Place place = levels_.place_of(tick, cursor_);
+  const SlotIndex place = levels_.place_of(tick, cursor_);
   floor_ = tick;
   stopped_ = !walk_beginning_at(tick, place, visit);
   // The cursor stays: what comes in before the walk goes on must queue up behind what is left.
@@ -169,7 +169,7 @@ void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
 /// Walks the buckets whose spans begin at `tick`: that of the slot, and the first of each row below. False: the visitor
 /// has stopped it.
 template <class Visitor>
-bool HierarchicalWheel::walk_beginning_at(Tick tick, Place place, Visitor& visit) noexcept {
+bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& visit) noexcept {
   SlotRow* row = rows_[place.level];
   for (std::size_t digit = place.digit;; digit = 0) {
     Slot& slot = row->slot(digit);
@@ -222,7 +222,7 @@ bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visit
 template <class Visitor>
 void HierarchicalWheel::clear(Visitor&& visit) noexcept {
   while (levels_.any()) {
-    const Place place = levels_.first();
+    const SlotIndex place = levels_.first();
     clear(slot_at(place), visit);
     levels_.vacate(place);
   }

@@ -41,14 +41,14 @@ class SlotLevels {
   Tick slots_per_level() const noexcept { return mask_ + 1; }
 
   /// A slot: the digit-th of its level.
-  struct Place {
+  struct SlotIndex {
     std::size_t level;
     std::size_t digit;
-    bool operator==(const Place&) const = default;
+    bool operator==(const SlotIndex&) const = default;
   };
 
   /// The slot in which `tick` lies. Precondition: tick >= cursor >= 0.
-  Place place_of(Tick tick, Tick cursor) const noexcept {
+  SlotIndex place_of(Tick tick, Tick cursor) const noexcept {
     const auto differ = static_cast<std::uint64_t>(tick ^ cursor) | 1;
     const std::size_t level = level_of_bit_[static_cast<std::size_t>(std::bit_width(differ)) - 1];
     return {level, digit_of(tick, level)};
@@ -59,18 +59,18 @@ class SlotLevels {
     return static_cast<std::size_t>((tick >> (level * static_cast<std::size_t>(bits_))) & mask_);
   }
 
-  void occupy(Place slot) noexcept {
+  void occupy(SlotIndex slot) noexcept {
     words_[slot.level * words_per_level_ + slot.digit / 64] |= bit(slot.digit);
     words_in_use_[slot.level] |= bit(slot.digit / 64);
     levels_in_use_ |= bit(slot.level);
   }
-  void vacate(Place slot) noexcept {
+  void vacate(SlotIndex slot) noexcept {
     std::uint64_t& word = words_[slot.level * words_per_level_ + slot.digit / 64];
     if ((word &= ~bit(slot.digit)) != 0) return;
     if ((words_in_use_[slot.level] &= ~bit(slot.digit / 64)) != 0) return;
     levels_in_use_ &= ~bit(slot.level);
   }
-  bool occupied(Place slot) const noexcept {
+  bool occupied(SlotIndex slot) const noexcept {
     return (words_[slot.level * words_per_level_ + slot.digit / 64] >> slot.digit % 64 & 1) != 0;
   }
   bool any() const noexcept { return levels_in_use_ != 0; }
@@ -78,7 +78,7 @@ class SlotLevels {
   /// The occupied slot that comes first. Precondition: any().
   /// It is the first of the lowest level that has one. For a level ends where the slot of the next level that holds the
   /// cursor ends, and all other slots of higher levels begin there or later.
-  Place first() const noexcept {
+  SlotIndex first() const noexcept {
     const auto level = static_cast<std::size_t>(std::countr_zero(levels_in_use_));
     const auto word = static_cast<std::size_t>(std::countr_zero(words_in_use_[level]));
     const int bit = std::countr_zero(words_[level * words_per_level_ + word]);
@@ -86,7 +86,7 @@ class SlotLevels {
   }
 
   /// The first tick of a slot, as seen from the cursor.
-  Tick begin_of(Place slot, Tick cursor) const noexcept {
+  Tick begin_of(SlotIndex slot, Tick cursor) const noexcept {
     const int shift = static_cast<int>(slot.level) * bits_;
     return (((cursor >> shift) & ~mask_) | static_cast<Tick>(slot.digit)) << shift;
   }

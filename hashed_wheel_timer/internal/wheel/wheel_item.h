@@ -23,12 +23,12 @@ struct WheelItem {
 
   /// Atomic, but ordered by nothing: before an item is in a wheel, its owner may use this for itself, and look at it
   /// while the wheel writes it.
-  class Place {
+  class RelaxedPosition {
    public:
-    Place() noexcept = default;
-    Place(const Place& other) noexcept : position_(other) {}
-    Place& operator=(const Place& other) noexcept { return *this = static_cast<Position>(other); }
-    Place& operator=(Position position) noexcept {
+    RelaxedPosition() noexcept = default;
+    RelaxedPosition(const RelaxedPosition& other) noexcept : position_(other) {}
+    RelaxedPosition& operator=(const RelaxedPosition& other) noexcept { return *this = static_cast<Position>(other); }
+    RelaxedPosition& operator=(Position position) noexcept {
       position_.store(position, std::memory_order_relaxed);
       return *this;
     }
@@ -38,7 +38,7 @@ struct WheelItem {
     std::atomic<Position> position_{nullptr};
   };
 
-  Place position;
+  RelaxedPosition position;
 };
 
 }  // namespace hwt::internal

@@ -7,7 +7,7 @@
 namespace {
 
 using hwt::internal::Node;
-using hwt::internal::State;
+using hwt::internal::NodeState;
 
 constinit Node node{};
 constinit std::atomic<bool> told{false};  // in place of the inbox
@@ -18,7 +18,7 @@ void cancel() {
   done = 1;
   const std::uint64_t before = node.cancel(false);
   MODEL_ASSERT(Node::pending(before));
-  if (Node::needs_look(before)) told.store(true, std::memory_order_relaxed);
+  if (Node::needs_recheck(before)) told.store(true, std::memory_order_relaxed);
 }
 
 void drop() {
@@ -31,7 +31,7 @@ void work() {
   if (arrival == Node::Arrival::Cancelled) return drop();
   MODEL_ASSERT(arrival == Node::Arrival::Taken);
   model::wait_until([] { return told.load(std::memory_order_relaxed); });
-  const Node::Sight sight = node.look();
+  const Node::Sight sight = node.recheck();
   MODEL_ASSERT(sight == Node::Sight::Cancelled);
   drop();
 }

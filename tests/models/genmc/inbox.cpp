@@ -1,6 +1,7 @@
 // The inbox (Inbox, Intake): the owner of a place puts an entry, drops it by sift() if it is still there, and puts a
-// Look and another entry; another owner puts an entry, a Look for which there is no memory, and a note; and the worker
-// takes once what it finds. What it has not found is listed; nothing is taken twice; and entries stay in order.
+// recheck request and another entry; another owner puts an entry, a recheck request for which there is no memory, and a
+// note; and the worker takes once what it finds. What it has not found is listed; nothing is taken twice; and entries
+// stay in order.
 
 #include "hashed_wheel_timer/internal/handover/inbox.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 
@@ -44,7 +45,7 @@ void own() {
     ++dropped;
     return false;
   });
-  Inbox::put_look(place, node);
+  Inbox::put_recheck(place, node);
   AsymmetricFence::light();
   inbox.list(place, 5);
   put(place, node, 1);
@@ -63,7 +64,7 @@ void pass() {
   intake.open();
   for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next) ++overflow;
   Node* looked = nullptr;
-  while (intake.take_looks(&looked, 1) != 0) ++looks;
+  while (intake.take_rechecks(&looked, 1) != 0) ++looks;
   Arrived entry{};
   while (intake.take(&entry, 1) != 0) {
     if (entry.node == &other_node) {

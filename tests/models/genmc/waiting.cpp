@@ -9,7 +9,7 @@
 namespace {
 
 using hwt::internal::Node;
-using hwt::internal::State;
+using hwt::internal::NodeState;
 
 struct Each {
   Node node{};
@@ -48,7 +48,7 @@ void drop() {
 }
 
 void begin(Each& each, std::uint64_t references) {
-  const std::uint64_t word = Node::with_state(Node::kBusy + references * Node::kReference, State::Expired);
+  const std::uint64_t word = Node::with_state(Node::kBusy + references * Node::kReference, NodeState::Expired);
   each.node.word.store(word, std::memory_order_relaxed);
 }
 

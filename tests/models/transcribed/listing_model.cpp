@@ -8,8 +8,8 @@ namespace {
 
 using namespace inbox;
 
-Weakening looks_relaxed{"put_look(): release of the queue's address"};
-Weakening looks_taken_relaxed{"take_looks(): acquire of the queue's address"};
+Weakening looks_relaxed{"put_recheck(): release of the queue's address"};
+Weakening looks_taken_relaxed{"take_rechecks(): acquire of the queue's address"};
 
 constexpr int kProducers = 2;
 

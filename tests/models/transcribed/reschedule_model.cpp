@@ -5,10 +5,10 @@
 //
 // With one exception, a known limit: two threads move it to earlier at once. From the exchange of the deadline on,
 // others find it, and those whose own is no earlier rely on who has made it so. But that thread may have something to
-// do yet: to put a Look, if it had put none or the worker has taken it since; to tell that it is urgent; to wake the
-// worker. If it is preempted before that, or finds no memory for the Look, the other reschedule() is late: until it
-// goes on, and no longer than until the deadline that it has replaced, when the worker comes to the node anyway. Never
-// early, never lost.
+// do yet: to put a recheck request, if it had put none or the worker has taken it since; to tell that it is urgent; to
+// wake the worker. If it is preempted before that, or finds no memory for the recheck request, the other reschedule()
+// is late: until it goes on, and no longer than until the deadline that it has replaced, when the worker comes to the
+// node anyway. Never early, never lost.
 
 #include "inbox_model.h"
 
@@ -19,26 +19,26 @@ Weakening move_not_release{"move(): release of the exchange of the word"};
 Weakening move_same_word{"move(): no exchange for a queued node"};
 Weakening move_same_generation{"move(): the generation as it was"};
 Weakening move_in_two_steps{"move(): load and store of the deadline instead of an exchange"};
-Weakening look_after_word{"move(): the Look put after the word has changed"};
-Weakening no_look_again{"move(): no other Look when the word has changed meanwhile"};
-Weakening not_urgent{"move(): no note_urgent() when it relies on another's Look"};
-Weakening move_not_acquire{"move(): acquire of all looks at the word, by which it relies on another's Look"};
+Weakening look_after_word{"move(): the recheck request put after the word has changed"};
+Weakening no_look_again{"move(): no other recheck request when the word has changed meanwhile"};
+Weakening not_urgent{"move(): no note_urgent() when it relies on another's recheck request"};
+Weakening move_not_acquire{"move(): acquire of all looks at the word, by which it relies on another's recheck request"};
 Weakening note_not_release{"note_urgent(): release"};
 Weakening clear_not_acquire{"clear_notes(): acquire"};
 Weakening no_light_fence{"reschedule_at(): the light fence"};
 Weakening undo_not_release{"undo_move(): release of the exchange of the word"};
 Weakening undo_same_generation{"undo_move(): the generation as it was"};
-Weakening put_look_relaxed{"put_look(): release of the queue"};
+Weakening put_look_relaxed{"put_recheck(): release of the queue"};
 Weakening arrive_not_acquire{"arrive(): acquire of the exchange"};
 Weakening look_same_generation{"look(): the generation as it was"};
 Weakening look_keeps_told{"look(): the flag kept"};
-Weakening look_deadline_early{"look_at(): the deadline read before look()"};
+Weakening look_deadline_early{"recheck(): the deadline read before look()"};
 Weakening visit_relaxed{"visit(): acquire of the first look at the word"};
 Weakening visit_again_relaxed{"visit(): acquire of an exchange that fails"};
 Weakening visit_deadline_early{"visit(): the deadline read before the word"};
 
 enum : int { kQueued, kInWheel, kExpired, kStateMask = 3 };
-constexpr int kTold = 4;
+constexpr int kRecheckQueued = 4;
 constexpr int kGeneration = 8;
 
 constexpr int kFirst = 7;
@@ -46,7 +46,7 @@ constexpr int kAwake = -1;
 
 int state_of(int word) { return word & kStateMask; }
 bool pending(int word) { return state_of(word) != kExpired; }
-bool needs_look(int word) { return state_of(word) == kInWheel && (word & kTold) == 0; }
+bool needs_recheck(int word) { return state_of(word) == kInWheel && (word & kRecheckQueued) == 0; }
 
 struct Reschedule : Model<Reschedule, 3> {
   Atomic<int> word{kQueued};
@@ -63,7 +63,7 @@ struct Reschedule : Model<Reschedule, 3> {
   struct Move {
     bool under_way = false;    // the deadline is exchanged, and reschedule() has not returned
     bool relied_on = false;    // it has made it earlier, and may have something to do yet
-    bool look_before = false;  // has put a Look before the exchange,
+    bool look_before = false;  // has put a recheck request before the exchange,
     bool look_after = false;   // and one after it
     int before = 0;
   } moves[2];
@@ -90,9 +90,9 @@ struct Reschedule : Model<Reschedule, 3> {
     const Order acquire = move_not_acquire ? mo_relaxed : mo_acquire;
     int seen = word.load(acquire);
     if (!pending(seen)) return false;
-    bool told = !look_after_word && needs_look(seen) && to < deadline.load(mo_relaxed);
+    bool told = !look_after_word && needs_recheck(seen) && to < deadline.load(mo_relaxed);
     if (told) {
-      put_look(mine, to);
+      put_recheck(mine, to);
       if (stops()) return false;
     }
     int before = 0;
@@ -114,23 +114,23 @@ struct Reschedule : Model<Reschedule, 3> {
       if (!in_wheel && move_same_word) break;
       int moved = seen;
       if (in_wheel && !move_same_generation) moved += kGeneration;
-      const bool tell = earlier && needs_look(seen);
+      const bool tell = earlier && needs_recheck(seen);
       if (tell) {
         if (!look_after_word && !told) {
           if (rl::rand(8) == 0) return undo_move(to, before, seen);
-          put_look(mine, to);
+          put_recheck(mine, to);
           moves[mine].look_after = true;
           if (stops()) return false;
         }
         told = true;
-        moved |= kTold;
+        moved |= kRecheckQueued;
       }
       const Order order = move_not_release ? mo_acquire : move_not_acquire ? mo_release : mo_acq_rel;
       if (word.compare_exchange_strong(seen, moved, order, acquire)) {
         if (told && !moves[mine].look_after) moves[mine].relied_on = false;
         if (tell && look_after_word) {
           if (stops()) return false;
-          put_look(mine, to);
+          put_recheck(mine, to);
         }
         break;
       }
@@ -156,7 +156,7 @@ struct Reschedule : Model<Reschedule, 3> {
     return false;
   }
 
-  void put_look(unsigned mine, int to) {
+  void put_recheck(unsigned mine, int to) {
     looks[mine].store(looks[mine].load(mo_relaxed) + 1, put_look_relaxed ? mo_relaxed : mo_release);
     light_fence();
     inbox.list(static_cast<int>(mine), to);
@@ -172,7 +172,7 @@ struct Reschedule : Model<Reschedule, 3> {
   int sleeps_until = 0;
 
   void turn() {
-    take_looks();
+    take_rechecks();
     if (place == -1) {
       if (state_of(word.load(mo_relaxed)) == kQueued) arrive();
     } else if (place <= now) {
@@ -181,7 +181,7 @@ struct Reschedule : Model<Reschedule, 3> {
     now += static_cast<int>(rl::rand(6));
   }
 
-  void take_looks() {
+  void take_rechecks() {
     if (urgent.load(mo_relaxed) != 0) urgent.exchange(0, clear_not_acquire ? mo_relaxed : mo_acquire);
     inbox.open([this](int index) {
       for (const int end = looks[index].load(mo_acquire); looked[index] != end; ++looked[index]) look();
@@ -209,7 +209,7 @@ struct Reschedule : Model<Reschedule, 3> {
     int seen = word.load(mo_acquire);
     for (;;) {
       if (state_of(seen) != kInWheel) return;
-      int left = look_keeps_told ? seen : seen & ~kTold;
+      int left = look_keeps_told ? seen : seen & ~kRecheckQueued;
       if (!look_same_generation) left += kGeneration;
       if (word.compare_exchange_weak(seen, left, mo_acq_rel, mo_acquire)) break;
     }
@@ -235,7 +235,7 @@ struct Reschedule : Model<Reschedule, 3> {
   void after() {
     if (!pending(word.load(mo_relaxed))) return;
     MODEL_ASSERT(called || sleeps_until <= latest(true));
-    take_looks();
+    take_rechecks();
     if (state_of(word.load(mo_relaxed)) == kInWheel) MODEL_ASSERT(place <= latest(false));
   }
 
@@ -251,8 +251,8 @@ struct Reschedule : Model<Reschedule, 3> {
     return latest;
   }
 
-  /// Of one that is relied on. A Look that is put before the exchange and still there is all that others need. One that
-  /// is put after it has the right place, but perhaps nobody has woken the worker for it.
+  /// Of one that is relied on. A recheck request that is put before the exchange and still there is all that others
+  /// need. One that is put after it has the right place, but perhaps nobody has woken the worker for it.
   bool is_exception(int index, bool by_sleep) {
     const Move& move = moves[index];
     const bool look_there = looks[index].load(mo_relaxed) != looked[index];

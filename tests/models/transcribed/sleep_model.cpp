@@ -21,7 +21,7 @@ Weakening forget_late{"park_until(): calls forgotten after the next announcement
 Weakening number_late{"wake_if_asleep(): the number read after the call"};
 Weakening woken_early{"wake_if_asleep(): woken_from_ before the call"};
 
-Weakening listed_for_ever{"list() with a later deadline, as that of a Look at a node that has moved"};
+Weakening listed_for_ever{"list() with a later deadline, as that of a recheck request at a node that has moved"};
 Weakening no_light_fence_for_hook{"wake_for_cancelled_hook(): the light fence"};
 
 constexpr int kProducers = 2;

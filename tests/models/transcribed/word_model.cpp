@@ -25,10 +25,10 @@ Weakening drop_not_acquire{"drop_references(): acquire"};
 Weakening sole_owner_relaxed{"drop_references(): acquire of the look whether it is the sole owner"};
 Weakening give_back_relaxed{"give_back(): release of the push"};
 Weakening refill_relaxed{"refill(): acquire of the exchange"};
-Weakening look_relaxed{"put_look(): release of the queue"};
+Weakening look_relaxed{"put_recheck(): release of the queue"};
 
 enum : std::uint64_t { kQueued, kInWheel, kExpired, kCancelled, kStateMask = 3 };
-constexpr std::uint64_t kTold = 4;
+constexpr std::uint64_t kRecheckQueued = 4;
 constexpr std::uint64_t kReference = 8;
 constexpr std::uint64_t kGeneration = 64;
 constexpr std::uint64_t kReferences = kGeneration - kReference;
@@ -88,7 +88,7 @@ struct Word : Model<Word, 3> {
     std::uint64_t left = 0;
     while (pending(seen)) {
       left = with_state(seen, kCancelled) + kReference;
-      if (state_of(seen) == kInWheel) left |= kTold;
+      if (state_of(seen) == kInWheel) left |= kRecheckQueued;
       if (own && state_of(seen) == kQueued) {
         if (!same_generation) left += kGeneration;
         if (!reference_left) left -= kReference;
@@ -97,7 +97,8 @@ struct Word : Model<Word, 3> {
       if (cancel_blind || word.compare_exchange_weak(seen, left, mo_acq_rel, mo_acquire)) break;
     }
     if (pending(seen)) {
-      if (state_of(seen) == kInWheel && (seen & kTold) == 0) looks.store(1, look_relaxed ? mo_relaxed : mo_release);
+      if (state_of(seen) == kInWheel && (seen & kRecheckQueued) == 0)
+        looks.store(1, look_relaxed ? mo_relaxed : mo_release);
       ++ended;
       task.set(-1);  // destroyed
       drop(1, own);
@@ -149,8 +150,8 @@ struct Word : Model<Word, 3> {
 
   void look() {
     std::uint64_t seen = word.load(mo_acquire);
-    while (state_of(seen) == kCancelled && (seen & kTold) != 0) {
-      if (!word.compare_exchange_weak(seen, seen & ~kTold, mo_acq_rel, mo_acquire)) continue;
+    while (state_of(seen) == kCancelled && (seen & kRecheckQueued) != 0) {
+      if (!word.compare_exchange_weak(seen, seen & ~kRecheckQueued, mo_acq_rel, mo_acquire)) continue;
       in_wheel = false;
       return drop(1, false);
     }
