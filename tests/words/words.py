@@ -61,13 +61,21 @@ def files_of(root, below="."):
     return sorted(found)
 
 
+def paths_of(root, names):
+    """The files that the user names, or that are in the folders that the user names."""
+    return [path for name in names for path in files_of(root, os.path.relpath(os.path.abspath(name), root))]
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
 def findings(root, paths):
     """{path: [(line, reason, sentence)]} of the files that have any."""
     found = {}
     for path in paths:
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            text = file.read()
-        hard = [(sentence.line, reason, sentence.text) for sentence in prose.sentences(path, text)
+        hard = [(sentence.line, reason, sentence.text) for sentence in prose.sentences(path, read(root, path))
                 for reason in reasons(sentence.text)]
         if hard:
             found[path] = hard
@@ -126,8 +134,7 @@ def main(root, arguments):
         return False
     if not arguments:
         return check(root)
-    paths = [path for name in arguments for path in files_of(root, os.path.relpath(os.path.abspath(name), root))]
-    found = findings(root, paths)
+    found = findings(root, paths_of(root, arguments))
     for path, hard in found.items():
         print_all(path, hard)
     return bool(found)
