@@ -1,4 +1,4 @@
-"""The dashboard for Grafana asks for what prometheus.h has, and all of it, and its panels stand beside each other.
+"""Checks the Grafana dashboard: it shows exactly the metrics of prometheus.h, and its panels do not overlap.
 
 usage: dashboard.py SOURCE_ROOT
 """
@@ -13,7 +13,7 @@ DASHBOARD = "docs/monitoring/grafana.json"
 HEADER = "hashed_wheel_timer/prometheus.h"
 METRIC = re.compile(r"\bhwt_\w+")
 OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
-# Said by the equation of TimerStats, once the timer has stopped.
+# Zero until the timer has stopped; then the other counters determine it (see TimerStats).
 NOT_SHOWN = {"hwt_timeouts_unprocessed_total"}
 
 

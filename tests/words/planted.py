@@ -40,6 +40,7 @@ CASES = [
      [(2, '"what is"'), (3, '"what a"')]),
     ("h", "/// One:\n///\n///     what is\n///\n/// @param one what is two", [(5, '"what is"')]),
     ("h", "/// One:\n///\n///   what is\n///     what is\n///\n/// what is", [(6, '"what is"')]),
+    ("sh", "# Options:\n#   one  what\n#   is it  what is", []),
     ("h", "int a;  // one what\nint b;  // is two", []),
     ("h", "int a;  // one what\n        // is two", [(1, '"what is"')]),
     ("py", '"""What is.\n\nusage: what a\n       what a\n\n    what a\nWhat the.\n"""\n\n'
