@@ -105,7 +105,7 @@ def report(chosen, results, seconds):
     table("by room", by_room)
     table("by kind", by_kind)
     table("first noticed by", by_test)
-    table("because it", by_way)
+    table("how the program failed", by_way)
     if survivors:
         print("\nnot noticed")
     for place in survivors:

@@ -49,7 +49,7 @@ def main(root):
     for one, other in itertools.combinations(panels, 2):
         if overlap(one["gridPos"], other["gridPos"]):
             wrong.append(f'{one["title"]} and {other["title"]} overlap')
-    wrong += [f"{name} is asked for, but {HEADER} does not have it" for name in sorted(asked - served)]
+    wrong += [f"{name} is used, but {HEADER} does not have it" for name in sorted(asked - served)]
     wrong += [f"{name} is in no panel" for name in sorted(served - asked - NOT_SHOWN)]
     print("\n".join(f"{DASHBOARD}: {what}" for what in wrong) or f"{len(asked)} metrics in {len(panels)} panels")
     return bool(wrong)

@@ -52,7 +52,7 @@ def main(root, compiler):
             if "int main(" not in text:
                 fragments.append(block)
             elif text not in examples:
-                failures.append(f"{page}:{line}: this program is no main.cpp of docs/examples, to the letter")
+                failures.append(f"{page}:{line}: this program is not identical to a main.cpp of docs/examples")
     source = '#include "tests/structure/guide_prelude.h"\n'
     source += "".join(wrapped(number, *fragment) for number, fragment in enumerate(fragments))
     command = [*compiler, *OPTIONS, f"-I{root}", "-x", "c++", "-c", "-o", os.devnull, "-"]

@@ -58,9 +58,9 @@ def main(path, library, nm, renew):
         if name not in listed:
             print(f"new: {name}")
     if gone:
-        print("programs that need what has gone do not run with this library: a change of the minor version")
+        print("programs that use a removed symbol do not run with this library: increase the minor version")
     if now != listed:
-        print("if that is meant: python3", *sys.argv, "--renew")
+        print("if this change is intended: python3", *sys.argv, "--renew")
     return now != listed
 
 
