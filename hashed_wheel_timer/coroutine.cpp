@@ -7,7 +7,7 @@
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/handover/producer_lease.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
 
 // Who resumes a coroutine. The frame has no word of its own for that: Node::word decides, as it does for every task.
 // Whoever runs the waker, or is told that it will not run, or wins cancel_or_disarm(), has the frame from then on.
@@ -28,7 +28,6 @@
 namespace hwt {
 
 using internal::Node;
-using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 /// The task of a sleep's timeout. Trivial to destroy: the storage keeps it until the node is used again.
@@ -69,10 +68,10 @@ class Sleep::Waker final : public TimerTask {
   std::atomic<Request> request_ = Request::None;
 };
 
-Sleep::Sleep(Timer& timer, Until until, nanoseconds time, std::stop_token stop) noexcept
-    : timer_(timer), until_(until), time_(time), stop_(std::move(stop)) {}
+Sleep::Sleep(Timer& timer, detail::When when, std::stop_token stop) noexcept
+    : timer_(timer), when_(when), stop_(std::move(stop)) {}
 
-Sleep::Sleep(const Sleep& other) noexcept : Sleep(other.timer_, other.until_, other.time_, other.stop_) {}
+Sleep::Sleep(const Sleep& other) noexcept : Sleep(other.timer_, other.when_, other.stop_) {}
 
 Sleep::~Sleep() {
   on_stop_.reset();
@@ -94,30 +93,25 @@ bool Sleep::await_ready() {
   wake_ = Wake::Stopped;
   if (stop_.stop_requested()) return true;
   wake_ = Wake::Expired;
-  if (until_ == Until::DelayIsOver) return time_ <= nanoseconds::zero();
-  return steady_clock::time_point(time_) <= timer_.now();
+  return when_.nanoseconds() <= (when_.is_deadline() ? internal::nanoseconds_of(timer_.now()) : 0);
 }
 
 bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
   sleeper_ = sleeper;
   const bool stoppable = stop_.stop_possible();
-  try {
-    const Timeout timeout = schedule();
-    // From here on another thread may have resumed the coroutine: `this` may be gone.
-    if (!stoppable) return true;
-    Node& node = *Node::of(timeout);
-    if (!static_cast<Waker&>(node.stored_task()).arm() || !internal::cancel_or_disarm(node)) return true;
-    end(Wake::Stopped);
-  } catch (const detail::TimerStopped&) {
+  const detail::Scheduled scheduled = detail::schedule(timer_, {&build_waker, this, detail::TaskKind::Trivial}, when_);
+  if (scheduled.node == nullptr) {
+    if (scheduled.result() != detail::Result::Stopped) detail::raise(scheduled);
     wake_ = Wake::Stopped;
+    return false;
   }
+  const Timeout timeout = Node::adopt(scheduled.node);
+  // From here on another thread may have resumed the coroutine: `this` may be gone.
+  if (!stoppable) return true;
+  Node& node = *scheduled.node;
+  if (!static_cast<Waker&>(node.stored_task()).arm() || !internal::cancel_or_disarm(node)) return true;
+  end(Wake::Stopped);
   return false;
-}
-
-Timeout Sleep::schedule() {
-  const detail::TaskSource waker{&build_waker, this, detail::TaskKind::Trivial};
-  if (until_ == Until::DelayIsOver) return timer_.schedule(waker, time_, Timer::OnRefusal::Throw);
-  return timer_.schedule_at(waker, steady_clock::time_point(time_), Timer::OnRefusal::Throw);
 }
 
 /// The last moment at which the frame is this thread's alone, and the first at which there is a node.
@@ -149,11 +143,11 @@ void Sleep::end(Wake why) noexcept {
 }
 
 Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop) {
-  return {timer, Sleep::Until::DelayIsOver, detail::number("sleep_for: delay", delay), std::move(stop)};
+  return {timer, Delay(detail::number("sleep_for: delay", delay)), std::move(stop)};
 }
 
 Sleep sleep_until(Timer& timer, steady_clock::time_point deadline, std::stop_token stop) {
-  return {timer, Sleep::Until::Deadline, deadline.time_since_epoch(), std::move(stop)};
+  return {timer, deadline, std::move(stop)};
 }
 
 }  // namespace hwt

@@ -81,19 +81,15 @@ class HWT_API Sleep {
     Sleep* sleep;
     void operator()() const noexcept { sleep->stop_requested(); }
   };
-  enum class Until : bool { DelayIsOver, Deadline };
+  Sleep(Timer& timer, detail::When when, std::stop_token stop) noexcept;
 
-  Sleep(Timer& timer, Until until, std::chrono::nanoseconds time, std::stop_token stop) noexcept;
-
-  Timeout schedule();
   static TimerTask* build_waker(void* storage, void* sleep);
   Timeout handle() const noexcept;
   void stop_requested() noexcept;
   void end(Wake why) noexcept;
 
   Timer& timer_;
-  const Until until_;
-  const std::chrono::nanoseconds time_;  // a delay, or a time point since the epoch
+  const detail::When when_;
   const std::stop_token stop_;
 
   // While it sleeps. Whose all of it is, the protocol in coroutine.cpp says.

@@ -4,6 +4,5 @@ namespace hwt {
 
 IllegalState::~IllegalState() = default;
 RejectedExecution::~RejectedExecution() = default;
-detail::TimerStopped::~TimerStopped() = default;
 
 }  // namespace hwt

@@ -37,14 +37,4 @@ class HWT_API RejectedExecution : public std::runtime_error {
   ~RejectedExecution() override;
 };
 
-namespace detail {
-
-/// The IllegalState of a timer that has been stopped, for whom that is no error. Not for users.
-class HWT_API TimerStopped final : public IllegalState {
- public:
-  using IllegalState::IllegalState;
-  ~TimerStopped() override;
-};
-
-}  // namespace detail
 }  // namespace hwt

@@ -75,13 +75,13 @@ class KeyedTimer {
   /// that is there. Returns Added, Replaced, Stopped or Rejected. Throws std::invalid_argument for a NaN delay,
   /// std::bad_alloc, and what Timer::new_timeout() throws when the timer cannot be started.
   KeyedResult set(K key, V value, Delay delay) {
-    return set_when(std::move(key), std::move(value), detail::number("KeyedTimer: delay", delay));
+    return set_when(std::move(key), std::move(value), Delay(detail::number("KeyedTimer: delay", delay)));
   }
 
   /// The value expires after `delay` from now, sooner or later than before. Returns Moved, NotFound, Stopped or
   /// Rejected (only when its expiry had begun already, and goes on). Throws std::invalid_argument for a NaN delay;
   /// std::bad_alloc, for an earlier deadline or when its expiry had begun.
-  KeyedResult move(const K& key, Delay delay) { return move_when(key, detail::number("KeyedTimer: delay", delay)); }
+  KeyedResult move(const K& key, Delay delay) { return move_when(key, Delay(detail::number("KeyedTimer: delay", delay))); }
 
   /// As set(), at a point of the timer's own clock; reads none but to start the timer. A deadline that has passed is
   /// due now, as a delay of zero is; time_point::max() is never.
@@ -172,15 +172,10 @@ class KeyedTimer {
   static std::size_t shard_number(std::uint32_t hash) noexcept { return hash >> (32 - kShardBits); }
   std::uint32_t hash_of(const K& key) const { return detail::mixed_hash(hash_(key), seed_); }
   Shard& shard_of(std::uint32_t hash) const noexcept { return state_->shards[shard_number(hash)]; }
-  // `when`: a delay or a deadline.
-  template <class When>
-  KeyedResult set_when(K&& key, V&& value, When when);
-  template <class When>
-  KeyedResult move_when(const K& key, When when);
-  template <class When>
-  KeyedResult arm_again(Cell& cell, When when);
-  template <class When>
-  KeyedResult add(Shard& shard, Value& value, When when);
+  KeyedResult set_when(K&& key, V&& value, detail::When when);
+  KeyedResult move_when(const K& key, detail::When when);
+  KeyedResult arm_again(Cell& cell, detail::When when);
+  KeyedResult add(Shard& shard, Value& value, detail::When when);
   std::vector<Item> take_all(bool for_good);
 
   Timer& timer_;

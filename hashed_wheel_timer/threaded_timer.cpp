@@ -20,13 +20,10 @@ TimerStats ThreadedTimer::stats() const noexcept { return engine_->core().stats(
 
 LatencyHistogram ThreadedTimer::lateness() const noexcept { return engine_->core().lateness(); }
 
-Timeout ThreadedTimer::schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) {
-  return engine_->schedule(task, delay, on_refusal == OnRefusal::Throw);
+detail::Scheduled ThreadedTimer::schedule(const detail::TaskSource& task, detail::When when) {
+  return engine_->schedule(task, when);
 }
 
-Timeout ThreadedTimer::schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                                   OnRefusal on_refusal) {
-  return engine_->schedule_at(task, deadline, on_refusal == OnRefusal::Throw);
-}
+void ThreadedTimer::begin() { engine_->start("new_timeout"); }
 
 }  // namespace hwt

@@ -50,9 +50,8 @@ class HWT_API ThreadedTimer : public Timer {
   /// timer's virtual functions as they were.
   void end() noexcept;
 
-  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override;
-  Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                      OnRefusal on_refusal) override;
+  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) override;
+  void begin() override;
 
  private:
   internal::ThreadedEngine* engine_ = nullptr;  // deletes itself: the timer may go inside one of its tasks

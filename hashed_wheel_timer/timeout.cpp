@@ -29,13 +29,7 @@ bool Timeout::cancel() noexcept { return node_ != nullptr && Core::cancel(*node_
 
 bool Timeout::cancel_and_wait() noexcept { return node_ != nullptr && internal::cancel_and_wait(*node_); }
 
-bool Timeout::reschedule_in(std::chrono::nanoseconds delay) {
-  return node_ != nullptr && Core::reschedule(*node_, delay.count());
-}
-
-bool Timeout::reschedule_at(std::chrono::steady_clock::time_point deadline) {
-  return node_ != nullptr && Core::reschedule_at(*node_, internal::nanoseconds_of(deadline));
-}
+bool Timeout::move_to(detail::When when) { return node_ != nullptr && Core::reschedule(*node_, when); }
 
 bool Timeout::is_cancelled() const noexcept {
   return node_ != nullptr && node_->state(std::memory_order_acquire) == State::Cancelled;

@@ -9,15 +9,19 @@
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/detail/when.h"
 
 namespace hwt {
 
+class Timeout;
 class Timer;
 class TimerTask;
 
 namespace detail {
 enum class NotRun : unsigned char;
-}
+/// Moves a timeout: Timeout::reschedule() or reschedule_at(). Precondition: not a NaN.
+bool reschedule(Timeout& timeout, When when);
+}  // namespace detail
 namespace internal {
 struct Node;
 }
@@ -77,13 +81,12 @@ class HWT_API Timeout {
   /// thread, tasks included. Made for keep-alives: a later deadline costs no allocation and no queue; an earlier one
   /// counts from the next tick. Throws std::invalid_argument for a NaN delay; std::bad_alloc, for an earlier deadline
   /// only; after either nothing has changed.
-  bool reschedule(Delay delay) {
-    return reschedule_in(detail::not_negative(detail::number("reschedule: delay", delay)));
-  }
+  bool reschedule(Delay delay) { return move_to(Delay(detail::number("reschedule: delay", delay))); }
 
-  /// The same, at a point of the timer's own clock; reads no clock. A deadline that has passed is due now, as a delay
-  /// of zero is; time_point::max() is never.
-  bool reschedule_at(std::chrono::steady_clock::time_point deadline);
+  /// Puts the deadline to a point of the timer's own clock, as reschedule() does, but reads no clock. A deadline that
+  /// has passed is due now; time_point::max() is never. Throws std::bad_alloc, for an earlier deadline only; then
+  /// nothing has changed.
+  bool reschedule_at(std::chrono::steady_clock::time_point deadline) { return move_to(deadline); }
 
   /// Cancelled by cancel() or by stop(). False on a null handle.
   bool is_cancelled() const noexcept;
@@ -112,14 +115,18 @@ class HWT_API Timeout {
   void swap(Timeout& other) noexcept { std::swap(node_, other.node_); }
 
  private:
+  friend class Timer;
   friend struct internal::Node;
   friend struct std::hash<Timeout>;
+  friend bool detail::reschedule(Timeout& timeout, detail::When when);
   explicit Timeout(internal::Node* adopted) noexcept : node_(adopted) {}
   static void release(internal::Node* node) noexcept;
-  bool reschedule_in(std::chrono::nanoseconds delay);
+  bool move_to(detail::When when);
 
   internal::Node* node_ = nullptr;
 };
+
+inline bool detail::reschedule(Timeout& timeout, When when) { return timeout.move_to(when); }
 
 /// Prints "Timeout(deadline: 1234567 ns later, cancelled)", with "ago", "now", "never" or "expired" where that applies;
 /// or "Timeout(null)".

@@ -2,8 +2,12 @@
 
 #include <new>
 #include <stdexcept>
+#include <string>
 
 namespace hwt {
+
+using detail::Result;
+using detail::Scheduled;
 
 Timer::~Timer() = default;
 
@@ -11,33 +15,53 @@ TimerStats Timer::stats() const noexcept { return {.pending = pending_timeouts()
 
 LatencyHistogram Timer::lateness() const noexcept { return {}; }
 
-Timeout Timer::refuse_argument(const char* what, OnRefusal on_refusal) {
-  if (on_refusal == OnRefusal::Throw) throw std::invalid_argument(what);
-  return {};
+void Timer::begin() {}
+
+Timeout Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused) {
+  if (refused.result() == Result::NotStarted) refused = detail::schedule(*this, task, when);
+  if (refused.node == nullptr) detail::raise(refused);
+  return Timeout(refused.node);
 }
 
-namespace {
-
-detail::TaskSource source_of_shared(std::shared_ptr<TimerTask>& task) {
-  const auto build = [](void* storage, void* source) -> TimerTask* {
-    return ::new (storage) detail::SharedTask(std::move(*static_cast<std::shared_ptr<TimerTask>*>(source)));
-  };
-  return {build, &task, detail::TaskKind::Shared};
+Timeout Timer::retry_or_null(const detail::TaskSource& task, detail::When when, Scheduled refused) {
+  if (refused.result() != Result::NotStarted) return {};
+  try {
+    begin();
+  } catch (...) {
+    return {};
+  }
+  return Timeout(schedule(task, when).node);
 }
 
-constexpr const char* kNullTask = "new_timeout: task: null (expected: a TimerTask)";
-
-}  // namespace
-
-Timeout Timer::schedule_shared(std::shared_ptr<TimerTask> task, Delay delay, OnRefusal on_refusal) {
-  if (task == nullptr) return refuse_argument(kNullTask, on_refusal);
-  return schedule_source(source_of_shared(task), delay, on_refusal);
+Scheduled detail::schedule(Timer& timer, const TaskSource& task, When when) {
+  const Scheduled scheduled = timer.schedule(task, when);
+  if (scheduled.result() != Result::NotStarted) [[likely]]
+    return scheduled;
+  try {
+    timer.begin();
+  } catch (...) {
+    // If the timer has been stopped meanwhile, that is the answer.
+    const Scheduled stopped = timer.schedule(task, when);
+    if (stopped.result() == Result::NotStarted) throw;
+    return stopped;
+  }
+  return timer.schedule(task, when);
 }
 
-Timeout Timer::schedule_shared(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline,
-                               OnRefusal on_refusal) {
-  if (task == nullptr) return refuse_argument(kNullTask, on_refusal);
-  return schedule_source(source_of_shared(task), deadline, on_refusal);
+void detail::raise(Scheduled refused) {
+  switch (refused.result()) {
+    case Result::Stopped:
+      throw IllegalState("new_timeout: the timer has been stopped");
+    case Result::Full:
+      throw RejectedExecution("new_timeout: max_pending_timeouts: " + std::to_string(refused.limit()) +
+                              " timeouts are pending already");
+    case Result::NullTask:
+      throw std::invalid_argument("new_timeout: task: null (expected: a callable or a TimerTask)");
+    case Result::NotANumber:
+      throw std::invalid_argument("new_timeout: delay: NaN (expected: a number)");
+    default:
+      throw std::bad_alloc();
+  }
 }
 
 }  // namespace hwt

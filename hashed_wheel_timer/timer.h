@@ -9,7 +9,9 @@
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/scheduled.h"
 #include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/stats.h"
@@ -18,9 +20,18 @@
 
 namespace hwt {
 
+class Timer;
+
 namespace detail {
-class AsyncWait;
-}
+
+/// Schedules, and starts the timer if need be, for parts of the library that handle a refusal themselves. Throws what
+/// starting the timer and building the task throw.
+HWT_API Scheduled schedule(Timer& timer, const TaskSource& task, When when);
+
+/// Throws what Timer::new_timeout() throws for a refusal.
+[[noreturn]] HWT_API void raise(Scheduled refused);
+
+}  // namespace detail
 
 /// What a framework programs against: runs a task once, after a delay, unless its Timeout is cancelled first. Made for
 /// request timeouts: scheduled for every request, from any thread, and nearly all of them cancelled.
@@ -51,55 +62,54 @@ class HWT_API Timer {
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout(F&& callable, Delay delay) {
-    return schedule_callable(std::forward<F>(callable), delay, OnRefusal::Throw);
+    return schedule_callable<OrThrow>(std::forward<F>(callable), delay);
   }
 
-  /// The same for a shared task; null: std::invalid_argument.
-  Timeout new_timeout(std::shared_ptr<TimerTask> task, Delay delay) {
-    return schedule_shared(std::move(task), delay, OnRefusal::Throw);
-  }
+  /// Runs a shared task once after `delay`, as the overload for callables does, and throws what that throws;
+  /// std::invalid_argument for a null task.
+  Timeout new_timeout(std::shared_ptr<TimerTask> task, Delay delay) { return schedule_shared<OrThrow>(task, delay); }
 
-  /// As new_timeout, at a point of the timer's own clock: for who has the deadline at hand, since it came with the
-  /// request, say. Reads no clock but to start the timer, and costs half as much. deadline() is what was passed. A
-  /// deadline that has passed is due now, as a delay of zero is; time_point::max() is never. Throws what new_timeout()
-  /// throws.
+  /// Runs `callable` once at `deadline`, a point of the timer's own clock; time_point::max() is never, and a deadline
+  /// that has passed is due now. Use it when the deadline is known already, for example from the request: it reads no
+  /// clock but to start the timer, and costs half as much as new_timeout(). deadline() returns exactly what was passed.
+  /// Throws what new_timeout() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
-    return schedule_callable(std::forward<F>(callable), deadline, OnRefusal::Throw);
+    return schedule_callable<OrThrow>(std::forward<F>(callable), deadline);
   }
 
-  /// The same for a shared task; null: std::invalid_argument.
+  /// Runs a shared task once at `deadline`; see the overload for callables. Throws std::invalid_argument for a null
+  /// task, and what new_timeout() throws.
   Timeout new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) {
-    return schedule_shared(std::move(task), deadline, OnRefusal::Throw);
+    return schedule_shared<OrThrow>(task, deadline);
   }
 
-  /// As new_timeout, but every refusal, lack of memory and threads included, is a null handle instead of an exception:
-  /// for code that is built without exceptions.
+  /// Runs `callable` once after `delay`. Returns a null handle where new_timeout() throws, without memory or a thread
+  /// too, and throws only what copying the callable throws: for code that is built without exceptions.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout try_new_timeout(F&& callable, Delay delay) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return schedule_callable(std::forward<F>(callable), delay, OnRefusal::ReturnNull);
+    return schedule_callable<OrNull>(std::forward<F>(callable), delay);
   }
 
-  /// The same for a shared task; null is refused too.
-  // NOLINTNEXTLINE(bugprone-exception-escape): what throws does so only where it is told to.
+  /// Runs a shared task once after `delay`. Returns a null handle where new_timeout() throws.
   Timeout try_new_timeout(std::shared_ptr<TimerTask> task, Delay delay) noexcept {
-    return schedule_shared(std::move(task), delay, OnRefusal::ReturnNull);
+    return schedule_shared<OrNull>(task, delay);
   }
 
-  /// As new_timeout_at, but every refusal is a null handle, as it is of try_new_timeout().
+  /// Runs `callable` once at `deadline`, as new_timeout_at() does. Returns a null handle where that throws, and throws
+  /// only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout try_new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) noexcept(
       std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return schedule_callable(std::forward<F>(callable), deadline, OnRefusal::ReturnNull);
+    return schedule_callable<OrNull>(std::forward<F>(callable), deadline);
   }
 
-  /// The same for a shared task; null is refused too.
-  // NOLINTNEXTLINE(bugprone-exception-escape): as above.
+  /// Runs a shared task once at `deadline`. Returns a null handle where new_timeout_at() throws.
   Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) noexcept {
-    return schedule_shared(std::move(task), deadline, OnRefusal::ReturnNull);
+    return schedule_shared<OrNull>(task, deadline);
   }
 
   /// Ends the timer for good: no further task starts on the worker or goes to the executor, and new_timeout() refuses.
@@ -128,50 +138,62 @@ class HWT_API Timer {
   virtual LatencyHistogram lateness() const noexcept;
 
  protected:
-  /// What a refused call does: the new_timeout() functions throw, the try_ functions return a null handle.
-  enum class OnRefusal : bool {
-    Throw,       ///< the exception that new_timeout() names
-    ReturnNull,  ///< no exception, none of the callable's own apart
-  };
+  // For the timers of this library. Programs use a Timer; they do not derive from it.
 
-  /// For implementations.
   Timer() = default;
 
-  /// One of the two points of entry for an implementation. `task.build` is called at most once. `delay` is not
-  /// negative, and counts from now().
-  virtual Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) = 0;
-  /// The other one. `deadline` may be any, a past one too.
-  virtual Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                              OnRefusal on_refusal) = 0;
+  /// Builds the task and schedules it. Calls `task.build` at most once. A refusal may have destroyed the task, which may
+  /// have owned the timer: the caller must not use the timer after any result but Ok and NotStarted. Throws what
+  /// building the task throws.
+  virtual detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) = 0;
+
+  /// Starts a timer whose schedule() returned NotStarted. Throws what making the worker throws, IllegalState after
+  /// stop().
+  virtual void begin();
 
  private:
-  friend class Sleep;
-  friend class detail::AsyncWait;
-  static Timeout refuse_argument(const char* what, OnRefusal on_refusal);
+  friend detail::Scheduled detail::schedule(Timer& timer, const detail::TaskSource& task, detail::When when);
 
-  // `when`: a Delay or a deadline.
+  // What a call does with a refusal.
+  struct OrThrow {
+    static constexpr bool kThrows = true;
+  };
+  struct OrNull {
+    static constexpr bool kThrows = false;
+  };
 
-  template <class F, class When>
-  Timeout schedule_callable(F&& callable, When when, OnRefusal on_refusal) {
+  template <class Refused, class F>
+  Timeout schedule_callable(F&& callable, detail::When when) {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
-      return schedule_callable(&callable, when, on_refusal);
+      return schedule_callable<Refused>(&callable, when);
     } else {
-      if (detail::is_null_callable(callable))
-        return refuse_argument("new_timeout: task: null (expected: a callable)", on_refusal);
-      return schedule_source(detail::source_of<F>(callable), when, on_refusal);
+      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask);
+      return schedule_source<Refused>(detail::source_of<F>(callable), when);
     }
   }
-  Timeout schedule_source(const detail::TaskSource& task, Delay delay, OnRefusal on_refusal) {
-    if (delay.is_nan()) return refuse_argument("new_timeout: delay: NaN (expected: a number)", on_refusal);
-    return schedule(task, detail::not_negative(delay), on_refusal);
+  // NOLINTNEXTLINE(bugprone-exception-escape): it throws only where Refused says so.
+  template <class Refused>
+  Timeout schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when) {
+    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask);
+    return schedule_source<Refused>(detail::source_of_shared(task), when);
   }
-  Timeout schedule_source(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                          OnRefusal on_refusal) {
-    return schedule_at(task, deadline, on_refusal);
+  template <class Refused>
+  Timeout schedule_source(const detail::TaskSource& task, detail::When when) {
+    if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber);
+    const detail::Scheduled scheduled = schedule(task, when);
+    if (scheduled.node == nullptr) [[unlikely]] {
+      return Refused::kThrows ? retry_or_throw(task, when, scheduled) : retry_or_null(task, when, scheduled);
+    }
+    return Timeout(scheduled.node);
   }
-  Timeout schedule_shared(std::shared_ptr<TimerTask> task, Delay delay, OnRefusal on_refusal);
-  Timeout schedule_shared(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline,
-                          OnRefusal on_refusal);
+  template <class Refused>
+  static Timeout refuse(detail::Result why) {
+    if constexpr (Refused::kThrows) detail::raise(detail::Scheduled::refused(why));
+    return {};
+  }
+  // A refused call, out of line. They start a timer that was not started, and schedule again.
+  Timeout retry_or_throw(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);
+  Timeout retry_or_null(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);
 };
 
 }  // namespace hwt

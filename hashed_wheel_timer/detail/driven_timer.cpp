@@ -60,13 +60,6 @@ TimerStats DrivenTimer::stats() const noexcept { return engine_->core().stats();
 
 LatencyHistogram DrivenTimer::lateness() const noexcept { return engine_->core().lateness(); }
 
-Timeout DrivenTimer::schedule(const TaskSource& task, nanoseconds delay, OnRefusal on_refusal) {
-  const std::int64_t deadline = internal::deadline_after(engine_->core().now(), delay.count());
-  return engine_->schedule(task, deadline, on_refusal == OnRefusal::Throw);
-}
-
-Timeout DrivenTimer::schedule_at(const TaskSource& task, steady_clock::time_point deadline, OnRefusal on_refusal) {
-  return engine_->schedule(task, internal::nanoseconds_of(deadline), on_refusal == OnRefusal::Throw);
-}
+Scheduled DrivenTimer::schedule(const TaskSource& task, When when) { return engine_->schedule(task, when); }
 
 }  // namespace hwt::detail

@@ -65,9 +65,7 @@ class HWT_API DrivenTimer : public Timer {
   /// then finds the timer's virtual functions as they were.
   void end() noexcept;
 
-  Timeout schedule(const TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override;
-  Timeout schedule_at(const TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                      OnRefusal on_refusal) override;
+  Scheduled schedule(const TaskSource& task, When when) override;
 
  private:
   const std::shared_ptr<internal::ManualEngine> engine_;  // a task that destroys the timer leaves it to its caller

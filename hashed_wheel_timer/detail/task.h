@@ -148,4 +148,12 @@ TaskSource source_of(std::remove_reference_t<F>& callable) {
           kind_of_callable<std::decay_t<F>>()};
 }
 
+/// Building it moves out of `task`.
+inline TaskSource source_of_shared(std::shared_ptr<TimerTask>& task) noexcept {
+  const auto build = [](void* storage, void* source) -> TimerTask* {
+    return ::new (storage) SharedTask(std::move(*static_cast<std::shared_ptr<TimerTask>*>(source)));
+  };
+  return {build, &task, TaskKind::Shared};
+}
+
 }  // namespace hwt::detail

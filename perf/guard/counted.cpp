@@ -260,7 +260,7 @@ class Counted {
   HashedWheel wheel_{512};
   Tick wheel_time_ = 0;
   Items items_;
-  NodePool pool_{timer_.core()};
+  NodePool pool_{timer_.core().depot()};
   Nodes nodes_;
 };
 

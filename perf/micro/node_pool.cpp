@@ -34,7 +34,7 @@ void give_back(NodePool& pool, const Nodes& nodes, std::size_t run) {
 }
 
 void node_pool(benchmark::State& state, std::size_t run) {
-  NodePool pool(any_core());
+  NodePool pool(any_core().depot());
   Nodes nodes;
   const auto step = [&] {
     for (Node*& node : nodes) node = pool.take();
@@ -48,7 +48,7 @@ BENCHMARK_CAPTURE(node_pool, take_and_give_back_one, 1)->Apply(hwt::perf::with_t
 // One thread takes, another gives back in batches. Time that passes, not CPU time, since each waits for the other: it
 // means something only with a processor for each.
 void across_threads(benchmark::State& state) {
-  NodePool pool(any_core());
+  NodePool pool(any_core().depot());
   struct Hand {
     alignas(hwt::internal::kCacheLine) std::atomic<Nodes*> full{nullptr};
     alignas(hwt::internal::kCacheLine) std::atomic<Nodes*> empty{nullptr};

@@ -60,14 +60,8 @@ class ThreadlessTimer final : public Timer {
   }
 
  protected:
-  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal) override {
-    internal::Refused refused;
-    return core_->schedule(task, internal::deadline_after(time_, delay.count()), refused);
-  }
-  Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                      OnRefusal) override {
-    internal::Refused refused;
-    return core_->schedule(task, internal::nanoseconds_of(deadline), refused);
+  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) override {
+    return core_->schedule(task, when.deadline([this] { return time_; }));
   }
 
  private:

@@ -1009,11 +1009,7 @@ struct Refusing final : hwt::Timer {
   std::vector<Timeout> stop() override { return {}; }
   std::int64_t pending_timeouts() const noexcept override { return 0; }
   steady_clock::time_point now() const noexcept override { return {}; }
-  Timeout schedule(const hwt::detail::TaskSource&, std::chrono::nanoseconds, OnRefusal) override {
-    refuse();
-    return {};
-  }
-  Timeout schedule_at(const hwt::detail::TaskSource&, steady_clock::time_point, OnRefusal) override {
+  hwt::detail::Scheduled schedule(const hwt::detail::TaskSource&, hwt::detail::When) override {
     refuse();
     return {};
   }

@@ -20,7 +20,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 using detail::AsyncWait;
-using detail::WaitEnd;
+using detail::Result;
 using detail::WaitGroup;
 using detail::WaitRegistry;
 
@@ -45,7 +45,7 @@ class PutOffWithoutMemory : public ::testing::Test {
   void begin(std::chrono::nanoseconds delay) { begin(*new Wait(*this), delay); }
   void call_the_handler_of_the_first() { first_.reset(); }
 
-  std::vector<WaitEnd> ends_;
+  std::vector<Result> ends_;
   ManualTimer timer_{1ms};
 
  private:
@@ -55,7 +55,7 @@ class PutOffWithoutMemory : public ::testing::Test {
     ~Wait() = default;
 
    private:
-    void complete(WaitEnd end) override {
+    void complete(Result end) override {
       of_.ends_.push_back(end);
       if (of_.ends_.size() == 1) {
         of_.first_.reset(this);
@@ -75,19 +75,19 @@ class PutOffWithoutMemory : public ::testing::Test {
   WaitGroup group_{registry_, timer_};
 };
 
-TEST_F(PutOffWithoutMemory, TheNextWaitEndsAtOnceAndTheOneAfterHasTheTimeout) {
-  EXPECT_EQ(ends_, (std::vector{WaitEnd::Aborted, WaitEnd::NoMemory}));
+TEST_F(PutOffWithoutMemory, TheNextResultsAtOnceAndTheOneAfterHasTheTimeout) {
+  EXPECT_EQ(ends_, (std::vector{Result::Stopped, Result::NoMemory}));
   begin(kHalfWay);
   EXPECT_EQ(timer_.pending_timeouts(), 1);
   call_the_handler_of_the_first();
   timer_.advance(kHalfWay + 1ms);
-  EXPECT_EQ(ends_, (std::vector{WaitEnd::Aborted, WaitEnd::NoMemory, WaitEnd::Expired}));
+  EXPECT_EQ(ends_, (std::vector{Result::Stopped, Result::NoMemory, Result::Ok}));
 }
 
 TEST_F(PutOffWithoutMemory, TheTimeoutExpiresUnheardByItsOldDeadline) {
   EXPECT_EQ(timer_.advance(kHalfWay + 1ms), 0u);
   EXPECT_EQ(timer_.advance(kHalfWay), 1u);
-  EXPECT_EQ(ends_, (std::vector{WaitEnd::Aborted, WaitEnd::NoMemory}));
+  EXPECT_EQ(ends_, (std::vector{Result::Stopped, Result::NoMemory}));
 }
 
 TEST_F(PutOffWithoutMemory, TheTimeoutGoesWithTheHandlerOfTheFirst) {
@@ -103,7 +103,7 @@ class GoesElsewhere final : public AsyncWait {
   ~GoesElsewhere() = default;
 
  private:
-  void complete(WaitEnd) override { completed_.store(this, std::memory_order_release); }
+  void complete(Result) override { completed_.store(this, std::memory_order_release); }
   void abandon() noexcept override { delete this; }
 
   std::atomic<GoesElsewhere*>& completed_;
@@ -114,7 +114,7 @@ TEST(CancelledLate, ThereIsNothingToCancelOnceTheRegistryHasGoneWhileTheHandlerI
   auto* const registry = ::new (memory.data()) WaitRegistry;
   std::atomic<GoesElsewhere*> completed{nullptr};
   ManualTimer timer;
-  (new GoesElsewhere(completed))->start(*registry, timer, 1ms);
+  (new GoesElsewhere(completed))->start(*registry, timer, Delay(1ms));
   timer.advance(1ms);
   registry->close();
   registry->~WaitRegistry();

@@ -752,6 +752,12 @@ void* __wrap__ZnwmSt11align_val_tRKSt9nothrow_t(std::size_t size, std::size_t al
 }
 void __wrap__ZdlPv(void* pointer) { model::deallocate(pointer); }
 void __wrap__ZdlPvSt11align_val_t(void* pointer) { model::deallocate(pointer); }
+// Arrays.
+void* __wrap__Znam(std::size_t size) { return model::allocate(size, 16); }
+void* __wrap__ZnamRKSt9nothrow_t(std::size_t size) { return model::allocate(size, 16); }
+void* __wrap__ZnamSt11align_val_t(std::size_t size, std::size_t align) { return model::allocate(size, align); }
+void __wrap__ZdaPv(void* pointer) { model::deallocate(pointer); }
+void __wrap__ZdaPvSt11align_val_t(void* pointer) { model::deallocate(pointer); }
 
 }  // extern "C"
 

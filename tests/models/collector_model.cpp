@@ -25,7 +25,7 @@ struct Freed final : Run {
   Node node{};
   ModelTimer timer{ModelTimer::Parts{}};
   Core& core = timer.core();
-  Collector collector{core};
+  Collector collector{core.depot()};
 
   Freed() {
     if (random(2) == 0) return;

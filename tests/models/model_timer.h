@@ -59,14 +59,8 @@ class ModelTimer final : public hwt::Timer {
   }
 
  protected:
-  hwt::Timeout schedule(const hwt::detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal) override {
-    hwt::internal::Refused refused;
-    return core_.schedule(task, core_.now() + delay.count(), refused);
-  }
-  hwt::Timeout schedule_at(const hwt::detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                           OnRefusal) override {
-    hwt::internal::Refused refused;
-    return core_.schedule(task, deadline.time_since_epoch().count(), refused);
+  hwt::detail::Scheduled schedule(const hwt::detail::TaskSource& task, hwt::detail::When when) override {
+    return core_.schedule(task, when.deadline([this] { return core_.now(); }));
   }
 
  private:

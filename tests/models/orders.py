@@ -1,24 +1,26 @@
 #!/usr/bin/env python3
 """Every memory order of the library that is not relaxed, and every call of AsymmetricFence: what notices it weakened.
 
-orders.py ROOT                     holds orders.txt, arguments.txt and the table of docs/design.md to the sources
-orders.py ROOT --self-test         names the functions of some code
-orders.py ROOT --table             writes that table
-orders.py ROOT --renew PROGRAM...  weakens what nothing is known to notice, in each model in turn; writes orders.txt
-orders.py ROOT --check PROGRAM...  has each model weaken what orders.txt says that it notices
+orders.py ROOT                     compares the table in orders.md with the sources
+orders.py ROOT --self-test         names the functions of some code, and reads a table
+orders.py ROOT --table             puts the rows into the order of the sources; adds new ones, with "?" to be filled in
+orders.py ROOT --renew PROGRAM...  weakens what no model is known to notice, in each model in turn; writes the table
+orders.py ROOT --check PROGRAM...  has each model weaken what the table says that it notices
+orders.py ROOT --list              prints each way to weaken an order, and what the table says about it
 """
 
-import fnmatch
 import os
 import re
 import subprocess
 import sys
 
 LIBRARY = "hashed_wheel_timer"
-FOUND = "tests/models/orders.txt"
-ARGUMENTS = "tests/models/arguments.txt"
-DESIGN = "docs/design.md"
-BEGIN, END = "<!-- orders: begin -->", "<!-- orders: end -->"
+PAGE = "tests/models/orders.md"
+HEAD = ["| where | what | order | noticed by, or why it stands |", "| -- | -- | -- | -- |"]
+UNKNOWN = "?"
+MODEL = re.compile(r"`(\w+)`")
+TRANSCRIBED = re.compile(r"[Tt]ranscribed ((?:`\w+`(?:, )?)+)")
+MODELS = "tests/models"
 
 OPERATION = re.compile(
     r"([\w>.\-\[\]]+?)(?:\.|->)(load|store|exchange|fetch_\w+|compare_exchange_\w+|wait|state)\s*\(|"
@@ -83,7 +85,8 @@ def function_at(at, bodies):
 
 
 def self_test():
-    """Prints the functions that are named wrongly: each `<>` is in the function beside it."""
+    """Prints the functions that are named wrongly: each `<>` is in the function beside it. And what of a page is read or
+    written wrongly."""
     examples = [
         ("class alignas(64) A {\n A() noexcept : a_(b(<>)), c_(0) {}\n};", "A"),
         ("namespace a {\n#if defined(B)\nvoid C::d() {\n if (e(<>)) f();\n}\n#endif\n}", "C::d"),
@@ -96,7 +99,22 @@ def self_test():
         code = NOT_CODE.sub(blank, text)
         found = function_at(code.index("<>"), functions(code.replace("<>", "")))
         wrong += [f"{expected}: {found}"] if found != expected else []
-    print("\n".join(wrong) or f"{len(examples)} functions named")
+    uses = [Use("a/b.h", "c", "load of d_", ["acquire"], (1, 1), (0, 0)),
+            Use("a/b.h", "c", "exchange of d_", ["acq_rel"], (2, 2), (0, 0)),
+            Use("a/b.h", "c", "load of d_", ["acquire"], (3, 3), (0, 0))]
+    rows = ["| `b.h`: `c` | `d_.load` | acquire | `one` |",
+            "|  | `d_.exchange` | acq_rel | release: `two`<br>acquire: Needed: for this. |",
+            "|  | `d_.load` | acquire | Could be relaxed. |"]
+    page = "\n".join(["# A page", "", *HEAD, *rows, "", "The end."])
+    said, stale = said_by(page, uses)
+    expected = ["`one`", "`two`", "Needed: for this.", "Could be relaxed."]
+    wrong += [f"read: {said}"] if list(said.values()) != expected or stale else []
+    wrong += ["a page is not written as it was read"] if Table(page).text(uses, said) != page else []
+    said, stale = said_by(page, uses[:2])
+    wrong += [f"stale: {stale}"] if stale != ["`b.h`: `c` | `d_.load` | acquire"] else []
+    said, stale = said_by(page.replace("`one`", UNKNOWN), uses)
+    wrong += [f"unknown: {said}"] if list(said.values()).count(UNKNOWN) != 1 or stale else []
+    print("\n".join(wrong) or f"{len(examples)} functions named, a page read and written")
     return bool(wrong)
 
 
@@ -106,6 +124,12 @@ class Use:
     def __init__(self, file, function, operation, orders, lines, span):
         self.file, self.function, self.operation, self.orders = file, function, operation, orders
         self.lines, self.span = lines, span
+
+    def row(self):
+        """The first three cells of its row."""
+        what = ".".join(reversed(self.operation.split(" of ")))
+        order = ", ".join(self.orders) if self.orders else "fence"
+        return f"`{os.path.basename(self.file)}`: `{self.function}`", f"`{what}`", order
 
     def weakenings(self):
         if not self.orders:
@@ -118,7 +142,8 @@ class Use:
         return left
 
     def key(self, weakening):
-        return f"{self.file} | {self.function} | {self.operation} | {weakening}"
+        """Without the folder, so that a file may move."""
+        return f"{os.path.basename(self.file)} | {self.function} | {self.operation} | {weakening}"
 
 
 def uses_in(root):
@@ -160,26 +185,90 @@ def known_keys(uses):
     return keys
 
 
-def lines_of(root, path):
-    try:
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            return [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
-    except FileNotFoundError:
-        return []
+def lost_by(weakening):
+    """What a weakened order lacks, as a cell of several parts names it. Of a fence, nothing is left to name."""
+    if weakening.startswith("failure"):
+        return "on failure"
+    return {"gone": "", "acq_rel acquire": "release", "acq_rel release": "acquire"}.get(weakening, weakening.split()[0])
+
+
+class Table:
+    """The rows of orders.md, by their first three cells. Several uses may have the same three, in their order."""
+
+    def __init__(self, text):
+        lines = text.split("\n")
+        begin = lines.index(HEAD[1]) + 1
+        end = next((i for i in range(begin, len(lines)) if not lines[i].startswith("|")), len(lines))
+        self.before, self.after = lines[: begin - len(HEAD)], lines[end:]
+        self.rows, where = {}, ""
+        for line in lines[begin:end]:
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            where = cells[0] or where
+            self.rows.setdefault((where, *cells[1:3]), []).append(parts_of(cells[3]))
+
+    def says(self, row, number, weakening):
+        """About a weakening of the use with this number, of those that have the row."""
+        uses = self.rows.get(row, [])
+        parts = uses[number] if number < len(uses) else {}
+        return parts.get("", parts.get(lost_by(weakening), UNKNOWN))
+
+    def text(self, uses, said):
+        """The page with these uses; `said` is what to say, by key."""
+        lines, before = [], None
+        for keys in keys_by_use(uses):
+            use = keys[0][1]
+            parts = {lost_by(weakening): said[key] for key, _, weakening in keys}
+            whole = len(set(parts.values())) == 1
+            cell = next(iter(parts.values())) if whole else "<br>".join(f"{lost}: {why}" for lost, why in parts.items())
+            where, what, order = use.row()
+            lines.append(f"| {'' if where == before else where} | {what} | {order} | {cell} |")
+            before = where
+        return "\n".join([*self.before, *HEAD, *lines, *self.after])
+
+
+def parts_of(cell):
+    """What the cell says, by what is lost; by "" if it says the same about all."""
+    parts = [part.split(": ", 1) for part in cell.split("<br>")]
+    named = all(len(part) == 2 and part[0] in ("release", "acquire", "seq_cst", "on failure") for part in parts)
+    return dict(parts) if named else {"": cell}
+
+
+def keys_by_use(uses):
+    """[(key, use, weakening)] of each use."""
+    grouped = {}
+    for key, (use, weakening) in known_keys(uses).items():
+        grouped.setdefault(id(use), []).append((key, use, weakening))
+    return list(grouped.values())
+
+
+def read_page(root):
+    with open(os.path.join(root, PAGE), encoding="utf-8") as file:
+        return file.read()
+
+
+def said_by(page, uses):
+    """What the page says, by key; and the rows that no use has."""
+    written = Table(page)
+    said, counts = {}, {}
+    for keys in keys_by_use(uses):
+        row = keys[0][1].row()
+        number = counts.get(row, 0)
+        counts[row] = number + 1
+        said.update((key, written.says(row, number, weakening)) for key, _, weakening in keys)
+    stale = [" | ".join(row) for row, parts in written.rows.items() if counts.get(row, 0) < len(parts)]
+    return said, stale
+
+
+def write_page(root, uses, said):
+    text = Table(read_page(root)).text(uses, said)
+    with open(os.path.join(root, PAGE), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def found_by(root):
-    return dict(line.rsplit(": ", 1) for line in lines_of(root, FOUND))
-
-
-def arguments(root):
-    """(pattern, argument): the first that fits holds."""
-    return [tuple(part.strip() for part in line.split(" :: ", 1)) for line in lines_of(root, ARGUMENTS)]
-
-
-def argument_for(key, all_arguments):
-    # Not fnmatch's brackets: none are meant.
-    return next((argument for pattern, argument in all_arguments if fnmatch.fnmatchcase(key, pattern)), None)
+    """The model that notices a weakening, by key."""
+    said, _ = said_by(read_page(root), uses_in(root))
+    return {key: MODEL.fullmatch(text)[1] for key, text in said.items() if MODEL.fullmatch(text)}
 
 
 def name_for_checker(use, weakening, line):
@@ -215,16 +304,18 @@ def model_of(program):
     return os.path.basename(program).removesuffix(".exe").removesuffix("_model")
 
 
-def renew(root, keys, programs):
-    found = {key: model for key, model in found_by(root).items() if key in keys}
+def renew(root, uses, programs):
+    keys = known_keys(uses)
+    said, stale = said_by(read_page(root), uses)
+    print("".join(f"dropped: {row}\n" for row in stale), end="")
     for program in programs:
-        met = {key: name for key, name in met_by(program, keys).items() if key not in found}
+        met = {key: name for key, name in met_by(program, keys).items() if not MODEL.fullmatch(said[key])}
         noticed = weaken(program, list(met.values()))
-        found.update((key, model_of(program)) for key, name in met.items() if name in noticed)
+        said.update((key, f"`{model_of(program)}`") for key, name in met.items() if name in noticed)
         print(f"{model_of(program)}: {len(noticed)} of {len(met)}", flush=True)
-        with open(os.path.join(root, FOUND), "w", encoding="utf-8") as file:
-            file.write("# Which model notices each weakened order: what orders.py --renew has found.\n")
-            file.writelines(f"{key}: {found[key]}\n" for key in keys if key in found)
+        write_page(root, uses, said)
+    if not programs:
+        write_page(root, uses, said)
 
 
 def check(root, keys, programs):
@@ -241,76 +332,47 @@ def check(root, keys, programs):
     return good
 
 
-def table(root, keys):
-    found, all_arguments = found_by(root), arguments(root)
-    rows = {}
-    for key, (use, weakening) in keys.items():
-        lost = {"gone": "", "acq_rel acquire": "release: ", "acq_rel release": "acquire: "}.get(
-            weakening, "on failure: " if weakening.startswith("failure") else "")
-        who = f"`{found[key]}`" if key in found else argument_for(key, all_arguments) or "?"
-        order = ", ".join(use.orders) if use.orders else "fence"
-        rows.setdefault((use.file, use.function, use.operation, order, use.lines), []).append((lost, who))
-    lines = ["| where | what | order | noticed by, or why it need not be |", "| -- | -- | -- | -- |"]
-    before = None
-    for (file, function, operation, order, _), parts in rows.items():
-        whos = {who for _, who in parts}
-        text = whos.pop() if len(whos) == 1 else "; ".join(lost + who for lost, who in parts)
-        where = "" if (file, function) == before else f"`{os.path.basename(file)}`: `{function}`"
-        before = (file, function)
-        what = "`" + ".".join(reversed(operation.split(" of "))) + "`"
-        lines.append(f"| {where} | {what} | {order} | {text} |")
-    return "\n".join(lines)
-
-
-def hold(root, keys):
-    wrong = []
-    found, all_arguments = found_by(root), arguments(root)
-    for key in keys:
-        if key not in found and argument_for(key, all_arguments) is None:
-            wrong.append(f"no model notices it, and {ARGUMENTS} does not say why that cannot matter: {key}")
-        if keys[key][0].function == NOWHERE:
+def compare(root, uses):
+    said, stale = said_by(read_page(root), uses)
+    wrong = [f"{PAGE}: no such order in the sources: {row}" for row in stale]
+    for key, (use, _) in known_keys(uses).items():
+        if said[key] == UNKNOWN:
+            wrong.append(f"{PAGE}: neither a model that notices it nor a reason: {key}")
+        if use.function == NOWHERE:
             wrong.append(f"orders.py finds no function around it: {key}")
-    wrong += [f"{FOUND}: no such order in the sources: {key}" for key in found if key not in keys]
-    for pattern, _ in all_arguments:
-        if not any(fnmatch.fnmatchcase(key, pattern) and key not in found for key in keys):
-            wrong.append(f"{ARGUMENTS}: for nothing: {pattern}")
-    design = "\n".join(lines_of_text(root, DESIGN))
-    if BEGIN not in design:
-        wrong.append(f"{DESIGN}: lacks {BEGIN}")
-    elif design.split(BEGIN)[1].split(END)[0].strip() != table(root, keys):
-        wrong.append(f"{DESIGN}: the table of orders is out of date: tests/models/orders.py . --table")
+    names = {}
+    for use in uses:
+        names.setdefault(os.path.basename(use.file), set()).add(use.file)
+    wrong += [f"two files of one name: {' '.join(sorted(files))}" for files in names.values() if len(files) > 1]
+    wrong += [f"{PAGE}: no model {path}" for path in models_named(said.values())
+              if not os.path.exists(os.path.join(root, path))]
     return wrong
 
 
-def lines_of_text(root, path):
-    with open(os.path.join(root, path), encoding="utf-8") as file:
-        return file.read().split("\n")
-
-
-def write_table(root, keys):
-    text = "\n".join(lines_of_text(root, DESIGN))
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    with open(os.path.join(root, DESIGN), "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n\n{table(root, keys)}\n\n{END}{after}")
+def models_named(texts):
+    named = set()
+    for text in texts:
+        if model := MODEL.fullmatch(text):
+            named.add(f"{MODELS}/{model[1]}_model.cpp")
+        for match in TRANSCRIBED.finditer(text):
+            named.update(f"{MODELS}/transcribed/{model}_model.cpp" for model in MODEL.findall(match[1]))
+    return sorted(named)
 
 
 def main(root, action=None, *programs):
     if action == "--self-test":
         return self_test()
-    keys = known_keys(uses_in(root))
-    if action == "--renew":
-        renew(root, keys, programs)
+    uses = uses_in(root)
+    if action in ("--renew", "--table"):
+        renew(root, uses, programs)
     elif action == "--check":
-        return not check(root, keys, programs)
-    elif action == "--table":
-        write_table(root, keys)
+        return not check(root, known_keys(uses), programs)
     elif action == "--list":
-        found, all_arguments = found_by(root), arguments(root)
-        for key in keys:
-            print(key, "::", found.get(key) or argument_for(key, all_arguments) or "?")
+        for key, text in said_by(read_page(root), uses)[0].items():
+            print(key, "::", text)
     else:
-        wrong = hold(root, keys)
-        print("\n".join(wrong) or f"{len(keys)} ways to weaken an order, each noticed or argued")
+        wrong = compare(root, uses)
+        print("\n".join(wrong) or f"{len(known_keys(uses))} ways to weaken an order, each with a model or a reason")
         return bool(wrong)
     return False
 

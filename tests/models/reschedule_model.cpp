@@ -23,7 +23,7 @@ constexpr std::int64_t kLast = 12;
 steady_clock::time_point at(std::int64_t time) { return steady_clock::time_point(nanoseconds(time)); }
 
 struct Reschedule final : Run {
-  hwt::ManualTimer timer{nanoseconds(1)};
+  hwt::ManualTimer timer{nanoseconds(1), at(0)};
   Ghost<std::int64_t> now = 0;
   Ghost<std::int64_t> ran_at = -1;
   Ghost<int> runs = 0;

@@ -55,7 +55,7 @@ struct Stacks final : Run {
   void take_some() {
     std::int64_t taken = 0;
     have(random(2) == 0 ? batches.take_all() : batches.take_some(1, taken));
-    have(random(2) == 0 ? runs.take_all() : runs.take());
+    have(random(2) == 0 ? runs.take_all() : runs.take_one());
   }
 
   void have(Node* batch) {

@@ -15,7 +15,7 @@ namespace model {
 namespace {
 
 using hwt::detail::AsyncWait;
-using hwt::detail::WaitEnd;
+using hwt::detail::Result;
 using hwt::detail::WaitGroup;
 using hwt::detail::WaitRegistry;
 using std::chrono::nanoseconds;
@@ -38,9 +38,9 @@ struct Waits final : Run {
     Wait(Waits& waits, bool first) : waits_(waits), first_(first) {}
 
    private:
-    void complete(WaitEnd end) override {
+    void complete(Result end) override {
       Waits& waits = waits_;
-      if (first_ && end == WaitEnd::Aborted) return waits.put_off.store(this, std::memory_order_release);
+      if (first_ && end == Result::Stopped) return waits.put_off.store(this, std::memory_order_release);
       const bool last = !first_;
       delete this;
       ++waits.ends;

@@ -36,15 +36,19 @@ class HeldTimer final : public ThreadedTimer {
   void go_on() { go_on_.count_down(); }
 
  private:
-  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, OnRefusal on_refusal) override {
+  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) override {
     const At at = hold_.exchange(At::Nowhere);
     if (at == At::Entry) {
       hold();
       if (refusal_) std::rethrow_exception(std::exchange(refusal_, nullptr));
     }
-    Timeout timeout = ThreadedTimer::schedule(task, delay, on_refusal);
-    if (at == At::Exit) hold();
-    return timeout;
+    const detail::Scheduled scheduled = ThreadedTimer::schedule(task, when);
+    if (scheduled.result() == detail::Result::NotStarted) {
+      if (at == At::Exit) hold_next(at);  // the call goes on: it starts the timer and schedules again
+    } else if (at == At::Exit) {
+      hold();
+    }
+    return scheduled;
   }
   void hold() {
     held_.count_down();

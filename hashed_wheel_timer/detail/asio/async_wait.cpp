@@ -69,12 +69,12 @@ class AsyncWait::Task final : public TimerTask {
   static Task& of(const Timeout& wait) noexcept { return static_cast<Task&>(Node::of(wait)->stored_task()); }
   Node& node() noexcept { return Node::around(*this); }
 
-  void run(Timeout&) override { end(WaitEnd::Expired); }
+  void run(Timeout&) override { end(Result::Ok); }
   void will_not_run(NotRun why) override {
     // What is refused, start() completes: it knows the reason.
     if (why == NotRun::Refused) return;
     const TaskScope inside(node());
-    end(WaitEnd::Aborted);
+    end(Result::Stopped);
   }
 
   /// True: the caller is to end the wait, which it has alone. It needs a handle.
@@ -97,11 +97,11 @@ class AsyncWait::Task final : public TimerTask {
   bool take_for_next() noexcept { return !listed_ && change(State::Waiting, State::Idle); }
   bool is_idle() const noexcept { return state_.load(std::memory_order_relaxed) == State::Idle; }
   /// The group: for another wait, if it is idle. True: that may have ended by now, and the group be gone.
-  bool begin_again(AsyncWait& wait, std::int64_t deadline) {
+  bool begin_again(AsyncWait& wait, When deadline) {
     if (!is_idle()) return false;
     wait_ = &wait;
     // In this order: a wait must not end by the deadline of the one before.
-    return internal::Core::reschedule_at(node(), deadline) && change(State::Idle, State::Waiting);
+    return internal::Core::reschedule(node(), deadline) && change(State::Idle, State::Waiting);
   }
   /// Ends what is idle. Any thread that has a handle, and that made it idle or comes after who did.
   void retire() noexcept {
@@ -133,7 +133,7 @@ class AsyncWait::Task final : public TimerTask {
   }
 
   /// Once: who gets it from stop() may run it by hand.
-  void end(WaitEnd how) {
+  void end(Result how) {
     State seen = state_.load(std::memory_order_relaxed);
     do {
       if (seen == State::Ending || seen == State::Ended) return;
@@ -169,26 +169,24 @@ TimerTask* AsyncWait::build_task(void* storage, void* source) {
   return task;
 }
 
-Timeout AsyncWait::schedule(AsyncWait& wait, Timer& timer, steady_clock::time_point deadline, Timeout* held) {
+Scheduled AsyncWait::schedule(AsyncWait& wait, Timer& timer, When when, Timeout* held) {
   Source source{wait, held};
-  return timer.schedule_at({&build_task, &source, TaskKind::Trivial}, deadline, Timer::OnRefusal::Throw);
+  return detail::schedule(timer, {&build_task, &source, TaskKind::Trivial}, when);
 }
 
 template <class Schedule>
 Timeout AsyncWait::start_by(Schedule schedule) {
-  WaitEnd refusal{};
+  Result refusal{};
   try {
-    return schedule();
-  } catch (const TimerStopped&) {
-    refusal = WaitEnd::Aborted;
-  } catch (const RejectedExecution&) {
-    refusal = WaitEnd::Full;
+    const Scheduled scheduled = schedule();
+    if (scheduled.result() == Result::Ok) return Node::adopt(scheduled.node);
+    refusal = scheduled.result();
   } catch (const std::bad_alloc&) {
-    refusal = WaitEnd::NoMemory;
+    refusal = Result::NoMemory;
   } catch (const std::system_error&) {
-    refusal = WaitEnd::NoThread;
+    refusal = Result::NoThread;
   } catch (const IllegalState&) {  // a thread factory that returned none
-    refusal = WaitEnd::NoThread;
+    refusal = Result::NoThread;
   } catch (...) {
     leave();
     abandon();
@@ -198,18 +196,12 @@ Timeout AsyncWait::start_by(Schedule schedule) {
   return {};
 }
 
-Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, Delay delay) {
+Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, When when) {
   enter(registry);
   return start_by([&] {
-    Source source{*this, nullptr};
-    return timer.schedule({&build_task, &source, TaskKind::Trivial},
-                          not_negative(number("async_wait_for: delay", delay)), Timer::OnRefusal::Throw);
+    if (when.is_nan()) refuse_nan("async_wait_for: delay");
+    return schedule(*this, timer, when, nullptr);
   });
-}
-
-Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, steady_clock::time_point deadline) {
-  enter(registry);
-  return start_by([&] { return schedule(*this, timer, deadline, nullptr); });
 }
 
 void AsyncWait::retire(const Timeout& idle) noexcept { Task::of(idle).retire(); }
@@ -230,7 +222,7 @@ void AsyncWait::leave(int completing) noexcept {
 }
 
 /// By who has it.
-void AsyncWait::finish(WaitEnd end) {
+void AsyncWait::finish(Result end) {
   WaitRegistry* const registry = pending_.registry.load(std::memory_order_relaxed);
   if (registry == nullptr) return complete(end);
   leave(1);
@@ -252,7 +244,7 @@ void AsyncWait::cancel() {
     node.add_reference();
     wait = Node::adopt(&node);
   }
-  if (Task::of(wait).take()) finish(WaitEnd::Aborted);
+  if (Task::of(wait).take()) finish(Result::Stopped);
 }
 
 void AsyncWait::discard(const Timeout& wait) noexcept {
@@ -315,17 +307,21 @@ void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool s
   if (stoppable) wait.enter(registry_);
   Timeout returned = wait.start_by([&] {
     if (!stoppable && waits_.size() == 1 &&
-        AsyncWait::Task::of(waits_[0]).begin_again(wait, internal::nanoseconds_of(deadline))) {
-      return Timeout();
+        AsyncWait::Task::of(waits_[0]).begin_again(wait, deadline)) {
+      return Scheduled();
     }
     forget_ended();
     Timeout& held = waits_.emplace_back();
-    try {
-      return AsyncWait::schedule(wait, timer_, deadline, &held);
-    } catch (...) {
-      // It has no reference of its own.
-      Node::disown(held);
+    const auto forget_held = [&] {
+      Node::disown(held);  // it has no reference of its own
       waits_.pop_back();
+    };
+    try {
+      const Scheduled scheduled = AsyncWait::schedule(wait, timer_, deadline, &held);
+      if (scheduled.result() != Result::Ok) forget_held();
+      return scheduled;
+    } catch (...) {
+      forget_held();
       throw;
     }
   });
@@ -343,7 +339,7 @@ std::size_t WaitGroup::cancel(std::size_t most) {
     AsyncWait::Task& task = AsyncWait::Task::of(waits_[i]);
     if (!task.take()) continue;
     ++cancelled;
-    task.wait().finish(WaitEnd::Aborted);
+    task.wait().finish(Result::Stopped);
   }
   forget_ended();
   return cancelled;
@@ -360,7 +356,7 @@ std::size_t WaitGroup::cancel_for_next() {
     if (task.take_for_next()) {
       AsyncWait& wait = task.wait();
       wait.idle_ = waits_[0];
-      wait.finish(WaitEnd::Aborted);
+      wait.finish(Result::Stopped);
       return 1;
     }
   }

@@ -9,6 +9,8 @@
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/scheduled.h"
+#include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/timeout.h"
 
 // The parts of async_wait_for() and its kin that know no Asio; not for users.
@@ -20,9 +22,6 @@ class Timer;
 namespace detail {
 
 class AsyncWait;
-
-/// How a wait has ended, or why it has not begun.
-enum class WaitEnd : std::uint8_t { Expired, Aborted, Full, NoMemory, NoThread };
 
 /// A circular list; each of its links knows its neighbours.
 struct WaitLink {
@@ -81,9 +80,7 @@ class HWT_API AsyncWait {
   /// Begins it, once. From then on it may end at any time, on any thread, and be gone: also before this returns. What
   /// the timer refuses completes; throws what is the caller's fault, and has abandoned it then. The handle is for
   /// discard(), null where it was refused.
-  Timeout start(WaitRegistry& registry, Timer& timer, Delay delay);
-  /// The same, with a deadline.
-  Timeout start(WaitRegistry& registry, Timer& timer, std::chrono::steady_clock::time_point deadline);
+  Timeout start(WaitRegistry& registry, Timer& timer, When when);
 
   /// For a cancellation slot: completes it as Aborted, unless it has ended. Only while nobody calls the handler, and
   /// only of a wait in a registry.
@@ -102,8 +99,9 @@ class HWT_API AsyncWait {
 
   // Each of the two is the end of this.
 
-  /// Posts the completion.
-  virtual void complete(WaitEnd end) = 0;
+  /// Posts the completion. `end`: Ok when it expired, Stopped when it was cancelled or the timer ended, else why it was
+  /// refused.
+  virtual void complete(Result end) = 0;
   /// Destroys the handler.
   virtual void abandon() noexcept = 0;
 
@@ -125,14 +123,14 @@ class HWT_API AsyncWait {
 
   /// `held`: a null handle, which becomes one of the timeout before that is published, without a reference of its own.
   /// Or null.
-  static Timeout schedule(AsyncWait& wait, Timer& timer, std::chrono::steady_clock::time_point deadline, Timeout* held);
   static TimerTask* build_task(void* storage, void* source);
+  static Scheduled schedule(AsyncWait& wait, Timer& timer, When when, Timeout* held);
   template <class Schedule>
   Timeout start_by(Schedule schedule);
   static void retire(const Timeout& idle) noexcept;
   void enter(WaitRegistry& registry);
   void leave(int completing = 0) noexcept;
-  void finish(WaitEnd end);
+  void finish(Result end);
 
   Timeout idle_;  // its own, if it was cancelled for a next one
   union {

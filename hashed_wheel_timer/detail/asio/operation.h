@@ -5,26 +5,25 @@ namespace hwt::HWT_ASIO_NAMESPACE {
 namespace detail {
 
 using hwt::detail::AsyncWait;
-using hwt::detail::WaitEnd;
+using hwt::detail::Result;
 using hwt::detail::WaitGroup;
 using hwt::detail::WaitRegistry;
 
 using Error = HWT_ASIO_ERROR_CODE;
 
-inline Error error_of(WaitEnd end) {
+inline Error error_of(Result end) {
   switch (end) {
-    case WaitEnd::Expired:
+    case Result::Ok:
       return {};
-    case WaitEnd::Aborted:
+    case Result::Stopped:
       return HWT_ASIO::error::operation_aborted;
-    case WaitEnd::Full:
+    case Result::Full:
       return HWT_ASIO::error::no_buffer_space;
-    case WaitEnd::NoThread:
+    case Result::NoThread:
       return HWT_ASIO::error::try_again;
-    case WaitEnd::NoMemory:
-      break;
+    default:
+      return HWT_ASIO::error::no_memory;
   }
-  return HWT_ASIO::error::no_memory;
 }
 
 /// The waits of one execution context.
@@ -252,7 +251,7 @@ class WaitOperation final : public AsyncWait {
     HandlerExecutor executor_;
   };
 
-  void complete(WaitEnd end) override {
+  void complete(Result end) override {
     end_ = end;
     // This may be gone before defer() returns. From then on what is posted counts as work.
     [[maybe_unused]] const Work work = std::exchange(work_, std::nullopt);
@@ -315,7 +314,7 @@ class WaitOperation final : public AsyncWait {
   Work work_;
   // None: it is the same executor.
   [[no_unique_address]] UnlessPlain<std::optional<HWT_ASIO::executor_work_guard<HandlerExecutor>>> handler_work_;
-  WaitEnd end_{};
+  Result end_{};
   bool in_slot_ = false;  // the slot of the handler holds a Canceller of this wait
   Handler handler_;
   [[no_unique_address]] UnlessPlain<Room> own_room_;

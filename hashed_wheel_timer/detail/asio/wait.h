@@ -4,8 +4,8 @@
 namespace hwt::HWT_ASIO_NAMESPACE {
 namespace detail {
 
-/// The initiation of a wait that is of no WheelTimer. `when`: a Delay or a deadline.
-template <class Executor, class When>
+/// The initiation of a wait that is of no WheelTimer.
+template <class Executor>
 struct InitiateWait {
   using executor_type = Executor;
   executor_type get_executor() const noexcept { return executor; }
@@ -21,7 +21,7 @@ struct InitiateWait {
 
   Executor executor;
   Timer* timer;
-  When when;
+  hwt::detail::When when;
 };
 
 }  // namespace detail
@@ -29,7 +29,7 @@ struct InitiateWait {
 /// Waits until `delay` from now; see async_wait_until().
 template <class Executor, class Token>
 auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&& token) {
-  using Initiate = detail::InitiateWait<Executor, Delay>;
+  using Initiate = detail::InitiateWait<Executor>;
   return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, delay}, token);
 }
 
@@ -50,7 +50,7 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 template <class Executor, class Token>
 auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::steady_clock::time_point deadline,
                       Token&& token) {
-  using Initiate = detail::InitiateWait<Executor, std::chrono::steady_clock::time_point>;
+  using Initiate = detail::InitiateWait<Executor>;
   return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, deadline}, token);
 }
 

@@ -3,9 +3,10 @@
 #include <random>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/report/refuse.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/threads.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::detail {
 
@@ -40,28 +41,16 @@ class Expire {
 };
 static_assert(kFitsNode<Expire>);
 
-template <class Schedule>
-Armed armed_by(Schedule schedule) {
-  try {
-    schedule();
-    return Armed::Yes;
-  } catch (const IllegalState&) {
-    return Armed::Stopped;
-  } catch (const RejectedExecution&) {
-    return Armed::Rejected;
-  }
-}
-
 }  // namespace
 
 // Here, and not in the template: there are users who compile without exceptions.
-Armed arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming, Delay delay, Timeout& timeout) {
-  return armed_by([&] { timeout = timer.new_timeout(Expire(expiry, record, arming), delay); });
-}
-
-Armed arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming,
-          std::chrono::steady_clock::time_point deadline, Timeout& timeout) {
-  return armed_by([&] { timeout = timer.new_timeout_at(Expire(expiry, record, arming), deadline); });
+Result arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming, When when, Timeout& timeout) {
+  Expire task(expiry, record, arming);
+  const Scheduled scheduled = schedule(timer, source_of<Expire>(task), when);
+  const Result result = scheduled.result();
+  if (result != Result::Ok && result != Result::Stopped && result != Result::Full) raise(scheduled);
+  timeout = internal::Node::adopt(scheduled.node);
+  return result;
 }
 
 void refuse_empty_on_expire() { internal::refuse("KeyedTimer: on_expire", "null", "a callable"); }

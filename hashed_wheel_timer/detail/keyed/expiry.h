@@ -41,19 +41,10 @@ class HWT_API KeyedExpiry {
   const std::int64_t process_;
 };
 
-enum class Armed { Yes, Stopped, Rejected };
-
-/// Schedules expiry.expire(record, arming) and stores the timeout; takes over a reference to the record. Throws what
-/// Timer::new_timeout() throws, but not IllegalState and RejectedExecution.
-HWT_API Armed arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming, Delay delay,
-                  Timeout& timeout);
-HWT_API Armed arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming,
-                  std::chrono::steady_clock::time_point deadline, Timeout& timeout);
-
-inline bool reschedule(Timeout& timeout, Delay delay) { return timeout.reschedule(delay); }
-inline bool reschedule(Timeout& timeout, std::chrono::steady_clock::time_point deadline) {
-  return timeout.reschedule_at(deadline);
-}
+/// Schedules expiry.expire(record, arming) and stores the timeout; takes over a reference to the record. Returns Ok,
+/// Stopped or Full. Throws std::bad_alloc, and what starting the timer throws.
+HWT_API Result arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming, When when,
+                   Timeout& timeout);
 
 [[noreturn]] HWT_API void refuse_empty_on_expire();
 

@@ -133,8 +133,7 @@ KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
 }
 
 template <class K, class V, class Hash, class Equal>
-template <class When>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, detail::When when) {
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   // Before the lock, so that the old value, or the refused one, is destroyed after the lock is.
@@ -157,8 +156,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, When whe
 }
 
 template <class K, class V, class Hash, class Equal>
-template <class When>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, detail::When when) {
   Entry* const entry = value.get();
   const std::uint32_t hash = entry->hash;
   shard.table.make_room(hash);
@@ -168,9 +166,9 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
   // Before the timeout is armed, because that may expire at once; taken back if it is refused.
   shard.keep(1);
   std::unique_ptr<Shard, typename Shard::Uncount> counted(&shard);
-  const detail::Armed armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
-  if (armed != detail::Armed::Yes)
-    return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  const detail::Result armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
+  if (armed != detail::Result::Ok)
+    return armed == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   counted.release();
   value.release();  // to whoever ends it; it may have expired already
   shard.table.insert({std::move(timeout), std::move(reference), hash});
@@ -178,8 +176,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
 }
 
 template <class K, class V, class Hash, class Equal>
-template <class When>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, detail::When when) {
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   const Lock lock(shard);
@@ -192,15 +189,14 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, When when) {
 /// The cell's timeout cannot be moved: its task is on the way, or an executor has dropped it, or the timer has been
 /// stopped. A new one takes over, and the task will not get the value. NotFound: it has got it.
 template <class K, class V, class Hash, class Equal>
-template <class When>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::arm_again(Cell& cell, When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::arm_again(Cell& cell, detail::When when) {
   Entry& entry = *cell.entry;
   const std::uint32_t arming = entry.next_arming();
   entry.add_references(1);
   Timeout timeout;
-  const detail::Armed armed = detail::arm(timer_, *state_, entry, arming, when, timeout);
-  if (armed != detail::Armed::Yes)
-    return armed == detail::Armed::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  const detail::Result armed = detail::arm(timer_, *state_, entry, arming, when, timeout);
+  if (armed != detail::Result::Ok)
+    return armed == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   if (!entry.rearm(arming)) {
     timeout.cancel();
     return KeyedResult::NotFound;

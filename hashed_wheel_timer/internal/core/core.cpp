@@ -11,6 +11,8 @@
 
 namespace hwt::internal {
 
+using detail::Result;
+
 Core::Core(Timer& timer, const Options& options, Clock clock)
     : timer_(&timer),
       clock_(clock),
@@ -28,14 +30,14 @@ template <bool kLimited>
   // copying the callable does, and how long it takes, is the user's.
   if (kLimited && admission_.full()) {
     producer.counters.rejected.add(1);
-    return {nullptr, Refusal::Full};
+    return {nullptr, Result::Full};
   }
   Node* const node = producer.pool.take();
-  if (node == nullptr) return {nullptr, Refusal::NoMemory};
+  if (node == nullptr) return {nullptr, Result::NoMemory};
   try {
     if (task.build(node->storage, task.source) == nullptr) [[unlikely]] {
       producer.pool.untake(node);
-      return {nullptr, Refusal::NoMemory};
+      return {nullptr, Result::NoMemory};
     }
   } catch (...) {
     producer.pool.untake(node);
@@ -44,7 +46,7 @@ template <bool kLimited>
   if (kLimited && !admission_.admit()) [[unlikely]] {
     producer.counters.rejected.add(1);
     node->publish(task.kind, producer);
-    return {node, Refusal::Full, 2};
+    return {node, Result::Full, 2};
   }
   node->deadline.store(deadline, std::memory_order_relaxed);
   producer.counters.scheduled.add(1);
@@ -55,7 +57,7 @@ template <bool kLimited>
   };
   if (!producer.put({node, generation})) [[unlikely]] {
     uncount();
-    return {node, Refusal::NoMemory, 2};
+    return {node, Result::NoMemory, 2};
   }
   // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with the heavy fences after
   // the worker unlists a place, before it empties a stopped timer, and before a long sleep.
@@ -64,10 +66,10 @@ template <bool kLimited>
   if (!running() && node->withdraw()) {
     // Stopped meanwhile, and the worker had not seen it: it was never accepted.
     uncount();
-    return {node, Refusal::Stopped, 1};
+    return {node, Result::Stopped, 1};
   }
   sleeper_.wake_for(deadline);
-  return {node, Refusal::None};
+  return {node, Result::Ok};
 }
 
 [[gnu::noinline]] Core::Outcome Core::offer_limited(Producer& producer, const detail::TaskSource& task,
@@ -77,7 +79,7 @@ template <bool kLimited>
 
 [[gnu::noinline, gnu::cold]] Core::Outcome Core::offer_first(const detail::TaskSource& task, std::int64_t deadline) {
   const ProducerLease lease(producers_);
-  if (lease.get() == nullptr) return {nullptr, Refusal::NoMemory};
+  if (lease.get() == nullptr) return {nullptr, Result::NoMemory};
   if (admission_.limited()) return offer_limited(*lease.get(), task, deadline);
   return offer_as<false>(*lease.get(), task, deadline);
 }
@@ -91,13 +93,13 @@ template <bool kLimited>
   return offer_as<false>(*mine, task, deadline);
 }
 
-Timeout Core::schedule(const detail::TaskSource& task, std::int64_t deadline, Refused& refused) {
+detail::Scheduled Core::schedule(const detail::TaskSource& task, std::int64_t deadline) {
   const Outcome outcome = offer(task, deadline);
-  if (outcome.refusal == Refusal::None) [[likely]]
-    return Node::adopt(outcome.node);
-  refused = {outcome.refusal, admission_.limit()};
+  if (outcome.result == Result::Ok) [[likely]]
+    return {outcome.node};
+  const detail::Scheduled refused = detail::Scheduled::refused(outcome.result, admission_.limit());
   if (outcome.node != nullptr) drop_refused(outcome);
-  return {};
+  return refused;
 }
 
 [[gnu::noinline, gnu::cold]] void Core::drop_refused(const Outcome& outcome) noexcept {
@@ -157,14 +159,11 @@ bool Core::cancel(Node& node) noexcept {
   return true;
 }
 
-bool Core::reschedule(Node& node, std::int64_t delay) {
+bool Core::reschedule(Node& node, detail::When when) {
   // A connection that has been quiet has its node in no cache: fetch it while the clock is read.
-  prefetch_to_write(&node);
-  return reschedule_at(node, deadline_after(node.core().now(), delay));
-}
-
-bool Core::reschedule_at(Node& node, std::int64_t deadline) {
+  if (!when.is_deadline()) prefetch_to_write(&node);
   Core& core = node.core();
+  const std::int64_t deadline = when.deadline([&] { return core.now(); });
   if (!core.move(node, deadline)) return false;
   // Store (the deadline, the inbox), then load (the announcement): as in offer().
   AsymmetricFence::light();

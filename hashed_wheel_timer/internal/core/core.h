@@ -13,7 +13,6 @@
 #include "hashed_wheel_timer/internal/core/lifecycle.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
-#include "hashed_wheel_timer/internal/core/refusal.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
@@ -54,16 +53,16 @@ class Core final {
 
   // Producers.
 
-  /// Precondition: it was started. Throws what building the task throws. Null: `refused` says why; and the refused task
-  /// may have owned the timer, so this may be gone.
-  Timeout schedule(const detail::TaskSource& task, std::int64_t deadline, Refused& refused);
+  /// Builds a task and schedules it. Throws what building it throws. A refused task may have owned the timer, so after a
+  /// refusal this may be gone. Precondition: the timer was started.
+  detail::Scheduled schedule(const detail::TaskSource& task, std::int64_t deadline);
 
   // Handles.
 
-  /// Timeout::cancel(), Timeout::reschedule() and Timeout::reschedule_at() of a node of any core.
+  /// Timeout::cancel() of a node of any core.
   static bool cancel(Node& node) noexcept;
-  static bool reschedule(Node& node, std::int64_t delay);
-  static bool reschedule_at(Node& node, std::int64_t deadline);
+  /// Timeout::reschedule() and Timeout::reschedule_at() of a node of any core.
+  static bool reschedule(Node& node, detail::When when);
 
   Timer* timer() const noexcept { return timer_.load(std::memory_order_acquire); }
   /// The timer is about to go. Waits for each TimerInUse.
@@ -157,7 +156,7 @@ class Core final {
   /// What offer() has done: the node, null if none was built. Small enough to be returned in registers.
   struct Outcome {
     Node* node;
-    Refusal refusal;
+    detail::Result result;
     std::uint8_t references{};  // how many to a node that was refused the caller now has
   };
   Outcome offer(const detail::TaskSource& task, std::int64_t deadline);

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/core/lateness_record.h"
-#include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/handover/producer_counters.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "hashed_wheel_timer/stats.h"
@@ -41,27 +41,30 @@ class alignas(kCacheLine) Counters {
     cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  /// What has become of the timeouts, and nothing else: few lines of each thread to look at.
-  TimerStats read_timeouts(const ProducerSet& producers) const noexcept {
+  /// Returns what became of the timeouts, and nothing else: it reads few cache lines of each thread. `producers` is a
+  /// ProducerSet.
+  template <class Producers>
+  TimerStats read_timeouts(const Producers& producers) const noexcept {
     TimerStats stats;
     // What ends a timeout is read before what began it (both with acquire), so pending is never negative.
     stats.expired = expired.get();
     stats.unprocessed = unprocessed.get();
     stats.cancelled = cancelled_without_producer_.load(std::memory_order_acquire);
-    producers.for_each([&](const Producer& producer) {
+    producers.for_each([&](const auto& producer) {
       stats.cancelled += producer.counters.cancelled.get();
       stats.rejected += producer.counters.rejected.get();
     });
-    producers.for_each([&](const Producer& producer) { stats.scheduled += producer.counters.scheduled.get(); });
+    producers.for_each([&](const auto& producer) { stats.scheduled += producer.counters.scheduled.get(); });
     stats.pending = stats.scheduled - stats.expired - stats.unprocessed - stats.cancelled;
     return stats;
   }
 
   /// All of it. `now` is the time of the timer's clock.
-  TimerStats read(const ProducerSet& producers, std::int64_t now) const noexcept {
+  template <class Producers>
+  TimerStats read(const Producers& producers, std::int64_t now) const noexcept {
     TimerStats stats = read_timeouts(producers);
     std::size_t queued = 0;
-    producers.for_each([&](const Producer& producer) { queued += producer.place.size(); });
+    producers.for_each([&](const auto& producer) { queued += producer.place.size(); });
     stats.ticks = ticks.get();
     stats.wakeups = wakeups.get();
     stats.backlog = static_cast<std::int64_t>(queued + in_hand_.load(std::memory_order_relaxed));

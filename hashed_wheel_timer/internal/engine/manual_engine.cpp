@@ -74,15 +74,9 @@ ManualEngine::ManualEngine(Timer& timer, const Options& options, std::int64_t st
   core_->lifecycle().finish_start(start);
 }
 
-Timeout ManualEngine::schedule(const detail::TaskSource& task, std::int64_t deadline, bool throws) {
-  Refused refused{Refusal::Stopped, 0};
-  Timeout timeout;
-  if (core_->lifecycle().started()) {
-    timeout = core_->schedule(task, deadline, refused);
-  }
-  // The core may be gone after a refusal: the refused task may have owned the timer.
-  if (!timeout && throws) refused.raise();
-  return timeout;
+detail::Scheduled ManualEngine::schedule(const detail::TaskSource& task, detail::When when) {
+  if (!core_->lifecycle().started()) return detail::Scheduled::refused(detail::Result::Stopped);
+  return core_->schedule(task, when.deadline([this] { return core_->now(); }));
 }
 
 bool ManualEngine::turning_here() const noexcept {

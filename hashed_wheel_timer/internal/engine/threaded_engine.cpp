@@ -55,7 +55,7 @@ void ThreadedEngine::start(const char* caller) {
         return;
       case Phase::Stopping:
       case Phase::Stopped:
-        throw detail::TimerStopped(std::string(caller) + ": the timer has been stopped");
+        throw IllegalState(std::string(caller) + ": the timer has been stopped");
       case Phase::Starting:
         if (life.is_of_another_process()) {
           throw IllegalState(std::string(caller) + ": another thread was starting the timer when the process forked");
@@ -84,34 +84,12 @@ void ThreadedEngine::start(const char* caller) {
   launch->give(Launch::Order::Go);
 }
 
-[[gnu::always_inline]] inline Timeout ThreadedEngine::offer(const detail::TaskSource& task, std::int64_t deadline,
-                                                            bool throws) {
-  Refused refused;
-  Timeout timeout = core_->schedule(task, deadline, refused);
-  // The core may be gone after a refusal: the refused task may have owned the timer.
-  if (!timeout && throws) refused.raise();
-  return timeout;
-}
-
-Timeout ThreadedEngine::schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, bool throws) {
-  if (!core_->lifecycle().started() && !start_for_timeout(throws)) return {};
-  return offer(task, deadline_after(steady_now(), delay.count()), throws);
-}
-
-Timeout ThreadedEngine::schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline,
-                                    bool throws) {
-  if (!core_->lifecycle().started() && !start_for_timeout(throws)) return {};
-  return offer(task, nanoseconds_of(deadline), throws);
-}
-
-[[gnu::noinline, gnu::cold]] bool ThreadedEngine::start_for_timeout(bool throws) {
-  try {
-    start("new_timeout");
-    return true;
-  } catch (...) {
-    if (throws) throw;
-    return false;
+detail::Scheduled ThreadedEngine::schedule(const detail::TaskSource& task, detail::When when) {
+  if (const Phase phase = core_->lifecycle().phase(); phase != Phase::Started) [[unlikely]] {
+    const bool can_start = phase == Phase::Init || phase == Phase::Starting;
+    return detail::Scheduled::refused(can_start ? detail::Result::NotStarted : detail::Result::Stopped);
   }
+  return core_->schedule(task, when.deadline(steady_now));
 }
 
 void ThreadedEngine::body() noexcept {

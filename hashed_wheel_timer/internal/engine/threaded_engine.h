@@ -28,9 +28,8 @@ class ThreadedEngine {
   /// `caller` is the function that the user has called, for messages.
   void start(const char* caller);
 
-  /// See Timer::new_timeout() and try_new_timeout().
-  Timeout schedule(const detail::TaskSource& task, std::chrono::nanoseconds delay, bool throws);
-  Timeout schedule_at(const detail::TaskSource& task, std::chrono::steady_clock::time_point deadline, bool throws);
+  /// See Timer::schedule().
+  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
 
   /// See Timer::stop().
   std::vector<Timeout> stop();
@@ -53,8 +52,6 @@ class ThreadedEngine {
  private:
   struct Launch;
 
-  bool start_for_timeout(bool throws);
-  Timeout offer(const detail::TaskSource& task, std::int64_t deadline, bool throws);
   bool on_worker() const noexcept;
   void body() noexcept;
   /// Ends the worker if there is one; returns when it has finished, whoever ended it.

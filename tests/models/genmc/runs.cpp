@@ -1,6 +1,6 @@
 // Free runs (RunStack): one thread pushes two, and two take one or all. Each run is had once, as it was left.
 
-#include "hashed_wheel_timer/internal/memory/slab.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/models/genmc/program.h"
 
 namespace {
@@ -31,7 +31,7 @@ void pusher() {
   push(0);
   push(1);
 }
-void one() { had[0] = have(runs.take()); }
+void one() { had[0] = have(runs.take_one()); }
 void all() {
   push(2);
   had[1] = have(runs.take_all());

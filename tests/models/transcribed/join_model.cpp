@@ -1,4 +1,4 @@
-// cancel_and_wait() (join.cpp) of two threads against the worker or an executor's job (Node::finish, take_over,
+// cancel_and_wait() (task_run.cpp) of two threads against the worker or an executor's job (Node::finish, take_over,
 // wait_while_busy), and a parking lot at which they wait. The task runs, or one of them has cancelled or disarmed it,
 // and when either returns nobody uses what the task refers to; nobody sleeps for ever; and the node is given back once.
 //
