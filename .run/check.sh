@@ -109,7 +109,7 @@ steps_of() {
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
     packages) echo conan_package debian_package vcpkg_port wrapdb_wrap ;;
     examples) echo gcc_tsan_examples ;;
-    tidy | format | models | orders | genmc | coverage | docs | fuzz) echo "$1" ;;
+    tidy | format | models | orders | genmc | coverage | docs | fuzz | words) echo "$1" ;;
     *) return 1 ;;
   esac
 }

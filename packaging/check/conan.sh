@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the Conan package and uses it, static and shared, with dependencies from the system instead of a remote.
-# usage: conan.sh SOURCE WORK; SOURCE is a copy of the tree. Needs conan, and the packages of the dependencies.
+# Builds and uses the Conan package, static and shared, with dependencies from the system instead of a remote.
+# usage: conan.sh SOURCE WORK; SOURCE is a copy of the tree. Needs conan and the packages of the dependencies.
 set -eu
 
 source=$1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the Debian packages, has lintian look at them, and builds a program against what they contain.
-# usage: debian.sh SOURCE WORK; SOURCE is a copy of the tree. Needs debhelper, lintian, and what debian/control names.
+# Builds the Debian packages, runs lintian on them, and builds a program against their files.
+# usage: debian.sh SOURCE WORK; SOURCE is a copy of the tree. Needs debhelper, lintian and the build dependencies.
 set -eu
 
 source=$1
@@ -18,7 +18,7 @@ cp -R "$source/packaging/debian" "$tree/debian"
 
 lintian --fail-on error --info "$work/${name}_${version}"_*.changes
 
-# As debian/tests does, without installing them.
+# Runs the test of debian/tests against the unpacked packages, without installing them.
 mkdir "$work/root"
 for package in "$work"/*.deb; do dpkg-deb --extract "$package" "$work/root"; done
 PKG_CONFIG_PATH=$(dirname "$(find "$work/root" -name hashed_wheel_timer.pc)")

@@ -1,4 +1,4 @@
-# Runs the port with stand-ins for what vcpkg gives it, release and debug, and uses what it makes.
+# Builds the port with stand-ins for vcpkg's functions, in release and debug, and uses the result.
 # usage: cmake -DSOURCE=... -DWORK=... -DLINKAGE=static|dynamic -P vcpkg.cmake
 cmake_minimum_required(VERSION 3.21)
 set(CURRENT_PORT_DIR "${SOURCE}/packaging/vcpkg/hashed-wheel-timer")
@@ -9,7 +9,7 @@ function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# As if every feature had been asked for.
+# Enables every feature.
 function(vcpkg_check_features)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUT_FEATURE_OPTIONS" "FEATURES")
   list(GET arg_FEATURES 1 option)
@@ -33,7 +33,7 @@ function(vcpkg_cmake_install)
   endforeach()
 endfunction()
 
-# CMake's files go to share/, one folder nearer to the prefix, and those of the debug libraries join them.
+# Moves the CMake package files to share/, which is one folder nearer to the prefix, and adds those of the debug build.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "PACKAGE_NAME;CONFIG_PATH" "")
   set(share "${CURRENT_PACKAGES_DIR}/share/${arg_PACKAGE_NAME}")

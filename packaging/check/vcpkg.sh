@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the libraries as the vcpkg port says and uses them, static and dynamic, release and debug.
-# usage: vcpkg.sh SOURCE WORK; SOURCE is a copy of the tree. Needs cmake, ninja, and the packages of the dependencies.
+# Builds and uses the vcpkg port: static and dynamic, release and debug.
+# usage: vcpkg.sh SOURCE WORK; SOURCE is a copy of the tree. Needs cmake, ninja and the packages of the dependencies.
 set -eu
 
 python3 -m json.tool "$1/packaging/vcpkg/hashed-wheel-timer/vcpkg.json" >/dev/null

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the files for WrapDB from an archive, and builds a program that has nothing but the wrap.
-# usage: wrapdb.sh SOURCE WORK; SOURCE is a copy of the tree. Needs meson, and the packages of the dependencies.
+# Generates the WrapDB files for an archive, and builds a program that gets the library by the wrap alone.
+# usage: wrapdb.sh SOURCE WORK; SOURCE is a copy of the tree. Needs meson and the packages of the dependencies.
 set -eu
 
 source=$1
@@ -9,7 +9,7 @@ version=$(sed -n 's/.*HWT_VERSION_STRING "\(.*\)"/\1/p' "$source/hashed_wheel_ti
 name=hashed_wheel_timer-$version
 cp -R "$source" "$work/$name"
 
-# Where Meson finds what has been downloaded.
+# Meson looks for downloaded archives in packagecache.
 archive=$work/parent/subprojects/packagecache/$name.tar.gz
 mkdir -p "$(dirname "$archive")"
 tar -czf "$archive" -C "$work" "$name"

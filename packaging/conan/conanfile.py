@@ -64,13 +64,13 @@ class HashedWheelTimerConan(ConanFile):
     def package(self):
         CMake(self).install()
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
-        # Conan writes these itself.
+        # Conan generates these files itself.
         for folder in ("cmake", "pkgconfig"):
             rmdir(self, os.path.join(self.package_folder, "lib", folder))
         rmdir(self, os.path.join(self.package_folder, "share"))
 
     def package_info(self):
-        # Before 1.0 each minor version may break programs.
+        # Before 1.0, a minor version may break programs.
         self.cpp_info.set_property("cmake_config_version_compat", "SameMinorVersion")
 
         timer = self.cpp_info.components["hashed_wheel_timer"]

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Writes what WrapDB asks for, for a released archive: the wrap, and the entries of releases.json and ci_config.json.
+# Writes the files that WrapDB requires for a release: the wrap and the entries of releases.json and ci_config.json.
 # usage: make.sh ARCHIVE URL FOLDER
-# ARCHIVE is the file, hashed_wheel_timer-VERSION.tar.gz, that can be downloaded from URL.
+# ARCHIVE is a copy of the file at URL and is named hashed_wheel_timer-VERSION.tar.gz.
 set -eu
 
 here=$(dirname "$0")

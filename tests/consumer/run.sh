@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds and runs program/ against the library as a subproject of Meson and of CMake, and through pkg-config and CMake from
-# a moved prefix.
+# Builds and runs program/ with the library as a subproject of Meson and of CMake, and with the installed library in a
+# moved prefix, found by pkg-config and by CMake.
 # usage: run.sh SOURCE_ROOT BUILD_ROOT DEFAULT_LIBRARY PREFIX CALENDAR VERSION
 # CALENDAR is true if the build has the calendar library.
 set -u
@@ -23,7 +23,7 @@ step() {
   fi
 }
 
-# The library in one piece, which takes seconds, and which a parent may ask for.
+# A unity build takes seconds, and parent projects may enable it.
 meson_here() { meson setup --buildtype=plain -Dunity=on -Dunity_size=1000 "$@"; }
 cmake_here() { cmake -G Ninja -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 "$@"; }
 
@@ -68,7 +68,7 @@ cmake_subproject_installs_nothing() {
   cmake --install "$work/static-added" --prefix "$work/installed-by-parent" && [ ! -e "$work/installed-by-parent" ]
 }
 
-# Sources of the queue that the user names go before those of the system.
+# The user's sources of the queue have priority over the system's.
 fetched_by_cmake() {
   mkdir "$work/queue" && cp "$(header_of_queue)" "$work/queue/" &&
     cmake_here -S "$program" -B "$work/shared-added" -DFETCHED="$source" -DHASHED_WHEEL_TIMER_SHARED=ON \
@@ -86,14 +86,15 @@ header_of_queue() {
     grep '/concurrentqueue\.h$' | tail -n 1
 }
 
-# says_what_to_install PACKAGE SOURCES COMMAND...: the command fails, and one line of its output names both.
+# says_what_to_install PACKAGE SOURCES COMMAND...: checks that the command fails, and that one line of its output
+# names PACKAGE and SOURCES.
 says_what_to_install() {
   package=$1 sources=$2
   shift 2
   ! "$@" >"$work/said" 2>&1 && grep -e "$package" "$work/said" | grep -q -e "$sources" || { cat "$work/said"; return 1; }
 }
 
-# A proxy that cannot be: a download fails at once. CMake asks one that refuses for more than a minute.
+# The invalid proxy makes downloads fail at once. If a proxy refuses, CMake retries for more than a minute.
 cmake_offline() (
   unset no_proxy NO_PROXY
   https_proxy='http://[' HTTPS_PROXY='http://[' cmake_here -S "$source" "$@"
@@ -109,7 +110,8 @@ cmake_says_what_to_install() {
       -DCMAKE_DISABLE_FIND_PACKAGE_date=ON
 }
 
-# A parent that has downloaded nothing. libc++ may have time zones of its own.
+# The parent project has no downloaded sources. The date library is checked only with libstdc++, because libc++ may
+# have its own time zones.
 meson_says_what_to_install() {
   mkdir -p "$work/bare/subprojects" &&
     cp "$program"/meson* "$program"/*.cpp "$work/bare/" &&
@@ -122,14 +124,14 @@ meson_says_what_to_install() {
       -Dhashed_wheel_timer:calendar=enabled "$work/bare/date" "$work/bare"
 }
 
-# What the programs of the parent load: the shared libraries, and nothing for who compiles against them.
+# As a subproject, CMake installs only the shared libraries, because the parent's programs load them.
 cmake_subproject_installs_shared_libraries() {
   cmake --install "$work/shared-added" --prefix "$work/installed-by-fetcher" &&
     ! find "$work/installed-by-fetcher" ! -type d ! -name '*.so.*' | grep . &&
     find "$work/installed-by-fetcher" -name "libhashed_wheel_timer.so.$version" | grep .
 }
 
-# What has been built already, to the same places below another prefix.
+# Installs the existing CMake build, with the libdir of the Meson installation, in a prefix of its own.
 install_by_cmake() {
   libdir=$(cd "$work/$1-moved" && find . -name hashed_wheel_timer.pc)
   libdir=${libdir#./} libdir=${libdir%/pkgconfig/*}
@@ -145,7 +147,7 @@ cmake_installs_what_meson_installs() {
       cat "$libdir"/cmake/hashed_wheel_timer/*Config*.cmake &&
       PKG_CONFIG_PATH=$libdir/pkgconfig && export PKG_CONFIG_PATH &&
       for package in "$libdir"/pkgconfig/*.pc; do
-        # Meson names -pthread only where it is needed.
+        # Meson adds -pthread only on systems that need it.
         pkg-config --define-variable=prefix=/prefix --cflags --libs "$(basename "$package" .pc)" | xargs -n 1 |
           grep -v -e -pthread | sort -u
         grep -E '^(Name|Description|Version|Requires)' "$package"
@@ -154,7 +156,8 @@ cmake_installs_what_meson_installs() {
   diff "$work/installed-$1" "$work/installed-cmake-$1"
 }
 
-# The build under test serves for its own kind; the other kind is built here, as a distribution with multiarch does it.
+# Installs the build under test if it is of this kind. Builds the other kind here, with the libdir of a multiarch
+# distribution.
 install_library() {
   built=$build
   installed_prefix=$prefix
@@ -169,21 +172,21 @@ install_library() {
   meson install -C "$built" --no-rebuild --destdir "$work/$1"
 }
 
-# Given nothing but the system's root.
+# CMake gets only the system's root.
 found_by_cmake_in_usr() {
   cmake -G Ninja -S "$program" -B "$work/$1-usr-cmake" -DCMAKE_FIND_ROOT_PATH="$work/$1" &&
     cmake --build "$work/$1-usr-cmake" &&
     "$work/$1-usr-cmake/consumer"
 }
 
-# Where /lib is a link to /usr/lib, CMake may take it for another folder.
+# If /lib is a link to /usr/lib, CMake may find the library through /lib.
 found_by_cmake_through_link() {
   ln -s usr/lib "$work/$1/lib" &&
     cmake -G Ninja -S "$program" -B "$work/$1-link-cmake" -DCMAKE_PREFIX_PATH="$work/$1" &&
     cmake --build "$work/$1-link-cmake"
 }
 
-# Everything after this runs with the library in another place than it was configured for.
+# The following steps use the library in another place than the configured prefix.
 move_prefix() { mv "$work/$1$installed_prefix" "$work/$1-moved"; }
 
 installs_public_headers_only() {
@@ -199,7 +202,7 @@ through_pkg_config() {
   PKG_CONFIG_PATH=$(dirname "$(find "$work/$1-moved" -name "$2.pc")")
   export PKG_CONFIG_PATH
   flags=$(pkg-config --cflags --libs "$2") || return 1
-  # CXX and the flags are several words each.
+  # CXX and the flags may each be several words.
   $CXX -std=c++20 "$program/$3.cpp" $flags -o "$work/$1-$3" &&
     LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-$3"
 }
@@ -228,7 +231,7 @@ through_cmake() {
     "$work/$1-cmake/consumer"
 }
 
-# The folder is given each time: CMake forgets it when it refuses the version there.
+# Each call sets the folder again, because CMake forgets it after it has refused its version.
 cmake_finds_version() { cmake -Dhashed_wheel_timer_DIR="$cmake_dir" -DWANTED_VERSION="$2" "$work/$1-cmake"; }
 
 cmake_takes_compatible_versions() {

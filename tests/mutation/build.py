@@ -1,4 +1,4 @@
-"""The library with all faults in it, and its tests, built once: build/mutation/tree and build/mutation/objects."""
+"""Builds the library with all faults, and its tests, once: in build/mutation/tree and build/mutation/objects."""
 
 import json
 import os
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ERROR = re.compile(r"^(?:\.\./)*(\S*?\.(?:h|cpp)):(\d+):(\d+): (?:fatal )?error: (.*)", re.M)
 COMPILED = re.compile(r"::hwt_mutation::on\((\d+)\)")
 SWITCH = re.compile(r"HWT_MUTANT\((\d+)\)")
-ROUNDS = 12  # of dropping what does not compile: an error may hide another
+ROUNDS = 12  # of dropping faults that do not compile; one error may hide another
 
 
 def write_if_changed(path, text):
@@ -47,7 +47,7 @@ class Build:
 
     @staticmethod
     def enumerators(sources):
-        """Of all files; not those of two enums of one name."""
+        """Returns the enumerators of all files, with None for enums of the same name that differ."""
         following = {}
         for code in sources:
             for name, other in places.enumerators_in(code).items():
@@ -86,12 +86,12 @@ class Build:
         return done.stdout
 
     def programs(self):
-        """name -> path, of the unit tests. What takes arguments is none of GoogleTest's, and has no cases."""
+        """Returns {name: path} of the unit tests. Programs with arguments do not use GoogleTest and are left out."""
         tests = json.loads(self.run("meson", "introspect", "--tests", self.objects))
         return {test["name"]: test["cmd"][0] for test in tests if UNIT in test["suite"] and len(test["cmd"]) == 1}
 
     def is_compiled(self, place):
-        """Not for another system than this."""
+        """Whether the place survives the preprocessor on this system."""
         if place.path not in self.preprocessed:
             command = ["g++", "-std=c++20", "-E", "-include", os.path.join(HERE, "switch.h"), "-I", self.tree]
             command += ["-x", "c++", os.path.join(self.tree, place.path)]
@@ -100,12 +100,12 @@ class Build:
         return place.number in self.preprocessed[place.path]
 
     def make(self):
-        """Builds until all compiles, without the faults that do not."""
+        """Builds, and drops faults that do not compile, until everything compiles."""
         for _ in range(ROUNDS):
             self.write_tree()
             self.configure()
             targets = [os.path.relpath(path, self.objects) for path in self.programs().values()]
-            # The library first: most that does not compile is there, and the tests take longer.
+            # The library first: it has most of the faults that do not compile, and the tests take longer.
             for some in ([f"{LIBRARY}/libhashed_wheel_timer_internal.a"], targets):
                 command = ["ninja", "-C", self.objects, "-j2", "-k0", *some]
                 done = subprocess.run(command, capture_output=True, text=True)
@@ -114,7 +114,7 @@ class Build:
             if done.returncode == 0:
                 return
             self.refuse(done.stdout)
-        sys.exit("there are always more faults that do not compile")
+        sys.exit(f"faults that do not compile are left after {ROUNDS} rounds")
 
     def refuse(self, log):
         refused = set()
@@ -130,7 +130,7 @@ class Build:
             json.dump(sorted(self.refused), file, indent=0)
 
     def switch_at(self, path, line, column):
-        """The number of the nearest switch before this place, or the next one in its line; 0: none."""
+        """Returns the number of the nearest switch before this place, or of the first one in its line; 0: none."""
         if not os.path.exists(os.path.join(self.tree, path)):
             return 0
         lines = open(os.path.join(self.tree, path), encoding="utf-8").read().splitlines()

@@ -1,10 +1,11 @@
-"""Breaks the library in many ways, one at a time, and counts what the unit tests notice.
+"""Puts faults into the library, one at a time, and counts the faults that the unit tests notice.
 
 usage: mutation.py SOURCE_ROOT [FAULTS] [--room FOLDER] [--slowest SECONDS]
 
-FAULTS is how many: the same ones each time, of all that places.py can make, without those of unnoticeable.txt. Memory
-orders are not among them: on most processors no test could tell, and tests/models are for that. What is known from
-an earlier run that was broken off, or had other tests, is not tried again. Exits with 1 if less than 97 % are noticed.
+FAULTS is the number of faults. They are the same in each run: the first of all that places.py can make, in the order
+of their names, without those of unnoticeable.txt. Weakened memory orders are not among them, because tests cannot
+notice them on most processors; tests/models checks them. Results of earlier runs are reused while the test program that
+noticed the fault is unchanged. Exits with 1 if less than 97 % are noticed.
 """
 
 import argparse
@@ -21,9 +22,9 @@ import build
 import trial
 
 FLOOR = 0.97
-# What the library has for its tests alone: they look into the wheels by it.
+# Functions that the library has only for its tests.
 OF_TESTS = ("consistent", "consistent_items")
-MEMORY = 8 << 30  # a fault may ask for all there is
+MEMORY = 8 << 30  # bytes; a fault may request all memory
 
 
 def digest(*paths):
@@ -35,17 +36,19 @@ def digest(*paths):
 
 
 def unnoticeable(known):
-    """The names in the list: what its lines begin with. Other lines are for the reader."""
+    """Returns the names in the list. A line that begins with a name is an entry; other lines are remarks."""
     with open(os.path.join(build.HERE, "unnoticeable.txt"), encoding="utf-8") as file:
         names = set(re.findall(r"^([0-9a-f]{8}) ", file.read(), re.M))
     gone = names - {place.name for place in known}
     if gone:
-        sys.exit(f"unnoticeable.txt names what is no fault, or no more: {' '.join(sorted(gone))}")
+        sys.exit(f"unnoticeable.txt has names of faults that do not exist: {' '.join(sorted(gone))}")
     return names
 
 
 class Results:
-    """name -> who noticed it. Holds while that program is the same, with the library in it; if nobody did, all are."""
+    """Stores the program that noticed each fault. A result is valid while that program, which contains the library, is
+    unchanged. If no program noticed the fault, all programs must be unchanged.
+    """
 
     def __init__(self, builds):
         self.file = os.path.join(builds.folder, "results.json")
@@ -63,7 +66,9 @@ class Results:
 
 
 def choose(builds, trials, count, room):
-    """In the order of their names. What the preprocessor takes away, and what does not compile, is no fault."""
+    """Returns the first faults in the order of their names, without code that is not compiled and faults that do not
+    compile.
+    """
     left_out = unnoticeable(builds.places)
     reached = {number for case in trials.cases for number in case["reached"]}
     chosen = []
@@ -100,9 +105,9 @@ def report(chosen, results, seconds):
     table("by room", by_room)
     table("by kind", by_kind)
     table("first noticed by", by_test)
-    table("because it", by_way)
+    table("how the program failed", by_way)
     if survivors:
-        print("\nnobody noticed")
+        print("\nnot noticed")
     for place in survivors:
         print(f"  {place.name} {place.path}:{place.line}: {place.kind}: {place.before} -> {place.after or '(nothing)'}")
         print(f"           {place.code}")
@@ -116,8 +121,8 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("root")
     options.add_argument("faults", nargs="?", type=int, default=240)
-    options.add_argument("--room", default="", metavar="FOLDER", help="only of this folder, from the root")
-    options.add_argument("--slowest", type=float, default=60, metavar="SECONDS", help="without cases that take longer")
+    options.add_argument("--room", default="", metavar="FOLDER", help="only faults below this folder of the root")
+    options.add_argument("--slowest", type=float, default=60, metavar="SECONDS", help="leave out slower test cases")
     wanted = options.parse_args()
     os.nice(19)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

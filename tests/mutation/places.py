@@ -1,6 +1,6 @@
-"""The places in C++ code that can be broken, and the same code with each of them under a switch.
+"""Finds the places in C++ code where a fault is possible, and writes the code with a switch for each fault.
 
-All faults are in one build: `a < b` becomes `(HWT_MUTANT(17) ? (a <= b) : (a < b))`. Lines stay where they are.
+One build contains all faults: `a < b` becomes `(HWT_MUTANT(17) ? (a <= b) : (a < b))`. Line numbers stay the same.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ OPERATORS = {
 BOUNDS = {"<", "<=", ">", ">="}
 OTHER_END = {"std::min": "std::max", "std::max": "std::min"}
 
-# What the compiler computes, or what says nothing about the time at which the program runs.
+# Nodes that have no effect at run time.
 NOT_AT_RUN_TIME = {
     "alignas_qualifier", "alignof_expression", "array_declarator", "attribute_declaration", "bitfield_clause",
     "comment", "concept_definition", "decltype", "enumerator_list", "explicit_function_specifier", "new_declarator",
@@ -27,11 +27,11 @@ NOT_AT_RUN_TIME = {
     "preproc_include", "requires_clause", "requires_expression", "sizeof_expression", "static_assert_declaration",
     "template_argument_list", "template_parameter_list", "type_descriptor",
 }
-# Of statements that can be left out, and where they may stand.
+# The statements that can be dropped, and the nodes in which they may be.
 DROPPABLE = {"expression_statement", "return_statement", "throw_statement", "break_statement", "continue_statement"}
 BODIES = {"compound_statement", "if_statement", "else_clause", "while_statement", "do_statement", "case_statement",
           "for_statement", "for_range_loop"}
-# Hints to the processor and checks of the debug build change nothing that a program can see.
+# Prefetches and the checks of debug builds do not change the behaviour of a program.
 NO_EFFECT = ("assert", "prefetch", "__builtin_prefetch", "static_cast<void>")
 
 
@@ -42,19 +42,19 @@ class Place:
     kind: str
     before: str
     after: str
-    code: str  # the line that it is in
-    function: str  # that it is in
-    twin: int = 0  # which of several that are alike
+    code: str  # its line
+    function: str  # that contains it
+    twin: int = 0  # its index among equal places
     number: int = 0
 
     @property
     def key(self):
-        """The same for as long as its line and the file's name stay the same."""
+        """Identifies the place as long as the text of its line and the file's path do not change."""
         return f"{self.path}: {self.kind}: {self.before} -> {self.after}: {self.twin}: {self.code}"
 
     @property
     def name(self):
-        """Also the order in which they are chosen: the same on each machine, and without regard to what is where."""
+        """A hash of the key. Faults are chosen in the order of their names, which is the same on each machine."""
         return hashlib.sha256(self.key.encode()).hexdigest()[:8]
 
 
@@ -63,12 +63,12 @@ def text_of(node):
 
 
 def parse(code):
-    """The macro before a class's name is no C++ to the parser."""
+    """Parses the code. HWT_API is blanked out, because the parser does not expand macros."""
     return PARSER.parse(code.replace(b"HWT_API", b"       "))
 
 
 def enumerators_in(code):
-    """enumerator -> the next one of the same enum class, as `Enum::Name`."""
+    """Returns {`Enum::Name`: the next enumerator of the same enum class}."""
     following = {}
 
     def visit(node):
@@ -88,7 +88,7 @@ def enumerators_in(code):
 
 
 class File:
-    """One file: its places, and `rewritten()`."""
+    """A source file with its places."""
 
     def __init__(self, path, code, enumerators):
         self.path, self.code, self.enumerators = path, code, enumerators
@@ -101,7 +101,7 @@ class File:
     # --- Finding ---
 
     def find(self, node, runs):
-        """`runs`: the node is within something that runs with the program."""
+        """Finds the places below the node. `runs`: the node is part of code that is executed."""
         if node.type in NOT_AT_RUN_TIME or self.is_constant(node) or self.has_no_effect(node):
             return
         if node.type in ("compound_statement", "field_initializer_list"):
@@ -112,7 +112,7 @@ class File:
                     "case_statement": "value"}.get(node.type)
         if node.type == "if_statement" and any(child.type == "constexpr" for child in node.children):
             compiled = "condition"
-        # Not the 0 of a pure virtual function.
+        # The 0 of a pure virtual function is not a value.
         is_field = node.type == "field_declaration" and b"virtual" not in node.text
         left_out = node.child_by_field_name(compiled) if compiled else None
         for child in node.children:
@@ -174,7 +174,7 @@ class File:
     def find_statement(self, node):
         if node.type == "return_statement" and node.named_child_count:
             return
-        # The last one of a switch leads to its end, as nothing does.
+        # Dropping the last break of a switch changes nothing.
         case = node.parent
         if (node.type == "break_statement" and case.type == "case_statement" and case.named_children[-1] == node
                 and case.parent.named_children[-1] == case):
@@ -187,7 +187,7 @@ class File:
 
     @staticmethod
     def function_of(node):
-        """Its name, as far as the parser tells."""
+        """Returns the name of the enclosing function, or "" if the parser does not tell."""
         while node is not None and node.type != "function_definition":
             node = node.parent
         while node is not None and node.type not in ("identifier", "field_identifier"):

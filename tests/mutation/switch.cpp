@@ -1,5 +1,5 @@
-// Linked to each test program: reads which fault is on, and writes down which places a program comes to. Those are in a
-// file that is mapped, so that processes that crash, exec or are forked count too.
+// Linked with each test program. Reads the number of the active fault, and records the places that the program reaches.
+// The record is a mapped file, so it includes forked processes and processes that crash or call exec.
 
 #include "switch.h"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr int kMaxPlaces = 1 << 16;
 constinit unsigned char nobody_asks[kMaxPlaces]{};
 
-// Before the constructors of all other objects.
+// Runs before the constructors of all other objects.
 [[gnu::constructor(101)]] void begin() {
   if (const char* number = std::getenv("HWT_MUTANT")) active = std::atoi(number);
   const char* path = std::getenv("HWT_MUTANTS_REACHED");

@@ -1,4 +1,4 @@
-"""Running test programs: which case comes to which places, and whether one notices a fault."""
+"""Runs test programs: to measure the places that each case reaches, and to see whether a case notices a fault."""
 
 import concurrent.futures
 import json
@@ -12,17 +12,17 @@ import time
 
 WORKERS = 2
 ATTEMPTS = 3
-QUICK = 0.3  # seconds: cases that take less are run together, one process a program
+QUICK = 0.3  # seconds; one process runs all quicker cases of a program
 CASE = re.compile(r"^ +([^\s#]+)", re.M)
 
 
 def limit_for(seconds):
-    """Beyond which a program hangs, on a busy machine too."""
+    """Returns the seconds after which a program counts as hung, even on a busy machine."""
     return 6 + 6 * seconds
 
 
 def run(program, cases, limit, **environment):
-    """How it failed: "" if it did not."""
+    """Runs cases of a program. Returns how it failed, or "" if it passed."""
     filters = ":".join(cases)
     process = subprocess.Popen(
         [program, f"--gtest_filter={filters}", "--gtest_fail_fast", "--gtest_brief=1"],
@@ -43,7 +43,7 @@ def run(program, cases, limit, **environment):
 
 
 def in_parallel(function, items):
-    """The answers in any order."""
+    """Calls the function for each item on several threads. Yields the results in any order."""
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as workers:
         futures = [workers.submit(function, item) for item in items]
         try:
@@ -55,8 +55,10 @@ def in_parallel(function, items):
 
 
 class Trials:
-    """`programs`: name -> path; `slowest`: seconds that a case may take. What each case comes to is measured again when
-    its program has been built again."""
+    """Knows the places that each test case reaches. They are measured again when its program has been rebuilt.
+
+    `programs` is {name: path}. Cases that take more than `slowest` seconds are left out.
+    """
 
     def __init__(self, folder, programs, slowest):
         self.folder, self.programs, self.slowest = folder, programs, slowest
@@ -89,7 +91,7 @@ class Trials:
                 self.save()
         failed = [f"{case['program']} {case['case']}" for case in self.cases if case["failed"]]
         if failed:
-            print("fail without any fault, or take too long, and are left out:", *failed, sep="\n  ", flush=True)
+            print("left out, because they fail without a fault or take too long:", *failed, sep="\n  ", flush=True)
         self.cases = [case for case in self.cases if not case["failed"]]
 
     def save(self):
@@ -108,7 +110,7 @@ class Trials:
                 "failed": failed}
 
     def plan(self, number):
-        """What comes to this place: (seconds, program, cases), the quickest first."""
+        """Returns (seconds, program, cases) for the cases that reach this place, the quickest first."""
         together, alone = {}, []
         for case in self.cases:
             if number in case["reached"]:
@@ -121,14 +123,14 @@ class Trials:
                       for group in groups)
 
     def notice(self, number):
-        """Who notices it, and how: "" twice if nobody does."""
+        """Returns the program that notices the fault, and how. Returns ("", "") if no program does."""
         for seconds, program, cases in self.plan(number):
             limit = limit_for(seconds)
             def broken():
                 return run(self.programs[program], cases, limit, HWT_MUTANT=str(number))
 
-            # A machine that is too busy is no fault of this place: it fails twice, and without the fault it does not.
-            # Nor may a machine that is too busy for that save it.
+            # On a busy machine a program may fail without the fault. So the fault counts as noticed only if the program
+            # fails with it, passes without it, and fails with it again. If it fails without the fault, all is repeated.
             for _ in range(ATTEMPTS):
                 how = broken()
                 if not how:

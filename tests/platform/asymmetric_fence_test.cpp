@@ -1,5 +1,5 @@
-// The pair of fences that keeps a sleeping worker from missing a timeout: of two threads that store, fence and load,
-// one at least sees the other's store.
+// Tests the pair of fences that prevents lost wake-ups of the worker. Two threads each store a variable, fence, and
+// load the other's variable: at least one of them sees the other's store.
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 
@@ -25,7 +25,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// A spin barrier for two.
+/// A spin barrier for two threads.
 class Meeting {
  public:
   void come() {
@@ -50,9 +50,9 @@ struct Counts {
   int both_blind = 0;
 };
 
-/// Store, then load, on both sides at once. Each meeting is for a series of rounds, on memory of their own, in which
-/// the two threads start together, a little apart. In front of each store is a queue of slow ones, to lines that the
-/// other thread has just written: without a fence the load overtakes them all.
+/// Two threads store and then load, at nearly the same time. They meet for a series of rounds, each on its own memory.
+/// Before each store, slow stores to cache lines that the other thread has just written fill the store buffer. Without
+/// a fence, the load overtakes all of them.
 class Hunt {
  public:
   Counts run(std::chrono::milliseconds duration) {
@@ -121,7 +121,7 @@ class Hunt {
   std::atomic<bool> over_ = false;
 };
 
-/// Before prepare(), and wherever the system cannot help: two full fences.
+/// Before prepare(), and on systems without an asymmetric fence: two full fences.
 TEST(AsymmetricFence, OneSideSeesTheOtherWithFullFences) {
   const Counts counts = Hunt().run(1500ms);
   EXPECT_GT(counts.rounds, 100);
@@ -130,7 +130,7 @@ TEST(AsymmetricFence, OneSideSeesTheOtherWithFullFences) {
 
 TEST(AsymmetricFence, OneSideSeesTheOtherOncePrepared) {
   AsymmetricFence::prepare();
-  AsymmetricFence::prepare();  // each timer does
+  AsymmetricFence::prepare();  // as each timer does
   const Counts counts = Hunt().run(1500ms);
   EXPECT_GT(counts.rounds, 100);
   EXPECT_EQ(counts.both_blind, 0) << "of " << counts.rounds << " rounds";
@@ -138,7 +138,8 @@ TEST(AsymmetricFence, OneSideSeesTheOtherOncePrepared) {
 
 #if defined(__linux__) && defined(SYS_membarrier)
 
-/// As a program does that gives up what it needs no more. False: it may not, or the system knows no filters.
+/// Installs a seccomp filter with this verdict for membarrier(), as a sandboxed program may do. Returns false if the
+/// system does not allow it or has no filters.
 bool from_now_on_membarrier_is(std::uint32_t verdict) {
   std::array<sock_filter, 4> program{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
                                       {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_membarrier},
@@ -148,7 +149,7 @@ bool from_now_on_membarrier_is(std::uint32_t verdict) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// Else each long sleep of a worker would begin with a call that is in vain, and with the pause after it.
+/// Otherwise each long sleep of a worker would begin with a useless system call and the pause after it.
 TEST(AsymmetricFence, AsksNoMoreOnceTheSystemHasWithdrawnItsHelp) {
   constexpr int kNoFilters = 1;
   const int status = status_of_child([] {

@@ -1,4 +1,4 @@
-// Which deadlines end the worker's sleep, and that they do whatever another waker is at.
+// Tests which deadlines end the worker's sleep, also while another thread is in the middle of waking the worker.
 
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 
@@ -22,13 +22,13 @@ namespace hwt::internal {
 
 class SleeperTest : public ::testing::Test {
  protected:
-  /// A sleep now ends before its time.
+  /// Sleeps. Returns whether a call ends the sleep early.
   static bool is_called(Sleeper& sleeper) {
     const std::int64_t until = steady_now() + std::chrono::nanoseconds(test::kGenerous).count();
     sleeper.sleep_until(until);
     return steady_now() < until;
   }
-  /// A sleep now lasts until its time.
+  /// Sleeps. Returns whether the sleep lasts until its time.
   static bool is_not_called(Sleeper& sleeper) {
     const std::int64_t until = steady_now() + 5'000'000;
     sleeper.sleep_until(until);
@@ -69,8 +69,8 @@ TEST_F(SleeperTest, IsNotWokenWhileItIsAwake) {
   EXPECT_TRUE(is_not_called(sleeper_));
 }
 
-// A worker that sleeps to the end of a tick announces where that tick begins. A deadline exactly there is due in the
-// tick before.
+// A worker that sleeps until the end of a tick announces the beginning of that tick. A deadline at exactly this time is
+// due in the tick before.
 TEST_F(SleeperTest, IsWokenForADeadlineOnTheGridThatIsDueInATickBefore) {
   constexpr TickGrid kGrid{5, 10};
   for (const Tick sleeps_through : {Tick{1}, Tick{7}}) {
@@ -94,7 +94,8 @@ TEST_F(SleeperTest, IsWokenFromEachSleepAnew) {
   }
 }
 
-// A thread that took it away, to wake the worker, could be preempted before it does.
+// If a waker took the announcement away, it could be preempted before it wakes the worker, and no other thread would do
+// so.
 TEST_F(SleeperTest, TheAnnouncementStaysUntilTheWorkerTakesItBack) {
   sleeper_.announce(100);
   sleeper_.wake_for(100);
@@ -106,13 +107,13 @@ TEST_F(SleeperTest, TheAnnouncementStaysUntilTheWorkerTakesItBack) {
 TEST_F(SleeperTest, IsCalledOnceForAHerd) {
   sleeper_.announce(100);
   sleeper_.wake_for(100);
-  // The worker is called, and does not run yet, or it would take its announcement back.
+  // Consumes the call without retracting the announcement, as if the called worker did not run yet.
   parking(sleeper_).park_until(kForever);
   for (int i = 0; i < 1000; ++i) sleeper_.wake_for(100);
   EXPECT_TRUE(is_not_called(sleeper_)) << "some called again";
 }
 
-/// A worker in its sleep. The announcement is that of this thread, so that it stands before others wake.
+/// A sleeping worker. The test thread makes the announcement, so that it precedes all wake-ups.
 class Asleep {
  public:
   explicit Asleep(Sleeper& sleeper) {
@@ -124,7 +125,7 @@ class Asleep {
       in_time_ = steady_now() < until;
     });
     EXPECT_TRUE(begun_.wait());
-    // A worker that has not come to the system call yet makes the test easier, no more.
+    // If the worker has not reached the system call by then, the test is only easier to pass.
     std::this_thread::sleep_for(20ms);
   }
   bool ends_before_its_time() {
@@ -140,7 +141,7 @@ class Asleep {
 
 TEST_F(SleeperTest, IsWokenByTheNextThreadWhenOneStopsBeforeItWakes) {
   Asleep worker(sleeper_);
-  parking(sleeper_).leave_call();  // and not wake(): a thread that was preempted in between
+  parking(sleeper_).leave_call();  // without wake(), like a thread that is preempted between the two steps
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
 }
@@ -150,12 +151,12 @@ TEST_F(SleeperTest, IsWokenFromItsSleepWhenAThreadWakesItFromAnEarlierOneTooLate
   parking(sleeper_).leave_call();
   EXPECT_TRUE(is_called(sleeper_));
   Asleep worker(sleeper_);
-  parking(sleeper_).wake();  // the second step of the thread above, only now
+  parking(sleeper_).wake();  // the late second step of that thread
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
 }
 
-// Windows ends ordinary waits with a time at a tick of its own, each 15.6 ms. The first begins anywhere in one.
+// Windows ends ordinary timed waits at its own ticks of 15.6 ms. The first sleep begins at any point of a tick.
 TEST_F(SleeperTest, ShortSleepsAreNotRoundedToTheTicksOfTheSystem) {
   std::vector<std::int64_t> lengths;
   for (int sleep = 0; sleep < 30; ++sleep) {
@@ -163,14 +164,14 @@ TEST_F(SleeperTest, ShortSleepsAreNotRoundedToTheTicksOfTheSystem) {
     sleeper_.sleep_until(begin + 1'000'000);
     lengths.push_back(steady_now() - begin);
   }
-  // The shortest but one: none of the others has to be so short on a busy machine.
+  // Checks the second shortest only: on a busy machine, the others may be longer.
   std::nth_element(lengths.begin(), lengths.begin() + 1, lengths.end());
   EXPECT_LT(lengths[1], 8'000'000) << "ns";
 }
 
 #if defined(__linux__)
 
-/// What the system says a thread of this process is at: R while it runs or waits for a processor, S while it sleeps.
+/// Returns the state of a thread of this process: R while it runs or waits for a processor, S while it sleeps.
 char state_of(long thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;
@@ -179,12 +180,12 @@ char state_of(long thread) {
   return name_ends + 2 < line.size() ? line[name_ends + 2] : '?';
 }
 
-// One that ends too early, and is begun again and again, would be over in time as well.
+// A sleep that ended too early and was restarted again and again would end in time too, so the test watches the thread.
 TEST_F(SleeperTest, SleepsInOneGo) {
   int asleep = 0;
   int awake_again = 0;
-  // Two, since the system is told the time as seconds and a rest: one of them has no end of a second in it. More where
-  // a busy machine does not let them begin.
+  // The system gets the time as seconds and nanoseconds, so there are two sleeps: one of them does not cross a second.
+  // On a busy machine, more sleeps are tried until enough of them have been observed.
   for (int sleep = 0; sleep < 2 || (asleep < 10 && sleep < 50); ++sleep) {
     const std::int64_t until = steady_now() + 100'000'000;
     std::atomic<long> id = 0;

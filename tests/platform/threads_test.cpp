@@ -1,4 +1,4 @@
-// What a worker's thread inherits from the thread that makes it, and what not.
+// Tests that a worker does not inherit the affinity and the scheduling policy of the thread that creates it.
 
 #include "hashed_wheel_timer/internal/platform/threads.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 class WorkerThread : public ::testing::Test {
  protected:
-  /// In a worker's thread that a thread has made which `prepare` was called on.
+  /// Calls `prepare` on a new thread, which then creates a worker thread that calls `look`.
   template <class Prepare, class Look>
   static void look(Prepare prepare, Look look) {
     std::thread([&] {
@@ -42,7 +42,7 @@ TEST_F(WorkerThread, RunsOnTheProcessorsOfTheProcessNotOnThoseOfItsMaker) {
   }
   look([&] { ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0); },
        [&] {
-         // Its maker says so from outside, perhaps a moment later.
+         // The creator sets the affinity from outside, possibly a moment later.
          EXPECT_TRUE(test::eventually([&] {
            const cpu_set_t set = processors();
            return CPU_EQUAL(&set, &all);

@@ -1,4 +1,4 @@
-// Promise: who awaits a change is woken by it, whenever it comes. A test that fails here hangs.
+// Tests that await_change() returns after every change, at whatever moment it comes. A failing test hangs.
 
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 
@@ -12,7 +12,7 @@
 namespace hwt::internal {
 namespace {
 
-/// Each thread waits for the other, by turns: a change comes at each moment of a wait.
+/// Two threads take turns and wait for each other, so that changes come at all moments of a wait.
 template <class Word>
 void take_turns() {
   const int rounds = test::kSanitized ? 1'000 : 5'000;

@@ -1,4 +1,4 @@
-"""The dashboard for Grafana asks for what prometheus.h has, and all of it, and its panels stand beside each other.
+"""Checks the Grafana dashboard: it shows exactly the metrics of prometheus.h, and its panels do not overlap.
 
 usage: dashboard.py SOURCE_ROOT
 """
@@ -13,7 +13,7 @@ DASHBOARD = "docs/monitoring/grafana.json"
 HEADER = "hashed_wheel_timer/prometheus.h"
 METRIC = re.compile(r"\bhwt_\w+")
 OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
-# Said by the equation of TimerStats, once the timer has stopped.
+# Zero until the timer has stopped; then the other counters determine it (see TimerStats).
 NOT_SHOWN = {"hwt_timeouts_unprocessed_total"}
 
 
@@ -49,7 +49,7 @@ def main(root):
     for one, other in itertools.combinations(panels, 2):
         if overlap(one["gridPos"], other["gridPos"]):
             wrong.append(f'{one["title"]} and {other["title"]} overlap')
-    wrong += [f"{name} is asked for, but {HEADER} does not have it" for name in sorted(asked - served)]
+    wrong += [f"{name} is used, but {HEADER} does not have it" for name in sorted(asked - served)]
     wrong += [f"{name} is in no panel" for name in sorted(served - asked - NOT_SHOWN)]
     print("\n".join(f"{DASHBOARD}: {what}" for what in wrong) or f"{len(asked)} metrics in {len(panels)} panels")
     return bool(wrong)

@@ -2,9 +2,10 @@
 
 usage: doc_blocks.py SOURCE_ROOT COMPILER...
 
-A block with a main() is a program of docs/examples, to the letter. The others are fragments: each is compiled in a
-namespace of its own, inside a function unless it defines one, after guide_prelude.h. Errors name the line of the page.
-Those that begin with an inclusion need another library; where that is installed, the tests of it have them.
+A block with a main() must be identical to a program of docs/examples. A block that begins with an #include needs
+another library and is skipped; the tests of that library compile it. All other blocks are fragments. Each is compiled
+after guide_prelude.h, in its own namespace, and inside a function unless it defines one. Errors name the line of the
+page.
 """
 
 import glob
@@ -21,7 +22,7 @@ CONTROL = re.compile(r"^(if|for|while|switch|do)\b")
 
 
 def blocks(root, page):
-    """(page, line, text) of each."""
+    """Returns (page, line, text) of each block."""
     with open(os.path.join(root, page), encoding="utf-8") as file:
         text = file.read()
     return [(page, text.count("\n", 0, block.start(1)) + 1, block[1]) for block in BLOCK.finditer(text)]
@@ -51,7 +52,7 @@ def main(root, compiler):
             if "int main(" not in text:
                 fragments.append(block)
             elif text not in examples:
-                failures.append(f"{page}:{line}: this program is no main.cpp of docs/examples, to the letter")
+                failures.append(f"{page}:{line}: this program is not identical to a main.cpp of docs/examples")
     source = '#include "tests/structure/guide_prelude.h"\n'
     source += "".join(wrapped(number, *fragment) for number, fragment in enumerate(fragments))
     command = [*compiler, *OPTIONS, f"-I{root}", "-x", "c++", "-c", "-o", os.devnull, "-"]

@@ -2,7 +2,7 @@
 
 usage: guide_block.py GUIDE HEADER
 
-The blocks are those that begin with the inclusion of HEADER.
+Prints the blocks that begin with an #include of HEADER.
 """
 
 import re

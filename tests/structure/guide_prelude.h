@@ -1,6 +1,7 @@
 #pragma once
 
-// What the code blocks of docs/guide.md use and do not show. Only compiled: nothing here is defined.
+// Declarations that the code blocks of docs/guide.md use but do not show. The blocks are only compiled, so nothing is
+// defined here.
 
 #include <pthread.h>
 #include <signal.h>
@@ -98,7 +99,7 @@ struct Pool {
   void post(std::function<void()> job);
 };
 
-// A coroutine of the user's.
+// A coroutine type of the user.
 template <class T>
 struct Returns {
   void return_value(T value);
@@ -124,6 +125,6 @@ struct Answer {};
 Task<Answer> call(Request request, std::stop_token stop);
 void look_up(const Request& request, Answer& reply, std::stop_token stop, std::function<void()> done);
 
-// The parameters of a function with a block in it.
+// The parameters of the functions that contain the blocks.
 #define GIVEN \
   hwt::HashedWheelTimer &timer, std::uint64_t id, std::shared_ptr<Connection> connection, int socket, Pool &pool

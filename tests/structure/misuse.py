@@ -1,4 +1,4 @@
-"""Compiles programs with a mistake each, and counts what the compiler says: one sentence, not a page.
+"""Compiles programs that each have one mistake, and checks that the compiler reports it with few messages.
 
 usage: misuse.py SOURCE_ROOT COMPILER...
 """
@@ -15,7 +15,7 @@ EQUAL = "bool operator==(Key, Key) { return true; }"
 KEYED = f"int main() {{ {TIMER} hwt::KeyedTimer<Key, int> keyed(timer, [](const Key&, int&) {{}}); }}"
 MAIN = "int main() {}"
 
-# Name, options, headers of the library, the rest of the program, a text that is expected, the most errors and warnings.
+# Name, options, headers of the library, the rest of the program, an expected text, the limit of errors and warnings.
 PROGRAMS = [
     *[(f"{header} below C++20", ["-std=c++17"], [header], MAIN, "hashed_wheel_timer needs C++20", 1)
       for header in ["hashed_wheel_timer", "keyed_timer", "loop_timer", "coroutine", "delay", "histogram", "schedule"]],
@@ -31,7 +31,7 @@ def main(root, compiler):
     failures = []
     for name, options, headers, text, expected, most in PROGRAMS:
         source = "".join(f'#include "hashed_wheel_timer/{header}.h"\n' for header in headers) + text + "\n"
-        # The last standard that is named counts.
+        # The last -std option has priority.
         command = [*compiler, "-std=c++20", *options, "-Wall", f"-I{root}", "-x", "c++", "-fsyntax-only", "-"]
         done = subprocess.run(command, input=source, capture_output=True, encoding="utf-8", check=False,
                               env={**os.environ, "LC_ALL": "C"})

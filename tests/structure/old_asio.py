@@ -1,8 +1,8 @@
-"""asio.h and boost_asio.h refuse a library that is too old by one error, which names its version.
+"""Checks that asio.h and boost_asio.h refuse a library that is too old with one error that names its version.
 
 usage: old_asio.py SOURCE_ROOT COMPILER...
 
-Version headers made here stand before those of the system, so neither library has to be installed.
+This script writes version headers that the compiler finds before the system's, so neither library must be installed.
 """
 
 import os
@@ -16,7 +16,7 @@ BOOST = ("boost_asio.h", "boost/version.hpp", '#define BOOST_VERSION {}\n#define
 ASIO = ("asio.h", "asio/version.hpp", "#define ASIO_VERSION {}\n")
 ERROR = re.compile(r"\berror: (.*)")
 
-# The last two are the oldest that are not refused.
+# The last two are the oldest supported versions.
 CASES = [
     (BOOST, (107400, "1_74"), "Boost: 1_74 (expected: 1_81 or later; Debian 12: libboost1.81-dev)"),
     (BOOST, (108000, "1_80"), "Boost: 1_80 (expected: 1_81 or later; Debian 12: libboost1.81-dev)"),

@@ -1,4 +1,4 @@
-"""The promises of README.md are those of tests/timer/promises_test.cpp, and the tests that it points to exist.
+"""Checks that README.md and tests/timer/promises_test.cpp state the same promises, and that the tests they name exist.
 
 usage: promises.py SOURCE_ROOT
 """

@@ -1,11 +1,11 @@
-"""No dead references: links of the Markdown pages lead somewhere, and files that pages and comments name exist.
-A list of sections at the beginning of a page names all sections in their order. That of a translation names the
-sections that are not translated, too.
+"""Finds dead references: links of Markdown pages without a target, and names of missing files in pages and comments.
+A list of sections at the beginning of a page must have all sections, in their order. In a translation, it must also
+have the sections that are not translated.
 
 usage: references.py SOURCE_ROOT [--self-test]
 
-A file may be named by the end of its path. Prints file:line and what is missing. The self-test writes dead references
-into a copy and expects each to be found.
+A file may be named by the end of its path. Prints file:line and the dead reference. The self-test writes dead
+references into a copy and expects an error for each.
 """
 
 import os
@@ -15,10 +15,10 @@ import sys
 import tempfile
 import urllib.parse
 
-# A header of the kernel; a file of WrapDB.
+# A header of the Linux kernel, and a file of WrapDB.
 NOT_OURS = {"linux/membarrier.h", "releases.json"}
 
-# Where names stand: comments, by the ending of the file. Strings of several lines are a script's documentation.
+# The comments in which names are checked, for each file name extension. Triple-quoted strings are docstrings.
 SLASHES = re.compile(r"//.*|^[ \t]*/?\*.*", re.M)
 HASHES = re.compile(r'^[ \t]*#.*|"""[\s\S]*?"""', re.M)
 COMMENTS = {"h": SLASHES, "cpp": SLASHES, "rs": SLASHES, "go": SLASHES, "java": SLASHES,
@@ -36,7 +36,7 @@ CONTENTS = re.compile(r"\)\s·\s+\[")  # between two links of a list of sections
 
 
 def files_of(root):
-    """The paths of the tree, without what builds put there."""
+    """Returns the paths of the tree, without build folders."""
     found = []
     for directory, folders, names in os.walk(root):
         folders[:] = [folder for folder in folders if folder not in (".git", "build", "subprojects", "__pycache__")
@@ -46,12 +46,12 @@ def files_of(root):
 
 
 def without_fences(text):
-    """The same lines, those of code blocks empty."""
+    """Returns the text with as many lines, but with empty code blocks."""
     return FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
 
 
 def anchors_of(text):
-    """As GitHub makes them of the headings: {anchor: its heading}, in the order of the page."""
+    """Returns {anchor: heading}, in the order of the page. Anchors are made as GitHub makes them."""
     anchors = {}
     for heading in HEADING.finditer(without_fences(text)):
         slug = re.sub(r"[^\w\- ]", "", heading[2].lower()).replace(" ", "-")
@@ -61,7 +61,7 @@ def anchors_of(text):
 
 
 def sections_of(text):
-    """The headings of level 2, by their anchors."""
+    """Returns {anchor: heading} for headings of level 2."""
     return {anchor: heading for anchor, heading in anchors_of(text).items() if len(heading[1]) == 2}
 
 
@@ -106,14 +106,14 @@ class Tree:
                 yield f'{path}, "{chapter}"'
 
     def missing_contents(self, page, text):
-        """Yields the sections that the list at the beginning of the page leaves out. Most pages have no list."""
+        """Yields the sections that the list at the beginning of the page lacks. Most pages have no list."""
         paragraphs = [block for block in text.split("\n## ")[0].split("\n\n") if CONTENTS.search(block)]
         listed = [urllib.parse.unquote(link) for block in paragraphs for link in LINK.findall(block)]
         if not listed:
             return
         expected = {"#" + anchor: heading for anchor, heading in sections_of(text).items()}
         original = page.replace(".zh-CN.md", ".md")
-        if original != page:  # the first sections are translated
+        if original != page:  # only the first sections are translated
             others = list(sections_of(self.read(original)).items())[len(expected):]
             expected |= {f"{os.path.basename(original)}#{anchor}": heading for anchor, heading in others}
         places = [listed.index(link) if link in listed else -1 for link in expected]
@@ -138,7 +138,7 @@ class Tree:
                 yield path, text.count("\n", 0, position) + 1, what
 
 
-# What is written at the end of a file, and the dead reference in it.
+# A file, the text that is appended to it, and the dead reference in that text.
 SEEDS = [
     ("README.md", "[a page](docs/no_page.md)", "docs/no_page.md"),
     ("README.md", "[a chapter](docs/guide.md#no-chapter)", "docs/guide.md#no-chapter"),

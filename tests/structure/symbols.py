@@ -1,9 +1,9 @@
-"""What a shared library exports, compared with a list, so that its ABI does not change unseen.
+"""Compares the exported symbols of a shared library with a checked-in list, to notice changes of the ABI.
 
 usage: symbols.py LIST LIBRARY NM [--renew]
 
-Only what is the same for every compiler and its options: the functions and data of namespace hwt, with the vtables and
-type information that programs refer to. Not inline functions and templates, of which each program has copies.
+The list has the functions and data of namespace hwt, and the vtables and type information to which programs refer. It
+does not have inline functions and templates: they depend on the compiler and its options, and programs have copies.
 """
 
 import re
@@ -12,9 +12,9 @@ import sys
 
 DEFINED = re.compile(r"[0-9a-f]+ (\w) (.*)")
 STRONG = "TDRB"
-OF_A_CLASS = re.compile(r"(vtable|typeinfo) for hwt::")  # which some compilers make weak
+OF_A_CLASS = re.compile(r"(vtable|typeinfo) for hwt::")  # some compilers make these symbols weak
 
-# As in the headers, so that lines can be read.
+# Replacements that give types the names of the headers, so that the list is readable.
 SHORT = [
     (r"std::chrono::duration<long, std::ratio<1l, 1000000000l> >", "nanoseconds"),
     (r"std::chrono::duration<long, std::ratio<1l, 1l> >", "seconds"),
@@ -58,9 +58,9 @@ def main(path, library, nm, renew):
         if name not in listed:
             print(f"new: {name}")
     if gone:
-        print("programs that need what has gone do not run with this library: a change of the minor version")
+        print("programs that use a removed symbol do not run with this library: increase the minor version")
     if now != listed:
-        print("if that is meant: python3", *sys.argv, "--renew")
+        print("if this change is intended: python3", *sys.argv, "--renew")
     return now != listed
 
 

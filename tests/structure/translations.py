@@ -1,10 +1,10 @@
-"""The Chinese pages say what the English ones say: the same sections, and in each of them the same blocks of code, the
-same figures, the same names in backticks, and as many rows of tables.
+"""Compares the Chinese pages with the English ones. They must have the same sections. Each section must have the same
+code blocks, the same figures, the same names in backticks, and as many table rows.
 
 usage: translations.py SOURCE_ROOT [--self-test]
 
-Prints what a translation lacks, or has too much, and where that stands on the other page. The self-test changes copies
-and expects each change to be found.
+Prints each difference and its place on the English page. The self-test changes copies and expects an error for each
+change.
 """
 
 import collections
@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-# Each page, and its last section that is translated; None: all are.
+# Each page and its last translated section. None: all sections are translated.
 PAGES = {"README.md": None, "docs/guide.md": "My timeouts are late: why?"}
 
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
@@ -20,11 +20,11 @@ HEADING = re.compile(r"^(#+) +(.*?) *$", re.M)
 COMMENT = re.compile(r"<!--.*?-->", re.S)
 TARGET = re.compile(r"\]\([^)\s]*\)")
 NAME = re.compile(r"`[^`\n]+`")
-# A month is a word in English.
+# A figure before 月 is a month, which is a word in English.
 FIGURE = re.compile(r"(?<![A-Za-z0-9_.])[0-9]+(?:[,.][0-9]+)*(?! 月|[0-9])")
 ROW = re.compile(r"^\|", re.M)
 
-# Of what is found: {it: the lines in which it stands}.
+# blocks, names, figures and rows are {text: lines of the page that have it}.
 Section = collections.namedtuple("Section", "level title line blocks names figures rows")
 
 
@@ -33,7 +33,7 @@ def translation_of(page):
 
 
 def without(pattern, text):
-    """The same lines, without what matches."""
+    """Returns the text with as many lines, but without the matches."""
     return pattern.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
@@ -59,7 +59,7 @@ def sections_of(text):
 
 
 def likeness(one, other):
-    """0 .. 1: how much of what they say is the same."""
+    """Returns 0 .. 1: the share of their blocks, names and figures that both sections have."""
     if one.level != other.level:
         return 0
     facts, others = ({*section.blocks, *section.names, *section.figures} for section in (one, other))
@@ -67,7 +67,7 @@ def likeness(one, other):
 
 
 def pairs(originals, translations):
-    """Which section is the translation of which: those in the same order that are most alike together."""
+    """Pairs the sections with their translations: in order, with the greatest sum of likeness."""
     best = {}  # (sections of one, of the other): their likeness, the pairs
     for i in range(len(originals) + 1):
         for j in range(len(translations) + 1):
@@ -91,14 +91,14 @@ def shown(text):
 
 
 def differences(page, original, translation):
-    """What must be the same in a section and its translation."""
+    """Yields the differences between a section and its translation."""
     for kind in ("blocks", "names", "figures", "rows"):
         ours, theirs = ({key.replace(",", "") if kind == "figures" else key: lines
                          for key, lines in getattr(section, kind).items()} for section in (original, translation))
         for key in sorted(ours.keys() | theirs.keys()):
             counts = [len(side.get(key, [])) for side in (ours, theirs)]
             if kind == "names":
-                counts = [min(count, 1) for count in counts]  # a sentence may name it once more, or say "it"
+                counts = [min(count, 1) for count in counts]  # a translation may repeat a name, or use a pronoun
             if counts[0] == counts[1]:
                 continue
             what = "a row of a table" if kind == "rows" else shown(key)
@@ -131,7 +131,7 @@ def read(root, path):
         return file.read()
 
 
-# What is changed in the English page, and what must be said about the translation.
+# Changes to English pages, and a part of the expected message about the translation. None: no message is expected.
 SEEDS = [
     ("README.md", "\n\n## The family", "\n\nAt most 4711.\n\n## The family", "4711: 0 times here, 1 in"),
     ("README.md", "4,096", "4,097", "4097: 0 times here, 1 in"),

@@ -1,4 +1,4 @@
-"""The version is the same wherever it has to be written, and the changelog has a date for it or says that it is not released.
+"""Checks that all files have the same version, and that the changelog has its date or says that it is not released.
 
 usage: versions.py SOURCE_ROOT VERSION
 """
@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-# Each file, and every place in it, with what stands there of the version: all of it, or its first two numbers.
+# Each file, an expression that finds the version in it, and how many numbers of the version it has.
 ALL, SERIES = 3, 2
 PLACES = [
     ("hashed_wheel_timer/version.h", r'HWT_VERSION_STRING "(.*)"', ALL),
@@ -28,7 +28,7 @@ def main(root, version):
         expected = ".".join(version.split(".")[:numbers])
         if not found or {*found} != {expected}:
             wrong.append(f"{path}: {', '.join(sorted({*found})) or 'no version'} instead of {expected}")
-    # The name of a file, as of a package.
+    # The names of .install files contain package names, which have the version.
     for name in os.listdir(os.path.join(root, "packaging/debian")):
         series = re.search(r"\d[\d.]*(?=\.install$)", name)
         if series and series[0] != ".".join(version.split(".")[:SERIES]):

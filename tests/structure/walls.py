@@ -1,9 +1,9 @@
-"""The walls of the house: who may include whom in hashed_wheel_timer/, which file may wait for an atomic, and that every
-file is built, by Meson and by CMake, and installed.
+"""Checks the rules of the source tree: the includes that each folder of hashed_wheel_timer/ may have, and the files
+that may wait for an atomic. Checks that Meson and CMake build every file, and that headers are installed.
 
 usage: walls.py SOURCE_ROOT [--self-test]
 
-Prints file:line and the rule that is broken. The self-test breaks each rule in a copy and expects it to be found.
+Prints file:line and the broken rule. The self-test breaks each rule in a copy and expects an error for it.
 """
 
 import os
@@ -15,7 +15,7 @@ import tempfile
 LIBRARY = "hashed_wheel_timer"
 INTERNAL = LIBRARY + "/internal/"
 
-# The rooms of internal/, and what each may include besides itself.
+# The folders of internal/ (rooms), and the rooms that each may include besides itself.
 INSTALLED = "installed headers"
 MAY_INCLUDE = {
     "wheel": set(),
@@ -36,20 +36,20 @@ SOURCES = re.compile(r"(?:\w+_)?sources")
 CMAKE_LIST = re.compile(rf"set\(({SOURCES.pattern})\s(.*?)\)", re.S)
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<(' + LIBRARY + r'/[^>]+)>)')
-# The waits and notifications of std::atomic, which lose wake-ups on Windows (internal/platform/waiting.h). A wait()
-# without an argument is a member function of the library.
+# The waits and notifications of std::atomic. They lose wake-ups on Windows (internal/platform/waiting.h). A wait()
+# without arguments is a function of the library.
 DIRECT_WAIT = re.compile(
     r"(?:\.|->)\s*(?:wait\s*\((?!\s*\))|notify_(?:one|all)\s*\()|\batomic_(?:flag_)?(?:wait|notify)\w*\s*\("
 )
 MAY_WAIT = {
-    INTERNAL + "platform/waiting.h",  # await_change() and announce_change(), which all others call
+    INTERNAL + "platform/waiting.h",  # defines await_change() and announce_change(), which all other files call
     INTERNAL + "platform/parking_condition.cpp",  # a condition variable, not an atomic
 }
 QUEUE = re.compile(r"moodycamel::|#\s*include\s*[<\"].*\bconcurrentqueue\.h[>\"]")
 
 
 def room_of(path):
-    """The room of a file; INSTALLED for the headers that users get, None for the .cpp files beside them."""
+    """Returns the room of a file: INSTALLED for public headers, None for source files outside internal/."""
     if path.startswith(INTERNAL):
         return path[len(INTERNAL) :].split("/")[0]
     return INSTALLED if path.endswith(".h") else None
@@ -68,13 +68,15 @@ def files_below(root, folder, *endings):
 
 
 def is_second_half(path, other):
-    """Of a header of templates: <name>.h ends with detail/<name>_impl.h, which includes it, to compile alone."""
+    """Whether `path` has the templates of the header `other`: <name>.h includes detail/<name>_impl.h at its end, and
+    detail/<name>_impl.h includes <name>.h, so that it compiles alone.
+    """
     folder, name = path.rsplit("/", 1)
     return folder.startswith(f"{LIBRARY}/detail") and name == f"{os.path.basename(other)[: -len('.h')]}_impl.h"
 
 
 def cycle_in(includes):
-    """The files of a cycle, or None."""
+    """Returns the files of a cycle of includes, or None."""
     done, path = set(), []
 
     def visit(file):
@@ -97,7 +99,7 @@ def cycle_in(includes):
 def broken_rules(root):
     sources = {path: read(root, path).splitlines() for path in files_below(root, LIBRARY, ".h", ".cpp")}
     broken = []
-    includes = {path: {} for path in sources}  # and in which line
+    includes = {path: {} for path in sources}  # path -> {included path: line}
     users_of_the_queue = {}
 
     for path, lines in sources.items():
@@ -146,7 +148,7 @@ def broken_rules(root):
 
 
 def only_by_one_build(lists, cmake):
-    """What Meson or CMake alone compiles into a library."""
+    """Returns the files that only Meson or only CMake compiles into a library."""
     builds = {MESON: lists, CMAKE: {name: text.split() for name, text in CMAKE_LIST.findall(cmake)}}
     return [(there, 1, f"{name} lacks {file}, which {here} has")
             for here, there in [(MESON, CMAKE), (CMAKE, MESON)]
@@ -155,7 +157,7 @@ def only_by_one_build(lists, cmake):
 
 
 def unlisted(root, sources):
-    """What no list of Meson names."""
+    """Returns the files that are in no list of Meson."""
     library = read(root, MESON)
     lists = dict(MESON_LIST.findall(library))
     installed = "".join(text for name, text in lists.items() if name.endswith("headers"))
@@ -173,7 +175,7 @@ def unlisted(root, sources):
 
 
 def seeds(root):
-    """(file, what is added at its end, what must be said about it), each of which breaks a rule."""
+    """Yields (file, text that is appended and breaks a rule, expected part of the message)."""
     headers = files_below(root, LIBRARY, ".h")
     sources = files_below(root, LIBRARY, ".cpp")
 
@@ -211,7 +213,7 @@ def seeds(root):
 
 
 def finds(copy, path, addition, expected):
-    """Breaks a rule in a copy of the tree for as long as it takes to look for it."""
+    """Whether `expected` is reported for `path` while `addition` is appended to it in the copy of the tree."""
     target = os.path.join(copy, path)
     before = read(copy, path) if os.path.exists(target) else None
     os.makedirs(os.path.dirname(target), exist_ok=True)

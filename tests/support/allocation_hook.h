@@ -1,7 +1,7 @@
 #pragma once
 
-// Replaces the global operator new and delete, all versions, of the executable whose one source file includes this: it
-// counts the bytes in use and fails on demand.
+// Replaces all versions of the global operators new and delete in the executable that includes this header. They count
+// the bytes in use and fail on demand. Only one source file of an executable may include it.
 
 #include <atomic>
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace hwt::test {
 
-/// Bytes asked for by new and not deleted yet.
+/// The bytes that were allocated by new and not yet deleted.
 inline std::atomic<std::int64_t> bytes_in_use{0};
 
-/// Makes allocations fail while it lives: lets `pass` of them through, fails the next `fail`, lets the rest through.
+/// Makes allocations fail during its lifetime: the first `pass` succeed, the next `fail` fail, and the rest succeed.
 class Shortage {
  public:
   enum class Of { ThisThread, OtherThreads };
@@ -46,10 +46,10 @@ class Shortage {
       exempt = false;
     }
   }
-  /// How many allocations it has failed so far.
+  /// Returns the number of allocations that have failed so far.
   std::int64_t failed() const { return whom_ == Of::ThisThread ? here.failed : failed_elsewhere.load(); }
 
-  /// For operator new.
+  /// Returns whether this allocation must fail. Called by operator new.
   static bool strikes() noexcept {
     if (here.fail > 0 && here.pass-- <= 0) {
       --here.fail;
@@ -80,7 +80,7 @@ class Shortage {
   static inline std::atomic<std::int64_t> failed_elsewhere{0};
 };
 
-/// While it lives, the calling thread calls f(size) at the beginning of each allocation, those inside of f excepted.
+/// During its lifetime, calls f(size) at the beginning of each allocation of this thread, except for those inside f.
 class AllocationObserver {
  public:
   explicit AllocationObserver(std::function<void(std::size_t)> f) : f_(std::move(f)) { active = this; }
@@ -88,7 +88,7 @@ class AllocationObserver {
   AllocationObserver(const AllocationObserver&) = delete;
   AllocationObserver& operator=(const AllocationObserver&) = delete;
 
-  /// For operator new.
+  /// Called by operator new.
   static void tell(std::size_t size) {
     if (active == nullptr) return;
     AllocationObserver* const observer = std::exchange(active, nullptr);
@@ -104,7 +104,7 @@ class AllocationObserver {
 
 namespace allocation_hook {
 
-/// In front of each block.
+/// Precedes each block.
 struct Header {
   void* base;
   std::size_t size;
@@ -113,7 +113,7 @@ struct Header {
 inline void* allocate(std::size_t size, std::size_t align) noexcept {
   AllocationObserver::tell(size);
   if (Shortage::strikes()) return nullptr;
-  // The page that a large alignment leaves unused is never touched, so it costs no memory.
+  // The pages that a large alignment leaves unused are never touched, so they cost no memory.
   void* const base = std::malloc(size + sizeof(Header) + align);
   if (base == nullptr) return nullptr;
   const auto first = reinterpret_cast<std::uintptr_t>(base) + sizeof(Header);

@@ -1,6 +1,6 @@
 #pragma once
 
-// One test for every kind of Timer.
+// Helpers for tests that run with every kind of Timer.
 
 #include <memory>
 #include <thread>
@@ -17,11 +17,11 @@ namespace hwt::test {
 using AllTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer, LoopTimer>;
 using ThreadedTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
 
-/// The thread of the test does the worker's part.
+/// True for timers without a worker, which the test thread drives.
 template <class T>
 inline constexpr bool kDriven = std::is_same_v<T, ManualTimer> || std::is_same_v<T, LoopTimer>;
 
-/// Lets a millisecond pass for a timer without a thread, and runs what is due then. Nothing for other timers.
+/// Lets a millisecond pass for a timer without a worker, and runs the due tasks. Does nothing for other timers.
 template <class T>
 void turn(T& timer) {
   if constexpr (std::is_same_v<T, ManualTimer>) {
@@ -32,7 +32,7 @@ void turn(T& timer) {
   }
 }
 
-/// With a tick of 1 ms.
+/// Makes a timer with a tick of 1 ms.
 template <class T>
 std::unique_ptr<T> make_timer(Options options = {}) {
   options.tick_duration = 1ms;
@@ -43,7 +43,7 @@ std::unique_ptr<T> make_timer(Options options = {}) {
   }
 }
 
-/// Lets time pass until `condition` holds.
+/// Drives the timer until `condition` holds. Returns false if it does not hold within kGenerous.
 template <class T, class Condition>
 [[nodiscard]] bool passes_until(T& timer, Condition condition) {
   return eventually([&] {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a build that is slower than others has to leave out.
+// Tells which slow kind of build this is, so that tests can do less work.
 
 #if defined(__SANITIZE_THREAD__)
 #define HWT_TEST_THREAD_SANITIZER 1
@@ -20,11 +20,11 @@
 
 namespace hwt::test {
 
-/// For sanitizers that make everything many times slower, and bring a malloc of their own.
+/// True with ThreadSanitizer or AddressSanitizer, which make tests many times slower and replace malloc.
 inline constexpr bool kSanitized = HWT_TEST_SANITIZED;
 
-/// In the build that counts what is covered each branch is an atomic addition: what looks at all of a structure again
-/// and again takes forty times as long, and covers no more.
+/// True in the coverage build. There each branch costs an atomic addition, so tests that check a whole structure again
+/// and again take forty times as long, without more coverage.
 #if defined(HWT_TEST_COUNTING)
 inline constexpr bool kCounting = true;
 #else

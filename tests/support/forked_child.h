@@ -12,7 +12,7 @@ extern "C" void __gcov_dump(void);  // NOLINT(bugprone-reserved-identifier)
 
 namespace hwt::test {
 
-/// Without anything that the parent has noted for its own end; what was covered counts.
+/// Ends a forked child without the exit handlers of its parent, and writes the coverage counts.
 [[noreturn]] inline void end_child(int status) {
 #if defined(HWT_TEST_COUNTING)
   __gcov_dump();
@@ -20,12 +20,12 @@ namespace hwt::test {
   _exit(status);
 }
 
-/// The wait status of a forked child that ends with what f returns; one that hangs is killed.
+/// Forks a child that exits with the result of f(), and returns its wait status. A child that hangs is killed.
 template <class F>
 int status_of_child(F f) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);  // ends a child that waits for a thread that it does not have
+    alarm(20);  // s; a child may wait for a thread that exists only in its parent
     end_child(f());
   }
   int status = -1;

@@ -11,7 +11,7 @@
 
 namespace hwt::test {
 
-/// A HashedWheelTimer in whose new_timeout() a thread can be held, as the system holds one that it has preempted.
+/// A HashedWheelTimer whose new_timeout() can hold a thread, as the system does when it preempts the thread.
 class HeldTimer final : public ThreadedTimer {
  public:
   enum class At { Nowhere, Entry, Exit };
@@ -24,7 +24,8 @@ class HeldTimer final : public ThreadedTimer {
     end();
   }
 
-  /// The next call of new_timeout() stops there: before anything is done, or when the timeout is pending.
+  /// Holds the next call of new_timeout(): at its entry, before it does anything, or at its exit, with the timeout
+  /// pending.
   void hold_next(At at) { hold_ = at; }
   /// Holds the next call of new_timeout() at its entry. When it goes on, it schedules nothing and throws `error`.
   void hold_and_refuse_next(std::exception_ptr error) {
@@ -55,11 +56,11 @@ class HeldTimer final : public ThreadedTimer {
   }
 
   std::atomic<At> hold_ = At::Nowhere;
-  std::exception_ptr refusal_;  // written before hold_, read by the thread that is held
+  std::exception_ptr refusal_;  // written before hold_; read by the held thread
   Latch held_, go_on_;
 };
 
-/// Others than the one that is held go on.
+/// Expects that the timer runs tasks of other threads while one thread is held.
 inline void expect_others_run(Timer& timer) {
   for (int i = 0; i < 5; ++i)
     ASSERT_TRUE(ran_in_task(timer, [] {})) << "the worker waits for a thread that stands still";

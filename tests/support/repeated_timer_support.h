@@ -8,7 +8,7 @@
 
 namespace hwt::test {
 
-/// A RepeatedTimer of 50 ms on a clock of the test's own, which counts what its hooks do.
+/// A RepeatedTimer of 50 ms on a ManualTimer. Records the calls of its hooks.
 class RepeatedTimerFixture : public ::testing::Test {
  protected:
   using Times = std::vector<std::chrono::milliseconds>;
@@ -37,7 +37,7 @@ class RepeatedTimerFixture : public ::testing::Test {
     in_trigger_ = true;
     EXPECT_EQ(clock_.pending_timeouts(), 0) << "armed while it triggers";
     triggers_.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(now()));
-    if (const auto during = during_) during();  // a copy: it may assign to during_
+    if (const auto during = during_) during();  // a copy, because the call may assign to during_
     EXPECT_LE(clock_.pending_timeouts(), 1);
     in_trigger_ = false;
     if (throws_) throw std::runtime_error("from on_trigger");
@@ -64,7 +64,7 @@ class RepeatedTimerFixture : public ::testing::Test {
   std::unique_ptr<RepeatedTimer> timer_;
 };
 
-/// Runs it on a thread of its own and waits: would hang if what it calls waited for this thread.
+/// Runs f() on another thread and waits for its end. Hangs if f() waits for this thread.
 template <class F>
 void on_another_thread(F f) {
   std::thread(std::move(f)).join();

@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests ask of the system, by the means of each.
+// Functions of the operating system that tests need, on Windows and POSIX.
 
 #include <array>
 #include <chrono>
@@ -16,7 +16,8 @@
 
 namespace hwt::test {
 
-/// Less than a second, unless a signal ends it, or an asynchronous procedure call on Windows. True: it was not ended.
+/// Sleeps for less than a second. Returns false if a signal, or on Windows an asynchronous procedure call, has ended
+/// the sleep early.
 inline bool slept_undisturbed(std::chrono::milliseconds duration) {
 #if defined(_WIN32)
   return SleepEx(static_cast<DWORD>(duration.count()), TRUE) == 0;
@@ -26,7 +27,7 @@ inline bool slept_undisturbed(std::chrono::milliseconds duration) {
 #endif
 }
 
-/// Processor time of the process, in seconds. On Windows std::clock() tells the time that has passed.
+/// Returns the processor time of the process in seconds. On Windows, std::clock() would return the elapsed time.
 inline double processor_seconds() {
 #if defined(_WIN32)
   FILETIME created, ended, kernel, user;
@@ -38,7 +39,7 @@ inline double processor_seconds() {
 #endif
 }
 
-/// The name of this thread, as debuggers show it; nothing where the system cannot tell.
+/// Returns the name of this thread, as debuggers show it. Returns nothing on systems without a function for this.
 inline std::optional<std::string> thread_name() {
 #if defined(_WIN32)
   using GetDescription = HRESULT(WINAPI*)(HANDLE, PWSTR*);

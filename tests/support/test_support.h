@@ -1,10 +1,10 @@
 #pragma once
 
-// Helpers shared by the tests. Rule of the house: tests wait for events, and for time to pass only where there is no
-// event; a bound that only guards against hanging is generous, so that a busy machine fails nothing.
+// Helpers shared by the tests. Tests wait for events. They let time pass only if there is no event. A bound that only
+// guards against hanging is generous, so that no test fails on a busy machine.
 //
-// Declare what tasks refer to before the timer and a Gate after it: the destructors then run in the right order even
-// when an assertion ends the test early.
+// Declare the objects to which tasks refer before the timer, and a Gate after the timer. Then the destructors run in
+// the right order even if an assertion ends the test early.
 
 #include <atomic>
 #include <chrono>
@@ -30,9 +30,9 @@ namespace hwt::test {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-/// What must happen happens within this time, or the test fails.
+/// The time limit for an expected event. If it passes, the test fails.
 inline constexpr std::chrono::milliseconds kGenerous = 60s;
-/// A delay that no test lives to see.
+/// A delay that is longer than any test.
 inline constexpr std::chrono::hours kFar{1};
 
 class Latch {
@@ -41,7 +41,7 @@ class Latch {
 
   void count_down() {
     const std::lock_guard lock(mutex_);
-    if (--count_ <= 0) opened_.notify_all();  // under the lock: the waiter may destroy the latch right afterwards
+    if (--count_ <= 0) opened_.notify_all();  // under the lock: afterwards the waiter may destroy the latch
   }
   [[nodiscard]] bool wait(std::chrono::milliseconds limit = kGenerous) {
     std::unique_lock lock(mutex_);
@@ -58,7 +58,7 @@ class Latch {
   int count_;
 };
 
-/// Instead of std::barrier, whose waits some standard libraries lose: MinGW's GCC 12.
+/// Replaces std::barrier, which loses wake-ups in some standard libraries (MinGW's GCC 12).
 class Barrier {
  public:
   explicit Barrier(int count) : count_(count), missing_(count) {}
@@ -82,7 +82,7 @@ class Barrier {
   int phase_ = 0;
 };
 
-/// Polls until `condition` holds; for what has no event of its own.
+/// Polls until `condition` holds. For conditions without an event. Returns false after `limit`.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition condition, std::chrono::milliseconds limit = kGenerous) {
   const auto end = steady_clock::now() + limit;
@@ -93,7 +93,7 @@ template <class Condition>
   return true;
 }
 
-/// Runs f() or f(Timeout&) in a task that is due now, and waits for it. False: it did not run.
+/// Runs f() or f(Timeout&) in a task that is due now, and waits for it. Returns false if the task did not run.
 template <class F>
 [[nodiscard]] bool ran_in_task(Timer& timer, F f) {
   const auto done = std::make_shared<Latch>();
@@ -110,9 +110,9 @@ template <class F>
   return done->wait();
 }
 
-/// Keeps the worker inside a task until open(). What this thread scheduled before the gate is in the wheel by then,
-/// what it schedules afterwards stays in the pending queue until the gate opens. For a timer with a short tick, which
-/// it waits for.
+/// Keeps the worker inside a task until open(). When the constructor returns, the timeouts that this thread has
+/// scheduled before are in the wheel. Later ones stay in the pending queue until the gate opens. The constructor waits
+/// for a tick, so use a short one.
 class Gate {
  public:
   explicit Gate(Timer& timer) {
@@ -157,7 +157,7 @@ class RecordingTask : public TimerTask {
   Latch ran, was_cancelled;
 };
 
-/// An Options::executor that only keeps its jobs, for the test to run.
+/// An `Options::executor` that stores its jobs, so that the test can run them.
 class JobQueue {
  public:
   std::function<void(std::function<void()>)> executor() {
@@ -181,7 +181,7 @@ class JobQueue {
   std::atomic<int> size_ = 0;
 };
 
-/// An Options::executor that runs each job on a thread of its own.
+/// An `Options::executor` that runs each job on its own thread.
 class ThreadPerJob {
  public:
   std::function<void(std::function<void()>)> executor() {
@@ -196,7 +196,7 @@ class ThreadPerJob {
   std::vector<std::jthread> threads_;
 };
 
-/// An Options::on_task_error that keeps what was thrown: what() of a std::exception, the digits of an int.
+/// An `Options::on_task_error` that records exceptions: what() of a std::exception, the digits of an int.
 class ErrorLog {
  public:
   std::function<void(std::exception_ptr, const Timeout&)> handler() {
@@ -238,7 +238,7 @@ class ErrorLog {
   std::vector<std::thread::id> threads_;
 };
 
-/// An Options::thread_factory that counts its calls and tells when the worker of the latest call has ended.
+/// An `Options::thread_factory` that counts its calls and tells when a worker has ended.
 class CountingFactory {
  public:
   std::function<std::thread(std::function<void()>)> factory() {
@@ -262,7 +262,7 @@ class CountingFactory {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-/// The end of a hunt for races.
+/// The end of a search for races.
 class Deadline {
  public:
   explicit Deadline(std::chrono::milliseconds from_now) : end_(steady_clock::now() + from_now) {}
@@ -272,7 +272,7 @@ class Deadline {
   steady_clock::time_point end_;
 };
 
-/// Runs `count` threads that start their work together, f(index), and waits for all of them.
+/// Runs f(index) on `count` threads, which start at the same time, and waits for all of them.
 template <class F>
 void run_together(int count, F f) {
   std::atomic<int> ready = 0;
@@ -286,7 +286,7 @@ void run_together(int count, F f) {
   }
 }
 
-/// Returns once stop() has been requested by another thread: from then on the timer refuses.
+/// Waits until another thread has requested stop(), so that the timer refuses new timeouts.
 inline void wait_until_refusing(Timer& timer) {
   EXPECT_TRUE(eventually([&] {
     Timeout probe = timer.try_new_timeout([] {}, kFar);
@@ -295,7 +295,7 @@ inline void wait_until_refusing(Timer& timer) {
   }));
 }
 
-/// What() of the Error that `f` throws; a failure when it throws none.
+/// Returns what() of the Error that f() throws. Adds a failure if f() throws nothing.
 template <class Error, class F>
 std::string message_of(F f) {
   try {
@@ -321,7 +321,7 @@ inline std::string text_of(const Timeout& timeout) {
   return out.str();
 }
 
-/// Promise 9: nothing is counted twice or forgotten. For a quiet timer.
+/// Checks promise 9: no timeout is counted twice or missed. The timer must be quiet.
 inline ::testing::AssertionResult is_balanced(const TimerStats& stats) {
   if (stats.pending >= 0 && stats.scheduled == stats.expired + stats.cancelled + stats.unprocessed + stats.pending) {
     return ::testing::AssertionSuccess();

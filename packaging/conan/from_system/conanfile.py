@@ -5,7 +5,7 @@ from conan.tools.files import copy
 
 
 class FromSystemConan(ConanFile):
-    """What the system has of a dependency, as a package: for checks of our recipe without a remote."""
+    """Packages a dependency from the system's files, so that the recipe can be checked without a remote."""
 
     settings = "os", "arch", "compiler", "build_type"
     package_type = "unknown"

@@ -1,4 +1,4 @@
-# An overlay port: it builds the sources that it lies in.
+# An overlay port: it builds the source tree that contains it.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS FEATURES calendar HASHED_WHEEL_TIMER_CALENDAR)

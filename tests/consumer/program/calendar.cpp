@@ -1,4 +1,4 @@
-// Asks a calendar rule and has it waited for.
+// Evaluates a calendar rule, and schedules a task by it.
 
 #include <chrono>
 #include <cstdio>

@@ -4,5 +4,5 @@ static_assert(HWT_VERSION_MAJOR == PROJECT_MAJOR && HWT_VERSION_MINOR == PROJECT
                   HWT_VERSION_PATCH == PROJECT_PATCH,
               "hashed_wheel_timer/version.h and the project's version in meson.build differ");
 
-// That it links is the rest of the test.
+// Linking is the rest of the test.
 int main() {}
