@@ -390,8 +390,8 @@ TEST(Promise7, TheWorkerCollectsEach4096ThatAThreadCancelsInTheWheel) {
   }
 }
 
-// Promise 8: An exception from a task, `cancelled()` or the executor never ends the worker. What the executor refuses
-// runs on the worker.
+// Promise 8: An exception from a task, `cancelled()` or the executor never ends the worker. A task that the executor
+// refuses runs on the worker.
 // Also tests/timer/conformance_test.cpp: Conformance.ExceptionsReachTheHandlerAndTheTimerGoesOn
 // Also tests/timer/defects_test.cpp: Defects.DefectD14_TheWorkerSurvivesAnErrorHandlerThatThrows
 // Also tests/timer/defects_test.cpp: Defects.DefectD15_WhatTheExecutorRefusesStillRuns
@@ -627,7 +627,8 @@ TEST(Promise13, TheTimerMayBeDestroyedInsideItsOwnTask) {
   EXPECT_TRUE(other.is_cancelled());
 }
 
-// Promise 14: Short-lived threads cost no more than long ones: what a thread held is used again.
+// Promise 14: Short-lived threads cost no more than long ones, because the next thread takes over the resources of one
+// that ended.
 // Also tests/timer/memory_test.cpp: Memory.IsBoundedUnderManyShortLivedThreads, Memory.AThreadForgetsTimersThatAreGone
 // Also tests/timer/withdraw_test.cpp: Withdraw.ThreadsEndWithWithdrawnTimeouts, Withdraw.AtTheVeryEndOfAThread
 
