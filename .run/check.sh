@@ -64,8 +64,8 @@ models() {
     -Dbenchmarks=disabled -Dmodels=true || return 1
   meson test -C "$build/models" --print-errorlogs --suite "${1:-models}"
 }
-# The models that are made from the shipped code, as they are; and with each memory order weakened that one of them is
-# known to notice. Takes as long as all other steps.
+# Models of the shipped code, with each memory order weakened that one of them is known to notice. Takes as long as all
+# other steps.
 orders() { models orders; }
 # By name alone: GenMC has to be built.
 genmc() { python3 -B "$root/tests/models/genmc/check.py" "$root"; }

@@ -9,25 +9,18 @@ namespace hwt {
 
 namespace {
 
-using internal::SlotLevels;
-
-/// The occupancy of a level fits into one word, and eleven levels cover all ticks.
+// The occupancy of a level with so many slots fits into one word, and eleven levels cover all ticks.
 constexpr std::int64_t kDefaultSlots = 64;
 
-/// Shorter than what it takes to wake a thread, a tick makes nothing more exact.
-constexpr std::chrono::nanoseconds kShortestTick = std::chrono::microseconds(1);
+constexpr internal::Limits kLimits = {
+    .shortest_tick = std::chrono::microseconds(1),  // waking a thread takes longer, so less is not more exact
+    .min_ticks = internal::SlotLevels::kMinSlots,
+    .max_ticks = internal::SlotLevels::kMaxSlots,
+};
 
-std::int64_t slots_of(const Options& options) {
-  return options.ticks_per_wheel == Options{}.ticks_per_wheel ? kDefaultSlots : options.ticks_per_wheel;
-}
-
-internal::ThreadedEngine* make_engine(Timer& timer, Options options, std::int64_t slots) {
-  slots =
-      internal::checked_ticks_per_wheel("HierarchicalWheelTimer", slots, SlotLevels::kMinSlots, SlotLevels::kMaxSlots);
-  options.tick_duration =
-      internal::checked_tick_duration("HierarchicalWheelTimer", options.tick_duration, kShortestTick);
-  internal::check_slow_task("HierarchicalWheelTimer", options.slow_task);
-  return new internal::WorkerLoop<internal::HierarchicalWheel>(timer, options, slots);
+internal::ThreadedEngine* make_engine(Timer& timer, Options options) {
+  options = internal::checked_options("HierarchicalWheelTimer", std::move(options), kLimits);
+  return new internal::WorkerLoop<internal::HierarchicalWheel>(timer, options, options.ticks_per_wheel);
 }
 
 }  // namespace
@@ -35,11 +28,12 @@ internal::ThreadedEngine* make_engine(Timer& timer, Options options, std::int64_
 HierarchicalWheelTimer::HierarchicalWheelTimer() : HierarchicalWheelTimer(Options{}) {}
 
 HierarchicalWheelTimer::HierarchicalWheelTimer(std::chrono::nanoseconds tick_duration, std::int64_t ticks_per_wheel) {
-  set_engine(make_engine(*this, Options{.tick_duration = tick_duration}, ticks_per_wheel));
+  set_engine(make_engine(*this, Options{.tick_duration = tick_duration, .ticks_per_wheel = ticks_per_wheel}));
 }
 
 HierarchicalWheelTimer::HierarchicalWheelTimer(Options options) {
-  set_engine(make_engine(*this, options, slots_of(options)));
+  if (options.ticks_per_wheel == Options{}.ticks_per_wheel) options.ticks_per_wheel = kDefaultSlots;
+  set_engine(make_engine(*this, std::move(options)));
 }
 
 HierarchicalWheelTimer::~HierarchicalWheelTimer() { end(); }

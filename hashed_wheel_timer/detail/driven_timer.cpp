@@ -1,12 +1,10 @@
 #include "hashed_wheel_timer/detail/driven_timer.h"
 
-#include <string>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/engine/checked_options.h"
 #include "hashed_wheel_timer/internal/engine/manual_engine.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::detail {
 
@@ -24,13 +22,8 @@ std::optional<steady_clock::time_point> LoopDriver::run_due(std::size_t max_task
 
 namespace {
 
-const Options& checked(const char* name, const Options& options) {
-  internal::checked_tick_duration(name, options.tick_duration, nanoseconds(1));
-  internal::check_slow_task(name, options.slow_task);
-  if (options.thread_factory) {
-    internal::refuse(std::string(name) + ": thread_factory", "set", "none: the timer has no thread");
-  }
-  return options;
+Options checked(const char* name, const Options& options) {
+  return internal::checked_options(name, options, {.shortest_tick = nanoseconds(1), .has_thread = false});
 }
 
 }  // namespace

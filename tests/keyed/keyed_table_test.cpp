@@ -1,13 +1,12 @@
 // KeyedTable: how it grows.
 
-#include "hashed_wheel_timer/detail/keyed/table.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "hashed_wheel_timer/detail/keyed/table.h"
 
 namespace hwt {
 namespace {

@@ -19,8 +19,8 @@
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/core/lateness_record.h"
 #include "perf/micro/threadless_timer.h"
+#include "tests/support/any_timer.h"
 #include "tests/support/build_kind.h"
-#include "tests/support/test_support.h"
 
 namespace hwt {
 namespace {
@@ -143,8 +143,7 @@ TEST(LatenessRecord, ASnapshotHasNoValueWithoutItsMaximumAndSum) {
 
 template <class T>
 class LatenessOfTimers : public ::testing::Test {};
-using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
-TYPED_TEST_SUITE(LatenessOfTimers, Timers);
+TYPED_TEST_SUITE(LatenessOfTimers, test::ThreadedTimers);
 
 TYPED_TEST(LatenessOfTimers, ATimeoutIsCountedBeforeItsTaskRuns) {
   TypeParam timer{1ms};

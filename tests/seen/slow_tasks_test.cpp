@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
 
 namespace hwt {
 namespace {
@@ -74,12 +74,11 @@ class Reports {
 
 template <class T>
 class SlowTasks : public ::testing::Test {};
-using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
-TYPED_TEST_SUITE(SlowTasks, Timers);
+TYPED_TEST_SUITE(SlowTasks, test::ThreadedTimers);
 
 template <class T>
 class RunningFor : public ::testing::Test {};
-TYPED_TEST_SUITE(RunningFor, Timers);
+TYPED_TEST_SUITE(RunningFor, test::ThreadedTimers);
 
 TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRan) {
   Reports reports;

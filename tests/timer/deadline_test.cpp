@@ -16,7 +16,7 @@
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
 
 #if defined(__linux__) && defined(__GLIBCXX__)
 #define HWT_TEST_COUNTS_CLOCK_READINGS 1
@@ -45,14 +45,13 @@ using Time = steady_clock::time_point;
 template <class T>
 class Deadlines : public ::testing::Test {};
 
-using Threaded = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
 struct Names {
   template <class T>
   static std::string GetName(int) {
     return std::is_same_v<T, HashedWheelTimer> ? "Hashed" : "Hierarchical";
   }
 };
-TYPED_TEST_SUITE(Deadlines, Threaded, Names);
+TYPED_TEST_SUITE(Deadlines, ThreadedTimers, Names);
 
 /// Everything that was scheduled before by this thread has been seen to.
 void settle(Timer& timer) {

@@ -7,8 +7,8 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -460,14 +461,9 @@ TEST(Promise9, StatsBalance) {
 /// A program that compares what it polls with the last time begins with one of its own.
 TEST(Promise9, NothingIsCountedBeforeAnythingHappens) {
   const HashedWheelTimer timer(1ms);
+  const std::array<char, sizeof(TimerStats)> zeros{};  // every field is a number
   for (const TimerStats& stats : {TimerStats{}, timer.stats()}) {
-    // All that there are, or it does not compile.
-    const auto [scheduled, expired, cancelled, rejected, unprocessed, pending, ticks, wakeups, backlog, task_errors,
-                last_lag, max_lag, running_for, slow_tasks] = stats;
-    EXPECT_EQ((std::array{scheduled, expired, cancelled, rejected, unprocessed, pending, ticks, wakeups, backlog,
-                          task_errors, slow_tasks}),
-              (std::array<std::int64_t, 11>{}));
-    EXPECT_EQ((std::array{last_lag, max_lag, running_for}), (std::array<std::chrono::nanoseconds, 3>{}));
+    EXPECT_EQ(std::memcmp(&stats, zeros.data(), sizeof(stats)), 0);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
 
 namespace hwt {
 namespace {
@@ -14,8 +14,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 
 template <class T>
 class Storm : public ::testing::Test {};
-using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
-TYPED_TEST_SUITE(Storm, Timers);
+TYPED_TEST_SUITE(Storm, ThreadedTimers);
 
 struct Run {
   std::atomic<int> count = 0;

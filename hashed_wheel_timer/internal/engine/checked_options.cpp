@@ -8,27 +8,48 @@
 
 namespace hwt::internal {
 
-std::int64_t checked_ticks_per_wheel(const char* timer, std::int64_t ticks, std::int64_t min, std::int64_t max) {
-  if (ticks < min || ticks > max) {
-    refuse(std::string(timer) + ": ticks_per_wheel", ticks, std::to_string(min) + " .. " + std::to_string(max));
+namespace {
+
+using std::chrono::nanoseconds;
+
+std::int64_t checked_ticks(const std::string& what, std::int64_t ticks, const Limits& limits) {
+  if (ticks < limits.min_ticks || ticks > limits.max_ticks) {
+    refuse(what, ticks, std::to_string(limits.min_ticks) + " .. " + std::to_string(limits.max_ticks));
   }
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(ticks)));
 }
 
-std::chrono::nanoseconds checked_tick_duration(const char* timer, std::chrono::nanoseconds tick_duration,
-                                               std::chrono::nanoseconds shortest) {
-  if (tick_duration >= shortest) return tick_duration;
-  const std::string what = std::string(timer) + ": tick_duration";
+nanoseconds checked_tick_duration(const std::string& what, nanoseconds tick, nanoseconds shortest) {
+  if (tick >= shortest) return tick;
   const std::string least = text_of(shortest);
-  if (tick_duration <= std::chrono::nanoseconds::zero()) refuse(what, tick_duration, least + " or more");
-  warn(what + ": " + text_of(tick_duration) + " is below " + least + "; using " + least);
+  if (tick <= nanoseconds::zero()) refuse(what, tick, least + " or more");
+  warn(what + ": " + text_of(tick) + " is below " + least + "; using " + least);
   return shortest;
 }
 
-void check_slow_task(const char* timer, std::chrono::nanoseconds slow_task) {
-  if (slow_task < std::chrono::nanoseconds::zero()) {
-    refuse(std::string(timer) + ": slow_task", slow_task, "1 ns or more, or 0 for off");
+}  // namespace
+
+Options checked_options(const char* timer, Options options, const Limits& limits) {
+  const auto what = [timer](const char* option) { return std::string(timer) + ": " + option; };
+  if (limits.max_ticks != 0) {
+    options.ticks_per_wheel = checked_ticks(what("ticks_per_wheel"), options.ticks_per_wheel, limits);
   }
+  options.tick_duration = checked_tick_duration(what("tick_duration"), options.tick_duration, limits.shortest_tick);
+  if (limits.limits_revolution) {
+    const nanoseconds longest((nanoseconds::max)().count() / options.ticks_per_wheel - 1);
+    if (options.tick_duration > longest) {
+      refuse(what("tick_duration"), options.tick_duration,
+             text_of(limits.shortest_tick) + " .. " + text_of(std::chrono::floor<std::chrono::milliseconds>(longest)) +
+                 " for a wheel of " + std::to_string(options.ticks_per_wheel) + " ticks");
+    }
+  }
+  if (options.slow_task < nanoseconds::zero()) {
+    refuse(what("slow_task"), options.slow_task, "1 ns or more, or 0 for off");
+  }
+  if (!limits.has_thread && options.thread_factory) {
+    refuse(what("thread_factory"), "set", "none: the timer has no thread");
+  }
+  return options;
 }
 
 }  // namespace hwt::internal

@@ -3,19 +3,25 @@
 #include <chrono>
 #include <cstdint>
 
+#include "hashed_wheel_timer/options.h"
+
 namespace hwt::internal {
 
-// `timer` is the name of the class, for messages.
+/// The options that one kind of timer accepts.
+struct Limits {
+  /// A shorter tick is raised to this, with a warning.
+  std::chrono::nanoseconds shortest_tick;
+  /// ticks_per_wheel must be in [min_ticks, max_ticks], and is rounded up to a power of two. 0: it is ignored.
+  std::int64_t min_ticks = 0;
+  std::int64_t max_ticks = 0;
+  /// A revolution of the wheel must fit into nanoseconds.
+  bool limits_revolution = false;
+  /// The timer makes its thread by thread_factory.
+  bool has_thread = true;
+};
 
-/// Options::ticks_per_wheel, refused outside of [min, max], rounded up to a power of two.
-std::int64_t checked_ticks_per_wheel(const char* timer, std::int64_t ticks, std::int64_t min, std::int64_t max);
-
-/// Options::tick_duration, refused unless it is positive. A shorter one than `shortest` is raised to that, with a
-/// warning.
-std::chrono::nanoseconds checked_tick_duration(const char* timer, std::chrono::nanoseconds tick_duration,
-                                               std::chrono::nanoseconds shortest);
-
-/// Refuses a negative Options::slow_task.
-void check_slow_task(const char* timer, std::chrono::nanoseconds slow_task);
+/// Returns the options as the timer uses them. Throws std::invalid_argument, which names `timer`, the option, its value
+/// and the range. All checks of options are here.
+Options checked_options(const char* timer, Options options, const Limits& limits);
 
 }  // namespace hwt::internal

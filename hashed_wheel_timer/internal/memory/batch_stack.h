@@ -33,7 +33,8 @@ struct FreeNode {
   static void unmake(Node* node) noexcept { unpoison_memory(node->storage, sizeof(node->storage)); }
 };
 
-/// A stack of batches of free nodes. A batch is a chain linked by `next` and ended by null. Any thread pushes and takes.
+/// A stack of batches of free nodes. A batch is a chain linked by `next` and ended by null. Any thread pushes and
+/// takes.
 class BatchStack {
  public:
   /// A chain of `nodes` nodes. False: closed.

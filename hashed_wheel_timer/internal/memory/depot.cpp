@@ -22,7 +22,8 @@ void Depot::close() noexcept {
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next_) out += pool->close();
   // The depot's nodes, those included whose memory the system has or had.
   out -= free_.close() + collected_;
-  if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0) delete_core_(core_);
+  if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0)
+    delete_core_(core_);
 }
 
 void Depot::returned_after_close(std::int64_t nodes) noexcept {

@@ -3,7 +3,16 @@
 #include <atomic>
 #include <cstdint>
 
-#if !defined(__linux__) && !defined(_WIN32)
+// The way to sleep on this system. Each has a file, parking_*.cpp, which is empty unless its macro is defined.
+#if defined(__linux__)
+#define HWT_PARKING_LINUX
+#elif defined(_WIN32)
+#define HWT_PARKING_WINDOWS
+#else
+#define HWT_PARKING_CONDITION
+#endif
+
+#if defined(HWT_PARKING_CONDITION)
 #include <condition_variable>
 #include <mutex>
 #endif
@@ -16,7 +25,7 @@ namespace hwt::internal {
 /// locked. Elsewhere a mutex and a condition variable, which need both.
 class Parking {
  public:
-#if defined(_WIN32)
+#if defined(HWT_PARKING_WINDOWS)
   /// Throws std::system_error when the system has no more of what it takes.
   Parking();
 #endif
@@ -36,11 +45,11 @@ class Parking {
   void wake() noexcept;
 
  private:
-#if defined(__linux__)
+#if defined(HWT_PARKING_LINUX)
   // 0, or 1 for a call. Always exchanged, so that the sleeper's acquire gets the release of every caller before, and
   // not of the latest alone: it sees what each of them had done.
   std::atomic<std::uint32_t> called_{0};
-#elif defined(_WIN32)
+#elif defined(HWT_PARKING_WINDOWS)
   struct Handle {
     explicit Handle(void* made) noexcept : object(made) {}
     ~Handle();

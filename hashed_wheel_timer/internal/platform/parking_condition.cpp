@@ -1,6 +1,8 @@
 // Wherever the system has nothing better: a mutex and a condition variable.
 
-#if !defined(__linux__) && !defined(_WIN32)
+#include "hashed_wheel_timer/internal/platform/parking.h"
+
+#if defined(HWT_PARKING_CONDITION)
 
 #include <chrono>
 
@@ -11,7 +13,6 @@
 #endif
 
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/parking.h"
 
 namespace hwt::internal {
 

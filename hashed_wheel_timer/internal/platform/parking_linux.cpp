@@ -1,6 +1,8 @@
 // On Linux: a futex.
 
-#if defined(__linux__)
+#include "hashed_wheel_timer/internal/platform/parking.h"
+
+#if defined(HWT_PARKING_LINUX)
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -12,7 +14,6 @@
 #include <limits>
 
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/parking.h"
 
 namespace hwt::internal {
 

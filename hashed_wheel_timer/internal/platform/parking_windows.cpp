@@ -1,12 +1,13 @@
 // On Windows: an event, and a timer that does not round to the system's ticks of 15.6 ms, as all waits with a time do.
 
-#if defined(_WIN32)
+#include "hashed_wheel_timer/internal/platform/parking.h"
+
+#if defined(HWT_PARKING_WINDOWS)
 
 #include <array>
 #include <system_error>
 
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/parking.h"
 #include "hashed_wheel_timer/internal/platform/windows_api.h"
 
 namespace hwt::internal {

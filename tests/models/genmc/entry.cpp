@@ -2,9 +2,10 @@
 // the first timeout, which has not got the lock, wants it too. Each value is had once, as it was left; and each record
 // goes once, when nobody is at it.
 
+#include "hashed_wheel_timer/detail/keyed/entry.h"
+
 #include <utility>
 
-#include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "tests/models/genmc/program.h"
 
 namespace {
