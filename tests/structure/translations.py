@@ -13,7 +13,7 @@ import re
 import sys
 
 # Each page and its last translated section. None: all sections are translated.
-PAGES = {"README.md": None, "docs/guide.md": "My timeouts are late: why?"}
+PAGES = {"README.md": None, "docs/guide.md": "Why are my timeouts late?"}
 
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 HEADING = re.compile(r"^(#+) +(.*?) *$", re.M)
