@@ -241,7 +241,7 @@ def page(summary: Summary, differences: Sequence[Difference], plots: Mapping[str
     found = verdicts(summary)
     if found:
         parts += ["### Against the targets", tables.against_targets(found).markdown()]
-        parts.append(_wrapped(f"{_score(found)} Ratio: Netty (or who is named) divided by ours."))
+        parts.append(_wrapped(f"{_score(found)} Ratio: Netty (or the timer that is named) divided by ours."))
     for section in results.plan:
         parts += [f"### {section.title}", _wrapped(_what(section)), tables.of(section).markdown()]
         if section.key in plots:
