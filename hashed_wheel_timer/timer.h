@@ -95,6 +95,7 @@ class HWT_API Timer {
   }
 
   /// Runs a shared task once after `delay`. Returns a null handle where new_timeout() throws.
+  // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
   Timeout try_new_timeout(std::shared_ptr<TimerTask> task, Delay delay) noexcept {
     return schedule_shared<OrNull>(task, delay);
   }
@@ -109,6 +110,7 @@ class HWT_API Timer {
   }
 
   /// Runs a shared task once at `deadline`. Returns a null handle where new_timeout_at() throws.
+  // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
   Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) noexcept {
     return schedule_shared<OrNull>(task, deadline);
   }
@@ -173,7 +175,6 @@ class HWT_API Timer {
       return schedule_source<Refused>(detail::source_of<F>(callable), when);
     }
   }
-  // NOLINTNEXTLINE(bugprone-exception-escape): it throws only where Refused says so.
   template <class Refused>
   Timeout schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when) {
     if (task == nullptr) return refuse<Refused>(detail::Result::NullTask);
@@ -184,7 +185,8 @@ class HWT_API Timer {
     if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber);
     const detail::Scheduled scheduled = schedule(task, when);
     if (scheduled.node == nullptr) [[unlikely]] {
-      return Refused::kThrows ? retry_or_throw(task, when, scheduled) : retry_or_null(task, when, scheduled);
+      if constexpr (Refused::kThrows) return retry_or_throw(task, when, scheduled);
+      return retry_or_null(task, when, scheduled);
     }
     return Timeout(scheduled.node);
   }
