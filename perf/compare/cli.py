@@ -1,4 +1,4 @@
-"""`./run compare`, after the script has built this library and set up what draws."""
+"""`./run compare`. The script has built this library and installed matplotlib before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .runners import Paths, Program
 from .summary import Summary, differences
 from .system import Failure, Interrupted, WrongUsage
 
-BUSY = 0.2  # processors from which on the figures suffer
+BUSY = 0.2  # processors that other programs may use without a warning
 MIN_ROUNDS = 5
 
 
@@ -39,9 +39,9 @@ def main(arguments: Sequence[str]) -> int:
     except Interrupted as interrupted:
         return 128 + interrupted.args[0]
     except OSError as error:
-        if not isinstance(error, BrokenPipeError):  # whoever read our output has gone
+        if not isinstance(error, BrokenPipeError):  # the reader of the output has ended
             _say(f"run compare: {error.filename or 'output'}: {error.strerror}")
-        # Nothing may be flushed into it at exit.
+        # Otherwise Python would flush into the broken pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -89,20 +89,20 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="./run compare",
         allow_abbrev=False,
         description="Runs the workloads of perf/README.md on this library and on other timers in turn, and writes "
-        "tables and plots. A run of all workloads and all peers also writes perf/results/, docs/performance.md and "
-        "docs/performance/; any other leaves its files in build/compare-results/.",
+        "tables and plots. A run of all workloads and all peers writes perf/results/, docs/performance.md and "
+        "docs/performance/. Any other run writes to build/compare-results/.",
     )
     add, flag, hidden = parser.add_argument, "store_true", argparse.SUPPRESS
     rounds = _number(1, 1000, f"; from {MIN_ROUNDS} without --quick")
     add("--workloads", type=_names, default=list(WORKLOADS), metavar="NAMES", help="only these, e.g. churn,expire")
-    add("--peers", type=_names, metavar="NAMES", help="only these beside this library, e.g. netty,tokio")
-    add("--rounds", type=rounds, metavar="N", help=f"default {MIN_ROUNDS}, at least {MIN_ROUNDS}; with --quick 1")
-    add("--quick", action=flag, help="a minute or two with small counts: shows that all works, measures nothing")
-    add("--sweep-all", action=flag, help="all peers, not only Netty, against threads and pending timeouts")
-    add("--timeout", type=_number(1, 86_400), default=120, metavar="SECONDS", help="for each run; default 120")
-    add("--output", type=Path, metavar="DIR", help="where the raw results go; default perf/results")
-    add("--list", dest="listing", action=flag, help="show the runners and the plan, run nothing")
-    add("--render", type=Path, metavar="FILE", help="tables and plots from raw results, without running")
+    add("--peers", type=_names, metavar="NAMES", help="only these and this library, e.g. netty,tokio")
+    add("--rounds", type=rounds, metavar="N", help=f"default and minimum {MIN_ROUNDS}; with --quick default 1")
+    add("--quick", action=flag, help="small counts, a minute or two: a test of the programs, not of their speed")
+    add("--sweep-all", action=flag, help="vary threads and pending timeouts for all peers, not only for Netty")
+    add("--timeout", type=_number(1, 86_400), default=120, metavar="SECONDS", help="limit of each run; default 120")
+    add("--output", type=Path, metavar="DIR", help="folder of the results file; default perf/results")
+    add("--list", dest="listing", action=flag, help="list the runners and the plan without running them")
+    add("--render", type=Path, metavar="FILE", help="write tables and plots of a results file, without running")
     add("--build", type=Path, help=hidden)
     add("--cpp", type=Path, help=hidden)
     chosen = parser.parse_args(list(arguments))
@@ -111,19 +111,19 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if chosen.rounds is not None and chosen.rounds < MIN_ROUNDS and not chosen.quick:
         raise WrongUsage(f"argument --rounds: {chosen.rounds} is less than {MIN_ROUNDS}, which only --quick allows")
     if chosen.quick and chosen.output:
-        raise WrongUsage("argument --output: a quick run keeps nothing")
+        raise WrongUsage("argument --output: a quick run writes no results there")
     others = [name for name in vars(chosen) if name not in ("render", "build", "cpp")]
     if chosen.render and any(getattr(chosen, name) != parser.get_default(name) for name in others):
-        raise WrongUsage("argument --render: goes with no other option")
+        raise WrongUsage("argument --render: no other option may be given")
     chosen.rounds = chosen.rounds or (1 if chosen.quick else MIN_ROUNDS)
-    # Without what the script adds.
+    # Without the options that the script adds.
     shown = [one for one, before in zip(arguments, ["", *arguments]) if not {one, before} & {"--build", "--cpp"}]
     chosen.command = ["./run", "compare", *shown]
     chosen.whole = not chosen.quick and chosen.peers is None and len(chosen.workloads) == len(WORKLOADS)
     return chosen
 
 
-# --- What it does -----------------------------------------------------------------------------------------------------
+# --- The run ----------------------------------------------------------------------------------------------------------
 
 
 def _main(arguments: Sequence[str]) -> int:
@@ -141,7 +141,7 @@ def _main(arguments: Sequence[str]) -> int:
 
 
 def _needs(arguments: Sequence[str]) -> int:
-    """Tells the script what has to be there, after the arguments were found to be right."""
+    """Checks the arguments and prints a list of the things to set up."""
     if "-h" in arguments or "--help" in arguments:
         return 0
     chosen = parse(arguments)
@@ -174,7 +174,7 @@ def _list(chosen: argparse.Namespace, programs: Sequence[Program], sections: Seq
     here = {program.name: program for program in programs if not program.missing()}
     print(f"plan, {plan.plural(chosen.rounds, 'round')}")
     for entry in plan.entries_of(sections):
-        who = "all who have it" if entry.everyone else ", ".join(entry.participants(list(here)))
+        who = "all that have it" if entry.everyone else ", ".join(entry.participants(list(here)))
         count = f", {entry.config.count:,} operations" if entry.config.workload in ("churn", "handoff", "touch") else ""
         print(f"  {plan.label(entry.config)}{count}: {who}")
     only = {name: program.workloads for name, program in here.items()}
@@ -204,30 +204,35 @@ def _run(chosen: argparse.Namespace, paths: Paths, programs: Sequence[Program], 
     )
     if found.machine["busy"] > BUSY:
         cores = plan.plural(found.machine["cores"], "core")
-        _say(f"something else keeps {found.machine['busy']:g} of {cores} busy: the figures will be noisy")
+        _say(f"other programs keep {found.machine['busy']:g} of {cores} busy: the figures will be noisy")
     partial = paths.kept / "partial.json"
-    results.save(found, partial)  # rather now than after half an hour
+
+    def keep() -> None:
+        found.unequal = differences(found)
+        results.save(found, partial)
+
+    keep()  # an error of the disk shows now, not after half an hour
     try:
-        measure(found, ready, chosen.timeout, paths.root, progress, lambda: results.save(found, partial))
+        measure(found, ready, chosen.timeout, paths.root, progress, keep)
     except Interrupted:
         progress.show("")
-        results.save(found, partial)
-        _say(f"interrupted; what was measured so far is in {paths.shown(partial)}, and --render shows it")
+        keep()
+        _say(f"interrupted; {paths.shown(partial)} has the figures so far, and --render shows them")
         raise
     found.finished = True
     kept = _unused(found, chosen, paths)
     try:
         results.save(found, kept)
     except Failure as error:
-        raise Failure(f"{error}; all that was measured is in {paths.shown(partial)}") from error
+        raise Failure(f"{error}; the figures are in {paths.shown(partial)}") from error
     partial.unlink()
     status = _finish(found, paths)
-    _say(f"raw results: {paths.shown(kept)}")
+    _say(f"results: {paths.shown(kept)}")
     return status
 
 
 def _unused(found: Results, chosen: argparse.Namespace, paths: Paths) -> Path:
-    """Where the raw results go."""
+    """Returns the path of a new results file."""
     if chosen.quick:
         return paths.kept / "quick.json"
     folder = (chosen.output or (paths.root / "perf" / "results" if found.whole else paths.kept)).absolute()
@@ -240,11 +245,11 @@ def _unused(found: Results, chosen: argparse.Namespace, paths: Paths) -> Path:
 
 
 def _finish(found: Results, paths: Paths) -> int:
-    """Tables, plots and the page."""
-    summary, different = Summary(found), differences(found)
-    sys.stdout.write(report.terminal(summary, different))
+    """Writes tables, plots and the page."""
+    summary = Summary(found)
+    sys.stdout.write(report.terminal(summary))
     sys.stdout.flush()
-    # Only a run of everything may take the place of what the page shows.
+    # Only a complete run may replace the published page.
     public = found.whole and found.finished
     docs = paths.root / "docs" if public else paths.kept
     drawn = {}
@@ -252,12 +257,12 @@ def _finish(found: Results, paths: Paths) -> int:
         drawn = plots.draw_all(summary, docs / "performance")
         _say(f"plots: {paths.shown(docs / 'performance')}")
     else:
-        _say("no plots: they need matplotlib (python3-matplotlib, or pip); later --render draws them")
-    content = report.page(summary, different, {key: f"performance/{path.name}" for key, path in drawn.items()})
+        _say("no plots without matplotlib (package python3-matplotlib, or pip); --render draws them later")
+    content = report.page(summary, {key: f"performance/{path.name}" for key, path in drawn.items()})
     if public:
         report.update_page(docs / "performance.md", content)
     else:
         system.write_text(docs / "performance.md", content + "\n")
     _say(f"page: {paths.shown(docs / 'performance.md')}")
     ours_failed = any(run.failed for run in found.runs if run.runner == OURS)
-    return 1 if different or ours_failed else 0
+    return 1 if found.unequal or ours_failed else 0

@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""A description of the machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def describe() -> dict[str, Any]:
 
 
 def _read(path: str) -> str:
-    """A file of the system, "" if there is none."""
+    """Returns the text of a system file, "" if it does not exist."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -44,25 +44,25 @@ def cpu_model(name: str) -> str:
 
 
 def _busy() -> float:
-    """How many processors others keep busy. The load average would still tell of our own build."""
+    """Returns the processors that other programs use. The load average would include our own build."""
     before, start = _spent(), time.monotonic()
     time.sleep(1)
     return (_spent() - before) / (time.monotonic() - start)
 
 
 def _spent() -> float:
-    """Seconds of all processes since the machine was started: user, nice, system; interrupts and what was stolen."""
+    """Returns the busy seconds since boot: user, nice, system, interrupts and stolen time."""
     fields = [int(field) for field in _read("/proc/stat").split("\n")[0].split()[1:9]]
     return sum(fields[:3] + fields[5:]) / os.sysconf("SC_CLK_TCK")
 
 
 def compiler() -> str:
     version = _asked([*(os.environ.get("CXX") or "c++").split(), "--version"], r"^(.+)$") or "unknown"
-    return re.sub(r"^c\+\+ ", "g++ ", version)  # gcc prints the name it was called by
+    return re.sub(r"^c\+\+ ", "g++ ", version)  # gcc prints the name by which it was called
 
 
 def commit(root: Path) -> tuple[str, bool]:
-    """The short commit, and whether something was changed since."""
+    """Returns the short commit, and whether there are local changes."""
     git = ["git", "-C", str(root)]
     asked = _asked([*git, "rev-parse", "--short=10", "HEAD"], r"^(\w+)$")
     return asked or "unknown", bool(asked and _asked([*git, "status", "--porcelain"], r"(.)"))

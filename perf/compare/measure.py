@@ -1,4 +1,4 @@
-"""Runs the plan, and tells how far it is."""
+"""Runs the plan and shows the progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .plan import Config, Step, label, steps
 from .results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Results, Run, Runner
 from .runners import BadOutput, Program, parse_round
 
-QUIET_SECONDS = 15.0  # between two lines where they cannot be rewritten
+QUIET_SECONDS = 15.0  # between two lines of progress, unless a terminal can overwrite them
 
 
 def duration(seconds: float) -> str:
@@ -21,7 +21,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """One line that tells what runs, how much is done, and how long the rest will take."""
+    """One line: the current run, the share that is done, and the time left."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -49,23 +49,24 @@ def measure(
     progress: Progress,
     after_round: Callable[[], None],
 ) -> None:
-    """Adds to `results` run by run, so that an interruption loses nothing."""
+    """Appends each run to `results` at once, so that an interruption loses no finished run."""
     by_name = {runner.name: (program, runner) for program, runner in programs}
     only = {runner.name: runner.workloads for _, runner in programs}
     todo = list(steps(results.plan, list(by_name), results.rounds, only))
     guesses = [step.config.guessed_seconds(by_name[step.runner][1].warmup) for step in todo]
     guessed = taken = 0.0
-    settled: set[tuple[str, Config]] = set()  # asking again would bring the same answer
+    settled: set[tuple[str, Config]] = set()  # not run again: the outcome would be the same
     for index, step in enumerate(todo):
         program, runner = by_name[step.runner]
         guessed += guesses[index]
         if (step.runner, step.config) not in settled:
             left = sum(guesses[index:]) * (taken / (guessed - guesses[index]) if taken else 1.0)
-            # What matters most comes first: a narrow terminal cuts the end off.
+            # The most important part comes first, because a narrow terminal cuts off the end.
             done = f"{index / len(todo):4.0%}, {duration(left)} left, round {step.round} of {results.rounds}"
             progress.show(f"{done}: {runner.title}: {label(step.config)}")
+            start = time.monotonic()
             run = run_step(step, program.run, runner.warmup, timeout, root)
-            taken += run.seconds
+            taken += time.monotonic() - start
             results.runs.append(run)
             if run.status in (UNSUPPORTED, TIMED_OUT):
                 settled.add((step.runner, step.config))
@@ -77,7 +78,7 @@ def measure(
 
 
 def run_step(step: Step, command: Sequence[str], warmup: int, timeout: float, root: Path) -> Run:
-    # The round is the seed: the same for all in it, another one in the next.
+    # The seed is the round, so that all runners of a round do equal work.
     outcome = system.run([*command, *step.config.arguments(warmup, step.round)], timeout)
     status, message, result = FAILED, "", None
     if outcome.timed_out:
@@ -89,8 +90,9 @@ def run_step(step: Step, command: Sequence[str], warmup: int, timeout: float, ro
     else:
         try:
             result = parse_round(outcome.out, step.config)
-            message = str(result.get("unsupported") or "")
-            status = UNSUPPORTED if message else OK
+            status = OK
+            if result.get("unsupported"):
+                status, message, result = UNSUPPORTED, str(result["unsupported"]), None
         except BadOutput as error:
             message = str(error)
-    return Run(step.runner, step.config, step.round, status, round(outcome.seconds, 3), message, result)
+    return Run(step.runner, step.config, step.round, status, message, result)

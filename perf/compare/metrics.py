@@ -1,4 +1,4 @@
-"""The figures: how they are read from what the runners print, how they are shown, and what they have to be."""
+"""The figures: where a runner's result has them, how they are shown, and their targets."""
 
 from __future__ import annotations
 
@@ -9,44 +9,49 @@ from typing import Any, Callable
 from .plan import OURS, RING, Config
 
 Result = Mapping[str, Any]
-QUANTILES = 1001  # from 0 to 1000 permille
+QUANTILES = 1001  # that a runner prints as late_us, from 0 to 1000 permille
 
 
 @dataclass(frozen=True)
 class Metric:
     title: str
-    read: Callable[[Result], float | None]
-    compared: bool = True  # whether theirs / ours says anything
+    key: str
+    scale: float = 1.0
+    compared: bool = True  # whether a ratio of two runners is meaningful
 
-
-def _field(title: str, key: str, scale: float = 1.0, compared: bool = True) -> Metric:
-    return Metric(title, lambda result: None if result[key] is None else float(result[key]) * scale, compared)
-
-
-def _quantile(name: str, permille: int, compared: bool = False) -> Metric:
-    return Metric(f"{name} µs", lambda result: float(result["late_us"][permille]), compared)
+    def read(self, result: Result) -> float | None:
+        value = result[self.key]
+        return None if value is None else float(value) * self.scale
 
 
 CPU = "cpu_ns_per_op"
-WAKEUPS = _field("wake-ups per s", "wakeups_per_s", compared=False)
+WAKEUPS = Metric("wake-ups per s", "wakeups_per_s", compared=False)
 
-# The first one of a workload is the one that is compared and plotted.
+# The first metric of a workload is the one that is compared and plotted.
 METRICS: dict[str, tuple[Metric, ...]] = {
-    "churn": (_field("CPU ns per cancel + schedule", CPU),),
-    "handoff": (_field("CPU ns per schedule + cancel", CPU),),
-    "expire": (_field("CPU ns per timeout", CPU), _field("wall s in all", "wall_ms", 1e-3, compared=False)),
-    "touch": (_field("CPU ns per extension", CPU),),
-    "memory": (_field("bytes per timeout", "bytes_per_timeout"),),
-    "idle": (WAKEUPS, _field("CPU ms per s", "cpu_ms_per_s", compared=False)),
-    "far": (_field("CPU ms per s", "cpu_ms_per_s"), WAKEUPS),
+    "churn": (Metric("CPU ns per cancel + schedule", CPU),),
+    "handoff": (Metric("CPU ns per schedule + cancel", CPU),),
+    "expire": (Metric("CPU ns per timeout", CPU), Metric("wall s in all", "wall_ms", 1e-3, compared=False)),
+    "touch": (Metric("CPU ns per extension", CPU),),
+    "memory": (Metric("bytes per timeout", "bytes_per_timeout"),),
+    "idle": (WAKEUPS, Metric("CPU ms per s", "cpu_ms_per_s", compared=False)),
+    "far": (Metric("CPU ms per s", "cpu_ms_per_s"), WAKEUPS),
     "late": (
-        _quantile("p50", 500, compared=True),
-        _quantile("p99", 990, compared=True),
-        _quantile("p99.9", 999),
-        _quantile("max", 1000),
-        _field("too early", "early", compared=False),
+        Metric("p50 µs", "p50_us"),
+        Metric("p99 µs", "p99_us"),
+        Metric("p99.9 µs", "p999_us", compared=False),
+        Metric("max µs", "max_us", compared=False),
+        Metric("too early", "early", compared=False),
     ),
 }
+CURVE = "late_us"  # each whole percentile, for the plot
+PERMILLE = {"p50_us": 500, "p99_us": 990, "p999_us": 999, "max_us": 1000}
+
+
+def with_percentiles(result: Result) -> dict[str, Any]:
+    """Replaces the quantiles of `late` by the figures and the curve that the report shows."""
+    quantiles = result[CURVE]
+    return {**result, **{key: quantiles[permille] for key, permille in PERMILLE.items()}, CURVE: quantiles[::10]}
 
 
 def main_metric(workload: str) -> Metric:
@@ -57,7 +62,7 @@ CHECKSUMS = ("fired", "fired_sum", "cancelled", "cancelled_sum")
 CHECKED_WORKLOADS = ("churn", "handoff", "expire", "touch")
 
 
-# --- Numbers as they are shown ----------------------------------------------------------------------------------------
+# --- Formatting of numbers --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Spread:
 
 
 def number(value: float) -> str:
-    """Three digits that count; more before the point are kept."""
+    """Three significant digits, or all digits before the point."""
     if value == 0:
         return "0"
     size = abs(value)
@@ -77,7 +82,7 @@ def number(value: float) -> str:
 
 
 def _factor(value: float) -> str:
-    """Two digits that count."""
+    """Two significant digits."""
     if value >= 99.5:
         return f"{float(f'{value:.2g}'):,.0f}"
     return f"{value:,.{0 if value >= 9.95 else 1 if value >= 0.995 else 2}f}"
@@ -87,18 +92,29 @@ def ratio(value: Spread) -> str:
     return _factor(value.median) + "×"
 
 
+def _range(value: Spread, text: Callable[[float], str]) -> str:
+    return "–".join(dict.fromkeys([text(value.low), text(value.high)]))
+
+
+def figure_range(value: Spread) -> str:
+    return _range(value, number)
+
+
+def ratio_range(value: Spread) -> str:
+    return _range(value, _factor) + "×"
+
+
 def ratio_and_range(value: Spread) -> str:
-    ends = dict.fromkeys([_factor(value.low), _factor(value.high)])
-    return f"{ratio(value)} ({'–'.join(ends)})"
+    return f"{ratio(value)} ({_range(value, _factor)})"
 
 
-# --- What this library has to reach -----------------------------------------------------------------------------------
+# --- Targets of this library ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Target:
-    """Either `at_most` in the unit of the metric, or one part in `parts_of_netty`, or less than every other peer that
-    can be used from several threads."""
+    """One of three kinds: `at_most` in the unit of the metric, 1/`parts_of_netty` of Netty's figure, or less than every
+    other peer that several threads can use."""
 
     workload: str
     text: str
@@ -106,9 +122,9 @@ class Target:
     parts_of_netty: float | None = None
     fastest: bool = False
     tick_ms: int | None = None
-    place: int = 0  # of the metric
-    name: str = ""  # of the metric, where a workload has several
-    runner: str = OURS  # whose figure it is
+    place: int = 0  # of the metric, in METRICS
+    name: str = ""  # of the metric, if the workload has several targets
+    runner: str = OURS  # the runner that has this target
 
     @property
     def metric(self) -> Metric:

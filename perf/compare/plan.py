@@ -1,4 +1,4 @@
-"""What is run: configurations of workloads, who takes part in each, and in which order."""
+"""The plan of a run: the configurations, the runners of each, and their order."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ WORKLOADS = ("churn", "handoff", "expire", "memory", "idle", "far", "late", "tou
 
 OURS = "hashed_wheel_timer"
 NETTY = "netty"
-# The hierarchical timer with ticks below a millisecond, which no other wheel has: so many microseconds.
+# The ticks of the hierarchical timer, in microseconds. No other wheel has ticks below a millisecond.
 SHORT_TICKS = {"ours-10us": 10, "ours-1us": 1}
 
 
 @dataclass(frozen=True)
 class Config:
-    """One configuration of a workload. What a workload has no option for is None."""
+    """One configuration of a workload. None: the workload does not have this option."""
 
     workload: str
     threads: int | None = None
@@ -24,7 +24,7 @@ class Config:
     pending: int | None = None
     count: int | None = None
     seconds: int | None = None
-    warmup_at_most: int = 1  # of millions of operations: after it, the figures of a JVM were found to be steady
+    warmup_at_most: int = 1  # rounds; the figures of a JVM are steady after one
 
     def arguments(self, warmup: int, seed: int) -> list[str]:
         options = {name: getattr(self, name) for name in ("threads", "tick_ms", "count", "pending", "seconds")}
@@ -33,7 +33,7 @@ class Config:
         return [self.workload, *sum(given, [])]
 
     def guessed_seconds(self, warmup: int) -> float:
-        """For the time left, until it is known how far the guesses are off."""
+        """For the display of the time left. Measured durations correct the guess."""
         pending = (self.pending or 0) * (self.threads or 1 if self.workload in ("churn", "handoff") else 1)
         one = 0.05 + 4e-3 * self.tick_ms + pending * 200e-9 + (self.seconds or 0)
         if self.workload in ("churn", "handoff", "expire", "touch"):
@@ -45,7 +45,7 @@ class Config:
 @dataclass(frozen=True)
 class Entry:
     config: Config
-    everyone: bool = True  # otherwise this library and Netty only
+    everyone: bool = True  # False: only this library and Netty
 
     def participants(self, names: Sequence[str]) -> list[str]:
         return [name for name in names if self.everyone or name in (OURS, NETTY)]
@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Section:
-    """Configurations that are shown together. `varies` names the option that a sweep goes through."""
+    """Configurations that one table shows. `varies` names the option of a sweep."""
 
     key: str
     title: str
@@ -68,7 +68,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The figures in which a full run and a quick one differ."""
+    """The sizes of a full or a quick run."""
 
     churn_count: int = 2_500_000
     handoff_count: int = 2_500_000
@@ -88,7 +88,7 @@ QUICK = Sizes(
     200_000, 200_000, 200_000, 20_000, 200_000, 2_000, (200_000, 1_000_000), 100_000, 1, (1, 2, 4), (10**3, 10**4, 10**5)
 )
 
-RING = 1_000  # pending timeouts of each thread in churn, where they are not what varies
+RING = 1_000  # pending timeouts of each thread in churn, unless they vary
 TICKS = (1, 100)
 PAIRS = (1, 2, 4)
 IN_FLIGHT = (RING, 100_000)
@@ -131,7 +131,7 @@ def sections(sizes: Sizes, workloads: Sequence[str] = WORKLOADS, sweep_everyone:
 
 
 def entries_of(plan: Sequence[Section]) -> list[Entry]:
-    """Each configuration once, though several sections may show it."""
+    """Returns each configuration once, although several sections may show it."""
     everyone: dict[Config, bool] = {}
     for section in plan:
         for entry in section.entries:
@@ -149,7 +149,7 @@ class Step:
 def steps(
     plan: Sequence[Section], names: Sequence[str], rounds: int, only: Mapping[str, Sequence[str]] | None = None
 ) -> Iterator[Step]:
-    """`only`: the workloads of those who do not take part in all."""
+    """`only` has the workloads of the runners that do not have all."""
     for number in range(1, rounds + 1):
         for index, entry in enumerate(entries_of(plan)):
             for name in in_turn(entry.participants(names), number - 1 + index):
@@ -158,9 +158,8 @@ def steps(
 
 
 def in_turn(names: Sequence[str], turn: int) -> list[str]:
-    """The order of one round: a row of a Williams square, in which each comes after every other equally often.
-
-    Rotating alone would leave everyone behind the same neighbour.
+    """Returns the order of one round: a row of a Williams square, in which each runner follows each other one equally
+    often. After a rotation alone, each would always follow the same runner.
     """
     size = len(names)
     zigzag = [(i + 1) // 2 if i % 2 else -(i // 2) for i in range(size)]  # 0 1 -1 2 -2 ...
@@ -172,7 +171,7 @@ def in_turn(names: Sequence[str], turn: int) -> list[str]:
     return [names[(shift + offset) % size] for offset in zigzag]
 
 
-# --- In words ---------------------------------------------------------------------------------------------------------
+# --- Labels -----------------------------------------------------------------------------------------------------------
 
 
 def ticks(config: Config) -> str:
@@ -202,7 +201,7 @@ LABELS: dict[str, Callable[[Config], str]] = {
 
 
 def short_label(config: Config) -> str:
-    """Without the workload, and without what never changes in its table."""
+    """Without the workload and the options that are the same in its whole table."""
     return LABELS.get(config.workload, ticks)(config)
 
 

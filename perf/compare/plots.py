@@ -1,4 +1,4 @@
-"""The plots. Nothing outside of this file needs matplotlib."""
+"""The plots. No other file needs matplotlib."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from . import system
 from .metrics import main_metric, number, ratio
 from .plan import OURS, RING, SHORT_TICKS, Config, Section, plural, ticks
-from .results import OK, Runner
+from .results import Runner
 from .summary import Summary
 
 try:
@@ -69,10 +68,10 @@ def available() -> bool:
 
 
 def draw_all(summary: Summary, folder: Path) -> dict[str, Path]:
-    """What has something to show: for the key of the section that it belongs to, or "" for all, its file."""
+    """Draws each plot that has figures. Returns their files by the key of the section, "" for all sections."""
     drawn = {}
     for key, name, draw in (("", "cost", _cost), ("pending", "growth", _growth), ("late", "late", _late)):
-        with style.context(SETTINGS, after_reset=True):  # not what the user has set up for other plots
+        with style.context(SETTINGS, after_reset=True):  # the user's own settings do not count
             figure = draw(summary)
             if figure is not None:
                 drawn[key] = folder / f"{name}.svg"
@@ -81,12 +80,12 @@ def draw_all(summary: Summary, folder: Path) -> dict[str, Path]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """The same file for the same figures."""
+    """Writes the same file for the same figures."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    # A path on one line, and a tenth of a point is fine enough.
+    # Joins the lines of a path. The last step rounds to a hundredth of a point.
     text = re.sub(r"\s*\n(?=[MLQCzZ\"])", " ", buffer.getvalue())
-    # Nor does anything refer to a group: none that is empty, or has a single element in it, is worth its lines.
+    # Removes groups that are empty or have a single element. No element refers to them.
     text = re.sub(r"\n *<g id=\"\w+\"/>", "", text)
     text = re.sub(r"<g id=\"\w+\">\n *(<.*/>|<text.*</text>)\n *</g>", r"\1", text)
     system.write_text(path, re.sub(r"\d+\.\d{3,}", lambda digits: f"{float(digits[0]):.2f}", text))
@@ -101,7 +100,7 @@ def _weight(runner: Runner) -> str:
 
 
 def _figure(summary: Summary, height: float, title: str, more: str = "") -> Figure:
-    """With its title, and under it what the figures were taken on."""
+    """A figure with its title and, below it, the machine."""
     figure = Figure(figsize=(WIDTH, height))
     machine = summary.results.machine
     taken = [machine["cpu"], plural(machine["cores"], "core"), f"median of {plural(summary.rounds, 'round')}", more]
@@ -114,7 +113,7 @@ def _section(summary: Summary, key: str) -> Section | None:
     return next((section for section in summary.results.plan if section.key == key), None)
 
 
-# --- Bars: what each workload costs -----------------------------------------------------------------------------------
+# --- Bars: the cost of each workload ----------------------------------------------------------------------------------
 
 TITLES = {
     "churn": "Cancel + schedule, {0}: ns",
@@ -124,7 +123,7 @@ TITLES = {
     "memory": "Memory: bytes per timeout",
     "far": "None due for minutes: ms per s",
 }
-HANDOFFS = ((1, RING), (2, RING))  # the others are in the tables
+HANDOFFS = ((1, RING), (2, RING))  # the tables have the others
 
 
 def _cost(summary: Summary) -> Figure | None:
@@ -153,14 +152,14 @@ def _in_cost(config: Config) -> bool:
 
 
 def _bars(axes: Any, summary: Summary, config: Config, runners: Sequence[Runner], most: int) -> None:
-    """Sorts the bars: the cheapest first, runners without a figure last. Leaves room for `most` of them."""
+    """Draws the bars sorted by cost, runners without a figure last. Leaves room for `most` bars."""
     metric = main_metric(config.workload)
     found = [(runner, summary.value(runner.name, config, metric)) for runner in runners]
     sorted_ = sorted(found, key=lambda one: one[1].median if one[1] else float("inf"))
     positive = [value.median for _, value in found if value and value.median > 0] or [1.0]
     left, right = min(positive) / 1.6, max(positive)
     axes.set_xscale("log")
-    axes.set_xlim(left, left * (right / left) ** 1.5)  # with room for the figure at the longest bar
+    axes.set_xlim(left, left * (right / left) ** 1.5)  # leaves room for the figure at the longest bar
     axes.set_ylim(most - 0.4, -0.6)
     for place, (runner, value) in enumerate(sorted_):
         if value:
@@ -233,61 +232,54 @@ def _lines(axes: Any, summary: Summary, section: Section, configs: Sequence[Conf
     axes.set_title(ticks(configs[0]).capitalize())
 
 
-# --- Curves: how late tasks start -------------------------------------------------------------------------------------
+# --- Curves: lateness of tasks ---------------------------------------------------------------------------------------
 
 
 def _late(summary: Summary) -> Figure | None:
     section = _section(summary, "late")
     config = section.configs[0] if section else Config("late")
-    read = [(runner, _quantiles(summary, runner, config)) for runner in summary.results.runners]
-    curves = [(runner, quantiles) for runner, quantiles in read if quantiles]
+    read = [(runner, summary.curve(runner.name, config)) for runner in summary.results.runners]
+    curves = [(runner, percentiles) for runner, percentiles in read if percentiles]
     if not curves:
         return None
     figure = _figure(summary, 3.9, f"How long after its deadline a task starts, {ticks(config)}")
     axes = figure.subplots()
     figure.subplots_adjust(left=0.06, right=0.64, top=0.76, bottom=0.13)
     others = [runner for runner, _ in curves if runner.name not in (OURS, *SHORT_TICKS)]
-    for runner, quantiles in curves:
+    for runner, percentiles in curves:
         ours = runner not in others
         axes.plot(
-            quantiles[::10],
+            percentiles,
             range(0, 101),
             color=_colour(runner),
             linestyle="-" if ours else DASHES[others.index(runner) % len(DASHES)],
             linewidth=2.6 if ours else 1.7,
             zorder=4 if ours else 3,
-            label=f"{runner.title}: {number(quantiles[500])} / {number(quantiles[990])} µs",
+            label=f"{runner.title}: {number(percentiles[50])} / {number(percentiles[99])} µs",
         )
-    _late_scale(axes, [quantiles for _, quantiles in curves])
+    _late_scale(axes, [percentiles for _, percentiles in curves])
     legend = axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), title="p50 / p99", alignment="left")
     for text in legend.get_texts():
         text.set_fontweight("bold" if text.get_text().startswith((OURS, "ours,")) else "normal")
     return figure
 
 
-def _quantiles(summary: Summary, runner: Runner, config: Config) -> list[float]:
-    """Each quantile's median over the rounds."""
-    rounds = [run.result["late_us"] for run in summary.runs(runner.name, config) if run.status == OK and run.result]
-    return [median(values) for values in zip(*rounds)]
-
-
 def _late_scale(axes: Any, curves: Sequence[Sequence[float]]) -> None:
     axes.set_xlabel("microseconds after the deadline")
-    medians = [quantiles[500] for quantiles in curves]
-    # One axis must show those whose tick is a millisecond and those with none, or one of a microsecond. What is too
-    # early is beyond its left edge.
+    medians = [percentiles[50] for percentiles in curves]
+    # A logarithmic axis shows timers with a tick of a millisecond beside those without a tick, but no early tasks.
     if max(medians) <= 2_500 and not any(0 < value < 100 for value in medians):
-        # What is beyond the right edge can be told from the legend.
-        right = min(max(quantiles[990] for quantiles in curves) * 1.08, 5_000)
-        left = min(quantiles[0] for quantiles in curves)
+        # The legend has the figures of curves that leave the axis on the right.
+        right = min(max(percentiles[99] for percentiles in curves) * 1.08, 5_000)
+        left = min(percentiles[0] for percentiles in curves)
         axes.set_xlim(max(left * 1.05, -right) if left < 0 else 0, right)
         if left < 0:
             axes.axvline(0, color=INK, linewidth=1, zorder=2)
             axes.annotate("too early", (0, 96), xytext=(-6, 0), textcoords="offset points", ha="right", va="center")
     else:
         axes.set_xscale("log")
-        least = max(1, min(quantiles[10] for quantiles in curves))  # a log axis has no zero
-        axes.set_xlim(least, max(quantiles[-1] for quantiles in curves) * 1.1)
+        least = max(1, min(percentiles[1] for percentiles in curves))  # a log axis has no zero
+        axes.set_xlim(least, max(percentiles[-1] for percentiles in curves) * 1.1)
         axes.set_xlabel("microseconds after the deadline, logarithmic; tasks before it are left of the axis")
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter("{x:,g}")

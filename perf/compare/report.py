@@ -1,4 +1,4 @@
-"""The tables, once: on the terminal as aligned text, and as Markdown on the page between its markers."""
+"""The tables: all of them as aligned text for the terminal, the important ones as Markdown for the page."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import system
-from .metrics import METRICS, Metric, main_metric, number, ratio_and_range
+from .metrics import METRICS, Metric, Spread, figure_range, main_metric, number, ratio_and_range, ratio_range
 from .plan import NETTY, OURS, Config, Section, label, plural, short_label, ticks
 from .results import Results, Runner
-from .summary import Difference, Summary, Verdict, verdicts
+from .summary import Summary, Verdict, verdicts
 
 NONE = "–"
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -19,18 +19,18 @@ BEGIN = "<!-- results: begin -->"
 END = "<!-- results: end -->"
 
 EXPLANATIONS = {
-    "churn": "Each thread cancels the oldest of its 1,000 pending timeouts and schedules a new one: a request that was "
-    "answered, and the next one.",
-    "handoff": "An RPC client: of a pair of threads one schedules, the other one cancels; handles go over in batches of "
-    "256. All pairs share one timer, at a tick of 1 ms; in flight are so many timeouts of each pair.",
+    "churn": "Each thread cancels the oldest of its 1,000 pending timeouts and schedules a new one, like a client that "
+    "got an answer and sends the next request.",
+    "handoff": "Of each pair of threads, one schedules and the other cancels. They pass handles in batches of 256. All "
+    "pairs share one timer with a tick of 1 ms. The number in flight is that of one pair.",
     "threads": "Churn with more threads.",
-    "pending": "Churn with one thread at a tick of 1 ms, and more timeouts pending.",
+    "pending": "Churn with one thread, a tick of 1 ms and more pending timeouts.",
     "expire": "All timeouts are scheduled at once, with delays of 1 to 1000 ms, and run.",
-    "memory": "Timeouts of one hour, each with 16 bytes captured.",
-    "idle": "A started timer with nothing to do.",
-    "far": "Timeouts that are due in 10 to 20 minutes, and none before.",
-    "late": "How long after its deadline a task starts. With ticks of microseconds it is HierarchicalWheelTimer.",
-    "touch": "The deadline of one of many timeouts is put off.",
+    "memory": "Timeouts of one hour. Each callable captures 16 bytes.",
+    "idle": "A started timer without timeouts.",
+    "far": "All timeouts are due in 10 to 20 minutes.",
+    "late": "The time from a deadline to the start of the task. HierarchicalWheelTimer has the ticks of microseconds.",
+    "touch": "The deadline of one of many timeouts moves to a later time.",
 }
 
 
@@ -38,13 +38,13 @@ EXPLANATIONS = {
 class Table:
     columns: list[str]
     rows: list[list[str]] = field(default_factory=list)
-    words: int = 1  # so many columns hold words, and those in `also`; the others hold figures
-    also: tuple[int, ...] = ()
-    ours_in: str = "row"  # where this library's figures are, to be set in bold: "row", "column" or ""
+    words: int = 1  # the number of leading columns that hold words
+    also: tuple[int, ...] = ()  # other columns that hold words
+    ours_in: str = "row"  # that is set in bold: "row", "column" or ""
     notes: list[str] = field(default_factory=list)
 
     def mark(self, note: str) -> str:
-        """Of a footnote, each text once."""
+        """Returns the mark of a footnote. Equal notes share one."""
         if note not in self.notes:
             self.notes.append(note)
         return str(self.notes.index(note) + 1).translate(SUPERSCRIPTS)
@@ -60,7 +60,7 @@ class Table:
         return "\n".join("  " + line.rstrip() for line in [*lines, *self._footnotes()])
 
     def markdown(self) -> str:
-        """With this library in bold, and as mdformat leaves it."""
+        """Formatted as mdformat does, with this library in bold."""
 
         def shown(row: list[str], column: int) -> str:
             cell = row[column]
@@ -85,20 +85,19 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 
 class _Tables:
-    def __init__(self, summary: Summary, differences: Sequence[Difference]) -> None:
+    def __init__(self, summary: Summary) -> None:
         self.summary = summary
-        self.differences = differences
 
-    def _marks(self, table: Table, name: str, config: Config) -> str:
-        """Footnotes on one figure."""
-        title, notes = self.summary.results.title(name), [self.summary.note(name, config)]
+    def _notes(self, name: str, config: Config) -> list[str]:
+        """The footnotes of a runner's figures."""
+        title, notes = self.summary.results.title(name), []
+        if different := [one for one in self.summary.results.unequal if (one.runner, one.config) == (name, config)]:
+            where = f"in {plural(len(different), 'round')} of {label(config)}, first in round {different[0].round}"
+            notes.append(f"{title}: NOT EQUAL WORK {where}: {different[0].detail}")
         if failures := self.summary.failures(name, config):
             where = f"{title}: {label(config)}: {failures[0].status} in {plural(len(failures), 'round')}"
-            notes.insert(0, f"{where}: {failures[0].message}")
-        if different := [one for one in self.differences if (one.runner, one.config) == (name, config)]:
-            where = f"in {plural(len(different), 'round')}, first in round {different[0].round}"
-            notes.insert(0, f"{title}: NOT EQUAL WORK {where}: {different[0].detail}")
-        return "".join(table.mark(note) for note in notes if note)
+            notes.append(f"{where}: {failures[0].message}")
+        return notes + list(filter(None, self.summary.note(name, config).split("; ")))
 
     def _value(self, name: str, config: Config, metric: Metric) -> str:
         value = self.summary.value(name, config, metric)
@@ -109,7 +108,7 @@ class _Tables:
         return ratio_and_range(ratio) if ratio else ""
 
     def _cell(self, table: Table, section: Section, runner: Runner, config: Config, metric: Metric) -> str:
-        """Figure, ratio and range in one, or why there is none."""
+        """Figure, ratio and range, or the reason why there is none."""
         if runner not in self.summary.shown(section, config):
             return NONE
         text = self._value(runner.name, config, metric)
@@ -117,8 +116,8 @@ class _Tables:
             known = any(self._value(runner.name, config, other) for other in METRICS[config.workload])
             text = NONE if known else self.summary.why_none(runner.name, config)
         text = " · ".join(filter(None, [text, self._ratio(runner.name, config, metric)]))
-        marks = self._marks(table, runner.name, config) if metric is main_metric(config.workload) else ""
-        return f"{text} {marks}".rstrip()
+        notes = self._notes(runner.name, config) if metric is main_metric(config.workload) else []
+        return " ".join([text, *map(table.mark, notes)])
 
     def of(self, section: Section) -> Table:
         return self._sweep(section) if section.varies else self._by_runner(section)
@@ -148,6 +147,50 @@ class _Tables:
             table.rows.append(row + [self._cell(table, section, runner, config, metric) for runner in runners])
         return table
 
+    def compact(self, columns: Sequence[tuple[str, Config, Metric]], ratios: bool = False) -> Table:
+        """For the page: `columns` are a title and its figure. With `ratios` other runners show the range of the ratio
+        instead of the figure. All footnotes of a runner are at its name."""
+        table = Table(["", *(title for title, _, _ in columns)])
+        for runner in self.summary.results.runners:
+            if not any(self.summary.runs(runner.name, config) for _, config, _ in columns):
+                continue
+            notes, cells = list[str](), []
+            for _, config, metric in columns:
+                ratio = self.summary.ratio(runner.name, config, metric) if ratios and runner.name != OURS else None
+                text = ratio_range(ratio) if ratio else self._value(runner.name, config, metric)
+                cells.append(text or NONE)
+                notes += self._notes(runner.name, config)
+                if not text and self.summary.runs(runner.name, config):
+                    notes.append(self.summary.why_none(runner.name, config))
+            marks = map(table.mark, dict.fromkeys(notes))
+            table.rows.append([" ".join([runner.title, *marks]), *cells])
+        return table
+
+    def targets(self, found: Sequence[Verdict]) -> Table:
+        """For the page: a row for each target, with the range of the figures or ratios that it is about."""
+        table = Table(["workload", "target", "measured", "reached"], words=2, ours_in="")
+        for target in dict.fromkeys(verdict.target for verdict in found):
+            group = [verdict for verdict in found if verdict.target == target]
+            tick = f", {ticks(group[0].config)}" if target.tick_ms else ""
+            title = group[0].title if len(group) == 1 else target.workload + tick
+            reached = [verdict.reached for verdict in group].count(True)
+            share = f"{reached} of {len(group)}"
+            share = share if reached == len(group) else f"**{share}**"
+            table.rows.append([title, target.text, self._measured(group), share])
+        return table
+
+    def _measured(self, group: Sequence[Verdict]) -> str:
+        target = group[0].target
+        if target.at_most is not None:
+            values = [self.summary.value(target.runner, verdict.config, target.metric) for verdict in group]
+        else:
+            values = [self.summary.ratio(verdict.other, verdict.config, target.metric) for verdict in group]
+        medians = [value.median for value in values if value]
+        if not medians:
+            return NONE
+        spread = Spread(medians[0], min(medians), max(medians))
+        return figure_range(spread) if target.at_most is not None else ratio_range(spread)
+
     def against_targets(self, found: Sequence[Verdict]) -> Table:
         table = Table(["workload", OURS, "Netty", "ratio", "target", "reached"], also=(4, 5), ours_in="")
         for verdict in found:
@@ -162,7 +205,7 @@ class _Tables:
         return table
 
 
-# --- In words ---------------------------------------------------------------------------------------------------------
+# --- Text -------------------------------------------------------------------------------------------------------------
 
 
 def _machine(results: Results) -> str:
@@ -176,13 +219,11 @@ def _machine(results: Results) -> str:
 def _head(summary: Summary) -> list[str]:
     results = summary.results
     commit = f"{results.commit} with local changes" if results.dirty else results.commit
-    parts = ["A quick run: it shows that all works, its figures mean nothing."] if results.quick else []
-    parts += [] if results.finished else ["Interrupted: what is here is not complete."]
+    parts = ["A quick run: the figures mean nothing."] if results.quick else []
+    parts += [] if results.finished else ["Interrupted: the figures are not complete."]
     parts.append(
         f"{_machine(results)}. Commit {commit}, built with {results.compiler}, {results.date[:10]}. Medians of "
-        f"{plural(summary.rounds, 'round')}; in each, all timers ran one after another on the same configuration, in "
-        "an order that changes. A ratio is theirs divided by ours: the ratio of the medians, with the lowest and the "
-        "highest ratio of a round in parentheses."
+        f"{plural(summary.rounds, 'round')}. In each round all timers ran one after another, in an order that changes."
     )
     return parts
 
@@ -193,7 +234,7 @@ def _list(results: Results) -> list[str]:
 
 
 def _what(section: Section) -> str:
-    """Under the title: what was done, and what the figures are."""
+    """The text under a title: the workload and its figures."""
     text = EXPLANATIONS[section.key]
     if not section.varies and len(section.configs) == 1:
         return f"{text} {label(section.configs[0]).split(', ', 1)[1].capitalize()}."
@@ -209,50 +250,84 @@ def _score(found: Sequence[Verdict]) -> str:
     return f"{reached.count(True)} of {len(found)} targets reached{unknown}."
 
 
-def problems(results: Results, differences: Sequence[Difference]) -> str:
+def problems(results: Results) -> str:
     failed = [run for run in results.runs if run.failed]
-    lines = ["NOT EQUAL WORK: these figures must not be compared"] if differences else []
-    lines += [f"  {difference}" for difference in differences]
+    lines = ["NOT EQUAL WORK: these figures must not be compared"] if results.unequal else []
+    lines += [f"  {difference}" for difference in results.unequal]
     lines += ["NOT DONE"] if failed else []
     lines += [f"  {run.runner}: {label(run.config)}, round {run.round}: {run.status}: {run.message}" for run in failed]
     return "\n".join(lines)
 
 
-def terminal(summary: Summary, differences: Sequence[Difference]) -> str:
-    results, tables = summary.results, _Tables(summary, differences)
-    parts = [*(textwrap.fill(part, 100) for part in _head(summary)), "\n".join(_list(results))]
+def terminal(summary: Summary) -> str:
+    results, tables = summary.results, _Tables(summary)
+    head = [*_head(summary), "A ratio is theirs / ours: of the medians, and in parentheses the range of the rounds."]
+    parts = [textwrap.fill(" ".join(head), 100), "\n".join(_list(results))]
     for section in results.plan:
         parts.append(f"{section.title.upper()}: {_what(section)}\n{tables.of(section).text()}")
     found = verdicts(summary)
     if found:
         parts += ["AGAINST THE TARGETS\n" + tables.against_targets(found).text(), _score(found)]
-    return "\n\n".join(filter(None, [*parts, problems(results, differences)])) + "\n"
+    return "\n\n".join(filter(None, [*parts, problems(results)])) + "\n"
 
 
-def page(summary: Summary, differences: Sequence[Difference], plots: Mapping[str, str]) -> str:
+# --- The page ---------------------------------------------------------------------------------------------------------
+
+Columns = list[tuple[str, Config, Metric]]
+
+
+def _first(results: Results, workload: str) -> list[Config]:
+    """The first configuration of the workload, which has a tick of 1 ms."""
+    return [section.configs[0] for section in results.plan if section.workload == workload][:1]
+
+
+def _cpu_columns(results: Results) -> Columns:
+    configs = [config for section in results.plan if section.key == "churn" for config in section.configs if config.tick_ms == 1]
+    configs += [config for section in results.plan if section.key == "handoff" for config in section.configs if config.threads == 1]
+    columns = [(label(config).replace(f", {ticks(config)}", ""), config, main_metric(config.workload)) for config in configs]
+    rest = [(name, config, main_metric(name)) for name in ("expire", "touch") for config in _first(results, name)]
+    return columns + rest
+
+
+def _rest_columns(results: Results) -> Columns:
+    metrics = [(name, metric) for name in ("memory", "idle", "far") for metric in METRICS[name] if metric.compared or name == "idle"]
+    return [(f"{name}: {metric.title}", config, metric) for name, metric in metrics for config in _first(results, name)]
+
+
+def _late_columns(results: Results) -> Columns:
+    return [(metric.title, config, metric) for config in _first(results, "late") for metric in METRICS["late"]]
+
+
+def page(summary: Summary, plots: Mapping[str, str]) -> str:
     """`plots`: for the key of a section, or "" for all, the link to its picture."""
-    results, tables = summary.results, _Tables(summary, differences)
-    parts = [*map(_wrapped, _head(summary)), "\n".join(_wrapped(line, "  ") for line in _list(results))]
-    if differences:
-        names = ", ".join(sorted({difference.runner for difference in differences}))
+    results, tables = summary.results, _Tables(summary)
+    parts = [_wrapped(" ".join(_head(summary))), "\n".join(_wrapped(line, "  ") for line in _list(results))]
+    if results.unequal:
+        names = ", ".join(sorted({difference.runner for difference in results.unequal}))
         parts.append(f"**Not equal work:** figures with a footnote that says so must not be compared ({names}).")
     if "" in plots:
-        parts.append(f"![What the workloads cost each timer]({plots['']})")
+        parts.append(f"![Cost of the workloads for each timer]({plots['']})")
     found = verdicts(summary)
     if found:
-        parts += ["### Against the targets", tables.against_targets(found).markdown()]
-        parts.append(_wrapped(f"{_score(found)} Ratio: Netty (or the timer that is named) divided by ours."))
-    for section in results.plan:
-        parts += [f"### {section.title}", _wrapped(_what(section)), tables.of(section).markdown()]
-        if section.key in plots:
-            parts.append(f"![{section.title}]({plots[section.key]})")
+        parts += ["### Targets", _wrapped(f"{_score(found)} A ratio is theirs / ours."), tables.targets(found).markdown()]
+    if columns := _cpu_columns(results):
+        text = "CPU ns per operation at a tick of 1 ms. The rows of other timers show the range of theirs / ours."
+        parts += ["### CPU time", _wrapped(text), tables.compact(columns, ratios=True).markdown()]
+    if "pending" in plots:
+        parts.append(f"![Churn with more threads and more pending timeouts]({plots['pending']})")
+    if columns := _rest_columns(results):
+        parts += ["### Memory and rest", tables.compact(columns).markdown()]
+    if columns := _late_columns(results):
+        parts += ["### Late", tables.compact(columns).markdown()]
+    if "late" in plots:
+        parts.append(f"![Late]({plots['late']})")
     return "\n\n".join(parts)
 
 
 def update_page(path: Path, content: str) -> None:
-    """Puts the results between the markers of the page."""
+    """Replaces the text between the markers of the page."""
     text = system.read_text(path) if path.exists() else f"{BEGIN}\n{END}\n"
     begin, end = text.find(BEGIN), text.find(END)
     if begin < 0 or end < begin or text.count(BEGIN) > 1 or text.count(END) > 1:
-        raise system.Failure(f"{path} was left as it is: it needs {BEGIN} and {END} once each, in this order")
+        raise system.Failure(f"{path} was left as it is: it needs {BEGIN} and {END}, once each and in this order")
     system.write_text(path, f"{text[: begin + len(BEGIN)]}\n\n{content.strip()}\n\n{text[end:]}")

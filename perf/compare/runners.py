@@ -1,4 +1,4 @@
-"""The programs that are compared: which there are, what they need, how they are built, and what they print."""
+"""The programs to compare: their needs, builds and output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from . import system
-from .metrics import CHECKED_WORKLOADS, CHECKSUMS, METRICS, QUANTILES, WAKEUPS
+from .metrics import CHECKED_WORKLOADS, CHECKSUMS, METRICS, QUANTILES, WAKEUPS, with_percentiles
 from .plan import OURS, SHORT_TICKS, WORKLOADS, Config
 from .results import LeftOut, Runner
 from .system import Failure
@@ -29,7 +29,7 @@ class Paths:
 
     @property
     def kept(self) -> Path:
-        """Where goes what is not to be kept in the source tree."""
+        """The folder of results that do not go into the source tree."""
         return self.build / "compare-results"
 
     def shown(self, path: Path) -> str:
@@ -57,21 +57,21 @@ class Program:
     build: tuple[tuple[str, ...], ...] = ()
     warmup: int = 0
     cross_thread: bool = True
-    workloads: tuple[str, ...] = WORKLOADS  # in the others it would do what another peer does
+    workloads: tuple[str, ...] = WORKLOADS  # in the others it would equal another peer
 
     def missing(self) -> str:
-        """One line on what is not here and what would bring it, "" if nothing is missing."""
+        """Names the missing tools and their packages, "" if none is missing."""
         return "; ".join(str(need) for need in self.needs if need.tool and not shutil.which(need.tool))
 
     def not_built(self) -> str:
-        """The same, where only the build could tell."""
+        """Names the needs of a program that its build left out, "" if the program exists."""
         if not Path(self.run[0]).is_absolute() or Path(self.run[0]).exists():
             return ""
         return ": ".join(filter(None, ["its program was not built", "; ".join(map(str, self.needs))]))
 
 
 def load(paths: Paths) -> list[Program]:
-    """This library, and the peers in the order of their file: Netty first, as the one that all is measured against."""
+    """Returns this library and the peers in the order of their file, with Netty first."""
     path = paths.root / "perf" / "peers" / "peers.json"
     workloads = str(paths.cpp / "perf" / "workloads" / "workloads")
     ours = Program(OURS, OURS, (workloads,))
@@ -106,7 +106,7 @@ class _NotHere(Exception):
 def prepare(
     programs: Sequence[Program], paths: Paths, say: Callable[[str], None]
 ) -> tuple[list[tuple[Program, Runner]], list[LeftOut]]:
-    """Builds what can be built here. This library itself must be there."""
+    """Builds all programs that this machine can build. Fails only without this library."""
     ready, left_out = [], []
     built: set[tuple[str, ...]] = set()
     for program in programs:
@@ -126,7 +126,7 @@ def _build(program: Program, paths: Paths, built: set[tuple[str, ...]], say: Cal
         raise _NotHere(program.missing())
     log, text = paths.build / "peers" / f"{program.name}.log", ""
     for command in program.build:
-        if command in built:  # for another peer
+        if command in built:  # by another peer
             continue
         if not text:
             say(f"building {program.title}")
@@ -157,7 +157,7 @@ def _asked(program: Program) -> Runner:
     return Runner(program.name, program.title, version, runtime, program.cross_thread, program.warmup, program.workloads)
 
 
-# --- What they print --------------------------------------------------------------------------------------------------
+# --- Their output -----------------------------------------------------------------------------------------------------
 
 
 class BadOutput(Exception):
@@ -165,7 +165,7 @@ class BadOutput(Exception):
 
 
 def _object(output: str) -> dict[str, Any]:
-    """The one line that is an object; a runtime may print lines of its own."""
+    """Returns the only object in the output. A runtime may print other lines."""
     lines = [line for line in output.splitlines() if line.startswith("{")]
     if len(lines) != 1:
         raise BadOutput(f"{len(lines)} objects instead of 1")
@@ -177,7 +177,7 @@ def _object(output: str) -> dict[str, Any]:
 
 
 def parse_round(output: str, config: Config) -> dict[str, Any]:
-    """What was measured, or an object with `unsupported`. Nobody's word is taken for having done what was asked."""
+    """Returns the figures, or an object with `unsupported`. Checks that the runner used the options of `config`."""
     result = _object(output)
     if result.get("unsupported"):
         return result
@@ -189,12 +189,13 @@ def parse_round(output: str, config: Config) -> dict[str, Any]:
     if config.workload == "late":
         if not isinstance(quantiles, list) or len(quantiles) != QUANTILES or not all(map(_is_number, quantiles)):
             raise BadOutput(f"late_us is not {QUANTILES} numbers")
+        result = with_percentiles(result)
     for metric in METRICS[config.workload]:
         try:
             value = metric.read(result)
         except (KeyError, TypeError, ValueError):
             value = math.nan
-        # Where the threads of a runtime cannot be told apart, nobody knows the wake-ups.
+        # Wake-ups are None on systems that do not count them per thread.
         if not (_is_number(value) or value is None and metric is WAKEUPS):
             raise BadOutput(f"no figure for {metric.title}")
     missing = [key for key in CHECKSUMS if config.workload in CHECKED_WORKLOADS and result.get(key) is None]

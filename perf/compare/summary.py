@@ -1,4 +1,4 @@
-"""Medians, ratios and their ranges; whether all did equal work; whether the targets are reached."""
+"""Medians, ratios and their ranges; equal work; targets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from .metrics import CHECKED_WORKLOADS, CHECKSUMS, TARGETS, Metric, Spread, Target
+from .metrics import CHECKED_WORKLOADS, CHECKSUMS, CURVE, TARGETS, Metric, Spread, Target
 from .plan import NETTY, OURS, SHORT_TICKS, Config, Section, label
-from .results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Results, Run, Runner
+from .results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Difference, Results, Run, Runner
 
 
 def spread(values: Sequence[float]) -> Spread | None:
@@ -31,7 +31,7 @@ class Summary:
         return self._runs.get((runner, config), [])
 
     def shown(self, section: Section, *configs: Config) -> list[Runner]:
-        """Who took part in any of these, except who did so only for another section's sake."""
+        """The runners of these configurations. A runner that ran one only for another section is left out."""
         names = [runner.name for runner in self.results.runners]
         entries = [entry for entry in section.entries if entry.config in configs]
         asked = [(name, entry.config) for entry in entries for name in entry.participants(names)]
@@ -47,18 +47,18 @@ class Summary:
         return spread(list(self._by_round(runner, config, metric).values()))
 
     def ratio(self, runner: str, config: Config, metric: Metric) -> Spread | None:
-        """Theirs / ours: the ratio of the medians that are shown, with the lowest and the highest ratio of a round."""
+        """Theirs / ours: the ratio of the medians, with the lowest and the highest ratio of a round."""
         theirs = self._by_round(runner, config, metric)
         ours = self._by_round(OURS, config, metric)
         if any(value < 0 for value in theirs.values()):
-            return None  # nothing can be said of tasks that ran before their deadlines
+            return None  # tasks ran before their deadlines: a ratio means nothing
         rounds = [theirs[number] / ours[number] for number in theirs if ours.get(number, 0) > 0]
         if not rounds or median(ours.values()) <= 0:
             return None
         return Spread(median(theirs.values()) / median(ours.values()), min(rounds), max(rounds))
 
     def why_none(self, runner: str, config: Config) -> str:
-        """What stands in the place of a figure."""
+        """The text in place of a missing figure."""
         runs = {run.status: run for run in self.runs(runner, config)}
         if UNSUPPORTED in runs:
             return runs[UNSUPPORTED].message
@@ -71,23 +71,17 @@ class Summary:
         notes = [str(run.result.get("note") or "") for run in self.runs(runner, config) if run.result]
         return next(filter(None, notes), "")
 
+    def curve(self, runner: str, config: Config) -> list[float]:
+        """The median of each percentile over the rounds, for `late`."""
+        rounds = [run.result[CURVE] for run in self.runs(runner, config) if run.status == OK and run.result]
+        return [median(values) for values in zip(*rounds)]
 
-# --- Equal work: what was run and what was cancelled must be the same for all -----------------------------------------
 
-
-@dataclass(frozen=True)
-class Difference:
-    runner: str
-    config: Config
-    round: int
-    detail: str  # "fired 5 instead of 6"
-
-    def __str__(self) -> str:
-        return f"{label(self.config)}, round {self.round}: {self.runner}: {self.detail}"
+# --- Equal work: all runners must run and cancel the same timeouts ----------------------------------------------------
 
 
 def differences(results: Results) -> list[Difference]:
-    """Those who differ from this library, or, without it, from most."""
+    """Finds the runners whose checksums differ from this library's, or, without it, from those of the majority."""
     groups: dict[tuple[Config, int], dict[str, tuple[str, ...]]] = {}
     for run in results.runs:
         if run.status == OK and run.result and run.config.workload in CHECKED_WORKLOADS:
@@ -111,7 +105,7 @@ def differences(results: Results) -> list[Difference]:
 class Verdict:
     target: Target
     config: Config
-    other: str  # whom ours is compared with
+    other: str  # the runner that ours is compared with
     reached: bool | None  # None: not measured
 
     @property
@@ -134,7 +128,7 @@ def _judge(summary: Summary, target: Target, config: Config) -> Verdict | None:
         return Verdict(target, config, NETTY, None if ours is None else ours.median <= target.at_most)
     other = _fastest_other(summary, config, target.metric) if target.fastest else NETTY
     if other is None:
-        return None  # only Netty took part
+        return None  # no runner but Netty
     ratio = summary.ratio(other, config, target.metric)
     if ratio is None:
         return Verdict(target, config, other, None)

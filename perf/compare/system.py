@@ -1,4 +1,4 @@
-"""Programs and files, and what ends this program early, in words for whoever started it."""
+"""Subprocesses, files and errors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class WrongUsage(Exception):
 
 
 class Failure(Exception):
-    """Something that keeps the comparison from going on: one line, exit status 1."""
+    """An error that ends the comparison: one line, exit status 1."""
 
 
 class Interrupted(BaseException):
-    """A signal asked us to end. Not an Exception, so that nothing that handles errors swallows it."""
+    """A signal asks this program to end. Not an Exception, so that no error handler catches it."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,11 @@ class Outcome:
 
 
 def run(command: Sequence[str], timeout: float) -> Outcome:
-    """Runs one program, for a limited time."""
+    """Runs a program and kills it after `timeout` seconds."""
     start = time.monotonic()
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
-        # In a session of its own, so that a Ctrl-C on the terminal comes to us alone, and that what a launcher script
-        # starts ends with it.
+        # The child gets its own session: Ctrl-C then reaches only this program, and _end() also kills grandchildren.
         child = subprocess.Popen(command, **pipes, start_new_session=True, errors="replace")
     except OSError as error:
         return Outcome(127, "", f"{command[0]}: {error.strerror}", 0.0)
@@ -61,10 +60,10 @@ def run(command: Sequence[str], timeout: float) -> Outcome:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):  # the second one also for what outlived the child in its session
+    for number in (signal.SIGTERM, signal.SIGKILL):  # SIGKILL also for processes that outlive the child
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nothing more can be done
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel
             child.communicate(timeout=GRACE_SECONDS)
 
 
@@ -76,7 +75,7 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Whole or not at all: leaves the old file as it was if the new one cannot be written."""
+    """Replaces a file as a whole. If that fails, the old file stays."""
     temporary = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import plan
-from ..metrics import CHECKED_WORKLOADS
+from ..metrics import CHECKED_WORKLOADS, with_percentiles
 from ..plan import NETTY, OURS, SHORT_TICKS, Config, Section
 from ..results import OK, UNSUPPORTED, LeftOut, Results, Run, Runner
 
@@ -18,7 +18,8 @@ RUNNERS = [
 FACTORS = {OURS: 1.0, NETTY: 4.0, "libuv": 2.0, "ours-10us": 0.02, "ours-1us": 0.01}
 
 
-def round_of(config: Config, name: str, number: int) -> dict[str, Any]:
+def printed(config: Config, name: str, number: int) -> dict[str, Any]:
+    """A runner's object."""
     value = FACTORS[name] * (50 + number)
     result: dict[str, Any] = {"runner": name, "workload": config.workload, "tick_ms": config.tick_ms}
     for key in ("threads", "pending", "count"):
@@ -59,14 +60,16 @@ def results(sections: list[Section] | None = None, rounds: int = 5) -> Results:
         name, config = step.runner, step.config
         if name == "libuv" and ((config.threads or 1) > 1 or config.workload == "handoff"):
             reason = "no cancel across threads"
-            made.runs.append(Run(name, config, step.round, UNSUPPORTED, 0.1, reason, {"unsupported": reason}))
+            made.runs.append(Run(name, config, step.round, UNSUPPORTED, reason))
         else:
-            made.runs.append(Run(name, config, step.round, OK, 0.1, result=round_of(config, name, step.round)))
+            result = printed(config, name, step.round)
+            result = with_percentiles(result) if config.workload == "late" else result
+            made.runs.append(Run(name, config, step.round, OK, result=result))
     return made
 
 
 def changed(made: Results, runner: str, number: int, **fields: object) -> None:
-    """The first run of `runner` in that round says something else."""
+    """Changes fields of the first run of `runner` in that round."""
     index = next(i for i, run in enumerate(made.runs) if run.runner == runner and run.round == number)
     run = made.runs[index]
-    made.runs[index] = Run(runner, run.config, number, OK, 0.1, result={**(run.result or {}), **fields})
+    made.runs[index] = Run(runner, run.config, number, OK, result={**(run.result or {}), **fields})

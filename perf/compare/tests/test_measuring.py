@@ -17,7 +17,7 @@ from ..system import WrongUsage
 from . import made_up
 
 CONFIG = Config("idle", seconds=1)
-IDLE = made_up.round_of(CONFIG, OURS, 1)
+IDLE = made_up.printed(CONFIG, OURS, 1)
 CHURN = Config("churn", 2, 1, 1000, 10)
 LATE = Config("late", count=10)
 
@@ -76,7 +76,7 @@ class MeasureTest(unittest.TestCase):
 
 class RoundTest(unittest.TestCase):
     def text(self, config: Config, **changes: object) -> str:
-        return json.dumps({**made_up.round_of(config, OURS, 1), **changes})
+        return json.dumps({**made_up.printed(config, OURS, 1), **changes})
 
     def test_right(self) -> None:
         result = parse_round("WARNING: a runtime speaks\n" + self.text(CHURN) + "\n", CHURN)

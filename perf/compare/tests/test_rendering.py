@@ -26,10 +26,10 @@ class TableTest(unittest.TestCase):
 class ReportTest(unittest.TestCase):
     def test_page(self) -> None:
         links = {"": "performance/cost.svg", "late": "performance/late.svg"}
-        text = report.page(Summary(made_up.results()), [], links)
+        text = report.page(Summary(made_up.results()), links)
         machine = ("Some CPU, 2 cores of a virtual machine", "Commit 0123456789", "Medians of 5")
         runners = ("Netty 4.2.0", "Left out: Kafka, needs java", "no cancel across threads", "in the loop's own thread")
-        for part in (*machine, *runners, "](performance/cost.svg)", "![Late](performance/late.svg)", "4.0× (4.0)"):
+        for part in (*machine, *runners, "](performance/cost.svg)", "![Late](performance/late.svg)", "4.0×"):
             self.assertIn(part, text)
         for block in text.split("\n\n"):
             rows = [line for line in block.splitlines() if line.startswith("|")]
@@ -37,7 +37,8 @@ class ReportTest(unittest.TestCase):
             self.assertFalse([line for line in block.splitlines() if len(line) > 120 and line not in rows])
 
     def test_terminal(self) -> None:
-        text = report.terminal(Summary(made_up.results()), [])
+        text = report.terminal(Summary(made_up.results()))
+        self.assertIn("4.0× (4.0)", text)
         self.assertIn("no cancel across threads", text)
         self.assertIn("AGAINST THE TARGETS", text)
         self.assertNotIn("**", text)
@@ -45,21 +46,21 @@ class ReportTest(unittest.TestCase):
     def test_unequal_work_is_loud(self) -> None:
         made = made_up.results()
         made_up.changed(made, NETTY, 1, cancelled=5)
-        found = differences(made)
-        self.assertIn("NOT EQUAL WORK: these figures", report.terminal(Summary(made), found))
-        self.assertIn("NOT EQUAL WORK in 1 round", report.page(Summary(made), found, {}))
+        made.unequal = differences(made)
+        self.assertIn("NOT EQUAL WORK: these figures", report.terminal(Summary(made)))
+        self.assertIn("NOT EQUAL WORK in 1 round", report.page(Summary(made), {}))
 
     def test_failures_are_told(self) -> None:
         made = made_up.results(sections(QUICK, ["expire"]))
         failed = {"status": FAILED, "result": None, "message": "exit status 3: boom"}
         made.runs = [dataclasses.replace(run, **failed) if run.runner == NETTY else run for run in made.runs]
-        self.assertIn("failed in 5 rounds: exit status 3: boom", report.terminal(Summary(made), []))
+        self.assertIn("failed in 5 rounds: exit status 3: boom", report.terminal(Summary(made)))
 
     def test_nothing_measured_yet(self) -> None:
         made = made_up.results()
         made.runs, made.finished = [], False
-        self.assertIn("not complete", report.terminal(Summary(made), []))
-        report.page(Summary(made), [], {})
+        self.assertIn("not complete", report.terminal(Summary(made)))
+        report.page(Summary(made), {})
 
 
 class FilesTest(unittest.TestCase):
@@ -68,15 +69,36 @@ class FilesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = Path(folder.name) / "new" / "x"
 
-    def test_results_come_back_as_they_were(self) -> None:
+    def test_a_stored_run_gives_the_same_report(self) -> None:
         made = made_up.results()
+        made_up.changed(made, NETTY, 1, cancelled=5)
+        made.unequal = differences(made)
+        failed = {"status": FAILED, "result": None, "message": "exit status 3"}
+        made.runs[-1] = dataclasses.replace(made.runs[-1], **failed)
         results.save(made, self.path)
-        self.assertEqual(results.load(self.path), made)
-        self.assertIn('\n  {"runner":', self.path.read_text(encoding="utf-8"))
+        loaded = results.load(self.path)
+        for report_of in (report.terminal, lambda summary: report.page(summary, {})):
+            self.assertEqual(report_of(Summary(loaded)), report_of(Summary(made)))
+        config = next(config for section in made.plan for config in section.configs if config.workload == "late")
+        self.assertEqual(Summary(loaded).curve(NETTY, config), Summary(made).curve(NETTY, config))
+
+    def test_the_page_shows_the_stored_run(self) -> None:
+        root = Path(__file__).resolve().parents[3]
+        stored = max((root / "perf" / "results").glob("*.json"))
+        links = {key: f"performance/{name}.svg" for key, name in (("", "cost"), ("pending", "growth"), ("late", "late"))}
+        text = report.page(Summary(results.load(stored)), links)
+        self.assertIn(text, (root / "docs" / "performance.md").read_text(encoding="utf-8"))
+
+    def test_a_stored_run_is_stored_the_same_way_again(self) -> None:
+        results.save(made_up.results(), self.path)
+        text = self.path.read_text(encoding="utf-8")
+        results.save(results.load(self.path), self.path)
+        self.assertEqual(self.path.read_text(encoding="utf-8"), text)
+        self.assertIn('\n  {"runner":', text)
 
     def test_other_files_are_refused(self) -> None:
         self.path.parent.mkdir()
-        for text in ("", "[]", "{}", '{"format": 2}', '{"format": 1}'):
+        for text in ("", "[]", "{}", '{"format": 1}', '{"format": 2}'):
             self.path.write_text(text, encoding="utf-8")
             with self.assertRaises(Failure):
                 results.load(self.path)

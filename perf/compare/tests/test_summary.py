@@ -15,7 +15,7 @@ CHURN = Config("churn", 1, 1, 1000, 200_000)
 
 
 def run(name: str, number: int, cpu: float, status: str = OK) -> Run:
-    return Run(name, CHURN, number, status, 1.0, "", {"cpu_ns_per_op": cpu} if status == OK else None)
+    return Run(name, CHURN, number, status, "", {"cpu_ns_per_op": cpu} if status == OK else None)
 
 
 def summary_of(*runs: Run) -> Summary:
@@ -72,8 +72,9 @@ class SummaryTest(unittest.TestCase):
         self.assertEqual([runner.name for runner in shown], [OURS, NETTY])
 
     def test_quantiles(self) -> None:
-        result = {"late_us": list(range(1001)), "early": 0}
+        result = metrics.with_percentiles({"late_us": list(range(1001)), "early": 0})
         self.assertEqual([metric.read(result) for metric in METRICS["late"]], [500, 990, 999, 1000, 0])
+        self.assertEqual(result["late_us"], list(range(0, 1001, 10)))
 
 
 class ChecksTest(unittest.TestCase):
