@@ -3,7 +3,8 @@
 usage: doxygen_filter.py HEADER
 
 What is set in by three blanks is an example: code. "Guarantees:", "Threads:" and the like at the beginning of a line
-are titles of paragraphs. Deleted functions are left out. The two dots of a range are no end of a sentence. What stands in detail/ is included by asio.h.
+are titles of paragraphs. Deleted functions are left out. The two dots of a range are no end of a sentence. Classes in
+detail/ are included by asio.h. The base of ManualTimer and LoopTimer is not documented, so they derive from Timer here.
 The file itself counts as documented, since Doxygen otherwise leaves its functions out.
 """
 
@@ -35,7 +36,7 @@ def filtered(lines, in_detail):
             line = HEADER + line
         else:
             line = TITLE.sub(r"\1@titled{\2} ", line).replace(" .. ", " ..&nbsp;")
-        yield line
+        yield line.replace("detail::DrivenTimer", "Timer")
 
 
 if __name__ == "__main__":
