@@ -1,6 +1,6 @@
-# What the check.sh of each example begins with; the path of the program is $1.
-# It runs the program and looks at its exit status, its output in $out and its errors in $err; $folder is gone at the
-# end. A check that fails complains; the last line of a check.sh is `finish`.
+# Shared by the check.sh of each example. $1 is the path of the program.
+# A check runs the program and compares its exit status, its output in $out and its errors in $err. $folder is removed
+# at the end. The last line of a check.sh is `finish`.
 set -u
 
 program=$1
@@ -19,7 +19,7 @@ complain() {
   failures=$((failures + 1))
 }
 
-# run ARGUMENT...: runs the program and leaves its exit status in $status. Nothing here takes minutes: then it hangs.
+# run ARGUMENT...: runs the program and stores its exit status in $status. Kills a program that hangs.
 run() {
   timeout -s KILL 120 "$program" "$@" >"$out" 2>"$err"
   status=$?
@@ -35,7 +35,7 @@ expect() {
   expect_status "$expected" "$*"
 }
 
-# expect_line STATUS PATTERN ARGUMENT...: and exactly one line on stderr, which has the pattern in it.
+# expect_line STATUS PATTERN ARGUMENT...: also expects exactly one line on stderr, with the pattern in it.
 expect_line() {
   pattern=$2
   expected=$1
@@ -51,7 +51,7 @@ expect_one_line() {
 
 expect_output() { grep -E -q -e "$1" "$out" || complain "no \"$1\" on stdout"; }
 
-# figures NAME: what the lines of the report with this name say, durations in seconds, without thousands separators.
+# figures NAME: prints the values of the report lines of this name, durations in seconds, without thousands separators.
 figures() {
   awk -v name="$1" 'index($0, "  " name "  ") == 1 {
     split(substr($0, length(name) + 3), part, " ")
@@ -61,17 +61,15 @@ figures() {
   }' "$out"
 }
 
-# expect_figure VALUE NAME...: each of them in the report, and wherever it is, with this value.
+# expect_figure VALUE NAME...: expects each name in the report, always with this value.
 expect_figure() {
   value=$1
   shift
   for name in "$@"; do [ "$(figures "$name" | sort -u)" = "$value" ] || complain "report: $name is not $value"; done
 }
 
-# --- What every example promises -----------------------------------------------------------------------------------
-
-# expect_manners SHORT LONG: with the arguments SHORT it ends by itself and soon, with LONG it would run for minutes.
-# What the memory is too small for is not asked of those that say ends_without_memory=no, for a library of theirs aborts.
+# expect_manners SHORT LONG: checks the behaviour that all examples share. With the arguments SHORT the program ends
+# soon, with LONG it runs for minutes. Set ends_without_memory=no if a library of the example aborts without memory.
 expect_manners() {
   short=$1
   long=$2
@@ -89,9 +87,9 @@ lines'
   expect_progress $long
 }
 
-# What those promise that stand on a page and end by themselves.
+# Checks the short examples, which have no options.
 expect_page_manners() {
-  [ "$(uname)" = Linux ] || return  # elsewhere no linker puts page_main.cpp before the program
+  [ "$(uname)" = Linux ] || return  # other linkers cannot replace main()
   expect 0 --help
   expect_line 2 '--no-such-option' --no-such-option
   expect_line 2 'surplus' surplus
@@ -110,7 +108,8 @@ expect_full_disk() {
   expect_one_line 'cannot print' "$* > /dev/full"
 }
 
-# However little memory there is: it works, or ends with one line. A sanitizer takes terabytes of addresses.
+# With too little memory the program works or ends with one line. Skipped under sanitizers, which need terabytes of
+# addresses.
 expect_bounded_memory() {
   (ulimit -v 4000000 && exec "$program" --help) >"$out" 2>"$err" || return
   for mebibytes in 8 12 16 20 24 28 32 40 48 64 80 96 128 192 256 384; do
@@ -122,8 +121,8 @@ expect_bounded_memory() {
   done
 }
 
-# expect_interrupted SIGNAL ARGUMENT...: the signal ends the run, with a report that says so. Once: the second would be
-# the end without a report.
+# expect_interrupted SIGNAL ARGUMENT...: the signal ends the run with a report. It is sent once, because a second signal
+# ends the program without a report.
 expect_interrupted() {
   signal=$1
   shift
@@ -147,14 +146,14 @@ expect_interrupted() {
   expect_output '^Interrupted: '
 }
 
-# Whether $pid has handlers for SIGINT and SIGTERM yet. Where it cannot be seen, it has had the time.
+# True if $pid has handlers for SIGINT and SIGTERM. Also true if the system does not tell.
 signals_caught() {
   [ -r "/proc/$pid/status" ] || return 0
   caught=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$pid/status")
   [ $((0x${caught:-0} & 0x4002)) -eq $((0x4002)) ]
 }
 
-# On a terminal it shows progress, and Ctrl-C is a key.
+# The program shows progress on a terminal and ends at Ctrl-C.
 expect_progress() {
   command -v script >/dev/null || return
   : >"$out"
@@ -164,7 +163,7 @@ expect_progress() {
     sleep 0.5
     printf '\003'
   } | {
-    # exec: a shell that stays would take the Ctrl-C too, and its exit status would be the one that counts.
+    # exec: otherwise the shell would also get the Ctrl-C, and its exit status would count.
     timeout -s KILL 120 script -qec "exec '$program' $*" /dev/null >"$out"
     echo $? >"$folder/ended"
   }

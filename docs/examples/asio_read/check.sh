@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_ASIO_READ
+# usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 
 expect 0

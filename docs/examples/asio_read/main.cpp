@@ -15,7 +15,7 @@ int main() {
   hwt::net::LoopTimer timer(loop.get_executor());
   tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
   tcp::socket socket(loop);
-  socket.connect(acceptor.local_endpoint());  // nobody answers
+  socket.connect(acceptor.local_endpoint());  // the peer sends nothing
   char buffer[512];
   asio::co_spawn(loop, read_some(socket, asio::buffer(buffer), timer), [](std::exception_ptr limit, std::size_t size) {
     std::cout << (limit ? "nothing within 250 ms\n" : std::to_string(size) + " bytes\n");

@@ -1,6 +1,6 @@
 #pragma once
 
-// What nearly every file of an example needs.
+// Includes that nearly every file of an example needs.
 
 #include <algorithm>
 #include <chrono>

@@ -5,14 +5,14 @@
 
 namespace common {
 
-/// A coroutine that nobody waits for: it runs to its first co_await at once, and its frame goes at its end.
+/// A coroutine that is never awaited. It runs to its first co_await at once and destroys its frame at its end.
 struct Detached {
   struct promise_type {
     Detached get_return_object() const noexcept { return {}; }
     std::suspend_never initial_suspend() const noexcept { return {}; }
     std::suspend_never final_suspend() const noexcept { return {}; }
     void return_void() const noexcept {}
-    void unhandled_exception() const noexcept { std::terminate(); }  // an example ends with one line for it
+    void unhandled_exception() const noexcept { std::terminate(); }  // run_example() prints one line for it
   };
 };
 

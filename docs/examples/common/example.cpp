@@ -25,7 +25,7 @@ std::atomic<bool> caught{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "or a signal handler must not touch it");
 
 std::mutex printing;
-// Guarded by it.
+// Guarded by `printing`.
 int print_error = 0;
 bool progress_wanted = false;
 bool progress_shown = false;
@@ -49,7 +49,7 @@ void clear_progress() {
   if (std::exchange(progress_shown, false)) std::fputs("\r\033[K", stderr);
 }
 
-/// One line on stderr, the first time. Allocates nothing: there may be no memory.
+/// Prints one line on stderr at the first call. Does not allocate.
 void complain(const char* what, const char* more = "") noexcept {
   static std::atomic<bool> done{false};
   if (done.exchange(true)) return;
@@ -81,14 +81,14 @@ void complain_about_exception() noexcept {
 
 [[noreturn]] void on_terminate() noexcept {
   if (std::current_exception()) complain_about_exception();
-  complain("terminated, perhaps for want of memory");
+  complain("terminated, perhaps out of memory");
   std::_Exit(1);
 }
 
-/// Before the other static objects of the program, for which there may be no memory either.
+/// Runs before the constructors of the program's static objects, because they may run out of memory.
 [[gnu::constructor(101)]] void set_up_termination() { std::set_terminate(on_terminate); }
 
-/// Whether all that was printed has arrived.
+/// Returns true if all output was written.
 bool all_printed() {
   const std::lock_guard lock(printing);
   clear_progress();

@@ -9,7 +9,7 @@
 namespace common {
 namespace {
 
-/// In characters, of UTF-8.
+/// Returns the number of UTF-8 characters.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -73,7 +73,7 @@ std::string one_line(std::string_view text, std::size_t max_length) {
 }
 
 std::optional<double> parse_number(std::string_view text) {
-  // strtod alone would take "inf", "0x10" and leading blanks as well; from_chars for double is not everywhere yet.
+  // strtod alone also accepts "inf", "0x10" and leading blanks. Some libraries lack from_chars for double.
   if (text.empty() || text.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return std::nullopt;
   const std::string copy(text);
   char* end = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the examples write and read numbers.
+// Formats and parses numbers.
 
 #include <chrono>
 #include <concepts>
@@ -15,13 +15,13 @@ namespace common {
 /// 1234567 -> "1,234,567".
 std::string with_thousands(std::int64_t value);
 
-/// "250 ms", "1.5 s", "85 µs": the unit that reads best, at most four significant digits, in UTF-8.
+/// "250 ms", "1.5 s", "85 µs": the unit that reads best and at most four significant digits, in UTF-8.
 std::string short_duration(std::chrono::duration<double, std::nano> value);
 
-/// "12.3 s": a time that passes.
+/// "12.3 s": elapsed time.
 std::string in_seconds(std::chrono::duration<double> value);
 
-/// The one form of each kind of value.
+/// The standard form of each kind of value.
 std::string text_of(std::integral auto value) { return with_thousands(static_cast<std::int64_t>(value)); }
 template <class Rep, class Period>
 std::string text_of(std::chrono::duration<Rep, Period> value) {
@@ -34,19 +34,19 @@ std::string counted(std::integral auto count, std::string_view noun) {
   return text_of(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-/// As printf().
+/// Formats like printf().
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 
-/// "0.993 %"; none of nothing is 0.
+/// "0.993 %". Returns 0 % of 0.
 std::string percent_of(std::int64_t part, std::int64_t whole);
 
-/// The lines of cells in columns, the first to the left, the others to the right.
+/// Aligns cells in columns: the first column to the left, the others to the right.
 std::string columns(const std::vector<std::vector<std::string>>& lines);
 
-/// A text from outside, fit for an error message: control characters replaced, long ones cut.
+/// Makes external text fit for an error message: replaces control characters and shortens long text.
 std::string one_line(std::string_view text, std::size_t max_length = 200);
 
-/// The whole text as a finite decimal number.
+/// Parses the whole text as a finite decimal number.
 std::optional<double> parse_number(std::string_view text);
 
 }  // namespace common

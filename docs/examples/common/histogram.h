@@ -9,10 +9,10 @@
 
 namespace common {
 
-/// Counts durations in buckets of 0.8 % width, as HdrHistogram does: 57 KiB however long the run. For one thread.
+/// Counts durations in buckets of 0.8 % width, as HdrHistogram does. It takes 57 KiB. For one thread.
 class Histogram {
  public:
-  /// A negative value counts as 0.
+  /// Counts a negative value as 0.
   void record(std::chrono::nanoseconds value) {
     value = std::max(value, std::chrono::nanoseconds(0));
     ++buckets_[index_of(static_cast<std::uint64_t>(value.count()))];
@@ -25,7 +25,7 @@ class Histogram {
   std::chrono::nanoseconds min() const { return min_; }
   std::chrono::nanoseconds max() const { return max_; }
 
-  /// The value that a share of `q` does not exceed, rounded up to its bucket; 0 when empty.
+  /// Returns the value that a share of `q` does not exceed, rounded up to its bucket; 0 when empty.
   std::chrono::nanoseconds quantile(double q) const {
     const double rank = std::max(1.0, std::ceil(q * static_cast<double>(count_)));
     double seen = 0;
@@ -36,7 +36,7 @@ class Histogram {
     return max_;
   }
 
-  /// How many lie in [from, to) nanoseconds; a bucket that is cut counts by the part inside.
+  /// Returns the number of values in [from, to) nanoseconds. A bucket that is cut counts in proportion.
   double count_between(double from, double to) const {
     double sum = 0;
     for (std::size_t i = index_of(static_cast<std::uint64_t>(std::max(0.0, from))); i < kBuckets; ++i) {
@@ -50,7 +50,7 @@ class Histogram {
   }
 
  private:
-  // Below 256 ns a bucket is one nanosecond; above, each power of two is cut into 128.
+  // Below 256 ns a bucket is one nanosecond. Above, each power of two has 128 buckets.
   static constexpr std::size_t kBits = 7;
   static constexpr std::size_t kCut = std::size_t{1} << kBits;
   static constexpr std::size_t kBuckets = (63 - kBits + 1) * kCut;

@@ -19,15 +19,15 @@ std::string plain(double value) {
 Options::Options(int argc, char** argv, const About& about)
     : argc_(argc), argv_(argv), app_(std::make_unique<CLI::App>(about.text, about.name)) {
   app_->get_formatter()->column_width(34);
-  app_->footer(std::string("Ctrl-C and SIGTERM end the run early; a second one ends it at once.\n") +
-               "Exit status: 0, also when interrupted; 2 for an argument that is not valid; 1 for an error while\n"
-               "running, and if " +
-               about.failure + ".");
+  app_->footer(
+      std::string("Ctrl-C and SIGTERM end the run early; a second one ends it at once.\n") +
+      "Exit status: 0, also when interrupted; 2 for an invalid argument; 1 for an error while running, and if\n" +
+      about.failure + ".");
 }
 
 Options::~Options() = default;
 
-// Not CLI11's own conversions and checks: they round, let NaN pass, and do not always name value and range.
+// Replaces CLI11's conversions and checks: they round, accept NaN, and do not always name value and range.
 void Options::add_number(const std::string& name, double preset, bool whole, const Range& range,
                          const std::string& help, std::function<void(double)> store) {
   const std::string bounds = plain(range.min) + " .. " + plain(range.max);
@@ -60,7 +60,7 @@ void Options::flag(const std::string& name, bool& target, const std::string& hel
 }
 
 void Options::parse() {
-  flag("--quiet", quiet_, "No line of progress, which is shown on a terminal only");
+  flag("--quiet", quiet_, "No line of progress on the terminal");
   try {
     app_->parse(argc_, argv_);
   } catch (const CLI::ParseError& error) {

@@ -1,7 +1,6 @@
 #pragma once
 
-// The options of an example: declared one by one, then parsed. Each value that is not valid ends in one line that names
-// it and what is valid.
+// The options of an example. An invalid value gives one line that names the value and the valid range.
 
 #include <cstdint>
 #include <functional>
@@ -24,7 +23,7 @@ struct Range {
   bool odd = false;
 };
 
-/// --help was asked for, and has been given.
+/// Thrown after --help has been printed.
 struct HelpGiven {};
 
 class Options {
@@ -34,8 +33,8 @@ class Options {
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  /// `target` holds the default: any number, or a std::chrono::duration in the unit that the option counts in. A type
-  /// that cannot hold fractions takes none.
+  /// `target` holds the default: any number, or a std::chrono::duration in the unit of the option. Integral types take
+  /// no fractions.
   template <class Target>
   void number(const std::string& name, Target& target, const Range& range, const std::string& help) {
     if constexpr (std::is_arithmetic_v<Target>) {
@@ -46,14 +45,14 @@ class Options {
                  [&target](double value) { target = Target(static_cast<typename Target::rep>(value)); });
     }
   }
-  /// `target` is 0 .. 1, the option a percentage with or without the sign.
+  /// `target` is 0 .. 1. The option is a percentage with or without the sign.
   void percentage(const std::string& name, double& target, const std::string& help);
-  /// `take` throws or calls refuse() when it cannot take the text.
+  /// `take` throws or calls refuse() if the text is invalid.
   void text(const std::string& name, const std::string& type, const std::string& preset, const std::string& help,
             std::function<void(const std::string&)> take);
   void flag(const std::string& name, bool& target, const std::string& help);
 
-  /// After all have been declared. Throws BadArgument and HelpGiven.
+  /// Call it after all declarations. Throws BadArgument and HelpGiven.
   void parse();
   bool given(const std::string& name) const;
 

@@ -1,6 +1,5 @@
-// The manners of the examples that are short enough to stand on a page: --help, unknown arguments, and output that
-// cannot be written. The linker calls this in the place of their main(), so that they show the library and nothing
-// else.
+// Adds --help, checks of the arguments and of the output to the short examples. The linker calls this function instead
+// of their main(), so that their source shows only the library.
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -11,7 +10,7 @@
 #include <string>
 
 extern "C" int __real_main();                       // NOLINT: the linker's name for the main() of the example
-extern "C" int __wrap_main(int argc, char** argv);  // NOLINT: the linker's name for what stands in for it
+extern "C" int __wrap_main(int argc, char** argv);  // NOLINT: the linker's name for its replacement
 
 namespace {
 
@@ -26,7 +25,7 @@ int complain(const std::string& what, int status) {
 
 int run(int argc, char** argv) {
   CLI::App app(PAGE_TEXT, PAGE_NAME);
-  app.footer("Exit status: 0; 2 for an argument that is not valid; 1 for an error while running.");
+  app.footer("Exit status: 0; 2 for an invalid argument; 1 for an error while running.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

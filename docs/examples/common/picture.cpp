@@ -122,14 +122,14 @@ class PanelDrawing {
   double count_of(const Bars& bars, std::size_t bar) const {
     return bars.histogram->count_between(edges_[bar], edges_[bar + 1]);
   }
-  /// The width of a bar, in bars of the width that `Panel::bars` gives.
+  /// Returns the width of a bar, relative to the width that `Panel::bars` gives.
   double widths_of(std::size_t bar) const {
     return (x_of(edges_[bar + 1]) - x_of(edges_[bar])) / ((kRight - kLeft) / panel_.bars);
   }
 
   void draw_title_and_legend() {
     out_.text(kLeft, title_y_, "start", "panel", panel_.title);
-    if (panel_.series.size() < 2) return;  // the title says it
+    if (panel_.series.size() < 2) return;  // the title names it
     double x = kRight;
     for (auto bars = panel_.series.rbegin(); bars != panel_.series.rend(); ++bars) {
       x -= 8.0 * static_cast<double>(bars->name.size()) + 32;
@@ -150,7 +150,7 @@ class PanelDrawing {
 
   void draw_x_axis() {
     if (panel_.logarithmic) {
-      // Beyond four decades there is no room for the labels of 2 and 5.
+      // Above four decades there is no room for the labels of 2 and 5.
       const bool label_all = panel_.to / panel_.from <= 2e4;
       for (double power = std::pow(10, std::floor(std::log10(panel_.from))); power <= panel_.to; power *= 10) {
         for (int factor = 1; factor < 10; ++factor) {
@@ -191,8 +191,8 @@ class PanelDrawing {
     }
   }
 
-  /// Each label has a row of its own, left of its line, the leftmost mark in the lowest row: so no line can run
-  /// through a label.
+  /// Each label has its own row, left of its line, with the leftmost mark in the lowest row. So no line crosses a
+  /// label.
   void draw_marks() {
     std::vector<Mark> marks = panel_.marks;
     std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.at < b.at; });
@@ -233,12 +233,12 @@ std::string svg_of(const std::string& title, const std::string& subtitle, const 
              kWidth, height, kWidth, height) +
          "  <title>" + escaped(title) + "</title>\n  <style>" + std::string(kStyle) +
          "  </style>\n"
-         // A background of its own: viewers with a dark page would otherwise show dark text on dark.
+         // An opaque background: dark pages would otherwise show dark text on dark.
          "  <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#ffffff\"/>\n" +
          drawing.svg() + "</svg>\n";
 }
 
-/// The file with this text in it, opened in this mode of fopen(). False, with errno, if that fails.
+/// Writes the text with this mode of fopen(). Returns false, with errno, if that fails.
 bool write_file(const std::string& path, const char* mode, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), mode);
   if (!file) return false;
@@ -277,7 +277,7 @@ PictureFile::PictureFile(const std::string& option, const std::string& path)
   std::error_code error;
   if (fs::exists(path_, error)) check(write_file(path_, "ab", ""));
   if (fs::exists(path_, error) && !fs::is_regular_file(path_, error)) return;
-  // Where a link points to, so that the picture does not replace the link. Some links lead nowhere, round and round.
+  // Follows a link, so that the picture does not replace it. The limit ends cycles of links.
   for (int links = 0; links < 40 && fs::is_symlink(path_, error); ++links) {
     path_ = (fs::path(path_).parent_path() / fs::read_symlink(path_, error)).string();
   }

@@ -12,7 +12,7 @@ namespace common {
 
 struct Bars {
   std::string name;   // for the legend
-  std::string color;  // of SVG
+  std::string color;  // an SVG color
   const Histogram* histogram;
 };
 
@@ -20,7 +20,7 @@ struct Bars {
 struct Mark {
   std::string label;
   std::chrono::nanoseconds at;
-  bool is_limit = false;  // drawn so that it stands out
+  bool is_limit = false;  // highlighted
 };
 
 std::vector<Mark> percentiles_of(const Histogram& histogram);
@@ -33,29 +33,28 @@ struct Panel {
   double from;  // nanoseconds; above 0 if logarithmic
   double to;
   int bars;  // number of bars between them
-  // The tick of the timer in nanoseconds, or 0. Durations that a timer ends are whole ticks, so narrower bars would
-  // show a comb. All edges are multiples of the tick. The area of a bar is its count: twice the width is half the
-  // height.
+  // The tick of the timer in nanoseconds, or 0. Timeouts end at whole ticks, so narrower bars would show a comb. All
+  // edges are multiples of the tick. The area of a bar is its count: a bar of twice the width has half the height.
   double tick = 0;
   std::vector<Bars> series;
   std::vector<Mark> marks;
 };
 
-/// The 1, 2 or 5 times a power of ten that is next to the value on that side.
+/// Rounds to 1, 2 or 5 times a power of ten.
 double round_125(double value, bool upwards);
 
-/// Where a picture goes.
+/// The file of a picture.
 class PictureFile {
  public:
-  /// Before the run, so that it is not in vain. Throws BadArgument, naming the option, if nothing can be written there.
+  /// Call it before the run: it throws BadArgument with the name of the option if the file cannot be written.
   PictureFile(const std::string& option, const std::string& path);
 
-  /// Either the whole picture is there then or what was there before. Throws std::runtime_error.
+  /// Replaces the file as a whole, or leaves it unchanged and throws std::runtime_error.
   void draw(const std::string& title, const std::string& subtitle, const std::vector<Panel>& panels) const;
 
  private:
   std::string path_;
-  const std::string name_;  // for errors
+  const std::string name_;  // for error messages
   std::string temporary_;   // in the same folder; empty for a device, which cannot be replaced
 };
 

@@ -8,14 +8,14 @@
 
 namespace common {
 
-/// Sections of lines with a name, a value and sometimes a note.
+/// A report of sections. Each line has a name, a value and an optional note.
 class Report {
  public:
   explicit Report(std::string title) : text_(std::move(title) + '\n') {}
 
   void section(const std::string& title) { text_ += '\n' + title + '\n'; }
 
-  /// A count, a duration, or a text that says its unit.
+  /// `value` is a count, a duration, or a text with its unit.
   template <class Value>
   void line(const std::string& name, const Value& value, std::string_view note = "") {
     const std::string row = columns({{std::string(kName, ' '), std::string(kValue, ' ')}, {name, text_of(value)}});

@@ -8,18 +8,18 @@
 
 using namespace std::chrono_literals;
 
-/// A coroutine that is on its own. Those of Asio, cppcoro, folly, libcoro or stdexec do as well.
+/// A coroutine type. Those of Asio, cppcoro, folly, libcoro or stdexec work as well.
 struct Detached {
   struct promise_type {
     Detached get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() noexcept {}
-    void unhandled_exception() { throw; }  // out of its resumption: to the timer's on_task_error
+    void unhandled_exception() { throw; }  // goes to the timer's on_task_error
   };
 };
 
-/// The service takes so long, but not longer than its caller wants to wait.
+/// Waits for a service that takes `service`, but at most 100 ms.
 Detached ask(hwt::Timer& timer, int request, std::chrono::milliseconds service, std::latch& done) {
   hwt::StopAfter limit(timer, 100ms);
   const hwt::Wake wake = co_await hwt::sleep_for(timer, service, limit.token());

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_EPOLL_LOOP
+# usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 
 expect 0 --run-ms 1000
 expect_figure 0 early lost
 [ "$(figures 'timed out')" -gt 0 ] || complain "nothing timed out"
-[ "$(figures woken)" -gt 0 ] || complain "nobody has woken the loop"
-# Once a tick at most, and once more for each call.
+[ "$(figures woken)" -gt 0 ] || complain "no thread woke the loop"
+# At most one turn for each tick and two for each wake-up.
 [ "$(figures 'turns')" -lt $((2000 + 2 * $(figures woken))) ] || complain "the loop does not sleep"
 
-# Nothing is ever due: the loop sleeps all the time, and is woken when that begins and when it ends.
+# No timeout is due, so the loop sleeps. It is woken at the start and at the end of the run.
 expect 0 --threads 1 --run-ms 300 --limit-ms 3600000 --unanswered 0
 expect_figure 0 early lost 'timed out'
 [ "$(figures 'turns')" -lt 50 ] || complain "the loop does not sleep"

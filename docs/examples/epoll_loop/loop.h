@@ -14,13 +14,13 @@
 
 namespace epoll_loop {
 
-/// The result of a system call. Throws std::system_error with its name if it has failed.
+/// Returns the result of a system call. Throws std::system_error with its name if it failed.
 inline int checked(int result, const char* call) {
   if (result < 0) throw std::system_error(errno, std::generic_category(), call);
   return result;
 }
 
-/// An epoll loop that drives a timer for all threads: the tasks run in run().
+/// An epoll loop that drives a timer. The tasks run in run(), and any thread may schedule.
 class Loop {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,7 +35,7 @@ class Loop {
 
   hwt::LoopTimer& timer() noexcept { return timer_; }
 
-  /// Until end() is called, by any thread.
+  /// Runs until any thread calls end().
   void run() {
     while (!ended_.load(std::memory_order_relaxed)) {
       const int ready = wait(hwt::poll_timeout(timer_.run_due()));
@@ -47,7 +47,7 @@ class Loop {
     wake();
   }
 
-  /// How often a thread has woken the loop. Call it after run() has returned.
+  /// Returns how often other threads woke the loop. Call it after run() has returned.
   std::int64_t called() const noexcept { return called_; }
 
  private:
@@ -57,7 +57,7 @@ class Loop {
   };
 
   void wake() noexcept {
-    // It cannot fail: the counter is read as soon as the loop turns.
+    // It cannot fail, because the loop reads the counter in each turn.
     [[maybe_unused]] const int result = eventfd_write(wakeup_.fd, 1);
   }
 
@@ -66,7 +66,7 @@ class Loop {
     return ready < 0 && errno == EINTR ? 0 : checked(ready, "epoll_wait");
   }
 
-  /// A loop has its sockets here as well.
+  /// A real loop handles its sockets here too.
   void handle(int fd) {
     if (fd != wakeup_.fd) return;
     eventfd_t calls = 0;

@@ -1,6 +1,5 @@
-// One epoll loop that drives a LoopTimer for several threads. loop.h has the loop: it sleeps until something is due,
-// and an eventfd ends its sleep when a thread makes something due earlier. The guide shows the like for libuv and
-// libevent.
+// One epoll loop drives a LoopTimer for several threads. The loop in loop.h sleeps until a timeout is due. An eventfd
+// wakes it if another thread schedules an earlier one. The guide shows libuv and libevent.
 
 #include <thread>
 
@@ -21,7 +20,7 @@ struct Settings {
   std::chrono::milliseconds duration{2000};
 };
 
-/// Of one thread, and of the loop.
+/// Counters of one thread, or of the loop.
 struct Sent {
   std::int64_t requests = 0;
   std::int64_t answered = 0;
@@ -32,7 +31,7 @@ struct TimedOut {
   common::Histogram late;
 };
 
-/// Sends requests with a timeout each and has some of them in flight; nearly all are answered.
+/// Sends requests, each with a timeout, and keeps some in flight. Most are answered.
 Sent send_requests(const Settings& settings, hwt::Timer& timer, TimedOut& timed_out) {
   constexpr std::size_t kInFlight = 100;
   constexpr std::int64_t kBurst = 100;
@@ -63,7 +62,7 @@ Sent send_requests(const Settings& settings, hwt::Timer& timer, TimedOut& timed_
   return sent;
 }
 
-/// A thread that fails ends the program.
+/// An exception of the thread ends the program.
 std::jthread thread_of(auto work) {
   return std::jthread([work] {
     try {
@@ -92,7 +91,7 @@ bool report(const Settings& settings, const Sent& sent, const TimedOut& timed_ou
   report.line("99 %", timed_out.late.quantile(0.99));
   report.section("Loop");
   report.line("turns", stats.wakeups);
-  report.line("woken", loop.called(), "times by a thread that made something due earlier");
+  report.line("woken", loop.called(), "times by a thread that scheduled an earlier timeout");
   common::print(report.text());
   return timed_out.early == 0 && lost == 0;
 }
@@ -100,10 +99,10 @@ bool report(const Settings& settings, const Sent& sent, const TimedOut& timed_ou
 bool run(common::Options& options) {
   Settings settings;
   options.number("--threads", settings.threads, {1, 64}, "Threads that send requests");
-  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the timer: a request times out up to one later");
-  options.number("--limit-ms", settings.limit, {1, 3'600'000}, "When a request times out");
-  options.percentage("--unanswered", settings.unanswered, "Share of the requests that nobody answers");
-  options.number("--run-ms", settings.duration, {1, 86'400'000}, "How long requests are sent");
+  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the timer; timeouts are late by up to one");
+  options.number("--limit-ms", settings.limit, {1, 3'600'000}, "Timeout of a request");
+  options.percentage("--unanswered", settings.unanswered, "Share of the requests that are not answered");
+  options.number("--run-ms", settings.duration, {1, 86'400'000}, "Duration of the run");
   options.parse();
 
   TimedOut timed_out;  // the loop's
@@ -144,9 +143,8 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"epoll_loop",
-       "Threads that send requests, each with a timeout on one hwt::LoopTimer, and an epoll loop that drives it.\n"
-       "Nearly all requests are answered; the loop sleeps until something is due, and is woken through an eventfd\n"
-       "when a thread makes something due earlier.",
+       "Several threads send requests, each with a timeout on one hwt::LoopTimer. An epoll loop drives the timer. It\n"
+       "sleeps until a timeout is due. An eventfd wakes it if a thread schedules an earlier one.",
        "a request timed out early, was lost, or ended twice"},
       epoll_loop::run);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_GRPC_DEADLINES
+# usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 svg=$folder/picture.svg
 ends_without_memory=no # gRPC aborts
@@ -13,33 +13,33 @@ expect_some() {
   for name in "$@"; do figures "$name" | grep -q '^[1-9]' || complain "report: $name is 0"; done
 }
 
-# All that can happen to a call. Many are slow, so that a busy machine too has some of each.
+# Every outcome of a call. Many calls are slow, so that a busy machine has some of each too.
 expect 0 --seconds 3 --slow 20% --refuse 5% --svg "$svg"
 expect_report
 expect_some answered 'over the limit' retried hedged 'won by the hedge' 'stopped at the limit' 'stopped by the client'
 expect_output "^Picture: $svg\$"
 grep -q 'Get with hedging: a second attempt after' "$svg" || complain "the picture does not show the hedging"
-# The edges of the bars are multiples of the tick, 1 ms.
+# The edges of the bars are multiples of the tick of 1 ms.
 edge='([0-9]+ ms|[0-9.]+ s)'
 bars=$(grep -o '<title>[^<]* [.][.] [^<]*: [0-9,]* answered</title>' "$svg")
 [ -n "$bars" ] || complain "the picture has no bars"
 ! printf '%s\n' "$bars" | grep -vE "<title>$edge \.\. $edge: " || complain "a bar of the picture begins or ends between two ticks"
 ! command -v xmllint >/dev/null || xmllint --noout "$svg" 2>"$err" || complain "the picture is not well-formed"
 
-# No call can end before its limit: every one is asked to stop.
+# All work takes longer than its limit.
 expect 0 --seconds 0.3 --latency-median-ms 60000 --get-limit-ms 20 --put-limit-ms 30 --refuse 0 --svg "$svg"
 expect_report
 expect_figure 0 answered failed
 expect_figure "$(figures calls)" 'over the limit'
 
-# Whatever is refused is tried again, and in the end fails; so there is nothing to hedge.
+# All calls are refused and retried, so no Get is hedged.
 expect 0 --seconds 0.3 --refuse 100% --svg "$svg"
 expect_report
 expect_figure 0 answered hedged 'stopped at the limit'
 expect_figure "$(figures calls)" failed
 [ "$(figures retried)" -eq "$(($(figures calls) * 4))" ] || complain "report: not four retries for each call"
 
-# One call at a time, and so short a run that nothing is known of the latency.
+# One call at a time, in a run too short to measure the latency.
 expect 0 --seconds 0.1 --in-flight 1 --svg "$svg"
 expect_report
 expect_figure 0 hedged
@@ -52,7 +52,7 @@ expect_line 2 '--put-limit-ms.*"200".*less than the deadline, 200 ms' --put-limi
 expect_line 2 '--hedge-at.*"101%".*100%' --hedge-at 101%
 expect_line 2 '--slow.*"nan"' --slow nan
 expect_line 2 '--svg ".*no/such/folder.svg": cannot write: ' --seconds 60 --svg "$folder/no/such/folder.svg"
-[ ! -s "$out" ] || complain "has run, and then cannot write its picture"
+[ ! -s "$out" ] || complain "ran, but cannot write its picture"
 
 expect_manners "--seconds 0.2 --svg $svg" "--seconds 86400 --svg $svg"
 expect_report

@@ -18,7 +18,7 @@ struct Load {
   double seconds = 10;
 };
 
-/// From the first attempt to the end of the call, retries included.
+/// Times from the first attempt to the end of the call, retries included.
 struct Latencies {
   common::Histogram all;
   common::Histogram answered;
@@ -34,34 +34,33 @@ struct Results {
   std::int64_t calls = 0;
   std::int64_t answered = 0;
   std::int64_t over_limit = 0;  // ended as DEADLINE_EXCEEDED
-  std::int64_t failed = 0;      // refused, and so were the retries
+  std::int64_t failed = 0;      // refused after all retries
   std::int64_t retried = 0;
   std::int64_t hedged = 0;
   std::int64_t won_by_hedge = 0;
   std::int64_t lost = 0;     // have not ended
   std::int64_t doubled = 0;  // ended a second time
   std::chrono::duration<double> load_time{0};
-  std::chrono::nanoseconds hedge_after{0};  // the latest
+  std::chrono::nanoseconds hedge_after{0};  // the newest value
   Latencies plain;                          // of Get without hedging
-  Latencies hedged_get;                     // with
+  Latencies hedged_get;                     // of Get with hedging
   Latencies put;
 };
 
-/// Keeps so many calls in flight. Every other Get is hedged, so that both kinds meet the same server. A Put changes
-/// something, so it is not sent twice at a time. What the server refused, before it did anything, is tried again.
+/// Keeps calls in flight. Every other Get is hedged, so that both kinds see the same server. A Put is never hedged,
+/// because it has an effect. Calls that the server refused are retried.
 ///
-/// Each of the callers is a coroutine, which goes on where its answer comes or its wait ends: on threads of gRPC, and
-/// on the worker of the timer.
+/// Each caller is a coroutine. It resumes on threads of gRPC and on the worker of the timer.
 class Client {
  public:
   Client(hwt::Timer& timer, const Load& load, const std::string& address)
       : timer_(timer), load_(load), open_calls_(static_cast<std::size_t>(load.in_flight)) {
     grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // the server is on this machine
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // the server is local
     stub_ = Store::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
   }
 
-  /// Calls until the time is over or the program is interrupted, then waits for the calls in flight.
+  /// Makes calls until the time is over or the program is interrupted, then waits for the calls in flight.
   void run() {
     const Clock::time_point started = Clock::now();
     const std::chrono::duration<double> duration(load_.seconds);
@@ -95,11 +94,11 @@ class Client {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What is still open so long after its deadline counts as lost.
+  // Calls that are open for this long after the deadline count as lost.
   static constexpr std::chrono::seconds kLostAfter{30};
-  // A quantile of fewer latencies says nothing, so nothing is hedged before; and it is taken anew after as many.
+  // The number of latencies that a quantile needs. It is computed again after as many more.
   static constexpr std::int64_t kEnough = 200;
-  static constexpr std::chrono::milliseconds kFirstRetryAfter{10};  // each further one after twice the time
+  static constexpr std::chrono::milliseconds kFirstRetryAfter{10};  // doubles with each retry
   static constexpr int kRetries = 4;
 
   struct Call {
@@ -111,7 +110,7 @@ class Client {
     bool won_by_hedge = false;
   };
 
-  /// Of five calls one is a Put, and of the others every other one is hedged.
+  /// One of five calls is a Put. Every other Get is hedged.
   Call next_call() {
     const auto id = static_cast<std::uint64_t>(++calls_);
     if (id % 5 == 0) return {id, Method::Put, std::nullopt};
@@ -144,7 +143,7 @@ class Client {
     --callers_;
   }
 
-  /// Half to one and a half of the backoff: what was refused together does not come again together.
+  /// Returns half to one and a half of the backoff, so that refused calls do not return together.
   static std::chrono::nanoseconds time_to_retry(int retries) {
     return hwt::jitter::around(kFirstRetryAfter * (1 << retries), 0.5);
   }
@@ -167,7 +166,7 @@ class Client {
     if (call.method == Method::Get && !call.hedge_after && call.retries == 0) measure(took);
   }
 
-  /// Precondition: mutex_ is held. `took`: of a Get that was sent once.
+  /// Records the latency of a Get that was sent once. Precondition: mutex_ is held.
   void measure(std::chrono::nanoseconds took) {
     sent_once_.record(took);
     if (sent_once_.count() % kEnough == 0) hedge_after_ = sent_once_.quantile(load_.hedge_at).count();
@@ -186,14 +185,14 @@ class Client {
   hwt::Timer& timer_;
   const Load load_;
   std::unique_ptr<Store::Stub> stub_;
-  std::vector<std::atomic<std::uint64_t>> open_calls_;  // of each caller; 0 once it has ended
+  std::vector<std::atomic<std::uint64_t>> open_calls_;  // one for each caller; 0: no open call
   std::atomic<bool> calling_{true};
   std::atomic<int> callers_{0};
   std::atomic<std::int64_t> calls_{0};
-  std::atomic<std::int64_t> hedge_after_{0};  // nanoseconds; 0: not known yet
+  std::atomic<std::int64_t> hedge_after_{0};  // nanoseconds; 0: unknown
 
   mutable std::mutex mutex_;
-  // Guarded by it.
+  // Guarded by mutex_.
   Results results_;
   common::Histogram sent_once_;
 };

@@ -1,6 +1,6 @@
-// Calls of gRPC with a limit on the server, and with hedging and retries on the client, all on one shared timer.
+// gRPC calls with limits on the server, and with hedging and retries on the client, all on one shared timer.
 //
-// server.h shows the limit: StopAfter, around the work on a call. question.h shows the hedge, client.h the retries.
+// server.h has the limit (StopAfter), question.h the hedge, client.h the retries.
 
 #include "client.h"
 #include "common/common.h"
@@ -35,11 +35,11 @@ void report(const Load& load, const Limits& limits, const Results& results, cons
   report.line("calls", results.calls);
   report.line("answered", results.answered, common::percent_of(results.answered, results.calls));
   report.line("over the limit", results.over_limit, "ended by the server as DEADLINE_EXCEEDED");
-  report.line("failed", results.failed, "refused, and so were the retries");
+  report.line("failed", results.failed, "refused, retries too");
   report.line("retried", results.retried, "after a backoff with jitter");
-  report.line("hedged", results.hedged, "sent again when the first attempt took longer than most");
+  report.line("hedged", results.hedged, "sent again because the first attempt took long");
   report.line("won by the hedge", results.won_by_hedge);
-  report.line("lost", results.lost, "have not ended; must be 0");
+  report.line("lost", results.lost, "did not end; must be 0");
   report.line("doubled", results.doubled, "ended twice; must be 0");
 
   report.section("Times");
@@ -53,7 +53,7 @@ void report(const Load& load, const Limits& limits, const Results& results, cons
   report.line("attempts", served.calls.load());
   report.line("answered", served.answered.load());
   report.line("stopped at the limit", served.over_limit.load());
-  report.line("stopped by the client", served.cancelled.load(), "who had another answer, or gave up");
+  report.line("stopped by the client", served.cancelled.load(), "it had another answer, or gave up");
   report.line("refused", served.refused.load(), "as UNAVAILABLE");
   report.line("early", served.early.load(), "stopped before the limit; must be 0");
   report.line("left behind", served.left_behind(), "still at work; must be 0");
@@ -67,7 +67,7 @@ void report(const Load& load, const Limits& limits, const Results& results, cons
   common::print(report.text());
 }
 
-/// The same axis for both, so that they can be compared.
+/// Both panels have the same axis, so that they can be compared.
 common::Panel panel(const std::string& title, const Latencies& latencies, const Limits& limits,
                     const Results& results) {
   double from = 1e12;
@@ -102,16 +102,16 @@ bool run(common::Options& options) {
   Work::Settings settings;
   std::string svg = "grpc_deadlines.svg";
   options.number("--in-flight", load.in_flight, {1, 10'000}, "Calls in flight");
-  options.number("--seconds", load.seconds, {0.1, 86'400}, "How long to make calls");
-  options.number("--deadline-ms", load.deadline, {2, 60'000}, "How long the client waits for the end of a call");
-  options.number("--get-limit-ms", limits.get, {1, 60'000}, "How long the server works on a Get at most");
-  options.number("--put-limit-ms", limits.put, {1, 60'000}, "How long the server works on a Put at most");
-  options.percentage("--hedge-at", load.hedge_at, "A second attempt when so many others would have been answered");
+  options.number("--seconds", load.seconds, {0.1, 86'400}, "Time in which calls are made");
+  options.number("--deadline-ms", load.deadline, {2, 60'000}, "Deadline of a call");
+  options.number("--get-limit-ms", limits.get, {1, 60'000}, "Limit of the server's work on a Get");
+  options.number("--put-limit-ms", limits.put, {1, 60'000}, "Limit of the server's work on a Put");
+  options.percentage("--hedge-at", load.hedge_at, "Quantile of the latency after which a Get is sent again");
   options.number("--latency-median-ms", settings.median_ms, {0.001, 60'000}, "Median of the work on a call");
   options.percentage("--slow", settings.slow, "Share of the calls that take ten times as long");
   options.percentage("--refuse", settings.refused, "Share of the calls that the server refuses at once");
-  options.number("--seed", settings.seed, {0, 0x1p53}, "Of the work, and of what is refused");
-  options.text("--svg", "FILE", svg, "Where to draw the picture", [&](const std::string& path) { svg = path; });
+  options.number("--seed", settings.seed, {0, 0x1p53}, "Seed of the work and the refusals");
+  options.text("--svg", "FILE", svg, "File of the picture", [&](const std::string& path) { svg = path; });
   options.parse();
   expect_less("--get-limit-ms", limits.get, load.deadline);
   expect_less("--put-limit-ms", limits.put, load.deadline);
@@ -129,7 +129,7 @@ bool run(common::Options& options) {
   report(load, limits, results, server.served(), timer.stats());
   const bool has_hedged = results.hedged_get.all.count() > 0;
   const std::string hedged_after = has_hedged ? ": a second attempt after " + text_of(results.hedge_after) : "";
-  picture.draw(common::counted(results.calls, "call") + " of gRPC, of which every other Get is hedged",
+  picture.draw(common::counted(results.calls, "gRPC call") + "; every other Get is hedged",
                conditions(load, limits, results) + "; " + text_of(results.hedged) + " hedged, " +
                    text_of(results.won_by_hedge) + " won by the hedge",
                {panel("Get without hedging", results.plain, limits, results),
@@ -145,9 +145,10 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"grpc_deadlines",
-       "A server and a client of gRPC on 127.0.0.1, both asynchronous. The server stops the work on a call at the\n"
-       "limit of its method, hwt::StopAfter, long before the client would give up. The client hedges every other Get,\n"
-       "and tries again what was refused. Ends with a report and a picture of latency with and without hedging.",
+       "An asynchronous gRPC server and client. The server limits the work on a call with hwt::StopAfter. The client\n"
+       "hedges every other Get and retries refused calls. Ends with a report and a picture of latency with and "
+       "without\n"
+       "hedging.",
        "a call was lost, ended twice, stopped early or left behind"},
       store::run);
 }

@@ -15,13 +15,13 @@ enum class Method { Get, Put };
 
 struct Answer {
   grpc::Status status;
-  bool hedged = false;    // there was a second attempt
-  bool by_hedge = false;  // and it was the one that was answered
+  bool hedged = false;    // a second attempt was sent
+  bool by_hedge = false;  // the second attempt was answered
 };
 
-/// Asks the server, for co_await. With `hedge_after`, a second attempt is sent after that time unless the first one has
-/// ended by then. The first answer counts, and the other attempt is cancelled. The coroutine goes on, on any thread,
-/// when both have ended, so nothing is left behind that would refer to its frame.
+/// Asks the server; use it with co_await. With `hedge_after`, sends a second attempt after that time unless the first
+/// one has ended. The first answer counts, and the other attempt is cancelled.
+/// The coroutine resumes on any thread when both attempts have ended, so that none refers to its frame.
 class Question {
  public:
   Question(Store::Stub& stub, hwt::Timer& timer, Method method, std::uint64_t id,
@@ -44,7 +44,7 @@ class Question {
       open_.store(2, std::memory_order_relaxed);  // published with the timeout and the first attempt
       hedge_ = timer_.new_timeout([this] { send_second(); }, *hedge_after_);
     }
-    send(first_);  // last: when it returns, the answer may have been here, and all of this may be gone
+    send(first_);  // last: the coroutine may resume on another thread and destroy this object before send() returns
   }
 
   Answer await_resume() const {
@@ -67,26 +67,26 @@ class Question {
     }
   }
 
-  /// On the timer's worker. If the first answer comes at this very moment, the attempt is sent cancelled.
+  /// Runs on the timer's worker. If the first answer comes at this moment, gRPC cancels the second attempt at once.
   void send_second() {
     if (answered_.load(std::memory_order_relaxed)) return end_one();
     hedged_ = true;
     send(*second_);
   }
 
-  /// On a thread of gRPC.
+  /// Runs on a thread of gRPC.
   void take(Attempt& attempt, grpc::Status status) {
     attempt.status = std::move(status);
     if (attempt.status.ok() && !answered_.exchange(true, std::memory_order_relaxed)) {
       winner_ = &attempt;
       if (second_) (&attempt == &first_ ? *second_ : first_).context.TryCancel();
     }
-    // A second attempt that has not been sent is not sent any more, whatever has become of the first.
+    // The first attempt has ended, so the second one is not sent.
     if (&attempt == &first_ && hedge_.cancel()) end_one();
     end_one();
   }
 
-  /// Of the attempts, one that will never be sent included. The last one finds what the others have written.
+  /// Ends one attempt, sent or not. The last one sees the writes of the others (acq_rel) and resumes the coroutine.
   void end_one() {
     if (open_.fetch_sub(1, std::memory_order_acq_rel) == 1) asking_.resume();
   }
@@ -102,8 +102,8 @@ class Question {
   hwt::Timeout hedge_;
 
   std::atomic<int> open_{1};           // attempts that have not ended
-  std::atomic<bool> answered_{false};  // relaxed: it decides, and hands nothing over
-  // Each written by one of them, and read when all have ended.
+  std::atomic<bool> answered_{false};  // relaxed: it publishes no other data
+  // Each written by one attempt, and read when all have ended.
   const Attempt* winner_ = nullptr;
   bool hedged_ = false;
 };

@@ -14,13 +14,13 @@
 
 namespace store {
 
-/// How long the work on a call of each method may take.
+/// The limit of the work on a call of each method.
 struct Limits {
   std::chrono::milliseconds get{150};
   std::chrono::milliseconds put{300};
 };
 
-/// What became of the calls that came in.
+/// Counts calls by their outcome.
 struct Served {
   std::atomic<std::int64_t> calls{0};
   std::atomic<std::int64_t> answered{0};
@@ -32,8 +32,7 @@ struct Served {
   std::int64_t left_behind() const { return calls - answered - over_limit - cancelled - refused; }
 };
 
-/// Answers calls asynchronously, each within the limit of its method: the client may have more patience than a call is
-/// worth to the server.
+/// Answers calls asynchronously, each within the limit of its method. The client's deadline may be longer.
 class Server final : private Store::CallbackService {
  public:
   /// Listens on an ephemeral port of 127.0.0.1. Throws std::runtime_error.
@@ -48,19 +47,19 @@ class Server final : private Store::CallbackService {
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  /// Cancels what is still being handled. Before the timer is stopped.
+  /// Cancels the open calls. Call it before the timer stops.
   void stop() {
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
   }
 
-  /// Precondition: both this and the timer have been stopped.
+  /// Precondition: this server and the timer have been stopped.
   const Served& served() const { return served_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// One call, for as long as gRPC has to do with it.
+  /// One call. It deletes itself when gRPC is done with it.
   class Call : public grpc::ServerUnaryReactor {
    public:
     std::stop_token client_gave_up() const { return cancelled_.get_token(); }
@@ -87,8 +86,8 @@ class Server final : private Store::CallbackService {
     return call;
   }
 
-  /// The work stops at the limit or when the client gives up, and then the call ends. Finish() comes last: the call may
-  /// be gone right afterwards.
+  /// Stops the work at the limit or when the client gives up, then ends the call. Finish() comes last, because it may
+  /// destroy the call.
   common::Detached work_on(Call& call, std::chrono::milliseconds limit) {
     const std::optional<std::chrono::nanoseconds> takes = work_.next();
     if (!takes) {
@@ -117,7 +116,7 @@ class Server final : private Store::CallbackService {
   Work& work_;
   Served served_;
   int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;  // last: it calls the rest
+  std::unique_ptr<grpc::Server> server_;  // last: it calls the other members
 };
 
 }  // namespace store

@@ -6,7 +6,7 @@
 
 namespace store {
 
-/// Decides what the server has to do for each call. The same arguments give the same sequence. Any thread may ask.
+/// Decides the work of the server for each call. Equal arguments give equal sequences. Any thread may call it.
 class Work {
  public:
   struct Settings {
@@ -22,7 +22,7 @@ class Work {
         slow_(settings.slow),
         nanoseconds_(std::log(settings.median_ms * 1e6), kSigma) {}
 
-  /// How long a call takes; nothing: it is refused.
+  /// Returns the duration of a call, or nothing if it is refused.
   std::optional<std::chrono::nanoseconds> next() {
     const std::lock_guard lock(mutex_);
     if (refused_(random_)) return std::nullopt;
@@ -36,7 +36,7 @@ class Work {
   static constexpr double kLongest = 3600e9;
 
   std::mutex mutex_;
-  // Guarded by it.
+  // Guarded by mutex_.
   std::mt19937_64 random_;
   std::bernoulli_distribution refused_;
   std::bernoulli_distribution slow_;

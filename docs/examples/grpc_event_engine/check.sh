@@ -1,10 +1,10 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_GRPC_EVENT_ENGINE
-# What the engine promises is tested in tests/host/wheel_event_engine_test.cpp.
+# usage: check.sh PROGRAM
+# tests/host/wheel_event_engine_test.cpp has the unit tests of the engine.
 . "$(dirname "$0")/../checks.sh"
 ends_without_memory=no # gRPC aborts
 
-# The timers of a server that comes back: gRPC waits by them before it connects again.
+# gRPC waits with RunAfter() before it reconnects to a server.
 expect 0 --calls 2000 --restarts 2 --pairs 20000
 expect_figure 0 failed left
 expect_figure 2000 calls

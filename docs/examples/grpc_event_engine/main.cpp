@@ -1,4 +1,4 @@
-// Calls of gRPC on an EventEngine whose timers are on a wheel: wheel_event_engine.h.
+// gRPC calls on the EventEngine of wheel_event_engine.h, which has its timers on a wheel.
 
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
@@ -23,7 +23,7 @@ struct Settings {
   std::int64_t pairs = 200'000;
 };
 
-/// An engine of gRPC's own is not to be had before gRPC has been initialised, nor to be used after its end.
+/// Keeps gRPC initialised. gRPC's own engine needs that.
 struct Grpc {
   Grpc() { grpc_init(); }
   ~Grpc() { grpc_shutdown(); }
@@ -31,10 +31,10 @@ struct Grpc {
   Grpc& operator=(const Grpc&) = delete;
 };
 
-/// Answers at once, until it is destroyed.
+/// Answers at once until it is destroyed.
 class Server final : private store::Store::CallbackService {
  public:
-  /// Listens on 127.0.0.1, on this port or, for 0, on any. Throws std::runtime_error.
+  /// Listens on this port of 127.0.0.1; 0 stands for any port. Throws std::runtime_error.
   explicit Server(int port = 0) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
@@ -63,7 +63,7 @@ class Client {
  public:
   explicit Client(int port) {
     grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // the server is on this machine
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // the server is local
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
     channel_ =
@@ -71,7 +71,7 @@ class Client {
     stub_ = store::Store::NewStub(channel_);
   }
 
-  /// Whether it was answered. `patient`: waits for a server that is not there yet.
+  /// Returns true if the call was answered. `patient`: waits until the server is up.
   bool call(bool patient) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kDeadline);
@@ -99,7 +99,7 @@ struct Results {
   std::int64_t left = 0;  // neither run nor cancelled
 };
 
-/// Calls on some threads, one after the other on each.
+/// Makes calls on several threads, one after the other on each.
 void call(Client& client, const Settings& settings, Results& results) {
   std::atomic<std::int64_t> begun{0};
   std::atomic<std::int64_t> failed{0};
@@ -120,7 +120,7 @@ void call(Client& client, const Settings& settings, Results& results) {
   results.failed = failed;
 }
 
-/// The server goes away, calls fail, and gRPC waits before it connects again: by RunAfter(). Then it is back.
+/// Stops the server for a while. Calls fail, and gRPC schedules its reconnects with RunAfter().
 void restart(std::optional<Server>& server, Client& client, Results& results) {
   const int port = server->port();
   server.reset();
@@ -132,7 +132,7 @@ void restart(std::optional<Server>& server, Client& client, Results& results) {
   ++results.restarts;
 }
 
-/// How long a RunAfter() and its Cancel() take, one pair after the other.
+/// Measures pairs of RunAfter() and Cancel().
 std::string pair_on(EventEngine& engine, std::int64_t pairs) {
   const Clock::time_point start = Clock::now();
   std::int64_t done = 0;
@@ -148,19 +148,19 @@ void report(const Settings& settings, const Results& results, const hwt::TimerSt
   report.section("Calls");
   report.line("calls", results.calls, "on " + common::counted(settings.threads, "thread") + ", each with a deadline");
   report.line("RunAfter", results.run_after,
-              results.run_after == 0 ? "gRPC has the deadlines of calls on another timer" : "made by gRPC for these");
+              results.run_after == 0 ? "gRPC has the deadlines of calls on another timer" : "by gRPC for these");
   report.line("failed", results.failed, "must be 0");
 
   report.section("Restarts of the server");
   report.line("restarts", results.restarts);
   report.line("refused", results.refused, "calls while it was away");
-  report.line("RunAfter", results.run_after_of_restarts, "made by gRPC: when to connect again");
+  report.line("RunAfter", results.run_after_of_restarts, "by gRPC, to reconnect");
 
   report.section("Timer");
   report.line("scheduled", timer.scheduled);
   report.line("cancelled", timer.cancelled);
   report.line("expired", timer.expired);
-  report.line("left", results.left, "neither, after gRPC has ended; must be 0");
+  report.line("left", results.left, "neither run nor cancelled; must be 0");
 
   report.section("RunAfter and Cancel, a pair");
   report.line("this engine", wheel_pair);
@@ -172,9 +172,9 @@ bool run(common::Options& options) {
   constexpr std::chrono::seconds kLeftAfter{10};
   Settings settings;
   options.number("--calls", settings.calls, {1, 1e9}, "Calls to make");
-  options.number("--threads", settings.threads, {1, 64}, "Threads that make them");
-  options.number("--restarts", settings.restarts, {0, 1000}, "How often the server goes away and comes back");
-  options.number("--pairs", settings.pairs, {0, 1e9}, "RunAfter and Cancel, how many pairs to measure");
+  options.number("--threads", settings.threads, {1, 64}, "Threads that make calls");
+  options.number("--restarts", settings.restarts, {0, 1000}, "Restarts of the server");
+  options.number("--pairs", settings.pairs, {0, 1e9}, "Pairs of RunAfter and Cancel to measure");
   options.parse();
 
   namespace grpc_engine = grpc_event_engine::experimental;
@@ -213,9 +213,8 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"grpc_event_engine",
-       "Calls of gRPC on 127.0.0.1 on an EventEngine whose RunAfter() and Cancel() are on a hwt::KeyedTimer. Tells "
-       "how\n"
-       "many timers gRPC makes on it: while calls are answered, and while the server goes away and comes back.",
+       "Calls of gRPC on an EventEngine whose RunAfter() and Cancel() use a hwt::KeyedTimer. Counts the timers that\n"
+       "gRPC makes on it, also while the server restarts.",
        "a call failed, or a timer neither ran nor was cancelled"},
       engine::run);
 }

@@ -17,18 +17,19 @@ using grpc_event_engine::experimental::EventEngine;
 using grpc_event_engine::experimental::MemoryAllocator;
 using grpc_event_engine::experimental::MemoryAllocatorFactory;
 
-/// An EventEngine of gRPC whose timers are on a wheel: RunAfter() and Cancel() by a KeyedTimer, all else, running what
-/// is due included, by another engine.
+/// An EventEngine of gRPC with its timers on a wheel: a KeyedTimer has RunAfter() and Cancel(). Another engine does the
+/// rest and runs the closures.
 ///
 ///   grpc_init();
 ///   std::shared_ptr<EventEngine> rest = CreateEventEngine();  // before the factory is set, or it would call itself
 ///   SetEventEngineFactory([timer, rest] { return std::make_unique<WheelEventEngine>(timer, rest); });
 ///
-/// Guarantees: those of EventEngine. Cancel() is true if and only if the closure has not run and never will; the
-/// closure has been destroyed then. What is left when this goes is destroyed and does not run.
-/// Threads: any may call any member but the destructor, closures included. Closures run on the threads of the other
-/// engine: one that blocks does not hold up the timer.
-/// Not for: a timer that has a limit or that somebody stops. gRPC cannot be told of a refusal, which is thrown.
+/// Guarantees: those of EventEngine. Cancel() returns true if and only if the closure has not run and never will; it
+/// has then destroyed the closure. The destructor destroys pending closures without running them.
+/// Threads: any thread may call any member except the destructor, also from a closure. Closures run on threads of the
+/// other engine, so a blocking closure does not delay the timer.
+/// Not for: a timer with a limit, or a timer that is stopped earlier. RunAfter() then throws, and gRPC does not handle
+/// that.
 class WheelEventEngine final : public EventEngine {
  public:
   using Job = absl::AnyInvocable<void()>;
@@ -68,12 +69,12 @@ class WheelEventEngine final : public EventEngine {
   }
 
  private:
-  // Of all engines, so that none takes the handle of another for its own. Never 0 or -1, which stand for no handle.
+  // Shared by all engines, so that no engine accepts the handle of another. Never 0 or -1, which mean no handle.
   static inline std::atomic<std::intptr_t> next_id_{1};
 
   const std::shared_ptr<hwt::Timer> timer_;
   const std::shared_ptr<EventEngine> rest_;
-  hwt::KeyedTimer<std::intptr_t, Job> waiting_;  // last: it goes first, and waits for what it is handing on
+  hwt::KeyedTimer<std::intptr_t, Job> waiting_;  // last: its destructor waits for expiries that use the other members
 };
 
 }  // namespace engine

@@ -13,11 +13,11 @@
 
 namespace idle {
 
-/// Opens the connections, on a thread of its own, and sends a byte on each again and again: on the active ones until
-/// the end, on each of the others until a random moment.
+/// Opens the connections on its own thread and sends bytes on them: on the active ones until the end, on each other one
+/// until a random moment.
 class Client {
  public:
-  /// Stops the server when it cannot go on.
+  /// Stops the server if it fails.
   Client(const Settings& settings, Server& server)
       : settings_(settings), port_(server.port()), thread_([this, &server](const std::stop_token& stop) {
           try {
@@ -28,24 +28,24 @@ class Client {
           }
         }) {}
 
-  /// Ends the thread. Throws what has made it fail.
+  /// Joins the thread. Throws the exception that ended it.
   void stop() {
     thread_.request_stop();
     thread_.join();
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  /// After stop(): the longest that an active connection was silent. More than the limit if this thread was held up.
+  /// After stop(): the longest silence of an active connection. It exceeds the limit if this thread was delayed.
   std::chrono::nanoseconds longest_silence() const { return longest_silence_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // So many between two looks at the clock, so that those which are connected already do not fall silent meanwhile.
+  // The client sends due bytes after each batch, so that open connections do not fall silent.
   static constexpr std::size_t kConnectedAtOnce = 100;
   static constexpr std::chrono::milliseconds kLookForStop{20};
 
-  /// The client's end of a connection: the timeouts of its wheel are the next bytes to send.
+  /// The client's end of a connection. Its timeout is the next byte to send.
   struct Sender : hwt::WheelNode {
     Sender(hwt::PassiveWheel& its_wheel, Descriptor its_socket, Kind its_kind, std::chrono::nanoseconds its_interval,
            Clock::time_point its_end)
@@ -58,7 +58,7 @@ class Client {
       if (now >= quiet_from) return;
       const char byte = static_cast<char>(kind);
       longest_silence = std::max(longest_silence, now - last_sent);
-      // Whether the server has closed it is the server's to tell; one byte always fits.
+      // An error means that the server closed the connection. One byte always fits.
       if (send(socket.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
       last_sent = now;
       wheel.schedule(*this, interval);
@@ -102,10 +102,10 @@ class Client {
     }
   }
 
-  /// Nothing when it has to stop first.
+  /// Returns an empty descriptor if `stop` is requested.
   Descriptor connect_to_server(const std::stop_token& stop) const {
     Descriptor socket(checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
-    // A server that accepts no more and whose backlog is full would let connect() wait for minutes.
+    // connect() would wait for minutes while the server's backlog is full.
     const timeval wait{0, std::chrono::microseconds(kLookForStop).count()};
     checked(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait), "setsockopt");
     const sockaddr_in address = loopback(port_);
@@ -120,7 +120,7 @@ class Client {
   const std::uint16_t port_;
   std::exception_ptr failure_;
   Clock::duration longest_silence_{0};
-  std::jthread thread_;  // last: it uses the rest
+  std::jthread thread_;  // last: it uses the other members
 };
 
 }  // namespace idle

@@ -32,13 +32,13 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// The result of a system call. Throws std::system_error with its name if it has failed.
+/// Returns the result of a system call. Throws std::system_error with its name if it failed.
 inline int checked(int result, const char* call) {
   if (result < 0) throw std::system_error(errno, std::generic_category(), call);
   return result;
 }
 
-/// 127.0.0.1; port 0 is any that is free.
+/// 127.0.0.1. Port 0 stands for any free port.
 inline sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

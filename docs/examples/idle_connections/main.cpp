@@ -1,7 +1,7 @@
-// A server that closes idle connections: what PassiveWheel is made for.
+// A server that closes idle connections with a PassiveWheel.
 //
-// server.h has the loop: next_wakeup() bounds epoll_wait(), advance() closes who is due, each byte received postpones;
-// and the node: the connection is its own timeout.
+// In server.h, next_wakeup() bounds epoll_wait(), advance() closes idle connections, and each received byte postpones a
+// timeout.
 
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using common::text_of;
 
-/// Asks for as many open files as it can get. Each connection takes two, since both of its ends are in this process.
+/// Raises the limit of open files. Each connection takes two, because both ends are in this process.
 void fit_into_open_files(Settings& settings) {
   rlimit limit{};
   checked(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
@@ -26,16 +26,16 @@ void fit_into_open_files(Settings& settings) {
   if (settings.connections <= fitting) return;
   common::print("Only " + common::counted(fitting, "connection") + " instead of " + text_of(settings.connections) +
                 ": this process may open " + text_of(limit.rlim_cur) + " files\n");
-  settings.active = settings.active * fitting / settings.connections;  // the same share, so that some still fall silent
+  settings.active = settings.active * fitting / settings.connections;  // keeps the share
   settings.connections = fitting;
 }
 
-/// True if all was as it should be.
+/// Returns true if all checks held.
 bool report(const Settings& settings, const Figures& server, std::chrono::nanoseconds longest_silence) {
   std::vector<std::chrono::nanoseconds> idle = server.idle_at_close;
   std::sort(idle.begin(), idle.end());
   const auto early = std::lower_bound(idle.begin(), idle.end(), settings.limit) - idle.begin();
-  // A client that is held up for so long falls silent itself, and its connections are rightly closed.
+  // The server rightly closes active connections if the client was delayed for longer than the limit.
   const bool client_held_up = longest_silence >= settings.limit;
   const std::size_t active_closed = client_held_up ? 0 : server.active_closed;
 
@@ -50,7 +50,7 @@ bool report(const Settings& settings, const Figures& server, std::chrono::nanose
   report.line("active closed", active_closed, "must be 0");
   report.line("overdue", server.overdue, "idle for too long and still open; must be 0");
   if (client_held_up) {
-    report.line("held up", server.active_closed, "active, closed because the client itself was silent for too long");
+    report.line("held up", server.active_closed, "active, but the delayed client was silent for too long");
   }
   report.section("Idle when closed");
   report.line("limit", settings.limit);
@@ -70,12 +70,12 @@ bool report(const Settings& settings, const Figures& server, std::chrono::nanose
 bool run(common::Options& options) {
   Settings settings;
   options.number("--connections", settings.connections, {1, 25'000},
-                 "TCP connections; fewer if the system allows fewer open files");
+                 "TCP connections; fewer if the limit of open files is too low");
   options.number("--active", settings.active, {0, 25'000},
-                 "Those of them that are never silent for long; not given: a tenth");
-  options.number("--limit-ms", settings.limit, {20, 3'600'000}, "How long a connection may be silent");
-  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the wheel: a connection is closed up to one later");
-  options.number("--run-ms", settings.duration, {1, 86'400'000}, "How long to go on when all are connected");
+                 "Connections that are never silent for long; default a tenth");
+  options.number("--limit-ms", settings.limit, {20, 3'600'000}, "Longest silence of a connection");
+  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the wheel; connections close late by up to one");
+  options.number("--run-ms", settings.duration, {1, 86'400'000}, "Duration after all connections are open");
   options.parse();
   if (!options.given("--active")) settings.active = settings.connections / 10;
   if (settings.active > settings.connections) {
@@ -98,9 +98,8 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"idle_connections",
-       "A server on 127.0.0.1 that closes connections which have been silent for too long, one hwt::PassiveWheel\n"
-       "driving its epoll loop, and the client that opens them. Some of the connections stay active; the others\n"
-       "fall silent one after the other.",
+       "A server closes connections that have been silent for too long. One hwt::PassiveWheel drives its epoll loop.\n"
+       "A client keeps some connections active; the others fall silent one after the other.",
        "a connection was closed too early, an active one was closed or an idle one was not"},
       idle::run);
 }

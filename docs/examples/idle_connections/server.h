@@ -14,28 +14,28 @@ namespace idle {
 
 struct Settings {
   std::size_t connections = 10'000;
-  std::size_t active = 1'000;  // of them: those that are never silent for long
+  std::size_t active = 1'000;  // of them: never silent for long
   std::chrono::milliseconds limit{2000};
   std::chrono::milliseconds tick{10};
-  std::chrono::milliseconds duration{6000};  // from the last connection on
+  std::chrono::milliseconds duration{6000};  // after the last connection
 };
 
-/// What the client puts into each byte it sends.
+/// The bytes that the client sends.
 enum class Kind : char { Quiet = 'q', Active = 'a' };
 
-/// What the server has seen.
+/// The server's counters.
 struct Figures {
   std::size_t accepted = 0;
   std::size_t gone = 0;           // closed by the client
-  std::size_t active_closed = 0;  // closed for being idle, although they had said that they are active
-  std::size_t overdue = 0;        // open at the end, although idle for too long
+  std::size_t active_closed = 0;  // active, but closed as idle
+  std::size_t overdue = 0;        // still open at the end, although idle
   std::vector<std::chrono::nanoseconds> idle_at_close;
   std::size_t open_at_end = 0;
   std::int64_t bytes = 0;
   std::int64_t wakeups = 0;
 };
 
-/// Closes connections that have been silent for too long: one thread, one epoll, one wheel.
+/// Closes connections that have been silent for too long, with one thread, one epoll and one wheel.
 class Server {
  public:
   /// Listens on an ephemeral port of 127.0.0.1. Throws std::system_error.
@@ -53,7 +53,8 @@ class Server {
   std::uint16_t port() const { return port_; }
   const Figures& figures() const { return figures_; }
 
-  /// Serves until the program is interrupted or the time is over, which begins when all connections are there.
+  /// Serves until the program is interrupted or the duration is over. The duration starts when all connections are
+  /// open.
   void run() {
     const Clock::time_point give_up = Clock::now() + kConnectLimit;
     std::optional<Clock::time_point> end;
@@ -61,8 +62,8 @@ class Server {
       const int ready = wait_until(std::min(end.value_or(give_up), now_ + common::kLook));
       ++figures_.wakeups;
       now_ = Clock::now();
-      // First the time, so that what is scheduled below counts from it. What does not fit into this turn is due in the
-      // next one: next_wakeup() is then in the past, and epoll_wait() does not sleep.
+      // Advances first, because schedule() counts from that time. If timeouts remain due, next_wakeup() is in the past
+      // and epoll_wait() does not sleep.
       wheel_.advance(now_, kClosedAtOnce);
       for (int i = 0; i < ready; ++i) handle(events_[static_cast<std::size_t>(i)].data.fd);
       if (!end && figures_.accepted >= settings_.connections) end = now_ + settings_.duration;
@@ -78,23 +79,23 @@ class Server {
     look_around();
   }
 
-  /// Makes run() return. From any thread.
+  /// Makes run() return. Any thread may call it.
   void stop() noexcept {
-    // Nobody reads it any more if this fails.
+    // Fails only if the counter is full, and then the loop wakes up anyway.
     [[maybe_unused]] const int result = eventfd_write(stop_.get(), 1);
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Closing a connection takes some microseconds. In between others get their turn.
+  // Closing takes some microseconds each. Between batches the loop serves other connections.
   static constexpr std::size_t kClosedAtOnce = 500;
-  // All must be connected by then; nothing but a machine that has stopped is that slow.
+  // The limit for the client to open all connections.
   static constexpr std::chrono::seconds kConnectLimit{60};
 
   enum class Heard { Nothing, Something, End };
 
-  /// A connection is its own timeout: no map from timeouts to connections, nothing allocated for it.
+  /// A connection is its own timeout, so the wheel needs no map and no allocation.
   struct Connection : hwt::WheelNode {
     Connection(Server& its_server, Descriptor its_socket)
         : server(its_server), socket(std::move(its_socket)), last_heard(its_server.now_) {}
@@ -107,8 +108,8 @@ class Server {
   };
 
   void watch(int fd) {
-    // The descriptor, not a pointer: advance() may have closed a connection of which an event is still in hand. If the
-    // number belongs to a new one by now, all that happens is a look that finds nothing.
+    // Stores the descriptor, not a pointer, because advance() may close a connection that has a pending event. If a new
+    // connection has that number, handle() reads nothing.
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
@@ -117,7 +118,7 @@ class Server {
 
   int wait_until(Clock::time_point end) {
     const Clock::time_point until = std::min(wheel_.next_wakeup().value_or(end), end);
-    // Up to the next millisecond: rounded down, the loop would turn without a pause until the time has come.
+    // Rounds up. Rounded down, the loop would spin for the last millisecond.
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(std::max(until - Clock::now(), Clock::duration(0)));
     const int ready =
         epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), static_cast<int>(wait.count()));
@@ -134,11 +135,11 @@ class Server {
     if (!connection) return;
     switch (listen_to(*connection)) {
       case Heard::Something:
-        wheel_.postpone(*connection, settings_.limit);  // a comparison and a store, however often
+        wheel_.postpone(*connection, settings_.limit);  // a comparison and a store
         break;
       case Heard::End:
         ++figures_.gone;
-        connection.reset();  // leaves the wheel by itself
+        connection.reset();  // removes itself from the wheel
         break;
       case Heard::Nothing:
         break;
@@ -162,7 +163,7 @@ class Server {
     }
   }
 
-  /// Takes what has arrived.
+  /// Reads all available bytes.
   Heard listen_to(Connection& connection) {
     std::array<char, 256> bytes;
     for (Heard heard = Heard::Nothing;;) {
@@ -181,9 +182,9 @@ class Server {
   }
 
   void silent_for_too_long(Connection& connection) {
-    // The last look: when this thread was held up, bytes may be waiting of which it has not heard yet.
+    // A delayed thread may have unread bytes of this connection.
     if (listen_to(connection) == Heard::Something) {
-      wheel_.schedule(connection, settings_.limit);  // not postpone(): it is out of the wheel by now
+      wheel_.schedule(connection, settings_.limit);  // not postpone(): the node is out of the wheel
       return;
     }
     figures_.idle_at_close.push_back(now_ - connection.last_heard);
@@ -191,7 +192,7 @@ class Server {
     connections_[static_cast<std::size_t>(connection.socket.get())].reset();
   }
 
-  /// At the end: whoever should have been closed is closed now, and who is left had better be in time.
+  /// Closes the remaining idle connections and counts those that are overdue.
   void look_around() {
     now_ = Clock::now();
     wheel_.advance(now_);
@@ -207,7 +208,7 @@ class Server {
   const Descriptor listener_{checked(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket")};
   const Descriptor stop_{checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")};
   std::uint16_t port_ = 0;
-  Clock::time_point now_ = Clock::now();  // of the present turn of the loop: the time of the wheel
+  Clock::time_point now_ = Clock::now();  // the start of this turn of the loop, and the time of the wheel
   bool running_ = true;
   std::array<epoll_event, 256> events_{};
   Figures figures_;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_KEEP_ALIVE_POOL
+# usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 
 expect 0 --connections 20000 --threads 3 --minutes 2 --silent 5 --live-seconds 2.5
@@ -9,7 +9,7 @@ expect_output '^ +30(\.[01][0-9]*)? s  after the last heartbeat, the earliest'
 expect_output '^ +30(\.[01][0-9]*)? s  after the last heartbeat, the latest'
 expect_output '^Real clock'
 
-# Simulated time has no excuse. A tick that divides nothing, one thread, all or nobody silent.
+# Simulated time must be exact: with a tick that divides no interval, one thread, all or no connections silent.
 expect 0 --connections 5000 --threads 1 --minutes 3 --tick-ms 7 --silent 100% --live-seconds 0
 expect_figure 0 early late overdue wrong lost
 expect 0 --connections 5000 --minutes 3 --tick-ms 3000 --silent 0 --live-seconds 0
@@ -26,7 +26,7 @@ expect_line 2 '--tick-ms.*"-1"' --tick-ms=-1
 expect_line 2 '--silent.*"101".*0% .. 100%' --silent 101
 expect_line 2 '--live-seconds' --live-seconds
 
-# More threads than there is memory for their stacks: nobody may wait for the missing ones.
+# With too little memory for the stacks, no thread may wait for threads that did not start.
 expect_manners '--connections 1000 --threads 64 --minutes 0.1 --live-seconds 0.1' \
   '--connections 100000 --minutes 1440 --live-seconds 3600'
 expect_figure 0 early lost

@@ -1,6 +1,6 @@
-// A million connections, each with a deadline that every heartbeat puts off: what hwt::KeyedTimer is made for.
+// A million connections in a hwt::KeyedTimer. Every heartbeat moves a deadline.
 //
-// pool.h shows its use: connect() sets, heartbeat() moves, expire() runs when the heartbeats end.
+// In pool.h, connect() sets, heartbeat() moves, and expire() runs after the last heartbeat.
 
 #include <atomic>
 #include <barrier>
@@ -28,8 +28,8 @@ struct Settings {
   std::uint64_t seed = 1;
 };
 
-/// Runs `send` on so many threads, until all have returned; `send` returns how many heartbeats it has sent. If one of
-/// them cannot be started, the others are told that so many are missing.
+/// Runs `send` on `count` threads and returns the sum of the heartbeats that they sent. If a thread cannot start, calls
+/// `missing` with the number of threads that are missing.
 template <class Send, class Missing>
 std::int64_t on_threads(std::uint64_t count, const Send& send, const Missing& missing) {
   std::atomic<std::int64_t> heartbeats{0};
@@ -47,13 +47,13 @@ std::int64_t on_threads(std::uint64_t count, const Send& send, const Missing& mi
   return heartbeats;
 }
 
-/// The processor time of the whole program.
+/// Returns the CPU time of the process.
 std::chrono::duration<double> processor_time() {
   return std::chrono::duration<double>(static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
 }
 
-/// Reports the results; whether each connection has met the promises of the timer. On the real clock a machine that is
-/// busy makes some expire late, and some that did not send in time.
+/// Prints the results. Returns true if the timer kept its promises. On the real clock a busy machine may delay expiries
+/// and heartbeats.
 bool report(const std::string& title, const Settings& settings, const Times& times, const Results& results,
             bool simulated, std::chrono::duration<double> took, std::chrono::duration<double> processor) {
   common::Report report(title);
@@ -65,7 +65,7 @@ bool report(const std::string& title, const Settings& settings, const Times& tim
   if (results.heartbeats != 0) {
     const auto heartbeats = static_cast<double>(results.heartbeats);
     report.line("", std::llround(heartbeats / std::max(took.count(), 1e-9)), "per second");
-    report.line("", processor / heartbeats, "of processor time each, all included");
+    report.line("", processor / heartbeats, "of CPU time each, all included");
   }
   report.line("expired", results.expired);
   if (results.expired != 0) {
@@ -84,15 +84,15 @@ bool report(const std::string& title, const Settings& settings, const Times& tim
   return results.early == 0 && results.lost == 0 && (exact || !simulated);
 }
 
-/// On a ManualTimer that is advanced as soon as all heartbeats of a moment have been sent.
+/// Runs on a ManualTimer that advances as soon as all heartbeats of a moment have been sent.
 bool run_simulated(const Settings& settings, Times times) {
-  // Moments per heartbeat interval, each with its share of the connections. 5 s / 64 is no multiple of a tick:
-  // heartbeats come at all phases of the wheel.
+  // At each moment a share of the connections sends. 5 s / 64 is no multiple of a tick, so heartbeats come at all
+  // phases of the wheel.
   constexpr std::uint64_t kMoments = 64;
   hwt::ManualTimer timer(times.tick, {}, common::give_up);
   ConnectionPool pool(timer, settings.connections, times, Script(settings.silent, settings.seed, times));
 
-  // Written in the barrier alone, when no thread is at work.
+  // Written only by the completion function of the barrier.
   std::uint64_t moment = 0;
   bool running = true;
   std::atomic<bool> threads_missing{false};
@@ -113,7 +113,7 @@ bool run_simulated(const Settings& settings, Times times) {
       [&](std::uint64_t thread) {
         std::int64_t sent = 0;
         while (running) {
-          // Connections of this moment: kMoments apart; of these, one for each thread in turn.
+          // The connections of this moment are kMoments apart. The threads take them in turn.
           for (std::uint64_t id = moment % kMoments + thread * kMoments; id < pool.size();
                id += settings.threads * kMoments) {
             sent += pool.follow_script(id, moment / kMoments);
@@ -123,7 +123,7 @@ bool run_simulated(const Settings& settings, Times times) {
         return sent;
       },
       [&](std::uint64_t missing) {
-        // Those that are there would wait at the barrier for the others for ever.
+        // Otherwise the other threads would wait at the barrier for ever.
         threads_missing = true;
         while (missing-- > 0) all_sent.arrive_and_drop();
       });
@@ -135,10 +135,10 @@ bool run_simulated(const Settings& settings, Times times) {
   return report("Simulated time, hwt::ManualTimer", settings, times, results, true, took, processor);
 }
 
-/// On a HashedWheelTimer and the real clock.
+/// Runs on a HashedWheelTimer and the real clock.
 bool run_live(const Settings& settings, const Times& times) {
-  constexpr std::uint64_t kMoments = 50;  // per heartbeat interval: at each a thread wakes up
-  constexpr auto kLatest = 10s;           // how late an expiry is believed to come
+  constexpr std::uint64_t kMoments = 50;  // per heartbeat interval
+  constexpr auto kLatest = 10s;           // an expiry later than this counts as lost
   hwt::HashedWheelTimer timer({.tick_duration = times.tick, .on_task_error = common::give_up});
   ConnectionPool pool(timer, settings.connections, times, Script(settings.silent, settings.seed, times));
 
@@ -165,7 +165,7 @@ bool run_live(const Settings& settings, const Times& times) {
   const auto took = Clock::now() - start;
   const auto processor = processor_time() - processor_start;
 
-  // A busy machine makes an expiry late, but it comes. One that does not is lost, for which there is no excuse.
+  // On a busy machine an expiry may be late, but it must not be missing.
   const std::chrono::nanoseconds end = pool.now();
   const Clock::time_point give_up = Clock::now() + kLatest;
   std::int64_t overdue = 0;
@@ -185,11 +185,10 @@ bool run(common::Options& options) {
   options.number("--connections", settings.connections, {1, 10'000'000}, "Connections in the pool");
   options.number("--threads", settings.threads, {1, 64}, "Threads that send heartbeats");
   options.number("--minutes", settings.minutes, {0.1, 1440}, "Simulated time");
-  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the timer: a connection expires up to one later");
+  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the timer; connections expire late by up to one");
   options.percentage("--silent", settings.silent, "Share of the connections that go silent");
-  options.number("--live-seconds", settings.live_seconds, {0, 3600},
-                 "How long to run on the real clock; 0: not at all");
-  options.number("--seed", settings.seed, {0, 0x1p53}, "Of who goes silent, and when");
+  options.number("--live-seconds", settings.live_seconds, {0, 3600}, "Duration on the real clock; 0: skip it");
+  options.number("--seed", settings.seed, {0, 0x1p53}, "Seed of the random silences");
   options.parse();
 
   const auto nanoseconds = [](auto duration) { return std::chrono::duration_cast<std::chrono::nanoseconds>(duration); };
@@ -216,8 +215,8 @@ int main(int argc, char** argv) {
       argc, argv,
       {"keep_alive_pool",
        "A pool of connections that send a heartbeat every 5 s and expire 30 s after the last one, on one\n"
-       "hwt::KeyedTimer, used by several threads. First on simulated time, as fast as the machine can; then for\n"
-       "some seconds on the real clock, with times twenty times as short. A share of the connections goes silent.",
-       "a connection expired early or, on simulated time, late, or did not expire"},
+       "hwt::KeyedTimer that several threads use. First in simulated time, then for some seconds on the real clock,\n"
+       "with all times divided by twenty. A share of the connections goes silent.",
+       "a connection expired early or never, or late in simulated time"},
       pool::run);
 }

@@ -15,7 +15,7 @@ struct Times {
   std::chrono::nanoseconds duration;
 };
 
-/// What each connection will do: which one goes silent, and after how many heartbeats.
+/// Decides which connections go silent, and after how many heartbeats.
 class Script {
  public:
   Script(double silent, std::uint64_t seed, const Times& times)
@@ -23,7 +23,7 @@ class Script {
 
   static constexpr std::uint64_t kForEver = std::numeric_limits<std::uint64_t>::max();
 
-  /// The number of heartbeats that a connection sends; any number of them within the duration, or kForEver.
+  /// Returns the number of heartbeats of a connection: at random within the duration, or kForEver.
   std::uint64_t heartbeats_of(std::uint64_t id) const noexcept {
     const std::uint64_t random = mixed(id ^ (seed_ << 32));
     if (static_cast<double>(random >> 11) * 0x1p-53 >= silent_) return kForEver;
@@ -31,7 +31,7 @@ class Script {
   }
 
  private:
-  // splitmix64: the same on every machine.
+  // splitmix64, which gives the same numbers on every machine.
   static std::uint64_t mixed(std::uint64_t x) noexcept {
     x += 0x9e3779b97f4a7c15;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -44,24 +44,23 @@ class Script {
   std::uint64_t heartbeats_;
 };
 
-/// How a run has ended.
+/// The results of a run.
 struct Results {
   std::int64_t heartbeats = 0;
   std::int64_t expired = 0;
   std::int64_t connected = 0;  // at the end
-  // From the last heartbeat to the expiry.
+  // Times from the last heartbeat to the expiry.
   std::chrono::nanoseconds earliest{std::chrono::nanoseconds::max()};
   std::chrono::nanoseconds latest{0};
-  // What must not be.
+  // Errors.
   std::int64_t early = 0;
   std::int64_t late = 0;     // more than a tick
   std::int64_t overdue = 0;  // should have expired and has not
-  std::int64_t wrong = 0;    // expired and had not gone silent
-  std::int64_t lost = 0;     // neither expired nor connected, or overdue for ever
+  std::int64_t wrong = 0;    // expired while it sent heartbeats
+  std::int64_t lost = 0;     // neither expired nor connected, or overdue at the end
 };
 
-/// The connections, each in one KeyedTimer under its id from connect() until it expires, and what they tell. A
-/// connection is used by one thread at a time.
+/// Connections in a KeyedTimer, each under its id until it expires. At most one thread at a time uses a connection.
 class ConnectionPool {
  public:
   ConnectionPool(hwt::Timer& timer, std::size_t connections, const Times& times, const Script& script)
@@ -76,13 +75,13 @@ class ConnectionPool {
   std::uint64_t size() const noexcept { return connections_.size(); }
   std::chrono::nanoseconds now() const { return timer_.now().time_since_epoch(); }
 
-  /// Sends the heartbeat that the script has for the connection as its number `number`, from 0. Returns how many: 1 or
-  /// 0.
+  /// Sends the heartbeat with this number, from 0, if the script has it. Returns the number of heartbeats sent, 0 or 1.
   std::int64_t follow_script(std::uint64_t id, std::uint64_t number) {
     return number < script_.heartbeats_of(id) && heartbeat(id) ? 1 : 0;
   }
 
-  /// How many have not expired yet that should have done so by `time` of the timer's clock. When no heartbeats come.
+  /// Returns the number of connections that should have expired by `time` of the timer's clock. Call it without
+  /// heartbeats.
   std::int64_t overdue_since(std::chrono::nanoseconds time) const {
     std::int64_t overdue = 0;
     for (std::uint64_t id = 0; id < size(); ++id) {
@@ -91,7 +90,7 @@ class ConnectionPool {
     return overdue;
   }
 
-  /// Closes all connections. Precondition: nobody uses the pool any more.
+  /// Closes all connections. Precondition: no thread uses the pool.
   Results close() {
     const auto remaining = idle_.stop();
     const std::lock_guard lock(mutex_);
@@ -106,8 +105,8 @@ class ConnectionPool {
 
  private:
   struct Connection {
-    /// By the timer's clock. Written by who sends the heartbeats, read by who runs on_expire: so it is noted only after
-    /// move() has said that there will be a next expiry to read it.
+    /// By the timer's clock. The sender stores it and expire() reads it. The sender stores it after move() has
+    /// succeeded, because only then a later expiry reads it.
     std::atomic<std::int64_t> last_heartbeat{0};
   };
 
@@ -118,9 +117,9 @@ class ConnectionPool {
     }
   }
 
-  /// False: the connection has expired.
+  /// Returns false if the connection has expired.
   bool heartbeat(std::uint64_t id) {
-    // The clock is read before move() reads it, so that nothing can look early that is not.
+    // Reads the clock before move() does, so that no expiry looks early.
     const std::int64_t before = now().count();
     if (idle_.move(id, times_.expiry) != hwt::KeyedResult::Moved) return false;
     connections_[id].last_heartbeat.store(before, std::memory_order_relaxed);
@@ -148,7 +147,7 @@ class ConnectionPool {
   std::vector<Connection> connections_;
   std::mutex mutex_;
   Results results_;                                   // guarded by mutex_
-  hwt::KeyedTimer<std::uint64_t, Connection*> idle_;  // last: it uses the others
+  hwt::KeyedTimer<std::uint64_t, Connection*> idle_;  // last: it uses the other members
 };
 
 }  // namespace pool

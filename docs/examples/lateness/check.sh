@@ -1,9 +1,9 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_LATENESS
+# usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 
 expect 0
-# Never early: no minus sign.
+# Never early, so no minus sign.
 grep -Eqx 'late: [0-9]+[.][0-9] us at least, half by [0-9]+[.][0-9], 99 % by [0-9]+[.][0-9]' "$out" ||
   complain "prints something else"
 expect_page_manners

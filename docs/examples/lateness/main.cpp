@@ -7,7 +7,7 @@
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 
 int main() {
-  std::vector<double> late;  // in us; the worker's until all have run
+  std::vector<double> late;  // in us; only the worker writes until all have run
   std::latch all(1000);
   hwt::HierarchicalWheelTimer timer{std::chrono::microseconds(10)};
   const auto note = [&](hwt::Timeout& self) {

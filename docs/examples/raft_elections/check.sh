@@ -1,8 +1,8 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_RAFT_ELECTIONS
+# usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 
-# What the program claims, from its timeline: MS ms node N term T WHAT...
+# Checks the timeline: MS ms node N term T EVENT...
 expect_elections() {
   tr -d , <"$out" | awk '
     $2 != "ms" { next }
@@ -19,7 +19,7 @@ expect_elections() {
       if (first_killed != "" && term > first_killed) elected_again = 1
     }
     what == "steps down" { if (leading[node] && kills > 0) stepped_down = 1; leading[node] = 0 }
-    # A machine that stalls deposes leaders on its own: then it is not the leader who is killed first, or later one is.
+    # A stalled machine deposes leaders. Then the first killed node may not lead, or a later one may.
     what == "is killed" {
       if (leading[node] != (kills == 0)) deposed = 1
       if (kills++ == 0) first_killed = term
@@ -35,13 +35,13 @@ expect_elections() {
   expect_output '^Never two leaders in one term'
 }
 
-# The shutdown is not a part of the story: those are told that leave less than a majority, and no more.
+# The program kills nodes until there is no majority. The shutdown at the end is not in the timeline.
 expect 0
 NODES_KILLED=2 expect_elections
 expect 0 --nodes 9 --tick-ms 15 --seed 7 # many candidates at once
 NODES_KILLED=5 expect_elections
 
-# Who waits 2 s at least before he becomes a candidate is not elected in 100 ms.
+# A node waits for at least 2 s before it becomes a candidate.
 expect_line 1 'no leader within 100 ms' --election-timeout-ms 2000 --within-ms 100
 
 expect_line 2 '--nodes.*"4".*odd number 3 .. 9' --nodes 4
@@ -54,7 +54,7 @@ expect_line 2 '--tick-ms.*"20".*at most.*15' --tick-ms 20
 expect_line 2 '--within-ms.*"-1".*1 .. 600,000' --within-ms=-1
 expect_line 2 '--seed.*"x"' --seed x
 
-# With long timeouts it would take half a minute.
+# Long timeouts would take half a minute.
 expect_manners '--election-timeout-ms 50' '--election-timeout-ms 10000 --within-ms 60000'
 expect_output '^The elections were not over'
 

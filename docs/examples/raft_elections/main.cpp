@@ -1,5 +1,4 @@
-// Raft leader election with hwt::RepeatedTimer. node.h shows the use of the timers: who starts, stops and restarts
-// which of them, and when.
+// Raft leader election with hwt::RepeatedTimer. node.h starts, stops and restarts the timers.
 
 #include "common/common.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
@@ -15,11 +14,11 @@ struct Settings {
   int nodes = 3;
   std::chrono::milliseconds election_timeout{150};
   std::chrono::milliseconds tick{5};
-  std::chrono::milliseconds within{10'000};  // what each step may take
+  std::chrono::milliseconds within{10'000};  // the limit of each step
   std::uint64_t seed = 1;
 };
 
-/// The nodes, numbered from 1, the timer that they share, and the thread that their messages come on.
+/// The nodes, numbered from 1, their timer, and the thread of their messages.
 class Cluster {
  public:
   /// Throws std::system_error.
@@ -45,11 +44,11 @@ class Cluster {
     for (const auto& [id, node] : nodes_) node->kill(false);
   }
 
-  /// Of all nodes. None once all are killed.
+  /// Returns the pending timeouts of all nodes. Must be 0 once all are killed.
   std::int64_t pending_timeouts() const { return timer_.pending_timeouts(); }
 
  private:
-  // The order matters: nodes use everything before them.
+  // The order matters: a node uses the members before it.
   hwt::HashedWheelTimer timer_;
   asio::io_context io_{1};
   std::map<int, std::unique_ptr<Node>> nodes_;
@@ -62,8 +61,8 @@ std::string name_of(const Leadership& leader) {
   return "node " + text_of(leader.node) + " leads in term " + text_of(leader.term);
 }
 
-/// Elections until there is no majority; tells the result. Throws std::runtime_error when one takes too long, and
-/// Interrupted.
+/// Holds elections until there is no majority. Returns a summary. Throws std::runtime_error if a step takes too long,
+/// and Interrupted.
 std::string hold_elections(const Settings& settings, Cluster& cluster, Timeline& timeline) {
   const std::string within = " within " + text_of(settings.within);
   const auto reign = 3 * settings.election_timeout;
@@ -71,7 +70,7 @@ std::string hold_elections(const Settings& settings, Cluster& cluster, Timeline&
   const auto first = timeline.wait_for_leader(1, settings.within);
   if (!first) fail("no leader" + within);
   timeline.let_pass(reign);
-  // It may have lost its office meanwhile, on a machine that stalls.
+  // The leader may have changed on a stalled machine.
   const auto killed = timeline.wait_for_leader(first->term, settings.within);
   if (!killed) fail("no leader" + within);
   cluster.kill(killed->node);
@@ -87,9 +86,9 @@ std::string hold_elections(const Settings& settings, Cluster& cluster, Timeline&
     --alive;
   }
   if (!timeline.wait_for_no_leader(settings.within)) {
-    fail("a leader that hears from no majority does not step down" + within);
+    fail("a leader without a majority does not step down" + within);
   }
-  timeline.let_pass(reign);  // in which nobody can be elected
+  timeline.let_pass(reign);  // no node can be elected now
   if (const auto leader = timeline.wait_for_leader(1, std::chrono::milliseconds(0))) {
     fail(name_of(*leader) + " without a majority");
   }
@@ -98,13 +97,13 @@ std::string hold_elections(const Settings& settings, Cluster& cluster, Timeline&
 
 bool run(common::Options& options) {
   Settings settings;
-  options.number("--nodes", settings.nodes, {3, 9, true}, "How many nodes");
+  options.number("--nodes", settings.nodes, {3, 9, true}, "Number of nodes");
   options.number("--election-timeout-ms", settings.election_timeout, {20, 10'000},
-                 "A follower that hears nothing for once to twice this time,\n"
-                 "at random, becomes a candidate; heartbeats come ten times as often");
+                 "A follower becomes a candidate after a silence of one to two\n"
+                 "times this, at random; heartbeats come ten times as often");
   options.number("--tick-ms", settings.tick, {1, 1000}, "Tick of the timer, at most a tenth of the election timeout");
-  options.number("--within-ms", settings.within, {1, 600'000}, "What each step may take");
-  options.number("--seed", settings.seed, {0, 0x1p53}, "Of the random timeouts");
+  options.number("--within-ms", settings.within, {1, 600'000}, "Limit of each step");
+  options.number("--seed", settings.seed, {0, 0x1p53}, "Seed of the random timeouts");
   options.parse();
   if (settings.tick * 10 > settings.election_timeout) {
     options.refuse("--tick-ms", text_of(settings.tick.count()),
@@ -134,10 +133,9 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"raft_elections",
-       "Raft leader election between nodes in one process that exchange datagrams on 127.0.0.1. The timers of\n"
-       "each node are hwt::RepeatedTimers on one shared hwt::HashedWheelTimer. A leader is elected and killed;\n"
-       "another one is elected in a higher term; then so many followers are killed that it hears from no\n"
-       "majority any more, and it steps down. Prints what happens when.",
-       "two nodes led in one term, if a step took too long"},
+       "Raft leader election between nodes in one process. Each node has hwt::RepeatedTimers on one shared\n"
+       "hwt::HashedWheelTimer. The program kills a leader, waits for the next one, and kills followers until that\n"
+       "leader loses its majority and steps down. It prints a timeline.",
+       "two nodes led in one term or a step took too long"},
       raft::run);
 }

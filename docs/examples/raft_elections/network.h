@@ -9,16 +9,16 @@ namespace raft {
 
 enum class Kind : std::uint8_t { RequestVote, Vote, Heartbeat, HeartbeatReply };
 
-/// What nodes say to each other: a datagram, as it lies in memory, for all nodes are in one process.
+/// A datagram between nodes. It is sent as it lies in memory, because all nodes are in one process.
 struct Message {
   Kind kind;
-  std::uint8_t granted;  // of Vote and HeartbeatReply: 0 or 1
+  std::uint8_t granted;  // Vote and HeartbeatReply: 0 or 1
   std::int32_t from;
   std::uint64_t term;
 };
 
-/// A UDP socket on 127.0.0.1. The thread that runs the io_context is the only one that touches the socket; it must have
-/// ended before the Endpoint goes.
+/// A UDP socket on 127.0.0.1. Only the thread that runs the io_context uses the socket. That thread must end before the
+/// Endpoint is destroyed.
 class Endpoint {
  public:
   /// Opens an ephemeral port. Throws std::system_error.
@@ -26,13 +26,13 @@ class Endpoint {
 
   std::uint16_t port() const { return port_; }
 
-  /// From now on `on_message` is called, on the thread of the io_context. Once.
+  /// Calls `on_message` on the thread of the io_context for each message. Call it once.
   void listen(std::function<void(const Message&)> on_message) {
     on_message_ = std::move(on_message);
     asio::post(io_, [this] { receive(); });
   }
 
-  /// From any thread. May be lost, like any datagram.
+  /// Sends a datagram, which may be lost. Any thread may call it.
   void send(std::uint16_t port, const Message& message) {
     asio::post(io_, [this, port, message] {
       std::error_code lost;
@@ -40,7 +40,7 @@ class Endpoint {
     });
   }
 
-  /// From any thread. What has not been sent or received by then is lost.
+  /// Closes the socket. Pending datagrams are lost. Any thread may call it.
   void close() {
     asio::post(io_, [this] {
       std::error_code ignored;
@@ -52,7 +52,7 @@ class Endpoint {
   void receive() {
     socket_.async_receive(asio::buffer(received_), [this](const std::error_code& error, std::size_t size) {
       if (!socket_.is_open()) return;
-      // Of this size, or it is not of a node.
+      // Ignores datagrams of another size.
       if (!error && size == sizeof(Message)) on_message_(received_[0]);
       receive();
     });
@@ -62,7 +62,7 @@ class Endpoint {
   asio::ip::udp::socket socket_;
   const std::uint16_t port_ = socket_.local_endpoint().port();
   std::function<void(const Message&)> on_message_;
-  std::array<Message, 2> received_{};  // one more, to notice what is too long
+  std::array<Message, 2> received_{};  // one more, to detect longer datagrams
 };
 
 }  // namespace raft

@@ -17,9 +17,10 @@ namespace raft {
 ///   heartbeat  while a leader     tells the others
 ///   step-down  while a leader     hears from no majority: becomes a follower
 ///
-/// Messages come on the thread of the io_context, triggers on the worker of the timer; one lock protects the node from
-/// both. So a trigger may wait for the lock while a message restarts or stops its timer: that is why each trigger looks
-/// at the role first, and it is safe, for a RepeatedTimer is never armed twice.
+/// Messages arrive on the thread of the io_context, and triggers on the worker of the timer. One lock protects the
+/// node.
+/// A trigger may wait for the lock while a message restarts or stops its timer. So each trigger checks the role first.
+/// The timer stays consistent, because a RepeatedTimer is never armed twice.
 class Node {
  public:
   Node(int id, std::chrono::milliseconds election_timeout, std::uint64_t seed, hwt::Timer& timer, asio::io_context& io,
@@ -40,7 +41,7 @@ class Node {
 
   std::uint16_t port() const { return endpoint_.port(); }
 
-  /// `ports` of all nodes, by id, this one included.
+  /// `ports`: the ports of all nodes by id, including this one.
   void start(const std::map<int, std::uint16_t>& ports) {
     const std::lock_guard lock(mutex_);
     peers_ = ports;
@@ -49,7 +50,7 @@ class Node {
     election_.start();
   }
 
-  /// As if the process had ended: its timers are destroyed, its socket is closed. `on_record`: the timeline tells.
+  /// Simulates the end of the process: destroys the timers and closes the socket. `on_record`: writes to the timeline.
   void kill(bool on_record) {
     {
       const std::lock_guard lock(mutex_);
@@ -109,7 +110,7 @@ class Node {
         return;
       case Kind::Heartbeat:
         if (current) {
-          step_down(term_);  // a candidate learns that another one was elected
+          step_down(term_);  // another candidate was elected
           election_.restart();
         }
         return reply(message, Kind::HeartbeatReply, current);
@@ -119,7 +120,7 @@ class Node {
     }
   }
 
-  // With the lock held.
+  // Call with the lock held.
   void elect_self() {
     ++term_;
     role_ = Role::Candidate;
@@ -127,7 +128,7 @@ class Node {
     votes_ = {id_};
     timeline_.record(id_, term_, Happening::Candidate);
     election_.stop();
-    vote_.start();  // does nothing inside its own trigger, whose end arms it again
+    vote_.start();  // no effect inside its own trigger, which arms it again at its end
     broadcast(Kind::RequestVote);
   }
 
@@ -167,7 +168,8 @@ class Node {
   std::size_t majority() const { return (peers_.size() + 1) / 2 + 1; }
   std::string name_of(const char* timer) const { return std::string(timer) + " of node " + std::to_string(id_); }
 
-  /// Random, so that nodes do not become candidates together. With or without the lock held.
+  /// Returns a random timeout, so that nodes do not become candidates together. Any thread may call it, with or without
+  /// the lock.
   std::chrono::nanoseconds once_to_twice(std::chrono::nanoseconds timeout) {
     const std::lock_guard lock(random_mutex_);
     return timeout +
@@ -192,7 +194,7 @@ class Node {
   std::set<int> votes_;                          // while a candidate
   std::map<int, Clock::time_point> heard_from_;  // while a leader
 
-  // Last, so that they go first: their destructors wait for triggers, which use the rest.
+  // Last: their destructors wait for triggers, which use the other members.
   hwt::RepeatedTimer election_;
   hwt::RepeatedTimer vote_;
   hwt::RepeatedTimer heartbeat_;

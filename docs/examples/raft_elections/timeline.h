@@ -14,10 +14,10 @@ struct Leadership {
   std::uint64_t term;
 };
 
-/// Is thrown by what waits.
+/// Thrown by the waiting functions after Ctrl-C.
 struct Interrupted {};
 
-/// Prints what happens as it happens, and keeps what the checks need. Any thread.
+/// Prints events and keeps those that the checks need. Any thread may call it.
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -40,7 +40,7 @@ class Timeline {
     changed_.notify_all();
   }
 
-  /// Waits for a node to lead in `term` or a later one; the one with the highest term.
+  /// Waits for a node that leads in `term` or later. Returns the leader with the highest term.
   std::optional<Leadership> wait_for_leader(std::uint64_t term, std::chrono::milliseconds within) {
     std::unique_lock lock(mutex_);
     const bool led = wait(lock, "waiting for a leader", within, [&] { return leader() && leader()->term >= term; });
@@ -58,7 +58,7 @@ class Timeline {
     wait(lock, "letting time pass", time, [] { return false; });
   }
 
-  /// Two nodes have led in this term.
+  /// Returns a term in which two nodes led.
   std::optional<std::uint64_t> term_with_two_leaders() const {
     const std::lock_guard lock(mutex_);
     return two_leaders_;

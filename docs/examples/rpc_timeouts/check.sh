@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the program from outside: check.sh PATH_OF_RPC_TIMEOUTS
+# usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 pictures=$folder/pictures
 svg=$pictures/picture.svg
@@ -10,7 +10,7 @@ expect_report() {
   for name in requests answered; do [ "$(figures "$name")" -gt 0 ] || complain "report: $name is 0"; done
 }
 
-# One whole picture, and nothing else in its folder.
+# Expects a complete picture and no other file in its folder.
 expect_picture() {
   [ "$(ls -A "$pictures")" = picture.svg ] || complain "not just one picture: $(ls -A "$pictures")"
   if command -v xmllint >/dev/null; then
@@ -36,7 +36,7 @@ expect_line 2 '--tick-ms.*"1.5"' --tick-ms 1.5
 expect_line 2 '--connections' --connections
 expect_line 2 '--never-answer.*"101%".*100%' --never-answer 101%
 
-# A timeout that even a machine that stalls does not reach.
+# A timeout that no request reaches, even on a stalled machine.
 patient="--never-answer 0 --timeout-ms 20000"
 
 latencies=$folder/latencies.txt
@@ -54,12 +54,12 @@ expect_line 2 'latencies.txt.*latency 3.*"ms"' --latencies "$latencies"
 : >"$latencies"
 expect_line 2 'latencies.txt' --latencies "$latencies"
 
-# Where no picture can go it does not even begin.
+# The program does not start if the picture cannot be written.
 for target in "$folder/no/such/folder.svg" "$folder" ""; do
   expect_line 2 "--svg \"$target\": cannot write: " --seconds 60 --svg "$target"
-  [ ! -s "$out" ] || complain "has run, and then cannot write its picture"
+  [ ! -s "$out" ] || complain "ran, but cannot write its picture"
 done
-# What is found out at the end only: the report is there, and so is the picture of the run before.
+# If the write fails at the end, the program still prints the report and keeps the picture of the run before.
 if [ -e /dev/full ]; then
   expect_line 1 '/dev/full.*cannot write' --seconds 0.2 $patient --svg /dev/full
   expect_report
@@ -71,7 +71,7 @@ expect_status 1 "no room for the picture"
 expect_one_line 'picture.svg.*cannot write' "no room for the picture"
 expect_report
 expect_picture
-cmp "$svg" "$folder/before.svg" || complain "a picture that could not be written has replaced the one before"
+cmp "$svg" "$folder/before.svg" || complain "a failed write replaced the picture of the run before"
 
 ln -s "$svg" "$folder/link.svg"
 rm "$svg"
@@ -85,7 +85,7 @@ for port in soon 0 65536 -1 80x ""; do
   expect_line 2 "--metrics: \"$port\".*1 .. 65535" --metrics "$port"
 done
 
-# get URL: what is served there.
+# get URL: prints the response.
 if command -v curl >/dev/null; then
   get() { curl --silent --fail --noproxy '*' --max-time 20 "$1"; }
 elif command -v python3 >/dev/null; then
@@ -131,7 +131,7 @@ expect_served() {
   expect_line 2 "--metrics: cannot listen on 127.0.0.1:$port: " --metrics "$port"
 }
 
-# Another program may take a port that was free: then again.
+# Tries again if another program takes the free port.
 serve() {
   for attempt in 1 2 3; do
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -146,7 +146,7 @@ serve() {
 }
 
 if ! command -v python3 >/dev/null; then
-  echo "not checked without python3: what is served"
+  echo "metrics not checked: no python3"
 elif serve; then
   expect_served
   kill -s INT "$pid"
@@ -155,12 +155,10 @@ elif serve; then
   expect_status 0 "--metrics"
 elif grep -q 'built without prometheus-cpp' "$err"; then
   expect_one_line --metrics "--metrics"
-  echo "not checked without prometheus-cpp: what is served"
+  echo "metrics not checked: no prometheus-cpp"
 else
   complain "--metrics $port"
 fi
-
-# --- Manners -------------------------------------------------------------------------------------------------------
 
 expect_manners "--seconds 0.2 --timeout-ms 2000 --svg $svg" "--seconds 86400 --svg $svg"
 expect_report

@@ -26,17 +26,17 @@ struct Results {
   std::int64_t doubled = 0;       // completed a second time
   std::int64_t early = 0;         // timed out before the timeout was over
   std::int64_t answered_under_load = 0;
-  std::chrono::duration<double> load_time{0};  // from the first request until no new ones were sent
+  std::chrono::duration<double> load_time{0};  // the time in which new requests were sent
   common::Histogram answered_latency;
   common::Histogram timed_out_latency;
   common::Histogram lateness;  // of the timeout tasks
 };
 
-/// Keeps so many requests in flight, each with a timeout on one shared timer.
+/// Keeps requests in flight, each with a timeout on one shared timer.
 ///
-/// Each of the callers is a coroutine that sends a request, waits until that is answered or has timed out, and sends
-/// the next one. All of this is on the client's thread, which runs run(); but the timeout tasks run on the worker of
-/// the timer, and post to that thread. Which of the two completes a request is decided by Timeout::cancel().
+/// Each caller is a coroutine: it sends a request, waits for the answer or the timeout, and sends the next one. All
+/// callers run on the thread of run(). The timeout tasks run on the worker of the timer and post to that thread.
+/// Timeout::cancel() decides whether the answer or the timeout completes a request.
 class Client {
  public:
   explicit Client(const Load& load) : load_(load), calls_(static_cast<std::size_t>(load.in_flight)) {}
@@ -62,8 +62,8 @@ class Client {
     }
   }
 
-  /// Sends requests until the time is over or the program is interrupted, then waits for those in flight. Once. Throws
-  /// std::runtime_error when a connection fails.
+  /// Sends requests until the time is over or the program is interrupted, then waits for those in flight. Call it once.
+  /// Throws std::runtime_error if a connection fails.
   Results run(hwt::Timer& timer) {
     started_ = Clock::now();
     for (auto& connection : connections_) connection->start();
@@ -77,7 +77,7 @@ class Client {
     return results_;
   }
 
-  /// Ends run() with this error. From any thread.
+  /// Ends run() with this error. Any thread may call it.
   void fail(const std::string& what) {
     asio::post(io_, [what] { throw std::runtime_error(what); });
   }
@@ -85,10 +85,10 @@ class Client {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What is still in flight so long after the last timeout should have run counts as lost.
+  // Requests that are in flight for this long after the last timeout count as lost.
   static constexpr std::chrono::seconds kLostAfter{5};
 
-  /// The latest request of a slot, for co_await when it has been sent.
+  /// The current request of a caller. The caller awaits it.
   struct Call {
     bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> handle) noexcept { caller = handle; }
@@ -98,7 +98,7 @@ class Client {
     Clock::time_point sent;
     hwt::Timeout timeout;
     std::coroutine_handle<> caller;           // null once it is completed
-    std::optional<Clock::duration> lateness;  // of its timeout task; nothing: it was answered
+    std::optional<Clock::duration> lateness;  // of its timeout task; empty if it was answered
   };
 
   common::Detached call_again_and_again(std::uint64_t slot, hwt::Timer& timer) {
@@ -113,11 +113,11 @@ class Client {
   }
 
   void send(Call& call, hwt::Timer& timer) {
-    // Ids of one slot differ by the number of slots, so that an answer to an earlier request is recognised.
+    // Ids of one slot differ by the number of slots, so an answer to an earlier request is recognised.
     call.id += calls_.size();
     call.sent = Clock::now();
-    // The clock was read just now: by its deadline the timeout costs half as much as by a delay. These captures are
-    // just what it holds without an allocation.
+    // A timeout by deadline costs half, because the clock was just read. The timer stores these captures without an
+    // allocation.
     const Clock::time_point due = call.sent + load_.timeout;
     call.timeout = timer.new_timeout_at([this, id = call.id, due] { time_out(id, due); }, due);
     connections_[call.id % connections_.size()]->send({call.id, {}});
@@ -141,7 +141,7 @@ class Client {
     ++results_.late_answers;
   }
 
-  /// On the timer's worker.
+  /// Runs on the timer's worker.
   void time_out(std::uint64_t id, Clock::time_point due) {
     asio::post(io_, [this, id, lateness = Clock::now() - due] { complete(id, lateness); });
   }
@@ -156,7 +156,7 @@ class Client {
     std::exchange(call.caller, nullptr).resume();
   }
 
-  /// Runs all handlers until then, or until it is done.
+  /// Runs handlers until `end` or until `done` returns true.
   template <class Done>
   void work_until(Clock::time_point end, const Done& done) {
     asio::steady_timer look(io_);

@@ -5,26 +5,26 @@
 
 namespace rpc {
 
-/// What goes over the wire, in both directions; as it lies in memory, for both ends are in one process.
+/// A request or an answer. It is sent as it lies in memory, because both ends are in one process.
 struct Frame {
   std::uint64_t id;
   std::array<char, 64> body;  // of a small request or record
 };
 
-/// What went wrong, with the remedy where there is one.
+/// Describes an error, and its remedy if there is one.
 inline std::string explain(const std::error_code& error) {
   return error.message() +
          (error == asio::error::no_descriptors ? " (lower --connections or raise the limit: ulimit -n)" : "");
 }
 
-/// One TCP connection that carries frames, on either side. Used by the thread that runs its io_context only, and must
-/// outlive the running of that io_context.
+/// One end of a TCP connection that carries frames. Only the thread that runs its io_context may use it. It must
+/// outlive that run.
 class Connection {
  public:
   using OnFrame = std::function<void(std::uint64_t id)>;
   using OnError = std::function<void(const std::error_code&)>;
 
-  /// `on_error` is called once, also when the other side closes; nothing is read or written after that.
+  /// Calls `on_error` once, also if the other end closes. After that it neither reads nor writes.
   Connection(asio::ip::tcp::socket socket, OnFrame on_frame, OnError on_error)
       : socket_(std::move(socket)), on_frame_(std::move(on_frame)), on_error_(std::move(on_error)) {
     socket_.set_option(asio::ip::tcp::no_delay(true));
@@ -36,7 +36,7 @@ class Connection {
     waiting_.push_back(frame);
     if (write_pending_ || failed_) return;
     write_pending_ = true;
-    // Not written at once: all that the current handler sends goes out in one system call.
+    // Posts the write, so that all frames of the current handler go out in one system call.
     asio::post(socket_.get_executor(), [this] { write(); });
   }
 
@@ -60,8 +60,7 @@ class Connection {
                               const std::size_t whole = received_bytes_ / sizeof(Frame);
                               for (std::size_t i = 0; i < whole; ++i) on_frame_(received_[i].id);
                               received_bytes_ %= sizeof(Frame);
-                              if (received_bytes_ != 0)
-                                received_[0] = received_[whole];  // the beginning of the next one
+                              if (received_bytes_ != 0) received_[0] = received_[whole];  // the start of the next frame
                               if (!failed_) read();
                             });
   }
@@ -78,7 +77,7 @@ class Connection {
   std::array<Frame, 1000> received_{};
   std::size_t received_bytes_ = 0;
 
-  // What is waiting is bounded by the requests in flight, so there is no limit of its own.
+  // Bounded by the number of requests in flight.
   std::vector<Frame> waiting_;
   std::vector<Frame> being_written_;
   bool write_pending_ = false;

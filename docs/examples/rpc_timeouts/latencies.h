@@ -10,10 +10,10 @@
 
 namespace rpc {
 
-/// Decides how long the server takes for each request. The same arguments give the same sequence.
+/// Decides how long the server takes for each request. Equal arguments give equal sequences.
 class Latencies {
  public:
-  /// Log-normal, or, if there are any, those in `replayed` again and again in their order.
+  /// Replays `replayed` in a cycle. If it is empty, latencies are log-normal.
   Latencies(double never_answer_share, std::uint64_t seed, double median_ms, double sigma,
             std::vector<std::chrono::nanoseconds> replayed)
       : random_(seed),
@@ -21,7 +21,7 @@ class Latencies {
         nanoseconds_(std::log(median_ms * 1e6), sigma),
         replayed_(std::move(replayed)) {}
 
-  /// Nothing: the request is never answered.
+  /// Returns nothing for a request that is never answered.
   std::optional<std::chrono::nanoseconds> next() {
     if (never_(random_)) return std::nullopt;
     if (replayed_.empty()) {
@@ -30,7 +30,7 @@ class Latencies {
     return replayed_[next_replayed_++ % replayed_.size()];
   }
 
-  /// Microseconds, one number a line. Throws BadArgument, naming the file and what is wrong in it.
+  /// Reads microseconds, one number a line. Throws BadArgument with the file and the error.
   static std::vector<std::chrono::nanoseconds> read(const std::string& path) {
     const auto refuse = [&path](const std::string& why) {
       throw common::BadArgument("--latencies " + common::one_line(path) + ": " + why);
@@ -39,7 +39,7 @@ class Latencies {
     std::ifstream in(path);
     if (!in) refuse(std::string("cannot open: ") + std::strerror(errno));
     std::vector<std::chrono::nanoseconds> latencies;
-    // So many characters at most: a file that is no text at all must not be read into memory as one word.
+    // The limit keeps a binary file from being read as one long word.
     for (std::string word; in >> std::setw(50) >> word;) {
       const std::optional<double> microseconds = common::parse_number(word);
       if (!microseconds || *microseconds < 0 || *microseconds > kMaxMicroseconds) {

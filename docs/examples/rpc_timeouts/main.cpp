@@ -1,7 +1,7 @@
-// Requests over TCP, each with a timeout on one shared timer: what hashed_wheel_timer is made for.
+// Requests over TCP, each with a timeout on one shared timer.
 //
-// client.h shows the use of the timer, with a coroutine for each request in flight: send() schedules, take_answer()
-// cancels, time_out() runs on expiry.
+// client.h has a coroutine for each request in flight: send() schedules, take_answer() cancels, time_out() runs on
+// expiry.
 
 #include <ctime>
 
@@ -18,7 +18,7 @@ namespace {
 
 using common::text_of;
 
-/// The processor time of this thread; nothing on systems that cannot tell.
+/// Returns the CPU time of this thread, or nothing if the system does not have it.
 std::optional<std::chrono::nanoseconds> thread_time() {
 #ifdef CLOCK_THREAD_CPUTIME_ID
   timespec used{};
@@ -102,7 +102,7 @@ common::Panel latency_panel(const Load& load, const Results& results) {
 }
 
 common::Panel lateness_panel(std::chrono::nanoseconds tick, const Results& results) {
-  // In quarters of a tick, so that a bar ends at the tick. Outliers of a stalled machine must not squeeze the rest.
+  // Bars are quarters of a tick, so that a bar ends at the tick. Outliers of a stalled machine are cut off.
   const double quarter = static_cast<double>(tick.count()) / 4;
   const double needed = std::ceil(static_cast<double>(results.lateness.quantile(0.99).count()) / quarter + 0.2);
   const int quarters = static_cast<int>(std::clamp(needed, 5.0, 40.0));
@@ -131,25 +131,26 @@ bool run(common::Options& options) {
   options.number("--in-flight", load.in_flight, {1, 1'000'000}, "Requests in flight");
   options.number("--connections", load.connections, {1, 10'000}, "TCP connections");
   options.number("--timeout-ms", load.timeout, {1, 60'000}, "Timeout of a request");
-  options.number("--tick-ms", tick, {1, 10'000}, "Tick of the timer: a timeout is late by up to one, and the wake-up");
-  options.number("--seconds", load.seconds, {0.1, 86'400}, "How long to send requests");
+  options.number("--tick-ms", tick, {1, 10'000}, "Tick of the timer; timeouts are late by up to one");
+  options.number("--seconds", load.seconds, {0.1, 86'400}, "Time in which requests are sent");
   options.percentage("--never-answer", never_answer, "Share of the requests that are never answered");
   options.number("--latency-median-ms", median_ms, {0.001, 60'000}, "Median of the server's log-normal latency");
-  options.number("--latency-sigma", sigma, {0, 5}, "Its spread, the standard deviation of the logarithm");
-  options.number("--seed", seed, {0, 0x1p53}, "Of the latencies and of which requests are never answered");
-  options.text("--latencies", "FILE", "", "Replay these latencies, again and again: microseconds, one number a line",
+  options.number("--latency-sigma", sigma, {0, 5}, "Standard deviation of the logarithm of the latency");
+  options.number("--seed", seed, {0, 0x1p53}, "Seed of the latencies and of the unanswered requests");
+  options.text("--latencies", "FILE", "", "Latencies to replay in a cycle: microseconds, one number a line",
                [&](const std::string& path) { replayed = Latencies::read(path); });
   std::optional<std::uint16_t> metrics_port;
   options.text("--metrics", "PORT", "", "Serve the timer's metrics for Prometheus on 127.0.0.1 (1 .. 65535)",
                [&](const std::string& port) { metrics_port = Metrics::port_of(port); });
-  options.text("--svg", "FILE", svg, "Where to draw the picture", [&](const std::string& path) { svg = path; });
+  options.text("--svg", "FILE", svg, "File of the picture", [&](const std::string& path) { svg = path; });
   options.parse();
   if (!replayed.empty() && (options.given("--latency-median-ms") || options.given("--latency-sigma"))) {
     throw common::BadArgument("--latencies: not together with --latency-median-ms or --latency-sigma");
   }
   const common::PictureFile picture("--svg", svg);
 
-  // The order matters: the server reports to the client, and the timer's tasks use the client, so it goes last.
+  // The order matters: the server reports to the client, and the timer's tasks use the client, so the timer is
+  // destroyed first.
   Client client(load);
   std::optional<std::chrono::nanoseconds> worker_time;  // written when the worker ends
   hwt::HashedWheelTimer timer({.tick_duration = tick,
@@ -193,9 +194,8 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"rpc_timeouts",
-       "A small request/response server and client over TCP on 127.0.0.1. Each request has a timeout on one\n"
-       "shared hwt::HashedWheelTimer: the answer cancels it, expiry completes the request as timed out. Ends\n"
-       "with a report and a picture of request latency and timeout lateness.",
+       "An RPC server and client over TCP. Each request has a timeout on one shared hwt::HashedWheelTimer: the answer\n"
+       "cancels it, and expiry completes the request. Ends with a report and a picture of latency and lateness.",
        "a request was lost, completed twice or timed out early"},
       rpc::run);
 }

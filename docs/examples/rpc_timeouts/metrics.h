@@ -14,10 +14,10 @@
 
 namespace rpc {
 
-/// Serves what the timer counts at http://127.0.0.1:PORT/metrics, on a thread of its own, for Prometheus.
+/// Serves the timer's metrics for Prometheus at http://127.0.0.1:PORT/metrics, on its own thread.
 class Metrics {
  public:
-  /// The port of --metrics. Throws BadArgument.
+  /// Parses the port of --metrics. Throws BadArgument.
   static std::uint16_t port_of(const std::string& text) {
     std::uint16_t port = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -27,7 +27,7 @@ class Metrics {
     return port;
   }
 
-  /// The timer must outlive it. Throws BadArgument if nothing can be served there.
+  /// The timer must outlive this object. Throws BadArgument if the port cannot be used.
   Metrics(const hwt::HashedWheelTimer& timer, std::uint16_t port) {
 #if defined(HAS_PROMETHEUS)
     const std::string address = "127.0.0.1:" + std::to_string(port);
@@ -49,7 +49,7 @@ class Metrics {
 #if defined(HAS_PROMETHEUS)
   using Collector = hwt::prometheus::TimerCollector<>;
 
-  /// The exposer only says that it could not; this says why.
+  /// Finds the reason, which the exposer does not report.
   static void expect_free(const std::string& address, std::uint16_t port) {
     asio::io_context io;
     try {
@@ -64,7 +64,7 @@ class Metrics {
   }
 
   std::shared_ptr<Collector> collector_;
-  std::unique_ptr<prometheus::Exposer> exposer_;  // goes before what it collects from
+  std::unique_ptr<prometheus::Exposer> exposer_;  // destroyed before the collector
 #endif
 };
 

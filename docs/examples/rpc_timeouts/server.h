@@ -8,11 +8,11 @@
 
 namespace rpc {
 
-/// Answers each request after the latency that Latencies gives, or never. Runs on a thread of its own.
+/// Answers each request after the latency from Latencies, or never. Runs on its own thread.
 class Server {
  public:
-  /// Listens on an ephemeral port of 127.0.0.1. `on_failure` is called once, on the server's thread.
-  /// Throws std::system_error.
+  /// Listens on an ephemeral port of 127.0.0.1. Calls `on_failure` at most once, on the server's thread. Throws
+  /// std::system_error.
   Server(Latencies latencies, std::function<void(const std::string&)> on_failure)
       : latencies_(std::move(latencies)), on_failure_(std::move(on_failure)) {}
   ~Server() { stop(); }
@@ -30,7 +30,7 @@ class Server {
     });
   }
 
-  /// Drops the connections and the answers that are still due. Nothing is reported any more.
+  /// Drops the connections and the due answers. Reports nothing more.
   void stop() {
     io_.stop();
     if (thread_.joinable()) thread_.join();
@@ -39,7 +39,7 @@ class Server {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Under load the answers of so much time go out together, which saves system calls.
+  // Under load, answers within this time go out together, which saves system calls.
   static constexpr std::chrono::microseconds kAnswerTogether{100};
 
   struct Answer {
@@ -98,14 +98,14 @@ class Server {
   asio::ip::tcp::acceptor acceptor_{io_, {asio::ip::address_v4::loopback(), 0}};
   std::vector<std::unique_ptr<Connection>> connections_;
 
-  // A heap and one timer of Asio instead of a second wheel: latencies are not rounded to ticks, and what is measured
-  // does not depend on the library that is shown here.
+  // A heap and an Asio timer instead of a wheel: latencies are not rounded to ticks, and the measurement does not
+  // depend on this library.
   std::priority_queue<Answer, std::vector<Answer>, std::greater<>> answers_;
   asio::steady_timer next_answer_{io_};
   Clock::time_point next_answer_at_ = Clock::time_point::max();
   Clock::time_point last_answered_;
 
-  std::thread thread_;  // last: it uses the rest
+  std::thread thread_;  // last: it uses the other members
 };
 
 }  // namespace rpc

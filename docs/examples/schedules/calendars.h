@@ -12,7 +12,7 @@ namespace schedules {
 
 using namespace std::chrono_literals;
 
-/// "Sun 2026-03-29 01:00:00" in UTC, the year with at least four digits.
+/// "Sun 2026-03-29 01:00:00" in UTC. The year has at least four digits.
 inline std::string in_utc(std::chrono::sys_seconds time) {
   static constexpr std::array kNames{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   const auto day = std::chrono::floor<std::chrono::days>(time);
@@ -40,7 +40,7 @@ inline void show_next(const std::string& name, const hwt::calendar::Rule& rule, 
   common::print(common::columns(table) + '\n');
 }
 
-/// Schedules that wait for the wall clock, and a wall clock that goes with the timer: a year takes no time.
+/// Schedules on a wall clock that follows a ManualTimer, so a year takes no time.
 inline void run_a_year(const Rules& rules, hwt::WallTime from) {
   const auto began = std::chrono::steady_clock::now();
   hwt::ManualTimer timer(1min, {}, common::give_up);
@@ -74,7 +74,7 @@ inline void run_a_year(const Rules& rules, hwt::WallTime from) {
                 common::text_of(std::chrono::steady_clock::now() - began) + ":\n\n" + common::columns(table) + '\n');
 }
 
-/// The next occurrences of calendar rules in a zone, and then a year of them on one ManualTimer.
+/// Prints the next occurrences of calendar rules in a zone, then runs a year of them on one ManualTimer.
 inline void show_calendars(const std::string& zone_name, std::chrono::sys_days from) {
   namespace calendar = hwt::calendar;
   const calendar::Zone zone{zone_name};

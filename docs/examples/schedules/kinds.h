@@ -6,7 +6,7 @@
 
 namespace schedules {
 
-/// Every kind of schedule but the calendar, on one ManualTimer that is held up for a while.
+/// Runs every kind of schedule, except calendar rules, on one ManualTimer that stalls for a while.
 inline void show_kinds() {
   using namespace std::chrono_literals;
   using hwt::CatchUp;
@@ -27,8 +27,8 @@ inline void show_kinds() {
 
   struct Planned {
     std::shared_ptr<hwt::ScheduledTask> task;
-    // Of its next run: asked before the run, since next() looks beyond it afterwards. None for a run of a burst, which
-    // follows the one before at once.
+    // The due time of the next run. Set before the run, because next() then returns the run after it. Empty for later
+    // runs of a burst.
     std::optional<Time> due;
     std::vector<std::vector<std::string>> table{{"task", "run", "scheduled", "actual", "late"}};
   };
@@ -44,13 +44,13 @@ inline void show_kinds() {
                                due ? common::text_of(timer.now() - *due) : ""});
     });
   }
-  // From one due time to the next, as an event loop would.
+  // Advances from one due time to the next, as an event loop does.
   for (auto wakeup = timer.next_wakeup(); wakeup && *wakeup <= kEnd; wakeup = timer.next_wakeup()) {
     for (Planned& planned : all) planned.due = planned.task->next();
     timer.advance_to(*wakeup > kHeldUpFrom && *wakeup < kHeldUpTo ? kHeldUpTo : *wakeup, 1);
   }
 
-  common::print("One timer, seven schedules, simulated time. It is held up from " +
+  common::print("Seven schedules on one timer, in simulated time. The timer stalls from " +
                 common::text_of(kHeldUpFrom.time_since_epoch()) + " to " +
                 common::text_of(kHeldUpTo.time_since_epoch()) + ".\n\n");
   for (const Planned& planned : all) common::print(common::columns(planned.table) + '\n');

@@ -1,6 +1,6 @@
-// Jobs that run again and again: every kind of schedule on one timer, printed as timetables.
+// Repeated jobs: every kind of schedule on one timer, printed as timetables.
 //
-// kinds.h: gaps and what becomes of missed runs; calendars.h: calendar rules; real_time.h: the real clocks.
+// kinds.h: gaps and missed runs; calendars.h: calendar rules; real_time.h: real clocks.
 
 #include <cstdio>
 
@@ -27,10 +27,10 @@ std::chrono::sys_days date_of(const std::string& text) {
 
 bool run(common::Options& options) {
   std::string zone = "Europe/Berlin";
-  std::chrono::sys_days from = std::chrono::year(2028) / 3 / 23;  // before clocks are put forward in Europe
+  std::chrono::sys_days from = std::chrono::year(2028) / 3 / 23;  // some days before daylight saving time in Europe
   bool simulated = false;
   std::uint64_t runs = 5;
-  options.text("--zone", "NAME", zone, "Time zone of the calendar rules, a name such as America/New_York",
+  options.text("--zone", "NAME", zone, "Time zone of the calendar rules, such as America/New_York",
                [&](const std::string& name) {
                  try {
                    hwt::calendar::daily(0s, {name});
@@ -41,8 +41,8 @@ bool run(common::Options& options) {
                });
   options.text("--from", "DATE", "2028-03-23", "First day of the calendar rules (1970-01-01 .. 2200-12-31)",
                [&](const std::string& text) { from = date_of(text); });
-  options.flag("--simulated", simulated, "Without the part on the real clocks, which takes some three seconds");
-  options.number("--runs", runs, {1, 1e6}, "Runs on the real clocks at a fixed rate, every 250 ms");
+  options.flag("--simulated", simulated, "Only simulated time: without the real clocks, which take three seconds");
+  options.number("--runs", runs, {1, 1e6}, "Runs at a fixed rate of 250 ms on the real clocks");
   options.parse();
   show_kinds();
   show_calendars(zone, from);
@@ -56,8 +56,8 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"schedules",
-       "Every kind of schedule of hashed_wheel_timer, as timetables: first in simulated time, with a timer that is\n"
-       "held up; then calendar rules over changes of the clocks, and a year of them; then on the real clocks.",
-       "something ran too early or did not run"},
+       "Timetables of every kind of schedule: in simulated time, with a timer that stalls for a while; calendar rules\n"
+       "over changes of the clocks; and the real clocks.",
+       "a run was early or missing"},
       schedules::run);
 }

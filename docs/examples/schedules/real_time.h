@@ -11,25 +11,25 @@
 
 namespace schedules {
 
-/// A few schedules on a HashedWheelTimer, for as long as it takes. False: something ran too early or not at all.
+/// Runs a few schedules on a HashedWheelTimer in real time. Returns false if a run was early or missing.
 inline bool show_real_time(std::uint64_t runs) {
   using std::chrono::steady_clock;
   using std::chrono::system_clock;
   common::print("The real clocks, a tick of 10 ms:\n\n");
   const auto start = steady_clock::now();
 
-  // What has run; the jobs add to it on the timer's worker.
+  // The runs so far. Only the timer's worker appends.
   std::mutex mutex;
   std::vector<std::vector<std::string>> journal{{"task", "not before", "actual", "late"}};
   bool early = false;
-  const auto add = [&](const std::string& task, std::chrono::nanoseconds due) {  // counts from the start
+  const auto add = [&](const std::string& task, std::chrono::nanoseconds due) {  // due: since the start
     const auto now = steady_clock::now() - start;
     const std::lock_guard lock(mutex);
     journal.push_back({task, common::text_of(due), common::text_of(now), common::text_of(now - due)});
     if (now < due) early = true;
   };
 
-  // A time of the day that comes in two or three seconds.
+  // A time of day in two or three seconds.
   const auto occurrence = std::chrono::floor<std::chrono::seconds>(system_clock::now()) + 3s;
   const auto time_of_day = occurrence - std::chrono::floor<std::chrono::days>(occurrence);
   const auto jitter = [](std::chrono::nanoseconds wait) { return wait + hwt::jitter::between(0ms, 200ms); };
@@ -46,7 +46,7 @@ inline bool show_real_time(std::uint64_t runs) {
         add("daily at " + in_utc(occurrence).substr(15) + " UTC", steady_clock::now() - start - late);
       })};
 
-  // The last one, which has a next run once its first is over, is over with that.
+  // The last schedule never ends, so one run of it is enough.
   const auto over = [&] {
     return tasks[3]->runs() > 0 && tasks[3]->next() && !tasks[0]->next() && !tasks[1]->next() && !tasks[2]->next();
   };
