@@ -1,10 +1,10 @@
-"""What Doxygen reads of a header: its comments with the structure that a reader sees in them, line for line.
+"""Filters a header for Doxygen: marks the structure of its comments and keeps the number of lines.
 
 usage: doxygen_filter.py HEADER
 
-What is set in by three blanks is an example: code. "Guarantees:", "Threads:" and the like at the beginning of a line
-are titles of paragraphs. Deleted functions are left out. The two dots of a range are no end of a sentence. What stands in detail/ is included by asio.h.
-The file itself counts as documented, since Doxygen otherwise leaves its functions out.
+Text with an indent of three blanks is code. "Guarantees:", "Threads:" and similar words at the start of a line are titles
+of paragraphs. Deleted functions are left out. Two dots of a range do not end a sentence. asio.h includes detail/.
+Marks the file as documented, because Doxygen otherwise leaves its functions out.
 """
 
 import re
