@@ -13,9 +13,9 @@
 
 namespace hwt::perf {
 
-/// The least that schedule and cancel can consist of if another thread has to know: one clock reading unless the
-/// deadline is given, one cache line filled, one enqueue, one compare-exchange, and the line returned in a batch.
-/// Nothing ever expires. One thread calls pair(), one calls drain().
+/// The least that schedule and cancel can consist of if another thread has to know. A pair reads the clock, unless the
+/// deadline is given. It fills a cache line, enqueues one entry, does one compare-exchange, and returns the line in a
+/// batch. Nothing ever expires. One thread calls pair(), one calls drain().
 class FloorPair {
  public:
   static constexpr std::size_t kRing = 1000;  // scheduled, not cancelled yet
