@@ -13,25 +13,25 @@ namespace hwt {
 /// A moment of the wall clock, in UTC.
 using WallTime = std::chrono::sys_seconds;
 
-/// Rules for Schedule::calendar(): at what times of the wall clock a job runs.
+/// Rules for Schedule::calendar(): the times of the wall clock at which a job runs.
 ///
 ///   using namespace hwt::calendar;
 ///   hwt::schedule(timer, hwt::Schedule::calendar(daily(3h, {"Europe/Berlin"})), tidy_up);
 ///   hwt::schedule(timer, hwt::Schedule::calendar(monthly(31, 9h + 30min)), send_bills);   // at the month's end
 ///
 /// Guarantees: each occurrence is after the one before. When a zone changes its offset from UTC, some local times do
-/// not exist that day and some come twice: Gap and Fold say what becomes of them.
-/// Threads: any may call a function, and a Rule.
-/// Not for: changes of a zone that the database does not have: a rule goes by what the system's had when the zone was
-/// first used; after 2037 that is only what it spells out.
-/// daily() and the others come in a library of their own, because they need a time zone database: link
-/// hashed_wheel_timer_calendar (Meson dependency, pkg-config), hashed_wheel_timer::calendar (CMake). A Rule of your
-/// own does not.
+/// not exist that day and some come twice; see Gap and Fold.
+/// Threads: any thread may call a function, and a Rule.
+/// Not for: changes of a zone that the database lacks. A rule follows the database as it was when the zone was first
+/// used; after 2037 only its general rules.
+/// daily() and the others are a library of their own, because they need a time zone database: link
+/// hashed_wheel_timer_calendar (Meson dependency, pkg-config) or hashed_wheel_timer::calendar (CMake). Your own Rule
+/// does not need it.
 /// Source: the time zone database of the IANA.
 namespace calendar {
 
-/// The first occurrence strictly after `after`; nullopt: never again. Must not have side effects that matter: it is
-/// asked again when the wall clock was set back.
+/// Returns the first occurrence strictly after `after`, or nothing if there is none. Called again when the wall clock
+/// was set back, so it must not have side effects that matter.
 using Rule = std::function<std::optional<WallTime>(WallTime after)>;
 
 /// A day that the month does not have: the 31st in a month of 30 days, 29 February.
@@ -58,19 +58,20 @@ struct Zone {
   std::string name = "UTC";  ///< as the database spells it
 };
 
-/// At `time_of_day`, local time of the zone, each day; the functions below, on some days only. The rules end (nullopt)
-/// after the year 9999. Each function throws std::invalid_argument, naming value and range, for a time of day outside
-/// 0 .. 24 h (exclusive), a day that no month has, and a zone that is not in the database; std::runtime_error when
-/// there is no database.
+/// Returns a rule for `time_of_day`, local time of the zone, each day. Rules end after the year 9999. Throws
+/// std::invalid_argument, naming value and range, for a time of day outside 0 .. 24 h (exclusive), and for a zone that
+/// is not in the database; std::runtime_error if there is no database.
 HWT_API Rule daily(std::chrono::seconds time_of_day, Zone zone = {}, Gap gap = Gap::ShiftForward,
                    Fold fold = Fold::First);
-/// On this day of each week.
+/// Returns a rule for `time_of_day` on this day of each week. Throws as daily() does.
 HWT_API Rule weekly(std::chrono::weekday weekday, std::chrono::seconds time_of_day, Zone zone = {},
                     Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
-/// On this day of each month, 1 .. 31.
+/// Returns a rule for `time_of_day` on this day of each month, 1 .. 31. Throws as daily() does, also for a day that no
+/// month has.
 HWT_API Rule monthly(unsigned day, std::chrono::seconds time_of_day, Zone zone = {},
                      MonthEnd month_end = MonthEnd::Clamp, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
-/// On this day of each year.
+/// Returns a rule for `time_of_day` on this day of each year. Throws as daily() does, also for a day that its month
+/// never has.
 HWT_API Rule yearly(std::chrono::month_day day, std::chrono::seconds time_of_day, Zone zone = {},
                     MonthEnd month_end = MonthEnd::Clamp, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
 

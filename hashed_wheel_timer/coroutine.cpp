@@ -9,11 +9,11 @@
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 
-// Who resumes a coroutine. The frame has no word of its own for that: Node::word decides, as it does for every task.
-// Whoever runs the waker, or is told that it will not run, or wins cancel_or_disarm(), has the frame from then on.
-// Nobody else touches it: the others have lost that exchange, and hold what they look at by other means:
+// The thread that resumes a coroutine. The frame has no word of its own for that: Node::word decides, as for every
+// task. The thread that runs the waker, is told that it will not run, or wins cancel_or_disarm() owns the frame from
+// then on. The other threads have lost that exchange and do not touch the frame:
 //
-//   who                       may touch                  because
+//   thread                    may touch                  because
 //   the thread that awaits    the frame, until the       from then on another thread may have resumed the
 //                             timeout is published;      coroutine, and the frame may be gone; but this thread
 //                             then the node              has a handle
@@ -48,7 +48,8 @@ class Sleep::Waker final : public TimerTask {
   void forget_sleep() noexcept { sleep_ = nullptr; }
 
   /// By the thread that awaits, when the timeout can be cancelled. True: the stop has been requested, and it is this
-  /// thread's to cancel. release: who requests the stop from now on finds the timeout pending.
+  /// thread's to cancel. release: a thread that requests the stop from now on finds the
+  /// timeout pending.
   bool arm() noexcept { return request_.exchange(Request::Armed, std::memory_order_release) == Request::Made; }
 
   /// By the thread that requests the stop. True: it is this thread's to cancel. acquire: see above.

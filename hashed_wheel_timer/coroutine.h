@@ -15,7 +15,7 @@
 
 namespace hwt {
 
-/// Why a sleep has ended.
+/// The reason for which a sleep has ended.
 enum class Wake : std::uint8_t {
   Expired,  // the time is over
   Stopped,  // by the stop_token; or the timer had been stopped, or ended meanwhile; or the executor has dropped its job
@@ -33,43 +33,47 @@ class Sleep;
 ///     }
 ///   }
 ///
-/// It is resumed when the time is over: where the timer runs tasks. Or by a stop request: inside request_stop(), on its
-/// thread. Or by Timer::stop() or the timer's destructor: on its thread, before it returns, or if that is called in a
-/// task, after that task; do not touch the timer then. Or where an executor drops its job. With a stop that was
-/// requested before, a stopped timer, or a delay of zero or less, it goes on at once; the latter is Expired, and does
-/// not ask the timer.
-/// Throws std::invalid_argument for a NaN; and out of co_await what Timer::new_timeout() throws, but for the
-/// IllegalState of a stopped timer. What a coroutine throws out of its resumption goes to Options::on_task_error;
-/// inside request_stop() it ends the program.
-/// Not for: code that ignores Stopped in a loop, which spins.
+/// The coroutine is resumed by exactly one of these:
+/// - the deadline: where the timer runs tasks;
+/// - a stop request: inside request_stop(), on its thread;
+/// - Timer::stop() or the timer's destructor: on its thread, before it returns, or after the task in which it is
+/// called. Do not use the timer then;
+/// - an executor that drops its job: on that thread.
+/// It goes on at once after an earlier stop request (Stopped), on a stopped timer (Stopped), and for a delay of zero or
+/// less (Expired).
+/// Throws std::invalid_argument for a NaN. co_await throws what Timer::new_timeout() throws, except the IllegalState of
+/// a stopped timer. An exception that leaves the resumed coroutine goes to Options::on_task_error; inside
+/// request_stop() it ends the program.
+/// Not for: a loop that ignores Stopped, which spins.
 [[nodiscard]] HWT_API Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop = {});
 
-/// The same until a point of the timer's own clock. One that has passed: Expired at once.
+/// Suspends a coroutine until a point of the timer's own clock. A point that has passed returns Expired at once. See
+/// sleep_for().
 [[nodiscard]] HWT_API Sleep sleep_until(Timer& timer, std::chrono::steady_clock::time_point deadline,
                                         std::stop_token stop = {});
 
-/// What sleep_for() and sleep_until() return, for co_await in a coroutine of any kind. A copy is another sleep of the
-/// same length; one object may be awaited again and again.
+/// The result of sleep_for() and sleep_until(), for co_await in a coroutine of any kind. A copy is another sleep of the
+/// same length. One object may be awaited again and again.
 ///
-/// Guarantees: a coroutine that sleeps is resumed exactly once, and where and when those functions say; nothing
-/// allocates memory beyond the timeout.
-/// Threads: as the coroutine itself. It may be destroyed while it sleeps if nobody can resume it at that moment: on the
-/// thread that turns a ManualTimer, on the timer's worker if that runs its tasks, or when the timer has been stopped;
-/// otherwise request the stop and join. Then it is not touched again, also when its job waits in an executor.
+/// Guarantees: a sleeping coroutine is resumed exactly once; see sleep_for(). A sleep allocates nothing beyond the
+/// timeout.
+/// Threads: as the coroutine itself. A sleeping coroutine may be destroyed if nothing can resume it at that moment.
+/// That holds on the thread that turns a ManualTimer, on the timer's worker if that runs its tasks, and after the timer
+/// was stopped. Otherwise request the stop and join. A job that still waits in an executor then does nothing.
 class HWT_API Sleep {
  public:
-  /// Another sleep of the same length, which has not begun.
+  /// Makes another sleep of the same length, which has not begun.
   Sleep(const Sleep& other) noexcept;
   Sleep& operator=(const Sleep&) = delete;
   ~Sleep();
 
   // For the compiler.
 
-  /// True: it has ended already, or cannot begin.
+  /// Returns whether the sleep has ended already, or cannot begin.
   bool await_ready();
-  /// Throws what Timer::new_timeout() throws; but a timer that has been stopped only ends the sleep.
+  /// Begins the sleep. Throws what Timer::new_timeout() throws; a stopped timer only ends the sleep.
   bool await_suspend(std::coroutine_handle<> sleeper);
-  /// Why it has ended.
+  /// Returns why the sleep has ended.
   Wake await_resume() const noexcept { return wake_; }
 
  private:
@@ -92,7 +96,7 @@ class HWT_API Sleep {
   const detail::When when_;
   const std::stop_token stop_;
 
-  // While it sleeps. Whose all of it is, the protocol in coroutine.cpp says.
+  // While it sleeps. The protocol in coroutine.cpp states which thread owns these.
   std::coroutine_handle<> sleeper_;
   Waker* waker_ = nullptr;  // in the timeout's node; counts as no handle
   std::optional<std::stop_callback<OnStopRequest>> on_stop_;

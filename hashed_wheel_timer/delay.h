@@ -7,41 +7,41 @@
 
 namespace hwt {
 
-/// The type of a parameter that takes any duration: integral or floating, of any period, and what becomes
-/// std::chrono::nanoseconds by an operator of its own. 8 bytes, to be passed by value.
+/// The type of a parameter that takes any duration: integral or floating, of any period, and types with a conversion to
+/// std::chrono::nanoseconds. Pass it by value; it has 8 bytes.
 ///
 ///   timer.new_timeout(task, 250ms);
 ///   timer.new_timeout(task, std::chrono::duration<double>(0.25));
 ///   timer.new_timeout(task, std::chrono::hours::max());                 // saturates: never
 ///   void retry_later(hwt::Timer& timer, hwt::Delay delay);              // functions of your own
 ///
-/// Guarantees: a fraction of a nanosecond is rounded away from zero, so nothing is ever early; what is beyond 292
-/// years is nanoseconds::max(), or its negative; the sign stays; a NaN stays one, so that whoever takes a Delay can
-/// refuse it.
+/// Guarantees: a fraction of a nanosecond is rounded away from zero, so that nothing is early. A duration beyond 292
+/// years becomes nanoseconds::max(), or its negative. The sign stays. A NaN stays one, so that a function which takes a
+/// Delay can refuse it.
 /// Threads: a value; each thread needs a copy of its own.
-/// Not for: storing or calculating; take nanoseconds from it for that.
+/// Not for: storing or calculating. Take nanoseconds from it for that.
 class Delay final {
  public:
-  /// Zero.
+  /// Makes a delay of zero.
   constexpr Delay() noexcept = default;
 
-  /// Any duration.
+  /// Converts any duration.
   template <class Rep, class Period>
   constexpr Delay(std::chrono::duration<Rep, Period> delay) noexcept  // NOLINT(google-explicit-constructor)
       : delay_(detail::saturating_nanoseconds(delay)) {}
 
-  /// What becomes nanoseconds by an operator of its own. Throws what that operator throws.
+  /// Converts a type with a conversion to nanoseconds. Throws what that conversion throws.
   template <class Source>
     requires(!std::is_same_v<Source, Delay> && detail::ConvertsToNanoseconds<Source>)
   constexpr Delay(const Source& source)  // NOLINT(google-explicit-constructor)
       noexcept(std::is_nothrow_convertible_v<const Source&, std::chrono::nanoseconds>)
       : delay_(detail::saturating_nanoseconds(detail::as_nanoseconds(source))) {}
 
-  /// -nanoseconds::max() .. nanoseconds::max(); nanoseconds::min() for a NaN, and for nothing else.
+  /// Returns -nanoseconds::max() .. nanoseconds::max(), or nanoseconds::min() for a NaN alone.
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr operator std::chrono::nanoseconds() const noexcept { return delay_; }
 
-  /// It came from a floating NaN.
+  /// Returns whether it came from a floating NaN.
   constexpr bool is_nan() const noexcept { return delay_ == detail::kNaN; }
 
  private:

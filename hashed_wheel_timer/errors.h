@@ -6,8 +6,9 @@
 
 namespace hwt {
 
-/// The call does not fit the state of the timer: new_timeout() or start() after stop(); stop(), advance() or run_due()
-/// from inside a task; a thread_factory that returned no thread; task() of a null Timeout.
+/// A call does not fit the state of the timer. Examples are new_timeout() and start() after stop(), and stop(),
+/// advance() and run_due() inside a task. Others are a thread_factory that returned no thread, and task() of a null
+/// Timeout.
 ///
 ///   try {
 ///     timer.new_timeout(task, 1s);
@@ -20,11 +21,11 @@ namespace hwt {
 class HWT_API IllegalState : public std::logic_error {
  public:
   using std::logic_error::logic_error;
-  /// In the library, and the class's type information with it, which all parts of a program then share.
+  /// Defined in the library, so that all parts of a program share the type information of the class.
   ~IllegalState() override;
 };
 
-/// Options::max_pending_timeouts are pending: the timer takes no more until one of them ends.
+/// A refusal because Options::max_pending_timeouts are pending.
 ///
 ///   catch (const hwt::RejectedExecution&) { reject_request(id); }
 ///
@@ -33,7 +34,7 @@ class HWT_API IllegalState : public std::logic_error {
 class HWT_API RejectedExecution : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  /// In the library, as that of IllegalState.
+  /// Defined in the library, so that all parts of a program share the type information of the class.
   ~RejectedExecution() override;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 // Netty's shortest tick. The worker passes every bucket of a timeout's later revolutions, so revolutions should be
 // long.
-constexpr internal::Limits kLimits = {
+constexpr internal::Limits kHashedLimits = {
     .shortest_tick = std::chrono::milliseconds(1),
     .min_ticks = 1,
     .max_ticks = std::int64_t{1} << 30,
@@ -25,7 +25,7 @@ HashedWheelTimer::HashedWheelTimer(std::chrono::nanoseconds tick_duration, std::
     : HashedWheelTimer(Options{.tick_duration = tick_duration, .ticks_per_wheel = ticks_per_wheel}) {}
 
 HashedWheelTimer::HashedWheelTimer(Options options) {
-  options = internal::checked_options("HashedWheelTimer", std::move(options), kLimits);
+  options = internal::checked_options("HashedWheelTimer", std::move(options), kHashedLimits);
   set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, options.ticks_per_wheel));
 }
 

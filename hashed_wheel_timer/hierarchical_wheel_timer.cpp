@@ -12,14 +12,14 @@ namespace {
 // The occupancy of a level with so many slots fits into one word, and eleven levels cover all ticks.
 constexpr std::int64_t kDefaultSlots = 64;
 
-constexpr internal::Limits kLimits = {
+constexpr internal::Limits kHierarchicalLimits = {
     .shortest_tick = std::chrono::microseconds(1),  // waking a thread takes longer, so less is not more exact
     .min_ticks = internal::SlotLevels::kMinSlots,
     .max_ticks = internal::SlotLevels::kMaxSlots,
 };
 
 internal::ThreadedEngine* make_engine(Timer& timer, Options options) {
-  options = internal::checked_options("HierarchicalWheelTimer", std::move(options), kLimits);
+  options = internal::checked_options("HierarchicalWheelTimer", std::move(options), kHierarchicalLimits);
   return new internal::WorkerLoop<internal::HierarchicalWheel>(timer, options, options.ticks_per_wheel);
 }
 

@@ -15,18 +15,19 @@ namespace internal {
 class LatenessRecord;
 }
 
-/// Counts durations in buckets that grow with them: 2 kB, however many there are.
+/// Counts durations in buckets that grow with them. It takes 2 kB, whatever the number of values.
 ///
 ///   const hwt::LatencyHistogram lateness = timer.lateness();
 ///   log("p99 {} of {}", lateness.percentile(99), lateness.count());
 ///
-/// Guarantees: from 1 us to 1 h no bucket is wider than 12.5 % of where it begins; below, 125 ns; beyond 2^32 us
-/// (71 min) there is one for all. Upper ends belong to their buckets, and the powers of two in microseconds are such.
-/// Threads: a value like any other; add() needs outside locking when it is shared.
-/// Not for: exact figures; keep those of max() and sum() apart.
+/// Guarantees: from 1 us to 1 h no bucket is wider than 12.5 % of its beginning. Below, buckets are 125 ns wide; one
+/// bucket takes everything beyond 2^32 us (71 min). Upper ends belong to their buckets, and powers of two in
+/// microseconds are upper ends.
+/// Threads: a value like any other; add() needs a lock if the object is shared.
+/// Not for: exact values. Only max() and sum() are exact.
 /// Source: HdrHistogram's layout.
 struct LatencyHistogram {
-  /// Below zero counts as zero.
+  /// Adds a value. A negative value counts as zero.
   void add(std::chrono::nanoseconds value) noexcept {
     const std::int64_t clamped = std::max<std::int64_t>(value.count(), 0);
     ++counts_[Buckets::index_of(clamped)];
@@ -37,16 +38,16 @@ struct LatencyHistogram {
     max_ = (std::max)(max_, std::chrono::nanoseconds(clamped));
   }
 
-  /// How many values were added.
+  /// Returns the number of values.
   std::uint64_t count() const noexcept { return count_; }
-  /// Of all values; stays at nanoseconds::max(), 292 years, once it is there.
+  /// Returns the sum of all values. It stays at nanoseconds::max(), 292 years, once it is there.
   std::chrono::nanoseconds sum() const noexcept { return sum_; }
-  /// The largest value; zero when empty.
+  /// Returns the largest value, or zero if there is none.
   std::chrono::nanoseconds max() const noexcept { return max_; }
 
-  /// The nearest rank: the least value that at least `p` percent do not exceed, rounded up to the end of its bucket, in
-  /// the last bucket that has any, to max(). So at most 12.5 % above that value. Zero when empty; a `p` outside
-  /// of 0 .. 100 counts as its nearest end, NaN as 0.
+  /// Returns the nearest rank: the smallest value that at least `p` percent of the values do not exceed. It is rounded
+  /// up to the end of its bucket, in the last occupied bucket to max(), so it is at most 12.5 % too high. Returns zero
+  /// if there is no value. A `p` outside of 0 .. 100 counts as the nearest end, NaN as 0.
   std::chrono::nanoseconds percentile(double p) const noexcept {
     const double wanted = std::ceil(p * static_cast<double>(count_) / 100);
     std::chrono::nanoseconds result{0};
@@ -58,7 +59,7 @@ struct LatencyHistogram {
     return result;
   }
 
-  /// f(upper end, how many values) for each bucket that has any, rising; the end of the last of them is max().
+  /// Calls f(upper end, number of values) for each occupied bucket, in rising order. The end of the last one is max().
   template <class F>
   void for_each(F&& f) const {
     for (std::size_t i = 0; i < Buckets::kCount; ++i) {

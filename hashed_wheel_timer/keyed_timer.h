@@ -23,7 +23,7 @@
 
 namespace hwt {
 
-/// What became of KeyedTimer::set(), move(), set_at() and move_at().
+/// The result of KeyedTimer::set(), move(), set_at() and move_at().
 enum class KeyedResult {
   Added,     ///< the key was not there
   Replaced,  ///< it was: value and deadline are the new ones
@@ -33,24 +33,24 @@ enum class KeyedResult {
   Rejected,  ///< the timer is at its max_pending_timeouts
 };
 
-/// Values by key, each with a deadline: what a keep-alive for many connections, or a cache, needs of a timer.
+/// Holds values by key, each with a deadline: for keep-alives of many connections, sessions and caches.
 ///
 ///   hwt::KeyedTimer<ConnectionId, Connection> idle(timer, [](const ConnectionId& id, Connection& c) { c.close(); });
 ///   idle.set(id, std::move(connection), 30s);
 ///   idle.move(id, 30s);                                        // at each heartbeat: later deadlines cost least
 ///   if (auto connection = idle.remove(id)) use(*connection);   // empty: it has expired
 ///
-/// Guarantees: each value ends exactly once: expired, returned by remove(), drain() or stop(), or replaced. When
-/// move() has said Moved, the old deadline cannot expire the value any more. Never early by the timer's clock. After
-/// Stopped, Rejected or an exception nothing has changed: an old value keeps its deadline.
-/// Threads: any may call any member at any time, from on_expire too, whatever the key; only the destructor must not
-/// race other calls, those in a running on_expire excepted. Keys are divided into shards by their hash, each with a
-/// lock, under which Equal is called, and the timer's thread_factory if the first set() starts the timer: neither may
-/// call the KeyedTimer. Hash, on_expire, and what constructs, moves and destroys keys and values run without a lock. An
-/// expiry waits for no lock. If it finds one held, the key, not the value, may be destroyed later, by another thread.
-/// fork(): in the child, the destructor, stop() and drain() return at once, with nothing, and leave all as it is.
-/// Not for: outliving its Timer. If an executor drops a task without a word, the value stays, overdue, until it is
-/// moved, replaced or taken out.
+/// Guarantees: each value ends exactly once: it expires, is returned by remove(), drain() or stop(), or is replaced.
+/// After move() returned Moved, the old deadline cannot expire the value. No value expires early, by the timer's clock.
+/// After Stopped, Rejected or an exception nothing has changed.
+/// Threads: any thread may call any member at any time, also in on_expire and for any key. Only the destructor must not
+/// race other calls, except those in a running on_expire. Keys are divided into shards by their hash, each with a lock.
+/// Equal is called under that lock, and so is the timer's thread_factory if the first set() starts the timer; neither
+/// may call the KeyedTimer. Hash, on_expire, and the construction and destruction of keys and values run without a
+/// lock. An expiry waits for no lock. If it finds one held, another thread destroys the key later.
+/// fork(): in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing.
+/// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
+/// or taken out.
 /// Source: go-zero's TimingWheel.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 class KeyedTimer {
@@ -60,59 +60,62 @@ class KeyedTimer {
                 "the key of a KeyedTimer has no operator==: define it, or give KeyedTimer an Equal");
 
  public:
-  /// `on_expire` is called once for each value that expires, where the timer runs its tasks, and may change the value,
-  /// which is destroyed afterwards. An exception goes to the timer's error handler. Throws std::invalid_argument for an
-  /// empty function, std::bad_alloc.
+  /// Makes an empty KeyedTimer on `timer`. `on_expire` is called once for each value that expires, where the timer runs
+  /// its tasks. It may change the value, which is destroyed afterwards. Its exceptions go to the timer's error handler.
+  /// Throws std::invalid_argument for an empty function, std::bad_alloc.
   KeyedTimer(Timer& timer, std::function<void(const K&, V&)> on_expire);
 
-  /// stop(), and the values are destroyed. Waits for each on_expire that is running, unless called from inside it.
+  /// Stops and destroys the values. Waits for each running on_expire, except inside it.
   ~KeyedTimer();
 
   KeyedTimer(const KeyedTimer&) = delete;
   KeyedTimer& operator=(const KeyedTimer&) = delete;
 
-  /// The value expires after `delay`, or at the next tick when that is zero or less; never in here. Replaces a value
-  /// that is there. Returns Added, Replaced, Stopped or Rejected. Throws std::invalid_argument for a NaN delay,
-  /// std::bad_alloc, and what Timer::new_timeout() throws when the timer cannot be started.
+  /// Stores the value and lets it expire after `delay`. A delay of zero or less expires at the next tick, never inside
+  /// the call. Replaces the present value of the key. Returns Added, Replaced, Stopped or Rejected. Throws
+  /// std::invalid_argument for a NaN delay, std::bad_alloc, and what Timer::new_timeout() throws when the timer cannot
+  /// be started.
   KeyedResult set(K key, V value, Delay delay) {
     return set_when(std::move(key), std::move(value), Delay(detail::number("KeyedTimer: delay", delay)));
   }
 
-  /// The value expires after `delay` from now, sooner or later than before. Returns Moved, NotFound, Stopped or
-  /// Rejected (only when its expiry had begun already, and goes on). Throws std::invalid_argument for a NaN delay;
-  /// std::bad_alloc, for an earlier deadline or when its expiry had begun.
+  /// Moves the deadline of a value to `delay` from now, earlier or later. Returns Moved, NotFound, Stopped or Rejected;
+  /// Rejected only if its expiry had begun, which goes on. Throws std::invalid_argument for a NaN delay. Throws
+  /// std::bad_alloc for an earlier deadline, or if its expiry had begun.
   KeyedResult move(const K& key, Delay delay) {
     return move_when(key, Delay(detail::number("KeyedTimer: delay", delay)));
   }
 
-  /// As set(), at a point of the timer's own clock; reads none but to start the timer. A deadline that has passed is
-  /// due now, as a delay of zero is; time_point::max() is never.
+  /// Stores the value and lets it expire at `deadline`, a point of the timer's own clock. A deadline that has passed is
+  /// due now, time_point::max() is never due. Reads no clock except to start the timer. Returns and throws as set()
+  /// does.
   KeyedResult set_at(K key, V value, std::chrono::steady_clock::time_point deadline) {
     return set_when(std::move(key), std::move(value), deadline);
   }
-  /// As move(), at a point of the timer's own clock, as set_at() takes it; reads none.
+  /// Moves the deadline of a value to a point of the timer's own clock, and reads no clock. Returns and throws as
+  /// move() does.
   KeyedResult move_at(const K& key, std::chrono::steady_clock::time_point deadline) { return move_when(key, deadline); }
 
-  /// Takes a value out; empty when it has expired or was never there. If a move constructor of K or V throws on the way
-  /// to the caller, what was taken out is lost: here the value, in drain() and stop() all of them.
+  /// Takes a value out. Returns nothing if it has expired or was never there. If a move constructor of K or V throws on
+  /// the way to the caller, the value is lost; in drain() and stop() all values are.
   std::optional<V> remove(const K& key);
 
-  /// There is a value, which has not expired.
+  /// Returns whether there is a value that has not expired.
   bool contains(const K& key) const;
 
-  /// The time to the deadline, zero when that has passed; empty when there is no such key.
+  /// Returns the time to the deadline, zero if that has passed, or nothing if there is no such key.
   std::optional<std::chrono::nanoseconds> remaining(const K& key) const;
 
-  /// Returns how many values there are, and waits for no lock. It never counts too few, unless drain() or stop() runs.
-  /// It may count too many for a moment: a value that is just expiring, and one whose set() the timer is about to
-  /// refuse.
+  /// Returns the number of values. Waits for no lock. It never counts too few, unless drain() or stop() runs. It may
+  /// count too many for a moment: an expiring value, and one whose set() the timer is about to refuse.
   std::size_t size() const noexcept;
 
-  /// Takes everything that is there at one moment, and keeps working. In no order. Throws std::bad_alloc, then nothing
-  /// has changed.
+  /// Takes out all values of one moment, in no order, and keeps working. Throws std::bad_alloc; then nothing has
+  /// changed.
   std::vector<std::pair<K, V>> drain() { return take_all(false); }
 
-  /// The same, and set() and move() refuse from now on. Does not wait for an on_expire that is running.
+  /// Takes out all values of one moment, in no order. set() and move() refuse from then on. Does not wait for a running
+  /// on_expire. Throws std::bad_alloc; then nothing has changed.
   std::vector<std::pair<K, V>> stop() { return take_all(true); }
 
  private:

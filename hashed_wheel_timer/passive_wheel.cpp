@@ -77,8 +77,8 @@ std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks
       cursor_ = present;  // passes no occupied slot: each begins later
       break;
     }
-    // The slot becomes the cursor's own. Nothing can enter it from here on: what is new is due after the present tick,
-    // what is moved differs from the cursor in a lower digit or is due after the slot.
+    // The slot becomes the cursor's own. No node can enter it from here on: new nodes are due after the present tick,
+    // and moved nodes differ from the cursor in a lower digit or are due after the slot.
     const std::size_t index = half_moved_ != 0 ? half_moved_ : first_occupied();
     cursor_ = half_moved_ != 0 ? cursor_ + 1 : first_tick_of(index);
     half_moved_ = 0;
@@ -92,7 +92,7 @@ std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks
         return ran;
       }
       auto& node = static_cast<WheelNode&>(*slot.next_);
-      internal::prefetch_to_write(node.next_);  // what the walk comes to next, while this node is busy
+      internal::prefetch_to_write(node.next_);  // the next node of the walk, while this one is handled
       const std::uint64_t due = due_tick(node);
       unlink(node);
       if (due > cursor_ || index >= kSlotsPerLevel) {
@@ -154,13 +154,13 @@ TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
 }
 
-// The first tick at or after the deadline, but no earlier than the node is linked for: without a delay, that is the
-// next.
+// The first tick at or after the deadline, but not before the tick for which the node is linked: without a delay, that
+// is the next tick.
 std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
   return std::max(node.tick_, tick_after(node.deadline_));
 }
 
-// The first tick at or after it. What is due before the start, or only after the end of time, is due there.
+// The first tick at or after the deadline. A deadline before the start or after the end of time counts as that.
 std::uint64_t PassiveWheel::tick_after(TimePoint deadline) const noexcept {
   return tick_duration_.divide_rounding_up(since_start(std::clamp(deadline, start_, end_of_time(start_))));
 }

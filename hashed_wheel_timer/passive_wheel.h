@@ -16,35 +16,36 @@ namespace hwt {
 
 class PassiveWheel;
 
-/// What waits in a PassiveWheel: a base, of 48 bytes, of the object whose timeout it is.
+/// A timeout of a PassiveWheel: a base class, of 48 bytes, of the object that waits.
 ///
 ///   struct Connection : hwt::WheelNode {
 ///     void on_timeout() override { close(); }            // idle for too long
 ///   };
 ///
-/// Guarantees: on_timeout() runs once for each schedule() that nothing has cancelled or replaced.
+/// Guarantees: on_timeout() runs once for each schedule() that was not cancelled or replaced.
 /// Threads: it belongs to the thread of its wheel.
-/// Not for: two timeouts of one object at once; give that two members that are nodes.
+/// Not for: two timeouts of one object at once. Give that object two members that are nodes.
 /// Source: the intrusive timers of Linux' timer.c and folly::HHWheelTimer.
 class HWT_API WheelNode : private detail::WheelLink {
  public:
-  /// Not scheduled.
+  /// Makes a node that is not scheduled.
   WheelNode() noexcept = default;
-  /// Takes it out of its wheel.
+  /// Takes the node out of its wheel.
   virtual ~WheelNode();
   WheelNode(const WheelNode&) = delete;
   WheelNode& operator=(const WheelNode&) = delete;
 
-  /// Takes it out of its wheel. True if it was scheduled.
+  /// Takes the node out of its wheel. Returns whether it was scheduled.
   bool cancel() noexcept;
-  /// It is in a wheel.
+  /// Returns whether the node is in a wheel.
   bool scheduled() const noexcept { return wheel_ != nullptr; }
-  /// The latest one: that of a node which has fired or was cancelled stays. The epoch of the clock before the first.
+  /// Returns the latest deadline, also after the node has fired or was cancelled. Before the first it is the epoch of
+  /// the clock.
   std::chrono::steady_clock::time_point deadline() const noexcept { return deadline_; }
 
  protected:
-  /// The deadline has passed; the node is out of the wheel. Any node may be scheduled, postponed, cancelled or
-  /// destroyed in here, this one and the wheel included. An exception leaves PassiveWheel::advance().
+  /// Runs when the deadline has passed and the node is out of the wheel. Any node may be scheduled, postponed,
+  /// cancelled or destroyed here, this one and the wheel included. An exception leaves PassiveWheel::advance().
   virtual void on_timeout() = 0;
 
  private:
@@ -55,8 +56,8 @@ class HWT_API WheelNode : private detail::WheelLink {
   std::uint64_t tick_ = 0;  // the one whose slot it is in; postpone() moves the deadline alone, to later
 };
 
-/// Timeouts for an event loop: one thread, no locks, no clock of its own, nothing allocated. The loop tells the wheel
-/// what time it is, and asks it how long it may sleep.
+/// Timeouts for an event loop: one thread, no locks, no clock of its own, no allocation. The loop tells the wheel the
+/// time, and asks it how long it may sleep.
 ///
 ///   hwt::PassiveWheel wheel(10ms, steady_clock::now());
 ///   wheel.schedule(connection, 30s);
@@ -67,67 +68,65 @@ class HWT_API WheelNode : private detail::WheelLink {
 ///     handle_events();
 ///   }
 ///
-/// Guarantees: never early by the caller's clock; a node runs in the first advance(now) with now >= the first point of
-/// the grid, start + k * tick_duration, at or after its deadline; in the order of the ticks. About 33 KiB, all in the
-/// object itself; no function allocates.
-/// Threads: all calls come from one.
-/// Not for: several threads, or objects that cannot carry a base class. HashedWheelTimer and ManualTimer are for
-/// those.
+/// Guarantees: a node runs in the first advance(now) whose `now` has reached the first point of the grid, start + k *
+/// tick_duration, at or after its deadline. So it is never early by the caller's clock. Nodes run in the order of the
+/// ticks. The object takes about 33 KiB, and no function allocates.
+/// Threads: one thread makes all calls.
+/// Not for: several threads, or objects that cannot carry a base class. Use HashedWheelTimer or LoopTimer for those.
 /// Source: a hierarchical wheel: Varghese & Lauck, scheme 7; intrusive as in Linux' timer.c, folly::HHWheelTimer,
 /// ratas.
 class HWT_API PassiveWheel {
  public:
-  /// `now` is the start of the grid. Throws std::invalid_argument unless tick_duration is positive.
+  /// Makes a wheel whose grid starts at `now`. Throws std::invalid_argument unless tick_duration is positive.
   PassiveWheel(std::chrono::nanoseconds tick_duration, std::chrono::steady_clock::time_point now);
   /// Takes all nodes out. Allowed inside on_timeout(); the advance() around it then returns.
   ~PassiveWheel();
   PassiveWheel(const PassiveWheel&) = delete;
   PassiveWheel& operator=(const PassiveWheel&) = delete;
 
-  /// The node fires `delay` after the wheel's time. If it was scheduled before, in this wheel or another, that is
-  /// cancelled. A delay of 0 or less ends with the next tick, never within the running advance(). A deadline beyond the
-  /// range of the clock is the end of time: never, unless advance() is called with that. Nodes of the same tick run in
-  /// the order of their scheduling, postponed ones apart. Throws std::invalid_argument for a NaN; nothing has changed.
+  /// Lets the node fire `delay` after the wheel's time, and cancels its former schedule in any wheel. A delay of 0 or
+  /// less ends with the next tick, never within the running advance(). A deadline beyond the range of the clock is the
+  /// end of time: never, unless advance() is called with that. Nodes of the same tick run in the order of their
+  /// scheduling, except postponed ones. Throws std::invalid_argument for a NaN; then nothing has changed.
   void schedule(WheelNode& node, Delay delay) { schedule_in(node, delay); }
-  /// The same.
+  /// Lets the node fire `delay` after the wheel's time; see the overload for a Delay.
   template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some fifty
   void schedule(WheelNode& node, Nanoseconds delay) {
     schedule_in(node, delay);
   }
 
-  /// The same, at a point of the caller's clock; one that is not after the wheel's time is due at the next tick. The
-  /// node's deadline() is what was passed.
+  /// Lets the node fire at a point of the caller's clock, and cancels its former schedule in any wheel. A deadline that
+  /// is not after the wheel's time is due at the next tick. WheelNode::deadline() returns exactly this deadline.
   void schedule_at(WheelNode& node, std::chrono::steady_clock::time_point deadline);
 
   /// Moves the deadline to `delay` after the wheel's time, if that is later. Otherwise, for a NaN, and if the node is
-  /// not scheduled in this wheel, nothing changes. Made for keep-alives: stores the deadline and leaves the node where
-  /// it is, until the wheel meets it at its old tick.
+  /// not scheduled in this wheel, nothing changes. Made for keep-alives: it stores the deadline and leaves the node
+  /// where it is, until the wheel meets it at its old tick.
   void postpone(WheelNode& node, Delay delay) noexcept;
 
-  /// The same: moves the deadline to `deadline`, if that is later.
+  /// Moves the deadline to `deadline`, if that is later; see postpone().
   void postpone_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept;
 
-  /// The wheel's time becomes `now`, or stays if that is earlier. Runs what is due, in the order of ticks, but no more
-  /// than max_tasks nodes, and returns how many. The next call goes on with the rest, also after an exception of
-  /// on_timeout(). Costs nothing for empty ticks, however many. Throws IllegalState inside on_timeout() of the same
-  /// wheel, and then has done nothing.
+  /// Sets the wheel's time to `now`, unless that is earlier, and runs the due nodes in the order of ticks, at most
+  /// max_tasks. Returns their number. The next call goes on with the rest, also after an exception of on_timeout().
+  /// Empty ticks cost nothing. Throws IllegalState inside on_timeout() of the same wheel, and then has done nothing.
   ///
-  /// Nodes of far deadlines also have to be moved while these come nearer, millions at once perhaps. Called with
-  /// max_tasks, it moves no more than some thousands. So if fewer than max_tasks have run, nothing is due any more
-  /// unless next_wakeup() is in the past: then call it again, after a look at other events.
+  /// Nodes of far deadlines also move while these come nearer, perhaps millions at once. With max_tasks it moves no
+  /// more than some thousands. So if fewer than max_tasks have run, nothing is due any more unless next_wakeup() is in
+  /// the past. Then handle other events and call it again.
   std::size_t advance(std::chrono::steady_clock::time_point now,
                       std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
-  /// When to call advance() next: never after the first tick at which something is due, so that it may bound the sleep
-  /// of an event loop. May be earlier: each timeout costs at most a few such wake-ups while it comes nearer, and a
-  /// postponed one another at its old deadline. Not after the time of the latest advance() if that has left something
-  /// over, to run or to move. nullopt when empty.
+  /// Returns when to call advance() next, or nothing if the wheel is empty. The time is never after the first tick at
+  /// which something is due, so it may bound the sleep of an event loop. It may be earlier: each timeout costs a few
+  /// such wake-ups at most while it comes nearer, and a postponed one another at its old deadline. If the latest
+  /// advance() has left something over, it is not after that time.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const noexcept;
 
-  /// How many nodes are scheduled.
+  /// Returns the number of scheduled nodes.
   std::size_t size() const noexcept { return size_; }
 
-  /// Takes all nodes out without running them and returns how many. Allowed inside on_timeout().
+  /// Takes all nodes out without running them, and returns their number. Allowed inside on_timeout().
   std::size_t cancel_all() noexcept;
 
  private:
@@ -176,7 +175,7 @@ class HWT_API PassiveWheel {
   std::uint64_t left_;        // nanoseconds from now_ to the end of time, as far as a delay can reach
   std::uint64_t cursor_ = 0;  // no tick before it is due any more, and none after it has been reached
   // The slot that begins at the next tick and is half moved down; 0: none, since slot 0 is of the lowest level. The
-  // cursor waits before it: seen from there, what is scheduled now goes into that slot too, behind what is left.
+  // cursor waits before it, so that newly scheduled nodes also go into that slot, behind the remaining ones.
   std::size_t half_moved_ = 0;
   std::size_t size_ = 0;
   Running* running_ = nullptr;  // the advance() that runs

@@ -28,17 +28,18 @@ namespace hwt::prometheus {
 ///
 ///   ::prometheus::Exposer exposer("127.0.0.1:9091");
 ///   const auto metrics = std::make_shared<hwt::prometheus::TimerCollector<>>(timer);
-///   exposer.RegisterCollectable(metrics);   // which keeps but a weak pointer
+///   exposer.RegisterCollectable(metrics);   // which keeps a weak pointer only
 ///
-/// Guarantees: what is collected is read at that moment; between two scrapes it costs nothing. Counters only grow.
-/// `T` is a Timer of any kind, or another class with its stats() and lateness().
-/// Threads: any may collect, several at once.
-/// Not for: several timers at one endpoint by themselves, which repeat each other's names: see CollectorGroup.
+/// Guarantees: metrics are read when they are collected; between two scrapes it costs nothing. Counters only grow. `T`
+/// is a Timer of any kind, or another class with its stats() and lateness().
+/// Threads: any thread may collect, several at once.
+/// Not for: several timers at one endpoint, whose names would repeat; see CollectorGroup.
 /// Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
 template <class T = Timer>
 class TimerCollector : public ::prometheus::Collectable {
  public:
-  /// The labels are those of every metric. Throws std::invalid_argument for a name that cannot be one.
+  /// Makes a collector whose metrics all have these labels. Throws std::invalid_argument for an invalid name of a
+  /// label.
   explicit TimerCollector(const T& timer, std::map<std::string, std::string> labels = {}) : timer_(timer) {
     for (auto& [name, value] : labels) {
       if (!::prometheus::CheckLabelName(name) || name == "le") {
@@ -49,7 +50,7 @@ class TimerCollector : public ::prometheus::Collectable {
     }
   }
 
-  /// What the timer says now, a family for each metric. Throws std::bad_alloc.
+  /// Returns a family for each metric. Throws std::bad_alloc.
   std::vector<::prometheus::MetricFamily> Collect() const override {
     const TimerStats stats = timer_.stats();
     std::vector<::prometheus::MetricFamily> families;
@@ -118,7 +119,7 @@ class TimerCollector : public ::prometheus::Collectable {
   std::vector<::prometheus::ClientMetric::Label> labels_;
 };
 
-/// Several collectors at one endpoint: what they have of one name becomes one family, as the text format wants it.
+/// Several collectors at one endpoint. Their metrics of one name become one family, as the text format demands.
 ///
 ///   using Collector = hwt::prometheus::TimerCollector<>;
 ///   using Labels = std::map<std::string, std::string>;
@@ -126,12 +127,12 @@ class TimerCollector : public ::prometheus::Collectable {
 ///   metrics->add(std::make_shared<Collector>(requests, Labels{{"timer", "requests"}}));
 ///   metrics->add(std::make_shared<Collector>(connections, Labels{{"timer", "connections"}}));
 ///
-/// Guarantees: families in the order in which their names first came.
-/// Threads: any may collect, several at once; add() before the group is registered.
+/// Guarantees: families are in the order in which their names first came.
+/// Threads: any thread may collect, several at once. Call add() before the group is registered.
 /// Not for: collectors with the same labels.
 class CollectorGroup : public ::prometheus::Collectable {
  public:
-  /// Not null. Throws std::bad_alloc.
+  /// Adds a collector, which must not be null. Throws std::bad_alloc.
   void add(std::shared_ptr<const ::prometheus::Collectable> collector) { collectors_.push_back(std::move(collector)); }
 
   /// What each of them collects now. Throws what they throw.

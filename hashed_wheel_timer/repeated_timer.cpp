@@ -64,14 +64,14 @@ class Errors {
 
 }  // namespace
 
-// One thread at a time is the conductor: the only one that runs hooks and that arms (internal/schedule/conductor.h).
-// Before it ceases to be, it arms the timer, or leaves it stopped or destroyed, as was asked for meanwhile. So a call
-// that finds a hook running only notes what it wants; hooks run without a lock and yet one at a time; and since nobody
-// else arms while the conductor asks adjust_timeout, at most one timeout is armed at any moment: restart() during a
-// trigger cannot start a second chain, as it does in SOFAJRaft.
+// One thread at a time is the conductor: it alone runs hooks and arms (internal/schedule/conductor.h). Before it
+// leaves, it arms the timer, or leaves it stopped or destroyed, as calls have asked meanwhile. A call that finds a hook
+// running only notes its request. So hooks run one at a time without a lock. No other thread arms while the conductor
+// calls adjust_timeout, so at most one timeout is armed: restart() during a trigger cannot start a second chain, as it
+// does in SOFAJRaft.
 //
-// The Timer is called by the conductor at work, for whom other calls wait. From there the Timer calls nothing but the
-// destructor of our own task, and its thread_factory if it has not been started.
+// Only the conductor calls the Timer, and other calls wait for it. The Timer calls back only the destructor of our own
+// task, and its thread_factory if it was not started.
 class RepeatedTimer::State : public std::enable_shared_from_this<State> {
  public:
   State(std::string name, nanoseconds timeout, Timer& timer, Hooks hooks)
@@ -150,7 +150,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
       if (in_forked_child()) return true;
       const detail::PendingTimeout::Loan armed(shown_);
       if (*armed) return !armed->is_cancelled();
-      // Whoever has taken it away meanwhile, the word tells.
+      // Another thread has taken it meanwhile: read the word again.
     }
   }
 
@@ -165,9 +165,8 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     return (before & Conductor::kStopped) == 0 && armed_ && !armed_.is_cancelled();
   }
 
-  // The timeout of that number has expired. It may have been claimed before it lost against stop(), restart(), reset()
-  // or run_once_now(), and wait in the executor since: then the number is an old one, or the conductor is about to
-  // replace it.
+  // The timeout of that number has expired. It may have been claimed and waited in the executor while stop(),
+  // restart(), reset() or run_once_now() came. Then the number is old, or the conductor is about to replace it.
   void on_expiry(Word arming) {
     if (!conductor_.enter_expired(arming)) return;
     forget_armed();
@@ -193,14 +192,14 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     if (!conductor_.wanted()) disarm();
     if (conductor_.destroyed()) release_hooks(errors);
     while (!conductor_.leave()) {
-      // This thread was held up for so long that what it has armed has expired.
+      // This thread was held up for so long that the timeout which it has armed has expired.
       if (armed_.is_expired()) arm_anew(nanoseconds::zero(), errors);
     }
     errors.rethrow(name_);
   }
 
-  // Whatever is asked for meanwhile, such as a restart(), is done by arming below. Only for a new timeout must
-  // adjust_timeout be called again.
+  // Requests that come meanwhile, such as a restart(), are met by arming below. Only a new timeout needs another call
+  // of adjust_timeout.
   void arm(Errors& errors) {
     nanoseconds asked{};
     nanoseconds delay{};

@@ -15,7 +15,7 @@
 
 namespace hwt {
 
-/// What becomes of occurrences whose time has passed, because a run took long or the timer was held up. An occurrence
+/// The treatment of occurrences whose time has passed, because a run took long or the timer was held up. An occurrence
 /// that the timer waits for runs in any case, however late.
 enum class CatchUp : std::uint8_t {
   Skip,   ///< those that have passed when a run ends do not run
@@ -27,15 +27,15 @@ namespace internal {
 class ScheduledRun;
 }
 
-/// When a job runs: a value that schedule() takes.
+/// The times at which a job runs: a value for schedule().
 ///
 ///   hwt::Schedule::fixed_rate(0s, 10s)                            // now and every 10 s
 ///   hwt::Schedule::sequence({1s, 2s, 5s, 10s})                    // four retries
 ///   hwt::Schedule::calendar(hwt::calendar::daily(3h, {"Europe/Berlin"})).limit(7)
 ///
 /// Guarantees: nothing drifts, because gaps count from the previous scheduled time; those of fixed_delay() count from
-/// the end of the run. Each function throws std::invalid_argument that names the value and the valid range, for a NaN
-/// too; std::bad_alloc.
+/// the end of the run. Each function throws std::invalid_argument that names the value and the valid range, also for a
+/// NaN; std::bad_alloc.
 /// Threads: a value; each thread needs a copy of its own.
 /// Not for: a gap shorter than a tick of the timer. All times are by Timer::now(), those of calendar() by the wall
 /// clock.
@@ -45,34 +45,36 @@ class HWT_API Schedule {
   /// What waits are measured in.
   using nanoseconds = std::chrono::nanoseconds;
 
-  /// One run, after `delay`, 0 or more.
+  /// Returns one run after `delay`, 0 or more.
   static Schedule once(Delay delay);
-  /// The first run after `initial`, 0 or more; each other `delay`, more than 0, after the end of the one before.
+  /// Returns a first run after `initial`, 0 or more, and each other `delay`, more than 0, after the end of the previous
+  /// run.
   static Schedule fixed_delay(Delay initial, Delay delay);
-  /// The first run after `initial`, 0 or more, and from then on every `period`, more than 0.
+  /// Returns a first run after `initial`, 0 or more, and then one every `period`, more than 0.
   static Schedule fixed_rate(Delay initial, Delay period, CatchUp catch_up = CatchUp::Skip);
-  /// One run after each gap, then it is done: 1 s, 2 s, 5 s runs after 1, 3 and 8 seconds. At least one gap, each more
-  /// than 0.
+  /// Returns one run after each gap, and then the end: 1 s, 2 s, 5 s runs after 1, 3 and 8 seconds. At least one gap,
+  /// each more than 0.
   static Schedule sequence(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Burst);
-  /// The same for ever, from the first gap again after the last.
+  /// Returns one run after each gap, for ever: the first gap follows the last. At least one gap, each more than 0.
   static Schedule cycle(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Skip);
-  /// When the rule says. The wait is made in pieces of at most 60 s, so that it is noticed when the wall clock is set
-  /// or the machine was suspended. An occurrence that has passed unnoticed runs once, late; further ones are skipped.
-  /// After the clock was set back, nothing runs before it has passed the last occurrence that has run. A rule that
-  /// throws, or returns a time that is not after its argument, is asked again after 60 s, and so is a wall clock that
-  /// throws; for the first occurrence schedule() throws it. `wall_clock` is for tests; empty: system_clock::now().
+  /// Returns the runs of a rule by the wall clock. The timer waits at most 60 s at a time, so that it notices a changed
+  /// clock and a suspend. An occurrence that has passed unnoticed runs once, late; further ones are skipped. After the
+  /// clock was set back, nothing runs before it has passed the last occurrence that has run.
+  /// A rule that throws, or returns a time that is not after its argument, is asked again after 60 s, and so is a wall
+  /// clock that throws. For the first occurrence schedule() throws the exception. `wall_clock` is for tests; empty:
+  /// system_clock::now().
   static Schedule calendar(hwt::calendar::Rule rule,
                            std::function<std::chrono::system_clock::time_point()> wall_clock = {});
 
-  /// Ends after `runs` runs, 1 or more. Skipped occurrences do not count.
+  /// Ends the schedule after `runs` runs, 1 or more. Skipped occurrences do not count.
   Schedule limit(std::uint64_t runs) &&;
 
-  /// Each wait is `adjust(wait)` instead; a negative one is 0. The scheduled times stay as they are, so jitter does not
-  /// add up. If `adjust` throws, that is reported and the wait is taken as it is; for the first wait schedule() throws
-  /// it. See jitter.h.
+  /// Replaces each wait by `adjust(wait)`; a negative one becomes 0. The scheduled times stay as they are, so jitter
+  /// does not add up. If `adjust` throws, that is reported and the wait is used as it is; for the first wait schedule()
+  /// throws it. See jitter.h.
   Schedule jitter(std::function<nanoseconds(nanoseconds)> adjust) &&;
 
-  /// For schedule().
+  /// Returns the plan, for schedule().
   const detail::SchedulePlan& plan() const noexcept { return plan_; }
 
  private:
@@ -81,39 +83,40 @@ class HWT_API Schedule {
   detail::SchedulePlan plan_;
 };
 
-/// Handle of a scheduled job.
+/// The handle of a scheduled job.
 ///
 ///   std::shared_ptr<hwt::ScheduledTask> task = hwt::schedule(timer, hwt::Schedule::fixed_rate(0s, 10s), report);
-///   if (task->cancel()) release_what_report_uses();   // true: no run is under way, and none follows
+///   if (task->cancel()) release_resources_of_report();   // true: no run is under way, and none follows
 ///
 /// Guarantees: it may outlive the timer.
-/// Threads: any may call any member at any time.
-/// fork(): in the child, cancel() returns false at once; that and the destructor leave all as it is.
+/// Threads: any thread may call any member at any time.
+/// fork(): in the child, cancel() returns false at once; that and the destructor release nothing.
 /// Not for: ownership. Dropping the handle does not cancel.
 /// Source: Java's ScheduledFuture.
 class HWT_API ScheduledTask {
  public:
-  /// For schedule().
+  /// Makes the handle, for schedule().
   explicit ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept;
   /// Drops the handle; the schedule goes on.
   ~ScheduledTask();
   ScheduledTask(const ScheduledTask&) = delete;
   ScheduledTask& operator=(const ScheduledTask&) = delete;
 
-  /// Ends the schedule, whatever it returns. True, once: no run starts after this and none is under way, unless this is
-  /// called inside the job. False: it had ended before, or its last run is under way or about to start on another
-  /// thread. The job is destroyed in here, unless a thread of the timer is at work on this schedule: then by that
-  /// thread, soon.
+  /// Ends the schedule. Returns true, once, if no run starts afterwards and none is under way, unless this is called
+  /// inside the job. Returns false if it had ended before, or its last run is under way or about to start on another
+  /// thread. Destroys the job before it returns, unless a thread of the timer is at work on this schedule, which then
+  /// destroys it soon.
   bool cancel();
 
-  /// The last run is over, or it was cancelled, or the timer was stopped.
+  /// Returns whether the last run is over, the schedule was cancelled, or the timer was stopped.
   bool done() const noexcept;
 
-  /// How many runs have started.
+  /// Returns the number of runs that have started.
   std::uint64_t runs() const noexcept;
 
-  /// When the next run is due by Timer::now(), jitter included; in the past for one that is late. For a calendar, as
-  /// the wall clock stands now. nullopt when done, during a run, and while a calendar's rule or clock fails.
+  /// Returns when the next run is due by Timer::now(), jitter included; in the past if it is late. For a calendar it
+  /// follows the present wall clock. Returns nothing when done, during a run, and while a calendar's rule or clock
+  /// fails.
   std::optional<std::chrono::steady_clock::time_point> next() const;
 
  private:
@@ -123,19 +126,19 @@ class HWT_API ScheduledTask {
   mutable detail::PendingTimeout pending_;       // of the wait under way
 };
 
-/// Runs `job` when `schedule` says, on any Timer.
+/// Runs `job` at the times of `schedule`, on any Timer.
 ///
 ///   auto task = hwt::schedule(timer, hwt::Schedule::fixed_rate(0s, 10s), [] { report(); });
 ///
 /// Guarantees: the job never overlaps itself: the next wait begins when a run has ended. Its exceptions go to the
-/// timer's on_task_error, and the schedule goes on. It ends when the timer refuses the next wait: silently when that
-/// was stopped; at max_pending_timeouts and without memory the exception goes to on_task_error.
-/// Lifetime: the job is destroyed after the last run or when it is cancelled; when the timer ends, with the timeouts
-/// that stop() returns or with the handle, whichever goes last. So a job that owns its own handle must end by itself
-/// or be cancelled.
-/// Threads: any may call it; the job runs where the tasks of the timer run: on its worker or in its executor.
-/// Not for: an executor that drops tasks without a word: that ends a schedule unnoticed.
-/// Throws std::invalid_argument for a null job, what Timer::new_timeout() throws, and what a rule or a jitter throws;
+/// timer's on_task_error, and the schedule goes on. It ends when the timer refuses the next wait: silently after
+/// stop(), otherwise with the exception in on_task_error.
+/// Lifetime: the job is destroyed after the last run or when it is cancelled. If the timer ends, it is destroyed with
+/// the timeouts that stop() returns or with the handle, whichever goes last. So a job that owns its own handle must end
+/// by itself or be cancelled.
+/// Threads: any thread may call it. The job runs where the timer runs its tasks.
+/// Not for: an executor that drops tasks, which ends a schedule unnoticed.
+/// Throws std::invalid_argument for a null job, what Timer::new_timeout() throws, and exceptions of a rule or a jitter;
 /// then nothing is scheduled.
 HWT_API std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job);
 

@@ -39,79 +39,85 @@ struct Node;
 /// Source: Netty's Timeout.
 class HWT_API Timeout {
  public:
-  /// Null.
+  /// Makes a null handle.
   Timeout() noexcept = default;
-  /// Another handle of the same timeout. A timeout has at most 2^23 - 1 handles (8,388,607) at a time: a copy beyond
-  /// that ends the program, with a line on stderr.
+  /// Makes another handle of the same timeout. A timeout has at most 2^23 - 1 handles (8,388,607) at a time. A copy
+  /// beyond that ends the program with a line on stderr.
   Timeout(const Timeout& other) noexcept;
-  /// Leaves `other` null.
+  /// Takes over the handle and leaves `other` null.
   Timeout(Timeout&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  /// Another handle of the same timeout. The one that it was is dropped, as by the destructor.
+  /// Drops the present handle and becomes another handle of the timeout of `other`.
   Timeout& operator=(const Timeout& other) noexcept {
     Timeout copy(other);
     swap(copy);
     return *this;
   }
-  /// The same; leaves `other` null.
+  /// Drops the present handle, takes over that of `other` and leaves `other` null.
   Timeout& operator=(Timeout&& other) noexcept {
     Timeout(std::move(other)).swap(*this);
     return *this;
   }
-  /// Drops the handle, which does not cancel. The last one of a timeout that stop() returned destroys its callable.
+  /// Drops the handle. That does not cancel. The last handle of a timeout that stop() returned destroys its callable.
   ~Timeout() {
     if (node_ != nullptr) release(node_);
   }
 
-  /// True exactly once, and only if the task has not started and never will. False when it lost against expiry, another
-  /// cancel or stop(), and on a null handle. A plain callable is destroyed in here. Any thread, tasks included.
+  /// Cancels the timeout. Returns true exactly once, and only if the task has not started and never will. Returns false
+  /// if expiry, another cancel or stop() came first, and on a null handle. Destroys a plain callable before it returns.
+  /// Any thread, also inside a task. Takes no lock and waits for no thread.
   bool cancel() noexcept;
 
-  /// As cancel(), and afterwards the task is not running either: waits while another thread runs it, its callable's
-  /// destruction included, or while another cancel() destroys the callable. For destroying what a task refers to.
-  /// A task that waits in an executor is disarmed: its job does nothing, and a callable is destroyed in here; the
-  /// timeout stays expired. True: the task has not run and never will.
-  /// False at once from inside the task or its callable's destructor, if stop() or the timer's end has cancelled it,
-  /// and on a null handle. Any thread, other tasks included. Do not hold a lock that the task takes; two tasks that
-  /// wait for each other wait for ever. Waits neither for TimerTask::cancelled(), nor in a forked child for what ran in
-  /// its parent. Source: Linux's timer_delete_sync.
+  /// Cancels the timeout and waits until no thread runs its task, so that objects that the task uses can be destroyed.
+  /// Returns true if the task has not run and never will.
+  /// Waits while another thread runs the task, destroys its callable, or destroys it in a cancel(). A task that waits
+  /// in an executor is disarmed: its job does nothing, and a callable is destroyed before this returns. The timeout
+  /// stays expired.
+  /// Returns false at once inside the task or its callable's destructor, after stop() or the timer's end cancelled the
+  /// timeout, and on a null handle. Does not wait for TimerTask::cancelled(), nor in a forked child for a thread of its
+  /// parent.
+  /// Any thread, also inside other tasks. Do not hold a lock that the task takes: both would wait for ever, as would
+  /// two tasks that wait for each other. Source: Linux's timer_delete_sync.
   bool cancel_and_wait() noexcept;
 
-  /// Puts the deadline to `delay` from now. True: the task runs once, and not before the new deadline. False: it has
-  /// started, was cancelled or returned by stop(), or the handle is null. Racing any of these, exactly one wins. Any
-  /// thread, tasks included. Made for keep-alives: a later deadline costs no allocation and no queue; an earlier one
-  /// counts from the next tick. Throws std::invalid_argument for a NaN delay; std::bad_alloc, for an earlier deadline
-  /// only; after either nothing has changed.
+  /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
+  /// Returns false if the task has started, the timeout was cancelled or returned by stop(), or the handle is null. A
+  /// race with one of these has exactly one winner.
+  /// Any thread, also inside a task. A later deadline costs no allocation and no queue; an earlier one counts from the
+  /// next tick. Throws std::invalid_argument for a NaN delay, and std::bad_alloc for an earlier deadline; then nothing
+  /// has changed.
   bool reschedule(Delay delay) { return move_to(Delay(detail::number("reschedule: delay", delay))); }
 
-  /// Puts the deadline to a point of the timer's own clock, as reschedule() does, but reads no clock. A deadline that
-  /// has passed is due now; time_point::max() is never. Throws std::bad_alloc, for an earlier deadline only; then
-  /// nothing has changed.
+  /// Moves the deadline to a point of the timer's own clock, and reads no clock. A deadline that has passed is due now,
+  /// time_point::max() is never due. Returns true if the task will run once, and not before the new deadline; false in
+  /// the cases of reschedule(). Any thread. Throws std::bad_alloc for an earlier deadline; then nothing has changed.
   bool reschedule_at(std::chrono::steady_clock::time_point deadline) { return move_to(deadline); }
 
-  /// Cancelled by cancel() or by stop(). False on a null handle.
+  /// Returns whether cancel() or stop() cancelled the timeout. False on a null handle.
   bool is_cancelled() const noexcept;
 
-  /// Its task was claimed for execution: it runs, has run, or waits in the executor. False on a null handle.
+  /// Returns whether the task was claimed for execution: it runs, has run, or waits in the executor. False on a null
+  /// handle.
   bool is_expired() const noexcept;
 
-  /// Returns when the task may start, by the timer's clock. A deadline that was passed comes back exactly, also one in
-  /// the past. time_point::max(), never, when the delay was beyond the range of the clock, and on a null handle.
+  /// Returns the time before which the task does not start, by the timer's clock. A deadline that was passed comes back
+  /// exactly, also one in the past. Returns time_point::max() if the delay was beyond the range of the clock, and on a
+  /// null handle.
   std::chrono::steady_clock::time_point deadline() const noexcept;
 
-  /// The timer that made it, or null once that timer is gone, and on a null handle.
+  /// Returns the timer, or null if the timer is gone or the handle is null. Does not keep the timer alive.
   Timer* timer() const noexcept;
 
-  /// Returns the task: the shared TimerTask itself, or a wrapper of the plain callable. A callable that stop() has
-  /// returned is kept until its last handle is destroyed, so `timeout.task().run(timeout)` runs it. Throws IllegalState
-  /// on a null handle. Precondition: a plain callable has neither been cancelled by cancel() or cancel_and_wait() nor
-  /// finished running.
+  /// Returns the task: the shared TimerTask, or a wrapper of the plain callable. A callable that stop() returned is
+  /// kept until its last handle is destroyed, so `timeout.task().run(timeout)` runs it. Throws IllegalState on a null
+  /// handle.
+  /// Precondition: a plain callable has neither been cancelled by cancel() or cancel_and_wait() nor finished running.
   TimerTask& task() const;
 
-  /// False on a null handle.
+  /// Returns false on a null handle.
   explicit operator bool() const noexcept { return node_ != nullptr; }
-  /// Handles of the same timeout, or both null.
+  /// Returns whether both are handles of the same timeout, or both null.
   friend bool operator==(const Timeout& a, const Timeout& b) noexcept { return a.node_ == b.node_; }
-  /// Each becomes what the other was.
+  /// Swaps the two handles.
   void swap(Timeout& other) noexcept { std::swap(node_, other.node_); }
 
  private:
@@ -132,36 +138,36 @@ inline bool detail::reschedule(Timeout& timeout, When when) { return timeout.mov
 /// or "Timeout(null)".
 HWT_API std::ostream& operator<<(std::ostream& out, const Timeout& timeout);
 
-/// What runs when a timeout expires, as a class whose objects are shared: for code that comes from Netty.
+/// A task as a class whose objects are shared, for code that comes from Netty. New code passes a callable instead.
 ///
 ///   struct Ping : hwt::TimerTask {
 ///     void run(hwt::Timeout&) override { ping(); }
 ///   };
 ///   timer.new_timeout(std::make_shared<Ping>(), 1s);
 ///
-/// Guarantees: for each timeout, the timer calls either run() or cancelled(), and once; neither if an executor drops
-/// it, or cancel_and_wait() disarms it there.
-/// Threads: both are called on the worker, or where a comment below says so; a task of several timeouts may be called
-/// for one on the worker and for another on a thread of the executor at once.
-/// Not for: new code, which passes a callable instead.
+/// Guarantees: for each timeout the timer calls either run() or cancelled(), and once. It calls neither if an executor
+/// drops the task, or cancel_and_wait() disarms it there.
+/// Threads: the worker calls both, unless a member says otherwise. A task of several timeouts may be called for one of
+/// them on the worker and for another on a thread of the executor at the same time.
 /// Source: Netty's TimerTask.
 class HWT_API TimerTask {
  public:
-  /// For derived classes, as are copying and assigning: a TimerTask holds nothing itself.
+  /// Constructs, copies and assigns nothing: a TimerTask has no members.
   TimerTask() = default;
-  /// As above.
+  /// Copies nothing.
   TimerTask(const TimerTask&) = default;
-  /// As above.
+  /// Assigns nothing.
   TimerTask& operator=(const TimerTask&) = default;
-  /// Runs where the last owner lets go: a timer is one until the last handle of the timeout has gone and cancelled()
-  /// has run.
+  /// Destroyed on the thread that releases the last reference. The timer holds one until the last handle of the timeout
+  /// is gone and cancelled() has run.
   virtual ~TimerTask();
 
-  /// Runs on the worker, or where the executor puts it. An exception goes to Options::on_task_error.
+  /// Runs when the timeout expires, on the worker or where the executor puts it. An exception goes to
+  /// Options::on_task_error.
   virtual void run(Timeout& timeout) = 0;
 
-  /// Called after a successful cancel(), on the worker, within a tick; for those that stop() cancels, before stop()
-  /// returns. An exception goes to Options::on_task_error. Netty 4.2: TimerTask.cancelled.
+  /// Runs on the worker within a tick after a successful cancel(). For a timeout that stop() cancels it runs before
+  /// stop() returns. An exception goes to Options::on_task_error. Netty 4.2: TimerTask.cancelled.
   virtual void cancelled(Timeout& timeout);
 
  private:
@@ -175,6 +181,6 @@ class HWT_API TimerTask {
 /// Handles of the same timeout have the same hash, so they may be keys of unordered containers.
 template <>
 struct std::hash<hwt::Timeout> {
-  /// Of a null handle too.
+  /// Returns the hash. A null handle has one too.
   std::size_t operator()(const hwt::Timeout& timeout) const noexcept { return std::hash<const void*>()(timeout.node_); }
 };

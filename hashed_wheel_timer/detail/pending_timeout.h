@@ -8,33 +8,34 @@
 
 namespace hwt::detail {
 
-/// The timeout that what repeats is waiting for: the thread that arms puts it here, which may be the worker, and users
-/// look at it. So who arms waits for nobody, whatever users are at.
+/// The timeout that a schedule or a RepeatedTimer waits for. The thread that arms, perhaps the worker, stores it here,
+/// and users look at it. The arming thread waits for no user.
 ///
-/// A user who looks takes the timeout out, for that while, leaves a mark in its place, and puts it back only if it
-/// finds the mark: otherwise it has been replaced, and goes with the user. Users keep each other out by a mutex, so
-/// there is one mark at most.
+/// A user takes the timeout out, leaves a mark in its place, and puts it back only if the mark is still there.
+/// Otherwise the arming thread has stored another one meanwhile, and the user drops the old one. A mutex keeps users
+/// apart, so there is at most one mark.
 class HWT_API PendingTimeout {
  public:
   PendingTimeout() noexcept = default;
-  /// No other thread is at it any more.
+  /// Precondition: no other thread uses it.
   ~PendingTimeout() { set({}); }
   PendingTimeout(const PendingTimeout&) = delete;
   PendingTimeout& operator=(const PendingTimeout&) = delete;
 
-  /// Instead of what is there. One thread at a time.
+  /// Stores the timeout in place of the present one. One thread at a time.
   void set(Timeout timeout) noexcept;
-  /// The same, unless something is there. By a thread that may come late with it; but no user has looked before.
+  /// Stores the timeout unless there is one already. For a thread that may be late with the first one, before any user
+  /// has looked.
   void set_first(Timeout timeout) noexcept;
-  /// In a forked child: what is there stays as it is for ever.
+  /// In a forked child: keeps the present timeout for ever.
   void abandon() noexcept { place_.store(kNone, std::memory_order_relaxed); }
 
-  // A user's, who waits for other users only.
+  // Users. They wait for other users only.
 
-  /// Takes it out for good.
+  /// Takes the timeout out for good.
   Timeout take();
 
-  /// The timeout while one looks at it; null if there is none.
+  /// The timeout, or null, for as long as a user looks at it.
   class HWT_API Loan {
    public:
     explicit Loan(PendingTimeout& pending);
@@ -47,7 +48,7 @@ class HWT_API PendingTimeout {
 
    private:
     PendingTimeout& pending_;
-    Timeout timeout_;  // if it goes here, then after the lock: what it holds may be a user's
+    Timeout timeout_;  // destroyed after the lock, because its task may be the user's
     const std::lock_guard<std::mutex> lock_;
   };
 
@@ -59,8 +60,8 @@ class HWT_API PendingTimeout {
   static std::uintptr_t place_of(Timeout& timeout) noexcept;
   static Timeout timeout_of(std::uintptr_t place) noexcept;
 
-  // release where something is put, acquire where it is taken: the timeout is as it was left. And who finds nothing
-  // here sees what the thread that took it away had done before.
+  // release when a timeout is stored, acquire when it is taken: the taker sees it as it was left. A thread that finds
+  // none here sees everything that the taker did before.
   std::atomic<std::uintptr_t> place_{kNone};
   std::mutex users_;
 };

@@ -14,17 +14,17 @@ namespace hwt::detail {
 
 inline constexpr std::int64_t kMaxNanoseconds = (std::chrono::nanoseconds::max)().count();
 
-/// What stands for NaN; no number becomes it.
+/// Stands for NaN. No number is converted to it.
 inline constexpr std::chrono::nanoseconds kNaN = (std::chrono::nanoseconds::min)();
 
 template <class Rep, class Period>
 void takes_duration(const std::chrono::duration<Rep, Period>&);
 
-/// A duration, or what is derived from one.
+/// A duration, or a type derived from one.
 template <class T>
 concept Duration = requires(const T& value) { takes_duration(value); };
 
-/// What is no duration but becomes nanoseconds by an operator of its own: an atomic, a setting.
+/// A type that is no duration and has a conversion to nanoseconds: an atomic, a setting.
 template <class T>
 concept ConvertsToNanoseconds = !Duration<T> && std::is_convertible_v<const T&, std::chrono::nanoseconds>;
 
@@ -114,8 +114,8 @@ constexpr auto magnitude(Rep count) noexcept {
   }
 }
 
-/// In [-nanoseconds::max(), nanoseconds::max()]: what is beyond saturates, a fraction of a nanosecond is rounded away
-/// from zero. NaN is kNaN.
+/// Returns a value in [-nanoseconds::max(), nanoseconds::max()], or kNaN for a NaN. Larger values saturate, and a
+/// fraction of a nanosecond is rounded away from zero.
 template <class Rep, class Period>
 constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<Rep, Period> value) noexcept {
   const Rep count = value.count();
@@ -125,7 +125,7 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<
   return is_nan(value) ? kNaN : std::chrono::nanoseconds(0);
 }
 
-/// What is negative, or NaN, is due now.
+/// Returns zero for a negative delay and for NaN.
 constexpr std::chrono::nanoseconds not_negative(std::chrono::nanoseconds delay) noexcept {
   return delay.count() < 0 ? std::chrono::nanoseconds(0) : delay;
 }

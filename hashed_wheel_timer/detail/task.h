@@ -15,7 +15,7 @@
 
 namespace hwt::detail {
 
-/// What the task of a timeout is, and when it is destroyed.
+/// The kind of a timeout's task, which decides when it is destroyed.
 enum class TaskKind : std::uint8_t {
   Gone,      // destroyed
   Trivial,   // a callable that needs no destruction
@@ -23,9 +23,9 @@ enum class TaskKind : std::uint8_t {
   Shared,    // a shared TimerTask, kept until the last handle goes
 };
 
-/// Why a task will not run, for what waits for it and must not wait for ever: a coroutine, an asynchronous operation.
-/// It is told by its timer, and before the call returns which decides that; not when the last handle goes. The ways in
-/// which nobody is told are those in which someone knows: cancel(), cancel_and_wait(), and a forked child.
+/// The reason why a task will not run. Its timer tells a task that waits, such as a coroutine or an asynchronous
+/// operation, which otherwise would wait for ever. It tells before the deciding call returns, not when the last handle
+/// goes. It does not tell after cancel(), cancel_and_wait(), or in a forked child, because the caller knows.
 ///
 ///   struct Waiter {                          // any callable that has this member
 ///     void operator()();                     // expired
@@ -33,15 +33,13 @@ enum class TaskKind : std::uint8_t {
 ///   };
 ///   timer.new_timeout(Waiter{...}, delay);
 ///
-/// Guarantees: of operator() and will_not_run() one is called, and once, unless the timeout is cancelled. No lock is
-/// held, and stop() does not touch the timer after it has told the first, so what is told may destroy it. What it
-/// throws goes to Options::on_task_error. Whoever has got it from stop() may still run it by hand, which it has to
-/// expect.
+/// Guarantees: exactly one of operator() and will_not_run() is called, once, unless the timeout is cancelled. No lock
+/// is held. stop() does not use the timer after it has told the first task, so that task may destroy the timer. An
+/// exception goes to Options::on_task_error. A program that got the timeout from stop() may still run the task by hand.
 enum class NotRun : unsigned char {
-  Stopped,  // by Timer::stop() or the timer's destructor, in its thread; if that runs inside a task, after that task
-  Refused,  // by new_timeout(), in its thread, when it has taken the callable already, which it then destroys. One that
-            // it has not taken is as it was, and is not told
-  Dropped,  // it has expired, and the executor has dropped its job: in the thread that drops it
+  Stopped,  // told by Timer::stop() or the destructor, on its thread; if that runs inside a task, after that task
+  Refused,  // told by new_timeout(), on its thread, if it has taken the callable already, which it then destroys
+  Dropped,  // told by the thread that drops the executor's job of an expired task
 };
 
 template <class F>
@@ -50,8 +48,8 @@ concept ToldWhenNotRun = requires(F& callable, NotRun why) { callable.will_not_r
 inline constexpr std::size_t kTaskStorageSize = 32;  // a vtable pointer and 24 bytes of captures
 inline constexpr std::size_t kTaskStorageAlign = 16;
 
-/// How Timer::schedule builds a task in the storage of its node: `build` constructs it from `source` and returns it, or
-/// null when there is no memory for it.
+/// The way to build a task in the storage of its node. `build` constructs it from `source` and returns it, or null
+/// without memory.
 struct TaskSource {
   TimerTask* (*build)(void* storage, void* source);
   void* source;

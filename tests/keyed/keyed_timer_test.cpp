@@ -829,5 +829,15 @@ void compare_with_a_map(int keys) {
 TEST(KeyedModel, DoesWhatAMapDoes) { compare_with_a_map<std::hash<int>>(300); }
 TEST(KeyedModel, DoesWhatAMapDoesWithABadHash) { compare_with_a_map<BadHash>(60); }
 
+TEST(KeyedWithoutAWorker, SetThrowsAndKeepsNothing) {
+  HashedWheelTimer timer({.thread_factory = [](const std::function<void()>&) { return std::thread(); }});
+  KeyedTimer<int, int> keyed(timer, [](int, int&) {});
+  EXPECT_THROW(keyed.set(1, 10, 1h), IllegalState);
+  EXPECT_FALSE(keyed.contains(1));
+  EXPECT_EQ(keyed.size(), 0u);
+  timer.stop();
+  EXPECT_EQ(keyed.set(1, 10, 1h), KeyedResult::Stopped);
+}
+
 }  // namespace
 }  // namespace hwt

@@ -81,8 +81,8 @@ struct Inbox {
   }
 
   /// Intake::open() and the look into the queues, each of which finds all that is in it. `look` may look further.
-  template <class recheck request>
-  void open(recheck request&& look) {
+  template <class Visit>
+  void open(Visit&& look) {
     int opened[2 * kPlaces];
     int count = 0;
     for (int next : {std::exchange(waiting, -1), take_listed()}) {
