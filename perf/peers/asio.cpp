@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 // clang-format off
-# before Asio, which tests macros of the standard library first
+#include <version>  // before Asio, which tests macros of the standard library first
 #include <asio/buffer.hpp>
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
