@@ -11,9 +11,9 @@ namespace hwt::perf {
 /// clock except in the operation.
 std::map<std::string, std::int64_t> run_counted();
 
-/// Measures the effects that counts of instructions do not show: shared cache lines and cache misses. Each figure is a
-/// ratio of two CPU times that were measured in turn in many short slices. The result is the median of the slices that
-/// were interrupted least.
+/// Measures the effects of shared cache lines and of cache misses, which counts of instructions do not show. Each
+/// figure is a ratio of two CPU times that were measured in turn in many short slices. The result is the median of the
+/// slices that were interrupted least.
 std::map<std::string, double> measure_ratios();
 
 }  // namespace hwt::perf
