@@ -4,7 +4,7 @@
 
 namespace hwt::perf {
 
-/// splitmix64: the same numbers on every machine.
+/// splitmix64, which gives the same numbers on every machine.
 class Random {
  public:
   explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
@@ -15,7 +15,7 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  /// From `low` to `high`, both included.
+  /// Returns a number from `low` to `high`, inclusive.
   std::int64_t between(std::int64_t low, std::int64_t high) noexcept {
     return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
   }

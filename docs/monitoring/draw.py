@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws grafana.svg beside it: the panels of grafana.json, their queries answered by Prometheus, without Grafana.
+"""Draws grafana.svg: the panels of grafana.json with the answers of a real Prometheus, without Grafana.
 
 usage: draw.py --example PROGRAM [--seconds N]
 
-PROGRAM is the example rpc_timeouts with prometheus-cpp in it. It runs under load, a real Prometheus scrapes it every
-second, and half-way it is stopped for a second (SIGSTOP), so that there is something to see. Needs `prometheus`
-(Debian's package of that name) and matplotlib: build/venv-compare, which `./run compare` makes, has it.
+PROGRAM is the example rpc_timeouts, built with prometheus-cpp. It runs under load while Prometheus scrapes it every
+second. Half-way the script stops it for a second (SIGSTOP). Needs `prometheus` (a Debian package) and matplotlib, which
+`./run compare` installs in build/venv-compare.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from matplotlib.ticker import FuncFormatter  # noqa: E402
 COLOURS = (STRONG, "#c77f2c", "#4a9c97", "#b8626f")
 WIDTH, COLUMNS = 12.0, 24  # inches; of Grafana's grid
 ROW = 0.33  # inches
-WINDOW = "5s"  # what Grafana's $__rate_interval is put to
+WINDOW = "5s"  # replaces Grafana's $__rate_interval
 
 WEB = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -70,7 +70,7 @@ class Prometheus:
 
 
 def filled_in(expression: str) -> str:
-    """As Grafana does it with its variables."""
+    """Replaces the variables of Grafana."""
     return re.sub(r"\$(job|instance)\b", ".*", expression.replace("$__rate_interval", WINDOW))
 
 
@@ -96,7 +96,7 @@ def draw_lines(axes: Any, panel: dict[str, Any], answers: list[list[dict[str, An
 
 
 def draw_heatmap(axes: Any, answer: list[dict[str, Any]], start: float) -> None:
-    """Counts come cumulative, one series a bound: the difference to the one below is a bucket's own."""
+    """Counts are cumulative, with a series for each bound. A bucket is the difference to the bound below."""
     series = sorted(
         ((float(one["metric"]["le"]), dict((float(at), float(value)) for at, value in one["values"])) for one in answer),
         key=lambda one: one[0],

@@ -1,11 +1,11 @@
-"""What Doxygen reads of a header: its comments with the structure that a reader sees in them, line for line.
+"""Filters a header for Doxygen: marks the structure of its comments and keeps the number of lines.
 
 usage: doxygen_filter.py HEADER
 
-What is set in by three blanks is an example: code. "Guarantees:", "Threads:" and the like at the beginning of a line
-are titles of paragraphs. Deleted functions are left out. The two dots of a range are no end of a sentence. Classes in
-detail/ are included by asio.h. The base of ManualTimer and LoopTimer is not documented, so they derive from Timer here.
-The file itself counts as documented, since Doxygen otherwise leaves its functions out.
+Text with an indent of three blanks is code. "Guarantees:", "Threads:" and similar words at the start of a line are
+titles of paragraphs. Deleted functions are left out. Two dots of a range do not end a sentence. asio.h includes classes
+of detail/. The base of ManualTimer and LoopTimer is not documented, so the filter lets them derive from Timer. It marks
+the file as documented, because Doxygen otherwise leaves its functions out.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""What mkdocs asks while it builds the site: which pages there are, and what a link of theirs leads to.
+"""Hooks of mkdocs: the pages of the site, and the targets of their links.
 
-The pages keep the paths that they have in the repository, so that a link between them works there and here. A link to a
-public header leads to its page in the reference, which Doxygen has put into $HWT_BUILD/api; one to another text to a
-page with that text; one to a folder to its README.md or to a list of its files. The search index includes the reference.
+Pages keep their paths in the repository, so that links between them work in both places. A link to a public header leads
+to its page in the reference, which Doxygen writes to $HWT_BUILD/api. A link to another text leads to a page with that
+text, and a link to a folder to its README.md or to a list of its files. The search index includes the reference.
 """
 
 import html
@@ -22,7 +22,7 @@ API_XML = Path(os.environ["HWT_BUILD"]) / "api-xml"
 PAGES = ["*.md", "docs/*.md", "docs/examples/**/*.md", "docs/monitoring/*.md", "perf/*.md"]
 PICTURES = ["docs/**/*.svg"]
 HEADERS = ["hashed_wheel_timer/*.h"]
-# Shown as pages; other files are there as they are.
+# Files that become pages. Other files are copied.
 LANGUAGES = {".h": "cpp", ".cpp": "cpp", ".py": "python", ".sh": "sh", ".proto": "protobuf", "": "text"}
 CODE = """---
 search:
@@ -40,7 +40,7 @@ RANKS = {"README.md": 4, "docs/guide.md": 4, "README.zh-CN.md": 0.5, "docs/guide
          "CHANGELOG.md": 0.1, "hwt::Timer": 4, "hwt::Timeout": 4, "hwt::net": 1}
 # The script applies the light or dark scheme that the reader chose on any page.
 SCHEME = '<script src="../reference.js"></script>\n</head>'
-# The search's worker where a page is a file: the theme would fetch this from a server.
+# Replaces the worker of the search for pages without a server. The theme would fetch it from a server.
 SHIM = re.compile(r"https://[^\s\"']+/iframe-worker/shim")
 
 
@@ -75,7 +75,7 @@ def target_of(page, link):
 
 
 def add_linked(path, add):
-    """What is no page of its own."""
+    """Adds a file or folder that is not a page of the site."""
     place = ROOT / path
     if place.is_dir() and not (place / "README.md").exists():
         inside = sorted(file.name for file in place.iterdir() if file.is_file())
@@ -110,7 +110,7 @@ def on_env(env, config, files):
 
 
 def reference_entries():
-    """Entries of the search index: classes, their public members and functions, with their descriptions."""
+    """Yields entries of the search index: classes, public members and functions, with their descriptions."""
     for path in sorted(API_XML.glob("*.xml")):
         compound = xml.etree.ElementTree.parse(path).getroot().find("compounddef")
         page = f"{path.stem}.html"

@@ -1,4 +1,4 @@
-"""Every link of the built site leads to a page, and to a place in it where it names one; and no page needs a network.
+"""Checks the built site: every link and anchor has a target, and no page needs a network.
 
 usage: links.py SITE
 """

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Holds what the timer costs against what it did cost when that was last recorded.
+"""Compares instruction counts and CPU time ratios of the timer with the stored ones.
 
-  check.py --build BUILD_DIR --check     prints a table; exit status 1 if something has become dearer
-  check.py --build BUILD_DIR --record    stores what it finds in expected.json, to be reviewed and committed
+  check.py --build BUILD_DIR --check     prints a table; exit status 1 if a cost has grown
+  check.py --build BUILD_DIR --record    stores the figures in expected.json, to be reviewed and committed
 
-Two kinds of figures, because neither sees what the other does:
+Two kinds of figures complement each other:
 
-* Instructions and locked instructions (read-modify-writes and fences) of each operation, counted by valgrind. They are
-  the same in every run, whatever else the machine does, but each compiler has its own.
-* Ratios of CPU times, for what a count does not show: cache misses, and cache lines that threads take from each other.
-  They are nearly the same on every machine, but noisy.
+* Instructions and locked instructions (read-modify-writes and fences) of each operation, counted by Valgrind. They are
+  equal in every run, but differ between compilers.
+* Ratios of CPU times. They show cache misses and cache lines that threads share. They hardly differ between machines,
+  but are noisy.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from statistics import median
 
 EXPECTED = pathlib.Path(__file__).resolve().parent / "expected.json"
 
-# The same sources give the same count. What varies is around them: another patch release of the compiler, of the C++
-# library or of the queue. A step that new_timeout() did not take before is more than 5 %.
+# Other patch releases of the compiler, the C++ library or the queue change counts a little. A new step of new_timeout()
+# is more than 5 %.
 INSTRUCTIONS_TOLERANCE = 0.05
-# They are exact as well, but for those that come once in hundreds of operations, such as that of a whole batch.
+# For locked instructions that occur once in hundreds of operations, such as that of a batch.
 LOCKED_TOLERANCE = 0.05
-# How many times what is stored a ratio may be. A machine that does something else at the same time moves it by up to a
-# third, another model of processor too; but not what a second thread costs, because that is next to nothing.
+# The limit of a ratio, relative to the stored one. Other work on the machine or another processor changes it by up to a
+# third, except the cost of a second thread, which is near zero.
 RATIO_LIMIT = 1.6
 RATIO_LIMITS = {"churn_2_threads / churn_1_thread": 1.3}
 ATTEMPTS = 3
@@ -43,11 +43,11 @@ NO_VALGRIND = "valgrind: not found (install it: apt-get install valgrind)"
 
 
 class Unusable(Exception):
-    """There is nothing to measure, or nothing to measure it with."""
+    """The program or a tool is missing."""
 
 
 def run(*command):
-    # Bound at once: else the first call of each function of a shared library would count the search for it.
+    # Otherwise the first call of a function of a shared library includes its symbol lookup.
     environment = dict(os.environ, LD_BIND_NOW="1")
     try:
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=environment, timeout=600)
@@ -59,11 +59,11 @@ def run(*command):
 
 
 def inclusive(out, prefix):
-    """{name without the prefix: [instructions, locked instructions]} of the functions whose names begin with `prefix`;
-    what they call is included. They must not call each other.
+    """Returns {name without the prefix: [instructions, locked instructions]} of the functions whose names begin with
+    `prefix`, including their callees. They must not call each other.
 
-    The format: "fn=NAME" begins a function; then come lines "POSITION COUNT...", and for a call "calls=..." followed by
-    one such line, which has the counts of all that the call did. Counts that are zero may be left out at the end.
+    The format: "fn=NAME" begins a function. Lines "POSITION COUNT..." follow, and for a call "calls=..." and a line with
+    the counts of the callee. Zeros at the end of a line may be missing.
     """
     totals = {}
     current = None
@@ -90,7 +90,7 @@ class Guard:
         self.build = described["build"]
 
     def counts(self):
-        """{operation: {instructions, locked instructions}}, each of one operation."""
+        """Returns {operation: {instructions, locked instructions}} of one operation each."""
         with tempfile.TemporaryDirectory() as directory:
             out = pathlib.Path(directory) / "callgrind.out"
             callgrind = [
@@ -101,7 +101,7 @@ class Guard:
             totals = inclusive(out, "counted_")
         missing = sorted(set(times) - set(totals))
         if missing:
-            raise Unusable(f"valgrind has not counted: {', '.join(missing)}")
+            raise Unusable(f"valgrind did not count: {', '.join(missing)}")
         return {
             name: {INSTRUCTIONS: round(totals[name][0] / times[name], 1), LOCKED: round(totals[name][1] / times[name], 2)}
             for name in sorted(times)
@@ -112,8 +112,8 @@ class Guard:
 
 
 def compared(title, stored, now, text, weigh, judge):
-    """Prints a table and returns what was lost. text(figure) is a cell, weigh(figure) the number that changes,
-    judge(before, after) whether it is a loss and whether it is better."""
+    """Prints a table and returns the losses. text(figure) is a cell, weigh(figure) the compared number, and judge(name,
+    before, after) returns (is a loss, is better)."""
     rows, losses = [(title, "stored", "now", "change", "verdict")], []
     for name in sorted(set(stored) | set(now)):
         before, after = stored.get(name), now.get(name)
@@ -121,7 +121,7 @@ def compared(title, stored, now, text, weigh, judge):
         change, verdict = "", "new: record it"
         if after is None:
             verdict = "LOSS"
-            losses.append(f"{name}: no longer measured; if that is meant, record it")
+            losses.append(f"{name}: no longer measured; record it if that is intended")
         elif before is not None:
             change = f"{(weigh(after) / weigh(before) - 1) * 100:+.1f} %"
             lost, better = judge(name, before, after)
@@ -149,7 +149,7 @@ def check_counts(guard, stored):
 
 
 def check_ratios(guard, stored):
-    """A ratio is lost when each attempt finds it too high; noise is not that steady."""
+    """A ratio is a loss if it is too high in each attempt."""
     limits = {name: ratio * RATIO_LIMITS.get(name, RATIO_LIMIT) for name, ratio in stored.items()}
     best = {}
     for _ in range(ATTEMPTS):
@@ -197,7 +197,7 @@ def record(guard):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, metavar="BUILD_DIR", help="the build directory, a release")
+    parser.add_argument("--build", required=True, metavar="BUILD_DIR", help="the build directory of a release build")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--check", action="store_const", dest="action", const=check)
     what.add_argument("--record", action="store_const", dest="action", const=record)

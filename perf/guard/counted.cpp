@@ -25,11 +25,11 @@ using internal::NodePool;
 using internal::Tick;
 using internal::WheelItem;
 
-// What happens only at first, such as new memory, is a hundredth of what is counted.
+// The first operations, which allocate memory, are a hundredth of the counted ones.
 constexpr std::size_t kBatch = 1000;
 constexpr int kRounds = 100;
 
-constexpr std::size_t kRun = 250;  // nodes that are given back at once
+constexpr std::size_t kRun = 250;  // nodes that are returned together
 
 struct alignas(internal::kCacheLine) Item : WheelItem {};
 
@@ -71,7 +71,7 @@ void pair_at(Timer& timer, std::chrono::steady_clock::time_point deadline) {
   }
 }
 
-// The counted functions. Never inlined, and with names that no compiler changes.
+// The counted functions: never inlined, with names that no compiler changes.
 extern "C" {
 
 [[gnu::noinline]] void counted_new_timeout(Timer& timer, Timeouts& timeouts) { schedule(timer, timeouts); }
@@ -140,7 +140,7 @@ extern "C" {
 
 class Counted {
  public:
-  ~Counted() { end_.set_value(); }  // lets the worker go before the timer waits for it
+  ~Counted() { end_.set_value(); }  // ends the task before the timer waits for it
 
   std::map<std::string, std::int64_t> run() {
     for (int round = 0; round < kRounds; ++round) {
@@ -171,7 +171,7 @@ class Counted {
     count("pass_over_cancelled", counted_pass_over_cancelled, timer_);
 
     new_timeouts();
-    // By a thread that has not scheduled them.
+    // By a thread that did not schedule them.
     std::thread([this] {
       count("cancel_before_transfer_elsewhere", counted_cancel_before_transfer_elsewhere, timeouts_);
     }).join();
@@ -217,7 +217,7 @@ class Counted {
     Timers timers;
     for (auto& timer : timers) {
       timer = std::make_unique<ThreadlessTimer>();
-      timer->new_timeout([] {}, 5s).cancel();  // the memory that a thread gets at first
+      timer->new_timeout([] {}, 5s).cancel();  // allocates the thread's memory
     }
     return timers;
   }
@@ -236,7 +236,7 @@ class Counted {
     count("pool_give_back", counted_pool_give_back, pool_, nodes_);
   }
 
-  // A whole timer whose worker does not begin before all is counted.
+  // A whole timer. Its worker starts after the count.
   std::unique_ptr<HashedWheelTimer> unattended_timer() {
     auto timer = std::make_unique<HashedWheelTimer>(
         Options{.tick_duration = 1ms, .thread_factory = [end = end_.get_future().share()](std::function<void()> work) {

@@ -1,6 +1,6 @@
-// What check.py runs: prints one JSON object.
+// The program of check.py. Prints one JSON object.
 //   guard describe   how it was built
-//   guard count      runs the counted operations, and says how often each
+//   guard count      runs the counted operations and prints how often
 //   guard ratios     measures the ratios
 
 #include <iostream>

@@ -6,14 +6,14 @@
 
 namespace hwt::perf {
 
-/// Runs every operation many times, each kind inside a function of its own named "counted_" and the operation, so that
-/// a tool that counts instructions by function can tell them apart. Returns how often each was run. The same
-/// instructions every time: one thread at a time, no clock but where the operation reads it itself.
+/// Runs each operation many times inside a function named "counted_" and the operation, so that a tool can count its
+/// instructions. Returns how often each was run. The instructions are equal in every run: one thread at a time, and no
+/// clock except in the operation.
 std::map<std::string, std::int64_t> run_counted();
 
-/// What counting instructions does not show: cache lines that threads take from each other, and lines that are not in
-/// the cache. Each figure is one CPU time divided by another of the same machine at the same time: both are measured in
-/// turn in many short slices, and the ratio is the median of those slices that were interrupted least.
+/// Measures the effects of shared cache lines and of cache misses, which counts of instructions do not show. Each
+/// figure is a ratio of two CPU times that were measured in turn in many short slices. The result is the median of the
+/// slices that were interrupted least.
 std::map<std::string, double> measure_ratios();
 
 }  // namespace hwt::perf

@@ -19,13 +19,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kRing = 1000;
-constexpr std::size_t kPairs = 200'000;  // of a slice: some ten milliseconds, shorter than most interruptions
+constexpr std::size_t kPairs = 200'000;  // per slice: some ten milliseconds, shorter than most interruptions
 constexpr std::size_t kSlices = 60;
 constexpr std::size_t kKept = 15;
 
 struct Slice {
   double cpu_time;  // of the process, in seconds
-  double parallel;  // CPU time by time that has passed: the number of threads, if none was interrupted
+  double parallel;  // CPU time / wall time: the number of threads, if none was interrupted
 };
 
 Slice slice_of(auto&& work) {
@@ -37,8 +37,8 @@ Slice slice_of(auto&& work) {
   return {cpu, cpu / passed.count()};
 }
 
-/// Each of the two does one slice. Only those slices count that were interrupted least: threads that do not run at the
-/// same time cannot take anything from each other.
+/// Runs slices of both in turn and returns the median ratio of the least interrupted slices. Threads that do not run at
+/// the same time cannot disturb each other.
 double ratio(auto&& measured, auto&& reference) {
   struct Pair {
     double ratio;
@@ -57,8 +57,8 @@ double ratio(auto&& measured, auto&& reference) {
   return pairs[kKept / 2].ratio;
 }
 
-/// The whole timer: threads that cancel the oldest of a ring and schedule a new one, kPairs in all, by its delay or by
-/// its deadline. The worker catches up before the time is taken.
+/// The whole timer: threads cancel the oldest of a ring and schedule a new timeout, kPairs in all, by delay or by
+/// deadline. The measurement includes the worker's work.
 class Churn {
  public:
   Slice slice(std::size_t threads) {
@@ -97,7 +97,7 @@ class Churn {
   HashedWheelTimer timer_{1ms};
 };
 
-/// The same without a worker: what it would do is done in between.
+/// Churn without a worker: collect() does its work in between.
 class ThreadlessChurn {
  public:
   Slice operator()() {
@@ -107,7 +107,7 @@ class ThreadlessChurn {
         Timeout& oldest = ring_[i % kRing];
         oldest.cancel();
         oldest = timer_.new_timeout([this, i] { ran_ = i; }, 600s);
-        // When most of what it finds has been cancelled.
+        // Most of the timeouts are cancelled by now.
         if (i % 20'000 == 0) collect();
       }
       collect();
@@ -131,13 +131,13 @@ Slice slice_of_floor(FloorPair& floor, auto pair) {
   });
 }
 
-/// Timeouts at random times, put into the wheel and expired: many at once, of which most have left the near caches when
-/// they expire, or as many in small batches.
+/// Timeouts at random times that enter the wheel and expire. In a large batch most nodes leave the near caches before
+/// they expire, in small batches they stay.
 class Expiry {
  public:
   explicit Expiry(std::size_t batch) : delays_(batch) {
     Random random(1);
-    // As many in each tick, whatever the batch.
+    // The number for each tick does not depend on the batch.
     const auto ticks = static_cast<std::int64_t>(batch / 200);
     for (auto& delay : delays_) delay = std::chrono::milliseconds(random.between(1, ticks));
   }
@@ -159,7 +159,7 @@ class Expiry {
   }
 
   static constexpr std::size_t kFew = 2'000;
-  static constexpr std::size_t kMany = 100'000;  // nodes: more than fit into the second-level cache
+  static constexpr std::size_t kMany = 100'000;  // nodes: more than the second-level cache holds
 
  private:
   std::vector<std::chrono::milliseconds> delays_;

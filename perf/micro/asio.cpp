@@ -1,6 +1,6 @@
-// What a loop of Asio pays for a wait that is cancelled and begun again, with 10,000 of them outstanding: the deadline
-// of a connection that every request puts off. On Asio's own timer, on the loop's own wheel, and on one that is shared
-// with other loops. CPU time of the whole process: the shared timer's worker belongs to it.
+// A wait of Asio that is cancelled and begun again, with 10,000 outstanding: the deadline of a connection that each
+// request postpones. On Asio's own timer, on the wheel of the loop, and on a wheel that loops share. CPU time of the
+// process, which includes the worker of the shared timer.
 
 #include <version>
 // clang-format off: before Asio
@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kWaits = 10'000;
-constexpr int kBatch = 100;    // then the loop's other handlers get their turn
-constexpr int kBatches = 200;  // of each thread, in an iteration
+constexpr int kBatch = 100;    // before the loop runs its other handlers
+constexpr int kBatches = 200;  // per thread and iteration
 
 struct Steady {
   using Waits = asio::steady_timer;
@@ -46,10 +46,10 @@ struct OnShared {
   hwt::HashedWheelTimer timer{1ms};
 };
 
-/// Each connection has a delay of its own, so a wait is later than the one before; or every wait has any delay.
+/// The delays: one for each connection, so that each wait is later than the one before, or any.
 enum class Delays : bool { OfConnections, OfWaits };
 
-/// The share of one thread in the waits, which it alone uses.
+/// The waits of one thread.
 template <class Kit>
 class Connections {
  public:
@@ -60,7 +60,7 @@ class Connections {
     }
   }
 
-  /// `done` is called after so many batches, between which others run.
+  /// Calls `done` after this number of batches. Other handlers run between batches.
   template <class Done>
   void work(int batches, Done done) {
     asio::post(kit_.loop, [this, batches, done] {
@@ -78,7 +78,7 @@ class Connections {
     typename Kit::Waits& waits = *waits_[place];
     waits.expires_after(delays_[delays_of_ == Delays::OfWaits ? delay_ : place % delays_.size()]);
     delay_ = hwt::perf::next_in_ring(delay_, delays_.size());
-    waits.async_wait([this](const asio::error_code& error) {  // as a connection would
+    waits.async_wait([this](const asio::error_code& error) {  // as a connection does
       benchmark::DoNotOptimize(this);
       benchmark::DoNotOptimize(error.value());
     });

@@ -1,5 +1,5 @@
-// cancel() by itself, as its callers pay for it, before and after the worker has taken the timeout over. No worker runs
-// here: all threads meet before each step, and the first one does the worker's part.
+// cancel() before and after the worker has transferred the timeout. There is no worker: all threads meet before each
+// step, and the first one does the worker's part.
 
 #include <barrier>
 
@@ -23,7 +23,7 @@ void with_meeting(hwt::perf::Benchmark* benchmark) {
   });
 }
 
-// Alone: between two meetings of all threads.
+// Runs on one thread, between two meetings of all threads.
 template <class Work>
 void first_thread(benchmark::State& state, Work&& work) {
   meeting->arrive_and_wait();

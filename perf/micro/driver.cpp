@@ -1,5 +1,5 @@
-// What the worker does with each timeout, done by hand: no thread, no clock. The argument is how many there are at
-// once: a thousand stay in the cache, a million do not.
+// The worker's part for each timeout, without threads and clock. The argument is the number of timeouts: a thousand
+// stay in the cache, a million do not.
 
 #include "perf/micro/support.h"
 #include "perf/micro/threadless_timer.h"
@@ -9,7 +9,7 @@ namespace {
 using hwt::perf::ThreadlessTimer;
 using std::chrono::milliseconds;
 
-/// Timeouts spread evenly at random over a second of ticks of 1 ms.
+/// Timeouts spread at random over a second of ticks of 1 ms.
 struct Bench {
   explicit Bench(std::int64_t size)
       : timeouts(static_cast<std::size_t>(size)),
@@ -40,7 +40,7 @@ struct Bench {
   ThreadlessTimer timer;
 };
 
-/// Only `step` is measured.
+/// Measures only `step`.
 void driver(benchmark::State& state, auto before, auto step, auto... after) {
   Bench bench(state.range(0));
   for (auto _ : state) {

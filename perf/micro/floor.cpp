@@ -1,5 +1,5 @@
-// What single steps cost on this machine, and the least that a schedule and a cancel can consist of: what the figures
-// of the timer are to be compared with.
+// The cost of single steps on this machine, and the least that schedule and cancel can consist of. Compare the figures
+// of the timer with these.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ using hwt::internal::kCacheLine;
 using hwt::perf::FloorPair;
 using hwt::perf::Random;
 
-/// Of one step.
+/// Measures a step that consists of `operations` operations.
 void floor(benchmark::State& state, auto step, std::int64_t operations = 1) {
   hwt::perf::repeat(state, step, operations);
 }
@@ -41,7 +41,7 @@ BENCHMARK(cycle_counter)->Name("floor/cycle_counter");
 
 alignas(kCacheLine) std::atomic<std::uint64_t> one_line{0};
 
-// With two threads: on the same line.
+// Two threads use the same line.
 BENCHMARK_CAPTURE(floor, fetch_add, [] { one_line.fetch_add(1, std::memory_order_acq_rel); })->Threads(1)->Threads(2);
 
 BENCHMARK_CAPTURE(floor, compare_exchange, [value = one_line.load()]() mutable {
@@ -61,7 +61,7 @@ BENCHMARK_CAPTURE(floor, malloc_free, [] {
   std::free(memory);
 });
 
-// One element through the queue: enqueued with a token, dequeued 256 at a time.
+// One element through the queue, enqueued with a token and dequeued 256 at a time.
 void queue_element(benchmark::State& state) {
   std::array<void*, 256> batch;
   moodycamel::ConcurrentQueue<void*, hwt::internal::QueueTraits> queue;
@@ -80,7 +80,7 @@ struct alignas(kCacheLine) Line {
 };
 constexpr std::uint32_t kLines = (64U << 20) / sizeof(Line);
 
-// 64 MiB in one circle through all lines, in random order.
+// 64 MiB as one cycle through all lines, in random order.
 std::vector<Line> random_circle() {
   std::vector<std::uint32_t> order(kLines);
   std::iota(order.begin(), order.end(), 0U);
@@ -91,11 +91,11 @@ std::vector<Line> random_circle() {
   return lines;
 }
 
-// Each line's address is known only when the one before it has arrived.
+// Each line holds the address of the next one.
 BENCHMARK_CAPTURE(floor, cold_line,
                   [lines = random_circle(), at = 0U]() mutable { benchmark::DoNotOptimize(at = lines[at].next); });
 
-// All addresses are known beforehand: the processor fetches several at a time.
+// All addresses are known in advance, so the processor fetches several at a time.
 BENCHMARK_CAPTURE(floor, cold_line_known_ahead, [lines = std::vector<Line>(kLines), random = Random(1)]() mutable {
   ++lines[random.next() % kLines].next;
 });
@@ -112,7 +112,7 @@ void schedule_cancel(benchmark::State& state, auto step) {
   });
 }
 const auto by_delay = [](FloorPair& pair) { pair.pair(); };
-// Reads no clock.
+// Without the clock.
 const auto by_deadline = [deadline = std::int64_t{0}](FloorPair& pair) mutable { pair.pair_at(++deadline); };
 BENCHMARK_CAPTURE(schedule_cancel, , by_delay)->Name("floor/schedule_cancel");
 BENCHMARK_CAPTURE(schedule_cancel, at, by_deadline)->Name("floor/schedule_cancel_at");

@@ -13,21 +13,21 @@
 
 namespace hwt::perf {
 
-/// The least that scheduling and cancelling can consist of when another thread has to know of it: one look at the
-/// clock, unless the deadline is given, one cache line filled, one place in a queue, one compare-exchange, and the line
-/// handed back in a batch. It is not a timer: nothing ever expires. One thread calls pair(), one calls drain().
+/// The least that schedule and cancel can consist of if another thread has to know. A pair reads the clock, unless the
+/// deadline is given. It fills a cache line, enqueues one entry, does one compare-exchange, and returns the line in a
+/// batch. Nothing ever expires. One thread calls pair(), one calls drain().
 class FloorPair {
  public:
-  static constexpr std::size_t kRing = 1000;  // scheduled and not yet cancelled
+  static constexpr std::size_t kRing = 1000;  // scheduled, not cancelled yet
   static constexpr std::size_t kBatch = 256;
 
   FloorPair() : nodes_(kNodes), ring_(kRing, nullptr), producer_(queue_), consumer_(queue_) {
     for (Node& node : nodes_) node.next = std::exchange(free_, &node);
   }
 
-  /// Schedules one and cancels the one that was scheduled kRing before it.
+  /// Schedules one and cancels the one kRing before it.
   void pair() noexcept { pair_at(internal::steady_now() + 5'000'000'000); }
-  /// Reads no clock.
+  /// Does not read the clock.
   void pair_at(std::int64_t deadline) noexcept {
     Node* const node = take();
     node->deadline = deadline;
@@ -43,9 +43,9 @@ class FloorPair {
     next_ = next_ + 1 == kRing ? 0 : next_ + 1;
   }
 
-  /// Takes kBatch nodes that have been cancelled and hands them back. False: there are not so many.
+  /// Returns kBatch cancelled nodes. Returns false if there are fewer.
   bool drain() noexcept {
-    // What is older than kRing has been cancelled.
+    // Entries older than kRing have been cancelled.
     if (queue_.size_approx() < kRing + kBatch) return false;
     Node* batch[kBatch];
     const std::size_t count = queue_.try_dequeue_bulk(consumer_, batch, kBatch);
@@ -62,7 +62,7 @@ class FloorPair {
   }
 
  private:
-  static constexpr std::size_t kNodes = std::size_t{1} << 17;  // more than are out at a tick of 1 ms
+  static constexpr std::size_t kNodes = std::size_t{1} << 17;  // more than are in use at a tick of 1 ms
   static constexpr std::uint32_t kQueued = 0;
   static constexpr std::uint32_t kCancelled = 1;
 

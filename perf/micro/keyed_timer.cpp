@@ -1,5 +1,5 @@
-// KeyedTimer: a keep-alive for a million connections, and the life of a key. The time of the calling threads; where the
-// worker takes part, of the process.
+// KeyedTimer: a keep-alive for a million connections, and the life of a key. CPU time of the calling threads, or of the
+// process if the worker takes part.
 
 #include "hashed_wheel_timer/keyed_timer.h"
 
@@ -45,7 +45,7 @@ void with_threads(hwt::perf::Benchmark* benchmark) {
 
 enum class Order { Sequential, Random };
 
-/// A heartbeat: calls f(key) for all keys, each thread in its own order, again and again.
+/// A heartbeat: calls f(key) for all keys in a cycle, each thread in its own order.
 void keyed_timer(benchmark::State& state, Order order, auto f) {
   std::vector<std::uint64_t> keys(static_cast<std::size_t>(state.range(0)));
   std::iota(keys.begin(), keys.end(), std::uint64_t{0});
@@ -64,12 +64,12 @@ struct Move {
 };
 BENCHMARK_CAPTURE(keyed_timer, move_sequential, Order::Sequential, Move())->Apply(with_threads);
 BENCHMARK_CAPTURE(keyed_timer, move_random, Order::Random, Move())->Apply(with_threads);
-// The part of the map and its lock alone.
+// Only the part of the map and its lock.
 BENCHMARK_CAPTURE(keyed_timer, contains_random, Order::Random, [](std::uint64_t key) { return keyed->contains(key); })
     ->Apply(with_keys)
     ->Arg(1'000'000);
 
-// A connection that comes and goes, a thousand others of its thread being there.
+// A connection that comes and goes, beside a thousand others of its thread.
 void set_remove(benchmark::State& state) {
   constexpr std::uint64_t kRing = 1000;
   std::uint64_t key = static_cast<std::uint64_t>(state.thread_index()) << 32;
@@ -92,8 +92,8 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// A table that grows to a million keys: what one set() takes at most, by the wall clock and by that of its thread,
-// which does not count that another thread had the core.
+// The slowest set() while a table grows to a million keys, in wall time and in CPU time of the thread. CPU time leaves
+// out preemption.
 void growth(benchmark::State& state) {
   using Clock = std::chrono::steady_clock;
   double slowest = 0;
@@ -118,7 +118,7 @@ BENCHMARK(growth)
     ->Repetitions(5)
     ->Unit(benchmark::kMillisecond);
 
-// Set, and wait until all have expired.
+// Sets keys and waits until all have expired.
 void set_expire(benchmark::State& state) {
   constexpr std::int64_t kBatch = 100'000;
   const auto step = [] {

@@ -1,6 +1,6 @@
-// The parts of a timer one by one, and what the machine needs at least (floor/). Each benchmark shows `each`: the time
-// of one operation. It is CPU time: of the whole process where the worker's share belongs to the operation, so that no
-// work hides on another core, and of the calling threads alone where it does not.
+// The parts of a timer one by one, and the floor of the machine (floor/). Each benchmark shows `each`, the CPU time of
+// one operation. It is that of the process if the worker's share belongs to the operation, otherwise that of the
+// calling threads.
 
 #include <benchmark/benchmark.h>
 
@@ -8,8 +8,7 @@
 #include <vector>
 
 int main(int argc, char** argv) {
-  // Half of the usual time for each: about a minute and a half in all. What the command line says comes later, and
-  // wins.
+  // Half of the usual time: about a minute and a half in all. The command line overrides it.
   std::string min_time = "--benchmark_min_time=0.2";
   std::vector<char*> arguments(argv, argv + argc);
   arguments.insert(arguments.begin() + 1, min_time.data());

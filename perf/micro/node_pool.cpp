@@ -1,5 +1,5 @@
-// The memory of the nodes: each thread takes from a pool of its own, and nodes come back one by one, in batches, or
-// from another thread.
+// The memory of nodes: each thread takes from its own pool. Nodes come back one by one, in batches, or from another
+// thread.
 
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 
@@ -17,7 +17,7 @@ using hwt::internal::NodePool;
 
 constexpr std::size_t kBatch = 256;
 
-// The pools only pass the core on; nothing here asks it.
+// The pools only pass the core on. No benchmark uses it.
 hwt::internal::Core& any_core() {
   static hwt::perf::ThreadlessTimer timer;
   return timer.core();
@@ -25,7 +25,7 @@ hwt::internal::Core& any_core() {
 
 using Nodes = std::array<Node*, kBatch>;
 
-/// So many at once.
+/// Returns the nodes in runs of this length.
 void give_back(NodePool& pool, const Nodes& nodes, std::size_t run) {
   for (std::size_t i = 0; i < kBatch; i += run) {
     for (std::size_t j = i; j < i + run; ++j) nodes[j]->next = j + 1 < i + run ? nodes[j + 1] : nullptr;
@@ -45,8 +45,8 @@ void node_pool(benchmark::State& state, std::size_t run) {
 BENCHMARK_CAPTURE(node_pool, take_and_give_back_256, kBatch)->Apply(hwt::perf::with_threads);
 BENCHMARK_CAPTURE(node_pool, take_and_give_back_one, 1)->Apply(hwt::perf::with_threads);
 
-// One thread takes, another gives back in batches. Time that passes, not CPU time, since each waits for the other: it
-// means something only with a processor for each.
+// One thread takes, another returns in batches. Wall time, because each waits for the other. It needs a processor for
+// each.
 void across_threads(benchmark::State& state) {
   NodePool pool(any_core().depot());
   struct Hand {
@@ -71,7 +71,7 @@ void across_threads(benchmark::State& state) {
   const auto step = [&] {
     for (Node*& node : *nodes) {
       node = pool.take();
-      node->deadline = 1;  // as any user of a node writes to it
+      node->deadline = 1;  // as the timer does
     }
     hand.full.store(nodes, std::memory_order_release);
     while ((nodes = hand.empty.exchange(nullptr, std::memory_order_acquire)) == nullptr) std::this_thread::yield();

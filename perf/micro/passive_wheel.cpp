@@ -1,4 +1,4 @@
-// PassiveWheel: everything is on one thread, so these are all its costs.
+// PassiveWheel: all costs, because it runs on one thread.
 
 #include "hashed_wheel_timer/passive_wheel.h"
 
@@ -15,11 +15,11 @@ struct Node : hwt::WheelNode {
   void on_timeout() override {}
 };
 
-constexpr nanoseconds kTick = 1ms;     // as the delays are drawn
+constexpr nanoseconds kTick = 1ms;     // the unit of the delays
 constexpr std::int64_t kNear = 256;    // ticks: one level of the wheel
-constexpr std::int64_t kFar = 30'000;  // two
+constexpr std::int64_t kFar = 30'000;  // two levels
 
-/// Nodes in turn, delays of up to so many ticks in random order, and a wheel for them.
+/// Nodes, random delays, and a wheel for them.
 class Bench {
  public:
   explicit Bench(std::int64_t nodes, std::int64_t ticks = 1)
@@ -47,7 +47,7 @@ class Bench {
   TimePoint now;
 };
 
-// Takes the oldest out and puts it in again. Arguments: nodes, longest delay in ticks.
+// Removes the oldest and schedules it again. Arguments: nodes, longest delay in ticks.
 void cancel_schedule(benchmark::State& state) {
   Bench bench(state);
   repeat(state, [&] {
@@ -61,7 +61,7 @@ void near_and_far(hwt::perf::Benchmark* benchmark) {
 }
 BENCHMARK(cancel_schedule)->Name("passive_wheel/cancel_schedule")->Apply(near_and_far);
 
-// The same with a slot to each node in turn: what order is worth.
+// Each node in turn has its own slot: the value of order.
 void cancel_schedule_in_order(benchmark::State& state) {
   Bench bench(1000);
   std::int64_t tick = 0;
@@ -73,14 +73,14 @@ void cancel_schedule_in_order(benchmark::State& state) {
 }
 BENCHMARK(cancel_schedule_in_order)->Name("passive_wheel/cancel_schedule_in_order");
 
-// One call instead of two.
+// postpone(): one call instead of two.
 void relink(benchmark::State& state) {
   Bench bench(state);
   repeat(state, [&] { bench.wheel.schedule(bench.next_node(), bench.next_delay()); });
 }
 BENCHMARK(relink)->Name("passive_wheel/relink")->Apply(near_and_far);
 
-// A keep-alive: every time later than before.
+// A keep-alive: each deadline is later than the one before.
 void postpone(benchmark::State& state) {
   Bench bench(state.range(0));
   bench.schedule_all();
@@ -89,7 +89,7 @@ void postpone(benchmark::State& state) {
 }
 BENCHMARK(postpone)->Name("passive_wheel/postpone")->Arg(1000)->Arg(1'000'000);
 
-// From schedule() to on_timeout(): the share of a timeout in all of it.
+// From schedule() to on_timeout(): the time of one timeout.
 void expire(benchmark::State& state, auto run_all) {
   Bench bench(state);
   const auto step = [&] {
@@ -117,7 +117,7 @@ BENCHMARK_CAPTURE(expire, from_wakeup_to_wakeup, from_wakeup_to_wakeup)
     ->Args({1000, kFar})
     ->Unit(benchmark::kMicrosecond);
 
-// A tick in which nothing is due.
+// A tick without due timeouts.
 void advance_idle(benchmark::State& state) {
   Bench bench(1);
   bench.wheel.schedule(bench.next_node(), nanoseconds::max());

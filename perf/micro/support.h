@@ -14,20 +14,20 @@ namespace hwt::perf {
 
 using Benchmark = benchmark::internal::Benchmark;
 
-/// Says how many operations were measured: their rate, and the time of each.
+/// Reports the number of operations: their rate and the time of each.
 inline void count(benchmark::State& state, std::int64_t operations) {
   state.SetItemsProcessed(operations);
   state.counters["each"] =
       benchmark::Counter(static_cast<double>(operations), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
-/// Measures `step`, which is so many operations.
+/// Measures `step`, which consists of `operations` operations.
 inline void repeat(benchmark::State& state, auto&& step, std::int64_t operations = 1) {
   for (auto _ : state) step();
   count(state, state.iterations() * operations);
 }
 
-/// The timer of a benchmark that is run with one of the functions below: one for all its threads.
+/// The timer of a benchmark, shared by its threads.
 inline std::unique_ptr<HashedWheelTimer> timer;
 
 inline void drop_timer(const benchmark::State&) { timer.reset(); }
@@ -40,7 +40,7 @@ inline void with_timer(Benchmark* benchmark) {
 /// With 1, 2 and 4 threads.
 inline void with_threads(Benchmark* benchmark) { benchmark->Threads(1)->Threads(2)->Threads(4); }
 
-/// Delays in random order, of 1 to `most` units. 4096 of them: a power of two, so that it is quick to go round.
+/// Delays in random order, from 1 to `most` units. Their number is a power of two, for a fast modulo.
 template <class Unit>
 std::vector<Unit> random_delays(std::int64_t most, std::size_t number = 4096) {
   std::vector<Unit> delays;
@@ -49,7 +49,7 @@ std::vector<Unit> random_delays(std::int64_t most, std::size_t number = 4096) {
   return delays;
 }
 
-/// `place` + 1, round a ring of so many.
+/// Returns `place` + 1 in a ring of this size.
 inline std::size_t next_in_ring(std::size_t place, std::size_t size) { return place + 1 == size ? 0 : place + 1; }
 
 }  // namespace hwt::perf

@@ -13,9 +13,8 @@
 
 namespace hwt::perf {
 
-/// A timer without a worker and without a clock: scheduling and cancelling go the usual way through a Core, the
-/// worker's part is done by whoever calls driver(), and the time is what it is set to. So each part can be measured by
-/// itself, and takes the same instructions each time.
+/// A timer without worker and clock. Scheduling and cancelling use a Core as usual. The caller of driver() does the
+/// worker's part and sets the time. So each part can be measured alone, with the same instructions each time.
 class ThreadlessTimer final : public Timer {
  public:
   using Driver = internal::Driver<internal::HashedWheel>;
@@ -41,12 +40,12 @@ class ThreadlessTimer final : public Timer {
   Driver& driver() noexcept { return driver_; }
   internal::Core& core() noexcept { return *core_; }
 
-  /// What new_timeout() takes for the present, in nanoseconds; the timer started at 0. Only with no new_timeout() at
-  /// the same time.
+  /// Sets the present time of new_timeout() in nanoseconds. The timer started at 0. Do not call it during
+  /// new_timeout().
   void set_time(std::int64_t time) noexcept { time_ = time; }
   std::int64_t time() const noexcept { return time_; }
 
-  /// Runs everything that is in the wheel, each tick when it ends.
+  /// Runs all timeouts in the wheel, each at the end of its tick.
   void expire_all() noexcept {
     for (internal::Tick due = driver_.next_due(); due != internal::kNever; due = driver_.next_due()) {
       driver_.expire(due, grid_.end_of(due));

@@ -1,5 +1,4 @@
-// new_timeout() and reschedule() by themselves, as their callers pay for them, and the whole timer, its worker
-// included.
+// new_timeout() and reschedule() alone, and the whole timer with its worker.
 
 #include <array>
 #include <atomic>
@@ -20,7 +19,7 @@ using hwt::perf::timer;
 using hwt::perf::with_threads;
 using hwt::perf::with_timer;
 
-constexpr std::size_t kRing = 1000;  // timeouts that a thread keeps pending
+constexpr std::size_t kRing = 1000;  // pending timeouts of a thread
 
 void with_limit(Benchmark* benchmark) {
   benchmark->Teardown(drop_timer)->Setup([](const benchmark::State&) {
@@ -38,7 +37,7 @@ void with_tick(Benchmark* benchmark) {
       });
 }
 
-// Schedules in batches, and between them cancels them and gives the worker time to hand the memory back, unmeasured.
+// Schedules in batches. Between them, unmeasured, it cancels them and lets the worker return the memory.
 void new_timeout(benchmark::State& state, auto make_task) {
   constexpr std::size_t kBatch = 5000;
   std::vector<hwt::Timeout> timeouts(kBatch);
@@ -61,12 +60,12 @@ void small_task(benchmark::State& state) {
 BENCHMARK(small_task)->Name("new_timeout")->Apply(with_timer)->Apply(with_threads);
 BENCHMARK(small_task)->Name("new_timeout/with_limit")->Apply(with_limit)->Threads(1)->Threads(2);
 
-// A task that is destroyed, not just forgotten.
+// A task with a destructor.
 BENCHMARK_CAPTURE(new_timeout, shared_ptr, [owned = std::make_shared<int>(1)] {
   return [owned] { benchmark::DoNotOptimize(owned.get()); };
 })->Apply(with_timer);
 
-// More captures than a node has room for.
+// A capture that does not fit into a node.
 BENCHMARK_CAPTURE(new_timeout, 64_bytes, [] {
   return [large = std::array<std::byte, 64>{}] { benchmark::DoNotOptimize(&large); };
 })->Apply(with_timer);
@@ -78,7 +77,7 @@ BENCHMARK_CAPTURE(new_timeout, timer_task, [task = std::shared_ptr<hwt::TimerTas
   return task;
 })->Apply(with_timer);
 
-// Of timeouts that are in the wheel, and each thread its own.
+// Each thread's own timeouts, in the wheel.
 void reschedule(benchmark::State& state, std::chrono::nanoseconds first, std::chrono::nanoseconds step) {
   std::vector<hwt::Timeout> timeouts(kRing);
   for (hwt::Timeout& timeout : timeouts) timeout = timer->new_timeout([] {}, first);
@@ -93,10 +92,10 @@ void reschedule(benchmark::State& state, std::chrono::nanoseconds first, std::ch
 }
 // A keep-alive.
 BENCHMARK_CAPTURE(reschedule, later, 600s, 1ns)->Apply(with_timer)->Apply(with_threads);
-// The worker has to be told, and takes part.
+// An earlier deadline: the worker is told and takes part.
 BENCHMARK_CAPTURE(reschedule, earlier, 10'000h, -1us)->Apply(with_timer)->MeasureProcessCPUTime();
 
-// The request path: cancel the oldest of a ring of timeouts, schedule a new one.
+// The request path: cancels the oldest of a ring and schedules a new timeout.
 void churn(benchmark::State& state, auto schedule) {
   std::vector<hwt::Timeout> ring(kRing);
   std::size_t at = 0;
@@ -107,12 +106,12 @@ void churn(benchmark::State& state, auto schedule) {
   });
   for (hwt::Timeout& timeout : ring) timeout.cancel();
 }
-// To be compared with floor/schedule_cancel_threads.
+// Compare with floor/schedule_cancel_threads.
 void churn_by_delay(benchmark::State& state) {
   churn(state, [](auto task) { return timer->new_timeout(task, 5s); });
 }
 BENCHMARK(churn_by_delay)->Name("timer/churn")->Apply(with_tick)->Arg(1)->Arg(100)->Apply(with_threads);
-// One thread that uses many timers in turn. To be compared with each other: only the caches may make a difference.
+// One thread uses many timers in turn. Compare the sizes: only the caches should differ.
 void in_turn(benchmark::State& state) {
   std::vector<std::unique_ptr<hwt::perf::ThreadlessTimer>> timers(static_cast<std::size_t>(state.range(0)));
   for (auto& one : timers) one = std::make_unique<hwt::perf::ThreadlessTimer>();
@@ -123,14 +122,14 @@ void in_turn(benchmark::State& state) {
   });
 }
 BENCHMARK(in_turn)->Name("timer/in_turn")->ArgName("timers")->Arg(1)->Arg(16)->Arg(64)->Arg(1000);
-// As if it came with the request. To be compared with timer/churn and floor/schedule_cancel_at.
+// The deadline is given, as by a request. Compare with timer/churn and floor/schedule_cancel_at.
 void churn_by_deadline(benchmark::State& state) {
   churn(state,
         [deadline = timer->now() + 600s](auto task) mutable { return timer->new_timeout_at(task, deadline += 1us); });
 }
 BENCHMARK(churn_by_deadline)->Name("timer/churn_at")->Apply(with_tick)->Arg(1)->Arg(100)->Apply(with_threads);
 
-// Schedule, and wait until all have run.
+// Schedules and waits until all have run.
 void schedule_expire(benchmark::State& state) {
   constexpr std::int64_t kBatch = 100'000;
   const auto step = [] {
@@ -145,7 +144,7 @@ void schedule_expire(benchmark::State& state) {
 }
 BENCHMARK(schedule_expire)->Name("timer/schedule_expire")->Apply(with_tick)->Arg(1);
 
-// The sum over the threads' counters, and the one exact counter when there is a limit.
+// The sum of the threads' counters, or the exact counter if there is a limit.
 void pending_timeouts(benchmark::State& state) {
   hwt::HashedWheelTimer limited{{.tick_duration = 10ms, .max_pending_timeouts = state.range(0)}};
   limited.new_timeout([] {}, 1h);

@@ -1,4 +1,4 @@
-// The wheel by itself: no threads, no clock, no tasks.
+// The wheels alone: no threads, clock or tasks.
 
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
@@ -19,7 +19,7 @@ struct alignas(hwt::internal::kCacheLine) Item : WheelItem {
   Tick due = 0;
 };
 
-// As the timers make them by default.
+// The defaults of the timers.
 template <class Wheel>
 constexpr std::int64_t kSize = 512;
 template <>
@@ -30,13 +30,13 @@ void insert(auto& wheel, WheelItem& item, Tick due) {
   wheel.insert(item, due);
 }
 
-// What a timer's visitor answers, where nothing is cancelled: what is not due yet is seen again at its tick.
+// The answer of a timer's visitor without cancels: items that are not due come again at their tick.
 Verdict answer(const WheelItem& item, Tick now) {
   const Tick due = static_cast<const Item&>(item).due;
   return due > now ? Verdict::later(due) : Verdict::taken();
 }
 
-// A ring of items: takes the oldest out and puts it in again, at the tick that is next in `ticks`.
+// A ring of items: removes the oldest and inserts it again at the next of `ticks`.
 template <class Wheel>
 void insert_remove(benchmark::State& state, std::int64_t size, auto ticks) {
   std::vector<Item> items(static_cast<std::size_t>(size));
@@ -60,7 +60,7 @@ void at_random(benchmark::State& state) {
 BENCHMARK(at_random<HashedWheel>)->Name("wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 BENCHMARK(at_random<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 
-// A bucket to each item in turn: what order is worth.
+// Each item in turn has its own bucket: the value of order.
 template <class Wheel>
 void in_order(benchmark::State& state) {
   insert_remove<Wheel>(state, 1000, [tick = Tick{0}]() mutable { return ++tick & 255; });
@@ -68,7 +68,7 @@ void in_order(benchmark::State& state) {
 BENCHMARK(in_order<HashedWheel>)->Name("wheel/insert_remove_in_order");
 BENCHMARK(in_order<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove_in_order");
 
-// Every item expires once and is put in again at random.
+// Every item expires once and is inserted again at random.
 template <class Wheel>
 void insert_expire(benchmark::State& state) {
   const std::vector<Tick> delays = random_delays<Tick>(256);
@@ -97,8 +97,8 @@ void insert_expire(benchmark::State& state) {
 BENCHMARK(insert_expire<HashedWheel>)->Name("wheel/insert_expire")->Arg(1000)->Arg(1'000'000);
 BENCHMARK(insert_expire<HierarchicalWheel>)->Name("hierarchical_wheel/insert_expire")->Arg(1000)->Arg(1'000'000);
 
-// Items that are far away, all the way until they expire: a hashed wheel walks over them in each revolution, from a
-// hierarchy they come down.
+// Items that are far away, until they expire. A hashed wheel walks over them in each revolution; in a hierarchy they
+// move down.
 template <class Wheel>
 void expire_far(benchmark::State& state) {
   std::vector<Item> items(static_cast<std::size_t>(state.range(0)));

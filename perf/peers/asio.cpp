@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 // clang-format off
-#include <version>  // before Asio, which asks for macros of the standard library before it includes any of it
+#include <version>  // before Asio, which tests macros of the standard library first
 #include <asio/buffer.hpp>
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
@@ -34,9 +34,8 @@ void check(bool succeeded, const char* what) {
   if (!succeeded) throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// asio::steady_timer as the workloads see it: an io_context that is run by one thread and used by no other, which
-/// leaves out its locks, and timers that know the type of their executor. Timers are used again for the next timeout;
-/// Asio allocates its operations itself.
+/// asio::steady_timer for the workloads. Only one thread uses the io_context, so it has no locks. The timers know the
+/// type of their executor and are used again for the next timeout. Asio allocates its operations.
 class AsioTimers {
  public:
   static constexpr bool kOneLoop = true;
@@ -74,7 +73,7 @@ class AsioTimers {
 
   template <class Receiver, class Delay>
   void put_off(Timer& slot, Receiver& receiver, std::uint64_t id, Delay delay) {
-    schedule(slot, receiver, id, delay);  // expires_after() cancels the wait that is pending
+    schedule(slot, receiver, id, delay);  // expires_after() cancels the pending wait
   }
 
   template <class Receiver, class Delay>
@@ -123,7 +122,7 @@ class AsioTimers {
                           });
   }
 
-  // A handler that is posted from a handler runs after the reactor has been polled.
+  // Asio polls the reactor before it runs a handler that a handler posted.
   void run_slice() {
     if (job_.run_slice()) asio::post(io_, [this] { run_slice(); });
   }
@@ -144,7 +143,7 @@ class AsioTimers {
   }
 
   asio::io_context io_{ASIO_CONCURRENCY_HINT_UNSAFE};
-  asio::posix::stream_descriptor wake_;  // an eventfd: the one way in from another thread
+  asio::posix::stream_descriptor wake_;  // an eventfd, for other threads
   std::uint64_t wake_count_ = 0;
   LoopJob job_;
   Timer pause_;

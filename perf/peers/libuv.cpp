@@ -22,8 +22,8 @@ void check(int result, const char* what) {
   if (result != 0) throw std::runtime_error(std::string(what) + ": " + uv_strerror(result));
 }
 
-/// The timers of libuv as the workloads see them: one loop in one thread, and handles that are used again for the next
-/// timeout. Its clock is read once a slice, not for each timeout: a slice is far shorter than the clock's unit of 1 ms.
+/// The timers of libuv for the workloads: one loop on one thread, and handles that are used again for the next timeout.
+/// The clock is read once a slice, because a slice is far shorter than the clock's unit of 1 ms.
 class LibuvTimers {
  public:
   static constexpr bool kOneLoop = true;
@@ -71,7 +71,7 @@ class LibuvTimers {
 
   template <class Receiver, class Delay>
   void put_off(Timer& slot, Receiver& receiver, std::uint64_t id, Delay delay) {
-    schedule(slot, receiver, id, delay);  // uv_timer_start() takes one that is pending out of its place
+    schedule(slot, receiver, id, delay);  // uv_timer_start() first stops a pending timer
   }
 
   template <class Receiver, class Delay>
@@ -87,7 +87,7 @@ class LibuvTimers {
   void stop() {
     if (!thread_.joinable()) return;
     run_in_loop([this] {
-      // The loop ends when the last handle has been closed.
+      // The loop ends when the last handle is closed.
       uv_walk(&loop_, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
       return false;
     });
@@ -120,7 +120,7 @@ class LibuvTimers {
   void begin_job() {
     const auto interval = static_cast<std::uint64_t>(job_.interval().count());
     if (interval == 0) {
-      // The loop looks for expired timers and polls before each call.
+      // The loop expires timers and polls before each call.
       uv_idle_start(&slices_, [](uv_idle_t* handle) {
         if (!owner_of(handle->loop).run_slice()) uv_idle_stop(handle);
       });
@@ -133,7 +133,7 @@ class LibuvTimers {
   }
 
   bool run_slice() {
-    uv_update_time(&loop_);  // the callbacks before may have taken long
+    uv_update_time(&loop_);  // earlier callbacks may have taken long
     return job_.run_slice();
   }
 

@@ -12,8 +12,8 @@
 
 namespace hwt::perf {
 
-/// Very many threads, with small stacks. They start one after the other, each when the one before has done its job, and
-/// stay alive until they are let go.
+/// Thousands of threads with small stacks. Each starts when the one before has done its job. All stay alive until they
+/// are released.
 class Crowd {
  public:
   explicit Crowd(std::function<void()> job) : job_(std::move(job)) {

@@ -8,8 +8,8 @@
 
 namespace hwt::perf {
 
-/// Told by the tasks that they run. The counters belong to the thread that runs the tasks; others read them when the
-/// timer has been stopped, after the join of that thread.
+/// Counts tasks that run. Only the thread that runs the tasks writes the counters. Others read them after the timer has
+/// stopped.
 class Fired {
  public:
   explicit Fired(std::int64_t awaited = 0) : awaited_(awaited) {}
@@ -21,7 +21,7 @@ class Fired {
 
   void wait_for_all() const { all_.wait(); }
 
-  /// The sums are text, since not every reader of JSON keeps 64 bits.
+  /// The sums are strings, because some JSON readers do not keep 64 bits.
   void add_counts(Json& figures, std::int64_t scheduled, std::int64_t cancelled, std::uint64_t cancelled_sum) const {
     figures["scheduled"] = scheduled;
     figures["fired"] = count_;

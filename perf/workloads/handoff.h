@@ -13,8 +13,8 @@
 
 namespace hwt::perf {
 
-/// Passes batches of timeouts from one thread to another. Whoever waits for one sleeps: a spinning thread would be
-/// counted as work.
+/// Passes batches of timeouts from one thread to another. A waiting thread sleeps, because spinning would count as CPU
+/// time.
 template <class Batch>
 class BatchQueue {
  public:
@@ -40,8 +40,8 @@ class BatchQueue {
   std::deque<Batch*> batches_;
 };
 
-/// An RPC client: the caller's thread schedules, and the thread that reads the answers, which keeps the timeouts in its
-/// ring, cancels. The batches go round between the two, so that there are never more than these on their way.
+/// An RPC client: one thread schedules, and the thread that reads the answers keeps the timeouts in its ring and
+/// cancels them. A fixed number of batches goes round between the two.
 template <class Timer>
 class alignas(kCacheLine) Pair {
  public:

@@ -13,7 +13,8 @@
 
 namespace hwt::perf {
 
-/// Of each timeout first its deadline, and when it has run how late it was. The timer's own hand-over orders the two.
+/// Holds the deadline of each timeout, and its lateness after it has run. The timer's hand-over orders the two
+/// accesses.
 class Lateness {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,7 +36,7 @@ class Lateness {
     for (std::size_t permille = 0; permille <= 1000; ++permille) {
       quantiles.push_back(static_cast<double>(nanoseconds_[permille * (nanoseconds_.size() - 1) / 1000]) / 1000);
     }
-    constexpr std::int64_t kUnit = 1;  // of the clock
+    constexpr std::int64_t kUnit = 1;  // the resolution of the clock
     const auto in_time = std::lower_bound(nanoseconds_.begin(), nanoseconds_.end(), -kUnit);
     return {{"late_us", quantiles}, {"early", in_time - nanoseconds_.begin()}};
   }

@@ -10,8 +10,8 @@
 
 namespace hwt::perf {
 
-/// Schedules timeouts whose handles nobody keeps, with delays at random in [low, high] milliseconds, or of `id` mod
-/// 1000 `in_turn`.
+/// Schedules timeouts without keeping handles. Delays are random in [low, high] milliseconds, or `id` mod 1000 with
+/// `in_turn`.
 template <class Timer>
 struct alignas(kCacheLine) Launcher {
   void run(std::int64_t n) {
@@ -51,7 +51,7 @@ Json measure_expire(const Options& options) {
   return figures;
 }
 
-/// Schedules the `pending` timeouts from one thread, and waits until they are where they will expire from.
+/// Schedules `pending` timeouts from one thread and waits until they are in the wheel.
 template <class Timer>
 void launch_pending(Timer& timer, Producers<Timer>& producers, Fired& fired, const Options& options, std::int64_t low,
                     std::int64_t high) {

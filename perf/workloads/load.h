@@ -18,7 +18,7 @@
 
 namespace hwt::perf {
 
-/// What the thread that runs the tasks has spent. It tells in a task which one it is.
+/// Measures the CPU time of the thread that runs the tasks. A task finds out its id.
 template <class Timer>
 class WorkerTime {
  public:
@@ -39,7 +39,7 @@ class WorkerTime {
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   }
 
-  /// Returns when it has found nothing to do for a while; the time, less what it spent on that while.
+  /// Waits until the thread has used little CPU time for 100 ms. Returns its CPU time before that.
   std::chrono::nanoseconds when_quiet(std::chrono::nanoseconds little_in_a_while) const {
     for (auto last = now();;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -54,7 +54,7 @@ class WorkerTime {
   clockid_t clock_{};
 };
 
-/// Somebody else's timeouts: each of 1 ms, and made by the one before it. Tells how late they run.
+/// Timeouts of a bystander: each of 1 ms schedules the next one. Measures their lateness.
 template <class Timer>
 class Bystander {
  public:
@@ -88,7 +88,7 @@ class Bystander {
   std::latch stopped_{1};
 };
 
-/// Keeps the worker in a task until it is let go, so that it finds all that was done meanwhile at once.
+/// Holds the worker in a task until it is released. Then the worker finds all changes at once.
 struct Hold {
   void expired(std::uint64_t) noexcept {
     begun.count_down();
@@ -99,8 +99,7 @@ struct Hold {
   std::latch end{1};
 };
 
-/// So many threads have used the timer once, and are alive or (`ended`) have ended; then one schedules 1,000 timeouts a
-/// second.
+/// Many threads use the timer once and stay alive, or end (`ended`). Then one thread schedules 1,000 timeouts a second.
 template <class Timer>
 Json measure_crowd(const Options& options, bool ended) {
   using Clock = std::chrono::steady_clock;
@@ -144,7 +143,7 @@ Json measure_crowd(const Options& options, bool ended) {
           {"first_use_max_us", first_use_us.back()}};
 }
 
-/// All timeouts of the wheel are cancelled at once: while the worker is held up. Then a bystander's run.
+/// Cancels all timeouts in the wheel while a task holds the worker. Then measures a bystander's timeouts.
 template <class Timer>
 Json measure_mass_cancel(const Options& options, bool at_random) {
   Fired fired;

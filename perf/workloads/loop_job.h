@@ -8,13 +8,13 @@
 
 namespace hwt::perf {
 
-/// What one thread has the thread of a loop do: a job in slices, between which the loop looks for what is due.
+/// A job for the thread of a loop. It runs in slices. Between them the loop expires timeouts.
 class LoopJob {
  public:
-  using Slice = std::function<bool()>;  // false: it was the last one
+  using Slice = std::function<bool()>;  // returns false after the last one
 
-  /// Hands the job over and waits for its end; `wake_loop` has the loop call the rest of this. An `interval` is for a
-  /// slice every so often, zero for one after the other.
+  /// Passes the job to the loop and waits for its end. `wake_loop` makes the loop call the members below. With an
+  /// `interval` slices start at that interval, otherwise one after the other.
   template <class WakeLoop>
   void run(Slice slice, std::chrono::milliseconds interval, WakeLoop wake_loop) {
     slice_ = std::move(slice);
@@ -25,10 +25,10 @@ class LoopJob {
     done.get();
   }
 
-  /// To be called first: has the thread of the loop see the job.
+  /// Call it first: takes the job.
   std::chrono::milliseconds interval() const { return interval_.load(std::memory_order_acquire); }
 
-  /// True: there is more to do.
+  /// Runs a slice. Returns true if there are more.
   bool run_slice() {
     if (slice_()) return true;
     done_.set_value();

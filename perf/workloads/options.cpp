@@ -18,29 +18,29 @@ Options parse_options(int argc, char** argv, const std::vector<std::string>& tim
   Options options;
   options.timer = timers.front();
   std::int64_t seconds = options.seconds.count();
-  CLI::App app("Runs one workload on one timer and prints what it has measured as one JSON object.");
+  CLI::App app("Runs one workload on one timer and prints the figures as one JSON object.");
   app.add_option("WORKLOAD", options.workload)
       ->check(CLI::IsMember(
           std::vector<std::string>{"churn", "handoff", "expire", "memory", "idle", "far", "late", "touch", "load"}));
   if (timers.size() > 1) {
     app.add_option("--timer", options.timer)->check(CLI::IsMember(timers))->capture_default_str();
   }
-  app.add_option("--load", options.load, "What makes up the load")
+  app.add_option("--load", options.load, "Kind of load")
       ->check(CLI::IsMember(std::vector<std::string>{"crowd", "ended", "mass-cancel", "random-cancel"}))
       ->capture_default_str();
-  number(app, "--threads", options.threads, 1, 256, "Threads that schedule and cancel; in handoff pairs of them");
+  number(app, "--threads", options.threads, 1, 256, "Threads, in handoff pairs of threads");
   number(app, "--tick-ms", options.tick_ms, 1, 10'000, "Tick of the timer");
   if (timers.size() > 1) {
-    number(app, "--tick-us", options.tick_us, 0, 999, "Tick instead of --tick-ms; for --timer hierarchical");
+    number(app, "--tick-us", options.tick_us, 0, 999,
+           "Tick in microseconds instead of --tick-ms, for --timer hierarchical");
   }
-  number(app, "--count", options.count, 1, 1'000'000'000, "Operations, of all threads together");
-  number(app, "--pending", options.pending, 1, 100'000'000, "Timeouts that are kept pending");
-  number(app, "--seconds", seconds, 1, 600, "How long to measure a timer at rest");
-  number(app, "--warmup", options.warmup, 0, 1'000, "Rounds before the one that is measured");
-  number(app, "--seed", options.seed, 0, std::numeric_limits<std::int64_t>::max(), "Of all random numbers");
-  app.add_flag("--in-turn", options.in_turn,
-               "Delays of expire: 1, 2, 3 ... 999, 0 ms, 1, 2 ... instead of random ones");
-  app.add_flag("--describe", options.describe, "Print what this is and which version, and end");
+  number(app, "--count", options.count, 1, 1'000'000'000, "Operations of all threads together");
+  number(app, "--pending", options.pending, 1, 100'000'000, "Pending timeouts");
+  number(app, "--seconds", seconds, 1, 600, "Duration of idle and far");
+  number(app, "--warmup", options.warmup, 0, 1'000, "Unmeasured rounds before the measured one");
+  number(app, "--seed", options.seed, 0, std::numeric_limits<std::int64_t>::max(), "Seed of the random numbers");
+  app.add_flag("--in-turn", options.in_turn, "Delays of expire: 1, 2 ... 999, 0, 1 ... ms instead of random ones");
+  app.add_flag("--describe", options.describe, "Print the name and version of the timer and exit");
   try {
     app.parse(argc, argv);
     if (options.workload.empty() && !options.describe) throw CLI::RequiredError("WORKLOAD");

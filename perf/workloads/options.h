@@ -7,31 +7,31 @@
 
 namespace hwt::perf {
 
-/// What to run. A workload takes no notice of what it has no use for.
+/// The options of a run. A workload ignores options that it does not need.
 struct Options {
   std::string workload;
-  std::string timer;  // in a program that has several
+  std::string timer;  // in a program with several timers
   int threads = 1;
   std::int64_t tick_ms = 1;
-  std::int64_t tick_us = 0;  // instead of it, if it is not 0
+  std::int64_t tick_us = 0;  // replaces tick_ms unless it is 0
   std::int64_t pending = 1'000;
   std::int64_t count = 1'000'000;
   std::chrono::seconds seconds{2};
-  std::string load = "crowd";  // which one
+  std::string load = "crowd";  // the kind
   int warmup = 0;
   std::uint64_t seed = 1;
-  bool in_turn = false;  // delays in expire
+  bool in_turn = false;  // order of the delays in expire
   bool describe = false;
 
   std::chrono::microseconds tick() const {
     return tick_us == 0 ? std::chrono::milliseconds(tick_ms) : std::chrono::microseconds(tick_us);
   }
 
-  /// What of `total` is thread t's: the first ones take one more if it does not divide.
+  /// Returns thread t's share of `total`. If it does not divide evenly, the first threads take one more.
   std::int64_t share(std::int64_t total, int t) const { return total / threads + (t < total % threads ? 1 : 0); }
 };
 
-/// Ends the program if the command line is wrong, or asks for help. The first of the `timers` is the default.
+/// Parses the command line. Exits if it is wrong or asks for help. The first of the `timers` is the default.
 Options parse_options(int argc, char** argv, const std::vector<std::string>& timers);
 
 }  // namespace hwt::perf

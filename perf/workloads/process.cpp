@@ -23,7 +23,8 @@ std::chrono::microseconds duration_of(const timeval& time) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
 }
 
-/// Voluntary context switches so far, of all threads but the calling one; nothing where the system does not tell.
+/// Returns the voluntary context switches of all threads except the calling one, or nothing if the system does not
+/// count them.
 std::optional<std::int64_t> wakeups_of_other_threads() {
   const std::string own = std::to_string(syscall(SYS_gettid));
   std::int64_t sum = 0;
@@ -63,7 +64,7 @@ std::int64_t resident_bytes() {
 
 Json at_rest(const Options& options) {
   std::this_thread::sleep_for(2 * options.tick() + std::chrono::milliseconds(500));
-  // The files of the threads are read outside of the CPU time.
+  // Reads the files of the threads outside the measured CPU time.
   const auto wakeups_before = wakeups_of_other_threads();
   const std::chrono::nanoseconds cpu_before = process_cpu_time();
   const auto begin = std::chrono::steady_clock::now();

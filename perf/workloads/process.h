@@ -11,13 +11,13 @@ namespace hwt::perf {
 
 using Json = nlohmann::ordered_json;
 
-/// User and system time of all threads, those that have ended included.
+/// Returns the user and system time of all threads, including ended ones.
 std::chrono::nanoseconds process_cpu_time();
 
-/// Memory of the process that is in RAM. What the allocator holds but has not given out is returned first.
+/// Returns the resident memory of the process. First makes the allocator return its free memory.
 std::int64_t resident_bytes();
 
-/// The times of so many operations. The CPU time goes on through a rest, in which the worker catches up.
+/// Measures the time of `operations`. The CPU time includes a rest, in which the worker catches up.
 template <class Work>
 Json measured(const Options& options, Work&& work) {
   using std::chrono::nanoseconds;
@@ -36,7 +36,7 @@ Json measured(const Options& options, Work&& work) {
           {"wall_ms", std::chrono::duration<double, std::milli>(wall).count()}};
 }
 
-/// What the process does when nothing is due.
+/// Measures the process while no timeout is due.
 Json at_rest(const Options& options);
 
 }  // namespace hwt::perf

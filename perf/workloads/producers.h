@@ -17,11 +17,11 @@ namespace hwt::perf {
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::int64_t kSlice = 256;  // operations between two polls of a loop
 
-/// The id before the first one of thread t.
+/// Returns the id before the first one of thread t.
 inline std::uint64_t first_id(int t) { return static_cast<std::uint64_t>(t) << 40; }
 
-/// Threads that do one job after another together. They stay the same, so that what a timer keeps for each thread is
-/// made once.
+/// Threads that do one job after another together. They live for all jobs, so that a timer allocates its state for a
+/// thread only once.
 class Crew {
  public:
   explicit Crew(int threads) : meeting_(threads + 1) {
@@ -31,7 +31,7 @@ class Crew {
   Crew& operator=(const Crew&) = delete;
   ~Crew() { run(nullptr); }
 
-  /// Calls job(t) on each thread t, and returns when all are done. What they wrote can then be read.
+  /// Calls job(t) on each thread t and returns when all are done. The caller then sees their writes.
   void run(std::function<void(int)> job) {
     job_ = std::move(job);
     meeting_.arrive_and_wait();
@@ -48,12 +48,12 @@ class Crew {
     }
   }
 
-  std::barrier<> meeting_;  // before a job and after it
+  std::barrier<> meeting_;  // before and after a job
   std::function<void(int)> job_;
   std::vector<std::jthread> threads_;
 };
 
-/// Where the operations of a workload are done: in threads, or in the loop of a timer that allows nothing else.
+/// Runs operations in threads, or in the loop of a timer that allows no other thread.
 template <class Timer>
 class Producers {
  public:
@@ -61,7 +61,7 @@ class Producers {
     if constexpr (!Timer::kOneLoop) crew_.emplace(threads);
   }
 
-  /// Has each thread t do its share(t) with work(t, how_many): in one go, or in a loop slice by slice.
+  /// Makes each thread t do its share(t) with work(t, how_many), at once or in slices of a loop.
   template <class Share, class Work>
   void run(Share share, Work work) {
     if constexpr (Timer::kOneLoop) {
@@ -81,7 +81,7 @@ class Producers {
   std::optional<Crew> crew_;
 };
 
-/// Calls `slice` every so often until it returns false.
+/// Calls `slice` at this interval until it returns false.
 template <class Timer, class Slice>
 void run_every(Timer& timer, std::chrono::milliseconds interval, Slice slice) {
   if constexpr (Timer::kOneLoop) {

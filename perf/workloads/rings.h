@@ -12,10 +12,10 @@
 
 namespace hwt::perf {
 
-/// Of the timeouts that are cancelled or put off before they are due.
+/// The delay of timeouts that are cancelled or postponed before they are due.
 inline constexpr std::chrono::seconds kLongDelay{600};
 
-/// The timeouts that one thread keeps pending in churn, handoff and touch.
+/// The pending timeouts of one thread in churn, handoff and touch.
 template <class Timer>
 class alignas(kCacheLine) Ring {
  public:
@@ -31,7 +31,7 @@ class alignas(kCacheLine) Ring {
     for (; n > 0; --n) schedule();
   }
 
-  /// The request path: cancels the oldest timeout, schedules a new one.
+  /// The request path: cancels the oldest timeout and schedules a new one.
   void churn(std::int64_t n) {
     for (; n > 0; --n) {
       cancel(oldest_);
@@ -39,7 +39,7 @@ class alignas(kCacheLine) Ring {
     }
   }
 
-  /// The same, with a timeout that another thread has scheduled. A slot that is not in use has nothing to cancel.
+  /// The request path with a timeout that another thread has scheduled. Cancels nothing if the slot is free.
   template <class Slot>
   void receive(Slot& given) {
     cancel(oldest_);
@@ -48,7 +48,7 @@ class alignas(kCacheLine) Ring {
     advance();
   }
 
-  /// Idle connections: each sign of life puts one off.
+  /// A keep-alive: postpones one timeout at random.
   void touch(std::int64_t n) {
     for (; n > 0; --n) {
       const std::size_t at = random_.next() % slots_.size();
@@ -78,7 +78,7 @@ class alignas(kCacheLine) Ring {
     cancelled_sum_ += id_at(at);
   }
 
-  /// In a full ring: from the oldest on, each has the id after that of the one before.
+  /// In a full ring the ids ascend by one from the oldest on.
   std::uint64_t id_at(std::size_t at) const { return last_id_ + 1 + at - oldest_ - (at < oldest_ ? 0 : slots_.size()); }
 
   Timer& timer_;
@@ -93,7 +93,7 @@ class alignas(kCacheLine) Ring {
   std::uint64_t cancelled_sum_ = 0;
 };
 
-/// To be called when the timer has been stopped.
+/// Call it after the timer has stopped.
 template <class Timer>
 void add_counts(Json& figures, const Fired& fired, const std::vector<std::unique_ptr<Ring<Timer>>>& rings) {
   std::int64_t scheduled = 0;
@@ -107,7 +107,7 @@ void add_counts(Json& figures, const Fired& fired, const std::vector<std::unique
   fired.add_counts(figures, scheduled, cancelled, cancelled_sum);
 }
 
-/// A ring for each thread, of size(t): filled, worked on, which is measured, and drained.
+/// A ring of size(t) for each thread t. Fills the rings, measures the work, and drains them.
 template <class Timer, class Size>
 Json measure_rings(const Options& options, Size size, void (Ring<Timer>::*work)(std::int64_t)) {
   Fired fired;

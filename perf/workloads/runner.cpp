@@ -21,7 +21,7 @@ void add_round(Json& answer, const Runner& runner, const Options& options) {
   answer["count"] = options.count;
   answer["seed"] = options.seed;
   answer.update(runner.measure(options));
-  // What others do from outside, a timer of one loop can only do in its own thread.
+  // A timer of one loop is used only on the thread of that loop.
   const bool in_loop = runner.one_loop && (answer.contains("operations") || answer.contains("late_us"));
   const std::string note = in_loop ? "in the loop's own thread" : "";
   const std::string both = note + (note.empty() || runner.note.empty() ? "" : "; ") + runner.note;

@@ -13,22 +13,22 @@
 
 namespace hwt::perf {
 
-/// One round of any workload on a Timer. That is a class of the form below; all is resolved when it is compiled, so
-/// that nothing is added to what the timer itself costs. A receiver is told of an expiry by receiver.expired(id).
+/// Runs one round of a workload on a Timer, a class of the form below. Calls are resolved at compile time, so that they
+/// add no cost. The timer calls receiver.expired(id) on expiry.
 ///
 ///   explicit Timer(std::chrono::microseconds tick);  // started
-///   using Slots;                                     // a container of what a user keeps of a timeout to cancel it
+/// a container of handles
 ///   Slots make_slots(std::size_t size);
-///   void schedule(slot, receiver, id, delay);        // into a slot that is not in use
-///   bool cancel(slot);                               // true: it has not run and never will
+/// into a free slot
+/// true: the task will never run
 ///   void put_off(slot, receiver, id, delay);         // to `delay` from now
 ///   void launch(receiver, id, delay);                // without a slot
-///   void take_over();                                // waits until what was scheduled is where it will expire from
-///   void stop();                                     // for good, and joins its thread; once more: nothing
-///   static constexpr bool kOneLoop;                  // schedule() to launch() may be called in its own loop only
+/// waits until scheduled timeouts are in the wheel
+/// joins its thread; further calls have no effect
+/// schedule() to launch() only in its own loop
 ///
 /// With kOneLoop also these, which return at the end:
-///   void run_in_loop(slice);                         // slice() and a look at what is due, in turn, until it is false
+/// alternates slice() and expiry until slice() is false
 ///   void run_in_loop_every(interval, slice);
 template <class Timer>
 Json measure(const Options& options) {
@@ -45,18 +45,18 @@ Json measure(const Options& options) {
   return measure_touch<Timer>(options);
 }
 
-/// Who runs the workloads, and how.
+/// The runner of a peer.
 struct Runner {
   std::string name;
   std::string version;
-  std::string timer{};    // what --timer calls it, in a program that has several
-  bool one_loop = false;  // everything is done in the thread of one loop
-  std::string note{};     // what a reader of the figures has to know
+  std::string timer{};    // its name for --timer, in a program with several
+  bool one_loop = false;  // all runs on the thread of one loop
+  std::string note{};     // a footnote of the figures
   Json (*measure)(const Options& options) = nullptr;
 };
 
-/// The main() of a runner. Of several timers --timer chooses one; the first by default. What is thrown while measuring
-/// ends the program.
+/// The main() of a runner. --timer chooses one of several timers; the first is the default. An exception ends the
+/// program.
 int run(const std::vector<Runner>& timers, int argc, char** argv);
 
 }  // namespace hwt::perf

@@ -16,7 +16,7 @@ concept CanReschedule = requires(Handle handle, std::chrono::seconds delay) {
   { handle.reschedule(delay) } -> std::convertible_to<bool>;
 };
 
-/// hwt::HashedWheelTimer, or another with its members, as the workloads see it.
+/// Adapts hwt::HashedWheelTimer, or another timer with its members, to the workloads.
 template <class Timer>
 class WheelTimer {
  public:
@@ -48,8 +48,8 @@ class WheelTimer {
     timer_.new_timeout([&receiver, id] { receiver.expired(id); }, delay);
   }
 
-  /// Into the wheel. A worker that sleeps until something is due leaves later timeouts in the queue until then, so one
-  /// that is due now has it look.
+  /// Moves the scheduled timeouts into the wheel: schedules one that is due now. A sleeping worker would otherwise
+  /// leave later timeouts in the queue.
   void take_over() {
     while (timer_.stats().backlog != 0) {
       timer_.new_timeout([] {}, std::chrono::seconds(0));

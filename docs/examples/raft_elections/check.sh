@@ -2,7 +2,7 @@
 # usage: check.sh PROGRAM
 . "$(dirname "$0")/../checks.sh"
 
-# Checks the timeline: MS ms node N term T EVENT...
+# Checks the timeline. Its lines are `MS ms node N term T EVENT...`.
 expect_elections() {
   tr -d , <"$out" | awk '
     $2 != "ms" { next }

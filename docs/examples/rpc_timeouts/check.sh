@@ -59,7 +59,7 @@ for target in "$folder/no/such/folder.svg" "$folder" ""; do
   expect_line 2 "--svg \"$target\": cannot write: " --seconds 60 --svg "$target"
   [ ! -s "$out" ] || complain "ran, but cannot write its picture"
 done
-# If the write fails at the end, the program still prints the report and keeps the picture of the run before.
+# If writing the picture fails at the end, the program still prints the report and keeps the picture of the run before.
 if [ -e /dev/full ]; then
   expect_line 1 '/dev/full.*cannot write' --seconds 0.2 $patient --svg /dev/full
   expect_report

@@ -36,7 +36,7 @@ class Connection {
     waiting_.push_back(frame);
     if (write_pending_ || failed_) return;
     write_pending_ = true;
-    // Posts the write, so that all frames of the current handler go out in one system call.
+    // Writes in a posted handler, so that all frames of the current handler go out in one system call.
     asio::post(socket_.get_executor(), [this] { write(); });
   }
 

@@ -1,4 +1,5 @@
-// A browser makes no Worker for a page that is a file. There the search's runs in a frame, with the same messages.
+// Browsers do not create a Worker for a page without a server. This runs the search's worker in a frame, with the same
+// messages.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {

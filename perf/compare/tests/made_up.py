@@ -1,4 +1,4 @@
-"""Made-up results, for tests."""
+"""Made-up results for the tests."""
 
 from __future__ import annotations
 

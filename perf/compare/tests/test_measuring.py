@@ -47,12 +47,12 @@ class StepTest(unittest.TestCase):
         self.assertEqual(self.run_code(code, 0.3)[0], TIMED_OUT)
         self.assertLess(time.monotonic() - start, 5)
 
-    def test_a_program_that_is_not_there(self) -> None:
+    def test_a_missing_program(self) -> None:
         self.assertEqual(system.run(["/no/such/program"], 1).status, 127)
 
 
 class MeasureTest(unittest.TestCase):
-    def test_what_cannot_be_done_is_asked_for_once(self) -> None:
+    def test_an_unsupported_workload_runs_once(self) -> None:
         results = made_up.results([Section("idle", "Idle", "idle", (Entry(CONFIG),))], rounds=3)
         results.runs = []
         programs = []
@@ -67,7 +67,7 @@ class MeasureTest(unittest.TestCase):
         statuses = sorted((run.runner, run.status) for run in results.runs)
         self.assertEqual(statuses, [("b", UNSUPPORTED)] + [(OURS, OK)] * 3)
         self.assertEqual(len(saved), 3)
-        # Few lines where they cannot be rewritten.
+        # Few lines, because the stream is no terminal.
         self.assertRegex(stream.getvalue(), r"^  0%, \d+ s left, round 1 of 3: .*: idle, tick 1 ms\n$")
 
     def test_duration(self) -> None:
@@ -82,7 +82,7 @@ class RoundTest(unittest.TestCase):
         result = parse_round("WARNING: a runtime speaks\n" + self.text(CHURN) + "\n", CHURN)
         self.assertEqual(result["cpu_ns_per_op"], 51)
         parse_round(self.text(LATE), LATE)
-        # Not every system tells the wake-ups.
+        # Some systems do not count wake-ups.
         self.assertIsNone(parse_round(self.text(CONFIG, wakeups_per_s=None), CONFIG)["wakeups_per_s"])
 
     def test_wrong(self) -> None:
@@ -122,11 +122,11 @@ class PeersTest(unittest.TestCase):
             self.assertLessEqual(set(program.workloads), set(WORKLOADS))
             self.assertNotIn("{", " ".join([*program.run, *sum(program.build, ())]))
 
-    def test_what_several_need_is_built_once(self) -> None:
+    def test_a_shared_build_runs_once(self) -> None:
         self.assertEqual(self.prepare(), (["1", "1"], [], ""))
         self.assertEqual(self.prepare(build=(python("pass"),)), (["1", "1"], [], "building P"))
 
-    def test_what_is_missing(self) -> None:
+    def test_missing_tools_and_programs(self) -> None:
         need = runners.Need("no-such-tool", "x")
         self.assertEqual(self.prepare(needs=(need,))[1], ["needs no-such-tool (package x)"] * 2)
         program = Program("p", "P", ("/no/such",), (runners.Need(package="a-package"),))

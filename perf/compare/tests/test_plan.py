@@ -10,18 +10,18 @@ NAMES = [OURS, NETTY, "asio", "tokio"]
 
 
 class PlanTest(unittest.TestCase):
-    def test_each_configuration_runs_once_a_round_for_each_who_takes_part(self) -> None:
+    def test_each_runner_runs_each_configuration_once_a_round(self) -> None:
         steps = list(plan.steps(plan.sections(plan.FULL), NAMES, 2))
         counts = Counter((step.round, step.config, step.runner) for step in steps)
         self.assertEqual(set(counts.values()), {1})
 
-    def test_who_has_only_some_workloads_takes_part_in_these(self) -> None:
+    def test_a_runner_runs_only_its_workloads(self) -> None:
         shown = plan.sections(plan.FULL, ["handoff", "expire"])
         steps = list(plan.steps(shown, NAMES, 1, {"tokio": ("handoff",)}))
         self.assertEqual({step.config.workload for step in steps if step.runner == "tokio"}, {"handoff"})
         self.assertEqual({step.config.workload for step in steps if step.runner == "asio"}, {"handoff", "expire"})
 
-    def test_only_the_main_configurations_are_for_everyone_unless_sweeps_are_too(self) -> None:
+    def test_sweeps_are_only_for_netty_by_default(self) -> None:
         entries = plan.entries_of(plan.sections(plan.FULL, ["churn"]))
         everyone = {(one.config.threads, one.config.tick_ms, one.config.pending) for one in entries if one.everyone}
         self.assertEqual(everyone, {(1, 1, 1000), (2, 1, 1000), (1, 100, 1000), (2, 100, 1000)})
@@ -30,7 +30,7 @@ class PlanTest(unittest.TestCase):
         entries = plan.entries_of(plan.sections(plan.FULL, ["churn"], sweep_everyone=True))
         self.assertTrue(all(entry.everyone for entry in entries))
 
-    def test_full_plan_has_all_that_the_targets_ask_for(self) -> None:
+    def test_the_full_plan_covers_the_targets(self) -> None:
         configs = [entry.config for entry in plan.entries_of(plan.sections(plan.FULL))]
         self.assertEqual({config.workload for config in configs}, set(plan.WORKLOADS))
         churn = [config for config in configs if config.workload == "churn"]
@@ -47,7 +47,7 @@ class PlanTest(unittest.TestCase):
 
 
 class OrderTest(unittest.TestCase):
-    def test_all_take_part_and_each_comes_after_every_other_equally_often(self) -> None:
+    def test_each_runner_follows_each_other_equally_often(self) -> None:
         for size in range(1, 10):
             names = [str(number) for number in range(size)]
             turns = size if size % 2 == 0 else 2 * size
@@ -59,7 +59,7 @@ class OrderTest(unittest.TestCase):
             self.assertEqual(len(pairs), size * (size - 1))
             self.assertLessEqual(len(set(pairs.values())), 1)
 
-    def test_five_rounds_bring_different_neighbours(self) -> None:
+    def test_neighbours_differ_in_five_rounds(self) -> None:
         orders = [plan.in_turn("abcdefgh", turn) for turn in range(5)]
         pairs = {pair for order in orders for pair in zip(order, order[1:])}
         self.assertGreaterEqual(min(Counter(second for _, second in pairs).values()), 4)

@@ -50,7 +50,7 @@ class ReportTest(unittest.TestCase):
         self.assertIn("NOT EQUAL WORK: these figures", report.terminal(Summary(made)))
         self.assertIn("NOT EQUAL WORK in 1 round", report.page(Summary(made), {}))
 
-    def test_failures_are_told(self) -> None:
+    def test_failures_are_shown(self) -> None:
         made = made_up.results(sections(QUICK, ["expire"]))
         failed = {"status": FAILED, "result": None, "message": "exit status 3: boom"}
         made.runs = [dataclasses.replace(run, **failed) if run.runner == NETTY else run for run in made.runs]
@@ -149,7 +149,7 @@ class PlotsTest(unittest.TestCase):
             left, right = axes.get_xlim()
             self.assertGreaterEqual(len([tick for tick in axes.get_xticks() if left <= tick <= right]), 2, axes.get_title())
 
-    def test_what_costs_nothing_can_be_drawn_beside_what_does(self) -> None:
+    def test_a_cost_of_zero_can_be_drawn(self) -> None:
         made = made_up.results(sections(QUICK, ["far"]))
         for number in range(1, 6):
             made_up.changed(made, OURS, number, cpu_ms_per_s=0.0)

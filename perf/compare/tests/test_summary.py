@@ -35,29 +35,29 @@ class SummaryTest(unittest.TestCase):
     cpu = main_metric("churn")
 
     def ratio(self, ours: list[float], netty: list[float]) -> Spread | None:
-        """Of these figures of the rounds."""
+        """Returns the ratio of these figures, one for each round."""
         both = ((OURS, ours), (NETTY, netty))
         runs = [run(name, number, cpu) for name, figures in both for number, cpu in enumerate(figures, 1)]
         return summary_of(*runs).ratio(NETTY, CHURN, self.cpu)
 
-    def test_ratio_is_that_of_the_medians_and_its_range_that_of_the_rounds(self) -> None:
-        # The machine was slow in round 2, for both: that round has no weight in the range.
+    def test_ratio_of_medians_and_range_of_rounds(self) -> None:
+        # Both were slow in round 2, so it does not change the range.
         self.assertEqual(self.ratio([10, 100, 10], [20, 200, 30]), Spread(3, 2, 3))
 
     def test_nothing_is_divided_by_zero(self) -> None:
         self.assertIsNone(self.ratio([0], [40]))
         self.assertIsNone(self.ratio([0, 0, 10], [40, 40, 40]))
 
-    def test_tasks_before_their_deadlines_have_no_ratio_and_are_not_left_out(self) -> None:
+    def test_early_tasks_have_no_ratio(self) -> None:
         self.assertIsNone(self.ratio([10], [-40]))
         self.assertIsNone(self.ratio([10, 10], [-40, 40]))
 
-    def test_a_round_that_one_did_not_finish_is_not_compared(self) -> None:
+    def test_an_unfinished_round_is_not_compared(self) -> None:
         summary = summary_of(run(OURS, 1, 10), run(OURS, 2, 10), run(NETTY, 1, 40), run(NETTY, 2, 0, FAILED))
         self.assertEqual(summary.ratio(NETTY, CHURN, self.cpu), Spread(4, 4, 4))
         self.assertEqual(len(summary.failures(NETTY, CHURN)), 1)
 
-    def test_why_there_is_no_figure(self) -> None:
+    def test_reasons_for_missing_figures(self) -> None:
         self.assertEqual(summary_of().why_none(NETTY, CHURN), "not run")
         self.assertEqual(summary_of(run(NETTY, 1, 0, TIMED_OUT)).why_none(NETTY, CHURN), TIMED_OUT)
         two = Config("churn", 2, 1, 1000, 200_000, warmup_at_most=1)
@@ -65,7 +65,7 @@ class SummaryTest(unittest.TestCase):
         handoff = Config("handoff", 1, 1, 1000, 200_000)
         self.assertEqual(Summary(made_up.results()).why_none("libuv", handoff), "no cancel across threads")
 
-    def test_a_sweep_shows_only_who_is_asked_into_it(self) -> None:
+    def test_a_sweep_shows_only_its_runners(self) -> None:
         results = made_up.results()
         pending = next(section for section in results.plan if section.key == "pending")
         shown = Summary(results).shown(pending, *pending.configs)
@@ -81,20 +81,20 @@ class ChecksTest(unittest.TestCase):
     def test_equal_work(self) -> None:
         self.assertEqual(differences(made_up.results()), [])
 
-    def test_who_differs_from_ours_is_named(self) -> None:
+    def test_a_difference_from_ours_is_named(self) -> None:
         results = made_up.results(sections(QUICK, ["expire"]))
         made_up.changed(results, NETTY, 2, fired=5)
         found = [(one.runner, one.round, one.detail) for one in differences(results)]
         self.assertEqual(found, [(NETTY, 2, "fired 5 instead of 0")])
 
-    def test_without_ours_the_majority_is_right(self) -> None:
+    def test_without_ours_the_majority_counts(self) -> None:
         results = made_up.results(sections(QUICK, ["expire"]), rounds=1)
         base = next(run for run in results.runs if run.runner == NETTY)
         odd = dataclasses.replace(base, runner="c", result={**(base.result or {}), "cancelled": 1})
         results.runs = [odd, base, dataclasses.replace(base, runner="b")]
         self.assertEqual([one.runner for one in differences(results)], ["c"])
 
-    def test_sums_beyond_53_bits_are_told_apart(self) -> None:
+    def test_sums_of_64_bits_are_compared(self) -> None:
         results = made_up.results(sections(QUICK, ["expire"]), rounds=1)
         for name, total in ((OURS, 2**64 - 1), (NETTY, 2**64 - 2), ("libuv", 2**64 - 1)):
             made_up.changed(results, name, 1, fired_sum=str(total))
@@ -130,13 +130,13 @@ class TargetsTest(unittest.TestCase):
         self.judged(results, "handoff, 1 pair, 1,000 in flight", "at most 1/3 of Netty's CPU", False)
         self.judged(results, "expire, 200,000 timeouts", "at most 1/3 of Netty's CPU", False)
 
-    def test_without_netty_nothing_is_known(self) -> None:
+    def test_no_verdict_without_netty(self) -> None:
         results = made_up.results()
         results.runs = [run for run in results.runs if run.runner != NETTY]
         self.judged(results, "touch, tick 1 ms", "at most 1/4 of Netty's CPU", None)
 
-    def test_timers_of_one_loop_are_no_match(self) -> None:
-        # libuv is the only other one, and cannot be used across threads.
+    def test_timers_of_one_loop_are_not_compared(self) -> None:
+        # The only other peer is libuv, which threads cannot share.
         found = verdicts(Summary(made_up.results()))
         self.assertFalse([verdict for verdict in found if verdict.target.fastest])
 

@@ -1,4 +1,4 @@
-// Runner of the workloads on go-zero's TimingWheel, and on the timers of Go's own runtime.
+// Runner of the workloads on go-zero's TimingWheel and on the timers of Go's runtime.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// figures are the fields of one answer.
+// figures are the fields of the JSON object.
 type figures map[string]any
 
 type options struct {
@@ -29,7 +29,7 @@ type options struct {
 type peer struct {
 	version func() string
 	start   func(options) timer
-	notes   map[string]string // by workload: what a reader of its figures has to know
+	notes   map[string]string // by workload: a footnote of its figures
 }
 
 const (
@@ -129,7 +129,7 @@ func parse(args []string) (name string, o options, err error) {
 
 func (o options) tick() time.Duration { return time.Duration(o.tickMs) * time.Millisecond }
 
-// share is thread t's part of total: the first threads take what does not divide evenly.
+// share returns thread t's share of total. If it does not divide evenly, the first threads take one more.
 func (o options) share(total, t int) int { return (total + o.threads - 1 - t) / o.threads }
 
 func goVersion() string { return strings.TrimPrefix(runtime.Version(), "go") }
@@ -144,7 +144,7 @@ func moduleVersion() string {
 	return "unknown"
 }
 
-// must ends the program: what is called through it fails only on a closed wheel or on wrong arguments.
+// must ends the program on an error. Its calls fail only on a closed wheel or for wrong arguments.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// cpuTime is the process's, user and system, of all threads.
+// cpuTime returns the user and system time of all threads of the process.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	must(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// measured takes the times of so many operations. The CPU time goes on through a rest, in which the timer catches up.
+// measured measures the time of operations. The CPU time includes a rest, in which the timer catches up.
 func measured(o options, operations int, work func()) figures {
 	cpu, start := cpuTime(), time.Now()
 	work()
@@ -35,7 +35,7 @@ func measured(o options, operations int, work func()) figures {
 	}
 }
 
-// atRest tells what the process does when nothing is due.
+// atRest measures the process while no timeout is due.
 func atRest(o options) figures {
 	// One thread measures throughout, so that its own wake-ups can be left out.
 	runtime.LockOSThread()
@@ -51,8 +51,8 @@ func atRest(o options) figures {
 	}
 }
 
-// countWakeups sums the voluntary context switches of all threads but the calling one: goroutines have no thread of
-// their own by which the wheel's could be told from the runtime's.
+// countWakeups sums the voluntary context switches of all threads except the calling one. Goroutines have no own
+// threads, so the wheel's cannot be told from the runtime's.
 func countWakeups() int {
 	total := 0
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -60,7 +60,7 @@ func countWakeups() int {
 	for _, task := range tasks {
 		status, err := os.ReadFile(filepath.Join("/proc/self/task", task.Name(), "status"))
 		if task.Name() == strconv.Itoa(syscall.Gettid()) || errors.Is(err, fs.ErrNotExist) {
-			continue // the thread has ended meanwhile
+			continue // the thread has ended
 		}
 		must(err)
 		_, field, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
@@ -73,7 +73,7 @@ func countWakeups() int {
 }
 
 func liveBytes() float64 {
-	// The second collection completes the sweep of the first and frees what finalizers have released.
+	// The second collection completes the sweep of the first and frees objects with finalizers.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

@@ -7,13 +7,13 @@ import (
 	"github.com/zeromicro/go-zero/core/collection"
 )
 
-// A task is what a timeout does when it expires. It runs in a goroutine of its own, or with others of the same expired
-// batch, so tasks may run at the same time.
+// A task runs when a timeout expires. It runs in its own goroutine, or with others of its batch. So tasks may run
+// concurrently.
 type task interface {
 	run(id uint64)
 }
 
-// A timer is one started timer. Handles are interface values: what holds one needs no conversion to cancel it.
+// A timer is a started timer. Handles are interface values, so that a cancel needs no conversion.
 type timer interface {
 	schedule(delay time.Duration, id uint64, task task) (handle any)
 	cancel(handle any) bool
@@ -21,8 +21,8 @@ type timer interface {
 	stop()
 }
 
-// fence waits until the timer has taken over whatever was scheduled before. The wheel serves its callers one by one,
-// so a timeout of two ticks that has run has all earlier ones before it.
+// fence waits until the timer has taken over all scheduled timeouts. The wheel serves its callers in order. So all
+// earlier timeouts are in the wheel when a later one of two ticks has run.
 func fence(t timer, o options) {
 	passed := make(fenceTask)
 	t.schedule(2*o.tick(), 0, passed)
@@ -33,7 +33,7 @@ type fenceTask chan struct{}
 
 func (f fenceTask) run(uint64) { close(f) }
 
-// A tally counts the timeouts that have run.
+// A tally counts timeouts that have run.
 type tally struct {
 	awaited    int64
 	count      atomic.Int64
@@ -52,7 +52,7 @@ func (t *tally) run(id uint64) {
 	}
 }
 
-// A wheelTimer is go-zero's. Its keys, and the handles, are the ids of the timeouts, and its values their tasks.
+// A wheelTimer is go-zero's TimingWheel. Its keys and handles are the ids of the timeouts, its values are their tasks.
 type wheelTimer struct {
 	wheel *collection.TimingWheel
 }
@@ -71,7 +71,7 @@ func (t wheelTimer) schedule(delay time.Duration, id uint64, task task) any {
 	return handle
 }
 
-// cancel cannot tell whether it has won: the wheel does not say.
+// cancel cannot return whether it won, because the wheel does not tell.
 func (t wheelTimer) cancel(handle any) bool {
 	must(t.wheel.RemoveTimer(handle))
 	return true
@@ -81,7 +81,7 @@ func (t wheelTimer) putOff(handle any, delay time.Duration) { must(t.wheel.MoveT
 
 func (t wheelTimer) stop() { t.wheel.Stop() }
 
-// The runtimeTimer is the one that Go's own runtime has: it needs no start, and has no tick.
+// The runtimeTimer is that of Go's runtime. It needs no start and has no tick.
 type runtimeTimer struct{}
 
 func (runtimeTimer) schedule(delay time.Duration, id uint64, task task) any {

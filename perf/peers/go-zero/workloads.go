@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// longDelay is that of timeouts which are cancelled or put off before they are due.
+// longDelay is the delay of timeouts that are cancelled or postponed before they are due.
 const longDelay = 600 * time.Second
 
-// together has each of the threads do its part.
+// together runs the share of each thread and waits for all.
 func together(threads int, part func(t int)) {
 	var group sync.WaitGroup
 	group.Add(threads)
@@ -28,15 +28,15 @@ func together(threads int, part func(t int)) {
 
 func seeded(o options, t int) *rand.Rand { return rand.New(rand.NewPCG(uint64(o.seed), uint64(t))) }
 
-// between is at random from low to high units.
+// between returns a random duration from low to high units.
 func between(random *rand.Rand, low, high int64, unit time.Duration) time.Duration {
 	return time.Duration(low+random.Int64N(high-low+1)) * unit
 }
 
-// firstID is the id before thread t's first.
+// firstID is the id before the first one of thread t.
 func firstID(t int) uint64 { return uint64(t) << 40 }
 
-// counts has the sums as text: not every reader of JSON keeps 64 bits.
+// counts has the sums as strings, because some JSON readers do not keep 64 bits.
 func counts(scheduled int, fired *tally, cancelled, cancelledSum uint64) figures {
 	return figures{
 		"scheduled": scheduled,
@@ -45,7 +45,7 @@ func counts(scheduled int, fired *tally, cancelled, cancelledSum uint64) figures
 	}
 }
 
-// A ring is the pending timeouts of one thread. Its ids are cancelled in the order in which they were scheduled.
+// A ring has the pending timeouts of one thread. It cancels them in the order of scheduling.
 type ring struct {
 	timer                   timer
 	fired                   *tally
@@ -60,7 +60,7 @@ func (r *ring) schedule() any {
 	return r.timer.schedule(longDelay, r.lastID, r.fired)
 }
 
-// cancelOldest does nothing while the ring is being filled.
+// cancelOldest does nothing while the ring is not full.
 func (r *ring) cancelOldest() {
 	handle := r.handles[r.oldest]
 	if handle == nil {
@@ -73,7 +73,7 @@ func (r *ring) cancelOldest() {
 	r.oldestID++
 }
 
-// keep puts another one in the place of the oldest.
+// keep replaces the oldest handle.
 func (r *ring) keep(handle any) {
 	r.handles[r.oldest] = handle
 	if r.oldest++; r.oldest == len(r.handles) {
@@ -88,14 +88,14 @@ func (r *ring) churn(n int) {
 	}
 }
 
-// handOver has another goroutine schedule, and passes the handles in batches, which go round between the two.
+// handOver lets another goroutine schedule. It passes handles in batches, which go round between the two.
 func (r *ring) handOver(n int) {
 	const batches, batchSize = 8, 256
 	full, empty := make(chan []any, batches), make(chan []any, batches)
 	for range batches {
 		empty <- make([]any, batchSize)
 	}
-	scheduler := *r // a copy: the two write to no line together
+	scheduler := *r // a copy, so that the two goroutines share no cache line
 	go func() {
 		for left := n; left > 0; {
 			batch := (<-empty)[:min(left, batchSize)]
@@ -117,7 +117,7 @@ func (r *ring) handOver(n int) {
 	r.lastID += uint64(n)
 }
 
-// measureRings: each thread fills a ring, works on it, which is measured, and cancels what is left.
+// measureRings fills a ring for each thread, measures the work, and cancels the rest.
 func measureRings(o options, timer timer, size func(t int) int, fill, work func(r *ring, n int)) figures {
 	fired := newTally(0)
 	rings := make([]*ring, o.threads)
@@ -148,12 +148,12 @@ func measureChurn(o options, timer timer) figures {
 	return measureRings(o, timer, func(int) int { return o.pending }, (*ring).churn, (*ring).churn)
 }
 
-// measureHandoff: the same, but one thread schedules and another cancels.
+// measureHandoff: as churn, but one thread schedules and another cancels.
 func measureHandoff(o options, timer timer) figures {
 	return measureRings(o, timer, func(int) int { return o.pending }, (*ring).handOver, (*ring).handOver)
 }
 
-// measureTouch: each thread puts off one of its timeouts at random, again and again.
+// measureTouch: each thread postpones timeouts at random.
 func measureTouch(o options, timer timer) figures {
 	size := func(t int) int { return o.share(o.pending, t) }
 	return measureRings(o, timer, size, (*ring).churn, func(r *ring, n int) {
@@ -201,7 +201,7 @@ func measureFar(o options, timer timer) figures {
 	return atRest(o)
 }
 
-// deadlines holds each timeout's deadline until it runs, then by how much it was late.
+// deadlines holds the deadline of each timeout, and its lateness after it has run.
 type deadlines struct {
 	start  time.Time
 	times  []time.Duration
@@ -216,7 +216,7 @@ func (d *deadlines) run(id uint64) {
 	}
 }
 
-// measureLate tells how long after its deadline a task runs: 100 of them every 5 ms.
+// measureLate measures the time from a deadline to the start of the task: 100 every 5 ms.
 func measureLate(o options, timer timer) figures {
 	d := &deadlines{start: time.Now(), times: make([]time.Duration, o.count), allRun: make(chan struct{})}
 	d.left.Store(int64(o.count))
@@ -235,6 +235,6 @@ func measureLate(o options, timer timer) figures {
 	for permille := range quantiles {
 		quantiles[permille] = float64(d.times[permille*(len(d.times)-1)/1000]) / 1000
 	}
-	early, _ := slices.BinarySearch(d.times, -1) // by more than the clock's unit
+	early, _ := slices.BinarySearch(d.times, -1) // by more than the resolution of the clock
 	return figures{"late_us": quantiles, "early": early}
 }

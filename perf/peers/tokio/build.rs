@@ -1,8 +1,8 @@
-//! Tells the program the versions it is built of.
+//! Passes the versions of its dependencies to the program.
 
 use std::{env, fs, process::Command};
 
-/// What stands between the two.
+/// The separator between the two.
 fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     let rest = text.split(begin).nth(1).expect(begin);
     rest.split(end).next().expect(end)

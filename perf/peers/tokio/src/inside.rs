@@ -1,6 +1,6 @@
-//! tokio's timers as its own tasks use them: a timeout is a `Sleep` within the future of a request, where it needs no
-//! memory of its own; polling it once, with the waker of the task, schedules it, and dropping it cancels it. As many
-//! workers as threads are asked for, each with a task.
+//! tokio's timers in its own tasks. A timeout is a `Sleep` within the future of a request, so it needs no memory of its
+//! own. Polling it once with the waker of the task schedules it, and dropping it cancels it. There are as many workers
+//! as threads, each with a task.
 
 use std::future::{Future, poll_fn};
 use std::mem::swap;
@@ -28,7 +28,7 @@ pub fn measure(workload: Workload, options: &Options) -> Value {
         Workload::Touch => {
             rings(options.threads, options, |t| options.share(options.pending, t), Ring::churn, Ring::touch)
         }
-        // Two tasks for each pair, on the workers that tokio has if nothing is said.
+        // Two tasks for each pair, on tokio's default number of workers.
         Workload::Handoff => {
             let cores = available_parallelism().expect("the number of cores").get() as u64;
             rings(cores, options, pending, Ring::hand_over, Ring::hand_over)
@@ -48,7 +48,7 @@ fn start_runtime(workers: u64, peer: Peer) -> Runtime {
     builder.build().expect("a runtime")
 }
 
-/// Where a timeout lives: in the futures of a program these are there anyway.
+/// The place of a timeout. Programs have it in their futures.
 type Slot = Pin<Box<Option<Sleep>>>;
 
 fn schedule(slot: &mut Slot, context: &mut Context<'_>) {
@@ -61,8 +61,8 @@ fn register(slot: &mut Slot, context: &mut Context<'_>) {
     assert_eq!(polled, Some(Poll::Pending));
 }
 
-/// Runs this with the context of the task, and then lets the runtime look for what else there is to do. tokio would stop
-/// a task after 128 operations; but each of these stands for a request, which would have a task and 128 of its own.
+/// Polls with the context of the task, then yields to the runtime. tokio would pause a task after 128 operations. Here
+/// each operation stands for a request, which would have its own task and its own 128.
 async fn slice(mut work: impl FnMut(&mut Context<'_>)) {
     unconstrained(poll_fn(|context| Poll::Ready(work(context)))).await;
     yield_now().await;
@@ -109,7 +109,7 @@ impl Ring {
         self
     }
 
-    /// The same, but another task schedules. The batches go round between the two.
+    /// Cancels the oldest timeout and keeps one that another task scheduled. Batches go round between the two.
     async fn hand_over(mut self, operations: u64) -> Self {
         let (fill, mut full) = channel::<(Vec<Slot>, u64)>(BATCHES);
         let (give_back, mut empty) = channel(BATCHES);
@@ -129,13 +129,13 @@ impl Ring {
                 swap(&mut self.slots[self.oldest], slot);
                 self.advance();
             }
-            let _ = give_back.send(batch).await; // the other task may be done
+            let _ = give_back.send(batch).await; // the other task may have ended
         }
         self.last_id += operations;
         self
     }
 
-    /// Puts off one at random.
+    /// Postpones a timeout at random.
     async fn touch(mut self, operations: u64) -> Self {
         for n in slices(operations) {
             slice(|context| {
@@ -165,7 +165,7 @@ fn slices(operations: u64) -> impl Iterator<Item = u64> {
     (0..operations).step_by(BATCH_SIZE as usize).map(move |done| BATCH_SIZE.min(operations - done))
 }
 
-/// Has a task do its part with each of these.
+/// Makes a task do its share with each of these.
 fn together<Done>(runtime: &Runtime, rings: &mut Vec<Ring>, share: impl Fn(u64) -> u64, work: fn(Ring, u64) -> Done)
 where
     Done: Future<Output = Ring> + Send + 'static,

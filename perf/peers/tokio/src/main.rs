@@ -27,7 +27,7 @@ pub enum Workload {
 pub enum Peer {
     Tokio,
     TokioInside,
-    /// Needs a build of its own.
+    /// Needs its own build.
     #[cfg_attr(not(tokio_unstable), value(skip))]
     TokioAlt,
 }
@@ -66,7 +66,7 @@ fn whole<const LOW: u64, const HIGH: u64>(text: &str) -> Result<u64, String> {
 }
 
 impl Options {
-    /// Thread `t`'s part of `total`: the first threads take what does not divide evenly.
+    /// Returns thread `t`'s share of `total`. If it does not divide evenly, the first threads take one more.
     fn share(&self, total: u64, t: u64) -> u64 {
         total / self.threads + u64::from(t < total % self.threads)
     }

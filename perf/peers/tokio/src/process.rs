@@ -1,5 +1,3 @@
-//! What the kernel says about this process.
-
 use cpu_time::ProcessTime;
 use procfs::process::Process;
 use serde_json::{Value, json};
@@ -12,7 +10,7 @@ fn this() -> Process {
     Process::myself().expect("/proc/self")
 }
 
-/// Bytes of resident memory, when the allocator has handed back what it holds and has not given out.
+/// Returns the resident bytes, after the allocator has returned its free memory.
 pub fn resident_bytes() -> f64 {
     // SAFETY: it has no preconditions.
     #[cfg(target_env = "gnu")]
@@ -22,17 +20,17 @@ pub fn resident_bytes() -> f64 {
     (this().statm().expect("/proc/self/statm").resident * procfs::page_size()) as f64
 }
 
-/// Voluntary context switches of all threads but the calling one.
+/// Returns the voluntary context switches of all threads except the calling one.
 fn wakeups() -> f64 {
     // SAFETY: it has no preconditions.
     let own = unsafe { libc::gettid() };
     let tasks = this().tasks().expect("/proc/self/task").flatten().filter(|task| task.tid != own);
-    // A thread may have ended meanwhile.
+    // The thread may have ended.
     let statuses = tasks.filter_map(|task| task.status().ok());
     statuses.map(|status| status.voluntary_ctxt_switches.expect("voluntary_ctxt_switches") as f64).sum()
 }
 
-/// The times of so many operations. The CPU time goes on through `after` and a rest, in which the timer catches up.
+/// Measures the time of operations. The CPU time includes `after` and a rest, in which the timer catches up.
 pub fn measured(operations: u64, work: impl FnOnce(), after: impl FnOnce()) -> Value {
     let (cpu, start) = (ProcessTime::now(), Instant::now());
     work();
@@ -48,7 +46,7 @@ pub fn measured(operations: u64, work: impl FnOnce(), after: impl FnOnce()) -> V
     })
 }
 
-/// What the process does when nothing is due.
+/// Measures the process while no timeout is due.
 pub fn at_rest(seconds: u64) -> Value {
     sleep(2 * TICK + Duration::from_millis(500));
     let (wakeups_before, cpu, start) = (wakeups(), ProcessTime::now(), Instant::now());

@@ -1,4 +1,4 @@
-//! tokio's time driver, used from threads that are none of the runtime's, and what its timeouts do.
+//! tokio's time driver, used from threads outside its runtime.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// tokio's tick; there is no other.
+/// tokio's only tick.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// Run by the runtime's worker, or by the scheduling thread if the deadline has passed already.
+/// Runs on the runtime's worker, or on the scheduling thread if the deadline has passed.
 pub trait Task: Send + Sync + 'static {
     fn run(&self, id: u64);
 }
@@ -42,7 +42,7 @@ impl Task for Latch {
     }
 }
 
-/// Counts what has fired.
+/// Counts expired timeouts.
 #[derive(Default)]
 pub struct Fired {
     pub awaited: u64,
@@ -66,18 +66,18 @@ pub struct Timer {
 
 impl Timer {
     pub fn start() -> Self {
-        // One worker: whichever worker parks on the time driver expires the timeouts, so that more of them would
-        // add nothing here but hand-overs between them. The other timers have one such thread, too.
+        // One worker. The worker that parks on the time driver expires the timeouts, so more workers would only add
+        // hand-overs. The other timers also have one such thread.
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build();
         Self { runtime: runtime.expect("a runtime") }
     }
 
-    /// A thread schedules as long as it holds the guard.
+    /// A thread must hold this guard while it schedules.
     pub fn enter(&self) -> EnterGuard<'_> {
         self.runtime.enter()
     }
 
-    /// Waits until the worker has gone through the driver after whatever was scheduled before.
+    /// Waits until the worker has run the driver after all earlier schedules.
     pub fn fence(&self) {
         let _guard = self.enter();
         let passed = Arc::new(Latch::default());
@@ -86,7 +86,7 @@ impl Timer {
     }
 }
 
-/// A scheduled timeout. It is cancelled by dropping it: the driver does not keep it alive.
+/// A scheduled timeout. Dropping it cancels it.
 pub struct Timeout<T: Task> {
     sleep: Pin<Box<Sleep>>,
     entry: Arc<Entry<T>>,
@@ -102,7 +102,7 @@ impl<T: Task> Timeout<T> {
         timeout
     }
 
-    /// The id if the cancel has won, so that the task never runs.
+    /// Returns the id if the cancel won, so that the task never runs.
     pub fn cancel(self) -> Option<u64> {
         self.entry.finish().then_some(self.entry.id)
     }
@@ -112,12 +112,12 @@ impl<T: Task> Timeout<T> {
         self.register();
     }
 
-    /// Enters the timeout into the driver's wheel, with a waker that runs the task.
+    /// Puts the timeout into the driver's wheel, with a waker that runs the task.
     fn register(&mut self) {
         let waker = Waker::from(Arc::clone(&self.entry));
         let polled = self.sleep.as_mut().poll(&mut Context::from_waker(&waker));
         if polled == Poll::Ready(()) {
-            // The deadline has passed already: the driver wakes nobody.
+            // The deadline has passed, so the driver calls no waker.
             waker.wake();
         }
     }

@@ -13,10 +13,10 @@ use crate::process::{at_rest, measured, resident_bytes};
 use crate::timer::{Fired, Latch, Task, Timeout, Timer};
 use crate::{Options, Workload};
 
-/// Of the timeouts that are cancelled or put off before they are due.
+/// The delay of timeouts that are cancelled or postponed before they are due.
 pub const LONG_DELAY: Duration = Duration::from_secs(600);
 
-/// Timeouts that one thread passes to another at a time, and how many such batches go round between the two.
+/// The timeouts of a batch, and the batches that go round between two threads.
 pub const BATCH_SIZE: u64 = 256;
 pub const BATCHES: usize = 8;
 
@@ -41,7 +41,7 @@ pub fn merged(mut figures: Value, more: Value) -> Value {
     figures
 }
 
-/// The sums are text, since not every reader of JSON keeps so many digits.
+/// The sums are strings, because some JSON readers do not keep 64 bits.
 pub fn counts(scheduled: u64, fired: &Fired, cancelled: u64, cancelled_sum: u64) -> Value {
     json!({
         "scheduled": scheduled,
@@ -52,7 +52,7 @@ pub fn counts(scheduled: u64, fired: &Fired, cancelled: u64, cancelled_sum: u64)
     })
 }
 
-/// The id before thread `t`'s first.
+/// The id before the first one of thread `t`.
 pub fn first_id(t: u64) -> u64 {
     t << 40
 }
@@ -61,7 +61,7 @@ pub fn random(options: &Options, t: u64) -> SmallRng {
     SmallRng::seed_from_u64(options.seed + t)
 }
 
-/// Has a thread do its part with each of these.
+/// Makes a thread do its share with each of these.
 fn together<T: Send>(timer: &Timer, parts: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
     let work = &work;
     thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn together<T: Send>(timer: &Timer, parts: &mut [T], work: impl Fn(usize, &mut T
 struct Ring<'a> {
     timer: &'a Timer,
     fired: Arc<Fired>,
-    timeouts: Vec<Option<Timeout<Fired>>>, // none: its place is not in use
+    timeouts: Vec<Option<Timeout<Fired>>>, // None: a free slot
     oldest: usize,
     last_id: u64,
     random: SmallRng,
@@ -94,7 +94,7 @@ impl Ring<'_> {
         }
     }
 
-    /// Puts another one in the place of the oldest.
+    /// Replaces the oldest timeout.
     fn keep(&mut self, timeout: Option<Timeout<Fired>>) {
         self.timeouts[self.oldest] = timeout;
         self.oldest = if self.oldest + 1 == self.timeouts.len() { 0 } else { self.oldest + 1 };
@@ -109,7 +109,7 @@ impl Ring<'_> {
         }
     }
 
-    /// The same, but another thread schedules.
+    /// Cancels the oldest timeout and keeps one that another thread scheduled.
     fn hand_over(&mut self, operations: u64) {
         let (fill, full) = sync_channel::<Vec<_>>(BATCHES);
         let (give_back, empty) = sync_channel(BATCHES);
@@ -134,12 +134,12 @@ impl Ring<'_> {
                     self.cancel_oldest();
                     self.keep(Some(timeout));
                 }
-                let _ = give_back.send(batch); // the other thread may be done
+                let _ = give_back.send(batch); // the other thread may have ended
             }
         });
     }
 
-    /// Puts off one at random.
+    /// Postpones a timeout at random.
     fn touch(&mut self, operations: u64) {
         for _ in 0..operations {
             let at = self.random.random_range(0..self.timeouts.len());
@@ -157,7 +157,7 @@ impl Ring<'_> {
     }
 }
 
-/// What is done to a ring, so many times.
+/// An operation on a ring, repeated.
 type Work<'a> = fn(&mut Ring<'a>, u64);
 
 fn rings<'a>(
@@ -193,7 +193,7 @@ fn rings<'a>(
 /// Schedules timeouts of 1 to 1000 ms and waits until all have run.
 fn expire(timer: &Timer, options: &Options) -> Value {
     let fired = Arc::new(Fired { awaited: options.count, ..Fired::default() });
-    let kept = Mutex::new(Vec::new()); // a timeout has to live until it expires
+    let kept = Mutex::new(Vec::new()); // a timeout must live until it expires
     let produce = |_, t: &mut u64| {
         let mut random = random(options, *t);
         let count = options.share(options.count, *t);
@@ -209,7 +209,7 @@ fn expire(timer: &Timer, options: &Options) -> Value {
         together(timer, &mut threads, produce);
         fired.all.wait();
     };
-    // To free what has expired is part of the CPU time, as it is where the timer frees it.
+    // Freeing expired timeouts is part of the CPU time, as with the other timers.
     let times = measured(options.count, work, || kept.lock().unwrap().clear());
     merged(times, counts(options.count, &fired, 0, 0))
 }
@@ -229,7 +229,7 @@ fn memory(timer: &Timer, options: &Options) -> Value {
     timer.fence();
     let before = resident_bytes();
     let timeouts = schedule_pending(timer, options, || Duration::from_secs(3_600));
-    // The list of handles is the runner's own.
+    // The list of handles belongs to the runner.
     let own = size_of_val(timeouts.as_slice()) as f64;
     json!({"bytes_per_timeout": (resident_bytes() - before - own) / options.pending as f64})
 }
@@ -241,7 +241,7 @@ fn far(timer: &Timer, options: &Options) -> Value {
     at_rest(options.seconds)
 }
 
-/// Holds each timeout's deadline until it runs, then by how much it was late; in nanoseconds.
+/// Holds the deadline of each timeout, and its lateness after it has run, in nanoseconds.
 struct Deadlines {
     start: Instant,
     times: Vec<AtomicI64>,
@@ -265,7 +265,7 @@ impl Task for Deadlines {
     }
 }
 
-/// How long after its deadline a task runs: 100 of them every 5 ms.
+/// Measures the time from a deadline to the start of the task: 100 every 5 ms.
 fn late(timer: &Timer, options: &Options) -> Value {
     let _guard = timer.enter();
     let times = (0..options.count).map(|_| AtomicI64::new(0)).collect();
@@ -287,6 +287,6 @@ fn late(timer: &Timer, options: &Options) -> Value {
     late.sort_unstable();
     let quantiles: Vec<f64> =
         (0..=1_000).map(|permille| late[permille * (late.len() - 1) / 1_000] as f64 / 1e3).collect();
-    let early = late.partition_point(|nanos| *nanos < -1); // by more than the clock's unit
+    let early = late.partition_point(|nanos| *nanos < -1); // by more than the resolution of the clock
     json!({"late_us": quantiles, "early": early})
 }

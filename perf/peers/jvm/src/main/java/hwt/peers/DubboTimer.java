@@ -9,7 +9,7 @@ record DubboTimer(HashedWheelTimer timer) implements Peer.Timer {
     private static final String THREAD = "timer-worker";
 
     static Peer peer() {
-        // Named, so that it looks for no other logger; what stands behind it here prints nothing.
+        // Prevents the search for a logger. slf4j-nop prints nothing.
         System.setProperty("dubbo.application.logger", "slf4j");
         return new Peer(HashedWheelTimer.class, Set.of(THREAD), "", DubboTimer::start);
     }

@@ -25,7 +25,7 @@ record KafkaTimer(Timer timer) implements Peer.Timer {
 
     @Override
     public Object schedule(long delayMicros, long id, Peer.Task task) {
-        // Rounded up: not earlier than asked for by this program's fault.
+        // Rounded up, so that the timeout is not early.
         KafkaTask kafkaTask = new KafkaTask((delayMicros + 999) / 1_000, id, task);
         timer.add(kafkaTask);
         return kafkaTask;
@@ -36,7 +36,7 @@ record KafkaTimer(Timer timer) implements Peer.Timer {
         return ((KafkaTask) handle).tryCancel();
     }
 
-    /** Adding a pending task again moves it. Its delay stays the same, as it does in the only workload that does so. */
+    /** Adding a pending task again moves it and keeps its delay, which is equal in the only workload that does so. */
     @Override
     public Object putOff(Object handle, long delayMicros, long id, Peer.Task task) {
         timer.add((KafkaTask) handle);

@@ -22,7 +22,7 @@ final class Main {
             Map<String, Object> answer = new TreeMap<>();
             answer.put("runner", name);
             answer.put("version", peer.version());
-            // "OpenJDK 64-Bit Server VM": its first word names the product.
+            // "OpenJDK 64-Bit Server VM": the first word is the product.
             String product = System.getProperty("java.vm.name").split(" ")[0];
             answer.put("runtime", product + " " + System.getProperty("java.version"));
             if (!workload.equals("--describe")) {
@@ -33,13 +33,13 @@ final class Main {
             System.err.println(name + ": " + e.getMessage());
             System.exit(2);
         } catch (Throwable e) {
-            // Out of memory, mostly. The timer's threads would go on for ever.
+            // Usually out of memory. The timer's threads would not end.
             e.printStackTrace();
             Runtime.getRuntime().halt(1);
         }
     }
 
-    /** Loads the classes of no other, so that calls of the timer are as direct as where there is only one. */
+    /** Loads only the classes of this peer, so that the JVM can inline the calls of its timer. */
     private static Peer peer(String name) {
         return switch (name) {
             case "netty" -> NettyTimer.peer();

@@ -13,7 +13,7 @@ record NettyTimer(HashedWheelTimer timer) implements Peer.Timer {
     }
 
     private static NettyTimer start(int tickMs) {
-        // Without leak detection, which is there for debugging.
+        // Without leak detection, which is a tool for debugging.
         HashedWheelTimer timer = new HashedWheelTimer(
                 run -> new Thread(run, THREAD), tickMs, TimeUnit.MILLISECONDS, Peer.BUCKETS, false);
         timer.start();

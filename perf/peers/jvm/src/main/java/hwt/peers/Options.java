@@ -8,7 +8,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.TypeConversionException;
 
-/** What the command line asks for. */
+/** The command line. */
 record Options(int threads, int tickMs, int count, int pending, int seconds, int warmup, long seed, boolean inTurn) {
     static Options parse(String... args) throws ParameterException {
         CommandSpec spec = CommandSpec.create();
@@ -44,12 +44,12 @@ record Options(int threads, int tickMs, int count, int pending, int seconds, int
         return (int) value(given, name);
     }
 
-    /** As the answer repeats them. */
+    /** The options in the JSON object. */
     Map<String, Object> fields() {
         return Map.of("threads", threads, "tick_ms", tickMs, "count", count, "pending", pending, "seed", seed);
     }
 
-    /** Thread {@code t}'s part of {@code total}: the first threads take what does not divide evenly. */
+    /** Returns thread {@code t}'s share of {@code total}. If it does not divide evenly, the first threads take one more. */
     int share(int total, int t) {
         return total / threads + (t < total % threads ? 1 : 0);
     }

@@ -11,7 +11,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 
-/** What the kernel and the JVM say about this process. */
+/** Measures this process. */
 final class Process {
     private static final OperatingSystemMXBean SYSTEM =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
@@ -25,8 +25,8 @@ final class Process {
     }
 
     /**
-     * The times of so many operations. CPU time is that of the process, the collector's and the compiler's threads
-     * included, and goes on through a rest, in which the timer catches up.
+     * Measures the time of operations. CPU time is that of the process, with the collector's and the compiler's threads,
+     * and includes a rest, in which the timer catches up.
      */
     static Map<String, Object> measured(Options options, Work work) throws Exception {
         long cpu = SYSTEM.getProcessCpuTime();
@@ -40,7 +40,7 @@ final class Process {
                 "wall_ns_per_op", wall / operations, "wall_ms", wall / 1e6));
     }
 
-    /** What the process does when nothing is due. */
+    /** Measures the process while no timeout is due. */
     static Map<String, Object> atRest(Peer peer, Options options) throws InterruptedException, IOException {
         Thread.sleep(2L * options.tickMs() + 500);
         long wakeups = wakeups(peer.threads());
@@ -53,7 +53,7 @@ final class Process {
         return Map.of("cpu_ms_per_s", cpu / 1e6 / seconds, "wakeups_per_s", wakeups / seconds);
     }
 
-    /** Voluntary context switches of the timer's own threads, which are told from the JVM's by their names. */
+    /** Returns the voluntary context switches of the timer's threads, which it finds by their names. */
     private static long wakeups(Set<String> threads) throws IOException {
         long sum = 0;
         try (DirectoryStream<Path> tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
@@ -65,14 +65,14 @@ final class Process {
                         sum += Long.parseLong(status.substring(at).lines().findFirst().orElseThrow().strip());
                     }
                 } catch (NoSuchFileException e) {
-                    // A thread of the JVM has ended meanwhile.
+                    // The thread has ended.
                 }
             }
         }
         return sum;
     }
 
-    /** Bytes in use after full collections, repeated until they find nothing more to free. */
+    /** Returns the bytes in use after full collections, repeated until they free no more. */
     static long liveBytes() {
         long before = collect();
         for (int i = 1; i < 10; i++) {

@@ -21,17 +21,17 @@ import java.util.stream.IntStream;
 final class Workloads implements AutoCloseable {
     static final List<String> NAMES = List.of("churn", "handoff", "expire", "memory", "idle", "far", "late", "touch");
 
-    /** Of the timeouts that are cancelled or put off before they are due. */
+    /** The delay of timeouts that are cancelled or postponed before they are due. */
     private static final long LONG_DELAY = TimeUnit.SECONDS.toMicros(600);
 
-    /** Handles that one thread passes to another at a time, and how many such batches go round between the two. */
+    /** The handles of a batch, and the batches that go round between two threads. */
     private static final int BATCH_SIZE = 256;
     private static final int BATCHES = 8;
 
     private final Peer peer;
     private final Options options;
     private final Peer.Timer timer;
-    /** The same threads throughout a round. */
+    /** Threads that live for a whole round. */
     private final ExecutorService producers;
 
     private Workloads(Peer peer, Options options) {
@@ -63,7 +63,7 @@ final class Workloads implements AutoCloseable {
         timer.close();
     }
 
-    /** Has each thread t do its part. */
+    /** Makes each thread t do its share. */
     private void together(Part part) throws Exception {
         IntFunction<Callable<Object>> partOf = t -> () -> {
             part.run(t);
@@ -78,15 +78,14 @@ final class Workloads implements AutoCloseable {
         void run(int t) throws Exception;
     }
 
-    /** What is done to a ring, n times. */
+    /** An operation on a ring, n times. */
     private interface Work {
         void run(Ring ring, int n) throws Exception;
     }
 
     /**
-     * Waits until the timer has taken over whatever was scheduled before. The peers hand timeouts and tasks over in the
-     * order they came, so a timeout of two ticks that has run has all earlier ones before it. This also publishes what
-     * the tasks have counted.
+     * Waits until the timer has taken over all scheduled timeouts. The peers process timeouts and tasks in order. So all
+     * earlier timeouts are in the wheel when a later one of two ticks has run. This also publishes the tasks' counters.
      */
     private void fence() throws InterruptedException {
         CountDownLatch passed = new CountDownLatch(1);
@@ -94,7 +93,7 @@ final class Workloads implements AutoCloseable {
         passed.await();
     }
 
-    /** The id before thread {@code t}'s first. */
+    /** The id before the first one of thread {@code t}. */
     private static long firstId(int t) {
         return (long) t << 40;
     }
@@ -103,7 +102,7 @@ final class Workloads implements AutoCloseable {
         return new SplittableRandom(options.seed() + t);
     }
 
-    /** Counts what has run: touched by the thread alone that runs the peer's tasks. */
+    /** Counts expired timeouts. Only the thread that runs the peer's tasks writes it. */
     private static final class Fired implements Peer.Task {
         private final long awaited;
         private final CountDownLatch all = new CountDownLatch(1);
@@ -123,7 +122,7 @@ final class Workloads implements AutoCloseable {
         }
     }
 
-    /** The sums are text, since not every reader of JSON keeps 64 bits. */
+    /** The sums are strings, because some JSON readers do not keep 64 bits. */
     private static Map<String, Object> with(
             Map<String, Object> times, long scheduled, Fired fired, long cancelled, long cancelledSum) {
         times.putAll(Map.of("scheduled", scheduled,
@@ -153,7 +152,7 @@ final class Workloads implements AutoCloseable {
             lastId = firstId;
         }
 
-        /** Does nothing while the ring is being filled. */
+        /** Does nothing while the ring is not full. */
         void cancelOldest() {
             if (handles[oldest] != null && timer.cancel(handles[oldest])) {
                 cancelled++;
@@ -161,7 +160,7 @@ final class Workloads implements AutoCloseable {
             }
         }
 
-        /** Puts another one in the place of the oldest. */
+        /** Replaces the oldest timeout. */
         void keep(long id, Object handle) {
             ids[oldest] = id;
             handles[oldest] = handle;
@@ -183,7 +182,7 @@ final class Workloads implements AutoCloseable {
             }
         }
 
-        /** The same, but another thread schedules, and passes the handles in batches, which go round between the two. */
+        /** Cancels the oldest timeout and keeps one that another thread scheduled. Batches go round between the two. */
         void handOver(int n) throws Exception {
             BlockingQueue<Object[]> full = new ArrayBlockingQueue<>(BATCHES);
             BlockingQueue<Object[]> empty = new ArrayBlockingQueue<>(BATCHES);
@@ -210,7 +209,7 @@ final class Workloads implements AutoCloseable {
             scheduling.get();
         }
 
-        /** Puts off one at random. */
+        /** Postpones a timeout at random. */
         void touch(int n) {
             for (int i = 0; i < n; i++) {
                 int at = random.nextInt(handles.length);
@@ -273,7 +272,7 @@ final class Workloads implements AutoCloseable {
         return Process.atRest(peer, options);
     }
 
-    /** Holds each timeout's deadline until it runs, then by how much it was late. */
+    /** Holds the deadline of each timeout, and its lateness after it has run. */
     private static final class Deadlines implements Peer.Task {
         private final long[] nanos;
         private final CountDownLatch allRun = new CountDownLatch(1);
@@ -293,7 +292,7 @@ final class Workloads implements AutoCloseable {
         }
     }
 
-    /** How long after its deadline a task runs: 100 of them every 5 ms. */
+    /** Measures the time from a deadline to the start of the task: 100 every 5 ms. */
     private Map<String, Object> late() throws InterruptedException {
         Deadlines deadlines = new Deadlines(options.count());
         SplittableRandom random = random(0);
@@ -311,7 +310,7 @@ final class Workloads implements AutoCloseable {
         Arrays.sort(late);
         double[] quantiles = new double[1_001];
         Arrays.setAll(quantiles, permille -> late[(int) (permille * (late.length - 1L) / 1_000)] / 1e3);
-        // By more than the clock's unit.
+        // By more than the resolution of the clock.
         long early = Arrays.stream(late).takeWhile(nanos -> nanos < -1).count();
         return Map.of("late_us", quantiles, "early", early);
     }
