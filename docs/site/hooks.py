@@ -1,8 +1,8 @@
 """Hooks of mkdocs: the pages of the site, and the targets of their links.
 
-Pages keep their paths in the repository, so that links between them work in both places. A link to a public header leads
-to its page in the reference, which Doxygen writes to $HWT_BUILD/api. A link to another text leads to a page with that
-text, and a link to a folder to its README.md or to a list of its files. The search index includes the reference.
+Pages keep their paths in the repository, so that links between them work in both places. A link to a public header
+leads to its page in the reference, which Doxygen writes to $HWT_BUILD/api. A link to another text leads to a page with
+that text, and a link to a folder to its README.md or to a list of its files. The search index includes the reference.
 """
 
 import html

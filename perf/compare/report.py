@@ -282,15 +282,17 @@ def _first(results: Results, workload: str) -> list[Config]:
 
 
 def _cpu_columns(results: Results) -> Columns:
-    configs = [config for section in results.plan if section.key == "churn" for config in section.configs if config.tick_ms == 1]
-    configs += [config for section in results.plan if section.key == "handoff" for config in section.configs if config.threads == 1]
-    columns = [(label(config).replace(f", {ticks(config)}", ""), config, main_metric(config.workload)) for config in configs]
-    rest = [(name, config, main_metric(name)) for name in ("expire", "touch") for config in _first(results, name)]
-    return columns + rest
+    of = {section.key: section.configs for section in results.plan}
+    configs = [config for config in of.get("churn", []) if config.tick_ms == 1]
+    configs += [config for config in of.get("handoff", []) if config.threads == 1]
+    titles = [label(config).replace(f", {ticks(config)}", "") for config in configs]
+    columns = [(title, config, main_metric(config.workload)) for title, config in zip(titles, configs)]
+    return columns + [(name, config, main_metric(name)) for name in ("expire", "touch") for config in _first(results, name)]
 
 
 def _rest_columns(results: Results) -> Columns:
-    metrics = [(name, metric) for name in ("memory", "idle", "far") for metric in METRICS[name] if metric.compared or name == "idle"]
+    shown = {"memory": METRICS["memory"], "idle": METRICS["idle"], "far": METRICS["far"][:1]}
+    metrics = [(name, metric) for name, metrics in shown.items() for metric in metrics]
     return [(f"{name}: {metric.title}", config, metric) for name, metric in metrics for config in _first(results, name)]
 
 
@@ -301,7 +303,8 @@ def _late_columns(results: Results) -> Columns:
 def page(summary: Summary, plots: Mapping[str, str]) -> str:
     """`plots`: for the key of a section, or "" for all, the link to its picture."""
     results, tables = summary.results, _Tables(summary)
-    parts = [_wrapped(" ".join(_head(summary))), "\n".join(_wrapped(line, "  ") for line in _list(results))]
+    versions = "\n".join(_wrapped(line, "  ") for line in _list(results))
+    parts = [_wrapped(" ".join(_head(summary))), versions]
     if results.unequal:
         names = ", ".join(sorted({difference.runner for difference in results.unequal}))
         parts.append(f"**Not equal work:** figures with a footnote that says so must not be compared ({names}).")

@@ -145,8 +145,10 @@ def _section(section: Section) -> dict[str, Any]:
 
 
 def _loaded_section(data: Mapping[str, Any]) -> Section:
-    entries = [dict(entry) for entry in data["entries"]]
-    return Section(**{**data, "entries": tuple(Entry(everyone=entry.pop("everyone"), config=Config(**entry)) for entry in entries)})
+    def entry(everyone: bool, **config: Any) -> Entry:
+        return Entry(Config(**config), everyone)
+
+    return Section(**{**data, "entries": tuple(entry(**one) for one in data["entries"])})
 
 
 def _rows(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -62,8 +62,8 @@ def inclusive(out, prefix):
     """Returns {name without the prefix: [instructions, locked instructions]} of the functions whose names begin with
     `prefix`, including their callees. They must not call each other.
 
-    The format: "fn=NAME" begins a function. Lines "POSITION COUNT..." follow, and for a call "calls=..." and a line with
-    the counts of the callee. Zeros at the end of a line may be missing.
+    The format: "fn=NAME" begins a function. Lines "POSITION COUNT..." follow, and for a call "calls=..." and a line
+    with the counts of the callee. Zeros at the end of a line may be missing.
     """
     totals = {}
     current = None

@@ -85,7 +85,8 @@ class FilesTest(unittest.TestCase):
     def test_the_page_shows_the_stored_run(self) -> None:
         root = Path(__file__).resolve().parents[3]
         stored = max((root / "perf" / "results").glob("*.json"))
-        links = {key: f"performance/{name}.svg" for key, name in (("", "cost"), ("pending", "growth"), ("late", "late"))}
+        plots_of = {"": "cost", "pending": "growth", "late": "late"}
+        links = {key: f"performance/{name}.svg" for key, name in plots_of.items()}
         text = report.page(Summary(results.load(stored)), links)
         self.assertIn(text, (root / "docs" / "performance.md").read_text(encoding="utf-8"))
 

@@ -49,7 +49,7 @@ record Options(int threads, int tickMs, int count, int pending, int seconds, int
         return Map.of("threads", threads, "tick_ms", tickMs, "count", count, "pending", pending, "seed", seed);
     }
 
-    /** Returns thread {@code t}'s share of {@code total}. If it does not divide evenly, the first threads take one more. */
+    /** Thread {@code t}'s share of {@code total}. If it does not divide evenly, the first threads take one more. */
     int share(int total, int t) {
         return total / threads + (t < total % threads ? 1 : 0);
     }

@@ -25,8 +25,8 @@ final class Process {
     }
 
     /**
-     * Measures the time of operations. CPU time is that of the process, with the collector's and the compiler's threads,
-     * and includes a rest, in which the timer catches up.
+     * Measures the time of operations. CPU time is that of the process, with the threads of the collector and the
+     * compiler, and includes a rest, in which the timer catches up.
      */
     static Map<String, Object> measured(Options options, Work work) throws Exception {
         long cpu = SYSTEM.getProcessCpuTime();

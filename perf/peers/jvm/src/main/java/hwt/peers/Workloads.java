@@ -84,8 +84,9 @@ final class Workloads implements AutoCloseable {
     }
 
     /**
-     * Waits until the timer has taken over all scheduled timeouts. The peers process timeouts and tasks in order. So all
-     * earlier timeouts are in the wheel when a later one of two ticks has run. This also publishes the tasks' counters.
+     * Waits until the timer has taken over all scheduled timeouts. The peers process timeouts and tasks in order. So
+     * all earlier timeouts are in the wheel when a later one of two ticks has run. This also publishes the tasks'
+     * counters.
      */
     private void fence() throws InterruptedException {
         CountDownLatch passed = new CountDownLatch(1);
