@@ -26,8 +26,8 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
 template <bool kLimited>
 [[gnu::always_inline]] inline Core::Outcome Core::offer_as(Producer& producer, const detail::TaskSource& task,
                                                            std::int64_t deadline) {
-  // Looked at before the task is built, so that most refusals leave the callable as it was; but taken afterwards: what
-  // copying the callable does, and how long it takes, is the user's.
+  // Checked before the task is built, so that most refusals leave the callable as it was. Admitted only afterwards,
+  // because copying the callable is the user's code and may take long.
   if (kLimited && admission_.full()) {
     producer.counters.rejected.add(1);
     return {nullptr, Result::Full};
@@ -59,8 +59,8 @@ template <bool kLimited>
     uncount();
     return {node, Result::NoMemory, 2};
   }
-  // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with the heavy fences after
-  // the worker unlists a place, before it empties a stopped timer, and before a long sleep.
+  // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with three heavy fences of
+  // the worker. They come after it unlists a place, before it empties a stopped timer, and before a long sleep.
   AsymmetricFence::light();
   inbox_.list(producer.place, deadline);
   if (!running() && node->withdraw()) {
@@ -171,15 +171,14 @@ bool Core::reschedule(Node& node, detail::When when) {
   return true;
 }
 
-/// Nobody waits here for anybody. Only of this very timeout a later reschedule() may take effect late, while a thread
-/// is preempted in the midst of an earlier one: no later than the deadline that this one replaces (docs/design.md, "Who
-/// may wait for whom").
+/// No thread waits here for another. But while a thread is preempted in a reschedule(), a later one of the same timeout
+/// may take effect late, at most by the deadline that it replaces (docs/design.md, "Waits and their bounds").
 ///
-/// A later deadline is only stored: the worker finds it when it comes to the old one. For an earlier one the worker
-/// must be told, unless the node is still queued, or somebody's recheck request at it is. The recheck request is put
-/// first: if the worker comes to it before the word has changed, it changes the word itself, so this exchange fails,
-/// and another recheck request is put. Before the deadline, too, as far as can be foreseen: there may be no memory, or
-/// it may take long to get some, and meanwhile others should find the deadline that the worker knows of.
+/// A later deadline is only stored; the worker finds it when it comes to the old one. An earlier one needs a recheck
+/// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word
+/// changes. If the worker comes to it first, the worker changes the word, this exchange fails, and another request is
+/// enqueued. If possible, the request is also enqueued before the deadline changes: allocating it may fail or take
+/// long, and meanwhile other threads should find the deadline that the worker knows.
 bool Core::move(Node& node, std::int64_t deadline) {
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   if (!Node::pending(seen)) return false;
@@ -207,18 +206,18 @@ bool Core::move(Node& node, std::int64_t deadline) {
     if (node.word.compare_exchange_strong(seen, moved, std::memory_order_acq_rel, std::memory_order_acquire)) break;
     told = false;
   }
-  // What the worker has to come to is another thread's entry: that place may be listed for a later time. To list this
-  // thread's place would not do: it may be listed, for something else, by a pass that does not come to that entry.
+  // The worker must come to an entry of another thread, whose place may be listed for a later time. Listing this
+  // thread's place is not enough: a pass may open it without coming to that entry.
   if (earlier && !told) inbox_.note_urgent();
   return true;
 }
 
-/// For want of memory: as if nothing had been. But the worker may have expired it for `deadline` by now; then it was
-/// moved.
+/// Without memory for a recheck request, restores the old deadline. If the worker has expired the timeout for
+/// `deadline` meanwhile, it was moved.
 bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
   node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
   while (Node::pending(seen)) {
-    // As above: a worker that has read `deadline` must fail to expire it.
+    // A worker that has read `deadline` must fail to expire it.
     if (node.word.compare_exchange_weak(seen, seen + Node::kGeneration, std::memory_order_acq_rel,
                                         std::memory_order_acquire)) {
       throw std::bad_alloc();

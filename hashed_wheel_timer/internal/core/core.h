@@ -22,8 +22,8 @@
 
 namespace hwt::internal {
 
-/// What all threads share of one timer. It outlives the timer for as long as there are handles, and then deletes
-/// itself; the handles' operations need nothing else.
+/// The part of one timer that all threads share. It outlives the timer while there are handles, and then deletes
+/// itself. Operations on handles need nothing else.
 ///
 /// Ground rules. Four kinds of threads touch it:
 ///   producers  any thread in schedule(): its own Producer, the inbox, the admission, the phase, the announced sleep
@@ -33,7 +33,7 @@ namespace hwt::internal {
 /// A node goes from hand to hand by Node::word (see NodeState).
 class Core final {
  public:
-  /// The clock that deadlines are measured by: steady_clock, or what is given to set_now().
+  /// The clock that deadlines are measured by: steady_clock, or the time given to set_now().
   enum class Clock : std::uint8_t { Steady, Given };
 
   Core(Timer& timer, const Options& options, Clock clock = Clock::Steady);
@@ -73,7 +73,8 @@ class Core final {
       await_change(timer_uses_, seen);
     }
   }
-  /// The same where a use may be that of a thread that was not copied.
+  /// The timer is about to go, in a forked child. Does not wait, because a TimerInUse may be that of a thread that was
+  /// not copied.
   void forget_timer_in_forked_child() noexcept { timer_.store(nullptr, std::memory_order_release); }
 
   /// Keeps the timer alive, for a thread that the timer's destructor does not know of. Waits for nobody. No code of the
@@ -108,7 +109,7 @@ class Core final {
 
   // What is counted. Any thread.
 
-  /// pending() is exact, and who drives the timer is called when it becomes zero.
+  /// Returns whether pending() is exact. Then the timer's driver is called when it becomes zero.
   bool counts_pending() const noexcept { return admission_.limited(); }
   std::int64_t pending() const noexcept {
     return admission_.limited() ? admission_.pending() : counters_.read_timeouts(producers_).pending;
@@ -143,9 +144,9 @@ class Core final {
 
   // The closer.
 
-  /// The timer is gone and the worker has finished. Deletes the core, now or when the last handle goes. The inbox is
-  /// left as it is, because nothing needs its entries: withdrawn timeouts, moves, and nodes that were cancelled in the
-  /// wheel, which were dropped when the wheel was emptied. A late cancel() may still add some.
+  /// The timer is gone and the worker has finished. Deletes the core, now or when the last handle goes. The inbox keeps
+  /// its entries, because nothing needs them. They are withdrawn timeouts, moves, and nodes that were cancelled in the
+  /// wheel and dropped when it was emptied. A late cancel() may still add some.
   void close() noexcept { depot_.close(); }
 
  private:
@@ -170,14 +171,14 @@ class Core final {
   void count_cancelled(Producer* producer, Node& node, std::uint64_t left) noexcept;
   bool move(Node& node, std::int64_t deadline);
   static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
-  /// `deadline`: when the worker is to come to it at the latest; kForever for what is cancelled.
+  /// `deadline`: when the worker must have come to it; kForever for a cancelled node.
   bool put_recheck(Node& node, std::int64_t deadline) noexcept;
   bool put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;
   void wake_for_none_pending() noexcept;
 
   std::atomic<Timer*> timer_;  // release when it goes, acquire when it is handed out
-  // How many TimerInUse there are, and kTimerGoes. release when a use ends, acquire by who waits for it.
+  // How many TimerInUse there are, and kTimerGoes. release when a use ends, acquire by the thread that waits for it.
   std::atomic<std::uint32_t> timer_uses_{0};
   const Clock clock_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;

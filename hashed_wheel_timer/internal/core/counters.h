@@ -13,8 +13,8 @@
 
 namespace hwt::internal {
 
-/// What the rest of a timer counts, and the sum of it all. To add a statistic: a field of TimerStats, a counter here
-/// and its line in read_timeouts() or read(), and the place that counts.
+/// The counters of a timer besides those of its producers, and the sums of all. To add a statistic: a field of
+/// TimerStats, a counter here and its line in read_timeouts() or read(), and the place that counts.
 class alignas(kCacheLine) Counters {
  public:
   // The worker's alone to write.
@@ -28,7 +28,7 @@ class alignas(kCacheLine) Counters {
     last_lag_.store(lag, std::memory_order_relaxed);
     if (lag > max_lag_.load(std::memory_order_relaxed)) max_lag_.store(lag, std::memory_order_relaxed);
   }
-  /// The worker is at tasks since then. relaxed: who reads it wants to know no more than that.
+  /// The worker runs tasks since then. relaxed: readers want the number alone.
   void note_running_since(std::int64_t time) noexcept { running_since_.store(time, std::memory_order_relaxed); }
   void note_none_running() noexcept { note_running_since(kForever); }
   /// Taken from the inbox, and not yet looked at.

@@ -23,8 +23,8 @@ class LatenessRecord {
     store(static_cast<std::int64_t>(late), sum, Buckets::index_within(late));
   }
 
-  /// Any thread. All that was added before, as far as this thread can know of it. What is added meanwhile may be in it
-  /// or not; sum and maximum may have values in them that are not counted yet, never the other way round.
+  /// Any thread. All that was added before, as far as this thread can know of it. Values that are added meanwhile may
+  /// be included or not. Sum and maximum may include values that are not counted yet, never the other way round.
   LatencyHistogram snapshot() const noexcept {
     LatencyHistogram result;
     for (std::size_t i = 0; i < Buckets::kCount; ++i) {
@@ -43,7 +43,7 @@ class LatenessRecord {
     if (late > max_.load(std::memory_order_relaxed)) max_.store(late, std::memory_order_relaxed);
     sum_.store(sum, std::memory_order_relaxed);
     std::atomic<std::uint64_t>& count = counts_[bucket];
-    // release: with the acquire in snapshot(), who sees a value counted finds it in the maximum and the sum.
+    // release: with the acquire in snapshot(), a thread that sees a value counted finds it in the maximum and the sum.
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 

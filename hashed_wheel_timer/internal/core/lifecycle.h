@@ -9,7 +9,7 @@
 
 namespace hwt::internal {
 
-/// What a timer is in its life. Timeouts are accepted in Started only.
+/// The phases of a timer. It accepts timeouts only in Started.
 ///
 ///   from      to        by
 ///   Init      Starting  the first start() or new_timeout(), which makes the thread
@@ -22,9 +22,8 @@ namespace hwt::internal {
 ///   any       Stopped   the same in a forked child, which has no such thread; a start under way there still ends
 enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
 
-/// The phase of a timer, and the process that it has left Init in. Both in one word, so that a child finds out which
-/// process, whatever the threads of its parent were at when it was forked: there is no lock, and nothing in between.
-/// Any thread reads it; who makes a change is said above.
+/// The phase of a timer, and the process in which it left Init. Both are in one word without a lock, so that a forked
+/// child always finds out which process it was. Any thread reads it; the table above names the threads that change it.
 ///
 /// Each change is a release: a thread that reads it with acquire sees what came before, the start time above all.
 /// AsymmetricFence orders it with the pending queue when the timer stops.
@@ -34,15 +33,15 @@ class Lifecycle {
 
   /// Relaxed: started() must be asked before start_time().
   bool running() const noexcept { return phase_of(word_.load(std::memory_order_relaxed)) == Phase::Started; }
-  /// The same; if true, start_time() may be asked.
+  /// Returns whether the phase is Started, with acquire. If true, start_time() may be called.
   bool started() const noexcept { return phase() == Phase::Started; }
 
   /// Nanoseconds of the timer's clock; fixed from Started on.
   std::int64_t start_time() const noexcept { return start_time_; }
 
   /// This is a forked child, and the timer was the parent's when it forked. Its worker was not copied, and other
-  /// threads of the parent may have been in the midst of anything: whatever they could have locked must not be waited
-  /// for, and what only looks like garbage must not be freed.
+  /// threads of the parent may have been anywhere. So the child must not wait for anything that they could have locked,
+  /// and must not free memory that they may have been using.
   bool is_of_another_process() const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     return phase_of(word) != Phase::Init && process_of(word) != this_process();
@@ -58,8 +57,8 @@ class Lifecycle {
     }
   }
 
-  // These return false when the phase was another than the one to leave. acquire: the next phase may undo what was made
-  // for the one before.
+  // These return false if the timer was not in the phase to leave. acquire: the next phase may undo work of the one
+  // before.
 
   bool begin_start() noexcept { return change(Phase::Init, Phase::Starting, this_process()); }
   bool begin_stop() noexcept {

@@ -91,8 +91,8 @@ class ExecutorJob {
   const Timeout timeout_;
 };
 
-/// What was pending when a timer stopped: a chain linked by Node::next, each node with the timer's reference. Once it
-/// is set, any threads take it: one of them gets all, and tells them.
+/// The timeouts that were pending when a timer stopped: a chain linked by Node::next, each node with the timer's
+/// reference. Once it is set, any threads take it: one of them gets all, and tells them.
 class Unprocessed {
  public:
   Unprocessed() = default;

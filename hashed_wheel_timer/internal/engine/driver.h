@@ -26,8 +26,8 @@
 
 namespace hwt::internal {
 
-/// The worker's side of a timer: takes from the inbox, turns the wheel, runs what is due. Used by one thread at a time.
-/// Reads the clock only to time tasks (SlowTasks). Sleeps only in cancel_all(), while a producer sifts its place.
+/// The worker's side of a timer: takes entries from the inbox, turns the wheel, runs due tasks. Used by one thread at a
+/// time. Reads the clock only to time tasks (SlowTasks). Sleeps only in cancel_all(), while a producer sifts its place.
 template <Wheel W>
 class Driver {
  public:
@@ -50,11 +50,11 @@ class Driver {
     Starved,  // there is no memory for the wheel: again soon
   };
 
-  /// Takes what was in the inbox when the call began, and puts it into the wheel or takes it out of it; no more than a
-  /// pass may do. What was put there is due at `present` at the earliest: a deadline before that had passed already.
+  /// Takes entries that were in the inbox when the call began, and puts nodes into the wheel or removes them. A
+  /// deadline before `present` had passed when it was scheduled, and is due at `present`.
   Pass transfer(Tick present = 0) noexcept;
 
-  /// The tick of the earliest deadline of what has come since, or an earlier one; kNever: nothing has come.
+  /// Returns the tick of the earliest deadline that came since, or an earlier tick; kNever if nothing came.
   Tick next_waiting() noexcept {
     const std::int64_t earliest = intake_.earliest_waiting();
     return earliest == Inbox::kUnlisted ? kNever : grid().due_tick(earliest);
@@ -64,13 +64,13 @@ class Driver {
 
   /// Something has come that is to be seen to within this tick.
   bool is_urgent() const noexcept { return core_.inbox().urgent(); }
-  /// The same, but within Inbox::kSoon if that is longer.
+  /// Something has come that must be seen to within Inbox::kSoon, or this tick if that is longer.
   bool is_awaited() const noexcept { return core_.inbox().awaited() || core_.inbox().overflown(); }
 
   Tick next_due() const noexcept { return wheel_.next_due(); }
 
-  /// Runs what is due at `tick`; see Wheel::expire. `begun` is the time, by which lateness is told. Ends early when the
-  /// timer is stopped, and after `max_tasks`; then the next call for the same tick goes on. Returns how many ran.
+  /// Runs the tasks that are due at `tick`; see Wheel::expire. `begun` is the time, for lateness. Ends early when the
+  /// timer is stopped, and after `max_tasks`; then the next call for the tick goes on. Returns their number.
   std::size_t expire(Tick tick, std::int64_t begun,
                      std::size_t max_tasks = std::numeric_limits<std::size_t>::max()) noexcept;
 
@@ -80,7 +80,7 @@ class Driver {
     std::int64_t ticks = 0;  // that were worked off
     Tick first = kNever;     // of those in which a task ran
   };
-  /// Runs what is due before `end`, by whole ticks, until `enough` tasks have run or the timer is stopped.
+  /// Runs the tasks that are due before `end`, by whole ticks, until `enough` tasks have run or the timer is stopped.
   Expired expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept;
 
   /// The ticks before `tick` are over. Precondition: nothing is due before it.
@@ -110,8 +110,8 @@ class Driver {
   Tick tick_of(const Node& node) const noexcept {
     return grid().due_tick(node.deadline.load(std::memory_order_relaxed));
   }
-  /// Of one that comes into the wheel, or is moved there. Else what was due in the past when it came would overtake
-  /// what was due before it, and would look as if the worker were late by all that time.
+  /// The tick of a node that enters the wheel or moves in it. A passed deadline counts as the present tick; otherwise
+  /// it would overtake earlier timeouts, and count as lateness of the worker.
   Tick place_of(const Node& node) const noexcept { return std::max(tick_of(node), present_); }
 
   bool refill() noexcept {
@@ -139,7 +139,7 @@ class Driver {
   Intake intake_;
   Collector collector_;
   const std::function<void(std::function<void()>)> executor_;
-  // What expiry adds to a node's word: a reference for the handle that the task gets, and who has the task now.
+  // Bits that expiry adds to a node's word: a reference for the task's handle, and the owner of the task.
   const std::uint64_t claim_;
   SlowTasks slow_tasks_;
   const bool plain_;  // tasks run here and are not watched: one question a task

@@ -30,7 +30,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   /// On steady_clock.
   ManualEngine(Timer& timer, const Options& options);
   /// The caller gives the time, from `start` on. Without a start it begins at 0, and the first advance_to() must not
-  /// pass what is pending: a caller that feeds a real clock has forgotten the start.
+  /// pass a pending deadline, because a caller that passes a real time has forgotten the start.
   ManualEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start);
   ManualEngine(const ManualEngine&) = delete;
   ManualEngine& operator=(const ManualEngine&) = delete;

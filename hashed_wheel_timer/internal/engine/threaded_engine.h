@@ -15,8 +15,8 @@
 namespace hwt::internal {
 
 /// The life of a timer with a thread: starts it once and stops it once, however many threads ask at a time. The phase
-/// alone decides who does that, and there is no lock that a forked child could find locked. The derived class says what
-/// the thread does.
+/// alone decides which thread does that, so a forked child finds no lock taken. The derived class has the body of the
+/// thread.
 class ThreadedEngine {
  public:
   ThreadedEngine(Timer& timer, const Options& options);
@@ -34,7 +34,7 @@ class ThreadedEngine {
   /// See Timer::stop().
   std::vector<Timeout> stop();
 
-  /// The timer goes: stops, drops what is unprocessed and deletes this; on the worker itself, leaves that to the
+  /// Ends the timer: stops, drops the unprocessed timeouts and deletes this. On the worker itself, leaves that to the
   /// worker. A forked child has a copy of everything but the other threads, and what those were at is unknown: there
   /// all is left as it is.
   void destroy() noexcept;
@@ -44,7 +44,7 @@ class ThreadedEngine {
  protected:
   virtual ~ThreadedEngine() = default;
 
-  /// What the worker does from Started until the phase changes.
+  /// Runs the worker from Started until the phase changes.
   virtual void turn() noexcept = 0;
   /// See Driver::cancel_all().
   virtual Node* cancel_all() noexcept = 0;
@@ -54,7 +54,7 @@ class ThreadedEngine {
 
   bool on_worker() const noexcept;
   void body() noexcept;
-  /// Ends the worker if there is one; returns when it has finished, whoever ended it.
+  /// Ends the worker if there is one. Returns when it has finished, also if another thread ended it.
   void finish() noexcept;
 
   struct CloseCore {

@@ -12,13 +12,13 @@
 
 namespace hwt::internal {
 
-/// What the worker thread does: when it looks, and how long it sleeps.
+/// The worker thread: when it looks into the inbox, and how long it sleeps.
 ///
-/// A tick may be far shorter than what it costs to look into the inbox: the heavy fence alone takes longer than a
-/// microsecond, and interrupts the producers, and each entry that is looked at is taken out of a producer's cache. So
-/// only what is due is tied to the tick. What nobody waits for, collecting what was cancelled above all, happens once
-/// in Inbox::kSoon, if the worker has something to do then; and ticks that are over are worked off as many at a time as
-/// fit into that. With a tick of that length or more, this is once a tick, and one at a time.
+/// A look into the inbox may take longer than a tick. The heavy fence alone takes more than a microsecond and
+/// interrupts the producers, and each entry leaves a producer's cache. So only expiry follows the tick. Other work,
+/// above all collecting cancelled nodes, is done once in Inbox::kSoon, if the worker has something to do then. Past
+/// ticks are processed together, as many as fit into that time. With a tick of that length or more, this is one tick at
+/// a time.
 ///
 /// A worker that was only told of an earlier deadline than it slept for does not take it, but sleeps on until then. It
 /// would find most of them cancelled, know of no deadline again, and be woken by the next one: at each request of a
@@ -39,8 +39,8 @@ class WorkerLoop final : public ThreadedEngine {
 
   using Pass = typename Driver<W>::Pass;
 
-  /// Netty: Worker.run. The order of Netty 4.1, and of 4.2 after #15899, with two differences: ticks in which nothing
-  /// is due are jumped over, and the worker sleeps for as long as nothing is due.
+  /// Netty: Worker.run. It has the order of Netty 4.1, and of 4.2 after #15899, with two differences. Ticks in which
+  /// nothing is due are skipped, and the worker sleeps while nothing is due.
   void turn() noexcept override {
     // 50 us of slack are nothing to a tick of a millisecond, and the processor sleeps better.
     const ExactSleeps exact(is_tick_short());
@@ -55,7 +55,7 @@ class WorkerLoop final : public ThreadedEngine {
       const std::int64_t now = steady_now();
       const Tick current = grid().at(now);
       past_before_ = std::min(past_before_, current);
-      // What is due before it must be in the wheel, for the order of ticks.
+      // All timeouts that are due before it must be in the wheel, for the order of ticks.
       const bool look = (!is_tick_short() && has_work(current)) || pass != Pass::Done || driver_.is_urgent() ||
                         driver_.next_waiting() < current || driver_.collector().next_step(now) <= now;
       if (look) transfer(now);
@@ -108,8 +108,8 @@ class WorkerLoop final : public ThreadedEngine {
       // Nobody wakes the worker for it then, if it is the worker that waits: see Core::wake_for_cancelled_hook().
       return std::min(tick, std::max(current, grid().at(collected + collects_every_)));
     };
-    // What is known to wait is announced at once: else everyone who schedules meanwhile would wake the worker, for
-    // however late a deadline.
+    // Known deadlines are announced at once. Otherwise each thread that schedules meanwhile would wake the worker,
+    // however late its deadline is.
     const Tick known = wanted();
     if (known < current) return;
     // From now on a timeout of an earlier tick must wake the worker.
@@ -128,7 +128,7 @@ class WorkerLoop final : public ThreadedEngine {
     past_before_ = until;  // what came since, and is due earlier, woke the worker at once
   }
 
-  /// Until the end of this tick nobody need wake the worker: what is due in the past, too, is due then.
+  /// Until the end of this tick no thread needs to wake the worker, because past deadlines are due then, too.
   void announce(Tick until, Tick current) noexcept {
     core().sleeper().announce(until == current ? Sleeper::kNobody : grid().begin_of(until));
   }
@@ -145,8 +145,8 @@ class WorkerLoop final : public ThreadedEngine {
   const std::int64_t tick_duration_;
   const Tick ticks_at_once_;
   const std::int64_t collects_every_;  // a tick less, as a sleep ends with one
-  // A deadline before this tick that is found in the inbox was in the past when it was put there; or the worker was so
-  // late to wake up that it is no later for this. Either way it is due now, that is at the next point of the grid.
+  // A deadline before this tick that is found in the inbox had passed when it was scheduled, or the worker woke up too
+  // late for it. Either way it is due at the next point of the grid.
   Tick past_before_ = 0;
   Driver<W> driver_;
 };

@@ -20,16 +20,16 @@ struct Arrived {
   std::uint32_t generation;
 };
 
-/// What waits for the worker of one timer: new timeouts, and recheck requests. A recheck request asks the worker to
-/// look at a node in the wheel, which was cancelled, or is now due earlier than its place there; by the time that it
-/// comes to it, the node may be anything else (see Node::recheck()).
+/// The entries that wait for the worker of one timer: new timeouts, and recheck requests. A recheck request asks the
+/// worker to look at a node in the wheel that was cancelled or is now due earlier. When the worker comes to it, the
+/// node may be something else; see Node::recheck().
 ///
 /// Any thread puts something in, with a Place that it has to itself; the worker alone takes. A place with something in
 /// it is listed, so that the worker looks at those alone, however many there are.
 ///
-/// Listing races with the worker that empties a place (Dekker). The producer puts an entry into its queue, passes the
-/// light fence, and looks whether the place is listed; the worker unlists it, passes the heavy fence, and looks into
-/// the queue: either the worker finds the entry, or the producer finds that it must list its place again.
+/// Listing races with the worker that empties a place (Dekker). The producer enqueues an entry, passes the light fence,
+/// and reads whether the place is listed. The worker unlists it, passes the heavy fence, and reads the queue. One of
+/// them sees the other: the worker finds the entry, or the producer lists its place again.
 class Inbox {
  public:
   /// The earliest deadline of a place that is not listed.
@@ -87,7 +87,7 @@ class Inbox {
 
   /// False: no memory. After it, the light fence and then list().
   static bool put(Place& place, Arrived entry) noexcept { return place.queue_.enqueue(entry); }
-  /// The same, a recheck request.
+  /// Enqueues a recheck request. Returns false without memory. After it, the light fence and then list().
   static bool put_recheck(Place& place, Node& node) noexcept;
   /// Takes all entries out and puts those back that `keep` wants, in their order. Not for a place with fewer entries
   /// than fill some blocks. Returns false, and has done nothing, while the worker dequeues. Afterwards spilled() may be
@@ -114,8 +114,8 @@ class Inbox {
 
   /// The worker is to look within this tick: a timeout is due earlier than the entry by which it comes to it says.
   void note_urgent() noexcept { urgent_.store(true, std::memory_order_release); }
-  /// The worker is to look within kSoon, or this tick if that is longer: a TimerTask has been cancelled, and its
-  /// cancelled() is to be called; or there is memory that only the worker can give back.
+  /// Asks the worker to look within kSoon, or this tick if that is longer. A TimerTask was cancelled and waits for its
+  /// cancelled(), or there is memory that only the worker can give back.
   void note_awaited() noexcept { awaited_.store(true, std::memory_order_release); }
   static constexpr std::int64_t kSoon = 1'000'000;  // ns
 

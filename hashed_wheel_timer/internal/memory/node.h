@@ -15,7 +15,7 @@ namespace hwt::internal {
 class Core;
 struct Producer;
 
-/// What a timeout is in its life. Each arrow is one compare-exchange of Node::word, so exactly one thread wins it; the
+/// The states of a timeout. Each transition is one compare-exchange of Node::word, so exactly one thread wins it. The
 /// winner owns the task from then on.
 ///
 ///   from      to         by
@@ -35,14 +35,14 @@ enum class NodeState : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Can
 
 /// One timeout in one cache line, its task inside.
 ///
-/// References: one for each handle, and one for the timer, which moves with the node from the pending queue to the
-/// wheel and from there to whoever takes it out: the worker that expires it or collects it after a cancel. The last one
-/// to go gives the node back to its pool.
+/// References: one for each handle, and one for the timer. The timer's moves with the node from the inbox to the wheel,
+/// and then to the worker, which expires the timeout or collects it after a cancel. The thread that drops the last one
+/// gives the node back to its pool.
 ///
 /// Withdrawn: a producer that cancels its own timeout before the worker has seen it takes the timer's reference along
-/// and raises the generation, all in one exchange. What is left in the pending queue then names a generation that is
-/// gone, and the worker passes over it; the node is free for the producer's next timeout while it is still in its
-/// cache. That is the life of most timeouts, and it needs one read-modify-write in all.
+/// and raises the generation, all in one exchange. The entry that stays in the inbox names an old generation, and the
+/// worker skips it. The producer reuses the node for its next timeout while the node is still in its cache. That is the
+/// life of most timeouts, and it needs one read-modify-write in all.
 struct alignas(kCacheLine) Node : WheelItem {
   // The word, from its lowest bit: the state, the task's kind, the flags, the number of references, and the generation.
   // The generation tells apart the lives of a node, and, in the wheel, the deadlines of a timeout. It cannot come
@@ -50,10 +50,10 @@ struct alignas(kCacheLine) Node : WheelItem {
   static constexpr std::uint64_t kStateMask = 3;
   static constexpr int kKindShift = 2;
   static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
-  // The worker will look at the node, which is in the wheel: there is a recheck request in the inbox, or, for a
-  // cancelled one, the thread that cancelled it is about to put it there.
+  // A recheck request for the node, which is in the wheel, is in the inbox. For a cancelled node, the canceller may
+  // still be about to enqueue it.
   static constexpr std::uint64_t kRecheckQueued = std::uint64_t{1} << 4;
-  // The task of an expired timeout is on its way through the executor: whoever takes this flag away owns it.
+  // The task of an expired timeout is on its way through the executor. The thread that clears this flag owns the task.
   static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
   // A thread runs the task, or destroys the callable.
   static constexpr std::uint64_t kBusy = std::uint64_t{1} << 6;
@@ -92,7 +92,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   static bool pending(std::uint64_t word) noexcept {
     return state_of(word) == NodeState::Queued || state_of(word) == NodeState::InWheel;
   }
-  /// Whoever changes it so that the worker must come to it has to put a recheck request.
+  /// A thread that makes this true must enqueue a recheck request for the worker.
   static bool needs_recheck(std::uint64_t word) noexcept {
     return state_of(word) == NodeState::InWheel && (word & kRecheckQueued) == 0;
   }
@@ -112,7 +112,8 @@ struct alignas(kCacheLine) Node : WheelItem {
   }
   TimerTask& stored_task() noexcept { return *std::launder(reinterpret_cast<TimerTask*>(storage)); }
 
-  /// The task will not run: tells it, if it is one that wants to know. By the owner of the task, who has a reference.
+  /// The task will not run: tells it, if it is one that wants to know. Called by the owner of the task, which has a
+  /// reference.
   void tell(detail::NotRun why) noexcept;
 
   /// Destroys the task if it is still there: the owner of a callable calls it as soon as that can never run again, and
@@ -137,7 +138,7 @@ struct alignas(kCacheLine) Node : WheelItem {
     return position == reinterpret_cast<Position>(const_cast<Producer*>(&producer));
   }
 
-  /// What the worker finds at an entry of the pending queue.
+  /// The state of a node at which the worker's entry points.
   enum class Arrival {
     Taken,      // now InWheel, and the worker's to insert
     Cancelled,  // the timer's reference is the worker's to drop
@@ -197,7 +198,7 @@ struct alignas(kCacheLine) Node : WheelItem {
     return false;
   }
 
-  /// What a look at a node in the wheel comes to. See look().
+  /// The result of recheck().
   enum class Sight {
     Nothing,    // the node is something else by now, or another look has seen to it
     Cancelled,  // it is the worker's to take out of the wheel, and the timer's reference its to drop
@@ -245,8 +246,8 @@ struct alignas(kCacheLine) Node : WheelItem {
     }
   }
 
-  /// Who has cancelled it in the wheel, and cannot put a recheck request: from now on it is not the business of any
-  /// other recheck request to it, which would let the node be used again while it is in a list. False: one was faster.
+  /// Clears the flag so that queued recheck requests ignore this node. Otherwise one of them could free it while it is
+  /// in the overflow list. For a canceller without memory for a recheck request. Returns false if a recheck came first.
   bool hide_from_rechecks() noexcept {
     return (word.fetch_and(~kRecheckQueued, std::memory_order_acq_rel) & kRecheckQueued) != 0;
   }
@@ -266,10 +267,10 @@ struct alignas(kCacheLine) Node : WheelItem {
     return (word.fetch_sub(count * kReference, std::memory_order_acq_rel) & kReferences) == count * kReference;
   }
 
-  /// The thread that is busy with the task is so no longer, and drops references with the same exchange; what was the
-  /// timeout's may be gone afterwards. Returns what drop_references() does.
+  /// Clears kBusy and drops references, in one exchange. The node may be gone afterwards. Returns what
+  /// drop_references() returns.
   bool finish(std::uint64_t count) noexcept {
-    // Who waits has a reference: the sole owner is not waited for.
+    // A waiter has a reference, so no thread waits for the sole owner.
     if ((word.load(std::memory_order_acquire) & kReferences) == count * kReference) return true;
     // release: pairs with the acquire of wait_while_busy().
     const std::uint64_t before = word.fetch_sub(count * kReference + kBusy, std::memory_order_acq_rel);
@@ -293,7 +294,7 @@ inline TimerTask& Node::task() noexcept {
 inline void Node::destroy_task() noexcept {
   const detail::TaskKind destroyed = kind();
   if (destroyed != detail::TaskKind::Callable && destroyed != detail::TaskKind::Shared) return;
-  // relaxed: whoever looks at the kind later has the node from this thread, or is this thread.
+  // relaxed: a thread that reads the kind later got the node from this thread, or is this thread.
   word.fetch_and(~kKindMask, std::memory_order_relaxed);
   stored_task().~TimerTask();
 }
