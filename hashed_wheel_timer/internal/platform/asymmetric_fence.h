@@ -5,10 +5,10 @@
 
 namespace hwt::internal {
 
-/// A pair of fences for store-then-load on two threads (Dekker): a thread that stores, calls light() and loads, and a
-/// thread that stores, calls heavy() and loads, cannot both miss the other's store. The light side, which every
-/// new_timeout() passes, costs nothing where the system can make the heavy side pay for both (membarrier on Linux,
-/// FlushProcessWriteBuffers on Windows); elsewhere both are full fences. As folly and liburcu do.
+/// A pair of fences for store-then-load on two threads (Dekker). One thread stores, calls light() and loads. The other
+/// stores, calls heavy() and loads. At least one of them sees the other's store. Every new_timeout() passes the light
+/// side. It costs nothing where a system call of the heavy side fences all threads: membarrier on Linux,
+/// FlushProcessWriteBuffers on Windows. Elsewhere both are full fences. As folly and liburcu do.
 class AsymmetricFence {
  public:
   static void light() noexcept {

@@ -21,12 +21,12 @@ namespace hwt::internal {
 
 /// Where one thread sleeps until a time, or until another thread calls it. Times are nanoseconds of steady_clock.
 ///
-/// On Linux a futex word, on Windows an event: who calls needs no lock, so it waits for nobody, and a fork() finds none
-/// locked. Elsewhere a mutex and a condition variable, which need both.
+/// On Linux a futex word, on Windows an event. A caller needs no lock, so it waits for no thread, and a fork() finds
+/// none locked. Elsewhere a mutex and a condition variable, which need both.
 class Parking {
  public:
 #if defined(HWT_PARKING_WINDOWS)
-  /// Throws std::system_error when the system has no more of what it takes.
+  /// Throws std::system_error if the system has no more handles.
   Parking();
 #endif
 
@@ -39,7 +39,7 @@ class Parking {
     wake();
   }
 
-  // The two steps of call(). Whoever does both may rely on it that the sleep ends, whatever other callers are at.
+  // The two steps of call(). After both the sleep ends, whatever other callers do.
 
   void leave_call() noexcept;
   void wake() noexcept;

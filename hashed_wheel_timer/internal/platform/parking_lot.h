@@ -5,11 +5,11 @@
 namespace hwt::internal {
 
 /// Where threads sleep until something about an address changes, without a word of its own at that address: some places
-/// that all addresses share. The address only names the place; what was there may be gone.
+/// that all addresses share. The address only names the place; its object may be gone.
 ///
-/// Who waits takes a ticket, looks whether what it waits for has come, makes sure that it will be woken, and parks. Who
-/// wakes has made that come before. So either the look finds it, or the ticket is out of date when the thread parks.
-/// There is no lock, so a fork() finds none locked.
+/// A waiter takes a ticket, checks whether its event has come, makes sure that it will be woken, and parks. A waker
+/// lets the event come before it wakes. So either the look finds it, or the ticket is out of date when the thread
+/// parks. There is no lock, so a fork() finds none locked.
 class ParkingLot {
  public:
   using Ticket = std::uint32_t;

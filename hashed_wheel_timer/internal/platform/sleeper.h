@@ -13,17 +13,16 @@ namespace hwt::internal {
 /// The worker's sleep, and what others must know to end it: only a timeout for which the worker would wake up too late
 /// has to wake it. Times are nanoseconds of steady_clock.
 ///
-/// Going to sleep races with what comes in (Dekker). The worker announces its sleep, passes the heavy fence and looks
-/// into its inbox once more; a producer puts an entry there, passes the light fence and looks at the announcement: at
-/// least one of them sees the other.
+/// Going to sleep races with what comes in (Dekker). The worker announces its sleep, passes the heavy fence, and reads
+/// its inbox once more. A producer enqueues an entry, passes the light fence, and reads the announcement. At least one
+/// of them sees the other.
 ///
-/// Nobody relies on a thread that may not run. The announcement stays until the worker itself takes it back, and each
-/// producer that needs the worker wakes it, unless another one has *finished* waking it from the same sleep: one that
-/// has only begun may have been preempted. So of a herd, those wake it that come within the few microseconds of the
-/// first wake-up; the others find that it is done.
+/// No thread relies on one that may be preempted. The announcement stays until the worker takes it back. Each producer
+/// that needs the worker wakes it, unless another one has *finished* waking it from the same sleep. So of a herd, those
+/// wake it that come within the few microseconds of the first wake-up; the others find that it is done.
 ///
-/// A timer without a worker has a driver outside, who sleeps somewhere else. Whoever would wake the worker calls him
-/// instead, and takes the announcement away first: one call for each.
+/// A timer without a worker has a driver outside, which sleeps somewhere else. A thread that would wake the worker
+/// calls the driver instead. It takes the announcement away first, so there is one call for each.
 class Sleeper {
  public:
   /// Is called instead of waking a worker.
@@ -72,7 +71,7 @@ class Sleeper {
     parking_.call();
   }
 
-  // Who drives the timer, one thread at a time.
+  // The driver of the timer, one thread at a time.
 
   /// Takes the announcement back, so that no call begins before the next one. False: one is under way. To be called
   /// before each announcement, too, which must not hide that another was taken away.
@@ -96,25 +95,25 @@ class Sleeper {
 
   void call_outside() noexcept;
 
-  // Read by every producer, written when the worker goes to sleep and wakes up. release and acquire, where somebody is
-  // woken: who sees an announcement sees the number of its sleep, or a later one. (For a producer the two fences see to
-  // that; some wake the worker without one, to have it collect early.)
+  // Read by every producer, written when the worker goes to sleep and wakes up. release and acquire on the way to a
+  // wake-up: a thread that sees an announcement sees the number of its sleep, or a later one. (For a producer the two
+  // fences see to that; some wake the worker without one, to have it collect early.)
   std::atomic<std::int64_t> wake_until_{kAwake};
 
-  // Counts the announcements. The worker's to write. release and acquire: who sees the number calls after the worker
-  // has left the sleep before, so that the call is not taken for one to that.
+  // Counts the announcements. The worker's to write. release and acquire: a thread that sees the number calls after the
+  // worker has left the previous sleep, so the call does not count for that.
   std::atomic<std::uint64_t> sleep_{0};
 
   // The number of a sleep that somebody has finished waking the worker from. A thread that was preempted may write an
-  // old one over a new one: then the worker is called once too often. What a producer has put into the inbox while it
-  // found this sleep announced, the worker finds before its next sleep, as above; so it is enough that this one ends.
+  // old one over a new one: then the worker is called once too often. The worker finds entries that were enqueued
+  // during this sleep before its next one, so it is enough that this one ends.
   std::atomic<std::uint64_t> woken_from_{0};
 
-  // relaxed: it is called by who has taken away an announcement, with acquire, and was set before that was made.
+  // relaxed: the caller has taken away an announcement with acquire, and this was set before the announcement.
   std::atomic<Outside*> outside_{nullptr};
-  // Who is calling the driver, or about to find out that another has. Counted before the announcement is taken away, by
-  // an exchange; so who takes it back, by another exchange, finds the count. release when one has ended, acquire by who
-  // then destroys what was called.
+  // The threads that call the driver, or are about to find that another does. A thread counts itself before it takes
+  // the announcement away by an exchange. So the thread that takes the announcement back, by another exchange, finds
+  // the count. release when a call has ended, acquire by the thread that then destroys the called object.
   std::atomic<std::uint32_t> calls_{0};
 
   Parking parking_;

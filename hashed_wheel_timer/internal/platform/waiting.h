@@ -6,8 +6,8 @@
 namespace hwt::internal {
 
 // std::atomic's wait() and notify_all(); on Windows the system's own. GCC's standard library (12 at least) loses a
-// notification there that comes between its look at the word and its sleep, and that of LLVM only looks again every few
-// milliseconds. No other file of the library calls them: tests/structure/walls.py checks that.
+// notification there between its look at the word and its sleep. LLVM's looks again only every few milliseconds. No
+// other file of the library calls them: tests/structure/walls.py checks that.
 
 #if defined(_WIN32)
 void wait_at(const void* address, const void* seen, std::size_t size) noexcept;
@@ -26,7 +26,7 @@ void await_change(const std::atomic<T>& word, T seen) noexcept {
 #endif
 }
 
-/// Wakes who waits for the word to change. It may be gone by then: only its address is used.
+/// Wakes the threads that wait for the word to change. It may be gone by then: only its address is used.
 template <class T>
 void announce_change(std::atomic<T>& word) noexcept {
 #if defined(_WIN32)

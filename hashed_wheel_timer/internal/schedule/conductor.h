@@ -9,8 +9,8 @@
 
 namespace hwt::internal {
 
-/// Who may act for a RepeatedTimer, and what it is to be: all in one word, so that the worker, which comes with an
-/// expiry, needs no lock.
+/// The thread that may act for a RepeatedTimer (the conductor), and the requested state. Both are in one word, so that
+/// the worker needs no lock when an expiry comes.
 ///
 /// One thread at a time is the conductor: it alone arms, and runs hooks. It is either in a hook or at work:
 ///
@@ -21,9 +21,9 @@ namespace hwt::internal {
 ///   in hook  at work
 ///   at work  nobody   the conductor: leave()
 ///
-/// A call that finds a hook running notes what it wants in the word, and the conductor does it after the hook. A call
-/// that finds the conductor at work waits until it is not, for it may have read already what the call wants to change;
-/// so that takes some instructions, one call of the Timer, and as long as that thread is preempted.
+/// A call that finds a hook running notes its request in the word, and the conductor meets it after the hook. A call
+/// that finds the conductor at work waits for it, because it may have read the word already. That takes some
+/// instructions, one call of the Timer, and as long as that thread is preempted.
 ///
 /// The worker waits for neither. An expiry that finds a conductor leaves a mark, and goes. Mostly it is of what the
 /// conductor is about to replace. But it may be of the very timeout that the conductor has armed, if that thread has
@@ -32,9 +32,9 @@ namespace hwt::internal {
 /// call that only starts, resets or stops must run no on_trigger.) Thus, while a thread is preempted in a call, what
 /// this one object is for is late, and nothing else.
 ///
-/// Orders: what the conductor has (all of RepeatedTimer that is not an atomic) goes from one to the next by the release
-/// of leave() and the acquire of whoever enters. A note is a release, and end_hook() an acquire: the conductor sees
-/// what was stored before. A mark is a release, and leave() an acquire: the conductor sees that the timeout has
+/// Orders: the conductor owns all of RepeatedTimer that is not atomic. The next one gets it by the release of leave()
+/// and its acquire on entering. A note is a release, and end_hook() an acquire, so the conductor sees everything that
+/// was stored before the note. A mark is a release, and leave() an acquire: the conductor sees that the timeout has
 /// expired. Everything that changes the word is a read-modify-write, so whatever comes between ends none of these.
 class Conductor {
  public:

@@ -12,8 +12,8 @@ namespace hwt::internal {
 /// zero when it is empty, so a wheel's buckets may be fresh memory.
 ///
 /// Removal leaves a hole, which keeps the others in order. Once there are more holes than items, each removal also
-/// closes up the holes of one chunk, until few are left: nothing waits while millions of entries move, and after each
-/// of these steps the list of chunks is a proper one.
+/// closes up the holes of one chunk, until few are left. So no thread waits while millions of entries move, and the
+/// list of chunks is valid after each step.
 struct Bucket {
   /// False: no memory, nothing has changed. `number` is the bucket's own; Chunk::bucket keeps it.
   bool add(WheelItem& item, std::uint64_t tag, std::size_t number, ChunkPool& pool) noexcept;
@@ -43,7 +43,7 @@ struct Bucket {
   /// Gives back a chunk that holds nothing but holes; `before` is the one in front of it, if any.
   void drop(Chunk* before, Chunk* chunk, ChunkPool& pool) noexcept;
 
-  /// Puts all that is in `other` in front of what is here; `other` is empty afterwards. `number` is the bucket's own.
+  /// Moves all items of `other` in front of what is here; `other` is empty afterwards. `number` is the bucket's own.
   void prepend(Bucket& other, std::size_t number) noexcept;
 
   /// Takes all items out.

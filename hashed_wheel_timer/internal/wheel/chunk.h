@@ -15,8 +15,8 @@ namespace hwt::internal {
 ///
 /// An entry is an item's address with the wheel's tag in its six low bits, or a hole where one was removed. It takes
 /// six bytes instead of eight, because the highest 16 bits of an address, which are nearly always the same, stand once
-/// for the whole chunk. That saves two of 72 bytes for each pending timeout, and a quarter of what a walk over far
-/// timeouts reads.
+/// for the whole chunk. That saves two of 72 bytes for each pending timeout, and a quarter of the memory that a walk
+/// over far timeouts reads.
 struct alignas(256) Chunk {
   static constexpr std::size_t kEntries = 40;
   static constexpr std::uintptr_t kTagMask = kCacheLine - 1;

@@ -10,8 +10,8 @@
 
 namespace hwt::internal {
 
-/// The next due tick of every bucket, and the earliest of all: a tree in which each parent is the earliest of its eight
-/// children, so that the worker finds its next wake-up without looking at buckets, whatever their number.
+/// The next due tick of every bucket, in a tree in which each parent is the earliest of its eight children. So the
+/// worker finds its next wake-up at the root, whatever the number of buckets.
 ///
 /// A tick is stored as its complement, kNever - tick: the zero bytes of fresh memory then mean "nothing due".
 class DueTree {

@@ -18,9 +18,9 @@ namespace hwt::internal {
 /// A Wheel (see there): bucket `tick & mask` holds everything that is due in that tick of any revolution. Varghese &
 /// Lauck, scheme 6; Netty: HashedWheelBucket.
 ///
-/// A bucket is an array of entries, not a linked list: a walk then reads memory in order and can prefetch the items.
-/// An entry's tag is the revolution modulo 64, so that a walk skips items of other revolutions without touching them;
-/// items whose ticks are 64 revolutions apart have the same tag, so the visitor looks at the tick.
+/// A bucket is an array of entries, not a linked list: a walk then reads memory in order and can prefetch the items. An
+/// entry's tag is the revolution modulo 64, so a walk skips items of other revolutions without touching them. Items
+/// whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick.
 class HashedWheel {
  public:
   /// `buckets` is a power of two. Throws std::bad_alloc.
@@ -45,9 +45,8 @@ class HashedWheel {
     floor_ = std::max(floor_, tick);
   }
 
-  /// An item whose later tick falls into the same bucket keeps its place, and any other moves. One for which there is
-  /// no memory in the other bucket keeps its place too and is visited again at the next tick, although that is another
-  /// bucket's: its bucket counts as due then.
+  /// An item whose later tick falls into the same bucket keeps its place, and any other moves. Without memory in the
+  /// other bucket an item also keeps its place. It is visited again at the next tick: its bucket counts as due then.
   template <class Visitor>
   void expire(Tick tick, Visitor&& visit) noexcept;
 

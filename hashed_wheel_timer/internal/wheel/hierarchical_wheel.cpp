@@ -115,7 +115,7 @@ void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   }
 }
 
-/// The row takes its level's place. What is in the one that was there has come down before, so it goes to the front.
+/// The row takes its level's place. The items of the present bucket came down before, so they go to the front.
 void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
   SlotRow*& place = rows_[row.level];
   for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {

@@ -16,18 +16,17 @@
 
 namespace hwt::internal {
 
-/// A Wheel (see there) of several levels: what is due soon lies in a slot of its own tick, what is due later in a slot
-/// that spans more ticks, and comes down when that span begins (it cascades). However far away, an item costs nothing
-/// until then, and it comes down at most once for each level above the lowest. Varghese & Lauck, scheme 7; Kafka:
-/// TimingWheel.
+/// A Wheel of several levels. Items that are due soon lie in a slot of their own tick. Later ones lie in a slot that
+/// spans more ticks, and come down (cascade) when that span begins. However far away, an item costs nothing until then,
+/// and it comes down at most once for each level above the lowest. Varghese & Lauck, scheme 7; Kafka: TimingWheel.
 ///
 /// The cursor is the last tick whose slot has been worked off. An item lies in levels_.place_of(its tick, cursor_) or
-/// below, and all items of one tick lie there at any time. As a slot keeps their order, and so does the cascade, items
-/// that were inserted for the same tick are visited in the order of insertion; one that was given its tick later, by
-/// move() or by the visitor, may come anywhere among them.
+/// below, and all items of one tick lie there at any time. Slots and the cascade keep the order of items. So items that
+/// were inserted for the same tick are visited in the order of insertion. An item that got its tick later, by move() or
+/// by the visitor, may come anywhere among them.
 ///
-/// The slot in which `tick` lies is all that is walked at it, whatever its level: each slot of a lower level between
-/// the cursor and `tick` is empty by then, and `tick` itself has no other slot.
+/// The slot in which `tick` lies is the only one that a walk visits, whatever its level. Each slot of a lower level
+/// between the cursor and `tick` is empty by then, and `tick` itself has no other slot.
 ///
 /// Millions of items in one slot must not come down in one go: what is due meanwhile would wait for them, and it is in
 /// the same slot, so that to stop halfway is no help. So a slot counts as crowded at some thousands of items, and what
@@ -60,8 +59,8 @@ class HierarchicalWheel {
     return stopped_ ? floor_ : levels_.begin_of(levels_.first(), cursor_);
   }
 
-  /// Visits the items that come down at `tick`, too. One for which there is no memory at its new place is visited at
-  /// the next tick, and again until there is some: it is not late, but it may lose its place among those of its tick.
+  /// Visits the items that come down at `tick`, too. Without memory at its new place an item is visited at the next
+  /// tick, and again until there is some. It is not late, but may lose its place among the items of its tick.
   template <class Visitor>
   void expire(Tick tick, Visitor&& visit) noexcept;
 
@@ -159,7 +158,7 @@ void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
   const SlotIndex place = levels_.place_of(tick, cursor_);
   floor_ = tick;
   stopped_ = !walk_beginning_at(tick, place, visit);
-  // The cursor stays: what comes in before the walk goes on must queue up behind what is left.
+  // The cursor stays, so that new items queue up behind the remaining ones.
   if (stopped_) return;
   if (slot_at(place).occupied()) enter(tick, place);
   cursor_ = tick;
@@ -183,9 +182,9 @@ bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& v
   }
 }
 
-/// What comes down from a slot of `level` goes into the buckets of lower ones even if it crowds them: it is older than
-/// what is below the slot, and no more than some thousands. False: the visitor has stopped it. An item for whose new
-/// place there is no memory stays.
+/// Items that come down from a slot of `level` goes into the buckets of lower ones even if it crowds them: it is older
+/// than what is below the slot, and no more than some thousands. False: the visitor has stopped it. An item for whose
+/// new place there is no memory stays.
 template <class Visitor>
 bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visitor& visit) noexcept {
   Chunk* before = nullptr;

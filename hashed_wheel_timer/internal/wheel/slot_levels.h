@@ -10,13 +10,13 @@
 
 namespace hwt::internal {
 
-/// Where a tick lies in a hierarchy of slots, and which slots are occupied. To the base `slots` a tick is a row of
-/// digits, one for each level; a slot of level k stands for all ticks that have the same digits from the k-th on, so
-/// it spans slots^k ticks. The levels cover all ticks that there are.
+/// Where a tick lies in a hierarchy of slots, and which slots are occupied. In base `slots` a tick has one digit for
+/// each level. A slot of level k stands for all ticks with the same digits from the k-th on, so it spans slots^k ticks.
+/// The levels cover all ticks that there are.
 ///
 /// Seen from a cursor, a later tick lies on the level of the highest digit in which the two differ, in the slot of its
-/// digit there. The digits above are the cursor's own: that makes a slot number mean one span of ticks, and each level
-/// begin where the one below it ends; no slot is ever reached by wrapping around.
+/// digit there. The digits above are the cursor's own. So a slot number means one span of ticks, each level begins
+/// where the one below ends, and no slot is reached by wrapping around.
 class SlotLevels {
  public:
   static constexpr std::int64_t kMinSlots = 2;

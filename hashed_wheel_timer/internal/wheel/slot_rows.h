@@ -16,8 +16,8 @@ struct SlotRow;
 struct Slot : Bucket {
   bool occupied() const noexcept { return items != 0 || below != nullptr; }
 
-  /// If the slot is crowded: its own span of ticks, divided into slots of the level below. Those hold what has come in
-  /// since; the bucket holds what came before. Not empty.
+  /// If the slot is crowded: its own span of ticks, divided into slots of the level below. Those hold newer items; the
+  /// bucket holds the older ones. Not empty.
   SlotRow* below;
 };
 
@@ -27,7 +27,7 @@ struct alignas(Slot) SlotRow {
   Slot& slot(std::size_t digit) noexcept { return reinterpret_cast<Slot*>(this + 1)[digit]; }
   const Slot& slot(std::size_t digit) const noexcept { return reinterpret_cast<const Slot*>(this + 1)[digit]; }
 
-  /// What a slot's chunks call their bucket.
+  /// The number of a slot's bucket in its chunks.
   std::uint32_t number(std::size_t digit) const noexcept { return first_number + static_cast<std::uint32_t>(digit); }
 
   std::uint32_t first_number;

@@ -6,7 +6,7 @@
 
 namespace hwt::internal {
 
-/// What a visitor answers about the item that a walk has come to.
+/// A visitor's answer about an item of a walk.
 class Verdict {
  public:
   /// The item leaves the wheel; it may be gone already.
@@ -31,7 +31,7 @@ class Verdict {
   Tick tick_;
 };
 
-/// What a Driver turns: items by the tick at which they are due. One thread at a time uses it. It reads no clock. Its
+/// Items by the tick at which they are due, turned by a Driver. One thread at a time uses it. It reads no clock. Its
 /// only atomic is WheelItem::position, which another thread may read meanwhile. Only the constructor throws. Ticks only
 /// rise. The constructor takes the size, a power of two.
 ///

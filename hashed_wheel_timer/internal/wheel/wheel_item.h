@@ -15,9 +15,9 @@ inline constexpr Tick kNever = std::numeric_limits<Tick>::max();
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// What a wheel holds. The wheel alone touches `position`, which means nothing once a visitor has taken the item.
-/// A class derived from it must be aligned to a cache line: the low six bits of its address are the wheel's (see
-/// Chunk). It is not aligned itself, because compilers differ in whether a derived class may use the padding.
+/// An item of a wheel. The wheel alone touches `position`, which means nothing once a visitor has taken the item. A
+/// class derived from it must be aligned to a cache line: the low six bits of its address are the wheel's (see Chunk).
+/// It is not aligned itself, because compilers differ in whether a derived class may use the padding.
 struct WheelItem {
   using Position = std::uint32_t*;
 

@@ -7,8 +7,8 @@
 
 namespace hwt::internal {
 
-/// A fixed array of zero bytes that the operating system commits page by page: a wheel of 2^20 buckets of which few are
-/// used must not cost the memory of all.
+/// A fixed array of zero bytes that the operating system commits page by page. A wheel of 2^20 buckets costs only the
+/// pages of those in use.
 template <class T>
 class ZeroedArray {
   static_assert(std::is_trivially_destructible_v<T>);
