@@ -12,7 +12,7 @@ struct Limit {
   bool in_slot = false;  // the slot of the handler holds a Forward of this limit
 };
 
-/// What the wait calls, on the executor of the operation's handler.
+/// The handler of the wait, on the executor of the operation's handler.
 template <class Executor>
 struct Emit {
   using executor_type = Executor;
@@ -119,10 +119,10 @@ struct CancelAfter {
 
 }  // namespace detail
 
-/// A completion token that limits its operation: `delay` after it is initiated it is cancelled, through its
-/// cancellation slot, on the handler's executor, and completes with what it has for that, operation_aborted mostly.
-/// Other cancels have the same error. If the limit cancelled, timer.now() is not before a deadline that was computed
-/// before the operation began.
+/// A completion token that limits its operation. `delay` after the operation is initiated, it is cancelled through its
+/// cancellation slot, on the handler's executor. It then completes with its own error for that, mostly
+/// operation_aborted. Other cancels have the same error. If the limit cancelled, timer.now() is not before a deadline
+/// that was computed before the operation began.
 ///
 ///   auto limited = hwt::net::cancel_after(timer, 250ms, asio::use_awaitable);
 ///   std::size_t size = co_await socket.async_read_some(buffer, limited);

@@ -4,7 +4,7 @@
 namespace hwt::HWT_ASIO_NAMESPACE {
 
 /// A Timer without a thread of its own: an io_context drives it, and its tasks run on the threads of that, one at a
-/// time. One steady_timer is behind it, armed for what is due next alone.
+/// time. One steady_timer is behind it, armed for the next due timeout.
 ///
 ///   asio::io_context loop;
 ///   hwt::net::LoopTimer timer(loop.get_executor());
@@ -36,7 +36,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     loop_->wake();  // which finds nothing pending
   }
 
-  /// That of its io_context.
+  /// Returns the executor of its io_context.
   HWT_ASIO::io_context::executor_type get_executor() const noexcept { return loop_->get_executor(); }
 
   /// See Timer.
@@ -48,7 +48,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
   }
 
  private:
-  /// A limit makes the timer count what is pending exactly, so that the cancel() which leaves nothing pending wakes the
+  /// A limit makes the timer count pending timeouts exactly. So the cancel() that leaves nothing pending wakes the
   /// loop, and run() returns.
   static Options counting(Options options) {
     if (options.max_pending_timeouts <= 0) {
@@ -57,7 +57,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     return options;
   }
 
-  /// What the handlers need. All but wake() runs on its strand.
+  /// The part that handlers use. All but wake() runs on its strand.
   class Loop : public std::enable_shared_from_this<Loop> {
    public:
     Loop(const HWT_ASIO::io_context::executor_type& executor, hwt::detail::LoopDriver driver)

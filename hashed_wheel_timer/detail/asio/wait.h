@@ -38,15 +38,15 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 ///
 ///   co_await hwt::net::async_wait_for(timer, socket.get_executor(), 250ms, asio::use_awaitable);
 ///
-/// Guarantees: the completion is deferred to `executor`, the I/O executor, never made inside this call, and then
-/// dispatched to the handler's associated executor, with its allocator; both have work until then. The handler is
-/// called once: without an error at the deadline or up to a tick later; with operation_aborted after its cancellation
-/// slot was told to, or when the timer ends. A refusal completes too: no_buffer_space at max_pending_timeouts,
-/// operation_aborted after stop(), no_memory, try_again where the timer found no thread. If the execution context goes,
-/// the handler is destroyed with it, uncalled. Throws what copying the arguments throws, std::bad_alloc for the
-/// operation itself, and std::invalid_argument for a NaN.
-/// Threads: any. The slot as with Asio's own operations: on an implicit or explicit strand.
-/// Not for: the lowest cost in a program with one loop: that is a steady_timer.
+/// Guarantees: the completion is deferred to `executor`, the I/O executor, and never made inside this call. It is then
+/// dispatched to the handler's associated executor, with its allocator. Both have work until then. The handler is
+/// called once: without an error at the deadline or up to a tick later, or with operation_aborted after its
+/// cancellation slot was used or the timer ended. A refusal completes too: with no_buffer_space at
+/// max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the timer found no thread. If the
+/// execution context is destroyed, it destroys the handler, uncalled. Throws what copying the arguments throws,
+/// std::bad_alloc for the operation itself, and std::invalid_argument for a NaN. Threads: any thread may call it. Use
+/// the slot as with Asio's own operations: on an implicit or explicit strand. Not for: the lowest cost in a program
+/// with one loop: that is a steady_timer.
 template <class Executor, class Token>
 auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::steady_clock::time_point deadline,
                       Token&& token) {
@@ -61,13 +61,13 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 ///   deadline.async_wait([&](asio::error_code error) { if (!error) socket.cancel(); });
 ///
 /// Guarantees: those of async_wait_until(). To change the expiry cancels the waits; the destructor does, too.
-/// Differences: after a wait has expired and before its handler has run, cancel() returns 0 here and 1 there; a wait
-/// that has expired before it began ends within a tick; what a handler of the same context cancels is queued when that
-/// handler returns, as by defer(); nothing blocks, so there is no wait(). When a new expiry has cancelled a wait, its
-/// timeout stays in the timer for the next one, and counts as pending until the handler of the wait is called; a next
-/// wait without a cancellation slot costs no other. With a LoopTimer as such, not as a Timer&, a wait costs less.
-/// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
-/// Source: Asio's basic_waitable_timer.
+/// Differences: after a wait has expired and before its handler has run, cancel() returns 0 here and 1 there. A wait
+/// that had expired before it began ends within a tick. Handlers that a handler of the same context cancels are queued
+/// when it returns, as by defer(). Nothing blocks, so there is no wait(). When a new expiry has cancelled a wait, its
+/// timeout stays in the timer for the next one, and counts as pending until the handler of the wait is called. A next
+/// wait without a cancellation slot needs no other timeout. Pass a LoopTimer itself, not a Timer&: then a wait costs
+/// less. Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the
+/// context. Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
 class BasicWheelTimer {
  public:
@@ -76,12 +76,12 @@ class BasicWheelTimer {
   using duration = clock_type::duration;         ///< as basic_waitable_timer
   using time_point = clock_type::time_point;     ///< as basic_waitable_timer
 
-  /// Its waits complete on that executor.
+  /// Makes a timer whose waits complete on that executor.
   BasicWheelTimer(const Executor& executor, Timer& timer) : BasicWheelTimer(executor, timer, nullptr) {}
-  /// On the loop's own timer, whose timeouts are work of the loop already.
+  /// Makes a timer on the loop's own LoopTimer, whose timeouts are work of the loop already.
   BasicWheelTimer(const Executor& executor, LoopTimer& timer)
       : BasicWheelTimer(executor, timer, &timer.get_executor().context()) {}
-  /// Its waits complete on the executor of that context.
+  /// Makes a timer whose waits complete on the executor of that context.
   template <class Context, class AnyTimer>
     requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
   BasicWheelTimer(Context& context, AnyTimer& timer) : BasicWheelTimer(Executor(context.get_executor()), timer) {}
@@ -90,17 +90,18 @@ class BasicWheelTimer {
   BasicWheelTimer(const BasicWheelTimer&) = delete;
   BasicWheelTimer& operator=(const BasicWheelTimer&) = delete;
 
-  /// On which its waits complete.
+  /// Returns the executor on which its waits complete.
   executor_type get_executor() const noexcept { return executor_; }
 
-  /// When the waits end that are begun now: what was passed last.
+  /// Returns when waits that begin now will end.
   time_point expiry() const noexcept { return expiry_; }
-  /// Cancels the waits that there are, and returns how many.
+  /// Sets the expiry, cancels the present waits, and returns how many.
   std::size_t expires_at(time_point expiry) {
     expiry_ = expiry;
     return cancel_by([&] { return waits_.cancel_for_next(); });
   }
-  /// The same, from now on; beyond the range of the clock: never. Throws std::invalid_argument for a NaN.
+  /// Sets the expiry to `delay` from now, cancels the present waits, and returns how many. Beyond the range of the
+  /// clock means never. Throws std::invalid_argument for a NaN.
   std::size_t expires_after(Delay delay) {
     waits_.prefetch();
     const std::chrono::nanoseconds wanted = hwt::detail::number("WheelTimer: delay", delay);
@@ -108,11 +109,11 @@ class BasicWheelTimer {
     return expires_at(wanted > time_point::max() - now ? time_point::max() : now + wanted);
   }
 
-  /// Each of the waits ends with operation_aborted, unless it has expired. Returns how many.
+  /// Ends each wait with operation_aborted, unless it has expired. Returns how many.
   std::size_t cancel() {
     return cancel_by([&] { return waits_.cancel(std::numeric_limits<std::size_t>::max()); });
   }
-  /// The same, of the oldest.
+  /// Cancels the oldest wait, as cancel() does. Returns how many: 0 or 1.
   std::size_t cancel_one() {
     return cancel_by([&] { return waits_.cancel(1); });
   }

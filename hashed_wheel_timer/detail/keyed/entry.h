@@ -11,8 +11,8 @@
 
 namespace hwt::detail {
 
-/// Who gets the value of a key. A timeout, on the worker, and whoever holds the lock of the key's shard may both want
-/// it; one compare-exchange decides, so that the worker needs no lock, and never waits for a thread that holds it.
+/// Decides which thread gets the value of a key. A timeout on the worker, and a thread that holds the lock of the key's
+/// shard, may both want it. One compare-exchange decides, so the worker needs no lock and waits for no thread.
 ///
 /// Each arming of a key has a number, which its timeout knows. A timeout gets the value unless there is a later arming:
 /// so one that is out of date gets nothing, whenever it comes.
@@ -39,10 +39,10 @@ class KeyedRecord {
     }
     return false;
   }
-  /// The same for who holds the lock.
+  /// Claims the value for a thread that holds the lock. Returns true once.
   bool end() noexcept { return (claim_.fetch_or(kEnded, std::memory_order_acq_rel) & kEnded) == 0; }
 
-  /// With the lock held: an end has begun, and what is set for the key from then on has a record of its own.
+  /// With the lock held: returns whether an end has begun. A later set() of the key then makes a new record.
   bool ended() const noexcept { return (claim_.load(std::memory_order_relaxed) & kEnded) != 0; }
 
   /// With the lock held. The next arming's timeout is made first, since that may be refused. It may even expire before
@@ -76,10 +76,10 @@ class KeyedRecord {
  protected:
   ~KeyedRecord() = default;
 
-  /// Which record has the value: this one, until set() replaces the value by that of another, which has no timeout.
-  /// Exchanged by who replaces it, with the lock held, and by who has won the claim, for null. release and acquire: the
-  /// value that was put there. Of a record that has no timeout itself: see KeyedLeftovers. Last, since a search reads
-  /// this and the key.
+  /// The record that has the value: this one, until set() replaces the value by that of another, which has no timeout.
+  /// Exchanged by the thread that replaces it, with the lock held, and by the winner of the claim, for null. release
+  /// and acquire: the stored value. Of a record that has no timeout itself: see KeyedLeftovers. Last, since a search
+  /// reads this and the key.
   std::atomic<KeyedRecord*> holder_;
 };
 
@@ -116,7 +116,7 @@ class KeyedEntry final : public KeyedRecord {
   Value exchange(Value other) noexcept {
     return Value(static_cast<KeyedEntry*>(holder_.exchange(other.release(), std::memory_order_acq_rel)));
   }
-  /// For who has won the claim.
+  /// For the winner of the claim.
   Value take() noexcept { return exchange(nullptr); }
 
   union {
@@ -132,8 +132,8 @@ class KeyedEntry final : public KeyedRecord {
   friend class KeyedLeftovers;
 };
 
-/// What expiries have left behind that did not get the lock: values that are gone, whose keys may still be in use. For
-/// who holds the lock compares keys, and must find no key destroyed.
+/// Records that expiries left behind because they did not get the lock. Their values are gone, but their keys may still
+/// be in use: a thread that holds the lock compares keys, and must find no key destroyed.
 template <class Entry>
 class KeyedLeftovers {
  public:

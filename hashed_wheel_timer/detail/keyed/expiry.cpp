@@ -76,12 +76,12 @@ constinit thread_local const RunningExpiries::Scope* innermost = nullptr;
 
 }  // namespace
 
-// relaxed: the call's claim on a value follows, and whoever waits has tried to claim every value itself.
+// relaxed: the call's claim on a value follows, and a waiting thread has tried to claim every value itself.
 RunningExpiries::Scope::Scope(RunningExpiries& all) noexcept : all_(all), outer_(std::exchange(innermost, this)) {
   all_.count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// release: pairs with the acquire of who waits, and then destroys what the call used.
+// release: pairs with the acquire of a waiting thread, which then destroys objects that the call used.
 RunningExpiries::Scope::~Scope() {
   innermost = outer_;
   all_.count_.fetch_sub(1, std::memory_order_release);

@@ -13,7 +13,7 @@
 
 namespace hwt::detail {
 
-/// What the timeouts that arm() makes call, and keep alive by references.
+/// The target of the timeouts that arm() makes. They keep it alive by references.
 class HWT_API KeyedExpiry {
  public:
   KeyedExpiry() noexcept;
@@ -54,7 +54,7 @@ struct HashSeed {
   std::uint64_t added;
   std::uint64_t multiplier;  // odd
 
-  /// From std::random_device, or where that fails from what a program does not tell.
+  /// Returns a seed from std::random_device, or if that fails from addresses and the clock.
   HWT_API static HashSeed random() noexcept;
 };
 

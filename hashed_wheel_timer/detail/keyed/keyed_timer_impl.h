@@ -18,8 +18,8 @@
 
 namespace hwt {
 
-/// What the timeouts refer to; it outlives the KeyedTimer by those that are late. They refer to their entry besides, so
-/// none needs the table, or a lock, to get its value: see KeyedRecord.
+/// The part that timeouts refer to. It outlives the KeyedTimer while some are late. They refer to their entry besides,
+/// so none needs the table, or a lock, to get its value: see KeyedRecord.
 ///
 /// References go in a circle, state, cell, handle, task, state, until the cell is taken out, as all are at the end.
 template <class K, class V, class Hash, class Equal>
@@ -81,7 +81,7 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
     shard.table.swap(table);
   }
 
-  /// Leaves out what has expired without the lock, or does so meanwhile, and cancels the timeouts of the others.
+  /// Leaves out values that have expired without the lock, or do so meanwhile, and cancels the timeouts of the others.
   void end(std::array<Shard, kShards>& shards) noexcept {
     for (std::size_t i = 0; i < kShards; ++i) {
       std::size_t expired = 0;
@@ -299,8 +299,8 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
   const detail::RunningExpiries::Scope scope_;
 };
 
-/// Without the lock, because a user's thread has it: the value is taken all the same, and on_expire runs at once. What
-/// needs the lock, taking the cell out, is left to whoever has it.
+/// Without the lock, because a user's thread has it: the value is taken all the same, and on_expire runs at once.
+/// Taking the cell out needs the lock, and is left to the thread that has it.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Unlocked {
  public:
@@ -370,14 +370,14 @@ std::size_t KeyedTimer<K, V, Hash, Equal>::Shard::size() const noexcept {
   for (;;) {
     const std::size_t without = ended.load(std::memory_order_acquire);
     const auto size = static_cast<std::ptrdiff_t>(kept.load(std::memory_order_acquire) - without);
-    // Both are of one moment. Below zero: drain() has taken what had ended before, and will correct `ended`.
+    // Both are of one moment. Below zero: drain() has taken values that had ended before, and will correct `ended`.
     if (ended.load(std::memory_order_relaxed) == without) return static_cast<std::size_t>(size > 0 ? size : 0);
   }
 }
 
 /// Called by each that has held the lock, after it; and by an expiry that did not get it, after it has left something.
-/// So one of the two finds it, unless each misses what the other has just done, which takes a processor that reorders a
-/// store and a load. No value is affected, only memory: it stays until the next call or expiry in the shard.
+/// So one of the two finds it, unless a processor reorders a store and a load in both. No value is affected, only
+/// memory: it stays until the next call or expiry in the shard.
 template <class K, class V, class Hash, class Equal>
 void KeyedTimer<K, V, Hash, Equal>::Shard::tidy() noexcept {
   while (!leftovers.empty() && mutex.try_lock()) {

@@ -9,12 +9,12 @@
 
 namespace hwt::detail {
 
-/// What a shard of a KeyedTimer holds: cells by hash, in pages. No locks, no user code but in the caller's predicate.
+/// The cells of a shard of a KeyedTimer, by hash, in pages. No locks, no user code but in the caller's predicate.
 ///
-/// It grows a page at a time, so that no insertion takes long, however many cells there are, and nothing is kept twice:
-/// a page that is full is split in two, by the next bit of the hash; pages_ has the page for each beginning of a hash.
-/// Extendible hashing: Fagin and others, ACM Transactions on Database Systems 4 (1979). `Used`: how many bits of the
-/// hash, from the highest, are the same for all cells here.
+/// It grows a page at a time, so that no insertion takes long, and nothing is kept twice. A full page is split in two
+/// by the next bit of the hash. pages_ has the page for each beginning of a hash. Extendible hashing: Fagin and others,
+/// ACM Transactions on Database Systems 4 (1979). `Used`: how many bits of the hash, from the highest, are the same for
+/// all cells here.
 template <class Cell, int Used>
 class KeyedTable {
  public:
