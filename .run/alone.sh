@@ -1,6 +1,6 @@
 # The steps of the check that take an argument and are run alone, since they take long.
 
-# mutation [ARGUMENTS]: those of tests/mutation/mutation.py. An hour or more the first time; then only what has changed.
+# mutation [ARGUMENTS]: those of tests/mutation/mutation.py. An hour or more the first time; later runs build only changes.
 mutation() {
   set_up check
   from_pypi venv-mutation 'tree-sitter==0.26.1' 'tree-sitter-cpp==0.23.4' ||

@@ -10,7 +10,7 @@ configure() {
   quietly meson setup "$@" "$directory" "$root" && printf '%s\n' "$stamp" >"$directory/stamp"
 }
 
-# The same, and builds it.
+# Sets up a build folder and builds it.
 compile() { configure "$@" && build_targets "$1"; }
 
 # build_targets KIND [TARGET...]
@@ -18,7 +18,7 @@ build_targets() {
   say "building build/$1"
   directory=$build/$1
   shift
-  # Meson looks for a target in what it has written, before it sees that it would write something else now.
+  # Meson looks for a target in the old build.ninja, before it regenerates that.
   [ $# -eq 0 ] || quietly ninja -C "$directory" build.ninja || return 1
   if [ -t 2 ]; then
     meson compile -C "$directory" "$@" >&2

@@ -74,7 +74,7 @@ genmc() { python3 -B "$root/tests/models/genmc/check.py" "$root"; }
 coverage() {
   from_pypi venv-coverage 'gcovr==8.4' || { say "could not install gcovr, see build/last.log"; return 1; }
   CXX=g++ && export CXX
-  # Only what is in these files counts: each count is an atomic addition, and the tests' own models would take minutes.
+  # Only these files are counted: each count is an atomic addition, and the tests' own models would take minutes.
   compile coverage -Ddebug=false -Doptimization=0 -Db_coverage=true \
     "-Dcpp_args=-fprofile-update=atomic -fprofile-filter-files=hashed_wheel_timer/" \
     -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
@@ -82,7 +82,8 @@ coverage() {
   run_tests coverage --suite unit --timeout-multiplier 5 && hold_coverage
 }
 
-# A run adds to what the runs before counted; and sources that are gone, and builds that broke off, leave notes behind.
+# Deletes old counts: a run adds to the counts of earlier runs, and removed sources and aborted builds leave notes
+# behind.
 forget_old_coverage() {
   find "$build/coverage" -name '*.gcda' -exec rm {} +
   find "$build/coverage" -name '*.gcno' -exec sh -c 'for notes; do [ -e "${notes%.gcno}.o" ] || rm "$notes"; done' sh {} +
@@ -90,9 +91,9 @@ forget_old_coverage() {
 
 hold_coverage() {
   table=$build/coverage/coverage.txt
-  # The compiler's branches for a call that throws are no decisions of the code. Some counts are beyond 2^32. A forked child
-  # takes the counts as they were amid a step of another thread, where the difference of two may be negative.
-  # Not what is all templates of Asio's: each of their instances, some hundred, counts branches of its own.
+  # The compiler's branches for a call that throws are no decisions of the code. Some counts are beyond 2^32. A forked
+  # child takes the counts as they were amid a step of another thread, where the difference of two may be negative.
+  # Without the templates for Asio: each of some hundred instances counts branches of its own.
   "$build/venv-coverage/bin/gcovr" --root "$root" --object-directory "$build/coverage" --filter "$root/hashed_wheel_timer/" \
     --exclude '.*/detail/asio_[a-z_]*\.h' \
     --merge-lines --exclude-throw-branches --exclude-unreachable-branches \

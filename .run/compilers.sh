@@ -1,6 +1,7 @@
-# The tests with other compilers and standard libraries. g++-N and clang++-N are Debian's; libc++-N is clang N with its
-# own standard library instead of GCC's; zig-VERSION is the clang of that zig, with its libc++. Before 0.13 its libc++
-# has no std::jthread, which the tests use; from 0.15 on its linker cannot read the thin archives that Meson makes.
+# Runs the tests with other compilers and standard libraries. Debian packages have g++-N and clang++-N. The name
+# libc++-N means clang N with libc++ instead of libstdc++. The name zig-VERSION means the clang of that zig, with its
+# libc++. Before 0.13 its libc++ has no std::jthread, which the tests use; from 0.15 on its linker cannot read the thin
+# archives that Meson makes.
 
 all_compilers='g++-12 g++-13 g++-14 clang++-14 clang++-15 clang++-16 clang++-17 clang++-18 clang++-19 libc++-19
   zig-0.13.0.post1 zig-0.14.1'
@@ -38,7 +39,7 @@ choose_compiler() {
     clang++-17) CXX=$1 packages='clang-17 g++-13' ;; # cannot compile the std::thread of GCC 14 as C++23
     clang++-*) CXX=$1 packages=clang-$version ;;
     libc++-*)
-      # Stop tokens before its version 20, and time zones, are there only for who asks for what is experimental.
+      # libc++ has stop tokens (before version 20) and time zones only among its experimental parts.
       CXX="clang++-$version -stdlib=libc++ -fexperimental-library"
       packages="clang-$version libc++-$version-dev libc++abi-$version-dev"
       ;;

@@ -22,7 +22,7 @@ set_up_docs() {
     fail "could not install mkdocs-material, see build/last.log"
 }
 
-# What a comment is missing for, or names wrongly, is an error.
+# A missing comment and a wrong name in a comment are errors.
 make_reference() {
   rm -rf "$build/api" "$build/api-xml"
   HWT_VERSION=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$root/meson.build")

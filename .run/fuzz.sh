@@ -24,9 +24,9 @@ fuzz_executions() {
   executions=$1
   set_up check
   install_packages "$(missing_sanitizers)"
-  # Without the hook at each comparison, which costs more than what is fuzzed.
+  # Without the hook at each comparison, which costs more than the fuzzed code.
   build_fuzzers fuzz-quick '-fno-sanitize-coverage=trace-cmp -D_GLIBCXX_ASSERTIONS' || return 1
-  exec 9<&-  # whoever waits for the turn need not wait for this
+  exec 9<&-  # so that waiting for the turn does not mean waiting for this
   logs=$build/fuzz-quick/logs
   rm -rf "$logs" && mkdir -p "$logs" || return 1
   set -- $(fuzz_targets)
@@ -58,7 +58,7 @@ fuzz_at_once() {
   running=
   for worker in $(seq "$workers"); do
     (
-      # malloc keeps what a timer gives back: the next input has a timer again.
+      # malloc keeps freed memory, because the next input makes a timer again.
       export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824
       next=0
       failed=0
@@ -79,7 +79,7 @@ fuzz_at_once() {
   return $failed
 }
 
-# fuzz_one KIND TARGET OPTIONS... What is found goes to the first folder.
+# fuzz_one KIND TARGET OPTIONS... New inputs go to the first folder.
 fuzz_one() {
   program=$build/$1/tests/fuzz/${2}_fuzz
   corpus=$build/fuzz-found/corpus/$2

@@ -1,4 +1,4 @@
-# What a command needs and is missing, and how it gets here.
+# Finds and installs the packages that a command needs.
 
 venv=$build/venv
 

@@ -39,9 +39,9 @@ missing_for_machines() {
   done
 }
 
-# All tests would take ten minutes of a processor for each machine. So they are run on the two that most users have; on
-# the others those whose outcome can depend on the machine: sizes, byte order and arithmetic (the wheels, the divider,
-# buckets of a histogram), atomics and sleeps (the core, races, the platform), threads and how they end.
+# All tests would take ten minutes of a processor for each machine. So all of them run on the two machines that most
+# users have. On the others only tests run whose outcome can depend on the machine. They check sizes, byte order and
+# arithmetic (wheels, divider, histogram buckets), atomics and sleeps (core, races, platform), and how threads end.
 tests_for() {
   case $1 in
     aarch64 | windows-gcc) ;; # none named: all
@@ -55,7 +55,7 @@ tests_for() {
 }
 
 try_machine() {
-  # A build keeps what it has read of its cross file.
+  # A build folder does not notice a changed cross file.
   [ "$root/tests/machines/$1.ini" -ot "$build/machines/$1/build/build.ninja" ] || rm -rf "${build:?}/machines/$1"
   case $1 in
     windows-clang | musl | macos) have_zig 0.14.1 || return 1 ;;
@@ -91,8 +91,8 @@ run_machine() {
   run_programs "$1" "machines/$1/build" $(tests_for "$1")
 }
 
-# What cannot be told there, as patterns of GoogleTest. qemu itself breaks in some children of a process with threads,
-# which death tests are as well; Linux's processors alone run i386 as it is. MinGW's GCC destroys the thread_locals of a
+# Tests that cannot work there, as patterns of GoogleTest. In some forked children of a process with threads (so in
+# death tests), qemu itself fails. Linux's processors run i386 without qemu. MinGW's GCC destroys the thread_locals of a
 # program after their memory is gone, which no timer can help.
 left_out() {
   case $1 in

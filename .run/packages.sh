@@ -1,4 +1,4 @@
-# The packages of packaging/: each is made and used once, from what is committed.
+# The packages of packaging/: each is made from the committed tree and used once.
 
 conan_package() {
   from_pypi venv-conan conan==2.34.0 --no-binary patch-ng ||

@@ -23,10 +23,9 @@ using WallTime = std::chrono::sys_seconds;
 /// not exist that day and some come twice; see Gap and Fold.
 /// Threads: any thread may call a function, and a Rule.
 /// Not for: changes of a zone that the database lacks. A rule follows the database as it was when the zone was first
-/// used; after 2037 only its general rules.
-/// daily() and the others are a library of their own, because they need a time zone database: link
-/// hashed_wheel_timer_calendar (Meson dependency, pkg-config) or hashed_wheel_timer::calendar (CMake). Your own Rule
-/// does not need it.
+/// used. After 2037 it follows only the general rules of the zone. daily() and the others need a time zone database, so
+/// they are a library of their own. Link hashed_wheel_timer_calendar (Meson dependency, pkg-config) or
+/// hashed_wheel_timer::calendar (CMake). Your own Rule does not need it.
 /// Source: the time zone database of the IANA.
 namespace calendar {
 

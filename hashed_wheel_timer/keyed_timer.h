@@ -48,7 +48,7 @@ enum class KeyedResult {
 /// Equal is called under that lock, and so is the timer's thread_factory if the first set() starts the timer; neither
 /// may call the KeyedTimer. Hash, on_expire, and the construction and destruction of keys and values run without a
 /// lock. An expiry waits for no lock. If it finds one held, another thread destroys the key later.
-/// fork(): in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing.
+/// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing.
 /// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
 /// or taken out.
 /// Source: go-zero's TimingWheel.
@@ -154,15 +154,15 @@ class KeyedTimer {
 
     mutable std::mutex mutex;
 
-    // Guarded by mutex. A cell stays until its value is gone and the lock was to be had.
+    // Guarded by mutex. A cell stays until its value has ended and a thread has got the lock.
     Table table;
     bool stopped = false;
 
-    // How many values there are: `kept`, written with mutex held, less `ended`, the values that have ended without it.
-    // set() adds to `kept` before it arms, and the worker adds to `ended` with release. size() reads `ended` with
-    // acquire and then `kept`, so it finds each value that it subtracts in `kept`. But an expiry claims its value
-    // before it counts it in `ended`. Between the two a set() may add a value for the same key, and size() counts both.
-    // Only the lock could make that one step, and the worker must not wait for the lock.
+    // The number of values is `kept` less `ended`. `kept` is written with the mutex held; `ended` counts values that
+    // ended without it. A set() adds to `kept` before it arms. The worker adds to `ended` with release. A size() reads
+    // `ended` with acquire and then `kept`, so it finds each value that it subtracts in `kept`. But an expiry claims
+    // its value before it counts it in `ended`. Between the two a set() may add a value for the same key, and size()
+    // counts both. Only the lock could make that one step, and the worker must not wait for the lock.
     std::atomic<std::size_t> kept{0};
     std::atomic<std::size_t> ended{0};
 

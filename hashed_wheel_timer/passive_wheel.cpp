@@ -77,8 +77,8 @@ std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks
       cursor_ = present;  // passes no occupied slot: each begins later
       break;
     }
-    // The slot becomes the cursor's own. No node can enter it from here on: new nodes are due after the present tick,
-    // and moved nodes differ from the cursor in a lower digit or are due after the slot.
+    // The slot becomes the cursor's own. No node can enter it from here on. New nodes are due after the present tick.
+    // Moved nodes differ from the cursor in a lower digit, or are due after the slot.
     const std::size_t index = half_moved_ != 0 ? half_moved_ : first_occupied();
     cursor_ = half_moved_ != 0 ? cursor_ + 1 : first_tick_of(index);
     half_moved_ = 0;

@@ -26,7 +26,8 @@ namespace hwt {
 /// worker or executor, or on the caller's thread where a member says so. A call that comes while a hook runs takes
 /// effect when the hook has returned. If a call starts the Timer, the thread_factory runs with a lock held and must not
 /// call this object.
-/// fork(): in the child, stop(), destroy() and the destructor return at once and release nothing, without on_destroy.
+/// Fork: in the child, stop(), destroy() and the destructor return at once. They release nothing and do not call
+/// on_destroy.
 /// Not for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule.
 /// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {

@@ -90,7 +90,7 @@ class HWT_API Schedule {
 ///
 /// Guarantees: it may outlive the timer.
 /// Threads: any thread may call any member at any time.
-/// fork(): in the child, cancel() returns false at once; that and the destructor release nothing.
+/// Fork: in the child, cancel() returns false at once; that and the destructor release nothing.
 /// Not for: ownership. Dropping the handle does not cancel.
 /// Source: Java's ScheduledFuture.
 class HWT_API ScheduledTask {

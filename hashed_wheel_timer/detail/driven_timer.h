@@ -50,8 +50,8 @@ class HWT_API DrivenTimer : public Timer {
   /// Times are those of steady_clock. `name` is that of the class, for messages. Throws std::invalid_argument that
   /// names the option, its value and the valid range; std::bad_alloc.
   DrivenTimer(const char* name, const Options& options);
-  /// The caller gives the time, which begins at `start`; without one it begins at zero, and the first jump must not
-  /// pass what is pending. Throws what the other constructor throws.
+  /// The caller gives the time, which begins at `start`. Without `start` it begins at zero, and the first jump must not
+  /// pass a pending deadline. Throws std::invalid_argument and std::bad_alloc like the other constructor.
   DrivenTimer(const char* name, const Options& options, std::optional<std::chrono::steady_clock::time_point> start);
   ~DrivenTimer() override;
 

@@ -6,7 +6,7 @@
 #include <hashed_wheel_timer needs C++20: compile with -std=c++20 or later>
 #endif
 
-// HWT_API marks what a shared library exports; everything else is hidden.
+// HWT_API marks the symbols that a shared library exports. All others are hidden.
 #if defined(_WIN32) && defined(HWT_SHARED)
 #ifdef HWT_BUILDING
 #define HWT_API __declspec(dllexport)

@@ -5,14 +5,15 @@
 
 namespace hwt::detail {
 
-/// A number to divide others by, again and again, rounding up: by one multiplication instead of a division, which takes
-/// a processor five to ten times as long. Exact for all numbers; fast up to 2^63.
+/// Divides by one divisor again and again, rounding up. It multiplies instead, because a processor takes five to ten
+/// times as long for a division. Exact for all numbers; fast up to 2^63.
 ///
-/// For n >= 1, n / d rounded up is floor((n - 1) / d) + 1, and that floor is (multiplier * n) >> (64 + shift): the
-/// multiplier is the largest number below 2^(64 + shift) / d, so multiplier * d = 2^(64 + shift) - r with 1 <= r <= d,
-/// and the exact product over 2^(64 + shift) is n / d - n * r / (d * 2^(64 + shift)). The shift is the least with
-/// d <= 2^(1 + shift). So for n <= 2^63 what is taken off is more than 0 and at most 1 / d, and the result lies in
-/// [(n - 1) / d, n / d), where no whole number begins but at its start. The multiplier has 64 bits at most.
+/// Proof. For n >= 1, n / d rounded up is floor((n - 1) / d) + 1. It is to be shown that this floor is
+/// (multiplier * n) >> (64 + shift). Let P = 2^(64 + shift). The multiplier m is the largest integer below P / d, so
+/// m * d = P - r with 1 <= r <= d. Hence m * n / P = n / d - n * r / (d * P). The shift is the least with
+/// d <= 2^(1 + shift), so for n <= 2^63 the subtrahend is more than 0 and at most 1 / d. The result lies in
+/// [(n - 1) / d, n / d). The only integer in this interval, if there is one, is its start, so the two floors are equal.
+/// The multiplier has at most 64 bits.
 /// Compare A. D. Robison, "N-Bit Unsigned Division Via N-Bit Multiply-Add" (2005).
 class FastDivider {
  public:

@@ -11,8 +11,8 @@ namespace hwt::detail {
 
 /// The buckets of LatencyHistogram, each the values in (upper end of the one before, its own upper end], in
 /// nanoseconds. The first ends at 125 ns; then each doubling is cut into eight. So every power of two in microseconds
-/// is an upper end, and from 1 us on no bucket is wider than an eighth of where it begins. The last takes what is
-/// beyond 2^32 us, an hour and eleven minutes.
+/// is an upper end, and from 1 us on no bucket is wider than an eighth of where it begins. The last bucket holds values
+/// above 2^32 us (an hour and eleven minutes).
 struct LatencyBuckets {
   static constexpr std::size_t kCut = 8;
   static constexpr std::size_t kDoublings = 3 + 32;  // to a microsecond, and from there

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bodies of passive_wheel.h that are inlined: a call costs as much as what it does.
+// The inline bodies of passive_wheel.h. Each is so short that a call would double its cost.
 
 #include <bit>
 #include <chrono>

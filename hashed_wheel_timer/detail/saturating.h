@@ -80,7 +80,7 @@ constexpr std::int64_t periods_to_nanoseconds(Count count) noexcept {
   return value < kMax ? static_cast<std::int64_t>(value) : kMaxNanoseconds;
 }
 
-/// The same for any type of count, greater than 0.
+/// Converts a count of any arithmetic type, greater than 0, to nanoseconds, rounded up. Saturates at kMaxNanoseconds.
 template <class Period, class Rep>
 constexpr std::int64_t positive_nanoseconds(Rep count) noexcept {
   // A little below the limit, so that no rounding can let the conversion to an integer overflow.

@@ -15,7 +15,7 @@ enum class CatchUp : std::uint8_t;  // schedule.h
 
 namespace detail {
 
-/// What a Schedule says.
+/// The contents of a Schedule.
 struct SchedulePlan {
   std::chrono::nanoseconds initial{};                                   // until the first occurrence
   std::vector<std::chrono::nanoseconds> gaps{};                         // between the others

@@ -15,36 +15,39 @@
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
-// Who ends a wait. Whoever cancels its timeout has it, as with every task, and so has the thread that runs the task or
-// is told. But the latter is not the end of it: it still has to post the completion to a context that must not go
-// meanwhile, and a timer that stops has the timeouts long before it tells them. Hence Task::state_, in the node:
+// Exactly one thread completes a wait: the one that cancels its timeout, runs its task, or is notified that the task
+// will not run. A thread in the task needs some time for that, because it posts the completion to the execution
+// context, which must exist until then. And a timer that stops claims its timeouts long before it notifies them.
+// Therefore Task::state_, in the node, says how far the wait is:
 //
 //   from     to       by
-//   Waiting  Ending   the thread that runs the task, or is told that it will not run; it completes the wait
-//   Ending   Ended    the same, when it is at the wait and its context no more
-//   Waiting  Ended    take(): the WaitGroup, the cancellation slot, discard() and close() of the registry
-//   Waiting  Idle     take_for_next(): the WaitGroup, which completes the wait and leaves its timeout in the timer
-//   Idle     Waiting  begin_again(): the WaitGroup, which has rescheduled the timeout for its next wait
-//   Idle     Ended    retire(): whoever is through with the wait before, take(); and the thread that runs the task, or
-//                     is told, which has nothing to complete
+//   Waiting  Ending   the thread that runs the task, or is notified that it will not run; this thread completes the
+//   wait Ending   Ended    the same thread, once it no longer uses the wait and its context Waiting  Ended    take():
+//   the WaitGroup, the cancellation slot, discard() and close() of the registry Waiting  Idle     take_for_next(): the
+//   WaitGroup, which completes the wait and leaves its timeout in the timer Idle     Waiting  begin_again(): the
+//   WaitGroup, which has rescheduled the timeout for its next wait Idle     Ended    retire(): the destructor of the
+//   wait before, and take(); or the thread that runs the task or is
+//                     notified, which has nothing to complete
 //
-// Idle spares a wait that is put off what a timeout costs: a node to and fro, and its way through the inbox. The next
-// wait begins there as follows, else with a timeout of its own. The deadline changes first, so that the task cannot end
-// the wait by the old one: if it was about to run for that, reschedule() fails. Then the exchange to Waiting. If the
-// task has run meanwhile, or retire() was called, that exchange fails and nobody has seen the wait; otherwise the task
-// will find it. An idle timeout is pending, and so it is work for the loop of a LoopTimer; therefore it must go when
-// nothing is begun: the wait before, whose completion is still in the queue of its context, takes it out when it goes.
+// Idle makes a wait that is put off cheap: its next wait needs neither a new node nor the inbox. The next wait uses the
+// idle timeout in two steps. First begin_again() changes the deadline, so that the task cannot end the new wait at the
+// old deadline. If the task was about to run for the old one, reschedule() fails. Then it exchanges Idle for Waiting.
+// If the task has run meanwhile, or retire() was called, this exchange fails. Then no other thread has seen the new
+// wait, and it gets a timeout of its own. Otherwise the task finds the new wait.
 //
-// What keeps memory:
-//   the node       the handle in the group, or in cancel_after's limit; that of the wait which has left it idle; and
-//                  until the task has run, the timer. So a wait in the registry, which leaves it before it completes,
-//                  has a node.
-//   the wait       until it completes, whoever is to end it; then until its handler is called, its completion
-//   the registry   its context, which in close() waits for those that are about to complete; as does a group that goes
+// An idle timeout is pending, so it counts as work for the loop of a LoopTimer. It must not stay if no wait follows. So
+// the previous wait, whose completion is still in the queue of its context, retires it in its destructor.
 //
-// A group has its handle before the timeout is published: the wait may end, and its handler use the group, before
-// start() has returned. The handle takes over the reference that start() gets from the timer. Until it has got that
-// (returned_), nobody lets go of the handle.
+// These keep memory alive:
+//   the node       the handle in the group or in cancel_after's limit, the handle of the wait that left it idle, and
+//                  the timer until the task has run. A wait leaves the registry before it completes, so each wait in
+//                  the registry has a node.
+//   the wait       the thread that will end it; after that its completion, until the handler is called
+//   the registry   its context, whose close() waits for threads that are completing a wait; so does ~WaitGroup()
+//
+// A group stores its handle before the timeout is published, because the wait may end, and its handler may use the
+// group, before start() has returned. The handle takes over the reference that start() gets from the timer. Until then
+// (returned_) no thread drops the handle.
 
 namespace hwt::detail {
 
@@ -55,7 +58,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Until another thread is through some instructions, and the posting of a completion. It may be preempted.
+// How long to sleep while another thread finishes some instructions and posts a completion. It may be preempted.
 constexpr std::chrono::microseconds kOtherIsBusy{50};
 
 }  // namespace
@@ -71,20 +74,21 @@ class AsyncWait::Task final : public TimerTask {
 
   void run(Timeout&) override { end(Result::Ok); }
   void will_not_run(NotRun why) override {
-    // What is refused, start() completes: it knows the reason.
+    // start() completes a wait that was refused, because it knows the reason.
     if (why == NotRun::Refused) return;
     const TaskScope inside(node());
     end(Result::Stopped);
   }
 
-  /// True: the caller is to end the wait, which it has alone. It needs a handle.
+  /// Claims the wait. If it returns true, the caller must end the wait, and no other thread uses it. Needs a handle.
   bool take() noexcept {
-    // Nobody else makes it Waiting. Ended: whoever retires it may not have cancelled the timeout yet.
+    // No other thread makes it Waiting. If it is Ended, the thread that retired it may not have cancelled the timeout
+    // yet.
     if (const State seen = state_.load(std::memory_order_relaxed); seen != State::Waiting) {
       if (seen == State::Idle) retire();
       return false;
     }
-    // There may be another who takes it only if it is listed.
+    // Only a listed wait can be claimed by another thread meanwhile.
     if (internal::Core::cancel(node()) && !listed_) {
       state_.store(State::Ended, std::memory_order_relaxed);
       return true;
@@ -93,32 +97,33 @@ class AsyncWait::Task final : public TimerTask {
   }
   AsyncWait& wait() noexcept { return *wait_; }
 
-  /// The group: as take(), but the timeout stays for the next wait. Not if others may come to the wait by its slot.
+  /// Claims the wait for the group, and leaves the timeout pending for the next wait. Fails for a wait with a
+  /// cancellation slot, because another thread may find that one.
   bool take_for_next() noexcept { return !listed_ && change(State::Waiting, State::Idle); }
   bool is_idle() const noexcept { return state_.load(std::memory_order_relaxed) == State::Idle; }
-  /// The group: for another wait, if it is idle. True: that may have ended by now, and the group be gone.
+  /// Uses an idle timeout for the next wait of the group. If it returns true, that wait may have ended already, and its
+  /// handler may have destroyed the group.
   bool begin_again(AsyncWait& wait, When deadline) {
     if (!is_idle()) return false;
     wait_ = &wait;
-    // In this order: a wait must not end by the deadline of the one before.
+    // In this order, so that a wait cannot end at the deadline of the previous one.
     return internal::Core::reschedule(node(), deadline) && change(State::Idle, State::Waiting);
   }
-  /// Ends what is idle. Any thread that has a handle, and that made it idle or comes after who did.
+  /// Ends an idle timeout. Called by a thread that has a handle, and that made it idle or is ordered after that.
   void retire() noexcept {
-    // Asked first: most often the next wait has begun, and the exchange that would fail costs as much as one that does
-    // not.
+    // Reads first, because most often the next wait has begun, and an exchange that fails costs as much as any other.
     if (is_idle() && change(State::Idle, State::Ended)) internal::Core::cancel(node());
   }
 
-  /// start() needs its handle no more. release: pairs with the acquire in is_over().
+  /// start() no longer needs its handle. release: pairs with the acquire in is_over().
   void note_returned() noexcept { returned_.store(true, std::memory_order_release); }
 
-  /// No other thread is at the wait, its context, or in start(): the handle may go.
+  /// Returns whether no other thread uses the wait or its context, or is in start(). Then the handle may be dropped.
   bool is_over() const noexcept {
     return state_.load(std::memory_order_acquire) == State::Ended && returned_.load(std::memory_order_acquire);
   }
-  /// Precondition: take() was called. Not for who is inside the task itself: no memory to post a completion, say, which
-  /// then destroys the handler, and with it a group.
+  /// Precondition: take() was called. Returns at once inside the task itself. (Without memory for a completion the task
+  /// destroys the handler, and with it possibly a group.)
   void wait_until_over() noexcept {
     while (!is_over() && !TaskScope::is_inside(node())) std::this_thread::sleep_for(kOtherIsBusy);
   }
@@ -126,18 +131,18 @@ class AsyncWait::Task final : public TimerTask {
  private:
   enum class State : std::uint8_t { Waiting, Idle, Ending, Ended };
 
-  // acquire: who has the wait sees all of it. release, also below: who finds it Ended comes after all that was done,
-  // and who finds it Waiting sees which wait.
+  // acquire: the thread that claims the wait sees all of it. release, also in Over: a thread that finds Ended is
+  // ordered after the completion. A thread that finds Waiting sees wait_.
   bool change(State from, State to) noexcept {
     return state_.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
   }
 
-  /// Once: who gets it from stop() may run it by hand.
+  /// Takes effect once, because a program may run a timeout that stop() returned by hand.
   void end(Result how) {
     State seen = state_.load(std::memory_order_relaxed);
     do {
       if (seen == State::Ending || seen == State::Ended) return;
-      // Idle: there is nothing to complete. But the next wait may begin just now.
+      // If it is Idle, there is nothing to complete. But the next wait may begin at this moment.
     } while (!state_.compare_exchange_weak(seen, seen == State::Idle ? State::Ended : State::Ending,
                                            std::memory_order_acq_rel, std::memory_order_relaxed));
     if (seen == State::Idle) return;
@@ -148,7 +153,7 @@ class AsyncWait::Task final : public TimerTask {
     wait_->finish(how);
   }
 
-  AsyncWait* wait_;  // of who makes it Waiting, then of who ends that
+  AsyncWait* wait_;  // written by the thread that makes it Waiting, read by the thread that ends that wait
   const bool listed_;
   std::atomic<bool> returned_;
   std::atomic<State> state_{State::Waiting};
@@ -159,7 +164,7 @@ struct AsyncWait::Source {
   Timeout* held;
 };
 
-/// Nobody else has the wait yet.
+/// No other thread has the wait yet.
 TimerTask* AsyncWait::build_task(void* storage, void* source) {
   static_assert(sizeof(Task) <= kTaskStorageSize && alignof(Task) <= kTaskStorageAlign);
   const Source& from = *static_cast<Source*>(source);
@@ -221,7 +226,7 @@ void AsyncWait::leave(int completing) noexcept {
   registry->completing_.fetch_add(completing, std::memory_order_relaxed);
 }
 
-/// By who has it.
+/// Called by the thread that claimed the wait.
 void AsyncWait::finish(Result end) {
   WaitRegistry* const registry = pending_.registry.load(std::memory_order_relaxed);
   if (registry == nullptr) return complete(end);
@@ -258,7 +263,7 @@ void AsyncWait::discard(const Timeout& wait) noexcept {
 void WaitRegistry::close() noexcept {
   std::unique_lock lock(mutex_);
   const auto end = [&](const Timeout& wait) {
-    // What is destroyed is the user's.
+    // Without the lock, because it destroys handlers of the user.
     lock.unlock();
     AsyncWait::Task& task = AsyncWait::Task::of(wait);
     if (task.take()) {
@@ -324,7 +329,7 @@ void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool s
       throw;
     }
   });
-  // The group has that reference. From here on it may be gone.
+  // The group owns that reference. From here on it may be destroyed.
   if (returned) static_cast<AsyncWait::Task&>(Node::disown(returned)->stored_task()).note_returned();
 }
 

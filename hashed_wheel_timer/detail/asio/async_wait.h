@@ -53,8 +53,8 @@ class HWT_API WaitRegistry {
   WaitRegistry(const WaitRegistry&) = delete;
   WaitRegistry& operator=(const WaitRegistry&) = delete;
 
-  /// The context goes, and nobody uses it but its timers: takes all waits from those, and destroys their handlers,
-  /// uncalled. When it returns, no timer is at the context any more.
+  /// Called when the context is destroyed, and only timers still use it. Claims all waits and destroys their handlers,
+  /// uncalled. When it returns, no timer uses the context any more.
   void close() noexcept;
 
  private:
@@ -63,27 +63,27 @@ class HWT_API WaitRegistry {
 
   std::mutex mutex_;
   // Guarded by it.
-  WaitLink waits_;   // those that others find than their timer, or the WaitGroup that they are of
-  WaitLink groups_;  // what is in each of them is its user's
-  // Of those that were in waits_, so many are about to complete. Raised under the lock; release when one has, acquire
-  // by who then lets the context go.
+  WaitLink waits_;   // waits that are found by others than their timer and their WaitGroup
+  WaitLink groups_;  // the contents of each group belong to the thread that uses it
+  // The number of waits that have left waits_ and are about to complete. Raised under the lock. release when one has
+  // completed; acquire by close(), before the context is destroyed.
   std::atomic<int> completing_{0};
 };
 
-/// A timeout that an asynchronous operation waits for. It ends once: by complete(), or by abandon(). Nobody counts
-/// references to it: whoever is to end it has it alone. Who that is, the protocol in async_wait.cpp says.
+/// A timeout that an asynchronous operation waits for. It ends once: by complete(), or by abandon(). It has no
+/// reference count: exactly one thread claims it and ends it. The protocol is in async_wait.cpp.
 class HWT_API AsyncWait {
  public:
   AsyncWait(const AsyncWait&) = delete;
   AsyncWait& operator=(const AsyncWait&) = delete;
 
-  /// Begins it, once. From then on it may end at any time, on any thread, and be gone: also before this returns. What
-  /// the timer refuses completes; throws what is the caller's fault, and has abandoned it then. The handle is for
-  /// discard(), null where it was refused.
+  /// Begins it, once. It may end at any time from then on, on any thread, even before this returns. A refusal of the
+  /// timer completes it. Throws for errors of the caller, after it has abandoned the wait. Returns the handle for
+  /// discard(), or null if it was refused.
   Timeout start(WaitRegistry& registry, Timer& timer, When when);
 
-  /// For a cancellation slot: completes it as Aborted, unless it has ended. Only while nobody calls the handler, and
-  /// only of a wait in a registry.
+  /// For a cancellation slot: completes it as Aborted, unless it has ended. Not concurrent with a call of the handler,
+  /// and only for a wait in a registry.
   void cancel();
   /// Abandons it, unless it has ended. Any thread.
   static void discard(const Timeout& wait) noexcept;
@@ -92,12 +92,12 @@ class HWT_API AsyncWait {
   static constexpr std::size_t kRoom = 6 * sizeof(void*);  // an operation of Asio has so many
 
   AsyncWait() = default;
-  /// If it was cancelled for a next one that has not been begun by now, it takes the timeout out of the timer.
+  /// If it was cancelled for a next wait that has not begun by now, takes the timeout out of the timer.
   ~AsyncWait() {
     if (idle_) retire(idle_);
   }
 
-  // Each of the two is the end of this.
+  // Each of the next two destroys this wait.
 
   /// Posts the completion. `end`: Ok when it expired, Stopped when it was cancelled or the timer ended, else why it was
   /// refused.
@@ -105,7 +105,7 @@ class HWT_API AsyncWait {
   /// Destroys the handler.
   virtual void abandon() noexcept = 0;
 
-  /// From complete() on, if nobody calls cancel(): kRoom bytes for whatever is aligned as a pointer.
+  /// From complete() on, if no thread calls cancel(): kRoom bytes, aligned as a pointer.
   std::byte* room() noexcept { return room_; }
 
  private:
@@ -113,7 +113,7 @@ class HWT_API AsyncWait {
   friend class WaitRegistry;
   class Task;
   struct Source;
-  /// Of use until it ends, but for cancel().
+  /// Used until the wait ends; by cancel() also later.
   struct Pending : WaitLink {
     // The registry that lists the wait; or null, also once the wait has left it to complete. Written by the thread that
     // starts or ends the wait. cancel() may read it later, when the registry is gone. relaxed: nothing is handed over.
@@ -121,8 +121,8 @@ class HWT_API AsyncWait {
     Task* task = nullptr;  // in the timeout's node
   };
 
-  /// `held`: a null handle, which becomes one of the timeout before that is published, without a reference of its own.
-  /// Or null.
+  /// `held`: a null handle, or nullptr. It becomes a handle of the timeout, without a reference, before the timeout is
+  /// published.
   static TimerTask* build_task(void* storage, void* source);
   static Scheduled schedule(AsyncWait& wait, Timer& timer, When when, Timeout* held);
   template <class Schedule>
@@ -139,7 +139,7 @@ class HWT_API AsyncWait {
   };
 };
 
-/// Some waits of one context on one timer, for who cancels them together. Used by one thread at a time.
+/// Waits of one context on one timer that are cancelled together. Used by one thread at a time.
 class HWT_API WaitGroup : private WaitLink {
  public:
   WaitGroup(WaitRegistry& registry, Timer& timer);
@@ -154,17 +154,17 @@ class HWT_API WaitGroup : private WaitLink {
   /// Begins one of them: see AsyncWait::start(). `stoppable`: it has a cancellation slot.
   void start(AsyncWait& wait, std::chrono::steady_clock::time_point deadline, bool stoppable);
 
-  /// All have ended, and it has forgotten them.
+  /// Returns whether all have ended. Forgets those that have.
   bool empty() noexcept {
     forget_ended();
     return waits_.empty();
   }
   /// Completes up to `most` of them as Aborted, the oldest first. Returns how many.
   std::size_t cancel(std::size_t most);
-  /// Completes all of them, for who is about to start the next one. The timeout of an only one stays in the timer until
-  /// then; but not beyond its completion, whose destruction takes it out if nothing was started meanwhile.
+  /// Completes all of them, before the next one is started. If there is only one, its timeout stays in the timer for
+  /// the next one. If none is started before the completion is destroyed, that takes the timeout out.
   std::size_t cancel_for_next();
-  /// Fetches what cancel_for_next() will write, while the caller reads a clock, say.
+  /// Prefetches the memory that cancel_for_next() will write.
   void prefetch() const noexcept;
 
  private:

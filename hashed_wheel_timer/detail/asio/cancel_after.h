@@ -29,8 +29,8 @@ struct Emit {
   Executor executor;
 };
 
-/// Passes on what the handler's own slot is told. That slot holds it until the handler is called or destroyed, or until
-/// the slot itself goes; see Canceller, also for the threads.
+/// Forwards a cancellation of the handler's own slot. That slot holds it until the handler is called or destroyed, or
+/// until the slot itself goes; see Canceller, also for the threads.
 struct Forward {
   explicit Forward(std::shared_ptr<Limit> to) noexcept : limit(std::move(to)) { limit->in_slot = true; }
   Forward(const Forward&) = delete;

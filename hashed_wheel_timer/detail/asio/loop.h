@@ -41,7 +41,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
 
   /// See Timer.
   std::vector<Timeout> stop() override {
-    const std::shared_ptr<Loop> loop = loop_;  // what is told may destroy this
+    const std::shared_ptr<Loop> loop = loop_;  // the call may destroy this
     std::vector<Timeout> left = DrivenTimer::stop();
     loop->wake();
     return left;

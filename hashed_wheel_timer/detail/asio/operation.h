@@ -47,8 +47,8 @@ class WaitService final : public HWT_ASIO::execution_context::service {
 
 using LoopExecutor = HWT_ASIO::io_context::executor_type;
 
-/// The same executor by the type of an io_context's, if it is one: to ask one that hides it costs as much as all the
-/// rest of a wait. Otherwise null.
+/// Returns the executor as an executor of an io_context, or null if it is another one. A call through a type-erased
+/// executor costs as much as the rest of a wait.
 template <class Executor>
 const LoopExecutor* as_loop(const Executor& executor) noexcept {
   if constexpr (std::is_same_v<Executor, LoopExecutor>) {
@@ -75,8 +75,8 @@ void with_own_type(const Executor& executor, F&& f) {
 /// Threads: nothing here is atomic. Asio's rule is that emit() and each other use of a signal or slot must not run
 /// concurrently with the start of the operation or with its completion. Programs use one thread or a strand for that.
 /// So a wait changes its slot only where it starts, where its handler is called, and where its handler is destroyed
-/// uncalled. The latter is the thread that destroys the context or the executor's queue; only if there is no memory to
-/// post a completion, it is the thread that ended the wait.
+/// uncalled. The thread that destroys the context or the executor's queue destroys such a handler. If there is no
+/// memory to post a completion, the thread that ended the wait does.
 class Canceller {
  public:
   Canceller(AsyncWait& wait, bool& in_slot) noexcept : wait_(wait), in_slot_(in_slot) { in_slot_ = true; }
@@ -95,8 +95,8 @@ class Canceller {
 };
 
 /// A wait with its handler, in memory of the handler's allocator. `kPlain`: the handler is called on the wait's own
-/// executor, a loop's, and has no slot. Most are, and with a handler of one word they are small enough: glibc's malloc
-/// is quick for blocks of up to 128 bytes, however many of them come and go at once; Asio itself keeps two of a thread.
+/// executor, a loop's, and has no slot. Most waits are plain. With a handler of one word they have at most 128 bytes,
+/// for which glibc's malloc is fast however many are allocated at once. Asio itself keeps two blocks for each thread.
 template <class Handler, class Executor, bool kPlain = false>
 class WaitOperation final : public AsyncWait {
   using HandlerExecutor = HWT_ASIO::associated_executor_t<Handler, Executor>;
@@ -177,8 +177,8 @@ class WaitOperation final : public AsyncWait {
     }
   }
 
-  /// Memory within the operation, for what is posted to an io_context: that asks for it once, and frees it before it
-  /// calls the handler. Only what would not fit is allocated.
+  /// Memory within the operation, for the completion that is posted to an io_context. The io_context allocates it once
+  /// and frees it before it calls the handler. A larger request goes to the allocator.
   template <class T>
   class Within {
    public:
@@ -216,7 +216,7 @@ class WaitOperation final : public AsyncWait {
     WaitOperation* wait_;
   };
 
-  /// What is posted. Whoever has it has the wait. Asio may ask for the allocator when it has moved it on already.
+  /// The completion that is posted. It owns the wait. Asio may ask a moved-from completion for its allocator.
   template <class Allocated>
   class Completion {
    public:
@@ -253,10 +253,10 @@ class WaitOperation final : public AsyncWait {
 
   void complete(Result end) override {
     end_ = end;
-    // This may be gone before defer() returns. From then on what is posted counts as work.
+    // This may be destroyed before defer() returns. From then on the posted completion counts as work.
     [[maybe_unused]] const Work work = std::exchange(work_, std::nullopt);
     const Executor executor = executor_;
-    // A thread of the context that cancels many waits thus queues them all at once.
+    // defer() lets a thread of the context that cancels many waits queue all of them at once.
     if constexpr (!kPlain) {
       if (handler_work_) {
         return HWT_ASIO::defer(executor, Dispatched(*this, HWT_ASIO::get_associated_allocator(handler_)));
@@ -297,7 +297,7 @@ class WaitOperation final : public AsyncWait {
     Memory::deallocate(allocator, this, 1);
   }
 
-  // Not the base's where there may be a slot: what cancel() looks at is there.
+  // If there may be a slot, not the room of the base: cancel() reads it.
   struct Room {
     alignas(void*) std::byte bytes[kRoom];
   };

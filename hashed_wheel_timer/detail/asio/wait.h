@@ -44,9 +44,9 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 /// cancellation slot was used or the timer ended. A refusal completes too: with no_buffer_space at
 /// max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the timer found no thread. If the
 /// execution context is destroyed, it destroys the handler, uncalled. Throws what copying the arguments throws,
-/// std::bad_alloc for the operation itself, and std::invalid_argument for a NaN. Threads: any thread may call it. Use
-/// the slot as with Asio's own operations: on an implicit or explicit strand. Not for: the lowest cost in a program
-/// with one loop: that is a steady_timer.
+/// std::bad_alloc for the operation itself, and std::invalid_argument for a NaN.
+/// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
+/// Not for: the lowest cost in a program with one loop: that is a steady_timer.
 template <class Executor, class Token>
 auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::steady_clock::time_point deadline,
                       Token&& token) {
@@ -66,8 +66,9 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 /// when it returns, as by defer(). Nothing blocks, so there is no wait(). When a new expiry has cancelled a wait, its
 /// timeout stays in the timer for the next one, and counts as pending until the handler of the wait is called. A next
 /// wait without a cancellation slot needs no other timeout. Pass a LoopTimer itself, not a Timer&: then a wait costs
-/// less. Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the
-/// context. Source: Asio's basic_waitable_timer.
+/// less.
+/// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
+/// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
 class BasicWheelTimer {
  public:

@@ -27,7 +27,7 @@ class KeyedRecord {
 
   const std::uint32_t hash;
 
-  // The claim. acq_rel: the winner sees what the others did to the record before.
+  // The claim. acq_rel: the winner sees all earlier changes to the record.
 
   /// True, once: the value is the caller's. For the timeout of this arming. (After 2^31 armings of one key numbers come
   /// again; a task would have to be late by all of them.)
@@ -89,7 +89,7 @@ class KeyedEntry final : public KeyedRecord {
  public:
   KeyedEntry(K&& its_key, V&& its_value, std::uint32_t its_hash)
       : KeyedRecord(its_hash), key(std::move(its_key)), value(std::move(its_value)) {}
-  ~KeyedEntry() {}  // NOLINT(modernize-use-equals-default): what is in the unions has gone before
+  ~KeyedEntry() {}  // NOLINT(modernize-use-equals-default): key and value were destroyed before
 
   struct Drop {
     void operator()(KeyedEntry* entry) const noexcept {

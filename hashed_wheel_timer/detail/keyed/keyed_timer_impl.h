@@ -60,7 +60,7 @@ class KeyedTimer<K, V, Hash, Equal>::Lock {
   Shard& shard_;
 };
 
-/// Everything that was there at one moment. What is not taken from here goes with it.
+/// All entries of one moment. Its destructor destroys the entries that were not taken out of it.
 template <class K, class V, class Hash, class Equal>
 struct KeyedTimer<K, V, Hash, Equal>::Taken {
   Taken() = default;
@@ -112,7 +112,7 @@ auto KeyedTimer<K, V, Hash, Equal>::make_state(std::function<void(const K&, V&)>
 
 template <class K, class V, class Hash, class Equal>
 KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
-  if (state_->in_forked_child()) return;  // nothing can be said of what it has, so all is left as it is
+  if (state_->in_forked_child()) return;  // its locks and lists may be half changed, so it releases nothing
   {
     Taken taken;
     for (std::size_t i = 0; i < kShards; ++i) {
@@ -170,7 +170,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, detai
   if (armed != detail::Result::Ok)
     return armed == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   counted.release();
-  value.release();  // to whoever ends it; it may have expired already
+  value.release();  // the thread that ends it destroys it; it may have expired already
   shard.table.insert({std::move(timeout), std::move(reference), hash});
   return KeyedResult::Added;
 }

@@ -171,8 +171,9 @@ bool Core::reschedule(Node& node, detail::When when) {
   return true;
 }
 
-/// No thread waits here for another. But while a thread is preempted in a reschedule(), a later one of the same timeout
-/// may take effect late, at most by the deadline that it replaces (docs/design.md, "Waits and their bounds").
+/// No thread waits here for another. But a reschedule() may take effect late, while another thread is preempted in a
+/// reschedule() of the same timeout. It is late by at most the deadline that it replaces (docs/design.md, "Waits and
+/// their bounds").
 ///
 /// A later deadline is only stored; the worker finds it when it comes to the old one. An earlier one needs a recheck
 /// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word
@@ -245,9 +246,9 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
   return true;
 }
 
-/// A loop that has nothing else to do ends then.
+/// Lets an event loop that has nothing else to do end.
 [[gnu::noinline]] void Core::wake_for_none_pending() noexcept {
-  AsymmetricFence::light();  // as in offer(); what the worker looks at is the number of those pending
+  AsymmetricFence::light();  // as in offer(), but the worker reads the number of pending timeouts
   if (sleeper_.has_outside()) sleeper_.wake_if_asleep();
 }
 

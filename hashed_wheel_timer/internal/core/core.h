@@ -107,7 +107,7 @@ class Core final {
   }
   void set_now(std::int64_t now) noexcept { given_now_.store(now, std::memory_order_relaxed); }
 
-  // What is counted. Any thread.
+  // Counters. Any thread.
 
   /// Returns whether pending() is exact. Then the timer's driver is called when it becomes zero.
   bool counts_pending() const noexcept { return admission_.limited(); }

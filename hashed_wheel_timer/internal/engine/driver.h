@@ -44,7 +44,7 @@ class Driver {
 
   /// How a transfer() ended.
   enum class Pass {
-    Done,     // nothing is left of what was in the inbox when it began
+    Done,     // it took everything that was in the inbox when it began
     More,     // it did as much as one pass may do
     HeldUp,   // the rest is with producers that are sifting their places: again soon
     Starved,  // there is no memory for the wheel: again soon
@@ -99,11 +99,11 @@ class Driver {
   static constexpr std::size_t kBatch = 256;
   static constexpr std::size_t kAhead = 8;  // that many nodes are on their way into the cache
 
-  /// The tick that is worked off.
+  /// The tick that is being processed.
   struct Due {
     Tick tick;
-    std::int64_t end;    // what has its deadline by then is due
-    std::int64_t begun;  // when the worker began with it
+    std::int64_t end;    // deadlines up to this time are due
+    std::int64_t begun;  // when the worker started to process it
   };
 
   TickGrid grid() const noexcept { return {core_.lifecycle().start_time(), tick_duration_}; }

@@ -21,8 +21,8 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-/// Lives while a thread turns the wheel. At its end it makes the call that is owed, or ends what a task has left over
-/// that has destroyed the timer.
+/// Lives while a thread turns the wheel. At its end it makes the call that is owed. If a task has destroyed the timer,
+/// it finishes the destruction.
 class ManualEngine::Turn {
  public:
   explicit Turn(ManualEngine& engine) : kept_(engine.weak_from_this().lock()), engine_(engine), lock_(engine.mutex_) {
@@ -30,13 +30,13 @@ class ManualEngine::Turn {
   }
   ~Turn() {
     engine_.turning_.store({}, std::memory_order_relaxed);
-    // Once: what the destructor destroys may still call the engine.
+    // Once, because destructors of the user may still call the engine.
     if (!std::exchange(engine_.destroyed_, false)) {
       if (std::exchange(engine_.owes_call_, false)) make_call();
       return;
     }
     engine_.finish();
-    // Without the mutex: what it destroys is the user's, and may still call the engine.
+    // Without the mutex, because destructors of the user may still call the engine.
     lock_.unlock();
     engine_.unprocessed_.drop();
   }
@@ -147,7 +147,7 @@ void ManualEngine::set_present(std::int64_t now) noexcept {
   core_->set_now(now);
 }
 
-/// Some small steps: whoever turns the wheel has other things to do.
+/// Takes only a few small steps, because the calling thread has other things to do.
 void ManualEngine::give_memory_back() noexcept {
   const std::int64_t now = present_;
   Collector& collector = driver_.collector();
@@ -157,10 +157,10 @@ void ManualEngine::give_memory_back() noexcept {
   }
 }
 
-/// In a timer that has been stopped, nothing.
+/// Does nothing in a stopped timer.
 bool ManualEngine::transfer_all() noexcept {
   for (int passes = 1; core_->running(); ++passes) {
-    // What is due before this was in the past when it was put into the inbox.
+    // A deadline before this time had passed when its timeout was enqueued.
     switch (driver_.transfer(grid_.at(present_))) {
       case Pass::Done:
         // A cancelled() may have scheduled more. No more than some passes, since other threads may do so all the time.

@@ -82,7 +82,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
   // Held by the thread that turns the wheel; it guards what follows.
   std::mutex mutex_;
-  // The time that the wheel has been turned to: what is in the inbox was put there then, or later.
+  // The time that the wheel has been turned to. Timeouts in the inbox were enqueued at this time or later.
   std::int64_t present_;
   // Hierarchical: a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;

@@ -48,7 +48,7 @@ class WorkerLoop final : public ThreadedEngine {
     std::int64_t collected = 0;  // the time of the latest pass
     const auto transfer = [&](std::int64_t now) {
       pass = driver_.transfer(past_before_);
-      if (pass == Pass::Done) past_before_ = grid().at(now);  // what is there next, came later
+      if (pass == Pass::Done) past_before_ = grid().at(now);  // timeouts that the next pass finds came later
       collected = now;
     };
     while (core().running()) {

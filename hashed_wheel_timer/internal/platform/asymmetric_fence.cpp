@@ -61,8 +61,8 @@ void AsymmetricFence::prepare() noexcept {
 
 void AsymmetricFence::full() noexcept {
 #if defined(HWT_THREAD_SANITIZER)
-  // ThreadSanitizer knows no fences. Read-modify-writes of one variable are totally ordered, each acquiring what the
-  // one before it released: of two threads, the later one sees the store of the earlier.
+  // ThreadSanitizer knows no fences. Read-modify-writes of one variable are totally ordered, and each acquires the
+  // release of the one before. So the later of two threads sees the stores of the earlier.
   static constinit std::atomic<int> everyone{0};
   everyone.fetch_add(0, std::memory_order_acq_rel);
 #else
@@ -73,8 +73,9 @@ void AsymmetricFence::full() noexcept {
 void AsymmetricFence::heavy() noexcept {
   if (payer.load(std::memory_order_relaxed) == Payer::HeavySide) {
     if (flush_all_processors()) return;
-    // The system has withdrawn what it granted, by a seccomp filter for instance. From now on the light side fences
-    // itself; the stores of those that passed it before have left their store buffers long before this sleep ends.
+    // The system no longer allows the call, for example because of a new seccomp filter. From now on the light side
+    // fences itself; the stores of those that passed it before have left their store buffers long before this sleep
+    // ends.
     payer.store(Payer::EachSide, std::memory_order_relaxed);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -14,10 +14,10 @@ inline std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) n
 /// Nanoseconds of steady_clock.
 inline std::int64_t steady_now() noexcept { return nanoseconds_of(std::chrono::steady_clock::now()); }
 
-/// The end of any clock, in nanoseconds: what is due then is never due.
+/// The end of any clock, in nanoseconds. A timeout that is due then never expires.
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-/// A delay, of zero or more, from `now` on.
+/// Returns now + delay, at most kForever. `delay` is not negative.
 inline std::int64_t deadline_after(std::int64_t now, std::int64_t delay) noexcept {
   return now > kForever - delay ? kForever : now + delay;
 }

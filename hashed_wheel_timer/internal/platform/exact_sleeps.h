@@ -2,14 +2,14 @@
 
 namespace hwt::internal {
 
-/// While one lives, the system ends the sleeps of this thread as exactly as it can. Linux lets each take 50 us longer
-/// than asked for, unless told otherwise, and macOS some time that depends on the thread's tier, so that they can end
-/// several at once. What the thread had before comes back at the end: it may have another life, and threads that it
-/// starts inherit it. Other systems, and real-time policies, have nothing of the kind; then this does nothing. (On
-/// Windows all sleeps are rounded alike, and `Parking` does not use those.)
+/// While an object exists, the system ends the sleeps of this thread as exactly as it can. By default each sleep may
+/// take longer, so that the system can end several at once. On Linux that is 50 us; on macOS it depends on the thread's
+/// tier. The destructor restores the previous setting, because the thread may go on with other work, and threads that
+/// it starts inherit the setting. Does nothing on other systems, and under real-time policies. (Windows rounds all
+/// sleeps; `Parking` uses other calls there.)
 class ExactSleeps {
  public:
-  /// `wanted`: otherwise it does nothing.
+  /// Does nothing unless `wanted`.
   explicit ExactSleeps(bool wanted) noexcept;
   ~ExactSleeps();
   ExactSleeps(const ExactSleeps&) = delete;

@@ -9,9 +9,8 @@
 
 namespace hwt::internal {
 
-/// Remembers the process that made it. In a forked child other threads are gone in the midst of whatever they did:
-/// their locks stay taken, and what they were changing stays half changed. So what has this member leaves all as it is
-/// there.
+/// Remembers the process that made it. In a forked child the other threads no longer exist: their locks stay taken, and
+/// data that they were changing stays half changed. A class with this member releases nothing in such a child.
 class MadeInProcess {
  public:
   bool in_forked_child() const noexcept { return process_ != this_process(); }
@@ -20,7 +19,7 @@ class MadeInProcess {
   const std::int64_t process_ = this_process();
 };
 
-/// What was in `value` is never destroyed. For a member of what is destroyed in a forked child.
+/// Leaks the contents of `value`, so that a destructor that runs in a forked child does not touch them.
 template <class T>
 void abandon(T& value) noexcept {
   alignas(T) std::byte nowhere[sizeof(T)];

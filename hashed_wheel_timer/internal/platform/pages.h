@@ -4,14 +4,15 @@
 
 namespace hwt::internal {
 
-/// Memory that goes back to the system while its addresses stay with whoever has allocated it.
+/// Gives memory back to the system; the addresses stay allocated.
 namespace pages {
 
-/// What the system takes back is a multiple of this, and begins at one. Zero: it takes nothing back.
+/// Returns the unit in bytes: begin and length of a range to give back are multiples of it. Returns zero if the system
+/// takes nothing back.
 std::size_t size() noexcept;
 
-/// Whole pages. What they hold is lost, or not; from now on they occupy nothing until they are written. (Pages that
-/// the process has locked stay where they are.)
+/// Gives whole pages back. Their contents become undefined. They occupy no memory until they are written again. (Pages
+/// that the process has locked stay.)
 void give_back(std::byte* begin, std::size_t bytes) noexcept;
 
 }  // namespace pages

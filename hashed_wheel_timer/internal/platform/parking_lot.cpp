@@ -15,12 +15,12 @@ struct alignas(64) Place {
   std::atomic<ParkingLot::Ticket> calls{0};
 };
 
-// Two addresses at one place only wake each other's threads in vain.
+// Two addresses that share a place only cause spurious wake-ups.
 constexpr std::size_t kPlaces = 32;
 constinit std::array<Place, kPlaces> places;
 
 Place& place_of(const void* address) noexcept {
-  // The low bits of what is aligned are all the same.
+  // The low bits of aligned addresses are all equal.
   const auto number = reinterpret_cast<std::uintptr_t>(address) / 64;
   return places[(number ^ number / kPlaces) % kPlaces];
 }

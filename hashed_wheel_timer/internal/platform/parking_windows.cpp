@@ -52,7 +52,7 @@ void Parking::park_until(std::int64_t time) noexcept {
   WaitForSingleObject(called_.object, 0);
 }
 
-// Who sets an event wakes, too.
+// SetEvent() also wakes, so wake() has nothing to do.
 void Parking::leave_call() noexcept { SetEvent(called_.object); }
 void Parking::wake() noexcept {}
 

@@ -39,9 +39,9 @@ inline void poison_memory(void*, std::size_t) noexcept {}
 inline void unpoison_memory(void*, std::size_t) noexcept {}
 #endif
 
-/// While it lives, ThreadSanitizer does not watch what the thread reads and writes, except for atomics: for code whose
-/// order comes from std::atomic_thread_fence, which ThreadSanitizer does not understand. Without ThreadSanitizer,
-/// nothing.
+/// While an object exists, ThreadSanitizer ignores the thread's reads and writes, except for atomics. For code that is
+/// ordered by std::atomic_thread_fence, which ThreadSanitizer does not understand. Does nothing without
+/// ThreadSanitizer.
 class UnwatchedByThreadSanitizer {
  public:
 #if defined(HWT_THREAD_SANITIZER)

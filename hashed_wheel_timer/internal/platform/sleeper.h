@@ -95,9 +95,9 @@ class Sleeper {
 
   void call_outside() noexcept;
 
-  // Read by every producer, written when the worker goes to sleep and wakes up. release and acquire on the way to a
-  // wake-up: a thread that sees an announcement sees the number of its sleep, or a later one. (For a producer the two
-  // fences see to that; some wake the worker without one, to have it collect early.)
+  // Read by every producer, written when the worker goes to sleep and wakes up. By release and acquire, a thread that
+  // sees an announcement sees the number of its sleep, or a later one. (Producers get this from the two fences. But
+  // some threads wake the worker without a fence, so that it collects early.)
   std::atomic<std::int64_t> wake_until_{kAwake};
 
   // Counts the announcements. The worker's to write. release and acquire: a thread that sees the number calls after the

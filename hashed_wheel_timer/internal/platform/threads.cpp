@@ -43,7 +43,8 @@ struct Processors {
 };
 const Processors processors_at_start;
 
-/// By who has made the thread: the thread itself may be waiting for the processor that its maker is pinned to.
+/// Called by the thread that made it. The new thread itself may have to wait for the processor that its maker is pinned
+/// to.
 void give_defaults(std::thread& thread) noexcept {
   const pthread_t handle = thread.native_handle();
   const sched_param none{};

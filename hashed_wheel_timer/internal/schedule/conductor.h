@@ -25,40 +25,41 @@ namespace hwt::internal {
 /// that finds the conductor at work waits for it, because it may have read the word already. That takes some
 /// instructions, one call of the Timer, and as long as that thread is preempted.
 ///
-/// The worker waits for neither. An expiry that finds a conductor leaves a mark, and goes. Mostly it is of what the
-/// conductor is about to replace. But it may be of the very timeout that the conductor has armed, if that thread has
-/// been preempted for as long as the timeout lasts. So a conductor that finds the mark when it is about to leave looks
-/// at what it has armed, and if that has expired, arms it once more, to expire at once. (The hook may not run there: a
-/// call that only starts, resets or stops must run no on_trigger.) Thus, while a thread is preempted in a call, what
-/// this one object is for is late, and nothing else.
+/// The worker waits for neither. An expiry that finds a conductor leaves a mark and returns. Most often the conductor
+/// is about to replace that timeout. But it may be the timeout that the conductor has just armed, if that thread was
+/// preempted for the whole delay. So a conductor that finds the mark in leave() checks the timeout that it has armed.
+/// If that has expired, it arms it once more, to expire at once. (It must not run the hook itself: a call that only
+/// starts, resets or stops runs no on_trigger.) So a thread that is preempted in a call delays this one RepeatedTimer
+/// and nothing else.
 ///
 /// Orders: the conductor owns all of RepeatedTimer that is not atomic. The next one gets it by the release of leave()
 /// and its acquire on entering. A note is a release, and end_hook() an acquire, so the conductor sees everything that
 /// was stored before the note. A mark is a release, and leave() an acquire: the conductor sees that the timeout has
-/// expired. Everything that changes the word is a read-modify-write, so whatever comes between ends none of these.
+/// expired. Every change of the word is a read-modify-write, so later changes continue these release sequences.
 class Conductor {
  public:
   using Word = std::uint64_t;
 
-  // What is asked for.
+  // The requested state.
   static constexpr Word kStopped = 1;
   static constexpr Word kDestroyed = 2;  // for good
-  // What is.
+  // The present state.
   static constexpr Word kConducted = 4;
   static constexpr Word kInHook = 8;       // never without a conductor
   static constexpr Word kTriggering = 16;  // that hook is on_trigger
   static constexpr Word kArmed = 32;
   static constexpr Word kExpired = 64;  // the mark
-  // From here on the number of what is armed, or of what will be next.
+  // The bits from here on: the number of the armed timeout, or of the next one.
   static constexpr Word kArming = 256;
 
   static Word arming_of(Word word) noexcept { return word / kArming; }
 
-  /// acquire: who finds it armed finds what was armed.
+  /// acquire: a thread that finds kArmed sees the armed timeout.
   Word word() const noexcept { return word_.load(std::memory_order_acquire); }
 
-  /// A user's call, which wants note(word) to be the word. Returns what it has found: this thread is the conductor, and
-  /// must leave. Nothing: noted, or destroyed before.
+  /// Enters a call of the user, which wants note(word) to be the word. If it returns a word, the one that it found,
+  /// this thread is the conductor and must call leave(). Returns nothing if the request was noted, or if the object was
+  /// destroyed before.
   template <class Note>
   std::optional<Word> enter(Note note) noexcept {
     Word before = word();
@@ -77,7 +78,8 @@ class Conductor {
     }
   }
 
-  /// The timeout of this number has expired. True: this thread is the conductor, and in on_trigger. Never waits.
+  /// Called when the timeout of this number has expired. If it returns true, this thread is the conductor, in
+  /// on_trigger. Never waits.
   bool enter_expired(Word arming) noexcept {
     Word seen = word();
     for (;;) {
@@ -93,7 +95,7 @@ class Conductor {
     }
   }
 
-  // The conductor's.
+  // Called by the conductor.
 
   bool wanted() const noexcept { return (word_.load(std::memory_order_relaxed) & (kStopped | kDestroyed)) == 0; }
   bool destroyed() const noexcept { return (word_.load(std::memory_order_relaxed) & kDestroyed) != 0; }
@@ -102,18 +104,19 @@ class Conductor {
   /// `kind`: kTriggering or 0.
   void begin_hook(Word kind) noexcept {
     word_.fetch_or(kInHook | kind, std::memory_order_relaxed);
-    announce_change(word_);  // a waiting call may note what it wants now
+    announce_change(word_);  // a waiting call may note its request now
   }
   void end_hook() noexcept { word_.fetch_and(~(kInHook | kTriggering), std::memory_order_acquire); }
 
   void set_armed() noexcept { word_.fetch_or(kArmed, std::memory_order_relaxed); }
-  /// Whatever was armed is out of date from here on.
+  /// Makes an armed timeout out of date.
   void set_disarmed() noexcept {
     word_.fetch_and(~kArmed, std::memory_order_relaxed);
     word_.fetch_add(kArming, std::memory_order_relaxed);
   }
 
-  /// False: an expiry has come, and what is armed may have expired; once it is armed again, this is to be called again.
+  /// Returns false if an expiry has come: the armed timeout may have expired. Then the conductor arms it again and
+  /// calls this again.
   bool leave() noexcept {
     thread_.store({}, std::memory_order_relaxed);
     Word seen = word_.load(std::memory_order_relaxed);

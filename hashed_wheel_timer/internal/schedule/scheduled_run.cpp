@@ -158,7 +158,8 @@ ScheduledRun::After ScheduledRun::finish_arming(bool next) noexcept {
   }
 }
 
-/// The job is destroyed before done() is true: whoever waits for that may then tear down what the job refers to.
+/// Destroys the job before done() becomes true, because a thread that waits for done() may then destroy objects that
+/// the job refers to.
 void ScheduledRun::finish() noexcept {
   job_ = nullptr;
   timetable_.reset();

@@ -18,18 +18,18 @@ namespace hwt::internal {
 
 class Core;
 
-/// What the timeouts of a schedule share: the job, its timetable, and how far it is.
+/// The state that the timeouts of a schedule share: the job, its timetable and its progress.
 ///
-/// Who owns whom:   Timer -> pending Timeout -> its callable -> ScheduledRun
+/// Ownership:       Timer -> pending Timeout -> its callable -> ScheduledRun
 ///                  user -> ScheduledTask -> ScheduledRun
 ///                          ScheduledTask -> Timeout    ScheduledRun ~> ScheduledTask (weak)
 /// A ScheduledRun holds no Timeout itself: a timeout that stop() has returned keeps its callable, which keeps the run,
 /// so neither would ever go. One timeout is pending at a time; it is armed at the end of a run, so runs never overlap.
 ///
-/// Threads: on_timeout() is called by the worker, or in its executor, and waits for no user. The state, whether it has
-/// ended, and the number of runs are in one word, so cancel() and the start of a run are one exchange each, and one of
-/// them is the first. What a thread in on_timeout() has goes to the next one, or to cancel(), by that word: each of its
-/// exchanges is a release, and who enters or cancels acquires.
+/// Threads: on_timeout() is called by the worker, or in its executor, and waits for no user. One word holds the state,
+/// whether it has ended, and the number of runs. So cancel() and the start of a run are one exchange each, and one of
+/// them comes first. The word also hands the job and the timetable from a thread in on_timeout() to the next one, or to
+/// cancel(). Each exchange by the former is a release; entering and cancelling acquire.
 class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
  public:
   ScheduledRun(std::unique_ptr<Timetable> timetable, std::uint64_t limit, std::function<void()> job);
@@ -61,9 +61,9 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   enum class RunState : std::uint64_t {
     Waiting,  // for a timeout
     Busy,     // a thread is in on_timeout(): the job and the timetable are its own
-    Running,  // the same, and it is in the job
-    Arming,   // the same, and it is in new_timeout()
-    Missed,   // the same, and that timeout has expired
+    Running,  // that thread is in the job
+    Arming,   // that thread is in new_timeout()
+    Missed,   // that thread is in new_timeout(), and the new timeout has expired
   };
 
   // The word: RunState; it has ended, for good, which cancel() sets or the end of the last run; next_ holds; the number
@@ -78,7 +78,7 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
     return (word & ~kState) | static_cast<std::uint64_t>(state);
   }
 
-  /// What there is to do after a run.
+  /// The next step after a run.
   enum class After : std::uint8_t { Wait, RunAgain, Finish };
 
   void on_timeout(Timeout& self);
@@ -96,12 +96,12 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   const std::uint64_t limit_;
   std::weak_ptr<ScheduledTask> task_;  // set by start()
 
-  // Of the thread in on_timeout(); of cancel() that finds none.
+  // Owned by the thread in on_timeout(), or by cancel() if there is none.
   std::function<void()> job_;
   std::unique_ptr<Timetable> timetable_;
 
   std::atomic<std::uint64_t> word_{0};
-  // relaxed: they are read by who has read the word with acquire, and stored before its release.
+  // relaxed: they are stored before a release of the word, and read after an acquire of it.
   std::atomic<std::thread::id> runner_{};  // while Running
   std::atomic<Timetable::time_point::rep> next_{0};
 };

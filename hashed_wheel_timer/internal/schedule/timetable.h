@@ -29,12 +29,13 @@ class Timetable {
 
   virtual ~Timetable();
 
-  /// None: there is not a single run. Throws what the user's functions throw.
+  /// Returns the wait for the first run, or nothing if there is none. Passes on exceptions of the user's functions.
   virtual std::optional<Wait> first(time_point now) = 0;
-  /// A wait is over. False: wait_on() says how much longer to wait, or that there is no run any more.
+  /// Called when a wait is over. If it returns false, wait_on() returns how much longer to wait, or nothing if there is
+  /// no run any more.
   virtual bool is_due(std::exception_ptr& errors) = 0;
   virtual std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) = 0;
-  /// None: that was the last run.
+  /// Returns nothing after the last run.
   virtual std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) = 0;
 };
 

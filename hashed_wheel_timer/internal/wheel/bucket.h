@@ -43,7 +43,7 @@ struct Bucket {
   /// Gives back a chunk that holds nothing but holes; `before` is the one in front of it, if any.
   void drop(Chunk* before, Chunk* chunk, ChunkPool& pool) noexcept;
 
-  /// Moves all items of `other` in front of what is here; `other` is empty afterwards. `number` is the bucket's own.
+  /// Moves all items of `other` to the front; `other` is empty afterwards. `number` is the bucket's own.
   void prepend(Bucket& other, std::size_t number) noexcept;
 
   /// Takes all items out.

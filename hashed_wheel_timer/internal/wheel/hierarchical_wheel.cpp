@@ -100,8 +100,8 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
 
-/// The cursor comes to `tick`, at which the slot begins: what is below it becomes the rows of the lower levels. What
-/// has stayed in a bucket, for want of memory, goes on to the next tick.
+/// The cursor comes to `tick`, at which the slot begins. The rows below the slot become the rows of the lower levels.
+/// Items that stayed in a bucket because memory was short go on to the next tick.
 void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   const SlotIndex next = levels_.place_of(std::min(tick + 1, kNever - 1), tick);
   if (place == next) return;  // the last tick has no next one, and nothing below it

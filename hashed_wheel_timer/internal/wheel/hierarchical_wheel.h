@@ -28,12 +28,12 @@ namespace hwt::internal {
 /// The slot in which `tick` lies is the only one that a walk visits, whatever its level. Each slot of a lower level
 /// between the cursor and `tick` is empty by then, and `tick` itself has no other slot.
 ///
-/// Millions of items in one slot must not come down in one go: what is due meanwhile would wait for them, and it is in
-/// the same slot, so that to stop halfway is no help. So a slot counts as crowded at some thousands of items, and what
-/// comes after them goes into a row of slots below it, each item where it will belong when the slot's span begins. All
-/// that comes down then, item by item, is the slot's own bucket; the row below becomes the next level's as it is. The
-/// same holds for the slots of that row. The items of a bucket are older than those below it, and go in front of them:
-/// the order stays.
+/// Millions of items in one slot must not come down at once, because items that are due meanwhile would wait for them.
+/// They are in the same slot, so stopping halfway would not help. So a slot is crowded at some thousands of items.
+/// Later items go into a row of slots below it, each to the slot where it will belong when the span begins. Then only
+/// the slot's own bucket comes down item by item. The row below becomes the row of the next level as it is. Slots of
+/// that row can be crowded in turn. The items of a bucket are older than those below it and go in front of them, so the
+/// order stays.
 class HierarchicalWheel {
  public:
   /// `slots` of each level: see SlotLevels. Throws std::bad_alloc.
@@ -182,9 +182,9 @@ bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& v
   }
 }
 
-/// Items that come down from a slot of `level` goes into the buckets of lower ones even if it crowds them: it is older
-/// than what is below the slot, and no more than some thousands. False: the visitor has stopped it. An item for whose
-/// new place there is no memory stays.
+/// Items that come down from a slot of `level` go into buckets of lower levels even if these become crowded. They are
+/// older than the items below the slot, and only some thousands. Returns false if the visitor has stopped the walk. An
+/// item stays if there is no memory for its new place.
 template <class Visitor>
 bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visitor& visit) noexcept {
   Chunk* before = nullptr;
