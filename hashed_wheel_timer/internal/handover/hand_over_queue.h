@@ -27,13 +27,13 @@ struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
 };
 
 /// Entries of one producer on their way to the worker, first in, first out. One thread at a time enqueues, one thread
-/// at a time dequeues. A queue for each producer: a token of a common one is found by a walk over all tokens that there
-/// are, and who dequeues from it walks over them as well.
+/// at a time dequeues. Each producer has a queue of its own. In a common queue, getting a token and dequeuing would
+/// walk over the tokens of all producers.
 ///
-/// Its release and acquire are needed, not only what it carries: by them the worker's first look at Node::word finds
-/// what publish() stored, or later. Without them it might find the word of the node's former life, and pass over a
-/// timeout. ThreadSanitizer would misunderstand the fences inside; it sees the acquire and release of Node::word
-/// instead, which order all the rest.
+/// Its release and acquire also order Node::word: the worker's first look at the word finds the value of publish(), or
+/// a later one. Without that order it might find the word of the node's former life, and skip a timeout.
+/// ThreadSanitizer would misunderstand the fences inside; it sees the acquire and release of Node::word instead, which
+/// order all the rest.
 template <class Entry>
 class HandOverQueue {
  public:
@@ -42,12 +42,12 @@ class HandOverQueue {
 
   HandOverQueue() : queue_(0), token_(queue_) {}
 
-  /// False after a lack of memory in the constructor.
+  /// Returns false if the constructor had no memory.
   bool valid() const noexcept { return token_.valid(); }
 
-  /// False: no memory.
-  /// All in one function, which gets the entry in registers. The queue's own would read in one piece what was just
-  /// written in several, and a processor has to wait for that (3 ns of a schedule and cancel).
+  /// False: no memory. One function, which gets the entry in registers. The queue's own function would load the entry
+  /// from memory right after it was stored in two parts. Such a load has to wait for the stores (3 ns of a schedule and
+  /// cancel).
   [[gnu::noinline, gnu::flatten]] bool enqueue(Entry entry) noexcept {
     const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.enqueue(token_, entry);
@@ -56,7 +56,8 @@ class HandOverQueue {
     const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.try_dequeue_bulk_from_producer(token_, entries, max);
   }
-  /// At least the entries that the caller knows to have been enqueued, less those dequeued since. Any thread.
+  /// Returns at least the number of entries that the caller knows to be enqueued, less those dequeued since. Any
+  /// thread.
   std::size_t size() const noexcept { return queue_.size_approx(); }
 
  private:

@@ -9,7 +9,7 @@ namespace hwt::internal {
 
 std::size_t Inbox::Place::dequeue(Arrived* entries, std::size_t max) noexcept {
   if (const std::size_t count = queue_.dequeue(entries, max); count != 0) return count;
-  // What has spilled comes after all that is in the queue, and nothing is put there while there is some.
+  // Spilled entries are younger than all entries in the queue, and nothing is enqueued while there are some.
   const std::size_t spilled = spilled_.load(std::memory_order_relaxed);
   const std::size_t count = std::min(max, spilled);
   std::copy_n(spill_.begin(), count, entries);
@@ -46,9 +46,9 @@ bool Inbox::unspill(Place& place) noexcept {
 void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
   const std::int64_t listed = std::min(deadline, kUnlisted - 1);
   if (place.earliest_.exchange(listed, std::memory_order_acq_rel) == kUnlisted) listed_.push(place);
-  // Store (the list, its deadline), then load (the phase, the announcement): a worker that empties a stopped timer, or
-  // is about to sleep, looks at the list and not into the queues. The fence before list() covers what was listed by
-  // then.
+  // Store (the list, its deadline), then load (the phase, the announcement). A worker that empties a stopped timer, or
+  // is about to sleep, reads the list and not the queues. The fence before list() covers only a place that was listed
+  // before it.
   AsymmetricFence::light();
 }
 

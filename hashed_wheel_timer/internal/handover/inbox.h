@@ -24,8 +24,8 @@ struct Arrived {
 /// worker to look at a node in the wheel that was cancelled or is now due earlier. When the worker comes to it, the
 /// node may be something else; see Node::recheck().
 ///
-/// Any thread puts something in, with a Place that it has to itself; the worker alone takes. A place with something in
-/// it is listed, so that the worker looks at those alone, however many there are.
+/// Any thread enqueues, in a Place that it owns. Only the worker takes. Places with entries are listed, so that the
+/// worker looks only at these, however many places there are.
 ///
 /// Listing races with the worker that empties a place (Dekker). The producer enqueues an entry, passes the light fence,
 /// and reads whether the place is listed. The worker unlists it, passes the heavy fence, and reads the queue. One of
@@ -35,7 +35,7 @@ class Inbox {
   /// The earliest deadline of a place that is not listed.
   static constexpr std::int64_t kUnlisted = std::numeric_limits<std::int64_t>::max();
 
-  /// One producer's place. Only a place whose owner is at it changes hands.
+  /// The place of one producer.
   class Place {
    public:
     /// False after a lack of memory.
@@ -47,15 +47,15 @@ class Inbox {
 
     /// The earliest deadline that may wait here, or kUnlisted. Worker.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
-    /// At least what the caller knows to be here. Any thread.
+    /// Returns at least the number of entries that the caller knows to be here. Any thread.
     std::size_t size() const noexcept { return queue_.size() + spilled_.load(std::memory_order_relaxed); }
 
    private:
     friend class Inbox;
     friend class Intake;
 
-    /// Who dequeues: the worker, or the owner that sifts. False: the other one is at it. acquire and release: the
-    /// reading end of the queue, and the spill, go from one to the other. Nobody waits for it.
+    /// Taken by the thread that dequeues: the worker, or the owner that sifts. Returns false while the other one has
+    /// it; no thread waits for it. acquire and release: they hand over the reading end of the queue, and the spill.
     bool try_lock() noexcept {
       return !locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire);
     }
@@ -64,8 +64,8 @@ class Inbox {
     std::size_t dequeue(Arrived* entries, std::size_t max) noexcept;
 
     HandOverQueue<Arrived> queue_;
-    // A queue of its own: what cancelled timeouts have occupied must come back while there is no memory for new ones.
-    // Made by the owner's first recheck request. release and acquire: the worker finds it constructed.
+    // A queue of its own, because the memory of cancelled timeouts must come back even while there is none for new
+    // ones. Made by the owner's first recheck request. release and acquire: the worker finds it constructed.
     std::atomic<HandOverQueue<Node*>*> rechecks_{nullptr};
     std::atomic<bool> locked_{false};
     // Lowered by the owner, put to kUnlisted by the worker; each by an exchange, so that one of them puts the place
@@ -77,8 +77,8 @@ class Inbox {
     std::size_t left_ = 0;  // new timeouts that are to be taken
     std::size_t rechecks_left_ = 0;
     bool at_work_ = false;
-    // What sift() could not put back for want of memory: younger than all that is in the queue. Under the lock; the
-    // number is read without it.
+    // Entries that sift() could not put back because memory was short. They are younger than all entries in the queue.
+    // Guarded by the lock; the number is read without it.
     std::array<Arrived, HandOverQueue<Arrived>::kBlock> spill_;
     std::atomic<std::size_t> spilled_{0};
   };
@@ -97,7 +97,7 @@ class Inbox {
   static bool spilled(const Place& place) noexcept { return place.spilled_.load(std::memory_order_relaxed) != 0; }
   /// False: no memory.
   static bool unspill(Place& place) noexcept;
-  /// Something that was put there is due at `deadline`.
+  /// Lists the place, after an entry that is due at `deadline` was enqueued.
   void list(Place& place, std::int64_t deadline) noexcept {
     const std::int64_t earliest = place.earliest();
     if (deadline < earliest || earliest == kUnlisted) [[unlikely]]
@@ -112,7 +112,7 @@ class Inbox {
 
   // Both before the light fence.
 
-  /// The worker is to look within this tick: a timeout is due earlier than the entry by which it comes to it says.
+  /// Asks the worker to look within this tick, because a timeout is due earlier than its entry says.
   void note_urgent() noexcept { urgent_.store(true, std::memory_order_release); }
   /// Asks the worker to look within kSoon, or this tick if that is longer. A TimerTask was cancelled and waits for its
   /// cancelled(), or there is memory that only the worker can give back.
@@ -141,8 +141,8 @@ class Inbox {
   alignas(kCacheLine) detail::IntrusiveStack<Place, &Place::next_listed_> listed_;
   // For when a queue has no memory: cancel() must not fail.
   detail::IntrusiveStack<Node, &Node::next> overflow_;
-  // release when noted, acquire when taken back: the pass that does so finds what the note is about, which was put, and
-  // its place listed, before. Afterwards nothing tells of it.
+  // release when noted, acquire when cleared. The entry that the note is about was enqueued, and its place listed,
+  // before the note. So the pass that clears the note finds the entry.
   std::atomic<bool> urgent_{false};
   std::atomic<bool> awaited_{false};
 };
@@ -153,8 +153,8 @@ bool Inbox::sift(Place& place, Keep&& keep) noexcept {
   std::array<Arrived, HandOverQueue<Arrived>::kBlock> batch;
   std::size_t spilled = place.spilled_.load(std::memory_order_relaxed);
   for (std::size_t left = place.queue_.size(); left != 0 && spilled == 0;) {
-    // As many as fill a block: each time a block gets free, which the queue uses for what is put back. Only if nearly
-    // all are kept, the last of them may need one block more.
+    // Takes a whole block at a time. That frees the block, and the queue uses it for the entries that are put back.
+    // Only if nearly all are kept, the last of them may need one block more.
     const std::size_t count = place.queue_.dequeue(batch.data(), std::min(left, batch.size()));
     if (count == 0) break;
     left -= count;

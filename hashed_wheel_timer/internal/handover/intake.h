@@ -7,34 +7,34 @@
 
 namespace hwt::internal {
 
-/// The worker's end of the inbox: takes what is in the listed places, some of each in turn, so that a flood of one
-/// producer does not hold up the others. The worker's alone.
+/// The worker's end of the inbox. It takes some entries of each listed place in turn, so that a flood of one producer
+/// does not delay the others. Only the worker uses it.
 class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
 
-  /// From now on take() comes to all that was put into the inbox before this call.
+  /// Makes take() return all entries that were enqueued before this call.
   void open() noexcept;
 
-  /// The next new timeouts, all of one producer and in its order. Returns how many; 0: there are none, or their
-  /// producers are sifting them (see held_up()).
+  /// Takes the next new timeouts, all of one producer and in its order. Returns their number, or 0 if there are none or
+  /// their producers are sifting them (see held_up()).
   std::size_t take(Arrived* entries, std::size_t max) noexcept;
-  /// The next recheck requests. 0: there are none.
+  /// Takes the next recheck requests. Returns their number.
   std::size_t take_rechecks(Node** nodes, std::size_t max) noexcept;
 
-  /// Whether there is something that open() has found.
+  /// Returns whether entries are left that open() has found.
   bool any() const noexcept { return first_ != nullptr; }
-  /// The latest take() has passed over a place at which its owner was.
+  /// Returns whether the latest take() skipped a place that its owner is sifting.
   bool held_up() const noexcept { return held_up_; }
 
-  /// The earliest deadline of what has come since open(), or some time before it. kUnlisted: nothing.
+  /// Returns a time not later than the earliest deadline that has come since open(), or kUnlisted if nothing has come.
   std::int64_t earliest_waiting() noexcept;
 
  private:
   using Place = Inbox::Place;
 
   static constexpr std::size_t kUncounted = ~std::size_t{0};
-  // More places than this are not watched while their deadlines come nearer: they are taken.
+  // If more places than this are listed, the worker takes them at once instead of watching their deadlines.
   static constexpr int kMaxWaiting = 64;
 
   void append(Place& place) noexcept;

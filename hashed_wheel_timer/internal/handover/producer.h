@@ -11,9 +11,9 @@
 
 namespace hwt::internal {
 
-/// What one thread at a time uses to schedule and cancel on one timer: nodes, a place in the inbox, counters. When the
-/// thread ends, the next new thread takes it over, so that many short-lived threads cost no more than a few long ones.
-/// Only its owner writes it, except for the stack of returned nodes, which has a cache line of its own.
+/// The state by which one thread at a time schedules and cancels on one timer: nodes, a place in the inbox, and
+/// counters. When the thread ends, the next new thread takes it over, so many short-lived threads cost no more than a
+/// few long ones. Only its owner writes it, except for the stack of returned nodes, which has its own cache line.
 struct Producer {
   Producer(Depot& depot, Inbox& its_inbox, Sleeper& its_sleeper)
       : pool(depot), inbox(its_inbox), sleeper(its_sleeper) {}
@@ -31,20 +31,20 @@ struct Producer {
   Inbox& inbox;
   Sleeper& sleeper;
 
-  // The owner's alone. A producer cleans up behind itself, however busy the worker is: when its place has twice as many
-  // entries as were alive the last time, it drops those that are dead. So what is queued is bounded by what is alive,
-  // each entry is looked at some two times, and while they are young, in this thread's own cache.
+  // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has twice as many
+  // entries as were alive the last time, it drops the dead ones. So the number of entries is bounded by the number of
+  // live timeouts. Each entry is read about twice, while it is in this thread's cache.
   std::size_t queued = 0;  // entries in the place, those included that the worker has taken since the last tidy()
   std::size_t tidy_at = kTidyAt;
   std::size_t rechecks = 0;  // since the worker was last called for them
 
-  /// At least so many: a block or two more would not be worth the walk, and what fits into the nearest cache is cheap.
+  /// The fewest entries that are worth a walk. So many fit into the nearest cache.
   static constexpr std::size_t kTidyAt = 1024;
-  /// The worker is called for so many that are alive: they are better off in the wheel. And for so many recheck
-  /// requests at what is due earlier: until then it may be moved again, at no cost.
+  /// The worker is woken for so many live entries, because they belong in the wheel. It is also woken for so many
+  /// recheck requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
   static constexpr std::size_t kHandOver = 16384;
-  /// And when a timeout is cancelled, for so many recheck requests: its memory is what only the worker can give back.
-  /// Promise 7 of README.md has this number.
+  /// For recheck requests of cancelled timeouts the worker is woken at this number, because only the worker can give
+  /// their memory back. Promise 7 of README.md states it.
   static constexpr std::size_t kRechecks = 4096;
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published
@@ -63,7 +63,8 @@ class ProducerSet {
   ProducerSet& operator=(const ProducerSet&) = delete;
   ~ProducerSet();
 
-  /// One that no thread has, or else a new one; it is the caller's until Seat::home gets it back. Null: no memory.
+  /// Takes a seat that no thread has, or makes one. The caller owns it until it gives it back to Seat::home. Returns
+  /// null without memory.
   Seat* take() noexcept;
 
   std::uint64_t core_id() const noexcept { return core_id_; }

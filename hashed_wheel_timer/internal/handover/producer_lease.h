@@ -34,7 +34,7 @@ class ProducerLease {
   ProducerLease(const ProducerLease&) = delete;
   ProducerLease& operator=(const ProducerLease&) = delete;
 
-  /// Null: no memory for one.
+  /// Returns null if there was no memory.
   Producer* get() const noexcept { return producer_; }
 
  private:

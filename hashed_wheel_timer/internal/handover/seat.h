@@ -10,9 +10,9 @@ namespace hwt::internal {
 struct Producer;
 class FreeSeats;
 
-/// A producer's place with a thread. It is in the SeatTable of the thread that has it, or among the core's free ones.
-/// The thread that has taken it owns it, and the producer with it. It is not a part of the producer, because the thread
-/// keeps it until it ends, and the core may be gone by then.
+/// The right of one thread to use a producer. It is in the SeatTable of the thread that owns it, or in the FreeSeats of
+/// the core. It is not a part of the producer, because the thread keeps it until it ends, and the core may be destroyed
+/// before.
 struct Seat {
   Producer* const producer;  // gone when home->closed()
   const std::uint64_t core_id;
@@ -20,10 +20,10 @@ struct Seat {
   Seat* next = nullptr;  // of the core's free ones; the owner's to write
 };
 
-/// The seats of one core that no thread has. It goes with the last of those who refer to it: the core, and every seat
-/// that is out. So a thread that ends and a core that goes need not know of each other.
+/// The seats of one core that no thread owns. It has a reference count: one for the core, and one for every seat that a
+/// thread owns. So a thread that ends and a core that is destroyed need not know of each other.
 ///
-/// No thread ever waits for another here. There is no lock, so a fork() finds none locked.
+/// No thread waits for another here, and there is no lock that a fork() could find locked.
 class FreeSeats {
  public:
   FreeSeats() = default;
@@ -32,17 +32,17 @@ class FreeSeats {
 
   // While the core is there.
 
-  /// A new seat, which belongs to the caller. Null: no memory.
+  /// Makes a seat, which belongs to the caller. Returns null without memory.
   Seat* add(Producer* producer, std::uint64_t core_id) noexcept;
-  /// Null: there is none, or another thread is taking one.
+  /// Takes a seat. Returns null if there is none, or if another thread is taking one.
   Seat* take() noexcept;
-  /// The core goes, and its producers. This may be gone afterwards.
+  /// Called when the core and its producers are destroyed. This may be destroyed afterwards.
   void close() noexcept;
 
   // The owner of a seat, whether the core is there or not.
 
   bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
-  /// This may be gone afterwards.
+  /// Gives a seat back. This may be destroyed afterwards.
   void give_back(Seat* seat) noexcept;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace hwt::internal {
 
-/// The seats of one thread, found by the id of their core: an open-addressing hash table that is at most half full, so
-/// a search takes few steps, however many timers the thread uses. Only that thread touches it.
+/// The seats of one thread, found by the id of their core. It is an open-addressing hash table that is at most half
+/// full. So a search takes few steps, however many timers the thread uses. Only that thread touches it.
 ///
 /// Seats of cores that are gone stay until the table is full. Growing drops them, so at most some four times as many
 /// seats are kept as are live, and a new seat costs O(1) on average.

@@ -11,13 +11,14 @@
 
 namespace hwt::internal {
 
-/// What a free node has in place of its task.
+/// The contents of a free node, in place of its task.
 struct FreeNode {
-  // The node that will be taken some nodes later, to be fetched in time: a free node is in another thread's cache, or
-  // in none, and following `next` would be one wait after another. (A quarter of the time of schedule and expire.)
-  // Never more than a hint: the node may have been given back to the system since.
+  // The node that will be taken some nodes later, so that it can be prefetched. A free node is in another thread's
+  // cache, or in none, and following `next` would be a chain of cache misses (a quarter of the time of schedule and
+  // expire). It is only a hint: the node's memory may have gone back to the system since.
   Node* ahead;
-  // These two, in the first node of a batch, let close() count by walking over batches and not over millions of nodes.
+  // In the first node of a batch. With these two, close() counts by walking over batches and not over millions of
+  // nodes.
   Node* next_batch;
   std::int64_t nodes;
 
@@ -37,27 +38,27 @@ struct FreeNode {
 /// takes.
 class BatchStack {
  public:
-  /// A chain of `nodes` nodes. False: closed.
+  /// Pushes a chain of `nodes` nodes. Returns false if the stack is closed.
   bool push(Node* first, std::size_t nodes) noexcept {
     count_in(nodes);
     return push_counted(first, nodes);
   }
-  // The same in two steps. The nodes are counted before they are there: they may be the last of a core that is closing,
-  // and then this is gone.
+  // push() in two steps. The nodes are counted first, because they may be the last ones of a closing core. Then this
+  // stack is destroyed after the push.
   void count_in(std::size_t nodes) noexcept { nodes_.fetch_add(nodes, std::memory_order_relaxed); }
   bool push_counted(Node* first, std::size_t nodes) noexcept;
 
-  /// All batches, linked by FreeNode::next_batch; null: none. nodes() starts anew.
+  /// Takes all batches, linked by FreeNode::next_batch; null if there are none. nodes() starts anew.
   Node* take_all() noexcept;
-  /// Some batches, of so many nodes or a batch more; the others are put back. `taken`: how many nodes. It is not
-  /// closed: the caller is a producer that schedules, or the worker.
+  /// Takes batches with at least `enough` nodes, if there are so many, and puts the others back. `taken`: the number of
+  /// nodes. Precondition: not closed. For producers that schedule, and for the worker.
   Node* take_some(std::int64_t enough, std::int64_t& taken) noexcept;
-  /// About how many nodes there are: exactly, for who only takes some, and at times those that are just coming.
+  /// Returns the number of nodes. May include pushes that are still in progress.
   std::size_t nodes() const noexcept { return nodes_.load(std::memory_order_relaxed); }
-  /// No more push() succeeds. Returns how many nodes there are.
+  /// Closes the stack: no later push() succeeds. Returns the number of nodes.
   std::int64_t close() noexcept;
 
-  /// The nodes of a chain of batches.
+  /// Returns the number of nodes in a chain of batches.
   static std::int64_t count(Node* batches) noexcept;
 
  private:

@@ -11,13 +11,13 @@
 
 namespace hwt::internal {
 
-// Long enough that what bursts of requests need stays; short enough that a minute sees the end of a peak, which takes
-// two or three looks: what came home after the first, or was on its way.
+// Long enough that memory for bursts of requests stays. Short enough that memory of a peak is given back within a
+// minute. That takes two or three looks, because some nodes come home only after the first.
 constinit std::atomic<std::int64_t> Collector::unused_for{12'000'000'000};
 
 namespace {
 
-/// What the system takes back of a slab at a time; zero: nothing.
+/// Returns the bytes of a slab that the system takes back at a time; zero if it takes nothing back.
 std::size_t page_bytes() noexcept {
   const std::size_t of_system = pages::size();
   if (of_system == 0 || Slab::kBytes % of_system != 0) return 0;
@@ -48,8 +48,8 @@ void Collector::watch(std::int64_t now) noexcept {
 std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (page_bytes_ == 0) return kForever;
   if (stage_ == Stage::Unaware) {
-    // If there were fewer since the last time, some have been used, and may be of other pages now. Each kGrown of them
-    // lower call_at_, which takes a fence of its own: the one of the sleep came before.
+    // If there were fewer since the last time, some have been used, and the free nodes may belong to other pages now.
+    // Each kGrown of them lower call_at_. That needs a fence of its own, because the fence of the sleep came before.
     const std::size_t fewest = depot_.fewest_.load(std::memory_order_relaxed);
     if (fewest + kGrown <= kept_) {
       kept_ = fewest;
@@ -121,7 +121,7 @@ void Collector::collect(Slab& slab) noexcept {
   if (!std::exchange(slab.collected, true)) slab.next = std::exchange(slabs_, &slab);
 }
 
-/// Its pages have all nodes at home, although there are none.
+/// Counts all nodes of the run's pages as collected, although there are none.
 void Collector::take_home(Page& run) noexcept {
   Slab& slab = Slab::of(run);
   for (std::size_t i = run.index, end = run.run_end * sizeof(Node) / page_bytes_; i < end; ++i) {
@@ -148,7 +148,7 @@ void Collector::take_home(Node* batches) noexcept {
   }
 }
 
-/// Of a whole page; the first one of a slab has a header in place of one.
+/// Returns the number of nodes of a whole page. The first page of a slab has the header in place of one node.
 std::size_t Collector::nodes_of(const Page& page) const noexcept {
   return page_bytes_ / sizeof(Node) - (page.index == 0 ? 1 : 0);
 }
@@ -163,7 +163,7 @@ void Collector::give_back_some(std::int64_t now) noexcept {
   if (slabs_ != nullptr) return;
   depot_.collecting_.store(false, std::memory_order_relaxed);
   if (depot_.shortage_.exchange(false, std::memory_order_relaxed)) return watch(now);
-  // Not those that have come meanwhile.
+  // Without the nodes that have come meanwhile.
   kept_ = std::min(kept_, depot_.free_.nodes());
   depot_.fewest_.store(kept_, std::memory_order_relaxed);
   again_ = kept_ >= kWorthwhile && (has_given_back_ || kept_ > kept_before_);
@@ -173,7 +173,7 @@ void Collector::give_back_some(std::int64_t now) noexcept {
 
 void Collector::give_back(Slab& slab) noexcept {
   const std::size_t pages = Slab::kBytes / page_bytes_;
-  // Somebody needs memory: nodes are at hand, and cost less than fresh ones.
+  // A producer needs memory. The collected nodes cost less than fresh ones.
   if (depot_.shortage_.load(std::memory_order_relaxed)) {
     for (std::size_t i = 0; i < pages; ++i) return_nodes(slab.pages[i]);
   }

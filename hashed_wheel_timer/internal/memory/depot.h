@@ -16,8 +16,8 @@ namespace hwt::internal {
 class Core;
 class NodePool;
 
-/// What the pools of a core share: free nodes, and room for nodes whose memory went back to the system. See NodePool
-/// and Collector. It also knows when the last node of a closed timer is back.
+/// The free nodes that the pools of a core share, and address space of nodes whose memory went back to the system. See
+/// NodePool and Collector. It also counts the nodes of a closed timer until the last one is back.
 class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers write it
  public:
   /// `delete_core` is called with `core` once, after close(), by the thread that brings the last node back.
@@ -29,7 +29,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   // Any thread.
 
-  /// A chain of `nodes` nodes, linked by `next` and ended by null. False: closed.
+  /// Pushes a chain of `nodes` nodes, linked by `next` and ended by null. Returns false if the depot is closed.
   bool push(Node* first, std::size_t nodes) noexcept {
     free_.count_in(nodes);
     AsymmetricFence::light();
@@ -41,11 +41,11 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   // Producers that schedule.
 
-  /// Some batches, linked by FreeNode::next_batch; null: none.
+  /// Takes batches with about `enough` nodes, linked by FreeNode::next_batch; null if there are none.
   Node* take(std::int64_t enough) noexcept;
-  /// A free run; null: none.
+  /// Takes a free run; null if there is none.
   Page* take_run() noexcept { return runs_.take_one(); }
-  /// Fresh memory is needed, although the Collector has some in its hand: it is to put that back.
+  /// Notes that a producer needs fresh memory, so that the Collector puts the nodes that it holds back.
   void note_shortage() noexcept {
     if (collecting_.load(std::memory_order_relaxed)) shortage_.store(true, std::memory_order_relaxed);
   }
@@ -54,8 +54,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   /// Ends all reuse of nodes and deletes the core, now or when the last node comes back.
   void close() noexcept;
-  /// Nodes have come back that no pool and no push() took, because they are closed. Any thread; the core and this may
-  /// be gone afterwards.
+  /// Counts nodes that no pool and no push() took, because both are closed. Any thread. The core and this may be
+  /// destroyed afterwards.
   void returned_after_close(std::int64_t nodes) noexcept;
 
   Core& core() const noexcept { return core_; }
@@ -72,22 +72,23 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   BatchStack free_;
   RunStack runs_;
 
-  // The fewest nodes that were left since the Collector began to watch. By those who take, one over the other: no more
-  // than a measure. (relaxed)
+  // The fewest nodes that were left since the Collector began to watch. Threads that take nodes overwrite each other,
+  // because it is only an estimate. (relaxed)
   std::atomic<std::size_t> fewest_{0};
 
-  // The worker is asleep and does not know yet that there are so many. The Collector's to write.
+  // The number of free nodes at which a thread wakes the sleeping worker. Only the Collector writes it.
   //
-  // relaxed. Dekker: who frees nodes counts them, passes the light fence, and looks at this and the announcement of the
-  // sleep; the worker stores this and announces its sleep, passes the heavy fence, and looks at the count.
+  // relaxed, with fences (Dekker). A thread that frees nodes counts them, passes the light fence, and reads this and
+  // the announcement of the sleep. The worker stores this, announces its sleep, passes the heavy fence, and reads the
+  // count. One of them sees the other.
   std::atomic<std::size_t> call_at_{kNoCall};
 
-  // relaxed, both: only a request, which comes late at worst.
+  // relaxed, both: they are only requests, which may be seen late.
   std::atomic<bool> collecting_{false};
   std::atomic<bool> shortage_{false};
 
-  // The Collector's: nodes that it has taken and not put back, as they are or as free runs. (Those that were carved
-  // from a free run since are counted by the pool that did so, once more.)
+  // Nodes that the Collector has taken and not put back, or has given back as free runs. Only the Collector uses it. (A
+  // node that was carved from a free run since is counted again by the pool that carved it.)
   std::int64_t collected_ = 0;
 
   // Nodes in use after close(). acq_rel on every change: the thread that takes it to zero has seen all that the others

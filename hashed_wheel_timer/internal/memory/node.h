@@ -57,22 +57,23 @@ struct alignas(kCacheLine) Node : WheelItem {
   static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
   // A thread runs the task, or destroys the callable.
   static constexpr std::uint64_t kBusy = std::uint64_t{1} << 6;
-  // Another one waits for kBusy to go, and must be woken. It stays: nobody is busy twice with one timeout.
+  // Another thread waits until kBusy is cleared, and must be woken. The flag stays, because kBusy is set only once in a
+  // life.
   static constexpr std::uint64_t kAwaited = std::uint64_t{1} << 7;
   static constexpr std::uint64_t kReference = std::uint64_t{1} << 8;
   static constexpr int kGenerationShift = 32;
   static constexpr std::uint64_t kGeneration = std::uint64_t{1} << kGenerationShift;
   static constexpr std::uint64_t kReferences = kGeneration - kReference;
 
-  /// A change that hands over the task or the node is acq_rel: the next owner sees all that was written to the node.
+  /// A change that hands over the task or the node is acq_rel, so that the next owner sees all writes to the node.
   std::atomic<std::uint64_t> word;
 
   alignas(detail::kTaskStorageAlign) std::byte storage[detail::kTaskStorageSize];
 
   /// Nanoseconds of the timer's clock. Written by the producer before the node is published, then exchanged by
-  /// reschedule() in any thread. Relaxed, ordered by `word`: who exchanges the deadline changes the word after it, and
-  /// whoever acts on a deadline has read the word before it and acts by an exchange of that very word. So who acts has
-  /// the deadline of every reschedule() that has returned.
+  /// reschedule() in any thread. Relaxed, ordered by `word`. A thread that exchanges the deadline changes the word
+  /// afterwards. A thread that acts on a deadline has read the word before, and acts by an exchange of that same value.
+  /// So it has read the deadline of every reschedule() that has returned.
   std::atomic<std::int64_t> deadline;
 
   /// Link of whichever list the node is in: free nodes; the overflow of the inbox; the unprocessed ones of a stopped
@@ -112,12 +113,11 @@ struct alignas(kCacheLine) Node : WheelItem {
   }
   TimerTask& stored_task() noexcept { return *std::launder(reinterpret_cast<TimerTask*>(storage)); }
 
-  /// The task will not run: tells it, if it is one that wants to know. Called by the owner of the task, which has a
-  /// reference.
+  /// Notifies the task that it will not run. Called by the owner of the task, which has a reference.
   void tell(detail::NotRun why) noexcept;
 
-  /// Destroys the task if it is still there: the owner of a callable calls it as soon as that can never run again, and
-  /// whoever drops the last reference calls it for a shared one.
+  /// Destroys the task if it still exists. The owner of a callable calls it as soon as that can never run again. For a
+  /// shared task, the thread that drops the last reference calls it.
   void destroy_task() noexcept;
 
   /// The producer calls it with the task in place: Queued, with a reference for the timer and one for the handle.
@@ -142,7 +142,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   enum class Arrival {
     Taken,      // now InWheel, and the worker's to insert
     Cancelled,  // the timer's reference is the worker's to drop
-    Withdrawn,  // nothing is left of it; the node may be another timeout by now
+    Withdrawn,  // the node may be another timeout by now
   };
   Arrival arrive(std::uint32_t generation) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
@@ -156,12 +156,11 @@ struct alignas(kCacheLine) Node : WheelItem {
     }
   }
 
-  /// cancel(): leaves Queued or InWheel for Cancelled. Returns the word that it left, or one that is not pending when
-  /// another thread was faster. A callable counts as gone from then on: the caller, who is busy with it and has one
-  /// more reference, destroys it, and calls finish(). `own`: the caller is
-  /// the producer of the node, and withdraws it if it is still Queued; not a shared task, whose cancelled() the worker
-  /// calls. In the wheel it leaves kRecheckQueued: if the word that is returned had it not, the caller tells the
-  /// worker.
+  /// For Core::cancel(): changes Queued or InWheel to Cancelled. Returns the word before, or one that is not pending if
+  /// another thread was faster. The caller then owns a callable: it is busy with it and has one more reference,
+  /// destroys it, and calls finish(). `own`: the caller is the producer of the node, and withdraws it if it is still
+  /// Queued. A shared task is not withdrawn, because the worker calls its cancelled(). In the wheel it sets
+  /// kRecheckQueued. If the returned word lacks that flag, the caller must enqueue a recheck request.
   std::uint64_t cancel(bool own) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (pending(seen)) {
@@ -200,12 +199,13 @@ struct alignas(kCacheLine) Node : WheelItem {
 
   /// The result of recheck().
   enum class Sight {
-    Nothing,    // the node is something else by now, or another look has seen to it
-    Cancelled,  // it is the worker's to take out of the wheel, and the timer's reference its to drop
+    Nothing,    // the node has changed meanwhile, or another recheck request was first
+    Cancelled,  // the worker must take it out of the wheel and drop the timer's reference
     Moved,      // it is pending, and may have another deadline
   };
-  /// The worker comes to a recheck request. For a pending one the generation rises, so that a reschedule() that has put
-  /// this recheck request and not yet changed the word notices that it came too early, and puts another.
+  /// The worker comes to a recheck request. It raises the generation of a pending timeout. So a reschedule() that has
+  /// enqueued this request, and has not yet changed the word, notices that the request came too early. It enqueues
+  /// another one.
   Sight recheck() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     for (;;) {
@@ -238,7 +238,7 @@ struct alignas(kCacheLine) Node : WheelItem {
       const ParkingLot::Ticket ticket = ParkingLot::ticket(this);
       std::uint64_t seen = word.load(std::memory_order_acquire);
       if ((seen & kBusy) == 0) return;
-      // relaxed: it hands nothing over, and who reads it has what was released before it all the same.
+      // relaxed: the flag hands nothing over, and the exchange continues the release sequence of the word.
       if ((seen & kAwaited) == 0 && !word.compare_exchange_weak(seen, seen | kAwaited, std::memory_order_relaxed)) {
         continue;
       }
@@ -261,8 +261,8 @@ struct alignas(kCacheLine) Node : WheelItem {
 
   /// True: it was the last one, and the caller must give the node back.
   bool drop_references(std::uint64_t count) noexcept {
-    // Sole owner: nobody else can add or drop one, so the read-modify-write is not needed. acquire: what the others
-    // did before they dropped theirs (release below).
+    // A sole owner needs no read-modify-write, because no other thread can add or drop a reference. acquire: pairs with
+    // the release below, by which the others dropped theirs.
     if ((word.load(std::memory_order_acquire) & kReferences) == count * kReference) return true;
     return (word.fetch_sub(count * kReference, std::memory_order_acq_rel) & kReferences) == count * kReference;
   }

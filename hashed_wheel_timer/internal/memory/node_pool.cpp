@@ -35,7 +35,7 @@ bool NodePool::refill() noexcept {
   return true;
 }
 
-/// A batch of what is free goes to the depot.
+/// Moves a batch of free nodes to the depot.
 void NodePool::spill() noexcept {
   Node* const first = free_;
   Node* last = first;

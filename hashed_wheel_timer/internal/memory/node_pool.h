@@ -14,16 +14,16 @@
 
 namespace hwt::internal {
 
-/// The nodes that one producer has at hand. Its owner takes; any thread gives back.
+/// The free nodes of one producer. Its owner takes nodes; any thread gives them back.
 ///
-/// Taking is one pop of a private list. What the owner frees itself goes back to that list; all other nodes come back
-/// in batches, from the worker. A general allocator would pay for each node that another thread frees: here every
-/// timeout that expires.
+/// Taking is one pop of a private list. Nodes that the owner frees itself go back to that list. All others come back in
+/// batches, from the worker. A general allocator would pay for each node that another thread frees: here every timeout
+/// that expires.
 ///
-/// A node belongs to no pool for good. A pool keeps only some thousands that it does not use; all others go to the
-/// depot, which the pools of a core have in common, and any of them takes from there before it asks for memory. So a
-/// timer needs the memory of the most timeouts that were alive at once, whichever threads have scheduled them. When the
-/// depot has had more than anybody needed for some time, the Collector gives that back to the system.
+/// A node does not belong to one pool for good. A pool keeps only some thousands of unused nodes. All others go to the
+/// depot, which the pools of a core share. A pool takes from there before it asks for memory. So the memory of a timer
+/// is bounded by the most timeouts that were alive at once, whichever threads have scheduled them. If the depot has
+/// unused nodes for some time, the Collector gives their memory back to the system.
 class NodePool {
  public:
   explicit NodePool(Depot& depot) noexcept : depot_(depot) {}
@@ -44,8 +44,8 @@ class NodePool {
   /// pool is closed, and the caller must tell the depot (returned_after_close()).
   bool give_back(Node* first, std::size_t nodes) noexcept;
 
-  /// The worker: what others have given back and the owner has not taken yet, as batches linked by
-  /// FreeNode::next_batch; null: nothing.
+  /// Takes the nodes that others have given back and the owner has not taken yet, as batches linked by
+  /// FreeNode::next_batch; null if there are none. Worker.
   Node* take_returned() noexcept { return returned_.take_all(); }
 
   /// Ends reuse, in three steps: begin_close(), AsymmetricFence::heavy(), close(), which returns the number of nodes
@@ -70,7 +70,7 @@ class NodePool {
     std::size_t slabs;
   };
 
-  // What a pool keeps for itself: enough that going to the depot costs nothing for each node.
+  // The nodes that a pool keeps for itself. With so many, the cost of going to the depot is negligible for each node.
   static constexpr std::int64_t kMaxFree = 2048;
   static constexpr std::size_t kMaxReturned = 4096;
   static constexpr std::int64_t kBatch = 256;
@@ -113,7 +113,7 @@ class ReturnBatch {
   void flush() noexcept;
 
  private:
-  static constexpr std::size_t kMaxNodes = 256;  // what a pool may miss while the worker is busy elsewhere
+  static constexpr std::size_t kMaxNodes = 256;  // the most nodes that the worker holds back from a pool
   static constexpr std::size_t kAhead = 8;
 
   Depot* const depot_;

@@ -23,18 +23,19 @@ struct alignas(kCacheLine) SlabHeader {
   std::uint64_t core_id;
 };
 
-/// Some nodes of a slab, as many as the system takes back at a time. Not in the memory itself: that may be gone.
+/// Describes some nodes of a slab, as many as the system takes back at a time. It is not in that memory itself, which
+/// may have gone back.
 struct Page {
-  Node* home;           // those that the Collector has, linked by Node::next. Its own
-  Page* next;           // of a free run: the next one. Of who has it
-  std::uint16_t nodes;  // how many the Collector has
+  Node* home;           // nodes that the Collector has taken, linked by Node::next. Only the Collector uses it
+  Page* next;           // of a free run: the next one. Written by the owner of the run
+  std::uint16_t nodes;  // their number
   std::uint16_t index;  // in its slab; fixed
-  // Where a free run begins and ends, in nodes from the beginning of the slab. Of who has it.
+  // Begin and end of a free run, in nodes from the beginning of the slab. Written by the owner of the run.
   std::uint16_t run_begin;
   std::uint16_t run_end;
 };
 
-/// What is to be known of a block of nodes that is aligned to its own size. Beside the block, at the end of its region.
+/// Describes a block of nodes that is aligned to its own size. It lies beside the block, at the end of its region.
 struct Slab {
   static constexpr std::size_t kBytes = std::size_t{64} << 10;
   static constexpr std::size_t kMaxPages = 16;
@@ -51,8 +52,8 @@ struct Slab {
 
   std::array<Page, kMaxPages> pages{};  // first: see of()
   std::byte* const memory;
-  Slab* next = nullptr;    // of those that the Collector has nodes of. Its own
-  bool collected = false;  // it is one of them
+  Slab* next = nullptr;    // in the Collector's list of slabs with collected nodes. Only the Collector uses it
+  bool collected = false;  // it is in that list
 };
 
 /// Free runs: consecutive pages that hold no node and whose memory the system has. Each is named by its first page. A
