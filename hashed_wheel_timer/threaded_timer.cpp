@@ -20,10 +20,6 @@ TimerStats ThreadedTimer::stats() const noexcept { return engine_->core().stats(
 
 LatencyHistogram ThreadedTimer::lateness() const noexcept { return engine_->core().lateness(); }
 
-detail::Scheduled ThreadedTimer::schedule(const detail::TaskSource& task, detail::When when) {
-  return engine_->schedule(task, when);
-}
-
 void ThreadedTimer::begin() { engine_->start("new_timeout"); }
 
 }  // namespace hwt

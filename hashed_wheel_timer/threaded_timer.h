@@ -50,7 +50,6 @@ class HWT_API ThreadedTimer : public Timer {
   /// timer's virtual functions.
   void end() noexcept;
 
-  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) override;
   void begin() override;
 
  private:

@@ -41,7 +41,7 @@ class HWT_API Timeout {
  public:
   /// Makes a null handle.
   Timeout() noexcept = default;
-  /// Makes another handle of the same timeout. A timeout has at most 2^23 - 1 handles (8,388,607) at a time. A copy
+  /// Makes another handle of the same timeout. A timeout has at most 2^21 - 1 handles (2,097,151) at a time. A copy
   /// beyond that ends the program with a line on stderr.
   Timeout(const Timeout& other) noexcept;
   /// Takes over the handle and leaves `other` null.

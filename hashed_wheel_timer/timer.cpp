@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "hashed_wheel_timer/internal/core/core.h"
+
 namespace hwt {
 
 using detail::Result;
@@ -17,20 +19,24 @@ LatencyHistogram Timer::lateness() const noexcept { return {}; }
 
 void Timer::begin() {}
 
-Timeout Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused) {
+CancelResult Timer::cancel_and_wait(TimeoutId id) noexcept { return core_->cancel_and_wait(id); }
+
+Timeout Timer::find(TimeoutId id) noexcept { return core_->find(id); }
+
+Scheduled Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused) {
   if (refused.result() == Result::NotStarted) refused = detail::schedule(*this, task, when);
-  if (refused.node == nullptr) detail::raise(refused);
-  return Timeout(refused.node);
+  if (refused.node == nullptr) detail::raise(refused, caller(task.named));
+  return refused;
 }
 
-Timeout Timer::retry_or_null(const detail::TaskSource& task, detail::When when, Scheduled refused) {
-  if (refused.result() != Result::NotStarted) return {};
+Scheduled Timer::retry_or_null(const detail::TaskSource& task, detail::When when, Scheduled refused) {
+  if (refused.result() != Result::NotStarted) return refused;
   try {
     begin();
   } catch (...) {
-    return {};
+    return refused;
   }
-  return Timeout(schedule(task, when).node);
+  return schedule(task, when);
 }
 
 Scheduled detail::schedule(Timer& timer, const TaskSource& task, When when) {
@@ -48,17 +54,18 @@ Scheduled detail::schedule(Timer& timer, const TaskSource& task, When when) {
   return timer.schedule(task, when);
 }
 
-void detail::raise(Scheduled refused) {
+void detail::raise(Scheduled refused, const char* caller) {
+  const std::string name(caller);
   switch (refused.result()) {
     case Result::Stopped:
-      throw IllegalState("new_timeout: the timer has been stopped");
+      throw IllegalState(name + ": the timer has been stopped");
     case Result::Full:
-      throw RejectedExecution("new_timeout: max_pending_timeouts: " + std::to_string(refused.limit()) +
+      throw RejectedExecution(name + ": max_pending_timeouts: " + std::to_string(refused.limit()) +
                               " timeouts are pending already");
     case Result::NullTask:
-      throw std::invalid_argument("new_timeout: task: null (expected: a callable or a TimerTask)");
+      throw std::invalid_argument(name + ": task: null (expected: a callable or a TimerTask)");
     case Result::NotANumber:
-      throw std::invalid_argument("new_timeout: delay: NaN (expected: a number)");
+      throw std::invalid_argument(name + ": delay: NaN (expected: a number)");
     default:
       throw std::bad_alloc();
   }

@@ -16,11 +16,16 @@
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timeout.h"
+#include "hashed_wheel_timer/timeout_id.h"
 #include "hashed_wheel_timer/version.h"
 
 namespace hwt {
 
 class Timer;
+
+namespace internal {
+class Core;
+}
 
 namespace detail {
 
@@ -28,8 +33,8 @@ namespace detail {
 /// Throws what starting the timer and building the task throw.
 HWT_API Scheduled schedule(Timer& timer, const TaskSource& task, When when);
 
-/// Throws what Timer::new_timeout() throws for a refusal.
-[[noreturn]] HWT_API void raise(Scheduled refused);
+/// Throws what Timer::new_timeout() and Timer::add() throw for a refusal. `caller` is the name of the function.
+[[noreturn]] HWT_API void raise(Scheduled refused, const char* caller = "new_timeout");
 
 }  // namespace detail
 
@@ -63,12 +68,14 @@ class HWT_API Timer {
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout(F&& callable, Delay delay) {
-    return schedule_callable<OrThrow>(std::forward<F>(callable), delay);
+    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), delay, kHandle).node);
   }
 
   /// Runs a shared task once after `delay`, as the overload for callables does, and throws what that throws;
   /// std::invalid_argument for a null task.
-  Timeout new_timeout(std::shared_ptr<TimerTask> task, Delay delay) { return schedule_shared<OrThrow>(task, delay); }
+  Timeout new_timeout(std::shared_ptr<TimerTask> task, Delay delay) {
+    return Timeout(schedule_shared<OrThrow>(task, delay).node);
+  }
 
   /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns a handle. A deadline that has
   /// passed is due now, time_point::max() is never due. Use it when you already know the deadline, for example from the
@@ -77,13 +84,13 @@ class HWT_API Timer {
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
-    return schedule_callable<OrThrow>(std::forward<F>(callable), deadline);
+    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, kHandle).node);
   }
 
   /// Runs a shared task once at `deadline`; see the overload for callables. Throws std::invalid_argument for a null
   /// task, and what new_timeout() throws.
   Timeout new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) {
-    return schedule_shared<OrThrow>(task, deadline);
+    return Timeout(schedule_shared<OrThrow>(task, deadline).node);
   }
 
   /// Runs `callable` once after `delay`. Returns a null handle where new_timeout() throws, without memory or a thread
@@ -91,13 +98,13 @@ class HWT_API Timer {
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout try_new_timeout(F&& callable, Delay delay) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return schedule_callable<OrNull>(std::forward<F>(callable), delay);
+    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), delay, kHandle).node);
   }
 
   /// Runs a shared task once after `delay`. Returns a null handle where new_timeout() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
   Timeout try_new_timeout(std::shared_ptr<TimerTask> task, Delay delay) noexcept {
-    return schedule_shared<OrNull>(task, delay);
+    return Timeout(schedule_shared<OrNull>(task, delay).node);
   }
 
   /// Runs `callable` once at `deadline`, as new_timeout_at() does. Returns a null handle where that throws, and throws
@@ -106,14 +113,74 @@ class HWT_API Timer {
     requires detail::TimeoutCallable<F>
   Timeout try_new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) noexcept(
       std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return schedule_callable<OrNull>(std::forward<F>(callable), deadline);
+    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), deadline, kHandle).node);
   }
 
   /// Runs a shared task once at `deadline`. Returns a null handle where new_timeout_at() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
   Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) noexcept {
-    return schedule_shared<OrNull>(task, deadline);
+    return Timeout(schedule_shared<OrNull>(task, deadline).node);
   }
+
+  /// Runs `callable`, f(Timeout&) or f(), once after `delay`, and returns an id instead of a handle. An id is a plain
+  /// number that may be kept for ever, and costs less than a handle. Throws what new_timeout() throws. Any thread.
+  template <class F>
+    requires detail::TimeoutCallable<F>
+  TimeoutId add(F&& callable, Delay delay) {
+    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), delay, kId).value);
+  }
+
+  /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns an id. Reads no clock except to
+  /// start the timer. Throws what new_timeout() throws. Any thread.
+  template <class F>
+    requires detail::TimeoutCallable<F>
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
+    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, kId).value);
+  }
+
+  /// Runs `callable` once after `delay`, and returns an id. Returns an id of no timeout where add() throws, and throws
+  /// only what copying the callable throws.
+  template <class F>
+    requires detail::TimeoutCallable<F>
+  TimeoutId try_add(F&& callable, Delay delay) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), delay, kId));
+  }
+
+  /// Runs `callable` once at `deadline`, and returns an id. Returns an id of no timeout where add_at() throws, and
+  /// throws only what copying the callable throws.
+  template <class F>
+    requires detail::TimeoutCallable<F>
+  TimeoutId try_add_at(F&& callable, std::chrono::steady_clock::time_point deadline) noexcept(
+      std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), deadline, kId));
+  }
+
+  /// Cancels the timeout that add() returned this id for. Returns Cancelled if the task has not run and never will.
+  /// Returns Running if it runs now, on this thread or another, or if an executor has it. Returns Gone otherwise: any
+  /// number may be an id, a stale one, one of another timer or one that was never returned. Destroys the callable
+  /// before it returns. Any thread, also inside a task. Takes no lock and waits for no thread.
+  CancelResult cancel(TimeoutId id) noexcept;
+
+  /// Cancels the timeout and waits until no thread runs its task, so that objects that the task uses can be destroyed.
+  /// Returns Cancelled if the task has not run and never will, Gone if it has run or the id names no timeout, and
+  /// Running only inside the task itself. Any thread. See Timeout::cancel_and_wait() for the waits and for the locks
+  /// that the caller must not hold.
+  CancelResult cancel_and_wait(TimeoutId id) noexcept;
+
+  /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
+  /// Returns false if the task has started, or if the id names no pending timeout. Any thread. Throws
+  /// std::invalid_argument for a NaN delay, and std::bad_alloc for an earlier deadline; then nothing has changed.
+  bool reschedule(TimeoutId id, Delay delay) { return find(id).reschedule(delay); }
+
+  /// Moves the deadline to a point of the timer's own clock, and reads no clock. Returns what reschedule() returns. Any
+  /// thread. Throws std::bad_alloc for an earlier deadline; then nothing has changed.
+  bool reschedule_at(TimeoutId id, std::chrono::steady_clock::time_point deadline) {
+    return find(id).reschedule_at(deadline);
+  }
+
+  /// Returns a handle of the timeout while it is pending, while its task runs, and while an executor has the task.
+  /// Returns a null handle otherwise. Any thread.
+  Timeout find(TimeoutId id) noexcept;
 
   /// Ends the timer for good and returns the pending timeouts, cancelled. No further task starts on the worker or goes
   /// to the executor, and new_timeout() refuses.
@@ -148,8 +215,8 @@ class HWT_API Timer {
 
   /// Builds the task and schedules it. Calls `task.build` at most once. A refusal may have destroyed the task, which
   /// may have owned the timer: the caller must not use the timer after any result but Ok and NotStarted. Throws what
-  /// building the task throws.
-  virtual detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) = 0;
+  /// building the task throws. Tests override it, to hold a thread here.
+  virtual detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
 
   /// Starts a timer whose schedule() returned NotStarted. Throws what making the worker throws, IllegalState after
   /// stop().
@@ -157,6 +224,7 @@ class HWT_API Timer {
 
  private:
   friend detail::Scheduled detail::schedule(Timer& timer, const detail::TaskSource& task, detail::When when);
+  friend class internal::Core;
 
   // The treatment of a refusal.
   struct OrThrow {
@@ -166,38 +234,48 @@ class HWT_API Timer {
     static constexpr bool kThrows = false;
   };
 
+  static constexpr bool kHandle = false;
+  static constexpr bool kId = true;
+
   template <class Refused, class F>
-  Timeout schedule_callable(F&& callable, detail::When when) {
+  detail::Scheduled schedule_callable(F&& callable, detail::When when, bool named) {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
-      return schedule_callable<Refused>(&callable, when);
+      return schedule_callable<Refused>(&callable, when, named);
     } else {
-      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask);
-      return schedule_source<Refused>(detail::source_of<F>(callable), when);
+      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, named);
+      return schedule_source<Refused>(detail::source_of<F>(callable, named), when);
     }
   }
   template <class Refused>
-  Timeout schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when) {
-    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask);
+  detail::Scheduled schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when) {
+    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask, kHandle);
     return schedule_source<Refused>(detail::source_of_shared(task), when);
   }
   template <class Refused>
-  Timeout schedule_source(const detail::TaskSource& task, detail::When when) {
-    if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber);
+  detail::Scheduled schedule_source(const detail::TaskSource& task, detail::When when) {
+    if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber, task.named);
     const detail::Scheduled scheduled = schedule(task, when);
     if (scheduled.node == nullptr) [[unlikely]] {
       if constexpr (Refused::kThrows) return retry_or_throw(task, when, scheduled);
       return retry_or_null(task, when, scheduled);
     }
-    return Timeout(scheduled.node);
+    return scheduled;
   }
   template <class Refused>
-  static Timeout refuse(detail::Result why) {
-    if constexpr (Refused::kThrows) detail::raise(detail::Scheduled::refused(why));
-    return {};
+  static detail::Scheduled refuse(detail::Result why, bool named) {
+    const detail::Scheduled refused = detail::Scheduled::refused(why);
+    if constexpr (Refused::kThrows) detail::raise(refused, caller(named));
+    return refused;
   }
+  static TimeoutId id_of(detail::Scheduled scheduled) noexcept {
+    return TimeoutId::from_value(scheduled.node == nullptr ? 0 : scheduled.value);
+  }
+  static constexpr const char* caller(bool named) noexcept { return named ? "add" : "new_timeout"; }
   // A refused call, out of line. They start a timer that was not started, and schedule again.
-  Timeout retry_or_throw(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);
-  Timeout retry_or_null(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);
+  detail::Scheduled retry_or_throw(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);
+  detail::Scheduled retry_or_null(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);
+
+  internal::Core* core_ = nullptr;  // set by the Core when it is made
 };
 
 }  // namespace hwt

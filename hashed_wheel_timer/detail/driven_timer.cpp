@@ -53,6 +53,4 @@ TimerStats DrivenTimer::stats() const noexcept { return engine_->core().stats();
 
 LatencyHistogram DrivenTimer::lateness() const noexcept { return engine_->core().lateness(); }
 
-Scheduled DrivenTimer::schedule(const TaskSource& task, When when) { return engine_->schedule(task, when); }
-
 }  // namespace hwt::detail

@@ -20,17 +20,18 @@ enum class Result : std::uint8_t {
   NotANumber,
 };
 
-/// What Timer::schedule() returns, in two registers: the node of the new timeout, with a reference for the caller, or
-/// why there is none.
+/// The result of Timer::schedule(), in two registers: the node of the new timeout, or why there is none. The caller has
+/// a reference to the node, unless it asked for an id: then the node may have been freed already.
 struct Scheduled {
   internal::Node* node = nullptr;
-  std::uint64_t refusal = 0;  // the result in the lowest byte, the limit of a Full above it
+  std::uint64_t value = 0;  // the id of the timeout; without a node the result in the lowest byte, and the limit of a Full above it
 
   static Scheduled refused(Result why, std::int64_t limit = 0) noexcept {
     return {nullptr, static_cast<std::uint64_t>(limit) << 8 | static_cast<std::uint64_t>(why)};
   }
-  Result result() const noexcept { return static_cast<Result>(refusal & 0xFF); }
-  std::int64_t limit() const noexcept { return static_cast<std::int64_t>(refusal >> 8); }
+  Result result() const noexcept { return node != nullptr ? Result::Ok : static_cast<Result>(value & 0xFF); }
+  /// Precondition: Full.
+  std::int64_t limit() const noexcept { return static_cast<std::int64_t>(value >> 8); }
 };
 
 }  // namespace hwt::detail

@@ -54,6 +54,7 @@ struct TaskSource {
   TimerTask* (*build)(void* storage, void* source);
   void* source;
   TaskKind kind;
+  bool named = false;  // the timeout gets an id instead of a handle
 };
 
 template <class F>
@@ -141,9 +142,9 @@ TimerTask* build_callable(void* storage, void* source) {
 }
 
 template <class F>
-TaskSource source_of(std::remove_reference_t<F>& callable) {
+TaskSource source_of(std::remove_reference_t<F>& callable, bool named = false) {
   return {&build_callable<F>, const_cast<void*>(static_cast<const volatile void*>(std::addressof(callable))),
-          kind_of_callable<std::decay_t<F>>()};
+          kind_of_callable<std::decay_t<F>>(), named};
 }
 
 /// Building it moves out of `task`.

@@ -93,6 +93,11 @@ extern "C" {
 [[gnu::noinline]] void counted_pair_by_deadline(Timer& timer, std::chrono::steady_clock::time_point deadline) {
   pair_at(timer, deadline);
 }
+[[gnu::noinline]] void counted_pair_by_id(Timer& timer) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.cancel(timer.add([i] { ran += static_cast<std::int64_t>(i); }, 5s));
+  }
+}
 [[gnu::noinline]] void counted_pair_with_1000_timers(Timers& timers) {
   for (const auto& timer : timers) timer->new_timeout([] { ++ran; }, 5s).cancel();
 }
@@ -205,6 +210,7 @@ class Counted {
   void pairs() {
     count("pair", counted_pair, *unattended_);
     count("pair_by_deadline", counted_pair_by_deadline, *unattended_, unattended_->now() + 5s);
+    count("pair_by_id", counted_pair_by_id, *unattended_);
     count("pair_of_owning_task", counted_pair_of_owning_task, timer_);
     timer_.driver().transfer();
     count("pair_with_limit", counted_pair_with_limit, limited_);

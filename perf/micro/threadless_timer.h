@@ -20,7 +20,7 @@ class ThreadlessTimer final : public Timer {
   using Driver = internal::Driver<internal::HashedWheel>;
 
   explicit ThreadlessTimer(const Options& options = {.tick_duration = std::chrono::milliseconds(1)})
-      : core_(new internal::Core(*this, options)),
+      : core_(new internal::Core(*this, options, internal::Core::Clock::Given)),
         driver_(*core_, options, options.ticks_per_wheel),
         grid_{0, options.tick_duration.count()} {
     core_->lifecycle().finish_start(0);
@@ -42,8 +42,8 @@ class ThreadlessTimer final : public Timer {
 
   /// Sets the present time of new_timeout() in nanoseconds. The timer started at 0. Do not call it during
   /// new_timeout().
-  void set_time(std::int64_t time) noexcept { time_ = time; }
-  std::int64_t time() const noexcept { return time_; }
+  void set_time(std::int64_t time) noexcept { core_->set_now(time); }
+  std::int64_t time() const noexcept { return core_->now(); }
 
   /// Runs all timeouts in the wheel, each at the end of its tick.
   void expire_all() noexcept {
@@ -55,19 +55,13 @@ class ThreadlessTimer final : public Timer {
   std::vector<Timeout> stop() override { return {}; }
   std::int64_t pending_timeouts() const noexcept override { return core_->pending(); }
   std::chrono::steady_clock::time_point now() const noexcept override {
-    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time_));
-  }
-
- protected:
-  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) override {
-    return core_->schedule(task, when.deadline([this] { return time_; }));
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time()));
   }
 
  private:
   internal::Core* const core_;  // deletes itself after close()
   Driver driver_;
   const internal::TickGrid grid_;
-  std::int64_t time_ = 0;
 };
 
 }  // namespace hwt::perf

@@ -14,11 +14,11 @@
 namespace model {
 namespace {
 
-using hwt::internal::Arrived;
 using hwt::internal::AsymmetricFence;
 using hwt::internal::Inbox;
 using hwt::internal::Intake;
 using hwt::internal::Node;
+using hwt::internal::NodeName;
 
 constexpr unsigned kOwners = 2;
 constexpr std::uint32_t kEntries = 3;
@@ -42,11 +42,11 @@ struct In final : Run {
     }
     Inbox::Place& place = places[index];
     for (std::uint32_t i = 0; i < kEntries; ++i) {
-      Inbox::put(place, {&nodes[index], i});
+      Inbox::put(place, {index, i});
       AsymmetricFence::light();
       inbox.list(place, i == 1 ? 4 : 5);
     }
-    Inbox::sift(place, [](const Arrived& entry) { return entry.generation != kDead; });
+    Inbox::sift(place, [](const NodeName& entry) { return entry.life() != kDead; });
     Inbox::put_recheck(place, nodes[index]);
     AsymmetricFence::light();
     inbox.list(place, 5);
@@ -60,7 +60,7 @@ struct In final : Run {
     while (const std::size_t count = intake.take_rechecks(looked.data(), looked.size())) {
       for (std::size_t i = 0; i < count; ++i) ++looks[owner(looked[i])];
     }
-    std::array<Arrived, 2> entries;
+    std::array<NodeName, 2> entries;
     do {
       while (const std::size_t count = intake.take(entries.data(), entries.size())) {
         for (std::size_t i = 0; i < count; ++i) take(entries[i]);
@@ -72,10 +72,10 @@ struct In final : Run {
 
   std::size_t owner(const Node* node) const { return static_cast<std::size_t>(node - nodes.data()); }
 
-  void take(const Arrived& entry) {
-    std::uint32_t& expected = next[owner(entry.node)];
-    MODEL_ASSERT(entry.generation == expected || (expected == kDead && entry.generation == kDead + 1));
-    expected = entry.generation + 1;
+  void take(const NodeName& entry) {
+    std::uint32_t& expected = next[entry.index()];
+    MODEL_ASSERT(entry.life() == expected || (expected == kDead && entry.life() == kDead + 1));
+    expected = entry.life() + 1;
   }
 
   void after() override {

@@ -58,11 +58,6 @@ class ModelTimer final : public hwt::Timer {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(core_.now()));
   }
 
- protected:
-  hwt::detail::Scheduled schedule(const hwt::detail::TaskSource& task, hwt::detail::When when) override {
-    return core_.schedule(task, when.deadline([this] { return core_.now(); }));
-  }
-
  private:
   static hwt::Options options_of(const Parts& parts) {
     hwt::Options options;

@@ -42,7 +42,7 @@ class HeldTimer final : public ThreadedTimer {
       hold();
       if (refusal_) std::rethrow_exception(std::exchange(refusal_, nullptr));
     }
-    const detail::Scheduled scheduled = ThreadedTimer::schedule(task, when);
+    const detail::Scheduled scheduled = Timer::schedule(task, when);
     if (scheduled.result() == detail::Result::NotStarted) {
       if (at == At::Exit) hold_next(at);  // the call goes on: it starts the timer and schedules again
     } else if (at == At::Exit) {

@@ -254,10 +254,9 @@ TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   internal::Inbox inbox;
   internal::Intake intake(inbox);
   std::vector<internal::Inbox::Place> places(kPlaces);
-  internal::Node node;
-  std::array<internal::Arrived, 16> entries;
+  std::array<internal::NodeName, 16> entries;
   const auto put = [&](internal::Inbox::Place& place) {
-    ASSERT_TRUE(internal::Inbox::put(place, {&node, 1}));
+    ASSERT_TRUE(internal::Inbox::put(place, {0, 1}));
     inbox.list(place, 1);
   };
   for (auto& place : places) put(place);

@@ -19,6 +19,7 @@
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/stats.h"
+#include "hashed_wheel_timer/timeout_id.h"
 
 namespace hwt::internal {
 
@@ -53,9 +54,17 @@ class Core final {
 
   // Producers.
 
-  /// Builds a task and schedules it. Throws what building it throws. A refused task may have owned the timer, so after
-  /// a refusal this may be gone. Precondition: the timer was started.
-  detail::Scheduled schedule(const detail::TaskSource& task, std::int64_t deadline);
+  /// Timer::schedule().
+  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
+
+  // Ids. `id` may be any number.
+
+  /// Timer::cancel().
+  CancelResult cancel(TimeoutId id) noexcept;
+  /// Timer::cancel_and_wait().
+  CancelResult cancel_and_wait(TimeoutId id) noexcept;
+  /// Timer::find().
+  Timeout find(TimeoutId id) noexcept;
 
   // Handles.
 
@@ -154,25 +163,23 @@ class Core final {
 
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
 
-  /// What offer() has done: the node, null if none was built. Small enough to be returned in registers.
-  struct Outcome {
-    Node* node;
-    detail::Result result;
-    std::uint8_t references{};  // how many to a node that was refused the caller now has
-  };
-  Outcome offer(const detail::TaskSource& task, std::int64_t deadline);
   /// By a thread that has used another timer since, or none.
-  Outcome offer_first(const detail::TaskSource& task, std::int64_t deadline);
-  Outcome offer_limited(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
-  static void drop_refused(const Outcome& outcome) noexcept;
+  detail::Scheduled offer_first(const detail::TaskSource& task, std::int64_t deadline);
+  detail::Scheduled offer_limited(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
   /// Twice, so that without a limit nothing asks for it on the way.
   template <bool kLimited>
-  Outcome offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
-  void count_cancelled(Producer* producer, Node& node, std::uint64_t left) noexcept;
+  detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
+  detail::Scheduled take_back(Producer& producer, Node& node, detail::Result why, std::uint64_t references) noexcept;
+  detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
+  static detail::Scheduled refuse_in(Phase phase) noexcept;
+  Producer* find_producer() const noexcept;
+  CancelResult finish_withdrawal(Producer& mine) noexcept;
+  CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
+  void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
+  void finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept;
   bool move(Node& node, std::int64_t deadline);
   static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
   /// `deadline`: when the worker must have come to it; kForever for a cancelled node.
-  bool put_recheck(Node& node, std::int64_t deadline) noexcept;
   bool put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;
   void wake_for_none_pending() noexcept;

@@ -118,7 +118,7 @@ class Driver {
     first_ = 0;
     end_ = intake_.take(batch_.data(), kBatch);
     note_in_hand();
-    for (std::size_t i = 0; i < std::min(end_, kAhead); ++i) prefetch_to_write(batch_[i].node);
+    for (std::size_t i = 0; i < std::min(end_, kAhead); ++i) prefetch_to_write(&batch_[i].node());
     return end_ != 0;
   }
   /// For stats(). Within a batch it is kept up only where the user's code runs, and could see it.
@@ -128,7 +128,7 @@ class Driver {
   bool take_rechecks() noexcept;
   bool recheck(Node& node) noexcept;
   void take_overflow() noexcept;
-  static bool needs_place(const Arrived& entry) noexcept;
+  static bool needs_place(const NodeName& entry) noexcept;
   Verdict visit(Node& node, const Due& due, TaskScope& inside) noexcept;
   void drop_cancelled(Node* node) noexcept;
   void call_cancelled(Node* node) noexcept;
@@ -146,7 +146,7 @@ class Driver {
   const std::int64_t tick_duration_;
   Tick present_ = 0;  // see transfer()
   W wheel_;
-  std::array<Arrived, kBatch> batch_;  // in hand, taken and not yet transferred: [first_, end_)
+  std::array<NodeName, kBatch> batch_;  // in hand, taken and not yet transferred: [first_, end_)
   std::size_t first_ = 0;
   std::size_t end_ = 0;
   std::array<Node*, kBatch> rechecks_;  // the first rechecks_kept_ of them wait for memory
@@ -168,19 +168,20 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present) noexcept {
       pass = Pass::More;
       break;
     }
-    const Arrived entry = batch_[first_];
+    const NodeName entry = batch_[first_];
     if (!wheel_.reserve() && needs_place(entry)) {
       pass = Pass::Starved;
       break;
     }
     ++first_;
-    if (first_ + kAhead < end_) prefetch_to_write(batch_[first_ + kAhead].node);
-    switch (entry.node->arrive(entry.generation)) {
+    if (first_ + kAhead < end_) prefetch_to_write(&batch_[first_ + kAhead].node());
+    Node& node = entry.node();
+    switch (node.arrive(entry.life())) {
       case Node::Arrival::Taken:
-        wheel_.insert(*entry.node, place_of(*entry.node));
+        wheel_.insert(node, place_of(node));
         break;
       case Node::Arrival::Cancelled:
-        drop_cancelled(entry.node);
+        drop_cancelled(&node);
         break;
       case Node::Arrival::Withdrawn:
         break;
@@ -211,9 +212,10 @@ bool Driver<W>::take_rechecks() noexcept {
   return false;
 }
 
-/// False: there is no memory for its other place.
+/// Returns false without memory for its other place. Then the request must be kept.
 template <Wheel W>
 bool Driver<W>::recheck(Node& node) noexcept {
+  if (!wheel_.reserve() && node.state(std::memory_order_relaxed) == NodeState::InWheel) return false;
   switch (node.recheck()) {
     case Node::Sight::Nothing:
       break;
@@ -222,7 +224,6 @@ bool Driver<W>::recheck(Node& node) noexcept {
       drop_cancelled(&node);
       break;
     case Node::Sight::Moved:
-      if (!wheel_.reserve()) return false;
       wheel_.move(node, place_of(node));
       break;
   }
@@ -240,9 +241,9 @@ void Driver<W>::take_overflow() noexcept {
 }
 
 template <Wheel W>
-bool Driver<W>::needs_place(const Arrived& entry) noexcept {
-  const std::uint64_t seen = entry.node->word.load(std::memory_order_relaxed);
-  return Node::generation_of(seen) == entry.generation && Node::state_of(seen) == NodeState::Queued;
+bool Driver<W>::needs_place(const NodeName& entry) noexcept {
+  const std::uint64_t seen = entry.node().word.load(std::memory_order_relaxed);
+  return Node::generation_of(seen) == entry.life() && Node::state_of(seen) == NodeState::Queued;
 }
 
 template <Wheel W>
@@ -288,16 +289,14 @@ template <Wheel W>
   std::int64_t deadline = 0;
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   do {
-    // Cancelled, and a recheck request at it is on its way, which expects to find it in the wheel. Far away, since a
-    // walk may go over any number of ticks before the recheck request is taken; and in the same bucket.
+    // A recheck request for a cancelled node is on its way, and expects to find the node in the wheel. So the node
+    // moves far away, because a walk may pass any number of ticks before that. It stays in the same bucket.
     if (Node::state_of(seen) == NodeState::Cancelled)
       return Verdict::later(due.tick + ((kNever - 1 - due.tick) & -wheel_.revolution()));
-    // By times, since to ask for its tick is to divide.
+    // Compares times, not ticks: computing a tick needs a division.
     deadline = node.deadline.load(std::memory_order_relaxed);
     if (deadline > due.end) return Verdict::later(grid().due_tick(deadline));
-    // If the deadline has changed, this fails.
-  } while (!node.word.compare_exchange_weak(seen, Node::with_state(seen, NodeState::Expired) + claim_,
-                                            std::memory_order_acq_rel, std::memory_order_acquire));
+  } while (!node.claim(seen, claim_));
   core_.counters().lateness.add(due.begun, deadline);
   core_.counters().note_running_since(due.begun);
   core_.count_expired();
@@ -380,10 +379,11 @@ Node* Driver<W>::cancel_all() noexcept {
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
     while (first_ != end_) {
-      const Arrived& entry = batch_[first_++];
-      const Node::Arrival arrival = entry.node->arrive(entry.generation);
-      if (arrival == Node::Arrival::Taken) take(entry.node);
-      if (arrival == Node::Arrival::Cancelled) drop_cancelled(entry.node);
+      const NodeName entry = batch_[first_++];
+      Node& node = entry.node();
+      const Node::Arrival arrival = node.arrive(entry.life());
+      if (arrival == Node::Arrival::Taken) take(&node);
+      if (arrival == Node::Arrival::Cancelled) drop_cancelled(&node);
     }
     intake_.open();
     while (intake_.take_rechecks(rechecks_.data(), rechecks_.size()) != 0) {

@@ -74,11 +74,6 @@ ManualEngine::ManualEngine(Timer& timer, const Options& options, std::int64_t st
   core_->lifecycle().finish_start(start);
 }
 
-detail::Scheduled ManualEngine::schedule(const detail::TaskSource& task, detail::When when) {
-  if (!core_->lifecycle().started()) return detail::Scheduled::refused(detail::Result::Stopped);
-  return core_->schedule(task, when.deadline([this] { return core_->now(); }));
-}
-
 bool ManualEngine::turning_here() const noexcept {
   return turning_.load(std::memory_order_relaxed) == std::this_thread::get_id();
 }

@@ -37,7 +37,6 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
   Core& core() noexcept { return *core_; }
 
-  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
   /// See ManualTimer.
   std::size_t advance(std::int64_t by);
   std::size_t advance_to(std::int64_t now, std::size_t max_tasks);

@@ -84,14 +84,6 @@ void ThreadedEngine::start(const char* caller) {
   launch->give(Launch::Order::Go);
 }
 
-detail::Scheduled ThreadedEngine::schedule(const detail::TaskSource& task, detail::When when) {
-  if (const Phase phase = core_->lifecycle().phase(); phase != Phase::Started) [[unlikely]] {
-    const bool can_start = phase == Phase::Init || phase == Phase::Starting;
-    return detail::Scheduled::refused(can_start ? detail::Result::NotStarted : detail::Result::Stopped);
-  }
-  return core_->schedule(task, when.deadline(steady_now));
-}
-
 void ThreadedEngine::body() noexcept {
   this_threads_worker = this;
   turn();

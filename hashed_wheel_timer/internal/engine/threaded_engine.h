@@ -28,9 +28,6 @@ class ThreadedEngine {
   /// `caller` is the function that the user has called, for messages.
   void start(const char* caller);
 
-  /// See Timer::schedule().
-  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
-
   /// See Timer::stop().
   std::vector<Timeout> stop();
 

@@ -7,7 +7,7 @@
 
 namespace hwt::internal {
 
-std::size_t Inbox::Place::dequeue(Arrived* entries, std::size_t max) noexcept {
+std::size_t Inbox::Place::dequeue(NodeName* entries, std::size_t max) noexcept {
   if (const std::size_t count = queue_.dequeue(entries, max); count != 0) return count;
   // Spilled entries are younger than all entries in the queue, and nothing is enqueued while there are some.
   const std::size_t spilled = spilled_.load(std::memory_order_relaxed);

@@ -10,19 +10,14 @@
 #include "hashed_wheel_timer/detail/intrusive_stack.h"
 #include "hashed_wheel_timer/internal/handover/hand_over_queue.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/slab_directory.h"
 
 namespace hwt::internal {
 
-/// A new timeout on its way to the worker. It may be withdrawn by now, and the node another timeout: see
-/// Node::arrive().
-struct Arrived {
-  Node* node;
-  std::uint32_t generation;
-};
-
-/// The entries that wait for the worker of one timer: new timeouts, and recheck requests. A recheck request asks the
-/// worker to look at a node in the wheel that was cancelled or is now due earlier. When the worker comes to it, the
-/// node may be something else; see Node::recheck().
+/// The entries that wait for the worker of one timer: new timeouts, and recheck requests. A new timeout may be
+/// withdrawn by the time that the worker takes its entry; see Node::arrive(). A recheck request asks the worker to look
+/// at a node in the wheel that was cancelled or is now due earlier. When the worker comes to it, the node may be
+/// something else; see Node::recheck().
 ///
 /// Any thread enqueues, in a Place that it owns. Only the worker takes. Places with entries are listed, so that the
 /// worker looks only at these, however many places there are.
@@ -61,9 +56,9 @@ class Inbox {
     }
     void unlock() noexcept { locked_.store(false, std::memory_order_release); }
 
-    std::size_t dequeue(Arrived* entries, std::size_t max) noexcept;
+    std::size_t dequeue(NodeName* entries, std::size_t max) noexcept;
 
-    HandOverQueue<Arrived> queue_;
+    HandOverQueue<NodeName> queue_;
     // A queue of its own, because the memory of cancelled timeouts must come back even while there is none for new
     // ones. Made by the owner's first recheck request. release and acquire: the worker finds it constructed.
     std::atomic<HandOverQueue<Node*>*> rechecks_{nullptr};
@@ -79,16 +74,20 @@ class Inbox {
     bool at_work_ = false;
     // Entries that sift() could not put back because memory was short. They are younger than all entries in the queue.
     // Guarded by the lock; the number is read without it.
-    std::array<Arrived, HandOverQueue<Arrived>::kBlock> spill_;
+    std::array<NodeName, HandOverQueue<NodeName>::kBlock> spill_;
     std::atomic<std::size_t> spilled_{0};
   };
 
   // The owner of a place.
 
   /// False: no memory. After it, the light fence and then list().
-  static bool put(Place& place, Arrived entry) noexcept { return place.queue_.enqueue(entry); }
+  static bool put(Place& place, NodeName entry) noexcept { return place.queue_.enqueue(entry); }
   /// Enqueues a recheck request. Returns false without memory. After it, the light fence and then list().
   static bool put_recheck(Place& place, Node& node) noexcept;
+  /// Returns whether the place has recheck requests that the worker has not taken yet. Precondition: it has had one.
+  static bool has_rechecks(const Place& place) noexcept {
+    return place.rechecks_.load(std::memory_order_relaxed)->size() != 0;
+  }
   /// Takes all entries out and puts those back that `keep` wants, in their order. Not for a place with fewer entries
   /// than fill some blocks. Returns false, and has done nothing, while the worker dequeues. Afterwards spilled() may be
   /// true: then no put() until unspill() has returned true.
@@ -150,7 +149,7 @@ class Inbox {
 template <class Keep>
 bool Inbox::sift(Place& place, Keep&& keep) noexcept {
   if (!place.try_lock()) return false;
-  std::array<Arrived, HandOverQueue<Arrived>::kBlock> batch;
+  std::array<NodeName, HandOverQueue<NodeName>::kBlock> batch;
   std::size_t spilled = place.spilled_.load(std::memory_order_relaxed);
   for (std::size_t left = place.queue_.size(); left != 0 && spilled == 0;) {
     // Takes a whole block at a time. That frees the block, and the queue uses it for the entries that are put back.

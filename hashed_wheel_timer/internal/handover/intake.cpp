@@ -60,7 +60,7 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
   return 0;
 }
 
-std::size_t Intake::take(Arrived* entries, std::size_t max) noexcept {
+std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
   held_up_ = false;
   for (Place* const last = last_; first_ != nullptr;) {
     Place& place = pop();

@@ -18,7 +18,7 @@ class Intake {
 
   /// Takes the next new timeouts, all of one producer and in its order. Returns their number, or 0 if there are none or
   /// their producers are sifting them (see held_up()).
-  std::size_t take(Arrived* entries, std::size_t max) noexcept;
+  std::size_t take(NodeName* entries, std::size_t max) noexcept;
   /// Takes the next recheck requests. Returns their number.
   std::size_t take_rechecks(Node** nodes, std::size_t max) noexcept;
 

@@ -12,8 +12,10 @@ namespace hwt::internal {
 bool Producer::tidy() noexcept {
   if (Inbox::spilled(place) && !Inbox::unspill(place)) return false;
   std::size_t kept = 0;
-  const auto keep = [&](const Arrived& entry) {
-    const bool alive = keep_or_drop(*entry.node, entry.generation);
+  const auto keep = [&](const NodeName& entry) {
+    Node& node = entry.node();
+    if (node.generation() != entry.life()) return false;  // withdrawn, as most are
+    const bool alive = keep_or_drop(node, entry.life());
     kept += alive ? 1 : 0;
     return alive;
   };
@@ -21,7 +23,9 @@ bool Producer::tidy() noexcept {
   const bool worth_it = place.size() > tidy_at / 2;
   const bool sifted = worth_it && Inbox::sift(place, keep);
   queued = kept + 1;  // with the one that is to be put
-  tidy_at = std::max(kTidyAt, 2 * kept);
+  // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries take
+  // memory, and so that the worker is called in time.
+  tidy_at = std::max(kTidyAt, std::min(4 * kept, std::max(2 * kept, kHandOver)));
   if (sifted && kept >= kHandOver) {
     inbox.note_awaited();
     sleeper.wake_if_asleep();

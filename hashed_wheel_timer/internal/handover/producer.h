@@ -19,7 +19,7 @@ struct Producer {
       : pool(depot), inbox(its_inbox), sleeper(its_sleeper) {}
 
   /// False: no memory.
-  bool put(Arrived entry) noexcept {
+  bool put(NodeName entry) noexcept {
     if (++queued > tidy_at && !tidy()) [[unlikely]]
       return false;
     return Inbox::put(place, entry);
@@ -31,15 +31,15 @@ struct Producer {
   Inbox& inbox;
   Sleeper& sleeper;
 
-  // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has twice as many
-  // entries as were alive the last time, it drops the dead ones. So the number of entries is bounded by the number of
-  // live timeouts. Each entry is read about twice, while it is in this thread's cache.
+  // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has a multiple of
+  // the entries that were alive the last time, it drops the dead ones. So the number of entries is bounded by the
+  // number of live timeouts. Each entry is read once or twice, while it is in this thread's cache.
   std::size_t queued = 0;  // entries in the place, those included that the worker has taken since the last tidy()
   std::size_t tidy_at = kTidyAt;
   std::size_t rechecks = 0;  // since the worker was last called for them
 
-  /// The fewest entries that are worth a walk. So many fit into the nearest cache.
-  static constexpr std::size_t kTidyAt = 1024;
+  /// The fewest entries that are worth a walk: 16 KiB, which fit into the nearest cache.
+  static constexpr std::size_t kTidyAt = 2048;
   /// The worker is woken for so many live entries, because they belong in the wheel. It is also woken for so many
   /// recheck requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
   static constexpr std::size_t kHandOver = 16384;

@@ -58,8 +58,8 @@ std::uint64_t announce_core() {
   return last_core_id.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-ProducerLease::ProducerLease(ProducerSet& producers) noexcept
-    : producer_(thread_cache::find_held(producers.core_id())) {
+ProducerLease::ProducerLease(ProducerSet& producers) noexcept : producer_(thread_cache::find(producers.core_id())) {
+  if (producer_ == nullptr) producer_ = thread_cache::find_held(producers.core_id());
   if (producer_ != nullptr) return;
   Seat* const seat = producers.take();
   if (seat == nullptr) return;
@@ -75,7 +75,8 @@ ProducerLease::ProducerLease(ProducerSet& producers) noexcept
 }
 
 void recycle(Node* node) noexcept {
-  node->destroy_task();
+  if (!node->end_life()) [[unlikely]]
+    return NodePool::of(*node).depot().retire(*node);
   Producer* const mine = thread_cache::find(Slab::header(*node).core_id);
   if (mine == nullptr || !mine->pool.put_back(node)) give_back_alone(node);
 }

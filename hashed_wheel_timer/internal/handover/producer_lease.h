@@ -5,6 +5,15 @@
 #include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/handover/seat.h"
 
+// Each schedule and each cancel reads a variable of its thread. In a shared library that would be a call, for which the
+// compiler would also save registers. With this model it is one load, from the space that glibc keeps for libraries that
+// are loaded later (512 bytes; these are 16). Other C libraries refuse to load such a library late.
+#if defined(__GLIBC__)
+#define HWT_INITIAL_EXEC [[gnu::tls_model("initial-exec")]]
+#else
+#define HWT_INITIAL_EXEC
+#endif
+
 namespace hwt::internal {
 
 namespace thread_cache {
@@ -13,10 +22,14 @@ struct Entry {
   Producer* producer;
 };
 // The producer that this thread used last. Ids are never used twice, so an entry of a core that is gone never matches.
-extern constinit thread_local Entry latest;
+HWT_INITIAL_EXEC extern constinit thread_local Entry latest;
 
 /// The calling thread's producer for a core if it is the one that it used last, else null.
-inline Producer* find(std::uint64_t core_id) noexcept { return latest.core_id == core_id ? latest.producer : nullptr; }
+inline Producer* find(std::uint64_t core_id) noexcept {
+  if (latest.core_id != core_id) [[unlikely]]
+    return nullptr;
+  return latest.producer;
+}
 /// The calling thread's producer for a core, for a thread that uses several timers in turn. O(1), whatever their
 /// number. Null: the thread has none for this core.
 Producer* find_held(std::uint64_t core_id) noexcept;
@@ -42,8 +55,8 @@ class ProducerLease {
   Seat* borrowed_ = nullptr;  // for this call only: nobody would tell when the thread ends
 };
 
-/// Gives back a node whose last reference is gone, after destroying its task. Any thread; a producer of the timer keeps
-/// the node for itself.
+/// Gives back a node whose last reference was dropped, and ends its life. Any thread; a producer of the timer keeps the
+/// node for itself.
 void recycle(Node* node) noexcept;
 
 /// A new core's id. Throws std::system_error when the process has no key left by which threads tell of their end.

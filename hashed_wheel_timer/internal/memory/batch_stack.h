@@ -28,7 +28,7 @@ struct FreeNode {
   // AddressSanitizer does not see what happens inside a slab: tell it that a free node's task must not be touched. (Its
   // word may be: the worker looks at it when the pending queue still has an entry for it.)
   static void make(Node* node, Node* ahead) noexcept {
-    ::new (node->storage) FreeNode{.ahead = ahead, .next_batch = nullptr, .nodes = 0};
+    (::new (node->storage) FreeNode)->ahead = ahead;
     poison_memory(node->storage + sizeof(FreeNode), sizeof(node->storage) - sizeof(FreeNode));
   }
   static void unmake(Node* node) noexcept { unpoison_memory(node->storage, sizeof(node->storage)); }

@@ -196,9 +196,15 @@ void Collector::give_back(Slab& slab) noexcept {
 
 void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noexcept {
   bool there = false;  // or all of it is gone already
+  std::uint32_t unused = 0;
   for (std::size_t i = first; i < first + pages; ++i) {
-    if (std::exchange(slab.pages[i].home, nullptr) != nullptr) there = true;
-    slab.pages[i].nodes = 0;
+    Page& page = slab.pages[i];
+    unused = std::max(unused, page.first_generation);
+    for (const Node* node = std::exchange(page.home, nullptr); node != nullptr; node = node->next) {
+      unused = std::max(unused, node->generation());
+      there = true;
+    }
+    page.nodes = 0;
   }
   if (there) {
     has_given_back_ = true;
@@ -206,6 +212,7 @@ void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noex
     unpoison_memory(begin, pages * page_bytes_);
     pages::give_back(begin, pages * page_bytes_);
   }
+  for (std::size_t i = first; i < first + pages; ++i) slab.pages[i].first_generation = unused;
   Page& run = slab.pages[first];
   run.run_begin = static_cast<std::uint16_t>(first * page_bytes_ / sizeof(Node));
   run.run_end = static_cast<std::uint16_t>(run.run_begin + pages * page_bytes_ / sizeof(Node));
@@ -219,7 +226,7 @@ void Collector::return_nodes(Page& page) noexcept {
   page.nodes = 0;
   for (Node* node = std::exchange(page.home, nullptr); node != nullptr;) {
     Node* const next = node->next;
-    returns_.add(node);
+    returns_.add_free(node);
     node = next;
   }
 }

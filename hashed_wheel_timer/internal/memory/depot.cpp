@@ -22,6 +22,7 @@ void Depot::close() noexcept {
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next_) out += pool->close();
   // The depot's nodes, those included whose memory the system has or had.
   out -= free_.close() + collected_;
+  for (const Node* node = retired_.close(); node != nullptr; node = node->next) --out;
   if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0)
     delete_core_(core_);
 }

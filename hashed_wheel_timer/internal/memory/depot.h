@@ -58,6 +58,11 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   /// destroyed afterwards.
   void returned_after_close(std::int64_t nodes) noexcept;
 
+  /// Takes a node out of use for good. Any thread; the core and this may be destroyed afterwards.
+  void retire(Node& node) noexcept {
+    if (!retired_.push_unless_closed(node)) returned_after_close(1);
+  }
+
   Core& core() const noexcept { return core_; }
   std::uint64_t core_id() const noexcept { return core_id_; }
 
@@ -90,6 +95,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // Nodes that the Collector has taken and not put back, or has given back as free runs. Only the Collector uses it. (A
   // node that was carved from a free run since is counted again by the pool that carved it.)
   std::int64_t collected_ = 0;
+
+  detail::IntrusiveStack<Node, &Node::next> retired_;
 
   // Nodes in use after close(). acq_rel on every change: the thread that takes it to zero has seen all that the others
   // did with the core.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hashed_wheel_timer/internal/memory/node_state.h"
 #include "hashed_wheel_timer/internal/platform/parking_lot.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
@@ -14,24 +15,6 @@ namespace hwt::internal {
 
 class Core;
 struct Producer;
-
-/// The states of a timeout. Each transition is one compare-exchange of Node::word, so exactly one thread wins it. The
-/// winner owns the task from then on.
-///
-///   from      to         by
-///   Queued    InWheel    the worker, when it takes the node from the pending queue
-///   Queued    Cancelled  cancel(), new_timeout() that finds the timer stopped
-///   InWheel   Expired    the worker
-///   InWheel   Cancelled  cancel(), the worker that empties a stopped timer
-///
-/// A thread that has work with the task beyond that exchange says so by flags of the same word, for cancel_and_wait():
-///
-///   from        to          by
-///   (none)      Busy        the worker that expires it; a cancel() that has a callable to destroy; in that exchange
-///   (none)      HandedOver  the worker that expires it, where there is an executor; in that exchange
-///   HandedOver  Busy        the job in the executor, the thread that drops it, cancel_and_wait()
-///   Busy        (none)      finish(): the task has run, and a callable is destroyed
-enum class NodeState : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Cancelled = 3 };
 
 /// One timeout in one cache line, its task inside.
 ///
@@ -45,8 +28,8 @@ enum class NodeState : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Can
 /// life of most timeouts, and it needs one read-modify-write in all.
 struct alignas(kCacheLine) Node : WheelItem {
   // The word, from its lowest bit: the state, the task's kind, the flags, the number of references, and the generation.
-  // The generation tells apart the lives of a node, and, in the wheel, the deadlines of a timeout. It cannot come
-  // around while an entry of the pending queue names it: that would take 2^32 more entries, 64 GiB.
+  // The generation tells the lives of a node apart. It is even; a withdrawn timeout has the next odd one. It never
+  // repeats: a node that has used up its generations is retired. See end_life().
   static constexpr std::uint64_t kStateMask = 3;
   static constexpr int kKindShift = 2;
   static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
@@ -60,10 +43,20 @@ struct alignas(kCacheLine) Node : WheelItem {
   // Another thread waits until kBusy is cleared, and must be woken. The flag stays, because kBusy is set only once in a
   // life.
   static constexpr std::uint64_t kAwaited = std::uint64_t{1} << 7;
-  static constexpr std::uint64_t kReference = std::uint64_t{1} << 8;
+  // A reschedule() has changed the deadline since the worker last cleared this flag. Only the worker clears it, and
+  // reads the deadline afterwards. It expires a timeout only by an exchange of a word without the flag.
+  static constexpr std::uint64_t kMoved = std::uint64_t{1} << 8;
+  // The timeout has an id, so any thread may add a reference while there is one.
+  static constexpr std::uint64_t kNamed = std::uint64_t{1} << 9;
+  static constexpr std::uint64_t kReference = std::uint64_t{1} << 10;
   static constexpr int kGenerationShift = 32;
   static constexpr std::uint64_t kGeneration = std::uint64_t{1} << kGenerationShift;
   static constexpr std::uint64_t kReferences = kGeneration - kReference;
+  // Not 0, because pages that went back to the system read as 0.
+  static constexpr std::uint32_t kFirstGeneration = 2;
+  static constexpr std::uint32_t kLastGeneration = 0xFFFF'FFFC;
+
+  explicit Node(std::uint32_t generation = kFirstGeneration) noexcept : word(free_word(generation)) {}
 
   /// A change that hands over the task or the node is acq_rel, so that the next owner sees all writes to the node.
   std::atomic<std::uint64_t> word;
@@ -86,6 +79,10 @@ struct alignas(kCacheLine) Node : WheelItem {
   }
   static detail::TaskKind kind_of(std::uint64_t word) noexcept {
     return static_cast<detail::TaskKind>((word & kKindMask) >> kKindShift);
+  }
+  /// The word of a free node: no references, and the generation of its next life.
+  static constexpr std::uint64_t free_word(std::uint32_t generation) noexcept {
+    return (std::uint64_t{generation} << kGenerationShift) + static_cast<std::uint64_t>(NodeState::Cancelled);
   }
   static std::uint32_t generation_of(std::uint64_t word) noexcept {
     return static_cast<std::uint32_t>(word >> kGenerationShift);
@@ -120,16 +117,30 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// shared task, the thread that drops the last reference calls it.
   void destroy_task() noexcept;
 
-  /// The producer calls it with the task in place: Queued, with a reference for the timer and one for the handle.
-  /// Returns the generation, for the entry of the pending queue. release: pairs with the worker's first look at the
-  /// word.
-  std::uint32_t publish(detail::TaskKind task_kind, Producer& producer) noexcept {
+  std::uint32_t generation() const noexcept { return generation_of(word.load(std::memory_order_relaxed)); }
+
+  /// Begins a life, with the task in place: Queued, with a reference for the timer, and one for a handle unless it gets
+  /// an id. The producer calls it. Returns the generation, for the entry of the pending queue. release: pairs with the
+  /// worker's first look at the word.
+  std::uint32_t publish(detail::TaskKind task_kind, bool named, Producer& producer) noexcept {
+    static_assert(kReference == 2 * kNamed);
     position = reinterpret_cast<Position>(&producer);
-    const std::uint64_t generation = word.load(std::memory_order_relaxed) & ~(kGeneration - 1);
-    word.store(generation | 2 * kReference | static_cast<std::uint64_t>(task_kind) << kKindShift |
-                   static_cast<std::uint64_t>(NodeState::Queued),
-               std::memory_order_release);
-    return static_cast<std::uint32_t>(generation >> kGenerationShift);
+    const std::uint64_t before = word.load(std::memory_order_relaxed);
+    word.store(
+        before - free_word(0) + 2 * kReference - named * kNamed + (static_cast<std::uint64_t>(task_kind) << kKindShift),
+        std::memory_order_release);
+    return generation_of(before);
+  }
+
+  /// Ends a life: destroys a task that still exists, and raises the generation, so that no id and no entry names the
+  /// node any more. Returns false if the node must be retired, because its generations are used up. Called by the
+  /// thread that has dropped the last reference, before the node is free. release: a thread that waits by an id sees
+  /// all that the task did.
+  bool end_life() noexcept {
+    destroy_task();
+    const std::uint32_t next = (generation() | 1) + 1;
+    word.store(free_word(next), std::memory_order_release);
+    return next <= kLastGeneration;
   }
 
   /// Whether this producer has published it, if it is Queued: until it is in the wheel, its place there has room for
@@ -156,23 +167,69 @@ struct alignas(kCacheLine) Node : WheelItem {
     }
   }
 
+  /// Adds a reference for a thread that has an id and no handle. Returns false unless the timeout of this life is
+  /// pending, or a thread or an executor has its task. Only an exchange of a word with a reference can add one, because
+  /// the thread that has dropped the last one owns the node.
+  bool add_reference_of(std::uint32_t life) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    while ((generation_of(seen) & ~1U) == life && (seen & kNamed) != 0 && (seen & kReferences) != 0 &&
+           (pending(seen) || (seen & (kBusy | kHandedOver)) != 0)) {
+      if (word.compare_exchange_weak(seen, seen + kReference, std::memory_order_acq_rel, std::memory_order_acquire)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Returns whether the task of this life, which has an id, runs or is with an executor. acquire: otherwise the caller
+  /// sees all that the task did.
+  bool is_claimed(std::uint32_t life) const noexcept {
+    const std::uint64_t seen = word.load(std::memory_order_acquire);
+    return generation_of(seen) == life && (seen & kNamed) != 0 && state_of(seen) == NodeState::Expired &&
+           (seen & (kBusy | kHandedOver)) != 0;
+  }
+
   /// For Core::cancel(): changes Queued or InWheel to Cancelled. Returns the word before, or one that is not pending if
-  /// another thread was faster. The caller then owns a callable: it is busy with it and has one more reference,
-  /// destroys it, and calls finish(). `own`: the caller is the producer of the node, and withdraws it if it is still
-  /// Queued. A shared task is not withdrawn, because the worker calls its cancelled(). In the wheel it sets
-  /// kRecheckQueued. If the returned word lacks that flag, the caller must enqueue a recheck request.
+  /// another thread was faster.
+  ///
+  /// The caller then owns a callable: it is busy with it and has one more reference, destroys it, and calls finish().
+  /// `own`: the caller is the producer of the node, and withdraws it if it is still Queued. A shared task is not
+  /// withdrawn, because the worker calls its cancelled(). If it was InWheel, the caller must enqueue a recheck request.
   std::uint64_t cancel(bool own) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
-    while (pending(seen)) {
-      std::uint64_t left = with_state(seen, NodeState::Cancelled);
-      if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
-      if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference + kBusy;
-      if (own && state_of(seen) == NodeState::Queued && kind_of(seen) != detail::TaskKind::Shared) {
-        left += kGeneration - kReference;
-      }
-      if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) break;
+    while (pending(seen) && !exchange_for_cancelled(seen, own, 0)) {
     }
     return seen;
+  }
+
+  /// cancel() for a thread that has an id and no handle. Returns a word that is not pending if there is no timeout with
+  /// an id in this life. If it was InWheel, the caller has a reference, because it must enqueue a recheck request.
+  std::uint64_t cancel_life(std::uint32_t life, bool own) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    while (pending(seen)) {
+      if ((seen & (kNamed | ~(kGeneration - 1))) != (std::uint64_t{life} << kGenerationShift | kNamed)) {
+        return with_state(seen, NodeState::Cancelled);
+      }
+      const bool in_wheel = state_of(seen) == NodeState::InWheel;
+      if (exchange_for_cancelled(seen, own, in_wheel ? kReference : 0)) break;
+    }
+    return seen;
+  }
+
+  /// The producer cancels its own timeout, which has an id, no handle, and a task that needs no destruction. If it is
+  /// still Queued, this ends its life in the same exchange, and the node is free. Returns false otherwise.
+  bool withdraw_life(std::uint32_t life) noexcept {
+    std::uint64_t expected = (std::uint64_t{life} << kGenerationShift) + kReference + kNamed +
+                             (static_cast<std::uint64_t>(detail::TaskKind::Trivial) << kKindShift) +
+                             static_cast<std::uint64_t>(NodeState::Queued);
+    return life < kLastGeneration && word.compare_exchange_strong(expected, free_word(life + 2),
+                                                                  std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
+  /// Whether an own cancel of a timeout, whose word was `before`, has dropped the last reference.
+  static bool leaves_no_reference(std::uint64_t before) noexcept {
+    return state_of(before) == NodeState::Queued && kind_of(before) == detail::TaskKind::Trivial &&
+           (before & kReferences) == kReference;
   }
 
   /// The producer takes a node back that it put into the inbox of a stopped timer. False: the worker has it already.
@@ -203,19 +260,31 @@ struct alignas(kCacheLine) Node : WheelItem {
     Cancelled,  // the worker must take it out of the wheel and drop the timer's reference
     Moved,      // it is pending, and may have another deadline
   };
-  /// The worker comes to a recheck request. It raises the generation of a pending timeout. So a reschedule() that has
-  /// enqueued this request, and has not yet changed the word, notices that the request came too early. It enqueues
-  /// another one.
+  /// The worker comes to a recheck request. It exchanges the word of a pending timeout even if no flag is set. So a
+  /// reschedule() that has enqueued this request, and sets kRecheckQueued later, sees that the request was taken: see
+  /// Core::move().
   Sight recheck() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     for (;;) {
       const bool moved = state_of(seen) == NodeState::InWheel;
       if (!moved && (state_of(seen) != NodeState::Cancelled || (seen & kRecheckQueued) == 0)) return Sight::Nothing;
-      const std::uint64_t left = (seen & ~kRecheckQueued) + (moved ? kGeneration : 0);
+      const std::uint64_t left = seen & ~(kRecheckQueued | kMoved);
       if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) {
         return moved ? Sight::Moved : Sight::Cancelled;
       }
     }
+  }
+
+  /// The worker claims a due timeout, whose word was `seen` before it read the deadline. `claim`: the bits to add.
+  /// Returns false if the word has changed, or if it had kMoved, which this clears. Then `seen` is the present word,
+  /// and the worker must read the deadline again.
+  bool claim(std::uint64_t& seen, std::uint64_t claim) noexcept {
+    if ((seen & kMoved) != 0) [[unlikely]] {
+      seen = word.fetch_and(~kMoved, std::memory_order_acq_rel) & ~kMoved;
+      return false;
+    }
+    return word.compare_exchange_weak(seen, with_state(seen, NodeState::Expired) + claim, std::memory_order_acq_rel,
+                                      std::memory_order_acquire);
   }
 
   /// The task of an expired timeout that was handed over becomes the caller's: it is busy with it and has one more
@@ -255,15 +324,13 @@ struct alignas(kCacheLine) Node : WheelItem {
   void add_reference() noexcept {
     // At half of what fits, so that threads that come here at once cannot carry it into the generation either.
     if ((word.fetch_add(kReference, std::memory_order_relaxed) & kReferences) >= kReferences / 2) [[unlikely]] {
-      die("more than 2^23 handles of one timeout");
+      die("more than 2^21 handles of one timeout");
     }
   }
 
   /// True: it was the last one, and the caller must give the node back.
   bool drop_references(std::uint64_t count) noexcept {
-    // A sole owner needs no read-modify-write, because no other thread can add or drop a reference. acquire: pairs with
-    // the release below, by which the others dropped theirs.
-    if ((word.load(std::memory_order_acquire) & kReferences) == count * kReference) return true;
+    if (is_sole_owner(count)) return true;
     return (word.fetch_sub(count * kReference, std::memory_order_acq_rel) & kReferences) == count * kReference;
   }
 
@@ -271,7 +338,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// drop_references() returns.
   bool finish(std::uint64_t count) noexcept {
     // A waiter has a reference, so no thread waits for the sole owner.
-    if ((word.load(std::memory_order_acquire) & kReferences) == count * kReference) return true;
+    if (is_sole_owner(count)) return true;
     // release: pairs with the acquire of wait_while_busy().
     const std::uint64_t before = word.fetch_sub(count * kReference + kBusy, std::memory_order_acq_rel);
     if ((before & kAwaited) != 0) [[unlikely]]
@@ -285,6 +352,25 @@ struct alignas(kCacheLine) Node : WheelItem {
 
   std::chrono::steady_clock::time_point deadline_point() const noexcept {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.load(std::memory_order_relaxed)));
+  }
+
+ private:
+  /// Whether all references are the caller's `count`, and no other thread can add one. Then it needs no
+  /// read-modify-write to drop them. acquire: pairs with the release by which other threads dropped theirs.
+  bool is_sole_owner(std::uint64_t count) const noexcept {
+    return (word.load(std::memory_order_acquire) & (kReferences | kNamed)) == count * kReference;
+  }
+
+  /// One exchange of `seen`, which is pending, for Cancelled, with `more` references. Returns false if it failed; then
+  /// `seen` is the present word.
+  bool exchange_for_cancelled(std::uint64_t& seen, bool own, std::uint64_t more) noexcept {
+    std::uint64_t left = with_state(seen, NodeState::Cancelled) + more;
+    if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
+    if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference + kBusy;
+    if (own && state_of(seen) == NodeState::Queued && kind_of(seen) != detail::TaskKind::Shared) {
+      left += kGeneration - kReference;
+    }
+    return word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire);
   }
 };
 inline TimerTask& Node::task() noexcept {

@@ -13,16 +13,12 @@
 namespace hwt::internal {
 
 NodePool::~NodePool() {
-  for (const Region& region : regions_) ::operator delete(region.memory, std::align_val_t{Slab::kBytes});
-}
-
-Node* NodePool::take() noexcept {
-  if (free_ == nullptr && !refill()) return carve();
-  Node* const node = std::exchange(free_, free_->next);
-  if (Node* const ahead = FreeNode::of(node).ahead) prefetch_to_write(ahead);
-  --free_nodes_;
-  FreeNode::unmake(node);
-  return node;
+  for (std::size_t i = 0; i != regions_.size(); ++i) {
+    const Region& region = regions_[i];
+    const std::size_t opened = i + 1 == regions_.size() ? slabs_opened_ : region.slabs;
+    for (std::size_t slab = 0; slab != opened; ++slab) region.slab(slab).leave_directory();
+    ::operator delete(region.memory, std::align_val_t{Slab::kBytes});
+  }
 }
 
 bool NodePool::refill() noexcept {
@@ -35,7 +31,6 @@ bool NodePool::refill() noexcept {
   return true;
 }
 
-/// Moves a batch of free nodes to the depot.
 void NodePool::spill() noexcept {
   Node* const first = free_;
   Node* last = first;
@@ -43,13 +38,6 @@ void NodePool::spill() noexcept {
   free_ = std::exchange(last->next, nullptr);
   free_nodes_ -= kBatch;
   depot_.push(first, kBatch);
-}
-
-void NodePool::untake(Node* node) noexcept {
-  FreeNode::make(node, nullptr);
-  node->next = free_;
-  free_ = node;
-  ++free_nodes_;
 }
 
 inline bool NodePool::enter() noexcept {
@@ -84,13 +72,23 @@ bool NodePool::put_back_and_spill(Node* node) noexcept {
 Node* NodePool::carve() noexcept {
   if (fresh_ == fresh_end_ && !open_free_run() && !open_next_slab()) return nullptr;
   ++carved_;
-  return ::new (fresh_++) Node;
+  SlabDirectory::Entry& entry = Slab::header(*fresh_).slab->entry;
+  Node* node = nullptr;
+  {
+    // A thread with a stale id may read the word of a node whose memory went back to the system.
+    const UnwatchedByThreadSanitizer constructs_atomics;
+    node = ::new (fresh_++) Node(fresh_generation_);
+  }
+  // Nodes of a free run were constructed before.
+  const std::uint32_t end = SlabDirectory::place_of(Slab::index_of(*node)) + 1;
+  if (entry.constructed.load(std::memory_order_relaxed) < end) entry.constructed.store(end, std::memory_order_release);
+  return node;
 }
 
 bool NodePool::open_free_run() noexcept {
   Page* const run = depot_.take_run();
   if (run == nullptr) return false;
-  open(Slab::of(*run), run->run_begin, run->run_end);
+  open(Slab::of(*run), run->run_begin, run->run_end, run->first_generation);
   return true;
 }
 
@@ -109,19 +107,23 @@ bool NodePool::open_next_slab() noexcept {
     slabs_opened_ = 0;
   }
   const Region& region = regions_.back();
-  std::byte* const slabs = region.memory + region.slabs * Slab::kBytes;
-  Slab& slab = *::new (slabs + slabs_opened_ * sizeof(Slab)) Slab(region.memory + slabs_opened_ * Slab::kBytes);
+  std::byte* const memory = region.memory + slabs_opened_ * Slab::kBytes;
+  SlabDirectory::Entry* const entry = SlabDirectory::add(memory, depot_.core_id());
+  if (entry == nullptr) return false;
+  Slab& slab = *::new (&region.slab(slabs_opened_)) Slab(memory, *entry);
   ++slabs_opened_;
-  open(slab, 0, Slab::kNodes);
+  open(slab, 0, Slab::kNodes, entry->first_generation);
   return true;
 }
 
-/// The nodes [first, end) of the slab are fresh.
-void NodePool::open(Slab& slab, std::size_t first, std::size_t end) noexcept {
+/// The nodes [first, end) of the slab are fresh, and begin with this generation.
+void NodePool::open(Slab& slab, std::size_t first, std::size_t end, std::uint32_t generation) noexcept {
   auto* const nodes = reinterpret_cast<Node*>(slab.memory);
   fresh_ = nodes + first;
   fresh_end_ = nodes + end;
-  if (first == 0) ::new (static_cast<void*>(fresh_++)) SlabHeader{this, &depot_.core(), &slab, depot_.core_id()};
+  fresh_generation_ = generation;
+  if (first != 0) return;
+  ::new (static_cast<void*>(fresh_++)) SlabHeader{this, &depot_.core(), &slab, depot_.core_id(), slab.entry.number};
 }
 
 bool NodePool::give_back(Node* first, std::size_t nodes) noexcept {
@@ -136,7 +138,12 @@ std::int64_t NodePool::close() noexcept {
 }
 
 void ReturnBatch::add(Node* node) noexcept {
-  node->destroy_task();
+  if (!node->end_life()) [[unlikely]]
+    return NodePool::of(*node).depot().retire(*node);
+  add_free(node);
+}
+
+void ReturnBatch::add_free(Node* node) noexcept {
   if (nodes_ == kMaxNodes) flush();
   if (nodes_ == 0) pool_ = &NodePool::of(*node);
   Node*& latest = latest_[nodes_ % kAhead];

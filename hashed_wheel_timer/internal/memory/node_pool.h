@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/internal/memory/batch_stack.h"
 #include "hashed_wheel_timer/internal/memory/depot.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt::internal {
 
@@ -31,10 +33,28 @@ class NodePool {
   NodePool& operator=(const NodePool&) = delete;
   ~NodePool();
 
-  /// The owner only. Null: no memory.
-  Node* take() noexcept;
-  /// The owner only: undoes take().
-  void untake(Node* node) noexcept;
+  /// The owner only. Returns null without memory.
+  Node* take() noexcept {
+    if (free_ == nullptr && !refill()) [[unlikely]]
+      return carve();
+    Node* const node = std::exchange(free_, free_->next);
+    if (Node* const ahead = FreeNode::of(node).ahead) prefetch_to_write(ahead);
+    --free_nodes_;
+    FreeNode::unmake(node);
+    return node;
+  }
+  /// The owner only, while the timer exists: undoes take(), or keeps another node of the core. Afterwards call spill()
+  /// if the pool is_full().
+  void untake(Node* node) noexcept {
+    FreeNode::make(node, nullptr);
+    node->next = free_;
+    free_ = node;
+    ++free_nodes_;
+  }
+
+  bool is_full() const noexcept { return free_nodes_ > kMaxFree + kBatch; }
+  /// The owner only: moves a batch of free nodes to the depot.
+  [[gnu::noinline]] void spill() noexcept;
 
   /// The owner only, also while the pool is being closed: keeps a node of any pool, without a read-modify-write. False:
   /// the pool is closing.
@@ -68,6 +88,11 @@ class NodePool {
   struct Region {
     std::byte* memory;
     std::size_t slabs;
+
+    /// The descriptions of the slabs follow the slabs.
+    Slab& slab(std::size_t number) const noexcept {
+      return reinterpret_cast<Slab*>(memory + slabs * Slab::kBytes)[number];
+    }
   };
 
   // The nodes that a pool keeps for itself. With so many, the cost of going to the depot is negligible for each node.
@@ -78,9 +103,8 @@ class NodePool {
   [[gnu::noinline]] Node* carve() noexcept;
   bool open_free_run() noexcept;
   bool open_next_slab() noexcept;
-  void open(Slab& slab, std::size_t first, std::size_t end) noexcept;
+  void open(Slab& slab, std::size_t first, std::size_t end, std::uint32_t generation) noexcept;
   [[gnu::noinline]] bool refill() noexcept;
-  void spill() noexcept;
   [[gnu::noinline]] bool put_back_and_spill(Node* node) noexcept;
   bool enter() noexcept;
   void leave() noexcept;
@@ -94,6 +118,7 @@ class NodePool {
   Node* batches_ = nullptr;  // taken from returned_ and not yet in use
   Node* fresh_ = nullptr;    // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
+  std::uint32_t fresh_generation_ = 0;
   std::size_t slabs_opened_ = 0;  // of the last region
   std::int64_t carved_ = 0;
   std::vector<Region> regions_;
@@ -109,7 +134,10 @@ class ReturnBatch {
  public:
   explicit ReturnBatch(Depot* depot = nullptr) noexcept : depot_(depot) {}
   ~ReturnBatch() { flush(); }
+  /// Ends the node's life and adds it.
   void add(Node* node) noexcept;
+  /// Adds a node that is free already.
+  void add_free(Node* node) noexcept;
   void flush() noexcept;
 
  private:
@@ -123,7 +151,7 @@ class ReturnBatch {
   std::array<Node*, kAhead> latest_;  // the latest nodes of the batch
 };
 
-/// Gives back a node that the calling thread's own pool does not take: destroy its task first. Any thread.
+/// Gives back a node that the calling thread's own pool does not take: end its life first. Any thread.
 void give_back_alone(Node* node) noexcept;
 
 inline Core& Node::core() const noexcept { return *Slab::header(*this).core; }

@@ -10,17 +10,18 @@
 
 namespace {
 
-using hwt::internal::Arrived;
 using hwt::internal::AsymmetricFence;
 using hwt::internal::Inbox;
 using hwt::internal::Intake;
 using hwt::internal::Node;
+using hwt::internal::NodeName;
 
 Inbox inbox;
 Inbox::Place place;
 Inbox::Place other_place;
 Node node;
-Node other_node;
+constexpr std::uint32_t kIndex = 1;
+constexpr std::uint32_t kOtherIndex = 2;
 Node overflown;
 Intake intake(inbox);
 int dropped = 0;  // the owner's
@@ -32,26 +33,26 @@ int others = 0;
 int looks = 0;
 int overflow = 0;
 
-void put(Inbox::Place& to, Node& one, std::uint32_t entry) {
-  Inbox::put(to, {&one, entry});
+void put(Inbox::Place& to, std::uint32_t index, std::uint32_t entry) {
+  Inbox::put(to, {index, entry});
   AsymmetricFence::light();
   inbox.list(to, 5);
 }
 
 void own() {
-  put(place, node, 0);
-  Inbox::sift(place, [](const Arrived& entry) {
-    MODEL_ASSERT(entry.generation == 0);
+  put(place, kIndex, 0);
+  Inbox::sift(place, [](const NodeName& entry) {
+    MODEL_ASSERT(entry.life() == 0);
     ++dropped;
     return false;
   });
   Inbox::put_recheck(place, node);
   AsymmetricFence::light();
   inbox.list(place, 5);
-  put(place, node, 1);
+  put(place, kIndex, 1);
 }
 void own_other() {
-  put(other_place, other_node, 0);
+  put(other_place, kOtherIndex, 0);
   inbox.put_without_memory(overflown);
   noted = 1;
   inbox.note_awaited();
@@ -65,12 +66,12 @@ void pass() {
   for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next) ++overflow;
   Node* looked = nullptr;
   while (intake.take_rechecks(&looked, 1) != 0) ++looks;
-  Arrived entry{};
+  NodeName entry{};
   while (intake.take(&entry, 1) != 0) {
-    if (entry.node == &other_node) {
+    if (entry.index() == kOtherIndex) {
       ++others;
     } else {
-      taken[entries++] = entry.generation;
+      taken[entries++] = entry.life();
     }
   }
 }

@@ -1,14 +1,15 @@
-// Timeout::reschedule() from two threads (Core::move) against the worker that takes the node, looks at it, expires it
-// and sleeps (Node::arrive, Node::look, Driver::visit, WorkerLoop::sleep). Never early: who expires it has the deadline
-// of every reschedule() that has returned. Never missed: the worker comes to the node no later than at that deadline,
-// even if a thread that has begun another reschedule() never goes on.
+// Timeout::reschedule() from two threads (Core::move) against the worker that takes the node, comes to a recheck
+// request, expires the node and sleeps (Node::arrive, Node::recheck, Driver::visit, WorkerLoop::sleep).
 //
-// With one exception, a known limit: two threads move it to earlier at once. From the exchange of the deadline on,
-// others find it, and those whose own is no earlier rely on who has made it so. But that thread may have something to
-// do yet: to put a recheck request, if it had put none or the worker has taken it since; to tell that it is urgent; to
-// wake the worker. If it is preempted before that, or finds no memory for the recheck request, the other reschedule()
-// is late: until it goes on, and no longer than until the deadline that it has replaced, when the worker comes to the
-// node anyway. Never early, never lost.
+// Never early: the worker expires a timeout only at a deadline that is not before the one of any reschedule() that has
+// returned. Never missed: the worker comes to the node no later than at that deadline, even if another thread never
+// goes on inside reschedule().
+//
+// There is one exception, a known limit: two threads move the timeout to earlier deadlines at once. From the exchange
+// of the deadline on, a thread whose own deadline is no earlier relies on the other thread. But that one may still have
+// to enqueue a recheck request, to note that it is urgent, or to wake the worker. If it is preempted before that, or
+// finds no memory, the other reschedule() takes effect late: when that thread goes on, and no later than at the
+// deadline that it has replaced. The timeout is never early and never lost.
 
 #include "inbox_model.h"
 
@@ -17,29 +18,29 @@ namespace {
 
 Weakening move_not_release{"move(): release of the exchange of the word"};
 Weakening move_same_word{"move(): no exchange for a queued node"};
-Weakening move_same_generation{"move(): the generation as it was"};
+Weakening move_unmarked{"move(): the flag that the deadline has changed"};
 Weakening move_in_two_steps{"move(): load and store of the deadline instead of an exchange"};
-Weakening look_after_word{"move(): the recheck request put after the word has changed"};
-Weakening no_look_again{"move(): no other recheck request when the word has changed meanwhile"};
+Weakening no_look_again{"move(): no other recheck request when the worker has taken the first"};
 Weakening not_urgent{"move(): no note_urgent() when it relies on another's recheck request"};
 Weakening move_not_acquire{"move(): acquire of all looks at the word, by which it relies on another's recheck request"};
 Weakening note_not_release{"note_urgent(): release"};
 Weakening clear_not_acquire{"clear_notes(): acquire"};
 Weakening no_light_fence{"reschedule_at(): the light fence"};
 Weakening undo_not_release{"undo_move(): release of the exchange of the word"};
-Weakening undo_same_generation{"undo_move(): the generation as it was"};
+Weakening undo_unmarked{"undo_move(): the flag that the deadline has changed"};
 Weakening put_look_relaxed{"put_recheck(): release of the queue"};
 Weakening arrive_not_acquire{"arrive(): acquire of the exchange"};
-Weakening look_same_generation{"look(): the generation as it was"};
-Weakening look_keeps_told{"look(): the flag kept"};
-Weakening look_deadline_early{"recheck(): the deadline read before look()"};
+Weakening look_without_exchange{"recheck(): no exchange of a word without a flag"};
+Weakening look_keeps_told{"recheck(): the flag of the request kept"};
+Weakening look_deadline_early{"Driver::recheck(): the deadline read before the exchange"};
 Weakening visit_relaxed{"visit(): acquire of the first look at the word"};
 Weakening visit_again_relaxed{"visit(): acquire of an exchange that fails"};
 Weakening visit_deadline_early{"visit(): the deadline read before the word"};
+Weakening visit_clears_late{"visit(): the flag cleared after the deadline is read"};
 
 enum : int { kQueued, kInWheel, kExpired, kStateMask = 3 };
 constexpr int kRecheckQueued = 4;
-constexpr int kGeneration = 8;
+constexpr int kMoved = 8;
 
 constexpr int kFirst = 7;
 constexpr int kAwake = -1;
@@ -52,13 +53,14 @@ struct Reschedule : Model<Reschedule, 3> {
   Atomic<int> word{kQueued};
   Atomic<int> deadline{kFirst};
   inbox::Inbox<Reschedule, 2> inbox;
-  Atomic<int> looks[2];
+  Atomic<int> looks[2];  // recheck requests that each thread has enqueued
+  Atomic<int> taken[2];  // and that the worker has dequeued
   Atomic<int> wake_until{kAwake};
   Atomic<int> urgent;
-  // Not in the code: what is true.
+  // Not in the code: the truth.
   int under_way = 0;  // between the exchange of the deadline and that of the word
   int true_deadline = kFirst;
-  int moved_by = -1;  // who has exchanged the deadline last
+  int moved_by = -1;  // the thread that has exchanged the deadline last
   bool called = false;
   struct Move {
     bool under_way = false;    // the deadline is exchanged, and reschedule() has not returned
@@ -90,7 +92,7 @@ struct Reschedule : Model<Reschedule, 3> {
     const Order acquire = move_not_acquire ? mo_relaxed : mo_acquire;
     int seen = word.load(acquire);
     if (!pending(seen)) return false;
-    bool told = !look_after_word && needs_recheck(seen) && to < deadline.load(mo_relaxed);
+    bool told = needs_recheck(seen) && to < deadline.load(mo_relaxed);
     if (told) {
       put_recheck(mine, to);
       if (stops()) return false;
@@ -107,16 +109,17 @@ struct Reschedule : Model<Reschedule, 3> {
     moved_by = static_cast<int>(mine);
     const bool earlier = to < before;
     moves[mine] = {true, earlier, told, false, before};
+    bool asks = false;
     if (stops()) return false;
     for (;;) {
       if (!pending(seen)) return false;
       const bool in_wheel = state_of(seen) == kInWheel;
       if (!in_wheel && move_same_word) break;
       int moved = seen;
-      if (in_wheel && !move_same_generation) moved += kGeneration;
-      const bool tell = earlier && needs_recheck(seen);
-      if (tell) {
-        if (!look_after_word && !told) {
+      if (in_wheel && !move_unmarked) moved |= kMoved;
+      asks = earlier && needs_recheck(seen);
+      if (asks) {
+        if (!told) {
           if (rl::rand(8) == 0) return undo_move(to, before, seen);
           put_recheck(mine, to);
           moves[mine].look_after = true;
@@ -126,19 +129,19 @@ struct Reschedule : Model<Reschedule, 3> {
         moved |= kRecheckQueued;
       }
       const Order order = move_not_release ? mo_acquire : move_not_acquire ? mo_release : mo_acq_rel;
-      if (word.compare_exchange_strong(seen, moved, order, acquire)) {
-        if (told && !moves[mine].look_after) moves[mine].relied_on = false;
-        if (tell && look_after_word) {
-          if (stops()) return false;
-          put_recheck(mine, to);
-        }
-        break;
-      }
-      told = no_look_again && told;
+      if (word.compare_exchange_strong(seen, moved, order, acquire)) break;
     }
-    if (earlier && !told) {
+    if (asks) {
       if (stops()) return false;
-
+      const bool there = taken[mine].load(mo_relaxed) != looks[mine].load(mo_relaxed);
+      if (there) {
+        if (!moves[mine].look_after) moves[mine].relied_on = false;
+      } else if (!no_look_again) {
+        put_recheck(mine, to);
+        moves[mine].look_after = true;
+      }
+    } else if (earlier) {
+      if (stops()) return false;
       if (!not_urgent) urgent.store(1, note_not_release ? mo_relaxed : mo_release);
     }
     --under_way;
@@ -149,7 +152,7 @@ struct Reschedule : Model<Reschedule, 3> {
     // If another thread has moved it to the very same deadline meanwhile, that is taken back too: late, as above.
     if (int found = to; deadline.compare_exchange_strong(found, before, mo_relaxed, mo_relaxed)) true_deadline = before;
     while (pending(seen)) {
-      const int left = undo_same_generation ? seen : seen + kGeneration;
+      const int left = undo_unmarked ? seen : seen | kMoved;
       if (word.compare_exchange_weak(seen, left, undo_not_release ? mo_acquire : mo_acq_rel, mo_acquire)) break;
     }
     --under_way;
@@ -168,7 +171,6 @@ struct Reschedule : Model<Reschedule, 3> {
   // The worker's.
   int now = 0;
   int place = -1;
-  int looked[2] = {};
   int sleeps_until = 0;
 
   void turn() {
@@ -184,7 +186,10 @@ struct Reschedule : Model<Reschedule, 3> {
   void take_rechecks() {
     if (urgent.load(mo_relaxed) != 0) urgent.exchange(0, clear_not_acquire ? mo_relaxed : mo_acquire);
     inbox.open([this](int index) {
-      for (const int end = looks[index].load(mo_acquire); looked[index] != end; ++looked[index]) look();
+      for (const int end = looks[index].load(mo_acquire); taken[index].load(mo_relaxed) != end;) {
+        taken[index].store(taken[index].load(mo_relaxed) + 1, mo_relaxed);
+        look();
+      }
     });
   }
 
@@ -209,8 +214,8 @@ struct Reschedule : Model<Reschedule, 3> {
     int seen = word.load(mo_acquire);
     for (;;) {
       if (state_of(seen) != kInWheel) return;
-      int left = look_keeps_told ? seen : seen & ~kRecheckQueued;
-      if (!look_same_generation) left += kGeneration;
+      if (look_without_exchange && (seen & kRecheckQueued) == 0) break;
+      const int left = look_keeps_told ? seen & ~kMoved : seen & ~(kRecheckQueued | kMoved);
       if (word.compare_exchange_weak(seen, left, mo_acq_rel, mo_acquire)) break;
     }
     place = look_deadline_early ? early : deadline.load(mo_relaxed);
@@ -225,6 +230,10 @@ struct Reschedule : Model<Reschedule, 3> {
       if (due > now) {
         place = due;
         return;
+      }
+      if ((seen & kMoved) != 0) {
+        seen = word.fetch_and(~kMoved, mo_acq_rel) & ~kMoved;
+        if (!visit_clears_late) continue;
       }
       const int left = (seen & ~kStateMask) | kExpired;
       if (word.compare_exchange_weak(seen, left, mo_acq_rel, visit_again_relaxed ? mo_relaxed : mo_acquire)) break;
@@ -255,7 +264,7 @@ struct Reschedule : Model<Reschedule, 3> {
   /// need. One that is put after it has the right place, but perhaps nobody has woken the worker for it.
   bool is_exception(int index, bool by_sleep) {
     const Move& move = moves[index];
-    const bool look_there = looks[index].load(mo_relaxed) != looked[index];
+    const bool look_there = looks[index].load(mo_relaxed) != taken[index].load(mo_relaxed);
     return by_sleep ? move.look_after || !move.look_before || !look_there : !move.look_after && !look_there;
   }
 };
@@ -266,10 +275,10 @@ struct Reschedule : Model<Reschedule, 3> {
 int main() {
   using namespace model;
   return check<Reschedule>(
-      {&move_not_release,     &move_same_word,   &move_same_generation, &move_in_two_steps, &look_after_word,
-       &no_look_again,        &not_urgent,       &move_not_acquire,     &note_not_release,  &clear_not_acquire,
-       &no_light_fence,       &undo_not_release, &undo_same_generation, &put_look_relaxed,  &arrive_not_acquire,
-       &look_same_generation, &look_keeps_told,  &look_deadline_early,  &visit_relaxed,     &visit_again_relaxed,
-       &visit_deadline_early},
+      {&move_not_release, &move_same_word,      &move_unmarked,         &move_in_two_steps,   &no_look_again,
+       &not_urgent,       &move_not_acquire,    &note_not_release,      &clear_not_acquire,   &no_light_fence,
+       &undo_not_release, &undo_unmarked,       &put_look_relaxed,      &arrive_not_acquire,  &visit_relaxed,
+       &look_keeps_told,  &look_deadline_early, &look_without_exchange, &visit_again_relaxed, &visit_deadline_early,
+       &visit_clears_late},
       200'000);
 }

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace hwt::internal {
+
+/// The states of a timeout. Each transition is one compare-exchange of Node::word, so exactly one thread wins it. The
+/// winner owns the task from then on.
+///
+///   from      to         by
+///   Queued    InWheel    the worker, when it takes the node from the pending queue
+///   Queued    Cancelled  cancel(), new_timeout() that finds the timer stopped
+///   InWheel   Expired    the worker
+///   InWheel   Cancelled  cancel(), the worker that empties a stopped timer
+///
+/// A thread that has work with the task beyond that exchange says so by flags of the same word, for cancel_and_wait():
+///
+///   from        to          by
+///   (none)      Busy        the worker that expires it; a cancel() that has a callable to destroy; in that exchange
+///   (none)      HandedOver  the worker that expires it, where there is an executor; in that exchange
+///   HandedOver  Busy        the job in the executor, the thread that drops it, cancel_and_wait()
+///   Busy        (none)      finish(): the task has run, and a callable is destroyed
+enum class NodeState : std::uint32_t { Queued = 0, InWheel = 1, Expired = 2, Cancelled = 3 };
+
+}  // namespace hwt::internal

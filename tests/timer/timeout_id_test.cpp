@@ -1,0 +1,421 @@
+// TimeoutId: what Timer::add() returns and Timer::cancel() takes, for every timer. An id never names a second timeout.
+
+#include "hashed_wheel_timer/timeout_id.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <unordered_set>
+
+#include "hashed_wheel_timer/internal/memory/collector.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "tests/support/any_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using internal::Collector;
+using internal::Node;
+
+static_assert(sizeof(TimeoutId) == 8);
+static_assert(std::is_trivially_copyable_v<TimeoutId>);
+static_assert(!std::is_convertible_v<TimeoutId, bool>, "explicit only");
+static_assert(!std::is_convertible_v<std::uint64_t, TimeoutId>, "explicit only");
+
+TEST(Id, IsAValueThatNamesNoTimeoutByDefault) {
+  constexpr TimeoutId none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.value(), 0U);
+  constexpr TimeoutId seven = TimeoutId::from_value(7);
+  EXPECT_TRUE(seven);
+  EXPECT_EQ(seven.value(), 7U);
+  EXPECT_LT(none, seven);
+  EXPECT_EQ((std::unordered_set<TimeoutId>{none, seven, TimeoutId::from_value(7)}.size()), 2U);
+}
+
+template <class T>
+class IdOf : public ::testing::Test {
+ protected:
+  void run_all(T& timer) {
+    EXPECT_TRUE(passes_until(timer, [&] { return timer.pending_timeouts() == 0; }));
+  }
+
+  /// Timeouts that were scheduled before are in the wheel, and cancelled ones are out of it.
+  void settle(T& timer) {
+    std::atomic<bool> ran = false;
+    timer.add([&] { ran = true; }, 0ms);
+    EXPECT_TRUE(passes_until(timer, [&] { return ran.load(); }));
+  }
+
+  std::atomic<int> runs_ = 0;
+};
+TYPED_TEST_SUITE(IdOf, AllTimers);
+
+TYPED_TEST(IdOf, APendingTimeoutCancelsItOnce) {
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add([this] { ++this->runs_; }, 5ms);
+  ASSERT_TRUE(id);
+  EXPECT_EQ(timer->pending_timeouts(), 1);
+  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
+  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+  std::atomic<bool> later = false;
+  timer->add([&] { later = true; }, 10ms);
+  EXPECT_TRUE(passes_until(*timer, [&] { return later.load(); }));
+  EXPECT_EQ(this->runs_, 0);
+}
+
+TYPED_TEST(IdOf, ATimeoutInTheWheelCancelsIt) {
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add([this] { ++this->runs_; }, kFar);
+  this->settle(*timer);
+  const Timeout handle = timer->find(id);
+  ASSERT_EQ(Node::of(handle)->state(std::memory_order_acquire), internal::NodeState::InWheel);
+  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
+  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+  EXPECT_TRUE(handle.is_cancelled());
+}
+
+TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
+  const auto timer = make_timer<TypeParam>();
+  const auto deadline = timer->now() + 5ms;
+  std::atomic<bool> early = false;
+  const auto run = [&] {
+    if (timer->now() < deadline) early = true;
+    ++this->runs_;
+  };
+  const std::array ids{timer->add(run, 5ms), timer->add_at(run, deadline), timer->try_add(run, 5ms),
+                       timer->try_add_at(run, deadline)};
+  EXPECT_TRUE(passes_until(*timer, [&] { return this->runs_ == 4; }));
+  EXPECT_FALSE(early);
+  for (const TimeoutId id : ids) {
+    EXPECT_TRUE(eventually([&] { return timer->cancel(id) == CancelResult::Gone; })) << "the task may just be ending";
+    EXPECT_FALSE(timer->find(id));
+    EXPECT_FALSE(timer->reschedule(id, 1ms));
+  }
+}
+
+TYPED_TEST(IdOf, ARunningTaskIsRunning) {
+  TimeoutId id;
+  std::array<CancelResult, 2> inside{};
+  bool same = false;
+  const auto timer = make_timer<TypeParam>();
+  const auto run = [&](Timeout& self) {
+    inside = {timer->cancel(id), timer->cancel_and_wait(id)};
+    same = timer->find(id) == self;
+    ++this->runs_;
+  };
+  id = timer->add(run, 5ms);
+  EXPECT_TRUE(passes_until(*timer, [&] { return this->runs_ == 1; }));
+  EXPECT_EQ(inside[0], CancelResult::Running);
+  EXPECT_EQ(inside[1], CancelResult::Running) << "it cannot wait for itself";
+  EXPECT_TRUE(same);
+}
+
+TYPED_TEST(IdOf, AFormerTimeoutNeverNamesAnother) {
+  const auto timer = make_timer<TypeParam>();
+  std::vector<TimeoutId> stale;
+  for (int i = 0; i < 5000; ++i) {
+    const TimeoutId id = timer->add([this] { ++this->runs_; }, i % 2 == 0 ? std::chrono::nanoseconds(kFar) : 0ms);
+    if (i % 2 == 0) EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
+    stale.push_back(id);
+  }
+  this->run_all(*timer);
+  std::vector<TimeoutId> live;
+  for (int i = 0; i < 5000; ++i) live.push_back(timer->add([] {}, kFar));
+  EXPECT_TRUE(eventually([&] { return timer->stats().expired == 2500; }));
+  for (const TimeoutId id : stale) {
+    ASSERT_EQ(timer->cancel(id), CancelResult::Gone);
+    ASSERT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
+  }
+  EXPECT_EQ(timer->pending_timeouts(), 5000);
+  for (const TimeoutId id : live) ASSERT_EQ(timer->cancel(id), CancelResult::Cancelled);
+}
+
+TYPED_TEST(IdOf, ATimeoutIsGoneForOtherTimers) {
+  const auto timer = make_timer<TypeParam>();
+  auto other = make_timer<TypeParam>();
+  const TimeoutId mine = timer->add([] {}, kFar);
+  const TimeoutId its = other->add([] {}, kFar);
+  EXPECT_NE(mine, its);
+  EXPECT_EQ(other->cancel(mine), CancelResult::Gone);
+  EXPECT_EQ(timer->cancel(its), CancelResult::Gone);
+  other.reset();
+  EXPECT_EQ(timer->cancel(its), CancelResult::Gone) << "of a timer that was destroyed";
+  other = make_timer<TypeParam>();
+  for (int i = 0; i < 100; ++i) other->add([] {}, kFar);
+  EXPECT_EQ(other->cancel(its), CancelResult::Gone) << "in memory that has another timer now";
+  EXPECT_EQ(other->pending_timeouts(), 100);
+  EXPECT_EQ(timer->cancel(mine), CancelResult::Cancelled);
+}
+
+TYPED_TEST(IdOf, AnyOtherNumberIsGone) {
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add([] {}, kFar);
+  const auto expect_gone = [&](std::uint64_t value) {
+    if (value == id.value()) return;
+    const TimeoutId other = TimeoutId::from_value(value);
+    ASSERT_EQ(timer->cancel(other), CancelResult::Gone) << value;
+    ASSERT_EQ(timer->cancel_and_wait(other), CancelResult::Gone) << value;
+    ASSERT_FALSE(timer->find(other)) << value;
+  };
+  for (std::uint64_t value = 0; value < 5000; ++value) {
+    expect_gone(value);
+    expect_gone(~value);
+    expect_gone(value << 32);
+    expect_gone(id.value() + value);
+    expect_gone(id.value() - value);
+  }
+  for (int bit = 0; bit < 64; ++bit) expect_gone(id.value() ^ std::uint64_t{1} << bit);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) expect_gone(random());
+  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
+}
+
+TYPED_TEST(IdOf, ATimeoutMovesItsDeadline) {
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId earlier = timer->add([this] { ++this->runs_; }, kFar);
+  const TimeoutId later = timer->add([this] { ++this->runs_; }, 5ms);
+  EXPECT_TRUE(timer->reschedule(later, kFar));
+  EXPECT_TRUE(timer->reschedule(earlier, 5ms));
+  const auto deadline = timer->find(earlier).deadline();
+  EXPECT_TRUE(passes_until(*timer, [&] { return this->runs_ == 1; }));
+  EXPECT_GE(timer->now(), deadline);
+  const auto far = timer->now() + 2 * kFar;
+  EXPECT_TRUE(timer->reschedule_at(later, far));
+  EXPECT_EQ(timer->find(later).deadline(), far);
+  EXPECT_FALSE(timer->reschedule(TimeoutId(), 1ms));
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->reschedule(later, std::chrono::duration<double>(NAN)); }),
+            "reschedule: delay: NaN (expected: a number)");
+  EXPECT_EQ(timer->cancel(later), CancelResult::Cancelled);
+}
+
+TYPED_TEST(IdOf, APendingTimeoutIsFoundAsAHandle) {
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add([] {}, kFar);
+  Timeout handle = timer->find(id);
+  ASSERT_TRUE(handle);
+  EXPECT_EQ(handle, timer->find(id));
+  EXPECT_EQ(handle.timer(), timer.get());
+  EXPECT_TRUE(handle.cancel());
+  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+  EXPECT_FALSE(timer->find(id));
+  EXPECT_TRUE(handle.is_cancelled()) << "a handle keeps what it names";
+
+  const TimeoutId second = timer->add([] {}, kFar);
+  handle = timer->find(second);
+  EXPECT_EQ(timer->cancel(second), CancelResult::Cancelled);
+  EXPECT_FALSE(handle.cancel());
+  EXPECT_TRUE(handle.is_cancelled());
+}
+
+TYPED_TEST(IdOf, ACancelledTimeoutHasDestroyedItsCallable) {
+  const auto timer = make_timer<TypeParam>();
+  const auto token = std::make_shared<int>();
+  const TimeoutId queued = timer->add([token] {}, kFar);
+  EXPECT_EQ(timer->cancel(queued), CancelResult::Cancelled);
+  EXPECT_EQ(token.use_count(), 1);
+  const TimeoutId in_wheel = timer->add([token] {}, kFar);
+  this->settle(*timer);
+  EXPECT_EQ(timer->cancel_and_wait(in_wheel), CancelResult::Cancelled);
+  EXPECT_EQ(token.use_count(), 1);
+  const TimeoutId expires = timer->add([token] {}, 1ms);
+  this->run_all(*timer);
+  EXPECT_TRUE(eventually([&] { return token.use_count() == 1; }));
+  EXPECT_EQ(timer->cancel_and_wait(expires), CancelResult::Gone);
+}
+
+TYPED_TEST(IdOf, ATimeoutOfAStoppedTimerIsGone) {
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add([this] { ++this->runs_; }, kFar);
+  const std::vector<Timeout> stopped = timer->stop();
+  ASSERT_EQ(stopped.size(), 1U);
+  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+  Timeout handle = stopped[0];
+  handle.task().run(handle);
+  EXPECT_EQ(this->runs_, 1) << "stop() returns handles for timeouts with ids too";
+  EXPECT_EQ(message_of<IllegalState>([&] { timer->add([] {}, kFar); }), "add: the timer has been stopped");
+  EXPECT_FALSE(timer->try_add([] {}, kFar));
+}
+
+TYPED_TEST(IdOf, ARefusedTimeoutIsNone) {
+  const auto timer = make_timer<TypeParam>(Options{.max_pending_timeouts = 1});
+  const std::function<void()> empty;
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->add(empty, kFar); }),
+            "add: task: null (expected: a callable or a TimerTask)");
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->add([] {}, std::chrono::duration<double>(NAN)); }),
+            "add: delay: NaN (expected: a number)");
+  EXPECT_FALSE(timer->try_add(empty, kFar));
+  const TimeoutId id = timer->add([] {}, kFar);
+  EXPECT_EQ(message_of<RejectedExecution>([&] { timer->add([] {}, kFar); }),
+            "add: max_pending_timeouts: 1 timeouts are pending already");
+  EXPECT_EQ(timer->try_add_at([] {}, timer->now() + kFar).value(), 0U);
+  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
+  EXPECT_TRUE(timer->add([] {}, kFar)) << "there is room again";
+}
+
+TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add([] {}, kFar);
+  this->settle(*timer);
+  Node* const node = Node::of(timer->find(id));
+  constexpr std::uint64_t kLast = std::uint64_t{Node::kLastGeneration} << Node::kGenerationShift;
+  node->word = node->word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
+  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+  EXPECT_EQ(timer->cancel(TimeoutId::from_value(kLast | (id.value() & 0xFFFF'FFFF))), CancelResult::Cancelled);
+  this->settle(*timer);
+  for (int i = 0; i < 5000; ++i) EXPECT_NE(Node::of(timer->find(timer->add([] {}, kFar))), node);
+}
+
+TYPED_TEST(IdOf, AMillionLivesOfOneNodeAreDistinct) {
+  const auto timer = make_timer<TypeParam>();
+  TimeoutId last;
+  constexpr int kLives = kSanitized || kCounting ? 100'000 : 1'000'000;
+  for (int i = 0; i < kLives; ++i) {
+    const TimeoutId id = timer->add([] {}, kFar);
+    ASSERT_GT(id, last) << "the first node of the list is used each time, with a later generation";
+    ASSERT_EQ(timer->cancel(last), CancelResult::Gone);
+    ASSERT_EQ(timer->cancel(id), CancelResult::Cancelled);
+    last = id;
+  }
+}
+
+template <class T>
+class IdOnThreads : public ::testing::Test {};
+TYPED_TEST_SUITE(IdOnThreads, ThreadedTimers);
+
+TYPED_TEST(IdOnThreads, CancelDoesNotWaitForTheTaskAndCancelAndWaitDoes) {
+  Latch entered, released;
+  std::atomic<bool> done = false;
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add(
+      [&] {
+        entered.count_down();
+        EXPECT_TRUE(released.wait());
+        done = true;
+      },
+      0ms);
+  ASSERT_TRUE(entered.wait());
+  EXPECT_EQ(timer->cancel(id), CancelResult::Running);
+  EXPECT_TRUE(timer->find(id));
+  std::jthread releaser([&] { released.count_down(); });
+  EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
+  EXPECT_TRUE(done);
+}
+
+/// The producer cancels a timeout that is still in its inbox, and another thread waits for that.
+TYPED_TEST(IdOnThreads, CancelAndWaitWaitsForACallableThatACancelDestroys) {
+  Latch entered, released;
+  std::atomic<bool> destroyed = false;
+  struct Slow {
+    Slow(Latch& its_entered, Latch& its_released, std::atomic<bool>& its_destroyed)
+        : entered(&its_entered), released(&its_released), destroyed(&its_destroyed) {}
+    Slow(Slow&& other) noexcept
+        : entered(std::exchange(other.entered, nullptr)), released(other.released), destroyed(other.destroyed) {}
+    ~Slow() {
+      if (entered == nullptr) return;
+      entered->count_down();
+      EXPECT_TRUE(released->wait());
+      *destroyed = true;
+    }
+    void operator()() const {}
+    Latch* entered;
+    Latch* released;
+    std::atomic<bool>* destroyed;
+  };
+  const auto timer = make_timer<TypeParam>();
+  const TimeoutId id = timer->add(Slow(entered, released, destroyed), kFar);
+  std::jthread waiter([&] {
+    EXPECT_TRUE(entered.wait());
+    EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+    std::jthread releaser([&] { released.count_down(); });
+    EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
+    EXPECT_TRUE(destroyed);
+  });
+  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
+}
+
+TYPED_TEST(IdOnThreads, ATaskInAnExecutorIsRunningUntilItIsDisarmed) {
+  JobQueue queue;
+  std::atomic<int> runs = 0;
+  const auto timer = make_timer<TypeParam>(Options{.executor = queue.executor()});
+  const TimeoutId runs_late = timer->add([&] { ++runs; }, 0ms);
+  const TimeoutId disarmed = timer->add([&] { ++runs; }, 0ms);
+  ASSERT_TRUE(queue.wait_for(2));
+  EXPECT_EQ(timer->cancel(runs_late), CancelResult::Running);
+  EXPECT_EQ(timer->cancel_and_wait(disarmed), CancelResult::Cancelled);
+  for (const auto& job : queue.take()) job();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(timer->cancel(runs_late), CancelResult::Gone);
+}
+
+/// Each thread keeps the ids of all that it ever scheduled, and cancels them again at random, while other threads and
+/// the worker use the nodes. A stale id that cancels the timeout of a later life is seen by that timeout: it neither
+/// runs nor is cancelled by its own thread.
+TYPED_TEST(IdOnThreads, AStaleIdIsHarmlessAmongTimeoutsOfOtherThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kStale = 1 << 16;
+  std::atomic<std::int64_t> runs = 0;
+  std::atomic<std::int64_t> added = 0;
+  std::atomic<std::int64_t> cancelled = 0;
+  std::atomic<std::int64_t> stale_cancels = 0;
+  std::vector<std::atomic<std::uint64_t>> old_ids(kStale);
+  const auto timer = make_timer<TypeParam>();
+  const Deadline end(kSanitized ? 2s : 1s);
+  run_together(kThreads, [&](int index) {
+    std::mt19937 random(static_cast<unsigned>(index));
+    std::array<TimeoutId, 64> live{};
+    while (!end.passed()) {
+      for (int i = 0; i < 1000; ++i) {
+        TimeoutId& slot = live[random() % live.size()];
+        if (slot) {
+          const CancelResult result = timer->cancel(slot);
+          if (result == CancelResult::Cancelled) ++cancelled;
+          if (result != CancelResult::Running) old_ids[random() % kStale] = slot.value();
+          slot = {};
+        } else {
+          slot = timer->add([&] { ++runs; }, random() % 2 == 0 ? std::chrono::nanoseconds(kFar)
+                                                               : std::chrono::nanoseconds(random() % 3'000'000));
+          ++added;
+        }
+        for (int stale = 0; stale < 4; ++stale) {
+          const TimeoutId id = TimeoutId::from_value(old_ids[random() % kStale]);
+          ASSERT_EQ(timer->cancel(id), CancelResult::Gone);
+          ++stale_cancels;
+        }
+      }
+    }
+    for (const TimeoutId id : live) {
+      if (id && timer->cancel(id) == CancelResult::Cancelled) ++cancelled;
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return runs + cancelled == added; })) << runs << " + " << cancelled << " of " << added;
+  EXPECT_GT(stale_cancels, 1000);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+/// Memory of nodes that went back to the system, and is used again, has later generations.
+TEST(IdAfterAPeak, NamesNoTimeoutInMemoryThatWasGivenBack) {
+  const std::int64_t before = Collector::unused_for.exchange(1'000'000);
+  constexpr int kTimeouts = 40'000;
+  ManualTimer timer;
+  std::unordered_set<TimeoutId> all;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<TimeoutId> ids;
+    for (int i = 0; i < kTimeouts; ++i) ids.push_back(timer.add([] {}, kFar));
+    timer.advance(1ms);
+    for (const TimeoutId id : all) ASSERT_EQ(timer.cancel(id), CancelResult::Gone);
+    for (const TimeoutId id : ids) {
+      ASSERT_TRUE(all.insert(id).second) << "an id of an earlier timeout";
+      ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    }
+    for (int i = 0; i < 1000; ++i) timer.advance(1ms);
+  }
+  Collector::unused_for = before;
+}
+
+}  // namespace
+}  // namespace hwt
