@@ -65,7 +65,6 @@ class HWT_API DrivenTimer : public Timer {
   /// then finds the timer's virtual functions as they were.
   void end() noexcept;
 
-
  private:
   const std::shared_ptr<internal::ManualEngine> engine_;  // a task that destroys the timer leaves it to its caller
 };

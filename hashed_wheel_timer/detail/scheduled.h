@@ -24,7 +24,8 @@ enum class Result : std::uint8_t {
 /// a reference to the node, unless it asked for an id: then the node may have been freed already.
 struct Scheduled {
   internal::Node* node = nullptr;
-  std::uint64_t value = 0;  // the id of the timeout; without a node the result in the lowest byte, and the limit of a Full above it
+  std::uint64_t value =
+      0;  // the id of the timeout; without a node the result in the lowest byte, and the limit of a Full above it
 
   static Scheduled refused(Result why, std::int64_t limit = 0) noexcept {
     return {nullptr, static_cast<std::uint64_t>(limit) << 8 | static_cast<std::uint64_t>(why)};

@@ -23,8 +23,8 @@ bool Producer::tidy() noexcept {
   const bool worth_it = place.size() > tidy_at / 2;
   const bool sifted = worth_it && Inbox::sift(place, keep);
   queued = kept + 1;  // with the one that is to be put
-  // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries take
-  // memory, and so that the worker is called in time.
+  // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries
+  // take memory, and so that the worker is called in time.
   tidy_at = std::max(kTidyAt, std::min(4 * kept, std::max(2 * kept, kHandOver)));
   if (sifted && kept >= kHandOver) {
     inbox.note_awaited();

@@ -232,7 +232,9 @@ struct Reschedule : Model<Reschedule, 3> {
         return;
       }
       if ((seen & kMoved) != 0) {
-        seen = word.fetch_and(~kMoved, mo_acq_rel) & ~kMoved;
+        while (!word.compare_exchange_weak(seen, seen & ~kMoved, mo_acq_rel, mo_acquire)) {
+        }
+        seen &= ~kMoved;
         if (!visit_clears_late) continue;
       }
       const int left = (seen & ~kStateMask) | kExpired;
