@@ -1,4 +1,4 @@
-// What is promised of asio.h. What basic_waitable_timer has, too, is asked of steady_timer as well.
+// The promises of asio.h. What basic_waitable_timer has, too, is asked of steady_timer as well.
 
 #include <gtest/gtest.h>
 
@@ -197,7 +197,7 @@ TYPED_TEST(Waiting, RunsOnTheExecutorOfTheHandlerWhichHasWorkUntilThen) {
   EXPECT_EQ(ran_on, expected);
 }
 
-/// Counts what is allocated through it.
+/// Counts the allocations through it.
 template <class T>
 struct Counting {
   using value_type = T;
@@ -735,7 +735,7 @@ TEST_F(PuttingOff, EachWaitEndsOnceAndNotEarlyHoweverExpiryAndTheNextRace) {
   EXPECT_EQ(expired + cancelled, kRounds);
 }
 
-// --- What is left in a cancellation slot ---------------------------------------------------------------------------
+// --- Contents of a cancellation slot -------------------------------------------------------------------------------
 
 /// A wait with a slot, whose context goes before the signal does.
 struct SlotOfAWait : WaitOnManualTimer {
@@ -1001,7 +1001,7 @@ TEST(WaitOperation, OfALoopIsAmongTheBlocksThatMallocIsQuickFor) {
   EXPECT_LE(asked_for + sizeof(void*), 16 * sizeof(void*));
 }
 
-// --- What is refused -----------------------------------------------------------------------------------------------
+// --- Refused waits -------------------------------------------------------------------------------------------------
 
 /// Refuses in its own way.
 struct Refusing final : hwt::Timer {
@@ -1349,7 +1349,7 @@ TEST(LoopTimer, PendingTimeoutsAreWorkUntilTheLastIsCancelled) {
   thread.join();
 }
 
-/// What is asked for the handler's memory when the timeout has been cancelled, and the completion is yet to be posted.
+/// A handler's allocator that is asked after the timeout was cancelled and before the completion is posted.
 struct Asked {
   using allocator_type = std::allocator<std::byte>;
   allocator_type get_allocator() const noexcept {

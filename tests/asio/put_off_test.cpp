@@ -1,5 +1,5 @@
-// A wait, but for Asio (AsyncWait, WaitGroup), that is put off: where there is no memory for the next, and where the
-// handler of the last goes while nobody begins another. And one that is cancelled after its registry has gone.
+// A wait without Asio (AsyncWait, WaitGroup) that is put off. There is no memory for the next one, or the handler of
+// the last one is destroyed while no other begins. And one that is cancelled after its registry has gone.
 
 #include <array>
 #include <atomic>

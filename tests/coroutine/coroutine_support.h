@@ -26,7 +26,8 @@ struct Detached {
   static inline std::atomic<int> alive = 0;
 };
 
-/// A coroutine that begins at once; its owner may destroy it while it sleeps. What it throws leaves its resumption.
+/// A coroutine that begins at once; its owner may destroy it while it sleeps. Its exceptions leave the call that
+/// resumes it.
 class Owned {
  public:
   struct promise_type {

@@ -28,7 +28,7 @@ void tell(Story& story, Wake wake) {
   story.wake = wake;
   story.woken_on = std::this_thread::get_id();
   if (story.when_awake) story.when_awake();
-  ++story.wakes;  // last: whoever waits for it may destroy the story
+  ++story.wakes;  // last: a thread that waits for it may destroy the story
 }
 
 template <class Length>
@@ -171,7 +171,7 @@ TYPED_TEST(Sleeping, IsStoppedByStopOnItsThreadBeforeThatReturns) {
   };
   expect_one_wake_each();
   EXPECT_EQ(Detached::alive, 0);
-  // What was returned is of no more use.
+  // The returned timeouts are not needed any more.
   ASSERT_EQ(unprocessed.size(), 2);
   for (Timeout timeout : unprocessed) timeout.task().run(timeout);
   stop.request_stop();

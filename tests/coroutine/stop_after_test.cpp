@@ -24,7 +24,7 @@ template <class T>
 class LimitsThreaded : public ::testing::Test {};
 TYPED_TEST_SUITE(LimitsThreaded, ThreadedTimers);
 
-// Who requests the stop.
+// The thread that requests the stop.
 
 TYPED_TEST(Limits, TheDeadlineRequestsTheStopAndSaysSoBeforeTheCallbacksRun) {
   const auto timer = make_timer<TypeParam>();
@@ -120,7 +120,7 @@ TYPED_TEST(Limits, IfTheTimerEndsFirstNothingIsRequested) {
     EXPECT_TRUE(limit.token().stop_requested());
     EXPECT_FALSE(limit.timed_out());
   }
-  unprocessed[0].task().run(unprocessed[0]);  // what it would stop is gone
+  unprocessed[0].task().run(unprocessed[0]);  // its stop source was destroyed
 }
 
 TYPED_TEST(Limits, RescheduleMovesTheDeadline) {

@@ -13,7 +13,7 @@ namespace {
 using namespace test;  // NOLINT(google-build-using-namespace)
 using detail::NotRun;
 
-/// What has become of a Waiter.
+/// The fate of a Waiter.
 struct Story {
   std::atomic<int> runs = 0;
   std::atomic<int> told = 0;

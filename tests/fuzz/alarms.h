@@ -11,8 +11,8 @@
 
 namespace hwt::fuzz {
 
-/// A ManualTimer, and all that is to happen on it: a multimap of what is due at which point of its grid. Whoever has a
-/// timeout expects an alarm, and says when it has come, been moved or been cancelled.
+/// A ManualTimer, and the alarms that are expected on it: a multimap by the points of its grid. The owner of a timeout
+/// expects an alarm, and says when it has come, was moved or was cancelled.
 class Alarms {
  public:
   struct Alarm {
@@ -72,7 +72,7 @@ class Alarms {
   void expect(Id& id, TimePoint deadline, bool any_time = false) {
     require(!id, "one alarm at a time");
     const std::uint64_t due = deadline == TimePoint::max() ? kNever : due_of(deadline);
-    const bool may_join = left_over_ && deadline <= now();  // what is left over
+    const bool may_join = left_over_ && deadline <= now();  // it may be among the remaining alarms
     id = by_due_.emplace(due, Alarm{due, deadline, any_time || may_join});
   }
   void forget(Id& id) {
@@ -85,7 +85,7 @@ class Alarms {
     expect(id, deadline, deadline <= now());
   }
 
-  /// It has come. What is called from inside is called in here; `id` may not be there any more afterwards.
+  /// The alarm has come. Makes the calls from inside, which may remove `id`.
   void fired(Id& id) {
     require(!ended_, "nothing runs after the end");
     require(id.has_value(), "only what is expected runs, and once");
@@ -96,7 +96,7 @@ class Alarms {
     operate_inside();
   }
 
-  /// Some operations from inside what the timer runs.
+  /// Some operations from inside a task of the timer.
   void operate_inside() {
     if (ended_ || depth_ == kDeepest) return;
     ++depth_;
@@ -128,7 +128,7 @@ class Alarms {
     require(now() == to, "the time is what was asked for");
     left_over_ = ran == most;
     for (auto& [due, alarm] : by_due_) {
-      // Scheduled from inside: it may join what is left over.
+      // Scheduled from inside: it may join the remaining alarms.
       if (left_over_ && alarm.deadline <= now() && time_of(due) > now()) alarm.any_time = true;
     }
     for (const auto& [due, alarm] : by_due_) {
@@ -139,7 +139,7 @@ class Alarms {
 
   void check_wakeup() {
     const bool within =
-        inside();  // of what the timer runs, cancelled() in another next_wakeup() included: then it is now
+        inside();  // of a task of the timer, or of a cancelled() in another next_wakeup(): then the wake-up is now
     ++depth_;
     const std::optional<TimePoint> wakeup = timer_->next_wakeup();
     --depth_;
@@ -172,7 +172,7 @@ class Alarms {
 
   void check_turn(const Alarm& alarm) const {
     require(turning_, "runs when time passes");
-    const bool jumped = !passing_ || now() == began_;  // then what is left over runs
+    const bool jumped = !passing_ || now() == began_;  // then the remaining alarms run
     if (alarm.any_turn && jumped) return;
     if (passing_) {
       require_equal(count(now()), count(std::max(time_of(alarm.due), began_)),

@@ -146,7 +146,7 @@ const Named& any_zone(Input& input) {
   return named;
 }
 
-/// A rule, and what it means.
+/// A rule, and its meaning.
 struct Meaning {
   enum class Kind { Daily, Weekly, Monthly, Yearly } kind;
   seconds time_of_day;

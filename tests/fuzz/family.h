@@ -15,8 +15,8 @@
 #include "tests/fuzz/alarms.h"
 #include "tests/fuzz/counted.h"
 
-// Each of the family on one ManualTimer, beside a model that is too simple to be wrong. operate() calls something of
-// it; what the timer runs says so to Alarms, and calls on from inside.
+// Each of the family on one ManualTimer, beside a model that is too simple to be wrong. Its operate() calls a function
+// of it. Tasks of the timer tell Alarms that they run, and make more calls from inside.
 
 namespace hwt::fuzz {
 
@@ -56,12 +56,12 @@ class Timeouts {
     }
   }
 
-  /// The timer has gone: of each TimerTask either run() or cancelled() was called, and whoever waits was told.
+  /// The timer was destroyed: of each TimerTask either run() or cancelled() was called, and all that wait were told.
   void check_end() const {
     require_equal(shared_runs_ + shared_cancellations_, shared_, "a TimerTask is run or cancelled");
     require_equal(told_, to_be_told_, "who is to be told is told, once");
   }
-  /// The timer ends with what is pending.
+  /// The timer is destroyed with pending timeouts.
   void end() {
     for (const Slot& slot : slots_) to_be_told_ += slot.alarm && slot.kind == Kind::Told ? 1 : 0;
   }
@@ -281,7 +281,7 @@ class Keyed {
   std::unique_ptr<KeyedTimer<std::size_t, int>> keyed_;
 };
 
-/// A RepeatedTimer beside what it is: when it is due, if at all.
+/// A RepeatedTimer beside its state: when it is due, if at all.
 class Repeated {
  public:
   explicit Repeated(Alarms& alarms) : alarms_(alarms) {}
@@ -386,7 +386,7 @@ class Repeated {
     }
     check();
     triggering_ = false;
-    // What the timer does when this has returned.
+    // The calls of the timer after this has returned.
     if (destroyed_) ++expected_ends_;
     arm();
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the fuzz programs share: an input read as choices, and what is said when a promise is broken.
+// Shared by the fuzz programs: an input read as choices, and the message when a promise is broken.
 
 #include <chrono>
 #include <cstddef>
@@ -51,8 +51,7 @@ class Input {
   const std::uint8_t* end_;
 };
 
-/// Ends the program unless the promise is kept. What has called it stands in the sanitizer's report, or in a
-/// debugger's.
+/// Ends the program unless the promise is kept. The sanitizer's report, or a debugger, shows the callers.
 inline void require(bool kept, const char* promise) {
   if (kept) [[likely]]
     return;
@@ -68,7 +67,7 @@ inline void require_equal(std::int64_t seen, std::int64_t expected, const char* 
   require(false, promise);
 }
 
-// Times as unsigned numbers: the distance of two points of a clock may be beyond what a signed number holds.
+// Times as unsigned numbers, because the distance of two points of a clock may exceed a signed number.
 
 using TimePoint = std::chrono::steady_clock::time_point;
 

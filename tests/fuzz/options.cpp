@@ -1,5 +1,5 @@
-// What is refused and what is taken, by the constructors of the family and by what takes a duration: exactly as the
-// headers say, with an error that names the argument.
+// Valid and invalid arguments of the family's constructors, and of functions with a duration. They are refused exactly
+// as the headers say, with an error that names the argument.
 
 #include "hashed_wheel_timer/options.h"
 

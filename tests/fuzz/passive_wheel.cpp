@@ -46,7 +46,7 @@ class Walk {
     std::size_t index;
   };
 
-  /// A wheel, and what it should hold.
+  /// A wheel, and its expected contents.
   struct Side {
     nanoseconds tick;
     TimePoint start, end, now;
@@ -70,7 +70,7 @@ class Walk {
     TimePoint after(nanoseconds delay) const { return std::min(fuzz::after(now, delay), end); }
   };
 
-  /// What is expected of a node.
+  /// The expected state of a node.
   struct Expected {
     Side* side = nullptr;  // null: it is not scheduled
     std::uint64_t due = 0;

@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/input.h"
 
-// What is fuzzed: each function takes an input as a history of calls, and ends the program when a promise is broken.
+// The fuzz targets. Each takes an input as a history of calls, and ends the program when a promise is broken.
 
 namespace hwt::fuzz {
 
@@ -11,7 +11,7 @@ void passive_wheel(Input& input);  ///< PassiveWheel against a multimap
 void timers(Input& input);         ///< ManualTimer, and all of the family on it, against a multimap
 void schedules(Input& input);      ///< the occurrences of a Schedule against counting them one by one
 void calendars(Input& input);      ///< the rules of calendar.h against the system's localtime
-void options(Input& input);        ///< what is refused, and what is taken
+void options(Input& input);        ///< valid and invalid arguments
 void durations(Input& input);      ///< durations, grids and histograms against numbers of 128 bits
 
 }  // namespace hwt::fuzz

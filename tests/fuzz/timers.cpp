@@ -1,5 +1,5 @@
 // ManualTimer with all of the family on it against one multimap: timeouts with every kind of task, a KeyedTimer, a
-// RepeatedTimer, schedules, sleeping coroutines and a StopAfter, which call each other from inside what they run.
+// RepeatedTimer, schedules, sleeping coroutines and a StopAfter. They call each other from inside their tasks.
 
 #include "hashed_wheel_timer/errors.h"
 #include "tests/fuzz/alarms.h"

@@ -18,7 +18,7 @@ using namespace hwt::test;  // NOLINT(google-build-using-namespace)
 using Handle = EventEngine::TaskHandle;
 using Job = WheelEventEngine::Job;
 
-/// The other engine: it runs what it is given, on its threads or in run_all(), and has nothing else.
+/// The other engine. It only runs closures, on its threads or in run_all().
 class Rest : public EventEngine {
  public:
   explicit Rest(int threads) {
@@ -28,7 +28,7 @@ class Rest : public EventEngine {
       });
     }
   }
-  /// Runs what is left.
+  /// Runs the remaining closures.
   ~Rest() override {
     {
       const std::lock_guard lock(mutex_);
@@ -342,7 +342,7 @@ TEST_F(WheelEventEngineOnThreads, NoneIsEarly) {
   EXPECT_EQ(early, 0);
 }
 
-/// Whoever calls it holds the engine meanwhile; but afterwards only the closure does.
+/// The caller holds the engine meanwhile, but afterwards only the closure does.
 void destroy_in_closure(std::shared_ptr<WheelEventEngine> engine) {
   Latch returned, gone;
   WheelEventEngine& used = *engine;
@@ -360,8 +360,8 @@ TEST_F(WheelEventEngineOnThreads, AClosureMayOwnTheEngine) {
   EXPECT_EQ(timer_->pending_timeouts(), 0);
 }
 
-/// Threads make closures that are due at once or soon, and cancel their own and those of others, who do the same: each
-/// one either runs or is cancelled, once, and is destroyed.
+/// Threads make closures that are due at once or soon, and cancel their own and those of others. Each one either runs
+/// or is cancelled, once, and is destroyed.
 void hunt(WheelEventEngine& engine, hwt::Timer& timer) {
   constexpr int kThreads = 3;
   constexpr std::size_t kHandles = 64;

@@ -1,4 +1,4 @@
-// KeyedTimer in a forked child, which may come at any moment of what the parent's threads do.
+// KeyedTimer in a forked child. The fork may come at any moment of the parent's threads.
 
 #if !defined(_WIN32)
 

@@ -1,5 +1,5 @@
-// KeyedTimer: while a thread stands still with the lock of a shard, as one does that the system has preempted, the
-// worker waits for nothing, and what expires loses neither its turn nor anything else.
+// KeyedTimer: a thread stands still with the lock of a shard, as if the system had preempted it. The worker does not
+// wait for it, and every value expires in its turn.
 
 #include <functional>
 #include <optional>
@@ -208,7 +208,7 @@ TEST(KeyedSize, IsAsBeforeWhenASetIsRefused) {
   EXPECT_EQ(keyed.size(), 1U);
 }
 
-// Else what the function owns would wait for the last of the timeouts, which may be years late.
+// Otherwise objects that the function owns would live until the last of the timeouts, perhaps for years.
 TEST_F(KeyedLock, TheFunctionThatDestroysTheKeyedTimerGoesWhenItReturns) {
   const auto owned = std::make_shared<int>();
   during_ = [&](int) {

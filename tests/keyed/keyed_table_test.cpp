@@ -74,7 +74,7 @@ TEST(KeyedTable, CellsThatAreTakenOutLeaveTheOthersWhereTheyAreFound) {
   }
 }
 
-// Whoever has a bad hash pays with time, not with memory: nothing can be split.
+// A bad hash costs time, not memory: nothing can be split.
 TEST(KeyedTable, HashesThatAreAllAlikeOnlyMakeOnePageLarger) {
   constexpr std::uint32_t kCells = 3000;
   Table table;

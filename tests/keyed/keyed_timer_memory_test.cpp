@@ -1,4 +1,4 @@
-// KeyedTimer and memory: what it does when there is none, and that it gives back what it took.
+// KeyedTimer and memory: its behaviour without memory, and that it gives back all of it.
 
 #include <functional>
 #include <optional>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// Without what a thread keeps from its first use of a timer on, so that each test may be the only one.
+/// Uses a timer first, because a thread keeps some memory from its first use on. So each test may be the only one.
 std::int64_t bytes_in_use_before() {
   ManualTimer().new_timeout([] {}, 1ms);
   return bytes_in_use;
@@ -81,7 +81,7 @@ TEST(KeyedMemory, KeysThatComeAndGoLeaveNothingBehind) {
   EXPECT_LE(bytes_in_use - before, 64 << 10);
 }
 
-/// Equal, which is called with the lock held, does once what the test says.
+/// Equal, which is called with the lock held, calls a function of the test once.
 struct CallsBack {
   static inline std::function<void()> during;
 
@@ -91,7 +91,7 @@ struct CallsBack {
   }
 };
 
-// Such a value has a record of its own, beside that of the timeout; both are left to whoever has the lock.
+// Such a value has a record of its own, beside that of the timeout. Both are left to the owner of the lock.
 TEST(KeyedMemory, AReplacedValueThatExpiresWhileTheLockIsHeldLeavesNothingBehind) {
   const std::int64_t before = bytes_in_use_before();
   {

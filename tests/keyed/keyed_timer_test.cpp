@@ -1,5 +1,5 @@
-// KeyedTimer: a test for each promise, on time that the tests advance; and with an executor that keeps its jobs, the
-// moments at which the timer has claimed a timeout whose expiry has not begun.
+// KeyedTimer: a test for each promise, on time that the tests advance. An executor that keeps its jobs shows the
+// moments between the claim of a timeout and its expiry.
 
 #include "hashed_wheel_timer/keyed_timer.h"
 
@@ -504,7 +504,7 @@ TEST(KeyedAndItsTimer, AStoppedTimerRefusesAndLosesNothing) {
   EXPECT_EQ(keyed->move_at(9, timer.now()), KeyedResult::NotFound);
   EXPECT_EQ(keyed->size(), 4u);
   EXPECT_EQ(keyed->remove(1), 10);
-  // Whoever stops a timer may run what is left. What has been removed meanwhile does nothing, the others expire.
+  // A program that stops a timer may run the returned timeouts. Those of removed values do nothing, the others expire.
   for (Timeout& timeout : unprocessed) {
     timeout.task().run(timeout);
     timeout.task().run(timeout);
@@ -693,7 +693,7 @@ constexpr std::uint64_t inverse(std::uint64_t odd) {
   return x;
 }
 
-/// The keys for which mixed_hash() gives zero: who knows the seed can find them.
+/// The keys for which mixed_hash() returns zero. They can be computed from the seed.
 std::vector<std::size_t> colliding_keys(const detail::HashSeed& seed, std::size_t count) {
   std::vector<std::size_t> keys;
   for (std::uint64_t low = 0; keys.size() < count; ++low) {

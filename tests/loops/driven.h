@@ -1,6 +1,6 @@
 #pragma once
 
-// What the timers of the guide's loops promise.
+// The promises of timers in the guide's loops.
 
 #include <gtest/gtest.h>
 

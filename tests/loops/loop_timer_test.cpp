@@ -1,4 +1,4 @@
-// LoopTimer: what it adds to the promises of every Timer, which conformance_test checks.
+// LoopTimer: its own promises, besides those of every Timer, which conformance_test checks.
 
 #include "hashed_wheel_timer/loop_timer.h"
 

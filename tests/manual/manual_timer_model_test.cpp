@@ -1,5 +1,5 @@
 // ManualTimer against a multimap: random schedules and moves by delay and by deadline, in the past, equal, far and for
-// ever, some of them from inside tasks; cancellations; a clock that passes and one that jumps.
+// ever. Some come from inside tasks. There are cancellations, a clock that passes and one that jumps.
 
 #include <gtest/gtest.h>
 

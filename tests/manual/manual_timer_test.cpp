@@ -131,7 +131,7 @@ TEST(Advance, EndsAtTheEndOfTime) {
   }
 }
 
-/// Each at the first grid point at or after it, and what has none before the end of time never.
+/// Each at the first grid point at or after it. Without one before the end of time, never.
 TEST(Advance, IsExactInTheLastTicksOfTime) {
   for (const nanoseconds tick : {nanoseconds(1us), nanoseconds(10us), nanoseconds(1ms)}) {
     const nanoseconds last_point = (nanoseconds::max() - kStart.time_since_epoch()) / tick * tick;

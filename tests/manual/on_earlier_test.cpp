@@ -1,4 +1,4 @@
-// ManualTimer::on_earlier(): whoever drives the timer is called when it must come earlier than it was told.
+// ManualTimer::on_earlier(): the driver of the timer is called when it must come earlier than announced.
 
 #include <gtest/gtest.h>
 

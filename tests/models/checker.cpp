@@ -1,8 +1,8 @@
 // Shipped code under relacy, without a word of the code changed. The library's sources and the model are compiled with
 // -fsanitize=thread: the compiler puts a call before each access to memory, and in place of each atomic operation. But
-// what they are linked with is not ThreadSanitizer: it is this file. It makes each atomic operation one of relacy's,
-// which chooses the thread that goes on, and which of the values that the memory model allows a load returns; and it
-// finds accesses that nothing orders, memory that is used after its end, and memory that is never freed.
+// what they are linked with is not ThreadSanitizer: it is this file. It turns each atomic operation into one of
+// relacy's. relacy chooses the thread that goes on, and the value that a load returns among those that the memory model
+// allows. The checker reports data races, uses after the end, and leaks.
 //
 // So this file is what no compiler may instrument. `watching` is false while relacy's code runs, or this file's.
 
@@ -83,13 +83,13 @@ struct Place {
   Kind kind;
   rl::memory_order order;
   rl::memory_order failure;
-  // What is left of it.
+  // The weakened orders.
   rl::memory_order weakened;
   rl::memory_order weakened_failure;
   bool gone;
 };
 
-/// Each run is a process of its own, so that what is broken may crash or hang. Until all places are known they are in
+/// Each run is a process of its own, so that broken code may crash or hang. Until all places are known they are in
 /// memory that the processes share.
 struct Places {
   std::array<Place, 4096> table;
@@ -144,7 +144,8 @@ struct Cell {
   Atomic& atomic() { return *std::launder(reinterpret_cast<Atomic*>(storage.data())); }
 };
 
-/// Of eight bytes that are not atomic: who wrote each last, and who read each when, in relacy's time of that thread.
+/// For eight bytes that are not atomic: the last writer of each, and the time of each thread's last read, by relacy's
+/// clock of that thread.
 struct Word {
   std::uintptr_t address;
   std::array<std::int8_t, 8> writer;
@@ -375,7 +376,7 @@ void* allocate(std::size_t size, std::size_t align) {
   return pointer;
 }
 
-/// Stays where it is until the end of the run, so that who uses it meanwhile is found, and nobody gets it anew.
+/// The memory stays allocated until the end of the run, so that later uses are found and no other block gets it.
 void deallocate(void* pointer) {
   if (pointer == nullptr) return;
   Block& block = block_of(pointer);
@@ -396,7 +397,7 @@ enum class Fences { EachSide, HeavySide };
 Fences fences;
 const Plan* plan;
 
-/// What a thread wants to be called at its end.
+/// The functions to call at the end of a thread.
 struct End {
   void (*call)(void*) = nullptr;
   void* value = nullptr;
@@ -624,7 +625,7 @@ void fail(const char* what) { fail_test(what, rl::test_result_user_assert_failed
 
 }  // namespace model
 
-// --- What the compiler calls ----------------------------------------------------------------------------------------
+// --- Called by the compiler ----------------------------------------------------------------------------------------
 
 using model::Access;
 using model::Kind;
@@ -742,7 +743,7 @@ int __wrap_pthread_setspecific(pthread_key_t, const void* value) {
   return 0;
 }
 
-// In place of operator new and delete of what is watched (the linker's --wrap).
+// Replaces operator new and delete in watched code (the linker's --wrap).
 
 void* __wrap__Znwm(std::size_t size) { return model::allocate(size, 16); }
 void* __wrap__ZnwmRKSt9nothrow_t(std::size_t size) { return model::allocate(size, 16); }
@@ -778,7 +779,7 @@ struct Outcome {
 };
 Outcome* outcome;  // of this process
 
-/// In a process of its own: what is broken may crash or hang.
+/// Runs in a process of its own, because broken code may crash or hang.
 pid_t start(Fences kind, unsigned long long schedules, Outcome& shared, unsigned long long shown = 0) {
   shared = {false, 0, {"died"}};
   std::fflush(stdout);
@@ -838,7 +839,7 @@ struct Weakening {
   }
 };
 
-/// FILE:LINE of each place, of the library: what is inlined there is of the compiler's.
+/// FILE:LINE of each place, in the library itself: inlined standard functions have the compiler's places.
 std::map<const Place*, std::string> lines_of_places() {
   std::string command = "addr2line -i -e /proc/" + std::to_string(getpid()) + "/exe -a";
   std::map<std::uintptr_t, std::vector<const Place*>> places_of;
@@ -908,7 +909,7 @@ std::vector<Weakening> weakenings() {
   return list;
 }
 
-/// Of a weakened one, more: what is broken shows in few of them.
+/// More schedules for a weakened order, because few of them show the fault.
 constexpr unsigned kMore = 2;
 
 void weaken(const std::vector<Weakening>& list, Outcome* shared) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a model sees of the checker. A model runs shipped code, and asserts what that code promises. See checker.cpp.
+// The interface of the checker for models. A model runs shipped code, and asserts what that code promises. See
+// checker.cpp.
 
 #include <utility>
 
@@ -22,7 +23,7 @@ struct Plan {
 };
 
 /// What main() is to return. Without arguments: runs the model as it is. `--orders`: weakens each order that it met, in
-/// turn, and prints what was found. `--orders PLACE...`: these alone.
+/// turn, and prints which ones the model noticed. `--orders PLACE...`: these alone.
 int check(const Plan& plan, int argc, char** argv);
 
 template <class T>
@@ -44,7 +45,7 @@ void linger();
 void light_fence(const char* file, unsigned line);
 void heavy_fence(const char* file, unsigned line);
 
-/// Of the model alone: no thread of the program could know it, so who touches it when is not watched.
+/// State of the model alone. No thread of the program could know it, so accesses are not watched.
 template <class T>
 class Ghost {
  public:

@@ -1,6 +1,6 @@
-// A timer that goes while handles are dropped by the thread that scheduled and by another (NodePool::close,
-// BatchStack::close, Core::close): each node that is out is counted once, and the last to come back deletes the core,
-// which nobody touches any more. What is not deleted, or used afterwards, the checker finds.
+// The end of a timer while the thread that scheduled and another thread drop handles (NodePool::close,
+// BatchStack::close, Core::close). Each node that is out is counted once. The last one to come back deletes the core,
+// and no thread uses it afterwards. The checker reports leaks and uses after the end.
 
 #include <atomic>
 #include <chrono>

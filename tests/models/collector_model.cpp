@@ -1,5 +1,5 @@
-// Memory that nobody needs any more (Depot, Collector) against a worker that goes to sleep: it sees that so many nodes
-// have been freed, or is called; also where it was to be called for more of them the last time.
+// Free memory (Depot, Collector) against a worker that goes to sleep. The worker sees that many nodes were freed, or it
+// is woken. This also holds if the worker was to be woken for a larger number before.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Who acts for a RepeatedTimer, by itself (Conductor): users who arm it or note what they want, one of whom may end it,
-// and an expiry. One thread at a time is the conductor; what it has goes to the next; what a call notes, or an expiry
-// marks, is seen; and who has waited for the end finds all done.
+// The Conductor of a RepeatedTimer by itself. Users arm the timer or note requests, one user may destroy it, and an
+// expiry comes. One thread at a time is the conductor, and hands its state to the next one. Every note of a call and
+// every mark of an expiry is seen. A thread that has waited for the end sees all work done.
 
 #include <atomic>
 

@@ -1,5 +1,6 @@
-// A RepeatedTimer (Conductor): a user starts or restarts it, another resets or stops it, and what it has armed may
-// expire at any moment. Hooks never overlap; at most one timeout is armed; no trigger is lost, none comes after stop().
+// A RepeatedTimer (Conductor). One user starts or restarts it, another resets or stops it, and the armed timeout may
+// expire at any moment. Hooks never overlap. At most one timeout is armed. No trigger is lost, and none comes after
+// stop().
 
 #include <chrono>
 
@@ -15,7 +16,7 @@ using std::chrono::nanoseconds;
 struct Repeated final : Run {
   const bool stops = random(2) == 0;
   const bool starts = random(2) == 0;
-  int in_hooks = 0;  // hooks never overlap, and each sees what the one before did
+  int in_hooks = 0;  // hooks never overlap, and each sees the writes of the one before
   Ghost<bool> stopped = false;
   Ghost<int> triggers = 0;
   hwt::ManualTimer timer{nanoseconds(1)};

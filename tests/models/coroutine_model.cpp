@@ -1,7 +1,7 @@
-// A coroutine that sleeps (coroutine.cpp): a thread awaits, another requests the stop, and a third turns the wheel. It
-// is resumed once; whoever resumes it has the frame alone; nobody uses the node after it was given back; and a stop
-// request always comes to a cancel(), of that thread or of the one that awaits. The stop token is the standard
-// library's own.
+// A coroutine that sleeps (coroutine.cpp). One thread awaits, another requests the stop, and a third turns the wheel.
+// It is resumed once. The thread that resumes it owns the frame alone. No thread uses the node after it was given back.
+// A stop request always leads to a cancel(), by its own thread or by the thread that awaits. The stop token is the
+// standard library's own.
 
 #include <chrono>
 #include <coroutine>

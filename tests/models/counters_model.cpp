@@ -1,6 +1,6 @@
-// What a timer counts, by itself (Counters, LatenessRecord): one thread begins timeouts, another ends them in every way
-// that there is, and a third reads. More have never ended than have begun; and no value is counted that the sum of all
-// lacks, or their maximum.
+// The counters of a timer by themselves (Counters, LatenessRecord). One thread begins timeouts, another ends them in
+// every way, and a third reads. A reader never finds more ends than beginnings. The sum and the maximum contain every
+// value that is counted.
 
 #include <array>
 #include <atomic>

@@ -1,6 +1,6 @@
-// A value of a KeyedTimer by itself (KeyedEntry, KeyedLeftovers): who holds the lock arms it again, replaces it and
-// takes it, and two expiries, which have not got the lock, want it too. Each value is had once, as it was left; what
-// has begun to end is not found any more; and each record goes once, when nobody is at it.
+// A value of a KeyedTimer by itself (KeyedEntry, KeyedLeftovers). The owner of the lock arms it again, replaces it and
+// takes it. Two expiries without the lock want it too. Each value is taken once, as it was left. A value that has begun
+// to end is not found any more. Each record is deleted once, when no thread uses it.
 
 #include <atomic>
 #include <utility>

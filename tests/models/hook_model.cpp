@@ -1,5 +1,5 @@
-// A TimerTask that is cancelled (Node::cancel, arrive, look, abandon): one thread schedules it, another cancels it, and
-// a third turns the wheel, and may stop the timer. cancelled() is called once, and sees what was done before cancel(),
+// A TimerTask that is cancelled (Node::cancel, arrive, recheck, abandon). One thread schedules it, another cancels it,
+// and a third turns the wheel and may stop the timer. The hook is called once, and sees all writes before cancel(),
 // wherever the worker finds the node.
 
 #include <atomic>

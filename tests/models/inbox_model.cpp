@@ -1,6 +1,6 @@
-// The inbox by itself (Inbox, Intake): the owners of two places put entries and recheck requests there and sift them,
-// and the worker takes them. No entry is left in a place that is not listed, no place is listed twice, links are
-// followed by whoever owns them, and what is kept stays in order.
+// The inbox by itself (Inbox, Intake). The owners of two places enqueue entries and recheck requests and sift their
+// places; the worker takes. No entry stays in an unlisted place, no place is listed twice, each link is followed by its
+// owner, and kept entries stay in order.
 
 #include <array>
 #include <cstddef>
@@ -29,7 +29,7 @@ struct In final : Run {
   std::array<Inbox::Place, kOwners> places;
   std::array<Node, kOwners> nodes{};
   std::array<Node, kOwners> overflown{};
-  int noted = 0;  // what a thread has done before it notes that something is urgent
+  int noted = 0;  // written by a thread before it notes that something is urgent
   Intake intake{inbox};
   std::array<std::uint32_t, kOwners> next{};
   std::array<unsigned, kOwners> looks{};

@@ -1,6 +1,6 @@
-// cancel_and_wait() of two threads against the worker, or an executor that runs or drops the job. The task runs, or one
-// of the two has cancelled or disarmed it; when either returns nobody uses what the task refers to; nobody sleeps for
-// ever; and the node is given back once.
+// cancel_and_wait() by two threads against the worker, or against an executor that runs or drops the job. The task
+// runs, or one of the two cancels or disarms it. When either call returns, no thread uses objects of the task. No
+// thread sleeps for ever, and the node is given back once.
 
 #include <chrono>
 #include <functional>
@@ -19,7 +19,7 @@ struct Join final : Run {
   std::function<void()> job;
   ModelTimer timer{{.executor = with_executor ? [this](std::function<void()> its_job) { job = std::move(its_job); }
                                               : std::function<void(std::function<void()>)>()}};
-  int referent = 0;  // what the task refers to
+  int referent = 0;  // used by the task
   Ghost<int> runs = 0;
   Ghost<int> truths = 0;
   hwt::Timeout timeout = timer.new_timeout(

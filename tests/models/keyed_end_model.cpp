@@ -1,5 +1,5 @@
-// A KeyedTimer that goes while its values expire (RunningExpiries, KeyedExpiry): when its destructor has returned, no
-// on_expire runs, and none will; and what its timeouts refer to goes once, with the last of them.
+// A KeyedTimer that is destroyed while its values expire (RunningExpiries, KeyedExpiry). After its destructor, no
+// on_expire runs, and none will. The state that its timeouts share is deleted once, with the last of them.
 
 #include <chrono>
 #include <memory>

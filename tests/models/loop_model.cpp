@@ -1,6 +1,6 @@
-// A timer that a loop drives (LoopTimer, ManualEngine::announce_sleep, Sleeper) against what another thread does
-// to it: an earlier timeout, a cancelled() that is to be called, the end of all that was pending. The loop is called,
-// or has found it by itself and does not sleep; and what is to be called soon is not forgotten.
+// A timer that a loop drives (LoopTimer, ManualEngine::announce_sleep, Sleeper) against another thread. That thread
+// schedules an earlier timeout, cancels a task with a cancelled(), or cancels the last pending timeout. The loop is
+// called, or it has found the change itself and does not sleep. A cancelled() that is due soon is not forgotten.
 
 #include <chrono>
 #include <memory>
@@ -28,7 +28,7 @@ struct Loop final : Run {
   const Comes comes = static_cast<Comes>(random(3));
   Ghost<bool> called = false;
   Ghost<int> hooks = 0;
-  int owned = 0;  // what is cancelled sees what was done before
+  int owned = 0;  // a cancelled() sees all writes before cancel()
   Timer timer;
   hwt::detail::LoopDriver driver = timer.driver();
   hwt::Timeout pending = timer.new_timeout([] {}, hours(1000));

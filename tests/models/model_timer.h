@@ -1,6 +1,6 @@
 #pragma once
 
-// A timer of the library's own parts, for what a ManualTimer has not: an executor, and a limit. One thread turns it.
+// A timer of the library's own parts. Unlike a ManualTimer it has an executor and a limit. One thread turns it.
 
 #include <chrono>
 #include <cstdint>
@@ -35,7 +35,7 @@ class ModelTimer final : public hwt::Timer {
 
   hwt::internal::Core& core() { return core_; }
 
-  /// Runs what is due by then, in ticks of a nanosecond.
+  /// Runs all tasks that are due by then, in ticks of a nanosecond.
   void turn(std::int64_t now) {
     using Pass = hwt::internal::Driver<hwt::internal::HierarchicalWheel>::Pass;
     core_.set_now(now);

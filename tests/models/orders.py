@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Every memory order of the library that is not relaxed, and every call of AsymmetricFence: what notices it weakened.
 
-orders.py ROOT                     compares the table in orders.md with the sources
-orders.py ROOT --self-test         names the functions of some code, and reads a table
-orders.py ROOT --table             puts the rows into the order of the sources; adds new ones, with "?" to be filled in
-orders.py ROOT --renew PROGRAM...  weakens what no model is known to notice, in each model in turn; writes the table
-orders.py ROOT --check PROGRAM...  has each model weaken what the table says that it notices
-orders.py ROOT --list              prints each way to weaken an order, and what the table says about it
+  orders.py ROOT                     compares the table in orders.md with the sources.
+  orders.py ROOT --self-test         names the functions of some code, and reads a table.
+  orders.py ROOT --table             puts the rows into the order of the sources; adds new ones, with "?" to be filled in.
+  orders.py ROOT --renew PROGRAM...  weakens the orders without a model, in each program in turn; writes the table.
+  orders.py ROOT --check PROGRAM...  has each model weaken the orders that it notices by the table.
+  orders.py ROOT --list              prints each way to weaken an order, with its text in the table.
 """
 
 import os
@@ -135,7 +135,7 @@ class Use:
         if not self.orders:
             return ["gone"]
         left = [f"{self.orders[0]} {weaker}" for weaker in HALVES.get(self.orders[0], [])]
-        # Of one order alone, a failure has what is left of it without a release.
+        # For one order alone, the order on failure is the same without its release half.
         failure = self.orders[1] if len(self.orders) > 1 else {"acq_rel": "acquire"}.get(self.orders[0], self.orders[0])
         if self.operation.startswith("compare") and failure == "acquire":
             left.append("failure acquire relaxed")
@@ -175,7 +175,7 @@ def uses_in(root):
 
 
 def known_keys(uses):
-    """In the order of the sources; what a function does twice is numbered."""
+    """In the order of the sources. Equal operations of one function are numbered."""
     keys, times = {}, {}
     for use in uses:
         for weakening in use.weakenings():
@@ -186,7 +186,7 @@ def known_keys(uses):
 
 
 def lost_by(weakening):
-    """What a weakened order lacks, as a cell of several parts names it. Of a fence, nothing is left to name."""
+    """The missing half of a weakened order, as a cell of several parts names it. Of a fence, nothing is left to name."""
     if weakening.startswith("failure"):
         return "on failure"
     return {"gone": "", "acq_rel acquire": "release", "acq_rel release": "acquire"}.get(weakening, weakening.split()[0])
@@ -227,7 +227,7 @@ class Table:
 
 
 def parts_of(cell):
-    """What the cell says, by what is lost; by "" if it says the same about all."""
+    """The text of the cell for each missing half; under "" if it has one text for all."""
     parts = [part.split(": ", 1) for part in cell.split("<br>")]
     named = all(len(part) == 2 and part[0] in ("release", "acquire", "seq_cst", "on failure") for part in parts)
     return dict(parts) if named else {"": cell}
@@ -247,7 +247,7 @@ def read_page(root):
 
 
 def said_by(page, uses):
-    """What the page says, by key; and the rows that no use has."""
+    """The texts of the page by key, and the rows without a use."""
     written = Table(page)
     said, counts = {}, {}
     for keys in keys_by_use(uses):
@@ -277,7 +277,7 @@ def name_for_checker(use, weakening, line):
 
 
 def met_by(program, keys):
-    """What the model meets: the name that its checker has for it, by key."""
+    """The orders that the model meets: the name in its checker, by key."""
     answer = subprocess.run([program, "--places"], capture_output=True, text=True, check=False)
     places = [line for line in answer.stdout.splitlines() if line.startswith(LIBRARY)]
     if answer.returncode != 0 or not places:

@@ -1,5 +1,5 @@
-// The timeout that something which repeats waits for, by itself (PendingTimeout): one thread arms, replaces and at
-// times cancels it, another looks at it and takes it out in the end. Who looks finds what was put there as it was left.
+// The timeout of something that repeats, by itself (PendingTimeout). One thread arms, replaces and sometimes cancels
+// it; another reads it and takes it out in the end. A reader finds the timeout as it was left.
 
 #include <chrono>
 #include <memory>

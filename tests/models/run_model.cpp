@@ -1,8 +1,9 @@
-// A schedule (ScheduledRun and PendingTimeout): one thread makes it, one turns the wheel and looks at it, and two run
-// what an executor has been given; one of these or the first may cancel it. Runs do not overlap, and none is lost but
-// by cancel(); none is under way after a cancel() that is true; the job is destroyed once, and not while it may run;
-// who finds it done, where nobody cancels, may destroy what it uses; and who sees that it has run does not find that
-// run due next.
+// A schedule (ScheduledRun and PendingTimeout). One thread makes it, one turns the wheel and reads it, and two run jobs
+// of an executor. One of these two, or the first thread, may cancel it.
+//
+// Runs do not overlap, and only cancel() ends them early. After a cancel() that returned true, no run is under way. The
+// job is destroyed once, and not while it may run. Without a cancel, a thread that finds the schedule done may destroy
+// objects that the job uses. A thread that sees a finished run does not find the same run due next.
 
 #include <array>
 #include <atomic>
@@ -33,7 +34,7 @@ struct Schedules final : Run {
   Ghost<int> runs = 0;
   Ghost<bool> cancelled = false;
   Ghost<bool> destroyed = false;  // the job
-  int referent = 0;               // of the job: runs do not overlap, each sees what the one before did
+  int referent = 0;               // of the job: runs do not overlap, and each sees the writes of the one before
   ModelTimer timer{{.executor = [this](std::function<void()> job) { give(std::move(job)); }}};
   std::shared_ptr<hwt::ScheduledTask> task;
   std::atomic<bool> made{false};  // the user's own

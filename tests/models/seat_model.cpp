@@ -1,6 +1,6 @@
-// Threads that come and end, and a core that goes meanwhile (FreeSeats): a producer has one owner at a time, who sees
-// it as the last one left it; each seat is deleted once, and so is the stack of the free ones, by the last to refer to
-// it.
+// Threads that begin and end, and a core that is destroyed meanwhile (FreeSeats). A producer has one owner at a time,
+// which sees it as the last owner left it. Each seat is deleted once. The last thread that refers to the stack of free
+// seats deletes it.
 
 #include <array>
 #include <atomic>

@@ -1,5 +1,6 @@
-// The phase of a timer by itself (Lifecycle), and what stop() returns (Unprocessed): who finds it started finds the
-// time of its start; one thread starts it and one stops it; who has waited for that finds what was done before.
+// The phase of a timer by itself (Lifecycle), and the result of stop() (Unprocessed). A thread that finds the timer
+// started sees the time of its start. One thread starts it and one stops it. A thread that has waited for either sees
+// all work done.
 
 #include <chrono>
 
@@ -14,7 +15,7 @@ using hwt::internal::Phase;
 
 struct Starting final : Run {
   Lifecycle life;
-  int thread_made = 0;  // of who has begun to start, then of who has begun to stop
+  int thread_made = 0;  // of the thread that starts the timer, then of the one that stops it
   int emptied = 0;
   Ghost<int> starts = 0;
   Ghost<int> stops = 0;

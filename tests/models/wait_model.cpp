@@ -1,7 +1,9 @@
-// A wait of Asio, but for Asio (AsyncWait, WaitGroup, WaitRegistry): one thread begins it, another turns the wheel, and
-// a third, where its completion is called, lets the group and the context go at once. Then nobody is at the wait, the
-// group or the context any more. Or the first lets them go, while the wait may end. Or the first cancels a wait and
-// begins the next one with its timeout, while the third is through with the first wait.
+// A wait of Asio without Asio (AsyncWait, WaitGroup, WaitRegistry). One thread begins it and another turns the wheel. A
+// third thread calls the completion, and destroys the group and the context at once. Then no thread uses the wait, the
+// group or the context any more.
+//
+// Or the first thread destroys them while the wait may end. Or it cancels a wait and begins the next one with the same
+// timeout, while the third thread completes the first wait.
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
-// One node after the other through their lives (Node::word), in a whole timer: a thread schedules and cancels, another
-// cancels what the first hands it, and a third turns the wheel. Each timeout ends once, by the thread that then has its
-// task; no entry of the inbox makes anything of another life; and nobody touches a node that is used again.
+// Nodes through several lives (Node::word), in a whole timer. One thread schedules and cancels, another cancels a
+// timeout of the first, and a third turns the wheel. Each timeout ends once, by the thread that then owns its task. No
+// entry of the inbox affects another life. No thread uses a node of which it has no reference.
 
 #include <array>
 #include <atomic>

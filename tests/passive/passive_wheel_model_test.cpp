@@ -59,7 +59,7 @@ class Model {
     std::size_t index;
   };
 
-  /// What the wheel should hold of one node.
+  /// The state of one node that the wheel should have.
   struct Expected {
     std::int64_t due;  // the number of a tick
     TimePoint deadline;

@@ -32,7 +32,7 @@ using TimePoint = steady_clock::time_point;
 constexpr TimePoint kStart{1'234'567'891ns};
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-/// Does in on_timeout() what it was given, and counts.
+/// Calls a function in on_timeout(), and counts the calls.
 class Node : public WheelNode {
  public:
   explicit Node(std::function<void()> body = nullptr) : body_(std::move(body)) {}
@@ -706,7 +706,8 @@ TEST(PassiveWheel, ANodeMayCancelOrMoveOneThatIsDueAsWell) {
   expect_fires_at(wheel, moved, kStart + 15ms);
 }
 
-// What is added from inside counts from the time of advance(), not from the tick that runs, and never joins that tick.
+// A delay that is added from inside counts from the time of advance(), not from the tick that runs. Such a node never
+// joins that tick.
 TEST(PassiveWheel, TheTimeInsideIsWhatAdvanceWasTold) {
   for (const std::int64_t present : {3, 4, 100, 256, 70'000}) {
     for (const nanoseconds delay : {1ns, nanoseconds(1ms), nanoseconds(253ms), nanoseconds(256ms), nanoseconds(1s)}) {
@@ -1067,7 +1068,7 @@ TEST(PassiveWheel, NextWakeupIsInTheFutureUnlessSomethingIsLeftOver) {
   }
 }
 
-// The later one is at a lower level than the earlier one: whoever takes the first level that has something is late.
+// The later one is at a lower level than the earlier one. Taking the first level with an item would be late.
 TEST(PassiveWheel, NextWakeupIsNeverLateWithMixedLevels) {
   Wheel wheel;
   Node early, late;

@@ -1,5 +1,5 @@
-// RepeatedTimer: while a thread stands still inside a call, as one does that the system has preempted, the worker waits
-// for nothing, and what that call was for comes when the thread goes on.
+// RepeatedTimer: a thread stands still inside a call, as if the system had preempted it. The worker does not wait for
+// it, and the call takes effect when the thread goes on.
 
 #include "hashed_wheel_timer/internal/schedule/conductor.h"
 #include "hashed_wheel_timer/repeated_timer.h"
@@ -179,7 +179,7 @@ TEST(RepeatedTimerHeldInExecutor, AnExpiryDoesNotWaitForTheTriggerThatHasArmedIt
   EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
 }
 
-// --- Who is the conductor ----------------------------------------------------------------------------------------
+// --- The conductor -----------------------------------------------------------------------------------------------
 
 using internal::Conductor;
 

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 enum class Call { Start, Stop, Restart, Reset, ResetTo, RunOnceNow, Destroy };
 
-/// What a RepeatedTimer is: when it is due, if at all.
+/// The state of a RepeatedTimer: when it is due, if at all.
 struct Model {
   bool stopped = true;
   bool destroyed = false;

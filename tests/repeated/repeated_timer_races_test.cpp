@@ -220,7 +220,7 @@ TEST(RepeatedTimerRaces, DestroyFromEverywhereRunsOnDestroyOnce) {
   }
 }
 
-/// What the hooks use is gone when the destructor has returned; a sanitizer sees a hook that comes later.
+/// The objects of the hooks are destroyed after the destructor. A sanitizer would report a hook that comes later.
 TEST(RepeatedTimerRaces, NoHookAfterTheDestructor) {
   HashedWheelTimer wheel(1ms, 64);
   std::minstd_rand random(1);

@@ -1,4 +1,4 @@
-// RepeatedTimer: each call, idle and while on_trigger runs; then its lifetime, what it tells, and the executor.
+// RepeatedTimer: each call, idle and while on_trigger runs; then its lifetime, its messages, and the executor.
 
 #include <limits>
 #include <type_traits>
@@ -509,7 +509,7 @@ TEST_F(RepeatedTimerAdjusting, NoTriggerDuringIt) {
   when_asked_ = [this](auto timeout) {
     on_another_thread([this] {
       EXPECT_FALSE(timer_->run_once_now());
-      clock_.advance(60ms);  // what was armed expires
+      clock_.advance(60ms);  // the armed timeout expires
     });
     return timeout;
   };
@@ -633,7 +633,7 @@ TEST(RepeatedTimer, KeepsNothingAliveThatTheTimerReturned) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-// --- Arguments and what it tells -------------------------------------------------------------------------------------
+// --- Arguments and messages ------------------------------------------------------------------------------------------
 
 TEST_F(RepeatedTimerIdle, RefusesATimeoutThatIsNotPositive) {
   timer_->start();

@@ -238,7 +238,7 @@ TEST_F(WallClockTest, JitterIsNotAskedAgainForTheSameOccurrence) {
   EXPECT_EQ(calls, 1);
 }
 
-// The moment between the expiry and the start of the job: whoever cancels then has won.
+// The moment between the expiry and the start of the job. A cancel at that moment wins.
 TEST_F(WallClockTest, CancelWhileTheClockIsLookedAt) {
   std::shared_ptr<ScheduledTask> task;
   bool cancelled = false;

@@ -35,7 +35,7 @@ using test::kFar;
 
 std::int64_t ns(nanoseconds duration) { return duration.count(); }
 
-/// What is due at the next tick that something is due at, worked off from `begun` on.
+/// Processes the next tick with due timeouts from `begun` on.
 void expire_next(ThreadlessTimer& timer, nanoseconds begun) {
   timer.driver().transfer();
   timer.driver().expire(timer.driver().next_due(), ns(begun));

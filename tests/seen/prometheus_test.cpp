@@ -27,7 +27,7 @@ using ::prometheus::MetricFamily;
 using ::prometheus::MetricType;
 using Labels = std::map<std::string, std::string>;
 
-/// What the collector asks a timer for.
+/// The functions of a timer that the collector calls.
 struct Given {
   TimerStats figures;
   LatencyHistogram histogram;

@@ -37,7 +37,7 @@ void work_longer_than(nanoseconds time) {
   }
 }
 
-/// An Options::on_slow_task that keeps what it is told.
+/// An Options::on_slow_task that records its calls.
 class Reports {
  public:
   std::function<void(const Timeout&, nanoseconds)> handler() {
@@ -363,7 +363,7 @@ TYPED_TEST(RunningFor, GrowsWhileATaskIsBlocked) {
   }
 }
 
-/// What it is inside the second of two tasks, of which the first ran for 200 ms. Both in one tick, or again.
+/// running_for inside the second of two tasks, after the first ran for 200 ms. Both in one tick, or again.
 template <class T>
 nanoseconds in_the_second_task(nanoseconds slow_task) {
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -20,8 +20,8 @@ namespace hwt::simulation {
 
 enum class Outcome { Answered, TimedOut, Cancelled, ShutDown };
 
-/// An RPC client of some connections. A request has a deadline, which the server may put off, and is sent a second time
-/// on another connection if the answer is slow; the first answer counts, and the loser is cancelled. Connections are
+/// An RPC client of some connections. A request has a deadline, which the server may put off. If the answer is slow, it
+/// is sent again on another connection. The first answer counts, and the other request is cancelled. Connections are
 /// made within a limit, send heartbeats, are given up when nothing comes back, and are made again after a while that
 /// doubles, with jitter. Anything may happen between any two of its calls of the timer.
 class Client {
@@ -37,7 +37,7 @@ class Client {
   /// Of what stands on the timer, for it is about to go, or has ended. Requests end when they are told.
   void let_go();
 
-  // What the network does.
+  // The events of the network.
   void connected(int connection);
   void broken(int connection);
   void answered(std::uint64_t request, int connection);

@@ -12,7 +12,7 @@
 
 namespace hwt::simulation {
 
-/// Messages on their way, in no order; whoever has it decides what becomes of each.
+/// Messages on their way, in no order. Its owner decides the fate of each.
 class Network {
  public:
   enum class Kind { Request, Heartbeat };

@@ -11,8 +11,8 @@ struct Result {
   std::int64_t requests = 0;
 };
 
-/// The life of an RPC client: a seed decides what happens next, at each step and between any two calls of the timer.
-/// The same seed does the same again; `traced`, it tells each step.
+/// The life of an RPC client: a seed decides what happens next, at each step and between any two calls of the timer. A
+/// seed leads to the same events each time; `traced`, it tells each step.
 Result simulate(std::uint64_t seed, bool traced);
 
 }  // namespace hwt::simulation

@@ -33,7 +33,7 @@ class WatchedTimer {
         timer_(std::in_place, tick, start,
                [this](std::exception_ptr, const Timeout&) { world_.expect(false, "no task throws"); }) {}
 
-  /// For what stands on a Timer of its own accord. It is watched by whoever uses it.
+  /// For what stands on a Timer of its own accord. Its user watches it.
   Timer& timer() { return *timer_; }
   TimePoint now() const { return timer_ ? timer_->now() : end_; }
   /// stop() or destroy() has been called.
@@ -160,7 +160,7 @@ class WatchedTimer {
     const nanoseconds since = deadline - start_;
     return std::max((now() - start_) / tick_ + 1, since / tick_ + (since % tick_ == nanoseconds(0) ? 0 : 1));
   }
-  /// Nothing that is due at this grid point may be left. Not while some of what a jump has made due waits.
+  /// Nothing that is due at this grid point may be left. Not while some timeouts that a jump made due still wait.
   bool is_overdue(std::int64_t due) const { return !left_over_ && start_ + due * tick_ <= now(); }
 
   void check_wakeup(bool others_pending) {
@@ -210,7 +210,7 @@ class WatchedTimer {
     entry.deadline = deadline;
     entry.due = due_of(deadline);
     entry.pending = true;
-    // While what a jump has made due is left, the grid point of that jump has yet to be worked off.
+    // While timeouts that a jump made due are left, the grid point of that jump is not processed yet.
     entry.may_run_now = left_over_ && deadline <= now();
     by_due_.emplace(entry.due, number);
   }
@@ -251,7 +251,7 @@ class WatchedTimer {
     if (!by_due_.empty()) world_.expect(!is_overdue(by_due_.begin()->first), "nothing that is due is left");
   }
 
-  void begin_end() { over_ = true; }  // first: what is told asks
+  void begin_end() { over_ = true; }  // first: the callbacks ask for it
   void expect_all_told() { world_.expect(by_due_.empty(), "each timeout that is pending at the end is told"); }
 
   World& world_;

@@ -42,7 +42,7 @@ class Executor {
     };
   }
 
-  /// What it has is done. The timer must have stopped.
+  /// All its jobs are done. The timer must have stopped.
   void finish() {
     over_ = true;
     if (thread_ && thread_->joinable()) thread_->join();

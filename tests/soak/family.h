@@ -14,7 +14,7 @@
 
 namespace hwt::soak {
 
-/// What a timer refuses for reasons that a soak makes.
+/// Refusals of a timer that a soak provokes.
 template <class F>
 void unless_refused(F&& f) {
   try {
@@ -80,7 +80,7 @@ class Family {
  private:
   using Deadline = std::atomic<steady_clock::time_point>;
 
-  /// A keep-alive: its deadline is what it was last told.
+  /// A keep-alive: its deadline is the latest one.
   struct Kept {
     std::uint64_t number = 0;
     Timeout timeout;
@@ -169,7 +169,7 @@ class Family {
     if (!done && &kept == &kept_[kept_at_]) ++kept_at_;
   }
 
-  /// What a task refers to goes right after cancel_and_wait().
+  /// Objects of a task are destroyed right after cancel_and_wait().
   void join() {
     std::atomic<bool>& alive = alive_.emplace_back(true);
     const std::uint64_t number = next_++;

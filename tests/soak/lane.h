@@ -95,7 +95,7 @@ class Lane {
     return pending;
   }
 
-  /// Everyone what has happened since it was told last.
+  /// Tells each lane the events since the last time.
   void tell() {
     ledger_.accepted.add(accepted_);
     ledger_.refused.add(refused_);

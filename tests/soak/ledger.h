@@ -1,7 +1,7 @@
 #pragma once
 
-// What became of each timeout of a round. Timeouts have numbers, and for each way in which one can end the numbers are
-// added up: that is cheap enough for every operation, and tells when one ended twice and another one never.
+// What became of each timeout of a round. Timeouts have numbers. For each way in which a timeout can end, the numbers
+// are added up. That is cheap enough for every operation, and shows when one ended twice and another never.
 
 #include <atomic>
 #include <chrono>
@@ -124,7 +124,7 @@ class Life {
   std::uint64_t number_;
 };
 
-/// The same, and tells when it is destroyed.
+/// Such a task that also notes when it is destroyed.
 class TrackedTask {
  public:
   TrackedTask(Ledger& ledger, std::uint64_t number, steady_clock::time_point not_before)

@@ -1,4 +1,4 @@
-"""Draws what the soak has sampled: the memory of the process, and how many operations it had done.
+"""Draws the samples of the soak: the memory of the process, and the number of operations.
 
 usage: plot.py SAMPLES PICTURE, with perf/ in PYTHONPATH
 """

@@ -201,7 +201,7 @@ class Round {
     by_hand = false;
   }
 
-  /// What the timer says of itself.
+  /// The timer's own statistics.
   void check(const TimerStats& stats) {
     expect(stats.pending == 0 && timer_->pending_timeouts() == 0, "pending after stop()");
     expect(stats.scheduled == stats.expired + stats.cancelled + stats.unprocessed, "the statistics do not add up");
@@ -287,7 +287,7 @@ class Round {
 
 void run_round(std::uint64_t number, Totals& totals) {
   Round(number, totals).go();
-  malloc_trim(0);  // what is free is not to hide what is not
+  malloc_trim(0);  // free memory must not hide used memory
   totals.heap_at_rest = test::bytes_in_use.load();
 }
 

@@ -23,7 +23,7 @@ class RandomShortage {
   test::Shortage shortage_;
 };
 
-/// The same for a thread that is not ours, in a task that runs there: until the next call, or the thread's end.
+/// A shortage for another thread, from a task that runs there: until the next call, or the thread's end.
 inline void strike_this_thread(Totals& totals, perf::Random& random) {
   thread_local std::optional<RandomShortage> shortage;
   shortage.reset();

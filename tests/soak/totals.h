@@ -1,6 +1,6 @@
 #pragma once
 
-// What the process under load tells its supervisor, in memory that both have.
+// The report of the process under load to its supervisor, in shared memory.
 
 #include <atomic>
 #include <cstdint>

@@ -296,7 +296,7 @@ TYPED_TEST(NewTimeout, FailsOnANewThread) {
             EXPECT_EQ(timer.pending_timeouts(), 1);
             EXPECT_TRUE(timeout.cancel());
           }
-          // The same thread succeeds once there is memory, with all of the limit to itself.
+          // This thread succeeds once there is memory, and has all of the limit to itself.
           std::vector<Timeout> timeouts;
           for (int i = 0; i < 4; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
           subject.schedule(timer, 0ns);
@@ -370,7 +370,7 @@ TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   const Gate all_in_the_wheel_and_the_worker_held(timer);
   {
     const Shortage shortage(0, Shortage::kAll);
-    for (Timeout& other : others) other.cancel();  // until what is at hand for entries is full
+    for (Timeout& other : others) other.cancel();  // until the memory for entries is full
   }
   std::atomic<int> turn = -1;
   std::atomic<int> moved = -1;
@@ -445,7 +445,7 @@ class CountingTask : public TimerTask {
   std::atomic<int> cancellations = 0;
 };
 
-/// cancel() of what is in the wheel needs a place in the queue of recheck requests, and must not fail for lack of one.
+/// cancel() of a timeout in the wheel needs a place in the queue of recheck requests, and must not fail without one.
 class CancelAfterTransfer : public ::testing::TestWithParam<bool> {};
 
 TEST_P(CancelAfterTransfer, NeverFails) {
@@ -523,9 +523,8 @@ TEST(Allocation, TheCancelledQueueRecovers) {
   EXPECT_EQ(task.runs, 0);
 }
 
-/// A thread puts its recheck request at a timeout that it wants to move, while another cancels it and finds no memory
-/// for one: the worker that comes to the first one's recheck request collects the timeout, and nothing is left of it to
-/// be put anywhere.
+/// One thread enqueues a recheck request for a timeout that it wants to move. Another thread cancels the timeout and
+/// finds no memory for a request of its own. The worker comes to the first request and collects the timeout.
 TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
   CountingTask task;
   int runs = 0;
@@ -565,7 +564,7 @@ TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
   EXPECT_EQ(timer.next_wakeup(), std::nullopt);
 }
 
-/// The wheel gets no memory for what the worker wants to put into it: it tries again in a later tick.
+/// The worker gets no memory for the wheel: it tries again in a later tick.
 class WorkerWithoutMemory : public ::testing::Test {
  protected:
   static constexpr int kTimeouts = 400;  // each in a bucket of its own: more than the wheel has room for at first
@@ -860,8 +859,8 @@ TEST_F(StopThatGrows, WhatItCouldNotReturnGoesWithTheTimer) {
   EXPECT_EQ(task_.cancellations, 1);
 }
 
-/// new_timeout() against stop(), step by step: the timeout passes the check of a running timer, stop() begins, and only
-/// then is it put into the queue, which the worker has yet to empty. It is refused, so cancelled() is not called.
+/// new_timeout() against stop(), step by step. The timeout passes the check of a running timer, and stop() begins. Only
+/// then does it enter the queue, which the worker has yet to empty. It is refused, so cancelled() is not called.
 TEST(Allocation, ARefusedTaskIsNotCancelled) {
   CountingTask task;
   const std::shared_ptr<TimerTask> shared(std::shared_ptr<TimerTask>(), &task);
@@ -903,7 +902,7 @@ TEST(Allocation, ARefusedTaskIsNotCancelled) {
 }
 
 /// A ManualTimer on a thread that is new to it, from the constructor to stop(): no allocation that fails costs a
-/// timeout. What is refused is reported, the rest waits for memory.
+/// timeout. Refusals are reported; the other timeouts wait for memory.
 TEST(Allocation, FailsAnywhereInAManualTimer) {
   for (const std::int64_t count : {std::int64_t{1}, std::int64_t{3}, Shortage::kAll}) {
     const auto attempt = [&](std::int64_t n) {
@@ -955,8 +954,8 @@ TEST(Allocation, FailsAnywhereInAManualTimer) {
   }
 }
 
-/// While a ManualTimer has no memory for its wheel, what it could not take in is not forgotten: whoever drives it is to
-/// come again at once, however late the next timeout is that it knows of.
+/// While a ManualTimer has no memory for its wheel, it forgets no timeout. Its driver must come again at once, however
+/// late the next known timeout is.
 class ManualTimerWithoutMemory : public ::testing::Test {
  protected:
   bool is_to_be_driven_at_once_without_memory() {

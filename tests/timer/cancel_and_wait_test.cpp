@@ -1,4 +1,4 @@
-// What cancel_and_wait() promises, for every Timer: after it, what the task refers to may be destroyed.
+// The promise of cancel_and_wait(), for every Timer: after it, objects of the task may be destroyed.
 
 #include <array>
 #include <random>
@@ -50,7 +50,7 @@ class Rig {
   std::jthread turner_;
 };
 
-/// What becomes of one task. Not atomic: whoever looks has waited, or ThreadSanitizer says that it has not.
+/// What becomes of one task. Not atomic: ThreadSanitizer reports a reader that has not waited.
 struct Story {
   bool hold_run = false;
   bool hold_destructor = false;
@@ -95,7 +95,8 @@ class Waiter {
       returned_ = true;
     });
   }
-  /// It has said that it waits, or another one has. From there on only the end of what it waits for ends it.
+  /// It has said that it waits, or another one has. From there on, only the end of the task or the callable ends the
+  /// wait.
   [[nodiscard]] bool is_waiting() {
     return eventually(
         [this] { return (internal::Node::of(timeout_)->word.load() & internal::Node::kAwaited) != 0 && !returned_; });
@@ -764,9 +765,9 @@ TYPED_TEST(CancelAndWaitInExecutor, DisarmsWhatTheExecutorRefuses) {
   EXPECT_FALSE(story.ran);
 }
 
-// What a task refers to, destroyed at once: AddressSanitizer and ThreadSanitizer watch.
+// Objects of a task are destroyed at once: AddressSanitizer and ThreadSanitizer watch.
 
-/// What a task and the destructor of its callable use.
+/// Used by a task and the destructor of its callable.
 struct Referent {
   int runs = 0;
   int destructions = 0;
@@ -786,8 +787,8 @@ class Touch {
   Referent* referent_;
 };
 
-/// Threads that make timeouts about to expire, and destroy what they refer to. Some of it a second thread cancels as
-/// well, by a handle of its own, and whoever is last destroys it.
+/// Threads that make timeouts about to expire, and destroy what they refer to. A second thread cancels some of them as
+/// well, by handles of its own. The last one destroys the objects.
 template <class Rig>
 void race(Rig& timer) {
   constexpr int kThreads = 2;

@@ -61,12 +61,13 @@ class Rig {
     EXPECT_TRUE(until([&] { return timer_->now() >= end; }));
   }
 
-  /// Until what it returns goes, a worker is inside a task: what is scheduled meanwhile, it finds all at once.
+  /// Holds a worker inside a task until the result is destroyed. The worker finds all timeouts that are scheduled
+  /// meanwhile at once.
   [[nodiscard]] std::unique_ptr<test::Gate> hold() {
     return test::kDriven<T> ? nullptr : std::make_unique<test::Gate>(*timer_);
   }
 
-  /// Everything that has been scheduled or cancelled before has reached the wheel, and what was due has run.
+  /// Waits until all earlier timeouts and cancels have reached the wheel, and due tasks have run.
   void settle() {
     std::atomic<bool> ran = false;
     timer_->new_timeout([&] { ran = true; }, 0ms);

@@ -1,5 +1,5 @@
-// What a timer with a worker does with deadlines that its callers have at hand: reads no clock for them, and treats
-// those in the past as due now. What every timer promises of them: conformance_test.
+// Deadlines that callers know, for a timer with a worker. It reads no clock for them, and treats those in the past as
+// due now. What every timer promises of them: conformance_test.
 
 #include <gtest/gtest.h>
 #include <time.h>
@@ -149,7 +149,7 @@ TYPED_TEST(Deadlines, InThePastAreDueAtTheNextPointOfTheGridInTheOrderOfScheduli
   EXPECT_GT(judged, 0);
 }
 
-/// The same for one that is moved there.
+/// Also for a timeout that is moved there.
 TYPED_TEST(Deadlines, MovedToThePastAreDueAtTheNextPointOfTheGrid) {
   constexpr auto kTick = 40ms;
   int judged = 0;

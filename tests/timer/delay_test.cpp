@@ -30,7 +30,7 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds value_of(Delay delay) { return delay; }
 
-/// As a timer takes it: what is negative is due now.
+/// As a timer takes it: a negative delay is due now.
 constexpr std::int64_t nanos(Delay delay) { return detail::not_negative(delay).count(); }
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -232,7 +232,7 @@ TEST(Delay, OnlyNaNIsTheLowestNanoseconds) {
   EXPECT_TRUE(Delay(copy).is_nan()) << "a copy is not made from nanoseconds";
 }
 
-// What converts by its own operator, as a number would by a constructor, and what is derived from a duration.
+// A type with a conversion operator, and a type that derives from a duration.
 TEST(Delay, TakesWhatBecomesNanosecondsByItself) {
   struct Setting {
     operator nanoseconds() const { return nanoseconds(5); }  // NOLINT(google-explicit-constructor)

@@ -1,4 +1,4 @@
-// What a thread needs of a timer: how it comes to it at its first use, and what becomes of it when the thread ends.
+// A thread's own part of a timer: how it gets it at its first use, and its fate when the thread ends.
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"

@@ -1,5 +1,5 @@
-// Promise: a forked child may make and use timers of its own, stop and destroy those that it has inherited, and exit,
-// whatever the other threads of its parent were at when it was forked.
+// Promise: a forked child may use timers of its own, stop and destroy inherited ones, and exit. The other threads of
+// its parent may have been anywhere at the fork.
 
 #if !defined(_WIN32)
 
@@ -16,7 +16,7 @@
 #include "tests/support/test_support.h"
 
 namespace {
-// A child leaves what it has inherited as it is, and what the other threads had is nobody's there.
+// A child releases no inherited memory, and the memory of the parent's other threads has no owner there.
 bool this_is_a_child = false;
 }  // namespace
 /// Asked by LeakSanitizer.
@@ -78,7 +78,7 @@ class Hammer {
       // As long as a child may look at it. It does so in no time: it finds its own copy.
       graves_[place] = std::move(timer);
     });
-    // What a request does. With pauses: a backlog would make each fork() slow, which copies what the process has.
+    // The work of a request. With pauses, because a backlog would make each fork() slow, which copies the page tables.
     keep_on([this] {
       for (int i = 0; i < 100; ++i) {
         Timeout timeout = shared.new_timeout([] {}, i % 2 == 0 ? 0ns : std::chrono::nanoseconds(kFar));
@@ -158,7 +158,7 @@ TEST(Fork, AChildCanExitWhateverTheThreadsOfItsParentWereAt) {
     if (child == 0) {
       this_is_a_child = true;
       alarm(20);
-      std::exit(0);  // NOLINT(concurrency-mt-unsafe): that is what is tested
+      std::exit(0);  // NOLINT(concurrency-mt-unsafe): this is the tested case
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -224,7 +224,7 @@ TEST(Fork, AChildOfATaskCanDestroyTheTimerAndReturn) {
   EXPECT_TRUE(ran_in_task(*timer, [] {})) << "the parent's own";
 }
 
-// A child gives back nothing: what it holds of its parent's timers may be in the midst of a change.
+// A child gives back nothing, because the state of its parent's timers may be half changed.
 TEST(Fork, AChildsStopReturnsNothingAndLeavesTheParentsTimerAsItIs) {
   HashedWheelTimer timer(1ms);
   ManualTimer manual;

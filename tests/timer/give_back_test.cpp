@@ -1,6 +1,6 @@
-// What a peak has needed goes back to the system when nobody has needed it for some time (promise 7): most of the
-// memory of its timeouts, whoever has ended them; without harm to the timeouts among them that go on, to what still
-// names one that is gone, or to those that come later; and an idle timer is idle again after it.
+// Memory of a peak goes back to the system when no timeout has needed it for some time (promise 7). That is most of the
+// memory, whichever thread ended the timeouts. It harms no timeout among them that goes on, no entry that still names
+// an ended one, and no later one. Afterwards an idle timer is idle again.
 
 #include <algorithm>
 #include <functional>
@@ -31,7 +31,7 @@ using internal::Node;
 using internal::Slab;
 
 constexpr int kTimeouts = kSanitized || kCounting ? 40'000 : 300'000;
-/// What a pool keeps for its owner.
+/// The nodes that a pool keeps for its owner.
 constexpr std::size_t kKeptByPool = 2304 + 256;
 /// Pages of a MiB, which is not given back if there is no more.
 constexpr std::size_t kNotWorthIt = 256;
@@ -105,7 +105,7 @@ class AfterAPeak : public ::testing::Test {
     cancel(gone);
     return left;
   }
-  /// What may stay, if what the pool keeps lies in a row.
+  /// The pages that may stay, if the nodes that the pool keeps lie in a row.
   std::size_t little() const { return slabs_.pages() / 10 + kNotWorthIt; }
   testing::AssertionResult falls_to(std::size_t pages) {
     const bool fallen = eventually([&] {
@@ -191,7 +191,7 @@ TEST_F(AfterAPeak, OfWhichTheWorkerHasSeenNothing) {
     });
   }
   ASSERT_TRUE(done.wait());
-  // Each thread's pool keeps what was freed first, in a row.
+  // Each thread's pool keeps the nodes that were freed first, in a row.
   EXPECT_TRUE(falls_to(kThreads * (kKeptByPool / 64 + 16) + little()));
   checked.count_down();
 }
@@ -330,8 +330,8 @@ TEST_F(AfterAPeak, OfAManualTimer) {
   EXPECT_LE(slabs_.resident_pages(), little());
 }
 
-/// Much stays after a peak because some of each page goes on. When others have used that and have ended too, all of it
-/// may lie in pages of which nobody has anything: it is looked at again, although it is less than what stayed before.
+/// Much stays after a peak because some of each page goes on. Later timeouts may have used those nodes and ended too,
+/// so that whole pages are free. They are collected then, although they are fewer than before.
 TEST_F(AfterAPeak, WhatHadToStayGoesWhenItHasBeenUsedSince) {
   constexpr int kPeak = std::min(kTimeouts, 100'000);
   constexpr std::size_t kEach = 32;

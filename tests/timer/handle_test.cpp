@@ -1,4 +1,4 @@
-// Timeout as a value, and what it tells.
+// Timeout as a value, and its queries.
 
 #include <array>
 #include <type_traits>

@@ -74,7 +74,7 @@ class Watched : public ::testing::Test {
   }
 
 #if defined(__linux__)
-  /// What the system says about the worker under that key.
+  /// The system's value for the worker under that key.
   std::string system_says(const std::string& key) {
     EXPECT_TRUE(eventually([&] { return worker_id_ != 0; }));
     std::ifstream status("/proc/self/task/" + std::to_string(worker_id_) + "/status");
@@ -259,8 +259,8 @@ TEST_F(Watched, CancellingACallableWakesNobody) {
 TEST(Idle, NoWakeUpIsLost) {
   constexpr auto kHunt = 2s;
   constexpr int kThreads = 2;
-  // Threads with a place in the queue: the more there are, the longer the worker takes to see that all are empty, and
-  // the easier it is to come while it does. The newest is looked at first.
+  // Threads with a place in the inbox. The more there are, the longer the worker takes to find all of them empty. So a
+  // thread is more likely to come meanwhile. The newest is looked at first.
   constexpr int kCrowd = 1000 / kSlower;
   constexpr int kRounds = 100 / kSlower;
   std::atomic<int> rounds = 0;
@@ -294,14 +294,14 @@ TEST(Idle, NoWakeUpIsLost) {
         break;
       }
       ++rounds;
-      // Having run what was due, the worker finds nothing more to do and falls asleep for long.
+      // After the due tasks, the worker finds nothing more to do and falls asleep for long.
       for (auto spin = random() % 4096; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
     }
   });
   EXPECT_GT(rounds, kRounds);
 }
 
-/// A flood of new timeouts does not keep the worker from what is due: at most 100 000 are transferred before a tick.
+/// A flood of new timeouts does not keep the worker from due tasks: at most 100 000 are transferred before a tick.
 TEST(Transfers, AreLimitedBeforeATick) {
   constexpr int kLimit = 100'000;
   constexpr int kFlood = 250'000;
@@ -341,7 +341,7 @@ TEST(Transfers, OfCancelledTimeoutsAreNotLimited) {
   EXPECT_EQ(left_when_first_ran, 0);
 }
 
-/// Held up by a cancelled(), the worker has the rest of what it has taken from the queue in its hand.
+/// While a cancelled() holds up the worker, it has taken more entries from the queue.
 TEST(Transfers, WhatIsInTheWorkersHandIsBacklog) {
   struct Hook final : TimerTask {
     void run(Timeout&) override {}
@@ -365,7 +365,7 @@ TEST(Transfers, WhatIsInTheWorkersHandIsBacklog) {
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
 }
 
-/// What it looks at is in its hand no more, when the timer stops as before.
+/// The entry that it looks at does not count as taken, also when the timer stops.
 TEST(Transfers, WhatStopCancelsIsNoBacklogAnyMore) {
   struct Hook final : TimerTask {
     explicit Hook(const HashedWheelTimer& its_timer) : timer(its_timer) {}
@@ -415,8 +415,8 @@ TEST(Transfers, GoOnInsteadOfSleeping) {
   EXPECT_EQ(timer.stats().ticks, 0);
 }
 
-/// A sleeping worker is told of a timeout that is due earlier than it would wake up, but it does not take it before the
-/// end of its tick: most are cancelled before, and then it need not have them in the wheel.
+/// A sleeping worker is woken for a timeout that is due before the end of its sleep. But it does not take the timeout
+/// before the end of its tick, because most are cancelled before.
 TEST(Transfers, WaitForTheEndOfTheTickThatTheTimeoutIsDueIn) {
   constexpr auto kTick = 10h;
   Latch go;  // when the first timeout is queued, which the worker takes when it starts
@@ -436,8 +436,8 @@ TEST(Transfers, WaitForTheEndOfTheTickThatTheTimeoutIsDueIn) {
 class AfterAPass : public ::testing::Test {
  protected:
   static constexpr int kRounds = 12;
-  // Far more than a tick: what is late by this was not noticed in time. The best of all rounds counts, so that a busy
-  // machine fails nothing.
+  // Far more than a tick: a timeout that is so late was not noticed in time. The best of all rounds counts, so that a
+  // busy machine fails nothing.
   static constexpr auto kInTime = 20ms;
 
   void make_busy() {
@@ -450,8 +450,8 @@ class AfterAPass : public ::testing::Test {
   HashedWheelTimer timer_{1ms, 1 << 17};  // no bucket comes up again while the test runs
 };
 
-/// A request now and then, each answered at once: the first one wakes the worker from its sleep without an end, and all
-/// the others are due later than what it knows of.
+/// A request now and then, each answered at once. The first one wakes the worker from its endless sleep. All the others
+/// are due later than the deadline that it knows.
 TEST_F(AfterAPass, DoesNotWakeUpForEachThatIsCancelled) {
   constexpr int kRequests = 300;
   constexpr int kWakeups = 4;  // there may be a second one while the worker says for how long it will sleep, and again

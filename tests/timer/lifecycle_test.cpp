@@ -159,7 +159,7 @@ TEST(Stop, DoesNotWaitForATick) {
   EXPECT_LT(steady_clock::now() - before, kGenerous);
 }
 
-/// Returns once a task of some 20 ms is running. What it returns becomes true when that task ends.
+/// Returns once a task of some 20 ms is running. Its result becomes true when that task ends.
 std::shared_ptr<const std::atomic<bool>> start_long_task(Timer& timer) {
   const auto running = std::make_shared<Latch>();
   const auto finished = std::make_shared<std::atomic<bool>>(false);

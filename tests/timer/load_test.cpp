@@ -1,5 +1,5 @@
-// What a flood leaves behind, and what it does to others: memory is bounded by what is pending, however long the worker
-// is held; a pass of the worker by a constant; a turn of it by what there is to do, not by the number of threads.
+// Floods. Memory is bounded by the number of pending timeouts, however long the worker is held. The work of a pass is
+// bounded by a constant, and that of a turn by the work to do, not by the number of threads.
 
 #include <algorithm>
 #include <array>
@@ -174,7 +174,7 @@ TEST_P(HeldWorker, ReschedulesInTheQueueLeaveNothing) {
 // Passes.
 
 constexpr int kFlood = 300'000;
-// What a pass does at most, of one kind (Driver), and some more for a second one that has begun.
+// The most entries of one kind that a pass takes (Driver), and some more for a second pass that has begun.
 constexpr int kNewInAPass = 100'000;
 constexpr int kRechecksInAPass = 8192;
 

@@ -1,5 +1,5 @@
-// What a timer occupies: bounded under floods of cancelled timeouts (promise 7) and of short-lived threads (promise
-// 14), little for each pending timeout, and all of it given back at the end.
+// The memory of a timer. It is bounded under floods of cancelled timeouts (promise 7) and of short-lived threads
+// (promise 14). Each pending timeout needs little, and all of it is given back at the end.
 
 #include <algorithm>
 
@@ -50,7 +50,7 @@ TEST(Memory, IsBoundedUnderAFloodOfCancelledTimeouts) {
   EXPECT_LT(peak.above_start(), kIfNoneWasCollected / 4);
 }
 
-/// The same for timeouts that were in the wheel when they were cancelled.
+/// For timeouts that were in the wheel when they were cancelled.
 class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
 
 TEST_P(CancelledAfterTransfer, AreCollected) {
@@ -91,7 +91,7 @@ TEST_P(CancelledAfterTransfer, AreCollected) {
 INSTANTIATE_TEST_SUITE_P(Ticks, CancelledAfterTransfer, ::testing::Values(5ms, 10'000ms),
                          [](const auto& info) { return std::to_string(info.param.count()) + "ms"; });
 
-/// What a thread held is used again by the next: its nodes, its place in the inbox.
+/// The nodes of a thread and its place in the inbox are used again by the next thread.
 TEST(Memory, IsBoundedUnderManyShortLivedThreads) {
   constexpr int kAtOnce = 2;
   constexpr int kThreads = 10'000 / kScale;
@@ -123,7 +123,7 @@ TEST(Memory, IsBoundedUnderManyShortLivedThreads) {
   static_assert((kThreads - kWarmUp) * (std::int64_t{64} << 10) > 10 * kBound);
 }
 
-/// Threads that stay, and have many timeouts one after the other: each uses what the one before needed.
+/// Threads that stay, and have many timeouts one after the other. Each uses the memory of the one before.
 TEST(Memory, FollowsTheMostAliveAtOnceWhicheverThreadsHadThem) {
   constexpr int kThreads = 8;
   constexpr int kTimeouts = 300'000 / kScale;
@@ -219,7 +219,7 @@ TEST(Memory, IsGivenBackWithTheTimerAndItsHandles) {
   }
 }
 
-/// A thread that uses one timer after the other does not collect what it remembers of them.
+/// A thread that uses one timer after the other does not pile up state of them.
 TEST(Memory, AThreadForgetsTimersThatAreGone) {
   constexpr int kTimers = 1000 / kScale;
   const auto use_one = [] {

@@ -1,4 +1,4 @@
-// What messages say: where an exception came from, what was called, and durations that can be read.
+// The contents of messages: the origin of an exception, the function that was called, and readable durations.
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-// What a program built without exceptions and RTTI writes. Compiled with -fno-exceptions -fno-rtti.
+// Code of a program that is built without exceptions and RTTI. Compiled with -fno-exceptions -fno-rtti.
 
 #include "tests/timer/no_exceptions_code.h"
 

@@ -1,5 +1,5 @@
-// malloc itself, not operator new, has no memory at a thread's first use of a timer. The C library needs it to note
-// what is to be done when the thread ends. With the C library of GNU, whose malloc a program can replace.
+// malloc itself, not operator new, has no memory at a thread's first use of a timer. The C library needs it to register
+// functions for the end of the thread. With the C library of GNU, whose malloc a program can replace.
 
 #if defined(__GLIBC__) || defined(__linux__)
 #include <features.h>

@@ -1,5 +1,5 @@
-// What one thread schedules with deadlines that do not decrease runs in that order, also where the thread looks through
-// what it has queued and drops what is dead.
+// Timeouts that one thread schedules with deadlines that do not decrease run in that order. This also holds when the
+// thread sifts its place and drops dead entries.
 
 #include <algorithm>
 #include <optional>
@@ -74,9 +74,8 @@ TEST_P(OrderOfOneThread, HoldsWhileItTidiesUpBehindItself) {
   order.expect_ascending();
 }
 
-/// Of what a thread looks through, some cannot go back to where it was while there is no memory. Nothing that it
-/// schedules afterwards overtakes that, be it before the worker comes to it or after. Whether it happens depends on how
-/// the entries lie.
+/// Without memory, some entries that a thread sifts cannot go back to their queue. Nothing that it schedules afterwards
+/// overtakes that, be it before the worker comes to it or after. Whether it happens depends on how the entries lie.
 TEST(OrderWithoutMemory, NothingOvertakesWhatCouldNotBePutBack) {
   constexpr int kTidy = internal::Producer::kTidyAt;
   int spilled = 0;

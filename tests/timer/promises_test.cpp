@@ -458,7 +458,7 @@ TEST(Promise9, StatsBalance) {
   EXPECT_TRUE(is_balanced(stats));
 }
 
-/// A program that compares what it polls with the last time begins with one of its own.
+/// A program that compares a polled value with the last one begins with a value of its own.
 TEST(Promise9, NothingIsCountedBeforeAnythingHappens) {
   const HashedWheelTimer timer(1ms);
   const std::array<char, sizeof(TimerStats)> zeros{};  // every field is a number

@@ -161,7 +161,7 @@ TEST(Races, StopAgainstNewTimeout) {
   EXPECT_GT(accepted_in_all, 0);
 }
 
-/// The same with TimerTasks: cancelled() runs once for each that was returned, and never for one that was refused.
+/// With TimerTasks: cancelled() runs once for each that was returned, and never for one that was refused.
 TEST(Races, StopAgainstNewTimeoutOfTimerTasks) {
   constexpr int kThreads = 3;
   std::minstd_rand random(2);
@@ -268,7 +268,7 @@ TEST(Races, DestroyInsideATask) {
   }
 }
 
-/// As above, but it is the destruction of a cancelled callable, on any thread, that destroys the timer.
+/// Here the destruction of a cancelled callable, on any thread, destroys the timer.
 TEST(Races, DestroyInsideACancel) {
   for (const Deadline end(kHunt / 2); !end.passed();) {
     std::vector<Timeout> handles(2);
@@ -304,8 +304,8 @@ TEST(Races, PrintingAHandleWhileItsTimerGoes) {
   }
 }
 
-// What was written before cancel() is seen in cancelled(), when stop() finds the timeout as well. The flags are
-// relaxed, so that nothing but the library orders the two.
+// Writes before cancel() are seen in cancelled(), also when stop() finds the timeout. The flags are relaxed, so that
+// nothing but the library orders the two.
 TEST(Races, CancelBeforeStopPublishesToCancelled) {
   struct Reader : TimerTask {
     explicit Reader(const int& source) : payload(source) {}

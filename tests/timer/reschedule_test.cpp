@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// What a task leaves behind.
+/// The traces of a task.
 class Start {
  public:
   void start() {
@@ -68,7 +68,7 @@ class Reschedule : public ::testing::TestWithParam<Where> {
     }
   }
 
-  /// Reschedules it and checks what the handle tells.
+  /// Reschedules it and checks the handle.
   void move_to(std::chrono::nanoseconds delay) {
     const auto before = timer_.now();
     EXPECT_TRUE(timeout_.reschedule(delay));
@@ -386,7 +386,7 @@ TEST(RescheduleOf, AnotherInsideATask) {
   EXPECT_GE(later.started(), near.deadline());
 }
 
-/// What was put into the inbox for it is met when it has run, and is passed over.
+/// The worker comes to its entries in the inbox after it has run, and skips them.
 TEST(RescheduleOf, AnotherThatRunsNextInTheSameTick) {
   int runs = 0;
   ManualTimer timer(1ms, steady_clock::time_point(1h));
@@ -757,7 +757,7 @@ TEST(RescheduleRaces, ToEarlierWhileItIsTransferred) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// The same hunted by a worker that is always at its queue, and producers that are always a step ahead of it.
+/// With a worker that is always at its queue, and producers that are always a step ahead of it.
 TEST(RescheduleRaces, OneThreadSchedulesAndAnotherReschedulesAtOnce) {
   constexpr int kBatch = 20'000;
   HashedWheelTimer timer(1ms);
@@ -893,7 +893,7 @@ TEST(RescheduleRaces, OfOneTimeoutByManyThreads) {
       std::minstd_rand random(static_cast<unsigned>(thread) + 1);
       Timeout& mine = copies[static_cast<std::size_t>(thread)];
       for (int i = 0; i < kMoves; ++i) {
-        // The last ones are near, whoever comes last.
+        // The last deadlines are near, whichever thread comes last.
         const bool near = i + 10 > kMoves || random() % 64 == 0;
         const auto before = steady_clock::now();
         const std::chrono::microseconds delay =

@@ -1,4 +1,4 @@
-// SeatTable: how a thread finds what it has of each timer, and what becomes of it when timers go.
+// SeatTable: how a thread finds its own part of each timer, and the fate of that part when timers are destroyed.
 
 #include "hashed_wheel_timer/internal/handover/seat_table.h"
 
@@ -68,8 +68,8 @@ TEST(SeatTable, GivesSeatsOfCoresThatHaveGoneBackWhenItIsFull) {
   EXPECT_LE(left, 4u) << "of one core that is there and 999 that are gone";
 }
 
-/// Each thread schedules on timers in random order, and some of them go meanwhile: a thread that used the wrong part of
-/// a timer would corrupt it, or count on another one.
+/// Each thread schedules on timers in random order, and some of them are destroyed meanwhile. A thread that used the
+/// part of another timer would corrupt it, or count there.
 TEST(SeatTable, AThreadUsesManyTimersInAnyOrder) {
   constexpr int kThreads = 3;
   constexpr std::size_t kTimers = 50;

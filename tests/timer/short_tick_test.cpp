@@ -1,4 +1,4 @@
-// HierarchicalWheelTimer with ticks of microseconds: what any tick promises, and that the worker pays for what is due
+// HierarchicalWheelTimer with ticks of microseconds: the promises of any tick, and a worker that pays for due timeouts
 // and not for ticks.
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class ShortTick : public ::testing::TestWithParam<nanoseconds> {
 INSTANTIATE_TEST_SUITE_P(Ticks, ShortTick, ::testing::Values(1us, 10us, 333us),
                          [](const auto& info) { return std::to_string(info.param / 1us) + "us"; });
 
-/// Enough for what is early once in ten thousand. HWT_TIMEOUTS asks for more.
+/// Enough to find a fault that is early once in ten thousand. HWT_TIMEOUTS asks for more.
 std::uint64_t timeouts_of_a_hunt() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread yet
   const char* const asked = std::getenv("HWT_TIMEOUTS");
@@ -114,7 +114,7 @@ TEST_P(ShortTick, RunsInTheOrderOfTicks) {
   HierarchicalWheelTimer timer(options());
   std::minstd_rand random(5);
   for (int i = 0; i < kTimeouts; i += kBurst) {
-    // The worker finds all of a burst at once: what it is too late for, since a thread was preempted, is of no account.
+    // The worker finds all of a burst at once. Timeouts that are late because a thread was preempted do not count.
     const Gate gate(timer);
     for (int in_burst = 0; in_burst < kBurst; ++in_burst) {
       timer.new_timeout(
@@ -178,9 +178,9 @@ TEST_P(ShortTick, JumpsOverEmptyTicks) {
   EXPECT_LE(timer.stats().wakeups, 20);
 }
 
-/// What is cancelled before anybody waits for it costs the worker one wake-up in each delay, and not one in each tick;
-/// and later ones do not wake it. When the earliest would be due that it knew of, it wakes up, is told of another one,
-/// and sleeps until then.
+/// Timeouts that are cancelled before they are due cost the worker one wake-up for each delay, and not one for each
+/// tick. Later ones do not wake it. When the earliest would be due that it knew of, it wakes up, is told of another
+/// one, and sleeps until then.
 TEST_P(ShortTick, DoesNotWakeForWhatIsCancelled) {
   constexpr auto kDelay = 20ms;
   constexpr auto kTime = 200ms;
@@ -243,8 +243,8 @@ TEST_P(ShortTick, AnEarlierDeadlineIsInTime) {
 }
 
 #if defined(HWT_COUNTS_CLOCK_READINGS)
-/// After a stall the ticks that are over are not looked at one by one: of 20,000 with one task each, many are worked
-/// off between two looks at the clock and at the inbox, for which there is one reading of the clock or more.
+/// After a stall the worker does not process past ticks one by one. Of 20,000 ticks with one task each, it processes
+/// many between two looks at the clock and the inbox.
 TEST(ShortTicks, AreCaughtUpTogether) {
   constexpr int kTicks = 20'000;
   std::int64_t readings_at_first = 0;  // the worker's

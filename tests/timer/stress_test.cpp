@@ -412,11 +412,11 @@ INSTANTIATE_TEST_SUITE_P(Setups, Conservation,
                                            Setup{"DestroyWithAnExecutor", End::Destruction, true, 1000, 20ms}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// The test's own count of what is pending, taken on the safe side, never exceeds the limit.
+/// The test's own count of pending timeouts, on the safe side, never exceeds the limit.
 TEST(Limit, IsNeverExceeded) {
   constexpr std::int64_t kLimit = 40;
   const auto end = steady_clock::now() + 700ms;
-  std::atomic<std::int64_t> pending = 0;  // at most what is pending
+  std::atomic<std::int64_t> pending = 0;  // at most the pending ones
   std::atomic<std::int64_t> most = 0;
   std::atomic<std::int64_t> refused = 0;
   HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = kLimit});
@@ -478,7 +478,7 @@ TEST(Limit, RefusesNothingBelowIt) {
   EXPECT_GT(runs, kThreads);
 }
 
-/// A place is taken by what is accepted, and not while a callable is still being copied, which may throw in the end.
+/// Only an accepted timeout takes a place. A callable that is still being copied, which may throw, takes none.
 TEST(Limit, CopyingACallableTakesNoPlace) {
   struct SlowToCopy {
     SlowToCopy(Latch* entered, Latch* released) : entered_(entered), released_(released) {}
@@ -586,7 +586,8 @@ TEST(Limit, APlaceIsRefusedOnlyToWhoFindsItTaken) {
   EXPECT_EQ(none, 0) << "of " << rounds << " rounds";
 }
 
-/// The task's cancelled() sees what a thread did before cancel(), whether the timeout was still in the queue or not.
+/// The task's cancelled() sees the writes of a thread before cancel(), whether the timeout was still in the queue or
+/// not.
 TEST(Handles, CancelPublishesToTheHook) {
   class Reader : public TimerTask {
    public:

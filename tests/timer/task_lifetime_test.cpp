@@ -1,4 +1,4 @@
-// How long a task and what it captured are kept: docs/guide.md, "Task lifetime". And what can be a task.
+// How long a task and its captures are kept: docs/guide.md, "Task lifetime". And what can be a task.
 
 #include <array>
 #include <cstddef>
@@ -307,7 +307,7 @@ TEST(TaskLifetime, DestructionMayScheduleAndCancel) {
   EXPECT_TRUE(other.is_cancelled());
 }
 
-// A task may do with its handle what it likes.
+// A task may use its handle in any way.
 
 TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
   const auto next = std::make_shared<RecordingTask>();

@@ -1,5 +1,5 @@
-// Nobody waits for a thread that may not run, and the worker does not sleep over what it must do: threads and the
-// worker are held at chosen points, as the system holds one that is preempted.
+// No thread waits for a thread that may not run, and the worker does not sleep while it has work. The tests hold
+// threads and the worker at chosen points, as if the system had preempted them.
 
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
@@ -12,8 +12,8 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 /// Far as well, but earlier than kFar.
 constexpr std::chrono::minutes kHalfWay{30};
 
-/// A task whose cancelled() the worker calls in the midst of taking from its inbox: what comes then is not part of that
-/// pass, and must keep the worker from the sleep that follows it.
+/// A task whose cancelled() the worker calls while it takes from its inbox. Timeouts that come then are not part of
+/// that pass, and must keep the worker from the next sleep.
 class Hook : public TimerTask {
  public:
   explicit Hook(std::function<void()> f) : f_(std::move(f)) {}
@@ -36,7 +36,7 @@ void call_between_pass_and_sleep(Timer& timer, std::function<void()> f) {
   ASSERT_TRUE(hook->called.wait());
 }
 
-/// What is scheduled before it returns is in the wheel.
+/// Timeouts that were scheduled before it returns are in the wheel.
 void wait_until_in_the_wheel(Timer& timer) { const Gate gate(timer); }
 
 class BeforeASleep : public ::testing::Test {
@@ -154,7 +154,7 @@ TEST_F(WithAThreadInReschedule, AnotherReschedulesToEarlier) {
   EXPECT_EQ(runs_, 1);
 }
 
-/// To a time that is earlier than where the timeout is, but later than what the stopped thread wants.
+/// To a time before the timeout's present tick, but after the deadline of the stopped thread.
 TEST_F(WithAThreadInReschedule, AnotherReschedulesToAfterwards) {
   StoppedInReschedule stopped(timer_, timeout_, 5ms);
   std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(50ms)); }).join();

@@ -148,8 +148,8 @@ TEST(Withdraw, TheCallableMayOwnItsHandle) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// Neither nodes nor what is queued for them: the memory that is needed depends on what is pending, not on how many
-/// have been, however long the worker is busy.
+/// Neither nodes nor entries pile up. The needed memory depends on the pending timeouts, not on earlier ones, however
+/// long the worker is busy.
 TEST(Withdraw, NothingPilesUpBehindABusyWorker) {
   constexpr int kFlood = 2'000'000 / kSlower;
   HashedWheelTimer timer(1ms);
@@ -303,7 +303,7 @@ TEST(Withdraw, ThreadsEndWithWithdrawnTimeouts) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// In thread-local variables that outlive what the library keeps for the thread.
+/// In thread-local variables that outlive the library's state of the thread.
 TEST(Withdraw, AtTheVeryEndOfAThread) {
   struct Late {
     HashedWheelTimer* timer = nullptr;
@@ -355,7 +355,7 @@ TEST(Withdraw, TwoTimersInTurns) {
   EXPECT_EQ(second.stats().cancelled, kRounds);
 }
 
-/// Without memory for the wheel the worker still drops what is cancelled, and calls cancelled().
+/// Without memory for the wheel the worker still drops cancelled timeouts, and calls cancelled().
 TEST(Withdraw, CancelledOnesAreDroppedWithoutMemoryForTheWheel) {
   constexpr std::size_t kRoomFor = 64;  // timeouts in buckets of their own, in the first piece of memory
   std::vector<std::shared_ptr<RecordingTask>> tasks;

@@ -1,5 +1,5 @@
-// A bucket gives back the memory of holes a little at a time; and the check of its invariants, which the models of the
-// wheels rely on, notices what it is there for.
+// A bucket gives back the memory of holes a little at a time. The check of its invariants, which the models of the
+// wheels rely on, notices broken ones.
 
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
 
@@ -114,7 +114,7 @@ TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheRegionOfItsNewItems) 
   EXPECT_TRUE(bucket_.consistent(kNumber));
 }
 
-/// What is added, and the chunks that a walk gives back, while holes are being closed up.
+/// Items that are added, and chunks that a walk gives back, while holes are being closed up.
 TEST_F(BucketOfHoles, AnythingMayHappenInBetween) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 300; ++round) {
@@ -154,7 +154,7 @@ class BucketCheck : public ::testing::Test {
     EXPECT_TRUE(bucket_.consistent(kNumber));
   }
 
-  /// With `value` instead of what is there, it is not consistent; and again afterwards.
+  /// With `value` instead, it is not consistent. Afterwards it is again.
   template <class T, class U>
   void expect_noticed(T& field, U value) {
     const T right = field;

@@ -49,7 +49,8 @@ class EveryWheel : public ::testing::Test {
     }
   }
 
-  /// Walks all ticks up to `last` and returns what was due in that one, in order. Nothing may be due before.
+  /// Walks all ticks up to `last` and returns the items that were due in the last one, in order. Nothing may be due
+  /// before.
   std::vector<Item*> expire(Tick last) {
     std::vector<Item*> taken;
     for (Tick tick = 0; tick != last;) {
@@ -202,7 +203,7 @@ TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTick) {
   EXPECT_EQ(this->wheel_.size(), 0);
 }
 
-/// What was cancelled does not occupy its bucket until the bucket's tick.
+/// Cancelled items do not occupy their bucket until its tick.
 TYPED_TEST(EveryWheel, ABucketOfHolesIsCompacted) {
   constexpr std::size_t kItems = 100'000;
   constexpr Tick kDue = 1000;

@@ -38,7 +38,7 @@ struct alignas(kCacheLine) Item : WheelItem {
   bool in_wheel() const { return position != nullptr; }
 };
 
-/// A wheel, and what it should hold. Every operation is checked at once.
+/// A wheel, and its expected contents. Every operation is checked at once.
 class Model {
  public:
   explicit Model(std::int64_t buckets) : buckets_(buckets), wheel_(buckets) {}
@@ -66,11 +66,11 @@ class Model {
     check();
   }
 
-  /// What a visitor does with an item that is due.
+  /// The treatment of a due item by the visitor.
   enum class Answer { Take, Stop, SameBucket, OtherBucket };
   using Decide = std::function<Answer(Item&)>;
 
-  /// Returns what was taken, in order. `tick` is at most next_due().
+  /// Returns the taken items, in order. `tick` is at most next_due().
   std::vector<Item*> expire(Tick tick, const Decide& decide = [](Item&) { return Answer::Take; }, Tick later = 1) {
     EXPECT_LE(tick, wheel_.next_due());
     EXPECT_GE(tick, floor_);
@@ -527,7 +527,7 @@ class WithoutMemory : public ::testing::TestWithParam<std::int64_t> {
     item.due = due;
     return wheel_.insert(item, due);
   }
-  /// Returns what was due at `tick`; the rest is visited again at its own tick.
+  /// Returns the items that were due at `tick`; the rest is visited again at its own tick.
   const std::vector<Item*>& expire(Tick tick) {
     taken_.clear();
     wheel_.expire(tick, [&](WheelItem& visited) {

@@ -42,7 +42,7 @@ constexpr std::uint32_t kCrowds[] = {1, 7, 50, kNoCrowd};
 /// How many digits a tick has in the base of the wheel's slots, at most.
 std::size_t levels_of(std::int64_t slots) { return SlotLevels(slots).levels(); }
 
-/// A wheel, and what it should hold. Every operation is checked at once.
+/// A wheel, and its expected contents. Every operation is checked at once.
 class Model {
  public:
   explicit Model(std::int64_t slots, std::uint32_t crowd = kNoCrowd)
@@ -90,12 +90,12 @@ class Model {
     check();
   }
 
-  /// What a visitor does with an item that is due. If that is later(), then at a later tick.
+  /// The treatment of a due item by the visitor. If that is later(), then at a later tick.
   using Answer = std::function<Verdict(Item&)>;
   static Verdict take(Item&) { return Verdict::taken(); }
 
-  /// Returns what was taken, in order. `tick` is at most next_due(). `decide` is asked about what is due; what is not
-  /// due yet gets its tick, unless `stops` says so.
+  /// Returns the taken items, in order. `tick` is at most next_due(). `decide` is asked about due items. An item that
+  /// is not due yet gets its tick, unless `stops` stops the walk.
   std::vector<Item*> expire(
       Tick tick, const Answer& decide = take, const std::function<bool()>& stops = [] { return false; }) {
     EXPECT_LE(tick, wheel_.next_due());
@@ -265,7 +265,7 @@ bool insert(HierarchicalWheel& wheel, Item& item, Tick due) {
   return wheel.insert(item, due);
 }
 
-/// Takes what is due at `tick` and tells `taken` of it, in order; the rest comes down.
+/// Takes the items that are due at `tick` and passes them to `taken`, in order; the others come down.
 template <class Taken>
 void expire(HierarchicalWheel& wheel, Tick tick, Taken taken) {
   wheel.expire(tick, [&](WheelItem& it) {
@@ -389,7 +389,7 @@ TEST(HierarchicalWheel, NextDueIsTheMinimumOverAllLevels) {
   EXPECT_EQ(late.came_at, 400);
 }
 
-/// What is near lies on the level above when a border is in between; what is far, on the lowest after a jump.
+/// A near item lies on the level above when a border is in between. A far one lies on the lowest level after a jump.
 TEST(HierarchicalWheel, NextDueIsNeverLateWithMixedLevels) {
   for (Tick now = 0; now < 600; now += 7) {
     HierarchicalWheel wheel(16);
@@ -507,7 +507,7 @@ TEST_P(OrderOfInsertion, StaysThroughAllLevels) {
   EXPECT_EQ(came, left);
 }
 
-/// In the middle of a slot that comes down: what was inserted meanwhile queues up behind the rest.
+/// In the middle of a slot that comes down: items that were inserted meanwhile queue up behind the rest.
 TEST_P(OrderOfInsertion, AStoppedWalkGoesOnWhereItStopped) {
   for (const Tick due : {Tick{5}, Tick{64}, Tick{64 + 7}, Tick{2 * 64 * 64}, Tick{3 * 64 * 64 + 9}}) {
     SCOPED_TRACE(due);
@@ -677,7 +677,7 @@ TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
   }
 }
 
-/// A timer whose clock jumps: what is due is due at once, and the rest is where it belongs.
+/// A timer whose clock jumps: due items are due at once, and the others are where they belong.
 TEST(HierarchicalWheel, ACrowdedSlotIsLeftInTheMiddle) {
   constexpr std::size_t kItems = 100'000;
   HierarchicalWheel wheel(64);
@@ -717,7 +717,7 @@ TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
   }
 }
 
-/// Without memory for a row below, a crowd stays in one bucket; what it was asked to hold it holds.
+/// Without memory for a row below, a crowd stays in one bucket, and no item is lost.
 TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
   HierarchicalWheel wheel(64, 2);
   std::vector<Item> items(30);

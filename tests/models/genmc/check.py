@@ -15,17 +15,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import orders  # noqa: E402
 
-# Inlined, and values in registers, since GenMC cannot read a part of what was written as a whole. Nothing else: another
-# pass would look ahead at what a thread must not look at yet.
+# Inlined, and values in registers, because GenMC cannot read a part of a larger write. No other pass, because one might
+# move a load before an operation that guards it.
 PASSES = ["-inline-threshold=1000000", "-passes=function(sroa),cgscc(inline),function(sroa),globaldce"]
-# Lines, but not types: GenMC stumbles over some when it names what was raced for.
+# Lines, but not types: GenMC fails on some when it names the variable of a race.
 FLAGS = ["-std=c++20", "-O1", "-Xclang", "-disable-llvm-passes", "-gline-tables-only", "-fno-c++-static-destructors"]
-# RC11, and no other model in its place where the program would allow it. Who waits says so: GenMC need not guess it.
+# RC11, and no other model in its place where the program would allow it. Waits are marked, so that GenMC need not find
+# them.
 OPTIONS = ["--rc11", "--disable-mm-detector", "--disable-spin-assume", "--check-liveness", "--disable-estimation"]
 
 
 def tool(name, version):
-    """GenMC reads what the LLVM that it was built with has written."""
+    """GenMC reads files of the LLVM that it was built with."""
     found = shutil.which(f"{name}-{version}") or shutil.which(name)
     return found or sys.exit(f"no {name} of LLVM {version}, with which GenMC was built")
 
@@ -87,7 +88,7 @@ def weakened(text, use, weakening):
 
 
 def files_of(program):
-    """Of the library, by their names without ending: what it checks."""
+    """The files of the library that it checks, by their names without ending."""
     with open(os.path.join(HERE, f"{program}.cpp"), encoding="utf-8") as file:
         return re.findall(rf'^#include "{orders.LIBRARY}/(\S+)\.\w+"', file.read(), re.M)
 

@@ -1,6 +1,6 @@
-// Who acts for a RepeatedTimer (Conductor): a user who restarts it, with a hook, one who destroys it, and an expiry.
-// One thread at a time is the conductor; what it has goes to the next; what is stored before a note or a mark is seen;
-// and who has waited for the end finds all done.
+// The Conductor of a RepeatedTimer. One user restarts the timer, with a hook; another destroys it; and an expiry comes.
+// One thread at a time is the conductor, and hands its state to the next one. Writes before a note or a mark are seen.
+// A thread that has waited for the end sees all work done.
 
 #include <atomic>
 

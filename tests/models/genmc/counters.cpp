@@ -1,5 +1,5 @@
-// What a timer counts (Counters): one thread begins timeouts, another ends them, and a third reads. More have never
-// ended than have begun.
+// The counters of a timer (Counters). One thread begins timeouts, another ends them, and a third reads. The reader
+// never finds more ends than beginnings.
 
 #include "hashed_wheel_timer/internal/core/counters.h"
 

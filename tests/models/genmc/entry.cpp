@@ -1,6 +1,6 @@
-// A value of a KeyedTimer (KeyedEntry, KeyedLeftovers): who holds the lock arms it again, replaces it and takes it, and
-// the first timeout, which has not got the lock, wants it too. Each value is had once, as it was left; and each record
-// goes once, when nobody is at it.
+// A value of a KeyedTimer (KeyedEntry, KeyedLeftovers). The owner of the lock arms it again, replaces it and takes it.
+// The first timeout, without the lock, wants it too. Each value is taken once, as it was left. Each record is deleted
+// once, when no thread uses it.
 
 #include "hashed_wheel_timer/detail/keyed/entry.h"
 

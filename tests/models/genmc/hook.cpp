@@ -1,5 +1,5 @@
-// A timeout that is cancelled while the worker takes it from the inbox (Node): whichever way the worker learns of it,
-// it sees what was done before cancel(), and drops the timer's reference once.
+// A timeout that is cancelled while the worker takes it from the inbox (Node). However the worker learns of the cancel,
+// it sees all writes before cancel(), and drops the timer's reference once.
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/models/genmc/program.h"

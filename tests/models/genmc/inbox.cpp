@@ -1,7 +1,7 @@
-// The inbox (Inbox, Intake): the owner of a place puts an entry, drops it by sift() if it is still there, and puts a
-// recheck request and another entry; another owner puts an entry, a recheck request for which there is no memory, and a
-// note; and the worker takes once what it finds. What it has not found is listed; nothing is taken twice; and entries
-// stay in order.
+// The inbox (Inbox, Intake). The owner of a place enqueues an entry, drops it by sift() if it is still there, and
+// enqueues a recheck request and another entry. Another owner enqueues an entry, a recheck request without memory, and
+// a note. The worker takes once. Entries that it has not found are in a listed place. Nothing is taken twice, and
+// entries stay in order.
 
 #include "hashed_wheel_timer/internal/handover/inbox.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the programs here need of GenMC, and what it cannot get from a library that is compiled already. One program is
-// one translation unit.
+// Declarations of GenMC that these programs use, and replacements for compiled libraries, which GenMC cannot read. One
+// program is one translation unit.
 
 #include <cstddef>
 #include <new>

@@ -1,6 +1,6 @@
-// Two threads that come and end, and a core that goes when neither uses it any more (FreeSeats). A producer has one
-// owner at a time, who sees it as the last one left it; each seat is deleted once, and so is the stack of the free
-// ones.
+// Two threads that begin and end, and a core that is destroyed when neither uses it any more (FreeSeats). A producer
+// has one owner at a time, which sees it as the last owner left it. Each seat is deleted once, and so is the stack of
+// free seats.
 
 #include "hashed_wheel_timer/internal/handover/seat.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 

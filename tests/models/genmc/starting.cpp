@@ -1,5 +1,5 @@
-// The phase of a timer (Lifecycle): who finds it started finds the time of its start; one thread starts it and one
-// stops it; and who has waited for that finds what was done before.
+// The phase of a timer (Lifecycle). A thread that finds the timer started sees the time of its start. One thread starts
+// it and one stops it. A thread that has waited for either sees all work done.
 
 #include "hashed_wheel_timer/internal/core/lifecycle.h"
 #include "tests/models/genmc/program.h"
@@ -12,7 +12,7 @@ using hwt::internal::Lifecycle;
 using hwt::internal::Phase;
 
 constinit Lifecycle life;
-int thread_made = 0;  // of who has begun to start, then of who has begun to stop
+int thread_made = 0;  // of the thread that starts the timer, then of the one that stops it
 int emptied = 0;
 
 template <bool kFails>

@@ -10,8 +10,8 @@ void __VERIFIER_spin_end(bool) noexcept;
 
 namespace model {
 
-/// GenMC makes a run of each value that done() may find, and one more in which the thread waits for ever; that is an
-/// error only if nobody can make it come true.
+/// GenMC makes a run for each value that done() may find, and one more in which the thread waits for ever. That is an
+/// error only if no thread can make it true.
 template <class Done>
 void wait_until(Done done) noexcept {
   __VERIFIER_loop_begin();

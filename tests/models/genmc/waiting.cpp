@@ -1,6 +1,6 @@
-// The end of two timeouts (Node): the worker is busy with their tasks, a user waits for one of them, and another only
-// drops handles. Who has waited sees what the task did; one thread drops the last reference, and sees what all others
-// did.
+// The end of two timeouts (Node). The worker is busy with their tasks, a user waits for one of them, and another thread
+// only drops handles. The user sees all writes of the task. One thread drops the last reference, and sees the writes of
+// all others.
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/parking_lot.cpp"  // NOLINT(bugprone-suspicious-include): one unit

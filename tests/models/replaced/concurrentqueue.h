@@ -1,7 +1,7 @@
 #pragma once
 
-// In place of moodycamel's: what the library relies on, and no more. One thread at a time enqueues, one at a time
-// dequeues; release when an entry is put, acquire when it is taken; the size is relaxed.
+// Replaces moodycamel's queue. It has only the guarantees that the library relies on. One thread at a time enqueues,
+// one at a time dequeues; release when an entry is put, acquire when it is taken; the size is relaxed.
 
 #include <algorithm>
 #include <array>

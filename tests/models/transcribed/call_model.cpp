@@ -1,7 +1,7 @@
-// ManualTimer::on_earlier() being replaced, or the timer destroyed, while threads call it (Sleeper::call_outside,
-// end_calls): one call for each announcement, and none of what is gone.
+// ManualTimer::on_earlier() is replaced, or the timer is destroyed, while threads call it (Sleeper::call_outside,
+// end_calls). Each announcement leads to one call, and no thread calls a function that was replaced.
 //
-// Of end_calls() the release is not needed here: who then finds it awake calls nobody.
+// The release in end_calls() is not needed here: a thread that then finds the worker awake calls nothing.
 
 #include "model.h"
 
@@ -24,7 +24,7 @@ constexpr int kAwake = -1;
 struct Calls : Model<Calls, kCallers + 1> {
   Atomic<int> wake_until{kAwake};
   Atomic<int> calls;
-  Plain<int> driver{0};  // what is called: 0 when it is gone
+  Plain<int> driver{0};  // the function to call: 0 when it was replaced
   Atomic<int> called[2];
 
   void thread(unsigned index) {

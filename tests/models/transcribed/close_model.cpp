@@ -1,6 +1,6 @@
-// A pool and the depot that are closed (NodePool::close, BatchStack::close, Core::close) while handles are dropped by
-// the pool's owner and by other threads: each node that is out is counted once, and the last to come back deletes the
-// core, which nobody touches any more.
+// A pool and the depot are closed (NodePool::close, BatchStack::close, Core::close) while the pool's owner and other
+// threads drop handles. Each node that is out is counted once. The last one to come back deletes the core, and no
+// thread uses it afterwards.
 
 #include "model.h"
 

@@ -1,9 +1,9 @@
-// A coroutine that sleeps (coroutine.cpp): the thread that awaits publishes the timeout, another requests the stop, and
-// the worker expires it. It is resumed once; whoever resumes it has the frame alone; nobody uses the node after it was
-// given back; and a stop request always comes to a cancel(), of that thread or of the one that awaits.
+// A coroutine that sleeps (coroutine.cpp). The thread that awaits publishes the timeout, another requests the stop, and
+// the worker expires it. It is resumed once. The thread that resumes it owns the frame alone. No thread uses the node
+// after it was given back. A stop request always leads to a cancel(), by its own thread or by the thread that awaits.
 //
-// std::stop_callback is a model too, with what the standard promises: where it is destroyed, it will not be called, or
-// has returned, or runs on the same thread; constructed after the request, it is called at once.
+// std::stop_callback is a model too, with the promises of the standard. Once it is destroyed, it will not be called, or
+// has returned, or runs on the same thread. If it is constructed after the request, it is called at once.
 
 #include "model.h"
 
@@ -35,7 +35,7 @@ struct Coroutine : Model<Coroutine, 3> {
   Atomic<int> callback{kUnregistered};
   Atomic<int> inbox{kQueueEmpty};
   Plain<int> frame{0};
-  Plain<int> node{0};       // read by who needs it to be there
+  Plain<int> node{0};       // read by threads that need it to exist
   Plain<int> sleep{0};      // Waker::sleep_
   Plain<int> published{0};  // what publish() writes besides the word, and a cancel() reads
   bool refused = false;

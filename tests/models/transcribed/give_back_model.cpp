@@ -1,5 +1,5 @@
-// Memory of free nodes that goes back to the system (Collector): entries of the inbox that name a node of it are out of
-// the queue by then, and out of the hands of an owner that sifts; and none of an older life meets the node when it is
+// Memory of free nodes that goes back to the system (Collector). By then, entries of the inbox that name such a node
+// are out of the queue, and an owner that sifts has dropped them. No entry of an older life meets the node when it is
 // carved again.
 
 #include <algorithm>

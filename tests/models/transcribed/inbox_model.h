@@ -1,6 +1,6 @@
 #pragma once
 
-// Inbox and Intake, as far as the listing of places goes: what the models have in common.
+// Inbox and Intake, as far as the listing of places goes. Shared by the models.
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-// How a place with something in it gets into the worker's list, and out of it (Inbox, Intake): no entry is left in a
-// place that is not listed, no place is listed twice, and links are followed by whoever owns them.
+// The way of a place with entries into the worker's list and out of it (Inbox, Intake). No entry stays in an unlisted
+// place, no place is listed twice, and each link is followed by its owner.
 
 #include "inbox_model.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Models of the library's hand-overs, for relacy: it runs the threads of a model in any order, lets each load return
-// any value that C++'s memory model allows, and finds data races, wrong results and deadlocks.
+// Models of the library's hand-overs, for relacy. It runs the threads of a model in any order, and lets each load
+// return any value that C++'s memory model allows. It finds data races, wrong results and deadlocks.
 //
 // A model has the shared variables of the code that it stands for, with the very orders of the code, and asserts what
 // that code promises. It names what must not be weakened (Weakening); check() holds that the model passes as it is, and
@@ -77,7 +77,7 @@ class Plain {
   rl::var<T> variable_;
 };
 
-/// What is broken on purpose, one at a time, while it is on.
+/// A fault that the model has on purpose while it is on. One is on at a time.
 struct Weakening {
   const char* what;
   bool on = false;
@@ -85,7 +85,7 @@ struct Weakening {
   explicit operator bool() const { return on; }
 };
 
-/// The code's order, or what is left of it.
+/// The code's order, or the weakened one.
 inline Order weakened(const Weakening& weakening, Order code, Order left = mo_relaxed) {
   return weakening ? left : code;
 }
@@ -122,7 +122,7 @@ struct Model : rl::test_suite<Derived, kThreads> {
 
 namespace detail {
 
-/// Keeps the beginning of what is written. Without memory from the heap, which relacy watches while it writes.
+/// Keeps the beginning of the output. Without memory from the heap, which relacy watches while it writes.
 class Notes : public std::streambuf {
  public:
   void clear() { setp(text_.data(), text_.data() + text_.size()); }

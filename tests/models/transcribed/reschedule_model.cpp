@@ -8,7 +8,7 @@
 // There is one exception, a known limit: two threads move the timeout to earlier deadlines at once. From the exchange
 // of the deadline on, a thread whose own deadline is no earlier relies on the other thread. But that one may still have
 // to enqueue a recheck request, to note that it is urgent, or to wake the worker. If it is preempted before that, or
-// finds no memory, the other reschedule() takes effect late: when that thread goes on, and no later than at the
+// finds no memory, the other reschedule() takes effect late. That is when the thread goes on, and no later than at the
 // deadline that it has replaced. The timeout is never early and never lost.
 
 #include "inbox_model.h"

@@ -1,10 +1,12 @@
-// A schedule (ScheduledRun and PendingTimeout): one thread makes it, then looks at it and may cancel it, another looks,
-// and two threads of an executor run what expires. Runs do not overlap and none is lost; none starts after cancel(),
-// nor is anything left pending; the job is destroyed once, and not while it may run; who looks finds the latest timeout
-// that there is. What has expired before it is stored, the thread that stores it runs.
+// A schedule (ScheduledRun and PendingTimeout). One thread makes it, then reads it and may cancel it. Another thread
+// reads it, and two threads of an executor run expired timeouts.
 //
-// The acquire of enter() and the release of finish_arming() are not needed here: the timeout's own way from thread to
-// thread orders the same, and cancel() finds the release of the exchange before.
+// Runs do not overlap and none is lost. After cancel() none starts, and nothing stays pending. The job is destroyed
+// once, and not while it may run. A reader finds the latest timeout. If a timeout expires before it is stored, the
+// thread that stores it makes the run.
+//
+// The acquire of enter() and the release of finish_arming() are not needed here. The timeout's own way from thread to
+// thread gives the same order, and cancel() finds the release of the exchange before.
 
 #include "model.h"
 
@@ -168,7 +170,7 @@ struct Run : Model<Run, 4> {
     if (!users_together) users.store(0, mo_release);
   }
 
-  /// A Loan. `before`: what it has found the last time.
+  /// A Loan. `before`: the timeout that it found the last time.
   int look(int before) {
     lock();
     const Order order = loan_relaxed ? mo_relaxed : mo_acquire;

@@ -1,5 +1,5 @@
-// The owner of a place that drops what is dead (Inbox::sift) against the worker that takes (Intake::take): what is kept
-// stays in order, each entry is had once, and the worker passes over nothing that was there when it came.
+// The owner of a place that drops dead entries (Inbox::sift) against the worker that takes (Intake::take). Kept entries
+// stay in order. Each entry is taken once. The worker skips no entry that was there when its pass began.
 
 #include <algorithm>
 

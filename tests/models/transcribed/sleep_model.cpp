@@ -1,11 +1,11 @@
-// The worker's sleep (WorkerLoop::sleep, Sleeper, Parking) against what comes in: no timeout waits in the inbox that is
-// due before the announced end of the sleep, unless the worker has been called; nor does a cancelled() that is to be
-// called soon (Core::wake_for_cancelled_hook). Whoever finds that another has called it need not; but nobody relies on
-// a thread that may have been preempted: so some stop half-way for good.
+// The worker's sleep (WorkerLoop::sleep, Sleeper, Parking) against threads that enqueue. No timeout in the inbox is due
+// before the announced end of the sleep, unless the worker was woken. A cancelled() that is due soon does not wait
+// either (Core::wake_for_cancelled_hook). A thread need not wake the worker if another one has done so. But no thread
+// relies on one that may be preempted, so some threads here stop half-way for good.
 //
-// In relacy, loads may return old values, but no store goes ahead of what is before it in its thread. The release of
-// the sleep's number and the acquire in wake_if_asleep() keep the call behind the load of the number; here the order of
-// the statements stands for them.
+// In relacy, loads may return old values, but a store never moves before earlier operations of its thread. The release
+// of the sleep's number and the acquire in wake_if_asleep() keep the call behind the load of the number. Here the order
+// of the statements stands for them.
 
 #include "inbox_model.h"
 
@@ -58,7 +58,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
   void work() {
     for (int sleeps = 2;;) {
       if (hook_waits.load(mo_relaxed) != 0) hook_waits.exchange(0, mo_acquire);
-      // Woken for what is not due yet, it only sleeps on.
+      // Woken too early, it only sleeps on.
       if (sleeps == 2 || rl::rand(2) == 0) inbox.open();
       sleeps_until = sleep();
       if (--sleeps == 0) return;  // and is not seen again

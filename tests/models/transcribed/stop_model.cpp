@@ -1,6 +1,6 @@
-// stop() against new_timeout() (Core::offer, ThreadedEngine::body): a timeout is either accepted, and then the worker
-// that empties the timer finds it, or taken back by the thread that put it; never both, never neither. And the worker
-// that sleeps for ever sees that the timer stops.
+// stop() against new_timeout() (Core::offer_as, ThreadedEngine::body). Either a timeout is accepted, and the worker
+// that empties the timer finds it, or its producer takes it back. It is never both and never neither. A worker that
+// sleeps for ever sees that the timer stops.
 
 #include "inbox_model.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// In place of libstdc++'s: what std::atomic's wait() and notify_all() are made of. GenMC knows no system calls. Here
-// who waits goes on as soon as it finds another value, whether it was notified or not.
+// In place of libstdc++'s: what std::atomic's wait() and notify_all() are made of. GenMC knows no system calls. Here a
+// waiting thread goes on as soon as it finds another value, whether it was notified or not.
 
 #define __cpp_lib_atomic_wait 201907L
 
