@@ -62,9 +62,9 @@ class Driver {
 
   Collector& collector() noexcept { return collector_; }
 
-  /// Something has come that is to be seen to within this tick.
+  /// Returns whether the worker must make a pass within this tick.
   bool is_urgent() const noexcept { return core_.inbox().urgent(); }
-  /// Something has come that must be seen to within Inbox::kSoon, or this tick if that is longer.
+  /// Returns whether the worker must make a pass within Inbox::kSoon, or within this tick if that is longer.
   bool is_awaited() const noexcept { return core_.inbox().awaited() || core_.inbox().overflown(); }
 
   Tick next_due() const noexcept { return wheel_.next_due(); }
@@ -74,7 +74,7 @@ class Driver {
   std::size_t expire(Tick tick, std::int64_t begun,
                      std::size_t max_tasks = std::numeric_limits<std::size_t>::max()) noexcept;
 
-  /// What expire_before() has done.
+  /// The result of expire_before().
   struct Expired {
     std::size_t tasks = 0;
     std::int64_t ticks = 0;  // that were worked off
@@ -83,18 +83,18 @@ class Driver {
   /// Runs the tasks that are due before `end`, by whole ticks, until `enough` tasks have run or the timer is stopped.
   Expired expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept;
 
-  /// The ticks before `tick` are over. Precondition: nothing is due before it.
+  /// Skips the ticks before `tick`. Precondition: nothing is due before it.
   void skip_to(Tick tick) noexcept { wheel_.skip_to(tick); }
 
-  /// Cancels everything that is pending and calls their cancelled(); returns them as a chain linked by `next`, each
-  /// with the timer's reference. Nothing may be transferred after it.
+  /// Cancels all pending timeouts and calls their cancelled(). Returns them as a chain linked by `next`, each with the
+  /// timer's reference. Nothing may be transferred after it.
   Node* cancel_all() noexcept;
 
  private:
-  /// Netty's bound: a flood of new timeouts must not keep the worker from expiring. Those that turn out to be dead
-  /// count as well, since they cost as much.
+  /// Netty's bound: a flood of new timeouts must not keep the worker from expiring. Dead entries count as well, because
+  /// they cost as much.
   static constexpr std::int64_t kMaxTransfers = 100'000;
-  /// Nor may a flood of recheck requests, each of which touches two cold places in memory.
+  /// A bound for recheck requests, each of which touches two cold places in memory.
   static constexpr std::size_t kMaxRechecks = 8192;
   static constexpr std::size_t kBatch = 256;
   static constexpr std::size_t kAhead = 8;  // that many nodes are on their way into the cache
@@ -121,7 +121,7 @@ class Driver {
     for (std::size_t i = 0; i < std::min(end_, kAhead); ++i) prefetch_to_write(&batch_[i].node());
     return end_ != 0;
   }
-  /// For stats(). Within a batch it is kept up only where the user's code runs, and could see it.
+  /// For stats(). Within a batch it is updated only before code of the user runs, which could read it.
   void note_in_hand() noexcept { core_.counters().note_in_hand(end_ - first_); }
 
   std::size_t expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept;
@@ -193,7 +193,7 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present) noexcept {
   return pass;
 }
 
-/// False: there are more than one pass may do.
+/// Returns false if there are more recheck requests than one pass may take.
 template <Wheel W>
 bool Driver<W>::take_rechecks() noexcept {
   for (std::size_t done = 0; done < kMaxRechecks;) {
@@ -202,7 +202,8 @@ bool Driver<W>::take_rechecks() noexcept {
     rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
       if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
-      // And, when the node is there, its place in the wheel; or anything, if it is in the wheel no more.
+      // By then the node is in the cache. `position` is its place in the wheel, or any address if it has left the
+      // wheel.
       if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
       if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }
@@ -282,7 +283,7 @@ std::size_t Driver<W>::expire_one(Tick tick, std::int64_t begun, std::size_t max
   return ran;
 }
 
-// Inlined into the walk by force: the rare ways out of it keep compilers from doing so by themselves.
+// Inlined by force, because compilers do not inline a function with so many rare exits into the walk.
 template <Wheel W>
 [[gnu::always_inline]] inline Verdict Driver<W>::visit(Node& node, const Due& due, TaskScope& inside) noexcept {
   if (!core_.running()) return Verdict::stop();
@@ -311,7 +312,7 @@ template <Wheel W>
     inside.enter(node);
     Timeout timeout = Node::adopt(&node);
     run_task(timeout);
-    // Both references at once, unless the task has moved its handle away or put another one in its place.
+    // Drops both references at once, unless the task has moved its handle away or has replaced it.
     const bool still_there = Node::of(timeout) == &node;
     if (still_there) Node::disown(timeout);
     if (node.finish(still_there ? 2 : 1)) returns_.add(&node);
@@ -322,7 +323,7 @@ template <Wheel W>
 template <Wheel W>
 [[gnu::noinline]] void Driver<W>::run_by_executor(Node* node) noexcept {
   Timeout timeout = Node::adopt(node);
-  // Outside the try block: the task goes with the last copy of the job.
+  // Outside the try block, because the last copy of the job destroys the task.
   std::shared_ptr<ExecutorJob> task;
   try {
     task = std::make_shared<ExecutorJob>(timeout);
@@ -374,8 +375,7 @@ Node* Driver<W>::cancel_all() noexcept {
     end = &node->next;
     if (node->shared()) call_cancelled(node);
   };
-  // A recheck request at a node that is found cancelled here is in the inbox, or soon will be; from now on it is passed
-  // over.
+  // A node that is cancelled here has a recheck request in the inbox, or will have one soon. From now on it is skipped.
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
     while (first_ != end_) {
@@ -390,7 +390,7 @@ Node* Driver<W>::cancel_all() noexcept {
     }
     if (refill()) continue;
     if (!intake_.held_up()) break;
-    // A producer is sifting its place. It is done soon, unless it is preempted.
+    // A producer is sifting its place. That takes some microseconds, unless the thread is preempted.
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   returns_.flush();

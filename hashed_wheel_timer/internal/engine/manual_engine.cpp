@@ -113,8 +113,8 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
   for (Tick due = driver_.next_due(); core_->running();) {
     const std::int64_t end = grid_.end_of(due);
     if (end > now || end == kForever) {
-      // No timeout may enter a tick that has passed: whatever its delay, it waits for the next one. Not beyond `due`:
-      // the last tick of all, which ends with time itself, is never over.
+      // No timeout may enter a past tick: whatever its delay, it waits for the next one. The time does not go beyond
+      // `due`, because the last tick of all, which ends with time itself, is never over.
       driver_.skip_to(std::min(due, grid_.at(now)));
       break;
     }
@@ -125,8 +125,8 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
     const Tick worked_off = std::exchange(due, driver_.next_due());
     if (due != worked_off) core_->counters().ticks.add(1);
     if (ran_now != 0) core_->counters().note_lag(std::chrono::nanoseconds(core_->now() - end));
-    // After a jump, what tasks schedule waits for the next call: it is due after `now`, or, without a delay, at once,
-    // and that would keep this call from ending.
+    // After a jump, timeouts that tasks schedule wait for the next call. They are due after `now`, or at once without a
+    // delay. The latter could keep this call from ending.
     if (advance == Advance::Step) {
       transfer_all();
       due = driver_.next_due();
@@ -158,13 +158,14 @@ bool ManualEngine::transfer_all() noexcept {
     // A deadline before this time had passed when its timeout was enqueued.
     switch (driver_.transfer(grid_.at(present_))) {
       case Pass::Done:
-        // A cancelled() may have scheduled more. No more than some passes, since other threads may do so all the time.
+        // A cancelled() may have scheduled more. The number of passes is limited, because other threads may schedule
+        // all the time.
         if (driver_.next_waiting() == kNever || passes >= kPasses) return true;
         break;
       case Pass::Starved:
         return false;
       case Pass::HeldUp:
-        // A producer is sifting its place. It is done soon, unless it is preempted.
+        // A producer is sifting its place. That takes some microseconds, unless the thread is preempted.
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         break;
       case Pass::More:
@@ -175,7 +176,7 @@ bool ManualEngine::transfer_all() noexcept {
 }
 
 std::optional<std::int64_t> ManualEngine::next_wakeup() {
-  // While a task runs, the wheel must not be touched: now is never too late.
+  // While a task runs, the wheel must not be touched. The present time is never too late.
   if (turning_here()) return core_->now();
   const Turn turning(*this);
   core_->sleeper().end_calls();
@@ -186,13 +187,14 @@ std::optional<std::int64_t> ManualEngine::next_wakeup() {
   return end;
 }
 
-/// When the wheel must be turned next. If the caller can be woken, threads that make something due before that wake it.
+/// Returns when the wheel must be turned next. If the caller can be woken, threads that schedule an earlier timeout
+/// wake it.
 std::int64_t ManualEngine::next_call() noexcept {
   if (earlier_) return announce_sleep();
   return driver_.is_urgent() || driver_.is_awaited() ? core_->now() : grid_.end_of(next_due());
 }
 
-/// As a worker does before it sleeps: see WorkerLoop::sleep(). Returns when to wake up.
+/// Announces the sleep, as WorkerLoop::sleep() does. Returns when to wake up.
 std::int64_t ManualEngine::announce_sleep() noexcept {
   const Tick current = grid_.at(core_->now());
   const auto announce = [&](Tick due) {
@@ -201,7 +203,7 @@ std::int64_t ManualEngine::announce_sleep() noexcept {
   const Tick known = next_due();
   announce(known);
   AsymmetricFence::heavy();
-  // What came before that is found here, and makes it earlier; what comes later finds the announcement.
+  // This finds all timeouts that came before the fence. Threads that schedule later find the announcement.
   const Tick until = next_due();
   if (driver_.is_urgent() || driver_.is_awaited() || has_ended()) {
     core_->sleeper().end_calls();
@@ -211,7 +213,7 @@ std::int64_t ManualEngine::announce_sleep() noexcept {
   return grid_.end_of(until);
 }
 
-/// All that was pending has been cancelled, and only a pass is left to find that out.
+/// Returns whether all timeouts were cancelled, so that only a pass is left, which finds that out.
 bool ManualEngine::has_ended() noexcept {
   return core_->counts_pending() && core_->pending() == 0 && next_due() != kNever;
 }
@@ -272,7 +274,7 @@ std::vector<Timeout> ManualEngine::stop() {
   if (core_->lifecycle().is_of_another_process()) return {};
   refuse_inside_task("stop()");
   std::vector<Timeout> timeouts;
-  // Room beforehand, so that without memory the timer is not stopped at all. (More may arrive before it stops.)
+  // Reserves room first, so that without memory the timer is not stopped. (More may arrive before it stops.)
   timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
   // An advance() of another thread starts no further task, and ends.
   core_->lifecycle().begin_stop();
@@ -291,7 +293,7 @@ void ManualEngine::destroy() noexcept {
     return core_->forget_timer_in_forked_child();
   }
   core_->forget_timer();
-  // Handles may still call.
+  // Handles may still call the driver.
   while (!core_->sleeper().end_calls()) core_->sleeper().wait_for_calls();
   core_->sleeper().set_outside(nullptr);
   if (turning_here()) {

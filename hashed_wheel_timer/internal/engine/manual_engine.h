@@ -24,7 +24,8 @@ namespace hwt::internal {
 /// A timer without a thread: the caller of drive() or advance() does the worker's part. Times are nanoseconds since the
 /// epoch of steady_clock. The clock is steady_clock, or the caller gives the time.
 ///
-/// Shared: an event loop may still call drive() after the timer has gone, and finds the engine stopped.
+/// Shared, because an event loop may still call drive() after the timer was destroyed. It then finds the engine
+/// stopped.
 class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, private Sleeper::Outside {
  public:
   /// On steady_clock.
@@ -48,7 +49,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   void on_earlier(std::function<void()> call);
   std::vector<Timeout> stop();
 
-  /// The timer goes. Inside a task, the advance() that runs it sees to the rest.
+  /// Called when the timer is destroyed. Inside a task, the advance() that runs the task does the rest.
   void destroy() noexcept;
 
  private:
@@ -64,7 +65,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   Tick next_due() noexcept { return std::min(driver_.next_due(), driver_.next_waiting()); }
   bool has_ended() noexcept;
   std::int64_t next_call() noexcept;
-  /// False: there is no memory to take all of it into the wheel.
+  /// Returns false without memory to take all timeouts into the wheel.
   bool transfer_all() noexcept;
   void set_present(std::int64_t now) noexcept;
   void give_memory_back() noexcept;
@@ -79,11 +80,11 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   const std::unique_ptr<Core, CloseCore> core_;
   const TickGrid grid_;
 
-  // Held by the thread that turns the wheel; it guards what follows.
+  // Held by the thread that turns the wheel. Guards the members below.
   std::mutex mutex_;
   // The time that the wheel has been turned to. Timeouts in the inbox were enqueued at this time or later.
   std::int64_t present_;
-  // Hierarchical: a tick of a nanosecond and a delay of years must cost no more than others.
+  // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;
   Unprocessed unprocessed_;
   bool time_is_known_;  // false until a clock without a start is first advanced

@@ -20,9 +20,9 @@ namespace hwt::internal {
 /// ticks are processed together, as many as fit into that time. With a tick of that length or more, this is one tick at
 /// a time.
 ///
-/// A worker that was only told of an earlier deadline than it slept for does not take it, but sleeps on until then. It
-/// would find most of them cancelled, know of no deadline again, and be woken by the next one: at each request of a
-/// server that has few.
+/// A worker that is woken for an earlier deadline does not take the timeout, but sleeps on until that deadline.
+/// Otherwise each request of a server with few requests would wake it. It would take the timeout, find it cancelled,
+/// and know of no deadline again. Then the next request would wake it.
 template <Wheel W>
 class WorkerLoop final : public ThreadedEngine {
  public:
@@ -42,7 +42,7 @@ class WorkerLoop final : public ThreadedEngine {
   /// Netty: Worker.run. It has the order of Netty 4.1, and of 4.2 after #15899, with two differences. Ticks in which
   /// nothing is due are skipped, and the worker sleeps while nothing is due.
   void turn() noexcept override {
-    // 50 us of slack are nothing to a tick of a millisecond, and the processor sleeps better.
+    // 50 us of slack do not matter for a tick of a millisecond, and the processor can sleep longer.
     const ExactSleeps exact(is_tick_short());
     Pass pass = Pass::More;
     std::int64_t collected = 0;  // the time of the latest pass
@@ -78,15 +78,15 @@ class WorkerLoop final : public ThreadedEngine {
 
   bool has_work(Tick current) const noexcept { return driver_.next_due() < current || driver_.is_awaited(); }
 
-  /// Ticks that are over. All of them, if there is more to take: each would wait for a pass else.
+  /// Expires past ticks. Expires all of them if there is more to take, because otherwise each would wait for a pass.
   void work_off(Tick due, Tick current, Pass pass) noexcept {
     std::int64_t begun = steady_now();
     do {
       const typename Driver<W>::Expired expired =
           driver_.expire_before(current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, kTasksAtOnce);
       begun = steady_now();
-      // No lag if nothing ran: timeouts were only looked at, or came down a level, and the slot that they came into may
-      // have begun long before.
+      // No lag if nothing ran: timeouts were only read, or came down a level, and their new slot may have begun long
+      // before.
       if (expired.tasks != 0) {
         core().counters().note_lag(std::chrono::nanoseconds(begun - grid().end_of(expired.first)));
       }
@@ -95,17 +95,16 @@ class WorkerLoop final : public ThreadedEngine {
     } while (pass == Pass::More && due < current && core().running());
   }
 
-  /// Sleeps until the end of the tick in which something is due, be it in the wheel or still in the inbox. What waits
-  /// there is left there until then: most of it is cancelled soon, which is cheaper before it is in the wheel, and its
-  /// producer drops it. If the latest pass was held up or starved, no longer than until that may be over; and shorter
-  /// to give memory back.
+  /// Sleeps until the end of the next tick with a due timeout, in the wheel or in the inbox. Timeouts stay in the inbox
+  /// until then, because most are cancelled soon. That is cheaper before they are in the wheel, and their producer
+  /// drops the entries. The sleep is shorter if the latest pass was held up or starved, and to give memory back.
   void sleep(std::int64_t now, Tick due, std::int64_t collected, Pass pass) noexcept {
     const Tick current = grid().at(now);
     const auto wanted = [&] {
       const Tick tick = std::min(due, driver_.next_waiting());
       if (driver_.is_urgent()) return std::min(tick, current);
       if (!driver_.is_awaited()) return tick;
-      // Nobody wakes the worker for it then, if it is the worker that waits: see Core::wake_for_cancelled_hook().
+      // No thread wakes the worker for it if the worker itself has cancelled: see Core::wake_for_cancelled_hook().
       return std::min(tick, std::max(current, grid().at(collected + collects_every_)));
     };
     // Known deadlines are announced at once. Otherwise each thread that schedules meanwhile would wake the worker,
@@ -115,8 +114,8 @@ class WorkerLoop final : public ThreadedEngine {
     // From now on a timeout of an earlier tick must wake the worker.
     announce(known, current);
     AsymmetricFence::heavy();
-    // What came before that is found here: nothing that waited goes meanwhile, so this is `known` or earlier. An
-    // announcement may be taken back without a fence: at worst somebody wakes the worker in vain.
+    // This finds all that came before the fence. Nothing leaves the inbox meanwhile, so the result is `known` or
+    // earlier. An announcement may be taken back without a fence: at worst a thread wakes the worker in vain.
     const Tick until = wanted();
     if (until < current) return core().sleeper().retract();
     if (until != known) announce(until, current);
@@ -135,18 +134,18 @@ class WorkerLoop final : public ThreadedEngine {
 
   Node* cancel_all() noexcept override { return driver_.cancel_all(); }
 
-  // Until a lack of memory, or a producer that is at its place, may be over.
+  // How long to sleep before a lack of memory, or a producer that sifts its place, may be over.
   static constexpr std::int64_t kNap = 1'000'000;
   static constexpr std::int64_t kShortNap = 50'000;
-  // Of short ticks, between two looks at the clock and the inbox: what these cost is little beside so many tasks, and
-  // stats() tells their lag from one reading.
+  // The number of tasks of short ticks between two looks at the clock and the inbox. Their cost is small beside so many
+  // tasks. stats() computes the lag of all of them from one reading.
   static constexpr std::size_t kTasksAtOnce = 64;
 
   const std::int64_t tick_duration_;
   const Tick ticks_at_once_;
   const std::int64_t collects_every_;  // a tick less, as a sleep ends with one
-  // A deadline before this tick that is found in the inbox had passed when it was scheduled, or the worker woke up too
-  // late for it. Either way it is due at the next point of the grid.
+  // A deadline in the inbox before this tick had passed when it was scheduled, or the worker woke up too late for it.
+  // Either way the timeout is due at the next point of the grid.
   Tick past_before_ = 0;
   Driver<W> driver_;
 };

@@ -56,7 +56,9 @@ struct alignas(kCacheLine) Node : WheelItem {
   static constexpr std::uint32_t kFirstGeneration = 2;
   static constexpr std::uint32_t kLastGeneration = 0xFFFF'FFFC;
 
-  explicit Node(std::uint32_t generation = kFirstGeneration) noexcept : word(free_word(generation)) {}
+  constexpr Node() noexcept : Node(kFirstGeneration) {}
+  constexpr explicit Node(std::uint32_t generation) noexcept
+      : word(free_word(generation)), storage{}, deadline(0), next(nullptr) {}
 
   /// A change that hands over the task or the node is acq_rel, so that the next owner sees all writes to the node.
   std::atomic<std::uint64_t> word;

@@ -10,22 +10,23 @@
 
 namespace hwt::internal {
 
-/// The worker's sleep, and what others must know to end it: only a timeout for which the worker would wake up too late
-/// has to wake it. Times are nanoseconds of steady_clock.
+/// The worker's sleep, and the state by which other threads end it. Only a timeout for which the worker would wake up
+/// too late has to wake it. Times are nanoseconds of steady_clock.
 ///
-/// Going to sleep races with what comes in (Dekker). The worker announces its sleep, passes the heavy fence, and reads
+/// Going to sleep races with new entries (Dekker). The worker announces its sleep, passes the heavy fence, and reads
 /// its inbox once more. A producer enqueues an entry, passes the light fence, and reads the announcement. At least one
 /// of them sees the other.
 ///
 /// No thread relies on one that may be preempted. The announcement stays until the worker takes it back. Each producer
-/// that needs the worker wakes it, unless another one has *finished* waking it from the same sleep. So of a herd, those
-/// wake it that come within the few microseconds of the first wake-up; the others find that it is done.
+/// that needs the worker wakes it, unless another one has *finished* waking it from the same sleep. So in a herd, the
+/// threads that come within the few microseconds of the first wake-up wake the worker too. The others find that it is
+/// done.
 ///
 /// A timer without a worker has a driver outside, which sleeps somewhere else. A thread that would wake the worker
 /// calls the driver instead. It takes the announcement away first, so there is one call for each.
 class Sleeper {
  public:
-  /// Is called instead of waking a worker.
+  /// The function to call instead of waking a worker.
   class Outside {
    public:
     /// Any thread.
@@ -38,7 +39,8 @@ class Sleeper {
   /// A sleep that no deadline ends.
   static constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min() + 1;
 
-  /// The worker: a timeout with a deadline up to `wake_until` must wake it; but not one that is never due.
+  /// The worker: announces that timeouts with deadlines up to `wake_until` must wake it. One that is never due need
+  /// not.
   void announce(std::int64_t wake_until) noexcept {
     sleep_.store(sleep_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     wake_until_.store(std::min(wake_until, kForever - 1), std::memory_order_release);
@@ -73,16 +75,17 @@ class Sleeper {
 
   // The driver of the timer, one thread at a time.
 
-  /// Takes the announcement back, so that no call begins before the next one. False: one is under way. To be called
-  /// before each announcement, too, which must not hide that another was taken away.
+  /// Takes the announcement back, so that no call begins before the next announcement. Returns false if a call is under
+  /// way. Call it before each announcement too, because an announcement must not hide that another thread has taken the
+  /// last one away.
   bool end_calls() noexcept;
   /// Not inside a call.
   void wait_for_calls() noexcept;
   /// Any thread.
   bool has_outside() const noexcept { return outside_.load(std::memory_order_relaxed) != nullptr; }
-  /// After end_calls(). Null: nobody is called.
+  /// Sets the function to call, or none if null. Call it after end_calls().
   void set_outside(Outside* outside) noexcept { outside_.store(outside, std::memory_order_relaxed); }
-  /// A call that stands for one that was made before; between them, end_calls() is false.
+  /// Begin and end of a call that replaces an earlier one. Between them, end_calls() returns false.
   void begin_call() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
   void finish_call() noexcept;
 
@@ -104,7 +107,7 @@ class Sleeper {
   // worker has left the previous sleep, so the call does not count for that.
   std::atomic<std::uint64_t> sleep_{0};
 
-  // The number of a sleep that somebody has finished waking the worker from. A thread that was preempted may write an
+  // The number of a sleep from which a thread has finished waking the worker. A thread that was preempted may write an
   // old one over a new one: then the worker is called once too often. The worker finds entries that were enqueued
   // during this sleep before its next one, so it is enough that this one ends.
   std::atomic<std::uint64_t> woken_from_{0};
