@@ -140,9 +140,9 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// all that the task did.
   bool end_life() noexcept {
     destroy_task();
-    const std::uint32_t next = (generation() | 1) + 1;
-    word.store(free_word(next), std::memory_order_release);
-    return next <= kLastGeneration;
+    const std::uint32_t later = (generation() | 1) + 1;
+    word.store(free_word(later), std::memory_order_release);
+    return later <= kLastGeneration;
   }
 
   /// Whether this producer has published it, if it is Queued: until it is in the wheel, its place there has room for
