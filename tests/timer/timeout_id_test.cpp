@@ -11,6 +11,7 @@
 
 #include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/slab_directory.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {
@@ -398,6 +399,50 @@ TYPED_TEST(IdOnThreads, AStaleIdIsHarmlessAmongTimeoutsOfOtherThreads) {
   EXPECT_TRUE(eventually([&] { return runs + cancelled == added; })) << runs << " + " << cancelled << " of " << added;
   EXPECT_GT(stale_cancels, 1000);
   EXPECT_EQ(timer->pending_timeouts(), 0);
+}
+
+using internal::SlabDirectory;
+
+TEST(SlabNumbers, AreFoundByTheirCoreAlone) {
+  constexpr std::uint64_t kCore = std::uint64_t{1} << 60;  // no timer has it
+  constexpr std::uint32_t kPlaces = 1U << SlabDirectory::kPlaceBits;
+  std::array<std::byte, 256> memory{};
+  std::vector<SlabDirectory::Entry*> entries;
+  std::unordered_set<std::uint32_t> numbers;
+  for (int i = 0; i < 3000; ++i) {  // more than one chunk has
+    SlabDirectory::Entry* const entry = SlabDirectory::add(memory.data(), kCore);
+    ASSERT_NE(entry, nullptr);
+    entries.push_back(entry);
+    ASSERT_TRUE(numbers.insert(entry->number).second);
+    const std::uint32_t first = entry->number * kPlaces;
+    EXPECT_EQ(SlabDirectory::find(first + 1, kCore), nullptr) << "not constructed yet";
+    entry->constructed = 3;
+    EXPECT_EQ(static_cast<void*>(SlabDirectory::find(first + 2, kCore)), &memory[2 * internal::kCacheLine]);
+    EXPECT_EQ(SlabDirectory::at(first + 2), SlabDirectory::find(first + 2, kCore));
+    EXPECT_EQ(SlabDirectory::find(first, kCore), nullptr) << "the header";
+    EXPECT_EQ(SlabDirectory::find(first + 3, kCore), nullptr);
+    EXPECT_EQ(SlabDirectory::find(first + 2, kCore + 1), nullptr) << "of another core";
+  }
+  EXPECT_EQ(SlabDirectory::find(~std::uint32_t{0}, kCore), nullptr) << "a number that was never used";
+  for (SlabDirectory::Entry* const entry : entries) {
+    SlabDirectory::remove(*entry, entry->first_generation);
+    EXPECT_EQ(SlabDirectory::find(entry->number * kPlaces + 2, kCore), nullptr);
+  }
+}
+
+TEST(SlabNumbers, AreUsedAgainWithLaterGenerationsUntilTheseAreUsedUp) {
+  constexpr std::uint64_t kCore = std::uint64_t{1} << 60;
+  SlabDirectory::Entry* const entry = SlabDirectory::add(nullptr, kCore);
+  ASSERT_NE(entry, nullptr);
+  const std::uint32_t later = entry->first_generation + 100;
+  SlabDirectory::remove(*entry, later);
+  SlabDirectory::Entry* const again = SlabDirectory::add(nullptr, kCore);
+  ASSERT_EQ(again, entry) << "the latest one that became free";
+  EXPECT_EQ(again->first_generation, later);
+  SlabDirectory::remove(*again, Node::kLastGeneration + 1);
+  SlabDirectory::Entry* const another = SlabDirectory::add(nullptr, kCore);
+  EXPECT_NE(another, entry);
+  SlabDirectory::remove(*another, another->first_generation);
 }
 
 /// Memory of nodes that went back to the system, and is used again, has later generations.
