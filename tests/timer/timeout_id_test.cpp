@@ -37,6 +37,21 @@ TEST(Id, IsAValueThatNamesNoTimeoutByDefault) {
   EXPECT_EQ((std::unordered_set<TimeoutId>{none, seven, TimeoutId::from_value(7)}.size()), 2U);
 }
 
+TEST(Id, IsOrderedByItsValue) {
+  for (const std::uint64_t a : {0, 1, 2}) {
+    for (const std::uint64_t b : {0, 1, 2}) {
+      const TimeoutId left = TimeoutId::from_value(a);
+      const TimeoutId right = TimeoutId::from_value(b);
+      EXPECT_EQ(left == right, a == b);
+      EXPECT_EQ(left < right, a < b);
+      EXPECT_EQ(left >= right, a >= b);
+    }
+  }
+}
+
+std::atomic<int> calls{0};
+void count_call() { ++calls; }
+
 template <class T>
 class IdOf : public ::testing::Test {
  protected:
@@ -258,6 +273,69 @@ TYPED_TEST(IdOf, ARefusedTimeoutIsNone) {
   EXPECT_EQ(timer->try_add_at([] {}, timer->now() + kFar).value(), 0U);
   EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
   EXPECT_TRUE(timer->add([] {}, kFar)) << "there is room again";
+}
+
+TYPED_TEST(IdOf, AFunctionMayBeThatOfAnyCallable) {
+  calls = 0;
+  const auto timer = make_timer<TypeParam>();
+  void (*const null)() = nullptr;
+  timer->add(count_call, 0ms);
+  timer->add_at(&count_call, timer->now());
+  timer->try_add(count_call, 0ms);
+  timer->try_add_at(&count_call, timer->now());
+  EXPECT_THROW(timer->add(null, 0ms), std::invalid_argument);
+  EXPECT_THROW(timer->add_at(null, timer->now()), std::invalid_argument);
+  EXPECT_FALSE(timer->try_add(null, 0ms));
+  EXPECT_FALSE(timer->try_add_at(null, timer->now()));
+  EXPECT_FALSE(timer->try_add(count_call, std::chrono::duration<double>(NAN)));
+  this->run_all(*timer);
+  EXPECT_TRUE(eventually([] { return calls == 4; }));
+}
+
+/// So many that their nodes do not fit into the thread's own list.
+TYPED_TEST(IdOf, ThousandsOfTimeoutsCancelThem) {
+  for (const std::int64_t limit : {0, 10'000}) {
+    const auto timer = make_timer<TypeParam>(Options{.max_pending_timeouts = limit});
+    for (int round = 0; round < 3; ++round) {
+      std::vector<TimeoutId> ids;
+      for (int i = 0; i < 6000; ++i) ids.push_back(timer->add([] {}, kFar));
+      for (const TimeoutId id : ids) ASSERT_EQ(timer->cancel(id), CancelResult::Cancelled);
+      EXPECT_EQ(timer->pending_timeouts(), 0);
+    }
+  }
+}
+
+/// Either the thread that scheduled it cancels it, or one that never used the timer. The threads use two timers in
+/// turn. The timeout has a handle or none, and a callable that must be destroyed or none.
+TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
+  const auto timer = make_timer<TypeParam>();
+  const auto other = make_timer<TypeParam>();
+  const auto token = std::make_shared<int>();
+  for (const bool own : {true, false}) {
+    for (const bool owning : {true, false}) {
+      for (const bool handle : {true, false}) {
+        for (const bool in_wheel : {true, false}) {
+          const TimeoutId id = owning ? timer->add([token] {}, kFar) : timer->add([] {}, kFar);
+          if (in_wheel) this->settle(*timer);
+          const Timeout found = handle ? timer->find(id) : Timeout();
+          other->add([] {}, kFar);
+          const auto cancel = [&] {
+            EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
+            EXPECT_EQ(token.use_count(), 1);
+            EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+          };
+          if (own) {
+            cancel();
+          } else {
+            std::jthread([&] { cancel(); }).join();
+          }
+          EXPECT_EQ(handle, found.is_cancelled());
+        }
+      }
+    }
+  }
+  this->settle(*timer);
+  EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
 TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
