@@ -50,6 +50,12 @@ struct Options {
   /// Receives each slow task and the time that it ran. Called on the worker, after the task. An exception goes to
   /// on_task_error. Not called for a task that has destroyed its timer. Empty: a line on stderr, at most one a second.
   std::function<void(const Timeout&, std::chrono::nanoseconds ran)> on_slow_task = {};
+  /// True: a thread that schedules by a delay reads steady_clock. False: it reads the cycle counter of the processor,
+  /// in less than half the time, if Linux derives steady_clock from that counter and a tick is at least 100 us. A task
+  /// then starts up to 3 us later, and never earlier. Threads compare the two about once in a millisecond. If they
+  /// disagree, the timer returns to steady_clock for good, with a line on stderr. TimerStats::counts_cycles is true
+  /// while the counter is in use. Timers without a thread never use it.
+  bool exact_clock = false;
 };
 
 }  // namespace hwt

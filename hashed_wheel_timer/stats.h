@@ -48,6 +48,8 @@ struct TimerStats {
   std::chrono::nanoseconds running_for{};
   /// Tasks that ran longer than Options::slow_task on the worker; 0 while that is off.
   std::int64_t slow_tasks = 0;
+  /// Whether delays are measured by the cycle counter of the processor now; see Options::exact_clock.
+  bool counts_cycles = false;
 };
 
 }  // namespace hwt

@@ -17,9 +17,17 @@ namespace internal {
 
 using detail::Result;
 
+namespace {
+
+/// Below this an estimate would be late by more than some hundredths of a tick.
+constexpr std::chrono::microseconds kShortestTickOfCycles{100};
+
+}  // namespace
+
 Core::Core(Timer& timer, const Options& options, Clock clock)
     : timer_(&timer),
-      clock_(clock),
+      cycles_(clock == Clock::Cycles && !options.exact_clock && options.tick_duration >= kShortestTickOfCycles),
+      clock_(clock == Clock::Cycles && !cycles_.wanted() ? Clock::Steady : clock),
       on_task_error_(options.on_task_error),
       id_(announce_core()),
       hook_patience_(std::max<std::int64_t>(Inbox::kSoon - options.tick_duration.count(), 0)),
@@ -98,11 +106,17 @@ template <bool kLimited>
   return detail::Scheduled::refused(can_start ? Result::NotStarted : Result::Stopped);
 }
 
+inline std::int64_t Core::begin_of_delay(Producer* mine) noexcept {
+  if (clock_ == Clock::Cycles && mine != nullptr) [[likely]]
+    return mine->clock.now(cycles_);
+  return now();
+}
+
 inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::When when) {
   if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) [[unlikely]]
     return refuse_in(phase);
-  const std::int64_t deadline = when.deadline([this] { return now(); });
   Producer* const mine = thread_cache::find(id_);
+  const std::int64_t deadline = when.deadline([&] { return begin_of_delay(mine); });
   if (mine == nullptr) [[unlikely]]
     return offer_first(task, deadline);
   if (admission_.limited()) [[unlikely]]
@@ -231,7 +245,7 @@ bool Core::reschedule(Node& node, detail::When when) {
   // A connection that has been quiet has its node in no cache: fetch it while the clock is read.
   if (!when.is_deadline()) prefetch_to_write(&node);
   Core& core = node.core();
-  const std::int64_t deadline = when.deadline([&] { return core.now(); });
+  const std::int64_t deadline = when.deadline([&] { return core.begin_of_delay(thread_cache::find(core.id_)); });
   if (!core.move(node, deadline)) return false;
   // Store (the deadline, the inbox), then load (the announcement): as in offer().
   AsymmetricFence::light();

@@ -14,6 +14,7 @@
 #include "hashed_wheel_timer/internal/memory/depot.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/internal/report/log.h"
@@ -34,10 +35,11 @@ namespace hwt::internal {
 /// A node goes from hand to hand by Node::word (see NodeState).
 class Core final {
  public:
-  /// The clock that deadlines are measured by: steady_clock, or the time given to set_now().
-  enum class Clock : std::uint8_t { Steady, Given };
+  /// The clock that deadlines are measured by: steady_clock, for delays by way of the cycle counter where it may be
+  /// used; steady_clock itself; or the time given to set_now().
+  enum class Clock : std::uint8_t { Cycles, Steady, Given };
 
-  Core(Timer& timer, const Options& options, Clock clock = Clock::Steady);
+  Core(Timer& timer, const Options& options, Clock clock = Clock::Cycles);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -110,10 +112,11 @@ class Core final {
 
   // The clock, in nanoseconds. Any thread; one at a time sets it.
 
-  bool reads_steady_clock() const noexcept { return clock_ == Clock::Steady; }
+  bool reads_steady_clock() const noexcept { return clock_ != Clock::Given; }
   std::int64_t now() const noexcept {
-    return clock_ == Clock::Steady ? steady_now() : given_now_.load(std::memory_order_relaxed);
+    return clock_ == Clock::Given ? given_now_.load(std::memory_order_relaxed) : steady_now();
   }
+  CycleRate& cycles() noexcept { return cycles_; }
   void set_now(std::int64_t now) noexcept { given_now_.store(now, std::memory_order_relaxed); }
 
   // Counters. Any thread.
@@ -125,6 +128,7 @@ class Core final {
   }
   TimerStats stats() const noexcept {
     TimerStats stats = counters_.read(producers_, now());
+    stats.counts_cycles = cycles_.window() != 0;
     // A forked child has no worker that could be at anything.
     if (lifecycle_.is_of_another_process()) stats.running_for = std::chrono::nanoseconds(0);
     return stats;
@@ -173,6 +177,8 @@ class Core final {
   detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
   static detail::Scheduled refuse_in(Phase phase) noexcept;
   Producer* find_producer() const noexcept;
+  /// now() for a delay that begins now, by the thread that owns `mine`; or null.
+  std::int64_t begin_of_delay(Producer* mine) noexcept;
   CancelResult finish_withdrawal(Producer& mine) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
   void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
@@ -187,6 +193,7 @@ class Core final {
   std::atomic<Timer*> timer_;  // release when it goes, acquire when it is handed out
   // How many TimerInUse there are, and kTimerGoes. release when a use ends, acquire by the thread that waits for it.
   std::atomic<std::uint32_t> timer_uses_{0};
+  CycleRate cycles_;
   const Clock clock_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
   const std::uint64_t id_;

@@ -1,14 +1,18 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 
 #include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
+#include "hashed_wheel_timer/internal/platform/request_clock.h"
+#include "hashed_wheel_timer/internal/report/log.h"
 
 namespace hwt::internal {
 
@@ -31,6 +35,8 @@ class WorkerLoop final : public ThreadedEngine {
         tick_duration_(options.tick_duration.count()),
         ticks_at_once_(std::max<Tick>(Inbox::kSoon / tick_duration_, 1)),
         collects_every_(std::max<std::int64_t>(Inbox::kSoon - tick_duration_, 0)),
+        counts_cycles_(core().cycles().wanted()),
+        clock_(core().cycles()),
         driver_(core(), options, wheel_size) {}
 
  private:
@@ -52,7 +58,9 @@ class WorkerLoop final : public ThreadedEngine {
       collected = now;
     };
     while (core().running()) {
-      const std::int64_t now = steady_now();
+      const std::int64_t now = clock_.now();
+      if (counts_cycles_ && !core().cycles().wanted()) [[unlikely]]
+        tell_that_clocks_disagree();
       const Tick current = grid().at(now);
       past_before_ = std::min(past_before_, current);
       // All timeouts that are due before it must be in the wheel, for the order of ticks.
@@ -76,15 +84,25 @@ class WorkerLoop final : public ThreadedEngine {
     }
   }
 
+  void tell_that_clocks_disagree() noexcept {
+    counts_cycles_ = false;
+    std::array<char, 160> line;
+    std::snprintf(line.data(), line.size(),
+                  "the cycle counter and steady_clock disagree; the timer reads steady_clock from now on, and runs all "
+                  "tasks %.3f ms later",
+                  static_cast<double>(core().cycles().behind()) / 1e6);
+    warn(line.data());
+  }
+
   bool has_work(Tick current) const noexcept { return driver_.next_due() < current || driver_.is_awaited(); }
 
   /// Expires past ticks. Expires all of them if there is more to take, because otherwise each would wait for a pass.
   void work_off(Tick due, Tick current, Pass pass) noexcept {
-    std::int64_t begun = steady_now();
+    std::int64_t begun = clock_.now();
     do {
       const typename Driver<W>::Expired expired =
           driver_.expire_before(current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, kTasksAtOnce);
-      begun = steady_now();
+      begun = clock_.now();
       // No lag if nothing ran: timeouts were only read, or came down a level, and their new slot may have begun long
       // before.
       if (expired.tasks != 0) {
@@ -122,7 +140,7 @@ class WorkerLoop final : public ThreadedEngine {
     const std::int64_t limit = pass == Pass::Done
                                    ? driver_.collector().next_step(now)
                                    : std::min(now + kNap, std::max(grid().end_of(current), now + kShortNap));
-    core().sleeper().sleep_until(std::min(grid().end_of(until), limit));
+    core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), limit)));
     core().counters().wakeups.add(1);
     past_before_ = until;  // what came since, and is due earlier, woke the worker at once
   }
@@ -147,6 +165,8 @@ class WorkerLoop final : public ThreadedEngine {
   // A deadline in the inbox before this tick had passed when it was scheduled, or the worker woke up too late for it.
   // Either way the timeout is due at the next point of the grid.
   Tick past_before_ = 0;
+  bool counts_cycles_;
+  WorkerClock clock_;
   Driver<W> driver_;
 };
 

@@ -7,6 +7,7 @@
 #include "hashed_wheel_timer/internal/handover/producer_counters.h"
 #include "hashed_wheel_timer/internal/handover/seat.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
+#include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 
 namespace hwt::internal {
@@ -28,6 +29,7 @@ struct Producer {
   NodePool pool;
   Inbox::Place place;
   ProducerCounters counters;
+  RequestClock clock;
   Inbox& inbox;
   Sleeper& sleeper;
 

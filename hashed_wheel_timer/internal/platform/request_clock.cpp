@@ -1,0 +1,106 @@
+#include "hashed_wheel_timer/internal/platform/request_clock.h"
+
+#include <algorithm>
+
+#include "hashed_wheel_timer/internal/platform/clock.h"
+
+namespace hwt::internal {
+
+namespace {
+
+constexpr double kUnit = 4294967296.0;  // 2^32
+// A clock that a time server corrects runs faster or slower by at most 500 millionths.
+constexpr double kMargin = 0.001;
+// The rate is exact to one part in so many.
+constexpr std::uint64_t kPrecision = 4096;
+constexpr std::int64_t kLongEnough = 10'000'000;  // ns, to measure the rate
+
+/// Signed: it is negative if the counter has gone back.
+double cycles_between(std::uint64_t from, std::uint64_t to) noexcept {
+  return static_cast<double>(static_cast<std::int64_t>(to - from));
+}
+
+/// The first reading of a process is slow, because the code is in no cache.
+ClockReading narrowest_of_four() noexcept {
+  ClockReading best = ClockReading::take();
+  for (int i = 1; i < 4; ++i) {
+    const ClockReading next = ClockReading::take();
+    if (next.after - next.before < best.after - best.before) best = next;
+  }
+  return best;
+}
+
+}  // namespace
+
+ClockReading ClockReading::take() noexcept {
+  ClockReading reading;
+  reading.before = cycle_counter::read();
+  reading.time = steady_now();
+  reading.after = cycle_counter::read();
+  return reading;
+}
+
+CycleRate::CycleRate(bool wanted) noexcept
+    : begin_(wanted ? narrowest_of_four() : ClockReading{}), wanted_(wanted && cycle_counter::is_the_clock()) {}
+
+void CycleRate::measure(const ClockReading& now) noexcept {
+  if (get() != 0 || !wanted() || now.time - begin_.time < kLongEnough) return;
+  const double cycles = cycles_between(begin_.after, now.before);
+  const double unsure = cycles_between(begin_.before, begin_.after) + cycles_between(now.before, now.after);
+  if (cycles > 0 && unsure * kPrecision > cycles) return;  // a thread was preempted in the midst of a reading
+  // The time is at least as long, and the cycles are at most as many, as between any two points of the readings.
+  const double rate = static_cast<double>(now.time - begin_.time) / cycles * (1 + kMargin);
+  // Outside the range of real counters (16 MHz to 16 GHz) the product in RequestClock could overflow.
+  if (cycles <= 0 || rate < 1.0 / 16 || rate > 64) return give_up(0);
+  const auto fixed = static_cast<std::uint64_t>(rate * kUnit);
+  std::uint64_t none = 0;
+  if (!rate_.compare_exchange_strong(none, fixed, std::memory_order_relaxed)) return;
+  window_.store((static_cast<std::uint64_t>(kWindow) << 32) / fixed, std::memory_order_release);
+  if (!wanted()) window_.store(0, std::memory_order_relaxed);  // another thread has given up meanwhile
+}
+
+void CycleRate::check(const ClockReading& from, const ClockReading& to) noexcept {
+  const double rate = static_cast<double>(get()) / kUnit;
+  if (rate == 0) return;
+  const auto passed = static_cast<double>(to.time - from.time);
+  const double most = cycles_between(from.before, to.after) * rate;
+  const double least = cycles_between(from.after, to.before) * rate * (1 - 2 * kMargin);
+  // A thread whose counter goes back beyond its anchor renews the anchor at once.
+  if (most < 0) return give_up(kWindow);
+  if (passed > most + kSlack) return give_up(static_cast<std::int64_t>(passed - least));
+  if (passed + kSlack < least) give_up(0);
+}
+
+void CycleRate::give_up(std::int64_t behind) noexcept {
+  wanted_.store(false, std::memory_order_relaxed);
+  window_.store(0, std::memory_order_relaxed);
+  std::int64_t before = this->behind();
+  while (before < behind && !behind_.compare_exchange_weak(before, behind, std::memory_order_relaxed)) {
+  }
+}
+
+std::int64_t RequestClock::renew(CycleRate& cycles) noexcept {
+  if (!cycles.wanted()) return std::max(steady_now(), end_);
+  const ClockReading now = ClockReading::take();
+  if (end_ != 0) cycles.check(anchor_, now);
+  cycles.measure(now);
+  // Until the clock has come there, time stands still for this thread.
+  if (now.time < end_) return end_;
+  const std::uint64_t window = cycles.window();
+  // A thread that was preempted in the midst of the reading would be ahead of the clock by as much.
+  if (now.after - now.before >= window / 256) return now.time;
+  anchor_ = now;
+  begin_ = now.time + CycleRate::kSlack;
+  end_ = begin_ + CycleRate::kWindow;
+  return begin_;
+}
+
+std::int64_t WorkerClock::now() noexcept {
+  if (!cycles_.wanted()) return steady_now() - cycles_.behind();
+  const ClockReading now = ClockReading::take();
+  if (latest_.after != 0) cycles_.check(latest_, now);
+  latest_ = now;
+  return now.time - cycles_.behind();
+}
+
+}  // namespace hwt::internal

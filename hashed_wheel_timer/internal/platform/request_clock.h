@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/cycle_counter.h"
+
+namespace hwt::internal {
+
+/// The cycle counter and steady_clock, read together: the clock was read between the two readings of the counter.
+struct ClockReading {
+  std::uint64_t before;
+  std::int64_t time;  // ns
+  std::uint64_t after;
+
+  static ClockReading take() noexcept;
+};
+
+/// How long a cycle of the processor's counter takes, for all threads of one timer. Each thread compares the counter
+/// with steady_clock about once in a millisecond (RequestClock), and the worker whenever it looks at the time. The
+/// first comparison that fails ends the use of the counter for good.
+///
+/// Until then a counter that is slow, or stands still, has made deadlines too early. So the worker's time stays behind
+/// by as much from then on: see behind(). A fault is found if it is longer than a thousandth of the time since the
+/// comparison before. The worker makes one before it runs anything.
+///
+/// Any thread may call all of it. All members are relaxed but one, because each is a number that orders nothing.
+class CycleRate {
+ public:
+  /// Unless `wanted`, and wherever is_the_clock() is false, every thread reads steady_clock.
+  explicit CycleRate(bool wanted) noexcept;
+
+  /// Returns whether the counter is in use, or will be after some milliseconds.
+  bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  /// Returns nanoseconds per cycle, times 2^32, and a thousandth more. 0: not known yet, or not wanted.
+  std::uint64_t get() const noexcept { return rate_.load(std::memory_order_relaxed); }
+  /// Returns for how many cycles a thread may rely on one comparison. 0: not at all.
+  std::uint64_t window() const noexcept { return window_.load(std::memory_order_acquire); }
+  /// Sets get() and window(), if enough time has passed since the constructor.
+  void measure(const ClockReading& now) noexcept;
+  /// Compares the counter with the clock between two readings of one thread.
+  void check(const ClockReading& from, const ClockReading& to) noexcept;
+  /// Returns by how many nanoseconds an estimate can have been too early.
+  std::int64_t behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
+
+  /// The window in nanoseconds. An estimate is ahead of the clock by at most a thousandth of it, and kSlack.
+  static constexpr std::int64_t kWindow = std::int64_t{1} << 20;
+  /// Added to each estimate, in nanoseconds. The processor may read the counter early, but by less than this.
+  static constexpr std::int64_t kSlack = 1000;
+
+ private:
+  void give_up(std::int64_t behind) noexcept;
+
+  const ClockReading begin_;
+  std::atomic<bool> wanted_;
+  std::atomic<std::uint64_t> rate_{0};
+  std::atomic<std::uint64_t> window_{0};  // release when it is known, acquire: a thread that uses it knows the rate
+  std::atomic<std::int64_t> behind_{0};
+};
+
+/// The clock by which one thread turns delays into deadlines. It reads the cycle counter, which takes less than half
+/// the time of steady_clock: the clock is the dearest part of a request. Only its owner uses it.
+class RequestClock {
+ public:
+  /// Returns a time that is not before the present one, and at most some microseconds after it. Does not go
+  /// back unless the counter does.
+  std::int64_t now(CycleRate& cycles) noexcept {
+    const std::uint64_t passed = cycle_counter::read() - anchor_.before;
+    // Each time from where all threads see the end of its use: a counter that stands still would never end the window.
+    if (passed >= cycles.window()) [[unlikely]]
+      return renew(cycles);
+    return begin_ + static_cast<std::int64_t>((passed * cycles.get()) >> 32);
+  }
+
+ private:
+  std::int64_t renew(CycleRate& cycles) noexcept;
+
+  ClockReading anchor_{};   // the latest comparison
+  std::int64_t begin_ = 0;  // the estimate at anchor_.before
+  std::int64_t end_ = 0;    // no estimate has been later; 0: there is no anchor
+};
+
+/// The time by which the worker decides which timeouts are due. Only the worker uses it.
+class WorkerClock {
+ public:
+  explicit WorkerClock(CycleRate& cycles) noexcept : cycles_(cycles) {}
+
+  /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first.
+  std::int64_t now() noexcept;
+  /// Returns the time of steady_clock at which now() will return `time`.
+  std::int64_t steady(std::int64_t time) const noexcept { return deadline_after(time, cycles_.behind()); }
+
+ private:
+  CycleRate& cycles_;
+  ClockReading latest_{};
+};
+
+}  // namespace hwt::internal

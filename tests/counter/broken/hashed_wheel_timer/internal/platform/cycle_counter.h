@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+// Takes the place of the library's header: a counter of two cycles in a nanosecond, which a test can break.
+namespace hwt::internal::cycle_counter {
+
+enum class Fault : int { None, Fast, Slow, Still, Back, FarBack };
+
+inline std::atomic<Fault> fault{Fault::None};
+inline std::atomic<std::uint64_t> broken_at{0};  // cycles
+
+inline bool is_the_clock() noexcept { return true; }
+
+inline std::uint64_t read_whole() noexcept {
+  return 2 *
+         static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+inline std::uint64_t read() noexcept {
+  const std::uint64_t whole = read_whole();
+  const std::uint64_t since = whole - broken_at.load();
+  switch (fault.load()) {
+    case Fault::Fast:
+      return whole + since;
+    case Fault::Slow:
+      return whole - since / 2;
+    case Fault::Still:
+      return whole - since;
+    case Fault::Back:
+      return whole - 600'000;  // 300 us, which is within the window of a thread
+    case Fault::FarBack:
+      return whole / 2;
+    case Fault::None:
+      break;
+  }
+  return whole;
+}
+
+inline void break_it(Fault how) noexcept {
+  broken_at.store(read_whole());
+  fault.store(how);
+}
+
+}  // namespace hwt::internal::cycle_counter
