@@ -52,7 +52,7 @@ struct Options {
   std::function<void(const Timeout&, std::chrono::nanoseconds ran)> on_slow_task = {};
   /// True: a thread that schedules by a delay reads steady_clock. False: it reads the cycle counter of the processor,
   /// in less than half the time, if Linux derives steady_clock from that counter and a tick is at least 100 us. A task
-  /// then starts up to 3 us later, and never earlier. Threads compare the two about once in a millisecond. If they
+  /// then starts up to 4 us later, and never earlier. Threads compare the two about once in a millisecond. If they
   /// disagree, the timer returns to steady_clock for good, with a line on stderr. TimerStats::counts_cycles is true
   /// while the counter is in use. Timers without a thread never use it.
   bool exact_clock = false;

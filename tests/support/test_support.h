@@ -34,6 +34,8 @@ using std::chrono::steady_clock;
 inline constexpr std::chrono::milliseconds kGenerous = 60s;
 /// A delay that is longer than any test.
 inline constexpr std::chrono::hours kFar{1};
+/// By how much the clock by which a delay is measured may be ahead of steady_clock; see Options::exact_clock.
+inline constexpr std::chrono::microseconds kClockIsAhead{4};
 
 class Latch {
  public:

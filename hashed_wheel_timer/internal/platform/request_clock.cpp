@@ -88,7 +88,7 @@ std::int64_t RequestClock::renew(CycleRate& cycles) noexcept {
   if (now.time < end_) return end_;
   const std::uint64_t window = cycles.window();
   // A thread that was preempted in the midst of the reading would be ahead of the clock by as much.
-  if (now.after - now.before >= window / 256) return now.time;
+  if (now.after - now.before >= window / 1024) return now.time;
   anchor_ = now;
   begin_ = now.time + CycleRate::kSlack;
   end_ = begin_ + CycleRate::kWindow;
