@@ -23,6 +23,7 @@ using hwt::internal::NodeName;
 constexpr unsigned kOwners = 2;
 constexpr std::uint32_t kEntries = 3;
 constexpr std::uint32_t kDead = 1;
+constexpr unsigned kRechecks = 2;
 
 struct In final : Run {
   Inbox inbox;
@@ -37,7 +38,11 @@ struct In final : Run {
 
   void thread(unsigned index) override {
     if (index == kOwners) {
-      for (int passes = 0; passes < 3; ++passes) pass();
+      for (int passes = 0; passes < 3; ++passes) {
+        intake.open(4);
+        take_all();
+        pass();
+      }
       return;
     }
     Inbox::Place& place = places[index];
@@ -47,15 +52,21 @@ struct In final : Run {
       inbox.list(place, i == 1 ? 4 : 5);
     }
     Inbox::sift(place, [](const NodeName& entry) { return entry.life() != kDead; });
-    Inbox::put_recheck(place, nodes[index]);
-    AsymmetricFence::light();
-    inbox.list(place, 5);
+    for (unsigned i = 0; i < kRechecks; ++i) {
+      Inbox::put_recheck(place, nodes[index]);
+      AsymmetricFence::light();
+      inbox.list_rechecks(place);
+    }
     inbox.put_without_memory(overflown[index]);
   }
 
   void pass() {
-    intake.open();
+    intake.open_all(4);
     for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next) ++overflow;
+    take_all();
+  }
+
+  void take_all() {
     std::array<Node*, 4> looked;
     while (const std::size_t count = intake.take_rechecks(looked.data(), looked.size())) {
       for (std::size_t i = 0; i < count; ++i) ++looks[owner(looked[i])];
@@ -82,7 +93,7 @@ struct In final : Run {
     pass();
     for (unsigned index = 0; index < kOwners; ++index) {
       MODEL_ASSERT(next[index] == kEntries);
-      MODEL_ASSERT(looks[index] == 1);
+      MODEL_ASSERT(looks[index] == kRechecks);
     }
     MODEL_ASSERT(overflow == kOwners);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hashed_wheel_timer/internal/core/core.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
@@ -54,7 +55,6 @@ TEST(Memory, IsBoundedUnderAFloodOfCancelledTimeouts) {
 class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
 
 TEST_P(CancelledAfterTransfer, AreCollected) {
-  constexpr int kHandOver = 16'384;  // for so many the worker is called
   constexpr int kAtOnce = 40'000;
   constexpr int kRounds = kScale == 1 ? 40 : 12;
   HashedWheelTimer timer(GetParam());
@@ -62,25 +62,21 @@ TEST_P(CancelledAfterTransfer, AreCollected) {
   std::vector<Timeout> timeouts;
   timeouts.reserve(kAtOnce);
   std::int64_t transferred = 0;
-  const auto schedule = [&](int count) {
-    for (int i = 0; i < count; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-  };
   const auto in_the_wheel = [&] { return static_cast<std::int64_t>(timeouts.size()) - timer.stats().backlog; };
   for (int round = 0; round < kRounds; ++round) {
-    schedule(kAtOnce);
-    ASSERT_TRUE(eventually([&] {
-      // More of them if the worker has not been called yet; not many while it is only late.
-      if (eventually([&] { return in_the_wheel() >= kHandOver; }, 50ms)) return true;
-      schedule(kAtOnce / 40);
-      return false;
-    }));
+    for (int i = 0; i < kAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    // As Producer::tidy() does for timeouts that stay.
+    internal::Core& core = internal::Node::of(timeouts.back())->core();
+    core.inbox().note_all_awaited();
+    core.sleeper().wake();
+    ASSERT_TRUE(eventually([&] { return in_the_wheel() >= kAtOnce / 2; }));
     transferred += in_the_wheel();
     for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.cancel());
     timeouts.clear();
     peak.look();
   }
   EXPECT_EQ(timer.pending_timeouts(), 0);
-  EXPECT_GE(transferred, kRounds * kHandOver);
+  EXPECT_GE(transferred, std::int64_t{kRounds} * kAtOnce / 2);
   // Twice: the next ones while the cancelled ones still wait for the worker; and twice again for a worker that the
   // system keeps waiting.
   constexpr std::int64_t kAtOnceBytes = kAtOnce * (kNodeBytes + 16) + kMiB;

@@ -144,13 +144,24 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
   }
   if (admission_.release()) [[unlikely]]
     wake_for_none_pending();
-  if (Node::state_of(before) != NodeState::InWheel) return;
+  if (Node::state_of(before) != NodeState::InWheel) {
+    if (producer != nullptr && !node.published_by(*producer)) count_dead(*producer);
+    return;
+  }
   if (producer != nullptr && put_recheck(*producer, node, kForever)) [[likely]]
     return;
   if (node.hide_from_rechecks()) {
     inbox_.put_without_memory(node);  // and is_awaited() then
     sleeper_.wake_if_asleep();
   }
+}
+
+/// The entry of a timeout of another producer is dead now. Its owner drops it, unless that does nothing more.
+inline void Core::count_dead(Producer& canceller) noexcept {
+  if (++canceller.dead < Producer::kHandOver) [[likely]]
+    return;
+  canceller.dead = 0;
+  if (inbox_.note_dead()) sleeper_.wake();
 }
 
 /// This thread has cancelled the timeout, whose word was `before`, and owns its task. Until this returns, something
@@ -326,7 +337,8 @@ bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std
 bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {
   if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer()
-  inbox_.list(producer.place, deadline);
+  inbox_.list_rechecks(producer.place);
+  if (deadline != kForever) inbox_.list(producer.place, deadline);
   const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kHandOver;
   if (++producer.rechecks >= most) {
     producer.rechecks = 0;
@@ -343,7 +355,7 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
 }
 
 void Core::wake_for_cancelled_hook() noexcept {
-  inbox_.note_awaited();
+  inbox_.note_all_awaited();
   AsymmetricFence::light();
   if (!sleeper_.awake()) sleeper_.wake_for(now() + hook_patience_);
 }

@@ -66,6 +66,11 @@ class Core final {
   /// Timer::cancel_and_wait().
   CancelResult cancel_and_wait(TimeoutId id) noexcept;
   /// Timer::find().
+  bool is_live(TimeoutId id) const noexcept {
+    const NodeName name(id.value());
+    const Node* const node = SlabDirectory::find(name.index(), id_);
+    return node != nullptr && node->is_live(name.life());
+  }
   Timeout find(TimeoutId id) noexcept;
 
   // Handles.
@@ -182,6 +187,7 @@ class Core final {
   CancelResult finish_withdrawal(Producer& mine) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
   void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
+  void count_dead(Producer& canceller) noexcept;
   void finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept;
   bool move(Node& node, std::int64_t deadline);
   static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);

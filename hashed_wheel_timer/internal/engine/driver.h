@@ -45,16 +45,18 @@ class Driver {
   /// How a transfer() ended.
   enum class Pass {
     Done,     // it took everything that was in the inbox when it began
+    Near,     // it took all recheck requests and near deadlines
     More,     // it did as much as one pass may do
     HeldUp,   // the rest is with producers that are sifting their places: again soon
     Starved,  // there is no memory for the wheel: again soon
   };
 
   /// Takes entries that were in the inbox when the call began, and puts nodes into the wheel or removes them. A
-  /// deadline before `present` had passed when it was scheduled, and is due at `present`.
-  Pass transfer(Tick present = 0) noexcept;
+  /// deadline before `present` had passed when it was scheduled, and is due at `present`. Places with a deadline up to
+  /// `until` come first. Not `all`: it leaves the entries of other places in the inbox.
+  Pass transfer(Tick present = 0, std::int64_t until = kForever, bool all = true) noexcept;
 
-  /// Returns the tick of the earliest deadline that came since, or an earlier tick; kNever if nothing came.
+  /// Returns the tick of the earliest new deadline, or an earlier tick; kNever if nothing came.
   Tick next_waiting() noexcept {
     const std::int64_t earliest = intake_.earliest_waiting();
     return earliest == Inbox::kUnlisted ? kNever : grid().due_tick(earliest);
@@ -91,10 +93,11 @@ class Driver {
   Node* cancel_all() noexcept;
 
  private:
-  /// Netty's bound: a flood of new timeouts must not keep the worker from expiring. Dead entries count as well, because
-  /// they cost as much.
+  /// Netty's bound: a flood of new timeouts must not keep the worker from expiring. Dead entries count as well.
   static constexpr std::int64_t kMaxTransfers = 100'000;
-  /// A bound for recheck requests, each of which touches two cold places in memory.
+  /// The bound for entries of places in which nothing is due soon. They take half a millisecond.
+  static constexpr std::int64_t kMaxFar = 8192;
+  /// The bound for recheck requests, each of which touches two cold places in memory.
   static constexpr std::size_t kMaxRechecks = 8192;
   static constexpr std::size_t kBatch = 256;
   static constexpr std::size_t kAhead = 8;  // that many nodes are on their way into the cache
@@ -139,8 +142,7 @@ class Driver {
   Intake intake_;
   Collector collector_;
   const std::function<void(std::function<void()>)> executor_;
-  // Bits that expiry adds to a node's word: a reference for the task's handle, and the owner of the task.
-  const std::uint64_t claim_;
+  const std::uint64_t claim_;  // bits that expiry adds to a word: the handle's reference, and the owner of the task
   SlowTasks slow_tasks_;
   const bool plain_;  // tasks run here and are not watched: one question a task
   const std::int64_t tick_duration_;
@@ -155,16 +157,16 @@ class Driver {
 };
 
 template <Wheel W>
-typename Driver<W>::Pass Driver<W>::transfer(Tick present) noexcept {
+typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
   present_ = present;
-  core_.inbox().clear_notes();
-  intake_.open();
+  all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
+  all ? intake_.open_all(until) : intake_.open(until);
   take_overflow();
-  Pass pass = Pass::Done;
+  Pass pass = all ? Pass::Done : Pass::Near;
   if (!take_rechecks()) pass = Pass::More;
   if (rechecks_kept_ != 0) pass = Pass::Starved;
-  for (std::int64_t done = 0; first_ != end_ || refill(); ++done) {
-    if (done == kMaxTransfers) {
+  for (std::int64_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
+    if (done == kMaxTransfers || (!intake_.any_near() && ++far > kMaxFar)) {
       pass = Pass::More;
       break;
     }
@@ -187,7 +189,7 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present) noexcept {
         break;
     }
   }
-  if (pass == Pass::Done && intake_.held_up()) pass = Pass::HeldUp;
+  if (pass <= Pass::Near && intake_.held_up()) pass = Pass::HeldUp;
   note_in_hand();
   returns_.flush();
   return pass;
@@ -213,7 +215,7 @@ bool Driver<W>::take_rechecks() noexcept {
   return false;
 }
 
-/// Returns false without memory for its other place. Then the request must be kept.
+/// Returns false without memory for its other place: the request must be kept.
 template <Wheel W>
 bool Driver<W>::recheck(Node& node) noexcept {
   if (!wheel_.reserve() && node.state(std::memory_order_relaxed) == NodeState::InWheel) return false;
@@ -385,10 +387,8 @@ Node* Driver<W>::cancel_all() noexcept {
       if (arrival == Node::Arrival::Taken) take(&node);
       if (arrival == Node::Arrival::Cancelled) drop_cancelled(&node);
     }
-    intake_.open();
-    while (intake_.take_rechecks(rechecks_.data(), rechecks_.size()) != 0) {
-    }
-    if (refill()) continue;
+    intake_.open(kForever);
+    if (intake_.take_rechecks(rechecks_.data(), rechecks_.size()) != 0 || refill()) continue;
     if (!intake_.held_up()) break;
     // A producer is sifting its place. That takes some microseconds, unless the thread is preempted.
     std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -169,6 +169,7 @@ bool ManualEngine::transfer_all() noexcept {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         break;
       case Pass::More:
+      case Pass::Near:  // not asked for
         break;
     }
   }
@@ -218,15 +219,16 @@ bool ManualEngine::has_ended() noexcept {
   return core_->counts_pending() && core_->pending() == 0 && next_due() != kNever;
 }
 
-std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks) {
+std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size_t* ran) {
   refuse_inside_task("run_due()");
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
   const std::int64_t now = std::max(core_->now(), present_);
-  const bool look =
-      driver_.is_urgent() || driver_.is_awaited() || driver_.next_waiting() < grid_.at(now) || has_ended();
+  const bool look = driver_.is_urgent() || driver_.is_awaited() || core_->inbox().has_dead() ||
+                    driver_.next_waiting() < grid_.at(now) || has_ended();
   const bool starved = look && !transfer_all();
-  turn(now, max_tasks, Advance::Jump);
+  const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
+  if (ran != nullptr) *ran = ran_now;
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
   if (starved) return now + kNap;

@@ -44,7 +44,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   std::optional<std::int64_t> next_wakeup();
   /// See LoopTimer::run_due(). Leaves timeouts in the inbox until one of them may be due or a thread asks for a pass,
   /// since most of them are cancelled before.
-  std::optional<std::int64_t> drive(std::size_t max_tasks);
+  std::optional<std::int64_t> drive(std::size_t max_tasks, std::size_t* ran = nullptr);
   /// See LoopTimer.
   void on_earlier(std::function<void()> call);
   std::vector<Timeout> stop();

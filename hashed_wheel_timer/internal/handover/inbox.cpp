@@ -44,12 +44,16 @@ bool Inbox::unspill(Place& place) noexcept {
 }
 
 void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
-  const std::int64_t listed = std::min(deadline, kUnlisted - 1);
-  if (place.earliest_.exchange(listed, std::memory_order_acq_rel) == kUnlisted) listed_.push(place);
+  const std::int64_t before = place.earliest_.exchange(deadline & ~kNotInList, std::memory_order_acq_rel);
+  if ((before & kNotInList) != 0) listed_.push(place);
   // Store (the list, its deadline), then load (the phase, the announcement). A worker that empties a stopped timer, or
   // is about to sleep, reads the list and not the queues. The fence before list() covers only a place that was listed
   // before it.
   AsymmetricFence::light();
+}
+
+void Inbox::list_rechecks_anew(Place& place) noexcept {
+  if (!place.asks_.exchange(true, std::memory_order_acq_rel)) asking_.push(place);
 }
 
 }  // namespace hwt::internal

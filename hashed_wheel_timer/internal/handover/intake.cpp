@@ -7,66 +7,97 @@
 
 namespace hwt::internal {
 
-void Intake::append(Place& place) noexcept {
-  place.next_at_work_ = nullptr;
-  (last_ == nullptr ? first_ : last_->next_at_work_) = &place;
+template <Inbox::Place* Inbox::Place::* kNext, bool Inbox::Place::* kMember>
+void Intake::Round<kNext, kMember>::append(Place& place) noexcept {
+  if (std::exchange(place.*kMember, true)) return;
+  place.*kNext = nullptr;
+  (last_ == nullptr ? first_ : last_->*kNext) = &place;
   last_ = &place;
 }
 
-Intake::Place& Intake::pop() noexcept {
-  Place& place = *std::exchange(first_, first_->next_at_work_);
+template <Inbox::Place* Inbox::Place::* kNext, bool Inbox::Place::* kMember>
+Inbox::Place& Intake::Round<kNext, kMember>::pop() noexcept {
+  Place& place = *std::exchange(first_, first_->*kNext);
   if (first_ == nullptr) last_ = nullptr;
+  place.*kMember = false;
   return place;
 }
 
-void Intake::open() noexcept {
-  bool unlisted = false;
-  for (Place* listed : {std::exchange(waiting_, nullptr), inbox_.take_listed()}) {
-    while (listed != nullptr) {
-      Place& place = *std::exchange(listed, listed->next_listed_);  // before its owner may list it again
-      Inbox::unlist(place);
-      unlisted = true;
-      place.left_ = place.rechecks_left_ = kUncounted;
-      if (!std::exchange(place.at_work_, true)) append(place);
-    }
-  }
-  if (unlisted) AsymmetricFence::heavy();
+void Intake::open(std::int64_t until) noexcept {
+  file_listed();
+  const bool unlisted = unlist_until(until, near_);
+  if (unlist_rechecks() || unlisted) AsymmetricFence::heavy();
 }
 
-/// Its turn comes again if there is more to take.
-void Intake::put_aside(Place& place) noexcept {
-  if (place.left_ != 0 || place.rechecks_left_ != 0) {
-    append(place);
-  } else {
-    place.at_work_ = false;
+void Intake::open_all(std::int64_t until) noexcept {
+  file_listed();
+  bool unlisted = unlist_until(until, near_);
+  if (unlist_until(Inbox::kUnlisted, far_)) unlisted = true;
+  if (unlist_rechecks() || unlisted) AsymmetricFence::heavy();
+}
+
+void Intake::file_listed() noexcept {
+  for (Place* listed = inbox_.take_listed(); listed != nullptr;) {
+    Place& place = *std::exchange(listed, listed->next_listed_);  // before its owner may list it again
+    filed_.insert(place, Inbox::file(place));
   }
+}
+
+/// Unlists the places with a deadline up to this one, for take(). Returns whether there were any.
+template <class Places>
+bool Intake::unlist_until(std::int64_t deadline, Places& places) noexcept {
+  bool any = false;
+  for (Place* place = filed_.top(); place != nullptr && place->filed_.key <= deadline; place = filed_.top()) {
+    filed_.remove(*place);
+    Inbox::unlist(*place, place->filed_.key);
+    place->left_ = kUncounted;
+    places.append(*place);
+    any = true;
+  }
+  return any;
+}
+
+/// Returns whether there were any.
+bool Intake::unlist_rechecks() noexcept {
+  Place* asking = inbox_.take_asking();
+  const bool any = asking != nullptr;
+  while (asking != nullptr) {
+    Place& place = *std::exchange(asking, asking->next_asking_);  // before its owner may list it again
+    Inbox::unlist_rechecks(place);
+    place.rechecks_left_ = kUncounted;
+    rechecked_.append(place);
+  }
+  return any;
 }
 
 std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
-  for (Place* const last = last_; first_ != nullptr;) {
-    Place& place = pop();
-    std::size_t count = 0;
-    if (place.rechecks_left_ != 0) {
-      HandOverQueue<Node*>* const rechecks = place.rechecks_.load(std::memory_order_acquire);
-      // After the fence in open(): see take().
-      if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = rechecks == nullptr ? 0 : rechecks->size();
-      if (place.rechecks_left_ != 0) count = rechecks->dequeue(nodes, std::min(max, place.rechecks_left_));
-      place.rechecks_left_ -= count;
-    }
-    put_aside(place);
+  while (!rechecked_.empty()) {
+    Place& place = rechecked_.pop();
+    HandOverQueue<Node*>& rechecks = *place.rechecks_.load(std::memory_order_acquire);
+    // After the fence in open(): see take().
+    if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = rechecks.size();
+    const std::size_t count = rechecks.dequeue(nodes, std::min(max, place.rechecks_left_));
+    place.rechecks_left_ -= count;
+    // Its turn comes again.
+    if (count != 0 && place.rechecks_left_ != 0) rechecked_.append(place);
     if (count != 0) return count;
-    if (&place == last) break;  // once around
   }
   return 0;
 }
 
 std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
   held_up_ = false;
-  for (Place* const last = last_; first_ != nullptr;) {
-    Place& place = pop();
+  if (const std::size_t count = take_from(near_, entries, max); count != 0) return count;
+  return take_from(far_, entries, max);
+}
+
+template <class Places>
+std::size_t Intake::take_from(Places& places, NodeName* entries, std::size_t max) noexcept {
+  for (Place* const last = places.last(); !places.empty();) {
+    Place& place = places.pop();
     std::size_t count = 0;
     if (place.left_ == 0) {
-      // Only recheck requests are left.
+      // It was in both.
     } else if (place.try_lock()) {
       // Under the lock, as a producer that sifts has some in its hand. And after the fence in open(): whatever comes
       // later lists the place again.
@@ -77,7 +108,7 @@ std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
     } else {
       held_up_ = true;
     }
-    put_aside(place);
+    if (place.left_ != 0) places.append(place);  // its turn comes again
     if (count != 0) return count;
     if (&place == last) break;  // once around
   }
@@ -85,18 +116,9 @@ std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
 }
 
 std::int64_t Intake::earliest_waiting() noexcept {
-  if (Place* const listed = inbox_.take_listed(); listed != nullptr) {
-    Place* last = listed;
-    while (last->next_listed_ != nullptr) last = last->next_listed_;
-    last->next_listed_ = std::exchange(waiting_, listed);
-  }
-  std::int64_t earliest = Inbox::kUnlisted;
-  int places = 0;
-  for (const Place* place = waiting_; place != nullptr; place = place->next_listed_) {
-    if (++places > kMaxWaiting) return 0;
-    earliest = std::min(earliest, place->earliest());
-  }
-  return earliest;
+  file_listed();
+  const Place* const first = filed_.top();
+  return first == nullptr ? Inbox::kUnlisted : first->filed_.key;
 }
 
 }  // namespace hwt::internal

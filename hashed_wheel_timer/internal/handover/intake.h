@@ -7,14 +7,17 @@
 
 namespace hwt::internal {
 
-/// The worker's end of the inbox. It takes some entries of each listed place in turn, so that a flood of one producer
-/// does not delay the others. Only the worker uses it.
+/// The worker's end of the inbox. It takes some entries of each place in turn, so that a flood of one producer does not
+/// delay the others. Places with a near deadline come first, however many others there are. Only the worker uses it.
 class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
 
-  /// Makes take() return all entries that were enqueued before this call.
-  void open() noexcept;
+  /// Makes take() return all that was enqueued before this call in places with a deadline up to `until`, and then what
+  /// former calls have left. Makes take_rechecks() return all recheck requests that were enqueued before this call.
+  void open(std::int64_t until) noexcept;
+  /// Does the same, and makes take() return all other entries after these.
+  void open_all(std::int64_t until) noexcept;
 
   /// Takes the next new timeouts, all of one producer and in its order. Returns their number, or 0 if there are none or
   /// their producers are sifting them (see held_up()).
@@ -23,28 +26,49 @@ class Intake {
   std::size_t take_rechecks(Node** nodes, std::size_t max) noexcept;
 
   /// Returns whether entries are left that open() has found.
-  bool any() const noexcept { return first_ != nullptr; }
+  bool any() const noexcept { return any_near() || !far_.empty() || !rechecked_.empty(); }
+  /// Returns whether they are in places with a near deadline.
+  bool any_near() const noexcept { return !near_.empty(); }
   /// Returns whether the latest take() skipped a place that its owner is sifting.
   bool held_up() const noexcept { return held_up_; }
 
-  /// Returns a time not later than the earliest deadline that has come since open(), or kUnlisted if nothing has come.
+  /// Returns a time not later than the earliest deadline that open() has left, or that has come since. kUnlisted: there
+  /// is none.
   std::int64_t earliest_waiting() noexcept;
 
  private:
   using Place = Inbox::Place;
 
-  static constexpr std::size_t kUncounted = ~std::size_t{0};
-  // If more places than this are listed, the worker takes them at once instead of watching their deadlines.
-  static constexpr int kMaxWaiting = 64;
+  /// Places that take turns.
+  template <Place* Place::* kNext, bool Place::* kMember>
+  class Round {
+   public:
+    bool empty() const noexcept { return first_ == nullptr; }
+    Place* last() const noexcept { return last_; }
+    /// Does nothing if the place is a member already.
+    void append(Place& place) noexcept;
+    Place& pop() noexcept;
 
-  void append(Place& place) noexcept;
-  Place& pop() noexcept;
-  void put_aside(Place& place) noexcept;
+   private:
+    Place* first_ = nullptr;
+    Place* last_ = nullptr;
+  };
+
+  static constexpr std::size_t kUncounted = ~std::size_t{0};
+
+  void file_listed() noexcept;
+  template <class Places>
+  bool unlist_until(std::int64_t deadline, Places& places) noexcept;
+  bool unlist_rechecks() noexcept;
+  template <class Places>
+  std::size_t take_from(Places& places, NodeName* entries, std::size_t max) noexcept;
 
   Inbox& inbox_;
-  Place* first_ = nullptr;  // places at work, linked by next_at_work_
-  Place* last_ = nullptr;
-  Place* waiting_ = nullptr;  // listed since open(), linked by next_listed_
+  PairingHeap<Place, &Place::filed_> filed_;  // by their earliest deadline
+  // A place may be in both: left_ counts its entries.
+  Round<&Place::next_near_, &Place::near_> near_;
+  Round<&Place::next_far_, &Place::far_> far_;
+  Round<&Place::next_rechecked_, &Place::rechecked_> rechecked_;
   bool held_up_ = false;
 };
 

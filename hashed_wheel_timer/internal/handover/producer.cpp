@@ -11,12 +11,17 @@ namespace hwt::internal {
 
 bool Producer::tidy() noexcept {
   if (Inbox::spilled(place) && !Inbox::unspill(place)) return false;
-  std::size_t kept = 0;
+  const std::size_t kept_before = kept;  // the oldest, unless the worker has taken some
+  kept = 0;
+  std::size_t seen = 0;
+  std::size_t old = 0;  // of kept_before, those that are still alive
   const auto keep = [&](const NodeName& entry) {
     Node& node = entry.node();
+    ++seen;
     if (node.generation() != entry.life()) return false;  // withdrawn, as most are
     const bool alive = keep_or_drop(node, entry.life());
     kept += alive ? 1 : 0;
+    old += alive && seen <= kept_before ? 1 : 0;
     return alive;
   };
   // Few are left where the worker has just been.
@@ -26,9 +31,9 @@ bool Producer::tidy() noexcept {
   // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries
   // take memory, and so that the worker is called in time.
   tidy_at = std::max(kTidyAt, std::min(4 * kept, std::max(2 * kept, kHandOver)));
-  if (sifted && kept >= kHandOver) {
-    inbox.note_awaited();
-    sleeper.wake_if_asleep();
+  if (sifted && old >= kHandOver) {
+    inbox.note_all_awaited();
+    sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
   }
   if (!Inbox::spilled(place)) return true;
   tidy_at = 0;  // each put() comes here first until it is back in the queue: nothing younger may overtake it

@@ -38,12 +38,15 @@ struct Producer {
   // number of live timeouts. Each entry is read once or twice, while it is in this thread's cache.
   std::size_t queued = 0;  // entries in the place, those included that the worker has taken since the last tidy()
   std::size_t tidy_at = kTidyAt;
+  std::size_t kept = 0;      // entries that the last tidy() has found alive
   std::size_t rechecks = 0;  // since the worker was last called for them
+  std::size_t dead = 0;      // timeouts of other producers, cancelled since the worker was last called for them
 
   /// The fewest entries that are worth a walk: 16 KiB, which fit into the nearest cache.
   static constexpr std::size_t kTidyAt = 2048;
-  /// The worker is woken for so many live entries, because they belong in the wheel. It is also woken for so many
-  /// recheck requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
+  /// The worker is woken for so many entries that were alive at two walks, because they belong in the wheel. Younger
+  /// ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. It is also woken for
+  /// so many recheck requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
   static constexpr std::size_t kHandOver = 16384;
   /// For recheck requests of cancelled timeouts the worker is woken at this number, because only the worker can give
   /// their memory back. Promise 7 of README.md states it.

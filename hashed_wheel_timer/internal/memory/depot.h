@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,14 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
       : core_(core), core_id_(core_id), sleeper_(sleeper), delete_core_(delete_core) {}
 
   /// Adds a pool, for the collector and for close(). Any thread.
-  void add(NodePool& pool) noexcept { pools_.push(pool); }
+  void add(NodePool& pool) noexcept {
+    pools_.push(pool);
+    pool_count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Returns how many free nodes a pool may keep that would like to keep `most`: less, if there are many pools.
+  std::int64_t share(std::int64_t most) const noexcept {
+    return std::min(most, kShared / std::max<std::int64_t>(pool_count_.load(std::memory_order_relaxed), 1));
+  }
 
   // Any thread.
 
@@ -72,6 +80,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // Bias of out_after_close_ while close() still counts, so that the counter cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
+  // Free nodes that all pools together may keep for their owners: 4 MiB.
+  static constexpr std::int64_t kShared = 65536;
   static constexpr std::size_t kNoCall = std::numeric_limits<std::size_t>::max();
 
   BatchStack free_;
@@ -104,6 +114,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   static NodePool*& next(NodePool& pool) noexcept;
   detail::IntrusiveStack<NodePool, next> pools_;  // all of them, the newest first; none is taken out
+  std::atomic<std::int64_t> pool_count_{0};       // relaxed: for a limit that may be seen late
 
   Core& core_;
   const std::uint64_t core_id_;

@@ -191,6 +191,12 @@ struct alignas(kCacheLine) Node : WheelItem {
            (seen & (kBusy | kHandedOver)) != 0;
   }
 
+  /// Returns whether this life, which has an id, is pending or claimed.
+  bool is_live(std::uint32_t life) const noexcept {
+    const std::uint64_t seen = word.load(std::memory_order_relaxed);
+    return generation_of(seen) == life && (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
+  }
+
   /// For Core::cancel(): changes Queued or InWheel to Cancelled. Returns the word before, or one that is not pending if
   /// another thread was faster.
   ///

@@ -37,6 +37,7 @@ void NodePool::spill() noexcept {
   for (std::int64_t i = 1; i < kBatch; ++i) last = last->next;
   free_ = std::exchange(last->next, nullptr);
   free_nodes_ -= kBatch;
+  max_free_ = depot_.share(kMaxFree);
   depot_.push(first, kBatch);
 }
 
@@ -51,7 +52,7 @@ inline bool NodePool::enter() noexcept {
 inline void NodePool::leave() noexcept { owner_inside_.store(false, std::memory_order_release); }
 
 bool NodePool::put_back(Node* node) noexcept {
-  if (free_nodes_ >= kMaxFree + kBatch) [[unlikely]]
+  if (free_nodes_ >= max_free_ + kBatch) [[unlikely]]
     return put_back_and_spill(node);
   const bool open = enter();
   if (open) untake(node);
@@ -127,7 +128,8 @@ void NodePool::open(Slab& slab, std::size_t first, std::size_t end, std::uint32_
 }
 
 bool NodePool::give_back(Node* first, std::size_t nodes) noexcept {
-  return returned_.nodes() < kMaxReturned ? returned_.push(first, nodes) : depot_.push(first, nodes);
+  return static_cast<std::int64_t>(returned_.nodes()) < depot_.share(kMaxReturned) ? returned_.push(first, nodes)
+                                                                                   : depot_.push(first, nodes);
 }
 
 std::int64_t NodePool::close() noexcept {

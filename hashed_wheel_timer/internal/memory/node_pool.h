@@ -22,10 +22,11 @@ namespace hwt::internal {
 /// batches, from the worker. A general allocator would pay for each node that another thread frees: here every timeout
 /// that expires.
 ///
-/// A node does not belong to one pool for good. A pool keeps only some thousands of unused nodes. All others go to the
-/// depot, which the pools of a core share. A pool takes from there before it asks for memory. So the memory of a timer
-/// is bounded by the most timeouts that were alive at once, whichever threads have scheduled them. If the depot has
-/// unused nodes for some time, the Collector gives their memory back to the system.
+/// A node does not belong to one pool for good. A pool keeps only some thousands of unused nodes, and fewer if there
+/// are many pools, because threads that do nothing more keep theirs. All others go to the depot, which the pools of a
+/// core share. A pool takes from there before it asks for memory. So the memory of a timer is bounded by the most
+/// timeouts that were alive at once, whichever threads have scheduled them. If the depot has unused nodes for some
+/// time, the Collector gives their memory back to the system.
 class NodePool {
  public:
   explicit NodePool(Depot& depot) noexcept : depot_(depot) {}
@@ -52,7 +53,7 @@ class NodePool {
     ++free_nodes_;
   }
 
-  bool is_full() const noexcept { return free_nodes_ > kMaxFree + kBatch; }
+  bool is_full() const noexcept { return free_nodes_ > max_free_ + kBatch; }
   /// The owner only: moves a batch of free nodes to the depot.
   [[gnu::noinline]] void spill() noexcept;
 
@@ -95,9 +96,10 @@ class NodePool {
     }
   };
 
-  // The nodes that a pool keeps for itself. With so many, the cost of going to the depot is negligible for each node.
+  // The most nodes that a pool keeps for itself; see Depot::share(). With so many, the cost of going to the depot is
+  // negligible for each node.
   static constexpr std::int64_t kMaxFree = 2048;
-  static constexpr std::size_t kMaxReturned = 4096;
+  static constexpr std::int64_t kMaxReturned = 4096;
   static constexpr std::int64_t kBatch = 256;
 
   [[gnu::noinline]] Node* carve() noexcept;
@@ -115,8 +117,9 @@ class NodePool {
   // The owner's alone, handed from thread to thread by FreeSeats.
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
-  Node* batches_ = nullptr;  // taken from returned_ and not yet in use
-  Node* fresh_ = nullptr;    // never used so far: [fresh_, fresh_end_) of the open slab or run
+  std::int64_t max_free_ = kMaxFree;  // its share of them, as of the last spill()
+  Node* batches_ = nullptr;           // taken from returned_ and not yet in use
+  Node* fresh_ = nullptr;             // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
   std::uint32_t fresh_generation_ = 0;
   std::size_t slabs_opened_ = 0;  // of the last region

@@ -48,7 +48,7 @@ void own() {
   });
   Inbox::put_recheck(place, node);
   AsymmetricFence::light();
-  inbox.list(place, 5);
+  inbox.list_rechecks(place);
   put(place, kIndex, 1);
 }
 void own_other() {
@@ -62,7 +62,7 @@ void pass() {
   const bool awaited = inbox.awaited();
   inbox.clear_notes();
   if (awaited) MODEL_ASSERT(noted == 1);
-  intake.open();
+  intake.open_all(4);
   for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next) ++overflow;
   Node* looked = nullptr;
   while (intake.take_rechecks(&looked, 1) != 0) ++looks;

@@ -16,26 +16,33 @@ inline Weakening listed_in_two_steps{"list_anew(): load and store of earliest_ i
 inline Weakening push_relaxed{"list_anew(): release of the push"};
 inline Weakening no_second_light_fence{"list_anew(): the light fence after the push"};
 inline Weakening take_relaxed{"take_listed(): acquire of the exchange"};
-inline Weakening unlist_not_release{"unlist(): release of the exchange"};
-inline Weakening link_late{"open(): the link read after unlist()"};
+inline Weakening file_not_release{"file(): release"};
+inline Weakening link_late{"file_listed(): the link read after file()"};
+inline Weakening filed_unnoticed{"list_anew(): no push of a place that is filed"};
+inline Weakening unlist_always{"unlist(): an exchange, also if the place is in the list again"};
 inline Weakening no_heavy_fence{"open(): the heavy fence"};
 inline Weakening look_early{"open(): the queue looked at before unlist()"};
 
 constexpr int kUnlisted = 99;
+
+// Place::earliest_: twice the deadline, and 1 if the place is not in the list.
+constexpr int in_list(int deadline) { return 2 * deadline; }
+constexpr int not_in_list(int deadline) { return 2 * deadline + 1; }
 
 /// Each thread below kPlaces owns the place of its number.
 template <class Model, int kPlaces>
 struct Inbox {
   struct Place {
     Atomic<int> put;  // how many entries were ever put there
-    Atomic<int> earliest{kUnlisted};
+    Atomic<int> earliest{not_in_list(kUnlisted)};
     Plain<int> next_listed{-1};
     bool in_list = false;  // not in the code
-    int taken = 0;         // the worker's
+    // The worker's.
+    int filed = kUnlisted;  // under which deadline; kUnlisted: it is not filed
+    int taken = 0;
   };
   Place places[kPlaces];
   Atomic<int> listed{-1};
-  int waiting = -1;  // the worker's: listed since open()
 
   // The owner of a place.
 
@@ -49,7 +56,7 @@ struct Inbox {
   }
 
   void list(int index, int deadline) {
-    const int earliest = places[index].earliest.load(mo_relaxed);
+    const int earliest = places[index].earliest.load(mo_relaxed) / 2;
     if (deadline < earliest || earliest == kUnlisted) list_anew(index, deadline);
   }
 
@@ -58,11 +65,11 @@ struct Inbox {
     int before = 0;
     if (listed_in_two_steps) {
       before = place.earliest.load(mo_acquire);
-      place.earliest.store(deadline, mo_release);
+      place.earliest.store(in_list(deadline), mo_release);
     } else {
-      before = place.earliest.exchange(deadline, listed_not_acquire ? mo_relaxed : mo_acquire);
+      before = place.earliest.exchange(in_list(deadline), listed_not_acquire ? mo_relaxed : mo_acquire);
     }
-    if (before == kUnlisted) {
+    if (filed_unnoticed ? before == not_in_list(kUnlisted) : before % 2 == 1) {
       MODEL_ASSERT(!place.in_list);
       place.in_list = true;
       int next = listed.load(mo_relaxed);
@@ -80,20 +87,36 @@ struct Inbox {
     return listed.exchange(-1, take_relaxed ? mo_relaxed : mo_acquire);
   }
 
-  /// Intake::open() and the look into the queues, each of which finds all that is in it. `look` may look further.
+  void file_listed() {
+    for (int next = take_listed(); next != -1;) {
+      Place& place = places[next];
+      const int after = link_late ? -1 : place.next_listed.get();
+      place.in_list = false;
+      int seen = place.earliest.load(mo_relaxed);
+      while (!place.earliest.compare_exchange_weak(seen, seen | 1, file_not_release ? mo_relaxed : mo_release,
+                                                   mo_relaxed)) {
+      }
+      place.filed = seen / 2;
+      next = link_late ? place.next_listed.get() : after;
+    }
+  }
+
+  /// Intake::open_all() and the look into the queues, each of which finds all that is in it. `look` may look further.
   template <class Visit>
   void open(Visit&& look) {
-    int opened[2 * kPlaces];
+    file_listed();
+    int opened[kPlaces];
     int count = 0;
-    for (int next : {std::exchange(waiting, -1), take_listed()}) {
-      while (next != -1) {
-        Place& place = places[next];
-        opened[count++] = next;
-        if (look_early) place.taken = place.put.load(mo_relaxed);
-        if (!link_late) next = place.next_listed.get();
-        place.in_list = false;
-        place.earliest.exchange(kUnlisted, unlist_not_release ? mo_relaxed : mo_release);
-        if (link_late) next = place.next_listed.get();
+    for (int index = 0; index < kPlaces; ++index) {
+      Place& place = places[index];
+      if (place.filed == kUnlisted) continue;
+      opened[count++] = index;
+      if (look_early) place.taken = place.put.load(mo_relaxed);
+      int filed = not_in_list(std::exchange(place.filed, kUnlisted));
+      if (unlist_always) {
+        place.earliest.exchange(not_in_list(kUnlisted), mo_release);
+      } else {
+        place.earliest.compare_exchange_strong(filed, not_in_list(kUnlisted), mo_release, mo_relaxed);
       }
     }
     if (count != 0 && !no_heavy_fence) Model::heavy_fence();
@@ -107,15 +130,9 @@ struct Inbox {
   }
 
   int earliest_waiting() {
-    if (int last = take_listed(); last != -1) {
-      const int first = last;
-      while (places[last].next_listed.get() != -1) last = places[last].next_listed.get();
-      places[last].next_listed.set(std::exchange(waiting, first));
-    }
+    file_listed();
     int earliest = kUnlisted;
-    for (int next = waiting; next != -1; next = places[next].next_listed.get()) {
-      earliest = std::min(earliest, places[next].earliest.load(mo_relaxed));
-    }
+    for (const Place& place : places) earliest = std::min(earliest, place.filed);
     return earliest;
   }
 };

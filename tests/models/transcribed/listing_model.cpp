@@ -53,6 +53,6 @@ struct Listing : Model<Listing, kProducers + 1> {
 int main() {
   using namespace model;
   return check<Listing>({&no_light_fence, &list_first, &listed_not_acquire, &listed_in_two_steps, &push_relaxed,
-                         &take_relaxed, &unlist_not_release, &link_late, &no_heavy_fence, &look_early, &looks_relaxed,
-                         &looks_taken_relaxed});
+                         &take_relaxed, &file_not_release, &link_late, &filed_unnoticed, &unlist_always,
+                         &no_heavy_fence, &look_early, &looks_relaxed, &looks_taken_relaxed});
 }

@@ -1,0 +1,220 @@
+// A pass takes near deadlines and leaves far ones to their producers, however many producers there are (Intake,
+// PairingHeap). The tests count the entries that a pass takes.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/internal/handover/inbox.h"
+#include "hashed_wheel_timer/internal/handover/intake.h"
+#include "hashed_wheel_timer/internal/handover/pairing_heap.h"
+#include "perf/micro/threadless_timer.h"
+#include "tests/support/any_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using internal::Inbox;
+using internal::Intake;
+using internal::NodeName;
+using perf::ThreadlessTimer;
+using test::eventually;
+using test::kFar;
+
+void must_not_run() { ADD_FAILURE() << "a far timeout has run"; }
+
+/// Many places with far entries. The index of an entry is the number of its place.
+class ManyPlaces : public testing::Test {
+ protected:
+  static constexpr std::int64_t kNear = 100;
+  static constexpr std::int64_t kLater = 1'000'000;
+  static constexpr std::uint32_t kPlaces = 1000;
+  static constexpr std::size_t kEntries = 20;
+
+  void SetUp() override {
+    for (std::uint32_t place = 0; place < kPlaces; ++place) {
+      for (std::size_t i = 0; i < kEntries; ++i) put(place, kLater + place);
+    }
+  }
+
+  void put(std::uint32_t place, std::int64_t deadline) {
+    ASSERT_TRUE(Inbox::put(places[place], {place, 1}));
+    inbox.list(places[place], deadline);
+  }
+
+  /// Takes until nothing comes. Returns the numbers of the places, in the order of the entries.
+  std::vector<std::uint32_t> take() {
+    std::vector<std::uint32_t> taken;
+    std::array<NodeName, 7> entries;
+    while (const std::size_t count = intake.take(entries.data(), entries.size())) {
+      for (std::size_t i = 0; i < count; ++i) taken.push_back(entries[i].index());
+    }
+    return taken;
+  }
+
+  Inbox inbox;
+  Intake intake{inbox};
+  std::vector<Inbox::Place> places{kPlaces};
+};
+
+TEST_F(ManyPlaces, GiveOnlyThatOfANearDeadline) {
+  put(700, kNear);
+  intake.open(kNear);
+  EXPECT_EQ(take(), std::vector<std::uint32_t>(kEntries + 1, 700));
+  EXPECT_EQ(intake.earliest_waiting(), kLater);
+  intake.open(kLater - 1);
+  EXPECT_TRUE(take().empty());
+}
+
+TEST_F(ManyPlaces, GiveWhatIsNearFirstWhenAllAreTaken) {
+  put(300, kNear);
+  put(900, kNear - 2);
+  intake.open_all(kNear);
+  const std::vector<std::uint32_t> taken = take();
+  ASSERT_EQ(taken.size(), kPlaces * kEntries + 2);
+  for (std::size_t i = 0; i < 2 * (kEntries + 1); ++i) EXPECT_TRUE(taken[i] == 300 || taken[i] == 900);
+  EXPECT_EQ(intake.earliest_waiting(), Inbox::kUnlisted);
+}
+
+TEST_F(ManyPlaces, GiveWhatBecomesNearBeforeTheRestOfAnOpenedRound) {
+  intake.open_all(kNear);
+  std::array<NodeName, 7> entries;
+  ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
+  put(500, kNear);
+  intake.open(kNear);
+  EXPECT_TRUE(intake.any_near());
+  ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
+  EXPECT_EQ(entries[0].index(), 500U);
+}
+
+TEST_F(ManyPlaces, AreKnownByTheEarliestDeadlineThatEachGotSince) {
+  EXPECT_EQ(intake.earliest_waiting(), kLater);
+  for (std::uint32_t place = 0; place < kPlaces; place += 3) {
+    put(place, kLater - 2 * place);
+    EXPECT_EQ(intake.earliest_waiting(), kLater - 2 * place);
+  }
+  put(1, kLater + 50);
+  EXPECT_EQ(intake.earliest_waiting(), kLater - 2 * 999);
+}
+
+TEST_F(ManyPlaces, AreListedAgainAfterTheyWereTaken) {
+  intake.open_all(kNear);
+  EXPECT_EQ(take().size(), kPlaces * kEntries);
+  put(5, kLater);
+  EXPECT_EQ(intake.earliest_waiting(), kLater);
+  intake.open(kLater);
+  EXPECT_EQ(take(), std::vector<std::uint32_t>{5});
+}
+
+TEST(PairingHeap, HasTheLeastKeyOnTop) {
+  struct Element {
+    internal::HeapLinks<Element> links;
+    std::multimap<std::int64_t, Element*>::iterator entry;
+  };
+  std::vector<Element> elements(500);
+  internal::PairingHeap<Element, &Element::links> heap;
+  std::multimap<std::int64_t, Element*> expected;
+  std::mt19937_64 random(7);
+  for (int step = 0; step < 100'000; ++step) {
+    Element& element = elements[random() % elements.size()];
+    const auto key = static_cast<std::int64_t>(random() % 10'000) - 5000;
+    const bool remove = random() % 3 == 0;
+    if (element.links.is_in) expected.erase(element.entry);
+    if (remove && element.links.is_in) {
+      heap.remove(element);
+    } else {
+      heap.insert(element, key);
+      element.entry = expected.emplace(key, &element);
+    }
+    ASSERT_EQ(heap.top() == nullptr, expected.empty());
+    if (!expected.empty()) {
+      ASSERT_EQ(heap.top()->links.key, expected.begin()->first);
+    }
+  }
+  while (heap.top() != nullptr) {
+    ASSERT_EQ(heap.top()->links.key, expected.begin()->first);
+    expected.erase(heap.top()->entry);
+    heap.remove(*heap.top());
+  }
+  EXPECT_TRUE(expected.empty());
+}
+
+TEST(APass, TakesRecheckRequestsAndLeavesFarTimeouts) {
+  ThreadlessTimer timer;
+  std::vector<Timeout> in_wheel;
+  for (int i = 0; i < 100; ++i) in_wheel.push_back(timer.new_timeout(must_not_run, kFar));
+  timer.driver().transfer();
+  std::vector<Timeout> far;
+  for (int i = 0; i < 50; ++i) far.push_back(timer.new_timeout(must_not_run, kFar));
+  for (Timeout& timeout : in_wheel) timeout.cancel();
+  EXPECT_EQ(timer.driver().transfer(0, 0, false), ThreadlessTimer::Driver::Pass::Near);
+  EXPECT_EQ(timer.core().stats().backlog, 50);
+  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::Done);
+  EXPECT_EQ(timer.core().stats().backlog, 0);
+}
+
+TEST(APass, TakesAtMost8192FarTimeouts) {
+  ThreadlessTimer timer;
+  std::vector<Timeout> far;
+  for (int i = 0; i < 20'000; ++i) far.push_back(timer.new_timeout(must_not_run, kFar));
+  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::More);
+  EXPECT_EQ(timer.core().stats().backlog, 20'000 - 8192);
+  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::More);
+  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::Done);
+  EXPECT_EQ(timer.core().stats().backlog, 0);
+}
+
+/// Timeouts that another thread has cancelled would otherwise keep their nodes until the earliest deadline.
+TEST(AWorker, TakesAllFromTimeToTime) {
+  HashedWheelTimer timer(1ms);
+  std::vector<Timeout> far;
+  for (int i = 0; i < 1000; ++i) far.push_back(timer.new_timeout(must_not_run, kFar));
+  std::atomic<bool> done{false};
+  std::jthread keeps_it_awake([&] {
+    while (!done) {
+      timer.new_timeout([] {}, 1ms);
+      std::this_thread::sleep_for(5ms);
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog < 1000; }));
+  done = true;
+}
+
+/// Each of the threads has too few timeouts to call the worker, and does nothing more.
+TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
+  constexpr int kThreads = 3;
+  constexpr int kOfEach = 12'000;
+  HashedWheelTimer timer(1ms);
+  timer.add(must_not_run, 30min);
+  // A pass has taken all. The worker sleeps now, until something is due earlier.
+  ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
+  std::vector<std::vector<TimeoutId>> ids(kThreads);
+  std::atomic<int> scheduled = 0;
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> threads;
+  for (auto& mine : ids) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kOfEach; ++i) mine.push_back(timer.add(must_not_run, kFar));
+      ++scheduled;
+      while (!over) std::this_thread::sleep_for(1ms);
+    });
+  }
+  EXPECT_TRUE(eventually([&] { return scheduled == kThreads; }));
+  for (const auto& of_one : ids) {
+    for (const TimeoutId id : of_one) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+  }
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog <= kOfEach; })) << timer.stats().backlog;
+  over = true;
+}
+
+}  // namespace
+}  // namespace hwt
