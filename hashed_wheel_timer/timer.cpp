@@ -39,6 +39,8 @@ Scheduled Timer::retry_or_null(const detail::TaskSource& task, detail::When when
   return schedule(task, when);
 }
 
+bool detail::is_live(const Timer& timer, TimeoutId id) noexcept { return timer.core_->is_live(id); }
+
 Scheduled detail::schedule(Timer& timer, const TaskSource& task, When when) {
   const Scheduled scheduled = timer.schedule(task, when);
   if (scheduled.result() != Result::NotStarted) [[likely]]

@@ -33,6 +33,10 @@ namespace detail {
 /// Throws what starting the timer and building the task throw.
 HWT_API Scheduled schedule(Timer& timer, const TaskSource& task, When when);
 
+/// Returns whether the timeout is pending, its task runs, or an executor has the task. A moment later that may have
+/// changed.
+HWT_API bool is_live(const Timer& timer, TimeoutId id) noexcept;
+
 /// Throws what Timer::new_timeout() and Timer::add() throw for a refusal. `caller` is the name of the function.
 [[noreturn]] HWT_API void raise(Scheduled refused, const char* caller = "new_timeout");
 
@@ -224,6 +228,7 @@ class HWT_API Timer {
 
  private:
   friend detail::Scheduled detail::schedule(Timer& timer, const detail::TaskSource& task, detail::When when);
+  friend bool detail::is_live(const Timer& timer, TimeoutId id) noexcept;
   friend class internal::Core;
 
   // The treatment of a refusal.

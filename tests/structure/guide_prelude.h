@@ -29,6 +29,7 @@
 
 #include "hashed_wheel_timer/calendar.h"
 #include "hashed_wheel_timer/coroutine.h"
+#include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/jitter.h"
@@ -39,6 +40,7 @@
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "hashed_wheel_timer/stop_after.h"
+#include "hashed_wheel_timer/timeout_scope.h"
 
 #if __has_include(<prometheus/exposer.h>)
 #include <prometheus/exposer.h>

@@ -18,6 +18,7 @@ INTERNAL = LIBRARY + "/internal/"
 # The folders of internal/ (rooms), and the rooms that each may include besides itself.
 INSTALLED = "installed headers"
 MAY_INCLUDE = {
+    "c": {INSTALLED},
     "wheel": set(),
     "platform": set(),
     "report": set(),
@@ -45,6 +46,7 @@ DIRECT_WAIT = re.compile(
 MAY_WAIT = {
     INTERNAL + "platform/waiting.h",  # defines await_change() and announce_change(), which all other files call
     INTERNAL + "platform/parking_condition.cpp",  # a condition variable, not an atomic
+    LIBRARY + "/timeout_scope.cpp",  # a condition variable, too
 }
 QUEUE = re.compile(r"moodycamel::|#\s*include\s*[<\"].*\bconcurrentqueue\.h[>\"]")
 

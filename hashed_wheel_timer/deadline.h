@@ -1,0 +1,106 @@
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "hashed_wheel_timer/delay.h"
+#include "hashed_wheel_timer/detail/export.h"
+
+namespace hwt {
+
+/// The time by which a request must be done, and thus the rest of its budget. It goes with the request over all hops.
+///
+///   hwt::Deadline deadline = hwt::Deadline::from_grpc_timeout(header("grpc-timeout"));
+///   if (deadline.expired()) return too_late();
+///   hwt::TimeoutId id = timer.add_at([request] { fail(request); }, deadline);
+///   forward(request, min(deadline, hwt::Deadline::in(100ms)).to_grpc_timeout());
+///
+/// Guarantees: converts to a time_point, so add_at(), new_timeout_at() and sleep_until() take it. A budget that is
+/// written to the wire and read again is never longer.
+/// Threads: a value.
+/// Not for: wall-clock times, which may jump.
+/// Source: gRPC's deadlines; Go's context.WithDeadline.
+class HWT_API Deadline {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  /// Makes a deadline that never comes.
+  constexpr Deadline() noexcept = default;
+  /// Makes the deadline at this time. time_point::max() never comes.
+  constexpr Deadline(time_point at) noexcept : at_(at) {}  // NOLINT(google-explicit-constructor): it is a time
+  /// Returns the deadline `budget` from now. A negative budget is used up now; one beyond the range of the clock never
+  /// ends. Reads steady_clock. Throws std::invalid_argument for a NaN.
+  static Deadline in(Delay budget) { return in(budget, std::chrono::steady_clock::now()); }
+  /// Returns the deadline `budget` after `now`. Throws std::invalid_argument for a NaN.
+  static Deadline in(Delay budget, time_point now);
+  /// Returns a deadline that never comes.
+  static constexpr Deadline never() noexcept { return {}; }
+
+  /// Returns the time; time_point::max() if it never comes.
+  constexpr time_point time() const noexcept { return at_; }
+  /// Converts to the time, for functions that take a time_point.
+  constexpr operator time_point() const noexcept { return at_; }  // NOLINT(google-explicit-constructor): it is a time
+  /// Returns whether it never comes.
+  constexpr bool is_never() const noexcept { return at_ == (time_point::max)(); }
+
+  /// Returns the rest of the budget: zero if it is used up, nanoseconds::max() if the deadline never comes.
+  constexpr std::chrono::nanoseconds remaining(time_point now) const noexcept {
+    if (is_never()) return (std::chrono::nanoseconds::max)();
+    if (expired(now)) return std::chrono::nanoseconds::zero();
+    // A deadline and a time before the clock's zero may be further apart than the longest duration.
+    const bool too_long = now < time_point() && at_ > (time_point::max)() + now.time_since_epoch();
+    return too_long ? (std::chrono::nanoseconds::max)() : std::chrono::nanoseconds(at_ - now);
+  }
+  /// Returns the rest of the budget. Reads steady_clock.
+  std::chrono::nanoseconds remaining() const noexcept { return remaining(std::chrono::steady_clock::now()); }
+  /// Returns whether the budget is used up at `now`.
+  constexpr bool expired(time_point now) const noexcept { return !is_never() && now >= at_; }
+  /// Returns whether the budget is used up. Reads steady_clock.
+  bool expired() const noexcept { return expired(std::chrono::steady_clock::now()); }
+
+  /// Compares the times. A deadline that never comes is the latest.
+  friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
+  /// Returns the earlier deadline.
+  friend constexpr Deadline min(Deadline a, Deadline b) noexcept { return b < a ? b : a; }
+
+  /// Reads the value of a grpc-timeout header, such as "250m": 1 to 8 digits and one of H, M, S, m, u, n (hours,
+  /// minutes, seconds, milliseconds, microseconds, nanoseconds). The budget counts from now. Reads steady_clock. Throws
+  /// std::invalid_argument that names the text.
+  static Deadline from_grpc_timeout(std::string_view text) {
+    return from_grpc_timeout(text, std::chrono::steady_clock::now());
+  }
+  /// Reads the value of a grpc-timeout header. The budget counts from `now`. Throws std::invalid_argument that names
+  /// the text.
+  static Deadline from_grpc_timeout(std::string_view text, time_point now);
+  /// Reads the value of a grpc-timeout header. The budget counts from `now`. Returns none for any other text.
+  static std::optional<Deadline> try_from_grpc_timeout(std::string_view text, time_point now) noexcept;
+
+  /// Returns the rest of the budget as the value of a grpc-timeout header, in the finest unit that needs at most 8
+  /// digits, rounded down. Returns "0n" if it is used up, and an empty text, for no header, if the deadline never
+  /// comes.
+  std::string to_grpc_timeout(time_point now) const;
+  /// Returns the rest of the budget as the value of a grpc-timeout header. Reads steady_clock.
+  std::string to_grpc_timeout() const { return to_grpc_timeout(std::chrono::steady_clock::now()); }
+
+  /// Returns the deadline for a number of milliseconds from the wire, as brpc and Dubbo send it. The budget counts from
+  /// `now`. A negative number never ends.
+  static Deadline from_milliseconds(std::int64_t budget, time_point now) noexcept;
+  /// Returns the deadline for a number of milliseconds from the wire. Reads steady_clock.
+  static Deadline from_milliseconds(std::int64_t budget) noexcept {
+    return from_milliseconds(budget, std::chrono::steady_clock::now());
+  }
+  /// Returns the rest of the budget in milliseconds, rounded down: 0 if it is used up, -1 if the deadline never comes.
+  std::int64_t to_milliseconds(time_point now) const noexcept;
+  /// Returns the rest of the budget in milliseconds. Reads steady_clock.
+  std::int64_t to_milliseconds() const noexcept { return to_milliseconds(std::chrono::steady_clock::now()); }
+
+ private:
+  time_point at_ = (time_point::max)();
+};
+
+}  // namespace hwt

@@ -1,0 +1,66 @@
+#include "hashed_wheel_timer/timeout_scope.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "hashed_wheel_timer/errors.h"
+
+namespace hwt {
+
+TimeoutScope::~TimeoutScope() {
+  std::unique_lock lock(mutex_);
+  ending_ = true;
+  // A task that still runs may be in add().
+  none_adding_.wait(lock, [&] { return adding_ == 0; });
+  const std::vector<TimeoutId> ids = std::exchange(ids_, {});
+  lock.unlock();
+  for (const TimeoutId id : ids) timer_.cancel_and_wait(id);
+}
+
+std::size_t TimeoutScope::cancel_all() noexcept {
+  std::array<TimeoutId, 64> some;
+  std::size_t cancelled = 0;
+  std::unique_lock lock(mutex_);
+  ++walking_;
+  const std::size_t end = ids_.size();
+  for (std::size_t next = 0; next < std::min(end, ids_.size());) {
+    const std::size_t count = std::min({some.size(), end - next, ids_.size() - next});
+    std::copy_n(ids_.begin() + static_cast<std::ptrdiff_t>(next), count, some.begin());
+    next += count;
+    // Without the lock, because it destroys callables.
+    lock.unlock();
+    for (std::size_t i = 0; i < count; ++i) cancelled += timer_.cancel(some[i]) == CancelResult::Cancelled ? 1 : 0;
+    lock.lock();
+  }
+  --walking_;
+  return cancelled;
+}
+
+std::size_t TimeoutScope::size() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::count_if(ids_.begin(), ids_.end(), [&](TimeoutId id) { return detail::is_live(timer_, id); }));
+}
+
+void TimeoutScope::begin_adding() {
+  const std::lock_guard lock(mutex_);
+  if (ending_) throw IllegalState("add: the scope is being destroyed");
+  if (ids_.size() + adding_ >= ids_.capacity()) {
+    if (walking_ == 0) std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
+    // Twice the room, so that each id is looked at once or twice in its life.
+    const std::size_t needed = ids_.size() + adding_ + 1;
+    if (2 * needed > ids_.capacity()) ids_.reserve(2 * needed);
+  }
+  ++adding_;
+}
+
+void TimeoutScope::finish_adding(TimeoutId id) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (id) ids_.push_back(id);
+  // With the lock, because the destructor may then go on.
+  if (--adding_ == 0 && ending_) none_adding_.notify_all();
+}
+
+}  // namespace hwt

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/delay.h"
+#include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/timeout_id.h"
+#include "hashed_wheel_timer/timer.h"
+
+namespace hwt {
+
+/// Owns the timeouts of one object, such as a connection: they end with it. So their callables may use the object.
+///
+///   class Connection {
+///     void on_request(Request request) {
+///       scope_.add([this, request] { fail(request); }, 250ms);
+///     }
+///     ...
+///     hwt::TimeoutScope scope_{timer};   // the last member, so that it is destroyed first
+///   };
+///
+/// Guarantees: after the destructor no task of the scope runs, and none will. A timeout that has ended is forgotten.
+/// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
+/// except those that tasks of the scope make.
+/// Not for: timeouts that outlive the object. The timer must outlive the scope.
+/// Costs a lock and at most 16 bytes for each timeout.
+class HWT_API TimeoutScope {
+ public:
+  /// Makes a scope without timeouts.
+  explicit TimeoutScope(Timer& timer) noexcept : timer_(timer) {}
+  /// Cancels all timeouts, and waits for those whose tasks run on other threads. Inside a task of the scope it does not
+  /// wait for that one. Hold no lock that a task takes.
+  ~TimeoutScope();
+  TimeoutScope(const TimeoutScope&) = delete;
+  TimeoutScope& operator=(const TimeoutScope&) = delete;
+
+  /// Runs `callable` once after `delay`, unless the scope ends before. Throws what Timer::add() throws, and
+  /// IllegalState in a task while the destructor waits for it.
+  template <class F>
+    requires detail::TimeoutCallable<F>
+  TimeoutId add(F&& callable, Delay delay) {
+    Adding adding(*this);
+    return adding.keep(timer_.add(std::forward<F>(callable), delay));
+  }
+
+  /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
+  template <class F>
+    requires detail::TimeoutCallable<F>
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
+    Adding adding(*this);
+    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline));
+  }
+
+  /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.
+  bool cancel(TimeoutId id) noexcept { return timer_.cancel(id) == CancelResult::Cancelled; }
+
+  /// Cancels all timeouts and returns how many that were. Tasks that run now go on, and it does not wait for them. The
+  /// scope can be used afterwards.
+  std::size_t cancel_all() noexcept;
+
+  /// Returns the number of timeouts that are pending or whose task runs. Reads each.
+  std::size_t size() const noexcept;
+
+ private:
+  /// A timeout that is being scheduled.
+  class Adding {
+   public:
+    explicit Adding(TimeoutScope& scope) : scope_(scope) { scope.begin_adding(); }
+    ~Adding() { scope_.finish_adding(id_); }
+    Adding(const Adding&) = delete;
+    Adding& operator=(const Adding&) = delete;
+
+    TimeoutId keep(TimeoutId id) noexcept { return id_ = id; }
+
+   private:
+    TimeoutScope& scope_;
+    TimeoutId id_;
+  };
+
+  void begin_adding();
+  void finish_adding(TimeoutId id) noexcept;
+
+  Timer& timer_;
+  mutable std::mutex mutex_;  // guards the members below; held during no code of the user
+  // Those that have ended leave when it is full, so it has room for about twice as many as there are.
+  std::vector<TimeoutId> ids_;
+  std::size_t adding_ = 0;   // calls of add() in progress; the vector has room for their ids
+  std::size_t walking_ = 0;  // calls of cancel_all() in progress; meanwhile no id leaves
+  bool ending_ = false;
+  std::condition_variable none_adding_;  // for the destructor
+};
+
+}  // namespace hwt

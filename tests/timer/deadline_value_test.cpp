@@ -1,0 +1,153 @@
+// Promise: a Deadline keeps the budget of a request over all hops, and never makes it longer.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+
+#include "hashed_wheel_timer/coroutine.h"
+#include "hashed_wheel_timer/deadline.h"
+#include "hashed_wheel_timer/manual_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using time_point = Deadline::time_point;
+
+constexpr time_point kNow{1'000'000s};
+
+static_assert(Deadline() == Deadline::never());
+static_assert(Deadline::never().remaining(kNow) == nanoseconds::max());
+static_assert(!Deadline::never().expired(time_point::max()));
+static_assert(Deadline(kNow + 5s).remaining(kNow) == 5s);
+static_assert(Deadline(kNow).expired(kNow));
+static_assert(!Deadline(kNow).expired(kNow - 1ns));
+static_assert(min(Deadline(kNow), Deadline::never()) == Deadline(kNow));
+static_assert(min(Deadline(kNow), Deadline(kNow - 1ns)) == Deadline(kNow - 1ns));
+
+TEST(Deadline, CountsFromNow) {
+  const time_point before = std::chrono::steady_clock::now();
+  const Deadline deadline = Deadline::in(250ms);
+  const time_point after = std::chrono::steady_clock::now();
+  EXPECT_GE(deadline.time(), before + 250ms);
+  EXPECT_LE(deadline.time(), after + 250ms);
+  EXPECT_FALSE(deadline.expired());
+  EXPECT_LE(deadline.remaining(), 250ms);
+}
+
+TEST(Deadline, HasNoNegativeRest) {
+  EXPECT_EQ(Deadline(kNow - 5s).remaining(kNow), 0ns);
+  EXPECT_EQ(Deadline::in(-5s, kNow), Deadline(kNow));
+  EXPECT_TRUE(Deadline::in(0s, kNow).expired(kNow));
+}
+
+TEST(Deadline, BeyondTheRangeOfTheClockNeverComes) {
+  EXPECT_TRUE(Deadline::in(std::chrono::hours::max(), kNow).is_never());
+  EXPECT_TRUE(Deadline::in(nanoseconds::max(), kNow).is_never());
+  EXPECT_TRUE(Deadline::from_milliseconds(std::numeric_limits<std::int64_t>::max(), kNow).is_never());
+  EXPECT_TRUE(Deadline::from_grpc_timeout("99999999H", kNow).is_never());
+  EXPECT_EQ(Deadline(time_point::max() - 1ns).remaining(time_point::min()), nanoseconds::max());
+}
+
+TEST(Deadline, RefusesANaN) {
+  EXPECT_THROW(Deadline::in(std::chrono::duration<double>(NAN), kNow), std::invalid_argument);
+}
+
+TEST(Deadline, IsTakenByTimers) {
+  ManualTimer timer(1ms, kNow);
+  bool ran = false;
+  timer.add_at([&] { ran = true; }, Deadline::in(5ms, kNow));
+  const Timeout timeout = timer.new_timeout_at([] {}, Deadline::never());
+  EXPECT_EQ(timeout.deadline(), time_point::max());
+  timer.advance(4ms);
+  EXPECT_FALSE(ran);
+  timer.advance(1ms);
+  EXPECT_TRUE(ran);
+  [[maybe_unused]] const Sleep sleep = sleep_until(timer, Deadline::in(5ms, kNow));
+}
+
+TEST(Deadline, ReadsEachUnitOfGrpc) {
+  const std::array<std::pair<const char*, nanoseconds>, 9> texts = {{{"250m", 250ms},
+                                                                     {"1H", 1h},
+                                                                     {"2M", 2min},
+                                                                     {"3S", 3s},
+                                                                     {"4u", 4us},
+                                                                     {"5n", 5ns},
+                                                                     {"0n", 0ns},
+                                                                     {"00000001S", 1s},
+                                                                     {"99999999m", 99'999'999ms}}};
+  for (const auto& [text, budget] : texts) {
+    EXPECT_EQ(Deadline::from_grpc_timeout(text, kNow), Deadline(kNow + budget)) << text;
+    EXPECT_EQ(Deadline::try_from_grpc_timeout(text, kNow), Deadline(kNow + budget)) << text;
+  }
+}
+
+TEST(Deadline, NamesABadText) {
+  for (const std::string text :
+       {"", "m", "5", "5s", "123456789m", "-5m", "+5m", " 5m", "5 m", "5m ", "5mm", "0x5m", "5.0m", "1e3m", "５m"}) {
+    EXPECT_FALSE(Deadline::try_from_grpc_timeout(text, kNow)) << text;
+    try {
+      Deadline::from_grpc_timeout(text, kNow);
+      ADD_FAILURE() << text;
+    } catch (const std::invalid_argument& e) {
+      EXPECT_EQ(std::string(e.what()),
+                "Deadline: grpc-timeout: \"" + text + "\" (expected: 1 to 8 digits and one of H, M, S, m, u, n)");
+    }
+  }
+}
+
+TEST(Deadline, ShowsALongOrBinaryTextOnOneShortLine) {
+  try {
+    Deadline::from_grpc_timeout("a\nb" + std::string(10'000, 'x'), kNow);
+    ADD_FAILURE();
+  } catch (const std::invalid_argument& e) {
+    EXPECT_EQ(std::string(e.what()).substr(0, 29), "Deadline: grpc-timeout: \"a?bx");
+    EXPECT_LT(std::string(e.what()).size(), 150u);
+  }
+}
+
+TEST(Deadline, IsWrittenInTheFinestUnitThatFits) {
+  const auto text = [](nanoseconds rest) { return Deadline(kNow + rest).to_grpc_timeout(kNow); };
+  EXPECT_EQ(text(0ns), "0n");
+  EXPECT_EQ(text(-5s), "0n");
+  EXPECT_EQ(text(1ns), "1n");
+  EXPECT_EQ(text(99'999'999ns), "99999999n");
+  EXPECT_EQ(text(100'000'999ns), "100000u");
+  EXPECT_EQ(text(250ms), "250000u");
+  EXPECT_EQ(text(100s), "100000m");
+  EXPECT_EQ(text(28h), "100800S");
+  EXPECT_EQ(Deadline::never().to_grpc_timeout(kNow), "");
+  EXPECT_EQ(Deadline(time_point::max() - 1ns).to_grpc_timeout(time_point(0ns)), "2562047H");
+}
+
+TEST(Deadline, GoesOverTheWireWithoutGrowing) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    const nanoseconds rest(static_cast<std::int64_t>(random() >> (1 + i % 62)));
+    const Deadline deadline(kNow + std::min(rest, time_point::max() - 1ns - kNow));
+    const Deadline by_text = Deadline::from_grpc_timeout(deadline.to_grpc_timeout(kNow), kNow);
+    EXPECT_LE(by_text, deadline);
+    EXPECT_GE(by_text.remaining(kNow) * 1.0, deadline.remaining(kNow) * (1 - 1e-4)) << rest.count();
+    const Deadline by_number = Deadline::from_milliseconds(deadline.to_milliseconds(kNow), kNow);
+    EXPECT_LE(by_number, deadline);
+    EXPECT_GT(by_number.time() + 1ms, deadline.time());
+  }
+}
+
+TEST(Deadline, OfMillisecondsKnowsNever) {
+  EXPECT_TRUE(Deadline::from_milliseconds(-1, kNow).is_never());
+  EXPECT_EQ(Deadline::never().to_milliseconds(kNow), -1);
+  EXPECT_EQ(Deadline(kNow + 1999us).to_milliseconds(kNow), 1);
+  EXPECT_EQ(Deadline(kNow - 5s).to_milliseconds(kNow), 0);
+  EXPECT_EQ(Deadline::from_milliseconds(250, kNow), Deadline(kNow + 250ms));
+}
+
+}  // namespace
+}  // namespace hwt
