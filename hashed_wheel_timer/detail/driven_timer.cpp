@@ -14,8 +14,8 @@ using std::chrono::steady_clock;
 
 LoopDriver::LoopDriver(std::shared_ptr<ManualEngine> engine) noexcept : engine_(std::move(engine)) {}
 
-std::optional<steady_clock::time_point> LoopDriver::run_due(std::size_t max_tasks) {
-  const std::optional<std::int64_t> next = engine_->drive(max_tasks);
+std::optional<steady_clock::time_point> LoopDriver::run_due(std::size_t max_tasks, std::size_t* ran) {
+  const std::optional<std::int64_t> next = engine_->drive(max_tasks, ran);
   if (!next) return {};
   return steady_clock::time_point(nanoseconds(*next));
 }

@@ -82,6 +82,12 @@ class HashedWheelTimerConan(ConanFile):
         if self.settings.os == "Windows" and self.options.shared:
             timer.defines = ["HWT_SHARED"]
 
+        c = self.cpp_info.components["c"]
+        c.libs = ["hashed_wheel_timer_c"]
+        c.requires = ["hashed_wheel_timer"]
+        c.set_property("cmake_target_name", "hashed_wheel_timer::c")
+        c.set_property("pkg_config_name", "hashed_wheel_timer_c")
+
         if self.options.calendar:
             calendar = self.cpp_info.components["calendar"]
             calendar.libs = ["hashed_wheel_timer_calendar"]

@@ -29,12 +29,13 @@ cmake_here() { cmake -G Ninja -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_S
 
 as_subproject() {
   mkdir -p "$work/parent/subprojects" &&
-    cp "$program"/meson* "$program"/*.cpp "$work/parent/" &&
+    cp "$program"/meson* "$program"/*.cpp "$source/tests/consumer/c/main.c" "$work/parent/" &&
     ln -s "$source" "$work/parent/subprojects/hashed_wheel_timer" &&
     reuse_downloads &&
     meson_here -Ddefault_library=static "$work/parent/build" "$work/parent" &&
     meson compile -C "$work/parent/build" &&
-    "$work/parent/build/consumer"
+    "$work/parent/build/consumer" &&
+    "$work/parent/build/c_consumer"
 }
 
 needs_no_time_zones() {
@@ -114,7 +115,7 @@ cmake_says_what_to_install() {
 # have its own time zones.
 meson_says_what_to_install() {
   mkdir -p "$work/bare/subprojects" &&
-    cp "$program"/meson* "$program"/*.cpp "$work/bare/" &&
+    cp "$program"/meson* "$program"/*.cpp "$source/tests/consumer/c/main.c" "$work/bare/" &&
     ln -s "$source" "$work/bare/subprojects/hashed_wheel_timer" &&
     says_what_to_install libconcurrentqueue-dev subprojects/concurrentqueue-[0-9] \
       meson_here --wrap-mode=nodownload --force-fallback-for=concurrentqueue "$work/bare/queue" "$work/bare" || return 1
@@ -207,6 +208,20 @@ through_pkg_config() {
     LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-$3"
 }
 
+c_through_pkg_config() {
+  PKG_CONFIG_PATH=$(dirname "$(find "$work/$1-moved" -name hashed_wheel_timer_c.pc)")
+  export PKG_CONFIG_PATH
+  flags=$(pkg-config --cflags --libs hashed_wheel_timer_c) || return 1
+  ${CC:-cc} -std=c99 -pedantic -Wall -Werror "$source/tests/consumer/c/main.c" $flags -o "$work/$1-c" &&
+    LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$work/$1-c"
+}
+
+c_through_cmake() {
+  cmake -G Ninja -S "$source/tests/consumer/c" -B "$work/$1-c-cmake" -Dhashed_wheel_timer_DIR="$cmake_dir" &&
+    cmake --build "$work/$1-c-cmake" &&
+    "$work/$1-c-cmake/c_consumer"
+}
+
 requires_nothing() { ! pkg-config --print-requires --print-requires-private hashed_wheel_timer | grep .; }
 
 calendar_through_cmake() {
@@ -269,6 +284,8 @@ for kind in shared static; do
   step "$kind through pkg-config" through_pkg_config "$kind" hashed_wheel_timer main
   step "the package requires no other" requires_nothing
   step "$kind through CMake" through_cmake "$kind"
+  step "$kind C through pkg-config" c_through_pkg_config "$kind"
+  step "$kind C through CMake" c_through_cmake "$kind"
   step "CMake takes compatible versions only" cmake_takes_compatible_versions "$kind"
   step "CMake refuses unknown components" cmake_refuses_unknown_components "$kind"
   if [ "$calendar" = true ]; then
@@ -280,4 +297,5 @@ for kind in shared static; do
   step "$kind install by CMake" install_by_cmake "$kind"
   step "CMake installs what Meson installs" cmake_installs_what_meson_installs "$kind"
   step "$kind through CMake, installed by CMake" through_cmake "cmake-$kind"
+  step "$kind C through CMake, installed by CMake" c_through_cmake "cmake-$kind"
 done

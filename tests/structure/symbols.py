@@ -2,8 +2,9 @@
 
 usage: symbols.py LIST LIBRARY NM [--renew]
 
-The list has the functions and data of namespace hwt, and the vtables and type information to which programs refer. It
-does not have inline functions and templates: they depend on the compiler and its options, and programs have copies.
+The list has the functions and data of namespace hwt, the functions of the C interface, and the vtables and type
+information to which programs refer. It does not have inline functions and templates: they depend on the compiler and
+its options, and programs have copies.
 """
 
 import re
@@ -33,7 +34,7 @@ def exported(library, nm):
     output = subprocess.run([nm, "-D", "--defined-only", "-C", library], stdout=subprocess.PIPE, encoding="utf-8",
                             check=True).stdout
     names = {match[2] for match in map(DEFINED.match, output.splitlines())
-             if match and (match[1] in STRONG and match[2].startswith("hwt::") or OF_A_CLASS.match(match[2]))}
+             if match and (match[1] in STRONG and match[2].startswith(("hwt::", "hwt_")) or OF_A_CLASS.match(match[2]))}
     return sorted(map(shortened, names))
 
 

@@ -1,0 +1,240 @@
+#include "hashed_wheel_timer/c.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/internal/c/c_timer.h"
+#include "hashed_wheel_timer/internal/c/last_error.h"
+#include "hashed_wheel_timer/loop_timer.h"
+
+using hwt::internal::check;
+using hwt::internal::check_driven;
+using hwt::internal::CTask;
+using hwt::internal::fail;
+using hwt::internal::fail_by_exception;
+
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+steady_clock::time_point time_of(std::int64_t ns) noexcept { return steady_clock::time_point(nanoseconds(ns)); }
+std::int64_t ns_of(steady_clock::time_point time) noexcept { return nanoseconds(time.time_since_epoch()).count(); }
+
+hwt_id add(hwt_timer* timer, hwt::detail::When when, hwt_callback callback, void* argument,
+           const char* caller) noexcept {
+  if (check(timer, caller) != 0) return 0;
+  if (callback == nullptr) [[unlikely]] {
+    fail(EINVAL, caller, "callback: NULL (expected: a function)");
+    return 0;
+  }
+  CTask::Source source{callback, argument};
+  try {
+    const hwt::detail::Scheduled scheduled =
+        hwt::detail::schedule(*timer->timer, {&CTask::build, &source, hwt::detail::TaskKind::Trivial, true}, when);
+    if (scheduled.node != nullptr) [[likely]]
+      return scheduled.value;
+    hwt::internal::fail_by_refusal(scheduled, caller);
+  } catch (...) {
+    fail_by_exception(caller, ECANCELED);
+  }
+  return 0;
+}
+
+int reschedule(hwt_timer* timer, hwt_id id, hwt::detail::When when, const char* caller) noexcept {
+  if (check(timer, caller) != 0) return -1;
+  try {
+    hwt::Timeout timeout = timer->timer->find(hwt::TimeoutId::from_value(id));
+    if (hwt::detail::reschedule(timeout, when)) return 0;
+    fail(ESRCH, caller, "the id names no pending timeout");
+  } catch (...) {
+    fail_by_exception(caller, ECANCELED);
+  }
+  return -1;
+}
+
+int number_of(hwt::CancelResult result) noexcept {
+  return result == hwt::CancelResult::Cancelled ? 0 : result == hwt::CancelResult::Running ? 1 : -1;
+}
+
+}  // namespace
+
+void hwt_options_init_sized(hwt_options* options, std::size_t size) noexcept {
+  if (options == nullptr) {
+    fail(EINVAL, "hwt_options_init", "options: NULL (expected: options)");
+    return;
+  }
+  hwt_options all = hwt::internal::default_options();
+  all.size = size;
+  std::memcpy(options, &all, hwt::internal::is_known_size(size) ? size : sizeof all.size);
+}
+
+int hwt_create(const hwt_options* options, hwt_timer** timer) noexcept {
+  constexpr const char* kName = "hwt_create";
+  if (timer == nullptr) return fail(EINVAL, kName, "timer: NULL (expected: a place for the timer)");
+  *timer = nullptr;
+  try {
+    hwt_options all = hwt::internal::default_options();
+    if (options != nullptr) {
+      if (!hwt::internal::is_known_size(options->size)) {
+        throw std::invalid_argument("size: " + std::to_string(options->size) +
+                                    " (expected: " + std::to_string(sizeof all) + ", as hwt_options_init() sets it)");
+      }
+      std::memcpy(&all, options, options->size);
+    }
+    *timer = hwt::internal::make_timer(all).release();
+    return 0;
+  } catch (...) {
+    return fail_by_exception(kName, EINVAL);
+  }
+}
+
+int hwt_start(hwt_timer* timer) noexcept {
+  constexpr const char* kName = "hwt_start";
+  if (const int error = check(timer, kName); error != 0) return error;
+  try {
+    if (timer->threaded != nullptr) timer->threaded->start();
+    return 0;
+  } catch (...) {
+    return fail_by_exception(kName, ECANCELED);
+  }
+}
+
+hwt_id hwt_add(hwt_timer* timer, std::int64_t delay_ns, hwt_callback callback, void* argument) noexcept {
+  return add(timer, hwt::Delay(nanoseconds(delay_ns)), callback, argument, "hwt_add");
+}
+
+hwt_id hwt_add_at(hwt_timer* timer, std::int64_t deadline_ns, hwt_callback callback, void* argument) noexcept {
+  return add(timer, time_of(deadline_ns), callback, argument, "hwt_add_at");
+}
+
+int hwt_cancel(hwt_timer* timer, hwt_id id) noexcept {
+  if (check(timer, "hwt_cancel") != 0) return -1;
+  return number_of(timer->timer->cancel(hwt::TimeoutId::from_value(id)));
+}
+
+int hwt_cancel_and_wait(hwt_timer* timer, hwt_id id) noexcept {
+  if (check(timer, "hwt_cancel_and_wait") != 0) return -1;
+  return number_of(timer->timer->cancel_and_wait(hwt::TimeoutId::from_value(id)));
+}
+
+int hwt_reschedule(hwt_timer* timer, hwt_id id, std::int64_t delay_ns) noexcept {
+  return reschedule(timer, id, hwt::Delay(nanoseconds(delay_ns)), "hwt_reschedule");
+}
+
+int hwt_reschedule_at(hwt_timer* timer, hwt_id id, std::int64_t deadline_ns) noexcept {
+  return reschedule(timer, id, time_of(deadline_ns), "hwt_reschedule_at");
+}
+
+int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback, void* argument),
+             void* context) noexcept {
+  constexpr const char* kName = "hwt_stop";
+  if (timer == nullptr) return fail(EINVAL, kName, "timer: NULL (expected: a timer of hwt_create())");
+  try {
+    for (const hwt::Timeout& timeout : timer->timer->stop()) {
+      const CTask::Source& pending = static_cast<CTask&>(timeout.task()).source();
+      if (each != nullptr) each(context, pending.callback, pending.argument);
+    }
+    return 0;
+  } catch (...) {
+    return fail_by_exception(kName, EDEADLK);
+  }
+}
+
+void hwt_destroy(hwt_timer* timer) noexcept { delete timer; }
+
+std::int64_t hwt_now(const hwt_timer* timer) noexcept {
+  return check(timer, "hwt_now") == 0 ? ns_of(timer->timer->now()) : -1;
+}
+
+std::int64_t hwt_pending(const hwt_timer* timer) noexcept {
+  return check(timer, "hwt_pending") == 0 ? timer->timer->pending_timeouts() : -1;
+}
+
+void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t size) noexcept {
+  constexpr const char* kName = "hwt_get_stats";
+  if (stats == nullptr) {
+    fail(EINVAL, kName, "stats: NULL (expected: a place for the counters)");
+    return;
+  }
+  std::memset(stats, 0, size);
+  if (check(timer, kName) != 0) return;
+  const hwt::TimerStats now = timer->timer->stats();
+  const hwt_stats all = {now.scheduled,
+                         now.expired,
+                         now.cancelled,
+                         now.rejected,
+                         now.unprocessed,
+                         now.pending,
+                         now.ticks,
+                         now.wakeups,
+                         now.backlog,
+                         now.slow_tasks,
+                         now.last_lag.count(),
+                         now.max_lag.count(),
+                         now.running_for.count()};
+  std::memcpy(stats, &all, std::min(size, sizeof all));
+}
+
+std::int64_t hwt_next(hwt_timer* timer) noexcept {
+  constexpr const char* kName = "hwt_next";
+  if (check_driven(timer, kName) != 0) return -1;
+  try {
+    std::size_t ran = 0;
+    const auto next = timer->loop != nullptr ? timer->loop->run_due(0, ran) : timer->manual->next_wakeup();
+    return next ? ns_of(*next) : HWT_NEVER;
+  } catch (const hwt::IllegalState&) {  // inside a callback of a loop's timer
+    return ns_of(timer->timer->now());
+  }
+}
+
+std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
+  constexpr const char* kName = "hwt_advance";
+  if (check_driven(timer, kName) != 0) return -1;
+  try {
+    std::size_t ran = 0;
+    if (timer->loop != nullptr) {
+      timer->loop->run_due((std::numeric_limits<std::size_t>::max)(), ran);
+    } else {
+      ran = timer->manual->advance_to(time_of(now_ns));
+    }
+    return static_cast<std::int64_t>(ran);
+  } catch (...) {
+    fail_by_exception(kName, EDEADLK);
+    return -1;
+  }
+}
+
+int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noexcept {
+  constexpr const char* kName = "hwt_on_earlier";
+  if (const int error = check_driven(timer, kName); error != 0) return error;
+  try {
+    std::function<void()> call;
+    if (callback != nullptr) call = [callback, argument] { callback(argument); };
+    if (timer->loop != nullptr) {
+      timer->loop->on_earlier(std::move(call));
+    } else {
+      timer->manual->on_earlier(std::move(call));
+    }
+    return 0;
+  } catch (...) {
+    return fail_by_exception(kName, EDEADLK);
+  }
+}
+
+int hwt_poll_timeout(std::int64_t next_ns) noexcept {
+  if (next_ns == HWT_NEVER) return -1;
+  return hwt::poll_timeout(time_of(next_ns));
+}
+
+const char* hwt_last_error() noexcept { return hwt::internal::last_error(); }

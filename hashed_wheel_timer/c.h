@@ -1,0 +1,215 @@
+#pragma once
+
+/* The C interface of hashed_wheel_timer: for programs in C99 and later, in C++ before C++20, and for other languages.
+ * Link with hashed_wheel_timer_c.
+ *
+ *   hwt_timer* timer;
+ *   if (hwt_create(NULL, &timer) != 0) die(hwt_last_error());
+ *   hwt_id id = hwt_add(timer, 250000000, fail_request, request);
+ *   ...
+ *   if (hwt_cancel(timer, id) == 0) deliver_answer(request);
+ *
+ * Times are nanoseconds. Deadlines are times of CLOCK_MONOTONIC, except those of an HWT_MANUAL timer.
+ * Unless a function says otherwise, any thread may call it, also inside a callback. A callback that throws a C++
+ * exception ends the program with a line on stderr.
+ * A wrong argument is refused, nothing changes, and hwt_last_error() names it. A timer that the parent of a fork() has
+ * used is refused with EPERM in the child: only hwt_stop() and hwt_destroy() work there. */
+
+/* NOLINTBEGIN(modernize-deprecated-headers): for C */
+#include <stddef.h>
+#include <stdint.h>
+/* NOLINTEND(modernize-deprecated-headers) */
+
+#if defined(_WIN32) && defined(HWT_SHARED)
+#ifdef HWT_BUILDING
+#define HWT_C_API __declspec(dllexport)
+#else
+#define HWT_C_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+/** Marks the functions that the library exports. */
+#define HWT_C_API __attribute__((visibility("default")))
+#else
+#define HWT_C_API
+#endif
+
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HWT_C_NOEXCEPT noexcept
+#else
+/** The functions throw no C++ exceptions. */
+#define HWT_C_NOEXCEPT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A timer. Made by hwt_create(), ended by hwt_destroy(). */
+typedef struct hwt_timer hwt_timer;
+
+/** Names one timeout of one timer. A plain number that owns nothing and never names a second timeout, so a stale one is
+ * harmless. 0 names none. */
+typedef uint64_t hwt_id;
+
+/** A function of the program, called with the argument that came with it. */
+typedef void (*hwt_callback)(void* argument);
+
+/** A time or a delay that never comes. */
+#define HWT_NEVER INT64_MAX
+
+/** The kinds of timers. */
+enum {
+  /** A worker thread and one wheel, as in Netty: for request timeouts. Ticks from 1 ms on. */
+  HWT_HASHED_WHEEL = 0,
+  /** A worker thread and a hierarchy of wheels: for far timeouts, and for ticks from 1 us on. */
+  HWT_HIERARCHICAL_WHEEL = 1,
+  /** No thread: an event loop calls hwt_next() and hwt_advance(). The clock is CLOCK_MONOTONIC. */
+  HWT_LOOP = 2,
+  /** No thread and no clock: hwt_advance() passes the time. For tests and simulations. */
+  HWT_MANUAL = 3
+};
+
+/** Options of a timer. Set them with hwt_options_init(), and then change single members. Later versions add members at
+ * the end. */
+typedef struct hwt_options {
+  /** The size of this structure in the calling program. */
+  size_t size;
+  /** HWT_HASHED_WHEEL, the default, or another kind. */
+  int kind;
+  /** The length of a tick: 100 ms by default. A callback is late by up to a tick. */
+  int64_t tick_ns;
+  /** The number of buckets of the wheel: 512 by default. HWT_HIERARCHICAL_WHEEL: the slots of each level, where 512
+   * means 64. Other kinds ignore it. */
+  uint32_t ticks_per_wheel;
+  /** The number of pending timeouts beyond which hwt_add() fails with EAGAIN. 0 or less, the default: no limit. */
+  int64_t max_pending;
+  /** Callbacks that run longer on the worker are counted in hwt_stats and reported on stderr. 0, the default: off. */
+  int64_t slow_task_ns;
+  /** Receives each expired callback, to run it elsewhere: it must have run(argument) called once, on any thread. NULL,
+   * the default: callbacks run on the worker. Called on the worker. */
+  void (*executor)(void* context, hwt_callback run, void* argument);
+  /** The first argument of `executor`. */
+  void* executor_context;
+  /** Not 0: a delay is measured by clock_gettime(). 0, the default: by the cycle counter of the processor where that is
+   * safe. Then a callback is up to 4 us later, and never earlier. */
+  int exact_clock;
+  /** HWT_MANUAL: the time at which the clock begins, 0 by default. Other kinds ignore it. */
+  int64_t start_ns;
+} hwt_options;
+
+/** Counters of a timer. Later versions add members at the end. */
+typedef struct hwt_stats {
+  int64_t scheduled;      /**< timeouts that hwt_add() accepted */
+  int64_t expired;        /**< whose callback has started */
+  int64_t cancelled;      /**< by hwt_cancel() or hwt_cancel_and_wait() */
+  int64_t rejected;       /**< refused because of max_pending; not in `scheduled` */
+  int64_t unprocessed;    /**< still pending when the timer was stopped */
+  int64_t pending;        /**< none of these yet */
+  int64_t ticks;          /**< that were processed */
+  int64_t wakeups;        /**< of the worker; without a thread: calls of hwt_next() and hwt_advance() */
+  int64_t backlog;        /**< entries that wait for the worker, cancelled ones included */
+  int64_t slow_tasks;     /**< callbacks that ran longer than slow_task_ns */
+  int64_t last_lag_ns;    /**< from the end of the latest tick with a callback until all its callbacks had run */
+  int64_t max_lag_ns;     /**< the largest last_lag_ns */
+  int64_t running_for_ns; /**< for how long the worker has been running the callbacks of this tick; 0: none runs */
+} hwt_stats;
+
+/** Sets `size` bytes of options to their defaults. For other languages than C; see hwt_options_init(). A `size` that
+ * this version does not know sets nothing but the member `size`, and hwt_create() then fails. */
+HWT_C_API void hwt_options_init_sized(hwt_options* options, size_t size) HWT_C_NOEXCEPT;
+
+/** Sets all options to their defaults. */
+static inline void hwt_options_init(hwt_options* options) HWT_C_NOEXCEPT {
+  hwt_options_init_sized(options, sizeof *options);
+}
+
+/** Makes a timer and stores it in `*timer`. `options` may be NULL: all defaults. The first timeout starts the worker.
+ * Returns 0, EINVAL for a wrong option, ENOMEM, or EAGAIN. After an error `*timer` is NULL. */
+HWT_C_API int hwt_create(const hwt_options* options, hwt_timer** timer) HWT_C_NOEXCEPT;
+
+/** Starts the worker, as the first timeout does, so that no request has to. Returns 0, EINVAL, EAGAIN without a thread,
+ * ENOMEM, ECANCELED after hwt_stop(), or EPERM. Returns 0 for a timer without a thread. */
+HWT_C_API int hwt_start(hwt_timer* timer) HWT_C_NOEXCEPT;
+
+/** Calls callback(argument) once, `delay_ns` from now or up to a tick later, never earlier. A negative delay is due
+ * now. Returns the id, or 0, and then errno is EINVAL for NULL, EAGAIN at max_pending or without a thread for the
+ * worker, ENOMEM, ECANCELED after hwt_stop(), or EPERM. Takes no lock, and allocates nothing in the long run. */
+HWT_C_API hwt_id hwt_add(hwt_timer* timer, int64_t delay_ns, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
+
+/** Calls callback(argument) once at `deadline_ns` or up to a tick later, never earlier. A deadline that has passed is
+ * due now. Reads no clock. Returns what hwt_add() returns. */
+HWT_C_API hwt_id hwt_add_at(hwt_timer* timer, int64_t deadline_ns, hwt_callback callback,
+                            void* argument) HWT_C_NOEXCEPT;
+
+/** Cancels a timeout. Returns 0 if its callback has not run and never will. Returns 1 if it runs now, on this thread or
+ * another, or if the executor has it. Returns -1 otherwise; any number may be an id. A NULL timer also gives -1, with
+ * errno EINVAL. Takes no lock and waits for no thread. */
+HWT_C_API int hwt_cancel(hwt_timer* timer, hwt_id id) HWT_C_NOEXCEPT;
+
+/** Cancels a timeout, and waits until its callback does not run on any thread, so that the argument can be freed.
+ * Returns 0 if the callback has not run and never will, -1 if it has run or the id names no timeout, and 1 only inside
+ * the callback itself. Do not hold a lock that the callback takes. A callback that the executor has not run yet never
+ * runs. */
+HWT_C_API int hwt_cancel_and_wait(hwt_timer* timer, hwt_id id) HWT_C_NOEXCEPT;
+
+/** Moves a timeout to `delay_ns` from now. Returns 0 if the callback will run once, and not before that. Returns -1 if
+ * it has started or the id names no pending timeout, with errno ESRCH; or with EINVAL, ENOMEM or EPERM. */
+HWT_C_API int hwt_reschedule(hwt_timer* timer, hwt_id id, int64_t delay_ns) HWT_C_NOEXCEPT;
+
+/** Moves a timeout to `deadline_ns`, and reads no clock. Returns what hwt_reschedule() returns. */
+HWT_C_API int hwt_reschedule_at(hwt_timer* timer, hwt_id id, int64_t deadline_ns) HWT_C_NOEXCEPT;
+
+/** Ends the timer for good. Waits for a callback that runs on the worker. Then calls each(context, callback, argument),
+ * on this thread, for every timeout that was still pending, so that the argument can be freed. `each` may be NULL.
+ * Returns 0; EINVAL for a NULL timer; EDEADLK inside a callback on the worker; ENOMEM, and then call it again. A second
+ * call returns 0 and calls nothing. hwt_add() fails afterwards. */
+HWT_C_API int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback, void* argument),
+                       void* context) HWT_C_NOEXCEPT;
+
+/** Stops the timer and frees it. Pending callbacks never run. May be called inside a callback of the timer, and then
+ * returns at once. Must not race other calls on the timer. NULL is allowed. */
+HWT_C_API void hwt_destroy(hwt_timer* timer) HWT_C_NOEXCEPT;
+
+/** Returns the time of the timer's clock; -1 with errno EINVAL for NULL. */
+HWT_C_API int64_t hwt_now(const hwt_timer* timer) HWT_C_NOEXCEPT;
+
+/** Returns the number of timeouts that are pending; -1 with errno EINVAL for NULL. */
+HWT_C_API int64_t hwt_pending(const hwt_timer* timer) HWT_C_NOEXCEPT;
+
+/** Stores the counters in the first `size` bytes of `*stats`. For other languages than C; see hwt_get_stats(). Members
+ * that this version does not know become 0. A NULL timer makes all of them 0. */
+HWT_C_API void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, size_t size) HWT_C_NOEXCEPT;
+
+/** Stores the counters in `*stats`. Adds up the counters of all threads, so it is not for every request. */
+static inline void hwt_get_stats(const hwt_timer* timer, hwt_stats* stats) HWT_C_NOEXCEPT {
+  hwt_get_stats_sized(timer, stats, sizeof *stats);
+}
+
+/** Returns when hwt_advance() must be called next: never later than the first callback is due. Returns HWT_NEVER if
+ * nothing is pending, and -1 with errno EINVAL for NULL or a timer with a thread. Inside a callback it returns the
+ * present time. */
+HWT_C_API int64_t hwt_next(hwt_timer* timer) HWT_C_NOEXCEPT;
+
+/** Calls the callbacks that are due at `now_ns`, in the order of ticks, and returns their number. An HWT_LOOP timer
+ * reads CLOCK_MONOTONIC instead, and ignores `now_ns`. Time never goes back: an earlier `now_ns` counts as the timer's
+ * time. Returns -1 with errno EINVAL for NULL or a timer with a thread, EDEADLK inside a callback, or EPERM. One thread
+ * at a time runs callbacks; others wait. */
+HWT_C_API int64_t hwt_advance(hwt_timer* timer, int64_t now_ns) HWT_C_NOEXCEPT;
+
+/** Sets the function that wakes the loop, so that it calls hwt_next() and hwt_advance() again. A thread calls it when
+ * it makes something due before the time that hwt_next() last returned, at most once until that is called again. It
+ * must not wait, destroy the timer or call hwt_on_earlier(). NULL ends the calls. Returns 0; EINVAL for NULL or a timer
+ * with a thread; EDEADLK inside a callback; ENOMEM. */
+HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
+
+/** Returns the wait from now until `next_ns` in milliseconds, rounded up, for poll() and epoll_wait(); -1, for ever,
+ * for HWT_NEVER. Reads CLOCK_MONOTONIC. */
+HWT_C_API int hwt_poll_timeout(int64_t next_ns) HWT_C_NOEXCEPT;
+
+/** Returns one line on the latest error of this thread: the function, the argument, its value and the valid range. ""
+ * before the first error. Valid until the next call of a function of this interface on this thread. */
+HWT_C_API const char* hwt_last_error(void) HWT_C_NOEXCEPT;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif

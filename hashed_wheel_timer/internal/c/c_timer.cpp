@@ -1,0 +1,125 @@
+#include "hashed_wheel_timer/internal/c/c_timer.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/internal/c/last_error.h"
+
+namespace hwt::internal {
+
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+std::atomic<std::uint64_t> c_process{1};
+
+namespace {
+
+#if !defined(_WIN32)
+[[maybe_unused]] const int watches_forks =
+    pthread_atfork(nullptr, nullptr, [] { c_process.fetch_add(1, std::memory_order_relaxed); });
+#endif
+
+// Programs that were compiled with the first version pass this size.
+constexpr std::size_t kLeastSize = offsetof(hwt_options, start_ns) + sizeof(hwt_options::start_ns);
+
+[[noreturn]] void end_program(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "hashed_wheel_timer: a callback of the C interface threw: %s\n", e.what());
+  } catch (...) {
+    std::fputs("hashed_wheel_timer: a callback of the C interface threw\n", stderr);
+  }
+  std::abort();
+}
+
+Options translate(const hwt_options& options) {
+  Options cxx{
+      .tick_duration = nanoseconds(options.tick_ns),
+      .ticks_per_wheel = options.ticks_per_wheel,
+      .max_pending_timeouts = options.max_pending,
+      .on_task_error = [](const std::exception_ptr& error, const Timeout&) { end_program(error); },
+      .slow_task = nanoseconds(options.slow_task_ns),
+      .exact_clock = options.exact_clock != 0,
+  };
+  if (options.executor != nullptr) {
+    cxx.executor = [execute = options.executor, context = options.executor_context](std::function<void()> job) {
+      const auto run = [](void* argument) {
+        const std::unique_ptr<std::function<void()>> taken(static_cast<std::function<void()>*>(argument));
+        (*taken)();
+      };
+      execute(context, run, new std::function<void()>(std::move(job)));
+    };
+  }
+  return cxx;
+}
+
+}  // namespace
+
+hwt_options default_options() noexcept {
+  const Options cxx;
+  hwt_options options{};
+  options.size = sizeof options;
+  options.kind = HWT_HASHED_WHEEL;
+  options.tick_ns = cxx.tick_duration.count();
+  options.ticks_per_wheel = static_cast<std::uint32_t>(cxx.ticks_per_wheel);
+  options.max_pending = cxx.max_pending_timeouts;
+  return options;
+}
+
+bool is_known_size(std::size_t size) noexcept { return size >= kLeastSize && size <= sizeof(hwt_options); }
+
+std::unique_ptr<hwt_timer> make_timer(const hwt_options& options) {
+  auto made = std::make_unique<hwt_timer>();
+  const Options cxx = translate(options);
+  const auto keep = [&](auto timer, auto*& of_its_kind) {
+    of_its_kind = timer.get();
+    made->timer = std::move(timer);
+  };
+  switch (options.kind) {
+    case HWT_HASHED_WHEEL:
+      keep(std::make_unique<HashedWheelTimer>(cxx), made->threaded);
+      break;
+    case HWT_HIERARCHICAL_WHEEL:
+      keep(std::make_unique<HierarchicalWheelTimer>(cxx), made->threaded);
+      break;
+    case HWT_LOOP:
+      keep(std::make_unique<CLoopTimer>(cxx), made->loop);
+      break;
+    case HWT_MANUAL:
+      keep(std::make_unique<ManualTimer>(cxx, steady_clock::time_point(nanoseconds(options.start_ns))), made->manual);
+      break;
+    default:
+      throw std::invalid_argument("kind: " + std::to_string(options.kind) + " (expected: 0 .. 3)");
+  }
+  return made;
+}
+
+int begin_use(const hwt_timer* timer, const char* caller) noexcept {
+  if (timer == nullptr) return fail(EINVAL, caller, "timer: NULL (expected: a timer of hwt_create())");
+  std::uint64_t before = 0;
+  const std::uint64_t here = c_process.load(std::memory_order_relaxed);
+  if (timer->process.compare_exchange_strong(before, here, std::memory_order_relaxed) || before == here) return 0;
+  return fail(EPERM, caller, "timer: in use by the parent of this process (expected: one that this process has made)");
+}
+
+int check_driven(const hwt_timer* timer, const char* caller) noexcept {
+  if (const int error = check(timer, caller); error != 0) return error;
+  if (timer->threaded == nullptr) return 0;
+  return fail(EINVAL, caller, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+}
+
+}  // namespace hwt::internal

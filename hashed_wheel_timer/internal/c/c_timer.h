@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "hashed_wheel_timer/c.h"
+#include "hashed_wheel_timer/detail/driven_timer.h"
+#include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/threaded_timer.h"
+
+namespace hwt::internal {
+
+/// The task of each timeout of the C interface. hwt_stop() takes its members out again.
+class CTask final : public TimerTask {
+ public:
+  struct Source {
+    hwt_callback callback;
+    void* argument;
+  };
+
+  explicit CTask(const Source& source) noexcept : source_(source) {}
+  void run(Timeout&) override { source_.callback(source_.argument); }
+  const Source& source() const noexcept { return source_; }
+
+  /// For a detail::TaskSource.
+  static TimerTask* build(void* storage, void* source) { return ::new (storage) CTask(*static_cast<Source*>(source)); }
+
+ private:
+  Source source_;
+};
+static_assert(sizeof(CTask) <= detail::kTaskStorageSize);
+
+/// The timer of an event loop, which counts the tasks that ran.
+class CLoopTimer final : public detail::DrivenTimer {
+ public:
+  explicit CLoopTimer(const Options& options) : DrivenTimer("LoopTimer", options) {}
+  ~CLoopTimer() override { end(); }
+
+  std::optional<std::chrono::steady_clock::time_point> run_due(std::size_t max_tasks, std::size_t& ran) {
+    return driver().run_due(max_tasks, &ran);
+  }
+  using DrivenTimer::on_earlier;
+};
+
+}  // namespace hwt::internal
+
+struct hwt_timer {
+  std::unique_ptr<hwt::Timer> timer;
+  // One of them is the timer. The others are null.
+  hwt::ThreadedTimer* threaded = nullptr;
+  hwt::internal::CLoopTimer* loop = nullptr;
+  hwt::ManualTimer* manual = nullptr;
+  // The process that has used the timer; 0: none yet. relaxed: a child of fork() has all that its thread did before.
+  mutable std::atomic<std::uint64_t> process{0};
+};
+
+namespace hwt::internal {
+
+/// Differs in a forked child. Costs less to read than getpid(), which is a system call.
+extern std::atomic<std::uint64_t> c_process;
+
+/// Returns the options that hwt_options_init() sets.
+hwt_options default_options() noexcept;
+
+/// Returns whether a version of the library has had options of this size.
+bool is_known_size(std::size_t size) noexcept;
+
+/// Makes the timer. Throws std::invalid_argument that names the option, its value and the valid range, and what making
+/// the timer throws.
+std::unique_ptr<hwt_timer> make_timer(const hwt_options& options);
+
+/// The rare part of check().
+int begin_use(const hwt_timer* timer, const char* caller) noexcept;
+
+/// Returns 0, or an error for a timer that cannot be used in this process.
+inline int check(const hwt_timer* timer, const char* caller) noexcept {
+  if (timer != nullptr && timer->process.load(std::memory_order_relaxed) == c_process.load(std::memory_order_relaxed))
+      [[likely]]
+    return 0;
+  return begin_use(timer, caller);
+}
+
+/// Returns 0, or an error for a timer that cannot be used in this process or that has a thread.
+int check_driven(const hwt_timer* timer, const char* caller) noexcept;
+
+}  // namespace hwt::internal

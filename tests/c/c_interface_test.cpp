@@ -1,0 +1,575 @@
+// Promise: the C interface has all that the C++ one guarantees, and refuses every wrong argument with an error code and
+// one line.
+
+#include <gtest/gtest.h>
+
+#include "hashed_wheel_timer/c.h"
+
+#if !defined(_WIN32)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kHour = 3'600'000 * kMs;
+constexpr int kThreaded[] = {HWT_HASHED_WHEEL, HWT_HIERARCHICAL_WHEEL};
+constexpr int kDriven[] = {HWT_LOOP, HWT_MANUAL};
+constexpr int kAll[] = {HWT_HASHED_WHEEL, HWT_HIERARCHICAL_WHEEL, HWT_LOOP, HWT_MANUAL};
+
+struct Destroy {
+  void operator()(hwt_timer* timer) const { hwt_destroy(timer); }
+};
+using Owner = std::unique_ptr<hwt_timer, Destroy>;
+
+hwt_options options_of(int kind) {
+  hwt_options options;
+  hwt_options_init(&options);
+  options.kind = kind;
+  options.tick_ns = kMs;
+  return options;
+}
+
+Owner make(const hwt_options& options) {
+  hwt_timer* timer = nullptr;
+  EXPECT_EQ(hwt_create(&options, &timer), 0) << hwt_last_error();
+  return Owner(timer);
+}
+Owner make(int kind) { return make(options_of(kind)); }
+
+void count(void* argument) { ++*static_cast<std::atomic<int>*>(argument); }
+void must_not_run(void*) { ADD_FAILURE() << "it must not run"; }
+
+template <class Condition>
+bool eventually(Condition&& condition) {
+  for (const auto end = std::chrono::steady_clock::now() + 60s; !condition(); std::this_thread::sleep_for(1ms)) {
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+/// Passes the time of a timer without a thread; waits for a timer with one.
+template <class Condition>
+bool run_until(hwt_timer* timer, int kind, Condition&& condition) {
+  return eventually([&] {
+    if (kind == HWT_LOOP) hwt_advance(timer, 0);
+    if (kind == HWT_MANUAL) hwt_advance(timer, hwt_now(timer) + kMs);
+    return condition();
+  });
+}
+
+bool says(const std::string& text) { return std::string(hwt_last_error()).find(text) != std::string::npos; }
+
+#define EXPECT_SAYS(text) EXPECT_TRUE(says(text)) << hwt_last_error()
+
+// --- Timeouts --------------------------------------------------------------------------------------------------------
+
+TEST(CInterface, RunsACallbackOnceAndNotEarly) {
+  for (const int kind : kAll) {
+    const Owner timer = make(kind);
+    struct Ran {
+      hwt_timer* timer;
+      std::atomic<std::int64_t> at{0};
+      std::atomic<int> times{0};
+    } ran{timer.get()};
+    const auto note = [](void* argument) {
+      auto& here = *static_cast<Ran*>(argument);
+      here.at = hwt_now(here.timer);
+      ++here.times;
+    };
+    const std::int64_t begun = hwt_now(timer.get());
+    ASSERT_NE(hwt_add(timer.get(), 5 * kMs, note, &ran), 0u) << hwt_last_error();
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran.times != 0; })) << kind;
+    EXPECT_GE(ran.at, begun + 5 * kMs) << kind;
+    const std::int64_t deadline = hwt_now(timer.get()) + 3 * kMs;
+    ASSERT_NE(hwt_add_at(timer.get(), deadline, note, &ran), 0u);
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran.times == 2; })) << kind;
+    EXPECT_GE(ran.at, deadline) << kind;
+    EXPECT_EQ(hwt_pending(timer.get()), 0);
+  }
+}
+
+TEST(CInterface, ANegativeDelayIsDueNowAndNeverIsNever) {
+  const Owner timer = make(HWT_MANUAL);
+  std::atomic<int> ran = 0;
+  hwt_add(timer.get(), -kHour, count, &ran);
+  const hwt_id never = hwt_add(timer.get(), HWT_NEVER, must_not_run, nullptr);
+  EXPECT_EQ(hwt_advance(timer.get(), kMs), 1);
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(hwt_advance(timer.get(), 1000 * kHour), 0);
+  EXPECT_EQ(hwt_cancel(timer.get(), never), 0);
+}
+
+TEST(CInterface, CancelAnswersWithTheNumbersOfBrpc) {
+  for (const int kind : kAll) {
+    const Owner timer = make(kind);
+    const hwt_id pending = hwt_add(timer.get(), kHour, must_not_run, nullptr);
+    EXPECT_EQ(hwt_cancel(timer.get(), pending), 0);
+    EXPECT_EQ(hwt_cancel(timer.get(), pending), -1) << "gone";
+    EXPECT_EQ(hwt_cancel_and_wait(timer.get(), pending), -1) << "gone";
+    struct Self {
+      hwt_timer* timer;
+      std::atomic<hwt_id> id{0};
+      std::atomic<int> said{7}, waited{7};
+      std::atomic<bool> ran{false};
+    } self{timer.get()};
+    self.id = hwt_add(
+        timer.get(), 20 * kMs,
+        [](void* argument) {
+          auto& here = *static_cast<Self*>(argument);
+          here.said = hwt_cancel(here.timer, here.id);
+          here.waited = hwt_cancel_and_wait(here.timer, here.id);
+          here.ran = true;
+        },
+        &self);
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return self.ran.load(); }));
+    EXPECT_EQ(self.said, 1) << "running";
+    EXPECT_EQ(self.waited, 1) << "inside the callback itself";
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return hwt_cancel(timer.get(), self.id) == -1; }));
+  }
+}
+
+TEST(CInterface, CancelAndWaitLetsTheArgumentBeFreed) {
+  for (const int kind : kThreaded) {
+    const Owner timer = make(kind);
+    for (int i = 0; i < 200; ++i) {
+      struct Argument {
+        std::atomic<bool> alive{true}, dead_seen{false};
+      };
+      const auto argument = std::make_unique<Argument>();
+      const hwt_id id = hwt_add(
+          timer.get(), i % 3 * kMs,
+          [](void* given) {
+            auto& here = *static_cast<Argument*>(given);
+            std::this_thread::yield();
+            if (!here.alive) here.dead_seen = true;
+          },
+          argument.get());
+      if (i % 2 == 0) std::this_thread::sleep_for(1ms);
+      const int result = hwt_cancel_and_wait(timer.get(), id);
+      EXPECT_TRUE(result == 0 || result == -1) << result;
+      argument->alive = false;
+      EXPECT_FALSE(argument->dead_seen);
+    }
+  }
+}
+
+TEST(CInterface, RescheduleMovesATimeout) {
+  const Owner timer = make(HWT_MANUAL);
+  std::atomic<int> ran = 0;
+  const hwt_id id = hwt_add(timer.get(), 5 * kMs, count, &ran);
+  EXPECT_EQ(hwt_reschedule(timer.get(), id, 20 * kMs), 0);
+  hwt_advance(timer.get(), 19 * kMs);
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(hwt_reschedule_at(timer.get(), id, 30 * kMs), 0);
+  hwt_advance(timer.get(), 29 * kMs);
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(hwt_advance(timer.get(), 30 * kMs), 1);
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(hwt_reschedule(timer.get(), id, kMs), -1);
+  EXPECT_EQ(errno, ESRCH);
+  EXPECT_SAYS("hwt_reschedule: the id names no pending timeout");
+}
+
+TEST(CInterface, StopHandsBackEachPendingCallbackWithItsArgument) {
+  for (const int kind : kAll) {
+    const Owner timer = make(kind);
+    std::vector<int> arguments(100);
+    for (int& argument : arguments) ASSERT_NE(hwt_add(timer.get(), kHour, must_not_run, &argument), 0u);
+    const hwt_id cancelled = hwt_add(timer.get(), kHour, must_not_run, nullptr);
+    hwt_cancel(timer.get(), cancelled);
+    struct Context {
+      int calls = 0;
+    } context;
+    const auto each = [](void* given, hwt_callback callback, void* argument) {
+      ++static_cast<Context*>(given)->calls;
+      EXPECT_EQ(callback, &must_not_run);
+      ++*static_cast<int*>(argument);
+    };
+    EXPECT_EQ(hwt_stop(timer.get(), each, &context), 0);
+    EXPECT_EQ(context.calls, 100);
+    EXPECT_EQ(arguments, std::vector<int>(100, 1));
+    EXPECT_EQ(hwt_stop(timer.get(), each, &context), 0) << "a second time: nothing is left";
+    EXPECT_EQ(context.calls, 100);
+    EXPECT_EQ(hwt_add(timer.get(), kMs, must_not_run, nullptr), 0u);
+    EXPECT_EQ(errno, ECANCELED);
+    EXPECT_SAYS("hwt_add: the timer has been stopped");
+  }
+}
+
+TEST(CInterface, StopNeedsNoFunction) {
+  const Owner timer = make(HWT_HASHED_WHEEL);
+  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+  EXPECT_EQ(hwt_pending(timer.get()), 0);
+  EXPECT_EQ(hwt_start(timer.get()), ECANCELED);
+}
+
+TEST(CInterface, ACallbackMayDestroyItsTimer) {
+  for (const int kind : kAll) {
+    struct Destroyer {
+      hwt_timer* timer;
+      std::atomic<bool> added{false}, destroyed{false};
+    } destroyer{make(kind).release()};
+    const auto destroy = [](void* argument) {
+      auto& here = *static_cast<Destroyer*>(argument);
+      while (!here.added) std::this_thread::yield();  // hwt_add() has returned
+      hwt_destroy(here.timer);
+      here.destroyed = true;
+    };
+    EXPECT_NE(hwt_add(destroyer.timer, 0, destroy, &destroyer), 0u);
+    const std::int64_t later = hwt_now(destroyer.timer) + kMs;
+    destroyer.added = true;
+    while (!destroyer.destroyed && (kind == HWT_LOOP || kind == HWT_MANUAL)) hwt_advance(destroyer.timer, later);
+    EXPECT_TRUE(eventually([&] { return destroyer.destroyed.load(); }));
+  }
+}
+
+TEST(CInterface, StatsCountEachFate) {
+  const Owner timer = make(HWT_MANUAL);
+  std::atomic<int> ran = 0;
+  for (int i = 0; i < 3; ++i) hwt_add(timer.get(), kMs, count, &ran);
+  hwt_cancel(timer.get(), hwt_add(timer.get(), kHour, must_not_run, nullptr));
+  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  hwt_advance(timer.get(), 2 * kMs);
+  hwt_stats stats;
+  std::memset(&stats, 0xFF, sizeof stats);
+  hwt_get_stats(timer.get(), &stats);
+  EXPECT_EQ(stats.scheduled, 5);
+  EXPECT_EQ(stats.expired, 3);
+  EXPECT_EQ(stats.cancelled, 1);
+  EXPECT_EQ(stats.pending, 1);
+  EXPECT_EQ(stats.rejected, 0);
+  EXPECT_EQ(stats.unprocessed, 0);
+  EXPECT_EQ(hwt_pending(timer.get()), 1);
+}
+
+TEST(CInterface, MaxPendingRefusesWithEagain) {
+  hwt_options options = options_of(HWT_HASHED_WHEEL);
+  options.max_pending = 2;
+  const Owner timer = make(options);
+  const hwt_id first = hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  EXPECT_EQ(hwt_add(timer.get(), kHour, must_not_run, nullptr), 0u);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_SAYS("hwt_add: max_pending_timeouts: 2 timeouts are pending already");
+  EXPECT_EQ(hwt_cancel(timer.get(), first), 0);
+  EXPECT_NE(hwt_add(timer.get(), kHour, must_not_run, nullptr), 0u);
+}
+
+TEST(CInterface, AnExecutorRunsTheCallbacks) {
+  for (const int kind : kAll) {
+    struct Executor {
+      std::atomic<int> jobs{0};
+      std::vector<std::thread> threads;
+      ~Executor() {
+        for (std::thread& thread : threads) thread.join();
+      }
+    } executor;
+    std::atomic<int> ran = 0;
+    hwt_options options = options_of(kind);
+    options.executor = [](void* context, hwt_callback run, void* argument) {
+      auto& here = *static_cast<Executor*>(context);
+      ++here.jobs;
+      here.threads.emplace_back(run, argument);
+    };
+    options.executor_context = &executor;
+    const Owner timer = make(options);
+    for (int i = 0; i < 3; ++i) hwt_add(timer.get(), kMs, count, &ran);
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran == 3; }));
+    EXPECT_EQ(executor.jobs, 3);
+    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+  }
+}
+
+// --- Timers that a loop drives ---------------------------------------------------------------------------------------
+
+TEST(CInterface, NextIsNeverLaterThanTheFirstCallbackIsDue) {
+  const Owner timer = make(HWT_MANUAL);
+  EXPECT_EQ(hwt_next(timer.get()), HWT_NEVER);
+  EXPECT_EQ(hwt_poll_timeout(HWT_NEVER), -1);
+  std::atomic<int> ran = 0;
+  for (std::int64_t i = 1; i <= 100; ++i) hwt_add(timer.get(), i * 7 * kMs, count, &ran);
+  for (std::int64_t i = 1; i <= 100; ++i) {
+    for (std::int64_t next = hwt_next(timer.get()); next < i * 7 * kMs; next = hwt_next(timer.get())) {
+      EXPECT_EQ(hwt_advance(timer.get(), next), 0);
+    }
+    EXPECT_EQ(hwt_next(timer.get()), i * 7 * kMs);
+    EXPECT_EQ(hwt_advance(timer.get(), i * 7 * kMs), 1);
+    EXPECT_EQ(ran, i);
+  }
+}
+
+TEST(CInterface, AManualTimerBeginsAtItsStart) {
+  hwt_options options = options_of(HWT_MANUAL);
+  options.start_ns = 5 * kHour;
+  const Owner timer = make(options);
+  EXPECT_EQ(hwt_now(timer.get()), 5 * kHour);
+  std::atomic<int> ran = 0;
+  hwt_add(timer.get(), kMs, count, &ran);
+  EXPECT_EQ(hwt_advance(timer.get(), 5 * kHour + kMs), 1);
+}
+
+TEST(CInterface, ALoopSleepsUntilTheFirstCallbackAndIsWokenForAnEarlierOne) {
+  const Owner timer = make(HWT_LOOP);
+  std::atomic<int> ran = 0, wakeups = 0;
+  ASSERT_EQ(hwt_on_earlier(timer.get(), count, &wakeups), 0);
+  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  const std::int64_t next = hwt_next(timer.get());
+  wakeups = 0;  // nothing was due before
+  EXPECT_GT(next, hwt_now(timer.get()));
+  EXPECT_LE(next, hwt_now(timer.get()) + kHour + 2 * kMs);
+  EXPECT_EQ(wakeups, 0);
+  std::thread([&] { hwt_add(timer.get(), 2 * kMs, count, &ran); }).join();
+  EXPECT_EQ(wakeups, 1);
+  const std::int64_t soon = hwt_next(timer.get());
+  EXPECT_LE(soon, hwt_now(timer.get()) + 4 * kMs);
+  EXPECT_LE(hwt_poll_timeout(soon), 4);
+  EXPECT_TRUE(run_until(timer.get(), HWT_LOOP, [&] { return ran == 1; }));
+  ASSERT_EQ(hwt_on_earlier(timer.get(), nullptr, nullptr), 0);
+  hwt_next(timer.get());
+  hwt_add(timer.get(), 0, count, &ran);
+  EXPECT_EQ(wakeups, 1) << "NULL ends the calls";
+}
+
+TEST(CInterface, AdvanceReturnsTheNumberOfCallbacks) {
+  for (const int kind : kDriven) {
+    const Owner timer = make(kind);
+    std::atomic<int> ran = 0;
+    for (int i = 0; i < 10; ++i) hwt_add(timer.get(), 0, count, &ran);
+    std::int64_t sum = 0;
+    EXPECT_TRUE(eventually([&] {
+      sum += hwt_advance(timer.get(), hwt_now(timer.get()) + kMs);
+      return ran == 10;
+    }));
+    EXPECT_EQ(sum, 10);
+  }
+}
+
+TEST(CInterface, InsideACallbackNextIsNowAndAdvanceIsRefused) {
+  for (const int kind : kDriven) {
+    const Owner timer = make(kind);
+    struct Inside {
+      hwt_timer* timer;
+      bool ran = false;
+    } inside{timer.get()};
+    hwt_add(
+        timer.get(), 0,
+        [](void* argument) {
+          auto& here = *static_cast<Inside*>(argument);
+          const std::int64_t next = hwt_next(here.timer);
+          EXPECT_LE(next, hwt_now(here.timer));
+          EXPECT_EQ(hwt_advance(here.timer, HWT_NEVER), -1);
+          EXPECT_EQ(errno, EDEADLK);
+          EXPECT_EQ(hwt_stop(here.timer, nullptr, nullptr), EDEADLK);
+          EXPECT_EQ(hwt_on_earlier(here.timer, nullptr, nullptr), EDEADLK);
+          here.ran = true;
+        },
+        &inside);
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return inside.ran; }));
+  }
+}
+
+// --- Misuse ----------------------------------------------------------------------------------------------------------
+
+TEST(CMisuse, NullIsRefusedByEachFunction) {
+  const auto refused = [](int error, int expected, const char* text) {
+    EXPECT_EQ(error, expected) << text;
+    EXPECT_EQ(errno, EINVAL) << text;
+    EXPECT_SAYS(text);
+    errno = 0;
+  };
+  refused(hwt_create(nullptr, nullptr), EINVAL, "hwt_create: timer: NULL");
+  refused(hwt_start(nullptr), EINVAL, "hwt_start: timer: NULL");
+  refused(static_cast<int>(hwt_add(nullptr, 0, count, nullptr)), 0, "hwt_add: timer: NULL");
+  refused(static_cast<int>(hwt_add_at(nullptr, 0, count, nullptr)), 0, "hwt_add_at: timer: NULL");
+  refused(hwt_cancel(nullptr, 1), -1, "hwt_cancel: timer: NULL");
+  refused(hwt_cancel_and_wait(nullptr, 1), -1, "hwt_cancel_and_wait: timer: NULL");
+  refused(hwt_reschedule(nullptr, 1, 0), -1, "hwt_reschedule: timer: NULL");
+  refused(hwt_reschedule_at(nullptr, 1, 0), -1, "hwt_reschedule_at: timer: NULL");
+  refused(hwt_stop(nullptr, nullptr, nullptr), EINVAL, "hwt_stop: timer: NULL");
+  refused(static_cast<int>(hwt_now(nullptr)), -1, "hwt_now: timer: NULL");
+  refused(static_cast<int>(hwt_pending(nullptr)), -1, "hwt_pending: timer: NULL");
+  refused(static_cast<int>(hwt_next(nullptr)), -1, "hwt_next: timer: NULL");
+  refused(static_cast<int>(hwt_advance(nullptr, 0)), -1, "hwt_advance: timer: NULL");
+  refused(hwt_on_earlier(nullptr, count, nullptr), EINVAL, "hwt_on_earlier: timer: NULL");
+  hwt_stats stats;
+  std::memset(&stats, 0xFF, sizeof stats);
+  hwt_get_stats(nullptr, &stats);
+  refused(static_cast<int>(stats.pending), 0, "hwt_get_stats: timer: NULL");
+  const Owner timer = make(HWT_HASHED_WHEEL);
+  hwt_get_stats(timer.get(), nullptr);
+  refused(0, 0, "hwt_get_stats: stats: NULL");
+  hwt_options_init(nullptr);
+  refused(0, 0, "hwt_options_init: options: NULL");
+  refused(static_cast<int>(hwt_add(timer.get(), 0, nullptr, nullptr)), 0, "hwt_add: callback: NULL");
+  EXPECT_EQ(hwt_pending(timer.get()), 0);
+  hwt_destroy(nullptr);
+}
+
+TEST(CMisuse, NullOptionsAreTheDefaults) {
+  hwt_timer* timer = nullptr;
+  ASSERT_EQ(hwt_create(nullptr, &timer), 0);
+  const Owner owner(timer);
+  EXPECT_EQ(hwt_start(timer), 0);
+  EXPECT_EQ(hwt_start(timer), 0) << "again";
+  hwt_options options;
+  hwt_options_init(&options);
+  EXPECT_EQ(options.size, sizeof options);
+  EXPECT_EQ(options.kind, HWT_HASHED_WHEEL);
+  EXPECT_EQ(options.tick_ns, 100 * kMs);
+  EXPECT_EQ(options.ticks_per_wheel, 512u);
+  EXPECT_LE(options.max_pending, 0);
+}
+
+TEST(CMisuse, AnOptionOutOfRangeIsNamedWithItsValue) {
+  const auto refused = [](auto change, const char* text) {
+    hwt_options options = options_of(HWT_HASHED_WHEEL);
+    change(options);
+    auto* timer = reinterpret_cast<hwt_timer*>(&options);
+    EXPECT_EQ(hwt_create(&options, &timer), EINVAL);
+    EXPECT_EQ(timer, nullptr);
+    EXPECT_SAYS(text);
+  };
+  refused([](hwt_options& options) { options.size = 0; }, "hwt_create: size: 0 (expected: ");
+  refused([](hwt_options& options) { options.size = 7; }, "hwt_create: size: 7 (expected: ");
+  refused([](hwt_options& options) { options.size = sizeof options + 8; }, "(expected: ");
+  refused([](hwt_options& options) { options.kind = 4; }, "hwt_create: kind: 4 (expected: 0 .. 3)");
+  refused([](hwt_options& options) { options.kind = -1; }, "hwt_create: kind: -1 (expected: 0 .. 3)");
+  refused([](hwt_options& options) { options.tick_ns = 0; }, "tick_duration: 0 ns (expected: ");
+  refused([](hwt_options& options) { options.ticks_per_wheel = 0; }, "ticks_per_wheel: 0 (expected: ");
+  refused([](hwt_options& options) { options.slow_task_ns = -1; }, "slow_task: -1 ns (expected: ");
+}
+
+TEST(CMisuse, OptionsOfAnUnknownSizeAreLeftAlone) {
+  struct {
+    hwt_options options;
+    std::uint64_t behind;
+  } place;
+  std::memset(&place, 0x5A, sizeof place);
+  hwt_options_init_sized(&place.options, sizeof place);
+  EXPECT_EQ(place.options.size, sizeof place);
+  EXPECT_EQ(place.behind, 0x5A5A5A5A5A5A5A5Au);
+  EXPECT_EQ(place.options.kind, 0x5A5A5A5A);
+  hwt_timer* timer = nullptr;
+  EXPECT_EQ(hwt_create(&place.options, &timer), EINVAL);
+}
+
+TEST(CMisuse, StatsOfAnotherVersionAreFilledAsFarAsKnown) {
+  const Owner timer = make(HWT_MANUAL);
+  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  struct {
+    hwt_stats known;
+    std::int64_t newer;
+  } place;
+  std::memset(&place, 0x5A, sizeof place);
+  hwt_get_stats_sized(timer.get(), &place.known, sizeof place);
+  EXPECT_EQ(place.known.pending, 1);
+  EXPECT_EQ(place.newer, 0);
+  std::memset(&place, 0x5A, sizeof place);
+  hwt_get_stats_sized(timer.get(), &place.known, sizeof(std::int64_t));
+  EXPECT_EQ(place.known.scheduled, 1);
+  EXPECT_EQ(place.known.expired, 0x5A5A5A5A5A5A5A5A);
+}
+
+TEST(CMisuse, AnyNumberMayBeAnId) {
+  for (const int kind : kAll) {
+    const Owner timer = make(kind);
+    const Owner other = make(kind);
+    const hwt_id foreign = hwt_add(other.get(), kHour, must_not_run, nullptr);
+    const hwt_id live = hwt_add(timer.get(), kHour, must_not_run, nullptr);
+    for (const hwt_id id : {hwt_id{0}, hwt_id{1}, ~hwt_id{0}, live ^ 1, live + (hwt_id{1} << 40), foreign}) {
+      EXPECT_EQ(hwt_cancel(timer.get(), id), -1) << id;
+      EXPECT_EQ(hwt_cancel_and_wait(timer.get(), id), -1) << id;
+      EXPECT_EQ(hwt_reschedule(timer.get(), id, kMs), -1) << id;
+    }
+    EXPECT_EQ(hwt_pending(timer.get()), 1);
+    EXPECT_EQ(hwt_pending(other.get()), 1);
+  }
+}
+
+TEST(CMisuse, ATimerWithAThreadIsNotDriven) {
+  for (const int kind : kThreaded) {
+    const Owner timer = make(kind);
+    EXPECT_EQ(hwt_next(timer.get()), -1);
+    EXPECT_EQ(errno, EINVAL);
+    EXPECT_SAYS("hwt_next: timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+    EXPECT_EQ(hwt_advance(timer.get(), 0), -1);
+    EXPECT_EQ(hwt_on_earlier(timer.get(), count, nullptr), EINVAL);
+  }
+}
+
+TEST(CMisuse, ErrorsBelongToTheirThread) {
+  EXPECT_EQ(hwt_cancel(nullptr, 1), -1);
+  std::thread([] { EXPECT_STREQ(hwt_last_error(), ""); }).join();
+  EXPECT_SAYS("hwt_cancel");
+}
+
+#if !defined(_WIN32)
+TEST(CMisuse, ACallbackThatThrowsEndsTheProgramWithALine) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto throws = [](void*) { throw std::runtime_error("a mistake"); };
+  for (const int kind : {HWT_HASHED_WHEEL, HWT_MANUAL}) {
+    EXPECT_DEATH(
+        {
+          const Owner timer = make(kind);
+          hwt_add(timer.get(), 0, throws, nullptr);
+          run_until(timer.get(), kind, [] { return false; });
+        },
+        "a callback of the C interface threw: a mistake");
+  }
+}
+
+/// A coverage build counts only what ends by exit().
+[[noreturn]] void end_child(int status) {
+#if defined(HWT_TEST_COUNTING)
+  std::exit(status);  // NOLINT(concurrency-mt-unsafe)
+#else
+  _exit(status);
+#endif
+}
+
+// A child of a program with threads must not make threads under a sanitizer; this one makes none.
+TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
+  const Owner timer = make(HWT_HASHED_WHEEL);
+  const Owner unused = make(HWT_HASHED_WHEEL);
+  const hwt_id id = hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto refused = [](std::int64_t result, std::int64_t expected) {
+      const bool right = result == expected && errno == EPERM && says("in use by the parent of this process");
+      errno = 0;
+      return right;
+    };
+    hwt_timer* const inherited = timer.get();
+    const bool right = refused(static_cast<std::int64_t>(hwt_add(inherited, kMs, must_not_run, nullptr)), 0) &&
+                       refused(hwt_cancel(inherited, id), -1) && refused(hwt_cancel_and_wait(inherited, id), -1) &&
+                       refused(hwt_reschedule(inherited, id, kMs), -1) && refused(hwt_now(inherited), -1) &&
+                       refused(hwt_pending(inherited), -1) && refused(hwt_start(inherited), EPERM) &&
+                       hwt_stop(inherited, nullptr, nullptr) == 0 && hwt_pending(unused.get()) == 0;
+    hwt_destroy(inherited);
+    end_child(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(hwt_cancel(timer.get(), id), 0) << "the parent goes on";
+}
+#endif
+
+}  // namespace
