@@ -7,7 +7,7 @@
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
-#include "hashed_wheel_timer/internal/handover/producer_lease.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 

@@ -8,9 +8,11 @@
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/checked_wheel.h"
 
 namespace hwt::fuzz {
 
+using internal::Checked;
 using internal::HashedWheel;
 using internal::HierarchicalWheel;
 using internal::kNever;
@@ -199,11 +201,11 @@ class Walk {
 
 void wheels(Input& input) {
   if (input.one_in(2)) {
-    HashedWheel wheel(std::int64_t{1} << input.below(7));
+    Checked<HashedWheel> wheel(std::int64_t{1} << input.below(7));
     Walk(input, wheel).run();
   } else {
     const std::int64_t slots = std::int64_t{1} << (1 + input.below(6));
-    HierarchicalWheel wheel(slots, static_cast<std::uint32_t>(1 + input.below(60)));
+    Checked<HierarchicalWheel> wheel(slots, static_cast<std::uint32_t>(1 + input.below(60)));
     Walk(input, wheel).run();
   }
 }

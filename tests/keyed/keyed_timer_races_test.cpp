@@ -88,6 +88,19 @@ class KeyedRacesWith : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return keyed_->size() == 0; }));
   }
 
+  /// Calls f(thread, random) on some threads again and again. Then checks what has become of the values.
+  template <class F>
+  void hunt(F f) {
+    run_together(kThreads, [&](int thread) {
+      std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+      for (const Deadline end(kHunt); !end.passed();) f(thread, random);
+    });
+    wait_until_empty();
+    destroy();
+    expect_one_fate_each();
+    EXPECT_GT(fates_.expired, 0);
+  }
+
   Fates fates_;
   std::atomic<std::int64_t> replaced_ = 0;
   HashedWheelTimer timer_{1ms, 64};
@@ -104,78 +117,50 @@ struct Alike {
 using KeyedRacesForOneLock = KeyedRacesWith<Alike>;
 
 TEST_F(KeyedRacesForOneLock, ExpiriesThatDoNotGetTheLock) {
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      const int key = static_cast<int>(random() % 64);
-      switch (random() % 16) {
-        case 0:
-          remove(key);
-          break;
-        case 1:
-          if (random() % 64 == 0) take(keyed_->drain());
-          break;
-        case 2:
-        case 3:
-        case 4:
-          keyed_->move(key, (random() % 2000) * 1us);
-          break;
-        default:
-          set(key, (random() % 2000) * 1us);
-      }
-      EXPECT_LE(keyed_->size(), 64U);
+  hunt([&](int, std::minstd_rand& random) {
+    const int key = static_cast<int>(random() % 64);
+    switch (random() % 16) {
+      case 0:
+        remove(key);
+        break;
+      case 1:
+        if (random() % 64 == 0) take(keyed_->drain());
+        break;
+      case 2:
+      case 3:
+      case 4:
+        keyed_->move(key, (random() % 2000) * 1us);
+        break;
+      default:
+        set(key, (random() % 2000) * 1us);
     }
+    EXPECT_LE(keyed_->size(), 64U);
   });
-  wait_until_empty();
-  destroy();
-  expect_one_fate_each();
-  EXPECT_GT(fates_.expired, 0);
 }
 
 TEST_F(KeyedRaces, RemoveAgainstExpiry) {
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      for (int i = 0; i < 100; ++i) set(thread * 100 + i, (random() % 3000) * 1us);
-      std::this_thread::sleep_for((random() % 2000) * 1us);
-      for (int i = 0; i < 100; ++i) remove(thread * 100 + i);
-    }
+  hunt([&](int thread, std::minstd_rand& random) {
+    for (int i = 0; i < 100; ++i) set(thread * 100 + i, (random() % 3000) * 1us);
+    std::this_thread::sleep_for((random() % 2000) * 1us);
+    for (int i = 0; i < 100; ++i) remove(thread * 100 + i);
   });
-  wait_until_empty();
-  destroy();
-  expect_one_fate_each();
-  EXPECT_GT(fates_.expired, 0);
   EXPECT_GT(fates_.taken, 0);
 }
 
 TEST_F(KeyedRaces, SetAgainstExpiry) {
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      for (int i = 0; i < 100; ++i) set(i, (random() % 2000) * 1us);  // the keys of all threads
-      std::this_thread::sleep_for((random() % 1500) * 1us);
-    }
+  hunt([&](int, std::minstd_rand& random) {
+    for (int i = 0; i < 100; ++i) set(i, (random() % 2000) * 1us);  // the keys of all threads
+    std::this_thread::sleep_for((random() % 1500) * 1us);
   });
-  wait_until_empty();
-  destroy();
-  expect_one_fate_each();
-  EXPECT_GT(fates_.expired, 0);
   EXPECT_GT(replaced_, 0);
 }
 
 TEST_F(KeyedRaces, DrainAgainstExpiry) {
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      for (int i = 0; i < 100; ++i) set(thread * 100 + i, (random() % 3000) * 1us);
-      std::this_thread::sleep_for((random() % 2000) * 1us);
-      take(keyed_->drain());
-    }
+  hunt([&](int thread, std::minstd_rand& random) {
+    for (int i = 0; i < 100; ++i) set(thread * 100 + i, (random() % 3000) * 1us);
+    std::this_thread::sleep_for((random() % 2000) * 1us);
+    take(keyed_->drain());
   });
-  wait_until_empty();
-  destroy();
-  expect_one_fate_each();
-  EXPECT_GT(fates_.expired, 0);
   EXPECT_GT(fates_.taken, 0);
 }
 

@@ -1,4 +1,4 @@
-// A timer that a loop drives (LoopTimer, ManualEngine::announce_sleep, Sleeper) against another thread. That thread
+// A timer that a loop drives (LoopTimer, announce_sleep, Sleeper) against another thread. That thread
 // schedules an earlier timeout, cancels a task with a cancelled(), or cancels the last pending timeout. The loop is
 // called, or it has found the change itself and does not sleep. A cancelled() that is due soon is not forgotten.
 

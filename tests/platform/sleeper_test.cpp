@@ -19,6 +19,9 @@
 #endif
 
 namespace hwt::internal {
+namespace {
+
+using namespace std::chrono_literals;
 
 class SleeperTest : public ::testing::Test {
  protected:
@@ -34,14 +37,13 @@ class SleeperTest : public ::testing::Test {
     sleeper.sleep_until(until);
     return steady_now() >= until;
   }
-  static Parking& parking(Sleeper& sleeper) { return sleeper.parking_; }
 
-  Sleeper sleeper_;
+  class OpenSleeper : public Sleeper {
+   public:
+    using Sleeper::parking_;
+  };
+  OpenSleeper sleeper_;
 };
-
-namespace {
-
-using namespace std::chrono_literals;
 
 TEST_F(SleeperTest, IsWokenForADeadlineUpToTheAnnouncedTimeAndNotForALaterOne) {
   sleeper_.announce(100);
@@ -108,7 +110,7 @@ TEST_F(SleeperTest, IsCalledOnceForAHerd) {
   sleeper_.announce(100);
   sleeper_.wake_for(100);
   // Consumes the call without retracting the announcement, as if the called worker did not run yet.
-  parking(sleeper_).park_until(kForever);
+  sleeper_.parking_.park_until(kForever);
   for (int i = 0; i < 1000; ++i) sleeper_.wake_for(100);
   EXPECT_TRUE(is_not_called(sleeper_)) << "some called again";
 }
@@ -141,17 +143,17 @@ class Asleep {
 
 TEST_F(SleeperTest, IsWokenByTheNextThreadWhenOneStopsBeforeItWakes) {
   Asleep worker(sleeper_);
-  parking(sleeper_).leave_call();  // without wake(), like a thread that is preempted between the two steps
+  sleeper_.parking_.leave_call();  // without wake(), like a thread that is preempted between the two steps
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
 }
 
 TEST_F(SleeperTest, IsWokenFromItsSleepWhenAThreadWakesItFromAnEarlierOneTooLate) {
   sleeper_.announce(100);
-  parking(sleeper_).leave_call();
+  sleeper_.parking_.leave_call();
   EXPECT_TRUE(is_called(sleeper_));
   Asleep worker(sleeper_);
-  parking(sleeper_).wake();  // the late second step of that thread
+  sleeper_.parking_.wake();  // the late second step of that thread
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
 }

@@ -130,18 +130,21 @@ TEST(ScheduleKinds, TwoFiniteSequencesAtOnceRunThirteenTimesEach) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-TEST(ScheduleKinds, ACycleBeginsAgainAfterItsLastGap) {
-  Journal journal;
-  schedule(journal.timer, Schedule::cycle({1ms, 2ms, 3ms}), journal.job());
-  journal.timer.advance(14ms);
-  EXPECT_EQ(journal.times, Times({1ms, 3ms, 6ms, 7ms, 9ms, 12ms, 13ms}));
-}
-
-TEST(ScheduleKinds, ACycleOfOneGapIsAFixedRate) {
-  Journal journal;
-  schedule(journal.timer, Schedule::cycle({5ms}), journal.job());
-  journal.timer.advance(16ms);
-  EXPECT_EQ(journal.times, Times({5ms, 10ms, 15ms}));
+TEST(ScheduleKinds, ACycle) {
+  struct Row {
+    const char* name;
+    std::vector<nanoseconds> gaps;
+    Times times;
+  };
+  for (const auto& [name, gaps, times] :
+       {Row{"begins again after its last gap", {1ms, 2ms, 3ms}, {1ms, 3ms, 6ms, 7ms, 9ms, 12ms, 13ms, 15ms}},
+        Row{"of one gap is a fixed rate", {5ms}, {5ms, 10ms, 15ms}}}) {
+    SCOPED_TRACE(name);
+    Journal journal;
+    schedule(journal.timer, Schedule::cycle(gaps), journal.job());
+    journal.timer.advance(16ms);
+    EXPECT_EQ(journal.times, times);
+  }
 }
 
 TEST(ScheduleKinds, AGapBeyondTheClockIsNever) {
@@ -175,31 +178,24 @@ TEST(ScheduleKinds, LimitEndsAnyKind) {
 
 // --- CatchUp -----------------------------------------------------------------------------------------------------
 
-TEST(ScheduleCatchUp, SkipRunsWhatWasWaitedForAndDropsTheRest) {
-  Journal journal;
-  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Skip), journal.job());
-  journal.timer.advance(10ms);
-  journal.timer.advance_to(time_point(57ms));  // 20 was waited for; 30, 40 and 50 have passed
-  journal.timer.advance(15ms);
-  EXPECT_EQ(journal.times, Times({10ms, 57ms, 60ms, 70ms}));
-}
-
-TEST(ScheduleCatchUp, OnceGivesOneRunForAllThatHavePassed) {
-  Journal journal;
-  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Once), journal.job());
-  journal.timer.advance(10ms);
-  journal.timer.advance_to(time_point(57ms));
-  journal.timer.advance(15ms);
-  EXPECT_EQ(journal.times, Times({10ms, 57ms, 60ms, 70ms}));
-}
-
-TEST(ScheduleCatchUp, BurstRunsEach) {
-  Journal journal;
-  schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst), journal.job());
-  journal.timer.advance(10ms);
-  journal.timer.advance_to(time_point(55ms));
-  journal.timer.advance(15ms);
-  EXPECT_EQ(journal.times, Times({10ms, 55ms, 55ms, 55ms, 55ms, 60ms, 70ms}));
+TEST(ScheduleCatchUp, AfterAStall) {
+  struct Row {
+    const char* name;
+    CatchUp catch_up;
+    Times times;
+  };
+  for (const auto& [name, catch_up, times] :
+       {Row{"Skip runs what was waited for and drops the rest", CatchUp::Skip, {10ms, 57ms, 60ms, 70ms}},
+        Row{"Once gives one run for all that have passed", CatchUp::Once, {10ms, 57ms, 60ms, 70ms}},
+        Row{"Burst runs each", CatchUp::Burst, {10ms, 57ms, 57ms, 57ms, 57ms, 60ms, 70ms}}}) {
+    SCOPED_TRACE(name);
+    Journal journal;
+    schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, catch_up), journal.job());
+    journal.timer.advance(10ms);
+    journal.timer.advance_to(time_point(57ms));  // 20 was waited for; 30, 40 and 50 have passed
+    journal.timer.advance(15ms);
+    EXPECT_EQ(journal.times, times);
+  }
 }
 
 TEST(ScheduleCatchUp, AfterRunsThatWereMadeUpForTheNextOneKeepsItsTime) {
@@ -458,20 +454,19 @@ TEST(ScheduleCancel, OneJobMayCancelAnotherThatIsDueInTheSameTick) {
 }
 
 TEST(ScheduleCancel, WhileARunIsUnderWayElsewhereItIsFalseAndThatRunIsTheLast) {
-  Latch entered, released;
+  Hold hold;
   HashedWheelTimer timer(1ms);
   const auto token = std::make_shared<int>();
   const std::weak_ptr<int> job_alive = token;
   auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&, copy = token] {
-    entered.count_down();
-    EXPECT_TRUE(released.wait());
+    hold();
     EXPECT_EQ(copy.use_count(), 2) << "the job must not be destroyed while it runs";
   });
-  ASSERT_TRUE(entered.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_FALSE(task->cancel());
   EXPECT_TRUE(task->done());
   EXPECT_EQ(task->next(), std::nullopt);
-  released.count_down();
+  hold.let_go();
   EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the job is destroyed after its last run";
   EXPECT_EQ(task->runs(), 1U);
   EXPECT_EQ(timer.pending_timeouts(), 0);
@@ -520,21 +515,18 @@ TEST(ScheduleCancel, OfManyThreadsOneWins) {
 
 // The run is over, so cancel() is true although the timer's thread is still at work on the next wait.
 TEST(ScheduleCancel, WhileTheNextWaitIsMadeItIsTrue) {
-  Latch asked, released;
+  Hold hold;
   HashedWheelTimer timer(1ms);
   int waits = 0;
   const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms).jitter([&](nanoseconds wait) {
-    if (++waits == 2) {
-      asked.count_down();
-      EXPECT_TRUE(released.wait());
-    }
+    if (++waits == 2) hold();
     return wait;
   }),
                              [] {});
-  ASSERT_TRUE(asked.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_TRUE(task->cancel());
   EXPECT_TRUE(task->done());
-  released.count_down();
+  hold.let_go();
   timer.stop();
   EXPECT_EQ(task->runs(), 1U);
 }
@@ -878,16 +870,13 @@ TEST(ScheduleOwnership, TheJobMayDestroyTheTimer) {
 
 TEST(ScheduleThreads, StoppingTheTimerDuringARunEndsTheScheduleQuietly) {
   ErrorLog errors;
-  Latch entered, released;
+  Hold hold;
   HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = errors.handler()}};
-  const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&] {
-    entered.count_down();
-    EXPECT_TRUE(released.wait());
-  });
-  ASSERT_TRUE(entered.wait());
+  const auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&] { hold(); });
+  ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { EXPECT_TRUE(timer.stop().empty()); });
   wait_until_refusing(timer);
-  released.count_down();
+  hold.let_go();
   stopper.join();
   EXPECT_TRUE(task->done());
   EXPECT_EQ(task->runs(), 1U);
@@ -896,21 +885,18 @@ TEST(ScheduleThreads, StoppingTheTimerDuringARunEndsTheScheduleQuietly) {
 
 // No destructor of a timer waits for an executor: the end of a run finds out in time that the timer has gone.
 TEST(ScheduleThreads, TheTimerMayBeDestroyedWhileARunEndsInTheExecutor) {
-  Latch asked, released;
+  Hold hold;
   ThreadPerJob threads;
   int waits = 0;
   auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = threads.executor()});
   const auto task = schedule(*timer, Schedule::fixed_rate(0ms, 1ms).jitter([&](nanoseconds wait) {
-    if (++waits == 2) {
-      asked.count_down();
-      EXPECT_TRUE(released.wait());
-    }
+    if (++waits == 2) hold();
     return wait;
   }),
                              [] {});
-  ASSERT_TRUE(asked.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   timer.reset();
-  released.count_down();
+  hold.let_go();
   EXPECT_TRUE(eventually([&] { return task->done(); }));
   EXPECT_EQ(task->runs(), 1U);
 }

@@ -1,5 +1,6 @@
 """Checks the rules of the source tree: the includes that each folder of hashed_wheel_timer/ may have, and the files
-that may wait for an atomic. Checks that Meson and CMake build every file, and that headers are installed.
+that may wait for an atomic. Checks that Meson and CMake build every file, that headers are installed, and that
+examples are listed.
 
 usage: walls.py SOURCE_ROOT [--self-test]
 
@@ -30,6 +31,7 @@ MAY_INCLUDE = {
 }
 MAX_LINES = 400
 
+EXAMPLES = "docs/examples/"
 MESON = LIBRARY + "/meson.build"
 MESON_LIST = re.compile(r"(\w+) = files\(([^()]*)\)", re.S)
 SOURCE_LIST = LIBRARY + "/sources.txt"  # for both builds
@@ -170,9 +172,11 @@ def unlisted(root, sources):
                 if path.endswith(".cpp")]
     expected += [(path, installed, path[len(LIBRARY) + 1 :], "is in no list of headers to install") for path in sources
                  if room_of(path) == INSTALLED]
+    expected += [(path, read(root, EXAMPLES + page), path.split("/")[-2], f"is not in {EXAMPLES}{page}")
+                 for path in files_below(root, EXAMPLES, "main.cpp") for page in ["meson.build", "README.md"]]
     expected += [(path, tests, path[len("tests/") : -len(".cpp")], "is not in the table of tests/meson.build")
                  for path in files_below(root, "tests", "_test.cpp")]
-    return [(path, 1, what) for path, text, name, what in expected if f"'{name}'" not in text]
+    return [(path, 1, what) for path, text, name, what in expected if f"'{name}'" not in text and f"[{name}]" not in text]
 
 
 # --- The self-test -------------------------------------------------------------------------------------------------
@@ -213,6 +217,8 @@ def seeds(root):
     yield LIBRARY + "/detail/forgotten.h", "\n", "is in no list of headers"
     yield MESON, "calendar_sources = files('calendar.cpp', 'timer.cpp')\n", "calendar_sources lacks"
     yield CMAKE, "set(calendar_sources calendar.cpp)\n", "calendar_sources lacks"
+    yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/meson.build"
+    yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/README.md"
     yield "tests/wheel/forgotten_test.cpp", "\n", "is not in the table"
 
 
@@ -234,7 +240,7 @@ def finds(copy, path, addition, expected):
 
 def self_test(root):
     with tempfile.TemporaryDirectory() as copy:
-        for folder in (LIBRARY, "tests"):
+        for folder in (LIBRARY, "tests", "docs/examples"):
             shutil.copytree(os.path.join(root, folder), os.path.join(copy, folder))
         all_seeds = list(seeds(copy))
         missed = [seed for seed in all_seeds if not finds(copy, *seed)]

@@ -10,10 +10,13 @@
 #include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/options.h"
+#include "tests/support/checked_wheel.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
 
+using AllWheels =
+    ::testing::Types<internal::Checked<internal::HashedWheel>, internal::Checked<internal::HierarchicalWheel>>;
 using AllTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer, LoopTimer>;
 using ThreadedTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
 

@@ -112,31 +112,63 @@ template <class F>
   return done->wait();
 }
 
+/// Holds the thread that calls it until let_go().
+class Hold {
+ public:
+  void operator()() {
+    entered_.count_down();
+    EXPECT_TRUE(released_.wait());
+  }
+  [[nodiscard]] bool wait_until_entered() { return entered_.wait(); }
+  void let_go() { released_.count_down(); }
+
+ private:
+  Latch entered_, released_;
+};
+
 /// Keeps the worker inside a task until open(). When the constructor returns, the timeouts that this thread has
 /// scheduled before are in the wheel. Later ones stay in the pending queue until the gate opens. The constructor waits
 /// for a tick, so use a short one.
 class Gate {
  public:
   explicit Gate(Timer& timer) {
-    timer.new_timeout(
-        [state = state_] {
-          state->entered.count_down();
-          EXPECT_TRUE(state->released.wait());
-        },
-        0ns);
-    EXPECT_TRUE(state_->entered.wait()) << "the worker did not come to the gate";
+    timer.new_timeout([hold = hold_] { (*hold)(); }, 0ns);
+    EXPECT_TRUE(hold_->wait_until_entered()) << "the worker did not come to the gate";
   }
   ~Gate() { open(); }
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  void open() { state_->released.count_down(); }
+  void open() { hold_->let_go(); }
 
  private:
-  struct State {
-    Latch entered, released;
-  };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
+  const std::shared_ptr<Hold> hold_ = std::make_shared<Hold>();
+};
+
+/// Waits until the timeouts that this thread has scheduled are in the wheel.
+inline void await_transfer(Timer& timer) { const Gate gate(timer); }
+
+/// Notes when a task has started last, and how often it has run.
+class RunLog {
+ public:
+  void operator()() {
+    started_ = steady_clock::now().time_since_epoch().count();
+    ++count_;
+    ran_.count_down();
+  }
+  [[nodiscard]] bool wait() { return ran_.wait(); }
+  int count() const { return count_; }
+  steady_clock::time_point started() const { return steady_clock::time_point(steady_clock::duration(started_)); }
+  /// Waits for the run. Returns how long after the deadline of its timeout it has started.
+  std::chrono::nanoseconds lateness(const Timeout& timeout) {
+    EXPECT_TRUE(wait());
+    return started() - timeout.deadline();
+  }
+
+ private:
+  std::atomic<steady_clock::rep> started_ = 0;
+  std::atomic<int> count_ = 0;
+  Latch ran_;
 };
 
 class RecordingTask : public TimerTask {

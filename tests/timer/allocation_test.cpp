@@ -139,11 +139,6 @@ TEST(Allocation, FailsInStart) {
   EXPECT_GE(failures, 2) << "the order to go, the thread";
 }
 
-void fails_in_the_start(bool by_deadline);
-TEST(Allocation, FailsInTheStartByTheFirstTimeout) {
-  for (const bool by_deadline : {false, true}) fails_in_the_start(by_deadline);
-}
-
 void fails_in_the_start(bool by_deadline) {
   int refused = 0;
   for_each_allocation([&](std::int64_t n) {
@@ -163,109 +158,87 @@ void fails_in_the_start(bool by_deadline) {
   });
   EXPECT_GE(refused, 6);
 }
+TEST(Allocation, FailsInTheStartByTheFirstTimeout) {
+  for (const bool by_deadline : {false, true}) fails_in_the_start(by_deadline);
+}
 
-/// A kind of task, with the proof of its destruction.
-class Subject {
- public:
-  virtual ~Subject() = default;
-  virtual Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) = 0;
-  virtual Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) = 0;
-  /// How many tasks are alive.
-  long alive() const { return witness_.use_count() - 1; }
-  void wait_until_run() { EXPECT_TRUE(witness_->wait()); }
+// Kinds of tasks. The task opens the latch.
 
- protected:
-  std::shared_ptr<Latch> witness_ = std::make_shared<Latch>();
-};
+using Witness = std::shared_ptr<Latch>;
 
-class SmallCallable : public Subject {
- public:
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.new_timeout([w = witness_] { w->count_down(); }, delay);
-  }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.try_new_timeout([w = witness_] { w->count_down(); }, delay);
+struct SmallCallable {
+  static auto task(const Witness& w) {
+    return [w] { w->count_down(); };
   }
 };
 
-class LargeCallable : public Subject {
- public:
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.new_timeout([w = witness_, large = std::array<char, 64>{}] { use(*w, large); }, delay);
+struct LargeCallable {
+  static auto task(const Witness& w) {
+    return [w, large = std::array<char, 64>{}] { open(*w, large); };
   }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.try_new_timeout([w = witness_, large = std::array<char, 64>{}] { use(*w, large); }, delay);
-  }
-
- private:
-  static void use(Latch& witness, const std::array<char, 64>&) { witness.count_down(); }
+  static void open(Latch& latch, const std::array<char, 64>&) { latch.count_down(); }
 };
 
 /// Copied into the timer: copying a std::function with a large target allocates, and throws.
-class CopiedFunction : public Subject {
+class CopiedFunction {
  public:
-  CopiedFunction() : function_([w = witness_, large = std::array<char, 64>{}] { use(*w, large); }) {}
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.new_timeout(function_, delay);
-  }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    std::function<void()> copy;
-    try {
-      copy = function_;
-    } catch (const std::bad_alloc&) {
-      return {};
-    }
-    return timer.try_new_timeout(std::move(copy), delay);
+  const std::function<void()>& task(const Witness& w) {
+    if (!function_) function_ = LargeCallable::task(w);
+    return function_;
   }
 
  private:
-  static void use(Latch& witness, const std::array<char, 64>&) { witness.count_down(); }
-  const std::function<void()> function_;
+  std::function<void()> function_;
 };
 
-class SharedTask : public Subject {
+class SharedTask {
  public:
-  SharedTask() : task_(std::make_shared<Task>(witness_)) {}
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.new_timeout(task_, delay);
-  }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.try_new_timeout(task_, delay);
+  std::shared_ptr<TimerTask> task(const Witness& w) {
+    if (!task_) task_ = std::make_shared<Task>(w);
+    return task_;
   }
 
- protected:
+ private:
   struct Task : TimerTask {
-    explicit Task(std::shared_ptr<Latch> w) : witness(std::move(w)) {}
+    explicit Task(Witness w) : witness(std::move(w)) {}
     void run(Timeout&) override { witness->count_down(); }
-    std::shared_ptr<Latch> witness;
+    Witness witness;
   };
-  const std::shared_ptr<TimerTask> task_;
+  std::shared_ptr<TimerTask> task_;
 };
 
-class ByDeadline : public Subject {
+/// Schedules tasks of one kind, by a delay or by a deadline, and counts those that are alive.
+template <class Kind, bool kByDeadline = false>
+class Subject {
  public:
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.new_timeout_at([w = witness_] { w->count_down(); }, timer.now() + delay);
-  }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.try_new_timeout_at([w = witness_] { w->count_down(); }, timer.now() + delay);
-  }
-};
+  Subject() { kind_.task(witness_); }
 
-class SharedByDeadline : public SharedTask {
- public:
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.new_timeout_at(task_, timer.now() + delay);
+  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
+    if constexpr (kByDeadline) return timer.new_timeout_at(kind_.task(witness_), timer.now() + delay);
+    return timer.new_timeout(kind_.task(witness_), delay);
   }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) override {
-    return timer.try_new_timeout_at(task_, timer.now() + delay);
+  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
+    std::optional<std::decay_t<decltype(kind_.task(witness_))>> task;
+    try {
+      task.emplace(kind_.task(witness_));
+    } catch (const std::bad_alloc&) {
+      return {};
+    }
+    if constexpr (kByDeadline) return timer.try_new_timeout_at(*std::move(task), timer.now() + delay);
+    return timer.try_new_timeout(*std::move(task), delay);
   }
+  long alive() const { return witness_.use_count() - 1; }
+  void wait_until_run() { EXPECT_TRUE(witness_->wait()); }
+
+ private:
+  Witness witness_ = std::make_shared<Latch>();
+  Kind kind_;
 };
 
 template <class T>
 class NewTimeout : public ::testing::Test {};
-using Subjects =
-    ::testing::Types<SmallCallable, LargeCallable, CopiedFunction, SharedTask, ByDeadline, SharedByDeadline>;
+using Subjects = ::testing::Types<Subject<SmallCallable>, Subject<LargeCallable>, Subject<CopiedFunction>,
+                                  Subject<SharedTask>, Subject<SmallCallable, true>, Subject<SharedTask, true>>;
 TYPED_TEST_SUITE(NewTimeout, Subjects, );
 
 /// The first timeout of a thread takes the most: its place among the producers, its nodes, its part of the queue.
@@ -445,6 +418,8 @@ class CountingTask : public TimerTask {
   std::atomic<int> cancellations = 0;
 };
 
+std::shared_ptr<TimerTask> unowned(TimerTask& task) { return {std::shared_ptr<TimerTask>(), &task}; }
+
 /// cancel() of a timeout in the wheel needs a place in the queue of recheck requests, and must not fail without one.
 class CancelAfterTransfer : public ::testing::TestWithParam<bool> {};
 
@@ -459,7 +434,7 @@ TEST_P(CancelAfterTransfer, NeverFails) {
       HashedWheelTimer timer(1ms);
       std::vector<Timeout> timeouts;
       for (CountingTask& task : tasks) {
-        timeouts.push_back(timer.new_timeout(std::shared_ptr<TimerTask>(std::shared_ptr<TimerTask>(), &task), kFar));
+        timeouts.push_back(timer.new_timeout(unowned(task), kFar));
         timeouts.push_back(timer.new_timeout([witness] {}, kFar));
       }
       Gate gate(timer);  // they are in the wheel now
@@ -508,7 +483,7 @@ TEST(Allocation, TheCancelledQueueRecovers) {
   constexpr int kTimeouts = 200;
   HashedWheelTimer timer(1ms);
   CountingTask task;
-  const std::shared_ptr<TimerTask> shared(std::shared_ptr<TimerTask>(), &task);
+  const std::shared_ptr<TimerTask> shared = unowned(task);
   for (int round = 0; round < 20; ++round) {
     std::vector<Timeout> timeouts;
     for (int i = 0; i < kTimeouts; ++i) timeouts.push_back(timer.new_timeout(shared, kFar));
@@ -529,10 +504,10 @@ TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
   CountingTask task;
   int runs = 0;
   ManualTimer timer;
-  Timeout timeout = timer.new_timeout(std::shared_ptr<TimerTask>(std::shared_ptr<TimerTask>(), &task), kFar);
+  Timeout timeout = timer.new_timeout(unowned(task), kFar);
   Timeout same = timeout;
   timer.advance(1ms);  // in the wheel
-  Latch has_cancelled, go_on;
+  Hold hold;
   bool cancelled = false;
   std::thread canceller;
   {
@@ -541,20 +516,17 @@ TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
       if (!std::exchange(first, false)) return;
       canceller = std::thread([&] {
         // For its place, which it has to have for a recheck request.
-        const AllocationObserver holds_it([&](std::size_t) {
-          has_cancelled.count_down();
-          EXPECT_TRUE(go_on.wait());
-        });
+        const AllocationObserver holds_it([&](std::size_t) { hold(); });
         const Shortage shortage(0, Shortage::kAll);
         cancelled = same.cancel();
       });
-      EXPECT_TRUE(has_cancelled.wait());
+      EXPECT_TRUE(hold.wait_until_entered());
     });
     EXPECT_FALSE(timeout.reschedule(1s));
   }
   timer.advance(1ms);
   EXPECT_EQ(task.cancellations, 1) << "the recheck request has been put all the same";
-  go_on.count_down();
+  hold.let_go();
   canceller.join();
   EXPECT_TRUE(cancelled);
   timer.new_timeout([&] { ++runs; }, 1ms);
@@ -650,7 +622,7 @@ TEST_F(WorkerWithoutMemory, StopReturnsWhatCouldNotBeTransferred) {
 
 /// Cancelled ones wait for nothing: they are dropped although the wheel has no memory.
 TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
-  const std::shared_ptr<TimerTask> shared(std::shared_ptr<TimerTask>(), &task_);
+  const std::shared_ptr<TimerTask> shared = unowned(task_);
   Gate gate(timer_);
   for (int i = 0; i < kTimeouts; ++i) timeouts_.push_back(timer_.new_timeout(shared, kFar + i * 1ms));
   timer_.new_timeout([] {}, 0ns);  // so that the worker takes them
@@ -669,27 +641,19 @@ class HeldInFront {
   HeldInFront(Timer& timer, Schedule schedule) {
     {
       const Gate gate(timer);  // the worker takes them all at once
-      timer.new_timeout(
-          [state = state_] {
-            state->entered.count_down();
-            EXPECT_TRUE(state->released.wait());
-          },
-          0ns);
+      timer.new_timeout([hold = hold_] { (*hold)(); }, 0ns);
       schedule();
     }
-    EXPECT_TRUE(state_->entered.wait());
+    EXPECT_TRUE(hold_->wait_until_entered());
   }
   ~HeldInFront() { let_go(); }
   HeldInFront(const HeldInFront&) = delete;
   HeldInFront& operator=(const HeldInFront&) = delete;
 
-  void let_go() { state_->released.count_down(); }
+  void let_go() { hold_->let_go(); }
 
  private:
-  struct State {
-    Latch entered, released;
-  };
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  const std::shared_ptr<Hold> hold_ = std::make_shared<Hold>();
 };
 
 /// The executor's job needs memory: without it the task runs on the worker, and the error is reported.
@@ -819,14 +783,14 @@ class StopThatGrows : public ::testing::Test {
       schedule(kMeanwhile);  // room for ten has just been asked for
       shortage_.emplace(1, 1);
     });
+    bool failed = false;
     try {
       timer_->stop();
     } catch (const std::bad_alloc&) {
-      shortage_.reset();
-      return true;
+      failed = true;
     }
     shortage_.reset();
-    return false;
+    return failed;
   }
 
   const std::shared_ptr<int> witness_ = std::make_shared<int>();
@@ -851,7 +815,7 @@ TEST_F(StopThatGrows, TheNextOneReturnsEverything) {
 }
 
 TEST_F(StopThatGrows, WhatItCouldNotReturnGoesWithTheTimer) {
-  handles_.push_back(timer_->new_timeout(std::shared_ptr<TimerTask>(std::shared_ptr<TimerTask>(), &task_), kFar));
+  handles_.push_back(timer_->new_timeout(unowned(task_), kFar));
   ASSERT_TRUE(stop());
   EXPECT_EQ(witness_.use_count(), 1 + kBefore + kMeanwhile);
   timer_.reset();
@@ -863,11 +827,10 @@ TEST_F(StopThatGrows, WhatItCouldNotReturnGoesWithTheTimer) {
 /// then does it enter the queue, which the worker has yet to empty. It is refused, so cancelled() is not called.
 TEST(Allocation, ARefusedTaskIsNotCancelled) {
   CountingTask task;
-  const std::shared_ptr<TimerTask> shared(std::shared_ptr<TimerTask>(), &task);
+  const std::shared_ptr<TimerTask> shared = unowned(task);
   HashedWheelTimer timer(1ms);
   std::atomic<bool> refused = false;
-  Latch inside;
-  Latch go_on;
+  Hold hold;
   Latch done;
   Gate gate(timer);
   // The first timeout of a thread allocates on its way to the queue, and is held up there.
@@ -875,8 +838,7 @@ TEST(Allocation, ARefusedTaskIsNotCancelled) {
     {
       const AllocationObserver observer([&](std::size_t size) {
         if (size < (64 << 10)) return;  // the nodes
-        inside.count_down();
-        EXPECT_TRUE(go_on.wait());
+        hold();
       });
       try {
         timer.new_timeout(shared, kFar);
@@ -886,11 +848,11 @@ TEST(Allocation, ARefusedTaskIsNotCancelled) {
     }
     done.count_down();
   });
-  ASSERT_TRUE(inside.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   std::vector<Timeout> unprocessed;
   std::jthread stopper([&] { unprocessed = timer.stop(); });
   wait_until_refusing(timer);
-  go_on.count_down();
+  hold.let_go();
   EXPECT_TRUE(done.wait());
   EXPECT_TRUE(refused);
   gate.open();

@@ -16,6 +16,37 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
+/// What becomes of one task. Not atomic: ThreadSanitizer reports a reader that has not waited.
+enum class In { Nothing, Run, Destructor };
+struct Story {
+  explicit Story(In held_in = In::Nothing) : held(held_in) {}
+
+  const In held;
+  Hold hold;
+  bool ran = false;        // to its end
+  bool destroyed = false;  // to its end
+};
+
+class Actor {
+ public:
+  explicit Actor(Story& story) : story_(&story) {}
+  Actor(Actor&& other) noexcept : story_(std::exchange(other.story_, nullptr)) {}
+  Actor& operator=(Actor&&) = delete;
+  ~Actor() {
+    if (story_ == nullptr) return;
+    if (story_->held == In::Destructor) story_->hold();
+    story_->destroyed = true;
+  }
+
+  void operator()() {
+    if (story_->held == In::Run) story_->hold();
+    story_->ran = true;
+  }
+
+ private:
+  Story* story_;
+};
+
 /// A timer of one kind with a tick of 1 ms. One without a worker gets a thread that lets time pass.
 template <class T>
 class Rig {
@@ -37,6 +68,13 @@ class Rig {
   Timer& operator*() { return *timer_; }
   T* operator->() { return timer_.get(); }
 
+  /// Schedules a task that is due now, and waits until it is held.
+  Timeout run_held(Story& story) {
+    const Timeout timeout = timer_->new_timeout(Actor(story), 0ns);
+    EXPECT_TRUE(story.hold.wait_until_entered());
+    return timeout;
+  }
+
   /// In a task of this timer, too.
   void destroy() {
     over_ = true;
@@ -48,42 +86,6 @@ class Rig {
   std::atomic<bool> over_ = false;
   std::unique_ptr<T> timer_;
   std::jthread turner_;
-};
-
-/// What becomes of one task. Not atomic: ThreadSanitizer reports a reader that has not waited.
-struct Story {
-  bool hold_run = false;
-  bool hold_destructor = false;
-  Latch running, leave;    // with hold_run
-  Latch dying, destroy;    // with hold_destructor
-  bool ran = false;        // to its end
-  bool destroyed = false;  // to its end
-};
-
-class Actor {
- public:
-  explicit Actor(Story& story) : story_(&story) {}
-  Actor(Actor&& other) noexcept : story_(std::exchange(other.story_, nullptr)) {}
-  Actor& operator=(Actor&&) = delete;
-  ~Actor() {
-    if (story_ == nullptr) return;
-    if (story_->hold_destructor) {
-      story_->dying.count_down();
-      EXPECT_TRUE(story_->destroy.wait());
-    }
-    story_->destroyed = true;
-  }
-
-  void operator()() {
-    if (story_->hold_run) {
-      story_->running.count_down();
-      EXPECT_TRUE(story_->leave.wait());
-    }
-    story_->ran = true;
-  }
-
- private:
-  Story* story_;
 };
 
 /// A thread in cancel_and_wait().
@@ -112,6 +114,14 @@ class Waiter {
   std::atomic<bool> returned_ = false;
   std::jthread thread_;
 };
+
+/// Expects that cancel_and_wait() of another thread waits until `hold` lets go, and that it returns false then.
+void expect_waits_until(Hold& hold, const Timeout& timeout, const char* although = "") {
+  Waiter waiter(timeout);
+  EXPECT_TRUE(waiter.is_waiting()) << although;
+  hold.let_go();
+  EXPECT_FALSE(waiter.result());
+}
 
 template <class T>
 class CancelAndWait : public ::testing::Test {};
@@ -173,141 +183,104 @@ TYPED_TEST(CancelAndWait, MayDestroyTheHandleThatItIsCalledOn) {
 // Waits while another thread runs the task, its callable's destruction included.
 
 TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRuns) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   Rig<TypeParam> timer;
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  expect_waits_until(story.hold, timer.run_held(story));
   EXPECT_TRUE(story.ran);
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWait, WaitsWhileTheCallableOfARunTaskIsDestroyed) {
-  Story story;
-  story.hold_destructor = true;
+  Story story(In::Destructor);
   Rig<TypeParam> timer;
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.dying.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.destroy.count_down();
-  EXPECT_FALSE(waiter.result());
+  expect_waits_until(story.hold, timer.run_held(story));
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWait, WaitsForACallableThatNeedsNoDestruction) {
-  Latch running;
-  Latch leave;
+  Hold hold;
   bool ran = false;
   Rig<TypeParam> timer;
-  const auto task = [&running, &leave, &ran] {
-    running.count_down();
-    EXPECT_TRUE(leave.wait());
+  const auto task = [&hold, &ran] {
+    hold();
     ran = true;
   };
   static_assert(std::is_trivially_destructible_v<decltype(task)>);
   const Timeout timeout = timer->new_timeout(task, 0ns);
-  ASSERT_TRUE(running.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(hold.wait_until_entered());
+  expect_waits_until(hold, timeout);
   EXPECT_TRUE(ran);
 }
 
 TYPED_TEST(CancelAndWait, WaitsForATimerTask) {
   struct Held : TimerTask {
     void run(Timeout&) override {
-      running.count_down();
-      EXPECT_TRUE(leave.wait());
+      hold();
       ran = true;
     }
-    Latch running, leave;
+    Hold hold;
     bool ran = false;
   };
   const auto task = std::make_shared<Held>();
   Rig<TypeParam> timer;
   const Timeout timeout = timer->new_timeout(task, 0ns);
-  ASSERT_TRUE(task->running.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  task->leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(task->hold.wait_until_entered());
+  expect_waits_until(task->hold, timeout);
   EXPECT_TRUE(task->ran);
 }
 
 TYPED_TEST(CancelAndWait, WaitsForATaskThatThrowsAndForItsReport) {
   Story story;
-  Latch reporting;
-  Latch go_on;
+  Hold hold;
   bool reported = false;
   Rig<TypeParam> timer({.on_task_error = [&](std::exception_ptr, const Timeout&) {
-    reporting.count_down();
-    EXPECT_TRUE(go_on.wait());
+    hold();
     reported = true;
   }});
   const Timeout timeout = timer->new_timeout([actor = Actor(story)] { throw 1; }, 0ns);
-  ASSERT_TRUE(reporting.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  go_on.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(hold.wait_until_entered());
+  expect_waits_until(hold, timeout);
   EXPECT_TRUE(reported);
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWait, WaitsWhileAnotherThreadsCancelDestroysTheCallable) {
-  Story story;
-  story.hold_destructor = true;
+  Story story(In::Destructor);
   Rig<TypeParam> timer;
   Timeout timeout = timer->new_timeout(Actor(story), kFar);
   std::jthread canceller([copy = timeout]() mutable { EXPECT_TRUE(copy.cancel()); });
-  ASSERT_TRUE(story.dying.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.destroy.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(story.hold.wait_until_entered());
+  expect_waits_until(story.hold, timeout);
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWait, ManyThreadsWaitForTheSameTask) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   Rig<TypeParam> timer;
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
+  const Timeout timeout = timer.run_held(story);
   std::array<std::unique_ptr<Waiter>, 4> waiters;
   for (auto& waiter : waiters) waiter = std::make_unique<Waiter>(timeout);
   for (auto& waiter : waiters) EXPECT_TRUE(waiter->is_waiting());
   std::this_thread::sleep_for(20ms);  // no event tells that they are asleep, and must be woken
-  story.leave.count_down();
+  story.hold.let_go();
   for (auto& waiter : waiters) EXPECT_FALSE(waiter->result());
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAway) {
   Story story;
-  Latch moved;
-  Latch leave;
+  Hold hold;
   Timeout taken;
   Rig<TypeParam> timer;
   const Timeout timeout = timer->new_timeout(
       [&, actor = Actor(story)](Timeout& self) mutable {
         taken = std::move(self);
-        moved.count_down();
-        EXPECT_TRUE(leave.wait());
+        hold();
         actor();
       },
       0ns);
-  ASSERT_TRUE(moved.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(hold.wait_until_entered());
+  expect_waits_until(hold, timeout);
   EXPECT_TRUE(story.destroyed);
   EXPECT_EQ(taken, timeout);
 }
@@ -316,15 +289,13 @@ TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAway) {
 TYPED_TEST(CancelAndWait, TheNextTimeoutsOfTheTimerAreNotConcerned) {
   Rig<TypeParam> timer;
   for (int i = 0; i < 50; ++i) {
-    Story story;
-    story.hold_run = true;
-    const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-    ASSERT_TRUE(story.running.wait());
+    Story story(In::Run);
+    const Timeout timeout = timer.run_held(story);
     Waiter waiter(timeout);
     EXPECT_TRUE(waiter.is_waiting());
     Timeout next = timer->new_timeout([] {}, kFar);
     EXPECT_TRUE(next.cancel_and_wait()) << "that one is not running";
-    story.leave.count_down();
+    story.hold.let_go();
     EXPECT_FALSE(waiter.result());
     EXPECT_TRUE(story.destroyed);
   }
@@ -429,13 +400,12 @@ TYPED_TEST(CancelAndWait, InAnotherTaskOfTheSameTimerItCancels) {
 }
 
 TYPED_TEST(CancelAndWait, ATaskWaitsForATaskOfAnotherTimer) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   Latch waited;
   Rig<TypeParam> one;
   HashedWheelTimer other(1ms);
   Timeout timeout = one->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
+  ASSERT_TRUE(story.hold.wait_until_entered());
   other.new_timeout(
       [&] {
         EXPECT_FALSE(timeout.cancel_and_wait());
@@ -444,7 +414,7 @@ TYPED_TEST(CancelAndWait, ATaskWaitsForATaskOfAnotherTimer) {
       },
       0ns);
   EXPECT_TRUE(eventually([&] { return (internal::Node::of(timeout)->word & internal::Node::kAwaited) != 0; }));
-  story.leave.count_down();
+  story.hold.let_go();
   EXPECT_TRUE(waited.wait());
 }
 
@@ -455,18 +425,17 @@ TYPED_TEST(CancelAndWait, DoesNotWaitForCancelled) {
     void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
     void cancelled(Timeout& self) override {
       EXPECT_FALSE(self.cancel_and_wait());
-      called.count_down();
-      EXPECT_TRUE(leave.wait());
+      hold();
     }
-    Latch called, leave;
+    Hold hold;
   };
   const auto task = std::make_shared<Held>();
   Rig<TypeParam> timer;
   Timeout timeout = timer->new_timeout(task, kFar);
   EXPECT_TRUE(timeout.cancel_and_wait());
-  ASSERT_TRUE(task->called.wait());
+  ASSERT_TRUE(task->hold.wait_until_entered());
   EXPECT_FALSE(timeout.cancel_and_wait()) << "while cancelled() runs";
-  task->leave.count_down();
+  task->hold.let_go();
 }
 
 // The end of the timer.
@@ -494,18 +463,16 @@ TYPED_TEST(CancelAndWait, IsFalseAtOnceAfterTheTimersEnd) {
 }
 
 TYPED_TEST(CancelAndWait, WaitsBesideStopForTheSameTask) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   Rig<TypeParam> timer;
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
+  const Timeout timeout = timer.run_held(story);
   Waiter early(timeout);
   EXPECT_TRUE(early.is_waiting());
   std::jthread stopper([&] { EXPECT_TRUE(timer->stop().empty()); });
   wait_until_refusing(*timer);
   Waiter late(timeout);
   EXPECT_TRUE(late.is_waiting());
-  story.leave.count_down();
+  story.hold.let_go();
   EXPECT_FALSE(early.result());
   EXPECT_FALSE(late.result());
   EXPECT_TRUE(story.destroyed);
@@ -513,41 +480,36 @@ TYPED_TEST(CancelAndWait, WaitsBesideStopForTheSameTask) {
 
 TYPED_TEST(CancelAndWait, WaitsForATaskThatDestroysItsTimer) {
   Story story;
-  Latch destroyed;
-  Latch leave;
+  Hold hold;
   Rig<TypeParam> timer;
   const Timeout timeout = timer->new_timeout(
       [&, actor = Actor(story)]() mutable {
         timer.destroy();
-        destroyed.count_down();
-        EXPECT_TRUE(leave.wait());
+        hold();
         actor();
       },
       0ns);
-  ASSERT_TRUE(destroyed.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(hold.wait_until_entered());
+  expect_waits_until(hold, timeout);
   EXPECT_TRUE(story.destroyed);
 }
 
 #if !defined(_WIN32)
 /// The thread that runs the task is not there.
 TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForWhatRunsInTheParent) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   Rig<TypeParam> timer;
-  Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
+  Timeout timeout = timer.run_held(story);
   EXPECT_EQ(status_of_child([&] { return timeout.cancel_and_wait() ? 1 : 0; }), 0);
-  story.leave.count_down();
+  story.hold.let_go();
   EXPECT_FALSE(timeout.cancel_and_wait());
   EXPECT_TRUE(story.destroyed);
 }
 #endif
 
 // Executors.
+
+const std::function<void(std::function<void()>)> kInline = [](const std::function<void()>& job) { job(); };
 
 template <class T>
 class CancelAndWaitInExecutor : public ::testing::Test {};
@@ -598,18 +560,14 @@ TYPED_TEST(CancelAndWaitInExecutor, DisarmsWhatWaitsWhenTheTimerIsGone) {
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileAnotherThreadDisarms) {
-  Story story;
-  story.hold_destructor = true;
+  Story story(In::Destructor);
   JobQueue queue;
   Rig<TypeParam> timer({.executor = queue.executor()});
   Timeout timeout = timer->new_timeout(Actor(story), 0ns);
   ASSERT_TRUE(queue.wait_for(1));
   std::jthread first([copy = timeout]() mutable { EXPECT_TRUE(copy.cancel_and_wait()); });
-  ASSERT_TRUE(story.dying.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.destroy.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(story.hold.wait_until_entered());
+  expect_waits_until(story.hold, timeout);
   EXPECT_TRUE(story.destroyed);
 }
 
@@ -626,50 +584,33 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInTheDestructorOfWhatItDisarms)
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatRunsElsewhere) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   ThreadPerJob threads;
   Rig<TypeParam> timer({.executor = threads.executor()});
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  expect_waits_until(story.hold, timer.run_held(story));
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatRunsElsewhereWhenTheTimerIsGone) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   ThreadPerJob threads;
   Rig<TypeParam> timer({.executor = threads.executor()});
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
+  const Timeout timeout = timer.run_held(story);
   timer.destroy();
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  expect_waits_until(story.hold, timeout);
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatRunsInline) {
-  Story story;
-  story.hold_run = true;
-  Rig<TypeParam> timer({.executor = [](const std::function<void()>& job) { job(); }});
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  Story story(In::Run);
+  Rig<TypeParam> timer({.executor = kInline});
+  expect_waits_until(story.hold, timer.run_held(story));
   EXPECT_TRUE(story.destroyed);
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideTheTask) {
   ThreadPerJob threads;
-  for (const auto& executor : {threads.executor(), std::function([](std::function<void()> job) { job(); })}) {
+  for (const auto& executor : {threads.executor(), kInline}) {
     AsksInDestructor::Asked asked;
     Latch ran;
     Rig<TypeParam> timer({.executor = executor});
@@ -712,25 +653,20 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileADroppedCallableIsDestroyed) {
-  Story story;
-  story.hold_destructor = true;
+  Story story(In::Destructor);
   JobQueue queue;
   Rig<TypeParam> timer({.executor = queue.executor()});
   const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
   ASSERT_TRUE(queue.wait_for(1));
   std::jthread dropper([&] { queue.take(); });
-  ASSERT_TRUE(story.dying.wait());
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting());
-  story.destroy.count_down();
-  EXPECT_FALSE(waiter.result());
+  ASSERT_TRUE(story.hold.wait_until_entered());
+  expect_waits_until(story.hold, timeout);
   EXPECT_TRUE(story.destroyed);
   EXPECT_FALSE(story.ran);
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, WaitsForWhatTheExecutorKeptAndRefused) {
-  Story story;
-  story.hold_run = true;
+  Story story(In::Run);
   std::function<void()> kept;
   ErrorLog errors;
   Rig<TypeParam> timer({.executor =
@@ -739,13 +675,9 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsForWhatTheExecutorKeptAndRefused) {
                               throw 1;
                             },
                         .on_task_error = errors.handler()});
-  const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
-  ASSERT_TRUE(story.running.wait()) << "on the worker";
+  const Timeout timeout = timer.run_held(story);
   kept();
-  Waiter waiter(timeout);
-  EXPECT_TRUE(waiter.is_waiting()) << "although the job has returned";
-  story.leave.count_down();
-  EXPECT_FALSE(waiter.result());
+  expect_waits_until(story.hold, timeout, "although the job has returned");
   EXPECT_TRUE(story.destroyed);
 }
 
@@ -833,7 +765,7 @@ TYPED_TEST(CancelAndWait, WhatATaskRefersToMayBeDestroyedAfterIt) {
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatRunsInline) {
-  Rig<TypeParam> timer({.executor = [](const std::function<void()>& job) { job(); }});
+  Rig<TypeParam> timer({.executor = kInline});
   race(timer);
 }
 

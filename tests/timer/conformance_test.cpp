@@ -593,28 +593,26 @@ TYPED_TEST(Conformance, StopReturnsWhatIsPendingCancelledAndRefusesFromThenOn) {
 }
 
 TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
-  test::Latch entered;
-  test::Latch released;
+  test::Hold hold;
   std::atomic<bool> finished = false;
   std::atomic<int> later = 0;
   std::size_t returned = 0;
   Rig<TypeParam> timer;
   timer->new_timeout(
       [&] {
-        entered.count_down();
-        EXPECT_TRUE(released.wait());
+        hold();
         finished = true;
       },
       1ms);
   for (int i = 0; i < 10; ++i) timer->new_timeout([&] { ++later; }, 1ms);
   std::thread driver([&] { EXPECT_TRUE(timer.until([&] { return finished.load(); })); });
-  EXPECT_TRUE(entered.wait());
+  EXPECT_TRUE(hold.wait_until_entered());
   std::thread stopper([&] {
     returned = timer->stop().size();
     EXPECT_TRUE(finished);
   });
   EXPECT_TRUE(test::eventually([&] { return !timer->try_new_timeout([] {}, 1ms); })) << "it is stopping";
-  released.count_down();
+  hold.let_go();
   driver.join();
   stopper.join();
   EXPECT_GE(returned, 10u);

@@ -62,15 +62,13 @@ TEST(Defects, DefectD3_NewTimeoutRacingStopIsNeverLost) {
 }
 
 TEST(Defects, DefectD4_StopDuringStartLeavesNoWorkerBehind) {
-  Latch in_factory;
-  Latch factory_may_go_on;
+  Hold hold;
   CountingFactory workers;
   std::atomic<int> runs = 0;
   std::atomic<bool> stopped = false;
   std::atomic<int> ran_after_stop = 0;
   HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {
-                            in_factory.count_down();
-                            EXPECT_TRUE(factory_may_go_on.wait());
+                            hold();
                             return workers.factory()(std::move(body));
                           }}};
   Timeout accepted;
@@ -84,13 +82,13 @@ TEST(Defects, DefectD4_StopDuringStartLeavesNoWorkerBehind) {
           },
           0ms);
     });
-    ASSERT_TRUE(in_factory.wait());
+    ASSERT_TRUE(hold.wait_until_entered());
     std::jthread stopper([&] {
       unprocessed = timer.stop();
       stopped = true;
     });
     std::this_thread::sleep_for(20ms);
-    factory_may_go_on.count_down();
+    hold.let_go();
   }
   EXPECT_EQ(static_cast<std::size_t>(runs) + unprocessed.size(), accepted ? 1U : 0U);
   std::this_thread::sleep_for(20ms);
@@ -110,20 +108,14 @@ TEST(Defects, DefectD5_RefusedTimeoutsLeaveNoCount) {
 }
 
 TEST(Defects, DefectD7_CancelledInItsBucketIsSubtractedOnce) {
-  Latch blocked;
-  Latch cancelled;
+  Hold hold;
   HashedWheelTimer timer{{.tick_duration = 20ms, .max_pending_timeouts = 11}};
-  timer.new_timeout(
-      [&] {
-        blocked.count_down();
-        EXPECT_TRUE(cancelled.wait());
-      },
-      60ms);
+  timer.new_timeout([&] { hold(); }, 60ms);
   std::vector<Timeout> same_bucket;
   for (int i = 0; i < 10; ++i) same_bucket.push_back(timer.new_timeout([] {}, 60ms));
-  ASSERT_TRUE(blocked.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   for (Timeout& timeout : same_bucket) timeout.cancel();
-  cancelled.count_down();
+  hold.let_go();
   {
     const Gate bucket_was_walked(timer);
     EXPECT_EQ(timer.pending_timeouts(), 0);
@@ -152,9 +144,7 @@ TEST(Defects, DefectD10_TheCancelledHookRunsForThoseThatStopCancels) {
   const auto in_queue = std::make_shared<RecordingTask>();
   HashedWheelTimer timer(1ms);
   timer.new_timeout(in_wheel, kFar);
-  {
-    const Gate transferred(timer);
-  }
+  await_transfer(timer);
   timer.new_timeout(in_queue, kFar);
   EXPECT_EQ(timer.stop().size(), 2U);
   for (const auto& task : {in_wheel, in_queue}) {
@@ -183,22 +173,16 @@ TEST(Defects, DefectD13_StopDoesNotWaitForTheOthersOfTheBucket) {
   std::atomic<int> runs = 0;
   HashedWheelTimer timer(1ms);
   std::vector<Timeout> unprocessed;
-  Latch same_bucket_is_due;
-  Latch stop_requested;
+  Hold hold;
   {
     const Gate gate(timer);
-    timer.new_timeout(
-        [&] {
-          same_bucket_is_due.count_down();
-          EXPECT_TRUE(stop_requested.wait());
-        },
-        0ms);
+    timer.new_timeout([&] { hold(); }, 0ms);
     for (int i = 0; i < 5; ++i) timer.new_timeout([&] { ++runs; }, 0ms);
   }
-  ASSERT_TRUE(same_bucket_is_due.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { unprocessed = timer.stop(); });
   wait_until_refusing(timer);
-  stop_requested.count_down();
+  hold.let_go();
   stopper.join();
   EXPECT_EQ(runs, 0) << "no task starts once stop() was requested";
   EXPECT_EQ(unprocessed.size(), 5U);
@@ -272,9 +256,7 @@ TEST(Defects, DefectD18_AStoppedTimerKeepsNoTasks) {
   HashedWheelTimer timer(1ms);
   timer.new_timeout([resource] {}, kFar);
   timer.new_timeout(task, kFar);
-  {
-    const Gate transferred(timer);
-  }
+  await_transfer(timer);
   timer.new_timeout([resource] {}, kFar);
   timer.new_timeout(task, kFar);
   timer.new_timeout(task, kFar).cancel();

@@ -8,13 +8,14 @@
 #include <random>
 #include <set>
 
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/internal/engine/worker_loop.h"
 #include "hashed_wheel_timer/internal/memory/batch_stack.h"
-#include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/threaded_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
@@ -26,7 +27,6 @@ namespace hwt {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
-using internal::Collector;
 using internal::Node;
 using internal::Slab;
 
@@ -36,17 +36,19 @@ constexpr std::size_t kKeptByPool = 2304 + 256;
 /// Pages of a MiB, which is not given back if there is no more.
 constexpr std::size_t kNotWorthIt = 256;
 
-/// Memory is given back when it has been of no use for so long.
-class UnusedFor {
+/// A HashedWheelTimer that gives memory back when it has been of no use for so long.
+class HastyTimer final : public ThreadedTimer {
  public:
-  explicit UnusedFor(std::chrono::nanoseconds time) : before_(Collector::unused_for.exchange(time.count())) {}
-  ~UnusedFor() { Collector::unused_for = before_; }
-  UnusedFor(const UnusedFor&) = delete;
-  UnusedFor& operator=(const UnusedFor&) = delete;
-
- private:
-  const std::int64_t before_;
+  explicit HastyTimer(std::chrono::nanoseconds unused_for) {
+    const Options options{.tick_duration = 1ms};
+    set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, 512, unused_for.count()));
+  }
+  ~HastyTimer() override { end(); }
 };
+
+void pass(ManualTimer& timer, int seconds) {
+  for (int i = 0; i < 5 * seconds; ++i) timer.advance(200ms);
+}
 
 /// The slabs of some timeouts' nodes, and how much of them is in memory.
 class Slabs {
@@ -122,8 +124,7 @@ class AfterAPeak : public ::testing::Test {
 };
 
 TEST_F(AfterAPeak, ThatWasCancelled) {
-  const UnusedFor soon(10ms);
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(10ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
   cancel(timeouts);
@@ -132,8 +133,7 @@ TEST_F(AfterAPeak, ThatWasCancelled) {
 
 /// The nodes that a pool keeps lie anywhere then.
 TEST_F(AfterAPeak, ThatWasCancelledInAnyOrder) {
-  const UnusedFor soon(10ms);
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(10ms);
   std::vector<Timeout> timeouts = schedule(timer, 300'000);
   ASSERT_LT(kKeptByPool + little(), slabs_.pages()) << "too few";
   std::shuffle(timeouts.begin(), timeouts.end(), std::minstd_rand(1));
@@ -142,8 +142,7 @@ TEST_F(AfterAPeak, ThatWasCancelledInAnyOrder) {
 }
 
 TEST_F(AfterAPeak, ThatWasCancelledByAnotherThread) {
-  const UnusedFor soon(10ms);
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(10ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   Latch checked;
   std::jthread other([&] {
@@ -155,8 +154,7 @@ TEST_F(AfterAPeak, ThatWasCancelledByAnotherThread) {
 }
 
 TEST_F(AfterAPeak, ThatExpired) {
-  const UnusedFor soon(10ms);
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(10ms);
   {
     const Gate at_once(timer);
     schedule(timer, kTimeouts, 0ns);
@@ -167,8 +165,7 @@ TEST_F(AfterAPeak, ThatExpired) {
 
 /// The worker knows of nothing that is due when they are withdrawn, and none of them has ever been in the wheel.
 TEST_F(AfterAPeak, OfWhichTheWorkerHasSeenNothing) {
-  const UnusedFor soon(10ms);
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(10ms);
   ASSERT_TRUE(ran_in_task(timer, [] {}));  // it is awake no more when they are scheduled
   timer.new_timeout([] {}, kFar);
   constexpr int kThreads = 8;
@@ -197,8 +194,7 @@ TEST_F(AfterAPeak, OfWhichTheWorkerHasSeenNothing) {
 }
 
 TEST_F(AfterAPeak, TheTimerIsIdleAgain) {
-  const UnusedFor soon(10ms);
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(10ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   cancel(timeouts);
   ASSERT_TRUE(falls_to(little()));
@@ -213,8 +209,7 @@ TEST_F(AfterAPeak, TheTimerIsIdleAgain) {
 /// One of every third page, which cannot go then.
 TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
   constexpr int kEach = 200;
-  const UnusedFor soon(10ms);
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(10ms);
   std::vector<Timeout> all = schedule(timer, kTimeouts);
   std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
   ASSERT_TRUE(falls_to(go_on.size() + little()));
@@ -230,8 +225,7 @@ TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
 TEST_F(AfterAPeak, WhatTheLastOfAPageHeldGoesTooInAnIdleTimer) {
   constexpr int kPeak = 300'000;
   constexpr int kEach = 400;
-  const UnusedFor soon(2s);  // in which the last ones are to end
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(2s);  // in which the last ones are to end
   std::vector<Timeout> all = schedule(timer, kPeak);
   std::vector<Timeout> last = cancel_but_one_of(kEach, all);
   ASSERT_TRUE(falls_to(last.size() + little()));
@@ -242,10 +236,9 @@ TEST_F(AfterAPeak, WhatTheLastOfAPageHeldGoesTooInAnIdleTimer) {
 /// A handle keeps its node, whatever has become of the timeout.
 TEST_F(AfterAPeak, HandlesStillAnswer) {
   constexpr int kEach = 1000;
-  const UnusedFor soon(10ms);
   std::vector<Timeout> kept;
   {
-    HashedWheelTimer timer(1ms);
+    HastyTimer timer(10ms);
     std::vector<Timeout> all = schedule(timer, kTimeouts);
     for (std::size_t i = 0; i < all.size(); i += kEach) kept.push_back(all[i]);
     cancel(all);
@@ -260,10 +253,9 @@ TEST_F(AfterAPeak, HandlesStillAnswer) {
 
 /// The next peak uses the same addresses.
 TEST_F(AfterAPeak, TheNextNeedsNoNewMemory) {
-  const UnusedFor soon(10ms);
   const std::int64_t at_first = bytes_in_use;
   {
-    HashedWheelTimer timer(1ms);
+    HastyTimer timer(10ms);
     std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
     const std::size_t slabs = slabs_.size();
     for (int round = 0; round < 2; ++round) {
@@ -282,51 +274,48 @@ TEST_F(AfterAPeak, TheNextNeedsNoNewMemory) {
 
 /// What comes and goes within the time is no peak.
 TEST_F(AfterAPeak, LeavesWhatIsUsedAgain) {
-  const UnusedFor for_a_minute(1min);
   ManualTimer timer(1ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   for (int i = 0; i < 10; ++i) {
     cancel(timeouts);
-    for (int k = 0; k < 20; ++k) timer.advance(1s);
+    pass(timer, 4);
     timeouts = schedule(timer, kTimeouts);
-    for (int k = 0; k < 20; ++k) timer.advance(1s);
+    pass(timer, 4);
     ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
   }
   // And half of it is a peak, when only half is used again.
   for (int i = 0; i < 10; ++i) {
     cancel(timeouts);
-    for (int k = 0; k < 20; ++k) timer.advance(1s);
+    pass(timer, 4);
     timeouts = schedule(timer, kTimeouts / 2);
-    for (int k = 0; k < 20; ++k) timer.advance(1s);
+    pass(timer, 4);
   }
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 60 / 100);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 45 / 100);
 }
 
-/// Half of it is used for one second in twenty: all is free when the worker looks, but half has been needed since.
+/// Half of it is used for a twentieth of the time: all is free when the worker looks, but half has been needed since.
 TEST_F(AfterAPeak, LeavesWhatWasUsedForAMoment) {
-  const UnusedFor for_a_minute(1min);
   ManualTimer timer(1ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   cancel(timeouts);
   for (int i = 0; i < 200; ++i) {
     if (i % 20 == 0) timeouts = schedule(timer, kTimeouts / 2);
-    timer.advance(1s);
+    timer.advance(200ms);
     cancel(timeouts);
-    ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 45 / 100) << "in second " << i;
+    ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 45 / 100) << "in round " << i;
   }
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 60 / 100);
 }
 
 /// advance() does it, some at a time.
 TEST_F(AfterAPeak, OfAManualTimer) {
-  const UnusedFor for_a_minute(1min);
   ManualTimer timer(1ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   cancel(timeouts);
-  for (int i = 0; i < 59; ++i) timer.advance(1s);
+  pass(timer, 11);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
-  for (int i = 0; i < 100; ++i) timer.advance(1s);
+  pass(timer, 20);
   EXPECT_LE(slabs_.resident_pages(), little());
 }
 
@@ -335,18 +324,14 @@ TEST_F(AfterAPeak, OfAManualTimer) {
 TEST_F(AfterAPeak, WhatHadToStayGoesWhenItHasBeenUsedSince) {
   constexpr int kPeak = std::min(kTimeouts, 100'000);
   constexpr std::size_t kEach = 32;
-  const UnusedFor unused_for(10s);
   ManualTimer timer(1ms);
-  const auto pass = [&](int seconds) {
-    for (int i = 0; i < seconds; ++i) timer.advance(1s);
-  };
   std::vector<Timeout> all = schedule(timer, kPeak);
   std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
-  pass(100);
+  pass(timer, 120);
   ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
 
   all = schedule(timer, kPeak - static_cast<int>(go_on.size()));
-  pass(1);
+  pass(timer, 1);
   for (Timeout& timeout : go_on) all.push_back(std::move(timeout));
   // Whole slabs of them: half of all.
   std::sort(all.begin(), all.end(),
@@ -354,18 +339,17 @@ TEST_F(AfterAPeak, WhatHadToStayGoesWhenItHasBeenUsedSince) {
   std::vector<Timeout> half(std::make_move_iterator(all.begin()),
                             std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2)));
   cancel(half);
-  pass(100);
+  pass(timer, 120);
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 55 / 100 + little());
 }
 
 /// Entries and recheck requests name nodes of earlier lives while their pages go and come again.
 TEST_F(AfterAPeak, NothingIsLostWhileMemoryGoesAndComes) {
-  const UnusedFor at_once(0ns);
   constexpr int kThreads = 3;
   constexpr int kAtOnce = 25'000;
   std::atomic<std::int64_t> expected = 0;
   std::atomic<std::int64_t> ran = 0;
-  HashedWheelTimer timer(1ms);
+  HastyTimer timer(0ns);
   const Deadline end(kSanitized ? 3s : 1500ms);
   run_together(kThreads, [&](int thread) {
     std::minstd_rand random(static_cast<unsigned>(thread) + 1);

@@ -103,17 +103,11 @@ class Watched : public ::testing::Test {
 
   /// An earlier timeout still comes, in time.
   void expect_wakes_for(std::chrono::milliseconds delay) {
-    Latch ran;
-    steady_clock::time_point started;
-    const Timeout timeout = timer_.new_timeout(
-        [&] {
-          started = steady_clock::now();
-          ran.count_down();
-        },
-        delay);
-    ASSERT_TRUE(ran.wait());
-    EXPECT_GE(started, timeout.deadline());
-    EXPECT_LT(started - timeout.deadline(), 5s);
+    RunLog run;
+    const Timeout timeout = timer_.new_timeout([&] { run(); }, delay);
+    const auto late = run.lateness(timeout);
+    EXPECT_GE(late, 0ns);
+    EXPECT_LT(late, 5s);
   }
 
   std::atomic<long> worker_id_ = 0;
@@ -210,9 +204,7 @@ TEST(Idle, JumpsOverEmptyTicks) {
 TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
   HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
   const auto let_it_sleep = [&] {
-    {
-      const Gate all_is_in_the_wheel(timer);
-    }
+    await_transfer(timer);
     EXPECT_TRUE(eventually([&] {
       const std::int64_t wakeups = timer.stats().wakeups;
       std::this_thread::sleep_for(10ms);
@@ -244,9 +236,7 @@ TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
 TEST_F(Watched, CancellingACallableWakesNobody) {
   std::vector<Timeout> timeouts;
   for (int i = 0; i < 1000; ++i) timeouts.push_back(timer_.new_timeout([] {}, kFar));
-  {
-    const Gate all_are_in_the_wheel(timer_);
-  }
+  await_transfer(timer_);
   settle();
   const Wakeups before = wakeups();
   for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
@@ -441,9 +431,7 @@ class AfterAPass : public ::testing::Test {
   static constexpr auto kInTime = 20ms;
 
   void make_busy() {
-    {
-      const Gate it_runs_something(timer_);
-    }
+    await_transfer(timer_);
     std::this_thread::sleep_for(4ms);  // some ticks: it sleeps by now
   }
 
@@ -471,16 +459,9 @@ TEST_F(AfterAPass, WhatIsDueEarlierIsInTime) {
   auto best = std::chrono::nanoseconds::max();
   for (int round = 0; round < kRounds; ++round) {
     make_busy();
-    Latch ran;
-    std::atomic<steady_clock::rep> started = 0;
-    const Timeout timeout = timer_.new_timeout(
-        [&] {
-          started = steady_clock::now().time_since_epoch().count();
-          ran.count_down();
-        },
-        2ms);
-    ASSERT_TRUE(ran.wait());
-    const auto late = steady_clock::time_point(steady_clock::duration(started)) - timeout.deadline();
+    RunLog run;
+    const Timeout timeout = timer_.new_timeout([&] { run(); }, 2ms);
+    const auto late = run.lateness(timeout);
     EXPECT_GE(late, 0ns);
     EXPECT_LT(late, 5s);
     best = std::min<std::chrono::nanoseconds>(best, late);
@@ -527,18 +508,11 @@ TEST_F(AfterAPass, CancelledIsCalledInTimeAgainAndAgain) {
 TEST_F(AfterAPass, AnEarlierDeadlineIsInTime) {
   auto best = std::chrono::nanoseconds::max();
   for (int round = 0; round < kRounds; ++round) {
-    Latch ran;
-    std::atomic<steady_clock::rep> started = 0;
-    Timeout timeout = timer_.new_timeout(
-        [&] {
-          started = steady_clock::now().time_since_epoch().count();
-          ran.count_down();
-        },
-        2 * kFar);
+    RunLog run;
+    Timeout timeout = timer_.new_timeout([&] { run(); }, 2 * kFar);
     make_busy();
     EXPECT_TRUE(timeout.reschedule(2ms));
-    ASSERT_TRUE(ran.wait());
-    const auto late = steady_clock::time_point(steady_clock::duration(started)) - timeout.deadline();
+    const auto late = run.lateness(timeout);
     EXPECT_GE(late, 0ns);
     best = std::min<std::chrono::nanoseconds>(best, late);
   }

@@ -214,11 +214,9 @@ TEST(Stop, ConcurrentlyAllWaitAndOneGetsTheSet) {
 }
 
 TEST(Stop, WhileAFactoryBlocksInStart) {
-  Latch in_factory;
-  Latch go_on;
+  Hold hold;
   HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {
-                            in_factory.count_down();
-                            EXPECT_TRUE(go_on.wait());
+                            hold();
                             return std::thread(std::move(body));
                           }}};
   std::atomic<bool> started = false;
@@ -229,33 +227,31 @@ TEST(Stop, WhileAFactoryBlocksInStart) {
     }
     started = true;
   });
-  ASSERT_TRUE(in_factory.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   std::atomic<bool> stopped = false;
   std::jthread stopper([&] {
     timer.stop();
     stopped = true;
   });
-  go_on.count_down();
+  hold.let_go();
   EXPECT_TRUE(eventually([&] { return started && stopped; }));
   EXPECT_THROW(timer.start(), IllegalState);
 }
 
 TEST(Stop, WhileAFactoryFailsInStart) {
-  Latch in_factory;
-  Latch go_on;
+  Hold hold;
   HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()>) -> std::thread {
-                            in_factory.count_down();
-                            EXPECT_TRUE(go_on.wait());
+                            hold();
                             throw std::runtime_error("no thread");
                           }}};
   std::jthread starter([&] { EXPECT_ANY_THROW(timer.start()); });
-  ASSERT_TRUE(in_factory.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   std::atomic<bool> stopped = false;
   std::jthread stopper([&] {
     EXPECT_TRUE(timer.stop().empty());
     stopped = true;
   });
-  go_on.count_down();
+  hold.let_go();
   EXPECT_TRUE(eventually([&] { return stopped.load(); }));
   EXPECT_THROW(timer.start(), IllegalState);
 }
@@ -289,23 +285,21 @@ TEST(Stop, InsideCancelledThrows) {
 }
 
 TEST(Stop, InsideATaskThrowsEvenWhileAnotherThreadStops) {
-  Latch running;
-  Latch stop_requested;
+  Hold hold;
   std::atomic<bool> refused = false;
   HashedWheelTimer timer(1ms);
   timer.new_timeout(
       [&] {
-        running.count_down();
-        EXPECT_TRUE(stop_requested.wait());
+        hold();
         EXPECT_THROW(timer.stop(), IllegalState);
         EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
         refused = true;
       },
       0ms);
-  ASSERT_TRUE(running.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { timer.stop(); });
   wait_until_refusing(timer);
-  stop_requested.count_down();
+  hold.let_go();
   stopper.join();
   EXPECT_TRUE(refused);
 }
@@ -331,20 +325,18 @@ TEST(Stop, FromATaskOfAnotherTimer) {
 
 TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {
   ErrorLog log;
-  Latch running;
-  Latch stop_requested;
+  Hold hold;
   HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
   timer.new_timeout(
       [&](Timeout& timeout) {
-        running.count_down();
-        EXPECT_TRUE(stop_requested.wait());
+        hold();
         timeout.timer()->new_timeout([] {}, 0ms);
       },
       0ms);
-  ASSERT_TRUE(running.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { EXPECT_TRUE(timer.stop().empty()); });
   wait_until_refusing(timer);
-  stop_requested.count_down();
+  hold.let_go();
   stopper.join();
   EXPECT_EQ(log.errors().size(), 1U);
 }

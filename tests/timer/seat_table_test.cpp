@@ -1,9 +1,8 @@
 // SeatTable: how a thread finds its own part of each timer, and the fate of that part when timers are destroyed.
 
-#include "hashed_wheel_timer/internal/handover/seat_table.h"
-
 #include <random>
 
+#include "hashed_wheel_timer/internal/handover/seat.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {

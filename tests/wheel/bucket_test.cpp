@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/checked_wheel.h"
 
 namespace hwt::internal {
 namespace {
@@ -51,12 +52,12 @@ class BucketOfHoles : public ::testing::Test {
       most_moved = std::max(most_moved, moved);
       most_given_back = std::max(most_given_back, before - chunks());
       ASSERT_LE(chunks(), 3 * (bucket_.items / Chunk::kEntries) + 6) << "after " << removed;
-      ASSERT_TRUE(removed % 500 != 0 || bucket_.consistent(kNumber));
+      ASSERT_TRUE(removed % 500 != 0 || is_consistent(bucket_, kNumber));
     }
     EXPECT_LE(most_moved, 2 * Chunk::kEntries);
     EXPECT_LE(most_given_back, 6u);
     EXPECT_EQ(bucket_.first, nullptr);
-    EXPECT_TRUE(bucket_.consistent(kNumber));
+    EXPECT_TRUE(is_consistent(bucket_, kNumber));
   }
 
   ChunkPool pool_;
@@ -111,7 +112,7 @@ TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheRegionOfItsNewItems) 
     bucket_.remove(items_[removed++], pool_);
   }
   ASSERT_EQ(bucket_.first->item(0), &items_[removed]);
-  EXPECT_TRUE(bucket_.consistent(kNumber));
+  EXPECT_TRUE(is_consistent(bucket_, kNumber));
 }
 
 /// Items that are added, and chunks that a walk gives back, while holes are being closed up.
@@ -126,7 +127,7 @@ TEST_F(BucketOfHoles, AnythingMayHappenInBetween) {
         ASSERT_TRUE(bucket_.add(item, 0, kNumber, pool_));
       }
     }
-    ASSERT_TRUE(bucket_.consistent(kNumber));
+    ASSERT_TRUE(is_consistent(bucket_, kNumber));
     Chunk* before = nullptr;
     for (Chunk* chunk = bucket_.first; chunk != nullptr;) {
       Chunk* const next = chunk->next;
@@ -142,7 +143,7 @@ TEST_F(BucketOfHoles, AnythingMayHappenInBetween) {
       }
       chunk = next;
     }
-    ASSERT_TRUE(bucket_.consistent(kNumber));
+    ASSERT_TRUE(is_consistent(bucket_, kNumber));
   }
 }
 
@@ -151,7 +152,7 @@ class BucketCheck : public ::testing::Test {
   BucketCheck() {
     for (Item& item : items_) EXPECT_TRUE(bucket_.add(item, 0, kNumber, pool_));
     bucket_.remove(items_[1], pool_);
-    EXPECT_TRUE(bucket_.consistent(kNumber));
+    EXPECT_TRUE(is_consistent(bucket_, kNumber));
   }
 
   /// With `value` instead, it is not consistent. Afterwards it is again.
@@ -159,9 +160,9 @@ class BucketCheck : public ::testing::Test {
   void expect_noticed(T& field, U value) {
     const T right = field;
     field = static_cast<T>(value);
-    EXPECT_FALSE(bucket_.consistent(kNumber));
+    EXPECT_FALSE(is_consistent(bucket_, kNumber));
     field = right;
-    EXPECT_TRUE(bucket_.consistent(kNumber));
+    EXPECT_TRUE(is_consistent(bucket_, kNumber));
   }
 
   ChunkPool pool_;
@@ -199,7 +200,7 @@ TEST_F(BucketCheck, NoticesAChunkThatWasNotGivenBack) {
   Chunk forgotten{};
   forgotten.bucket = kNumber;
   bucket_.first = bucket_.last = &forgotten;
-  EXPECT_FALSE(bucket_.consistent(kNumber));
+  EXPECT_FALSE(is_consistent(bucket_, kNumber));
 }
 
 }  // namespace

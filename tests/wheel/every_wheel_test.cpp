@@ -1,4 +1,4 @@
-// What each wheel does, whatever it is made of. A new wheel is one more of `Wheels`.
+// What each wheel does, whatever it is made of. A new wheel is one more of AllWheels.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,10 +12,9 @@
 
 #include "gtest/gtest.h"
 #include "hashed_wheel_timer/internal/wheel/chunk.h"
-#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
-#include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/support/allocation_hook.h"
+#include "tests/support/any_timer.h"
 
 namespace hwt::internal {
 namespace {
@@ -44,7 +43,7 @@ class EveryWheel : public ::testing::Test {
   /// A wheel may name an earlier tick, at which items only move; the hashed one does not.
   void expect_next_due(Tick due) {
     EXPECT_LE(wheel_.next_due(), due);
-    if (std::is_same_v<W, HashedWheel>) {
+    if (std::is_same_v<W, Checked<HashedWheel>>) {
       EXPECT_EQ(wheel_.next_due(), due);
     }
   }
@@ -71,16 +70,15 @@ class EveryWheel : public ::testing::Test {
   W wheel_{8};
 };
 
-using Wheels = ::testing::Types<HashedWheel, HierarchicalWheel>;
 struct WheelNames {
   template <Wheel W>
   static std::string GetName(int number) {
-    if (std::is_same_v<W, HashedWheel>) return "Hashed";
-    if (std::is_same_v<W, HierarchicalWheel>) return "Hierarchical";
+    if (std::is_same_v<W, Checked<HashedWheel>>) return "Hashed";
+    if (std::is_same_v<W, Checked<HierarchicalWheel>>) return "Hierarchical";
     return "Wheel" + std::to_string(number);
   }
 };
-TYPED_TEST_SUITE(EveryWheel, Wheels, WheelNames);
+TYPED_TEST_SUITE(EveryWheel, test::AllWheels, WheelNames);
 
 TYPED_TEST(EveryWheel, IsEmptyAtFirst) {
   TypeParam& wheel = this->wheel_;

@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
+#include "tests/support/checked_wheel.h"
 
 namespace hwt::internal {
 namespace {
@@ -186,7 +187,7 @@ class Model {
   const std::int64_t buckets_;
   std::deque<Item> items_;
   std::vector<Item*> unused_;
-  HashedWheel wheel_;
+  Checked<HashedWheel> wheel_;
   Tick floor_ = 0;
   std::int64_t next_place_ = 0;
   std::multimap<Tick, Item*> by_due_;
@@ -407,7 +408,7 @@ TEST(HashedWheel, APostponedItemMovesToAnotherBucket) {
 /// The chunks of a bucket that has been emptied serve the next one.
 TEST(HashedWheel, ChunksAreUsedAgain) {
   constexpr std::size_t kItems = 10'000;
-  HashedWheel wheel(64);
+  Checked<HashedWheel> wheel(64);
   std::vector<Item> items(kItems);
   const auto fill = [&](Tick tick) {
     for (Item& item : items) ASSERT_TRUE(wheel.insert(item, tick));
@@ -448,7 +449,7 @@ TEST(HashedWheel, FourMillionBucketsCostLittle) {
   constexpr std::int64_t kBuckets = std::int64_t{1} << 22;
   const std::int64_t before = resident_bytes();
   ASSERT_GT(before, 0);
-  HashedWheel wheel(kBuckets);
+  Checked<HashedWheel> wheel(kBuckets);
   std::vector<Item> items(100);
   const auto due = [](std::size_t i) { return static_cast<Tick>(i) * 40'009; };
   for (std::size_t i = 0; i < items.size(); ++i) ASSERT_TRUE(wheel.insert(items[i], due(i)));
@@ -467,7 +468,7 @@ TEST(HashedWheel, FourMillionBucketsCostLittle) {
 TEST(HashedWheel, ManyRevolutionsOfALargeWheel) {
   constexpr std::int64_t kBuckets = std::int64_t{1} << 16;
   Item items[3];
-  HashedWheel wheel(kBuckets);
+  Checked<HashedWheel> wheel(kBuckets);
   ASSERT_TRUE(wheel.insert(items[0], 5));
   ASSERT_TRUE(wheel.insert(items[1], 5 + kBuckets));
   ASSERT_TRUE(wheel.insert(items[2], 5 + kBuckets * 63));
@@ -481,7 +482,7 @@ TEST(HashedWheel, ManyRevolutionsOfALargeWheel) {
 TEST(HashedWheel, InsertWithoutMemoryChangesNothing) {
   constexpr std::size_t kItems = 5000;
   std::vector<Item> items(kItems);
-  HashedWheel wheel(8);
+  Checked<HashedWheel> wheel(8);
   std::size_t refused = 0;
   for (std::size_t i = 0; i < kItems; ++i) {
     const auto tick = static_cast<Tick>(i % 5);
@@ -550,7 +551,7 @@ class WithoutMemory : public ::testing::TestWithParam<std::int64_t> {
   const Tick buckets_ = GetParam();
   std::vector<Item> fillers_{64 * Chunk::kEntries};
   std::vector<Item*> taken_;
-  HashedWheel wheel_{buckets_};
+  Checked<HashedWheel> wheel_{buckets_};
 };
 INSTANTIATE_TEST_SUITE_P(WheelSizes, WithoutMemory, ::testing::Values(8, 64, 512), ::testing::PrintToStringParamName());
 
@@ -644,7 +645,7 @@ TEST(HashedWheel, WithoutMemoryNothingIsLostOrLate) {
       SCOPED_TRACE(std::to_string(buckets) + " buckets, seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
       const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
-      HashedWheel wheel(buckets);
+      Checked<HashedWheel> wheel(buckets);
       std::vector<Item> items(1500);
       std::vector<Item> hogs(64 * Chunk::kEntries);
       Tick floor = 0;
@@ -724,7 +725,7 @@ TEST(HashedWheel, TheEarliestItemMayBeRemoved) {
 TEST(HashedWheel, MoveByAMultipleOfAllTags) {
   constexpr std::int64_t kBuckets = 8;
   Item items[2];
-  HashedWheel wheel(kBuckets);
+  Checked<HashedWheel> wheel(kBuckets);
   ASSERT_TRUE(wheel.insert(items[0], 5 + kBuckets * kTags));
   wheel.move(items[0], 5);
   EXPECT_EQ(wheel.next_due(), 5);
@@ -748,7 +749,7 @@ class RandomMoves : public ::testing::TestWithParam<std::tuple<std::int64_t, std
 TEST_P(RandomMoves, EachComesInItsTick) {
   const auto [buckets, count] = GetParam();
   std::vector<Item> items(count);
-  HashedWheel wheel(buckets);
+  Checked<HashedWheel> wheel(buckets);
   std::mt19937_64 random(static_cast<std::uint64_t>(buckets));
   const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
   Tick floor = 0;
@@ -811,7 +812,7 @@ INSTANTIATE_TEST_SUITE_P(WheelSizes, RandomMoves,
 TEST(HashedWheel, AfterReserveInsertAndMoveNeedNoMemory) {
   std::vector<Item> items(64 * 3);
   std::size_t used = 0;
-  HashedWheel wheel(1024);
+  Checked<HashedWheel> wheel(1024);
   for (int regions = 0; regions < 2; ++regions) {
     // Each in a bucket of its own, until there is no chunk left.
     for (;;) {

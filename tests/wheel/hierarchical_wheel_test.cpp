@@ -20,6 +20,7 @@
 #include "hashed_wheel_timer/internal/wheel/slot_levels.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
+#include "tests/support/checked_wheel.h"
 
 namespace hwt::internal {
 namespace {
@@ -190,7 +191,7 @@ class Model {
 
   const std::size_t levels_;
   std::deque<Item> items_;
-  HierarchicalWheel wheel_;
+  Checked<HierarchicalWheel> wheel_;
   Tick floor_ = 0;
   bool stopped_ = false;
   int checks_ = 0;
@@ -358,7 +359,7 @@ TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
           for (const bool from_zero : {false, true}) {  // a tick near the border, or a span near it
             const Tick due = (from_zero ? 0 : start) + border + off;
             if (due < start) continue;
-            HierarchicalWheel wheel(slots);
+            Checked<HierarchicalWheel> wheel(slots);
             wheel.skip_to(start);
             Item item;
             ASSERT_TRUE(insert(wheel, item, due));
@@ -374,7 +375,7 @@ TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
 
 /// Wrong in other timers: they look for the next one on one level only.
 TEST(HierarchicalWheel, NextDueIsTheMinimumOverAllLevels) {
-  HierarchicalWheel wheel(256);
+  Checked<HierarchicalWheel> wheel(256);
   Item early;
   Item late;
   ASSERT_TRUE(insert(wheel, early, 300));
@@ -392,7 +393,7 @@ TEST(HierarchicalWheel, NextDueIsTheMinimumOverAllLevels) {
 /// A near item lies on the level above when a border is in between. A far one lies on the lowest level after a jump.
 TEST(HierarchicalWheel, NextDueIsNeverLateWithMixedLevels) {
   for (Tick now = 0; now < 600; now += 7) {
-    HierarchicalWheel wheel(16);
+    Checked<HierarchicalWheel> wheel(16);
     std::deque<Item> items;
     wheel.skip_to(now);
     std::vector<Tick> spans = {5000, 17, 255, 256, 1, 4096, 40, 15, 16, 300, 0, 70'000};
@@ -411,7 +412,7 @@ TEST(HierarchicalWheel, NextDueIsNeverLateWithMixedLevels) {
 TEST(HierarchicalWheel, TheTopLevelDoesNotWrap) {
   for (const std::int64_t slots : {2, 64, 128, 4096}) {
     for (const Tick start : {Tick{0}, Tick{1} << 61, (Tick{1} << 62) - 1, kNever - 70, kNever - 3}) {
-      HierarchicalWheel wheel(slots);
+      Checked<HierarchicalWheel> wheel(slots);
       std::deque<Item> items;
       wheel.skip_to(start);
       for (const Tick due : {start, start + 1, start + (kNever - start) / 2, (Tick{1} << 62) - 1, Tick{1} << 62,
@@ -432,7 +433,7 @@ TEST(HierarchicalWheel, TheTopLevelDoesNotWrap) {
 }
 
 TEST(HierarchicalWheel, TheLatestTickIsDueSomeDay) {
-  HierarchicalWheel wheel(64);
+  Checked<HierarchicalWheel> wheel(64);
   Item item;
   ASSERT_TRUE(wheel.insert(item, kNever));
   item.due = kNever - 1;
@@ -464,7 +465,7 @@ TEST(HierarchicalWheel, AFarItemIsVisitedOncePerLevelAtMost) {
   std::mt19937_64 random(1);
   for (const std::int64_t slots : {2, 64, 4096}) {
     for (int i = 0; i < 2000; ++i) {
-      HierarchicalWheel wheel(slots);
+      Checked<HierarchicalWheel> wheel(slots);
       wheel.skip_to(span_below(random, 61));
       Item item;
       const Tick due = span_below(random, 61) + (Tick{1} << 61);
@@ -584,7 +585,7 @@ TEST(HierarchicalWheel, SkippingLeavesOutNothingAndRaisesTheFloor) {
 
 /// If the cursor has kept up, a near item need not come down.
 TEST(HierarchicalWheel, AfterASkipNearIsNear) {
-  HierarchicalWheel wheel(64);
+  Checked<HierarchicalWheel> wheel(64);
   wheel.skip_to((Tick{1} << 50) + 1);
   Item item;
   ASSERT_TRUE(insert(wheel, item, (Tick{1} << 50) + 4));
@@ -642,7 +643,7 @@ TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
         Row{8, 4096, 4096, 4}}) {
     SCOPED_TRACE(std::to_string(slots) + " slots, from " + std::to_string(first) + " to " +
                  std::to_string(first + span));
-    HierarchicalWheel wheel(slots);
+    Checked<HierarchicalWheel> wheel(slots);
     std::vector<Item> items(kItems);
     std::map<Tick, std::vector<Item*>> by_due;
     for (std::size_t i = 0; i < kItems; ++i) {
@@ -680,7 +681,7 @@ TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
 /// A timer whose clock jumps: due items are due at once, and the others are where they belong.
 TEST(HierarchicalWheel, ACrowdedSlotIsLeftInTheMiddle) {
   constexpr std::size_t kItems = 100'000;
-  HierarchicalWheel wheel(64);
+  Checked<HierarchicalWheel> wheel(64);
   std::vector<Item> items(kItems);
   for (std::size_t i = 0; i < kItems; ++i) {
     ASSERT_TRUE(insert(wheel, items[i], 4096 + static_cast<Tick>(i * 7919) % 4096));
@@ -719,7 +720,7 @@ TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
 
 /// Without memory for a row below, a crowd stays in one bucket, and no item is lost.
 TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
-  HierarchicalWheel wheel(64, 2);
+  Checked<HierarchicalWheel> wheel(64, 2);
   std::vector<Item> items(30);
   for (Item& item : items) {
     ASSERT_TRUE(wheel.reserve());
@@ -744,7 +745,7 @@ TEST(HierarchicalWheel, SmallWhenFullAndWhileItComesDown) {
   constexpr std::size_t kItems = 200'000;
   std::vector<Item> items(kItems);
   const std::int64_t before = bytes_in_use;
-  HierarchicalWheel wheel(64);
+  Checked<HierarchicalWheel> wheel(64);
   for (std::size_t i = 0; i < kItems; ++i) {
     ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 * 64 * 64 + i * 7919 % 250'000)));
   }
@@ -763,7 +764,7 @@ TEST(HierarchicalWheel, WithoutMemoryNothingThatComesDownIsLostOrLate) {
        {std::pair{2, kNoCrowd}, std::pair{8, kNoCrowd}, std::pair{64, kNoCrowd}, std::pair{2, 5u}, std::pair{64, 5u}}) {
     SCOPED_TRACE(slots);
     constexpr std::size_t kItems = 3000;
-    HierarchicalWheel wheel(slots, crowd);
+    Checked<HierarchicalWheel> wheel(slots, crowd);
     std::vector<Item> items(kItems);
     for (std::size_t i = 0; i < kItems; ++i) {
       ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 * 64 + i * 7919 % 5000)));
@@ -781,7 +782,7 @@ TEST(HierarchicalWheel, WithoutMemoryNothingThatComesDownIsLostOrLate) {
 
 TEST(HierarchicalWheel, WithoutMemoryAnItemIsLookedAtInEachTick) {
   constexpr Tick kSlots = 64;
-  HierarchicalWheel wheel(kSlots);
+  Checked<HierarchicalWheel> wheel(kSlots);
   std::deque<Item> items;
   // All 64 chunks of the pool's first region: two in slot 1, the others elsewhere.
   for (Tick slot = 1; slot <= 62; ++slot) ASSERT_TRUE(insert(wheel, items.emplace_back(), slot * kSlots * kSlots));
@@ -817,7 +818,7 @@ TEST(HierarchicalWheel, WithoutMemoryAnItemIsLookedAtInEachTick) {
 
 TEST(HierarchicalWheel, ReserveMakesTheNextInsertOrMoveSucceed) {
   constexpr std::size_t kItems = 4000;
-  HierarchicalWheel wheel(64);
+  Checked<HierarchicalWheel> wheel(64);
   std::vector<Item> items(kItems);
   for (std::size_t i = 0; i < kItems; ++i) {
     ASSERT_TRUE(wheel.reserve());

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "hashed_wheel_timer/internal/core/task_run.h"
-#include "hashed_wheel_timer/internal/handover/producer_lease.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"

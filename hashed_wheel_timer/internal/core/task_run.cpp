@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "hashed_wheel_timer/internal/handover/producer_lease.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
 
 namespace hwt::internal {
 

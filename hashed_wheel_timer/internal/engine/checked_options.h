@@ -21,7 +21,7 @@ struct Limits {
 };
 
 /// Returns the options as the timer uses them. Throws std::invalid_argument, which names `timer`, the option, its value
-/// and the range. All checks of options are here.
+/// and the range. All checks of options are in options.cpp.
 Options checked_options(const char* timer, Options options, const Limits& limits);
 
 }  // namespace hwt::internal

@@ -31,10 +31,10 @@ namespace hwt::internal {
 template <Wheel W>
 class Driver {
  public:
-  Driver(Core& core, const Options& options, std::int64_t wheel_size)
+  Driver(Core& core, const Options& options, std::int64_t wheel_size, std::int64_t unused_for = Collector::kUnusedFor)
       : core_(core),
         intake_(core.inbox()),
-        collector_(core.depot()),
+        collector_(core.depot(), unused_for),
         executor_(options.executor),
         claim_(Node::kReference + (executor_ ? Node::kHandedOver : Node::kBusy)),
         slow_tasks_(core, options),

@@ -191,27 +191,12 @@ std::optional<std::int64_t> ManualEngine::next_wakeup() {
 /// Returns when the wheel must be turned next. If the caller can be woken, threads that schedule an earlier timeout
 /// wake it.
 std::int64_t ManualEngine::next_call() noexcept {
-  if (earlier_) return announce_sleep();
-  return driver_.is_urgent() || driver_.is_awaited() ? core_->now() : grid_.end_of(next_due());
-}
-
-/// Announces the sleep, as WorkerLoop::sleep() does. Returns when to wake up.
-std::int64_t ManualEngine::announce_sleep() noexcept {
-  const Tick current = grid_.at(core_->now());
-  const auto announce = [&](Tick due) {
-    core_->sleeper().announce(due <= current ? Sleeper::kNobody : grid_.begin_of(due));
-  };
-  const Tick known = next_due();
-  announce(known);
-  AsymmetricFence::heavy();
-  // This finds all timeouts that came before the fence. Threads that schedule later find the announcement.
-  const Tick until = next_due();
-  if (driver_.is_urgent() || driver_.is_awaited() || has_ended()) {
-    core_->sleeper().end_calls();
-    return core_->now();
-  }
-  if (until != known) announce(until);
-  return grid_.end_of(until);
+  if (!earlier_) return driver_.is_urgent() || driver_.is_awaited() ? core_->now() : grid_.end_of(next_due());
+  const Tick until =
+      announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(core_->now()), [this] { return next_due(); });
+  if (!driver_.is_urgent() && !driver_.is_awaited() && !has_ended()) return grid_.end_of(until);
+  core_->sleeper().end_calls();
+  return core_->now();
 }
 
 /// Returns whether all timeouts were cancelled, so that only a pass is left, which finds that out.

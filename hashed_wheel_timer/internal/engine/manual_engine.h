@@ -69,7 +69,6 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   bool transfer_all() noexcept;
   void set_present(std::int64_t now) noexcept;
   void give_memory_back() noexcept;
-  std::int64_t announce_sleep() noexcept;
   void call() noexcept override;
   void finish() noexcept;
 

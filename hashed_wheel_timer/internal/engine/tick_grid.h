@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 
 namespace hwt::internal {
@@ -39,5 +41,21 @@ struct TickGrid {
         std::min(since / static_cast<std::uint64_t>(tick_duration), static_cast<std::uint64_t>(kNever - 1)));
   }
 };
+
+/// Announces a sleep until the tick `known`, passes the heavy fence, and asks `wanted` for the tick once more. That
+/// finds all that came before the fence; threads that come later find the announcement. If the tick is another one now,
+/// announces that one. Returns it. Until the end of the `current` tick no thread needs to wake the worker, because past
+/// deadlines are due then, too.
+template <class Wanted>
+Tick announce_sleep(Sleeper& sleeper, const TickGrid& grid, Tick known, Tick current, const Wanted& wanted) noexcept {
+  const auto announce = [&](Tick until) {
+    sleeper.announce(until <= current ? Sleeper::kNobody : grid.begin_of(until));
+  };
+  announce(known);
+  AsymmetricFence::heavy();
+  const Tick until = wanted();
+  if (until != known) announce(until);
+  return until;
+}
 
 }  // namespace hwt::internal

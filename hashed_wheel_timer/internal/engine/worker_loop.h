@@ -9,7 +9,6 @@
 #include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
 #include "hashed_wheel_timer/internal/engine/tick_grid.h"
-#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/report/log.h"
@@ -30,14 +29,15 @@ namespace hwt::internal {
 template <Wheel W>
 class WorkerLoop final : public ThreadedEngine {
  public:
-  WorkerLoop(Timer& timer, const Options& options, std::int64_t wheel_size)
+  WorkerLoop(Timer& timer, const Options& options, std::int64_t wheel_size,
+             std::int64_t unused_for = Collector::kUnusedFor)
       : ThreadedEngine(timer, options),
         tick_duration_(options.tick_duration.count()),
         ticks_at_once_(std::max<Tick>(Inbox::kSoon / tick_duration_, 1)),
         collects_every_(std::max<std::int64_t>(Inbox::kSoon - tick_duration_, 0)),
         counts_cycles_(core().cycles().wanted()),
         clock_(core().cycles()),
-        driver_(core(), options, wheel_size) {}
+        driver_(core(), options, wheel_size, unused_for) {}
 
  private:
   TickGrid grid() noexcept { return {core().lifecycle().start_time(), tick_duration_}; }
@@ -150,13 +150,10 @@ class WorkerLoop final : public ThreadedEngine {
     const Tick known = wanted();
     if (known < current) return;
     // From now on a timeout of an earlier tick must wake the worker.
-    announce(known, current);
-    AsymmetricFence::heavy();
-    // This finds all that came before the fence. Nothing leaves the inbox meanwhile, so the result is `known` or
-    // earlier. An announcement may be taken back without a fence: at worst a thread wakes the worker in vain.
-    const Tick until = wanted();
+    // Nothing leaves the inbox meanwhile, so the result is `known` or earlier.
+    const Tick until = announce_sleep(core().sleeper(), grid(), known, current, wanted);
+    // An announcement may be taken back without a fence: at worst a thread wakes the worker in vain.
     if (until < current) return core().sleeper().retract();
-    if (until != known) announce(until, current);
     core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), next_pass(now, current))));
     core().counters().wakeups.add(1);
     past_before_ = until;  // what came since, and is due earlier, woke the worker at once
@@ -166,11 +163,6 @@ class WorkerLoop final : public ThreadedEngine {
   std::int64_t next_pass(std::int64_t now, Tick current) noexcept {
     if (is_unfinished()) return std::min(now + kNap, std::max(grid().end_of(current), now + kShortNap));
     return std::min(driver_.collector().next_step(now), take_all_at());
-  }
-
-  /// Until the end of this tick no thread needs to wake the worker, because past deadlines are due then, too.
-  void announce(Tick until, Tick current) noexcept {
-    core().sleeper().announce(until == current ? Sleeper::kNobody : grid().begin_of(until));
   }
 
   Node* cancel_all() noexcept override { return driver_.cancel_all(); }

@@ -11,7 +11,7 @@
 #include "hashed_wheel_timer/internal/handover/hand_over_queue.h"
 #include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/memory/slab_directory.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
 
 namespace hwt::internal {
 

@@ -11,10 +11,6 @@
 
 namespace hwt::internal {
 
-// Long enough that memory for bursts of requests stays. Short enough that memory of a peak is given back within a
-// minute. That takes two or three looks, because some nodes come home only after the first.
-constinit std::atomic<std::int64_t> Collector::unused_for{12'000'000'000};
-
 namespace {
 
 /// Returns the bytes of a slab that the system takes back at a time; zero if it takes nothing back.
@@ -26,23 +22,23 @@ std::size_t page_bytes() noexcept {
 
 }  // namespace
 
-Collector::Collector(Depot& depot) noexcept : depot_(depot), page_bytes_(page_bytes()) {
+Collector::Collector(Depot& depot, std::int64_t unused_for) noexcept
+    : depot_(depot), unused_for_(unused_for), page_bytes_(page_bytes()) {
   if (page_bytes_ != 0) rest();
 }
 
 void Collector::rest() noexcept {
   stage_ = Stage::Unaware;
   again_ = false;
-  depot_.call_at_.store(std::max(kWorthwhile, kept_ + kGrown), std::memory_order_relaxed);
+  depot_.call_at(std::max(kWorthwhile, kept_ + kGrown));
 }
 
 void Collector::watch(std::int64_t now) noexcept {
   stage_ = Stage::Watching;
-  depot_.call_at_.store(Depot::kNoCall, std::memory_order_relaxed);
-  const std::int64_t unused = unused_for.load(std::memory_order_relaxed);
-  const std::int64_t wait = unused + unused / kSlowly * static_cast<std::int64_t>(kept_);
+  depot_.call_at(Depot::kNoCall);
+  const std::int64_t wait = unused_for_ + unused_for_ / kSlowly * static_cast<std::int64_t>(kept_);
   look_at_ = now > kForever - wait ? kForever : now + wait;
-  depot_.fewest_.store(depot_.free_.nodes(), std::memory_order_relaxed);
+  depot_.begin_watch(depot_.free_nodes());
 }
 
 std::int64_t Collector::next_step(std::int64_t now) noexcept {
@@ -50,13 +46,13 @@ std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (stage_ == Stage::Unaware) {
     // If there were fewer since the last time, some have been used, and the free nodes may belong to other pages now.
     // Each kGrown of them lower call_at_. That needs a fence of its own, because the fence of the sleep came before.
-    const std::size_t fewest = depot_.fewest_.load(std::memory_order_relaxed);
+    const std::size_t fewest = depot_.fewest_free_nodes();
     if (fewest + kGrown <= kept_) {
       kept_ = fewest;
       rest();
       AsymmetricFence::heavy();
     }
-    if (!is_worthwhile(depot_.free_.nodes())) return kForever;
+    if (!is_worthwhile(depot_.free_nodes())) return kForever;
     watch(now);
   }
   return stage_ == Stage::Watching ? look_at_ : now;
@@ -80,15 +76,15 @@ bool Collector::step(std::int64_t now) noexcept {
 }
 
 void Collector::measure(std::int64_t now) noexcept {
-  const std::size_t free = depot_.free_.nodes();
-  const std::size_t unused = std::min(free, depot_.fewest_.load(std::memory_order_relaxed));
+  const std::size_t free = depot_.free_nodes();
+  const std::size_t unused = std::min(free, depot_.fewest_free_nodes());
   if (is_worthwhile(unused)) {
     stage_ = Stage::Collecting;
-    depot_.collecting_.store(true, std::memory_order_relaxed);
+    depot_.begin_collection();
     kept_before_ = std::exchange(kept_, free);
     has_given_back_ = false;
-    runs_ = depot_.runs_.take_all();
-    pool_ = depot_.pools_.top();
+    runs_ = depot_.take_runs();
+    pool_ = depot_.pools();
     to_collect_ = static_cast<std::int64_t>(unused);
   } else if (kept_ = std::min(kept_, unused); is_worthwhile(free)) {
     watch(now);
@@ -101,15 +97,15 @@ void Collector::collect() noexcept {
   for (int runs = 0; runs_ != nullptr; take_home(*std::exchange(runs_, runs_->next))) {
     if (++runs > kRunsAtOnce) return;
   }
-  const std::int64_t enough = depot_.collected_ + kNodesAtOnce;
-  for (int pools = 0; pool_ != nullptr; pool_ = pool_->next_) {
-    if (depot_.collected_ >= enough || ++pools > kPoolsAtOnce) return;
+  const std::int64_t enough = depot_.collected + kNodesAtOnce;
+  for (int pools = 0; pool_ != nullptr; pool_ = pool_->next) {
+    if (depot_.collected >= enough || ++pools > kPoolsAtOnce) return;
     take_home(pool_->take_returned());
   }
-  while (to_collect_ > 0 && !depot_.shortage_.load(std::memory_order_relaxed)) {
-    if (depot_.collected_ >= enough) return;
+  while (to_collect_ > 0 && !depot_.has_shortage()) {
+    if (depot_.collected >= enough) return;
     std::int64_t taken = 0;
-    take_home(depot_.free_.take_some(std::min(to_collect_, kNodesAtOnce), taken));
+    take_home(depot_.collect(std::min(to_collect_, kNodesAtOnce), taken));
     if (taken == 0) break;
     to_collect_ -= taken;
     kept_ -= std::min(kept_, static_cast<std::size_t>(taken));
@@ -141,7 +137,7 @@ void Collector::take_home(Node* batches) noexcept {
       Node* const next = std::exchange(node->next, page.home);
       page.home = node;
       ++page.nodes;
-      ++depot_.collected_;
+      ++depot_.collected;
       collect(slab);
       node = next;
     }
@@ -161,11 +157,10 @@ void Collector::give_back_some(std::int64_t now) noexcept {
   }
   returns_.flush();
   if (slabs_ != nullptr) return;
-  depot_.collecting_.store(false, std::memory_order_relaxed);
-  if (depot_.shortage_.exchange(false, std::memory_order_relaxed)) return watch(now);
+  if (depot_.finish_collection()) return watch(now);
   // Without the nodes that have come meanwhile.
-  kept_ = std::min(kept_, depot_.free_.nodes());
-  depot_.fewest_.store(kept_, std::memory_order_relaxed);
+  kept_ = std::min(kept_, depot_.free_nodes());
+  depot_.begin_watch(kept_);
   again_ = kept_ >= kWorthwhile && (has_given_back_ || kept_ > kept_before_);
   if (again_) return watch(now);
   rest();
@@ -174,7 +169,7 @@ void Collector::give_back_some(std::int64_t now) noexcept {
 void Collector::give_back(Slab& slab) noexcept {
   const std::size_t pages = Slab::kBytes / page_bytes_;
   // A producer needs memory. The collected nodes cost less than fresh ones.
-  if (depot_.shortage_.load(std::memory_order_relaxed)) {
+  if (depot_.has_shortage()) {
     for (std::size_t i = 0; i < pages; ++i) return_nodes(slab.pages[i]);
   }
   std::size_t complete = 0;
@@ -216,12 +211,12 @@ void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noex
   Page& run = slab.pages[first];
   run.run_begin = static_cast<std::uint16_t>(first * page_bytes_ / sizeof(Node));
   run.run_end = static_cast<std::uint16_t>(run.run_begin + pages * page_bytes_ / sizeof(Node));
-  depot_.runs_.push(run);
+  depot_.push_run(run);
 }
 
 void Collector::return_nodes(Page& page) noexcept {
   if (page.home == nullptr) return;
-  depot_.collected_ -= page.nodes;
+  depot_.collected -= page.nodes;
   kept_ += page.nodes;
   page.nodes = 0;
   for (Node* node = std::exchange(page.home, nullptr); node != nullptr;) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,7 +25,12 @@ namespace hwt::internal {
 /// have taken.
 class Collector {
  public:
-  explicit Collector(Depot& depot) noexcept;
+  /// How long memory must stay unused, in nanoseconds. Long enough that memory for bursts of requests stays. Short
+  /// enough that memory of a peak is given back within a minute. That takes two or three looks, because some nodes come
+  /// home only after the first.
+  static constexpr std::int64_t kUnusedFor = 12'000'000'000;
+
+  explicit Collector(Depot& depot, std::int64_t unused_for = kUnusedFor) noexcept;
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
@@ -37,10 +41,6 @@ class Collector {
   /// Returns the time of the next step, or kForever if none is needed before the worker is woken. For a worker that has
   /// announced its sleep and passed the heavy fence.
   std::int64_t next_step(std::int64_t now) noexcept;
-
-  /// How long memory must stay unused, for all timers. Tests shorten it. It takes effect when a Collector begins to
-  /// watch.
-  static std::atomic<std::int64_t> unused_for;
 
  private:
   /// The fewest nodes that are worth a collection: 1 MiB.
@@ -78,6 +78,7 @@ class Collector {
   bool is_complete(const Page& page) const noexcept { return page.nodes == nodes_of(page); }
 
   Depot& depot_;
+  const std::int64_t unused_for_;
   const std::size_t page_bytes_;  // zero: nothing is ever given back
   Stage stage_ = Stage::Unaware;
   std::int64_t look_at_ = 0;

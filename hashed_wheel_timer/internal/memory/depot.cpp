@@ -4,7 +4,7 @@
 
 namespace hwt::internal {
 
-NodePool*& Depot::next(NodePool& pool) noexcept { return pool.next_; }
+NodePool*& Depot::next(NodePool& pool) noexcept { return pool.next; }
 
 Node* Depot::take(std::int64_t enough) noexcept {
   std::int64_t taken = 0;
@@ -16,12 +16,12 @@ Node* Depot::take(std::int64_t enough) noexcept {
 }
 
 void Depot::close() noexcept {
-  for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next_) pool->begin_close();
+  for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) pool->begin_close();
   AsymmetricFence::heavy();
   std::int64_t out = 0;
-  for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next_) out += pool->close();
+  for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) out += pool->close();
   // The depot's nodes, those included whose memory the system has or had.
-  out -= free_.close() + collected_;
+  out -= free_.close() + collected;
   for (const Node* node = retired_.close(); node != nullptr; node = node->next) --out;
   if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0)
     delete_core_(core_);

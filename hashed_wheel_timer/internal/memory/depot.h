@@ -74,15 +74,41 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   Core& core() const noexcept { return core_; }
   std::uint64_t core_id() const noexcept { return core_id_; }
 
- private:
-  friend class Collector;
+  // The Collector.
 
+  static constexpr std::size_t kNoCall = std::numeric_limits<std::size_t>::max();
+  /// Makes the thread that frees this many nodes wake the sleeping worker. kNoCall: none does.
+  void call_at(std::size_t nodes) noexcept { call_at_.store(nodes, std::memory_order_relaxed); }
+
+  std::size_t free_nodes() const noexcept { return free_.nodes(); }
+  /// Begins to note the fewest free nodes, with this number.
+  void begin_watch(std::size_t nodes) noexcept { fewest_.store(nodes, std::memory_order_relaxed); }
+  std::size_t fewest_free_nodes() const noexcept { return fewest_.load(std::memory_order_relaxed); }
+
+  void begin_collection() noexcept { collecting_.store(true, std::memory_order_relaxed); }
+  /// Returns whether a producer needed fresh memory during the collection.
+  bool finish_collection() noexcept {
+    collecting_.store(false, std::memory_order_relaxed);
+    return shortage_.exchange(false, std::memory_order_relaxed);
+  }
+  bool has_shortage() const noexcept { return shortage_.load(std::memory_order_relaxed); }
+
+  NodePool* pools() const noexcept { return pools_.top(); }
+  Page* take_runs() noexcept { return runs_.take_all(); }
+  void push_run(Page& run) noexcept { runs_.push(run); }
+  /// See BatchStack::take_some().
+  Node* collect(std::int64_t enough, std::int64_t& taken) noexcept { return free_.take_some(enough, taken); }
+
+  /// Nodes that the Collector has taken and not put back, or has given back as free runs. Only the Collector uses it,
+  /// and then close(). (A node that was carved from a free run since is counted again by the pool that carved it.)
+  std::int64_t collected = 0;
+
+ private:
   // Bias of out_after_close_ while close() still counts, so that the counter cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
   // Free nodes that all pools together may keep for their owners: 4 MiB.
   static constexpr std::int64_t kShared = 65536;
-  static constexpr std::size_t kNoCall = std::numeric_limits<std::size_t>::max();
 
   BatchStack free_;
   RunStack runs_;
@@ -101,10 +127,6 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // relaxed, both: they are only requests, which may be seen late.
   std::atomic<bool> collecting_{false};
   std::atomic<bool> shortage_{false};
-
-  // Nodes that the Collector has taken and not put back, or has given back as free runs. Only the Collector uses it. (A
-  // node that was carved from a free run since is counted again by the pool that carved it.)
-  std::int64_t collected_ = 0;
 
   detail::IntrusiveStack<Node, &Node::next> retired_;
 

@@ -78,10 +78,9 @@ class NodePool {
 
   static NodePool& of(const Node& node) noexcept { return *Slab::header(node).pool; }
 
- private:
-  friend class Depot;
-  friend class Collector;
+  NodePool* next = nullptr;  // all pools of the depot, newest first; fixed once added
 
+ private:
   // Slabs come in regions, because an allocator wastes up to a slab to align each region. The first one is small, since
   // most threads have few timeouts at once.
   static constexpr std::size_t kMaxSlabsPerRegion = 64;
@@ -112,7 +111,6 @@ class NodePool {
   void leave() noexcept;
 
   Depot& depot_;
-  NodePool* next_ = nullptr;  // of all pools of the depot; fixed once added
 
   // The owner's alone, handed from thread to thread by FreeSeats.
   Node* free_ = nullptr;

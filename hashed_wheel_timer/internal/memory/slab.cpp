@@ -1,8 +1,54 @@
 #include "hashed_wheel_timer/internal/memory/slab.h"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 
 namespace hwt::internal {
+
+constinit std::array<SlabDirectory::Entry, SlabDirectory::kChunk> SlabDirectory::first_chunk_{};
+constinit std::array<std::atomic<SlabDirectory::Entry*>, SlabDirectory::kChunks> SlabDirectory::chunks_{
+    first_chunk_.data()};
+constinit std::atomic<std::uint32_t> SlabDirectory::used_{0};
+constinit detail::IntrusiveStack<SlabDirectory::Entry, &SlabDirectory::Entry::next> SlabDirectory::free_;
+
+/// Returns an entry with a number that was never used.
+SlabDirectory::Entry* SlabDirectory::make() noexcept {
+  std::uint32_t number = used_.load(std::memory_order_relaxed);
+  for (;;) {
+    if (number == kChunks * kChunk) return nullptr;
+    std::atomic<Entry*>& chunk = chunks_[number / kChunk];
+    if (chunk.load(std::memory_order_acquire) == nullptr) {
+      std::unique_ptr<Entry[]> made(new (std::nothrow) Entry[kChunk]);
+      if (made == nullptr) return nullptr;
+      Entry* none = nullptr;
+      if (chunk.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) made.release();
+    }
+    if (!used_.compare_exchange_weak(number, number + 1, std::memory_order_relaxed)) continue;
+    Entry& entry = chunk.load(std::memory_order_acquire)[number % kChunk];
+    entry.number = number;
+    entry.first_generation = Node::kFirstGeneration;
+    return &entry;
+  }
+}
+
+SlabDirectory::Entry* SlabDirectory::add(std::byte* memory, std::uint64_t core_id) noexcept {
+  Entry* entry = free_.take_one();
+  if (entry == nullptr) entry = make();
+  if (entry == nullptr) return nullptr;
+  entry->memory.store(memory, std::memory_order_relaxed);
+  entry->constructed.store(0, std::memory_order_relaxed);
+  entry->core_id.store(core_id, std::memory_order_release);
+  return entry;
+}
+
+void SlabDirectory::remove(Entry& entry, std::uint32_t first_generation) noexcept {
+  entry.core_id.store(0, std::memory_order_relaxed);
+  // A number whose generations are nearly used up is not used again.
+  if (first_generation > Node::kLastGeneration) return;
+  entry.first_generation = first_generation;
+  free_.push(entry);
+}
 
 void Slab::leave_directory() noexcept {
   std::uint32_t unused = entry.first_generation;

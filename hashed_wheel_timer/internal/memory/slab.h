@@ -1,19 +1,110 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
 #include "hashed_wheel_timer/detail/intrusive_stack.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/memory/slab_directory.h"
 
 namespace hwt::internal {
 
 class Core;
 class NodePool;
 struct Slab;
+
+/// Names one life of a node, in 8 bytes: an entry of the inbox, and the value of a TimeoutId.
+class NodeName {
+ public:
+  NodeName() noexcept = default;
+  explicit NodeName(std::uint64_t value) noexcept : value_(value) {}
+  /// `index` of the node, see SlabDirectory::Index, and the generation that the life began with.
+  NodeName(std::uint32_t index, std::uint32_t life) noexcept : value_(std::uint64_t{life} << 32 | index) {}
+
+  std::uint64_t value() const noexcept { return value_; }
+  std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(value_); }
+  std::uint32_t life() const noexcept { return static_cast<std::uint32_t>(value_ >> 32); }
+  /// Precondition: the core of the node exists.
+  Node& node() const noexcept;
+
+ private:
+  std::uint64_t value_;
+};
+
+/// The slabs of all cores in this process, by number, so that an id can name a node without an address. A lookup of a
+/// stale id touches no memory of its core, which may have been destroyed.
+///
+/// Any thread. A slab has a number until its core is destroyed; then another slab may get it. That one begins with
+/// later generations than all that the number has seen, so no id ever names a second timeout.
+class SlabDirectory {
+ public:
+  /// The number of a node in this process: the number of its slab, and its place there. The slab has its header at
+  /// place 0.
+  using Index = std::uint32_t;
+  static constexpr int kPlaceBits = 10;
+  static constexpr int kNumberBits = 32 - kPlaceBits;  // 256 GiB of nodes
+
+  struct Entry {
+    // 0: no core has the number. release when it is set, acquire when it is read. So a reader that finds its own core
+    // here finds `memory`, which stays until the core is destroyed.
+    std::atomic<std::uint64_t> core_id{0};
+    std::atomic<std::byte*> memory{nullptr};
+    // The nodes before this place were constructed. release by the pool that constructs them, acquire by a reader.
+    std::atomic<std::uint32_t> constructed{0};
+    // Owned by the core that has the number, or that takes it from the list of free entries.
+    std::uint32_t number = 0;
+    std::uint32_t first_generation = 0;
+    Entry* next = nullptr;
+  };
+
+  static std::uint32_t place_of(Index index) noexcept { return index & (kPlaces - 1); }
+
+  /// Gives a slab of this core a number. Returns null without memory, or if all numbers are in use.
+  static Entry* add(std::byte* memory, std::uint64_t core_id) noexcept;
+
+  /// Frees the number. The next slab with it begins with `first_generation`.
+  static void remove(Entry& entry, std::uint32_t first_generation) noexcept;
+
+  /// Returns the node with this index. Precondition: its core exists.
+  static Node* at(Index index) noexcept {
+    const std::uint32_t number = index >> kPlaceBits;
+    const Entry& entry = chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
+    return reinterpret_cast<Node*>(entry.memory.load(std::memory_order_relaxed) + place_of(index) * kCacheLine);
+  }
+
+  /// Returns the node with this index, or null if this core has none. Any index is valid. Precondition: the core
+  /// exists.
+  static Node* find(Index index, std::uint64_t core_id) noexcept {
+    const std::uint32_t number = index >> kPlaceBits;
+    const std::uint32_t place = place_of(index);
+    const Entry* const chunk = chunks_[number / kChunk].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    const Entry& entry = chunk[number % kChunk];
+    if (entry.core_id.load(std::memory_order_acquire) != core_id || place == 0 ||
+        place >= entry.constructed.load(std::memory_order_acquire)) {
+      return nullptr;
+    }
+    return reinterpret_cast<Node*>(entry.memory.load(std::memory_order_relaxed) + place * kCacheLine);
+  }
+
+ private:
+  static constexpr std::uint32_t kPlaces = 1U << kPlaceBits;
+  static constexpr std::uint32_t kChunk = 1024;
+  static constexpr std::uint32_t kChunks = (1U << kNumberBits) / kChunk;
+
+  static Entry* make() noexcept;
+
+  // The first is static, so that few timers need no allocation. The others are made when their first number is needed,
+  // and kept, because they hold the generations. release and acquire: a reader finds the entries constructed.
+  static constinit std::array<Entry, kChunk> first_chunk_;
+  static constinit std::array<std::atomic<Entry*>, kChunks> chunks_;
+  static constinit std::atomic<std::uint32_t> used_;  // numbers that were ever used. relaxed: it hands nothing over
+  static constinit detail::IntrusiveStack<Entry, &Entry::next> free_;
+};
+
+inline Node& NodeName::node() const noexcept { return *SlabDirectory::at(index()); }
 
 /// The beginning of a slab, in place of its first node. By it a node finds its pool, its core, its page and its number
 /// without a pointer of its own.

@@ -92,8 +92,6 @@ class Sleeper {
   bool awake() const noexcept { return wake_until_.load(std::memory_order_relaxed) == kAwake; }
 
  private:
-  friend class SleeperTest;
-
   static constexpr std::int64_t kAwake = std::numeric_limits<std::int64_t>::min();
 
   void call_outside() noexcept;
@@ -119,6 +117,7 @@ class Sleeper {
   // the count. release when a call has ended, acquire by the thread that then destroys the called object.
   std::atomic<std::uint32_t> calls_{0};
 
+ protected:
   Parking parking_;
 };
 

@@ -81,25 +81,4 @@ void Bucket::close_up(Chunk& chunk) noexcept {
   chunk.used = filled;
 }
 
-bool Bucket::consistent(std::size_t number) const noexcept {
-  std::uint32_t items_here = 0;
-  std::uint32_t holes_here = 0;
-  const Chunk* end = nullptr;
-  bool swept = sweep == nullptr;
-  for (Chunk* chunk = first; chunk != nullptr; chunk = chunk->next) {
-    if (chunk->bucket != number || chunk->used > Chunk::kEntries) return false;
-    for (std::size_t i = 0; i < chunk->used; ++i) {
-      if (chunk->entry(i) == Chunk::kHole) {
-        ++holes_here;
-      } else {
-        ++items_here;
-        if (chunk->item(i)->position != chunk->position(i)) return false;
-      }
-    }
-    swept = swept || chunk == sweep;
-    end = chunk;
-  }
-  return swept && end == last && items_here == items && holes_here == holes && (items != 0 || first == nullptr);
-}
-
 }  // namespace hwt::internal

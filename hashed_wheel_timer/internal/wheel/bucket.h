@@ -50,9 +50,6 @@ struct Bucket {
   template <class Visitor>
   void clear(ChunkPool& pool, Visitor&& visit) noexcept;
 
-  /// Checks the invariants; for tests. Slow.
-  bool consistent(std::size_t number) const noexcept;
-
   Chunk* first;
   Chunk* last;
   Chunk* sweep;  // those before it have been closed up; null: none are being closed up

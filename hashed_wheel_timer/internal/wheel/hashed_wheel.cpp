@@ -43,21 +43,4 @@ void HashedWheel::move(WheelItem& item, Tick tick) noexcept {
   assert(inserted);
 }
 
-bool HashedWheel::consistent() const noexcept {
-  std::int64_t items_in_wheel = 0;
-  for (Tick i = 0; i <= mask_; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    const Bucket& bucket = wheel_[index];
-    if (!bucket.consistent(index)) return false;
-    const Tick due = due_.of(index);
-    if ((bucket.items == 0) != (due == kNever)) return false;
-    // A tick of another bucket: something there has found no memory, and is visited at the next tick. That is the one
-    // after the floor if the walk has stopped later.
-    if (bucket.items != 0 && bucket_of(due) != index && due > floor_ + 1) return false;
-    if (due < due_.earliest()) return false;
-    items_in_wheel += bucket.items;
-  }
-  return items_in_wheel == size_;
-}
-
 }  // namespace hwt::internal

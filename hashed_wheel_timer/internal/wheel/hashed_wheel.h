@@ -53,9 +53,6 @@ class HashedWheel {
   template <class Visitor>
   void clear(Visitor&& visit) noexcept;
 
-  /// Checks the invariants; for tests. Slow.
-  bool consistent() const noexcept;
-
  private:
   static constexpr std::size_t kPrefetchDistance = 8;
   // So that holes go in buckets of which nothing is removed, and a walk takes some ten microseconds longer at most.
@@ -85,6 +82,7 @@ class HashedWheel {
   template <class Visitor>
   bool walk(std::size_t index, Tick tick, Visitor& visit) noexcept;
 
+ protected:
   const Tick mask_;
   const int revolution_shift_;  // log2 of the number of buckets
   Tick floor_ = 0;              // the earliest tick that has not expired

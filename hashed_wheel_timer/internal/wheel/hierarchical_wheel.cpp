@@ -132,40 +132,4 @@ void HierarchicalWheel::hand_on(Bucket& from, SlotIndex to) noexcept {
   levels_.occupy(to);
 }
 
-bool HierarchicalWheel::consistent() const noexcept {
-  std::int64_t items = 0;
-  for (std::size_t level = 0; level < levels_.levels(); ++level) {
-    const SlotRow& row = *rows_[level];
-    if (row.level != level || row.above != nullptr) return false;
-    for (std::size_t digit = 0; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {
-      const bool occupied = row.slot(digit).occupied();
-      if (occupied != levels_.occupied({level, digit})) return false;
-      if (occupied && !stopped_ && levels_.begin_of({level, digit}, cursor_) < floor_) return false;
-    }
-    const std::int64_t in_row = consistent_items(row);
-    if (in_row < 0) return false;
-    items += in_row;
-  }
-  return items == size_;
-}
-
-/// How many there are in the row and below. Negative: it is not consistent.
-std::int64_t HierarchicalWheel::consistent_items(const SlotRow& row) const noexcept {
-  std::int64_t items = 0;
-  std::size_t occupied = 0;
-  for (std::size_t digit = 0; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {
-    const Slot& slot = row.slot(digit);
-    if (!slot.consistent(row.number(digit))) return -1;
-    items += slot.items;
-    occupied += slot.occupied() ? 1 : 0;
-    if (slot.below == nullptr) continue;
-    const SlotRow& below = *slot.below;
-    if (below.level + 1 != row.level || below.above != &row || below.digit != digit) return -1;
-    const std::int64_t items_below = consistent_items(below);
-    if (items_below <= 0) return -1;
-    items += items_below;
-  }
-  return row.above == nullptr || row.occupied == occupied ? items : -1;
-}
-
 }  // namespace hwt::internal

@@ -69,9 +69,6 @@ class HierarchicalWheel {
   template <class Visitor>
   void clear(Visitor&& visit) noexcept;
 
-  /// Checks the invariants; for tests. Slow.
-  bool consistent() const noexcept;
-
  private:
   using SlotIndex = SlotLevels::SlotIndex;
 
@@ -140,8 +137,7 @@ class HierarchicalWheel {
   void replace_row(SlotRow& row) noexcept;
   void hand_on(Bucket& from, SlotIndex to) noexcept;
 
-  std::int64_t consistent_items(const SlotRow& row) const noexcept;
-
+ protected:
   SlotLevels levels_;
   SlotRows pool_;
   std::array<SlotRow*, SlotLevels::kMaxLevels> rows_{};  // of each level, the one in whose span the cursor lies

@@ -49,7 +49,7 @@ class Verdict {
 ///   clear(take)         takes all items out, in no particular order
 ///
 /// A tick may be kNever: it is taken as the one before, the latest there is. What removed items have occupied is given
-/// back. The tests also want size(), and consistent() for their checks.
+/// back. The tests also want size().
 template <class W>
 concept Wheel =
     std::constructible_from<W, std::int64_t> && requires(W wheel, const W& seen, WheelItem& item, Tick tick,

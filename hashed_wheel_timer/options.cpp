@@ -1,8 +1,9 @@
-#include "hashed_wheel_timer/internal/engine/checked_options.h"
+#include "hashed_wheel_timer/options.h"
 
 #include <bit>
 #include <string>
 
+#include "hashed_wheel_timer/internal/engine/checked_options.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 
