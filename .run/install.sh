@@ -25,6 +25,7 @@ missing_packages() {
     bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
     machines) libraries="libconcurrentqueue-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
+    brpc) libraries="libgflags-dev libprotobuf-dev libssl-dev" ;;
     test)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libhowardhinnant-date-dev"
       libraries="$libraries prometheus-cpp-dev libuv1-dev libevent-dev"
@@ -45,6 +46,7 @@ missing_packages() {
       fi
       ;;
     guard) have valgrind || echo valgrind ;;
+    brpc) have cmake || echo cmake ;;
   esac
   case $1 in
     guard | compare) have python3 || echo python3 ;;

@@ -73,6 +73,7 @@ compare() {
       compile_benchmarks compare
       ;;
   esac
+  case $needs in *brpc*) (install_packages "$(missing_packages brpc)") ;; esac
   case $needs in
     *plots*) ! set_up_plots || python=$build/venv-compare/bin/python ;;
   esac
