@@ -180,8 +180,7 @@ HWT_C_API int64_t hwt_pending(const hwt_timer* timer) HWT_C_NOEXCEPT;
  * that this version does not know become 0. A NULL timer makes all of them 0. */
 HWT_C_API void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, size_t size) HWT_C_NOEXCEPT;
 
-/** Stores the counters in `*stats`. Do not call it for every request, because it adds up the counters of all threads.
- * */
+/** Stores the counters in `*stats`. It adds up the counters of all threads, so do not call it for every request. */
 static inline void hwt_get_stats(const hwt_timer* timer, hwt_stats* stats) HWT_C_NOEXCEPT {
   hwt_get_stats_sized(timer, stats, sizeof *stats);
 }
