@@ -14,8 +14,8 @@ class Intake {
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
 
   /// Begins a pass over the places with a deadline up to `until`. From now on take() returns the entries that were
-  /// enqueued there before this call, and then those that earlier passes have left. Then take_rechecks() returns all
-  /// recheck requests that were enqueued before this call.
+  /// enqueued there before this call, and then those that earlier passes have left. Calls of take_rechecks() return
+  /// all recheck requests that were enqueued before this call.
   void open(std::int64_t until) noexcept;
   /// Begins a pass over all places. take() returns the entries of places with a deadline up to `until` first.
   void open_all(std::int64_t until) noexcept;
