@@ -31,6 +31,10 @@ bool Timeout::cancel_and_wait() noexcept { return node_ != nullptr && internal::
 
 bool Timeout::move_to(detail::When when) { return node_ != nullptr && Core::reschedule(*node_, when); }
 
+bool Timeout::move_to(detail::When when, Leeway leeway) {
+  return node_ != nullptr && Core::reschedule(*node_, node_->core().rounded(when, leeway));
+}
+
 bool Timeout::is_cancelled() const noexcept {
   return node_ != nullptr && node_->state(std::memory_order_acquire) == NodeState::Cancelled;
 }

@@ -10,6 +10,7 @@
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/timeout_id.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -45,17 +46,17 @@ class HWT_API TimeoutScope {
   /// IllegalState in a task while the destructor waits for it.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay) {
+  TimeoutId add(F&& callable, Delay delay, Leeway leeway = {}) {
     Adding adding(*this);
-    return adding.keep(timer_.add(std::forward<F>(callable), delay));
+    return adding.keep(timer_.add(std::forward<F>(callable), delay, leeway));
   }
 
   /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
     Adding adding(*this);
-    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline));
+    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline, leeway));
   }
 
   /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.
