@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -33,9 +34,9 @@ namespace hwt {
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
-  explicit TimeoutScope(Timer& timer) noexcept : timer_(timer) {}
-  /// Cancels all timeouts, and waits for those whose tasks run on other threads. Inside a task of the scope it does not
-  /// wait for that one. Hold no lock that a task takes.
+  explicit TimeoutScope(Timer& timer) noexcept;
+  /// Cancels all timeouts, then waits for those whose tasks run on other threads. Inside a task of the scope it does
+  /// not wait for that one. Hold no lock that a task takes. In a forked child it does nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -87,11 +88,11 @@ class HWT_API TimeoutScope {
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
+  const std::int64_t process_;
   mutable std::mutex mutex_;  // guards the members below; held during no code of the user
   // Those that have ended leave when it is full, so it has room for about twice as many as there are.
   std::vector<TimeoutId> ids_;
-  std::size_t adding_ = 0;   // calls of add() in progress; the vector has room for their ids
-  std::size_t walking_ = 0;  // calls of cancel_all() in progress; meanwhile no id leaves
+  std::size_t adding_ = 0;  // calls of add() in progress; the vector has room for their ids
   bool ending_ = false;
   std::condition_variable none_adding_;  // for the destructor
 };
