@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -35,9 +36,10 @@ namespace hwt {
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
-  explicit TimeoutScope(Timer& timer) noexcept : timer_(timer) {}
-  /// Cancels all timeouts, and waits for tasks that run on other threads. A task of the scope may destroy the scope:
-  /// the destructor does not wait for that task. Do not hold a lock that a task takes.
+  explicit TimeoutScope(Timer& timer) noexcept;
+  /// Cancels all timeouts, then waits for tasks that run on other threads. A task of the scope may destroy the scope:
+  /// the destructor does not wait for that task. Do not hold a lock that a task takes. In a forked child it does
+  /// nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -89,11 +91,11 @@ class HWT_API TimeoutScope {
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
+  const std::int64_t process_;
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
   // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones.
   std::vector<TimeoutId> ids_;
-  std::size_t adding_ = 0;   // calls of add() in progress; the vector has room for their ids
-  std::size_t walking_ = 0;  // calls of cancel_all() in progress; meanwhile the scope removes no ids
+  std::size_t adding_ = 0;  // calls of add() in progress; the vector has room for their ids
   bool ending_ = false;
   std::condition_variable none_adding_;  // for the destructor
 };
