@@ -13,6 +13,7 @@
 
 namespace hwt {
 
+class BatchExecutor;
 class Timeout;
 class Timer;
 class TimerTask;
@@ -174,6 +175,8 @@ class HWT_API TimerTask {
   friend struct internal::Node;
   /// Not for users: see detail::NotRun.
   virtual void will_not_run(detail::NotRun why);
+  /// Not for users: where on() makes the task run; null: where the timer runs its tasks.
+  virtual const BatchExecutor* executor() const noexcept;
 };
 
 }  // namespace hwt
