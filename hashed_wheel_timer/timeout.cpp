@@ -85,4 +85,6 @@ TimerTask::~TimerTask() = default;
 void TimerTask::cancelled(Timeout&) {}
 void TimerTask::will_not_run(detail::NotRun) {}
 
+const BatchExecutor* TimerTask::executor() const noexcept { return nullptr; }
+
 }  // namespace hwt

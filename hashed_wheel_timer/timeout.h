@@ -14,6 +14,7 @@
 
 namespace hwt {
 
+class BatchExecutor;
 class Timeout;
 class Timer;
 class TimerTask;
@@ -186,6 +187,8 @@ class HWT_API TimerTask {
   friend struct internal::Node;
   /// Not for users: see detail::NotRun.
   virtual void will_not_run(detail::NotRun why);
+  /// Not for users: where on() makes the task run; null: where the timer runs its tasks.
+  virtual const BatchExecutor* executor() const noexcept;
 };
 
 }  // namespace hwt

@@ -21,6 +21,8 @@ void Timer::begin() {}
 
 CancelResult Timer::cancel_and_wait(TimeoutId id) noexcept { return core_->cancel_and_wait(id); }
 
+void Timer::expect_executors() noexcept { core_->expect_executors(); }
+
 Timeout Timer::find(TimeoutId id) noexcept { return core_->find(id); }
 
 Scheduled Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused) {

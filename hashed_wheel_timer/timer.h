@@ -257,6 +257,7 @@ class HWT_API Timer {
       return schedule_callable<Refused>(&callable, when, leeway, named);
     } else {
       if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, named);
+      if constexpr (detail::HasExecutor<std::decay_t<F>>) expect_executors();
       return schedule_source<Refused>(detail::source_of<F>(callable, named), when, leeway);
     }
   }
@@ -285,6 +286,8 @@ class HWT_API Timer {
     if constexpr (Refused::kThrows) detail::raise(refused, caller(named));
     return refused;
   }
+  /// From now on the worker asks each due task for its executor.
+  void expect_executors() noexcept;
   static TimeoutId id_of(detail::Scheduled scheduled) noexcept {
     return TimeoutId::from_value(scheduled.node == nullptr ? 0 : scheduled.value);
   }

@@ -72,6 +72,13 @@ class Core final {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(grid.roundest(deadline, latest)));
   }
 
+  /// A producer is about to schedule a task that has an executor of its own. relaxed: the worker sees it at the latest
+  /// with the timeout.
+  void expect_executors() noexcept {
+    if (!expects_executors()) own_executors_.store(true, std::memory_order_relaxed);
+  }
+  bool expects_executors() const noexcept { return own_executors_.load(std::memory_order_relaxed); }
+
   // Ids. `id` may be any number.
 
   /// Timer::cancel().
@@ -223,6 +230,7 @@ class Core final {
   bool ended_on_worker_ = false;  // the worker's alone
   // relaxed: the time orders nothing; a deadline that is read with the node is.
   std::atomic<std::int64_t> given_now_{0};
+  std::atomic<bool> own_executors_{false};
 
   Inbox inbox_;
   ProducerSet producers_{id_, depot_, inbox_, sleeper_};
