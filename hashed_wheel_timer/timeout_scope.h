@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/timeout_id.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -34,9 +36,10 @@ namespace hwt {
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
-  explicit TimeoutScope(Timer& timer) noexcept : timer_(timer) {}
-  /// Cancels all timeouts, and waits for tasks that run on other threads. A task of the scope may destroy the scope:
-  /// the destructor does not wait for that task. Do not hold a lock that a task takes.
+  explicit TimeoutScope(Timer& timer) noexcept;
+  /// Cancels all timeouts, then waits for tasks that run on other threads. A task of the scope may destroy the scope:
+  /// the destructor does not wait for that task. Do not hold a lock that a task takes. In a forked child it does
+  /// nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -45,17 +48,17 @@ class HWT_API TimeoutScope {
   /// IllegalState in a task while the destructor waits for it.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay) {
+  TimeoutId add(F&& callable, Delay delay, Leeway leeway = {}) {
     Adding adding(*this);
-    return adding.keep(timer_.add(std::forward<F>(callable), delay));
+    return adding.keep(timer_.add(std::forward<F>(callable), delay, leeway));
   }
 
   /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
     Adding adding(*this);
-    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline));
+    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline, leeway));
   }
 
   /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.
@@ -88,11 +91,11 @@ class HWT_API TimeoutScope {
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
+  const std::int64_t process_;
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
   // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones.
   std::vector<TimeoutId> ids_;
-  std::size_t adding_ = 0;   // calls of add() in progress; the vector has room for their ids
-  std::size_t walking_ = 0;  // calls of cancel_all() in progress; meanwhile the scope removes no ids
+  std::size_t adding_ = 0;  // calls of add() in progress; the vector has room for their ids
   bool ending_ = false;
   std::condition_variable none_adding_;  // for the destructor
 };

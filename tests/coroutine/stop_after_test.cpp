@@ -169,20 +169,18 @@ TYPED_TEST(Limits, MayGoInsideItsOwnRequest) {
 
 TYPED_TEST(LimitsThreaded, TheDestructorWaitsForTheDeadlinesRequestOnTheWorker) {
   const auto timer = make_timer<TypeParam>();
-  Latch inside;
-  Latch leave;
+  Hold hold;
   bool left = false;  // not atomic: ThreadSanitizer says if nobody has waited
   auto limit = std::make_unique<StopAfter>(*timer, kFar);
   const std::stop_callback on_stop(limit->token(), [&] {
-    inside.count_down();
-    EXPECT_TRUE(leave.wait());
+    hold();
     left = true;
   });
   EXPECT_TRUE(limit->reschedule(1ms));  // only now: the callback is to be called by the worker
-  ASSERT_TRUE(inside.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   const std::jthread opener([&] {
     std::this_thread::sleep_for(5ms);
-    leave.count_down();
+    hold.let_go();
   });
   limit.reset();
   EXPECT_TRUE(left);
@@ -190,21 +188,19 @@ TYPED_TEST(LimitsThreaded, TheDestructorWaitsForTheDeadlinesRequestOnTheWorker) 
 
 TYPED_TEST(Limits, TheDestructorWaitsForTheParentsRequestOnAnotherThread) {
   const auto timer = make_timer<TypeParam>();
-  Latch inside;
-  Latch leave;
+  Hold hold;
   bool left = false;
   std::stop_source parent;
   auto limit = std::make_unique<StopAfter>(*timer, kFar, parent.get_token());
   const std::stop_callback on_stop(limit->token(), [&] {
-    inside.count_down();
-    EXPECT_TRUE(leave.wait());
+    hold();
     left = true;
   });
   const std::jthread requester([&] { parent.request_stop(); });
-  ASSERT_TRUE(inside.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   const std::jthread opener([&] {
     std::this_thread::sleep_for(5ms);
-    leave.count_down();
+    hold.let_go();
   });
   limit.reset();
   EXPECT_TRUE(left);

@@ -57,16 +57,13 @@ TEST(ForkedKeyedTimer, CanBeStoppedAndDestroyedWhateverTheParentWasDoing) {
 }
 
 TEST(ForkedKeyedTimer, DoesNotWaitForAnOnExpireOfTheParent) {
-  Latch inside, leave;
+  Hold hold;
   HashedWheelTimer timer(1ms, 64);
-  auto keyed = std::make_unique<Keyed>(timer, [&](const int&, std::string&) {
-    inside.count_down();
-    EXPECT_TRUE(leave.wait());
-  });
+  auto keyed = std::make_unique<Keyed>(timer, [&](const int&, std::string&) { hold(); });
   keyed->set(1, "", 0ms);
-  ASSERT_TRUE(inside.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_EQ(status_of_child([&] { return keyed.reset(), 0; }), 0);
-  leave.count_down();
+  hold.let_go();
 }
 
 TEST(ForkedKeyedTimer, AChildMayHaveItsOwn) {

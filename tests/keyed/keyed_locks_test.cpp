@@ -151,15 +151,12 @@ TEST_F(KeyedLock, AReplacedValueExpiresWithoutItToo) {
 
 // The cell is still there while on_expire runs, and must be nobody's.
 TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
-  Latch inside, leave;
-  during_ = [&](int) {
-    inside.count_down();
-    EXPECT_TRUE(leave.wait());
-  };
+  Hold hold;
+  during_ = [&](int) { hold(); };
   keyed_->set(Counted(1), 10, 20ms);
   hold_lock_in([&](Keyed& keyed) { keyed.contains(Counted(1)); });
   std::jthread worker([&] { timer_.advance(1s); });
-  EXPECT_TRUE(inside.wait());
+  EXPECT_TRUE(hold.wait_until_entered());
   release();
   EXPECT_FALSE(keyed_->contains(Counted(1)));
   EXPECT_EQ(keyed_->remaining(Counted(1)), std::nullopt);
@@ -173,7 +170,7 @@ TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
   EXPECT_EQ(keyed_->size(), 0U);
   EXPECT_EQ(keyed_->set(Counted(1), 12, kFar), KeyedResult::Added);
   EXPECT_EQ(keyed_->size(), 1U) << "drain() has left nothing to be counted off";
-  leave.count_down();
+  hold.let_go();
   worker.join();
   EXPECT_EQ(expired_, 1);
   EXPECT_EQ(keyed_->size(), 1U);

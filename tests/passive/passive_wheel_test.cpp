@@ -48,6 +48,17 @@ class Node : public WheelNode {
   std::function<void()> body_;
 };
 
+/// Nodes that note their numbers when they fire.
+struct Numbered {
+  Node& add() {
+    nodes.push_back(std::make_unique<Node>([this, number = static_cast<int>(nodes.size())] { ran.push_back(number); }));
+    return *nodes.back();
+  }
+
+  std::vector<int> ran;
+  std::vector<std::unique_ptr<Node>> nodes;
+};
+
 /// A wheel with a tick of 1 ms, told the time in ticks.
 struct Wheel : PassiveWheel {
   Wheel() : PassiveWheel(1ms, kStart) {}
@@ -142,35 +153,10 @@ TEST(PassiveWheel, IsNeverEarly) {
 
 // Where digits of the wheel change, and one beside; from several places of the cursor.
 TEST(PassiveWheel, IsExactAtTheEdgesOfSlotsAndLevels) {
-  const std::int64_t spans[] = {1,
-                                2,
-                                63,
-                                64,
-                                65,
-                                255,
-                                256,
-                                257,
-                                511,
-                                512,
-                                513,
-                                1019,
-                                1023,
-                                1024,
-                                1025,
-                                1029,
-                                65'279,
-                                65'280,
-                                65'281,
-                                65'535,
-                                65'536,
-                                65'537,
-                                16'777'215,
-                                16'777'216,
-                                16'777'217,
-                                1LL << 31,
-                                (1LL << 32) - 1,
-                                1LL << 32,
-                                (1LL << 32) + 1};
+  std::vector<std::int64_t> spans = {1, 2, 1019, 1029, 1LL << 31};
+  for (const std::int64_t edge : {64LL, 256LL, 512LL, 1024LL, 65'280LL, 65'536LL, 1LL << 24, 1LL << 32}) {
+    for (const std::int64_t off : {-1, 0, 1}) spans.push_back(edge + off);
+  }
   for (const std::int64_t from : {0, 1, 254, 255, 256, 257, 65'534, 65'535, 65'536, 1'000'000}) {
     for (const std::int64_t span : spans) {
       Wheel wheel;
@@ -271,22 +257,17 @@ TEST(PassiveWheel, ADelayOfNothingInOnTimeoutDoesNotRunInTheSameAdvance) {
 }
 
 TEST(PassiveWheel, ADelayBeyondTheClockMeansNever) {
-  for (const auto delay : {std::chrono::hours::max(), std::chrono::hours(24 * 365 * 600)}) {
-    Wheel wheel;
-    Node node, postponed;
+  Wheel wheel;
+  Node node, postponed;
+  const auto schedule = [&](auto delay) {
     wheel.schedule(node, delay);
     EXPECT_EQ(node.deadline(), TimePoint::max());
     wheel.schedule(postponed, 1ms);
     wheel.postpone(postponed, delay);
     EXPECT_EQ(postponed.deadline(), TimePoint::max());
-  }
-  Wheel wheel;
-  Node node, postponed;
-  wheel.schedule(node, nanoseconds::max());
-  EXPECT_EQ(node.deadline(), TimePoint::max());
-  wheel.schedule(postponed, 1ms);
-  wheel.postpone(postponed, nanoseconds::max());
-  EXPECT_EQ(postponed.deadline(), TimePoint::max());
+  };
+  for (const auto delay : {std::chrono::hours::max(), std::chrono::hours(24 * 365 * 600)}) schedule(delay);
+  schedule(nanoseconds::max());
   EXPECT_EQ(wheel.advance(TimePoint::max() - 10ms), 0u);
   wheel.schedule(node, 1h);
   EXPECT_EQ(node.deadline(), TimePoint::max());
@@ -316,19 +297,18 @@ TEST(PassiveWheel, ADeadlineIsTheSameAsTheDelayThatComesToIt) {
     for (const nanoseconds into_tick : {0ns, 1ns, 999'999ns}) {
       Wheel wheel;
       wheel.advance(kStart + 300ms + into_tick);
-      std::vector<int> order;
-      Node first([&] { order.push_back(1); });
-      Node second([&] { order.push_back(2); });
-      Node third([&] { order.push_back(3); });
+      Numbered numbered;
+      Node& first = numbered.add();
+      Node& second = numbered.add();
       wheel.schedule(first, delay);
       wheel.schedule_at(second, kStart + 300ms + into_tick + delay);
-      wheel.schedule(third, delay);
+      wheel.schedule(numbered.add(), delay);
       EXPECT_EQ(second.deadline(), first.deadline());
       const TimePoint due =
           delay == 0ns ? kStart + 301ms : grid_point_at_or_after(kStart, 1ms, kStart + 300ms + into_tick + delay);
       EXPECT_EQ(wheel.advance(due - 1ns), 0u);
       EXPECT_EQ(wheel.advance(due), 3u);
-      EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+      EXPECT_EQ(numbered.ran, (std::vector<int>{0, 1, 2}));
     }
   }
 }
@@ -865,17 +845,15 @@ TEST(PassiveWheel, AJumpRunsEverythingOnceInTheOrderOfTicks) {
 TEST(PassiveWheel, NodesOfOneTickRunInTheOrderOfTheirScheduling) {
   for (const std::int64_t due : {3, 300, 70'000}) {
     Wheel wheel;
-    std::vector<int> ran;
-    std::vector<std::unique_ptr<Node>> nodes;
+    Numbered numbered;
     for (int i = 0; i < 20; ++i) {
-      nodes.push_back(std::make_unique<Node>([&ran, i] { ran.push_back(i); }));
       // From farther and nearer: those of before must be moved down before the next ones come.
       const std::int64_t now = due * i / 20;
       wheel.advance_to(now);
-      wheel.schedule(*nodes.back(), (due - now) * 1ms);
+      wheel.schedule(numbered.add(), (due - now) * 1ms);
     }
     EXPECT_EQ(wheel.advance_to(due), 20u);
-    EXPECT_TRUE(std::is_sorted(ran.begin(), ran.end()));
+    EXPECT_TRUE(std::is_sorted(numbered.ran.begin(), numbered.ran.end()));
   }
 }
 
@@ -925,12 +903,8 @@ TEST(PassiveWheel, ATimeBeforeTheStartCountsAsTheStart) {
 
 TEST(PassiveWheel, MaxTasksBoundsAnAdvanceAndTheNextOneGoesOn) {
   Wheel wheel;
-  std::vector<int> ran;
-  std::vector<std::unique_ptr<Node>> nodes;
-  for (int i = 0; i < 10; ++i) {
-    nodes.push_back(std::make_unique<Node>([&ran, i] { ran.push_back(i); }));
-    wheel.schedule(*nodes.back(), (i / 4) * 200ms + 100ms);  // four of a tick, over two levels
-  }
+  Numbered numbered;
+  for (int i = 0; i < 10; ++i) wheel.schedule(numbered.add(), (i / 4) * 200ms + 100ms);  // four of a tick, two levels
   EXPECT_EQ(wheel.advance_to(1000, 0), 0u);
   EXPECT_EQ(wheel.advance_to(1000, 3), 3u);
   EXPECT_EQ(wheel.next_tick(), 100) << "a loop that asks does not sleep";
@@ -939,22 +913,18 @@ TEST(PassiveWheel, MaxTasksBoundsAnAdvanceAndTheNextOneGoesOn) {
   EXPECT_EQ(wheel.size(), 1u);
   EXPECT_EQ(wheel.advance_to(1000, 3), 1u);
   EXPECT_EQ(wheel.advance_to(1000, 3), 0u);
-  EXPECT_EQ(ran, std::vector<int>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(numbered.ran, std::vector<int>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
 TEST(PassiveWheel, WhatIsScheduledBetweenTwoPartsComesAfterWhatIsOverdue) {
   Wheel wheel;
-  std::vector<int> ran;
-  Node first([&] { ran.push_back(1); }), second([&] { ran.push_back(2); }), third([&] { ran.push_back(3); });
-  Node added([&] { ran.push_back(4); });
-  wheel.schedule(first, 100ms);
-  wheel.schedule(second, 100ms);
-  wheel.schedule(third, 300ms);
+  Numbered numbered;
+  for (const auto delay : {100ms, 100ms, 300ms}) wheel.schedule(numbered.add(), delay);
   EXPECT_EQ(wheel.advance_to(1000, 1), 1u);
-  wheel.schedule(added, 0ns);
+  wheel.schedule(numbered.add(), 0ns);
   EXPECT_EQ(wheel.advance_to(1001, 1), 1u);
   EXPECT_EQ(wheel.advance_to(1001), 2u);
-  EXPECT_EQ(ran, std::vector<int>({1, 2, 3, 4}));
+  EXPECT_EQ(numbered.ran, std::vector<int>({0, 1, 2, 3}));
 }
 
 TEST(PassiveWheel, MaxTasksCountsOnlyWhatRuns) {
@@ -999,12 +969,8 @@ TEST(PassiveWheel, WhatIsScheduledWhileNodesComeNearerQueuesUpBehindThem) {
   constexpr int kNodes = 50'000;
   constexpr std::int64_t kDue = 65'536 + 700;
   Wheel wheel;
-  std::vector<int> ran;
-  std::vector<std::unique_ptr<Node>> nodes;
-  const auto schedule = [&](std::int64_t after) {
-    nodes.push_back(std::make_unique<Node>([&ran, i = static_cast<int>(nodes.size())] { ran.push_back(i); }));
-    wheel.schedule(*nodes.back(), after * 1ms);
-  };
+  Numbered numbered;
+  const auto schedule = [&](std::int64_t after) { wheel.schedule(numbered.add(), after * 1ms); };
   for (int i = 0; i < kNodes; ++i) schedule(kDue);
   const std::int64_t now = 65'536 + 3;
   std::size_t calls = 0;
@@ -1012,7 +978,7 @@ TEST(PassiveWheel, WhatIsScheduledWhileNodesComeNearerQueuesUpBehindThem) {
   EXPECT_GT(calls, 3u);
   EXPECT_EQ(wheel.advance_to(kDue - 1), 0u);
   EXPECT_EQ(wheel.advance_to(kDue), kNodes + calls);
-  EXPECT_TRUE(std::is_sorted(ran.begin(), ran.end()));
+  EXPECT_TRUE(std::is_sorted(numbered.ran.begin(), numbered.ran.end()));
 }
 
 TEST(PassiveWheel, NodesThatComeNearerMayBeCancelledOnTheWay) {

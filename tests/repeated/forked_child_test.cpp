@@ -50,24 +50,19 @@ TEST(ForkedRepeatedTimer, CanBeStoppedAndDestroyedWhateverTheParentWasDoing) {
 }
 
 TEST(ForkedRepeatedTimer, DoesNotWaitForAHookOfTheParentAndCallsNone) {
-  Latch inside, leave;
+  Hold hold;
   std::atomic<int> destroyed = 0;
   HashedWheelTimer wheel(1ms, 64);
-  auto timer = std::make_unique<RepeatedTimer>("forked", 1ms, wheel,
-                                               RepeatedTimer::Hooks{.on_trigger =
-                                                                        [&] {
-                                                                          inside.count_down();
-                                                                          EXPECT_TRUE(leave.wait());
-                                                                        },
-                                                                    .on_destroy = [&] { ++destroyed; }});
+  auto timer = std::make_unique<RepeatedTimer>(
+      "forked", 1ms, wheel, RepeatedTimer::Hooks{.on_trigger = [&] { hold(); }, .on_destroy = [&] { ++destroyed; }});
   timer->start();
-  ASSERT_TRUE(inside.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_EQ(status_of_child([&] {
               timer.reset();
               return destroyed.load();
             }),
             0);
-  leave.count_down();
+  hold.let_go();
   timer.reset();
   EXPECT_EQ(destroyed, 1) << "the parent's own";
 }

@@ -180,15 +180,13 @@ TEST(Fork, AChildCanUseATimerThatWasNotStarted) {
 
 // Two timers of which the child has one: it can neither wait for the thread that starts it, nor start it itself.
 TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
-  Latch inside;
-  Latch go_on;
+  Hold hold;
   HashedWheelTimer timer({.thread_factory = [&](std::function<void()> body) {
-    inside.count_down();
-    EXPECT_TRUE(go_on.wait());
+    hold();
     return std::thread(std::move(body));
   }});
   std::jthread starter([&] { timer.start(); });
-  ASSERT_TRUE(inside.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   const int status = status_of_child([&] {
     if (timer.try_new_timeout([] {}, 0ns)) return 1;
     try {
@@ -199,7 +197,7 @@ TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
     return timer.stop().empty() ? 0 : 3;
   });
   EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
-  go_on.count_down();
+  hold.let_go();
   starter.join();
   EXPECT_TRUE(ran_in_task(timer, [] {})) << "the parent's own";
 }

@@ -195,9 +195,7 @@ TEST_P(HierarchicalSlots, ReschedulesAcrossLevels) {
     sooner.push_back(timer.new_timeout(task, kFar + i * 1h));
     later.push_back(timer.new_timeout(task, 500ms + i * 3ms));
   }
-  {
-    const Gate in_the_wheel(timer);
-  }
+  await_transfer(timer);
   for (int i = 0; i < 30; ++i) {
     EXPECT_TRUE(sooner[static_cast<std::size_t>(i)].reschedule(i * 20ms));
     Timeout& moved = later[static_cast<std::size_t>(i)];
@@ -223,9 +221,7 @@ TEST_P(HierarchicalSlots, StopReturnsWhatIsOnAllLevels) {
   const Timeout never = timer.new_timeout([&] { ++runs; }, std::chrono::hours::max());
   tasks.insert(&never.task());
   EXPECT_EQ(never.deadline(), steady_clock::time_point::max());
-  {
-    const Gate in_the_wheel(timer);
-  }
+  await_transfer(timer);
   for (Timeout& timeout : cancelled) EXPECT_TRUE(timeout.cancel());
   const std::vector<Timeout> returned = timer.stop();
   EXPECT_EQ(returned.size(), tasks.size());
@@ -246,9 +242,7 @@ INSTANTIATE_TEST_SUITE_P(Slots, HierarchicalSlots, ::testing::Values(2, 8, 64, 4
 TEST(HierarchicalTimer, FarTimeoutsCostNoTickAndNoWakeUp) {
   HierarchicalWheelTimer timer(1ms);
   for (int i = 0; i < 100'000 / kScale; ++i) timer.new_timeout([] {}, 10min + i * 6ms);
-  {
-    const Gate in_the_wheel(timer);
-  }
+  await_transfer(timer);
   ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   // At rest: the next slot that begins is one of 64^3 ms. Until then the timer must do no more than an empty one. Again
   // and again, as the worker may only just have come to it.
@@ -304,9 +298,7 @@ TEST(HierarchicalTimer, SmallPerPendingTimeout) {
     // The queue keeps the memory of its longest backlog; this one is about the timeouts.
     if (i % 1000 == 0) const Gate in_the_wheel(timer);
   }
-  {
-    const Gate in_the_wheel(timer);
-  }
+  await_transfer(timer);
   EXPECT_LE(bytes_in_use - before - around, 72 * std::int64_t{kTimeouts} + (1 << 20));
 }
 

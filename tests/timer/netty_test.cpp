@@ -166,20 +166,14 @@ TEST(NettyHashedWheelTimerTest, StopTimerCancelsPendingTasks) {
 }
 
 TEST(NettyHashedWheelTimerTest, PendingTimeoutsShouldBeCountedCorrectlyWhenTimeoutCancelledWithinGoalTick) {
-  Latch blocked;
-  Latch cancelled;
+  Hold hold;
   HashedWheelTimer timer(20ms);
-  timer.new_timeout(
-      [&] {
-        blocked.count_down();
-        EXPECT_TRUE(cancelled.wait());
-      },
-      200ms);
+  timer.new_timeout([&] { hold(); }, 200ms);
   std::vector<Timeout> timeouts;
   for (int i = 0; i < 10; ++i) timeouts.push_back(timer.new_timeout([] {}, 200ms));
-  ASSERT_TRUE(blocked.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   for (Timeout& timeout : timeouts) timeout.cancel();
-  cancelled.count_down();
+  hold.let_go();
   Latch two_ticks_later;
   timer.new_timeout([&] { two_ticks_later.count_down(); }, 40ms);
   ASSERT_TRUE(two_ticks_later.wait());

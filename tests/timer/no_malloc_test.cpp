@@ -98,9 +98,7 @@ TEST(WithoutMalloc, TheFirstUseThrowsBadAllocAndTheNextSucceeds) {
 TEST(WithoutMalloc, TheFirstUseMayBeACancel) {
   HashedWheelTimer timer(1ms);
   Timeout timeout = timer.new_timeout([] {}, kFar);
-  {
-    const Gate in_the_wheel(timer);
-  }
+  await_transfer(timer);
   refused = 0;
   on_new_thread_without_malloc([&] { EXPECT_TRUE(timeout.cancel()); });
   EXPECT_GT(refused, 0) << "nothing has asked malloc";

@@ -378,9 +378,7 @@ TEST(Promise7, TheWorkerCollectsEach4096ThatAThreadCancelsInTheWheel) {
   HashedWheelTimer timer(1ms);
   std::vector<Timeout> timeouts;
   for (std::size_t i = 0; i < 5 * kCollectedAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-  {
-    const Gate they_are_in_the_wheel(timer);
-  }
+  await_transfer(timer);
   // Nothing is due from here on, so only the canceller wakes the worker.
   for (std::size_t cancelled = 1; cancelled <= timeouts.size(); ++cancelled) {
     ASSERT_TRUE(timeouts[cancelled - 1].cancel());

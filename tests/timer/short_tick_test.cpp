@@ -283,27 +283,22 @@ TEST(ShortTicks, AreCaughtUpTogether) {
 TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
   for (const bool destroy : {false, true}) {
     std::atomic<int> runs = 0;
-    Latch begun, go_on;
+    Hold hold;
     auto timer = std::make_unique<HierarchicalWheelTimer>(1us);
     Timeout first;
     {
       std::jthread stopper;
       {
         const Gate stall(*timer);
-        first = timer->new_timeout(
-            [&] {
-              begun.count_down();
-              EXPECT_TRUE(go_on.wait());
-            },
-            1us);
+        first = timer->new_timeout([&] { hold(); }, 1us);
         for (int i = 0; i < 1000; ++i) timer->new_timeout([&] { ++runs; }, 10us + i * 3us);
         std::this_thread::sleep_for(5ms);
       }
-      ASSERT_TRUE(begun.wait());
+      ASSERT_TRUE(hold.wait_until_entered());
       stopper = std::jthread([&] { destroy ? timer.reset() : static_cast<void>(timer->stop()); });
       // By its core, since a timer that is being destroyed cannot be asked.
       EXPECT_TRUE(eventually([&] { return !internal::Node::of(first)->core().running(); }));
-      go_on.count_down();
+      hold.let_go();
     }
     EXPECT_EQ(runs, 0) << "what is due after stop() does not start";
   }

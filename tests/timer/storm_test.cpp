@@ -41,9 +41,7 @@ TYPED_TEST(Storm, NothingIsEarlyOrLostAndEachRunsOnce) {
           },
           kFar));
     }
-    if (round % 2 == 0) {
-      const Gate they_are_in_the_wheel(timer);
-    }
+    if (round % 2 == 0) await_transfer(timer);
     const auto floor = steady_clock::now() + 60ms;
     std::atomic<int> early = 0;
     run_together(kThreads, [&](int thread) {

@@ -52,20 +52,18 @@ TEST(TaskLifetime, ACallableIsDestroyedAfterItThrew) {
 
 TEST(TaskLifetime, ACallableIsStillThereWhileItRuns) {
   const Resource resource = make_resource();
-  Latch running;
-  Latch looked;
+  Hold hold;
   HashedWheelTimer timer(1ms);
   timer.new_timeout(
-      [resource, &running, &looked](Timeout& self) {
-        running.count_down();
-        EXPECT_TRUE(looked.wait());
+      [resource, &hold](Timeout& self) {
+        hold();
         EXPECT_FALSE(self.cancel());
         EXPECT_EQ(*resource, 7);
       },
       0ms);
-  ASSERT_TRUE(running.wait());
+  ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_FALSE(is_released(resource));
-  looked.count_down();
+  hold.let_go();
   EXPECT_TRUE(eventually([&] { return is_released(resource); }));
 }
 
@@ -76,9 +74,7 @@ TEST(TaskLifetime, ACallableIsDestroyedByTheDestructorThoughHandlesAreHeld) {
   {
     HashedWheelTimer timer(1ms);
     kept.push_back(timer.new_timeout([in_wheel] {}, kFar));
-    {
-      const Gate transferred(timer);
-    }
+    await_transfer(timer);
     kept.push_back(timer.new_timeout([in_queue] {}, kFar));
   }
   EXPECT_TRUE(is_released(in_wheel));
@@ -119,9 +115,7 @@ TEST(TaskLifetime, ASharedTaskIsHeldUntilTheLastHandleGoes) {
   Timeout of_cancelled = timer.new_timeout(cancelled, kFar);
   of_cancelled.cancel();
   ASSERT_TRUE(ran->ran.wait() && cancelled->was_cancelled.wait());
-  {
-    const Gate worker_is_done_with_them(timer);
-  }
+  await_transfer(timer);
   Timeout copy = of_ran;
   for (Timeout* timeout : {&of_ran, &of_cancelled}) *timeout = Timeout();
   EXPECT_EQ(&copy.task(), ran.get());
@@ -179,9 +173,7 @@ TEST(TaskLifetime, WhatStopReturnsCanBeRun) {
   const auto shared = std::make_shared<RecordingTask>();
   HashedWheelTimer timer(1ms);
   timer.new_timeout([resource, &runs] { runs += *resource; }, kFar);
-  {
-    const Gate transferred(timer);
-  }
+  await_transfer(timer);
   timer.new_timeout([resource, &runs](Timeout& self) { runs += self.is_cancelled() ? 100 : 0; }, kFar);
   timer.new_timeout(shared, kFar);
   std::vector<Timeout> unprocessed = timer.stop();
@@ -240,9 +232,7 @@ TEST(TaskLifetime, ACallableMayOwnItsOwnHandleWhenTheTimerGoes) {
   {
     HashedWheelTimer timer(1ms);
     watch = start_session(timer, kFar);
-    {
-      const Gate transferred(timer);
-    }
+    await_transfer(timer);
     EXPECT_FALSE(watch.expired());
   }
   EXPECT_TRUE(watch.expired());

@@ -41,9 +41,7 @@ TEST(Cancelled, WakesTheWorkerThatSleepsForLonger) {
   const auto task = std::make_shared<RecordingTask>();
   HashedWheelTimer timer(1ms);
   Timeout timeout = timer.new_timeout(task, kFar);
-  {
-    const Gate transferred(timer);
-  }
+  await_transfer(timer);
   std::this_thread::sleep_for(20ms);  // by now the worker sleeps until the far timeout
   EXPECT_TRUE(timeout.cancel());
   EXPECT_TRUE(task->was_cancelled.wait());
@@ -106,9 +104,7 @@ TEST(Tasks, AnEarlierTimeoutWakesTheSleepingWorker) {
   Latch ran;
   HashedWheelTimer timer(1ms);
   timer.new_timeout([] {}, kFar);
-  {
-    const Gate transferred(timer);
-  }
+  await_transfer(timer);
   timer.new_timeout([&] { ran.count_down(); }, 5ms);
   EXPECT_TRUE(ran.wait());
 }

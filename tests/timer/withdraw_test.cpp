@@ -195,9 +195,7 @@ TEST(Withdraw, CancelOnAnotherThread) {
     EXPECT_EQ(timer.stats().cancelled, 102);
   }
   EXPECT_TRUE(in_the_wheel.is_cancelled());
-  {
-    const Gate when_something_is_due(timer);
-  }
+  await_transfer(timer);
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   EXPECT_TRUE(timer.stop().empty());
   EXPECT_TRUE(is_balanced(timer.stats()));
@@ -237,9 +235,7 @@ TEST(Withdraw, ATimerTaskIsNotWithdrawn) {
     ASSERT_TRUE(task->was_cancelled.wait());
     EXPECT_NE(task->cancelled_on.load(), std::this_thread::get_id());
     EXPECT_TRUE(task->saw_cancelled);
-    {
-      const Gate done(timer);
-    }
+    await_transfer(timer);
     EXPECT_EQ(task->cancellations, 1);
     EXPECT_EQ(task->runs, 0);
   }
@@ -395,9 +391,7 @@ TEST(Withdraw, HandlesAreReleasedWhileTheTimerGoes) {
         }
       };
       schedule_some(kEach / 2);
-      if (seed % 4 == 0) {
-        const Gate they_are_in_the_wheel(*timer);
-      }
+      if (seed % 4 == 0) await_transfer(*timer);
       schedule_some(kEach / 2);
       ++ready;
       while (ready < kThreads) std::this_thread::yield();

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
-#include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/report/log.h"
