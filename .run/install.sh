@@ -14,13 +14,18 @@ missing_packages() {
   have pkg-config || echo pkg-config
   have git || echo git
   case $1 in
-    demo | grpc)
+    demo | demo_grpc | demo_nats | demo_kj)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libhowardhinnant-date-dev prometheus-cpp-dev"
-      [ "$1" = demo ] || libraries="$libraries libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev"
+      case $1 in
+        *_grpc) libraries="$libraries libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev" ;;
+        *_nats) libraries="$libraries libnats-dev nats-server" ;;
+        *_kj) libraries="$libraries libcapnp-dev" ;;
+      esac
       ;;
     bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
     machines) libraries="libconcurrentqueue-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
+    brpc) libraries="libgflags-dev libprotobuf-dev libssl-dev" ;;
     test)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libhowardhinnant-date-dev"
       libraries="$libraries prometheus-cpp-dev libuv1-dev libevent-dev"
@@ -33,10 +38,15 @@ missing_packages() {
   case $1 in
     test | check)
       have cmake || echo cmake
-      # For a test of the C interface. It is large, and other users can do without.
-      [ -z "${CI:-}" ] || have cargo || echo cargo
+      # For a test of the C interface, and for two examples and their tests. Other users can do without.
+      if [ -n "${CI:-}" ]; then
+        have cargo || echo cargo
+        libraries="$libraries libcapnp-dev libnats-dev"
+        have nats-server || echo nats-server
+      fi
       ;;
     guard) have valgrind || echo valgrind ;;
+    brpc) have cmake || echo cmake ;;
   esac
   case $1 in
     guard | compare) have python3 || echo python3 ;;

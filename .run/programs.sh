@@ -19,18 +19,18 @@ demo() {
   exec "$build/demo/docs/examples/$example" "$@"
 }
 
-# gRPC is a lot to install: only for its own examples. Meson does not notice when it comes.
+# What only a host of the library needs is installed for its own examples. Meson does not notice when it comes.
 set_up_example() {
   case $1 in
-    grpc_*) ;;
+    grpc_* | nats_* | kj_*) needs=demo_${1%%_*} ;;
     *)
       set_up demo
       return
       ;;
   esac
   take_turn
-  missing=$(missing_packages grpc)
-  set_up grpc
+  missing=$(missing_packages "$needs")
+  set_up "$needs"
   [ -z "$missing" ] || rm -f "$build/demo/stamp"
 }
 
@@ -73,6 +73,7 @@ compare() {
       compile_benchmarks compare
       ;;
   esac
+  case $needs in *brpc*) (install_packages "$(missing_packages brpc)") ;; esac
   case $needs in
     *plots*) ! set_up_plots || python=$build/venv-compare/bin/python ;;
   esac

@@ -98,7 +98,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--peers", type=_names, metavar="NAMES", help="only these and this library, e.g. netty,tokio")
     add("--rounds", type=rounds, metavar="N", help=f"default and minimum {MIN_ROUNDS}; with --quick default 1")
     add("--quick", action=flag, help="small counts, a minute or two: a test of the programs, not of their speed")
-    add("--sweep-all", action=flag, help="vary threads and pending timeouts for all peers, not only for Netty")
+    add("--brpc", type=Path, metavar="DIR", help="a checkout of brpc: build it, about a minute, and run its TimerThread")
+    add("--resume", action=flag, help="continue an interrupted run of these options, or start if there is none")
+    add("--sweep-all", action=flag, help="vary threads and pending timeouts for all peers, not only for Netty and brpc")
     add("--timeout", type=_number(1, 86_400), default=120, metavar="SECONDS", help="limit of each run; default 120")
     add("--output", type=Path, metavar="DIR", help="folder of the results file; default perf/results")
     add("--list", dest="listing", action=flag, help="list the runners and the plan without running them")
@@ -112,6 +114,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise WrongUsage(f"argument --rounds: {chosen.rounds} is less than {MIN_ROUNDS}, which only --quick allows")
     if chosen.quick and chosen.output:
         raise WrongUsage("argument --output: a quick run writes no results there")
+    if chosen.brpc and not (chosen.brpc / "src" / "bthread" / "timer_thread.h").exists():
+        raise WrongUsage(f"argument --brpc: {chosen.brpc} is no checkout of brpc")
     others = [name for name in vars(chosen) if name not in ("render", "build", "cpp")]
     if chosen.render and any(getattr(chosen, name) != parser.get_default(name) for name in others):
         raise WrongUsage("argument --render: no other option may be given")
@@ -149,14 +153,15 @@ def _needs(arguments: Sequence[str]) -> int:
         results.load(chosen.render)
     else:
         _programs(chosen, _paths(chosen))
-    print("" if chosen.listing else "plots" if chosen.render else "build plots")
+    print("" if chosen.listing else "plots" if chosen.render else "build plots brpc" if chosen.brpc else "build plots")
     return 0
 
 
 def _paths(chosen: argparse.Namespace) -> Paths:
     root = Path(__file__).resolve().parents[2]
     build = (chosen.build or root / "build").absolute()
-    return Paths(root, build, (chosen.cpp or build / "compare").absolute())
+    brpc = chosen.brpc.absolute() if chosen.brpc else None
+    return Paths(root, build, (chosen.cpp or build / "compare").absolute(), brpc)
 
 
 def _programs(chosen: argparse.Namespace, paths: Paths) -> list[Program]:
@@ -202,13 +207,17 @@ def _run(chosen: argparse.Namespace, paths: Paths, programs: Sequence[Program], 
         left_out=left_out,
         plan=sections,
     )
+    partial = paths.kept / "partial.json"
+    if chosen.resume and partial.exists():
+        _resume(found, results.load(partial), paths.shown(partial))
+        _say(f"continuing the run of {found.date}: it has {plan.plural(len(found.runs), 'run')}")
     if found.machine["busy"] > BUSY:
         cores = plan.plural(found.machine["cores"], "core")
         _say(f"other programs keep {found.machine['busy']:g} of {cores} busy: the figures will be noisy")
-    partial = paths.kept / "partial.json"
+    known = found.unequal
 
     def keep() -> None:
-        found.unequal = differences(found)
+        found.unequal = known + differences(found)
         results.save(found, partial)
 
     keep()  # an error of the disk shows now, not after half an hour
@@ -217,7 +226,7 @@ def _run(chosen: argparse.Namespace, paths: Paths, programs: Sequence[Program], 
     except Interrupted:
         progress.show("")
         keep()
-        _say(f"interrupted; {paths.shown(partial)} has the figures so far, and --render shows them")
+        _say(f"interrupted; {paths.shown(partial)} has the figures so far: --render shows them, --resume continues")
         raise
     found.finished = True
     kept = _unused(found, chosen, paths)
@@ -229,6 +238,17 @@ def _run(chosen: argparse.Namespace, paths: Paths, programs: Sequence[Program], 
     status = _finish(found, paths)
     _say(f"results: {paths.shown(kept)}")
     return status
+
+
+def _resume(found: Results, earlier: Results, name: str) -> None:
+    """Takes over the runs of an earlier run that was to measure the same."""
+    same = ("commit", "compiler", "rounds", "quick", "whole", "runners", "left_out", "plan")
+    other = [key for key in same if getattr(found, key) != getattr(earlier, key)]
+    other += [key for key in ("cpu", "cores", "kernel") if found.machine.get(key) != earlier.machine.get(key)]
+    if other:
+        raise Failure(f"{name} is a run with another {' and another '.join(other)}; without --resume a new one replaces it")
+    found.date, found.machine, found.unequal, found.runs = earlier.date, earlier.machine, earlier.unequal, earlier.runs
+    found.dirty = found.dirty or earlier.dirty
 
 
 def _unused(found: Results, chosen: argparse.Namespace, paths: Paths) -> Path:

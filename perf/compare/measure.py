@@ -47,15 +47,16 @@ def measure(
     timeout: float,
     root: Path,
     progress: Progress,
-    after_round: Callable[[], None],
+    keep: Callable[[], None],
 ) -> None:
-    """Appends each run to `results` at once, so that an interruption loses no finished run."""
+    """Appends each run to `results` at once, and calls `keep` after all runs of a configuration. Skips the
+    configurations of a round that `results` has, and repeats those that it has in part."""
     by_name = {runner.name: (program, runner) for program, runner in programs}
     only = {runner.name: runner.workloads for _, runner in programs}
-    todo = list(steps(results.plan, list(by_name), results.rounds, only))
+    todo = _missing(results, list(steps(results.plan, list(by_name), results.rounds, only)))
     guesses = [step.config.guessed_seconds(by_name[step.runner][1].warmup) for step in todo]
     guessed = taken = 0.0
-    settled: set[tuple[str, Config]] = set()  # not run again: the outcome would be the same
+    settled = _settled(results)
     for index, step in enumerate(todo):
         program, runner = by_name[step.runner]
         guessed += guesses[index]
@@ -72,9 +73,30 @@ def measure(
                 settled.add((step.runner, step.config))
             if run.failed:
                 progress.say(f"{runner.title}: {label(step.config)}: {run.status}: {run.message}")
-        if index + 1 == len(todo) or todo[index + 1].round != step.round:
-            after_round()
+        if index + 1 == len(todo) or _group(todo[index + 1]) != _group(step):
+            keep()
     progress.show("")
+
+
+def _group(one: Step | Run) -> tuple[int, Config]:
+    return one.round, one.config
+
+
+def _settled(results: Results) -> set[tuple[str, Config]]:
+    """Runs that are not repeated, because the outcome would be the same."""
+    return {(run.runner, run.config) for run in results.runs if run.status in (UNSUPPORTED, TIMED_OUT)}
+
+
+def _missing(results: Results, todo: list[Step]) -> list[Step]:
+    """Returns the steps of each configuration and round that some runner has not run. Removes the runs that it has."""
+    ran, settled = {(*_group(run), run.runner) for run in results.runs}, _settled(results)
+    missing = {
+        _group(step)
+        for step in todo
+        if (*_group(step), step.runner) not in ran and (step.runner, step.config) not in settled
+    }
+    results.runs = [run for run in results.runs if _group(run) not in missing]
+    return [step for step in todo if _group(step) in missing]
 
 
 def run_step(step: Step, command: Sequence[str], warmup: int, timeout: float, root: Path) -> Run:

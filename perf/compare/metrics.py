@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .plan import OURS, RING, Config
+from .plan import BRPC, NETTY, OURS, RING, Config
 
 Result = Mapping[str, Any]
 QUANTILES = 1001  # that a runner prints as late_us, from 0 to 1000 permille
@@ -43,6 +43,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric("max µs", "max_us", compared=False),
         Metric("too early", "early", compared=False),
     ),
+    "rate": (Metric("MiB kept", "kept_mib"), Metric("CPU ms per s", "cpu_ms_per_s", compared=False)),
 }
 CURVE = "late_us"  # each whole percentile, for the plot
 PERMILLE = {"p50_us": 500, "p99_us": 990, "p999_us": 999, "max_us": 1000}
@@ -113,13 +114,14 @@ def ratio_and_range(value: Spread) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """One of three kinds: `at_most` in the unit of the metric, 1/`parts_of_netty` of Netty's figure, or less than every
+    """One of three kinds: `at_most` in the unit of the metric, 1/`parts` of the figure of `other`, or less than every
     other peer that several threads can use."""
 
     workload: str
     text: str
     at_most: float | None = None
-    parts_of_netty: float | None = None
+    parts: float | None = None
+    other: str = NETTY
     fastest: bool = False
     tick_ms: int | None = None
     place: int = 0  # of the metric, in METRICS
@@ -137,11 +139,12 @@ class Target:
 
 
 TARGETS = (
-    Target("churn", "at most 1/2 of Netty's CPU", parts_of_netty=2, tick_ms=1),
-    Target("churn", "at most 1/3 of Netty's CPU", parts_of_netty=3, tick_ms=100),
+    Target("churn", "at most 1/3 of Netty's CPU", parts=3),
+    Target("churn", "at most 1/2 of brpc's CPU", parts=2, other=BRPC),
     Target("churn", "less than all others across threads", fastest=True),
-    Target("handoff", "at most 1/3 of Netty's CPU", parts_of_netty=3),
-    Target("expire", "at most 1/3 of Netty's CPU", parts_of_netty=3),
+    Target("handoff", "at most 1/3 of Netty's CPU", parts=3),
+    Target("handoff", "at most 1/2 of brpc's CPU", parts=2, other=BRPC),
+    Target("expire", "at most 1/3 of Netty's CPU", parts=3),
     Target("memory", "at most 72 bytes", at_most=72),
     Target("idle", "0 wake-ups per s", at_most=0),
     Target("far", "at most 5 ms of CPU per s", at_most=5),
@@ -151,5 +154,5 @@ TARGETS = (
     Target("late", "at most 60 µs", at_most=60, place=1, name="p99", runner="ours-10us"),
     Target("late", "at most 8 µs", at_most=8, name="p50", runner="ours-1us"),
     Target("late", "at most 40 µs", at_most=40, place=1, name="p99", runner="ours-1us"),
-    Target("touch", "at most 1/4 of Netty's CPU", parts_of_netty=4),
+    Target("touch", "at most 1/4 of Netty's CPU", parts=4),
 )

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Callable
 
-WORKLOADS = ("churn", "handoff", "expire", "memory", "idle", "far", "late", "touch")
+WORKLOADS = ("churn", "handoff", "expire", "memory", "idle", "far", "late", "rate", "touch")
 
 OURS = "hashed_wheel_timer"
 NETTY = "netty"
+BRPC = "brpc"
 # The ticks of the hierarchical timer, in microseconds. No other wheel has ticks below a millisecond.
 SHORT_TICKS = {"ours-10us": 10, "ours-1us": 1}
 
@@ -24,10 +25,11 @@ class Config:
     pending: int | None = None
     count: int | None = None
     seconds: int | None = None
+    due_ms: int | None = None
     warmup_at_most: int = 1  # rounds; the figures of a JVM are steady after one
 
     def arguments(self, warmup: int, seed: int) -> list[str]:
-        options = {name: getattr(self, name) for name in ("threads", "tick_ms", "count", "pending", "seconds")}
+        options = {name: getattr(self, name) for name in ("threads", "tick_ms", "count", "pending", "seconds", "due_ms")}
         options.update(warmup=min(warmup, self.warmup_at_most), seed=seed)
         given = [["--" + name.replace("_", "-"), str(value)] for name, value in options.items() if value is not None]
         return [self.workload, *sum(given, [])]
@@ -38,17 +40,17 @@ class Config:
         one = 0.05 + 4e-3 * self.tick_ms + pending * 200e-9 + (self.seconds or 0)
         if self.workload in ("churn", "handoff", "expire", "touch"):
             one += (self.count or 0) * 400e-9
-        one += {"expire": 1.0, "late": (self.count or 0) / 20_000, "idle": 0.5, "far": 0.5}.get(self.workload, 0.0)
+        one += {"expire": 1.0, "late": (self.count or 0) / 20_000, "rate": (self.count or 0) / 100_000, "idle": 0.5, "far": 0.5}.get(self.workload, 0.0)
         return 0.2 + one * (1 + min(warmup, self.warmup_at_most))
 
 
 @dataclass(frozen=True)
 class Entry:
     config: Config
-    everyone: bool = True  # False: only this library and Netty
+    everyone: bool = True  # False: only this library, Netty and brpc
 
     def participants(self, names: Sequence[str]) -> list[str]:
-        return [name for name in names if self.everyone or name in (OURS, NETTY)]
+        return [name for name in names if self.everyone or name in (OURS, NETTY, BRPC)]
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class Sizes:
     touch_pending: int = 100_000
     expire_count: int = 6_000_000
     late_count: int = 20_000
+    rate_count: int = 1_000_000
     memory_pending: tuple[int, int] = (2_000_000, 10_000_000)
     far_pending: int = 1_000_000
     rest_seconds: int = 2
@@ -85,7 +88,7 @@ class Sizes:
 
 FULL = Sizes()
 QUICK = Sizes(
-    200_000, 200_000, 200_000, 20_000, 200_000, 2_000, (200_000, 1_000_000), 100_000, 1, (1, 2, 4), (10**3, 10**4, 10**5)
+    200_000, 200_000, 200_000, 20_000, 200_000, 2_000, 100_000, (200_000, 1_000_000), 100_000, 1, (1, 2, 4), (10**3, 10**4, 10**5)
 )
 
 RING = 1_000  # pending timeouts of each thread in churn, unless they vary
@@ -114,6 +117,7 @@ def sections(sizes: Sizes, workloads: Sequence[str] = WORKLOADS, sweep_everyone:
     few, many = (Config("memory", pending=pending, warmup_at_most=0) for pending in sizes.memory_pending)
     idle = [Config("idle", tick_ms=tick, seconds=sizes.rest_seconds) for tick in TICKS]
     far = Config("far", pending=sizes.far_pending, seconds=sizes.rest_seconds)
+    rates = [Config("rate", pending=RING, count=sizes.rate_count, due_ms=due, warmup_at_most=0) for due in (0, 10)]
     against = "Churn against the number of "
     everything = [
         Section("churn", "Churn", "churn", all_of(*main)),
@@ -125,6 +129,7 @@ def sections(sizes: Sizes, workloads: Sequence[str] = WORKLOADS, sweep_everyone:
         Section("idle", "Idle", "idle", all_of(*idle)),
         Section("far", "Far", "far", all_of(far)),
         Section("late", "Late", "late", all_of(Config("late", count=sizes.late_count))),
+        Section("rate", "Rate", "rate", all_of(*rates)),
         Section("touch", "Touch", "touch", (Entry(touch(1)), Entry(touch(100), everyone=False))),
     ]
     return [section for section in everything if section.workload in workloads]
@@ -196,6 +201,7 @@ LABELS: dict[str, Callable[[Config], str]] = {
     "handoff": _handoff_label,
     "expire": lambda config: f"{config.count:,} timeouts",
     "memory": lambda config: f"{config.pending:,} pending",
+    "rate": lambda config: f"one due each {config.due_ms} ms" if config.due_ms else "no other due",
     "far": lambda config: f"{config.pending:,} pending, {ticks(config)}",
 }
 

@@ -38,6 +38,7 @@ COLOURS = {
     "tokio-alt": "#dfb3ba",
     "go": "#7fbdb9",
     "asio": "#86a04e",
+    "brpc": "#3f7f5f",
     "libuv": "#a1887f",
 }
 DASHES = ("--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)))  # ours is solid

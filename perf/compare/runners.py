@@ -26,6 +26,7 @@ class Paths:
     root: Path
     build: Path
     cpp: Path  # the Meson build directory
+    brpc: Path | None = None  # a checkout
 
     @property
     def kept(self) -> Path:
@@ -41,9 +42,10 @@ class Need:
     tool: str = ""
     package: str = ""
     hint: str = ""
+    option: str = ""  # of the command line, that names a folder
 
     def __str__(self) -> str:
-        words = f"needs {self.tool or self.package}"
+        words = f"needs {self.option or self.tool or self.package}"
         words += f" (package {self.package})" if self.tool and self.package else ""
         return f"{words}: {self.hint}" if self.hint else words
 
@@ -61,7 +63,9 @@ class Program:
 
     def missing(self) -> str:
         """Names the missing tools and their packages, "" if none is missing."""
-        return "; ".join(str(need) for need in self.needs if need.tool and not shutil.which(need.tool))
+        return "; ".join(
+            str(need) for need in self.needs if need.option or (need.tool and not shutil.which(need.tool))
+        )
 
     def not_built(self) -> str:
         """Names the needs of a program that its build left out, "" if the program exists."""
@@ -88,12 +92,13 @@ def load(paths: Paths) -> list[Program]:
 
 
 def parse_program(data: dict[str, Any], paths: Paths) -> Program:
-    places = {"peers": paths.root / "perf" / "peers", "build": paths.build / "peers", "cpp": paths.cpp}
+    folders = {"--brpc": paths.brpc}
+    places = {"peers": paths.root / "perf" / "peers", "build": paths.build / "peers", "cpp": paths.cpp, "brpc": paths.brpc}
 
     def filled(words: Sequence[str]) -> tuple[str, ...]:
         return tuple(word.format(name=data["name"], **places) for word in words)
 
-    needs = tuple(Need(**need) for need in data.get("needs", []))
+    needs = tuple(need for need in (Need(**need) for need in data.get("needs", [])) if not folders.get(need.option))
     build = tuple(map(filled, data.get("build", [])))
     workloads = tuple(data.get("workloads", WORKLOADS))
     return Program(**{**data, "run": filled(data["run"]), "needs": needs, "build": build, "workloads": workloads})

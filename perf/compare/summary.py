@@ -85,6 +85,8 @@ def differences(results: Results) -> list[Difference]:
     groups: dict[tuple[Config, int], dict[str, tuple[str, ...]]] = {}
     for run in results.runs:
         if run.status == OK and run.result and run.config.workload in CHECKED_WORKLOADS:
+            if not any(key in run.result for key in CHECKSUMS):
+                continue  # loaded from a file, which has none
             sums = tuple(str(run.result.get(key)) for key in CHECKSUMS)
             groups.setdefault((run.config, run.round), {})[run.runner] = sums
     found = []
@@ -126,13 +128,14 @@ def _judge(summary: Summary, target: Target, config: Config) -> Verdict | None:
     if target.at_most is not None:
         ours = summary.value(target.runner, config, target.metric)
         return Verdict(target, config, NETTY, None if ours is None else ours.median <= target.at_most)
-    other = _fastest_other(summary, config, target.metric) if target.fastest else NETTY
-    if other is None:
-        return None  # no runner but Netty
+    other = _fastest_other(summary, config, target.metric) if target.fastest else target.other
+    names = [NETTY, *(runner.name for runner in summary.results.runners)]
+    if other is None or other not in names:
+        return None  # no runner to compare with
     ratio = summary.ratio(other, config, target.metric)
     if ratio is None:
         return Verdict(target, config, other, None)
-    reached = ratio.median > 1 if target.parts_of_netty is None else ratio.median >= target.parts_of_netty
+    reached = ratio.median > 1 if target.parts is None else ratio.median >= target.parts
     return Verdict(target, config, other, reached)
 
 

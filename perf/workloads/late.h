@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "perf/random.h"
+#include "perf/workloads/crowd.h"
+#include "perf/workloads/fired.h"
 #include "perf/workloads/process.h"
 #include "perf/workloads/producers.h"
 
@@ -47,12 +49,19 @@ class Lateness {
   std::latch all_{1};
 };
 
+/// With `far_threads`, the timer first gets `pending` timeouts of an hour from each of so many threads, which stay
+/// alive.
 template <class Timer>
 Json measure_late(const Options& options) {
   using std::chrono::microseconds;
   constexpr std::uint64_t kBurst = 100;
   Lateness lateness(options.count);
+  Fired never;
   Timer timer(options.tick());
+  Crowd crowd([&] {
+    for (std::int64_t i = 0; i < options.pending; ++i) timer.launch(never, 0, std::chrono::hours(1));
+  });
+  for (int t = 0; t < options.far_threads; ++t) crowd.add_thread();
   Random random(options.seed);
   std::uint64_t id = 0;
   const auto count = static_cast<std::uint64_t>(options.count);

@@ -20,8 +20,8 @@ Options parse_options(int argc, char** argv, const std::vector<std::string>& tim
   std::int64_t seconds = options.seconds.count();
   CLI::App app("Runs one workload on one timer and prints the figures as one JSON object.");
   app.add_option("WORKLOAD", options.workload)
-      ->check(CLI::IsMember(
-          std::vector<std::string>{"churn", "handoff", "expire", "memory", "idle", "far", "late", "touch", "load"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"churn", "handoff", "expire", "memory", "idle", "far", "late",
+                                                     "rate", "touch", "load"}));
   if (timers.size() > 1) {
     app.add_option("--timer", options.timer)->check(CLI::IsMember(timers))->capture_default_str();
   }
@@ -37,6 +37,9 @@ Options parse_options(int argc, char** argv, const std::vector<std::string>& tim
   number(app, "--count", options.count, 1, 1'000'000'000, "Operations of all threads together");
   number(app, "--pending", options.pending, 1, 100'000'000, "Pending timeouts");
   number(app, "--seconds", seconds, 1, 600, "Duration of idle and far");
+  number(app, "--far-threads", options.far_threads, 0, 10'000,
+         "Before late, so many threads each schedule `pending` timeouts of an hour");
+  number(app, "--due-ms", options.due_ms, 0, 1'000, "In rate, another timeout is due at this interval; 0: none");
   number(app, "--warmup", options.warmup, 0, 1'000, "Unmeasured rounds before the measured one");
   number(app, "--seed", options.seed, 0, std::numeric_limits<std::int64_t>::max(), "Seed of the random numbers");
   app.add_flag("--in-turn", options.in_turn, "Delays of expire: 1, 2 ... 999, 0, 1 ... ms instead of random ones");

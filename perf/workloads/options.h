@@ -17,6 +17,8 @@ struct Options {
   std::int64_t pending = 1'000;
   std::int64_t count = 1'000'000;
   std::chrono::seconds seconds{2};
+  int far_threads = 0;         // of late
+  std::int64_t due_ms = 0;     // of rate
   std::string load = "crowd";  // the kind
   int warmup = 0;
   std::uint64_t seed = 1;

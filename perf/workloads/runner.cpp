@@ -8,7 +8,8 @@ namespace {
 
 void add_round(Json& answer, const Runner& runner, const Options& options) {
   answer["workload"] = options.workload;
-  const bool across_threads = options.threads > 1 || options.workload == "handoff" || options.workload == "load";
+  const bool across_threads =
+      options.threads > 1 || options.far_threads > 0 || options.workload == "handoff" || options.workload == "load";
   if (runner.one_loop && across_threads) {
     answer["unsupported"] = "no cancel across threads";
     return;
@@ -22,7 +23,8 @@ void add_round(Json& answer, const Runner& runner, const Options& options) {
   answer["seed"] = options.seed;
   answer.update(runner.measure(options));
   // A timer of one loop is used only on the thread of that loop.
-  const bool in_loop = runner.one_loop && (answer.contains("operations") || answer.contains("late_us"));
+  const bool in_loop =
+      runner.one_loop && (answer.contains("operations") || answer.contains("late_us") || answer.contains("kept_mib"));
   const std::string note = in_loop ? "in the loop's own thread" : "";
   const std::string both = note + (note.empty() || runner.note.empty() ? "" : "; ") + runner.note;
   if (!both.empty()) answer["note"] = both;

@@ -9,6 +9,7 @@
 #include "perf/workloads/load.h"
 #include "perf/workloads/options.h"
 #include "perf/workloads/process.h"
+#include "perf/workloads/rate.h"
 #include "perf/workloads/rings.h"
 
 namespace hwt::perf {
@@ -42,6 +43,7 @@ Json measure(const Options& options) {
   if (options.workload == "idle") return measure_idle<Timer>(options);
   if (options.workload == "far") return measure_far<Timer>(options);
   if (options.workload == "late") return measure_late<Timer>(options);
+  if (options.workload == "rate") return measure_rate<Timer>(options);
   return measure_touch<Timer>(options);
 }
 

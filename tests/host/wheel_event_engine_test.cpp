@@ -221,12 +221,13 @@ TEST_F(WheelEventEngineByHand, WhatIsNobodysHandleIsNotCancelled) {
 }
 
 TEST_F(WheelEventEngineByHand, AHandleMeansNothingToAnotherEngine) {
-  WheelEventEngine other(timer_, rest_);
+  WheelEventEngine other(std::make_shared<hwt::ManualTimer>(1ms), rest_);
   const Handle handle = engine_->RunAfter(1ms, Counted(fates_));
   const Handle others = other.RunAfter(1ms, Counted(fates_));
   EXPECT_FALSE(other.Cancel(handle));
   EXPECT_FALSE(engine_->Cancel(others));
-  EXPECT_EQ(pass(1ms), 2);
+  EXPECT_TRUE(engine_->Cancel(handle));
+  EXPECT_TRUE(other.Cancel(others));
 }
 
 TEST_F(WheelEventEngineByHand, HandlesAreDifferentAndNeverThoseThatStandForNone) {
@@ -291,14 +292,14 @@ TEST_F(WheelEventEngineByHand, WhatIsLeftAtTheEndIsDestroyedAndDoesNotRun) {
   engine_->RunAfter(1ms, &closure);
   engine_.reset();
   EXPECT_EQ(fates_.destroyed, 1);
-  EXPECT_EQ(pass(1h), 0);
+  EXPECT_EQ(fates_.ran, 0);
+  EXPECT_EQ(rest_->run_all(), 0);
   EXPECT_EQ(timer_->pending_timeouts(), 0);
 }
 
 TEST_F(WheelEventEngineByHand, ARefusalIsThrownAndTheClosureIsDestroyed) {
   timer_->stop();
-  const std::string message = message_of<std::runtime_error>([&] { engine_->RunAfter(1ms, Counted(fates_)); });
-  EXPECT_TRUE(contains(message, "RunAfter: refused by the timer")) << message;
+  EXPECT_THROW(engine_->RunAfter(1ms, Counted(fates_)), hwt::IllegalState);
   EXPECT_EQ(fates_.destroyed, 1);
 }
 
@@ -356,8 +357,9 @@ void destroy_in_closure(std::shared_ptr<WheelEventEngine> engine) {
 }
 
 TEST_F(WheelEventEngineOnThreads, AClosureMayOwnTheEngine) {
-  for (int i = 0; i < 1000; ++i) destroy_in_closure(std::make_shared<WheelEventEngine>(timer_, rest_));
-  EXPECT_EQ(timer_->pending_timeouts(), 0);
+  for (int i = 0; i < 300; ++i) {
+    destroy_in_closure(std::make_shared<WheelEventEngine>(std::make_shared<hwt::HashedWheelTimer>(1ms), rest_));
+  }
 }
 
 /// Threads make closures that are due at once or soon, and cancel their own and those of others. Each one either runs

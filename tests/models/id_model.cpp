@@ -1,6 +1,7 @@
 // Timeouts with ids, in a whole timer: a thread schedules and cancels by id, another cancels the same ids at any later
 // time, and a third turns the wheel. Each timeout ends once. An id never cancels, finds or waits for a later timeout in
-// the same node, also where the node's generations are used up.
+// the same node. Between two lives the node may come to its last generation and be retired, or its memory may go back
+// to the system.
 
 #include <array>
 #include <atomic>
@@ -17,7 +18,9 @@ namespace model {
 namespace {
 
 using hwt::CancelResult;
+using hwt::Timeout;
 using hwt::TimeoutId;
+using hwt::internal::Node;
 using std::chrono::nanoseconds;
 
 constexpr unsigned kLives = 3;
@@ -26,6 +29,8 @@ struct Id final : Run {
   hwt::ManualTimer timer{nanoseconds(1)};
   std::array<Ghost<int>, kLives> ran;
   std::array<Ghost<int>, kLives> cancelled;
+  std::array<Node*, kLives + 1> aged{};
+  unsigned aged_nodes = 0;
   std::array<int, kLives> destroyed{};                   // watched: read by a thread that has waited for the task
   std::array<std::atomic<std::uint64_t>, kLives> ids{};  // the user's own
 
@@ -46,10 +51,15 @@ struct Id final : Run {
 
   void thread(unsigned index) override {
     if (index == 0) {
+      change_free_node();
       for (unsigned life = 0; life < kLives; ++life) {
         const TimeoutId id = add(life);
+        const std::uint64_t generation = id.value() >> Node::kGenerationShift;
+        MODEL_ASSERT(generation >= Node::kFirstGeneration && generation <= Node::kLastGeneration);
+        for (unsigned former = 0; former < life; ++former) MODEL_ASSERT(id != id_of(former));
         ids[life].store(id.value(), std::memory_order_release);
         if (random(2) == 0) cancel(life);
+        if (random(4) == 0) change_free_node();
       }
     } else if (index == 1) {
       for (int times = 0; times < 4; ++times) {
@@ -68,6 +78,29 @@ struct Id final : Run {
       }
     } else {
       for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(random(2)));
+    }
+  }
+
+  /// Changes the node that this thread's pool hands out next, if it is one that had a life before.
+  void change_free_node() {
+    Timeout timeout = timer.new_timeout([] {}, nanoseconds(1));
+    Node& node = *Node::of(timeout);
+    const std::uint32_t life = node.generation();
+    timeout.cancel();
+    timeout = {};
+    if (node.word.load(std::memory_order_relaxed) != Node::free_word(life + 2)) return;  // the worker has to drop it
+    switch (random(3)) {
+      case 0:  // as after 2^31 lives
+        aged[aged_nodes++] = &node;
+        node.word.store(Node::free_word(Node::kLastGeneration), std::memory_order_relaxed);
+        break;
+      case 1:  // as the system does, and then NodePool::carve(), for a run of free nodes
+        if (life >= Node::kLastGeneration - 4) break;
+        node.word.store(0, std::memory_order_relaxed);
+        node.word.store(Node::free_word(life + 4), std::memory_order_relaxed);
+        break;
+      default:
+        break;
     }
   }
 
@@ -95,6 +128,10 @@ struct Id final : Run {
       MODEL_ASSERT(timer.cancel(id_of(life)) == CancelResult::Gone);
     }
     MODEL_ASSERT(timer.pending_timeouts() == 0);
+    // Otherwise each run would use up the number of its slab.
+    for (unsigned i = 0; i < aged_nodes; ++i) {
+      aged[i]->word.store(Node::free_word(Node::kFirstGeneration), std::memory_order_relaxed);
+    }
   }
 };
 

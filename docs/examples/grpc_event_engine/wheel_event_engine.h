@@ -2,13 +2,11 @@
 
 #include <grpc/event_engine/event_engine.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
-#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/timer.h"
 
 namespace engine {
 
@@ -17,39 +15,42 @@ using grpc_event_engine::experimental::EventEngine;
 using grpc_event_engine::experimental::MemoryAllocator;
 using grpc_event_engine::experimental::MemoryAllocatorFactory;
 
-/// An EventEngine of gRPC with its timers on a wheel: a KeyedTimer has RunAfter() and Cancel(). Another engine does the
-/// rest and runs the closures.
+/// An EventEngine of gRPC with its timers on a wheel. The handle that RunAfter() returns is a TimeoutId. Another engine
+/// does the rest and runs the closures.
 ///
 ///   grpc_init();
 ///   std::shared_ptr<EventEngine> rest = CreateEventEngine();  // before the factory is set, or it would call itself
-///   SetEventEngineFactory([timer, rest] { return std::make_unique<WheelEventEngine>(timer, rest); });
+///   SetEventEngineFactory([rest] {
+///     return std::make_unique<WheelEventEngine>(std::make_shared<hwt::HashedWheelTimer>(1ms), rest);
+///   });
 ///
 /// Guarantees: those of EventEngine. Cancel() returns true if and only if the closure has not run and never will; it
-/// has then destroyed the closure. The destructor destroys pending closures without running them.
+/// has then destroyed the closure. The destructor stops the timer, and so destroys pending closures without running
+/// them.
 /// Threads: any thread may call any member except the destructor, also from a closure. Closures run on threads of the
 /// other engine, so a blocking closure does not delay the timer.
-/// Not for: a timer with a limit, or a timer that is stopped earlier. RunAfter() then throws, and gRPC does not handle
-/// that.
+/// Not for: a timer that other code uses too, because the engine stops it; a timer with a limit. RunAfter() throws what
+/// Timer::add() throws, and gRPC does not handle that.
 class WheelEventEngine final : public EventEngine {
  public:
   using Job = absl::AnyInvocable<void()>;
 
   WheelEventEngine(std::shared_ptr<hwt::Timer> timer, std::shared_ptr<EventEngine> rest)
-      : timer_(std::move(timer)),
-        rest_(std::move(rest)),
-        waiting_(*timer_, [this](std::intptr_t, Job& job) { rest_->Run(std::move(job)); }) {}
+      : timer_(std::move(timer)), rest_(std::move(rest)) {}
+  ~WheelEventEngine() override { timer_->stop(); }
 
   TaskHandle RunAfter(Duration when, Closure* closure) override {
-    return RunAfter(when, [closure] { closure->Run(); });
+    return handle_of(timer_->add([this, closure] { rest_->Run(closure); }, when));
   }
   TaskHandle RunAfter(Duration when, Job closure) override {
-    const std::intptr_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
-    if (waiting_.set(id, std::move(closure), when) != hwt::KeyedResult::Added) {
-      throw std::runtime_error("RunAfter: refused by the timer, which has been stopped or is at its limit");
-    }
-    return {{id, 0}};
+    // By pointer, so that the task fits into the timer's node, and moving it moves no Job.
+    auto job = std::make_unique<Job>(std::move(closure));
+    return handle_of(timer_->add([this, job = std::move(job)] { rest_->Run(std::move(*job)); }, when));
   }
-  bool Cancel(TaskHandle handle) override { return waiting_.remove(handle.keys[0]).has_value(); }
+  bool Cancel(TaskHandle handle) override {
+    const auto id = hwt::TimeoutId::from_value(static_cast<std::uint64_t>(handle.keys[0]));
+    return timer_->cancel(id) == hwt::CancelResult::Cancelled;
+  }
 
   void Run(Closure* closure) override { rest_->Run(closure); }
   void Run(Job closure) override { rest_->Run(std::move(closure)); }
@@ -69,12 +70,13 @@ class WheelEventEngine final : public EventEngine {
   }
 
  private:
-  // Shared by all engines, so that no engine accepts the handle of another. Never 0 or -1, which mean no handle.
-  static inline std::atomic<std::intptr_t> next_id_{1};
+  static TaskHandle handle_of(hwt::TimeoutId id) {
+    static_assert(sizeof(std::intptr_t) == sizeof(id), "a word has room for an id");
+    return {{static_cast<std::intptr_t>(id.value()), 0}};
+  }
 
   const std::shared_ptr<hwt::Timer> timer_;
   const std::shared_ptr<EventEngine> rest_;
-  hwt::KeyedTimer<std::intptr_t, Job> waiting_;  // last: its destructor waits for expiries that use the other members
 };
 
 }  // namespace engine

@@ -6,16 +6,17 @@ from typing import Any
 
 from .. import plan
 from ..metrics import CHECKED_WORKLOADS, with_percentiles
-from ..plan import NETTY, OURS, SHORT_TICKS, Config, Section
+from ..plan import BRPC, NETTY, OURS, SHORT_TICKS, Config, Section
 from ..results import OK, UNSUPPORTED, LeftOut, Results, Run, Runner
 
 RUNNERS = [
     Runner(OURS, OURS, "0.1.0", "g++ 12.2.0", True, 0),
     Runner(NETTY, "Netty", "4.2.0", "OpenJDK 17", True, 3),
+    Runner(BRPC, "brpc", "1.17.0", "g++ 12.2.0", True, 0),
     Runner("libuv", "libuv", "1.44", "g++ 12.2.0", False, 0),
     *(Runner(name, f"ours, tick {tick} µs", "0.1.0", "g++ 12.2.0", True, 0, ("late",)) for name, tick in SHORT_TICKS.items()),
 ]
-FACTORS = {OURS: 1.0, NETTY: 4.0, "libuv": 2.0, "ours-10us": 0.02, "ours-1us": 0.01}
+FACTORS = {OURS: 1.0, NETTY: 4.0, BRPC: 3.0, "libuv": 2.0, "ours-10us": 0.02, "ours-1us": 0.01}
 
 
 def printed(config: Config, name: str, number: int) -> dict[str, Any]:
@@ -33,6 +34,8 @@ def printed(config: Config, name: str, number: int) -> dict[str, Any]:
         result["bytes_per_timeout"] = 64 * FACTORS[name]
     elif config.workload in ("idle", "far"):
         result.update(cpu_ms_per_s=FACTORS[name], wakeups_per_s=0 if name == OURS else None)
+    elif config.workload == "rate":
+        result.update(kept_mib=0.25 * FACTORS[name], cpu_ms_per_s=FACTORS[name])
     else:
         result.update(late_us=[value * permille / 100 for permille in range(1001)], early=0)
     return result

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import sys
@@ -7,13 +8,14 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from .. import cli, runners, system
 from ..measure import Progress, duration, measure, run_step
-from ..plan import NETTY, OURS, WORKLOADS, Config, Entry, Section, Step
-from ..results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Runner
+from ..plan import BRPC, NETTY, OURS, WORKLOADS, Config, Entry, Section, Step
+from ..results import FAILED, OK, TIMED_OUT, UNSUPPORTED, Difference, Runner
 from ..runners import BadOutput, Paths, Program, parse_round
-from ..system import WrongUsage
+from ..system import Failure, WrongUsage
 from . import made_up
 
 CONFIG = Config("idle", seconds=1)
@@ -70,6 +72,32 @@ class MeasureTest(unittest.TestCase):
         # Few lines, because the stream is no terminal.
         self.assertRegex(stream.getvalue(), r"^  0%, \d+ s left, round 1 of 3: .*: idle, tick 1 ms\n$")
 
+    def test_a_resumed_run_repeats_only_configurations_that_are_not_complete(self) -> None:
+        other = Config("idle", tick_ms=100, seconds=1)
+        plan = [Section("idle", "Idle", "idle", (Entry(CONFIG), Entry(other)))]
+        results = made_up.results(plan, rounds=2)
+        names = [OURS, NETTY]
+        code = "import json, sys; print(json.dumps({**" + repr(IDLE) + ", 'tick_ms': int(sys.argv[3]), 'cpu_ms_per_s': -1}))"
+        programs = [(Program(name, name, python(code)), Runner(name, name, "1", "-", True, 0)) for name in names]
+        results.runs = [run for run in results.runs if run.runner in names]
+        lost = next(run for run in results.runs if (run.runner, run.round, run.config) == (NETTY, 1, other))
+        results.runs = [run for run in results.runs if run is not lost and (run.round, run.config) != (2, CONFIG)]
+        saved: list[int] = []
+        measure(results, programs, 10, Path("/x"), Progress(io.StringIO()), lambda: saved.append(1))
+        new = sorted((run.round, run.config.tick_ms, run.runner) for run in results.runs if run.result["cpu_ms_per_s"] == -1)  # type: ignore[index]
+        self.assertEqual(new, [(1, 100, OURS), (1, 100, NETTY), (2, 1, OURS), (2, 1, NETTY)])
+        self.assertEqual((len(results.runs), len(saved)), (8, 2))
+
+    def test_only_a_run_of_the_same_plan_and_programs_is_resumed(self) -> None:
+        found, earlier = made_up.results(rounds=2), made_up.results(rounds=2)
+        found.runs, found.date = [], "2025-02-03T04:05:06Z"
+        earlier.unequal = [Difference(NETTY, CONFIG, 1, "fired 5 instead of 0")]
+        cli._resume(found, earlier, "partial.json")
+        self.assertEqual((found.runs, found.date, found.unequal), (earlier.runs, earlier.date, earlier.unequal))
+        for change in ({"commit": "1"}, {"rounds": 3}, {"runners": []}, {"plan": []}, {"machine": {"cpu": "other"}}):
+            with self.assertRaisesRegex(Failure, "partial.json is a run with another"):
+                cli._resume(made_up.results(rounds=2), dataclasses.replace(earlier, **change), "partial.json")  # type: ignore[arg-type]
+
     def test_duration(self) -> None:
         self.assertEqual([duration(0), duration(89), duration(600)], ["1 s", "89 s", "10 min"])
 
@@ -122,6 +150,15 @@ class PeersTest(unittest.TestCase):
             self.assertLessEqual(set(program.workloads), set(WORKLOADS))
             self.assertNotIn("{", " ".join([*program.run, *sum(program.build, ())]))
 
+    def test_brpc_needs_a_checkout(self) -> None:
+        root = Path(__file__).resolve().parents[3]
+        for checkout, missing in ((None, "needs --brpc: a checkout of brpc"), (Path("/some/where"), "")):
+            paths = Paths(root, root / "build", root / "build" / "compare", checkout)
+            brpc = next(program for program in runners.load(paths) if program.name == BRPC)
+            with mock.patch("shutil.which", return_value="/usr/bin/cmake"):
+                self.assertEqual(brpc.missing(), missing)
+        self.assertIn("-DBRPC=/some/where", brpc.build[0])
+
     def test_a_shared_build_runs_once(self) -> None:
         self.assertEqual(self.prepare(), (["1", "1"], [], ""))
         self.assertEqual(self.prepare(build=(python("pass"),)), (["1", "1"], [], "building P"))
@@ -154,7 +191,7 @@ class OptionsTest(unittest.TestCase):
 
     def test_wrong(self) -> None:
         rounds, workloads = ("--rounds 4", "--rounds x", "--rounds -5"), ("--workloads chrun", "--workloads ,")
-        others = ("--timeout 0", "--timeout nan", "--quck", "extra", "--quick --output x", "--render x --quick")
+        others = ("--timeout 0", "--timeout nan", "--quck", "extra", "--quick --output x", "--render x --quick", "--brpc /no/such")
         for arguments in (*rounds, *workloads, *others):
             with self.assertRaises(WrongUsage, msg=arguments) as caught:
                 cli.parse(arguments.split())

@@ -38,6 +38,7 @@ class PlanTest(unittest.TestCase):
         self.assertEqual({config.pending for config in churn}, {10**3, 10**4, 10**5, 10**6, 10**7})
         handoff = {(config.threads, config.pending) for config in configs if config.workload == "handoff"}
         self.assertEqual(handoff, {(pairs, pending) for pairs in (1, 2, 4) for pending in (1_000, 100_000)})
+        self.assertEqual({c.due_ms for c in configs if c.workload == "rate"}, {0, 10})
         self.assertEqual({c.pending for c in configs if c.workload == "memory"}, {2_000_000, 10_000_000})
 
     def test_arguments(self) -> None:
@@ -68,4 +69,6 @@ class OrderTest(unittest.TestCase):
         self.assertEqual(plan.label(Config("churn", 1, 100, 1000, 5)), "churn, 1 thread, tick 100 ms")
         self.assertEqual(plan.label(Config("churn", 2, 1, 10**6, 5)), "churn, 2 threads, tick 1 ms, 1,000,000 pending")
         self.assertEqual(plan.label(Config("handoff", 2, 1, 1000, 5)), "handoff, 2 pairs, 1,000 in flight")
+        self.assertEqual(plan.label(Config("rate", count=3, due_ms=0)), "rate, no other due")
+        self.assertEqual(plan.label(Config("rate", count=3, due_ms=10)), "rate, one due each 10 ms")
         self.assertEqual(plan.label(Config("late", count=3)), "late, tick 1 ms")

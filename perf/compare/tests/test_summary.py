@@ -6,7 +6,7 @@ from unittest import mock
 
 from .. import metrics
 from ..metrics import METRICS, TARGETS, Spread, main_metric
-from ..plan import NETTY, OURS, QUICK, Config, sections
+from ..plan import BRPC, NETTY, OURS, QUICK, Config, sections
 from ..results import FAILED, OK, TIMED_OUT, Results, Run
 from ..summary import Summary, differences, spread, verdicts
 from . import made_up
@@ -69,7 +69,7 @@ class SummaryTest(unittest.TestCase):
         results = made_up.results()
         pending = next(section for section in results.plan if section.key == "pending")
         shown = Summary(results).shown(pending, *pending.configs)
-        self.assertEqual([runner.name for runner in shown], [OURS, NETTY])
+        self.assertEqual([runner.name for runner in shown], [OURS, NETTY, BRPC])
 
     def test_quantiles(self) -> None:
         result = metrics.with_percentiles({"late_us": list(range(1001)), "early": 0})
@@ -96,7 +96,7 @@ class ChecksTest(unittest.TestCase):
 
     def test_sums_of_64_bits_are_compared(self) -> None:
         results = made_up.results(sections(QUICK, ["expire"]), rounds=1)
-        for name, total in ((OURS, 2**64 - 1), (NETTY, 2**64 - 2), ("libuv", 2**64 - 1)):
+        for name, total in ((OURS, 2**64 - 1), (NETTY, 2**64 - 2), (BRPC, 2**64 - 1), ("libuv", 2**64 - 1)):
             made_up.changed(results, name, 1, fired_sum=str(total))
         self.assertEqual([one.runner for one in differences(results)], [NETTY])
 
@@ -108,7 +108,9 @@ class TargetsTest(unittest.TestCase):
 
     def test_reached(self) -> None:
         for title, text in (
-            ("churn, 4 threads, tick 1 ms", "at most 1/2 of Netty's CPU"),
+            ("churn, 4 threads, tick 1 ms", "at most 1/3 of Netty's CPU"),
+            ("churn, 2 threads, tick 1 ms", "at most 1/2 of brpc's CPU"),
+            ("handoff, 4 pairs, 1,000 in flight", "at most 1/2 of brpc's CPU"),
             ("churn, 1 thread, tick 100 ms", "at most 1/3 of Netty's CPU"),
             ("handoff, 4 pairs, 100,000 in flight", "at most 1/3 of Netty's CPU"),
             ("expire, 200,000 timeouts", "at most 1/3 of Netty's CPU"),
@@ -121,12 +123,12 @@ class TargetsTest(unittest.TestCase):
             self.judged(made_up.results(), title, text, True)
 
     def test_just_missed(self) -> None:
-        with mock.patch.dict(made_up.FACTORS, {NETTY: 1.99}):
+        with mock.patch.dict(made_up.FACTORS, {NETTY: 2.99, BRPC: 1.99}):
             results = made_up.results()
-        self.judged(results, "churn, 1 thread, tick 1 ms", "at most 1/2 of Netty's CPU", False)
+        self.judged(results, "churn, 1 thread, tick 1 ms", "at most 1/3 of Netty's CPU", False)
+        self.judged(results, "churn, 1 thread, tick 1 ms", "at most 1/2 of brpc's CPU", False)
+        self.judged(results, "handoff, 1 pair, 1,000 in flight", "at most 1/2 of brpc's CPU", False)
         self.judged(results, "touch, tick 1 ms", "at most 1/4 of Netty's CPU", False)
-        with mock.patch.dict(made_up.FACTORS, {NETTY: 2.99}):
-            results = made_up.results()
         self.judged(results, "handoff, 1 pair, 1,000 in flight", "at most 1/3 of Netty's CPU", False)
         self.judged(results, "expire, 200,000 timeouts", "at most 1/3 of Netty's CPU", False)
 
@@ -135,9 +137,16 @@ class TargetsTest(unittest.TestCase):
         results.runs = [run for run in results.runs if run.runner != NETTY]
         self.judged(results, "touch, tick 1 ms", "at most 1/4 of Netty's CPU", None)
 
+    def test_no_target_against_a_peer_that_was_left_out(self) -> None:
+        results = made_up.results()
+        results.runners = [runner for runner in results.runners if runner.name != BRPC]
+        self.assertFalse([verdict for verdict in verdicts(Summary(results)) if verdict.target.other == BRPC])
+
     def test_timers_of_one_loop_are_not_compared(self) -> None:
-        # The only other peer is libuv, which threads cannot share.
-        found = verdicts(Summary(made_up.results()))
+        # Without brpc, the only other peer is libuv, which threads cannot share.
+        results = made_up.results()
+        results.runners = [runner for runner in results.runners if runner.name != BRPC]
+        found = verdicts(Summary(results))
         self.assertFalse([verdict for verdict in found if verdict.target.fastest])
 
     def test_large_rings_have_no_target(self) -> None:

@@ -22,7 +22,7 @@ import (
 type figures map[string]any
 
 type options struct {
-	threads, tickMs, count, pending, seconds, warmup, seed int
+	threads, tickMs, count, pending, seconds, dueMs, warmup, seed int
 }
 
 // A peer is one of the timers: its name comes first on the command line.
@@ -39,7 +39,7 @@ const (
 
 var peers = map[string]peer{
 	"go-zero": {moduleVersion, startWheel, map[string]string{
-		"churn": noteCancel, "handoff": noteCancel, "touch": noteCancel,
+		"churn": noteCancel, "handoff": noteCancel, "rate": noteCancel, "touch": noteCancel,
 		"idle": noteThreads, "far": noteThreads, "late": "delays are cut to whole ticks",
 	}},
 	"go": {goVersion, func(options) timer { return runtimeTimer{} }, map[string]string{"idle": noteThreads, "far": noteThreads}},
@@ -53,6 +53,7 @@ var workloads = map[string]func(options, timer) figures{
 	"idle":    func(o options, _ timer) figures { return atRest(o) },
 	"far":     measureFar,
 	"late":    measureLate,
+	"rate":    measureRate,
 	"touch":   measureTouch,
 }
 
@@ -112,6 +113,7 @@ func parse(args []string) (name string, o options, err error) {
 	number("count", &o.count, 1_000_000, 1, 1_000_000_000)
 	number("pending", &o.pending, 1_000, 1, 100_000_000)
 	number("seconds", &o.seconds, 2, 1, 600)
+	number("due-ms", &o.dueMs, 0, 0, 1_000)
 	number("warmup", &o.warmup, 0, 0, 1_000)
 	number("seed", &o.seed, 1, 0, math.MaxInt)
 	if len(args) == 0 || workloads[args[0]] == nil {

@@ -238,3 +238,33 @@ func measureLate(o options, timer timer) figures {
 	early, _ := slices.BinarySearch(d.times, -1) // by more than the resolution of the clock
 	return figures{"late_us": quantiles, "early": early}
 }
+
+// measureRate schedules 100 timeouts of 300 s each millisecond and cancels each after the next o.pending ones, except
+// one of a thousand. With o.dueMs, another timeout is due at that interval. It measures the growth of the heap.
+func measureRate(o options, timer timer) figures {
+	fired, handles := newTally(0), make([]any, o.pending)
+	fence(timer, o)
+	before, cpu, start := liveBytes(), cpuTime(), time.Now()
+	for i := range o.count {
+		if i%100 == 0 {
+			ms := i / 100
+			time.Sleep(time.Until(start.Add(time.Duration(ms) * time.Millisecond)))
+			if o.dueMs != 0 && ms%o.dueMs == 0 {
+				timer.schedule(time.Duration(o.dueMs)*time.Millisecond, uint64(o.count+i+1), fired)
+			}
+		}
+		at := i % o.pending
+		if handles[at] != nil {
+			timer.cancel(handles[at])
+		}
+		handles[at] = timer.schedule(300*time.Second, uint64(i+1), fired)
+		if i%1000 == 0 {
+			handles[at] = nil
+		}
+	}
+	wall, spent := time.Since(start), cpuTime()-cpu
+	return figures{
+		"kept_mib":     (liveBytes() - before) / (1 << 20),
+		"cpu_ms_per_s": spent.Seconds() * 1000 / wall.Seconds(),
+	}
+}

@@ -20,6 +20,7 @@ pub enum Workload {
     Idle,
     Far,
     Late,
+    Rate,
     Touch,
 }
 
@@ -50,6 +51,9 @@ pub struct Options {
     #[arg(long, default_value_t = 2, value_parser = whole::<1, 600>)]
     #[serde(skip)]
     seconds: u64,
+    #[arg(long, default_value_t = 0, value_parser = whole::<0, 1_000>)]
+    #[serde(skip)]
+    due_ms: u64,
     #[arg(long, default_value_t = 0, value_parser = whole::<0, 1_000>)]
     #[serde(skip)]
     warmup: u64,

@@ -46,6 +46,11 @@ pub fn measured(operations: u64, work: impl FnOnce(), after: impl FnOnce()) -> V
     })
 }
 
+/// Returns the CPU time of all threads.
+pub fn cpu_time() -> Duration {
+    ProcessTime::now().as_duration()
+}
+
 /// Measures the process while no timeout is due.
 pub fn at_rest(seconds: u64) -> Value {
     sleep(2 * TICK + Duration::from_millis(500));

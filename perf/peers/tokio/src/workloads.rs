@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use serde_json::{Value, json};
 
-use crate::process::{at_rest, measured, resident_bytes};
+use crate::process::{at_rest, cpu_time, measured, resident_bytes};
 use crate::timer::{Fired, Latch, Task, Timeout, Timer};
 use crate::{Options, Workload};
 
@@ -31,6 +31,7 @@ pub fn measure(workload: Workload, options: &Options) -> Value {
         Workload::Idle => at_rest(options.seconds),
         Workload::Far => far(&timer, options),
         Workload::Late => late(&timer, options),
+        Workload::Rate => rate(&timer, options),
     }
 }
 
@@ -289,4 +290,41 @@ fn late(timer: &Timer, options: &Options) -> Value {
         (0..=1_000).map(|permille| late[permille * (late.len() - 1) / 1_000] as f64 / 1e3).collect();
     let early = late.partition_point(|nanos| *nanos < -1); // by more than the resolution of the clock
     json!({"late_us": quantiles, "early": early})
+}
+
+/// Schedules 100 timeouts of 300 s each millisecond and cancels each after the next `pending` ones, except one of a
+/// thousand. With `due_ms`, another timeout is due at that interval. Measures the growth of the memory.
+fn rate(timer: &Timer, options: &Options) -> Value {
+    let _guard = timer.enter();
+    let fired = Arc::new(Fired::default());
+    let mut ring: Vec<Option<Timeout<Fired>>> = (0..options.pending).map(|_| None).collect();
+    // A timeout must live until it expires.
+    let mut kept = Vec::with_capacity((options.count / 1_000 + 1) as usize);
+    let mut due = None;
+    timer.fence();
+    let (before, cpu, start) = (resident_bytes(), cpu_time(), Instant::now());
+    for id in 0..options.count {
+        if id % 100 == 0 {
+            let millis = id / 100;
+            sleep((start + Duration::from_millis(millis)).saturating_duration_since(Instant::now()));
+            if options.due_ms != 0 && millis % options.due_ms == 0 {
+                due = Some(Timeout::schedule(Duration::from_millis(options.due_ms), 0, &fired));
+            }
+        }
+        let slot = &mut ring[(id % options.pending) as usize];
+        slot.take().map(Timeout::cancel);
+        let timeout = Timeout::schedule(Duration::from_secs(300), id, &fired);
+        if id % 1_000 == 0 {
+            kept.push(timeout);
+        } else {
+            *slot = Some(timeout);
+        }
+    }
+    let (cpu, wall) = (cpu_time() - cpu, start.elapsed());
+    let bytes = resident_bytes() - before;
+    drop((ring, kept, due));
+    json!({
+        "kept_mib": bytes / f64::from(1 << 20),
+        "cpu_ms_per_s": cpu.as_secs_f64() * 1e3 / wall.as_secs_f64(),
+    })
 }

@@ -9,7 +9,7 @@ import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.TypeConversionException;
 
 /** The command line. */
-record Options(int threads, int tickMs, int count, int pending, int seconds, int warmup, long seed, boolean inTurn) {
+record Options(int threads, int tickMs, int count, int pending, int seconds, int dueMs, int warmup, long seed, boolean inTurn) {
     static Options parse(String... args) throws ParameterException {
         CommandSpec spec = CommandSpec.create();
         number(spec, "--threads", 1, 1, 256);
@@ -17,14 +17,15 @@ record Options(int threads, int tickMs, int count, int pending, int seconds, int
         number(spec, "--count", 1_000_000, 1, 1_000_000_000);
         number(spec, "--pending", 1_000, 1, 100_000_000);
         number(spec, "--seconds", 2, 1, 600);
+        number(spec, "--due-ms", 0, 0, 1_000);
         number(spec, "--warmup", 0, 0, 1_000);
         number(spec, "--seed", 1, 0, Long.MAX_VALUE);
         spec.addOption(OptionSpec.builder("--in-turn").type(boolean.class).build());
         CommandLine line = new CommandLine(spec);
         ParseResult given = line.parseArgs(args);
         return new Options(whole(given, "--threads"), whole(given, "--tick-ms"), whole(given, "--count"),
-                whole(given, "--pending"), whole(given, "--seconds"), whole(given, "--warmup"), value(given, "--seed"),
-                given.hasMatchedOption("--in-turn"));
+                whole(given, "--pending"), whole(given, "--seconds"), whole(given, "--due-ms"),
+                whole(given, "--warmup"), value(given, "--seed"), given.hasMatchedOption("--in-turn"));
     }
 
     private static void number(CommandSpec spec, String name, long preset, long low, long high) {

@@ -40,6 +40,11 @@ final class Process {
                 "wall_ns_per_op", wall / operations, "wall_ms", wall / 1e6));
     }
 
+    /** Returns the CPU time of all threads. */
+    static long cpuNanos() {
+        return SYSTEM.getProcessCpuTime();
+    }
+
     /** Measures the process while no timeout is due. */
     static Map<String, Object> atRest(Peer peer, Options options) throws InterruptedException, IOException {
         Thread.sleep(2L * options.tickMs() + 500);

@@ -19,7 +19,7 @@ import java.util.stream.IntStream;
 
 /** The workloads, on a fresh timer. */
 final class Workloads implements AutoCloseable {
-    static final List<String> NAMES = List.of("churn", "handoff", "expire", "memory", "idle", "far", "late", "touch");
+    static final List<String> NAMES = List.of("churn", "handoff", "expire", "memory", "idle", "far", "late", "rate", "touch");
 
     /** The delay of timeouts that are cancelled or postponed before they are due. */
     private static final long LONG_DELAY = TimeUnit.SECONDS.toMicros(600);
@@ -52,6 +52,7 @@ final class Workloads implements AutoCloseable {
                 case "idle" -> Process.atRest(peer, options);
                 case "far" -> on.far();
                 case "late" -> on.late();
+                case "rate" -> on.rate();
                 default -> throw new IllegalArgumentException(workload);
             };
         }
@@ -314,5 +315,37 @@ final class Workloads implements AutoCloseable {
         // By more than the resolution of the clock.
         long early = Arrays.stream(late).takeWhile(nanos -> nanos < -1).count();
         return Map.of("late_us", quantiles, "early", early);
+    }
+
+    /**
+     * Schedules 100 timeouts of 300 s each millisecond and cancels each after the next {@code pending} ones, except one
+     * of a thousand. With {@code dueMs}, another timeout is due at that interval. Measures the growth of the live heap.
+     */
+    private Map<String, Object> rate() throws InterruptedException {
+        Fired fired = new Fired(0);
+        Object[] handles = new Object[options.pending()];
+        fence();
+        long before = Process.liveBytes();
+        long cpu = Process.cpuNanos();
+        long start = System.nanoTime();
+        for (int id = 0; id < options.count(); id++) {
+            if (id % 100 == 0) {
+                int millis = id / 100;
+                TimeUnit.NANOSECONDS.sleep(start + millis * 1_000_000L - System.nanoTime());
+                if (options.dueMs() != 0 && millis % options.dueMs() == 0) {
+                    timer.schedule(1_000L * options.dueMs(), 0, fired);
+                }
+            }
+            int at = id % handles.length;
+            if (handles[at] != null) {
+                timer.cancel(handles[at]);
+            }
+            Object handle = timer.schedule(TimeUnit.SECONDS.toMicros(300), id, fired);
+            handles[at] = id % 1_000 == 0 ? null : handle;
+        }
+        double millis = (System.nanoTime() - start) / 1e6;
+        double spent = (Process.cpuNanos() - cpu) / 1e6;
+        double kept = (Process.liveBytes() - before) / (double) (1 << 20);
+        return Map.of("kept_mib", kept, "cpu_ms_per_s", 1_000 * spent / millis);
     }
 }

@@ -1,0 +1,28 @@
+#!/bin/sh
+# usage: check.sh PROGRAM
+# tests/host/nats_timers_test.cpp has the tests of the timers.
+. "$(dirname "$0")/../checks.sh"
+ends_without_memory=no # libnats needs a server, which aborts
+
+expect 0 --timers 2000 --requests 1000 --subscriptions 500
+expect_figure 0 failed
+expect_figure 1000 answered
+expect_figure 500 told
+[ "$(figures expired)" -ge 500 ] || complain "report: libnats has not come to the timer"
+# The time of one grows with the number of timers in libnats alone.
+for kind in equal random; do
+  awk -v these="$(figures "$kind intervals")" -v theirs="$(figures "libnats, $kind")" \
+    'BEGIN { exit !(these > 0 && these < theirs) }' || complain "report: $kind intervals cost more than in libnats"
+done
+
+expect 0 --timers 0 --requests 0 --subscriptions 0
+expect_figure 0 failed answered told
+
+expect_line 2 '--timers.*"-1".*0 .. 1,000,000' --timers -1
+expect_line 2 '--requests.*"1.5"' --requests 1.5
+expect_line 2 '--subscriptions.*"nan"' --subscriptions nan
+
+expect_manners '--timers 100 --requests 100 --subscriptions 10' '--timers 0 --requests 1000000000 --subscriptions 0'
+expect_figure 0 failed
+
+finish

@@ -1,0 +1,422 @@
+// What libnats expects of its timers. The same program runs on libnats's own timers, linked without the library of
+// docs/examples/nats_timers, and on that library, linked and preloaded.
+
+#include "docs/examples/nats_timers/nats_timers.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "docs/examples/nats_timers/server.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// Returns null on libnats's own timers.
+auto* stats_function() {
+  return reinterpret_cast<decltype(&nats_timers_stats)>(dlsym(RTLD_DEFAULT, "nats_timers_stats"));
+}
+
+hwt_stats stats() {
+  hwt_stats stats{};
+  if (auto* const function = stats_function()) function(&stats);
+  return stats;
+}
+
+bool wait_until(const std::function<bool()>& condition) {
+  for (const auto give_up = Clock::now() + 20s; Clock::now() < give_up; std::this_thread::sleep_for(1ms)) {
+    if (condition()) return true;
+  }
+  return condition();
+}
+
+/// A timer with what has happened to it.
+struct Timer {
+  explicit Timer(
+      std::int64_t interval, std::function<void(Timer&)> callback = [](Timer&) {})
+      : on_fire(std::move(callback)) {
+    const std::lock_guard lock(making);
+    EXPECT_EQ(natsTimer_Create(&timer, &Timer::fire, &Timer::stop, interval, this), NATS_OK);
+  }
+  ~Timer() {
+    if (destroyed) return;
+    natsTimer_Reset(timer, 3'600'000);
+    stop_and_wait();
+    natsTimer_Destroy(timer);
+  }
+
+  /// Stops an active timer. Afterwards its callback does not run.
+  void stop_and_wait() {
+    const int before = stopped;
+    natsTimer_Stop(timer);
+    EXPECT_TRUE(wait_until([&] { return stopped > before; }));
+  }
+
+  static void fire(natsTimer* timer, void* closure) {
+    Timer& self = *static_cast<Timer*>(closure);
+    {
+      const std::lock_guard lock(self.making);
+    }
+    EXPECT_EQ(self.timer, timer);
+    EXPECT_FALSE(self.inside.exchange(true));
+    self.fired_on = std::this_thread::get_id();
+    self.fired_at = Clock::now();
+    ++self.fired;
+    self.on_fire(self);
+    self.inside = false;
+  }
+  static void stop(natsTimer*, void* closure) {
+    Timer& self = *static_cast<Timer*>(closure);
+    EXPECT_TRUE(self.racing || !self.inside) << "stopCb inside the callback";
+    self.stopped_on = std::this_thread::get_id();
+    ++self.stopped;
+  }
+
+  std::mutex making;  // until `timer` is set
+  natsTimer* timer = nullptr;
+  const std::function<void(Timer&)> on_fire;
+  std::atomic<int> fired{0};
+  std::atomic<int> stopped{0};
+  std::atomic<bool> inside{false};
+  std::atomic<Clock::time_point> fired_at{};
+  std::atomic<std::thread::id> fired_on{};
+  std::atomic<std::thread::id> stopped_on{};
+  bool destroyed = false;
+  std::atomic<bool> racing{false};  // a stopCb may then meet the callback of a later Reset
+};
+
+constexpr std::int64_t kNever = 3'600'000;
+
+class NatsTimers : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(nats_Open(-1), NATS_OK); }
+  void TearDown() override {
+    EXPECT_EQ(stats().pending, 0);
+    EXPECT_EQ(nats_CloseAndWait(20'000), NATS_OK);
+  }
+};
+
+TEST_F(NatsTimers, FireAgainAndAgainUntilTheyAreStopped) {
+  Timer timer(1);
+  EXPECT_TRUE(wait_until([&] { return timer.fired >= 5; }));
+  EXPECT_EQ(timer.stopped, 0);
+}
+
+// libnats compares milliseconds of the wall clock, so its own timers are up to 1 ms early.
+TEST_F(NatsTimers, FireNoEarlierThanTheirInterval) {
+  const auto earliest = stats_function() != nullptr ? 30ms : 29ms;
+  const auto start = Clock::now();
+  Timer timer(30);
+  ASSERT_TRUE(wait_until([&] { return timer.fired >= 1; }));
+  EXPECT_GE(timer.fired_at.load() - start, earliest);
+}
+
+TEST_F(NatsTimers, CountAnIntervalFromTheEndOfTheCallbackBefore) {
+  std::atomic<Clock::time_point> end{};
+  std::atomic<bool> early{false};
+  Timer timer(20, [&](Timer& self) {
+    if (self.fired > 1 && Clock::now() - end.load() < 19ms) early = true;
+    std::this_thread::sleep_for(25ms);
+    end = Clock::now();
+  });
+  EXPECT_TRUE(wait_until([&] { return timer.fired >= 4; }));
+  EXPECT_FALSE(early);
+}
+
+TEST_F(NatsTimers, CallStopCbAtOnceOnTheThreadThatStopsThem) {
+  Timer timer(kNever);
+  natsTimer_Stop(timer.timer);
+  EXPECT_EQ(timer.stopped, 1);
+  EXPECT_EQ(timer.stopped_on.load(), std::this_thread::get_id());
+  EXPECT_EQ(timer.fired, 0);
+}
+
+TEST_F(NatsTimers, CallStopCbOnceForSeveralStops) {
+  Timer timer(kNever);
+  natsTimer_Stop(timer.timer);
+  natsTimer_Stop(timer.timer);
+  EXPECT_EQ(timer.stopped, 1);
+}
+
+TEST_F(NatsTimers, CallStopCbOnlyAfterARunningCallbackHasReturned) {
+  std::latch in_callback(1);
+  std::latch go_on(1);
+  Timer timer(1, [&](Timer&) {
+    in_callback.count_down();
+    go_on.wait();
+  });
+  in_callback.wait();
+  natsTimer_Stop(timer.timer);  // does not wait for the callback
+  EXPECT_EQ(timer.stopped, 0);
+  go_on.count_down();
+  EXPECT_TRUE(wait_until([&] { return timer.stopped == 1; }));
+  EXPECT_EQ(timer.stopped_on.load(), timer.fired_on.load());
+  EXPECT_EQ(timer.fired, 1);
+}
+
+TEST_F(NatsTimers, AreStoppedInsideTheirCallback) {
+  Timer timer(1, [](Timer& self) {
+    natsTimer_Stop(self.timer);
+    EXPECT_EQ(self.stopped, 0);
+  });
+  EXPECT_TRUE(wait_until([&] { return timer.stopped == 1; }));
+  EXPECT_EQ(timer.fired, 1);
+}
+
+TEST_F(NatsTimers, TakeTheNewIntervalOfAResetInsideTheirCallback) {
+  Timer timer(1, [](Timer& self) { natsTimer_Reset(self.timer, self.fired == 1 ? 50 : kNever); });
+  ASSERT_TRUE(wait_until([&] { return timer.fired == 1; }));
+  const auto first = timer.fired_at.load();
+  ASSERT_TRUE(wait_until([&] { return timer.fired == 2; }));
+  EXPECT_GE(timer.fired_at.load() - first, 49ms);
+  EXPECT_EQ(timer.stopped, 0);
+}
+
+TEST_F(NatsTimers, GoOnAfterAStopAndAResetInsideTheirCallback) {
+  Timer timer(1, [](Timer& self) {
+    natsTimer_Stop(self.timer);
+    natsTimer_Reset(self.timer, 1);
+  });
+  EXPECT_TRUE(wait_until([&] { return timer.fired >= 3; }));
+  EXPECT_EQ(timer.stopped, 0);
+}
+
+TEST_F(NatsTimers, GoOnAfterAResetByAnotherThreadDuringTheirCallback) {
+  std::latch in_callback(1);
+  std::latch go_on(1);
+  Timer timer(1, [&](Timer& self) {
+    if (self.fired > 1) return;
+    in_callback.count_down();
+    go_on.wait();
+  });
+  in_callback.wait();
+  natsTimer_Stop(timer.timer);
+  natsTimer_Reset(timer.timer, 1);
+  go_on.count_down();
+  EXPECT_TRUE(wait_until([&] { return timer.fired >= 2; }));
+  EXPECT_EQ(timer.stopped, 0);
+}
+
+TEST_F(NatsTimers, AreMovedToEarlierByAReset) {
+  Timer timer(kNever);
+  for (const std::int64_t interval : {kNever / 2, std::int64_t{1}}) natsTimer_Reset(timer.timer, interval);
+  EXPECT_TRUE(wait_until([&] { return timer.fired >= 1; }));
+  EXPECT_EQ(timer.stopped, 0);
+}
+
+TEST_F(NatsTimers, AreMovedToLaterByAReset) {
+  const auto start = Clock::now();
+  Timer timer(100);
+  natsTimer_Reset(timer.timer, kNever);
+  if (Clock::now() - start > 90ms) GTEST_SKIP() << "this machine is too busy to tell";
+  std::this_thread::sleep_for(150ms);
+  EXPECT_EQ(timer.fired, 0);
+  EXPECT_EQ(timer.stopped, 0);
+}
+
+TEST_F(NatsTimers, AreStartedAgainByAReset) {
+  Timer timer(kNever);
+  natsTimer_Stop(timer.timer);
+  natsTimer_Reset(timer.timer, 1);
+  EXPECT_TRUE(wait_until([&] { return timer.fired >= 2; }));
+  EXPECT_EQ(timer.stopped, 1);
+}
+
+TEST_F(NatsTimers, NeverFireWithTheLargestInterval) {
+  Timer timer(INT64_MAX);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(timer.fired, 0);
+}
+
+TEST_F(NatsTimers, AreDestroyedInsideTheirCallback) {
+  Timer timer(1, [](Timer& self) {
+    self.destroyed = true;
+    natsTimer_Destroy(self.timer);
+    EXPECT_EQ(self.stopped, 0);
+  });
+  ASSERT_TRUE(wait_until([&] { return timer.stopped == 1; }));
+  EXPECT_EQ(timer.fired, 1);
+}
+
+TEST_F(NatsTimers, RunTheirCallbacksOnAThreadOfLibnats) {
+  std::atomic<natsStatus> status{NATS_OK};
+  Timer timer(1, [&](Timer& self) {
+    if (self.fired == 1) status = nats_CloseAndWait(1000);
+  });
+  ASSERT_TRUE(wait_until([&] { return timer.fired >= 2; }));
+  EXPECT_EQ(status, NATS_ILLEGAL_STATE);
+}
+
+// As libnats does it: stopCb frees what the callback uses.
+TEST_F(NatsTimers, NeverFireAfterStopCb) {
+  constexpr int kTimers = 1000;
+  struct Closure {
+    std::atomic<int>* ended;
+    std::unique_ptr<int> fired = std::make_unique<int>(0);
+  };
+  std::atomic<int> ended{0};
+  const auto work = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < kTimers; ++i) {
+      natsTimer* timer = nullptr;
+      natsTimer_Create(
+          &timer, [](natsTimer*, void* closure) { ++*static_cast<Closure*>(closure)->fired; },
+          [](natsTimer*, void* closure) {
+            const std::unique_ptr<Closure> own(static_cast<Closure*>(closure));
+            ++*own->ended;
+          },
+          static_cast<std::int64_t>(random() % 2), new Closure{&ended});
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
+      if (random() % 2 == 0) natsTimer_Reset(timer, static_cast<std::int64_t>(random() % 2));
+      natsTimer_Destroy(timer);
+    }
+  };
+  std::thread other(work, 1);
+  work(2);
+  other.join();
+  EXPECT_TRUE(wait_until([&] { return ended == 2 * kTimers; }));
+}
+
+// Two threads race each other and the callback. At the end the timer still obeys.
+TEST_F(NatsTimers, ObeyWhileStopsAndResetsRace) {
+  Timer timer(1);
+  timer.racing = true;
+  const auto work = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < 20'000; ++i) {
+      random() % 2 == 0 ? natsTimer_Stop(timer.timer) : natsTimer_Reset(timer.timer, 0);
+      if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+    }
+  };
+  std::thread other(work, 1);
+  work(2);
+  other.join();
+  const int fired = timer.fired;
+  natsTimer_Reset(timer.timer, 1);
+  EXPECT_TRUE(wait_until([&] { return timer.fired >= fired + 2; }));
+  timer.stop_and_wait();
+  const int last = timer.fired;
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(timer.fired, last);
+}
+
+TEST_F(NatsTimers, AreStoppedByNatsClose) {
+  static std::atomic<int> stopped;
+  stopped = 0;
+  for (const std::int64_t interval : {std::int64_t{1}, kNever, kNever}) {
+    natsTimer* timer = nullptr;
+    natsTimer_Create(
+        &timer, [](natsTimer*, void*) {},
+        [](natsTimer* self, void*) {
+          ++stopped;
+          natsTimer_Release(self);
+        },
+        interval, nullptr);
+  }
+  nats_Close();
+  EXPECT_EQ(stopped, 3);
+  ASSERT_EQ(nats_Open(-1), NATS_OK);
+  Timer again(1);
+  EXPECT_TRUE(wait_until([&] { return again.fired >= 2; }));
+}
+
+class NatsServer : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      server_.emplace();
+    } catch (const std::exception& error) {
+      GTEST_SKIP() << error.what();
+    }
+    ASSERT_EQ(nats_Open(-1), NATS_OK);
+    ASSERT_EQ(natsOptions_Create(&options_), NATS_OK);
+    natsOptions_SetURL(options_, server_->url().c_str());
+  }
+  void TearDown() override {
+    if (!server_) return;
+    natsSubscription_Destroy(subscription_);
+    natsConnection_Destroy(connection_);
+    natsOptions_Destroy(options_);
+    EXPECT_EQ(nats_CloseAndWait(20'000), NATS_OK);
+    EXPECT_EQ(stats().pending, 0);
+  }
+
+  void connect() { ASSERT_EQ(natsConnection_Connect(&connection_, options_), NATS_OK); }
+
+  std::optional<nats::Server> server_;
+  natsOptions* options_ = nullptr;
+  natsConnection* connection_ = nullptr;
+  natsSubscription* subscription_ = nullptr;
+};
+
+TEST_F(NatsServer, AnswersARequestWithATimeoutInTimeOrTheRequestTimesOut) {
+  connect();
+  natsConnection_Subscribe(
+      &subscription_, connection_, "echo",
+      [](natsConnection* connection, natsSubscription*, natsMsg* message, void*) {
+        natsConnection_PublishString(connection, natsMsg_GetReply(message), natsMsg_GetData(message));
+        natsMsg_Destroy(message);
+      },
+      nullptr);
+  natsMsg* reply = nullptr;
+  ASSERT_EQ(natsConnection_RequestString(&reply, connection_, "echo", "hello", 20'000), NATS_OK);
+  EXPECT_STREQ(natsMsg_GetData(reply), "hello");
+  natsMsg_Destroy(reply);
+  EXPECT_EQ(natsConnection_RequestString(&reply, connection_, "nobody", "hello", 20'000), NATS_NO_RESPONDERS);
+
+  natsSubscription* silent = nullptr;
+  natsConnection_SubscribeSync(&silent, connection_, "silent");
+  const auto start = Clock::now();
+  EXPECT_EQ(natsConnection_RequestString(&reply, connection_, "silent", "hello", 50), NATS_TIMEOUT);
+  EXPECT_GE(Clock::now() - start, 49ms);
+  natsSubscription_Destroy(silent);
+  if (stats_function() != nullptr) {
+    EXPECT_GE(stats().scheduled, 1) << "the connection has a timer of its pings";
+  }
+}
+
+TEST_F(NatsServer, LosesAConnectionWhosePingsAreNotAnswered) {
+  std::atomic<bool> disconnected{false};
+  natsOptions_SetPingInterval(options_, 10);
+  natsOptions_SetMaxPingsOut(options_, 2);
+  natsOptions_SetDisconnectedCB(
+      options_, [](natsConnection*, void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; }, &disconnected);
+  natsOptions_SetAllowReconnect(options_, false);
+  connect();
+  std::this_thread::sleep_for(20ms);
+  server_->pause();
+  EXPECT_TRUE(wait_until([&] { return disconnected.load(); }));
+  server_->resume();
+}
+
+TEST_F(NatsServer, TellsASubscriptionWithATimeoutThatNoMessageHasCome) {
+  std::atomic<int> none{0};
+  natsOptions_UseGlobalMessageDelivery(options_, true);
+  connect();
+  ASSERT_EQ(natsConnection_SubscribeTimeout(
+                &subscription_, connection_, "quiet", 10,
+                [](natsConnection*, natsSubscription*, natsMsg* message, void* count) {
+                  if (message == nullptr) ++*static_cast<std::atomic<int>*>(count);
+                  natsMsg_Destroy(message);
+                },
+                &none),
+            NATS_OK);
+  EXPECT_TRUE(wait_until([&] { return none >= 3; }));
+  if (stats_function() != nullptr) {
+    EXPECT_GE(stats().expired, 3);
+  }
+}
+
+}  // namespace
