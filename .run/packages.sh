@@ -10,6 +10,9 @@ debian_package() {
   install_packages "$(for package in debhelper lintian; do have_package $package || echo $package; done)" &&
     make_package debian
 }
+c_abi() {
+  install_packages "$(have_package abigail-tools || echo abigail-tools)" && make_package abi
+}
 vcpkg_port() { make_package vcpkg; }
 wrapdb_wrap() { make_package wrapdb; }
 

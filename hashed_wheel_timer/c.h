@@ -12,8 +12,8 @@
  * Times are nanoseconds. Deadlines are times of CLOCK_MONOTONIC, except those of an HWT_MANUAL timer.
  * Unless a function says otherwise, any thread may call it, also inside a callback. A callback that throws a C++
  * exception ends the program with a line on stderr.
- * A wrong argument is refused, nothing changes, and hwt_last_error() names it. A timer that the parent of a fork() has
- * used is refused with EPERM in the child: only hwt_stop() and hwt_destroy() work there. */
+ * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. In the child of a fork(),
+ * calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
 
 /* NOLINTBEGIN(modernize-deprecated-headers): for C */
 #include <stddef.h>
@@ -47,8 +47,8 @@ extern "C" {
 /** A timer. Made by hwt_create(), ended by hwt_destroy(). */
 typedef struct hwt_timer hwt_timer;
 
-/** Names one timeout of one timer. A plain number that owns nothing and never names a second timeout, so a stale one is
- * harmless. 0 names none. */
+/** Names one timeout of one timer: a number that owns nothing and never names a second timeout. A stale id is harmless.
+ * 0 names no timeout. */
 typedef uint64_t hwt_id;
 
 /** A function of the program, called with the argument that came with it. */
@@ -69,8 +69,8 @@ enum {
   HWT_MANUAL = 3
 };
 
-/** Options of a timer. Set them with hwt_options_init(), and then change single members. Later versions add members at
- * the end. */
+/** Options of a timer. Call hwt_options_init() first, and then change single members. Later versions add members at the
+ * end. */
 typedef struct hwt_options {
   /** The size of this structure in the calling program. */
   size_t size;
@@ -85,8 +85,8 @@ typedef struct hwt_options {
   int64_t max_pending;
   /** Callbacks that run longer on the worker are counted in hwt_stats and reported on stderr. 0, the default: off. */
   int64_t slow_task_ns;
-  /** Receives each expired callback, to run it elsewhere: it must have run(argument) called once, on any thread. NULL,
-   * the default: callbacks run on the worker. Called on the worker. */
+  /** Called on the worker for each expired callback. It must arrange that run(argument) is called once, on any thread.
+   * NULL, the default: callbacks run on the worker. */
   void (*executor)(void* context, hwt_callback run, void* argument);
   /** The first argument of `executor`. */
   void* executor_context;
@@ -99,23 +99,23 @@ typedef struct hwt_options {
 
 /** Counters of a timer. Later versions add members at the end. */
 typedef struct hwt_stats {
-  int64_t scheduled;      /**< timeouts that hwt_add() accepted */
-  int64_t expired;        /**< whose callback has started */
-  int64_t cancelled;      /**< by hwt_cancel() or hwt_cancel_and_wait() */
-  int64_t rejected;       /**< refused because of max_pending; not in `scheduled` */
-  int64_t unprocessed;    /**< still pending when the timer was stopped */
-  int64_t pending;        /**< none of these yet */
-  int64_t ticks;          /**< that were processed */
-  int64_t wakeups;        /**< of the worker; without a thread: calls of hwt_next() and hwt_advance() */
+  int64_t scheduled;      /**< timeouts that hwt_add() or hwt_add_at() accepted */
+  int64_t expired;        /**< timeouts whose callback has started */
+  int64_t cancelled;      /**< timeouts that hwt_cancel() or hwt_cancel_and_wait() cancelled */
+  int64_t rejected;       /**< calls refused because of max_pending; not in `scheduled` */
+  int64_t unprocessed;    /**< timeouts that were pending when the timer was stopped */
+  int64_t pending;        /**< timeouts that have not ended */
+  int64_t ticks;          /**< processed ticks */
+  int64_t wakeups;        /**< wake-ups of the worker; without a thread: calls of hwt_next() and hwt_advance() */
   int64_t backlog;        /**< entries that wait for the worker, cancelled ones included */
   int64_t slow_tasks;     /**< callbacks that ran longer than slow_task_ns */
   int64_t last_lag_ns;    /**< from the end of the latest tick with a callback until all its callbacks had run */
   int64_t max_lag_ns;     /**< the largest last_lag_ns */
-  int64_t running_for_ns; /**< for how long the worker has been running the callbacks of this tick; 0: none runs */
+  int64_t running_for_ns; /**< how long the worker has been running the callbacks of this tick; 0 if none runs */
 } hwt_stats;
 
-/** Sets `size` bytes of options to their defaults. For other languages than C; see hwt_options_init(). A `size` that
- * this version does not know sets nothing but the member `size`, and hwt_create() then fails. */
+/** Sets `size` bytes of options to their defaults. For other languages than C; see hwt_options_init(). If this version
+ * does not know `size`, the function sets only the member `size`, and hwt_create() then fails. */
 HWT_C_API void hwt_options_init_sized(hwt_options* options, size_t size) HWT_C_NOEXCEPT;
 
 /** Sets all options to their defaults. */
@@ -123,17 +123,17 @@ static inline void hwt_options_init(hwt_options* options) HWT_C_NOEXCEPT {
   hwt_options_init_sized(options, sizeof *options);
 }
 
-/** Makes a timer and stores it in `*timer`. `options` may be NULL: all defaults. The first timeout starts the worker.
+/** Makes a timer and stores it in `*timer`. NULL as `options` means all defaults. The first timeout starts the worker.
  * Returns 0, EINVAL for a wrong option, ENOMEM, or EAGAIN. After an error `*timer` is NULL. */
 HWT_C_API int hwt_create(const hwt_options* options, hwt_timer** timer) HWT_C_NOEXCEPT;
 
-/** Starts the worker, as the first timeout does, so that no request has to. Returns 0, EINVAL, EAGAIN without a thread,
+/** Starts the worker. Otherwise the first timeout starts it. Returns 0, EINVAL, EAGAIN if the system gives no thread,
  * ENOMEM, ECANCELED after hwt_stop(), or EPERM. Returns 0 for a timer without a thread. */
 HWT_C_API int hwt_start(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Calls callback(argument) once, `delay_ns` from now or up to a tick later, never earlier. A negative delay is due
- * now. Returns the id, or 0, and then errno is EINVAL for NULL, EAGAIN at max_pending or without a thread for the
- * worker, ENOMEM, ECANCELED after hwt_stop(), or EPERM. Takes no lock, and allocates nothing in the long run. */
+ * now. Returns the id, or 0 with errno: EINVAL for NULL, EAGAIN at max_pending or without a thread for the worker,
+ * ENOMEM, ECANCELED after hwt_stop(), or EPERM. Takes no lock, and rarely allocates memory. */
 HWT_C_API hwt_id hwt_add(hwt_timer* timer, int64_t delay_ns, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
 
 /** Calls callback(argument) once at `deadline_ns` or up to a tick later, never earlier. A deadline that has passed is
@@ -142,11 +142,11 @@ HWT_C_API hwt_id hwt_add_at(hwt_timer* timer, int64_t deadline_ns, hwt_callback 
                             void* argument) HWT_C_NOEXCEPT;
 
 /** Cancels a timeout. Returns 0 if its callback has not run and never will. Returns 1 if it runs now, on this thread or
- * another, or if the executor has it. Returns -1 otherwise; any number may be an id. A NULL timer also gives -1, with
- * errno EINVAL. Takes no lock and waits for no thread. */
+ * another, or if the executor has it. Returns -1 otherwise, also for a number that was never an id. Returns -1 with
+ * errno EINVAL for a NULL timer. Takes no lock and waits for no thread. */
 HWT_C_API int hwt_cancel(hwt_timer* timer, hwt_id id) HWT_C_NOEXCEPT;
 
-/** Cancels a timeout, and waits until its callback does not run on any thread, so that the argument can be freed.
+/** Cancels a timeout, and waits until no thread runs its callback, so that the argument can be freed.
  * Returns 0 if the callback has not run and never will, -1 if it has run or the id names no timeout, and 1 only inside
  * the callback itself. Do not hold a lock that the callback takes. A callback that the executor has not run yet never
  * runs. */
@@ -180,7 +180,7 @@ HWT_C_API int64_t hwt_pending(const hwt_timer* timer) HWT_C_NOEXCEPT;
  * that this version does not know become 0. A NULL timer makes all of them 0. */
 HWT_C_API void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, size_t size) HWT_C_NOEXCEPT;
 
-/** Stores the counters in `*stats`. Adds up the counters of all threads, so it is not for every request. */
+/** Stores the counters in `*stats`. It adds up the counters of all threads, so do not call it for every request. */
 static inline void hwt_get_stats(const hwt_timer* timer, hwt_stats* stats) HWT_C_NOEXCEPT {
   hwt_get_stats_sized(timer, stats, sizeof *stats);
 }
@@ -197,17 +197,17 @@ HWT_C_API int64_t hwt_next(hwt_timer* timer) HWT_C_NOEXCEPT;
 HWT_C_API int64_t hwt_advance(hwt_timer* timer, int64_t now_ns) HWT_C_NOEXCEPT;
 
 /** Sets the function that wakes the loop, so that it calls hwt_next() and hwt_advance() again. A thread calls it when
- * it makes something due before the time that hwt_next() last returned, at most once until that is called again. It
- * must not wait, destroy the timer or call hwt_on_earlier(). NULL ends the calls. Returns 0; EINVAL for NULL or a timer
- * with a thread; EDEADLK inside a callback; ENOMEM. */
+ * it makes something due before the time that hwt_next() last returned: at most once until hwt_next() is called again.
+ * The function must not wait, destroy the timer or call hwt_on_earlier(). A NULL function ends the calls. Returns 0;
+ * EINVAL for a NULL timer or a timer with a thread; EDEADLK inside a callback; ENOMEM. */
 HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
 
-/** Returns the wait from now until `next_ns` in milliseconds, rounded up, for poll() and epoll_wait(); -1, for ever,
- * for HWT_NEVER. Reads CLOCK_MONOTONIC. */
+/** Returns the time from now until `next_ns` in milliseconds, rounded up, for poll() and epoll_wait(). Returns -1,
+ * which means for ever, for HWT_NEVER. Reads CLOCK_MONOTONIC. */
 HWT_C_API int hwt_poll_timeout(int64_t next_ns) HWT_C_NOEXCEPT;
 
-/** Returns one line on the latest error of this thread: the function, the argument, its value and the valid range. ""
- * before the first error. Valid until the next call of a function of this interface on this thread. */
+/** Returns one line on the latest error of this thread: the function, the argument, its value and the valid range.
+ * Returns "" before the first error. The text is valid until the next call of this interface on this thread. */
 HWT_C_API const char* hwt_last_error(void) HWT_C_NOEXCEPT;
 
 #ifdef __cplusplus

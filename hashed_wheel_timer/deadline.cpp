@@ -29,9 +29,9 @@ constexpr std::array<Unit, 6> kUnits = {
 
 /// A sum or product beyond the range of the clock never comes.
 Deadline after(Deadline::time_point now, std::int64_t number, std::int64_t unit) noexcept {
-  const Delay delay = number > (nanoseconds::max)().count() / unit ? (nanoseconds::max)() : nanoseconds(number * unit);
-  return Deadline::time_point(
-      nanoseconds(detail::When(delay).deadline([&] { return nanoseconds(now.time_since_epoch()).count(); })));
+  if (number > (nanoseconds::max)().count() / unit) return Deadline::never();
+  const detail::When when(nanoseconds(number * unit));
+  return Deadline::time_point(nanoseconds(when.deadline([&] { return nanoseconds(now.time_since_epoch()).count(); })));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace hwt {
 
-/// The time by which a request must be done, and thus the rest of its budget. It goes with the request over all hops.
+/// The time by which a request must be done. The request carries the rest of its time budget from hop to hop.
 ///
 ///   hwt::Deadline deadline = hwt::Deadline::from_grpc_timeout(header("grpc-timeout"));
 ///   if (deadline.expired()) return too_late();
@@ -22,7 +22,7 @@ namespace hwt {
 ///
 /// Guarantees: converts to a time_point, so add_at(), new_timeout_at() and sleep_until() take it. A budget that is
 /// written to the wire and read again is never longer.
-/// Threads: a value.
+/// Threads: like an `int`. Several threads may read one object, unless a thread writes it.
 /// Not for: wall-clock times, which may jump.
 /// Source: gRPC's deadlines; Go's context.WithDeadline.
 class HWT_API Deadline {
@@ -31,10 +31,10 @@ class HWT_API Deadline {
 
   /// Makes a deadline that never comes.
   constexpr Deadline() noexcept = default;
-  /// Makes the deadline at this time. time_point::max() never comes.
+  /// Makes a deadline at `at`. time_point::max() makes one that never comes.
   constexpr Deadline(time_point at) noexcept : at_(at) {}  // NOLINT(google-explicit-constructor): it is a time
-  /// Returns the deadline `budget` from now. A negative budget is used up now; one beyond the range of the clock never
-  /// ends. Reads steady_clock. Throws std::invalid_argument for a NaN.
+  /// Returns the deadline `budget` from now. A negative budget gives the present time. A budget beyond the range of the
+  /// clock gives never(). Reads steady_clock. Throws std::invalid_argument for a NaN.
   static Deadline in(Delay budget) { return in(budget, std::chrono::steady_clock::now()); }
   /// Returns the deadline `budget` after `now`. Throws std::invalid_argument for a NaN.
   static Deadline in(Delay budget, time_point now);
@@ -45,14 +45,14 @@ class HWT_API Deadline {
   constexpr time_point time() const noexcept { return at_; }
   /// Converts to the time, for functions that take a time_point.
   constexpr operator time_point() const noexcept { return at_; }  // NOLINT(google-explicit-constructor): it is a time
-  /// Returns whether it never comes.
+  /// Returns whether the deadline never comes.
   constexpr bool is_never() const noexcept { return at_ == (time_point::max)(); }
 
   /// Returns the rest of the budget: zero if it is used up, nanoseconds::max() if the deadline never comes.
   constexpr std::chrono::nanoseconds remaining(time_point now) const noexcept {
     if (is_never()) return (std::chrono::nanoseconds::max)();
     if (expired(now)) return std::chrono::nanoseconds::zero();
-    // A deadline and a time before the clock's zero may be further apart than the longest duration.
+    // `now` may be before the clock's zero. Then the difference may exceed the longest duration.
     const bool too_long = now < time_point() && at_ > (time_point::max)() + now.time_since_epoch();
     return too_long ? (std::chrono::nanoseconds::max)() : std::chrono::nanoseconds(at_ - now);
   }
@@ -70,25 +70,25 @@ class HWT_API Deadline {
 
   /// Reads the value of a grpc-timeout header, such as "250m": 1 to 8 digits and one of H, M, S, m, u, n (hours,
   /// minutes, seconds, milliseconds, microseconds, nanoseconds). The budget counts from now. Reads steady_clock. Throws
-  /// std::invalid_argument that names the text.
+  /// std::invalid_argument for any other text; the message has the text.
   static Deadline from_grpc_timeout(std::string_view text) {
     return from_grpc_timeout(text, std::chrono::steady_clock::now());
   }
-  /// Reads the value of a grpc-timeout header. The budget counts from `now`. Throws std::invalid_argument that names
-  /// the text.
+  /// Reads the value of a grpc-timeout header. The budget counts from `now`. Throws std::invalid_argument for any other
+  /// text.
   static Deadline from_grpc_timeout(std::string_view text, time_point now);
-  /// Reads the value of a grpc-timeout header. The budget counts from `now`. Returns none for any other text.
+  /// Reads the value of a grpc-timeout header. The budget counts from `now`. Returns std::nullopt for any other text.
   static std::optional<Deadline> try_from_grpc_timeout(std::string_view text, time_point now) noexcept;
 
   /// Returns the rest of the budget as the value of a grpc-timeout header, in the finest unit that needs at most 8
-  /// digits, rounded down. Returns "0n" if it is used up, and an empty text, for no header, if the deadline never
-  /// comes.
+  /// digits, rounded down. Returns "0n" if the budget is used up. Returns an empty text if the deadline never comes:
+  /// then send no header.
   std::string to_grpc_timeout(time_point now) const;
   /// Returns the rest of the budget as the value of a grpc-timeout header. Reads steady_clock.
   std::string to_grpc_timeout() const { return to_grpc_timeout(std::chrono::steady_clock::now()); }
 
   /// Returns the deadline for a number of milliseconds from the wire, as brpc and Dubbo send it. The budget counts from
-  /// `now`. A negative number never ends.
+  /// `now`. A negative number gives never().
   static Deadline from_milliseconds(std::int64_t budget, time_point now) noexcept;
   /// Returns the deadline for a number of milliseconds from the wire. Reads steady_clock.
   static Deadline from_milliseconds(std::int64_t budget) noexcept {

@@ -31,6 +31,10 @@ bool Timeout::cancel_and_wait() noexcept { return node_ != nullptr && internal::
 
 bool Timeout::move_to(detail::When when) { return node_ != nullptr && Core::reschedule(*node_, when); }
 
+bool Timeout::move_to(detail::When when, Leeway leeway) {
+  return node_ != nullptr && Core::reschedule(*node_, node_->core().rounded(when, leeway));
+}
+
 bool Timeout::is_cancelled() const noexcept {
   return node_ != nullptr && node_->state(std::memory_order_acquire) == NodeState::Cancelled;
 }
@@ -80,5 +84,7 @@ std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
 TimerTask::~TimerTask() = default;
 void TimerTask::cancelled(Timeout&) {}
 void TimerTask::will_not_run(detail::NotRun) {}
+
+const BatchExecutor* TimerTask::executor() const noexcept { return nullptr; }
 
 }  // namespace hwt

@@ -10,9 +10,11 @@
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/when.h"
+#include "hashed_wheel_timer/leeway.h"
 
 namespace hwt {
 
+class BatchExecutor;
 class Timeout;
 class Timer;
 class TimerTask;
@@ -82,15 +84,20 @@ class HWT_API Timeout {
   /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
   /// Returns false if the task has started, the timeout was cancelled or returned by stop(), or the handle is null. A
   /// race with one of these has exactly one winner.
-  /// Any thread, also inside a task. A later deadline costs no allocation and no queue; an earlier one counts from the
-  /// next tick. Throws std::invalid_argument for a NaN delay, and std::bad_alloc for an earlier deadline; then nothing
-  /// has changed.
-  bool reschedule(Delay delay) { return move_to(Delay(detail::number("reschedule: delay", delay))); }
+  /// With a leeway the task may run that much later. Any thread, also inside a task. A later deadline costs no
+  /// allocation and no queue; an earlier one counts from the next tick. Throws std::invalid_argument for a NaN, and
+  /// std::bad_alloc for an earlier deadline; then nothing has changed.
+  bool reschedule(Delay delay, Leeway leeway = {}) {
+    return move(Delay(detail::number("reschedule: delay", delay)), leeway);
+  }
 
   /// Moves the deadline to a point of the timer's own clock, and reads no clock. A deadline that has passed is due now,
   /// time_point::max() is never due. Returns true if the task will run once, and not before the new deadline; false in
-  /// the cases of reschedule(). Any thread. Throws std::bad_alloc for an earlier deadline; then nothing has changed.
-  bool reschedule_at(std::chrono::steady_clock::time_point deadline) { return move_to(deadline); }
+  /// the cases of reschedule(). With a leeway the task may run that much later. Any thread. Throws
+  /// std::invalid_argument for a NaN leeway, and std::bad_alloc for an earlier deadline; then nothing has changed.
+  bool reschedule_at(std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
+    return move(deadline, leeway);
+  }
 
   /// Returns whether cancel() or stop() cancelled the timeout. False on a null handle.
   bool is_cancelled() const noexcept;
@@ -100,8 +107,8 @@ class HWT_API Timeout {
   bool is_expired() const noexcept;
 
   /// Returns the time before which the task does not start, by the timer's clock. A deadline that was passed comes back
-  /// exactly, also one in the past. Returns time_point::max() if the delay was beyond the range of the clock, and on a
-  /// null handle.
+  /// exactly, also one in the past, unless a leeway has moved it. Returns time_point::max() if the delay was beyond the
+  /// range of the clock, and on a null handle.
   std::chrono::steady_clock::time_point deadline() const noexcept;
 
   /// Returns the timer, or null if the timer is gone or the handle is null. Does not keep the timer alive.
@@ -127,7 +134,13 @@ class HWT_API Timeout {
   friend bool detail::reschedule(Timeout& timeout, detail::When when);
   explicit Timeout(internal::Node* adopted) noexcept : node_(adopted) {}
   static void release(internal::Node* node) noexcept;
+  bool move(detail::When when, Leeway leeway) {
+    if (!leeway.is_given()) return move_to(when);
+    if (leeway.is_nan()) detail::refuse_nan("reschedule: leeway");
+    return move_to(when, leeway);
+  }
   bool move_to(detail::When when);
+  bool move_to(detail::When when, Leeway leeway);
 
   internal::Node* node_ = nullptr;
 };
@@ -174,6 +187,8 @@ class HWT_API TimerTask {
   friend struct internal::Node;
   /// Not for users: see detail::NotRun.
   virtual void will_not_run(detail::NotRun why);
+  /// Not for users: where on() makes the task run; null: where the timer runs its tasks.
+  virtual const BatchExecutor* executor() const noexcept;
 };
 
 }  // namespace hwt

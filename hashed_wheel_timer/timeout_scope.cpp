@@ -6,35 +6,44 @@
 #include <utility>
 
 #include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/internal/platform/forked_child.h"
 
 namespace hwt {
 
+TimeoutScope::TimeoutScope(Timer& timer) noexcept : timer_(timer), process_(internal::this_process()) {}
+
 TimeoutScope::~TimeoutScope() {
+  // In a forked child, a thread of the parent may have been in the middle of add().
+  if (process_ != internal::this_process()) {
+    internal::abandon(ids_);
+    return;
+  }
   std::unique_lock lock(mutex_);
   ending_ = true;
   // A task that still runs may be in add().
   none_adding_.wait(lock, [&] { return adding_ == 0; });
-  const std::vector<TimeoutId> ids = std::exchange(ids_, {});
+  std::vector<TimeoutId> ids = std::exchange(ids_, {});
   lock.unlock();
+  // Cancels all before it waits for one, so that no task starts meanwhile.
+  std::erase_if(ids, [&](TimeoutId id) { return timer_.cancel(id) == CancelResult::Cancelled; });
   for (const TimeoutId id : ids) timer_.cancel_and_wait(id);
 }
 
+/// Goes from the last id to the first, 64 at a time. Between them another thread may remove ids, which moves others
+/// towards the first. So this thread may come to an id twice, but misses none.
 std::size_t TimeoutScope::cancel_all() noexcept {
   std::array<TimeoutId, 64> some;
   std::size_t cancelled = 0;
   std::unique_lock lock(mutex_);
-  ++walking_;
-  const std::size_t end = ids_.size();
-  for (std::size_t next = 0; next < std::min(end, ids_.size());) {
-    const std::size_t count = std::min({some.size(), end - next, ids_.size() - next});
-    std::copy_n(ids_.begin() + static_cast<std::ptrdiff_t>(next), count, some.begin());
-    next += count;
+  for (std::size_t left = ids_.size(); (left = std::min(left, ids_.size())) != 0;) {
+    const std::size_t count = std::min(some.size(), left);
+    left -= count;
+    std::copy_n(ids_.begin() + static_cast<std::ptrdiff_t>(left), count, some.begin());
     // Without the lock, because it destroys callables.
     lock.unlock();
     for (std::size_t i = 0; i < count; ++i) cancelled += timer_.cancel(some[i]) == CancelResult::Cancelled ? 1 : 0;
     lock.lock();
   }
-  --walking_;
   return cancelled;
 }
 
@@ -48,7 +57,7 @@ void TimeoutScope::begin_adding() {
   const std::lock_guard lock(mutex_);
   if (ending_) throw IllegalState("add: the scope is being destroyed");
   if (ids_.size() + adding_ >= ids_.capacity()) {
-    if (walking_ == 0) std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
+    std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
     // Twice the room, so that each id is looked at once or twice in its life.
     const std::size_t needed = ids_.size() + adding_ + 1;
     if (2 * needed > ids_.capacity()) ids_.reserve(2 * needed);

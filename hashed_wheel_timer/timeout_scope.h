@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -10,12 +11,13 @@
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/timeout_id.h"
 #include "hashed_wheel_timer/timer.h"
 
 namespace hwt {
 
-/// Owns the timeouts of one object, such as a connection: they end with it. So their callables may use the object.
+/// Owns the timeouts of one object, such as a connection, and ends them with it. So their callables may use the object.
 ///
 ///   class Connection {
 ///     void on_request(Request request) {
@@ -25,7 +27,8 @@ namespace hwt {
 ///     hwt::TimeoutScope scope_{timer};   // the last member, so that it is destroyed first
 ///   };
 ///
-/// Guarantees: after the destructor no task of the scope runs, and none will. A timeout that has ended is forgotten.
+/// Guarantees: after the destructor no task of the scope runs, and none will. The scope drops the ids of timeouts that
+/// have ended.
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
 /// Not for: timeouts that outlive the object. The timer must outlive the scope.
@@ -33,9 +36,10 @@ namespace hwt {
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
-  explicit TimeoutScope(Timer& timer) noexcept : timer_(timer) {}
-  /// Cancels all timeouts, and waits for those whose tasks run on other threads. Inside a task of the scope it does not
-  /// wait for that one. Hold no lock that a task takes.
+  explicit TimeoutScope(Timer& timer) noexcept;
+  /// Cancels all timeouts, then waits for tasks that run on other threads. A task of the scope may destroy the scope:
+  /// the destructor does not wait for that task. Do not hold a lock that a task takes. In a forked child it does
+  /// nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -44,27 +48,27 @@ class HWT_API TimeoutScope {
   /// IllegalState in a task while the destructor waits for it.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay) {
+  TimeoutId add(F&& callable, Delay delay, Leeway leeway = {}) {
     Adding adding(*this);
-    return adding.keep(timer_.add(std::forward<F>(callable), delay));
+    return adding.keep(timer_.add(std::forward<F>(callable), delay, leeway));
   }
 
   /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
     Adding adding(*this);
-    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline));
+    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline, leeway));
   }
 
   /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.
   bool cancel(TimeoutId id) noexcept { return timer_.cancel(id) == CancelResult::Cancelled; }
 
-  /// Cancels all timeouts and returns how many that were. Tasks that run now go on, and it does not wait for them. The
-  /// scope can be used afterwards.
+  /// Cancels all timeouts and returns their number. Does not wait for tasks that run now. The scope can be used
+  /// afterwards.
   std::size_t cancel_all() noexcept;
 
-  /// Returns the number of timeouts that are pending or whose task runs. Reads each.
+  /// Returns the number of timeouts that are pending or whose task runs. Looks up each timeout, so it is O(n).
   std::size_t size() const noexcept;
 
  private:
@@ -87,11 +91,11 @@ class HWT_API TimeoutScope {
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
-  mutable std::mutex mutex_;  // guards the members below; held during no code of the user
-  // Those that have ended leave when it is full, so it has room for about twice as many as there are.
+  const std::int64_t process_;
+  mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
+  // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones.
   std::vector<TimeoutId> ids_;
-  std::size_t adding_ = 0;   // calls of add() in progress; the vector has room for their ids
-  std::size_t walking_ = 0;  // calls of cancel_all() in progress; meanwhile no id leaves
+  std::size_t adding_ = 0;  // calls of add() in progress; the vector has room for their ids
   bool ending_ = false;
   std::condition_variable none_adding_;  // for the destructor
 };

@@ -21,6 +21,8 @@ void Timer::begin() {}
 
 CancelResult Timer::cancel_and_wait(TimeoutId id) noexcept { return core_->cancel_and_wait(id); }
 
+void Timer::expect_executors() noexcept { core_->expect_executors(); }
+
 Timeout Timer::find(TimeoutId id) noexcept { return core_->find(id); }
 
 Scheduled Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused) {
@@ -37,6 +39,17 @@ Scheduled Timer::retry_or_null(const detail::TaskSource& task, detail::When when
     return refused;
   }
   return schedule(task, when);
+}
+
+detail::When Timer::rounded(detail::When when, Leeway leeway) noexcept {
+  if (!core_->lifecycle().started()) {
+    try {
+      begin();
+    } catch (...) {
+      return when;  // schedule() finds out why, and refuses
+    }
+  }
+  return core_->rounded(when, leeway);
 }
 
 bool detail::is_live(const Timer& timer, TimeoutId id) noexcept { return timer.core_->is_live(id); }
@@ -68,6 +81,8 @@ void detail::raise(Scheduled refused, const char* caller) {
       throw std::invalid_argument(name + ": task: null (expected: a callable or a TimerTask)");
     case Result::NotANumber:
       throw std::invalid_argument(name + ": delay: NaN (expected: a number)");
+    case Result::LeewayNotANumber:
+      throw std::invalid_argument(name + ": leeway: NaN (expected: a number)");
     default:
       throw std::bad_alloc();
   }

@@ -14,6 +14,7 @@
 #include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/histogram.h"
+#include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timeout.h"
 #include "hashed_wheel_timer/timeout_id.h"
@@ -64,99 +65,105 @@ class HWT_API Timer {
   Timer& operator=(const Timer&) = delete;
 
   /// Runs `callable`, f(Timeout&) or f(), once after `delay`, and returns a handle. A negative delay is due now, one
-  /// beyond the range of the clock is never due. Starts the timer if it was not started.
+  /// beyond the range of the clock is never due. With a leeway the task may run that much later; see Leeway. Starts the
+  /// timer if it was not started.
   /// Throws IllegalState after stop(), RejectedExecution at max_pending_timeouts, std::invalid_argument for a null
-  /// callable or a NaN delay, std::bad_alloc, std::system_error if the worker cannot be started, and what copying the
+  /// callable or a NaN, std::bad_alloc, std::system_error if the worker cannot be started, and what copying the
   /// callable throws. After an exception nothing is scheduled, and only TimerStats::rejected may have changed.
   /// Any thread. Costs one clock reading, no lock, and no allocation for callables of up to 24 bytes.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout new_timeout(F&& callable, Delay delay) {
-    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), delay, kHandle).node);
+  Timeout new_timeout(F&& callable, Delay delay, Leeway leeway = {}) {
+    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), delay, leeway, kHandle).node);
   }
 
   /// Runs a shared task once after `delay`, as the overload for callables does, and throws what that throws;
   /// std::invalid_argument for a null task.
-  Timeout new_timeout(std::shared_ptr<TimerTask> task, Delay delay) {
-    return Timeout(schedule_shared<OrThrow>(task, delay).node);
+  Timeout new_timeout(std::shared_ptr<TimerTask> task, Delay delay, Leeway leeway = {}) {
+    return Timeout(schedule_shared<OrThrow>(task, delay, leeway).node);
   }
 
   /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns a handle. A deadline that has
   /// passed is due now, time_point::max() is never due. Use it when you already know the deadline, for example from the
   /// request. It reads no clock except to start the timer, and costs half as much as new_timeout(). Timeout::deadline()
-  /// returns exactly this deadline. Throws what new_timeout() throws. Any thread.
+  /// returns exactly this deadline. With a leeway the task may run that much later. Throws what new_timeout() throws.
+  /// Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
-    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, kHandle).node);
+  Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
+    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, leeway, kHandle).node);
   }
 
   /// Runs a shared task once at `deadline`; see the overload for callables. Throws std::invalid_argument for a null
   /// task, and what new_timeout() throws.
-  Timeout new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) {
-    return Timeout(schedule_shared<OrThrow>(task, deadline).node);
+  Timeout new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline,
+                         Leeway leeway = {}) {
+    return Timeout(schedule_shared<OrThrow>(task, deadline, leeway).node);
   }
 
   /// Runs `callable` once after `delay`. Returns a null handle where new_timeout() throws, without memory or a thread
   /// too, and throws only what copying the callable throws: for code that is built without exceptions.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout try_new_timeout(F&& callable, Delay delay) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), delay, kHandle).node);
+  Timeout try_new_timeout(F&& callable, Delay delay,
+                          Leeway leeway = {}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), delay, leeway, kHandle).node);
   }
 
   /// Runs a shared task once after `delay`. Returns a null handle where new_timeout() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
-  Timeout try_new_timeout(std::shared_ptr<TimerTask> task, Delay delay) noexcept {
-    return Timeout(schedule_shared<OrNull>(task, delay).node);
+  Timeout try_new_timeout(std::shared_ptr<TimerTask> task, Delay delay, Leeway leeway = {}) noexcept {
+    return Timeout(schedule_shared<OrNull>(task, delay, leeway).node);
   }
 
   /// Runs `callable` once at `deadline`, as new_timeout_at() does. Returns a null handle where that throws, and throws
   /// only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout try_new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline) noexcept(
-      std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), deadline, kHandle).node);
+  Timeout try_new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline,
+                             Leeway leeway = {}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), deadline, leeway, kHandle).node);
   }
 
   /// Runs a shared task once at `deadline`. Returns a null handle where new_timeout_at() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
-  Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline) noexcept {
-    return Timeout(schedule_shared<OrNull>(task, deadline).node);
+  Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline,
+                             Leeway leeway = {}) noexcept {
+    return Timeout(schedule_shared<OrNull>(task, deadline, leeway).node);
   }
 
   /// Runs `callable`, f(Timeout&) or f(), once after `delay`, and returns an id instead of a handle. An id is a plain
   /// number that may be kept for ever, and costs less than a handle. Throws what new_timeout() throws. Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay) {
-    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), delay, kId).value);
+  TimeoutId add(F&& callable, Delay delay, Leeway leeway = {}) {
+    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), delay, leeway, kId).value);
   }
 
   /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns an id. Reads no clock except to
   /// start the timer. Throws what new_timeout() throws. Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline) {
-    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, kId).value);
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
+    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, leeway, kId).value);
   }
 
   /// Runs `callable` once after `delay`, and returns an id. Returns an id of no timeout where add() throws, and throws
   /// only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId try_add(F&& callable, Delay delay) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), delay, kId));
+  TimeoutId try_add(F&& callable, Delay delay,
+                    Leeway leeway = {}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), delay, leeway, kId));
   }
 
   /// Runs `callable` once at `deadline`, and returns an id. Returns an id of no timeout where add_at() throws, and
   /// throws only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId try_add_at(F&& callable, std::chrono::steady_clock::time_point deadline) noexcept(
-      std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), deadline, kId));
+  TimeoutId try_add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
+                       Leeway leeway = {}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), deadline, leeway, kId));
   }
 
   /// Cancels the timeout that add() returned this id for. Returns Cancelled if the task has not run and never will.
@@ -172,14 +179,16 @@ class HWT_API Timer {
   CancelResult cancel_and_wait(TimeoutId id) noexcept;
 
   /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
-  /// Returns false if the task has started, or if the id names no pending timeout. Any thread. Throws
-  /// std::invalid_argument for a NaN delay, and std::bad_alloc for an earlier deadline; then nothing has changed.
-  bool reschedule(TimeoutId id, Delay delay) { return find(id).reschedule(delay); }
+  /// Returns false if the task has started, or if the id names no pending timeout. With a leeway the task may run that
+  /// much later. Any thread. Throws std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then
+  /// nothing has changed.
+  bool reschedule(TimeoutId id, Delay delay, Leeway leeway = {}) { return find(id).reschedule(delay, leeway); }
 
   /// Moves the deadline to a point of the timer's own clock, and reads no clock. Returns what reschedule() returns. Any
-  /// thread. Throws std::bad_alloc for an earlier deadline; then nothing has changed.
-  bool reschedule_at(TimeoutId id, std::chrono::steady_clock::time_point deadline) {
-    return find(id).reschedule_at(deadline);
+  /// thread. Throws std::invalid_argument for a NaN leeway, and std::bad_alloc for an earlier deadline; then nothing
+  /// has changed.
+  bool reschedule_at(TimeoutId id, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
+    return find(id).reschedule_at(deadline, leeway);
   }
 
   /// Returns a handle of the timeout while it is pending, while its task runs, and while an executor has the task.
@@ -243,22 +252,27 @@ class HWT_API Timer {
   static constexpr bool kId = true;
 
   template <class Refused, class F>
-  detail::Scheduled schedule_callable(F&& callable, detail::When when, bool named) {
+  detail::Scheduled schedule_callable(F&& callable, detail::When when, Leeway leeway, bool named) {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
-      return schedule_callable<Refused>(&callable, when, named);
+      return schedule_callable<Refused>(&callable, when, leeway, named);
     } else {
       if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, named);
-      return schedule_source<Refused>(detail::source_of<F>(callable, named), when);
+      if constexpr (detail::HasExecutor<std::decay_t<F>>) expect_executors();
+      return schedule_source<Refused>(detail::source_of<F>(callable, named), when, leeway);
     }
   }
   template <class Refused>
-  detail::Scheduled schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when) {
+  detail::Scheduled schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when, Leeway leeway) {
     if (task == nullptr) return refuse<Refused>(detail::Result::NullTask, kHandle);
-    return schedule_source<Refused>(detail::source_of_shared(task), when);
+    return schedule_source<Refused>(detail::source_of_shared(task), when, leeway);
   }
   template <class Refused>
-  detail::Scheduled schedule_source(const detail::TaskSource& task, detail::When when) {
+  detail::Scheduled schedule_source(const detail::TaskSource& task, detail::When when, Leeway leeway) {
     if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber, task.named);
+    if (leeway.is_given()) {
+      if (leeway.is_nan()) return refuse<Refused>(detail::Result::LeewayNotANumber, task.named);
+      when = rounded(when, leeway);
+    }
     const detail::Scheduled scheduled = schedule(task, when);
     if (scheduled.node == nullptr) [[unlikely]] {
       if constexpr (Refused::kThrows) return retry_or_throw(task, when, scheduled);
@@ -272,10 +286,15 @@ class HWT_API Timer {
     if constexpr (Refused::kThrows) detail::raise(refused, caller(named));
     return refused;
   }
+  /// From now on the worker asks each due task for its executor.
+  void expect_executors() noexcept;
   static TimeoutId id_of(detail::Scheduled scheduled) noexcept {
     return TimeoutId::from_value(scheduled.node == nullptr ? 0 : scheduled.value);
   }
   static constexpr const char* caller(bool named) noexcept { return named ? "add" : "new_timeout"; }
+  /// Returns the deadline with this leeway. Starts the timer if it was not started, because its ticks count from the
+  /// start.
+  detail::When rounded(detail::When when, Leeway leeway) noexcept;
   // A refused call, out of line. They start a timer that was not started, and schedule again.
   detail::Scheduled retry_or_throw(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);
   detail::Scheduled retry_or_null(const detail::TaskSource& task, detail::When when, detail::Scheduled refused);

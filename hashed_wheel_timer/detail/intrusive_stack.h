@@ -25,10 +25,13 @@ class IntrusiveStack {
   /// Returns the newest element without taking it; null: the stack is empty. For stacks that nobody takes from.
   Element* top() const noexcept { return top_.load(std::memory_order_acquire); }
 
-  void push(Element& element) noexcept {
-    next(element) = top_.load(std::memory_order_relaxed);
-    while (!top_.compare_exchange_weak(next(element), &element, std::memory_order_release, std::memory_order_relaxed)) {
-    }
+  /// Pushes. Returns whether the stack was empty.
+  bool push(Element& element) noexcept {
+    Element* top = top_.load(std::memory_order_relaxed);
+    do {
+      next(element) = top;
+    } while (!top_.compare_exchange_weak(top, &element, std::memory_order_release, std::memory_order_relaxed));
+    return top == nullptr;
   }
 
   /// Pushes unless the stack is closed. Returns false if it is.

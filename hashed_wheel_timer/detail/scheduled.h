@@ -17,7 +17,8 @@ enum class Result : std::uint8_t {
   NoMemory,
   NoThread,  // the timer found no thread for its worker
   NullTask,
-  NotANumber,
+  NotANumber,  // the delay
+  LeewayNotANumber,
 };
 
 /// The result of Timer::schedule(), in two registers: the node of the new timeout, or why there is none. The caller has

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,12 @@ enum class NotRun : unsigned char {
 template <class F>
 concept ToldWhenNotRun = requires(F& callable, NotRun why) { callable.will_not_run(why); };
 
+/// A callable that on() has given an executor.
+template <class F>
+concept HasExecutor = requires(const F& callable) {
+  { callable.executor() } noexcept -> std::same_as<const BatchExecutor&>;
+};
+
 inline constexpr std::size_t kTaskStorageSize = 32;  // a vtable pointer and 24 bytes of captures
 inline constexpr std::size_t kTaskStorageAlign = 16;
 
@@ -75,6 +82,14 @@ class CallableTask final : public TimerTask {
     if constexpr (ToldWhenNotRun<F>) callable_.will_not_run(why);
   }
 
+  const BatchExecutor* executor() const noexcept override {
+    if constexpr (HasExecutor<F>) {
+      return &callable_.executor();
+    } else {
+      return nullptr;
+    }
+  }
+
  private:
   F callable_;
 };
@@ -86,6 +101,7 @@ class BoxedTask final : public TimerTask {
   explicit BoxedTask(CallableTask<F>* adopted) noexcept : callable_(adopted) {}
   void run(Timeout& timeout) override { callable_->run(timeout); }
   void will_not_run(NotRun why) override { callable_->will_not_run(why); }
+  const BatchExecutor* executor() const noexcept override { return callable_->executor(); }
 
  private:
   std::unique_ptr<CallableTask<F>> callable_;

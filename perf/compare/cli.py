@@ -122,6 +122,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     chosen.rounds = chosen.rounds or (1 if chosen.quick else MIN_ROUNDS)
     # Without the options that the script adds.
     shown = [one for one, before in zip(arguments, ["", *arguments]) if not {one, before} & {"--build", "--cpp"}]
+    # The results do not name a folder of this machine.
+    shown = [re.sub("^--brpc=.*", "--brpc=CHECKOUT", one) for one in shown]
+    shown = ["CHECKOUT" if before == "--brpc" else one for one, before in zip(shown, ["", *shown])]
     chosen.command = ["./run", "compare", *shown]
     chosen.whole = not chosen.quick and chosen.peers is None and len(chosen.workloads) == len(WORKLOADS)
     return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,13 +93,13 @@ def load(paths: Paths) -> list[Program]:
 
 
 def parse_program(data: dict[str, Any], paths: Paths) -> Program:
-    folders = {"--brpc": paths.brpc}
-    places = {"peers": paths.root / "perf" / "peers", "build": paths.build / "peers", "cpp": paths.cpp, "brpc": paths.brpc}
+    folders = {"brpc": paths.brpc}
+    places = {"peers": paths.root / "perf" / "peers", "build": paths.build / "peers", "cpp": paths.cpp, **folders}
 
     def filled(words: Sequence[str]) -> tuple[str, ...]:
-        return tuple(word.format(name=data["name"], **places) for word in words)
+        return tuple(word.format(name=data["name"], cores=os.cpu_count() or 1, **places) for word in words)
 
-    needs = tuple(need for need in (Need(**need) for need in data.get("needs", [])) if not folders.get(need.option))
+    needs = tuple(need for need in (Need(**need) for need in data.get("needs", [])) if not folders.get(need.option.lstrip("-")))
     build = tuple(map(filled, data.get("build", [])))
     workloads = tuple(data.get("workloads", WORKLOADS))
     return Program(**{**data, "run": filled(data["run"]), "needs": needs, "build": build, "workloads": workloads})

@@ -38,6 +38,7 @@ using Delays = std::array<std::chrono::milliseconds, kBatch>;
 using Items = std::array<Item, kBatch>;
 using Nodes = std::array<Node*, kBatch>;
 using Timers = std::array<std::unique_ptr<ThreadlessTimer>, kBatch>;
+using Ids = std::array<TimeoutId, kBatch>;
 
 Delays random_delays() {
   Delays delays;
@@ -98,6 +99,33 @@ extern "C" {
     timer.cancel(timer.add([i] { ran += static_cast<std::int64_t>(i); }, 5s));
   }
 }
+// The request path with 1,000 in flight: cancels the oldest timeout and schedules a new one.
+[[gnu::noinline]] void counted_ring(Timer& timer, Timeouts& timeouts) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timeouts[i].cancel();
+    timeouts[i] = timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, 5s);
+  }
+}
+[[gnu::noinline]] void counted_ring_by_deadline(Timer& timer, Timeouts& timeouts,
+                                                std::chrono::steady_clock::time_point deadline) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timeouts[i].cancel();
+    timeouts[i] = timer.new_timeout_at([i] { ran += static_cast<std::int64_t>(i); }, deadline);
+  }
+}
+[[gnu::noinline]] void counted_ring_by_id(Timer& timer, Ids& ids) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.cancel(ids[i]);
+    ids[i] = timer.add([i] { ran += static_cast<std::int64_t>(i); }, 5s);
+  }
+}
+[[gnu::noinline]] void counted_ring_by_id_and_deadline(Timer& timer, Ids& ids,
+                                                       std::chrono::steady_clock::time_point deadline) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.cancel(ids[i]);
+    ids[i] = timer.add_at([i] { ran += static_cast<std::int64_t>(i); }, deadline);
+  }
+}
 [[gnu::noinline]] void counted_pair_with_1000_timers(Timers& timers) {
   for (const auto& timer : timers) timer->new_timeout([] { ++ran; }, 5s).cancel();
 }
@@ -151,6 +179,7 @@ class Counted {
     for (int round = 0; round < kRounds; ++round) {
       timer();
       pairs();
+      rings();
       wheel();
       pool();
     }
@@ -219,6 +248,15 @@ class Counted {
     for (const auto& timer : timers_) timer->driver().transfer();
   }
 
+  /// Each ring has its own timer and stays full.
+  void rings() {
+    count("ring", counted_ring, *ring_timers_[0], rings_[0]);
+    count("ring_by_deadline", counted_ring_by_deadline, *ring_timers_[1], rings_[1], ring_timers_[1]->now() + 5s);
+    count("ring_by_id", counted_ring_by_id, *ring_timers_[2], id_rings_[0]);
+    count("ring_by_id_and_deadline", counted_ring_by_id_and_deadline, *ring_timers_[3], id_rings_[1],
+          ring_timers_[3]->now() + 5s);
+  }
+
   static Timers thousand_timers() {
     Timers timers;
     for (auto& timer : timers) {
@@ -243,9 +281,9 @@ class Counted {
   }
 
   // A whole timer. Its worker starts after the count.
-  std::unique_ptr<HashedWheelTimer> unattended_timer() {
+  std::unique_ptr<HashedWheelTimer> unattended_timer() const {
     auto timer = std::make_unique<HashedWheelTimer>(
-        Options{.tick_duration = 1ms, .thread_factory = [end = end_.get_future().share()](std::function<void()> work) {
+        Options{.tick_duration = 1ms, .thread_factory = [end = ended_](std::function<void()> work) {
                   return std::thread([end, work = std::move(work)] {
                     end.wait();
                     work();
@@ -262,7 +300,12 @@ class Counted {
   ThreadlessTimer limited_{{.tick_duration = 1ms, .max_pending_timeouts = 1'000'000}};
   Timers timers_ = thousand_timers();
   std::promise<void> end_;
+  std::shared_future<void> ended_ = end_.get_future().share();
   std::unique_ptr<HashedWheelTimer> unattended_ = unattended_timer();
+  std::array<std::unique_ptr<HashedWheelTimer>, 4> ring_timers_{unattended_timer(), unattended_timer(),
+                                                                unattended_timer(), unattended_timer()};
+  std::array<Timeouts, 2> rings_;
+  std::array<Ids, 2> id_rings_{};
   HashedWheel wheel_{512};
   Tick wheel_time_ = 0;
   Items items_;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/engine/driver.h"
-#include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/timer.h"

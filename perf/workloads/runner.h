@@ -17,19 +17,19 @@ namespace hwt::perf {
 /// Runs one round of a workload on a Timer, a class of the form below. Calls are resolved at compile time, so that they
 /// add no cost. The timer calls receiver.expired(id) on expiry.
 ///
+///   static constexpr bool kOneLoop;                  // whether only its own thread may call schedule() to launch()
 ///   explicit Timer(std::chrono::microseconds tick);  // started
-/// a container of handles
-///   Slots make_slots(std::size_t size);
-/// into a free slot
-/// true: the task will never run
+///   Slots make_slots(std::size_t size);              // a container of handles
+///   void schedule(slot, receiver, id, delay);        // into a free slot
+///   bool cancel(slot);                               // true: the task will never run
 ///   void put_off(slot, receiver, id, delay);         // to `delay` from now
 ///   void launch(receiver, id, delay);                // without a slot
-/// waits until scheduled timeouts are in the wheel
-/// joins its thread; further calls have no effect
-/// schedule() to launch() only in its own loop
+///   void take_over();                                // waits until scheduled timeouts are in the wheel
+///   void stop();                                     // joins its thread; further calls have no effect
 ///
 /// With kOneLoop also these, which return at the end:
-/// alternates slice() and expiry until slice() is false
+///
+///   void run_in_loop(slice);                         // alternates slice() and expiry until slice() is false
 ///   void run_in_loop_every(interval, slice);
 template <class Timer>
 Json measure(const Options& options) {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
@@ -1141,6 +1142,28 @@ TEST_F(CancelAfter, CancelsTheOperationAtItsLimit) {
   loop.run();
   EXPECT_EQ(ended, Error(kAborted));
   EXPECT_GE(steady_clock::now() - start, 20ms);
+}
+
+TEST_F(CancelAfter, CancelsTheOperationAtADeadline) {
+  const hwt::Deadline deadline = hwt::Deadline::in(20ms);
+  std::optional<Error> ended;
+  here.async_read_some(host::buffer(buffer),
+                       net::cancel_after(timer, deadline, [&](const Error& error, std::size_t) { ended = error; }));
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_TRUE(deadline.expired());
+}
+
+TEST_F(CancelAfter, ADeadlineThatNeverComesLimitsNothing) {
+  std::optional<Error> ended;
+  here.async_read_some(
+      host::buffer(buffer),
+      net::cancel_after(timer, hwt::Deadline::never(), [&](const Error& error, std::size_t) { ended = error; }));
+  there.send(host::buffer("answer", 4));
+  loop.run();
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(*ended);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
 TEST_F(CancelAfter, ItsLimitEndsNoOperationBeforeADeadlineByTheTimersClockThatWasTakenBefore) {

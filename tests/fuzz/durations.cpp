@@ -9,7 +9,7 @@
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/fast_divider.h"
 #include "hashed_wheel_timer/histogram.h"
-#include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "tests/fuzz/targets.h"
 
@@ -138,6 +138,12 @@ void check_grid(Input& input) {
   if (grid.end_of(grid.due_tick(time)) != kMax) {
     require(grid.end_of(grid.due_tick(time)) >= time, "a tick ends at or after the deadlines that are due in it");
   }
+  const std::int64_t latest = std::max(any_time(input), time);
+  const std::int64_t rounded = grid.roundest(time, latest);
+  require(time <= rounded && rounded <= latest, "roundest() stays between");
+  require((rounded == kMax) == (time == kMax), "roundest() makes no timeout one that is never due");
+  require(grid.due_tick(rounded) == (rounded == time ? grid.due_tick(time) : grid.at(rounded) - 1),
+          "roundest() is the end of a tick");
 }
 
 void check_divider(Input& input) {

@@ -22,7 +22,7 @@ struct Target {
 const Target kTargets[] = {
     {"wheels", hwt::fuzz::wheels},       {"passive_wheel", hwt::fuzz::passive_wheel},
     {"timers", hwt::fuzz::timers},       {"schedules", hwt::fuzz::schedules},
-    {"options", hwt::fuzz::options},
+    {"options", hwt::fuzz::options},     {"deadlines", hwt::fuzz::deadlines},
 #ifdef HWT_FUZZ_CALENDARS
     {"calendars", hwt::fuzz::calendars},
 #endif

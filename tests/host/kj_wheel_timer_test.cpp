@@ -1,5 +1,5 @@
-// What kj/timer.h promises of a kj::Timer, of that in docs/examples/kj_http. The tests also run on kj's own timer,
-// which has no tick.
+// The promises of kj::Timer, kept by the timer of docs/examples/kj_http. The tests also run on kj's own timer, which
+// has no tick.
 
 #include <gtest/gtest.h>
 #include <kj/async-io.h>

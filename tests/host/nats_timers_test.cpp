@@ -1,5 +1,5 @@
-// What libnats expects of its timers. The same program runs on libnats's own timers, linked without the library of
-// docs/examples/nats_timers, and on that library, linked and preloaded.
+// The behaviour that libnats expects of its timers. One program is linked without docs/examples/nats_timers, and runs
+// on libnats's own timers, or on that library if it is preloaded. Another program is linked with that library.
 
 #include "docs/examples/nats_timers/nats_timers.h"
 
@@ -42,7 +42,7 @@ bool wait_until(const std::function<bool()>& condition) {
   return condition();
 }
 
-/// A timer with what has happened to it.
+/// A timer that counts its callbacks.
 struct Timer {
   explicit Timer(
       std::int64_t interval, std::function<void(Timer&)> callback = [](Timer&) {})
@@ -259,9 +259,9 @@ TEST_F(NatsTimers, RunTheirCallbacksOnAThreadOfLibnats) {
   EXPECT_EQ(status, NATS_ILLEGAL_STATE);
 }
 
-// As libnats does it: stopCb frees what the callback uses.
+// libnats frees in stopCb the closure that the callback uses.
 TEST_F(NatsTimers, NeverFireAfterStopCb) {
-  constexpr int kTimers = 1000;
+  constexpr int kTimers = 500;
   struct Closure {
     std::atomic<int>* ended;
     std::unique_ptr<int> fired = std::make_unique<int>(0);
@@ -287,6 +287,43 @@ TEST_F(NatsTimers, NeverFireAfterStopCb) {
   work(2);
   other.join();
   EXPECT_TRUE(wait_until([&] { return ended == 2 * kTimers; }));
+}
+
+// This thread stops the timers in the order in which their callbacks run, so the two meet at the same timer.
+TEST_F(NatsTimers, NeverFireAfterStopCbWhileManyAreDue) {
+  struct One {
+    natsTimer* timer = nullptr;
+    std::atomic<bool>* begun = nullptr;
+    std::atomic<bool> stopped{false};
+    std::atomic<bool> fired_late{false};
+  };
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<bool> begun{false};
+    std::vector<One> timers(100);
+    for (One& one : timers) {
+      one.begun = &begun;
+      natsTimer_Create(
+          &one.timer,
+          [](natsTimer*, void* closure) {
+            One& self = *static_cast<One*>(closure);
+            if (self.stopped) self.fired_late = true;
+            *self.begun = true;
+          },
+          [](natsTimer*, void* closure) { static_cast<One*>(closure)->stopped = true; }, 2, &one);
+    }
+    while (!begun) std::this_thread::yield();
+    for (One& one : timers) {
+      natsTimer_Stop(one.timer);
+      natsTimer_Reset(one.timer, kNever);
+      natsTimer_Destroy(one.timer);
+    }
+    Timer last(0);  // its callback follows all callbacks that have begun
+    ASSERT_TRUE(wait_until([&] { return last.fired >= 1; }));
+    for (One& one : timers) {
+      ASSERT_TRUE(one.stopped);
+      ASSERT_FALSE(one.fired_late);
+    }
+  }
 }
 
 // Two threads race each other and the callback. At the end the timer still obeys.

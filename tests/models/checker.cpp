@@ -8,6 +8,10 @@
 
 #include "checker.h"
 
+// Before relacy, which makes macros of standard names.
+#include <condition_variable>
+#include <mutex>
+
 // clang-format off: relacy's own order
 #include <relacy/base.hpp>
 #include <relacy/thread_local_ctx.hpp>
@@ -729,6 +733,18 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
   if (!model::watching) return __real_pthread_mutex_trylock(mutex);
   auto* const taken = reinterpret_cast<std::uint32_t*>(mutex);
   return model::change(Kind::Exchange, taken, 1U, rl::mo_acquire, CALLER) == 0 ? 0 : EBUSY;
+}
+void __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable*,
+                                                                      std::unique_lock<std::mutex>*);
+
+/// std::condition_variable::wait(). It may wake for no reason, as long as others run.
+void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* condition,
+                                                                      std::unique_lock<std::mutex>* lock) {
+  if (!model::watching) return __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(condition, lock);
+  pthread_mutex_t* const mutex = lock->mutex()->native_handle();
+  __wrap_pthread_mutex_unlock(mutex);
+  model::yield();
+  __wrap_pthread_mutex_lock(mutex);
 }
 pthread_t __wrap_pthread_self() {
   return model::watching ? pthread_t{model::this_thread() + 1} : __real_pthread_self();

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "tests/support/test_support.h"
 
 #if defined(__linux__)

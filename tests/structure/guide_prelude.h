@@ -27,6 +27,7 @@
 #include <string>
 #include <thread>
 
+#include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/calendar.h"
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/deadline.h"

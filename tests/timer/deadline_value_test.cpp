@@ -5,14 +5,21 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <random>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/stop_after.h"
+#include "hashed_wheel_timer/timeout_scope.h"
+#include "tests/coroutine/coroutine_support.h"
 
 namespace hwt {
 namespace {
@@ -60,17 +67,77 @@ TEST(Deadline, RefusesANaN) {
   EXPECT_THROW(Deadline::in(std::chrono::duration<double>(NAN), kNow), std::invalid_argument);
 }
 
-TEST(Deadline, IsTakenByTimers) {
-  ManualTimer timer(1ms, kNow);
-  bool ran = false;
-  timer.add_at([&] { ran = true; }, Deadline::in(5ms, kNow));
-  const Timeout timeout = timer.new_timeout_at([] {}, Deadline::never());
-  EXPECT_EQ(timeout.deadline(), time_point::max());
-  timer.advance(4ms);
-  EXPECT_FALSE(ran);
-  timer.advance(1ms);
-  EXPECT_TRUE(ran);
-  [[maybe_unused]] const Sleep sleep = sleep_until(timer, Deadline::in(5ms, kNow));
+/// Whatever takes a point of the timer's clock. asio.h has its own test.
+class TakesADeadline : public testing::Test {
+ protected:
+  /// `arm(deadline, ran)` makes something that sets `ran` at the deadline.
+  template <class Arm>
+  void runs_at(Arm arm) {
+    bool ran = false;
+    [[maybe_unused]] const auto kept = arm(Deadline::in(5ms, kNow), ran);
+    bool never = false;
+    [[maybe_unused]] const auto kept_for_ever = arm(Deadline::never(), never);
+    timer.advance(4ms);
+    EXPECT_FALSE(ran);
+    timer.advance(1ms);
+    EXPECT_TRUE(ran);
+    timer.advance(1h);
+    EXPECT_FALSE(never);
+    EXPECT_EQ(timer.pending_timeouts(), 1);
+  }
+
+  ManualTimer timer{1ms, kNow};
+};
+
+TEST_F(TakesADeadline, NewTimeoutAt) {
+  runs_at([&](Deadline deadline, bool& ran) { return timer.new_timeout_at([&ran] { ran = true; }, deadline); });
+  EXPECT_EQ(timer.new_timeout_at([] {}, Deadline::never()).deadline(), time_point::max());
+}
+
+TEST_F(TakesADeadline, AddAt) {
+  runs_at([&](Deadline deadline, bool& ran) { return timer.add_at([&ran] { ran = true; }, deadline); });
+}
+
+TEST_F(TakesADeadline, AddAtOfAScope) {
+  TimeoutScope scope(timer);
+  runs_at([&](Deadline deadline, bool& ran) { return scope.add_at([&ran] { ran = true; }, deadline); });
+}
+
+TEST_F(TakesADeadline, RescheduleAt) {
+  runs_at([&](Deadline deadline, bool& ran) {
+    Timeout timeout = timer.new_timeout([&ran] { ran = true; }, 1s);
+    EXPECT_TRUE(timeout.reschedule_at(deadline));
+    return timeout;
+  });
+}
+
+TEST_F(TakesADeadline, StopAfter) {
+  runs_at([&](Deadline deadline, bool& ran) {
+    auto limit = std::make_unique<hwt::StopAfter>(timer, deadline);
+    auto on_stop = std::make_unique<std::stop_callback<std::function<void()>>>(limit->token(), [&ran] { ran = true; });
+    return std::pair(std::move(limit), std::move(on_stop));
+  });
+}
+
+TEST_F(TakesADeadline, StopAfterWithAParent) {
+  std::stop_source parent;
+  const hwt::StopAfter limit(timer, Deadline::never(), parent.get_token());
+  parent.request_stop();
+  EXPECT_TRUE(limit.token().stop_requested());
+  EXPECT_FALSE(limit.timed_out());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(TakesADeadline, SleepUntil) {
+  std::stop_source ends;
+  runs_at([&](Deadline deadline, bool& ran) {
+    [](Timer& its_timer, Deadline until, std::stop_token stop, bool& done) -> test::Detached {
+      if (co_await sleep_until(its_timer, until, std::move(stop)) == Wake::Expired) done = true;
+    }(timer, deadline, ends.get_token(), ran);
+    return 0;
+  });
+  ends.request_stop();
+  EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
 TEST(Deadline, ReadsEachUnitOfGrpc) {

@@ -4,14 +4,24 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
+
+#if !defined(_WIN32)
+#include "tests/support/forked_child.h"
+#endif
 
 namespace hwt {
 namespace {
@@ -118,6 +128,177 @@ TYPED_TEST(Scope, MayBeUsedInsideItsOwnTasks) {
   EXPECT_TRUE(passes_until(*this->timer, [&] { return ran == 5; }));
 }
 
+/// The last owner of the object is a callable, which is destroyed after its task has run.
+TYPED_TEST(Scope, MayBeDestroyedWithItsOwnCallable) {
+  auto scope = std::make_shared<TimeoutScope>(*this->timer);
+  const std::weak_ptr<TimeoutScope> seen = scope;
+  std::atomic<bool> ran = false;
+  scope->add([&ran, scope] { ran = true; }, 1ms);
+  scope->add(must_not_run, kFar);
+  scope.reset();
+  EXPECT_TRUE(passes_until(*this->timer, [&] { return seen.expired() && this->timer->pending_timeouts() == 0; }));
+  EXPECT_TRUE(ran);
+}
+
+TYPED_TEST(Scope, MayEndAfterItsTimerHasStopped) {
+  {
+    TimeoutScope scope(*this->timer);
+    scope.add(must_not_run, kFar);
+    EXPECT_EQ(this->timer->stop().size(), 1u);
+    EXPECT_EQ(scope.size(), 0u);
+    EXPECT_EQ(scope.cancel_all(), 0u);
+  }
+  TimeoutScope without_timeouts(*this->timer);
+}
+
+/// A callable that adds to its scope when it is destroyed: no call holds the scope's lock meanwhile.
+TYPED_TEST(Scope, MayBeUsedByADestructorOfACallable) {
+  struct Adds {
+    explicit Adds(TimeoutScope& its_scope) : scope(&its_scope) {}
+    Adds(Adds&& other) noexcept : scope(std::exchange(other.scope, nullptr)) {}
+    ~Adds() {
+      if (scope != nullptr && scope->size() < 200) scope->add(must_not_run, kFar);
+    }
+    void operator()() const { must_not_run(); }
+    TimeoutScope* scope;
+  };
+  TimeoutScope scope(*this->timer);
+  for (int i = 0; i < 100; ++i) scope.add(Adds(scope), kFar);
+  EXPECT_GE(scope.cancel_all(), 100u);
+  scope.cancel_all();
+  EXPECT_EQ(scope.size(), 0u);
+}
+
+/// While the destructor waits for one task, no other one starts.
+TEST(TimeoutScope, CancelsAllBeforeItWaits) {
+  std::vector<std::jthread> threads;
+  HashedWheelTimer pool(Options{.tick_duration = 1ms,
+                                .executor = [&](std::function<void()> job) { threads.emplace_back(std::move(job)); }});
+  std::atomic<bool> runs = false;
+  std::atomic<bool> ends = false;
+  std::atomic<int> others = 0;
+  {
+    TimeoutScope scope(pool);
+    scope.add(
+        [&] {
+          runs = true;
+          EXPECT_TRUE(eventually([&] { return ends && pool.pending_timeouts() == 0; }));
+        },
+        0ms);
+    ASSERT_TRUE(eventually([&] { return runs.load(); }));
+    for (int i = 0; i < 100; ++i) scope.add([&] { ++others; }, kFar);
+    ends = true;
+  }
+  EXPECT_EQ(others, 0);
+  pool.stop();
+}
+
+/// One task destroys the scope while others, in threads of their own, use it.
+TEST(TimeoutScope, MayBeDestroyedInATaskWhileOthersUseIt) {
+  constexpr int kRounds = kSanitized ? 20 : 100;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::jthread> threads;
+    HashedWheelTimer timer(Options{
+        .tick_duration = 1ms, .executor = [&](std::function<void()> job) { threads.emplace_back(std::move(job)); }});
+    auto scope = std::make_unique<TimeoutScope>(timer);
+    TimeoutScope& used = *scope;
+    std::atomic<int> inside = 0;
+    std::atomic<int> users = 3;
+    std::atomic<bool> destroyed = false;
+    const auto all_inside = [&] { return ++inside, eventually([&] { return inside == 4; }); };
+    for (int i = 0; i < 3; ++i) {
+      used.add(
+          [&] {
+            EXPECT_TRUE(all_inside());
+            try {
+              for (;;) {
+                used.cancel(used.add(must_not_run, kFar));
+                used.cancel_all();
+                used.size();
+              }
+            } catch (const IllegalState&) {  // it ends
+            }
+            --users;
+          },
+          0ms);
+    }
+    used.add(
+        [&] {
+          EXPECT_TRUE(all_inside());
+          scope.reset();
+          EXPECT_EQ(users, 0);
+          destroyed = true;
+        },
+        0ms);
+    ASSERT_TRUE(eventually([&] { return destroyed.load(); }));
+    timer.stop();
+  }
+}
+
+/// The task may run, and destroy the scope, before add() returns.
+TEST(TimeoutScope, MayBeDestroyedByATaskThatIsBeingAdded) {
+  constexpr int kRounds = kSanitized ? 200 : 2000;
+  HierarchicalWheelTimer timer(Options{.tick_duration = 1us});
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<bool> destroyed = false;
+    auto* const scope = new TimeoutScope(timer);
+    scope->add(
+        [&destroyed, scope] {
+          delete scope;
+          destroyed = true;
+        },
+        0ms);
+    ASSERT_TRUE(eventually([&] { return destroyed.load(); }));
+  }
+}
+
+TEST(TimeoutScope, IsAsBeforeWithoutMemory) {
+  ManualTimer timer;
+  for (std::int64_t pass = 0;; ++pass) {
+    TimeoutScope scope(timer);
+    int added = 0;
+    bool failed = false;
+    for (; added < 100 && !failed; added += failed ? 0 : 1) {
+      Shortage shortage(pass, added == 50 ? 1 : 0);
+      try {
+        // Too large for the node, so it is allocated.
+        scope.add([numbers = std::array<int, 20>()] { EXPECT_EQ(numbers[0], 1) << "it must not run"; }, kFar);
+      } catch (const std::bad_alloc&) {
+        failed = true;
+      }
+    }
+    EXPECT_EQ(scope.size(), static_cast<std::size_t>(added));
+    EXPECT_EQ(timer.pending_timeouts(), added);
+    if (!failed) break;
+    scope.add(must_not_run, kFar);
+    EXPECT_EQ(scope.cancel_all(), static_cast<std::size_t>(added + 1));
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+#if !defined(_WIN32)
+TEST(TimeoutScope, CanBeDestroyedInAForkedChildWhateverTheParentWasDoing) {
+  constexpr int kForks = kSanitized ? 30 : 150;
+  HashedWheelTimer timer(1ms);
+  auto scope = std::make_unique<TimeoutScope>(timer);
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {
+      while (!over) {
+        if (thread == 0) {
+          scope->cancel_all();
+        } else {
+          scope->add([] {}, thread * 100us);
+        }
+      }
+    });
+  }
+  for (int i = 0; i < kForks; ++i) ASSERT_EQ(status_of_child([&] { return scope.reset(), 0; }), 0);
+  over = true;
+}
+#endif
+
 TEST(TimeoutScope, WaitsForATaskThatRuns) {
   HashedWheelTimer timer(1ms);
   for (int i = 0; i < 50; ++i) {
@@ -208,6 +389,29 @@ TEST(TimeoutScope, TakesAtMostSixteenBytesForEachTimeout) {
   // Those that have ended leave again.
   for (int i = 0; i < 100 * kTimeouts; ++i) scope.cancel(scope.add(must_not_run, kFar));
   EXPECT_LE(bytes_in_use - before, kTimeouts * 16);
+}
+
+/// Calls of cancel_all() that overlap keep no timeout that has ended.
+TEST(TimeoutScope, ForgetsWhileOthersCancelAll) {
+  constexpr int kLives = kSanitized ? 20'000 : 200'000;
+  ManualTimer timer;
+  TimeoutScope scope(timer);
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!over) scope.cancel_all();
+    });
+  }
+  scope.cancel(scope.add(must_not_run, kFar));
+  const std::int64_t before = bytes_in_use;
+  std::int64_t most = 0;
+  for (int i = 0; i < kLives; ++i) {
+    scope.cancel(scope.add(must_not_run, kFar));
+    most = std::max(most, bytes_in_use - before);
+  }
+  over = true;
+  EXPECT_LT(most, kLives * 4);
 }
 
 /// Threads add, cancel one and cancel all, while the worker runs due tasks. Each timeout ends once.

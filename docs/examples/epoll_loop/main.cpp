@@ -20,11 +20,12 @@ struct Settings {
   std::chrono::milliseconds duration{2000};
 };
 
-/// Counters of one thread, or of the loop.
+/// Counters of one thread that sends.
 struct Sent {
   std::int64_t requests = 0;
   std::int64_t answered = 0;
 };
+/// Counters of the loop.
 struct TimedOut {
   std::int64_t requests = 0;
   std::int64_t early = 0;
@@ -62,7 +63,7 @@ Sent send_requests(const Settings& settings, hwt::Timer& timer, TimedOut& timed_
   return sent;
 }
 
-/// An exception of the thread ends the program.
+/// Starts a thread that does `work`. An exception ends the program.
 std::jthread thread_of(auto work) {
   return std::jthread([work] {
     try {

@@ -75,13 +75,13 @@ class ConnectionPool {
   std::uint64_t size() const noexcept { return connections_.size(); }
   std::chrono::nanoseconds now() const { return timer_.now().time_since_epoch(); }
 
-  /// Sends the heartbeat with this number, from 0, if the script has it. Returns the number of heartbeats sent, 0 or 1.
+  /// Sends heartbeat `number` (from 0), unless the connection is silent by then. Returns how many were sent: 0 or 1.
   std::int64_t follow_script(std::uint64_t id, std::uint64_t number) {
     return number < script_.heartbeats_of(id) && heartbeat(id) ? 1 : 0;
   }
 
-  /// Returns the number of connections that should have expired by `time` of the timer's clock. Call it without
-  /// heartbeats.
+  /// Returns the number of connections that should have expired by `time` of the timer's clock. Precondition: no thread
+  /// sends heartbeats meanwhile.
   std::int64_t overdue_since(std::chrono::nanoseconds time) const {
     std::int64_t overdue = 0;
     for (std::uint64_t id = 0; id < size(); ++id) {
@@ -105,8 +105,8 @@ class ConnectionPool {
 
  private:
   struct Connection {
-    /// By the timer's clock. The sender stores it and expire() reads it. The sender stores it after move() has
-    /// succeeded, because only then a later expiry reads it.
+    /// By the timer's clock. The sender stores it only after move() has succeeded. So after a move() that comes too
+    /// late, expire() reads the last heartbeat that came in time.
     std::atomic<std::int64_t> last_heartbeat{0};
   };
 

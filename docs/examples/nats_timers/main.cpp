@@ -1,4 +1,4 @@
-// libnats on the timers of nats_timers.cpp: what it costs to create one, and requests to a server.
+// libnats on the timers of nats_timers.cpp: the cost of a timer, and requests to a server.
 
 #include <dlfcn.h>
 

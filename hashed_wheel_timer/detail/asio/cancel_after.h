@@ -97,22 +97,22 @@ struct InitiateWithin {
       using Emits = Emit<HWT_ASIO::associated_executor_t<std::decay_t<Handler>, Own>>;
       Emits emit{limit, type, HWT_ASIO::get_associated_executor(limited.handler, own)};
       limit->wait = WaitOperation<Emits, Own>::make(std::move(emit), own, true)
-                        .start(WaitService::registry_of(own), *timer, delay);
+                        .start(WaitService::registry_of(own), *timer, when);
     });
     std::move(operation)(std::move(limited), std::forward<Args>(args)...);
   }
 
   Initiation initiation;
   Timer* timer;
-  Delay delay;
+  hwt::detail::When when;
   HWT_ASIO::cancellation_type type;
 };
 
-/// What cancel_after() returns.
+/// The result of cancel_after().
 template <class Token>
 struct CancelAfter {
   Timer* timer;
-  Delay delay;
+  hwt::detail::When when;
   Token token;
   HWT_ASIO::cancellation_type type;
 };
@@ -140,6 +140,15 @@ detail::CancelAfter<std::decay_t<Token>> cancel_after(
   return {&timer, delay, std::forward<Token>(token), type};
 }
 
+/// A completion token that limits its operation: `deadline`, a point of the timer's own clock or a hwt::Deadline, is
+/// when the operation is cancelled. See the overload for a delay.
+template <class Token>
+detail::CancelAfter<std::decay_t<Token>> cancel_after(
+    Timer& timer, std::chrono::steady_clock::time_point deadline, Token&& token,
+    HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
+  return {&timer, deadline, std::forward<Token>(token), type};
+}
+
 }  // namespace hwt::HWT_ASIO_NAMESPACE
 
 /// @cond what Asio asks for
@@ -156,7 +165,7 @@ class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>
                                                                  std::declval<Token&>(), std::declval<Args>()...)) {
     Token token = std::forward<Limited>(limited).token;
     return HWT_ASIO::async_initiate<Token, Signatures...>(
-        Within<Initiation>{std::forward<Initiation>(initiation), limited.timer, limited.delay, limited.type}, token,
+        Within<Initiation>{std::forward<Initiation>(initiation), limited.timer, limited.when, limited.type}, token,
         std::forward<Args>(args)...);
   }
 };

@@ -30,6 +30,7 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
       clock_(clock == Clock::Cycles && !cycles_.wanted() ? Clock::Steady : clock),
       on_task_error_(options.on_task_error),
       id_(announce_core()),
+      tick_duration_(options.tick_duration.count()),
       hook_patience_(std::max<std::int64_t>(Inbox::kSoon - options.tick_duration.count(), 0)),
       admission_(options.max_pending_timeouts) {
   AsymmetricFence::prepare();

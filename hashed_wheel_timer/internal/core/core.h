@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -9,6 +10,7 @@
 #include "hashed_wheel_timer/internal/core/admission.h"
 #include "hashed_wheel_timer/internal/core/counters.h"
 #include "hashed_wheel_timer/internal/core/lifecycle.h"
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/memory/depot.h"
@@ -18,6 +20,7 @@
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timeout_id.h"
@@ -58,6 +61,23 @@ class Core final {
 
   /// Timer::schedule().
   detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
+
+  /// Returns the deadline that a timeout with this leeway gets. Without a start time there is no grid yet, and `when`
+  /// stays as it is. Preconditions: neither is a NaN.
+  detail::When rounded(detail::When when, Leeway leeway) const noexcept {
+    if (!lifecycle_.started()) return when;
+    const std::int64_t deadline = when.deadline([this] { return now(); });
+    const std::int64_t latest = deadline_after(deadline, leeway.duration().count());
+    const TickGrid grid{lifecycle_.start_time(), tick_duration_};
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(grid.roundest(deadline, latest)));
+  }
+
+  /// A producer is about to schedule a task that has an executor of its own. relaxed: the worker sees it at the latest
+  /// with the timeout.
+  void expect_executors() noexcept {
+    if (!expects_executors()) own_executors_.store(true, std::memory_order_relaxed);
+  }
+  bool expects_executors() const noexcept { return own_executors_.load(std::memory_order_relaxed); }
 
   // Ids. `id` may be any number.
 
@@ -203,12 +223,14 @@ class Core final {
   const Clock clock_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
   const std::uint64_t id_;
+  const std::int64_t tick_duration_;
   // A sleep that ends within this, and a tick, is soon enough for a cancelled().
   const std::int64_t hook_patience_;
   ErrorLog error_log_;
   bool ended_on_worker_ = false;  // the worker's alone
   // relaxed: the time orders nothing; a deadline that is read with the node is.
   std::atomic<std::int64_t> given_now_{0};
+  std::atomic<bool> own_executors_{false};
 
   Inbox inbox_;
   ProducerSet producers_{id_, depot_, inbox_, sleeper_};

@@ -13,11 +13,10 @@
 
 namespace hwt::internal {
 
-/// The counters of a timer besides those of its producers, and the sums of all. To add a statistic: a field of
-/// TimerStats, a counter here and its line in read_timeouts() or read(), and the place that counts.
+/// The counters of a timer that do not belong to a producer. Adds up the counters of all producers.
 class alignas(kCacheLine) Counters {
  public:
-  // The worker's alone to write.
+  // Only the worker writes these.
   OwnedCounter expired;
   OwnedCounter unprocessed;
   OwnedCounter ticks;
@@ -28,25 +27,25 @@ class alignas(kCacheLine) Counters {
     last_lag_.store(lag, std::memory_order_relaxed);
     if (lag > max_lag_.load(std::memory_order_relaxed)) max_lag_.store(lag, std::memory_order_relaxed);
   }
-  /// The worker runs tasks since then. relaxed: readers want the number alone.
+  /// Notes that the worker has been running tasks since `time`. relaxed: it orders nothing.
   void note_running_since(std::int64_t time) noexcept { running_since_.store(time, std::memory_order_relaxed); }
   void note_none_running() noexcept { note_running_since(kForever); }
-  /// Taken from the inbox, and not yet looked at.
+  /// Notes the number of entries that the worker has dequeued and not yet handled.
   void note_in_hand(std::size_t entries) noexcept { in_hand_.store(entries, std::memory_order_relaxed); }
 
-  // Any thread.
+  // For any thread.
   void note_task_error() noexcept { task_errors_.fetch_add(1, std::memory_order_relaxed); }
-  /// By a thread for which there was no memory for a producer. acq_rel: as OwnedCounter::add.
+  /// Counts a cancel by a thread that has no memory for a producer. acq_rel: see OwnedCounter::add.
   void note_cancelled_without_producer() noexcept {
     cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  /// Returns what became of the timeouts, and nothing else: it reads few cache lines of each thread. `producers` is a
-  /// ProducerSet.
+  /// Returns only the numbers of scheduled timeouts and of those that ended, and reads few cache lines of each
+  /// producer. `producers` is a ProducerSet.
   template <class Producers>
   TimerStats read_timeouts(const Producers& producers) const noexcept {
     TimerStats stats;
-    // What ends a timeout is read before what began it (both with acquire), so pending is never negative.
+    // Reads the counters of ends before those of beginnings (with acquire), so `pending` is never negative.
     stats.expired = expired.get();
     stats.unprocessed = unprocessed.get();
     stats.cancelled = cancelled_without_producer_.load(std::memory_order_acquire);
@@ -59,7 +58,7 @@ class alignas(kCacheLine) Counters {
     return stats;
   }
 
-  /// All of it. `now` is the time of the timer's clock.
+  /// Returns all statistics. `now` is the time of the timer's clock.
   template <class Producers>
   TimerStats read(const Producers& producers, std::int64_t now) const noexcept {
     TimerStats stats = read_timeouts(producers);

@@ -38,12 +38,14 @@ void drop_handed_over(Node& node) noexcept { take_from_executor(node, true); }
 bool cancel_or_disarm(Node& node) noexcept { return Core::cancel(node) || disarm(node); }
 
 bool cancel_and_wait(Node& node) noexcept {
-  if (cancel_or_disarm(node)) return true;
-  if ((node.word.load(std::memory_order_acquire) & Node::kBusy) == 0) return false;
-  // In a forked child the thread that is busy was not copied.
-  if (TaskScope::is_inside(node) || node.core().lifecycle().is_of_another_process()) return false;
-  node.wait_while_busy();
-  return false;
+  // Again after the wait, because the worker may have been about to hand the task over.
+  while (!cancel_or_disarm(node)) {
+    if ((node.word.load(std::memory_order_acquire) & Node::kBusy) == 0) return false;
+    // In a forked child the thread that is busy was not copied.
+    if (TaskScope::is_inside(node) || node.core().lifecycle().is_of_another_process()) return false;
+    node.wait_while_busy();
+  }
+  return true;
 }
 
 void Unprocessed::take(std::vector<Timeout>& timeouts) {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/platform/parking_lot.h"
 #include "hashed_wheel_timer/timer.h"
 
 // How a task ends: it runs, here or in an executor, it is cancelled and waited for, or a stopped timer returns it.
@@ -25,6 +27,7 @@ class TaskScope {
 
   /// It stays entered until the next one: nobody asks in between.
   void enter(const Node& node) noexcept { node_ = &node; }
+  void leave() noexcept { node_ = nullptr; }
 
   /// Whether the calling thread is inside this node's task, however deep.
   static bool is_inside(const Node& node) noexcept;
@@ -49,6 +52,14 @@ bool disarm(Node& node) noexcept;
 
 /// Like disarm(), but first tells the task that it will not run. For the thread that drops an executor's last copy.
 void drop_handed_over(Node& node) noexcept;
+
+/// Leaves the task of an expired timeout, which this thread is busy with, to an executor. Threads that wait for the
+/// task wake up and take it back.
+inline void hand_over(Node& node) noexcept {
+  const std::uint64_t before = node.word.fetch_sub(Node::kBusy - Node::kHandedOver, std::memory_order_release);
+  if ((before & Node::kAwaited) != 0) [[unlikely]]
+    ParkingLot::wake_all(&node);
+}
 
 /// Runs the task of a timeout that this thread has claimed, and destroys it if it is a callable. The task may move
 /// `timeout` away, so the caller must hold another reference.

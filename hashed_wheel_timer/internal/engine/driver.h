@@ -5,16 +5,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <memory>
 #include <thread>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
-#include "hashed_wheel_timer/internal/engine/slow_tasks.h"
-#include "hashed_wheel_timer/internal/engine/tick_grid.h"
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
+#include "hashed_wheel_timer/internal/engine/task_runner.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/memory/collector.h"
@@ -35,10 +33,7 @@ class Driver {
       : core_(core),
         intake_(core.inbox()),
         collector_(core.depot(), unused_for),
-        executor_(options.executor),
-        claim_(Node::kReference + (executor_ ? Node::kHandedOver : Node::kBusy)),
-        slow_tasks_(core, options),
-        plain_(!executor_ && !slow_tasks_.watched()),
+        runner_(core, options),
         tick_duration_(options.tick_duration.count()),
         wheel_(wheel_size) {}
 
@@ -135,16 +130,11 @@ class Driver {
   Verdict visit(Node& node, const Due& due, TaskScope& inside) noexcept;
   void drop_cancelled(Node* node) noexcept;
   void call_cancelled(Node* node) noexcept;
-  void run_by_executor(Node* node) noexcept;
-  void run_watched(Node* node) noexcept;
 
   Core& core_;
   Intake intake_;
   Collector collector_;
-  const std::function<void(std::function<void()>)> executor_;
-  const std::uint64_t claim_;  // bits that expiry adds to a word: the handle's reference, and the owner of the task
-  SlowTasks slow_tasks_;
-  const bool plain_;  // tasks run here and are not watched: one question a task
+  TaskRunner runner_;
   const std::int64_t tick_duration_;
   Tick present_ = 0;  // see transfer()
   W wheel_;
@@ -272,6 +262,7 @@ typename Driver<W>::Expired Driver<W>::expire_before(Tick end, std::int64_t begu
 
 template <Wheel W>
 std::size_t Driver<W>::expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
+  runner_.look();
   const Due due{tick, grid().end_of(tick), begun};
   std::size_t ran = 0;
   TaskScope inside;
@@ -298,17 +289,12 @@ template <Wheel W>
     // Compares times, not ticks: computing a tick needs a division.
     deadline = node.deadline.load(std::memory_order_relaxed);
     if (deadline > due.end) return Verdict::later(grid().due_tick(deadline));
-  } while (!node.claim(seen, claim_));
+  } while (!node.claim(seen, runner_.claim()));
   core_.counters().lateness.add(due.begun, deadline);
   core_.counters().note_running_since(due.begun);
   core_.count_expired();
-  if (!plain_) [[unlikely]] {
-    if (executor_) {
-      run_by_executor(&node);
-    } else {
-      inside.enter(node);
-      run_watched(&node);
-    }
+  if (!runner_.plain()) [[unlikely]] {
+    if (runner_.run(node, inside)) returns_.add(&node);
   } else {
     inside.enter(node);
     Timeout timeout = Node::adopt(&node);
@@ -319,31 +305,6 @@ template <Wheel W>
     if (node.finish(still_there ? 2 : 1)) returns_.add(&node);
   }
   return Verdict::taken();
-}
-
-template <Wheel W>
-[[gnu::noinline]] void Driver<W>::run_by_executor(Node* node) noexcept {
-  Timeout timeout = Node::adopt(node);
-  // Outside the try block, because the last copy of the job destroys the task.
-  std::shared_ptr<ExecutorJob> task;
-  try {
-    task = std::make_shared<ExecutorJob>(timeout);
-    executor_([task] { task->run(); });
-  } catch (...) {
-    core_.report_error(timeout, "the executor");
-    // The executor may have kept the job, and run it already or later: the task runs once all the same.
-    slow_tasks_.watch(*node, [&]() noexcept { run_handed_over(timeout); });
-  }
-  if (node->drop_references(1)) returns_.add(node);
-}
-
-template <Wheel W>
-[[gnu::noinline]] void Driver<W>::run_watched(Node* node) noexcept {
-  slow_tasks_.watch(*node, [node]() noexcept {
-    Timeout timeout = Node::adopt(node);
-    run_task(timeout);
-  });
-  if (node->finish(1)) returns_.add(node);
 }
 
 template <Wheel W>

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/engine/driver.h"
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
-#include "hashed_wheel_timer/internal/engine/tick_grid.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/report/log.h"
@@ -17,15 +17,14 @@ namespace hwt::internal {
 
 /// The worker thread: when it looks into the inbox, and how long it sleeps.
 ///
-/// A look into the inbox may take longer than a tick. The heavy fence alone takes more than a microsecond and
-/// interrupts the producers, and each entry leaves a producer's cache. So only expiry follows the tick. Other work,
-/// above all collecting cancelled nodes, is done once in Inbox::kSoon, if the worker has something to do then. Past
-/// ticks are processed together, as many as fit into that time. With a tick of that length or more, this is one tick at
-/// a time.
+/// A pass over the inbox may take longer than a short tick. The heavy fence alone takes more than a microsecond and
+/// interrupts the producers, and each entry leaves a producer's cache. So only expiry follows the tick. The worker
+/// collects cancelled nodes at most once in Inbox::kSoon, and processes the past ticks of that time together. If the
+/// tick is that long or longer, it processes one tick at a time.
 ///
-/// A worker that is woken for an earlier deadline does not take the timeout, but sleeps on until that deadline.
-/// Otherwise each request of a server with few requests would wake it. It would take the timeout, find it cancelled,
-/// and know of no deadline again. Then the next request would wake it.
+/// A worker that is woken for an earlier deadline leaves the timeout in the inbox and sleeps until that deadline. If it
+/// took the timeout, it would later find it cancelled and know of no deadline. Then each request of a server with few
+/// requests would wake it.
 template <Wheel W>
 class WorkerLoop final : public ThreadedEngine {
  public:
@@ -45,8 +44,8 @@ class WorkerLoop final : public ThreadedEngine {
 
   using Pass = typename Driver<W>::Pass;
 
-  /// Netty: Worker.run. It has the order of Netty 4.1, and of 4.2 after #15899, with two differences. Ticks in which
-  /// nothing is due are skipped, and the worker sleeps while nothing is due.
+  /// The loop of the worker. Its steps have the order of Netty's Worker.run (4.1, and 4.2 after #15899). Unlike Netty
+  /// it skips ticks in which nothing is due, and sleeps while nothing is due.
   void turn() noexcept override {
     // 50 us of slack do not matter for a tick of a millisecond, and the processor can sleep longer.
     const ExactSleeps exact(is_tick_short());
@@ -59,7 +58,7 @@ class WorkerLoop final : public ThreadedEngine {
       past_before_ = std::min(past_before_, current);
       const bool look = must_look(now, current);
       if (look) transfer(now);
-      if (!core().running()) break;  // by a cancelled() that has destroyed the timer, say
+      if (!core().running()) break;  // a cancelled() may have destroyed the timer
       const Tick due = driver_.next_due();
       const bool collect = looked_ != now && now - looked_ >= collects_every_ && has_work(current);
       if (due < current) {
@@ -69,26 +68,27 @@ class WorkerLoop final : public ThreadedEngine {
       if (collect) {
         transfer(now);
       } else if (due >= current && pass_ != Pass::More) {
-        // Memory is only given back right after a pass.
+        // The collector may step only right after a pass.
         if (look && pass_ == Pass::Done && driver_.collector().step(now)) continue;
         sleep(now, due);
       }
     }
   }
 
-  /// Returns whether a pass must come before ticks are processed. All timeouts that are due before the current tick
-  /// must be in the wheel then, for the order of ticks.
+  /// Returns whether the worker must make a pass before it processes ticks. All timeouts that are due before the
+  /// current tick must be in the wheel then, so that they run in the order of their ticks.
   bool must_look(std::int64_t now, Tick current) noexcept {
     return is_unfinished() || driver_.is_urgent() || driver_.next_waiting() < current || take_all_at() <= now ||
            driver_.collector().next_step(now) <= now || (!is_tick_short() && has_work(current));
   }
 
-  /// Makes a pass. It takes all if it must, or if the pass that it continues takes all.
+  /// Makes a pass. It takes everything if that is asked for, or if it continues a pass that takes everything.
   void transfer(std::int64_t now) noexcept {
     takes_all_ = (takes_all_ && is_unfinished()) || driver_.is_urgent() || core().inbox().all_awaited() ||
                  driver_.collector().next_step(now) <= now || now - took_all_ >= kTakesAllEvery;
     pass_ = driver_.transfer(past_before_, now, takes_all_);
-    // Nothing else in the inbox is due before. So timeouts of past ticks that the next pass finds came later.
+    // The pass has taken everything that is due before the current tick. So if the next pass finds a timeout that was
+    // due before, the timeout came after this pass.
     if (!is_unfinished()) past_before_ = grid().at(now);
     if (pass_ == Pass::Done) took_all_ = now;
     looked_ = now;
@@ -97,8 +97,8 @@ class WorkerLoop final : public ThreadedEngine {
   /// Returns whether another pass must follow without waiting for anything new.
   bool is_unfinished() const noexcept { return pass_ > Pass::Near; }
 
-  /// Returns when a pass must take the entries that the latest one has left, or that another thread has cancelled.
-  /// Their producers may do nothing more.
+  /// Returns when a pass must take everything: entries that the latest pass has left, or that other threads have
+  /// cancelled. Their producers may never sift.
   std::int64_t take_all_at() noexcept {
     const bool left = pass_ == Pass::Near && driver_.next_waiting() != kNever;
     return left || core().inbox().has_dead() ? took_all_ + kTakesAllEvery : kForever;
@@ -116,15 +116,16 @@ class WorkerLoop final : public ThreadedEngine {
 
   bool has_work(Tick current) const noexcept { return driver_.next_due() < current || driver_.is_awaited(); }
 
-  /// Expires past ticks. Expires all of them if there is more to take, because otherwise each would wait for a pass.
+  /// Expires some past ticks. If the latest pass ended as Pass::More, expires all of them, because otherwise each would
+  /// wait for another pass.
   void work_off(Tick due, Tick current) noexcept {
     std::int64_t begun = clock_.now();
     do {
       const typename Driver<W>::Expired expired =
           driver_.expire_before(current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, kTasksAtOnce);
       begun = clock_.now();
-      // No lag if nothing ran: timeouts were only read, or came down a level, and their new slot may have begun long
-      // before.
+      // If no task ran, there is no lag: timeouts were only skipped, or moved down a level to a slot that has long
+      // begun.
       if (expired.tasks != 0) {
         core().counters().note_lag(std::chrono::nanoseconds(begun - grid().end_of(expired.first)));
       }
@@ -133,33 +134,32 @@ class WorkerLoop final : public ThreadedEngine {
     } while (pass_ == Pass::More && due < current && core().running());
   }
 
-  /// Sleeps until the end of the next tick with a due timeout, in the wheel or in the inbox. Timeouts stay in the inbox
-  /// until then, because most are cancelled soon. That is cheaper before they are in the wheel, and their producer
-  /// drops the entries. The sleep is shorter if the latest pass was held up or starved, and to give memory back.
+  /// Sleeps until the end of the next tick with a due timeout, in the wheel or in the inbox. Sleeps for a shorter time
+  /// if the latest pass was held up or starved, or if memory is to go back to the system.
   void sleep(std::int64_t now, Tick due) noexcept {
     const Tick current = grid().at(now);
     const auto wanted = [&] {
       const Tick tick = std::min(due, driver_.next_waiting());
       if (driver_.is_urgent()) return std::min(tick, current);
       if (!driver_.is_awaited()) return tick;
-      // No thread wakes the worker for it if the worker itself has cancelled: see Core::wake_for_cancelled_hook().
+      // If the worker itself cancelled the task, no thread wakes it: see Core::wake_for_cancelled_hook().
       return std::min(tick, std::max(current, grid().at(looked_ + collects_every_)));
     };
     // Known deadlines are announced at once. Otherwise each thread that schedules meanwhile would wake the worker,
     // however late its deadline is.
     const Tick known = wanted();
     if (known < current) return;
-    // From now on a timeout of an earlier tick must wake the worker.
-    // Nothing leaves the inbox meanwhile, so the result is `known` or earlier.
+    // From now on a thread that schedules a timeout of an earlier tick wakes the worker. Nothing leaves the inbox
+    // meanwhile, so the result is `known` or earlier.
     const Tick until = announce_sleep(core().sleeper(), grid(), known, current, wanted);
-    // An announcement may be taken back without a fence: at worst a thread wakes the worker in vain.
+    // Retracting needs no fence: at worst a thread wakes the worker in vain.
     if (until < current) return core().sleeper().retract();
     core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), next_pass(now, current))));
     core().counters().wakeups.add(1);
-    past_before_ = until;  // what came since, and is due earlier, woke the worker at once
+    past_before_ = until;  // a timeout of an earlier tick that came during the sleep has woken the worker
   }
 
-  /// Returns the time of the next pass if nothing comes.
+  /// Returns when the worker makes the next pass if no thread wakes it.
   std::int64_t next_pass(std::int64_t now, Tick current) noexcept {
     if (is_unfinished()) return std::min(now + kNap, std::max(grid().end_of(current), now + kShortNap));
     return std::min(driver_.collector().next_step(now), take_all_at());
@@ -167,26 +167,26 @@ class WorkerLoop final : public ThreadedEngine {
 
   Node* cancel_all() noexcept override { return driver_.cancel_all(); }
 
-  // A pass leaves new timeouts to their producers, because most are cancelled soon. But producers that do nothing
-  // more leave dead entries behind, so from time to time a pass takes all.
+  // A pass leaves far timeouts to their producers. A producer that does nothing more leaves dead entries behind, so a
+  // pass takes everything at this interval.
   static constexpr std::int64_t kTakesAllEvery = 1'000'000'000;
-  // How long to sleep before a lack of memory, or a producer that sifts its place, may be over.
+  // The longest and the shortest sleep of a worker that lacks memory, or that waits for a producer to sift.
   static constexpr std::int64_t kNap = 1'000'000;
   static constexpr std::int64_t kShortNap = 50'000;
-  // The number of tasks of short ticks between two looks at the clock and the inbox. Their cost is small beside so many
-  // tasks. stats() computes the lag of all of them from one reading.
+  // With short ticks, the worker runs about so many tasks before it reads the clock and looks into the inbox again.
+  // stats() computes one lag for all of them.
   static constexpr std::size_t kTasksAtOnce = 64;
 
   const std::int64_t tick_duration_;
   const Tick ticks_at_once_;
-  const std::int64_t collects_every_;  // a tick less, as a sleep ends with one
-  // A deadline in the inbox before this tick had passed when it was scheduled, or the worker woke up too late for it.
-  // Either way the timeout is due at the next point of the grid.
+  const std::int64_t collects_every_;  // kSoon less a tick, because a sleep ends at the end of a tick
+  // A new timeout whose deadline is before this tick is due at this tick. Its deadline had passed when it was
+  // scheduled, or the worker woke up too late for it.
   Tick past_before_ = 0;
   Pass pass_ = Pass::More;     // how the latest pass ended
-  bool takes_all_ = true;      // it took all, not only near deadlines
-  std::int64_t looked_ = 0;    // its time
-  std::int64_t took_all_ = 0;  // the time of the latest one that took all
+  bool takes_all_ = true;      // the latest pass took everything, not only near deadlines
+  std::int64_t looked_ = 0;    // the time of the latest pass
+  std::int64_t took_all_ = 0;  // the time of the latest pass that took everything
   bool counts_cycles_;
   WorkerClock clock_;
   Driver<W> driver_;

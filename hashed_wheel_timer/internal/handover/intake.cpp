@@ -43,7 +43,7 @@ void Intake::file_listed() noexcept {
   }
 }
 
-/// Unlists the places with a deadline up to this one, for take(). Returns whether there were any.
+/// Unlists the places with a deadline up to this one and adds them to `places`. Returns whether there were any.
 template <class Places>
 bool Intake::unlist_until(std::int64_t deadline, Places& places) noexcept {
   bool any = false;
@@ -57,7 +57,7 @@ bool Intake::unlist_until(std::int64_t deadline, Places& places) noexcept {
   return any;
 }
 
-/// Returns whether there were any.
+/// Unlists all places with recheck requests and adds them to rechecked_. Returns whether there were any.
 bool Intake::unlist_rechecks() noexcept {
   Place* asking = inbox_.take_asking();
   const bool any = asking != nullptr;
@@ -74,11 +74,11 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
   while (!rechecked_.empty()) {
     Place& place = rechecked_.pop();
     HandOverQueue<Node*>& rechecks = *place.rechecks_.load(std::memory_order_acquire);
-    // After the fence in open(): see take().
+    // Counted after the fence in open(). A producer that enqueues later lists its place again.
     if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = rechecks.size();
     const std::size_t count = rechecks.dequeue(nodes, std::min(max, place.rechecks_left_));
     place.rechecks_left_ -= count;
-    // Its turn comes again.
+    // The place gets another turn.
     if (count != 0 && place.rechecks_left_ != 0) rechecked_.append(place);
     if (count != 0) return count;
   }
@@ -97,20 +97,20 @@ std::size_t Intake::take_from(Places& places, NodeName* entries, std::size_t max
     Place& place = places.pop();
     std::size_t count = 0;
     if (place.left_ == 0) {
-      // It was in both.
+      // The place was in near_ and far_, and its entries have been taken.
     } else if (place.try_lock()) {
-      // Under the lock, as a producer that sifts has some in its hand. And after the fence in open(): whatever comes
-      // later lists the place again.
+      // Counted under the lock, because a producer that sifts takes entries out and puts them back. Counted after the
+      // fence in open(), because a producer that enqueues later lists its place again.
       if (place.left_ == kUncounted) place.left_ = place.size();
       count = place.dequeue(entries, std::min(max, place.left_));
       place.unlock();
-      place.left_ = count == 0 ? 0 : place.left_ - count;  // 0: its owner has dropped some
+      place.left_ = count == 0 ? 0 : place.left_ - count;  // count is 0 if its owner has dropped the rest
     } else {
       held_up_ = true;
     }
-    if (place.left_ != 0) places.append(place);  // its turn comes again
+    if (place.left_ != 0) places.append(place);  // it gets another turn
     if (count != 0) return count;
-    if (&place == last) break;  // once around
+    if (&place == last) break;  // each place has had one turn
   }
   return 0;
 }

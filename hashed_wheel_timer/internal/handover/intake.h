@@ -7,39 +7,40 @@
 
 namespace hwt::internal {
 
-/// The worker's end of the inbox. It takes some entries of each place in turn, so that a flood of one producer does not
-/// delay the others. Places with a near deadline come first, however many others there are. Only the worker uses it.
+/// The worker's end of the inbox. Takes some entries of each place in turn, so that a flood of one producer does not
+/// delay the others. Places with a near deadline come first. Only the worker uses it.
 class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
 
-  /// Makes take() return all that was enqueued before this call in places with a deadline up to `until`, and then what
-  /// former calls have left. Makes take_rechecks() return all recheck requests that were enqueued before this call.
+  /// Begins a pass over the places with a deadline up to `until`. From now on take() returns the entries that were
+  /// enqueued there before this call, and then those that earlier passes have left. Calls of take_rechecks() return
+  /// all recheck requests that were enqueued before this call.
   void open(std::int64_t until) noexcept;
-  /// Does the same, and makes take() return all other entries after these.
+  /// Begins a pass over all places. take() returns the entries of places with a deadline up to `until` first.
   void open_all(std::int64_t until) noexcept;
 
-  /// Takes the next new timeouts, all of one producer and in its order. Returns their number, or 0 if there are none or
-  /// their producers are sifting them (see held_up()).
+  /// Takes the next new timeouts, all of one producer and in its order. Returns their number. Returns 0 if none are
+  /// left, or if their producers are sifting (see held_up()).
   std::size_t take(NodeName* entries, std::size_t max) noexcept;
   /// Takes the next recheck requests. Returns their number.
   std::size_t take_rechecks(Node** nodes, std::size_t max) noexcept;
 
-  /// Returns whether entries are left that open() has found.
+  /// Returns whether entries of opened passes are left.
   bool any() const noexcept { return any_near() || !far_.empty() || !rechecked_.empty(); }
-  /// Returns whether they are in places with a near deadline.
+  /// Returns whether entries are left in places with a near deadline.
   bool any_near() const noexcept { return !near_.empty(); }
   /// Returns whether the latest take() skipped a place that its owner is sifting.
   bool held_up() const noexcept { return held_up_; }
 
-  /// Returns a time not later than the earliest deadline that open() has left, or that has come since. kUnlisted: there
-  /// is none.
+  /// Returns the earliest deadline in the inbox that no pass was opened for, or an earlier time. Returns kUnlisted if
+  /// there is none.
   std::int64_t earliest_waiting() noexcept;
 
  private:
   using Place = Inbox::Place;
 
-  /// Places that take turns.
+  /// A queue of places that take turns.
   template <Place* Place::* kNext, bool Place::* kMember>
   class Round {
    public:
@@ -54,6 +55,7 @@ class Intake {
     Place* last_ = nullptr;
   };
 
+  // The value of left_ and rechecks_left_ until the place has its first turn of a pass.
   static constexpr std::size_t kUncounted = ~std::size_t{0};
 
   void file_listed() noexcept;
@@ -64,8 +66,8 @@ class Intake {
   std::size_t take_from(Places& places, NodeName* entries, std::size_t max) noexcept;
 
   Inbox& inbox_;
-  PairingHeap<Place, &Place::filed_> filed_;  // by their earliest deadline
-  // A place may be in both: left_ counts its entries.
+  PairingHeap<Place, &Place::filed_> filed_;  // by earliest deadline
+  // A place may be in near_ and far_ at once. left_ counts its entries for both.
   Round<&Place::next_near_, &Place::near_> near_;
   Round<&Place::next_far_, &Place::far_> far_;
   Round<&Place::next_rechecked_, &Place::rechecked_> rechecked_;

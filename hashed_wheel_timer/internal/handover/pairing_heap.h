@@ -5,7 +5,7 @@
 
 namespace hwt::internal {
 
-/// What an element of a PairingHeap carries.
+/// The links and the key that an element of a PairingHeap carries.
 template <class T>
 struct HeapLinks {
   T* child = nullptr;
@@ -15,12 +15,13 @@ struct HeapLinks {
   bool is_in = false;
 };
 
-/// A heap of elements that carry their own links, so it needs no memory: Fredman et al., "The pairing heap", 1986. The
-/// least key is on top. insert() takes O(1); the others take O(log n), amortised. One thread.
+/// An intrusive pairing heap (Fredman et al., "The pairing heap", 1986), with the least key on top. It allocates
+/// nothing. top() and the insert() of a new element take O(1). remove() and a change of key take O(log n), amortised.
+/// Only one thread may use it at a time.
 template <class T, HeapLinks<T> T::* kLinks>
 class PairingHeap {
  public:
-  /// Null: it is empty.
+  /// Returns the element with the least key, or null if the heap is empty.
   T* top() const noexcept { return root_; }
 
   /// Inserts an element, or changes its key.
@@ -30,6 +31,7 @@ class PairingHeap {
     root_ = meld(root_, &element);
   }
 
+  /// Removes an element that is in the heap.
   void remove(T& element) noexcept {
     HeapLinks<T>& links = element.*kLinks;
     if (&element == root_) {
@@ -44,7 +46,7 @@ class PairingHeap {
   }
 
  private:
-  /// Both without siblings; each may be null.
+  /// Melds two heaps and returns the root of the result. The roots have no siblings. Each may be null.
   static T* meld(T* a, T* b) noexcept {
     if (a == nullptr) return b;
     if (b == nullptr) return a;
@@ -56,6 +58,7 @@ class PairingHeap {
     return a;
   }
 
+  /// Melds the heaps of a chain of siblings, pair by pair, and returns the root of the result.
   static T* meld_siblings(T* first) noexcept {
     T* pairs = nullptr;  // linked by `next`, the last one first
     while (first != nullptr) {
@@ -68,7 +71,7 @@ class PairingHeap {
     return root;
   }
 
-  /// Takes the first of a chain of siblings.
+  /// Removes the first of a chain of siblings and returns it, or null if the chain is empty.
   static T* cut(T*& first) noexcept {
     T* const element = first;
     if (element == nullptr) return nullptr;

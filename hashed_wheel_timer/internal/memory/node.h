@@ -40,8 +40,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
   // A thread runs the task, or destroys the callable.
   static constexpr std::uint64_t kBusy = std::uint64_t{1} << 6;
-  // Another thread waits until kBusy is cleared, and must be woken. The flag stays, because kBusy is set only once in a
-  // life.
+  // Another thread waits until kBusy is cleared, and must be woken. The flag stays: a second wake-up is harmless.
   static constexpr std::uint64_t kAwaited = std::uint64_t{1} << 7;
   // A reschedule() has changed the deadline since the worker last cleared this flag. Only the worker clears it, and
   // reads the deadline afterwards. It expires a timeout only by an exchange of a word without the flag.
@@ -71,8 +70,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// So it has read the deadline of every reschedule() that has returned.
   std::atomic<std::int64_t> deadline;
 
-  /// Link of whichever list the node is in: free nodes; the overflow of the inbox; the unprocessed ones of a stopped
-  /// timer. Only one of them is ever followed.
+  /// Link of the list that the node is in: free nodes, the inbox's overflow, or the unprocessed of a stopped timer.
   Node* next;
 
   static NodeState state_of(std::uint64_t word) noexcept { return static_cast<NodeState>(word & kStateMask); }
@@ -111,6 +109,9 @@ struct alignas(kCacheLine) Node : WheelItem {
     return *reinterpret_cast<Node*>(reinterpret_cast<std::uintptr_t>(&task) & ~std::uintptr_t{kCacheLine - 1});
   }
   TimerTask& stored_task() noexcept { return *std::launder(reinterpret_cast<TimerTask*>(storage)); }
+
+  /// Where on() makes the task run, or null. Called by the owner of the task.
+  const BatchExecutor* executor() noexcept { return stored_task().executor(); }
 
   /// Notifies the task that it will not run. Called by the owner of the task, which has a reference.
   void tell(detail::NotRun why) noexcept;
@@ -191,9 +192,10 @@ struct alignas(kCacheLine) Node : WheelItem {
            (seen & (kBusy | kHandedOver)) != 0;
   }
 
-  /// Returns whether this life, which has an id, is pending or claimed.
+  /// Returns whether this life, which has an id, is pending or claimed. acquire: otherwise the caller sees all that the
+  /// task did.
   bool is_live(std::uint32_t life) const noexcept {
-    const std::uint64_t seen = word.load(std::memory_order_relaxed);
+    const std::uint64_t seen = word.load(std::memory_order_acquire);
     return generation_of(seen) == life && (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
   }
 

@@ -17,25 +17,25 @@ struct ClockReading {
   static ClockReading take() noexcept;
 };
 
-/// How long a cycle of the processor's counter takes, for all threads of one timer. Each thread compares the counter
-/// with steady_clock about once in a millisecond (RequestClock), and the worker whenever it looks at the time. The
-/// first comparison that fails ends the use of the counter for good.
+/// The length of a cycle of the processor's counter, for all threads of one timer. Each thread compares the counter
+/// with steady_clock about once in a millisecond (RequestClock). The worker compares them each time before it runs
+/// anything. After the first comparison that fails, no thread uses the counter again.
 ///
-/// Until then a counter that is slow, or stands still, has made deadlines too early. So the worker's time stays behind
-/// by as much from then on: see behind(). A fault is found if it is longer than a thousandth of the time since the
-/// comparison before. The worker makes one before it runs anything.
+/// A counter that is slow, or stands still, has made deadlines too early until then. To make up for that, the worker's
+/// time stays behind steady_clock from then on: see behind(). A comparison fails if the two differ by more than a
+/// thousandth of the time since the comparison before.
 ///
-/// Any thread may call all of it. All members are relaxed but one, because each is a number that orders nothing.
+/// Any thread may call any member. All atomic members but window_ are relaxed, because they order nothing.
 class CycleRate {
  public:
-  /// Unless `wanted`, and wherever is_the_clock() is false, every thread reads steady_clock.
+  /// If `wanted` or cycle_counter::is_the_clock() is false, all threads read steady_clock.
   explicit CycleRate(bool wanted) noexcept;
 
   /// Returns whether the counter is in use, or will be after some milliseconds.
   bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
-  /// Returns nanoseconds per cycle, times 2^32, and a thousandth more. 0: not known yet, or not wanted.
+  /// Returns nanoseconds per cycle, times 2^32 and raised by a thousandth. Returns 0 while it is not known.
   std::uint64_t get() const noexcept { return rate_.load(std::memory_order_relaxed); }
-  /// Returns for how many cycles a thread may rely on one comparison. 0: not at all.
+  /// Returns for how many cycles a thread may rely on one comparison. Returns 0 if no thread may use the counter.
   std::uint64_t window() const noexcept { return window_.load(std::memory_order_acquire); }
   /// Sets get() and window(), if enough time has passed since the constructor.
   void measure(const ClockReading& now) noexcept;
@@ -55,19 +55,20 @@ class CycleRate {
   const ClockReading begin_;
   std::atomic<bool> wanted_;
   std::atomic<std::uint64_t> rate_{0};
-  std::atomic<std::uint64_t> window_{0};  // release when it is known, acquire: a thread that uses it knows the rate
+  std::atomic<std::uint64_t> window_{0};  // release and acquire: a thread that reads it also reads rate_
   std::atomic<std::int64_t> behind_{0};
 };
 
-/// The clock by which one thread turns delays into deadlines. It reads the cycle counter, which takes less than half
-/// the time of steady_clock: the clock is the dearest part of a request. Only its owner uses it.
+/// The clock by which one thread turns delays into deadlines. Reading the clock is the most expensive part of a
+/// request, and the cycle counter takes less than half the time of steady_clock. Only its owner uses it.
 class RequestClock {
  public:
-  /// Returns a time that is not before the present one, and at most some microseconds after it. Does not go
+  /// Returns a time that is not before the present time, and at most some microseconds after it. The time never goes
   /// back unless the counter does.
   std::int64_t now(CycleRate& cycles) noexcept {
     const std::uint64_t passed = cycle_counter::read() - anchor_.before;
-    // Each time from where all threads see the end of its use: a counter that stands still would never end the window.
+    // Reads the shared window each time. CycleRate sets it to 0 to end the use of the counter; a counter that stands
+    // still would never reach the end of a window that this object keeps.
     if (passed >= cycles.window()) [[unlikely]]
       return renew(cycles);
     return begin_ + static_cast<std::int64_t>((passed * cycles.get()) >> 32);
@@ -78,7 +79,7 @@ class RequestClock {
 
   ClockReading anchor_{};   // the latest comparison
   std::int64_t begin_ = 0;  // the estimate at anchor_.before
-  std::int64_t end_ = 0;    // no estimate has been later; 0: there is no anchor
+  std::int64_t end_ = 0;    // the latest time that now() may have returned; 0 if there is no anchor
 };
 
 /// The time by which the worker decides which timeouts are due. Only the worker uses it.

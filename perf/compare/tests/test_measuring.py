@@ -189,6 +189,16 @@ class OptionsTest(unittest.TestCase):
             self.assertEqual((chosen.rounds, chosen.whole), (rounds, whole), arguments)
         self.assertEqual(cli.parse([]).workloads, list(WORKLOADS))
 
+    def test_results_do_not_name_the_folder_of_a_checkout(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            header = Path(folder) / "src" / "bthread" / "timer_thread.h"
+            header.parent.mkdir(parents=True)
+            header.touch()
+            for given, stored in ((["--brpc", folder], ["--brpc", "CHECKOUT"]), ([f"--brpc={folder}"], ["--brpc=CHECKOUT"])):
+                chosen = cli.parse([*given, "--resume"])
+                self.assertEqual((chosen.brpc, chosen.whole), (Path(folder), True))
+                self.assertEqual(chosen.command, ["./run", "compare", *stored, "--resume"])
+
     def test_wrong(self) -> None:
         rounds, workloads = ("--rounds 4", "--rounds x", "--rounds -5"), ("--workloads chrun", "--workloads ,")
         others = ("--timeout 0", "--timeout nan", "--quck", "extra", "--quick --output x", "--render x --quick", "--brpc /no/such")

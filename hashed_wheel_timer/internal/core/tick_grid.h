@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
@@ -32,6 +33,18 @@ struct TickGrid {
   /// The last tick never ends: it stands for all later ones as well. There are such if the start is before the clock's
   /// zero and a tick is a nanosecond.
   std::int64_t end_of(Tick tick) const noexcept { return tick >= kNever - 1 ? kForever : begin_of(tick + 1); }
+
+  /// The end of a tick in [earliest, latest], of the tick whose number ends in the most zero bits. Returns `earliest`
+  /// if no tick ends there. Returns kForever only for kForever. Such a tick is the first one of its slot on several
+  /// levels of a HierarchicalWheel, so the worker need not wake up on the way there.
+  std::int64_t roundest(std::int64_t earliest, std::int64_t latest) const noexcept {
+    const auto first = static_cast<std::uint64_t>(due_tick(earliest));
+    const auto end = static_cast<std::uint64_t>(at(std::min(latest, kForever - 1)));
+    if (first >= end) return earliest;
+    // The highest bit in which they differ is set in end - 1. Without the bits below it, that is the roundest.
+    const std::uint64_t last = end - 1;
+    return end_of(static_cast<Tick>(last & ~(std::bit_floor(last ^ (first - 1)) - 1)));
+  }
 
  private:
   // Unsigned, because the distance from a start before the clock's zero may exceed the signed range.

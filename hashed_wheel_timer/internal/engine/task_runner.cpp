@@ -1,0 +1,50 @@
+#include "hashed_wheel_timer/internal/engine/task_runner.h"
+
+#include <memory>
+
+#include "hashed_wheel_timer/batch_executor.h"
+
+namespace hwt::internal {
+
+bool TaskRunner::run(Node& node, TaskScope& inside) noexcept {
+  inside.leave();
+  if (claim_ == Node::kReference + Node::kHandedOver) return run_by_executor(node, executor_);
+  if (const BatchExecutor* const own = node.executor()) {
+    // A copy, because the executor may end as soon as the task is taken back.
+    const BatchExecutor executor = *own;
+    hand_over(node);
+    return run_by_executor(node, executor);
+  }
+  if (executor_) {
+    hand_over(node);
+    return run_by_executor(node, executor_);
+  }
+  inside.enter(node);
+  return run_watched(node);
+}
+
+template <class Executor>
+bool TaskRunner::run_by_executor(Node& node, const Executor& executor) noexcept {
+  Timeout timeout = Node::adopt(&node);
+  // Outside the try block, because the last copy of the job destroys the task.
+  std::shared_ptr<ExecutorJob> task;
+  try {
+    task = std::make_shared<ExecutorJob>(timeout);
+    executor([task] { task->run(); });
+  } catch (...) {
+    core_.report_error(timeout, "the executor");
+    // The executor may have kept the job, and run it already or later: the task runs once all the same.
+    slow_tasks_.watch(node, [&]() noexcept { run_handed_over(timeout); });
+  }
+  return node.drop_references(1);
+}
+
+bool TaskRunner::run_watched(Node& node) noexcept {
+  slow_tasks_.watch(node, [&node]() noexcept {
+    Timeout timeout = Node::adopt(&node);
+    run_task(timeout);
+  });
+  return node.finish(1);
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/engine/slow_tasks.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/options.h"
+
+namespace hwt::internal {
+
+/// Runs due tasks that do not simply run on the worker: those that have an executor, or are timed. Only the worker uses
+/// it.
+class TaskRunner {
+ public:
+  TaskRunner(Core& core, const Options& options)
+      : core_(core),
+        executor_(options.executor),
+        slow_tasks_(core, options),
+        claim_(Node::kReference + (executor_ ? Node::kHandedOver : Node::kBusy)),
+        plain_(!executor_ && !slow_tasks_.watched()) {}
+
+  /// Before the tasks of a tick: finds out whether a task may have an executor of its own.
+  void look() noexcept {
+    if (!core_.expects_executors()) [[likely]]
+      return;
+    // The worker is busy with each task until it knows the task's executor.
+    claim_ = Node::kReference + Node::kBusy;
+    plain_ = false;
+  }
+  /// The bits that expiry adds to a word: the handle's reference, and the owner of the task.
+  std::uint64_t claim() const noexcept { return claim_; }
+  /// Whether tasks run here and are not timed. Otherwise run() runs them.
+  bool plain() const noexcept { return plain_; }
+
+  /// Runs the task of a node that the worker has claimed, or hands it over. Returns whether it has dropped the last
+  /// reference, so that the caller must give the node back.
+  bool run(Node& node, TaskScope& inside) noexcept;
+
+ private:
+  template <class Executor>
+  bool run_by_executor(Node& node, const Executor& executor) noexcept;
+  bool run_watched(Node& node) noexcept;
+
+  Core& core_;
+  const std::function<void(std::function<void()>)> executor_;
+  SlowTasks slow_tasks_;
+  std::uint64_t claim_;
+  bool plain_;
+};
+
+}  // namespace hwt::internal

@@ -1,0 +1,3 @@
+// Compiles a block of docs/hosts.md.
+
+#include BLOCK
