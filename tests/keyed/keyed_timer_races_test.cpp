@@ -88,7 +88,7 @@ class KeyedRacesWith : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return keyed_->size() == 0; }));
   }
 
-  /// Calls f(thread, random) on some threads again and again. Then checks the values.
+  /// Calls f(thread, random) on some threads again and again. Then expects one fate of each value, and some expiries.
   template <class F>
   void hunt(F f) {
     run_together(kThreads, [&](int thread) {

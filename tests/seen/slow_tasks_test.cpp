@@ -27,6 +27,7 @@ using std::chrono::steady_clock;
 using test::contains;
 using test::eventually;
 using test::Gate;
+using test::Hold;
 using test::Latch;
 
 /// Keeps its thread for longer than this.
@@ -387,18 +388,13 @@ TYPED_TEST(RunningFor, CountsFromTheBeginningOfTheTaskWhileSlowTasksAreWatched) 
 }
 
 TYPED_TEST(RunningFor, ATaskInAnExecutorDoesNotKeepTheWorker) {
-  Latch entered, released;
+  Hold hold;
   test::ThreadPerJob elsewhere;
   TypeParam timer{{.tick_duration = 1ms, .executor = elsewhere.executor()}};
-  timer.new_timeout(
-      [&] {
-        entered.count_down();
-        EXPECT_TRUE(released.wait());
-      },
-      0ns);
-  ASSERT_TRUE(entered.wait());
+  timer.new_timeout([&] { hold(); }, 0ns);
+  ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
-  released.count_down();
+  hold.let_go();
 }
 
 TYPED_TEST(RunningFor, AnExecutorThatBlocksShows) {

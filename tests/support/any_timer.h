@@ -3,6 +3,7 @@
 // Helpers for tests that run with every kind of Timer.
 
 #include <memory>
+#include <string>
 #include <thread>
 #include <type_traits>
 
@@ -19,6 +20,18 @@ using AllWheels =
     ::testing::Types<internal::Checked<internal::HashedWheel>, internal::Checked<internal::HierarchicalWheel>>;
 using AllTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer, LoopTimer>;
 using ThreadedTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+
+/// Names the timers in the names of tests.
+struct TimerNames {
+  template <class T>
+  static std::string GetName(int number) {
+    if (std::is_same_v<T, HashedWheelTimer>) return "Hashed";
+    if (std::is_same_v<T, HierarchicalWheelTimer>) return "Hierarchical";
+    if (std::is_same_v<T, ManualTimer>) return "Manual";
+    if (std::is_same_v<T, LoopTimer>) return "Loop";
+    return "Timer" + std::to_string(number);
+  }
+};
 
 /// True for timers without a worker, which the test thread drives.
 template <class T>

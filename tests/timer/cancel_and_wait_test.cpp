@@ -126,17 +126,7 @@ void expect_waits_until(Hold& hold, const Timeout& timeout, const char* although
 template <class T>
 class CancelAndWait : public ::testing::Test {};
 
-class Names {
- public:
-  template <class T>
-  static std::string GetName(int) {
-    if (std::is_same_v<T, HashedWheelTimer>) return "Hashed";
-    if (std::is_same_v<T, HierarchicalWheelTimer>) return "Hierarchical";
-    return std::is_same_v<T, ManualTimer> ? "Manual" : "Loop";
-  }
-};
-
-TYPED_TEST_SUITE(CancelAndWait, AllTimers, Names);
+TYPED_TEST_SUITE(CancelAndWait, AllTimers, TimerNames);
 
 // True, and what cancel() does.
 
@@ -514,7 +504,7 @@ const std::function<void(std::function<void()>)> kInline = [](const std::functio
 template <class T>
 class CancelAndWaitInExecutor : public ::testing::Test {};
 
-TYPED_TEST_SUITE(CancelAndWaitInExecutor, AllTimers, Names);
+TYPED_TEST_SUITE(CancelAndWaitInExecutor, AllTimers, TimerNames);
 
 TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaits) {
   Story story;

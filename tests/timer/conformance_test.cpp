@@ -95,12 +95,7 @@ class Names {
  public:
   template <class T>
   static std::string GetName(int number) {
-    if (std::is_same_v<T, HashedWheelTimer>) return "Hashed";
-    if (std::is_same_v<T, HierarchicalWheelTimer>) return "Hierarchical";
-    if (std::is_same_v<T, ShortTicks>) return "ShortTicks";
-    if (std::is_same_v<T, ManualTimer>) return "Manual";
-    if (std::is_same_v<T, LoopTimer>) return "Loop";
-    return "Timer" + std::to_string(number);
+    return std::is_same_v<T, ShortTicks> ? "ShortTicks" : test::TimerNames::GetName<T>(number);
   }
 };
 

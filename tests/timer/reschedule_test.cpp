@@ -17,25 +17,6 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// The traces of a task.
-class Start {
- public:
-  void start() {
-    const auto now = steady_clock::now();
-    started_ = now.time_since_epoch().count();
-    ++count_;
-    ran_.count_down();
-  }
-  [[nodiscard]] bool wait() { return ran_.wait(); }
-  int count() const { return count_; }
-  steady_clock::time_point started() const { return steady_clock::time_point(steady_clock::duration(started_)); }
-
- private:
-  std::atomic<steady_clock::rep> started_ = 0;
-  std::atomic<int> count_ = 0;
-  Latch ran_;
-};
-
 /// Returns when everything that was due `delay` from now at the latest has run.
 void pass(Timer& timer, std::chrono::milliseconds delay) {
   Latch passed;
@@ -60,7 +41,7 @@ class Reschedule : public ::testing::TestWithParam<Where> {
           },
           0ns);
     }
-    timeout_ = timer_.new_timeout([this] { run_.start(); }, delay);
+    timeout_ = timer_.new_timeout([this] { run_(); }, delay);
     if (GetParam() == Where::InTheWheel) {
       gate_->open();
       ASSERT_TRUE(entered_.wait());
@@ -101,7 +82,7 @@ class Reschedule : public ::testing::TestWithParam<Where> {
     EXPECT_TRUE(is_balanced(timer_.stats()));
   }
 
-  Start run_;
+  RunLog run_;
   Latch entered_, released_;
   HashedWheelTimer timer_{1ms, 1 << 15};
   std::optional<Gate> gate_{timer_};
@@ -341,9 +322,9 @@ TEST(RescheduleOf, ANullHandleIsRefused) {
 }
 
 TEST(RescheduleOf, AnExpiredTimeoutIsRefused) {
-  Start run;
+  RunLog run;
   HashedWheelTimer timer(1ms);
-  Timeout timeout = timer.new_timeout([&] { run.start(); }, 0ms);
+  Timeout timeout = timer.new_timeout([&] { run(); }, 0ms);
   ASSERT_TRUE(run.wait());
   const auto deadline = timeout.deadline();
   EXPECT_FALSE(timeout.reschedule(1ms));
@@ -369,15 +350,15 @@ TEST(RescheduleOf, ItselfInsideItsTaskIsRefused) {
 }
 
 TEST(RescheduleOf, AnotherInsideATask) {
-  Start earlier, later;
+  RunLog earlier, later;
   std::atomic<int> accepted = 0;
   HashedWheelTimer timer(1ms);
-  Timeout far = timer.new_timeout([&] { earlier.start(); }, kFar);
+  Timeout far = timer.new_timeout([&] { earlier(); }, kFar);
   Timeout near;
   {
     const Gate gate(timer);
     timer.new_timeout([&] { accepted += (far.reschedule(3ms) ? 1 : 0) + (near.reschedule(25ms) ? 1 : 0); }, 0ms);
-    near = timer.new_timeout([&] { later.start(); }, 2ms);
+    near = timer.new_timeout([&] { later(); }, 2ms);
   }
   ASSERT_TRUE(earlier.wait());
   ASSERT_TRUE(later.wait());
@@ -449,12 +430,10 @@ TEST(RescheduleOf, ATimerTaskRunsOrIsCancelledOnce) {
 }
 
 TEST(RescheduleOf, ATimeoutUnderALimitKeepsItsOnePlace) {
-  Start run;
+  RunLog run;
   HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 2}};
-  Timeout timeout = timer.new_timeout([&] { run.start(); }, kFar);
-  {
-    const Gate in_the_wheel(timer);
-  }
+  Timeout timeout = timer.new_timeout([&] { run(); }, kFar);
+  await_transfer(timer);
   ASSERT_TRUE(eventually([&] { return timer.pending_timeouts() == 1; }));
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(timeout.reschedule(i % 2 == 0 ? 2 * kFar : kFar));
   EXPECT_EQ(timer.pending_timeouts(), 1);
@@ -487,9 +466,7 @@ TEST(RescheduleOf, ATimeoutThatWaitsInTheExecutorIsRefused) {
 
 /// Once all is in the wheel, until the worker sleeps for long.
 void let_it_sleep(HashedWheelTimer& timer) {
-  {
-    const Gate all_is_in_the_wheel(timer);
-  }
+  await_transfer(timer);
   std::int64_t last = -1;
   ASSERT_TRUE(eventually([&] {
     std::this_thread::sleep_for(20ms);  // many ticks
@@ -519,11 +496,11 @@ TEST(RescheduleWhileTheWorkerSleeps, ToLaterWakesNobody) {
 TEST(RescheduleWhileTheWorkerSleeps, ToEarlierWakesIt) {
   HashedWheelTimer timer(1ms, 1 << 17);
   for (int round = 0; round < 5; ++round) {
-    Start in_the_wheel, queued;
-    Timeout timeout = timer.new_timeout([&] { in_the_wheel.start(); }, kFar);
+    RunLog in_the_wheel, queued;
+    Timeout timeout = timer.new_timeout([&] { in_the_wheel(); }, kFar);
     let_it_sleep(timer);
     // Due later than the other, so it wakes nobody, and stays in the queue.
-    Timeout other = timer.new_timeout([&] { queued.start(); }, 2 * kFar);
+    Timeout other = timer.new_timeout([&] { queued(); }, 2 * kFar);
     EXPECT_TRUE(timeout.reschedule(5ms));
     ASSERT_TRUE(in_the_wheel.wait());
     EXPECT_GE(in_the_wheel.started(), timeout.deadline());
@@ -542,8 +519,8 @@ TEST(RescheduleWhileTheWorkerSleeps, ToEarlierOfOneThatIsStillQueued) {
   HashedWheelTimer timer(1ms, 1 << 17);
   timer.new_timeout([] {}, kFar);
   let_it_sleep(timer);
-  Start run;
-  Timeout timeout = timer.new_timeout([&] { run.start(); }, 2 * kFar);
+  RunLog run;
+  Timeout timeout = timer.new_timeout([&] { run(); }, 2 * kFar);
   EXPECT_EQ(timer.stats().backlog, 1) << "it was to stay in the queue";
   EXPECT_TRUE(timeout.reschedule(5ms));
   ASSERT_TRUE(run.wait());
@@ -569,11 +546,9 @@ TEST(RescheduleAcrossRevolutions, ToEarlierIsInTime) {
   constexpr auto kRevolutions = 64 * 8 * 1ms;
   HashedWheelTimer timer(1ms, 8);
   for (int round = 0; round < 3; ++round) {
-    Start run;
-    Timeout timeout = timer.new_timeout([&] { run.start(); }, 5000 * kRevolutions + 50ms);
-    {
-      const Gate in_the_wheel(timer);
-    }
+    RunLog run;
+    Timeout timeout = timer.new_timeout([&] { run(); }, 5000 * kRevolutions + 50ms);
+    await_transfer(timer);
     EXPECT_TRUE(timeout.reschedule(timeout.deadline() - 5000 * kRevolutions - timer.now()));
     ASSERT_TRUE(run.wait());
     EXPECT_GE(run.started(), timeout.deadline());
@@ -582,26 +557,21 @@ TEST(RescheduleAcrossRevolutions, ToEarlierIsInTime) {
 
 /// To a later tick whose bucket has no room, while there is no memory: late by a revolution at most.
 TEST(RescheduleWithoutMemoryOnTheWorker, ToLaterStillComes) {
-  Start run;
+  RunLog run;
   HashedWheelTimer timer(1ms, 512);
   std::optional<Gate> gate(timer);
-  Latch entered, released;
-  timer.new_timeout(
-      [&] {
-        entered.count_down();
-        EXPECT_TRUE(released.wait());
-      },
-      0ns);
-  Timeout timeout = timer.new_timeout([&] { run.start(); }, 10ms);
+  Hold hold;
+  timer.new_timeout([&] { hold(); }, 0ns);
+  Timeout timeout = timer.new_timeout([&] { run(); }, 10ms);
   // Each in a bucket of its own: they take all places that there are, and some of them wait for more.
   for (int i = 0; i < 200; ++i) timer.new_timeout([] {}, 1min + i * 10ms);
   {
     Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
     gate.reset();
-    EXPECT_TRUE(entered.wait());
+    EXPECT_TRUE(hold.wait_until_entered());
     const std::int64_t ticks = timer.stats().ticks;
     EXPECT_TRUE(timeout.reschedule(40ms));
-    released.count_down();
+    hold.let_go();
     EXPECT_TRUE(eventually([&] { return timer.stats().ticks >= ticks + 2; })) << "the worker comes to the old deadline";
     EXPECT_GE(shortage.failed(), 1);
   }
@@ -616,9 +586,7 @@ TEST(RescheduleOf, ATimeoutInTheWheelMarksItsWord) {
   using internal::Node;
   HashedWheelTimer timer(1ms);
   Timeout timeout = timer.new_timeout([] {}, kFar);
-  {
-    const Gate in_the_wheel(timer);  // a worker that sleeps leaves it in its inbox
-  }
+  await_transfer(timer);
   const Node& node = *Node::of(timeout);
   ASSERT_EQ(Node::state_of(node.word), internal::NodeState::InWheel);
   for (const auto delay : {2 * kFar, 3 * kFar, kFar / 2, kFar / 4}) {
@@ -879,12 +847,12 @@ TEST(RescheduleRaces, OfOneTimeoutByManyThreads) {
   constexpr int kMoves = 200;
   HashedWheelTimer timer(1ms, 8);
   for (const Deadline end(kHunt); !end.passed() && !HasFailure();) {
-    Start run;
+    RunLog run;
     std::atomic<bool> early = false;
     const Timeout timeout = timer.new_timeout(
         [&](Timeout& self) {
           if (steady_clock::now() < self.deadline()) early = true;
-          run.start();
+          run();
         },
         kFar);
     std::array<Timeout, kThreads> copies{timeout, timeout, timeout};

@@ -225,11 +225,10 @@ bool Driver<W>::recheck(Node& node) noexcept {
 
 template <Wheel W>
 void Driver<W>::take_overflow() noexcept {
-  for (Node* node = core_.inbox().take_overflow(); node != nullptr;) {
-    Node* const next = node->next;
+  for (Node* left = core_.inbox().take_overflow(); left != nullptr;) {
+    Node* const node = std::exchange(left, left->next);
     wheel_.remove(*node);
     drop_cancelled(node);
-    node = next;
   }
 }
 
