@@ -173,6 +173,36 @@ TEST(APass, TakesAtMost8192FarTimeouts) {
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
+/// A thread that schedules far timeouts, and a worker that has taken the first 140,000 of them.
+class AProducer : public testing::Test {
+ protected:
+  void SetUp() override {
+    add(140'000);
+    ASSERT_TRUE(calls());
+    while (timer.driver().transfer() != ThreadlessTimer::Driver::Pass::Done) {
+    }
+    ASSERT_FALSE(calls());
+  }
+  void add(int count) {
+    for (int i = 0; i < count; ++i) timer.add(must_not_run, kFar);
+  }
+  bool calls() { return timer.core().inbox().all_awaited(); }
+
+  ThreadlessTimer timer;
+};
+
+TEST_F(AProducer, CallsTheWorkerAgainAfter65536MoreTimeouts) {
+  add(65'536);
+  EXPECT_TRUE(calls());
+}
+
+TEST_F(AProducer, CallsTheWorkerForTimeoutsThatWereThereWhenItDidNotSift) {
+  add(125'000);  // at the last look, too few of them were left for a sift
+  timer.core().inbox().clear_notes();
+  add(4'000);
+  EXPECT_TRUE(calls());
+}
+
 /// Timeouts that another thread has cancelled would otherwise keep their nodes until the earliest deadline.
 TEST(AWorker, TakesAllFromTimeToTime) {
   HashedWheelTimer timer(1ms);

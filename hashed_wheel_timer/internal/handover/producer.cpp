@@ -12,33 +12,41 @@ namespace hwt::internal {
 
 bool Producer::tidy() noexcept {
   if (Inbox::spilled(place) && !Inbox::unspill(place)) return false;
-  const std::size_t kept_before = kept;  // the oldest, unless the worker has taken some
-  kept = 0;
+  if (queued <= sift_at) {
+    call_worker();
+    return true;
+  }
+  const std::size_t there_before = there;  // the oldest, unless the worker has taken some
+  std::size_t kept = 0;
   std::size_t seen = 0;
-  std::size_t old = 0;  // of kept_before, those that are still alive
+  std::size_t old = 0;  // of there_before, those that are still alive
   const auto keep = [&](const NodeName& entry) {
     Node& node = entry.node();
     ++seen;
     if (node.generation() != entry.life()) return false;  // withdrawn, as most are
     const bool alive = keep_or_drop(node, entry.life());
     kept += alive ? 1 : 0;
-    old += alive && seen <= kept_before ? 1 : 0;
+    old += alive && seen <= there_before ? 1 : 0;
     return alive;
   };
   // Few are left where the worker has just been.
-  const bool worth_it = place.size() > tidy_at / 2;
+  const bool worth_it = place.size() > sift_at / 2;
   const bool sifted = worth_it && Inbox::sift(place, keep);
+  there = sifted ? kept : place.size();
   queued = kept + 1;  // with the one that is to be put
   // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries
   // take memory, and so that the worker is called in time.
-  tidy_at = std::max(kTidyAt, std::min(4 * kept, std::max(2 * kept, kHandOver)));
-  if (sifted && old >= kHandOver) {
-    inbox.note_all_awaited();
-    sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
-  }
+  tidy_at = sift_at = std::max(kTidyAt, std::min(4 * kept, std::max(2 * kept, kHandOver)));
+  if (old >= kHandOver) call_worker();
   if (!Inbox::spilled(place)) return true;
   tidy_at = 0;  // each put() comes here first until it is back in the queue: nothing younger may overtake it
   return false;
+}
+
+void Producer::call_worker() noexcept {
+  inbox.note_all_awaited();
+  sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
+  tidy_at = std::min(sift_at, queued + kHandOverAgain);
 }
 
 /// Whether a new timeout's entry is still needed. If it was cancelled by another thread, its node is free now.

@@ -45,9 +45,10 @@ struct Producer {
   // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has a multiple of
   // the entries that were alive the last time, it drops the dead ones. So the number of entries is bounded by the
   // number of live timeouts. Each entry is read once or twice, while it is in this thread's cache.
-  std::size_t queued = 0;  // entries in the place, those included that the worker has taken since the last tidy()
+  std::size_t queued = 0;  // entries in the place, those included that the worker has taken since the last sift
   std::size_t tidy_at = kTidyAt;
-  std::size_t kept = 0;      // entries that the last tidy() has found alive
+  std::size_t sift_at = kTidyAt;
+  std::size_t there = 0;     // entries at the last look into the place; the dead ones only if it was not sifted
   std::size_t rechecks = 0;  // since the worker was last called for them
   std::size_t dead = 0;      // timeouts of other producers, cancelled since the worker was last called for them
 
@@ -57,6 +58,9 @@ struct Producer {
   /// ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. It is also woken for
   /// so many recheck requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
   static constexpr std::size_t kHandOver = 16384;
+  /// After so many more entries the worker is woken again, because it may have taken the others at once. So a timeout
+  /// that is due soon waits for few far ones of its thread.
+  static constexpr std::size_t kHandOverAgain = 65536;
   /// For recheck requests of cancelled timeouts the worker is woken at this number, because only the worker can give
   /// their memory back. Promise 7 of README.md states it.
   static constexpr std::size_t kRechecks = 4096;
@@ -65,6 +69,7 @@ struct Producer {
 
  private:
   [[gnu::noinline]] bool tidy() noexcept;
+  void call_worker() noexcept;
   static bool keep_or_drop(Node& node, std::uint32_t generation) noexcept;
 };
 
