@@ -28,11 +28,14 @@ class KjTimer : public testing::TestWithParam<bool> {
   void advance(kj::Duration duration) {
     const kj::TimePoint end = loop_timer_.now() + duration;
     // As an event port does: it wakes up for each event.
-    for (auto next = loop_timer_.nextEvent(); next != nullptr; next = loop_timer_.nextEvent()) {
-      const kj::TimePoint time = KJ_ASSERT_NONNULL(next);
-      if (time > end) break;
-      loop_timer_.advanceTo(std::max(time, loop_timer_.now()));
-      scope_.poll();
+    for (bool more = true; more;) {
+      more = false;
+      KJ_IF_MAYBE (time, loop_timer_.nextEvent()) {
+        if (*time > end) break;
+        loop_timer_.advanceTo(std::max(*time, loop_timer_.now()));
+        scope_.poll();
+        more = true;
+      }
     }
     loop_timer_.advanceTo(end);
     scope_.poll();
