@@ -10,6 +10,11 @@ debian_package() {
   install_packages "$(for package in debhelper lintian; do have_package $package || echo $package; done)" &&
     make_package debian
 }
+bazel_build() {
+  install_packages "$(for package in bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib bazel-platforms; do
+    have_package $package || echo $package
+  done)" && make_package bazel
+}
 c_abi() {
   install_packages "$(have_package abigail-tools || echo abigail-tools)" && make_package abi
 }

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <new>
 
-// Distributions and build systems put it in different places.
-#if __has_include(<concurrentqueue.h>)
-#include <concurrentqueue.h>
+// Distributions and build systems put it in different places. In quotes, because Bazel finds it only so.
+#if __has_include("concurrentqueue.h")
+#include "concurrentqueue.h"
 #elif __has_include(<moodycamel/concurrentqueue.h>)
 #include <moodycamel/concurrentqueue.h>
 #elif __has_include(<concurrentqueue/moodycamel/concurrentqueue.h>)
