@@ -192,7 +192,7 @@ struct alignas(kCacheLine) Node : WheelItem {
            (seen & (kBusy | kHandedOver)) != 0;
   }
 
-  /// Returns whether this life, which has an id, is pending or claimed. acquire: if not, the caller sees its work.
+  /// Returns whether this life, which has an id, is pending or claimed. acquire: as in is_claimed().
   bool is_live(std::uint32_t life) const noexcept {
     const std::uint64_t seen = word.load(std::memory_order_acquire);
     return generation_of(seen) == life && (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
