@@ -192,8 +192,7 @@ struct alignas(kCacheLine) Node : WheelItem {
            (seen & (kBusy | kHandedOver)) != 0;
   }
 
-  /// Returns whether this life, which has an id, is pending or claimed. acquire: otherwise the caller sees all that the
-  /// task did.
+  /// Whether this life, which has an id, is pending or claimed. acquire: if not, the caller sees all that it did.
   bool is_live(std::uint32_t life) const noexcept {
     const std::uint64_t seen = word.load(std::memory_order_acquire);
     return generation_of(seen) == life && (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
