@@ -224,7 +224,10 @@ TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
   constexpr int kThreads = 3;
   constexpr int kOfEach = 12'000;
   HashedWheelTimer timer(1ms);
-  timer.add(must_not_run, 30min);
+  const TimeoutId far = timer.add(must_not_run, 30min);
+  internal::Core& core = internal::Node::of(timer.find(far))->core();
+  core.inbox().note_all_awaited();
+  core.sleeper().wake();
   // A pass has taken all. The worker sleeps now, until something is due earlier.
   ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   std::vector<std::vector<TimeoutId>> ids(kThreads);
