@@ -15,8 +15,10 @@ namespace hwt {
 /// from the timer's start, ends in the most zero bits. That time becomes the deadline, which Timeout::deadline()
 /// returns. So the task is never early, and late by at most the leeway, a tick and the worker's own lag. At most one
 /// tick remains of each 2^n ticks that the leeway spans. A leeway in which no tick ends changes nothing, so it should
-/// be some ticks. Threads: a value. Not for: spreading timeouts out, which is the opposite (Jitter). Source: Linux's
-/// timer slack.
+/// be some ticks.
+/// Threads: a value.
+/// Not for: spreading timeouts out, which is the opposite (Jitter).
+/// Source: Linux's timer slack.
 class Leeway final {
  public:
   /// Makes a leeway of zero: none.
