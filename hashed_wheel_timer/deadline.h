@@ -64,6 +64,7 @@ class HWT_API Deadline {
   bool expired() const noexcept { return expired(std::chrono::steady_clock::now()); }
 
   /// Compares the times. A deadline that never comes is the latest.
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
   /// Returns the earlier deadline.
   friend constexpr Deadline min(Deadline a, Deadline b) noexcept { return b < a ? b : a; }
