@@ -65,7 +65,10 @@ ProducerSet::~ProducerSet() {
 }
 
 Seat* ProducerSet::take() noexcept {
-  if (Seat* const seat = seats_.take()) return seat;
+  // A thread that takes a seat has all free ones in its hand for a moment. Some more looks cost less than a producer.
+  for (int looks = 16; looks != 0; --looks) {
+    if (Seat* const seat = seats_.take()) return seat;
+  }
   std::unique_ptr<Producer> made(new (std::nothrow) Producer(depot_, inbox_, sleeper_));
   if (made == nullptr || !made->place.valid()) return nullptr;
   Seat* const seat = seats_.add(made.get(), core_id_);
