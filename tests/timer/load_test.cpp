@@ -295,7 +295,7 @@ TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
     });
   }
   all_have_used_it.arrive_and_wait();
-  const Timeout timeout = timer.new_timeout([] {}, 0ms);  // after it, a pass takes what they have left
+  const Timeout timeout = timer.new_timeout([] {}, 0ms);  // after it, a pass takes the rest
   internal::Core& core = internal::Node::of(timeout)->core();
   int producers = 0;
   EXPECT_TRUE(eventually([&] {

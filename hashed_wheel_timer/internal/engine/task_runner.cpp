@@ -33,7 +33,7 @@ bool TaskRunner::run_by_executor(Node& node, const Executor& executor) noexcept 
     executor([task] { task->run(); });
   } catch (...) {
     core_.report_error(timeout, "the executor");
-    // The executor may have kept the job, and run it already or later: the task runs once all the same.
+    // The executor may have kept the job, and run it already or later. The task runs once in any case.
     slow_tasks_.watch(node, [&]() noexcept { run_handed_over(timeout); });
   }
   return node.drop_references(1);
