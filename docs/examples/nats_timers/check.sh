@@ -3,6 +3,8 @@
 # tests/host/nats_timers_test.cpp has the tests of the timers.
 . "$(dirname "$0")/../checks.sh"
 ends_without_memory=no # libnats needs a server, which aborts
+LSAN_OPTIONS=suppressions=$(dirname "$0")/libnats.supp:print_suppressions=0
+export LSAN_OPTIONS
 
 expect 0 --timers 2000 --requests 1000 --subscriptions 500
 expect_figure 0 failed
