@@ -19,11 +19,11 @@ cp -R "$source/packaging/debian" "$tree/debian"
 lintian --fail-on error --info "$work/${name}_${version}"_*.changes
 
 # Runs the test of debian/tests against the unpacked packages, without installing them.
-mkdir "$work/root"
-for package in "$work"/*.deb; do dpkg-deb --extract "$package" "$work/root"; done
-PKG_CONFIG_PATH=$(dirname "$(find "$work/root" -name hashed_wheel_timer.pc)")
+mkdir "$work/unpacked"
+for package in "$work"/*.deb; do dpkg-deb --extract "$package" "$work/unpacked"; done
+PKG_CONFIG_PATH=$(dirname "$(find "$work/unpacked" -name hashed_wheel_timer.pc)")
 LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH")
-CMAKE_PREFIX_PATH=$work/root/usr
+CMAKE_PREFIX_PATH=$work/unpacked/usr
 AUTOPKGTEST_TMP=$work/test
 export PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH AUTOPKGTEST_TMP
 mkdir "$AUTOPKGTEST_TMP"

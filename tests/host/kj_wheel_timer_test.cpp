@@ -134,8 +134,12 @@ TEST_P(KjTimer, ResolvesAnEarlierPromiseThatIsMadeLater) {
   EXPECT_EQ(times_.size(), 2U);
 }
 
-TEST_P(KjTimer, NeverResolvesTheLongestDelay) {
-  if (!on_wheel()) GTEST_SKIP() << "kj adds the delay and overflows";
+/// Not kj's own timer: it adds the delay to the time, and overflows.
+class KjTimerOnWheel : public KjTimer {};
+
+INSTANTIATE_TEST_SUITE_P(Of, KjTimerOnWheel, testing::Values(true), [](const auto&) { return "Wheel"; });
+
+TEST_P(KjTimerOnWheel, NeverResolvesTheLongestDelay) {
   const auto never = note(timer().afterDelay(std::numeric_limits<std::int64_t>::max() * kj::NANOSECONDS), times_);
   const auto soon = note(timer().afterDelay(1 * kj::SECONDS), times_);
   advance(1000 * kj::DAYS);

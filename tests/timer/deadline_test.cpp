@@ -118,8 +118,8 @@ TYPED_TEST(Deadlines, OnlyTheFirstMayReadAClockToStartTheTimer) {
 
 #endif
 
-/// Stops the timer. Returns whether its worker was so late that it may have taken a timeout in the next tick and still
-/// have placed it by an earlier reading of the clock. Such a timeout ran in the middle of a tick.
+/// Stops the timer. Returns whether its worker was half a tick late or more. Such a worker may have read the clock in
+/// one tick, and taken a timeout in the next one. The timeout then runs in the middle of a tick.
 bool was_held_up(Timer& timer, std::chrono::nanoseconds tick) {
   timer.stop();
   return timer.stats().max_lag >= tick / 2;

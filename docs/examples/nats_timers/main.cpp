@@ -78,7 +78,8 @@ struct Results {
   std::int64_t answered = 0;
   std::int64_t failed = 0;
   bool timed_out = false;
-  std::atomic<std::int64_t> told = 0;  // subscriptions that were told that no message has come
+  // Subscriptions that were told that no message has come. Written by libnats until nats_CloseAndWait().
+  std::atomic<std::int64_t> told = 0;
   hwt_stats timer{};
 };
 
@@ -87,8 +88,8 @@ void answer(natsConnection* connection, natsSubscription*, natsMsg* message, voi
   natsMsg_Destroy(message);
 }
 
-/// Counts a timeout, and destroys its subscription. libnats 3.4 must not close a subscription whose timeout waits to be
-/// delivered: it would use the subscription after freeing it. While this runs, no timeout of the subscription waits.
+/// Counts a timeout, and destroys its subscription. If libnats 3.4 closes a subscription while its timeout waits for
+/// delivery, it uses the subscription after freeing it. During this call no timeout of the subscription waits.
 void count_timeout(natsConnection*, natsSubscription* subscription, natsMsg* message, void* told) {
   if (message == nullptr) {
     natsSubscription_Destroy(subscription);
@@ -163,7 +164,8 @@ bool run(common::Options& options) {
   report.line("libnats, random", create(theirs, settings.timers, true));
 
   const Server server;
-  Results results;
+  // Static, because libnats may still write to it if use() throws.
+  static Results results;
   use(connect(server.url()).get(), settings, results);
   nats_CloseAndWait(20'000);
   report.section("Requests to a nats-server");
