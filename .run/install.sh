@@ -86,7 +86,8 @@ install_packages() {
   else
     say "installing: $packages"
     quietly as_root apt-get update || say "apt-get update failed; going on with what apt knows"
-    quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages ||
+    quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y \
+      --no-install-recommends $packages ||
       fail "could not install: $packages"
   fi
 }
