@@ -63,24 +63,6 @@ struct TimerCollector : ::prometheus::Collectable {
 }  // namespace hwt::prometheus
 #endif
 
-#if __has_include(<grpcpp/grpcpp.h>)
-#include <grpcpp/grpcpp.h>
-#else
-namespace grpc {
-enum StatusCode { DEADLINE_EXCEEDED };
-struct Status {
-  Status(StatusCode code, const char* message);
-  static const Status& OK;
-};
-struct ServerUnaryReactor {
-  virtual ~ServerUnaryReactor();
-  void Finish(Status status);
-  virtual void OnCancel();
-  virtual void OnDone() = 0;
-};
-}  // namespace grpc
-#endif
-
 using namespace std::chrono_literals;
 
 void fail_request(std::uint64_t id);
@@ -126,7 +108,6 @@ struct Task {
 struct Request {};
 struct Answer {};
 Task<Answer> call(Request request, std::stop_token stop);
-void look_up(const Request& request, Answer& reply, std::stop_token stop, std::function<void()> done);
 
 // The parameters of the functions that contain the blocks.
 #define GIVEN \
