@@ -132,10 +132,10 @@ def _text(found: dict[str, Any], hosts: Sequence[Host]) -> str:
     parts = ["A quick run: the figures mean nothing."] if found["quick"] else []
     parts.append(
         f"{found['machine']['cpu']}, {plural(cores, 'core')}, {found['machine']['busy']:g} of them busy with other "
-        f"programs. Commit {commit}{' with local changes' if dirty else ''}, {found['date']}. "
-        f"{'–'.join(map(str, rounds))} rounds, each with a block without a deadline, one on the host's own timer and one on "
-        "ours, in random order. A figure is the median of the differences within a round, with its 95 % interval. The goals "
-        f"are at most {GOAL:g} % of calls/s, and less CPU than the host's own timer. One is open if its interval has both answers."
+        f"programs. Commit {commit}{' with local changes' if dirty else ''}, {found['date']}. Medians over "
+        f"{'–'.join(map(str, rounds))} rounds of the differences within a round, with 95 % intervals. A round has three "
+        "blocks in random order: without a deadline, on the host's own timer, on ours. Goals: at most "
+        f"{GOAL:g} % of calls/s, and less CPU than the host's own timer. Open: the interval allows both."
     )
     return " ".join(parts)
 
@@ -194,8 +194,10 @@ def _panel(axes: Any, title: str, of_hosts: Sequence[tuple[str, Any]]) -> None:
     axes.set_yticks(range(len(of_hosts)), [host for host, _ in of_hosts])
     axes.set_ylim(len(of_hosts) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
+    axes.use_sticky_edges = False
+    axes.autoscale_view(scaley=False)
     left, right = axes.get_xlim()
-    axes.set_xlim(min(left, 0), right + 0.2 * (right - min(left, 0)))  # leaves room for the last text
+    axes.set_xlim(left, right + 0.2 * (right - left))  # leaves room for the last text
     axes.axvline(0, color=plots.MUTED, linewidth=1)
     axes.xaxis.set_major_formatter("{x:g} %")
     axes.grid(axis="x")
