@@ -23,6 +23,10 @@ missing_packages() {
       esac
       ;;
     bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
+    calls)
+      libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev"
+      libraries="$libraries libcapnp-dev"
+      ;;
     machines) libraries="libconcurrentqueue-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
     brpc) libraries="libgflags-dev libprotobuf-dev libssl-dev" ;;
