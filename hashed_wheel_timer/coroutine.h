@@ -40,10 +40,11 @@ class Sleep;
 /// called. Do not use the timer then;
 /// - an executor that drops the job: on the thread that drops it.
 /// The coroutine is not suspended if a stop was requested before (Stopped), if the timer was stopped (Stopped), or for
-/// a delay of zero or less (Expired). Throws std::invalid_argument for a NaN. co_await throws what Timer::new_timeout()
-/// throws, except the IllegalState of a stopped timer. An exception that leaves the resumed coroutine goes to
-/// Options::on_task_error; inside request_stop() it ends the program. Not for: a loop that ignores Stopped, which
-/// spins.
+/// a delay of zero or less (Expired).
+/// Throws std::invalid_argument for a NaN. co_await throws what Timer::new_timeout() throws, except the IllegalState of
+/// a stopped timer. An exception that leaves the resumed coroutine goes to Options::on_task_error; inside
+/// request_stop() it ends the program.
+/// Not for: a loop that ignores Stopped, which spins.
 [[nodiscard]] HWT_API Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop = {});
 
 /// Suspends a coroutine until `deadline`, a time of the timer's own clock. Returns Expired at once if it has passed.
