@@ -14,7 +14,10 @@ using Tick = std::int64_t;
 inline constexpr Tick kNever = std::numeric_limits<Tick>::max();
 
 /// The tick after `tick`. The latest tick, kNever - 1, has no next one: returns it again.
-constexpr Tick next_tick(Tick tick) noexcept { return tick < kNever - 1 ? tick + 1 : tick; }
+template <class Signed>
+constexpr Signed next_tick(Signed tick) noexcept {
+  return tick < kNever - 1 ? tick + 1 : tick;
+}
 
 inline constexpr std::size_t kCacheLine = 64;
 
