@@ -46,25 +46,49 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::nanosecon
   return value == kNaN ? kNaN + std::chrono::nanoseconds(1) : value;
 }
 
-/// Returns value * num / den, rounded up. Precondition: value < den, so the result fits, although the product may not.
-constexpr std::uint64_t scale_up(std::uint64_t value, std::uint64_t num, std::uint64_t den) noexcept {
-  if (num <= (std::numeric_limits<std::uint64_t>::max)() / den - 1) return (value * num + den - 1) / den;
-  // Long division, one binary digit of num at a time. The variables are those of value * (the digits so far) / den.
-  std::uint64_t quotient = 0;
-  std::uint64_t remainder = 0;
-  const auto add = [&](std::uint64_t more) {  // no overflow: both are less than den, which is less than 2^63
+// The integers of these templates have 64 bits. They are parameters so that tests/arithmetic can prove them with
+// symbolic ones.
+
+/// A product divided by `den`: quotient and remainder of value * (the binary digits of a number so far) / den.
+template <class Word>
+struct LongDivision {
+  Word quotient{0};
+  Word remainder{0};
+
+  /// Does not overflow, because both are less than den, which is less than 2^63.
+  constexpr void add(Word more, Word den) noexcept {
     remainder += more;
     if (remainder >= den) {
       remainder -= den;
       ++quotient;
     }
-  };
-  for (int digit = 63; digit >= 0; --digit) {
-    quotient *= 2;
-    add(remainder);
-    if ((num >> digit & 1) != 0) add(value);
   }
-  return remainder == 0 ? quotient : quotient + 1;
+  constexpr void take_digit(bool digit, Word value, Word den) noexcept {
+    quotient *= 2;
+    add(remainder, den);
+    if (digit) add(value, den);
+  }
+};
+
+/// Returns value * num / den, rounded up. Precondition: value < den, so the result fits, although the product may not.
+template <class Word>
+constexpr Word scale_up(Word value, std::uint64_t num, std::uint64_t den) noexcept {
+  if (num <= (std::numeric_limits<std::uint64_t>::max)() / den - 1) return (value * num + (den - 1)) / den;
+  LongDivision<Word> division;
+  for (int digit = 63; digit >= 0; --digit) division.take_digit((num >> digit & 1) != 0, value, den);
+  return division.remainder == 0 ? division.quotient : division.quotient + 1;
+}
+
+/// Returns count * num / den, rounded up and saturated at kMaxNanoseconds. `Count` may be wider than `Word`.
+template <class Word, class Count>
+constexpr Word scale(Count count, std::uint64_t num, std::uint64_t den) noexcept {
+  constexpr auto kMax = static_cast<std::uint64_t>(kMaxNanoseconds);
+  // Scales quotient and remainder separately, because count * num may not fit although the result does.
+  const Count whole = count / static_cast<Count>(den);
+  if (whole > static_cast<Count>(kMax / num)) return kMax;
+  const Word value =
+      static_cast<Word>(whole) * num + scale_up(static_cast<Word>(count % static_cast<Count>(den)), num, den);
+  return value < kMax ? value : Word{kMax};
 }
 
 /// Returns the nanoseconds in `count` periods, rounded up and saturated. Precondition: count >= 0. Count is an integer
@@ -74,13 +98,7 @@ constexpr std::int64_t periods_to_nanoseconds(Count count) noexcept {
   using NanosecondsPerPeriod = std::ratio_divide<Period, std::nano>;
   constexpr auto num = static_cast<std::uint64_t>(NanosecondsPerPeriod::num);
   constexpr auto den = static_cast<std::uint64_t>(NanosecondsPerPeriod::den);
-  constexpr auto kMax = static_cast<std::uint64_t>(kMaxNanoseconds);
-  // Scales quotient and remainder separately, because count * num may not fit although the result does.
-  const Count whole = count / static_cast<Count>(den);
-  if (whole > static_cast<Count>(kMax / num)) return kMaxNanoseconds;
-  const std::uint64_t value = static_cast<std::uint64_t>(whole) * num +
-                              scale_up(static_cast<std::uint64_t>(count % static_cast<Count>(den)), num, den);
-  return value < kMax ? static_cast<std::int64_t>(value) : kMaxNanoseconds;
+  return static_cast<std::int64_t>(scale<std::uint64_t>(count, num, den));
 }
 
 /// Converts a count of periods to nanoseconds, rounded up and saturated. Precondition: count > 0.
@@ -134,6 +152,15 @@ constexpr std::chrono::nanoseconds not_negative(std::chrono::nanoseconds delay) 
   return delay.count() < 0 ? std::chrono::nanoseconds(0) : delay;
 }
 
+/// Returns the time from `from` to `to`, which is not earlier, saturated at kMaxNanoseconds. Both were converted from
+/// signed integers.
+template <class Word>
+constexpr Word distance(Word from, Word to) noexcept {
+  constexpr auto kMax = static_cast<std::uint64_t>(kMaxNanoseconds);
+  const Word exact = to - from;
+  return exact < kMax ? exact : Word{kMax};
+}
+
 /// Returns the time from `now` to `due`, or zero if `due` has passed. Returns max() if `due` is time_point::max(), or
 /// if the distance does not fit, because `now` may be far below zero.
 constexpr std::chrono::nanoseconds time_until(std::chrono::steady_clock::time_point due,
@@ -144,9 +171,7 @@ constexpr std::chrono::nanoseconds time_until(std::chrono::steady_clock::time_po
   const auto count = [](std::chrono::steady_clock::time_point time) {
     return static_cast<std::uint64_t>(nanoseconds(time.time_since_epoch()).count());
   };
-  const std::uint64_t distance = count(due) - count(now);
-  constexpr auto kMax = static_cast<std::uint64_t>(kMaxNanoseconds);
-  return nanoseconds(static_cast<std::int64_t>(distance < kMax ? distance : kMax));
+  return nanoseconds(static_cast<std::int64_t>(distance(count(now), count(due))));
 }
 
 }  // namespace hwt::detail

@@ -48,7 +48,7 @@ class Checked<HashedWheel> : public HashedWheel {
 
   bool consistent() const {
     std::int64_t items = 0;
-    for (Tick i = 0; i <= mask_; ++i) {
+    for (Tick i = 0; i < revolution(); ++i) {
       const auto index = static_cast<std::size_t>(i);
       const Bucket& bucket = wheel_[index];
       if (!is_consistent(bucket, index)) return false;
@@ -56,7 +56,7 @@ class Checked<HashedWheel> : public HashedWheel {
       if ((bucket.items == 0) != (due == kNever)) return false;
       // A tick of another bucket: an item has found no memory there, and is visited at the next tick. That is the one
       // after the floor if the walk has stopped later.
-      if (bucket.items != 0 && (due & mask_) != i && due > floor_ + 1) return false;
+      if (bucket.items != 0 && revolutions_.bucket_of(due) != index && due > floor_ + 1) return false;
       if (due < due_.earliest()) return false;
       items += bucket.items;
     }

@@ -12,48 +12,56 @@
 namespace hwt::internal {
 
 /// Where the ticks of a timer begin and end. Times are nanoseconds of its clock; a tick spans [begin_of, end_of).
-struct TickGrid {
-  std::int64_t start;
-  std::int64_t tick_duration;
+/// `Signed` and `Unsigned` are integers of 64 bits, so that tests/arithmetic can prove it with symbolic ones.
+template <class Signed, class Unsigned>
+struct BasicTickGrid {
+  Signed start;
+  Signed tick_duration;
 
   /// The first tick that ends at or after a deadline: at its end the timeout is due, which is never early and at most a
   /// tick late.
-  Tick due_tick(std::int64_t deadline) const noexcept { return deadline <= start ? 0 : count(deadline, 1); }
+  Signed due_tick(Signed deadline) const noexcept { return deadline <= start ? Signed{0} : count(deadline, 1); }
 
   /// The tick that a time falls into.
-  Tick at(std::int64_t time) const noexcept { return time <= start ? 0 : count(time, 0); }
+  Signed at(Signed time) const noexcept { return time <= start ? Signed{0} : count(time, 0); }
 
-  std::int64_t begin_of(Tick tick) const noexcept {
-    const auto room = static_cast<std::uint64_t>(kForever) - static_cast<std::uint64_t>(start);
-    const auto ticks = static_cast<std::uint64_t>(tick);
-    if (ticks > room / static_cast<std::uint64_t>(tick_duration)) return kForever;
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
-                                     ticks * static_cast<std::uint64_t>(tick_duration));
+  Signed begin_of(Signed tick) const noexcept {
+    const Unsigned room = static_cast<Unsigned>(kForever) - static_cast<Unsigned>(start);
+    const Unsigned ticks = static_cast<Unsigned>(tick);
+    if (ticks > room / static_cast<Unsigned>(tick_duration)) return kForever;
+    return static_cast<Signed>(static_cast<Unsigned>(start) + ticks * static_cast<Unsigned>(tick_duration));
   }
   /// The last tick never ends: it stands for all later ones as well. There are such if the start is before the clock's
   /// zero and a tick is a nanosecond.
-  std::int64_t end_of(Tick tick) const noexcept { return tick >= kNever - 1 ? kForever : begin_of(tick + 1); }
+  Signed end_of(Signed tick) const noexcept { return tick >= kNever - 1 ? Signed{kForever} : begin_of(tick + 1); }
 
   /// The end of a tick in [earliest, latest], of the tick whose number ends in the most zero bits. Returns `earliest`
   /// if no tick ends there. Returns kForever only for kForever. Such a tick is the first one of its slot on several
   /// levels of a HierarchicalWheel, so the worker need not wake up on the way there.
-  std::int64_t roundest(std::int64_t earliest, std::int64_t latest) const noexcept {
-    const auto first = static_cast<std::uint64_t>(due_tick(earliest));
-    const auto end = static_cast<std::uint64_t>(at(std::min(latest, kForever - 1)));
-    if (first >= end) return earliest;
+  Signed roundest(Signed earliest, Signed latest) const noexcept {
+    const Unsigned first = static_cast<Unsigned>(due_tick(earliest));
+    const Unsigned end = static_cast<Unsigned>(at(std::min<Signed>(latest, kForever - 1)));
+    return first >= end ? earliest : end_of(static_cast<Signed>(roundest_of(first, end)));
+  }
+
+  /// The tick in [first, end) whose number ends in the most zero bits. Precondition: first < end.
+  static Unsigned roundest_of(Unsigned first, Unsigned end) noexcept {
+    using std::bit_floor;
     // The highest bit in which they differ is set in end - 1. Without the bits below it, that is the roundest.
-    const std::uint64_t last = end - 1;
-    return end_of(static_cast<Tick>(last & ~(std::bit_floor(last ^ (first - 1)) - 1)));
+    const Unsigned last = end - 1;
+    return last & ~(bit_floor(last ^ (first - 1)) - 1);
   }
 
  private:
   // Unsigned, because the distance from a start before the clock's zero may exceed the signed range.
-  Tick count(std::int64_t time, std::uint64_t less) const noexcept {
-    const std::uint64_t since = static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(start) - less;
-    return static_cast<Tick>(
-        std::min(since / static_cast<std::uint64_t>(tick_duration), static_cast<std::uint64_t>(kNever - 1)));
+  Signed count(Signed time, Unsigned less) const noexcept {
+    const Unsigned since = static_cast<Unsigned>(time) - static_cast<Unsigned>(start) - less;
+    return static_cast<Signed>(
+        std::min(since / static_cast<Unsigned>(tick_duration), static_cast<Unsigned>(kNever - 1)));
   }
 };
+
+using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 
 /// Announces a sleep until the tick `known`, passes the heavy fence, and asks `wanted` for the tick once more. That
 /// finds all that came before the fence; threads that come later find the announcement. If the tick is another one now,

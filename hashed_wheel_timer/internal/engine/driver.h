@@ -19,6 +19,7 @@
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
+#include "hashed_wheel_timer/internal/wheel/revolutions.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 
@@ -285,7 +286,7 @@ template <Wheel W>
     // A recheck request for a cancelled node is on its way, and expects to find the node in the wheel. So the node
     // moves far away, because a walk may pass any number of ticks before that. It stays in the same bucket.
     if (Node::state_of(seen) == NodeState::Cancelled)
-      return Verdict::later(due.tick + ((kNever - 1 - due.tick) & -wheel_.revolution()));
+      return Verdict::later(last_revolution(due.tick, wheel_.revolution()));
     // Compares times, not ticks: computing a tick needs a division.
     deadline = node.deadline.load(std::memory_order_relaxed);
     if (deadline > due.end) return Verdict::later(grid().due_tick(deadline));

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/memory/node_state.h"
+#include "hashed_wheel_timer/internal/memory/node_word.h"
 #include "hashed_wheel_timer/internal/platform/parking_lot.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
@@ -26,35 +27,7 @@ struct Producer;
 /// and raises the generation, all in one exchange. The entry that stays in the inbox names an old generation, and the
 /// worker skips it. The producer reuses the node for its next timeout while the node is still in its cache. That is the
 /// life of most timeouts, and it needs one read-modify-write in all.
-struct alignas(kCacheLine) Node : WheelItem {
-  // The word, from its lowest bit: the state, the task's kind, the flags, the number of references, and the generation.
-  // The generation tells the lives of a node apart. It is even; a withdrawn timeout has the next odd one. It never
-  // repeats: a node that has used up its generations is retired. See end_life().
-  static constexpr std::uint64_t kStateMask = 3;
-  static constexpr int kKindShift = 2;
-  static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
-  // A recheck request for the node, which is in the wheel, is in the inbox. For a cancelled node, the canceller may
-  // still be about to enqueue it.
-  static constexpr std::uint64_t kRecheckQueued = std::uint64_t{1} << 4;
-  // The task of an expired timeout is on its way through the executor. The thread that clears this flag owns the task.
-  static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
-  // A thread runs the task, or destroys the callable.
-  static constexpr std::uint64_t kBusy = std::uint64_t{1} << 6;
-  // Another thread waits until kBusy is cleared, and must be woken. The flag stays: a second wake-up is harmless.
-  static constexpr std::uint64_t kAwaited = std::uint64_t{1} << 7;
-  // A reschedule() has changed the deadline since the worker last cleared this flag. Only the worker clears it, and
-  // reads the deadline afterwards. It expires a timeout only by an exchange of a word without the flag.
-  static constexpr std::uint64_t kMoved = std::uint64_t{1} << 8;
-  // The timeout has an id, so any thread may add a reference while there is one.
-  static constexpr std::uint64_t kNamed = std::uint64_t{1} << 9;
-  static constexpr std::uint64_t kReference = std::uint64_t{1} << 10;
-  static constexpr int kGenerationShift = 32;
-  static constexpr std::uint64_t kGeneration = std::uint64_t{1} << kGenerationShift;
-  static constexpr std::uint64_t kReferences = kGeneration - kReference;
-  // Not 0, because pages that went back to the system read as 0.
-  static constexpr std::uint32_t kFirstGeneration = 2;
-  static constexpr std::uint32_t kLastGeneration = 0xFFFF'FFFC;
-
+struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   constexpr Node() noexcept : Node(kFirstGeneration) {}
   constexpr explicit Node(std::uint32_t generation) noexcept
       : word(free_word(generation)), storage{}, deadline(0), next(nullptr) {}
@@ -72,28 +45,6 @@ struct alignas(kCacheLine) Node : WheelItem {
 
   /// Link of the list that the node is in: free nodes, the inbox's overflow, or the unprocessed of a stopped timer.
   Node* next;
-
-  static NodeState state_of(std::uint64_t word) noexcept { return static_cast<NodeState>(word & kStateMask); }
-  static std::uint64_t with_state(std::uint64_t word, NodeState state) noexcept {
-    return (word & ~kStateMask) | static_cast<std::uint64_t>(state);
-  }
-  static detail::TaskKind kind_of(std::uint64_t word) noexcept {
-    return static_cast<detail::TaskKind>((word & kKindMask) >> kKindShift);
-  }
-  /// The word of a free node: no references, and the generation of its next life.
-  static constexpr std::uint64_t free_word(std::uint32_t generation) noexcept {
-    return (std::uint64_t{generation} << kGenerationShift) + static_cast<std::uint64_t>(NodeState::Cancelled);
-  }
-  static std::uint32_t generation_of(std::uint64_t word) noexcept {
-    return static_cast<std::uint32_t>(word >> kGenerationShift);
-  }
-  static bool pending(std::uint64_t word) noexcept {
-    return state_of(word) == NodeState::Queued || state_of(word) == NodeState::InWheel;
-  }
-  /// A thread that makes this true must enqueue a recheck request for the worker.
-  static bool needs_recheck(std::uint64_t word) noexcept {
-    return state_of(word) == NodeState::InWheel && (word & kRecheckQueued) == 0;
-  }
 
   NodeState state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
   detail::TaskKind kind() const noexcept { return kind_of(word.load(std::memory_order_relaxed)); }
@@ -126,12 +77,9 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// an id. The producer calls it. Returns the generation, for the entry of the pending queue. release: pairs with the
   /// worker's first look at the word.
   std::uint32_t publish(detail::TaskKind task_kind, bool named, Producer& producer) noexcept {
-    static_assert(kReference == 2 * kNamed);
     position = reinterpret_cast<Position>(&producer);
     const std::uint64_t before = word.load(std::memory_order_relaxed);
-    word.store(
-        before - free_word(0) + 2 * kReference - named * kNamed + (static_cast<std::uint64_t>(task_kind) << kKindShift),
-        std::memory_order_release);
+    word.store(published(before, task_kind, named), std::memory_order_release);
     return generation_of(before);
   }
 
@@ -141,9 +89,9 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// all that the task did.
   bool end_life() noexcept {
     destroy_task();
-    const std::uint32_t later = (generation() | 1) + 1;
+    const std::uint32_t later = next_life(generation());
     word.store(free_word(later), std::memory_order_release);
-    return later <= kLastGeneration;
+    return usable(later);
   }
 
   /// Whether this producer has published it, if it is Queued: until it is in the wheel, its place there has room for
@@ -228,11 +176,9 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// The producer cancels its own timeout, which has an id, no handle, and a task that needs no destruction. If it is
   /// still Queued, this ends its life in the same exchange, and the node is free. Returns false otherwise.
   bool withdraw_life(std::uint32_t life) noexcept {
-    std::uint64_t expected = (std::uint64_t{life} << kGenerationShift) + kReference + kNamed +
-                             (static_cast<std::uint64_t>(detail::TaskKind::Trivial) << kKindShift) +
-                             static_cast<std::uint64_t>(NodeState::Queued);
-    return life < kLastGeneration && word.compare_exchange_strong(expected, free_word(life + 2),
-                                                                  std::memory_order_acq_rel, std::memory_order_relaxed);
+    std::uint64_t expected = published(free_word(life), detail::TaskKind::Trivial, true);
+    return has_next(life) && word.compare_exchange_strong(expected, free_word(life + 2), std::memory_order_acq_rel,
+                                                          std::memory_order_relaxed);
   }
 
   /// Whether an own cancel of a timeout, whose word was `before`, has dropped the last reference.
@@ -245,7 +191,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   bool withdraw() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (state_of(seen) == NodeState::Queued) {
-      const std::uint64_t left = with_state(seen, NodeState::Cancelled) + kGeneration - kReference;
+      const std::uint64_t left = withdrawn(with_state(seen, NodeState::Cancelled));
       if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) return true;
     }
     return false;
@@ -331,8 +277,7 @@ struct alignas(kCacheLine) Node : WheelItem {
   }
 
   void add_reference() noexcept {
-    // At half of what fits, so that threads that come here at once cannot carry it into the generation either.
-    if ((word.fetch_add(kReference, std::memory_order_relaxed) & kReferences) >= kReferences / 2) [[unlikely]] {
+    if (too_many_references(word.fetch_add(kReference, std::memory_order_relaxed))) [[unlikely]] {
       die("more than 2^21 handles of one timeout");
     }
   }
@@ -373,13 +318,8 @@ struct alignas(kCacheLine) Node : WheelItem {
   /// One exchange of `seen`, which is pending, for Cancelled, with `more` references. Returns false if it failed; then
   /// `seen` is the present word.
   bool exchange_for_cancelled(std::uint64_t& seen, bool own, std::uint64_t more) noexcept {
-    std::uint64_t left = with_state(seen, NodeState::Cancelled) + more;
-    if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
-    if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference + kBusy;
-    if (own && state_of(seen) == NodeState::Queued && kind_of(seen) != detail::TaskKind::Shared) {
-      left += kGeneration - kReference;
-    }
-    return word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire);
+    return word.compare_exchange_weak(seen, cancelled(seen, own) + more, std::memory_order_acq_rel,
+                                      std::memory_order_acquire);
   }
 };
 inline TimerTask& Node::task() noexcept {

@@ -45,7 +45,7 @@ SlabDirectory::Entry* SlabDirectory::add(std::byte* memory, std::uint64_t core_i
 void SlabDirectory::remove(Entry& entry, std::uint32_t first_generation) noexcept {
   entry.core_id.store(0, std::memory_order_relaxed);
   // A number whose generations are nearly used up is not used again.
-  if (first_generation > Node::kLastGeneration) return;
+  if (!Node::usable(first_generation)) return;
   entry.first_generation = first_generation;
   free_.push(entry);
 }

@@ -18,8 +18,9 @@ inline std::int64_t steady_now() noexcept { return nanoseconds_of(std::chrono::s
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 /// Returns now + delay, at most kForever. `delay` is not negative.
-inline std::int64_t deadline_after(std::int64_t now, std::int64_t delay) noexcept {
-  return now > kForever - delay ? kForever : now + delay;
+template <class Signed>
+constexpr Signed deadline_after(Signed now, Signed delay) noexcept {
+  return now > kForever - delay ? Signed{kForever} : now + delay;
 }
 
 }  // namespace hwt::internal

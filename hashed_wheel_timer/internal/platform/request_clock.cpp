@@ -55,7 +55,7 @@ void CycleRate::measure(const ClockReading& now) noexcept {
   const auto fixed = static_cast<std::uint64_t>(rate * kUnit);
   std::uint64_t none = 0;
   if (!rate_.compare_exchange_strong(none, fixed, std::memory_order_relaxed)) return;
-  window_.store((static_cast<std::uint64_t>(kWindow) << 32) / fixed, std::memory_order_release);
+  window_.store(window_of(fixed), std::memory_order_release);
   if (!wanted()) window_.store(0, std::memory_order_relaxed);  // another thread has given up meanwhile
 }
 

@@ -49,6 +49,18 @@ class CycleRate {
   /// Added to each estimate, in nanoseconds. The processor may read the counter early, but by less than this.
   static constexpr std::int64_t kSlack = 1000;
 
+  /// Returns the nanoseconds of so many cycles at that rate: see get(). A `Word` has 64 bits; tests/arithmetic has a
+  /// symbolic one. Precondition: cycles < window_of(rate).
+  template <class Word>
+  static constexpr Word nanoseconds_of(Word cycles, Word rate) noexcept {
+    return (cycles * rate) >> 32;
+  }
+  /// Returns the window in cycles at that rate.
+  template <class Word>
+  static constexpr Word window_of(Word rate) noexcept {
+    return Word{static_cast<std::uint64_t>(kWindow) << 32} / rate;
+  }
+
  private:
   void give_up(std::int64_t behind) noexcept;
 
@@ -71,7 +83,7 @@ class RequestClock {
     // still would never reach the end of a window that this object keeps.
     if (passed >= cycles.window()) [[unlikely]]
       return renew(cycles);
-    return begin_ + static_cast<std::int64_t>((passed * cycles.get()) >> 32);
+    return begin_ + static_cast<std::int64_t>(CycleRate::nanoseconds_of(passed, cycles.get()));
   }
 
  private:

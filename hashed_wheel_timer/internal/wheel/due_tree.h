@@ -14,16 +14,19 @@ namespace hwt::internal {
 /// worker finds its next wake-up at the root, whatever the number of buckets.
 ///
 /// A tick is stored as its complement, kNever - tick: the zero bytes of fresh memory then mean "nothing due".
-class DueTree {
+///
+/// The integers and the memory are parameters so that tests/arithmetic can prove it with symbolic ones.
+template <class Signed, class Size, class Array>
+class BasicDueTree {
  public:
-  explicit DueTree(std::size_t buckets) : layout_(buckets), complement_(layout_.total) {}
+  explicit BasicDueTree(std::size_t buckets) : layout_(buckets), complement_(layout_.total) {}
 
-  Tick earliest() const noexcept { return kNever - complement_[0]; }
-  Tick of(std::size_t bucket) const noexcept { return kNever - complement_[layout_.first_leaf() + bucket]; }
+  Signed earliest() const noexcept { return kNever - complement_[0]; }
+  Signed of(Size bucket) const noexcept { return kNever - complement_[layout_.first_leaf() + bucket]; }
 
   /// A bucket whose next due tick is the earliest.
-  std::size_t first() const noexcept {
-    std::size_t index = 0;
+  Size first() const noexcept {
+    Size index = 0;
     for (std::size_t level = 1; level < layout_.levels; ++level) {
       index *= kFanOut;
       while (complement_[layout_.start[level] + index] != complement_[0]) ++index;
@@ -31,22 +34,26 @@ class DueTree {
     return index;
   }
 
-  void set(std::size_t bucket, Tick due) noexcept {
-    std::int64_t complement = kNever - due;
-    std::size_t index = bucket;
+  void set(Size bucket, Signed due) noexcept {
+    using std::max;
+    Signed complement = kNever - due;
+    Size index = bucket;
     for (std::size_t level = layout_.levels; level-- > 0;) {
-      std::int64_t& slot = complement_[layout_.start[level] + index];
+      auto&& slot = complement_[layout_.start[level] + index];
       if (slot == complement) return;
       slot = complement;
       if (level == 0) return;
-      const std::size_t first_sibling = layout_.start[level] + index / kFanOut * kFanOut;
-      const std::size_t end = std::min(first_sibling + kFanOut, layout_.start[level] + layout_.size[level]);
-      for (std::size_t i = first_sibling; i < end; ++i) complement = std::max(complement, complement_[i]);
+      const Size first_sibling = layout_.start[level] + index / kFanOut * kFanOut;
+      const Size end = std::min<Size>(first_sibling + kFanOut, layout_.start[level] + layout_.size[level]);
+      for (Size i = first_sibling; i < end; ++i) {
+        const Signed sibling = complement_[i];
+        complement = max(complement, sibling);
+      }
       index /= kFanOut;
     }
   }
 
- private:
+ protected:
   static constexpr std::size_t kFanOut = 8;      // 64 bytes of ticks: one or two cache lines
   static constexpr std::size_t kMaxLevels = 12;  // 8^11 > 2^30 buckets
 
@@ -72,7 +79,9 @@ class DueTree {
   };
 
   const Layout layout_;
-  ZeroedArray<std::int64_t> complement_;
+  Array complement_;
 };
+
+using DueTree = BasicDueTree<Tick, std::size_t, ZeroedArray<Tick>>;
 
 }  // namespace hwt::internal

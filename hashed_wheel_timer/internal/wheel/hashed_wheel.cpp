@@ -1,22 +1,18 @@
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
-#include <bit>
 #include <cassert>
 
 namespace hwt::internal {
 
 HashedWheel::HashedWheel(std::int64_t buckets)
-    : mask_(buckets - 1),
-      revolution_shift_(std::countr_zero(static_cast<std::uint64_t>(buckets))),
-      wheel_(static_cast<std::size_t>(buckets)),
-      due_(static_cast<std::size_t>(buckets)) {}
+    : revolutions_(buckets), wheel_(static_cast<std::size_t>(buckets)), due_(static_cast<std::size_t>(buckets)) {}
 
 bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
   assert((reinterpret_cast<std::uintptr_t>(&item) & Chunk::kTagMask) == 0);
   tick = std::clamp(tick, floor_, kNever - 1);
-  const std::size_t index = bucket_of(tick);
+  const std::size_t index = revolutions_.bucket_of(tick);
   Bucket& bucket = wheel_[index];
-  if (!bucket.add(item, tag_of(tick), index, chunks_)) return false;
+  if (!bucket.add(item, revolutions_.tag_of(tick), index, chunks_)) return false;
   ++size_;
   if (tick < due_.of(index)) due_.set(index, tick);
   return true;
@@ -33,7 +29,7 @@ void HashedWheel::remove(WheelItem& item) noexcept {
 void HashedWheel::move(WheelItem& item, Tick tick) noexcept {
   tick = std::clamp(tick, floor_, kNever - 1);
   const Chunk& chunk = Chunk::of(item.position);
-  if (chunk.bucket == bucket_of(tick) && (*item.position & Chunk::kTagMask) == tag_of(tick)) {
+  if (chunk.bucket == revolutions_.bucket_of(tick) && (*item.position & Chunk::kTagMask) == revolutions_.tag_of(tick)) {
     // Its entry stays as it is; but it may have been due a multiple of 64 revolutions later.
     if (tick < due_.of(chunk.bucket)) due_.set(chunk.bucket, tick);
     return;

@@ -9,6 +9,7 @@
 #include "hashed_wheel_timer/internal/wheel/chunk.h"
 #include "hashed_wheel_timer/internal/wheel/due_tree.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
+#include "hashed_wheel_timer/internal/wheel/revolutions.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "hashed_wheel_timer/internal/wheel/zeroed_array.h"
@@ -27,7 +28,7 @@ class HashedWheel {
   explicit HashedWheel(std::int64_t buckets);
 
   /// Ticks until the same bucket comes up again.
-  Tick revolution() const noexcept { return mask_ + 1; }
+  Tick revolution() const noexcept { return revolutions_.length(); }
   std::int64_t size() const noexcept { return size_; }
 
   bool reserve() noexcept { return chunks_.reserve(); }
@@ -69,23 +70,12 @@ class HashedWheel {
     if ((holder->low[i] & Chunk::kTagMask) == tag) prefetch_to_write(holder->item(i));
   }
 
-  std::size_t bucket_of(Tick tick) const noexcept { return static_cast<std::size_t>(tick & mask_); }
-  std::uint64_t tag_of(Tick tick) const noexcept {
-    return static_cast<std::uint64_t>(tick >> revolution_shift_) & Chunk::kTagMask;
-  }
-  /// The latest tick up to `tick` that is one of the bucket's own.
-  Tick own_tick(std::size_t index, Tick tick) const noexcept {
-    return tick - ((tick - static_cast<Tick>(index)) & mask_);
-  }
-  Tick revolutions(std::uint64_t tags) const noexcept { return static_cast<Tick>(tags) << revolution_shift_; }
-
   template <class Visitor>
   bool walk(std::size_t index, Tick tick, Visitor& visit) noexcept;
 
  protected:
-  const Tick mask_;
-  const int revolution_shift_;  // log2 of the number of buckets
-  Tick floor_ = 0;              // the earliest tick that has not expired
+  const Revolutions revolutions_;
+  Tick floor_ = 0;  // the earliest tick that has not expired
   std::int64_t size_ = 0;
   ZeroedArray<Bucket> wheel_;
   DueTree due_;
@@ -95,19 +85,21 @@ class HashedWheel {
 template <class Visitor>
 void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
   // Besides the tick's own bucket, those of other ticks with items for which there was no memory.
-  for (std::size_t index = bucket_of(tick);; index = due_.first()) {
+  for (std::size_t index = revolutions_.bucket_of(tick);; index = due_.first()) {
     floor_ = tick;
     if (!walk(index, tick, visit)) return;
     if (due_.earliest() > tick) break;
+    // The latest tick has no next one. Items that stay in it are visited again by the next call.
+    if (due_.of(index) <= tick) break;
   }
-  floor_ = std::min(tick + 1, kNever - 1);
+  floor_ = next_tick(tick);
 }
 
 /// False: the visitor has stopped it.
 template <class Visitor>
 bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
-  const Tick own = own_tick(index, tick);
-  const std::uint64_t tag = tag_of(own);
+  const Tick own = revolutions_.own_tick(index, tick);
+  const std::uint64_t tag = revolutions_.tag_of(own);
   Bucket& bucket = wheel_[index];
   Tick next = kNever;
   bool stopped = false;
@@ -119,8 +111,8 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
       prefetch(*chunk, i + kPrefetchDistance, tag);
       const std::uint64_t entry = chunk->entry(i);
       if (entry == Chunk::kHole) continue;
-      if (const std::uint64_t ahead = ((entry & Chunk::kTagMask) - tag) & Chunk::kTagMask; ahead != 0) {
-        next = std::min(next, own + revolutions(ahead));
+      if (const std::uint64_t ahead = Revolutions::ahead(entry, tag); ahead != 0) {
+        next = std::min(next, revolutions_.later(own, ahead));
         any_left = true;
         continue;
       }
@@ -132,11 +124,12 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
         break;
       }
       if (!verdict.is_taken()) {  // otherwise only its entry is touched
-        const Tick later = std::min(verdict.tick(), kNever - 1);
-        const bool same = bucket_of(later) == index;
+        const Tick soonest = next_tick(tick);
+        const Tick later = std::clamp(verdict.tick(), soonest, kNever - 1);
+        const bool same = revolutions_.bucket_of(later) == index;
         if (same || !insert(*item, later)) {
-          const Tick again = same ? later : tick + 1;
-          chunk->put(i, *item, tag_of(own_tick(index, again)));
+          const Tick again = same ? later : soonest;
+          chunk->put(i, *item, revolutions_.tag_of(revolutions_.own_tick(index, again)));
           next = std::min(next, again);
           any_left = true;
           continue;

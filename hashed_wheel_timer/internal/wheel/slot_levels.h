@@ -10,14 +10,17 @@
 
 namespace hwt::internal {
 
-/// Where a tick lies in a hierarchy of slots, and which slots are occupied. In base `slots` a tick has one digit for
-/// each level. A slot of level k stands for all ticks with the same digits from the k-th on, so it spans slots^k ticks.
-/// The levels cover all ticks that there are.
+/// Where a tick lies in a hierarchy of slots. In base `slots` a tick has one digit for each level. A slot of level k
+/// stands for all ticks with the same digits from the k-th on, so it spans slots^k ticks. The levels cover all ticks
+/// that there are.
 ///
 /// Seen from a cursor, a later tick lies on the level of the highest digit in which the two differ, in the slot of its
 /// digit there. The digits above are the cursor's own. So a slot number means one span of ticks, each level begins
 /// where the one below ends, and no slot is reached by wrapping around.
-class SlotLevels {
+///
+/// The integers are parameters so that tests/arithmetic can prove it with symbolic ones.
+template <class Signed, class Unsigned, class Size>
+class BasicTickDigits {
  public:
   static constexpr std::int64_t kMinSlots = 2;
   // One word tells which of a level's words are not zero.
@@ -25,39 +28,57 @@ class SlotLevels {
   // One for each bit of a tick.
   static constexpr std::size_t kMaxLevels = 63;
 
-  /// `slots` of each level: a power of two in [kMinSlots, kMaxSlots]. Throws std::bad_alloc.
-  explicit SlotLevels(std::int64_t slots)
-      : bits_(std::countr_zero(static_cast<std::uint64_t>(slots))),
-        mask_(slots - 1),
-        words_per_level_((static_cast<std::size_t>(slots) + 63) / 64) {
+  /// `slots` of each level: a power of two in [kMinSlots, kMaxSlots].
+  explicit BasicTickDigits(std::int64_t slots) noexcept
+      : bits_(std::countr_zero(static_cast<std::uint64_t>(slots))), mask_(slots - 1) {
     for (std::size_t bit = 0; bit < level_of_bit_.size(); ++bit) {
       level_of_bit_[bit] = static_cast<std::uint8_t>(bit / static_cast<std::size_t>(bits_));
     }
-    levels_ = std::size_t{level_of_bit_.back()} + 1;
-    words_ = std::make_unique<std::uint64_t[]>(levels_ * words_per_level_);
   }
 
-  std::size_t levels() const noexcept { return levels_; }
-  Tick slots_per_level() const noexcept { return mask_ + 1; }
+  std::size_t levels() const noexcept { return std::size_t{level_of_bit_.back()} + 1; }
+  std::int64_t slots_per_level() const noexcept { return mask_ + 1; }
 
   /// A slot: the digit-th of its level.
   struct SlotIndex {
     std::size_t level;
-    std::size_t digit;
+    Size digit;
     bool operator==(const SlotIndex&) const = default;
   };
 
   /// The slot in which `tick` lies. Precondition: tick >= cursor >= 0.
-  SlotIndex place_of(Tick tick, Tick cursor) const noexcept {
-    const auto differ = static_cast<std::uint64_t>(tick ^ cursor) | 1;
-    const std::size_t level = level_of_bit_[static_cast<std::size_t>(std::bit_width(differ)) - 1];
+  SlotIndex place_of(Signed tick, Signed cursor) const noexcept {
+    using std::bit_width;
+    const Unsigned differ = static_cast<Unsigned>(tick ^ cursor) | 1;
+    const std::size_t level = level_of_bit_[static_cast<std::size_t>(bit_width(differ)) - 1];
     return {level, digit_of(tick, level)};
   }
 
   /// The digit of a tick on that level.
-  std::size_t digit_of(Tick tick, std::size_t level) const noexcept {
-    return static_cast<std::size_t>((tick >> (level * static_cast<std::size_t>(bits_))) & mask_);
+  Size digit_of(Signed tick, std::size_t level) const noexcept {
+    return static_cast<Size>((tick >> (level * static_cast<std::size_t>(bits_))) & mask_);
   }
+
+  /// The first tick of a slot, as seen from the cursor.
+  Signed begin_of(SlotIndex slot, Signed cursor) const noexcept {
+    const int shift = static_cast<int>(slot.level) * bits_;
+    return (((cursor >> shift) & ~mask_) | static_cast<Signed>(slot.digit)) << shift;
+  }
+
+ private:
+  const int bits_;  // of a digit
+  const std::int64_t mask_;
+  std::array<std::uint8_t, kMaxLevels> level_of_bit_{};  // a division by bits_ would be slow
+};
+
+/// Which slots of a hierarchy are occupied.
+class SlotLevels : public BasicTickDigits<Tick, std::uint64_t, std::size_t> {
+ public:
+  /// `slots` of each level: see BasicTickDigits. Throws std::bad_alloc.
+  explicit SlotLevels(std::int64_t slots)
+      : BasicTickDigits(slots),
+        words_per_level_((static_cast<std::size_t>(slots) + 63) / 64),
+        words_(std::make_unique<std::uint64_t[]>(levels() * words_per_level_)) {}
 
   void occupy(SlotIndex slot) noexcept {
     words_[slot.level * words_per_level_ + slot.digit / 64] |= bit(slot.digit);
@@ -85,21 +106,11 @@ class SlotLevels {
     return {level, word * 64 + static_cast<std::size_t>(bit)};
   }
 
-  /// The first tick of a slot, as seen from the cursor.
-  Tick begin_of(SlotIndex slot, Tick cursor) const noexcept {
-    const int shift = static_cast<int>(slot.level) * bits_;
-    return (((cursor >> shift) & ~mask_) | static_cast<Tick>(slot.digit)) << shift;
-  }
-
  private:
   /// Of the word that it belongs to.
   static std::uint64_t bit(std::size_t number) noexcept { return std::uint64_t{1} << number % 64; }
 
-  const int bits_;  // of a digit
-  const Tick mask_;
   const std::size_t words_per_level_;
-  std::size_t levels_ = 0;
-  std::array<std::uint8_t, kMaxLevels> level_of_bit_{};  // a division by bits_ would be slow
   // A bit for each slot, for each of these words, and for each level: set if there is something.
   std::unique_ptr<std::uint64_t[]> words_;
   std::array<std::uint64_t, kMaxLevels> words_in_use_{};

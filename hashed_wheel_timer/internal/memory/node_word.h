@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/internal/memory/node_state.h"
+
+namespace hwt::internal {
+
+/// Node::word: from its lowest bit the state, the task's kind, the flags, the number of references, and the generation.
+///
+/// The generation tells the lives of a node apart. It is even; a withdrawn timeout has the next odd one. It never
+/// repeats: a node that has used up its generations is retired. See Node::end_life().
+///
+/// `Word` has 64 bits and `Half` 32, for a generation. They are parameters so that tests/arithmetic can prove it with
+/// symbolic integers.
+template <class Word, class Half>
+struct BasicNodeWord {
+  static constexpr std::uint64_t kStateMask = 3;
+  static constexpr int kKindShift = 2;
+  static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
+  // A recheck request for the node, which is in the wheel, is in the inbox. For a cancelled node, the canceller may
+  // still be about to enqueue it.
+  static constexpr std::uint64_t kRecheckQueued = std::uint64_t{1} << 4;
+  // The task of an expired timeout is on its way through the executor. The thread that clears this flag owns the task.
+  static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
+  // A thread runs the task, or destroys the callable.
+  static constexpr std::uint64_t kBusy = std::uint64_t{1} << 6;
+  // Another thread waits until kBusy is cleared, and must be woken. The flag stays: a second wake-up is harmless.
+  static constexpr std::uint64_t kAwaited = std::uint64_t{1} << 7;
+  // A reschedule() has changed the deadline since the worker last cleared this flag. Only the worker clears it, and
+  // reads the deadline afterwards. It expires a timeout only by an exchange of a word without the flag.
+  static constexpr std::uint64_t kMoved = std::uint64_t{1} << 8;
+  // The timeout has an id, so any thread may add a reference while there is one.
+  static constexpr std::uint64_t kNamed = std::uint64_t{1} << 9;
+  static constexpr std::uint64_t kReference = std::uint64_t{1} << 10;
+  static constexpr int kGenerationShift = 32;
+  static constexpr std::uint64_t kGeneration = std::uint64_t{1} << kGenerationShift;
+  static constexpr std::uint64_t kReferences = kGeneration - kReference;
+  // Not 0, because pages that went back to the system read as 0.
+  static constexpr std::uint32_t kFirstGeneration = 2;
+  static constexpr std::uint32_t kLastGeneration = 0xFFFF'FFFC;
+
+  static constexpr NodeState state_of(Word word) noexcept { return static_cast<NodeState>(word & kStateMask); }
+  static constexpr Word with_state(Word word, NodeState state) noexcept {
+    return (word & ~kStateMask) | static_cast<std::uint64_t>(state);
+  }
+  static constexpr detail::TaskKind kind_of(Word word) noexcept {
+    return static_cast<detail::TaskKind>((word & kKindMask) >> kKindShift);
+  }
+  /// The word of a free node: no references, and the generation of its next life.
+  static constexpr Word free_word(Half generation) noexcept {
+    return (Word{generation} << kGenerationShift) + static_cast<std::uint64_t>(NodeState::Cancelled);
+  }
+  static constexpr Half generation_of(Word word) noexcept { return static_cast<Half>(word >> kGenerationShift); }
+  static constexpr bool pending(Word word) noexcept {
+    return state_of(word) == NodeState::Queued || state_of(word) == NodeState::InWheel;
+  }
+  /// A thread that makes this true must enqueue a recheck request for the worker.
+  static constexpr bool needs_recheck(Word word) noexcept {
+    return state_of(word) == NodeState::InWheel && (word & kRecheckQueued) == 0;
+  }
+
+  /// The word of a life that begins: a free one becomes Queued, with a reference for the timer, and one for a handle
+  /// unless it gets an id.
+  static constexpr Word published(Word free, detail::TaskKind kind, bool named) noexcept {
+    static_assert(kReference == 2 * kNamed);
+    return free - free_word(0) + 2 * kReference - named * kNamed + (static_cast<std::uint64_t>(kind) << kKindShift);
+  }
+
+  /// The word once a pending timeout is cancelled. The caller then owns a callable: it is busy with it, and has one
+  /// more reference. `own`: its producer cancels it, and withdraws it if it is still Queued.
+  static constexpr Word cancelled(Word seen, bool own) noexcept {
+    Word left = with_state(seen, NodeState::Cancelled);
+    if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
+    if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference + kBusy;
+    if (own && state_of(seen) == NodeState::Queued && kind_of(seen) != detail::TaskKind::Shared) left = withdrawn(left);
+    return left;
+  }
+  /// Takes the timer's reference along, and raises the generation, so that the entry of the inbox is an old one.
+  static constexpr Word withdrawn(Word word) noexcept { return word + kGeneration - kReference; }
+
+  /// The generation of the life after one that began or was withdrawn with this generation.
+  static constexpr Half next_life(Half generation) noexcept { return (generation | 1) + 1; }
+  /// Whether a life may begin with this generation. Otherwise the node, or the number of its slab, is retired.
+  static constexpr bool usable(Half generation) noexcept { return generation <= kLastGeneration; }
+
+  /// Whether the life after this one, which was not withdrawn, may begin: its generation is two more.
+  static constexpr bool has_next(Half life) noexcept { return life < kLastGeneration; }
+
+  /// Whether another reference must not be added. At half of what fits, so that threads that come at once cannot carry
+  /// it into the generation either.
+  static constexpr bool too_many_references(Word before) noexcept { return (before & kReferences) >= kReferences / 2; }
+};
+
+using NodeWord = BasicNodeWord<std::uint64_t, std::uint32_t>;
+
+}  // namespace hwt::internal
