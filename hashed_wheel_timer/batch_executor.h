@@ -22,6 +22,7 @@ class BatchJobs;
 ///
 ///   hwt::BatchExecutor loop{[&](std::function<void()> batch) { asio::post(context, std::move(batch)); }};
 ///   timer.add(hwt::on(loop, [this] { fail_request(); }), 250ms);   // one timeout
+///   hwt::TimeoutScope of_this_connection{timer, loop};             // or all timeouts of a scope
 ///   hwt::HashedWheelTimer for_this_loop{{.executor = loop}};       // or all timeouts of a timer
 ///
 /// Guarantees: the jobs of a batch run in the order in which they came, each once. A batch that the loop drops without

@@ -12,6 +12,9 @@ namespace hwt {
 
 TimeoutScope::TimeoutScope(Timer& timer) noexcept : timer_(timer), process_(internal::this_process()) {}
 
+TimeoutScope::TimeoutScope(Timer& timer, BatchExecutor executor) noexcept
+    : timer_(timer), executor_(std::move(executor)), process_(internal::this_process()) {}
+
 TimeoutScope::~TimeoutScope() {
   // In a forked child, a thread of the parent may have been in the middle of add().
   if (process_ != internal::this_process()) {

@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
@@ -37,9 +40,13 @@ class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
   explicit TimeoutScope(Timer& timer) noexcept;
-  /// Cancels all timeouts, then waits for tasks that run on other threads. A task of the scope may destroy the scope:
-  /// the destructor does not wait for that task. Do not hold a lock that a task takes. In a forked child it does
-  /// nothing.
+  /// Makes a scope without timeouts, whose tasks run on `executor` instead of the worker, or instead of
+  /// Options::executor. See on(), which gives an executor to a single timeout. A callable of on() runs on its own
+  /// executor. The scope keeps a copy of `executor`. Callables of up to 16 bytes are not allocated.
+  TimeoutScope(Timer& timer, BatchExecutor executor) noexcept;
+  /// Cancels all timeouts, takes back tasks that wait in an executor, then waits for tasks that run on other threads. A
+  /// task of the scope may destroy the scope: the destructor does not wait for that task. Do not hold a lock that a
+  /// task takes. In a forked child it does nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -49,23 +56,23 @@ class HWT_API TimeoutScope {
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add(F&& callable, Delay delay, Leeway leeway = {}) {
-    Adding adding(*this);
-    return adding.keep(timer_.add(std::forward<F>(callable), delay, leeway));
+    return add_by(std::forward<F>(callable),
+                  [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), delay, leeway); });
   }
 
   /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
-    Adding adding(*this);
-    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline, leeway));
+    return add_by(std::forward<F>(callable),
+                  [&]<class Task>(Task&& task) { return timer_.add_at(std::forward<Task>(task), deadline, leeway); });
   }
 
   /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.
   bool cancel(TimeoutId id) noexcept { return timer_.cancel(id) == CancelResult::Cancelled; }
 
-  /// Cancels all timeouts and returns their number. Does not wait for tasks that run now. The scope can be used
-  /// afterwards.
+  /// Cancels all timeouts and returns their number. Does not wait for tasks that run now, and takes none back from an
+  /// executor. The scope can be used afterwards.
   std::size_t cancel_all() noexcept;
 
   /// Returns the number of timeouts that are pending or whose task runs. Looks up each timeout, so it is O(n).
@@ -87,10 +94,24 @@ class HWT_API TimeoutScope {
     TimeoutId id_;
   };
 
+  /// Schedules the callable by `schedule`, on the scope's executor if it has one.
+  template <class F, class Schedule>
+  TimeoutId add_by(F&& callable, Schedule schedule) {
+    Adding adding(*this);
+    if constexpr (!detail::HasExecutor<std::decay_t<F>>) {
+      // The timer refuses a null callable.
+      if (executor_ && !detail::is_null_callable(callable)) {
+        return adding.keep(schedule(hwt::on(*executor_, std::forward<F>(callable))));
+      }
+    }
+    return adding.keep(schedule(std::forward<F>(callable)));
+  }
+
   void begin_adding();
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
+  const std::optional<BatchExecutor> executor_;
   const std::int64_t process_;
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
   // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones.

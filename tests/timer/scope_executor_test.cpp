@@ -1,0 +1,234 @@
+// Promise: the tasks of a TimeoutScope that has an executor run there, one post for a tick, and none after the scope.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/batch_executor.h"
+#include "hashed_wheel_timer/timeout_scope.h"
+#include "tests/support/any_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+void must_not_run() { ADD_FAILURE() << "it must not run"; }
+
+/// A timer of each kind, and a loop whose batches the test runs.
+template <class T>
+class ScopeOnALoop : public testing::Test {
+ protected:
+  steady_clock::time_point soon() const { return timer->now() + 2ms; }
+  /// Lets time pass until the worker has handed over all tasks that are due by then.
+  void hand_over(steady_clock::time_point deadline) {
+    std::atomic<bool> later = false;
+    timer->add_at([&] { later = true; }, deadline + 1ms);
+    ASSERT_TRUE(passes_until(*timer, [&] { return later.load(); }));
+  }
+  /// Returns the number of batches that were posted.
+  static std::size_t run_batches(JobQueue& from) {
+    const std::vector<std::function<void()>> batches = from.take();
+    for (const auto& batch : batches) batch();
+    return batches.size();
+  }
+  std::size_t run_batches() { return run_batches(posted); }
+
+  JobQueue posted;
+  const BatchExecutor loop{posted.executor()};
+  const std::unique_ptr<T> timer = make_timer<T>();
+};
+TYPED_TEST_SUITE(ScopeOnALoop, AllTimers);
+
+TYPED_TEST(ScopeOnALoop, RunsItsTasksThereAndPostsOnceATick) {
+  TimeoutScope scope(*this->timer, this->loop);
+  int ran = 0;  // by this thread alone
+  for (int tick = 1; tick <= 3; ++tick) {
+    const auto deadline = this->soon();
+    for (int i = 0; i < 100; ++i) scope.add_at([&] { ++ran; }, deadline);
+    this->hand_over(deadline);
+    EXPECT_EQ(ran, 100 * (tick - 1));
+    EXPECT_EQ(scope.size(), 100u);
+    EXPECT_EQ(this->run_batches(), 1u);
+    EXPECT_EQ(ran, 100 * tick);
+    EXPECT_EQ(scope.size(), 0u);
+  }
+}
+
+TYPED_TEST(ScopeOnALoop, AddsByDelayAndByLeewayToo) {
+  TimeoutScope scope(*this->timer, this->loop);
+  int ran = 0;
+  scope.add([&] { ++ran; }, 1ms);
+  scope.add([&](Timeout& self) { ran += self.is_expired() ? 1 : 0; }, 1ms, Leeway(1ms));
+  this->hand_over(this->timer->now() + 3ms);
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(ran, 2);
+}
+
+TYPED_TEST(ScopeOnALoop, TakesBackAtItsEndWhatItsLoopHasNotRun) {
+  const auto captured = std::make_shared<int>();
+  std::optional<TimeoutScope> scope(std::in_place, *this->timer, this->loop);
+  TimeoutScope other(*this->timer, this->loop);
+  const auto deadline = this->soon();
+  for (int i = 0; i < 100; ++i) scope->add_at([captured] { must_not_run(); }, deadline);
+  int ran = 0;
+  other.add_at([&] { ++ran; }, deadline);
+  this->hand_over(deadline);
+  scope.reset();
+  EXPECT_EQ(captured.use_count(), 1);
+  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(ran, 1) << "of the other scope";
+}
+
+TYPED_TEST(ScopeOnALoop, PostsNothingIfItEndsBefore) {
+  std::optional<TimeoutScope> scope(std::in_place, *this->timer, this->loop);
+  const auto deadline = this->timer->now() + kFar;
+  for (int i = 0; i < 100; ++i) scope->add_at(must_not_run, deadline);
+  scope.reset();
+  EXPECT_EQ(this->timer->pending_timeouts(), 0);
+  this->hand_over(this->soon());
+  EXPECT_EQ(this->run_batches(), 0u);
+}
+
+TYPED_TEST(ScopeOnALoop, WaitsAtItsEndForATaskThatItsLoopRuns) {
+  for (int round = 0; round < 20; ++round) {
+    std::optional<TimeoutScope> scope(std::in_place, *this->timer, this->loop);
+    std::atomic<bool> runs = false;
+    std::atomic<bool> over = false;
+    const auto deadline = this->soon();
+    scope->add_at(
+        [&] {
+          runs = true;
+          std::this_thread::sleep_for(2ms);
+          over = true;
+        },
+        deadline);
+    scope->add_at(must_not_run, deadline + kFar);
+    this->hand_over(deadline);
+    const std::jthread runner([&] { EXPECT_EQ(this->run_batches(), 1u); });
+    ASSERT_TRUE(eventually([&] { return runs.load(); }));
+    scope.reset();
+    EXPECT_TRUE(over);
+  }
+}
+
+TYPED_TEST(ScopeOnALoop, CancelAllLeavesTheTasksThatItsLoopHas) {
+  TimeoutScope scope(*this->timer, this->loop);
+  const auto deadline = this->soon();
+  int ran = 0;
+  for (int i = 0; i < 3; ++i) scope.add_at([&] { ++ran; }, deadline);
+  for (int i = 0; i < 5; ++i) scope.add(must_not_run, kFar);
+  this->hand_over(deadline);
+  EXPECT_EQ(scope.size(), 8u);
+  EXPECT_EQ(scope.cancel_all(), 5u);
+  EXPECT_EQ(scope.size(), 3u);
+  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(ran, 3);
+  EXPECT_EQ(scope.size(), 0u);
+}
+
+TYPED_TEST(ScopeOnALoop, MayEndInATaskBeforeTheOthersOfItsBatch) {
+  auto scope = std::make_unique<TimeoutScope>(*this->timer, this->loop);
+  const auto deadline = this->soon();
+  scope->add_at([&] { scope.reset(); }, deadline);
+  for (int i = 0; i < 10; ++i) scope->add_at(must_not_run, deadline);
+  this->hand_over(deadline);
+  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(scope, nullptr);
+  EXPECT_EQ(this->timer->pending_timeouts(), 0);
+}
+
+TYPED_TEST(ScopeOnALoop, MayBeUsedInsideItsOwnTasks) {
+  TimeoutScope scope(*this->timer, this->loop);
+  int ran = 0;
+  const auto deadline = this->soon();
+  scope.add_at([&] { scope.add_at([&] { ++ran; }, deadline); }, deadline);
+  for (int runs = 0; runs < 2; ++runs) {
+    this->hand_over(deadline);
+    EXPECT_EQ(this->run_batches(), 1u);
+  }
+  EXPECT_EQ(ran, 1);
+}
+
+TYPED_TEST(ScopeOnALoop, ATimeoutsOwnExecutorGoesFirst) {
+  JobQueue other_posted;
+  const BatchExecutor other(other_posted.executor());
+  TimeoutScope scope(*this->timer, this->loop);
+  const auto deadline = this->soon();
+  bool ran = false;
+  scope.add_at(on(other, [&] { ran = true; }), deadline);
+  this->hand_over(deadline);
+  EXPECT_EQ(this->run_batches(), 0u);
+  EXPECT_EQ(this->run_batches(other_posted), 1u);
+  EXPECT_TRUE(ran);
+}
+
+TYPED_TEST(ScopeOnALoop, LeavesOtherTasksToTheWorker) {
+  TimeoutScope scope(*this->timer, this->loop);
+  TimeoutScope plain(*this->timer);
+  const auto deadline = this->soon();
+  scope.add_at([] {}, deadline);
+  Latch ran;
+  plain.add_at([&] { ran.count_down(); }, deadline);
+  this->hand_over(deadline);
+  EXPECT_TRUE(ran.is_open());
+  EXPECT_EQ(this->run_batches(), 1u);
+}
+
+TYPED_TEST(ScopeOnALoop, GoesBeforeTheExecutorOfTheTimer) {
+  JobQueue of_timer;
+  const auto timer = make_timer<TypeParam>({.executor = of_timer.executor()});
+  TimeoutScope scope(*timer, this->loop);
+  bool ran = false;
+  scope.add([&] { ran = true; }, 1ms);
+  EXPECT_TRUE(passes_until(*timer, [&] { return this->run_batches() != 0; }));
+  EXPECT_TRUE(ran);
+  EXPECT_TRUE(of_timer.take().empty());
+}
+
+TYPED_TEST(ScopeOnALoop, TakesCallablesOfAnySizeThatOnlyMove) {
+  TimeoutScope scope(*this->timer, this->loop);
+  const auto deadline = this->soon();
+  int sum = 0;
+  scope.add_at([&sum, numbers = std::array<int, 20>{1}, one = std::make_unique<int>(1)] { sum += numbers[0] + *one; },
+               deadline);
+  this->hand_over(deadline);
+  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(sum, 2);
+}
+
+TYPED_TEST(ScopeOnALoop, KeepsItsExecutor) {
+  auto short_lived = std::make_unique<BatchExecutor>(this->posted.executor());
+  TimeoutScope scope(*this->timer, *short_lived);
+  short_lived.reset();
+  const auto deadline = this->soon();
+  bool ran = false;
+  scope.add_at([&] { ran = true; }, deadline);
+  this->hand_over(deadline);
+  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_TRUE(ran);
+}
+
+TYPED_TEST(ScopeOnALoop, RefusesNull) {
+  TimeoutScope scope(*this->timer, this->loop);
+  try {
+    scope.add(std::function<void()>(), 1ms);
+    ADD_FAILURE() << "not refused";
+  } catch (const std::invalid_argument& refused) {
+    EXPECT_EQ(std::string(refused.what()), "add: task: null (expected: a callable or a TimerTask)");
+  }
+  EXPECT_EQ(scope.size(), 0u);
+}
+
+}  // namespace
+}  // namespace hwt
