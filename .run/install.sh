@@ -23,6 +23,10 @@ missing_packages() {
       esac
       ;;
     bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
+    calls)
+      libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev"
+      libraries="$libraries libcapnp-dev"
+      ;;
     machines) libraries="libconcurrentqueue-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
     brpc) libraries="libgflags-dev libprotobuf-dev libssl-dev" ;;
@@ -86,7 +90,8 @@ install_packages() {
   else
     say "installing: $packages"
     quietly as_root apt-get update || say "apt-get update failed; going on with what apt knows"
-    quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages ||
+    quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y \
+      --no-install-recommends $packages ||
       fail "could not install: $packages"
   fi
 }

@@ -66,18 +66,33 @@ compare() {
   export PYTHONPATH="$root/perf" PYTHONDONTWRITEBYTECODE=1
   python=python3
   needs=$(python3 -m compare --needs "$@") || exit # before anything is built for wrong arguments
+  cpp=compare
   case $needs in
     *build*)
       set_up compare
       set_up_peers
       compile_benchmarks compare
       ;;
+    *calls*)
+      cpp=calls
+      compile_calls
+      ;;
   esac
   case $needs in *brpc*) (install_packages "$(missing_packages brpc)") ;; esac
   case $needs in
     *plots*) ! set_up_plots || python=$build/venv-compare/bin/python ;;
   esac
-  exec "$python" -m compare --build "$build" --cpp "$build/compare" "$@"
+  exec "$python" -m compare --build "$build" --cpp "$build/$cpp" "$@"
+}
+
+# Meson does not notice when a host comes.
+compile_calls() {
+  take_turn
+  missing=$(missing_packages calls)
+  set_up calls
+  [ -z "$missing" ] || rm -f "$build/calls/stamp"
+  configure calls --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=disabled \
+    -Dprometheus=disabled -Dtests=disabled -Dbenchmarks=disabled && build_targets calls calls || fail "the build failed"
 }
 
 # The small libraries of the peers in C++; without them, these are left out. Meson does not notice when they come.

@@ -28,7 +28,8 @@ namespace {
 constexpr sys_days kFirstDay = year{1} / 1 / 1;
 constexpr sys_days kLastDay = year{9999} / 12 / 31;
 
-/// The days of a rule. Each has a period (day, week, month or year), numbered in order, and at most one day in each.
+/// Daily, Weekly, Monthly and Yearly choose the days of a rule. They divide time into numbered periods (days, weeks,
+/// months, years), and choose one day of each period, or none.
 struct Daily {
   static std::int64_t period_of(sys_days day) { return day.time_since_epoch().count(); }
   static std::optional<sys_days> day_in(std::int64_t number) { return sys_days(days(number)); }
@@ -74,7 +75,7 @@ struct Yearly {
   }
 };
 
-/// A time of the day in a zone.
+/// A time of day in a time zone.
 class Clock {
  public:
   Clock(seconds time_of_day, const Zone& zone, Gap gap, Fold fold)
@@ -86,11 +87,11 @@ class Clock {
 
   sys_days local_day(WallTime time) const { return floor<days>(zone_.to_local(time)); }
 
-  /// The first moment after `after` at which the clock shows the time on that day.
+  /// Returns the first moment after `after` that stands for the time of day on that local day, or nothing.
   std::optional<WallTime> on(sys_days local_day, WallTime after) const {
     const TimeZone::Utc utc = zone_.to_utc(local_day + time_of_day_);
     if (utc.kind == TimeZone::Kind::Gap && gap_ == Gap::Skip) return {};
-    // In a gap the offset before it gives the later time.
+    // In a gap, utc.first is later than utc.second, and is the moment that Gap::ShiftForward asks for.
     const bool only_second = utc.kind == TimeZone::Kind::Fold && fold_ == Fold::Second;
     if (!only_second && utc.first > after) return utc.first;
     const bool second_too = utc.kind == TimeZone::Kind::Fold && fold_ != Fold::First;
@@ -105,9 +106,10 @@ class Clock {
   Fold fold_;
 };
 
-/// Gaps and folds are at most 24 hours long, so the times of successive days stay in order, and the first that is found
-/// is the first there is. A gap of 24 hours, a day that a zone left out, moves a time to the next day: hence the search
-/// begins one day before the present one.
+/// Makes a rule from the days and the time of day. The rule goes through the periods in order and returns the first
+/// moment after `after`. That is the earliest one, because gaps and folds last at most 24 hours, so the moments of
+/// successive days stay in order. A gap of 24 hours, in which a zone skips a day, moves a moment to the next day.
+/// Therefore the search begins one day early.
 template <class Days>
 Rule rule_of(Days wanted, Clock clock) {
   return [wanted, clock](WallTime after) -> std::optional<WallTime> {

@@ -9,28 +9,29 @@
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 
-// The thread that resumes a coroutine. The frame has no word of its own for that: Node::word decides, as for every
-// task. The thread that runs the waker, is told that it will not run, or wins cancel_or_disarm() owns the frame from
-// then on. The other threads have lost that exchange and do not touch the frame:
+// Which thread resumes a coroutine. The frame has no state word of its own: Node::word decides, as for every task. One
+// thread becomes the owner of the frame: it runs the waker, is told that the waker will not run, or wins
+// cancel_or_disarm(). The other threads have lost that exchange, and do not touch the frame.
 //
 //   thread                    may touch                  because
-//   the thread that awaits    the frame, until the       from then on another thread may have resumed the
-//                             timeout is published;      coroutine, and the frame may be gone; but this thread
-//                             then the node              has a handle
-//   the thread that has it    the frame and the node     a handle is its own, or of the task or the stop() that it
-//                                                        is inside of
-//   one that requests the     the frame and the node     whoever has the frame first takes the stop callback out,
-//   stop, in its callback                                which waits until the callback has returned
+//   the awaiting thread,      the frame, until the       from then on another thread may resume the coroutine,
+//   in await_suspend()        timeout is published;      which may destroy the frame; the handle of this thread
+//                             then only the node         keeps the node
+//   the owner of the frame    the frame and the node     a handle keeps the node: its own, or that of the task or
+//                                                        stop() in which it is
+//   a thread in the stop      the frame and the node     the owner removes the stop callback first, and so waits
+//   callback                                             until the callback has returned
 //
-// The callback waits for nobody, so that wait is short. It may come before new_timeout() has returned, when nobody can
-// cancel yet. So it and the thread that awaits meet in Waker::request_, in the node; the second one of them cancels.
+// The callback never waits, so the owner waits only briefly. A stop may be requested before new_timeout() has returned,
+// when no thread can cancel the timeout yet. So the callback and the awaiting thread both exchange Waker::request_. The
+// second of them cancels.
 
 namespace hwt {
 
 using internal::Node;
 using std::chrono::steady_clock;
 
-/// The task of a sleep's timeout. Trivial to destroy: the storage keeps it until the node is used again.
+/// The task of the timeout of a Sleep. It has a trivial destructor, so it stays valid until the node is reused.
 class Sleep::Waker final : public TimerTask {
  public:
   explicit Waker(Sleep& sleep) noexcept : sleep_(&sleep) {}
@@ -39,27 +40,28 @@ class Sleep::Waker final : public TimerTask {
 
   void will_not_run(detail::NotRun why) override {
     if (why != detail::NotRun::Refused) return wake(Wake::Stopped);
-    // On the thread that awaits, for which new_timeout() throws. The node goes, so no callback may be at it.
+    // new_timeout() refuses the timeout, on the awaiting thread. The node is freed next, so no stop callback may use
+    // it.
     sleep_->on_stop_.reset();
     sleep_->waker_ = nullptr;
   }
 
-  /// The coroutine has been resumed, or destroyed.
+  /// Called when the coroutine is resumed or destroyed. The waker then wakes nothing.
   void forget_sleep() noexcept { sleep_ = nullptr; }
 
-  /// By the thread that awaits, when the timeout can be cancelled. True: the stop has been requested, and it is this
-  /// thread's to cancel. release: a thread that requests the stop from now on finds the
-  /// timeout pending.
+  /// Called by the awaiting thread when the timeout can be cancelled. Returns whether a stop was requested before; then
+  /// this thread must cancel. release: a later request() sees the pending timeout.
   bool arm() noexcept { return request_.exchange(Request::Armed, std::memory_order_release) == Request::Made; }
 
-  /// By the thread that requests the stop. True: it is this thread's to cancel. acquire: see above.
+  /// Called by the thread that requests the stop. Returns whether arm() came before; then this thread must cancel.
+  /// acquire: it sees the pending timeout.
   bool request() noexcept { return request_.exchange(Request::Made, std::memory_order_acquire) == Request::Armed; }
 
  private:
   enum class Request : std::uint8_t { None, Made, Armed };
 
   void wake(Wake why) {
-    if (sleep_ == nullptr) return;  // run by hand after stop(), or the coroutine was destroyed
+    if (sleep_ == nullptr) return;  // the user ran a timeout that stop() returned, or destroyed the coroutine
     const std::coroutine_handle<> sleeper = sleep_->sleeper_;
     sleep_->end(why);
     sleeper.resume();
@@ -79,11 +81,12 @@ Sleep::~Sleep() {
   if (waker_ == nullptr) return;
   const Timeout timeout = handle();
   internal::cancel_or_disarm(*Node::of(timeout));
-  // stop() may have it already, and be about to tell it.
+  // stop() may have taken the timeout already, and may be about to call will_not_run().
   waker_->forget_sleep();
 }
 
-/// While it sleeps the node is there: the inbox or the wheel has it, the task that runs, the executor's job, or stop().
+/// Returns a handle of the timeout. While the coroutine sleeps, the node is alive: the inbox, the wheel, the running
+/// task, the executor's job or stop() has a reference.
 Timeout Sleep::handle() const noexcept {
   Node& node = Node::around(*waker_);
   node.add_reference();
@@ -107,7 +110,7 @@ bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
     return false;
   }
   const Timeout timeout = Node::adopt(scheduled.node);
-  // From here on another thread may have resumed the coroutine: `this` may be gone.
+  // From here on another thread may have resumed the coroutine and destroyed `this`, unless cancel_or_disarm() wins.
   if (!stoppable) return true;
   Node& node = *scheduled.node;
   if (!static_cast<Waker&>(node.stored_task()).arm() || !internal::cancel_or_disarm(node)) return true;
@@ -115,7 +118,8 @@ bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
   return false;
 }
 
-/// The last moment at which the frame is this thread's alone, and the first at which there is a node.
+/// Builds the waker in the node, and registers the stop callback. Before, there is no node for the callback. Afterwards
+/// the timeout is published, and another thread may own the frame.
 TimerTask* Sleep::build_waker(void* storage, void* sleep) {
   static_assert(sizeof(Waker) <= detail::kTaskStorageSize && alignof(Waker) <= detail::kTaskStorageAlign);
   Sleep& self = *static_cast<Sleep*>(sleep);
@@ -124,7 +128,8 @@ TimerTask* Sleep::build_waker(void* storage, void* sleep) {
   return self.waker_;
 }
 
-/// In the stop callback. While it has not returned, nobody resumes the coroutine but this thread.
+/// The stop callback. Until it returns, no other thread resumes the coroutine, because that thread must first remove
+/// the callback.
 void Sleep::stop_requested() noexcept {
   if (!waker_->request()) return;
   const std::coroutine_handle<> sleeper = sleeper_;
@@ -136,7 +141,7 @@ void Sleep::stop_requested() noexcept {
   sleeper.resume();
 }
 
-/// By the thread that has the coroutine now.
+/// Ends the sleep. Called by the owner of the frame, before it resumes the coroutine.
 void Sleep::end(Wake why) noexcept {
   on_stop_.reset();
   std::exchange(waker_, nullptr)->forget_sleep();

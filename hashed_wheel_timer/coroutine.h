@@ -15,10 +15,10 @@
 
 namespace hwt {
 
-/// The reason for which a sleep has ended.
+/// Why a sleep ended.
 enum class Wake : std::uint8_t {
-  Expired,  // the time is over
-  Stopped,  // by the stop_token; or the timer had been stopped, or ended meanwhile; or the executor has dropped its job
+  Expired,  // the deadline has come
+  Stopped,  // a stop was requested, the timer was stopped or destroyed, or the executor dropped the job
 };
 
 class Sleep;
@@ -38,28 +38,28 @@ class Sleep;
 /// - a stop request: inside request_stop(), on its thread;
 /// - Timer::stop() or the timer's destructor: on its thread, before it returns, or after the task in which it is
 /// called. Do not use the timer then;
-/// - an executor that drops its job: on that thread.
-/// It goes on at once after an earlier stop request (Stopped), on a stopped timer (Stopped), and for a delay of zero or
-/// less (Expired).
+/// - an executor that drops the job: on the thread that drops it.
+/// The coroutine is not suspended if a stop was requested before (Stopped), if the timer was stopped (Stopped), or for
+/// a delay of zero or less (Expired).
 /// Throws std::invalid_argument for a NaN. co_await throws what Timer::new_timeout() throws, except the IllegalState of
 /// a stopped timer. An exception that leaves the resumed coroutine goes to Options::on_task_error; inside
 /// request_stop() it ends the program.
 /// Not for: a loop that ignores Stopped, which spins.
 [[nodiscard]] HWT_API Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop = {});
 
-/// Suspends a coroutine until a point of the timer's own clock. A point that has passed returns Expired at once. See
-/// sleep_for().
+/// Suspends a coroutine until `deadline`, a time of the timer's own clock. Returns Expired at once if it has passed.
+/// See sleep_for().
 [[nodiscard]] HWT_API Sleep sleep_until(Timer& timer, std::chrono::steady_clock::time_point deadline,
                                         std::stop_token stop = {});
 
 /// The result of sleep_for() and sleep_until(), for co_await in a coroutine of any kind. A copy is another sleep of the
-/// same length. One object may be awaited again and again.
+/// same length. An object may be awaited several times, one after the other.
 ///
 /// Guarantees: a sleeping coroutine is resumed exactly once; see sleep_for(). A sleep allocates nothing beyond the
 /// timeout.
-/// Threads: as the coroutine itself. A sleeping coroutine may be destroyed if nothing can resume it at that moment.
-/// That holds on the thread that turns a ManualTimer, on the timer's worker if that runs its tasks, and after the timer
-/// was stopped. Otherwise request the stop and join. A job that still waits in an executor then does nothing.
+/// Threads: only the coroutine itself uses it. A sleeping coroutine may be destroyed if nothing can resume it at that
+/// moment. That holds on the thread that turns a ManualTimer, on the timer's worker if that runs its tasks, and after
+/// the timer was stopped. Otherwise request the stop and join. A job that still waits in an executor then does nothing.
 class HWT_API Sleep {
  public:
   /// Makes another sleep of the same length, which has not begun.
@@ -96,7 +96,7 @@ class HWT_API Sleep {
   const detail::When when_;
   const std::stop_token stop_;
 
-  // While it sleeps. The protocol in coroutine.cpp states which thread owns these.
+  // Used while the coroutine sleeps. The protocol in coroutine.cpp states which thread owns these.
   std::coroutine_handle<> sleeper_;
   Waker* waker_ = nullptr;  // in the timeout's node; counts as no handle
   std::optional<std::stop_callback<OnStopRequest>> on_stop_;

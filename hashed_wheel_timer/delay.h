@@ -16,10 +16,10 @@ namespace hwt {
 ///   void retry_later(hwt::Timer& timer, hwt::Delay delay);              // functions of your own
 ///
 /// Guarantees: a fraction of a nanosecond is rounded away from zero, so that nothing is early. A duration beyond 292
-/// years becomes nanoseconds::max(), or its negative. The sign stays. A NaN stays one, so that a function which takes a
-/// Delay can refuse it.
+/// years becomes nanoseconds::max() or -nanoseconds::max(). A NaN stays one, so that a function which takes a Delay can
+/// refuse it.
 /// Threads: a value; each thread needs a copy of its own.
-/// Not for: storing or calculating. Take nanoseconds from it for that.
+/// Not for: storing or calculating. Convert it to nanoseconds for that.
 class Delay final {
  public:
   /// Makes a delay of zero.
@@ -37,11 +37,11 @@ class Delay final {
       noexcept(std::is_nothrow_convertible_v<const Source&, std::chrono::nanoseconds>)
       : delay_(detail::saturating_nanoseconds(detail::as_nanoseconds(source))) {}
 
-  /// Returns -nanoseconds::max() .. nanoseconds::max(), or nanoseconds::min() for a NaN alone.
+  /// Returns a value from -nanoseconds::max() to nanoseconds::max(), or nanoseconds::min() if this is a NaN.
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr operator std::chrono::nanoseconds() const noexcept { return delay_; }
 
-  /// Returns whether it came from a floating NaN.
+  /// Returns whether this delay was made from a NaN.
   constexpr bool is_nan() const noexcept { return delay_ == detail::kNaN; }
 
  private:

@@ -8,8 +8,8 @@ namespace hwt {
 
 namespace {
 
-// Netty's shortest tick. The worker passes every bucket of a timeout's later revolutions, so revolutions should be
-// long.
+// The shortest tick is Netty's. In each revolution the worker walks over the timeouts of later revolutions, so a
+// revolution should be long.
 constexpr internal::Limits kHashedLimits = {
     .shortest_tick = std::chrono::milliseconds(1),
     .min_ticks = 1,

@@ -9,11 +9,11 @@ namespace hwt {
 
 namespace {
 
-// The occupancy of a level with so many slots fits into one word, and eleven levels cover all ticks.
+// One word then has a bit for each slot of a level, and eleven levels cover all ticks.
 constexpr std::int64_t kDefaultSlots = 64;
 
 constexpr internal::Limits kHierarchicalLimits = {
-    .shortest_tick = std::chrono::microseconds(1),  // waking a thread takes longer, so less is not more exact
+    .shortest_tick = std::chrono::microseconds(1),  // waking a thread takes longer, so a shorter tick is no more exact
     .min_ticks = internal::SlotLevels::kMinSlots,
     .max_ticks = internal::SlotLevels::kMaxSlots,
 };
@@ -32,6 +32,7 @@ HierarchicalWheelTimer::HierarchicalWheelTimer(std::chrono::nanoseconds tick_dur
 }
 
 HierarchicalWheelTimer::HierarchicalWheelTimer(Options options) {
+  // The default of Options suits a hashed wheel.
   if (options.ticks_per_wheel == Options{}.ticks_per_wheel) options.ticks_per_wheel = kDefaultSlots;
   set_engine(make_engine(*this, std::move(options)));
 }

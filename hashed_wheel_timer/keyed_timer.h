@@ -25,11 +25,11 @@ namespace hwt {
 
 /// The result of KeyedTimer::set(), move(), set_at() and move_at().
 enum class KeyedResult {
-  Added,     ///< the key was not there
-  Replaced,  ///< it was: value and deadline are the new ones
-  Moved,     ///< the deadline is the new one
-  NotFound,  ///< there is no such key
-  Stopped,   ///< by KeyedTimer::stop(), or its timer has been stopped
+  Added,     ///< the key is new
+  Replaced,  ///< the key had a value; value and deadline were replaced
+  Moved,     ///< the deadline was moved
+  NotFound,  ///< the key has no value
+  Stopped,   ///< KeyedTimer::stop() was called, or the timer was stopped
   Rejected,  ///< the timer is at its max_pending_timeouts
 };
 
@@ -135,12 +135,12 @@ class KeyedTimer {
   struct alignas(64) Shard {
     Cell* find(std::uint32_t hash, const K& key, const Equal& equal) const;
     Cell* find(const Entry& entry) const noexcept;
-    /// The cell of a value that has ended under the lock.
+    /// Removes the cell of a value that was claimed with the lock held, and returns it.
     Cell erase(Cell* cell) noexcept {
       keep(std::size_t{0} - 1);
       return table.erase(cell);
     }
-    /// With the lock held.
+    /// Adds to the number of values. Called with the lock held.
     void keep(std::size_t more) noexcept {
       kept.store(kept.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     }

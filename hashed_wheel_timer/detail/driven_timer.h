@@ -23,7 +23,7 @@ class ManualEngine;
 
 namespace detail {
 
-/// Runs the tasks of a timer. An event loop may keep a LoopDriver longer than the timer, and then nothing is due.
+/// Runs the due tasks of a timer. An event loop may keep a LoopDriver longer than the timer; then nothing is due.
 class HWT_API LoopDriver {
  public:
   explicit LoopDriver(std::shared_ptr<internal::ManualEngine> engine) noexcept;
@@ -40,7 +40,7 @@ class HWT_API LoopDriver {
 /// The base of the timers without a thread: the caller does the worker's part. Not for users.
 class HWT_API DrivenTimer : public Timer {
  public:
-  /// Waits for a task that another thread runs. After it nothing runs.
+  /// Ends the timer for good; see Timer::stop(). Waits for a task that runs on another thread. No task runs afterwards.
   std::vector<Timeout> stop() override;
   std::int64_t pending_timeouts() const noexcept override;
   std::chrono::steady_clock::time_point now() const noexcept override;
@@ -48,11 +48,12 @@ class HWT_API DrivenTimer : public Timer {
   LatencyHistogram lateness() const noexcept override;
 
  protected:
-  /// Times are those of steady_clock. `name` is that of the class, for messages. Throws std::invalid_argument that
-  /// names the option, its value and the valid range; std::bad_alloc.
+  /// Makes a timer on steady_clock. `name`: the class, for messages. Throws std::invalid_argument that names the
+  /// option, its value and the valid range; std::bad_alloc.
   DrivenTimer(const char* name, const Options& options);
-  /// The caller gives the time, which begins at `start`. Without `start` it begins at zero, and the first jump must not
-  /// pass a pending deadline. Throws std::invalid_argument and std::bad_alloc like the other constructor.
+  /// Makes a timer to which the caller gives the time, beginning at `start`. Without `start` it begins at zero, and the
+  /// first jump must not pass a pending deadline. Throws std::invalid_argument and std::bad_alloc like the other
+  /// constructor.
   DrivenTimer(const char* name, const Options& options, std::optional<std::chrono::steady_clock::time_point> start);
   ~DrivenTimer() override;
 
@@ -62,12 +63,12 @@ class HWT_API DrivenTimer : public Timer {
   /// See LoopTimer::on_earlier().
   void on_earlier(std::function<void()> call);
 
-  /// The destructor of each derived class calls it, and nothing else does: a task that still runs on another thread
-  /// then finds the timer's virtual functions as they were.
+  /// Ends the engine, and waits for a task on another thread. Only the destructor of each derived class calls it, so
+  /// that the task still finds the timer's virtual functions.
   void end() noexcept;
 
  private:
-  const std::shared_ptr<internal::ManualEngine> engine_;  // a task that destroys the timer leaves it to its caller
+  const std::shared_ptr<internal::ManualEngine> engine_;  // shared, because a task may destroy the timer
 };
 
 }  // namespace detail

@@ -7,12 +7,12 @@
 
 namespace hwt::detail {
 
-/// A Treiber stack whose elements carry their own link: `kNext` is a data member pointer, or a function that returns a
-/// reference to the link. Any thread pushes. A thread takes the whole stack with one exchange and never pops a single
-/// element, so there is no ABA problem, no lock, and nothing to reclaim.
+/// A Treiber stack whose elements carry their own link. `kNext` is a pointer to a data member, or a function that
+/// returns a reference to the link. Any thread may push. A thread always takes the whole stack with one exchange:
+/// take_one() puts the rest back. So there is no ABA problem, no lock, and nothing to reclaim.
 ///
-/// Memory order: a push releases and a take acquires. The thread that takes an element sees it as the thread that
-/// pushed it left it, and owns the link from then on. Pushes are read-modify-writes, so one acquire covers all of them.
+/// Memory order: a push releases and a take acquires, so the taker sees each element as its pusher left it. Pushes are
+/// read-modify-writes, so one acquire covers all of them. The taker owns the links from then on.
 template <class Element, auto kNext>
 class IntrusiveStack {
  public:
@@ -22,10 +22,11 @@ class IntrusiveStack {
 
   bool empty() const noexcept { return top_.load(std::memory_order_relaxed) == nullptr; }
 
-  /// Returns the newest element without taking it; null: the stack is empty. For stacks that nobody takes from.
+  /// Returns the newest element without taking it, or null if the stack is empty. Only for stacks from which no thread
+  /// takes elements.
   Element* top() const noexcept { return top_.load(std::memory_order_acquire); }
 
-  /// Pushes. Returns whether the stack was empty.
+  /// Pushes an element. Returns whether the stack was empty.
   bool push(Element& element) noexcept {
     Element* top = top_.load(std::memory_order_relaxed);
     do {
@@ -34,7 +35,7 @@ class IntrusiveStack {
     return top == nullptr;
   }
 
-  /// Pushes unless the stack is closed. Returns false if it is.
+  /// Pushes an element unless the stack is closed. Returns whether it did.
   bool push_unless_closed(Element& element) noexcept {
     Element* top = top_.load(std::memory_order_relaxed);
     do {
@@ -44,11 +45,12 @@ class IntrusiveStack {
     return true;
   }
 
-  /// Takes all elements. Returns the newest, linked to the others; null: there is none. An empty stack costs no
-  /// read-modify-write. Precondition: the stack is not closed.
+  /// Takes all elements. Returns the newest, which is linked to the others, or null if there is none. An empty stack
+  /// costs no read-modify-write. Precondition: the stack is not closed.
   Element* take_all() noexcept { return empty() ? nullptr : top_.exchange(nullptr, std::memory_order_acquire); }
 
-  /// Takes one element. Returns null if there is none, or if another thread is between the exchanges of this function.
+  /// Takes the newest element. Returns null if there is none, or if another thread is in this function and holds them
+  /// all.
   Element* take_one() noexcept {
     Element* const first = take_all();
     if (first == nullptr) return nullptr;
@@ -56,8 +58,8 @@ class IntrusiveStack {
     return first;
   }
 
-  /// Pushes a chain that was taken. The stack is nearly always empty still. Otherwise the few elements that came
-  /// meanwhile go on top, because the chain may be thousands of elements long and its end is not known.
+  /// Pushes a chain that was taken. Nearly always the stack is still empty. Otherwise takes the few elements that were
+  /// pushed meanwhile and puts them on top of the chain, because the chain may be long and its end is not known.
   void put_back(Element& chain) noexcept {
     Element* first = &chain;
     for (Element* top = nullptr;
@@ -72,7 +74,8 @@ class IntrusiveStack {
     }
   }
 
-  /// Takes all elements for good: no push_unless_closed() succeeds afterwards.
+  /// Closes the stack and takes all elements. No push_unless_closed() succeeds afterwards. Returns the newest, which is
+  /// linked to the others, or null if there is none.
   Element* close() noexcept { return top_.exchange(closed_mark(), std::memory_order_acquire); }
 
  private:

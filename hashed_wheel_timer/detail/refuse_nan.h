@@ -7,10 +7,11 @@
 
 namespace hwt::detail {
 
-/// Throws std::invalid_argument "`parameter`: NaN (expected: a number)". In the library, because there are users who
-/// compile without exceptions.
+/// Throws std::invalid_argument "`parameter`: NaN (expected: a number)". Defined in the library, because a program that
+/// includes this header may be compiled without exceptions.
 [[noreturn]] HWT_API void refuse_nan(const char* parameter);
 
+/// Returns the delay. Calls refuse_nan() for a NaN.
 inline std::chrono::nanoseconds number(const char* parameter, Delay delay) {
   if (delay.is_nan()) [[unlikely]]
     refuse_nan(parameter);

@@ -8,13 +8,13 @@
 
 #include "hashed_wheel_timer/detail/export.h"
 
-// Any duration as nanoseconds: rounded away from zero, and saturated instead of overflowing.
+// Converts any duration to nanoseconds. Rounds away from zero, and saturates instead of overflowing.
 
 namespace hwt::detail {
 
 inline constexpr std::int64_t kMaxNanoseconds = (std::chrono::nanoseconds::max)().count();
 
-/// Stands for NaN. No number is converted to it.
+/// Stands for NaN. No other value is converted to it.
 inline constexpr std::chrono::nanoseconds kNaN = (std::chrono::nanoseconds::min)();
 
 template <class Rep, class Period>
@@ -24,11 +24,12 @@ void takes_duration(const std::chrono::duration<Rep, Period>&);
 template <class T>
 concept Duration = requires(const T& value) { takes_duration(value); };
 
-/// A type that is no duration and has a conversion to nanoseconds: an atomic, a setting.
+/// A type that is no duration but converts to nanoseconds, such as an atomic or a setting.
 template <class T>
 concept ConvertsToNanoseconds = !Duration<T> && std::is_convertible_v<const T&, std::chrono::nanoseconds>;
 
-/// By that operator, where a constructor of nanoseconds would fit as well.
+/// Returns its argument. The implicit conversion of the argument uses the type's conversion operator, where a cast
+/// could choose a constructor of nanoseconds.
 constexpr std::chrono::nanoseconds as_nanoseconds(std::chrono::nanoseconds value) noexcept { return value; }
 
 template <class Rep, class Period>
@@ -40,17 +41,18 @@ constexpr bool is_nan([[maybe_unused]] std::chrono::duration<Rep, Period> value)
   }
 }
 
+/// Returns `value`, but min() + 1 for min(), which would mean NaN.
 constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::nanoseconds value) noexcept {
   return value == kNaN ? kNaN + std::chrono::nanoseconds(1) : value;
 }
 
-/// value * num / den, rounded up, for value < den: so the result fits, but the product may not.
+/// Returns value * num / den, rounded up. Precondition: value < den, so the result fits, although the product may not.
 constexpr std::uint64_t scale_up(std::uint64_t value, std::uint64_t num, std::uint64_t den) noexcept {
   if (num <= (std::numeric_limits<std::uint64_t>::max)() / den - 1) return (value * num + den - 1) / den;
-  // Digit by digit of num in base two: quotient and remainder of value * (the digits so far) / den.
+  // Long division, one binary digit of num at a time. The variables are those of value * (the digits so far) / den.
   std::uint64_t quotient = 0;
   std::uint64_t remainder = 0;
-  const auto add = [&](std::uint64_t more) {  // both are less than den, which is less than 2^63
+  const auto add = [&](std::uint64_t more) {  // no overflow: both are less than den, which is less than 2^63
     remainder += more;
     if (remainder >= den) {
       remainder -= den;
@@ -65,14 +67,15 @@ constexpr std::uint64_t scale_up(std::uint64_t value, std::uint64_t num, std::ui
   return remainder == 0 ? quotient : quotient + 1;
 }
 
-/// The nanoseconds in `count` periods, rounded up and saturated. Count: an integer of 64 bits or more; not negative.
+/// Returns the nanoseconds in `count` periods, rounded up and saturated. Precondition: count >= 0. Count is an integer
+/// of 64 bits or more.
 template <class Period, class Count>
 constexpr std::int64_t periods_to_nanoseconds(Count count) noexcept {
   using NanosecondsPerPeriod = std::ratio_divide<Period, std::nano>;
   constexpr auto num = static_cast<std::uint64_t>(NanosecondsPerPeriod::num);
   constexpr auto den = static_cast<std::uint64_t>(NanosecondsPerPeriod::den);
   constexpr auto kMax = static_cast<std::uint64_t>(kMaxNanoseconds);
-  // Quotient and remainder apart: count * num may not fit although the result does.
+  // Scales quotient and remainder separately, because count * num may not fit although the result does.
   const Count whole = count / static_cast<Count>(den);
   if (whole > static_cast<Count>(kMax / num)) return kMaxNanoseconds;
   const std::uint64_t value = static_cast<std::uint64_t>(whole) * num +
@@ -80,17 +83,18 @@ constexpr std::int64_t periods_to_nanoseconds(Count count) noexcept {
   return value < kMax ? static_cast<std::int64_t>(value) : kMaxNanoseconds;
 }
 
-/// Converts a count of any arithmetic type, greater than 0, to nanoseconds, rounded up. Saturates at kMaxNanoseconds.
+/// Converts a count of periods to nanoseconds, rounded up and saturated. Precondition: count > 0.
 template <class Period, class Rep>
 constexpr std::int64_t positive_nanoseconds(Rep count) noexcept {
-  // A little below the limit, so that no rounding can let the conversion to an integer overflow.
+  // A little below kMaxNanoseconds, so that the conversion to an integer cannot overflow, however the product is
+  // rounded.
   constexpr long double kAlmostMax = 9.2233720368547e18L;
   constexpr long double kPeriod = 1e9L * static_cast<long double>(Period::num) / static_cast<long double>(Period::den);
   if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
     const long double exact = static_cast<long double>(count) * kPeriod;
     if (exact >= kAlmostMax) return kMaxNanoseconds;
     const auto whole = static_cast<std::int64_t>(exact);
-    // The product of a very small number may be 0.
+    // The product may be 0 for a very small count.
     return static_cast<long double>(whole) < exact || whole == 0 ? whole + 1 : whole;
   } else if constexpr (kPeriod >= kAlmostMax) {
     return kMaxNanoseconds;
@@ -101,7 +105,7 @@ constexpr std::int64_t positive_nanoseconds(Rep count) noexcept {
   }
 }
 
-/// For a negative integer: without overflow for the lowest.
+/// Returns -count for a negative count. Does not overflow for the lowest integer.
 template <class Rep>
 constexpr auto magnitude(Rep count) noexcept {
   if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
@@ -130,8 +134,8 @@ constexpr std::chrono::nanoseconds not_negative(std::chrono::nanoseconds delay) 
   return delay.count() < 0 ? std::chrono::nanoseconds(0) : delay;
 }
 
-/// From `now` to `due`: zero when that has passed; max() when it is the end of time, or farther than nanoseconds reach:
-/// a clock may begin far below zero.
+/// Returns the time from `now` to `due`, or zero if `due` has passed. Returns max() if `due` is time_point::max(), or
+/// if the distance does not fit, because `now` may be far below zero.
 constexpr std::chrono::nanoseconds time_until(std::chrono::steady_clock::time_point due,
                                               std::chrono::steady_clock::time_point now) noexcept {
   using std::chrono::nanoseconds;

@@ -18,13 +18,13 @@ namespace detail {
 /// The contents of a Schedule.
 struct SchedulePlan {
   std::chrono::nanoseconds initial{};                                   // until the first occurrence
-  std::vector<std::chrono::nanoseconds> gaps{};                         // between the others
-  std::size_t first_gap = 0;                                            // the one that follows the first occurrence
-  bool repeat = false;                                                  // the gaps begin again after the last
+  std::vector<std::chrono::nanoseconds> gaps{};                         // between two occurrences
+  std::size_t first_gap = 0;                                            // index of the gap after the first occurrence
+  bool repeat = false;                                                  // the first gap follows the last
   bool from_end = false;                                                // gaps count from the end of a run
-  CatchUp catch_up{};                                                   // Skip
-  calendar::Rule rule{};                                                // instead of all of these, unless empty
-  std::function<std::chrono::system_clock::time_point()> wall_clock{};  // the rule's; empty: system_clock
+  CatchUp catch_up{};                                                   // CatchUp::Skip by default
+  calendar::Rule rule{};                                                // if set, replaces the members above
+  std::function<std::chrono::system_clock::time_point()> wall_clock{};  // for `rule`; empty: system_clock::now()
   std::uint64_t limit = (std::numeric_limits<std::uint64_t>::max)();
   std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> jitter{};
 };

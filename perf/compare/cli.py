@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, NoReturn
 
-from . import machine, plan, plots, report, results, runners, system
+from . import calls, machine, plan, plots, report, results, runners, system
 from .measure import Progress, duration, measure
 from .plan import OURS, WORKLOADS, Section
 from .results import Results
@@ -98,6 +98,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--peers", type=_names, metavar="NAMES", help="only these and this library, e.g. netty,tokio")
     add("--rounds", type=rounds, metavar="N", help=f"default and minimum {MIN_ROUNDS}; with --quick default 1")
     add("--quick", action=flag, help="small counts, a minute or two: a test of the programs, not of their speed")
+    add("--calls", action=flag, help="instead: the cost of a deadline in a call of gRPC, kj and Asio; only with --rounds, --quick")
     add("--brpc", type=Path, metavar="DIR", help="a checkout of brpc: build it, about a minute, and run its TimerThread")
     add("--resume", action=flag, help="continue an interrupted run of these options, or start if there is none")
     add("--sweep-all", action=flag, help="vary threads and pending timeouts for all peers, not only for Netty and brpc")
@@ -119,6 +120,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     others = [name for name in vars(chosen) if name not in ("render", "build", "cpp")]
     if chosen.render and any(getattr(chosen, name) != parser.get_default(name) for name in others):
         raise WrongUsage("argument --render: no other option may be given")
+    if chosen.calls:
+        allowed = {"calls", "rounds", "quick", "build", "cpp"}
+        if wrong := [name for name in vars(chosen) if name not in allowed and getattr(chosen, name) != parser.get_default(name)]:
+            raise WrongUsage(f"argument --{wrong[0].replace('_', '-')}: not allowed with --calls")
+        return chosen
     chosen.rounds = chosen.rounds or (1 if chosen.quick else MIN_ROUNDS)
     # Without the options that the script adds.
     shown = [one for one, before in zip(arguments, ["", *arguments]) if not {one, before} & {"--build", "--cpp"}]
@@ -138,6 +144,8 @@ def _main(arguments: Sequence[str]) -> int:
         return _needs(arguments[1:])
     chosen = parse(arguments)
     paths = _paths(chosen)
+    if chosen.calls:
+        return calls.run(paths, chosen.rounds, chosen.quick)
     if chosen.render:
         return _finish(results.load(chosen.render), paths)
     programs = _programs(chosen, paths)
@@ -152,6 +160,9 @@ def _needs(arguments: Sequence[str]) -> int:
     if "-h" in arguments or "--help" in arguments:
         return 0
     chosen = parse(arguments)
+    if chosen.calls:
+        print("calls plots")
+        return 0
     if chosen.render:
         results.load(chosen.render)
     else:
@@ -164,7 +175,8 @@ def _paths(chosen: argparse.Namespace) -> Paths:
     root = Path(__file__).resolve().parents[2]
     build = (chosen.build or root / "build").absolute()
     brpc = chosen.brpc.absolute() if chosen.brpc else None
-    return Paths(root, build, (chosen.cpp or build / "compare").absolute(), brpc)
+    cpp = chosen.cpp or build / ("calls" if chosen.calls else "compare")
+    return Paths(root, build, cpp.absolute(), brpc)
 
 
 def _programs(chosen: argparse.Namespace, paths: Paths) -> list[Program]:

@@ -45,12 +45,12 @@ def cpu_model(name: str) -> str:
 
 def _busy() -> float:
     """Returns the processors that other programs use. The load average would include our own build."""
-    before, start = _spent(), time.monotonic()
+    before, start = spent(), time.monotonic()
     time.sleep(1)
-    return (_spent() - before) / (time.monotonic() - start)
+    return (spent() - before) / (time.monotonic() - start)
 
 
-def _spent() -> float:
+def spent() -> float:
     """Returns the busy seconds since boot: user, nice, system, interrupts and stolen time."""
     fields = [int(field) for field in _read("/proc/stat").split("\n")[0].split()[1:9]]
     return sum(fields[:3] + fields[5:]) / os.sysconf("SC_CLK_TCK")

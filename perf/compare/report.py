@@ -75,14 +75,14 @@ class Table:
         lines += [[shown(row, column) for column in places] for row in self.rows]
         parts = ["\n".join("| " + " | ".join(row) + " |" for row in lines)]
         if self.notes:
-            parts.append(_wrapped("<br> ".join(self._footnotes())))
+            parts.append(wrapped("<br> ".join(self._footnotes())))
         return "\n\n".join(parts)
 
     def _footnotes(self) -> list[str]:
         return [f"{self.mark(note)} {note}" for note in self.notes]
 
 
-def _wrapped(text: str, indent: str = "") -> str:
+def wrapped(text: str, indent: str = "") -> str:
     return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
@@ -307,8 +307,8 @@ def _late_columns(results: Results) -> Columns:
 def page(summary: Summary, plots: Mapping[str, str]) -> str:
     """`plots`: for the key of a section, or "" for all, the link to its picture."""
     results, tables = summary.results, _Tables(summary)
-    versions = "\n".join(_wrapped(line, "  ") for line in _list(results))
-    parts = [_wrapped(" ".join(_head(summary))), versions]
+    versions = "\n".join(wrapped(line, "  ") for line in _list(results))
+    parts = [wrapped(" ".join(_head(summary))), versions]
     if results.unequal:
         names = ", ".join(sorted({difference.runner for difference in results.unequal}))
         parts.append(f"**Not equal work:** figures with a footnote that says so must not be compared ({names}).")
@@ -316,10 +316,10 @@ def page(summary: Summary, plots: Mapping[str, str]) -> str:
         parts.append(f"![Cost of the workloads for each timer]({plots['']})")
     found = verdicts(summary)
     if found:
-        parts += ["### Targets", _wrapped(f"{_score(found)} A ratio is theirs / ours."), tables.targets(found).markdown()]
+        parts += ["### Targets", wrapped(f"{_score(found)} A ratio is theirs / ours."), tables.targets(found).markdown()]
     if columns := _cpu_columns(results):
         text = "CPU ns per operation at a tick of 1 ms. The rows of other timers show the range of theirs / ours."
-        parts += ["### CPU time", _wrapped(text), tables.compact(columns, ratios=True).markdown()]
+        parts += ["### CPU time", wrapped(text), tables.compact(columns, ratios=True).markdown()]
     if "pending" in plots:
         parts.append(f"![Churn with more threads and more pending timeouts]({plots['pending']})")
     if columns := _rest_columns(results):
@@ -331,10 +331,10 @@ def page(summary: Summary, plots: Mapping[str, str]) -> str:
     return "\n\n".join(parts)
 
 
-def update_page(path: Path, content: str) -> None:
+def update_page(path: Path, content: str, first: str = BEGIN, last: str = END) -> None:
     """Replaces the text between the markers of the page."""
-    text = system.read_text(path) if path.exists() else f"{BEGIN}\n{END}\n"
-    begin, end = text.find(BEGIN), text.find(END)
-    if begin < 0 or end < begin or text.count(BEGIN) > 1 or text.count(END) > 1:
-        raise system.Failure(f"{path} was left as it is: it needs {BEGIN} and {END}, once each and in this order")
-    system.write_text(path, f"{text[: begin + len(BEGIN)]}\n\n{content.strip()}\n\n{text[end:]}")
+    text = system.read_text(path) if path.exists() else f"{first}\n{last}\n"
+    begin, end = text.find(first), text.find(last)
+    if begin < 0 or end < begin or text.count(first) > 1 or text.count(last) > 1:
+        raise system.Failure(f"{path} was left as it is: it needs {first} and {last}, once each and in this order")
+    system.write_text(path, f"{text[: begin + len(first)]}\n\n{content.strip()}\n\n{text[end:]}")

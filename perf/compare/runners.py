@@ -156,7 +156,7 @@ def _asked(program: Program) -> Runner:
     if not asked.ok:
         raise _NotHere(f"--describe failed with status {asked.status}\n{_tail(asked.err)}".rstrip())
     try:
-        said = _object(asked.out)
+        said = parse_object(asked.out)
     except BadOutput as error:
         raise _NotHere(f"--describe: {error}") from error
     version, runtime = (str(said.get(key) or "unknown") for key in ("version", "runtime"))
@@ -170,7 +170,7 @@ class BadOutput(Exception):
     pass
 
 
-def _object(output: str) -> dict[str, Any]:
+def parse_object(output: str) -> dict[str, Any]:
     """Returns the only object in the output. A runtime may print other lines."""
     lines = [line for line in output.splitlines() if line.startswith("{")]
     if len(lines) != 1:
@@ -184,7 +184,7 @@ def _object(output: str) -> dict[str, Any]:
 
 def parse_round(output: str, config: Config) -> dict[str, Any]:
     """Returns the figures, or an object with `unsupported`. Checks that the runner used the options of `config`."""
-    result = _object(output)
+    result = parse_object(output)
     if result.get("unsupported"):
         return result
     for name in ("workload", "threads", "tick_ms", "pending", "count"):

@@ -1,4 +1,4 @@
-// A sleep needs no memory but its timeout's, and lack of that comes out of co_await.
+// A sleep allocates nothing beyond its timeout. If an allocation of the timer fails, co_await throws std::bad_alloc.
 
 #include <new>
 #include <stop_token>
@@ -16,14 +16,14 @@ Detached sleep_and_count(Timer& timer, std::stop_token stop, int& rounds) {
   for (Wake wake = Wake::Expired; wake == Wake::Expired; ++rounds) wake = co_await sleep_for(timer, 1ms, stop);
 }
 
-TEST(SleepingMemory, NothingBeyondTheTimeout) {
+TEST(SleepingMemory, ASleepAllocatesNothingBeyondItsTimeout) {
   for (const bool stoppable : {false, true}) {
     SCOPED_TRACE(stoppable ? "with a stop token" : "without a stop token");
     int rounds = 0;
     std::stop_source stop;
     ManualTimer timer;
     sleep_and_count(timer, stoppable ? stop.get_token() : std::stop_token(), rounds);
-    timer.advance(10ms);  // the first timeouts of a thread get it its memory
+    timer.advance(10ms);  // the first timeouts of a thread allocate its pool
     const int before = rounds;
     int allocations = 0;
     {
@@ -37,8 +37,8 @@ TEST(SleepingMemory, NothingBeyondTheTimeout) {
 
 enum class End { None, BadAlloc, Stopped };
 
-/// Its frame has its memory before any is refused. The object that it awaits outlives that: a stop that is requested
-/// then must find nothing of it.
+/// Sleeps once it is resumed with `begin` set. So its frame is allocated before allocations fail. `sleep` outlives the
+/// failed co_await, so that a later stop request would find a stop callback that was left behind.
 Owned sleep_far(Timer& timer, std::stop_token stop, const bool& begin, int& ends, End& end) {
   while (!begin) co_await std::suspend_always();
   Sleep sleep = sleep_for(timer, kFar, std::move(stop));
@@ -52,10 +52,10 @@ Owned sleep_far(Timer& timer, std::stop_token stop, const bool& begin, int& ends
   co_await std::suspend_always();
 }
 
-TEST(SleepingMemory, LackOfItComesOutOfCoAwaitWhereverItStrikes) {
+TEST(SleepingMemory, CoAwaitThrowsIfAnyAllocationFailsAndLeavesNothingPending) {
   int refused = 0;
   for (std::int64_t n = 0;; ++n) {
-    ASSERT_LT(n, 1000) << "there is no end to it";
+    ASSERT_LT(n, 1000) << "every attempt fails";
     SCOPED_TRACE("allocation " + std::to_string(n) + " fails");
     bool begin = false;
     int ends = 0;

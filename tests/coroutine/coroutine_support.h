@@ -9,7 +9,7 @@
 
 namespace hwt::test {
 
-/// A coroutine that begins at once, and goes when it has ended.
+/// A coroutine that begins at once, and destroys itself when it ends.
 struct Detached {
   struct promise_type {
     promise_type() { ++alive; }
@@ -31,7 +31,7 @@ struct Detached {
 class Owned {
  public:
   struct promise_type {
-    /// The last thing that the thread does with the frame.
+    /// Sets `ended`. The resuming thread does not touch the frame afterwards.
     struct End {
       std::atomic<bool>& ended;
       bool await_ready() const noexcept { return false; }

@@ -1,4 +1,4 @@
-// What sleep_for() and sleep_until() promise, for every Timer: each coroutine that sleeps is resumed exactly once.
+// The promises of sleep_for() and sleep_until(), for every Timer. A sleeping coroutine is resumed exactly once.
 
 #include "hashed_wheel_timer/coroutine.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// What becomes of one sleep.
+/// How often, why and where a sleep ended.
 struct Story {
   std::atomic<int> wakes = 0;
   std::optional<Wake> wake;
@@ -24,7 +24,7 @@ struct Story {
   std::function<void()> when_awake;
 };
 
-void tell(Story& story, Wake wake) {
+void record(Story& story, Wake wake) {
   story.wake = wake;
   story.woken_on = std::this_thread::get_id();
   if (story.when_awake) story.when_awake();
@@ -42,16 +42,16 @@ auto sleep_of(Timer& timer, Length length, std::stop_token stop) {
 
 template <class Length>
 Detached sleeper(Timer& timer, Length length, Story& story, std::stop_token stop = {}) {
-  tell(story, co_await sleep_of(timer, length, std::move(stop)));
+  record(story, co_await sleep_of(timer, length, std::move(stop)));
 }
 
 Owned owned_sleeper(Timer& timer, Delay delay, Story& story, std::stop_token stop = {}) {
-  tell(story, co_await sleep_for(timer, delay, std::move(stop)));
+  record(story, co_await sleep_for(timer, delay, std::move(stop)));
 }
 
-const std::thread::id here = std::this_thread::get_id();
+const std::thread::id test_thread = std::this_thread::get_id();
 
-/// No coroutine is left behind.
+/// Checks before and after each test that no Detached coroutine exists.
 class NoneLeft : public ::testing::Test {
  public:
   NoneLeft() { EXPECT_EQ(Detached::alive, 0); }
@@ -66,7 +66,7 @@ template <class T>
 class SleepingThreaded : public NoneLeft {};
 TYPED_TEST_SUITE(SleepingThreaded, ThreadedTimers);
 
-// How it ends.
+// How a sleep ends.
 
 TYPED_TEST(Sleeping, ExpiresWhereTheTimerRunsTasksAndNotEarly) {
   Story by_delay;
@@ -81,11 +81,11 @@ TYPED_TEST(Sleeping, ExpiresWhereTheTimerRunsTasksAndNotEarly) {
   EXPECT_GE(end - begin, 5ms);
   EXPECT_EQ(by_delay.wake, Wake::Expired);
   EXPECT_EQ(by_deadline.wake, Wake::Expired);
-  EXPECT_EQ(by_delay.woken_on == here, kDriven<TypeParam>);
+  EXPECT_EQ(by_delay.woken_on == test_thread, kDriven<TypeParam>);
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
-TYPED_TEST(Sleeping, OfZeroOrLessIsExpiredAtOnceWithoutAskingTheTimer) {
+TYPED_TEST(Sleeping, ForZeroOrLessExpiresAtOnceEvenOnAStoppedTimer) {
   const auto timer = make_timer<TypeParam>();
   timer->stop();
   std::array<Story, 4> stories;
@@ -99,7 +99,7 @@ TYPED_TEST(Sleeping, OfZeroOrLessIsExpiredAtOnceWithoutAskingTheTimer) {
   }
 }
 
-TEST(SleepingOfZero, AMillionTimesKeepsTheStackFlat) {
+TEST(SleepingForZero, AMillionTimesDoesNotGrowTheStack) {
   constexpr int kRounds = HWT_TEST_SANITIZED ? 100'000 : 1'000'000;
   ManualTimer timer;
   int rounds = 0;
@@ -137,7 +137,7 @@ TYPED_TEST(Sleeping, IsStoppedAtOnceIfTheTimerHasBeenStopped) {
   EXPECT_EQ(story.wakes, 2);
 }
 
-TYPED_TEST(Sleeping, IsStoppedInsideRequestStopOnItsThread) {
+TYPED_TEST(Sleeping, IsStoppedInsideRequestStopOnTheCallingThread) {
   std::array<Story, 3> stories;
   std::stop_source stop;
   const auto timer = make_timer<TypeParam>();
@@ -155,7 +155,7 @@ TYPED_TEST(Sleeping, IsStoppedInsideRequestStopOnItsThread) {
   EXPECT_TRUE(timer->stop().empty());
 }
 
-TYPED_TEST(Sleeping, IsStoppedByStopOnItsThreadBeforeThatReturns) {
+TYPED_TEST(Sleeping, IsStoppedInsideTimerStopOnTheCallingThread) {
   std::array<Story, 2> stories;
   std::stop_source stop;
   const auto timer = make_timer<TypeParam>();
@@ -166,29 +166,29 @@ TYPED_TEST(Sleeping, IsStoppedByStopOnItsThreadBeforeThatReturns) {
     for (const Story& story : stories) {
       EXPECT_EQ(story.wakes, 1);
       EXPECT_EQ(story.wake, Wake::Stopped);
-      EXPECT_EQ(story.woken_on, here);
+      EXPECT_EQ(story.woken_on, test_thread);
     }
   };
   expect_one_wake_each();
   EXPECT_EQ(Detached::alive, 0);
-  // The returned timeouts are not needed any more.
+  // The returned timeouts no longer resume anything.
   ASSERT_EQ(unprocessed.size(), 2);
   for (Timeout timeout : unprocessed) timeout.task().run(timeout);
   stop.request_stop();
   expect_one_wake_each();
 }
 
-TYPED_TEST(Sleeping, IsStoppedByTheDestructorOnItsThreadBeforeThatReturns) {
+TYPED_TEST(Sleeping, IsStoppedInsideTheDestructorOfTheTimerOnTheCallingThread) {
   Story story;
   auto timer = make_timer<TypeParam>();
   sleeper(*timer, kFar, story);
   timer.reset();
   EXPECT_EQ(story.wakes, 1);
   EXPECT_EQ(story.wake, Wake::Stopped);
-  EXPECT_EQ(story.woken_on, here);
+  EXPECT_EQ(story.woken_on, test_thread);
 }
 
-TYPED_TEST(Sleeping, TheFirstThatStopWakesMayDestroyTheTimer) {
+TYPED_TEST(Sleeping, ACoroutineThatTimerStopWakesMayDestroyTheTimer) {
   Story first;
   Story others;
   auto timer = make_timer<TypeParam>();
@@ -201,7 +201,7 @@ TYPED_TEST(Sleeping, TheFirstThatStopWakesMayDestroyTheTimer) {
   EXPECT_EQ(others.wakes, 100);
 }
 
-TYPED_TEST(Sleeping, OneThatDestroysTheTimerWhenItExpiresLeavesNoneAsleep) {
+TYPED_TEST(Sleeping, ACoroutineThatExpiresMayDestroyTheTimerWhichWakesTheOthers) {
   Story first;
   Story others;
   Latch woken(100);
@@ -217,21 +217,21 @@ TYPED_TEST(Sleeping, OneThatDestroysTheTimerWhenItExpiresLeavesNoneAsleep) {
   EXPECT_TRUE(eventually([] { return Detached::alive == 0; }));
 }
 
-TYPED_TEST(Sleeping, OneObjectMaySleepAgainAndItsCopyToo) {
+TYPED_TEST(Sleeping, AnObjectAndItsCopyMayBeAwaitedAgain) {
   Story story;
   const auto timer = make_timer<TypeParam>();
   [](Timer& timer, Story& story) -> Detached {
     Sleep twice = sleep_for(timer, 2ms);
     Sleep copy = twice;
-    tell(story, co_await twice);
-    tell(story, co_await twice);
-    tell(story, co_await copy);
+    record(story, co_await twice);
+    record(story, co_await twice);
+    record(story, co_await copy);
   }(*timer, story);
   EXPECT_TRUE(passes_until(*timer, [&] { return story.wakes == 3; }));
   EXPECT_EQ(story.wake, Wake::Expired);
 }
 
-TYPED_TEST(Sleeping, AnExceptionOutOfTheCoroutineIsReported) {
+TYPED_TEST(Sleeping, AnExceptionThatLeavesTheCoroutineIsReported) {
   ErrorLog errors;
   const auto timer = make_timer<TypeParam>({.on_task_error = errors.handler()});
   Story story;
@@ -243,9 +243,9 @@ TYPED_TEST(Sleeping, AnExceptionOutOfTheCoroutineIsReported) {
   EXPECT_EQ(errors.errors(), (std::vector<std::string>{"7", "7"}));
 }
 
-// Destroyed while it sleeps.
+// A coroutine is destroyed while it sleeps.
 
-TYPED_TEST(Sleeping, DestroyedItIsNeverTouchedAgain) {
+TYPED_TEST(Sleeping, ADestroyedCoroutineIsNeverResumed) {
   Story story;
   std::stop_source stop;
   const auto timer = make_timer<TypeParam>();
@@ -260,7 +260,7 @@ TYPED_TEST(Sleeping, DestroyedItIsNeverTouchedAgain) {
   EXPECT_EQ(story.wakes, 0);
 }
 
-TYPED_TEST(Sleeping, DestroyedByAnotherThatExpiresItIsNeverTouchedAgain) {
+TYPED_TEST(Sleeping, ACoroutineThatAnExpiringOneDestroysIsNeverTouchedAgain) {
   Story waker;
   Story story;
   const auto timer = make_timer<TypeParam>();
@@ -276,7 +276,7 @@ TYPED_TEST(Sleeping, DestroyedByAnotherThatExpiresItIsNeverTouchedAgain) {
   EXPECT_LE(story.wakes, 1);
 }
 
-TYPED_TEST(Sleeping, DestroyedByAnotherThatStopWakesItIsNeverTouchedAgain) {
+TYPED_TEST(Sleeping, ACoroutineThatAStoppedOneDestroysIsNeverResumed) {
   Story first;
   Story story;
   const auto timer = make_timer<TypeParam>();
@@ -293,7 +293,7 @@ TYPED_TEST(Sleeping, DestroyedByAnotherThatStopWakesItIsNeverTouchedAgain) {
   EXPECT_EQ(story.wakes, 0);
 }
 
-TYPED_TEST(SleepingThreaded, DestroyedWhileItsJobWaitsItIsNeverTouchedAgain) {
+TYPED_TEST(SleepingThreaded, ACoroutineDestroyedWhileItsJobWaitsInTheExecutorIsNeverResumed) {
   Story story;
   JobQueue queue;
   auto timer = make_timer<TypeParam>({.executor = queue.executor()});
@@ -310,7 +310,7 @@ TYPED_TEST(SleepingThreaded, DestroyedWhileItsJobWaitsItIsNeverTouchedAgain) {
 
 // Executors.
 
-TYPED_TEST(SleepingThreaded, ExpiresInTheExecutorInlineLaterOrElsewhere) {
+TYPED_TEST(SleepingThreaded, ExpiresInAnExecutorThatRunsJobsInlineLaterOrOnAnotherThread) {
   JobQueue later;
   ThreadPerJob elsewhere;
   for (const auto& executor :
@@ -329,7 +329,7 @@ TYPED_TEST(SleepingThreaded, ExpiresInTheExecutorInlineLaterOrElsewhere) {
   }
 }
 
-TYPED_TEST(SleepingThreaded, IsStoppedWhereAnExecutorDropsItsJob) {
+TYPED_TEST(SleepingThreaded, IsStoppedIfTheExecutorDropsTheJob) {
   JobQueue never;
   for (const auto& executor : {std::function([](std::function<void()>) {}), never.executor()}) {
     Story story;
@@ -345,7 +345,7 @@ TYPED_TEST(SleepingThreaded, IsStoppedWhereAnExecutorDropsItsJob) {
   }
 }
 
-TYPED_TEST(SleepingThreaded, AStopRequestTakesItOutOfTheExecutor) {
+TYPED_TEST(SleepingThreaded, IsStoppedByARequestWhileItsJobWaitsInTheExecutor) {
   Story story;
   std::stop_source stop;
   JobQueue queue;
@@ -371,7 +371,7 @@ Detached expect_refused(Timer& timer, bool& refused, std::stop_token stop = {}) 
   }
 }
 
-TYPED_TEST(SleepingThreaded, TheLimitThrowsRejectedExecution) {
+TYPED_TEST(SleepingThreaded, ThrowsRejectedExecutionAtTheLimitOfTheTimer) {
   std::stop_source stop;
   const auto timer = make_timer<TypeParam>({.max_pending_timeouts = 1});
   timer->new_timeout([] {}, kFar);
@@ -381,7 +381,7 @@ TYPED_TEST(SleepingThreaded, TheLimitThrowsRejectedExecution) {
   stop.request_stop();
 }
 
-TYPED_TEST(SleepingThreaded, WhatTheThreadFactoryThrowsIsThrownAndTheNextSleepSucceeds) {
+TYPED_TEST(SleepingThreaded, ThrowsTheErrorOfTheThreadFactoryAndTheNextSleepSucceeds) {
   bool fail = true;
   const auto timer = make_timer<TypeParam>({.thread_factory = [&](std::function<void()> body) {
     if (fail) throw IllegalState("no thread today");
@@ -389,7 +389,7 @@ TYPED_TEST(SleepingThreaded, WhatTheThreadFactoryThrowsIsThrownAndTheNextSleepSu
   }});
   bool refused = false;
   expect_refused<IllegalState>(*timer, refused);
-  EXPECT_TRUE(refused) << "taken for a timer that has been stopped";
+  EXPECT_TRUE(refused) << "the error was taken for that of a stopped timer";
   fail = false;
   Story story;
   sleeper(*timer, 1ms, story);
@@ -397,16 +397,16 @@ TYPED_TEST(SleepingThreaded, WhatTheThreadFactoryThrowsIsThrownAndTheNextSleepSu
   EXPECT_EQ(story.wake, Wake::Expired);
 }
 
-TEST(SleepingRefused, NamesANaN) {
+TEST(SleepingRefused, TheErrorForANaNNamesTheParameter) {
   ManualTimer timer;
   const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(message_of<std::invalid_argument>([&] { static_cast<void>(sleep_for(timer, nan)); }),
             "sleep_for: delay: NaN (expected: a number)");
 }
 
-// The end comes before new_timeout() has returned.
+// A sleep ends while the awaiting thread is still in new_timeout().
 
-TEST(SleepingEndsEarly, ByExpiry) {
+TEST(SleepingEndsDuringNewTimeout, ByExpiry) {
   Story story;
   std::stop_source stop;
   for (const std::stop_token& token : {std::stop_token(), stop.get_token()}) {
@@ -425,7 +425,7 @@ TEST(SleepingEndsEarly, ByExpiry) {
   }
 }
 
-TEST(SleepingEndsEarly, ByStop) {
+TEST(SleepingEndsDuringNewTimeout, ByTimerStop) {
   Story story;
   HeldTimer timer;
   timer.hold_next(HeldTimer::At::Exit);
@@ -433,13 +433,13 @@ TEST(SleepingEndsEarly, ByStop) {
   EXPECT_TRUE(timer.wait_until_held());
   EXPECT_EQ(timer.stop().size(), 1);
   EXPECT_EQ(story.wakes, 1);
-  EXPECT_EQ(story.woken_on, here);
+  EXPECT_EQ(story.woken_on, test_thread);
   timer.go_on();
   awaiting.join();
   EXPECT_EQ(story.wakes, 1);
 }
 
-TEST(SleepingEndsEarly, ByAStopRequestWhichWaitsForNobody) {
+TEST(SleepingEndsDuringNewTimeout, ByAStopRequestThatDoesNotWait) {
   for (const HeldTimer::At at : {HeldTimer::At::Entry, HeldTimer::At::Exit}) {
     Story story;
     std::stop_source stop;
@@ -461,7 +461,7 @@ TEST(SleepingEndsEarly, ByAStopRequestWhichWaitsForNobody) {
 
 // Races.
 
-/// Sleeps come to be on one thread while others request the stop, stop the timer, and let it run.
+/// One thread starts sleeps. Meanwhile other threads request stops, stop the timer, and drive it.
 template <class T>
 void expect_one_wake_each(const Options& options, std::function<void()> run_jobs) {
   constexpr std::size_t kSleepers = 64;
@@ -473,7 +473,7 @@ void expect_one_wake_each(const Options& options, std::function<void()> run_jobs
     std::array<Story, kSleepers> stories;
     std::array<std::stop_source, kSleepers> stops;
     const auto timer = make_timer<T>(options);
-    // Amid the others, or when most have ended.
+    // Stops the timer either in the middle of the round, or when most sleeps have ended.
     const auto stop_after = std::chrono::microseconds(random() % 2 == 0 ? random() % 3000 : 20'000);
     const auto delays_below = static_cast<unsigned>(random() % 3000 + 1);
     std::atomic<std::size_t> asleep = 0;
@@ -486,7 +486,7 @@ void expect_one_wake_each(const Options& options, std::function<void()> run_jobs
         }
       } else if (index == 1) {
         for (std::size_t i = 0; i < kSleepers; ++i) {
-          // Before it falls asleep, or when it does; and some never.
+          // Requests the stop of an even sleep when it begins, of an odd one perhaps before, and of two in eight never.
           while (i % 2 == 0 && asleep < i) std::this_thread::yield();
           if (i % 8 < 6) stops[i].request_stop();
         }
@@ -516,11 +516,11 @@ void expect_one_wake_each(const Options& options, std::function<void()> run_jobs
   EXPECT_GT(seen[1], 0) << "none was stopped";
 }
 
-TYPED_TEST(Sleeping, IsResumedOnceWhateverRaces) { expect_one_wake_each<TypeParam>({}, nullptr); }
+TYPED_TEST(Sleeping, IsResumedOnceInEveryRace) { expect_one_wake_each<TypeParam>({}, nullptr); }
 
-TYPED_TEST(SleepingThreaded, IsResumedOnceWhateverRacesInAnExecutor) {
+TYPED_TEST(SleepingThreaded, IsResumedOnceInEveryRaceWithAnExecutor) {
   JobQueue queue;
-  // Some jobs are dropped.
+  // Runs every second job and drops the others.
   expect_one_wake_each<TypeParam>({.executor = queue.executor()}, [&queue] {
     bool drop = false;
     for (const auto& job : queue.take()) {
@@ -529,7 +529,7 @@ TYPED_TEST(SleepingThreaded, IsResumedOnceWhateverRacesInAnExecutor) {
   });
 }
 
-TYPED_TEST(SleepingThreaded, MayBeDestroyedWhenTheStopHasBeenRequestedAndJoined) {
+TYPED_TEST(SleepingThreaded, MayBeDestroyedAfterAStopRequestAndAJoin) {
   const Deadline over(HWT_TEST_SANITIZED ? 2s : 1s);
   const auto timer = make_timer<TypeParam>();
   do {

@@ -1,4 +1,4 @@
-// What StopAfter promises, for every Timer.
+// The promises of StopAfter, for every Timer.
 
 #include "hashed_wheel_timer/stop_after.h"
 
@@ -17,16 +17,16 @@ namespace {
 using namespace test;  // NOLINT(google-build-using-namespace)
 
 template <class T>
-class Limits : public ::testing::Test {};
-TYPED_TEST_SUITE(Limits, AllTimers);
+class StopAfterLimit : public ::testing::Test {};
+TYPED_TEST_SUITE(StopAfterLimit, AllTimers);
 
 template <class T>
-class LimitsThreaded : public ::testing::Test {};
-TYPED_TEST_SUITE(LimitsThreaded, ThreadedTimers);
+class StopAfterLimitThreaded : public ::testing::Test {};
+TYPED_TEST_SUITE(StopAfterLimitThreaded, ThreadedTimers);
 
-// The thread that requests the stop.
+// The deadline, the parent and cancel().
 
-TYPED_TEST(Limits, TheDeadlineRequestsTheStopAndSaysSoBeforeTheCallbacksRun) {
+TYPED_TEST(StopAfterLimit, TheDeadlineRequestsTheStopAndSetsTimedOutBeforeCallbacksRun) {
   const auto timer = make_timer<TypeParam>();
   StopAfter limit(*timer, kFar);
   std::atomic<int> said = 0;
@@ -42,7 +42,7 @@ TYPED_TEST(Limits, TheDeadlineRequestsTheStopAndSaysSoBeforeTheCallbacksRun) {
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
-TYPED_TEST(Limits, AStopOfTheParentIsPassedOnAndCancelsTheDeadline) {
+TYPED_TEST(StopAfterLimit, AStopOfTheParentStopsTheTokenAndCancelsTheDeadline) {
   const auto timer = make_timer<TypeParam>();
   std::stop_source parent;
   StopAfter limit(*timer, kFar, parent.get_token());
@@ -55,7 +55,7 @@ TYPED_TEST(Limits, AStopOfTheParentIsPassedOnAndCancelsTheDeadline) {
   EXPECT_TRUE(limit.cancel());
 }
 
-TYPED_TEST(Limits, AParentThatWasStoppedBeforeIsPassedOnAtOnce) {
+TYPED_TEST(StopAfterLimit, AParentThatWasStoppedBeforeStopsTheTokenAtOnce) {
   const auto timer = make_timer<TypeParam>();
   std::stop_source parent;
   parent.request_stop();
@@ -65,7 +65,7 @@ TYPED_TEST(Limits, AParentThatWasStoppedBeforeIsPassedOnAtOnce) {
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
-TYPED_TEST(Limits, AStopIsNotPassedUpToTheParent) {
+TYPED_TEST(StopAfterLimit, TheDeadlineDoesNotStopTheParent) {
   const auto timer = make_timer<TypeParam>();
   std::stop_source parent;
   const StopAfter limit(*timer, 1ms, parent.get_token());
@@ -73,7 +73,7 @@ TYPED_TEST(Limits, AStopIsNotPassedUpToTheParent) {
   EXPECT_FALSE(parent.stop_requested());
 }
 
-TYPED_TEST(Limits, CancelIsTrueAgainAndLeavesTheParentLinked) {
+TYPED_TEST(StopAfterLimit, ARepeatedCancelReturnsTrueAndTheParentStaysLinked) {
   const auto timer = make_timer<TypeParam>();
   std::stop_source parent;
   StopAfter limit(*timer, kFar, parent.get_token());
@@ -87,7 +87,7 @@ TYPED_TEST(Limits, CancelIsTrueAgainAndLeavesTheParentLinked) {
   EXPECT_TRUE(limit.cancel());
 }
 
-TYPED_TEST(Limits, TheDestructorCancelsAndUnlinks) {
+TYPED_TEST(StopAfterLimit, TheDestructorCancelsTheDeadlineAndUnlinksTheParent) {
   const auto timer = make_timer<TypeParam>();
   std::stop_source parent;
   std::stop_token token;
@@ -101,7 +101,7 @@ TYPED_TEST(Limits, TheDestructorCancelsAndUnlinks) {
   EXPECT_FALSE(token.stop_requested());
 }
 
-TYPED_TEST(Limits, IfTheTimerEndsFirstNothingIsRequested) {
+TYPED_TEST(StopAfterLimit, AfterTheEndOfTheTimerTheDeadlineRequestsNothing) {
   auto timer = make_timer<TypeParam>();
   std::stop_source parent;
   std::vector<Timeout> unprocessed;
@@ -123,7 +123,7 @@ TYPED_TEST(Limits, IfTheTimerEndsFirstNothingIsRequested) {
   unprocessed[0].task().run(unprocessed[0]);  // its stop source was destroyed
 }
 
-TYPED_TEST(Limits, RescheduleMovesTheDeadline) {
+TYPED_TEST(StopAfterLimit, RescheduleMovesTheDeadline) {
   const auto timer = make_timer<TypeParam>();
   StopAfter limit(*timer, kFar);
   EXPECT_TRUE(limit.reschedule(2 * kFar));
@@ -134,7 +134,7 @@ TYPED_TEST(Limits, RescheduleMovesTheDeadline) {
   EXPECT_THROW(limit.reschedule(nan), std::invalid_argument);
 }
 
-TYPED_TEST(Limits, TheConstructorThrowsWhatNewTimeoutThrows) {
+TYPED_TEST(StopAfterLimit, TheConstructorThrowsWhatNewTimeoutThrows) {
   const auto timer = make_timer<TypeParam>();
   const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
   EXPECT_THROW(StopAfter limit(*timer, nan), std::invalid_argument);
@@ -142,16 +142,16 @@ TYPED_TEST(Limits, TheConstructorThrowsWhatNewTimeoutThrows) {
   EXPECT_THROW(StopAfter limit(*timer, 1s), IllegalState);
 }
 
-TYPED_TEST(LimitsThreaded, TheConstructorThrowsAtTheLimitOfTheTimer) {
+TYPED_TEST(StopAfterLimitThreaded, TheConstructorThrowsAtTheLimitOfTheTimer) {
   const auto timer = make_timer<TypeParam>({.max_pending_timeouts = 1});
   timer->new_timeout([] {}, kFar);
   EXPECT_THROW(StopAfter limit(*timer, 1s), RejectedExecution);
   EXPECT_EQ(timer->pending_timeouts(), 1);
 }
 
-// The destructor and the request.
+// The destructor during a stop request, and executors.
 
-TYPED_TEST(Limits, MayGoInsideItsOwnRequest) {
+TYPED_TEST(StopAfterLimit, MayBeDestroyedInsideItsOwnStopCallback) {
   const auto timer = make_timer<TypeParam>();
   for (const bool by_parent : {false, true}) {
     std::stop_source parent;
@@ -167,16 +167,16 @@ TYPED_TEST(Limits, MayGoInsideItsOwnRequest) {
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
-TYPED_TEST(LimitsThreaded, TheDestructorWaitsForTheDeadlinesRequestOnTheWorker) {
+TYPED_TEST(StopAfterLimitThreaded, TheDestructorWaitsForAStopCallbackOnTheWorker) {
   const auto timer = make_timer<TypeParam>();
   Hold hold;
-  bool left = false;  // not atomic: ThreadSanitizer says if nobody has waited
+  bool left = false;  // not atomic, so that ThreadSanitizer reports a destructor that did not wait
   auto limit = std::make_unique<StopAfter>(*timer, kFar);
   const std::stop_callback on_stop(limit->token(), [&] {
     hold();
     left = true;
   });
-  EXPECT_TRUE(limit->reschedule(1ms));  // only now: the callback is to be called by the worker
+  EXPECT_TRUE(limit->reschedule(1ms));  // only now, so that the worker calls the callback
   ASSERT_TRUE(hold.wait_until_entered());
   const std::jthread opener([&] {
     std::this_thread::sleep_for(5ms);
@@ -186,7 +186,7 @@ TYPED_TEST(LimitsThreaded, TheDestructorWaitsForTheDeadlinesRequestOnTheWorker) 
   EXPECT_TRUE(left);
 }
 
-TYPED_TEST(Limits, TheDestructorWaitsForTheParentsRequestOnAnotherThread) {
+TYPED_TEST(StopAfterLimit, TheDestructorWaitsForAStopCallbackOfTheParentOnAnotherThread) {
   const auto timer = make_timer<TypeParam>();
   Hold hold;
   bool left = false;
@@ -206,7 +206,7 @@ TYPED_TEST(Limits, TheDestructorWaitsForTheParentsRequestOnAnotherThread) {
   EXPECT_TRUE(left);
 }
 
-TYPED_TEST(LimitsThreaded, ADeadlineThatWaitsInAnExecutorIsDisarmed) {
+TYPED_TEST(StopAfterLimitThreaded, CancelAndTheDestructorDisarmADeadlineInTheExecutor) {
   JobQueue queue;
   const auto timer = make_timer<TypeParam>({.executor = queue.executor()});
   auto gone = std::make_unique<StopAfter>(*timer, 1ms);
@@ -222,7 +222,7 @@ TYPED_TEST(LimitsThreaded, ADeadlineThatWaitsInAnExecutorIsDisarmed) {
   EXPECT_TRUE(runs.timed_out());
 }
 
-TYPED_TEST(LimitsThreaded, ADeadlineThatAnExecutorDropsRequestsNothing) {
+TYPED_TEST(StopAfterLimitThreaded, ADeadlineThatAnExecutorDropsRequestsNothing) {
   Latch dropped;
   const auto timer = make_timer<TypeParam>({.executor = [&](std::function<void()>) { dropped.count_down(); }});
   StopAfter limit(*timer, 1ms);
@@ -234,7 +234,7 @@ TYPED_TEST(LimitsThreaded, ADeadlineThatAnExecutorDropsRequestsNothing) {
 
 // With a coroutine.
 
-TYPED_TEST(Limits, EndsASleep) {
+TYPED_TEST(StopAfterLimit, EndsTheSleepOfACoroutine) {
   const auto timer = make_timer<TypeParam>();
   std::optional<Wake> wake;
   Latch awake;
@@ -251,8 +251,8 @@ TYPED_TEST(Limits, EndsASleep) {
 
 // Races.
 
-/// The deadline, the parent, cancel() and the destructor at once: the stop is requested once or never, and everybody
-/// says the same.
+/// The deadline, the parent, cancel() and the destructor race. The stop is requested at most once, and timed_out(),
+/// cancel() and the token agree on the reason.
 template <class T>
 void expect_one_reason(const Options& options, std::function<void()> run_jobs) {
   const Deadline over(HWT_TEST_SANITIZED ? 4s : 1s);
@@ -301,14 +301,14 @@ void expect_one_reason(const Options& options, std::function<void()> run_jobs) {
       limits[i].reset();
       EXPECT_EQ(calls[i], i % 2 == 0 || last ? 1 : 0);
     }
-    // What waits for an executor is disarmed without waiting for the worker, which may have yet to count it.
+    // Deadlines in an executor are disarmed without waiting for the worker, which may not have counted them yet.
     EXPECT_TRUE(eventually([&] { return timer->pending_timeouts() == 0; }));
   } while (!over.passed() && !::testing::Test::HasFailure());
 }
 
-TYPED_TEST(Limits, HaveOneReasonWhateverRaces) { expect_one_reason<TypeParam>({}, nullptr); }
+TYPED_TEST(StopAfterLimit, HasOneReasonInEveryRace) { expect_one_reason<TypeParam>({}, nullptr); }
 
-TYPED_TEST(LimitsThreaded, HaveOneReasonWhateverRacesInAnExecutor) {
+TYPED_TEST(StopAfterLimitThreaded, HasOneReasonInEveryRaceWithAnExecutor) {
   JobQueue queue;
   expect_one_reason<TypeParam>({.executor = queue.executor()}, [&queue] {
     bool drop = false;

@@ -1,5 +1,5 @@
-// A task that is told when it will not run (detail::NotRun), for every Timer: of running and being told it meets one,
-// and once, unless the timeout is cancelled.
+// A task that is told when it will not run (detail::NotRun), for every Timer. Each task either runs once or is told
+// once, unless its timeout is cancelled.
 
 #include <array>
 #include <optional>
@@ -13,7 +13,7 @@ namespace {
 using namespace test;  // NOLINT(google-build-using-namespace)
 using detail::NotRun;
 
-/// The fate of a Waiter.
+/// Counts how a Waiter ended.
 struct Story {
   std::atomic<int> runs = 0;
   std::atomic<int> told = 0;
@@ -84,7 +84,7 @@ TYPED_TEST(Told, ByTheDestructorOnItsThreadBeforeItReturns) {
   }
 }
 
-TYPED_TEST(Told, NotOfWhatWasCancelled) {
+TYPED_TEST(Told, NotAfterACancel) {
   Story story;
   const auto timer = make_timer<TypeParam>();
   EXPECT_TRUE(timer->new_timeout(Waiter(story), kFar).cancel());
@@ -106,7 +106,7 @@ TYPED_TEST(Told, TheFirstMayDestroyTheTimerInStop) {
   EXPECT_EQ(others.told, 100);
 }
 
-TYPED_TEST(Told, WhatItThrowsIsReported) {
+TYPED_TEST(Told, AndItsExceptionIsReported) {
   Story story;
   ErrorLog errors;  // keeps the timeouts, whose tasks tell the story
   auto timer = make_timer<TypeParam>({.on_task_error = errors.handler()});
@@ -122,7 +122,7 @@ template <class T>
 class ToldInExecutor : public ::testing::Test {};
 TYPED_TEST_SUITE(ToldInExecutor, ThreadedTimers);
 
-TYPED_TEST(ToldInExecutor, OfARefusalThatHasTakenItBeforeItReturns) {
+TYPED_TEST(ToldInExecutor, InsideNewTimeoutThatRefusesAfterTakingTheCallable) {
   Story story;
   auto timer = std::make_unique<TypeParam>(Options{.tick_duration = 1ms, .max_pending_timeouts = 1});
   struct FillsTheTimer : Waiter {
@@ -173,7 +173,7 @@ TYPED_TEST(ToldInExecutor, NotWhenTheJobIsDisarmedOrHasRun) {
   EXPECT_EQ(run.runs, 1);
 }
 
-// Expiry, cancel() and stop() at once: each Waiter meets exactly one of them.
+// Expiry, cancel() and stop() race. Each Waiter meets exactly one of them.
 TYPED_TEST(Told, OnceInEveryRace) {
   constexpr std::size_t kWaiters = 64;
   const Deadline over(HWT_TEST_SANITIZED ? 3s : 1s);

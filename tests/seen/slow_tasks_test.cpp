@@ -331,10 +331,10 @@ TYPED_TEST(SlowTasks, WithoutAHandlerThereIsOneLineOnStderrASecond) {
 }
 
 TYPED_TEST(SlowTasks, ANegativeLimitIsRefused) {
-  const std::string name = std::is_same_v<TypeParam, HashedWheelTimer> ? "HashedWheelTimer" : "HierarchicalWheelTimer";
   for (const nanoseconds limit : {-1ns, nanoseconds::min()}) {
-    EXPECT_EQ(test::message_of<std::invalid_argument>([&] { TypeParam timer{{.slow_task = limit}}; }),
-              name + ": slow_task: " + std::to_string(limit.count()) + " ns (expected: 1 ns or more, or 0 for off)");
+    const std::string message = test::message_of<std::invalid_argument>([&] { TypeParam timer{{.slow_task = limit}}; });
+    const std::string end = " ns (expected: 1 ns or more, or 0 for off)";
+    EXPECT_TRUE(message.ends_with("WheelTimer: slow_task: " + std::to_string(limit.count()) + end)) << message;
   }
   TypeParam longest{{.tick_duration = 1ms, .slow_task = nanoseconds::max()}};
   EXPECT_TRUE(test::ran_in_task(longest, [] {}));

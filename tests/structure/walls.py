@@ -34,7 +34,7 @@ MAX_LINES = 400
 EXAMPLES = "docs/examples/"
 MESON = LIBRARY + "/meson.build"
 MESON_LIST = re.compile(r"(\w+) = files\(([^()]*)\)", re.S)
-SOURCE_LIST = LIBRARY + "/sources.txt"  # for both builds
+FILE_LIST = LIBRARY + "/files.txt"  # for both builds
 CMAKE = LIBRARY + "/CMakeLists.txt"
 SOURCES = re.compile(r"(?:\w+_)?sources")
 CMAKE_LIST = re.compile(rf"set\(({SOURCES.pattern})\s(.*?)\)", re.S)
@@ -165,13 +165,14 @@ def unlisted(root, sources):
     """Returns the files that are in no list of Meson."""
     meson = read(root, MESON)
     lists = dict(MESON_LIST.findall(meson))
-    library = meson + "".join(f"'{name}'" for name in read(root, SOURCE_LIST).split())
-    installed = "".join(text for name, text in lists.items() if name.endswith("headers"))
+    both = "".join(f"'{name}'" for name in read(root, FILE_LIST).split())
+    library = meson + both
+    installed = both + "".join(text for name, text in lists.items() if name.endswith("headers"))
     tests = read(root, "tests/meson.build")
-    expected = [(path, library, path[len(LIBRARY) + 1 :], "is in no list of sources") for path in sources
-                if path.endswith(".cpp")]
-    expected += [(path, installed, path[len(LIBRARY) + 1 :], "is in no list of headers to install") for path in sources
-                 if room_of(path) == INSTALLED]
+    expected = [(path, library, path[len(LIBRARY) + 1 :], f"is in no list of sources, such as {FILE_LIST}")
+                for path in sources if path.endswith(".cpp")]
+    expected += [(path, installed, path[len(LIBRARY) + 1 :], f"is in no list of headers, such as {FILE_LIST}")
+                 for path in sources if room_of(path) == INSTALLED]
     expected += [(path, read(root, EXAMPLES + page), path.split("/")[-2], f"is not in {EXAMPLES}{page}")
                  for path in files_below(root, EXAMPLES, "main.cpp") for page in ["meson.build", "README.md"]]
     expected += [(path, tests, path[len("tests/") : -len(".cpp")], "is not in the table of tests/meson.build")

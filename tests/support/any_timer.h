@@ -18,8 +18,11 @@ namespace hwt::test {
 
 using AllWheels =
     ::testing::Types<internal::Checked<internal::HashedWheel>, internal::Checked<internal::HierarchicalWheel>>;
-using AllTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ManualTimer, LoopTimer>;
-using ThreadedTimers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+/// The timers with a worker, and others.
+template <class... Others>
+using ThreadedTimersAnd = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, Others...>;
+using ThreadedTimers = ThreadedTimersAnd<>;
+using AllTimers = ThreadedTimersAnd<ManualTimer, LoopTimer>;
 
 /// Names the timers in the names of tests.
 struct TimerNames {

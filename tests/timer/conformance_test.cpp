@@ -89,7 +89,7 @@ class Rig {
 template <class T>
 class Conformance : public ::testing::Test {};
 
-using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, ShortTicks, ManualTimer, LoopTimer>;
+using Timers = test::ThreadedTimersAnd<ShortTicks, ManualTimer, LoopTimer>;
 
 class Names {
  public:

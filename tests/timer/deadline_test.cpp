@@ -8,12 +8,9 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/any_timer.h"
@@ -45,13 +42,7 @@ using Time = steady_clock::time_point;
 template <class T>
 class Deadlines : public ::testing::Test {};
 
-struct Names {
-  template <class T>
-  static std::string GetName(int) {
-    return std::is_same_v<T, HashedWheelTimer> ? "Hashed" : "Hierarchical";
-  }
-};
-TYPED_TEST_SUITE(Deadlines, ThreadedTimers, Names);
+TYPED_TEST_SUITE(Deadlines, ThreadedTimers, TimerNames);
 
 /// Everything that was scheduled before by this thread has been seen to.
 void settle(Timer& timer) {

@@ -1,4 +1,4 @@
-// The levels of slots of a hierarchical wheel: which there are, and the first that is occupied.
+// SlotLevels: its levels cover all ticks, and first() finds the first occupied slot.
 
 #include "hashed_wheel_timer/internal/wheel/slot_levels.h"
 
@@ -24,7 +24,7 @@ TEST(SlotLevels, CoverTheWholeRangeOfTicks) {
   }
 }
 
-TEST(SlotLevels, FirstIsThatOfTheLowestLevel) {
+TEST(SlotLevels, FirstIsTheFirstOccupiedSlotOfTheLowestOccupiedLevel) {
   for (const std::int64_t slots : {2, 64, 256, 4096}) {
     SlotLevels levels(slots);
     std::mt19937_64 random(1);

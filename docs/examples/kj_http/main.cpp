@@ -4,15 +4,16 @@
 #include <kj/compat/http.h>
 
 #include <array>
-#include <ctime>
 #include <random>
 
 #include "common/common.h"
+#include "common/cpu_time.h"
 #include "wheel_timer.h"
 
 namespace kj_http {
 namespace {
 
+using common::cpu_time_of_thread;
 using common::text_of;
 
 struct Settings {
@@ -24,12 +25,6 @@ struct Settings {
 constexpr kj::Duration kIdleLimit = 5 * kj::SECONDS;
 constexpr kj::Duration kStep = 10 * kj::MILLISECONDS;  // of simulated time
 constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-
-std::chrono::nanoseconds cpu_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
 
 /// Answers each request with nothing.
 class Service final : public kj::HttpService {
@@ -131,26 +126,26 @@ void measure(Server& server, const Settings& settings, unsigned seed, kj::WaitSc
   std::mt19937_64 random(seed);
   std::vector<std::size_t> connections(static_cast<std::size_t>(settings.requests));
   std::generate(connections.begin(), connections.end(), [&] { return random() % server.connections(); });
-  auto start = cpu_time();
+  auto start = cpu_time_of_thread();
   for (const std::size_t connection : connections) server.request(connection, scope);
-  measured.request.push_back((cpu_time() - start) / settings.requests);
-  start = cpu_time();
+  measured.request.push_back((cpu_time_of_thread() - start) / settings.requests);
+  start = cpu_time_of_thread();
   for (const std::size_t connection : connections) {
     const auto dropped = server.timer().afterDelay(kIdleLimit - connection % 1000 * kj::MILLISECONDS);
   }
-  measured.pair.push_back((cpu_time() - start) / settings.requests);
+  measured.pair.push_back((cpu_time_of_thread() - start) / settings.requests);
 }
 
 /// Lets time pass until each connection has been idle for too long, and measures that.
 void close_all(Server& server, kj::WaitScope& scope, Measured& measured) {
-  const auto start = cpu_time();
+  const auto start = cpu_time_of_thread();
   const auto pass = [&](kj::Duration duration) {
     for (; duration > 0 * kj::SECONDS; duration -= kStep) server.advance(kStep, scope);
   };
   pass(kIdleLimit - 1 * kj::SECONDS - kStep);
   measured.early = server.closed();
   pass(1 * kj::SECONDS + 2 * kStep);
-  measured.close = (cpu_time() - start) / static_cast<std::int64_t>(server.connections());
+  measured.close = (cpu_time_of_thread() - start) / static_cast<std::int64_t>(server.connections());
   measured.left = server.connections() - server.closed();
   measured.broken = server.broken();
 }

@@ -3,16 +3,17 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <ctime>
 #include <random>
 
 #include "common/common.h"
+#include "common/cpu_time.h"
 #include "nats_timers.h"
 #include "server.h"
 
 namespace nats {
 namespace {
 
+using common::cpu_time_of_thread;
 using common::text_of;
 using Clock = std::chrono::steady_clock;
 
@@ -41,12 +42,6 @@ Functions functions_of_libnats() {
   return {reinterpret_cast<decltype(&natsTimer_Create)>(dlsym(library, "natsTimer_Create")),
           reinterpret_cast<decltype(&natsTimer_Stop)>(dlsym(library, "natsTimer_Stop")),
           reinterpret_cast<decltype(&natsTimer_Release)>(dlsym(library, "natsTimer_Release"))};
-}
-
-std::chrono::nanoseconds cpu_time_of_thread() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 /// Creates timers that do not fire, and returns the mean CPU time of one.

@@ -16,18 +16,18 @@
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 // Exactly one thread completes a wait: the one that cancels its timeout, runs its task, or is notified that the task
-// will not run. A thread in the task needs some time for that, because it posts the completion to the execution
-// context, which must exist until then. And a timer that stops claims its timeouts long before it notifies them.
-// Therefore Task::state_, in the node, says how far the wait is:
+// will not run. The timeout's own state does not suffice to decide. A thread in the task takes some time to post the
+// completion to the execution context, which must exist until then. And a timer that stops claims its timeouts long
+// before it notifies them. Therefore Task::state_, in the node, says how far the wait is:
 //
 //   from     to       by
-//   Waiting  Ending   the thread that runs the task, or is notified that it will not run; this thread completes the
-//   wait Ending   Ended    the same thread, once it no longer uses the wait and its context Waiting  Ended    take():
-//   the WaitGroup, the cancellation slot, discard() and close() of the registry Waiting  Idle     take_for_next(): the
-//   WaitGroup, which completes the wait and leaves its timeout in the timer Idle     Waiting  begin_again(): the
-//   WaitGroup, which has rescheduled the timeout for its next wait Idle     Ended    retire(): the destructor of the
-//   wait before, and take(); or the thread that runs the task or is
-//                     notified, which has nothing to complete
+//   Waiting  Ending   end(): the thread that runs the task, or is notified; it completes the wait
+//   Ending   Ended    end(): the same thread, when it no longer uses the wait and its context
+//   Waiting  Ended    take(): the WaitGroup, the cancellation slot, discard(), or close() of the registry
+//   Waiting  Idle     take_for_next(): the WaitGroup, which completes the wait and leaves its timeout in the timer
+//   Idle     Waiting  begin_again(): the WaitGroup, which has rescheduled the timeout for its next wait
+//   Idle     Ended    retire(): the destructor of the previous wait, or take()
+//   Idle     Ended    end(): the thread that runs the task, or is notified; it has nothing to complete
 //
 // Idle makes a wait that is put off cheap: its next wait needs neither a new node nor the inbox. The next wait uses the
 // idle timeout in two steps. First begin_again() changes the deadline, so that the task cannot end the new wait at the
@@ -63,7 +63,7 @@ constexpr std::chrono::microseconds kOtherIsBusy{50};
 
 }  // namespace
 
-/// The task of a wait's timeout. Trivial to destroy: the storage keeps it until the node is used again.
+/// The task of the timeout of a wait. It has a trivial destructor, so it stays valid until the node is reused.
 class AsyncWait::Task final : public TimerTask {
  public:
   Task(AsyncWait& wait, bool held) noexcept
@@ -164,7 +164,7 @@ struct AsyncWait::Source {
   Timeout* held;
 };
 
-/// No other thread has the wait yet.
+/// Builds the task in the node, before another thread can reach the wait.
 TimerTask* AsyncWait::build_task(void* storage, void* source) {
   static_assert(sizeof(Task) <= kTaskStorageSize && alignof(Task) <= kTaskStorageAlign);
   const Source& from = *static_cast<Source*>(source);

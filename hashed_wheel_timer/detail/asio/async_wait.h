@@ -13,7 +13,7 @@
 #include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/timeout.h"
 
-// The parts of async_wait_for() and its kin that know no Asio; not for users.
+// The parts of async_wait_for(), WheelTimer and cancel_after() that do not depend on Asio. Not for users.
 
 namespace hwt {
 
@@ -23,7 +23,7 @@ namespace detail {
 
 class AsyncWait;
 
-/// A circular list; each of its links knows its neighbours.
+/// A link of a circular intrusive list. The list itself is a link too.
 struct WaitLink {
   WaitLink() = default;
   WaitLink(const WaitLink&) = delete;
@@ -46,7 +46,7 @@ struct WaitLink {
   WaitLink* next = this;
 };
 
-/// The waits whose handlers belong to one execution context, and go with it. Any thread.
+/// The waits whose handlers belong to one execution context, and are destroyed with it. Any thread may use it.
 class HWT_API WaitRegistry {
  public:
   WaitRegistry() = default;
@@ -62,9 +62,9 @@ class HWT_API WaitRegistry {
   friend class WaitGroup;
 
   std::mutex mutex_;
-  // Guarded by it.
-  WaitLink waits_;   // waits that are found by others than their timer and their WaitGroup
-  WaitLink groups_;  // the contents of each group belong to the thread that uses it
+  // Guarded by mutex_.
+  WaitLink waits_;   // waits without a WaitGroup, and those with a cancellation slot
+  WaitLink groups_;  // mutex_ does not guard WaitGroup::waits_: one thread at a time uses a group
   // The number of waits that have left waits_ and are about to complete. Raised under the lock. release when one has
   // completed; acquire by close(), before the context is destroyed.
   std::atomic<int> completing_{0};
@@ -77,35 +77,35 @@ class HWT_API AsyncWait {
   AsyncWait(const AsyncWait&) = delete;
   AsyncWait& operator=(const AsyncWait&) = delete;
 
-  /// Begins it, once. It may end at any time from then on, on any thread, even before this returns. A refusal of the
-  /// timer completes it. Throws for errors of the caller, after it has abandoned the wait. Returns the handle for
-  /// discard(), or null if it was refused.
+  /// Begins the wait. Called once. The wait may end on any thread, even before this call returns. If the timer refuses
+  /// the timeout, completes the wait. Returns the handle for discard(), or null after a refusal. Throws for errors of
+  /// the caller; then the wait was abandoned.
   Timeout start(WaitRegistry& registry, Timer& timer, When when);
 
-  /// For a cancellation slot: completes it as Aborted, unless it has ended. Not concurrent with a call of the handler,
-  /// and only for a wait in a registry.
+  /// Completes the wait as Stopped, unless it has ended. For a cancellation slot. Must not race a call of the handler.
+  /// Does nothing for a wait that is in no registry.
   void cancel();
-  /// Abandons it, unless it has ended. Any thread.
+  /// Abandons the wait of this handle, unless it has ended. Any thread.
   static void discard(const Timeout& wait) noexcept;
 
  protected:
-  static constexpr std::size_t kRoom = 6 * sizeof(void*);  // an operation of Asio has so many
+  static constexpr std::size_t kRoom = 6 * sizeof(void*);  // an operation of Asio needs this
 
   AsyncWait() = default;
-  /// If it was cancelled for a next wait that has not begun by now, takes the timeout out of the timer.
+  /// If the wait was cancelled for a next wait that has not begun yet, takes its idle timeout out of the timer.
   ~AsyncWait() {
     if (idle_) retire(idle_);
   }
 
-  // Each of the next two destroys this wait.
+  // complete() and abandon() destroy this object.
 
-  /// Posts the completion. `end`: Ok when it expired, Stopped when it was cancelled or the timer ended, else why it was
-  /// refused.
+  /// Posts the completion. `end`: Ok if the wait expired, Stopped if it was cancelled or the timer ended, otherwise why
+  /// the timer refused it.
   virtual void complete(Result end) = 0;
   /// Destroys the handler.
   virtual void abandon() noexcept = 0;
 
-  /// From complete() on, if no thread calls cancel(): kRoom bytes, aligned as a pointer.
+  /// Returns kRoom bytes, aligned as a pointer. They may be used from complete() on, if no thread calls cancel().
   std::byte* room() noexcept { return room_; }
 
  private:
@@ -113,7 +113,7 @@ class HWT_API AsyncWait {
   friend class WaitRegistry;
   class Task;
   struct Source;
-  /// Used until the wait ends; by cancel() also later.
+  /// Members that the wait needs until it ends. Only cancel() reads them later.
   struct Pending : WaitLink {
     // The registry that lists the wait; or null, also once the wait has left it to complete. Written by the thread that
     // starts or ends the wait. cancel() may read it later, when the registry is gone. relaxed: nothing is handed over.
@@ -132,7 +132,7 @@ class HWT_API AsyncWait {
   void leave(int completing = 0) noexcept;
   void finish(Result end);
 
-  Timeout idle_;  // its own, if it was cancelled for a next one
+  Timeout idle_;  // the timeout of this wait, if it was left idle for the next wait
   union {
     Pending pending_{};
     alignas(void*) std::byte room_[kRoom];
@@ -143,26 +143,26 @@ class HWT_API AsyncWait {
 class HWT_API WaitGroup : private WaitLink {
  public:
   WaitGroup(WaitRegistry& registry, Timer& timer);
-  /// Completes all of them, as cancel(). Then waits for other threads that are completing some, or are still in
-  /// start().
+  /// Cancels all waits. Then waits for other threads that are completing a wait or are still in start().
   ~WaitGroup();
   WaitGroup(const WaitGroup&) = delete;
   WaitGroup& operator=(const WaitGroup&) = delete;
 
   Timer& timer() const noexcept { return timer_; }
 
-  /// Begins one of them: see AsyncWait::start(). `stoppable`: it has a cancellation slot.
+  /// Begins a wait: see AsyncWait::start(). `stoppable`: the wait has a cancellation slot.
   void start(AsyncWait& wait, std::chrono::steady_clock::time_point deadline, bool stoppable);
 
-  /// Returns whether all have ended. Forgets those that have.
+  /// Returns whether all waits have ended. Forgets the ended ones.
   bool empty() noexcept {
     forget_ended();
     return waits_.empty();
   }
-  /// Completes up to `most` of them as Aborted, the oldest first. Returns how many.
+  /// Completes up to `most` waits as Stopped, the oldest first. Returns how many.
   std::size_t cancel(std::size_t most);
-  /// Completes all of them, before the next one is started. If there is only one, its timeout stays in the timer for
-  /// the next one. If none is started before the completion is destroyed, that takes the timeout out.
+  /// Completes all waits as Stopped, and returns how many. Called when a next wait is likely. If there is only one
+  /// wait, its timeout stays in the timer, idle, for the next wait. If none begins before the completion is destroyed,
+  /// its destructor takes the timeout out.
   std::size_t cancel_for_next();
   /// Prefetches the memory that cancel_for_next() will write.
   void prefetch() const noexcept;

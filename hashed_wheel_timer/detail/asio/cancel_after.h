@@ -1,10 +1,10 @@
-// Included by asio.h and boost_asio.h, once each: HWT_ASIO is the namespace of Asio there, HWT_ASIO_NAMESPACE the one
-// of ours, HWT_ASIO_ERROR_CODE the type of its errors.
+// asio.h and boost_asio.h include this file once each. They define HWT_ASIO as Asio's namespace, HWT_ASIO_ERROR_CODE as
+// its error type, and HWT_ASIO_NAMESPACE as our namespace inside hwt.
 
 namespace hwt::HWT_ASIO_NAMESPACE {
 namespace detail {
 
-/// An operation and its limit, which know of each other until the operation has completed.
+/// The state that an operation and its time limit share until the operation has completed.
 struct Limit {
   HWT_ASIO::cancellation_signal signal;  // for the operation
   Timeout wait;
@@ -12,14 +12,14 @@ struct Limit {
   bool in_slot = false;  // the slot of the handler holds a Forward of this limit
 };
 
-/// The handler of the wait, on the executor of the operation's handler.
+/// The handler of the limit's wait: cancels the operation, on the executor of the operation's handler.
 template <class Executor>
 struct Emit {
   using executor_type = Executor;
   executor_type get_executor() const noexcept { return executor; }
 
   void operator()(const Error& error) const {
-    // A timer that has ended limits nothing any more. For want of room or memory the limit is at once.
+    // After the end of the timer nothing is limited. If the timer refused the wait, the operation is cancelled at once.
     if (limit->done || error == HWT_ASIO::error::operation_aborted) return;
     limit->signal.emit(type);
   }
@@ -37,14 +37,14 @@ struct Forward {
   Forward& operator=(const Forward&) = delete;
   ~Forward() { limit->in_slot = false; }
   void operator()(HWT_ASIO::cancellation_type type) const {
-    const std::shared_ptr<Limit> kept = limit;  // this goes when the operation completes
+    const std::shared_ptr<Limit> kept = limit;  // this is destroyed when the operation completes
     kept->signal.emit(type);
   }
 
   std::shared_ptr<Limit> limit;
 };
 
-/// Ends the limit when the operation calls or destroys it.
+/// The handler that the operation gets. Ends the limit when the operation calls or destroys it.
 template <class Handler>
 struct LimitedHandler {
   template <class From>
@@ -121,16 +121,16 @@ struct CancelAfter {
 
 /// A completion token that limits its operation. `delay` after the operation is initiated, it is cancelled through its
 /// cancellation slot, on the handler's executor. It then completes with its own error for that, mostly
-/// operation_aborted. Other cancels have the same error. If the limit cancelled, timer.now() is not before a deadline
-/// that was computed before the operation began.
+/// operation_aborted. A cancel for another reason has the same error. To tell them apart, compute the deadline before
+/// the operation begins. If timer.now() is before it, the limit was not the reason.
 ///
 ///   auto limited = hwt::net::cancel_after(timer, 250ms, asio::use_awaitable);
 ///   std::size_t size = co_await socket.async_read_some(buffer, limited);
 ///
-/// Guarantees: the operation completes once, by itself or cancelled; a completion ends the limit, and the handler's own
-/// cancellation slot still works. If the timer refuses for its limit or memory, the operation is cancelled at once; a
-/// timer that has ended limits nothing. Any token within it, and any operation that has a cancellation slot.
-/// Threads: needs an implicit or explicit strand, as everything that cancels: the handler's executor.
+/// Guarantees: the operation completes once, by itself or cancelled. Its completion ends the limit. The handler's own
+/// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once, but a stopped
+/// timer limits nothing. Works with any completion token, and any operation that has a cancellation slot.
+/// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio.
 /// Not for: two limits around one operation that must be told apart.
 /// Source: Asio's cancel_after, from 1.31 on.
 template <class Token>
@@ -140,8 +140,8 @@ detail::CancelAfter<std::decay_t<Token>> cancel_after(
   return {&timer, delay, std::forward<Token>(token), type};
 }
 
-/// A completion token that limits its operation: `deadline`, a point of the timer's own clock or a hwt::Deadline, is
-/// when the operation is cancelled. See the overload for a delay.
+/// A completion token that cancels its operation at `deadline`, a time of the timer's own clock or a hwt::Deadline. See
+/// the overload for a delay.
 template <class Token>
 detail::CancelAfter<std::decay_t<Token>> cancel_after(
     Timer& timer, std::chrono::steady_clock::time_point deadline, Token&& token,
@@ -151,8 +151,8 @@ detail::CancelAfter<std::decay_t<Token>> cancel_after(
 
 }  // namespace hwt::HWT_ASIO_NAMESPACE
 
-/// @cond what Asio asks for
-// The return type is written out: overloads of initiating functions are chosen by it, before there is a body.
+/// @cond specializations of Asio's customization points
+// The return type is written out, because Asio chooses between overloads of initiating functions by it.
 template <class Token, class... Signatures>
 class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Signatures...> {
   template <class Initiation>

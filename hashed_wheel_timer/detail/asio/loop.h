@@ -1,55 +1,59 @@
-// Included by asio.h and boost_asio.h, once each: HWT_ASIO is the namespace of Asio there, HWT_ASIO_NAMESPACE the one
-// of ours, HWT_ASIO_ERROR_CODE the type of its errors.
+// asio.h and boost_asio.h include this file once each. They define HWT_ASIO as Asio's namespace, HWT_ASIO_ERROR_CODE as
+// its error type, and HWT_ASIO_NAMESPACE as our namespace inside hwt.
 
 namespace hwt::HWT_ASIO_NAMESPACE {
 
-/// A Timer without a thread of its own: an io_context drives it, and its tasks run on the threads of that, one at a
-/// time. One steady_timer is behind it, armed for the next due timeout.
+/// A Timer without a thread of its own. An io_context drives it with one steady_timer, which is armed for the next due
+/// timeout. Tasks run on the threads that run the io_context, one at a time.
 ///
 ///   asio::io_context loop;
 ///   hwt::net::LoopTimer timer(loop.get_executor());
 ///   timer.new_timeout([] { retry(); }, 5s);
 ///   loop.run();   // returns when nothing is pending
 ///
-/// Guarantees: those of Timer. Pending timeouts count as work of the io_context, which must outlive the timer; while it
-/// does not run, no task does.
-/// Threads: any may call any member, but for what stop() and the destructor say; a task that runs on another thread is
-/// waited for by both.
-/// Not for: several loops that share one timer: HashedWheelTimer.
+/// Guarantees: those of Timer. The io_context must outlive the timer. Pending timeouts count as its work. Tasks run
+/// only while a thread runs the io_context.
+/// Threads: any thread may call any member, but see stop() and the destructor. Both wait for a task that runs on
+/// another thread.
+/// Not for: one timer that several loops share; use HashedWheelTimer.
 class LoopTimer final : public hwt::detail::DrivenTimer {
  public:
-  /// Throws std::invalid_argument for a tick of zero or less, std::bad_alloc, what making a steady_timer throws.
+  /// Makes a timer with this tick. Throws std::invalid_argument for a tick of zero or less, std::bad_alloc, and
+  /// exceptions of the constructor of a steady_timer.
   explicit LoopTimer(HWT_ASIO::io_context::executor_type executor,
                      std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
       : LoopTimer(executor, Options{.tick_duration = tick}) {}
-  /// The worker, in the comments of Options, is the thread of the io_context that runs the tasks. A wheel has 64 slots
-  /// a level, whatever Options::ticks_per_wheel is. Throws std::invalid_argument that names the option, its value and
-  /// the valid range, also for a thread_factory; std::bad_alloc, what making a steady_timer throws.
+  /// Makes a timer with these options. Where Options mentions the worker, it means the thread that runs the io_context.
+  /// The wheel has 64 slots a level and ignores Options::ticks_per_wheel. Throws std::invalid_argument that names the
+  /// option, its value and the valid range, also for a thread_factory; std::bad_alloc; and exceptions of the
+  /// constructor of a steady_timer.
   LoopTimer(HWT_ASIO::io_context::executor_type executor, const Options& options)
       : DrivenTimer("net::LoopTimer", counting(options)), loop_(std::make_shared<Loop>(executor, driver())) {
     on_earlier([weak = std::weak_ptr<Loop>(loop_)] {
       if (const std::shared_ptr<Loop> loop = weak.lock()) loop->wake();
     });
   }
+  /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its
+  /// Timeouts. May run inside a task.
   ~LoopTimer() override {
     end();
-    loop_->wake();  // which finds nothing pending
+    loop_->wake();  // cancels the alarm, because nothing is pending
   }
 
-  /// Returns the executor of its io_context.
+  /// Returns the executor of the io_context.
   HWT_ASIO::io_context::executor_type get_executor() const noexcept { return loop_->get_executor(); }
 
-  /// See Timer.
+  /// Ends the timer for good and returns the pending timeouts, cancelled. See Timer::stop().
   std::vector<Timeout> stop() override {
-    const std::shared_ptr<Loop> loop = loop_;  // the call may destroy this
+    const std::shared_ptr<Loop> loop = loop_;  // because a notified task may destroy this timer
     std::vector<Timeout> left = DrivenTimer::stop();
     loop->wake();
     return left;
   }
 
  private:
-  /// A limit makes the timer count pending timeouts exactly. So the cancel() that leaves nothing pending wakes the
-  /// loop, and run() returns.
+  /// Sets a limit, because then the timer counts pending timeouts exactly. So a cancel() that leaves none pending wakes
+  /// the loop, and run() returns.
   static Options counting(Options options) {
     if (options.max_pending_timeouts <= 0) {
       options.max_pending_timeouts = (std::numeric_limits<std::int64_t>::max)();
@@ -57,7 +61,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     return options;
   }
 
-  /// The part that handlers use. All but wake() runs on its strand.
+  /// The part that queued handlers keep alive. Any thread may call wake(). turn() runs on the strand.
   class Loop : public std::enable_shared_from_this<Loop> {
    public:
     Loop(const HWT_ASIO::io_context::executor_type& executor, hwt::detail::LoopDriver driver)

@@ -1,5 +1,5 @@
-// Included by asio.h and boost_asio.h, once each: HWT_ASIO is the namespace of Asio there, HWT_ASIO_NAMESPACE the one
-// of ours, HWT_ASIO_ERROR_CODE the type of its errors.
+// asio.h and boost_asio.h include this file once each. They define HWT_ASIO as Asio's namespace, HWT_ASIO_ERROR_CODE as
+// its error type, and HWT_ASIO_NAMESPACE as our namespace inside hwt.
 
 namespace hwt::HWT_ASIO_NAMESPACE {
 namespace detail {
@@ -60,7 +60,7 @@ const LoopExecutor* as_loop(const Executor& executor) noexcept {
   }
 }
 
-/// Calls f with the executor by that type, or as it is.
+/// Calls f with the executor as a LoopExecutor if it is one, otherwise as it is.
 template <class Executor, class F>
 void with_own_type(const Executor& executor, F&& f) {
   if (const LoopExecutor* const loop = as_loop(executor)) return f(*loop);
@@ -101,25 +101,26 @@ template <class Handler, class Executor, bool kPlain = false>
 class WaitOperation final : public AsyncWait {
   using HandlerExecutor = HWT_ASIO::associated_executor_t<Handler, Executor>;
   using HandlerAllocator = HWT_ASIO::associated_allocator_t<Handler>;
-  // As Asio does for its own operations.
+  // Asio's recycling allocator replaces the default allocator, as in Asio's own operations.
   static constexpr bool kRecycles = std::is_same_v<HandlerAllocator, std::allocator<void>>;
   using Given = std::conditional_t<kRecycles, HWT_ASIO::recycling_allocator<void>, HandlerAllocator>;
   template <class T>
   using AllocatorOf = typename std::allocator_traits<Given>::template rebind_alloc<T>;
   using Allocator = AllocatorOf<WaitOperation>;
   using Memory = std::allocator_traits<Allocator>;
-  // As an executor_work_guard, but smaller. By the property alone, as Asio's own operations.
+  // Smaller than an executor_work_guard. Uses only the property, as Asio's own operations do.
   using Tracked = std::decay_t<decltype(HWT_ASIO::prefer(std::declval<const Executor&>(),
                                                          HWT_ASIO::execution::outstanding_work.tracked))>;
   using Work = std::optional<Tracked>;
-  // Each of its own type: those of one type would have to be apart.
+  // A template, because two empty members of the same type would need different addresses.
   template <class>
   struct Nothing {};
   template <class T>
   using UnlessPlain = std::conditional_t<kPlain, Nothing<T>, T>;
 
  public:
-  /// To be started. `counts`: as work of its executor while it is pending.
+  /// Makes a wait, which the caller must start. `counts`: whether it counts as work of its executor while it is
+  /// pending.
   static AsyncWait& make(Handler&& handler, const Executor& executor, bool counts) {
     auto slot = HWT_ASIO::get_associated_cancellation_slot(handler);
     const HandlerExecutor handler_executor = HWT_ASIO::get_associated_executor(handler, executor);
@@ -139,7 +140,7 @@ class WaitOperation final : public AsyncWait {
     return wait;
   }
 
-  /// For make().
+  /// Allocates a wait. Called only by make().
   static WaitOperation& construct(Handler&& handler, const Executor& executor, bool counts) {
     Allocator allocator = allocator_of(handler);
     WaitOperation* const wait = Memory::allocate(allocator, 1);
@@ -151,7 +152,7 @@ class WaitOperation final : public AsyncWait {
     }
     return *wait;
   }
-  /// For construct().
+  /// Constructs a wait. Called only by construct().
   WaitOperation(Handler&& handler, const Executor& executor, const Allocator& allocator, bool counts)
       : allocator_(allocator), executor_(executor), handler_(std::move(handler)) {
     if (counts) work_.emplace(HWT_ASIO::prefer(executor, HWT_ASIO::execution::outstanding_work.tracked));
@@ -216,7 +217,8 @@ class WaitOperation final : public AsyncWait {
     WaitOperation* wait_;
   };
 
-  /// The completion that is posted. It owns the wait. Asio may ask a moved-from completion for its allocator.
+  /// The posted completion, which owns the wait. allocator_ stays in a moved-from completion, because Asio may still
+  /// ask for it.
   template <class Allocated>
   class Completion {
    public:
@@ -237,7 +239,7 @@ class WaitOperation final : public AsyncWait {
     WaitOperation* wait_;
     [[no_unique_address]] Allocated allocator_;
   };
-  /// On the wait's own executor, and from there on the handler's.
+  /// A completion that goes from the wait's own executor to the handler's executor.
   class Dispatched final : public Completion<HandlerAllocator> {
    public:
     using executor_type = HandlerExecutor;
@@ -269,7 +271,7 @@ class WaitOperation final : public AsyncWait {
     }
   }
 
-  /// On the handler's executor.
+  /// Calls the handler, on the handler's executor.
   void call() {
     leave_slot();
     [[maybe_unused]] const auto work = std::move(handler_work_);
@@ -297,7 +299,7 @@ class WaitOperation final : public AsyncWait {
     Memory::deallocate(allocator, this, 1);
   }
 
-  // If there may be a slot, not the room of the base: cancel() reads it.
+  // Memory of its own for the posted completion if there may be a slot, because cancel() reads the room of the base.
   struct Room {
     alignas(void*) std::byte bytes[kRoom];
   };
@@ -312,7 +314,7 @@ class WaitOperation final : public AsyncWait {
   [[no_unique_address]] Allocator allocator_;
   const Executor executor_;
   Work work_;
-  // None: it is the same executor.
+  // Empty if the handler's executor is the wait's own.
   [[no_unique_address]] UnlessPlain<std::optional<HWT_ASIO::executor_work_guard<HandlerExecutor>>> handler_work_;
   Result end_{};
   bool in_slot_ = false;  // the slot of the handler holds a Canceller of this wait

@@ -1,10 +1,10 @@
-// Included by asio.h and boost_asio.h, once each: HWT_ASIO is the namespace of Asio there, HWT_ASIO_NAMESPACE the one
-// of ours, HWT_ASIO_ERROR_CODE the type of its errors.
+// asio.h and boost_asio.h include this file once each. They define HWT_ASIO as Asio's namespace, HWT_ASIO_ERROR_CODE as
+// its error type, and HWT_ASIO_NAMESPACE as our namespace inside hwt.
 
 namespace hwt::HWT_ASIO_NAMESPACE {
 namespace detail {
 
-/// The initiation of a wait that is of no WheelTimer.
+/// The initiation of a wait without a WheelTimer.
 template <class Executor>
 struct InitiateWait {
   using executor_type = Executor;
@@ -33,8 +33,8 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
   return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, delay}, token);
 }
 
-/// An asynchronous wait on any Timer, as steady_timer has it, without an object for the timer: void(error_code), for
-/// any completion token.
+/// Waits until `deadline`, a time of the timer's own clock. The signature of the completion is void(error_code), and
+/// any completion token works. Unlike a steady_timer it needs no object.
 ///
 ///   co_await hwt::net::async_wait_for(timer, socket.get_executor(), 250ms, asio::use_awaitable);
 ///
@@ -46,7 +46,7 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 /// execution context is destroyed, it destroys the handler, uncalled. Throws what copying the arguments throws,
 /// std::bad_alloc for the operation itself, and std::invalid_argument for a NaN.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
-/// Not for: the lowest cost in a program with one loop: that is a steady_timer.
+/// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>
 auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::steady_clock::time_point deadline,
                       Token&& token) {
@@ -54,13 +54,13 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
   return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, deadline}, token);
 }
 
-/// As basic_waitable_timer, on a wheel: for code that has a steady_timer in its objects.
+/// A replacement for basic_waitable_timer that waits on a Timer. Use it where objects have a steady_timer as a member.
 ///
 ///   hwt::net::WheelTimer deadline(socket.get_executor(), timer);
 ///   deadline.expires_after(250ms);
 ///   deadline.async_wait([&](asio::error_code error) { if (!error) socket.cancel(); });
 ///
-/// Guarantees: those of async_wait_until(). To change the expiry cancels the waits; the destructor does, too.
+/// Guarantees: those of async_wait_until(). Changing the expiry cancels the waits, and so does the destructor.
 /// Differences: after a wait has expired and before its handler has run, cancel() returns 0 here and 1 there. A wait
 /// that had expired before it began ends within a tick. Handlers that a handler of the same context cancels are queued
 /// when it returns, as by defer(). Nothing blocks, so there is no wait(). When a new expiry has cancelled a wait, its
@@ -79,19 +79,19 @@ class BasicWheelTimer {
 
   /// Makes a timer whose waits complete on that executor.
   BasicWheelTimer(const Executor& executor, Timer& timer) : BasicWheelTimer(executor, timer, nullptr) {}
-  /// Makes a timer on the loop's own LoopTimer, whose timeouts are work of the loop already.
+  /// Makes a timer on a LoopTimer. If that runs on the same loop, its timeouts already count as work of the loop.
   BasicWheelTimer(const Executor& executor, LoopTimer& timer)
       : BasicWheelTimer(executor, timer, &timer.get_executor().context()) {}
   /// Makes a timer whose waits complete on the executor of that context.
   template <class Context, class AnyTimer>
     requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
   BasicWheelTimer(Context& context, AnyTimer& timer) : BasicWheelTimer(Executor(context.get_executor()), timer) {}
-  /// Cancels the waits. Waits for a thread that posts the completion of one.
+  /// Cancels the waits. Waits for other threads that are posting the completion of a wait.
   ~BasicWheelTimer() { cancel(); }
   BasicWheelTimer(const BasicWheelTimer&) = delete;
   BasicWheelTimer& operator=(const BasicWheelTimer&) = delete;
 
-  /// Returns the executor on which its waits complete.
+  /// Returns the executor on which the waits complete.
   executor_type get_executor() const noexcept { return executor_; }
 
   /// Returns when waits that begin now will end.
@@ -101,8 +101,8 @@ class BasicWheelTimer {
     expiry_ = expiry;
     return cancel_by([&] { return waits_.cancel_for_next(); });
   }
-  /// Sets the expiry to `delay` from now, cancels the present waits, and returns how many. Beyond the range of the
-  /// clock means never. Throws std::invalid_argument for a NaN.
+  /// Sets the expiry to `delay` from now, cancels the present waits, and returns how many. A delay beyond the range of
+  /// the clock means never. Throws std::invalid_argument for a NaN.
   std::size_t expires_after(Delay delay) {
     waits_.prefetch();
     const std::chrono::nanoseconds wanted = hwt::detail::number("WheelTimer: delay", delay);
@@ -157,8 +157,8 @@ class BasicWheelTimer {
   template <class Own, class Handler>
   void begin_on(const Own& own, Handler&& handler) {
     const bool stoppable = HWT_ASIO::get_associated_cancellation_slot(handler).is_connected();
-    // A pending timeout of the loop's own timer is work already, but not one that is never due. And its slot may be
-    // told by another thread than the loop's, which may end in the middle of that.
+    // A pending timeout of the loop's own timer already counts as work, unless it is never due. A wait with a slot
+    // counts too, because another thread may emit the signal, and the loop must not end meanwhile.
     const bool counts = !on_own_loop_ || stoppable || expiry_ == time_point::max();
     waits_.start(detail::WaitOperation<Handler, Own>::make(std::move(handler), own, counts), expiry_, stoppable);
   }
@@ -166,8 +166,8 @@ class BasicWheelTimer {
   template <class Cancel>
   std::size_t cancel_by(Cancel cancel) {
     if (!on_own_loop_ || loop_->get_executor().running_in_this_thread()) return cancel();
-    // With the last timeout the loop would end, before the completions are posted. But a loop that has no work must not
-    // be told so once more, since it would stop.
+    // The work guard keeps the loop running after its last timeout is cancelled, until the completions are posted.
+    // Without waits there must be no guard: when a guard is the last work, its destructor stops the loop.
     if (waits_.empty()) return 0;
     const auto work = HWT_ASIO::make_work_guard(*loop_);
     return cancel();
@@ -180,7 +180,7 @@ class BasicWheelTimer {
   time_point expiry_{};
 };
 
-/// The one for everyday use, as steady_timer.
+/// The counterpart of steady_timer: a BasicWheelTimer on any I/O executor.
 using WheelTimer = BasicWheelTimer<>;
 
 }  // namespace hwt::HWT_ASIO_NAMESPACE

@@ -14,11 +14,11 @@ namespace hwt::detail {
 /// Decides which thread gets the value of a key. A timeout on the worker, and a thread that holds the lock of the key's
 /// shard, may both want it. One compare-exchange decides, so the worker needs no lock and waits for no thread.
 ///
-/// Each arming of a key has a number, which its timeout knows. A timeout gets the value unless there is a later arming:
-/// so one that is out of date gets nothing, whenever it comes.
+/// Each arming of a key has a number, which its timeout knows. A timeout claims the value only if there is no later
+/// arming. So an outdated timeout gets nothing, however late its task runs.
 ///
-/// A record with its value is one piece of memory, which goes with the last reference. There is one for the value,
-/// until its end; one for the cell in the table; and one for each timeout's task, which may be years late.
+/// A record and its value are one allocation, which is freed with the last reference. The value has a reference until
+/// it ends. The cell in the table has one. The task of each timeout has one, and may be destroyed years later.
 class KeyedRecord {
  public:
   explicit KeyedRecord(std::uint32_t its_hash) noexcept : hash(its_hash), holder_(this) {}
@@ -29,8 +29,9 @@ class KeyedRecord {
 
   // The claim. acq_rel: the winner sees all earlier changes to the record.
 
-  /// True, once: the value is the caller's. For the timeout of this arming. (After 2^31 armings of one key numbers come
-  /// again; a task would have to be late by all of them.)
+  /// Claims the value for the timeout of this arming. Returns true once: the caller owns the value. Returns false if
+  /// the value was claimed or armed again before. Numbers repeat after 2^31 armings of one key, which matters only to
+  /// a task that is late by so many.
   bool end(std::uint32_t arming) noexcept {
     std::uint32_t seen = claim_.load(std::memory_order_acquire);
     while ((seen & kEnded) == 0 && seen >> 1 <= arming) {
@@ -42,18 +43,21 @@ class KeyedRecord {
   /// Claims the value for a thread that holds the lock. Returns true once.
   bool end() noexcept { return (claim_.fetch_or(kEnded, std::memory_order_acq_rel) & kEnded) == 0; }
 
-  /// With the lock held: returns whether an end has begun. A later set() of the key then makes a new record.
+  /// Returns whether the value was claimed. A later set() of the key then makes a new record. Called with the lock
+  /// held.
   bool ended() const noexcept { return (claim_.load(std::memory_order_relaxed) & kEnded) != 0; }
 
-  /// With the lock held. The next arming's timeout is made first, since that may be refused. It may even expire before
-  /// rearm(), which is false then, as it is when an earlier one has expired.
+  /// Returns the number of the next arming. Called with the lock held. The caller schedules the timeout of that number
+  /// first, because the timer may refuse it, and then calls rearm().
   std::uint32_t next_arming() const noexcept { return (claim_.load(std::memory_order_relaxed) >> 1) + 1; }
+  /// Makes earlier armings outdated. Returns false if a timeout has claimed the value: one of an earlier arming, or
+  /// that of this arming, which may expire before this call.
   bool rearm(std::uint32_t arming) noexcept {
     std::uint32_t before = (arming - 1) << 1;
     return claim_.compare_exchange_strong(before, arming << 1, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
-  /// The sole owner needs no read-modify-write, as nobody else can add or drop one meanwhile.
+  /// Adds references. A sole owner needs no read-modify-write, because no other thread can change the count meanwhile.
   void add_references(std::uint32_t count) noexcept {
     const std::uint32_t seen = references_.load(std::memory_order_relaxed);
     if (seen == 1) {
@@ -62,7 +66,8 @@ class KeyedRecord {
       references_.fetch_add(count, std::memory_order_relaxed);
     }
   }
-  /// True: that was the last one, and the caller must free the memory. acquire: after all that the others did.
+  /// Drops a reference. Returns whether it was the last one; then the caller must free the memory. acquire: the caller
+  /// sees everything that other owners did before they dropped theirs.
   bool drop_reference() noexcept {
     return references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
@@ -76,14 +81,14 @@ class KeyedRecord {
  protected:
   ~KeyedRecord() = default;
 
-  /// The record that has the value: this one, until set() replaces the value by that of another, which has no timeout.
-  /// Exchanged by the thread that replaces it, with the lock held, and by the winner of the claim, for null. release
-  /// and acquire: the stored value. Of a record that has no timeout itself: see KeyedLeftovers. Last, since a search
-  /// reads this and the key.
+  /// The record that holds the present value of the key. At first it is this record. set() exchanges it, with the lock
+  /// held, for a record with the new value, which has no timeout of its own. The winner of the claim exchanges it for
+  /// null. release and acquire hand over the value. In a record without a timeout, KeyedLeftovers gives it another
+  /// meaning. It is the last member, next to the key, because a search reads both.
   std::atomic<KeyedRecord*> holder_;
 };
 
-/// The record with key and value, which are destroyed before their memory goes.
+/// A record with its key and value. Both are destroyed before the memory is freed.
 template <class K, class V>
 class KeyedEntry final : public KeyedRecord {
  public:
@@ -104,19 +109,20 @@ class KeyedEntry final : public KeyedRecord {
     }
   };
   using Reference = std::unique_ptr<KeyedEntry, Drop>;
-  /// Key and value, which go with it.
+  /// Owns the key, the value and one reference.
   using Value = std::unique_ptr<KeyedEntry, End>;
 
-  /// With the lock held. Null: its end has begun. By the claim: an expiry without the lock may be about to take the
-  /// value, and meanwhile nobody may take this for the key's record.
+  /// Returns the record that holds the value, or null if the value was claimed. Called with the lock held. Reads the
+  /// claim, because an expiry without the lock first claims the value and then takes it. From the claim on, no thread
+  /// may find this record by its key.
   const KeyedEntry* holder() const noexcept {
     return ended() ? nullptr : static_cast<const KeyedEntry*>(holder_.load(std::memory_order_acquire));
   }
-  /// The other value instead; null: an expiry has taken the one that was there.
+  /// Stores `other`. Returns the value that was there, or null if an expiry has taken it.
   Value exchange(Value other) noexcept {
     return Value(static_cast<KeyedEntry*>(holder_.exchange(other.release(), std::memory_order_acq_rel)));
   }
-  /// For the winner of the claim.
+  /// Takes the value out. Called by the winner of the claim.
   Value take() noexcept { return exchange(nullptr); }
 
   union {
@@ -124,7 +130,7 @@ class KeyedEntry final : public KeyedRecord {
   };
   union {
     V value;
-    KeyedEntry* next;  // among those that are left over
+    KeyedEntry* next;  // in KeyedLeftovers
   };
 
  private:
@@ -137,7 +143,7 @@ class KeyedEntry final : public KeyedRecord {
 template <class Entry>
 class KeyedLeftovers {
  public:
-  /// `taken` was taken from `record`; its value is destroyed here. Any thread.
+  /// Destroys the value of `taken`, which was taken from `record`, and keeps its key. Any thread.
   void push(Entry& record, typename Entry::Value taken) noexcept {
     Entry* const entry = taken.release();
     std::destroy_at(std::addressof(entry->value));
@@ -152,12 +158,12 @@ class KeyedLeftovers {
   /// Takes all entries, linked by `next`. With the lock held.
   Entry* take_all() noexcept { return entries_.take_all(); }
 
-  /// The record that this one's value was taken from.
+  /// Returns the record from which the value of `entry` was taken.
   static Entry& record_of(Entry& entry) noexcept {
     auto* const record = static_cast<Entry*>(entry.holder_.load(std::memory_order_relaxed));
     return record == nullptr ? entry : *record;
   }
-  /// Without the lock: destroys keys.
+  /// Destroys the keys and drops the references. Called without the lock, because destructors of the user run.
   static void free(Entry* first) noexcept {
     while (first != nullptr) {
       Entry* const entry = std::exchange(first, first->next);

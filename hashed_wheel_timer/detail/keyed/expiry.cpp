@@ -43,7 +43,7 @@ static_assert(kFitsNode<Expire>);
 
 }  // namespace
 
-// Here, and not in the template: there are users who compile without exceptions.
+// Defined in the library, because a program that includes the header may be compiled without exceptions.
 Result arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming, When when, Timeout& timeout) {
   Expire task(expiry, record, arming);
   const Scheduled scheduled = schedule(timer, source_of<Expire>(task), when);
@@ -61,7 +61,7 @@ HashSeed HashSeed::random() noexcept {
     const auto word = [&source] { return std::uint64_t{source()} << 32 | source(); };
     return {word(), word() | 1};
   } catch (...) {
-    // Addresses and the clock: less than a secret, but no constant.
+    // An address and the time can be guessed, but they differ between runs.
     const int anything = 0;
     const auto here = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&anything));
     const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -71,12 +71,13 @@ HashSeed HashSeed::random() noexcept {
 
 namespace {
 
-// The calls of any on_expire by this thread, the innermost first.
+// The innermost running call on this thread. outer_ links it to the calls around it.
 constinit thread_local const RunningExpiries::Scope* innermost = nullptr;
 
 }  // namespace
 
-// relaxed: the call's claim on a value follows, and a waiting thread has tried to claim every value itself.
+// relaxed: this call counts itself, then claims a value. A waiting thread tries to claim every value, then reads the
+// count. If it finds a value claimed by this call, it sees the count.
 RunningExpiries::Scope::Scope(RunningExpiries& all) noexcept : all_(all), outer_(std::exchange(innermost, this)) {
   all_.count_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bodies of keyed_timer.h, apart so that it shows the interface.
+// The member functions of KeyedTimer. They have a file of their own, so that keyed_timer.h shows the interface.
 
 #include <array>
 #include <atomic>
@@ -18,10 +18,11 @@
 
 namespace hwt {
 
-/// The part that timeouts refer to. It outlives the KeyedTimer while some are late. They refer to their entry besides,
-/// so none needs the table, or a lock, to get its value: see KeyedRecord.
+/// The part of a KeyedTimer that its timeouts refer to. It outlives the KeyedTimer while a task of a timeout exists. A
+/// task refers to its entry too, so it claims its value without the table and without a lock: see KeyedRecord.
 ///
-/// References go in a circle, state, cell, handle, task, state, until the cell is taken out, as all are at the end.
+/// State, cell, handle and task refer to each other in a cycle. Erasing the cell breaks it. The destructor of the
+/// KeyedTimer erases all cells.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
  public:
@@ -35,7 +36,7 @@ class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
 
   std::function<void(const K&, V&)> on_expire;
   detail::RunningExpiries running;
-  bool abandoned = false;  // by a KeyedTimer that on_expire has destroyed; of the thread that did
+  bool abandoned = false;  // on_expire destroyed the KeyedTimer; used only by that thread
   std::array<Shard, kShards> shards;
 
  private:
@@ -43,7 +44,7 @@ class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
   class Unlocked;
 };
 
-/// Holds a shard's lock, and afterwards clears away what expiries could not meanwhile.
+/// Holds the lock of a shard. Then removes the cells that expiries could not remove meanwhile.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::Lock {
  public:
@@ -60,7 +61,7 @@ class KeyedTimer<K, V, Hash, Equal>::Lock {
   Shard& shard_;
 };
 
-/// All entries of one moment. Its destructor destroys the entries that were not taken out of it.
+/// All entries at one moment. The destructor destroys the values that were not taken out.
 template <class K, class V, class Hash, class Equal>
 struct KeyedTimer<K, V, Hash, Equal>::Taken {
   Taken() = default;
@@ -75,13 +76,13 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
     for (Table& table : tables) table.for_each(f);
   }
 
-  /// With the shard's lock held.
+  /// Moves the cells of the shard here. Called with the shard's lock held.
   void take(Shard& shard, Table& table) noexcept {
     shard.keep(std::size_t{0} - shard.table.size());
     shard.table.swap(table);
   }
 
-  /// Leaves out values that have expired without the lock, or do so meanwhile, and cancels the timeouts of the others.
+  /// Claims each value and cancels its timeout. Drops the entries whose values an expiry has claimed first.
   void end(std::array<Shard, kShards>& shards) noexcept {
     for (std::size_t i = 0; i < kShards; ++i) {
       std::size_t expired = 0;
@@ -93,7 +94,8 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
           ++expired;
         }
       });
-      if (expired != 0) shards[i].ended.fetch_sub(expired, std::memory_order_relaxed);  // take() has counted them too
+      // take() has subtracted these values already.
+      if (expired != 0) shards[i].ended.fetch_sub(expired, std::memory_order_relaxed);
     }
   }
 
@@ -122,7 +124,8 @@ KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
     }
     taken.end(state_->shards);
   }
-  // All values have ended, so no other on_expire begins. One that called this releases the function when it ends.
+  // All values have ended, so no on_expire begins any more. If this thread is inside one, that call releases the
+  // function at its end.
   if (state_->running.wait_for_others()) {
     for (Shard& shard : state_->shards) shard.tidy();
     state_->on_expire = nullptr;
@@ -136,18 +139,18 @@ template <class K, class V, class Hash, class Equal>
 KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, detail::When when) {
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
-  // Before the lock, so that the old value, or the refused one, is destroyed after the lock is.
+  // Declared before the lock, so that an old or refused value is destroyed after the lock was released.
   Value fresh(new Entry(std::move(key), std::move(value), hash));
   Value old;
   const Lock lock(shard);
   if (shard.stopped) return KeyedResult::Stopped;
   if (Cell* const cell = shard.find(hash, fresh->key, equal_)) {
-    // The timeout that is there stays, and with it its place under max_pending_timeouts.
+    // Keeps the present timeout, and so its place under max_pending_timeouts.
     const KeyedResult moved = detail::reschedule(cell->timeout, when) ? KeyedResult::Moved : arm_again(*cell, when);
     if (moved == KeyedResult::Moved) {
       old = cell->entry->exchange(std::move(fresh));
       if (old != nullptr) return KeyedResult::Replaced;
-      fresh = cell->entry->take();  // the old one has expired, by the new deadline
+      fresh = cell->entry->take();  // the old value expired at the new deadline
     } else if (moved != KeyedResult::NotFound) {
       return moved;
     }
@@ -163,14 +166,15 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, detai
   entry->add_references(2);
   typename Entry::Reference reference(entry);
   Timeout timeout;
-  // Before the timeout is armed, because that may expire at once; taken back if it is refused.
+  // Counts the value before its timeout is armed, because that may expire at once. `counted` takes the count back if
+  // the timer refuses the timeout.
   shard.keep(1);
   std::unique_ptr<Shard, typename Shard::Uncount> counted(&shard);
   const detail::Result armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
   if (armed != detail::Result::Ok)
     return armed == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   counted.release();
-  value.release();  // the thread that ends it destroys it; it may have expired already
+  value.release();  // the thread that claims it destroys it, perhaps already
   shard.table.insert({std::move(timeout), std::move(reference), hash});
   return KeyedResult::Added;
 }
@@ -186,8 +190,9 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, detail::When 
   return detail::reschedule(cell->timeout, when) ? KeyedResult::Moved : arm_again(*cell, when);
 }
 
-/// The cell's timeout cannot be moved: its task is on the way, or an executor has dropped it, or the timer has been
-/// stopped. A new one takes over, and the task will not get the value. NotFound: it has got it.
+/// Arms a new timeout for a value whose timeout cannot be moved: its task is about to run, an executor dropped it, or
+/// the timer was stopped. The old task then cannot claim the value. Returns NotFound if it has claimed the value
+/// already.
 template <class K, class V, class Hash, class Equal>
 KeyedResult KeyedTimer<K, V, Hash, Equal>::arm_again(Cell& cell, detail::When when) {
   Entry& entry = *cell.entry;
@@ -258,7 +263,7 @@ std::vector<std::pair<K, V>> KeyedTimer<K, V, Hash, Equal>::take_all(bool for_go
   std::array<Shard, kShards>& shards = state_->shards;
   Taken taken;
   {
-    // All shards at once: the vector must have its memory before the first value is taken.
+    // Locks all shards at once, so that the vector gets memory for all values before the first is taken.
     std::array<std::unique_lock<std::mutex>, kShards> locks;
     std::size_t count = 0;
     for (std::size_t i = 0; i < kShards; ++i) {
@@ -271,7 +276,7 @@ std::vector<std::pair<K, V>> KeyedTimer<K, V, Hash, Equal>::take_all(bool for_go
       if (for_good) shards[i].stopped = true;
     }
   }
-  taken.end(shards);  // all of them before a value can throw
+  taken.end(shards);  // claims all values before a move constructor can throw
   taken.for_each([&items](Cell& cell) {
     const Value value = cell.entry->take();
     items.emplace_back(std::move(value->key), std::move(value->value));
@@ -280,7 +285,7 @@ std::vector<std::pair<K, V>> KeyedTimer<K, V, Hash, Equal>::take_all(bool for_go
   return items;
 }
 
-/// A call of expire(), which may be one of on_expire.
+/// A call of expire(), which may call on_expire.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Running {
  public:
@@ -291,7 +296,7 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  // Others come too late, at any time: they touch neither the function nor whether it is abandoned.
+  // A call that did not claim its value may come at any time. It touches neither on_expire nor `abandoned`.
   bool has_value = false;
 
  private:
@@ -299,8 +304,8 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
   const detail::RunningExpiries::Scope scope_;
 };
 
-/// Without the lock, because a user's thread has it: the value is taken all the same, and on_expire runs at once.
-/// Taking the cell out needs the lock, and is left to the thread that has it.
+/// Takes a value without the lock, because another thread holds it, so that on_expire runs at once. Only the lock's
+/// holder can erase the cell, so this is left to that thread.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Unlocked {
  public:
@@ -324,7 +329,7 @@ class KeyedTimer<K, V, Hash, Equal>::State::Unlocked {
 
 template <class K, class V, class Hash, class Equal>
 void KeyedTimer<K, V, Hash, Equal>::State::expire(detail::KeyedRecord& record, std::uint32_t arming) {
-  // Before the claim: the destructor waits for this call, or has ended the value.
+  // Counts this call before the claim. So the destructor waits for this call, unless it has claimed the value first.
   Running call(*this);
   Entry& entry = static_cast<Entry&>(record);
   Shard& shard = shards[shard_number(entry.hash)];
@@ -332,7 +337,7 @@ void KeyedTimer<K, V, Hash, Equal>::State::expire(detail::KeyedRecord& record, s
   if (shard.mutex.try_lock()) {
     Cell cell;
     Value taken;
-    if (entry.end(arming)) {  // else moved, replaced or taken meanwhile
+    if (entry.end(arming)) {  // otherwise the value was armed again, or has ended
       call.has_value = true;
       taken = entry.take();
       Cell* const place = shard.find(entry);
@@ -370,14 +375,15 @@ std::size_t KeyedTimer<K, V, Hash, Equal>::Shard::size() const noexcept {
   for (;;) {
     const std::size_t without = ended.load(std::memory_order_acquire);
     const auto size = static_cast<std::ptrdiff_t>(kept.load(std::memory_order_acquire) - without);
-    // Both are of one moment. Below zero: drain() has taken values that had ended before, and will correct `ended`.
+    // `ended` has not changed, so both numbers are of one moment. The difference is negative if drain() has subtracted
+    // ended values from `kept`, and will subtract them from `ended` next.
     if (ended.load(std::memory_order_relaxed) == without) return static_cast<std::size_t>(size > 0 ? size : 0);
   }
 }
 
-/// Called by each that has held the lock, after it; and by an expiry that did not get it, after it has left something.
-/// So one of the two finds it, unless a processor reorders a store and a load in both. No value is affected, only
-/// memory: it stays until the next call or expiry in the shard.
+/// Erases the cells that expiries left behind. A thread that held the lock unlocks it, then calls this. An expiry that
+/// did not get the lock pushes its entry, then calls this. One of the two finds the entry, unless the processor
+/// reorders store and load in both. Then only its memory stays, until the next call or expiry in the shard.
 template <class K, class V, class Hash, class Equal>
 void KeyedTimer<K, V, Hash, Equal>::Shard::tidy() noexcept {
   while (!leftovers.empty() && mutex.try_lock()) {

@@ -7,8 +7,8 @@
 
 namespace hwt::detail {
 
-/// A piece of a KeyedTable: a hash table of a few kilobytes, which the KeyedTable grows, splits and frees. 16 bytes, so
-/// that a search finds the cells without a look at anything in between.
+/// A piece of a KeyedTable: a hash table of a few kilobytes, which the KeyedTable grows, splits and frees. The object
+/// has 16 bytes and is an element of KeyedTable::pages_, so a search follows a single pointer from there to the cells.
 ///
 /// Open addressing, linear probing, and the hash in the cell: a search compares hashes before it fetches anything else.
 /// (Among a million keys in random order, std::unordered_map of libstdc++ takes 1.6 times as long for a move.) Knuth,
@@ -20,7 +20,8 @@ class KeyedPage {
 
   static Cells allocate(int bits) { return std::make_unique<Cell[]>(std::size_t{1} << bits); }
 
-  /// 2^bits cells, which it has until free(). `depth`: how many bits of the hash all that is in here have in common.
+  /// Takes 2^bits cells, and keeps them until free(). `depth`: how many bits of the hash all cells have in common, not
+  /// counting those of the table.
   KeyedPage(Cells cells, int bits, int depth) noexcept
       : cells_(cells.release()), bits_(static_cast<std::uint8_t>(bits)), depth_(static_cast<std::uint8_t>(depth)) {}
   void free() noexcept { Cells(std::exchange(cells_, nullptr)); }
@@ -28,11 +29,11 @@ class KeyedPage {
   int bits() const noexcept { return bits_; }
   int depth() const noexcept { return depth_; }
 
-  /// At most 5 of 8 cells are taken: a hit then needs two probes on average, and four if keys come in rows: see
-  /// mixed_hash().
+  /// Returns whether one more cell would make more than 5 of 8 taken. Up to there a hit needs two probes on average,
+  /// and four for consecutive keys: see mixed_hash().
   bool full() const noexcept { return (std::size_t{size_} + 1) * 8 > (std::size_t{1} << bits_) * 5; }
 
-  /// The cell with this hash that `is_it(cell)`, or null.
+  /// Returns the cell with this hash for which is_it(cell) is true, or null.
   template <class Predicate>
   Cell* find(std::uint32_t hash, Predicate is_it) const {
     const std::uint32_t mask = last();
@@ -51,7 +52,7 @@ class KeyedPage {
     ++size_;
   }
 
-  /// Takes a cell out. Those after it move up into the gap, so there are no tombstones.
+  /// Takes a cell out. Later cells move up into the gap, so there are no tombstones.
   Cell erase(Cell* cell) noexcept {
     Cell taken = std::move(*cell);
     --size_;
@@ -66,7 +67,7 @@ class KeyedPage {
     return taken;
   }
 
-  /// Calls f(cell) for each one that is taken.
+  /// Calls f(cell) for each taken cell.
   template <class F>
   void for_each(F f) const {
     for (std::size_t i = 0; i <= last(); ++i) {

@@ -9,12 +9,13 @@
 
 namespace hwt::detail {
 
-/// The cells of a shard of a KeyedTimer, by hash, in pages. No locks, no user code but in the caller's predicate.
+/// The hash table of one shard of a KeyedTimer, divided into pages. Takes no locks, and calls no user code except in
+/// the caller's predicate.
 ///
-/// It grows a page at a time, so that no insertion takes long, and nothing is kept twice. A full page is split in two
-/// by the next bit of the hash. pages_ has the page for each beginning of a hash. Extendible hashing: Fagin and others,
-/// ACM Transactions on Database Systems 4 (1979). `Used`: how many bits of the hash, from the highest, are the same for
-/// all cells here.
+/// It grows one page at a time, so that no insertion takes long and no second copy of the table is needed. It never
+/// shrinks. A full page is split in two by the next bit of the hash. pages_ maps the first bits of a hash to its page.
+/// This is extendible hashing: Fagin and others, ACM Transactions on Database Systems 4 (1979). `Used`: how many of the
+/// highest bits of the hash chose the shard, and so are equal in all cells.
 template <class Cell, int Used>
 class KeyedTable {
  public:
@@ -27,20 +28,19 @@ class KeyedTable {
 
   std::size_t size() const noexcept { return size_; }
 
-  /// The cell with this hash that `is_it(cell)`, or null.
+  /// Returns the cell with this hash for which is_it(cell) is true, or null.
   template <class Predicate>
   Cell* find(std::uint32_t hash, Predicate is_it) const {
     if (pages_.empty()) return nullptr;
     return pages_[beginning(hash, depth_)].find(hash, is_it);
   }
 
-  /// Makes sure that the next insert() of this hash finds a free cell. Never shrinks. Throws std::bad_alloc, then
-  /// nothing that shows has changed.
+  /// Makes sure that the next insert() of this hash finds a free cell. Throws std::bad_alloc; then no cell has changed.
   void make_room(std::uint32_t hash) {
     if (pages_.empty() || page_of(hash).full()) grow(hash);
   }
 
-  /// Precondition: make_room() for this hash since the last insert().
+  /// Inserts a cell. Precondition: make_room() was called for this hash since the last insert().
   void insert(Cell&& cell) noexcept {
     ++size_;
     Page& page = page_of(cell.hash);
@@ -52,7 +52,7 @@ class KeyedTable {
     return page_of(cell->hash).erase(cell);
   }
 
-  /// Calls f(cell) for each one that is taken.
+  /// Calls f(cell) for each taken cell.
   template <class F>
   void for_each(F f) {
     for_each_page([&f](Page& page) { page.for_each(f); });
@@ -71,11 +71,12 @@ class KeyedTable {
   static constexpr int kLargest = 10;  // a split then takes some 20 us
   static constexpr std::size_t kWorthAPage = 64;
 
-  /// The first `depth` bits of the hash, of those that differ here.
+  /// Returns the first `depth` bits of the hash after the `Used` ones.
   static std::size_t beginning(std::uint32_t hash, int depth) noexcept {
     return static_cast<std::size_t>(std::uint64_t{hash << Used} >> (32 - depth));
   }
-  /// How many places of pages_ a page has. To change it is to change the first.
+  /// Returns how many elements of pages_ are copies of a page of this depth. Only the first copy is kept up to date; a
+  /// search may use any, because all have the same cells.
   std::size_t places(int depth) const noexcept { return std::size_t{1} << (depth_ - depth); }
   Page& page_of(std::uint32_t hash) noexcept {
     const std::size_t any = beginning(hash, depth_);
@@ -93,7 +94,8 @@ class KeyedTable {
       pages_.emplace_back(Page::allocate(kSmallest), kSmallest, 0);
     }
     while (page_of(hash).full()) {
-      // Of keys whose hashes are all alike, splitting would part none: then pages grow, and pages_ does not.
+      // A split does not separate equal hashes. So splits end when pages_ would become too large for the number of
+      // cells, and the page grows instead.
       const Page& page = page_of(hash);
       const bool splits = page.bits() >= kLargest && kWorthAPage << (page.depth() + 1) <= size_;
       splits ? split(hash) : enlarge(hash);
@@ -127,7 +129,7 @@ class KeyedTable {
     replace(hash | bit, halves[1]);
   }
 
-  /// Puts `page` in all places of hashes that begin as this one does.
+  /// Stores `page` in all elements of pages_ for hashes that begin with the same page.depth() bits as `hash`.
   void replace(std::uint32_t hash, const Page& page) noexcept {
     const std::size_t count = places(page.depth());
     const std::size_t first = beginning(hash, page.depth()) * count;

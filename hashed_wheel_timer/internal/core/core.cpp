@@ -371,30 +371,4 @@ detail::Scheduled Timer::schedule(const detail::TaskSource& task, detail::When w
 
 CancelResult Timer::cancel(TimeoutId id) noexcept { return core_->cancel(id); }
 
-namespace internal {
-
-void Core::report_error(const Timeout& timeout, const char* origin) noexcept {
-  counters_.note_task_error();
-  if (on_task_error_) {
-    try {
-      on_task_error_(std::current_exception(), timeout);
-      return;
-    } catch (...) {  // the handler's own exception is logged instead
-      error_log_.report(std::current_exception(), "on_task_error");
-      return;
-    }
-  }
-  error_log_.report(std::current_exception(), origin);
-}
-
-void Node::tell(detail::NotRun why) noexcept {
-  try {
-    stored_task().will_not_run(why);
-  } catch (...) {
-    add_reference();
-    core().report_error(adopt(this));
-  }
-}
-
-}  // namespace internal
 }  // namespace hwt

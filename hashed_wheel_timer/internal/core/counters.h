@@ -49,10 +49,7 @@ class alignas(kCacheLine) Counters {
     stats.expired = expired.get();
     stats.unprocessed = unprocessed.get();
     stats.cancelled = cancelled_without_producer_.load(std::memory_order_acquire);
-    producers.for_each([&](const auto& producer) {
-      stats.cancelled += producer.counters.cancelled.get();
-      stats.rejected += producer.counters.rejected.get();
-    });
+    producers.for_each([&](const auto& producer) { producer.counters.add_to(stats); });
     producers.for_each([&](const auto& producer) { stats.scheduled += producer.counters.scheduled.get(); });
     stats.pending = stats.scheduled - stats.expired - stats.unprocessed - stats.cancelled;
     return stats;

@@ -48,6 +48,29 @@ bool cancel_and_wait(Node& node) noexcept {
   return true;
 }
 
+void Core::report_error(const Timeout& timeout, const char* origin) noexcept {
+  counters_.note_task_error();
+  if (on_task_error_) {
+    try {
+      on_task_error_(std::current_exception(), timeout);
+      return;
+    } catch (...) {  // the handler's own exception is logged instead
+      error_log_.report(std::current_exception(), "on_task_error");
+      return;
+    }
+  }
+  error_log_.report(std::current_exception(), origin);
+}
+
+void Node::tell(detail::NotRun why) noexcept {
+  try {
+    stored_task().will_not_run(why);
+  } catch (...) {
+    add_reference();
+    core().report_error(adopt(this));
+  }
+}
+
 void Unprocessed::take(std::vector<Timeout>& timeouts) {
   Node* first = first_.exchange(nullptr, std::memory_order_acquire);
   std::size_t count = 0;

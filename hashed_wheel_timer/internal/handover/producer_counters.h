@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "hashed_wheel_timer/stats.h"
+
 namespace hwt::internal {
 
 /// A counter with one writer at a time. It costs a plain addition, not a read-modify-write on a shared cache line.
@@ -24,6 +26,12 @@ struct ProducerCounters {
   OwnedCounter scheduled;
   OwnedCounter cancelled;
   OwnedCounter rejected;
+
+  /// Adds all but `scheduled`, which a reader adds later, after the ends of all producers.
+  void add_to(TimerStats& stats) const noexcept {
+    stats.cancelled += cancelled.get();
+    stats.rejected += rejected.get();
+  }
 };
 
 }  // namespace hwt::internal

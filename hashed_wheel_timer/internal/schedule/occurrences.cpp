@@ -13,7 +13,7 @@ time_point saturating_sum(time_point a, nanoseconds b) {
 
 namespace {
 
-// Unsigned: a clock may begin so far below zero that the distance is beyond the range of nanoseconds.
+// Unsigned, because the distance may exceed nanoseconds::max(): a clock may begin far below zero.
 std::uint64_t distance(time_point from, time_point to) {
   const auto count = [](time_point time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); };
   return count(to) - count(from);
@@ -42,7 +42,7 @@ bool Occurrences::next(time_point started, time_point ended) {
     case CatchUp::Burst:
       return step();
     case CatchUp::Once:
-      if (!step_past(started)) return false;  // the run stood for all that had passed
+      if (!step_past(started)) return false;  // the run stands for all occurrences up to its start
       step_to_last(ended);
       return true;
     case CatchUp::Skip:
@@ -51,7 +51,7 @@ bool Occurrences::next(time_point started, time_point ended) {
   return step_past(ended);
 }
 
-/// The end of time never comes: what would be beyond it stays there.
+/// Returns whether the awaited occurrence is not after `passed`. An occurrence at time_point::max() never passes.
 bool Occurrences::has_passed(time_point passed) const { return at_ <= passed && at_ != (time_point::max)(); }
 
 std::optional<time_point> Occurrences::following() const {
@@ -68,14 +68,14 @@ bool Occurrences::step() {
   return true;
 }
 
-/// Whole cycles at once: after a long stall, short gaps are too many to go through one by one.
+/// Skips the whole cycles that have passed in one step. After a long stall, a loop over short gaps would take too long.
 void Occurrences::skip_cycles(time_point passed) {
   if (!repeat_ || at_ >= passed || cycle_ == (nanoseconds::max)()) return;
   const auto past_the_last = distance(at_, passed) % static_cast<std::uint64_t>(cycle_.count());
   at_ = passed - nanoseconds(static_cast<std::int64_t>(past_the_last));
 }
 
-/// To the first occurrence after `passed`, at least one further.
+/// Advances to the first occurrence after `passed`, by at least one. Returns false if there is none.
 bool Occurrences::step_past(time_point passed) {
   if (!step()) return false;
   skip_cycles(passed);
@@ -85,7 +85,7 @@ bool Occurrences::step_past(time_point passed) {
   return true;
 }
 
-/// To the last occurrence that is not after `passed`, if there is one further on.
+/// Advances to the last occurrence that is not after `passed`. Stays at an occurrence that is after it.
 void Occurrences::step_to_last(time_point passed) {
   skip_cycles(passed);
   while (has_passed(passed)) {

@@ -9,11 +9,11 @@
 
 namespace hwt::internal {
 
-/// a + b, or the end of time.
+/// Returns a + b, or time_point::max() if the sum is beyond it.
 std::chrono::steady_clock::time_point saturating_sum(std::chrono::steady_clock::time_point a,
                                                      std::chrono::nanoseconds b);
 
-/// The scheduled times of a schedule that is not a calendar. Arithmetic only: no clock, no threads.
+/// Computes the scheduled times of a schedule that is not a calendar. Pure arithmetic: it reads no clock.
 class Occurrences {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -22,10 +22,10 @@ class Occurrences {
 
   void start(time_point now) { at_ = saturating_sum(now, initial_); }
 
-  /// The occurrence that is waited for.
+  /// Returns the time of the awaited occurrence.
   time_point at() const { return at_; }
 
-  /// Goes on to the occurrence after a run that lasted from `started` to `ended`. False: there is none.
+  /// Advances to the occurrence after a run that lasted from `started` to `ended`. Returns false if there is none.
   bool next(time_point started, time_point ended);
 
  private:
@@ -42,7 +42,7 @@ class Occurrences {
   bool repeat_;
   bool from_end_;
   CatchUp catch_up_;
-  std::chrono::nanoseconds cycle_{};  // all gaps together, max() if that is too much
+  std::chrono::nanoseconds cycle_{};  // the sum of all gaps; max(): the sum does not fit
   time_point at_;
 };
 

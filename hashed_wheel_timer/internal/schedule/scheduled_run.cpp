@@ -13,7 +13,7 @@ using Wait = Timetable::Wait;
 
 namespace {
 
-/// How long runs that are made up for may follow each other before other timeouts of the timer have their turn.
+/// How long overdue runs may follow each other before the thread turns to other timeouts, in nanoseconds.
 constexpr std::int64_t kBurst = 5'000'000;
 
 Timetable::time_point now(const Core& core) noexcept {
@@ -38,20 +38,21 @@ void ScheduledRun::start(Timer& timer, const std::shared_ptr<ScheduledTask>& tas
   const std::optional<Wait> wait = timetable_->first(timer.now());
   if (!wait) return finish();
   if (wait->due) word_.fetch_or(kNext, std::memory_order_relaxed);
-  // From here on it may run, and arm the next one.
+  // arm() publishes the timeout. The worker may run it, and arm the next one, before set_first() stores it.
   task->pending_.set_first(arm(timer, *wait));
 }
 
-// A user may run a timeout that stop() has returned, even twice, and when the timer is gone: that makes one run.
+// A user may run the task of a timeout that stop() returned, even twice and after the timer was destroyed. Only the
+// first of these calls runs the job.
 void ScheduledRun::on_timeout(Timeout& self) {
   if (!enter()) return;
-  Core& core = Node::of(self)->core();  // the timer may be going, in the job or on another thread
+  Core& core = Node::of(self)->core();  // not the timer: the job or another thread may destroy it
   std::exception_ptr errors;
   Timeout expired = self;
   Timeout armed;
   After after = go_on(core, turn(core, expired, errors), armed, errors);
   while (after == After::RunAgain) {
-    if (errors) report(core, expired, std::exchange(errors, nullptr));  // the last run's leaves below
+    if (errors) report(core, expired, std::exchange(errors, nullptr));  // the errors of the last run are thrown below
     expired = armed;
     after = go_on(core, turn(core, expired, errors), armed, errors);
   }
@@ -59,19 +60,21 @@ void ScheduledRun::on_timeout(Timeout& self) {
   if (errors) std::rethrow_exception(errors);
 }
 
-/// None: there is no further run.
+/// Runs the job if it is due or stop() returned `expired`, and then once for each overdue occurrence, for kBurst at
+/// most. Returns the wait for the next run, or nothing if there is no further run.
 std::optional<Wait> ScheduledRun::turn(Core& core, const Timeout& expired, std::exception_ptr& errors) {
   if (!expired.is_cancelled() && !timetable_->is_due(errors)) return timetable_->wait_on(now(core), errors);
   const std::int64_t give_way_at = steady_now() + kBurst;
   for (;;) {
     const std::optional<Wait> wait = run_once(core, errors);
-    if (!wait || !wait->made_up || steady_now() >= give_way_at) return wait;
-    if (errors) report(core, expired, std::exchange(errors, nullptr));  // of each run; the last one's leaves the task
+    if (!wait || !wait->at_once || steady_now() >= give_way_at) return wait;
+    // The errors of the last run are not reported here: on_timeout() throws them.
+    if (errors) report(core, expired, std::exchange(errors, nullptr));
     if (!core.running()) return wait;
   }
 }
 
-/// None: there is no further run.
+/// Runs the job once. Returns the wait for the next run, or nothing if there is no further run.
 std::optional<Wait> ScheduledRun::run_once(Core& core, std::exception_ptr& errors) {
   if (!begin_run()) return {};
   const Timetable::time_point started = now(core);
@@ -85,6 +88,8 @@ std::optional<Wait> ScheduledRun::run_once(Core& core, std::exception_ptr& error
   return timetable_->after_run(started, now(core), errors);
 }
 
+/// Claims the job for an expiry. Returns false if the schedule has ended or another thread has the job. If that thread
+/// is still storing the timeout, it finds the state Missed and makes the run.
 bool ScheduledRun::enter() noexcept {
   std::uint64_t seen = word_.load(std::memory_order_acquire);
   for (;;) {
@@ -98,7 +103,7 @@ bool ScheduledRun::enter() noexcept {
   }
 }
 
-/// By the thread in on_timeout(). False: it has ended.
+/// Changes the state, for the thread in on_timeout(). Returns whether the schedule goes on.
 bool ScheduledRun::leave_for(RunState state) noexcept {
   std::uint64_t seen = word_.load(std::memory_order_relaxed);
   while (!word_.compare_exchange_weak(seen, with_state(seen, state), std::memory_order_acq_rel,
@@ -107,8 +112,8 @@ bool ScheduledRun::leave_for(RunState state) noexcept {
   return (seen & kEnded) == 0;
 }
 
-/// The start of a run. cancel() changes the same word: before this it wins and there is no run; after this it says that
-/// there is one.
+/// Starts a run. Returns false if the schedule has ended. cancel() changes the same word, so one of the two comes
+/// first. If cancel() does, no run starts. Otherwise it finds the state Running and returns that a run is under way.
 bool ScheduledRun::begin_run() noexcept {
   runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   std::uint64_t seen = word_.load(std::memory_order_relaxed);
@@ -121,13 +126,17 @@ bool ScheduledRun::begin_run() noexcept {
   return false;
 }
 
-/// Arms the next timeout. Wait: from then on another thread may be in on_timeout(). RunAgain: `armed`, which this is,
-/// has expired already.
+/// Arms the next timeout and stores it in `armed`. Returns
+/// - Wait if it is pending. Another thread may be in on_timeout() by then.
+/// - RunAgain if it has expired already. This thread must make its run.
+/// - Finish if `wait` is empty, the schedule was cancelled, or the timer is gone or refuses the timeout.
 ScheduledRun::After ScheduledRun::go_on(Core& core, const std::optional<Wait>& wait, Timeout& armed,
                                         std::exception_ptr& errors) {
   if (!wait) return After::Finish;
-  const std::shared_ptr<ScheduledTask> task = task_.lock();  // may be the last owner; then it goes after `timer`
-  const Core::TimerInUse timer(core);                        // the destructor of a timer waits for no executor
+  // Declared first, so that it is destroyed last: destroying the task may call user code, which may destroy the timer.
+  const std::shared_ptr<ScheduledTask> task = task_.lock();
+  // Needed in an executor, for which the destructor of the timer does not wait.
+  const Core::TimerInUse timer(core);
   if (timer.get() == nullptr || !leave_for(RunState::Arming)) return After::Finish;
   try {
     armed = arm(*timer.get(), *wait);
@@ -139,12 +148,12 @@ ScheduledRun::After ScheduledRun::go_on(Core& core, const std::optional<Wait>& w
   }
   if (task != nullptr) task->pending_.set(armed);
   const After after = finish_arming(wait->due.has_value());
-  if (after == After::Finish) armed.cancel();  // cancel() may have come before it was stored
+  if (after == After::Finish) armed.cancel();  // ScheduledRun::cancel() may not have found it yet
   return after;
 }
 
-/// The timeout has been stored, and `next` is whether next_ holds. Without a wait: an expiry that finds it Arming
-/// leaves the run to this thread.
+/// Leaves the state Arming, after the timeout was stored. `next`: whether next_ is valid. Never waits for an expiry. If
+/// the timeout expired before it was stored, enter() has set Missed, and this thread makes the run.
 ScheduledRun::After ScheduledRun::finish_arming(bool next) noexcept {
   std::uint64_t seen = word_.load(std::memory_order_acquire);
   for (;;) {
@@ -182,14 +191,14 @@ bool ScheduledRun::cancel(detail::PendingTimeout& pending) {
     job.swap(job_);
     timetable.swap(timetable_);
   }
-  pending.take().cancel();  // if it fires instead, enter() refuses
+  pending.take().cancel();  // if it expires instead, enter() returns false
   return state_of(seen) != RunState::Running || runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
 }
 
 bool ScheduledRun::done(detail::PendingTimeout& pending) const {
   if ((word_.load(std::memory_order_acquire) & kEnded) != 0) return true;
-  if (in_forked_child()) return false;  // another thread of the parent may have had it in its hands
-  return detail::PendingTimeout::Loan(pending)->is_cancelled();  // by stop(): cancel() sets kEnded
+  if (in_forked_child()) return false;                           // a thread that was not copied may be using `pending`
+  return detail::PendingTimeout::Loan(pending)->is_cancelled();  // cancelled by Timer::stop()
 }
 
 std::optional<std::chrono::steady_clock::time_point> ScheduledRun::next(detail::PendingTimeout& pending) const {

@@ -23,23 +23,25 @@ class Core;
 /// Ownership:       Timer -> pending Timeout -> its callable -> ScheduledRun
 ///                  user -> ScheduledTask -> ScheduledRun
 ///                          ScheduledTask -> Timeout    ScheduledRun ~> ScheduledTask (weak)
-/// A ScheduledRun holds no Timeout itself: a timeout that stop() has returned keeps its callable, which keeps the run,
-/// so neither would ever go. One timeout is pending at a time; it is armed at the end of a run, so runs never overlap.
+/// A ScheduledRun holds no Timeout itself, because that would be a cycle: a timeout that stop() returned keeps its
+/// callable, and the callable keeps the run. One timeout is pending at a time. It is armed after a run, so runs never
+/// overlap.
 ///
-/// Threads: on_timeout() is called by the worker, or in its executor, and waits for no user. One word holds the state,
-/// whether it has ended, and the number of runs. So cancel() and the start of a run are one exchange each, and one of
-/// them comes first. The word also hands the job and the timetable from a thread in on_timeout() to the next one, or to
-/// cancel(). Each exchange by the former is a release; entering and cancelling acquire.
+/// Threads: on_timeout() is called by the worker or in its executor, and waits for no user. One word holds the state,
+/// whether the schedule has ended, and the number of runs. So cancel() and the start of a run are one exchange each,
+/// and one of them comes first. The word also hands over the job and the timetable: each exchange by the thread in
+/// on_timeout() is a release, and those of enter() and cancel() are acquires.
 class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
  public:
   ScheduledRun(std::unique_ptr<Timetable> timetable, std::uint64_t limit, std::function<void()> job);
 
-  /// Once, by the thread that has made it. Throws what Timer::new_timeout() and the timetable throw.
+  /// Arms the first timeout. Called once, by the thread that made this object. Throws what Timer::new_timeout() and the
+  /// timetable throw.
   void start(Timer& timer, const std::shared_ptr<ScheduledTask>& task);
 
   bool in_forked_child() const noexcept { return process_.in_forked_child(); }
 
-  // ScheduledTask's. `pending` is its member of this name.
+  // The members of ScheduledTask. `pending` is its pending_.
 
   bool cancel(detail::PendingTimeout& pending);
   bool done(detail::PendingTimeout& pending) const;
@@ -47,31 +49,31 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   std::optional<std::chrono::steady_clock::time_point> next(detail::PendingTimeout& pending) const;
 
  private:
-  /// Each arrow is one exchange of the word; but for those by an expiry, and cancel(), by the thread in on_timeout().
+  /// Each line is one exchange of the word. An expiry makes the exchanges from Waiting and to Missed. The thread in
+  /// on_timeout() makes all others.
   ///
-  ///   from     to       by
-  ///   Waiting  Busy     an expiry, whose thread is in on_timeout() from then on
-  ///   Busy     Running  the start of a run, unless it has ended
-  ///   Running  Busy     the end of a run
-  ///   Busy     Arming   before new_timeout(), unless it has ended
-  ///   Arming   Waiting  when the timeout has been stored, unless it has ended
-  ///   Arming   Missed   an expiry of that timeout, before it was stored; it leaves the run to the thread that stores
-  ///   Missed   Busy     that thread, which makes the run
-  /// The first timeout is armed while it is Waiting: no user has the handle yet, so it may be stored late.
+  ///   from     to       when
+  ///   Waiting  Busy     the timeout expires; its thread enters on_timeout()
+  ///   Busy     Running  a run starts, unless the schedule has ended
+  ///   Running  Busy     the run ends
+  ///   Busy     Arming   new_timeout() is about to be called
+  ///   Arming   Waiting  the timeout was stored, unless the schedule has ended
+  ///   Arming   Missed   the timeout expires before it was stored; the thread that stores it makes the run
+  ///   Missed   Busy     that thread makes the run, unless the schedule has ended
+  /// The first timeout is armed in the state Waiting. It may be stored late, because no user has the handle yet.
   enum class RunState : std::uint64_t {
     Waiting,  // for a timeout
-    Busy,     // a thread is in on_timeout(): the job and the timetable are its own
-    Running,  // that thread is in the job
-    Arming,   // that thread is in new_timeout()
-    Missed,   // that thread is in new_timeout(), and the new timeout has expired
+    Busy,     // a thread is in on_timeout(), and owns the job and the timetable
+    Running,  // that thread runs the job
+    Arming,   // that thread arms and stores the next timeout
+    Missed,   // Arming, and the next timeout has already expired
   };
 
-  // The word: RunState; it has ended, for good, which cancel() sets or the end of the last run; next_ holds; the number
-  // of runs.
-  static constexpr std::uint64_t kState = 7;
-  static constexpr std::uint64_t kEnded = 8;
-  static constexpr std::uint64_t kNext = 16;
-  static constexpr std::uint64_t kRun = 32;
+  // The parts of the word.
+  static constexpr std::uint64_t kState = 7;  // RunState
+  static constexpr std::uint64_t kEnded = 8;  // set by cancel() or after the last run, and never cleared
+  static constexpr std::uint64_t kNext = 16;  // next_ is valid
+  static constexpr std::uint64_t kRun = 32;   // the number of runs, from this bit on
 
   static RunState state_of(std::uint64_t word) noexcept { return static_cast<RunState>(word & kState); }
   static std::uint64_t with_state(std::uint64_t word, RunState state) noexcept {

@@ -50,12 +50,13 @@ class PlanTimetable final : public Timetable {
     } catch (...) {
       add_current_exception(errors);
     }
-    next.made_up = burst_ && occurrences_.at() <= ended && next.delay == nanoseconds::zero();
+    next.at_once = burst_ && occurrences_.at() <= ended && next.delay == nanoseconds::zero();
     return next;
   }
 
  private:
-  /// `due` may have passed, for an occurrence that is caught up on; but jitter puts off such a one from now on.
+  /// Returns a wait of `adjusted_wait`, where `wait` is the time until the occurrence. The due time of an overdue
+  /// occurrence is in the past, unless jitter adds a delay: that counts from `now`.
   Wait wait_of(time_point now, nanoseconds wait, nanoseconds adjusted_wait) const {
     const time_point from = adjusted_wait > wait ? std::max(occurrences_.at(), now) : occurrences_.at();
     return {saturating_sum(from, adjusted_wait - wait), adjusted_wait};
@@ -66,8 +67,8 @@ class PlanTimetable final : public Timetable {
   const bool burst_;
 };
 
-/// The wall clock may be set, and steady_clock may stand still in a suspend, so a wait is cut in pieces and the wall
-/// clock is asked after each.
+/// Splits each wait into pieces of kPiece and reads the wall clock after each piece. So it notices that the wall clock
+/// was set, or that steady_clock stood still while the machine was suspended.
 class CalendarTimetable final : public Timetable {
  public:
   explicit CalendarTimetable(const detail::SchedulePlan& plan)
@@ -85,7 +86,7 @@ class CalendarTimetable final : public Timetable {
   }
 
   std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
-    // Set back: there may be occurrences before the one that was chosen.
+    // If the clock was set back, there may be occurrences before the chosen one.
     if (wall_ && (!known_ || floor<seconds>(*wall_) < after_)) choose(errors);
     return wait_from(now);
   }
@@ -112,7 +113,8 @@ class CalendarTimetable final : public Timetable {
     }
   }
 
-  /// From `wall` until `time`, but no more than 200 years: time points of whole seconds reach farther than nanoseconds.
+  /// Returns the time from `wall` until `time`, at most 200 years either way, because nanoseconds do not reach as far
+  /// as time points of whole seconds.
   static nanoseconds distance(system_clock::time_point wall, WallTime time) {
     constexpr seconds kFar = std::chrono::years(200);
     const WallTime whole = floor<seconds>(wall);
@@ -121,7 +123,7 @@ class CalendarTimetable final : public Timetable {
     return (time - whole) - (wall - whole);
   }
 
-  /// Until the run is due; not positive when it is.
+  /// Returns the time until the run is due; zero or less if it is due.
   nanoseconds remaining() const {
     const nanoseconds wait = distance(*wall_, *occurrence_);
     if (wait > nanoseconds::zero() && shift_ > (nanoseconds::max)() - wait) return (nanoseconds::max)();
@@ -138,7 +140,7 @@ class CalendarTimetable final : public Timetable {
     }
   }
 
-  /// The first occurrence after `after`, and its jitter.
+  /// Chooses the first occurrence after `after`, and its jitter.
   void choose(WallTime after) {
     known_ = false;
     after_ = after;
@@ -150,7 +152,7 @@ class CalendarTimetable final : public Timetable {
     }
     known_ = true;
     occurrence_ = found;
-    if (!found || found == before) return;  // jitter once for each occurrence
+    if (!found || found == before) return;  // an occurrence keeps its jitter
     shift_ = nanoseconds::zero();
     const nanoseconds wait = std::max(distance(*wall_, *found), nanoseconds::zero());
     shift_ = adjusted(jitter_, wait) - wait;
@@ -166,12 +168,12 @@ class CalendarTimetable final : public Timetable {
   calendar::Rule rule_;
   Jitter jitter_;
   std::function<system_clock::time_point()> wall_clock_;
-  std::optional<system_clock::time_point> wall_;  // at the latest look; none: the clock threw
-  std::optional<WallTime> last_run_;              // the occurrence, not when it ran
-  std::optional<WallTime> occurrence_;            // the one waited for: the first after after_
+  std::optional<system_clock::time_point> wall_;  // the latest reading; empty: the clock threw
+  std::optional<WallTime> last_run_;              // the occurrence that ran last, not the time at which it ran
+  std::optional<WallTime> occurrence_;            // the awaited occurrence: the first after after_
   WallTime after_;
-  nanoseconds shift_{};  // what jitter adds to it
-  bool known_ = false;   // is occurrence_? Not after the rule has thrown, or the clock after a run
+  nanoseconds shift_{};  // what jitter adds to the wait for occurrence_
+  bool known_ = false;   // occurrence_ is up to date: neither the rule nor, after a run, the clock threw
 };
 
 }  // namespace

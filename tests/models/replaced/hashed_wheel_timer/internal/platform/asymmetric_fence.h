@@ -1,6 +1,7 @@
 #pragma once
 
-// In place of the library's: the system call of the heavy side is a model of its contract.
+// Takes the place of the library's header. The checker models both fences, and heavy() by the contract of the system
+// call.
 
 #include "tests/models/checker.h"
 
