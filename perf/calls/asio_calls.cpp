@@ -65,7 +65,9 @@ class Client {
     void end(std::uint64_t id) {
       if (id != id_) throw std::runtime_error("an answer to another request");
       if (client_.limit_ == Limit::Own) own_.cancel();
-      if (client_.limit_ == Limit::Ours) client_.timer_.cancel(ours_);
+      if (client_.limit_ == Limit::Ours && client_.timer_.cancel(ours_) != hwt::CancelResult::Cancelled) {
+        fail(asio::error::timed_out);
+      }
       if (--client_.to_end_ == 0) client_.loop_.stop();
       start();
     }

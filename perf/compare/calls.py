@@ -131,11 +131,11 @@ def _text(found: dict[str, Any], hosts: Sequence[Host]) -> str:
     rounds = sorted({len(host.rounds) for host in hosts})
     parts = ["A quick run: the figures mean nothing."] if found["quick"] else []
     parts.append(
-        f"{found['machine']['cpu']}, {plural(cores, 'core')}, {found['machine']['busy']:g} of them busy with other "
+        f"{found['machine']['cpu']}, {plural(cores, 'core')}, {found['machine']['busy']:g} busy with other "
         f"programs. Commit {commit}{' with local changes' if dirty else ''}, {found['date']}. Medians over "
         f"{'–'.join(map(str, rounds))} rounds of the differences within a round, with 95 % intervals. A round has three "
-        "blocks in random order: without a deadline, on the host's own timer, on ours. Goals: at most "
-        f"{GOAL:g} % of calls/s, and less CPU than the host's own timer. Open: the interval allows both."
+        "blocks in random order: without a deadline, on the host's timer, on ours. Goals: at most "
+        f"{GOAL:g} % of calls/s, and less CPU than the host's timer. Open: it may be either."
     )
     return " ".join(parts)
 
