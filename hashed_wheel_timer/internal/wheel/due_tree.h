@@ -13,7 +13,7 @@ namespace hwt::internal {
 /// The next due tick of every bucket, in a tree in which each parent is the earliest of its eight children. So the
 /// worker finds its next wake-up at the root, whatever the number of buckets.
 ///
-/// A tick is stored as its complement, kNever - tick: the zero bytes of fresh memory then mean "nothing due".
+/// A tick is stored as its complement, kNever - tick, so that the zero bytes of fresh memory mean "nothing due".
 class DueTree {
  public:
   explicit DueTree(std::size_t buckets) : layout_(buckets), complement_(layout_.total) {}
@@ -21,7 +21,7 @@ class DueTree {
   Tick earliest() const noexcept { return kNever - complement_[0]; }
   Tick of(std::size_t bucket) const noexcept { return kNever - complement_[layout_.first_leaf() + bucket]; }
 
-  /// A bucket whose next due tick is the earliest.
+  /// Returns a bucket whose next due tick is the earliest.
   std::size_t first() const noexcept {
     std::size_t index = 0;
     for (std::size_t level = 1; level < layout_.levels; ++level) {

@@ -10,22 +10,22 @@
 
 namespace hwt::internal {
 
-/// Where a tick lies in a hierarchy of slots, and which slots are occupied. In base `slots` a tick has one digit for
-/// each level. A slot of level k stands for all ticks with the same digits from the k-th on, so it spans slots^k ticks.
-/// The levels cover all ticks that there are.
+/// Computes where a tick lies in a hierarchy of slots, and keeps which slots are occupied. In base `slots` a tick has
+/// one digit for each level. A slot of level k stands for all ticks with the same digits from the k-th on, so it spans
+/// slots^k ticks. The levels cover all ticks.
 ///
-/// Seen from a cursor, a later tick lies on the level of the highest digit in which the two differ, in the slot of its
-/// digit there. The digits above are the cursor's own. So a slot number means one span of ticks, each level begins
+/// The level of a tick is that of the highest digit in which the tick and the cursor differ. Its slot is its digit on
+/// that level. Higher digits equal those of the cursor. So a slot number means one span of ticks, each level begins
 /// where the one below ends, and no slot is reached by wrapping around.
 class SlotLevels {
  public:
   static constexpr std::int64_t kMinSlots = 2;
-  // One word tells which of a level's words are not zero.
+  // One word has a bit for each word of a level.
   static constexpr std::int64_t kMaxSlots = std::int64_t{64} * 64;
-  // One for each bit of a tick.
+  // With two slots a level, there is a level for each bit of a tick.
   static constexpr std::size_t kMaxLevels = 63;
 
-  /// `slots` of each level: a power of two in [kMinSlots, kMaxSlots]. Throws std::bad_alloc.
+  /// `slots`: the number of slots of each level, a power of two in [kMinSlots, kMaxSlots]. Throws std::bad_alloc.
   explicit SlotLevels(std::int64_t slots)
       : bits_(std::countr_zero(static_cast<std::uint64_t>(slots))),
         mask_(slots - 1),
@@ -47,14 +47,14 @@ class SlotLevels {
     bool operator==(const SlotIndex&) const = default;
   };
 
-  /// The slot in which `tick` lies. Precondition: tick >= cursor >= 0.
+  /// Returns the slot in which `tick` lies. Precondition: tick >= cursor >= 0.
   SlotIndex place_of(Tick tick, Tick cursor) const noexcept {
     const auto differ = static_cast<std::uint64_t>(tick ^ cursor) | 1;
     const std::size_t level = level_of_bit_[static_cast<std::size_t>(std::bit_width(differ)) - 1];
     return {level, digit_of(tick, level)};
   }
 
-  /// The digit of a tick on that level.
+  /// Returns the digit of a tick on that level.
   std::size_t digit_of(Tick tick, std::size_t level) const noexcept {
     return static_cast<std::size_t>((tick >> (level * static_cast<std::size_t>(bits_))) & mask_);
   }
@@ -75,9 +75,8 @@ class SlotLevels {
   }
   bool any() const noexcept { return levels_in_use_ != 0; }
 
-  /// The occupied slot that comes first. Precondition: any().
-  /// It is the first of the lowest level that has one. For a level ends where the slot of the next level that holds the
-  /// cursor ends, and all other slots of higher levels begin there or later.
+  /// Returns the occupied slot that comes first: the first one of the lowest level that has any. Slots of higher levels
+  /// come later, because each level begins where the one below ends. Precondition: any().
   SlotIndex first() const noexcept {
     const auto level = static_cast<std::size_t>(std::countr_zero(levels_in_use_));
     const auto word = static_cast<std::size_t>(std::countr_zero(words_in_use_[level]));
@@ -85,14 +84,14 @@ class SlotLevels {
     return {level, word * 64 + static_cast<std::size_t>(bit)};
   }
 
-  /// The first tick of a slot, as seen from the cursor.
+  /// Returns the first tick of a slot, as seen from the cursor.
   Tick begin_of(SlotIndex slot, Tick cursor) const noexcept {
     const int shift = static_cast<int>(slot.level) * bits_;
     return (((cursor >> shift) & ~mask_) | static_cast<Tick>(slot.digit)) << shift;
   }
 
  private:
-  /// Of the word that it belongs to.
+  /// Returns the bit of a slot, a word or a level in its word.
   static std::uint64_t bit(std::size_t number) noexcept { return std::uint64_t{1} << number % 64; }
 
   const int bits_;  // of a digit
@@ -100,7 +99,7 @@ class SlotLevels {
   const std::size_t words_per_level_;
   std::size_t levels_ = 0;
   std::array<std::uint8_t, kMaxLevels> level_of_bit_{};  // a division by bits_ would be slow
-  // A bit for each slot, for each of these words, and for each level: set if there is something.
+  // A bit for each slot, for each word of words_, and for each level: set if any slot there is occupied.
   std::unique_ptr<std::uint64_t[]> words_;
   std::array<std::uint64_t, kMaxLevels> words_in_use_{};
   std::uint64_t levels_in_use_ = 0;
