@@ -5,10 +5,10 @@
 
 namespace hwt::detail {
 
-/// Divides by one divisor again and again, rounding up. It multiplies instead, because a processor takes five to ten
-/// times as long for a division. Exact for all numbers; fast up to 2^63.
+/// Divides by a fixed divisor, rounding up. It multiplies instead, because a division takes five to ten times as long.
+/// The result is exact for all numbers, and fast up to 2^63.
 ///
-/// Proof. For n >= 1, n / d rounded up is floor((n - 1) / d) + 1. It is to be shown that this floor is
+/// Proof. For n >= 1, n / d rounded up is floor((n - 1) / d) + 1. We show that this floor is
 /// (multiplier * n) >> (64 + shift). Let P = 2^(64 + shift). The multiplier m is the largest integer below P / d, so
 /// m * d = P - r with 1 <= r <= d. Hence m * n / P = n / d - n * r / (d * P). The shift is the least with
 /// d <= 2^(1 + shift), so for n <= 2^63 the subtrahend is more than 0 and at most 1 / d. The result lies in
@@ -17,7 +17,7 @@ namespace hwt::detail {
 /// Compare A. D. Robison, "N-Bit Unsigned Division Via N-Bit Multiply-Add" (2005).
 class FastDivider {
  public:
-  /// Not 0.
+  /// Precondition: divisor != 0.
   constexpr explicit FastDivider(std::uint64_t divisor) noexcept : divisor_(divisor) {
 #if defined(__SIZEOF_INT128__)
     shift_ = divisor > 2 ? static_cast<unsigned>(std::bit_width(divisor - 1)) - 1 : 0;
@@ -28,7 +28,7 @@ class FastDivider {
 
   constexpr std::uint64_t divisor() const noexcept { return divisor_; }
 
-  /// n divided by the divisor, rounded up.
+  /// Returns n divided by the divisor, rounded up.
   constexpr std::uint64_t divide_rounding_up(std::uint64_t n) const noexcept {
 #if defined(__SIZEOF_INT128__)
     if (n - 1 < kFastUpTo) [[likely]] {
