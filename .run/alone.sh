@@ -1,6 +1,7 @@
-# The steps of the check that take an argument and are run alone, since they take long.
+# Steps of the check that take long. They run alone, with an argument.
 
-# mutation [ARGUMENTS]: those of tests/mutation/mutation.py. An hour or more the first time; later runs build only changes.
+# mutation [ARGUMENTS]: runs tests/mutation/mutation.py with these arguments. The first run takes an hour or more; later
+# runs build only changes.
 mutation() {
   set_up check
   from_pypi venv-mutation 'tree-sitter==0.26.1' 'tree-sitter-cpp==0.23.4' ||
@@ -8,7 +9,7 @@ mutation() {
   "$build/venv-mutation/bin/python" -B "$root/tests/mutation/mutation.py" "$root" "$@"
 }
 
-# simulation [SEED]: all seeds up to a million, or the one that is named, step by step.
+# simulation [SEED]: runs all seeds up to a million, or the given seed step by step.
 simulation() {
   [ $# -eq 0 ] || whole_number simulation "a seed" 999999999999 "$@"
   set_up test
@@ -17,7 +18,7 @@ simulation() {
   "$build/alone/tests/simulation/simulation" "$@"
 }
 
-# soak [SECONDS]: with a picture of its memory in build/soak.
+# soak [SECONDS]: runs the soak test, and plots its memory in build/soak.
 soak() {
   [ $# -gt 0 ] || set -- 60
   whole_number soak seconds 604800 "$@"
@@ -31,7 +32,7 @@ soak() {
   return $status
 }
 
-# whole_number STEP WHAT MOST ARGUMENTS...: the one argument of the step must be one.
+# whole_number STEP WHAT MOST ARGUMENTS...: fails unless there is one argument, a whole number from 1 to MOST.
 whole_number() {
   [ $# -eq 4 ] || wrong "$1: $(($# - 3)) arguments (expected: $2 alone)"
   case $4 in
@@ -41,7 +42,7 @@ whole_number() {
   wrong "$1: \"$4\" (expected: $2, a whole number 1 .. $3)"
 }
 
-# With assertions.
+# Configures a build with assertions.
 configure_alone() {
   configure alone --buildtype=debugoptimized -Ddefault_library=static -Dtests=enabled -Dexamples=disabled \
     -Dcalendar=disabled -Dbenchmarks=disabled

@@ -1,6 +1,6 @@
-# Building, and running tests.
+# Builds, and runs tests.
 
-# configure KIND OPTIONS...: sets up build/KIND, anew when anything differs that Meson would not notice by itself.
+# configure KIND OPTIONS...: sets up build/KIND, and sets it up again if a setting changed that Meson would not notice.
 configure() {
   directory=$build/$1
   shift
@@ -18,7 +18,7 @@ build_targets() {
   say "building build/$1"
   directory=$build/$1
   shift
-  # Meson looks for a target in the old build.ninja, before it regenerates that.
+  # Regenerates build.ninja first, because Meson looks for the targets in the old one.
   [ $# -eq 0 ] || quietly ninja -C "$directory" build.ninja || return 1
   if [ -t 2 ]; then
     meson compile -C "$directory" "$@" >&2
@@ -27,7 +27,8 @@ build_targets() {
   fi
 }
 
-# For CI, and for the check: all that there is, and a warning is an error. Debug information would take a third longer.
+# The build for CI and for the check: all targets, with warnings as errors. No debug information, with which it would
+# take a third longer.
 build_strict() (
   CXX=g++ && export CXX
   compile strict -Ddebug=false -Doptimization=2 --werror -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled \
@@ -50,8 +51,8 @@ tests() {
   return $status
 }
 
-# run_tests KIND ARGUMENTS... Not the models, which are a step of the check. Tests wait as much as they compute: so twice
-# as many at a time as there are processors.
+# run_tests KIND ARGUMENTS...: runs all tests but the models, which are a step of the check. Runs two tests per
+# processor at a time, because tests wait as much as they compute.
 run_tests() {
   directory=$build/$1
   shift
@@ -60,8 +61,8 @@ run_tests() {
     --num-processes "$((2 * $(nproc 2>/dev/null || echo 2)))" "$@"
 }
 
-# Prints "N passed, N failed"; each case of a GoogleTest program counts. Not from the XML of GoogleTest: a program that
-# crashes leaves that of the run before.
+# count_tests KIND: prints "N passed, N failed". Each case of a GoogleTest program counts. Reads Meson's log instead of
+# GoogleTest's XML, because a program that crashes leaves the XML of the previous run.
 count_tests() {
   python3 - "$build/$1"/meson-logs/testlog*.json <<'END'
 import json, os, re, sys
@@ -86,8 +87,9 @@ sys.exit(failed > 0)
 END
 }
 
-# run_programs NAME KIND [TEST...]: unit tests. Prints how many programs and cases passed, for NAME. What crashes under
-# wine ends with 0: it has passed if it has said so, a program that is not GoogleTest's by its only output.
+# run_programs NAME KIND [TEST...]: runs unit tests, and prints how many programs and cases passed, for NAME. A crash
+# under wine ends with status 0. So a GoogleTest program passes only if it printed PASSED, and another program only if
+# it printed something.
 run_programs() {
   began=$(date +%s)
   name=$1

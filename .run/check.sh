@@ -1,14 +1,14 @@
 # The steps of `./run check`.
 
-# A warning is an error in these builds. What clang says does not depend on the sanitizers: one build for both.
+# Warnings are errors in these builds. clang's warnings do not depend on the sanitizers, so one build serves both steps.
 gcc_warnings() { build_strict; }
 clang_warnings() {
   configure_sanitized clang-asan-ubsan address,undefined --werror -Dtests=enabled -Dexamples=enabled \
     -Dbenchmarks=enabled && build_targets clang-asan-ubsan
 }
 
-# The library then takes seconds; other builds see that each source stands alone. All at once, since Meson 1.0 expects a
-# piece too many where their number is a multiple of the size.
+# A unity build, which compiles the library in seconds. Other builds check that each source compiles alone. The size is
+# larger than the number of sources, because Meson 1.0 fails if their number is a multiple of it.
 in_one_piece='-Dunity=on -Dunity_size=1000'
 
 gcc_tsan() {
@@ -16,19 +16,20 @@ gcc_tsan() {
     build_targets gcc-tsan && run_sanitized gcc-tsan
 }
 clang_asan_ubsan() { clang_warnings && run_sanitized clang-asan-ubsan; }
-# The tests with an operator new of their own, which clang's sanitizers do not allow.
+# Runs the tests that define operator new, which clang's sanitizers do not allow.
 gcc_asan_ubsan() {
   configure_sanitized gcc-asan-ubsan address,undefined $in_one_piece -Dtests=enabled -Dexamples=disabled \
     -Dbenchmarks=disabled && build_targets gcc-asan-ubsan own_new && run_sanitized gcc-asan-ubsan --suite own_new
 }
 
-# By name alone: one of the examples has one thread, and needs minutes for its year.
+# Runs only if it is named: one of the examples simulates a year on one thread, which takes minutes.
 gcc_tsan_examples() {
   configure_sanitized gcc-tsan-examples thread $in_one_piece -Dtests=disabled -Dexamples=enabled -Dbenchmarks=disabled &&
     build_targets gcc-tsan-examples && run_sanitized gcc-tsan-examples
 }
 
-# configure_sanitized KIND SANITIZERS OPTIONS... The kind begins with the compiler. Reports need no more than lines.
+# configure_sanitized KIND SANITIZERS OPTIONS...: KIND begins with the compiler. -g1 gives reports the lines, and no
+# more.
 configure_sanitized() {
   kind=$1
   sanitizers=$2
@@ -57,24 +58,24 @@ tidy() {
     xargs -0 -n 1 -P "$(nproc 2>/dev/null || echo 2)" clang-tidy -p "$build/clang-asan-ubsan" --quiet
 }
 
-# They are built here alone.
+# Builds and runs the models. No other command builds them.
 models() {
   CXX=g++ && export CXX
   configure models -Ddebug=false -Doptimization=1 -Dtests=enabled -Dexamples=disabled -Dcalendar=disabled \
     -Dbenchmarks=disabled -Dmodels=true || return 1
   meson test -C "$build/models" --print-errorlogs --suite "${1:-models}"
 }
-# Models of the shipped code, with each memory order weakened that one of them is known to notice. Takes as long as all
-# other steps.
+# Runs the models of the shipped code with weakened memory orders: each order that a model is known to notice. Takes as
+# long as all other steps.
 orders() { models orders; }
-# By name alone: GenMC has to be built.
+# Runs only if it is named, because GenMC must be built first.
 genmc() { python3 -B "$root/tests/models/genmc/check.py" "$root"; }
 
-# Of the unit tests alone: what examples and consumers pass through does not count.
+# Counts the coverage of the unit tests. Examples and consumers do not count.
 coverage() {
   from_pypi venv-coverage 'gcovr==8.4' || { say "could not install gcovr, see build/last.log"; return 1; }
   CXX=g++ && export CXX
-  # Only these files are counted: each count is an atomic addition, and the tests' own models would take minutes.
+  # Counts only the library. Each count is an atomic addition, with which the models of the tests would take minutes.
   compile coverage -Ddebug=false -Doptimization=0 -Db_coverage=true \
     "-Dcpp_args=-fprofile-update=atomic -fprofile-filter-files=hashed_wheel_timer/" \
     -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
@@ -91,9 +92,9 @@ forget_old_coverage() {
 
 hold_coverage() {
   table=$build/coverage/coverage.txt
-  # The compiler's branches for a call that throws are no decisions of the code. Some counts are beyond 2^32. A forked
-  # child takes the counts as they were amid a step of another thread, where the difference of two may be negative.
-  # Without the templates for Asio: each of some hundred instances counts branches of its own.
+  # Branches for a call that throws do not count, because the code does not decide there. Some counts exceed 2^32. A
+  # fork may copy counts in the middle of a step of another thread, so the difference of two may be negative. The
+  # templates for Asio are left out, because each of some hundred instances has branches of its own.
   "$build/venv-coverage/bin/gcovr" --root "$root" --object-directory "$build/coverage" --filter "$root/hashed_wheel_timer/" \
     --exclude '.*/detail/asio/(cancel_after|loop|operation|wait)\.h' \
     --merge-lines --exclude-throw-branches --exclude-unreachable-branches \
@@ -116,7 +117,7 @@ steps_of() {
 }
 
 check() {
-  # Those with arguments are run alone.
+  # Steps with arguments run alone.
   case "${1:-} ${2:-}" in
     compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
       "$@"

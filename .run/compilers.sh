@@ -31,12 +31,12 @@ try_compiler() {
   run_programs "$1 ($number)" "compilers/$1/c++20" $(tests_with "$1")
 }
 
-# choose_compiler NAME: sets CXX, and what else it needs, and installs it where that is possible.
+# choose_compiler NAME: installs the compiler if that is possible, and sets CXX and other variables for it.
 choose_compiler() {
   version=${1#*-}
   case $1 in
     g++-*) CXX=$1 packages=$1 ;;
-    clang++-17) CXX=$1 packages='clang-17 g++-13' ;; # cannot compile the std::thread of GCC 14 as C++23
+    clang++-17) CXX=$1 packages='clang-17 g++-13' ;; # it cannot compile the std::thread of GCC 14 as C++23
     clang++-*) CXX=$1 packages=clang-$version ;;
     libc++-*)
       # libc++ has stop tokens (before version 20) and time zones only among its experimental parts.
@@ -52,13 +52,13 @@ choose_compiler() {
   case $packages in
     *' g++-13')
       have g++-13 || return 1
-      # In the environment: with options in CXX, Meson does not find CMake's packages.
+      # An environment variable, because with options in CXX Meson does not find CMake's packages.
       export CCC_OVERRIDE_OPTIONS="#^--gcc-install-dir=$(dirname "$(g++-13 -print-libgcc-file-name)")"
       ;;
   esac
 }
 
-# Whether the compiler is there, with its standard library.
+# has_chrono NAME: whether the compiler exists and finds its standard library.
 has_chrono() {
   have ${CXX%% *} || return 1
   folder=$build/compilers/$1
@@ -66,16 +66,16 @@ has_chrono() {
     quietly $CXX -std=c++20 -c "$folder/probe.cpp" -o "$folder/probe.o"
 }
 
-# As C++20, the language of the project, and as users may have it: a later standard, no exceptions. C++23 is called 2b
-# by the older ones.
+# build_with NAME: builds as C++20, which the project uses, and as users may build: with a later standard, and without
+# exceptions. Older compilers call C++23 "2b".
 build_with() {
   compile_headers "$1" -std=c++2b && compile_headers "$1" -std=c++20 -fno-exceptions -fno-rtti || return 1
   configure_with "$1" c++2b -Dtests=disabled && build_targets "compilers/$1/c++2b" &&
     configure_with "$1" c++20 -Dtests=enabled && build_targets "compilers/$1/c++20" $(tests_with "$1")
 }
 
-# compile_headers NAME OPTIONS...: each public header alone. Not every system has a Boost for boost_asio.h; Asio and
-# prometheus-cpp want exceptions.
+# compile_headers NAME OPTIONS...: compiles each public header alone. Leaves out boost_asio.h, because not every system
+# has a new Boost. Without exceptions it also leaves out asio.h and prometheus.h, whose libraries need them.
 compile_headers() {
   folder=$build/compilers/$1
   shift
@@ -89,7 +89,8 @@ compile_headers() {
       -include hashed_wheel_timer/{} -c "$folder/nothing.cpp" -o "$folder/{}.o"
 }
 
-# configure_with NAME STANDARD OPTIONS... Not every Meson has an option for the later standard.
+# configure_with NAME STANDARD OPTIONS...: passes the standard as a compiler flag, because not every Meson has an option
+# for the later one.
 configure_with() {
   kind=compilers/$1/$2
   arguments=-std=$2
@@ -97,8 +98,8 @@ configure_with() {
   warnings=--werror
   case $1 in
     zig-*)
-      calendar=disabled # neither has its libc++ time zones, nor could Debian's date library be linked with it
-      arguments="$arguments -Werror" # its linker refuses what --werror tells it
+      calendar=disabled # its libc++ has no time zones, and Debian's date library cannot be linked with it
+      arguments="$arguments -Werror" # its linker refuses the flag of --werror
       warnings=
       ;;
   esac
@@ -107,8 +108,8 @@ configure_with() {
     -Ddefault_library=static -Dcalendar=$calendar -Dexamples=disabled -Dbenchmarks=disabled -Dprometheus=disabled "$@"
 }
 
-# Those whose outcome can depend on the compiler and its standard library: coroutines, templates, arithmetic, atomics,
-# sleeps, time zones.
+# tests_with NAME: prints the tests whose outcome can depend on the compiler and its standard library: coroutines,
+# templates, arithmetic, atomics, sleeps, time zones.
 tests_with() {
   echo conformance_test coroutine_test fast_divider_test handle_test hashed_wheel_test keyed_timer_test \
     no_exceptions_test passive_wheel_test races_test schedule_test stop_after_test wall_clock_test

@@ -1,7 +1,7 @@
-# The site: the reference of the public headers by Doxygen, the pages by mkdocs-material, and
-# checks of the links and of the reference.
+# Builds the site: the reference of the public headers by Doxygen, and the pages by mkdocs-material. Checks the links
+# and the reference.
 
-# A command, and the step of the check.
+# The command `docs`, and the step of the check.
 docs() {
   [ $# -eq 0 ] || wrong "docs takes no arguments: $1"
   set_up_docs
@@ -22,7 +22,7 @@ set_up_docs() {
     fail "could not install mkdocs-material, see build/last.log"
 }
 
-# A missing comment and a wrong name in a comment are errors.
+# Runs Doxygen. A missing comment and a wrong name in a comment are errors.
 make_reference() {
   rm -rf "$build/api" "$build/api-xml"
   HWT_VERSION=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$root/meson.build")
@@ -33,7 +33,7 @@ make_reference() {
 
 make_pages() {
   say "building build/site"
-  # Not with --quiet, which would keep the warnings from --strict.
+  # Without --quiet, which would hide the warnings from --strict.
   quietly env NO_MKDOCS_2_WARNING=1 PYTHONDONTWRITEBYTECODE=1 "$build/venv-docs/bin/mkdocs" build --strict \
     --config-file "$root/docs/site/mkdocs.yml" --site-dir "$build/site"
 }

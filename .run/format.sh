@@ -1,8 +1,8 @@
-# Formatting, and the check of it: the same versions everywhere, since each formats a little differently.
+# Formats, and checks the format. The versions are fixed, because each version formats a little differently.
 
 format_tools=$build/venv-format/bin
 
-# Also where another user owns the files, which git would refuse.
+# git_here ARGUMENTS...: runs git in the project, even if another user owns the files, which git would refuse.
 git_here() { git -C "$root" -c safe.directory='*' "$@"; }
 
 set_up_format() {
@@ -13,14 +13,15 @@ set_up_format() {
     mdit-py-plugins==0.7.0 mdurl==0.1.2 wcwidth==0.9.4 || fail "could not install the formatters, see build/last.log"
 }
 
-# The texts that git knows, or would add, that match the patterns and have lines like the expression.
+# texts_with EXPRESSION PATTERN...: prints the texts that git tracks or would add, that match a pattern, and that have a
+# line that matches the expression.
 texts_with() {
   expression=$1
   shift
   git_here grep --untracked -lIz "$expression" -- "$@"
 }
 
-# each COMMAND...: runs it, in the project's folder, with the files that come in.
+# each COMMAND...: runs the command in the project's folder, with the files from standard input as arguments.
 each() { (cd "$root" && xargs -0 -r "$@"); }
 
 reformat() {
@@ -44,7 +45,7 @@ format() {
   return $status
 }
 
-# What .editorconfig asks of every text. Plots come as a library writes them.
+# Prints the texts that do not meet .editorconfig. Blanks in plots are allowed, because a library writes them.
 untidy_texts() {
   texts_with '[[:space:]]$' . ':!*.svg'
   texts_with '' . | each sh -c 'for file; do [ -z "$(tail -c 1 "$file")" ] || printf "%s\0" "$file"; done' sh

@@ -1,8 +1,8 @@
-# The step of the check that fuzzes: libFuzzer programs of tests/fuzz, with clang.
+# The step of the check that runs the libFuzzer programs of tests/fuzz, with clang.
 
 fuzz_seconds=60
 
-# The corpus first, then a minute more, divided among the targets: under the sanitizers. What breaks is left in
+# Runs the corpus and then new inputs for a minute in all, under the sanitizers. Inputs that break something stay in
 # build/fuzz-found.
 fuzz() {
   build_fuzzers fuzz '' -Db_sanitize=address,undefined || return 1
@@ -10,23 +10,23 @@ fuzz() {
   status=0
   for target; do
     say "fuzzing $target"
-    # The seed makes a run like the one before, as far as time does not end it.
+    # With the same seed a run repeats the previous one, until its time ends.
     quietly fuzz_one fuzz "$target" -seed=1 -max_total_time=$((fuzz_seconds / $#)) || status=1
     tail -n 1 "$build/last.log" >&2  # how many inputs there were
   done
   return $status
 }
 
-# fuzz_executions NUMBER: so many in all, without the sanitizers, with assertions. Each target has an equal part of
-# them, or as much of it as it comes to in three minutes; the two that are quickest then make up the number.
+# fuzz_executions NUMBER: runs this number of inputs in all, without the sanitizers, with assertions. Each target runs
+# an equal part, for three minutes at most. Then the two quickest targets run the missing inputs.
 fuzz_executions() {
   whole_number fuzz executions 999999999999 "$@"
   executions=$1
   set_up check
   install_packages "$(missing_sanitizers)"
-  # Without the hook at each comparison, which costs more than the fuzzed code.
+  # Without the hook at each comparison, which takes more time than the fuzzed code.
   build_fuzzers fuzz-quick '-fno-sanitize-coverage=trace-cmp -D_GLIBCXX_ASSERTIONS' || return 1
-  exec 9<&-  # so that waiting for the turn does not mean waiting for this
+  exec 9<&-  # ends this command's turn, so that others can build meanwhile
   logs=$build/fuzz-quick/logs
   rm -rf "$logs" && mkdir -p "$logs" || return 1
   set -- $(fuzz_targets)
@@ -45,10 +45,10 @@ fuzz_executions() {
   return $status
 }
 
-# executions_in LOG...: the sum of what libFuzzer says at its end, also at a bad one.
+# executions_in LOG...: prints the sum of the executions that libFuzzer reports at its end, even after a find.
 executions_in() { cat "$@" | awk '/^stat::number_of_executed_units:/ { sum += $2 } END { printf "%.0f", sum }'; }
 
-# fuzz_at_once ROUND OPTIONS TARGET...: as many of them at a time as there are processors.
+# fuzz_at_once ROUND OPTIONS TARGET...: runs the targets, one per processor at a time.
 fuzz_at_once() {
   round=$1
   options=$2
@@ -58,7 +58,7 @@ fuzz_at_once() {
   running=
   for worker in $(seq "$workers"); do
     (
-      # malloc keeps freed memory, because the next input makes a timer again.
+      # Makes malloc keep freed memory, because each input makes a new timer.
       export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824
       next=0
       failed=0
@@ -79,7 +79,7 @@ fuzz_at_once() {
   return $failed
 }
 
-# fuzz_one KIND TARGET OPTIONS... New inputs go to the first folder.
+# fuzz_one KIND TARGET OPTIONS...: runs one target. New inputs go to the first folder.
 fuzz_one() {
   program=$build/$1/tests/fuzz/${2}_fuzz
   corpus=$build/fuzz-found/corpus/$2

@@ -1,6 +1,6 @@
-# GoogleTest where the system's cannot be used: for another machine, compiler or standard library.
+# Builds GoogleTest for other machines, compilers and standard libraries, for which the system's cannot be used.
 
-# A copy, with the project's way to build it.
+# Copies GoogleTest's source to build/googletest, with the project's meson.build for it.
 unpack_googletest() {
   from=/usr/src/googletest/googletest
   to=$build/googletest
@@ -9,7 +9,8 @@ unpack_googletest() {
   mkdir -p "$to" && cp -r "$from" "$to/" && cp "$root/subprojects/packagefiles/gtest/meson.build" "$to/"
 }
 
-# build_googletest KIND OPTIONS...: for builds in build/KIND, which then find this and nothing else of the system's.
+# build_googletest KIND OPTIONS...: builds it for the builds in build/KIND. They find it by pkg-config, and none of the
+# system's other libraries.
 build_googletest() {
   folder=$build/$1
   shift
@@ -22,10 +23,10 @@ build_googletest() {
     describe concurrentqueue 1.0 "-I$(queue_folder)" ""
 }
 
-# A folder with nothing else: a compiler for another machine must not see this one's headers.
+# Prints the folder of concurrentqueue.h. It has no other headers, which a cross compiler must not see.
 queue_folder() { dirname "$(find /usr/include -name concurrentqueue.h | head -n 1)"; }
 
-# describe NAME VERSION CFLAGS LIBS: a file for pkg-config.
+# describe NAME VERSION CFLAGS LIBS: writes a file for pkg-config.
 describe() {
   printf 'Name: %s\nDescription: %s\nVersion: %s\nCflags: %s\nLibs: %s\n' "$1" "$1" "$2" "$3" "$4" >"$folder/$1.pc"
 }

@@ -6,7 +6,7 @@ have_own_meson() { "$venv/bin/meson" --version >/dev/null 2>&1; }
 have_compiler() { [ -n "${CXX:-}" ] || have c++ || have g++ || have clang++; }
 have_package() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# The packages of a command that are not here.
+# missing_packages COMMAND: prints the packages that the command needs and that are not installed.
 missing_packages() {
   have_compiler || echo g++
   have meson || have_own_meson || echo meson
@@ -42,7 +42,7 @@ missing_packages() {
   case $1 in
     test | check)
       have cmake || echo cmake
-      # For a test of the C interface, and for two examples and their tests. Other users can do without.
+      # For a test of the C interface, and for two examples and their tests. Outside CI these are optional.
       if [ -n "${CI:-}" ]; then
         have cargo || echo cargo
         libraries="$libraries libcapnp-dev libnats-dev"
@@ -59,7 +59,7 @@ missing_packages() {
     have g++ || echo g++
     have clang++ || echo clang
     have clang-tidy || echo clang-tidy
-    # For promtool. It brings a server that Debian starts: not on a machine that somebody works at.
+    # For promtool. Only in CI, because the package brings a server that Debian starts.
     [ -z "${CI:-}" ] || have promtool || echo prometheus
   fi
   have dpkg-query || return 0
@@ -103,7 +103,7 @@ set_up() {
   set_up_meson
 }
 
-# An older distribution's Meson is replaced by one of our own.
+# Installs a Meson in build/venv if the system's is older than 1.0.
 set_up_meson() {
   if ! have_own_meson; then
     have meson || fail "needs a C++20 compiler, Meson 1.0 or later and Ninja"
@@ -116,7 +116,7 @@ set_up_meson() {
   PATH=$venv/bin:$PATH
 }
 
-# from_pypi FOLDER PACKAGES...: makes the virtual environment build/FOLDER with these, unless it is there.
+# from_pypi FOLDER PACKAGES...: makes the virtual environment build/FOLDER with these packages, unless it exists.
 from_pypi() {
   folder=$build/$1
   shift
@@ -134,7 +134,8 @@ from_pypi() {
 
 make_venv() { python3 -m venv --clear "$folder" && "$folder/bin/pip" install --retries 1 --only-binary :all: "$@"; }
 
-# have_zig VERSION: a clang with the C and C++ libraries of many systems, and a Meson that knows its linker.
+# have_zig VERSION: installs zig, a clang with the C and C++ libraries of many systems, and a Meson that knows its
+# linker.
 have_zig() {
   from_pypi "venv-zig-$1" "ziglang==$1" meson==1.12.1 || { say "could not install zig $1, see build/last.log"; return 1; }
   PATH=$(echo "$build/venv-zig-$1"/lib/python*/site-packages/ziglang):$build/venv-zig-$1/bin:$PATH

@@ -1,5 +1,5 @@
-# The tests on other machines: compilers for them, and emulators that run what they make. tests/machines has a file for
-# each, which tells Meson both.
+# Runs the tests for other machines, with cross compilers and emulators. tests/machines has a file for each machine,
+# which names its compiler and its emulator to Meson.
 
 machines() {
   [ $# -gt 0 ] || set -- $(all_machines)
@@ -19,7 +19,7 @@ machines() {
 
 all_machines() { for file in "$root"/tests/machines/*.ini; do basename "$file" .ini; done; }
 
-# What Debian calls the compiler and the emulator of each.
+# missing_for_machines MACHINE...: prints the missing Debian packages with compilers and emulators.
 missing_for_machines() {
   needed=googletest
   for machine in "$@"; do
@@ -39,9 +39,10 @@ missing_for_machines() {
   done
 }
 
-# All tests would take ten minutes of a processor for each machine. So all of them run on the two machines that most
-# users have. On the others only tests run whose outcome can depend on the machine. They check sizes, byte order and
-# arithmetic (wheels, divider, histogram buckets), atomics and sleeps (core, races, platform), and how threads end.
+# tests_for MACHINE: prints the tests to run, or nothing for all. All tests take ten minutes of CPU time, so all run
+# only on the two machines that most users have. On the others only tests run whose outcome can depend on the machine.
+# They check sizes, byte order and arithmetic (wheels, divider, histogram buckets), atomics and sleeps (core, races,
+# platform), and how threads end.
 tests_for() {
   case $1 in
     aarch64 | windows-gcc) ;; # none named: all
@@ -59,7 +60,7 @@ try_machine() {
   [ "$root/tests/machines/$1.ini" -ot "$build/machines/$1/build/build.ninja" ] || rm -rf "${build:?}/machines/$1"
   case $1 in
     windows-clang | musl | macos) have_zig 0.14.1 || return 1 ;;
-    freebsd) have_zig 0.15.2 || return 1 ;; # none before knows that system
+    freebsd) have_zig 0.15.2 || return 1 ;; # earlier versions do not know FreeBSD
   esac
   build_googletest "machines/$1" --cross-file "$root/tests/machines/$1.ini" && build_machine "$1" || return 1
   case $1 in
@@ -70,8 +71,8 @@ try_machine() {
 
 build_machine() {
   case $1 in
-    windows-clang | musl | macos | freebsd) warnings=-Dcpp_args=-Werror ;; # zig's linker refuses what --werror tells it
-    # At -O1 GCC 12 believes, for some processors, that a std::stop_source in a loop is used before it is made.
+    windows-clang | musl | macos | freebsd) warnings=-Dcpp_args=-Werror ;; # zig's linker refuses the flag of --werror
+    # For some processors GCC 12 at -O1 warns wrongly that a std::stop_source in a loop may be uninitialized.
     *) warnings='--werror -Dcpp_args=-Wno-maybe-uninitialized' ;;
   esac
   configure "machines/$1/build" --cross-file "$root/tests/machines/$1.ini" -Ddebug=false -Doptimization=1 $warnings \
@@ -85,15 +86,15 @@ run_machine() {
   case $1 in
     windows-*)
       WINEPREFIX=$build/machines/wine WINEDEBUG=-all && export WINEPREFIX WINEDEBUG
-      quietly wineboot || return 1 # several programs at a time must not each set it up
+      quietly wineboot || return 1 # once: programs that start together would each do it
       ;;
   esac
   run_programs "$1" "machines/$1/build" $(tests_for "$1")
 }
 
-# Tests that cannot work there, as patterns of GoogleTest. In some forked children of a process with threads (so in
-# death tests), qemu itself fails. Linux's processors run i386 without qemu. MinGW's GCC destroys the thread_locals of a
-# program after their memory is gone, which no timer can help.
+# left_out MACHINE: prints GoogleTest patterns of the tests that cannot pass there. In some forked children of a process
+# with threads, and so in death tests, qemu fails. i386 needs no qemu. MinGW's GCC destroys the thread_locals of a
+# program after it has freed their memory.
 left_out() {
   case $1 in
     aarch64 | armhf | riscv64 | s390x) echo '*DeathTest*:Fork.*WhateverTheThreads*' ;;

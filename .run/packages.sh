@@ -1,4 +1,4 @@
-# The packages of packaging/: each is made from the committed tree and used once.
+# Makes each package of packaging/ from the committed tree, and uses it once.
 
 conan_package() {
   from_pypi venv-conan conan==2.34.0 --no-binary patch-ng ||
@@ -21,7 +21,7 @@ c_abi() {
 vcpkg_port() { make_package vcpkg; }
 wrapdb_wrap() { make_package wrapdb; }
 
-# make_package KIND: in a folder of its own, since some write beside their files.
+# make_package KIND: works in a folder of its own, because some tools write beside their input.
 make_package() {
   work=$build/packages/$1
   rm -rf "$work"

@@ -1,4 +1,4 @@
-# Programs that are built and then run: the examples, the benchmarks, the comparison.
+# Builds and runs programs: the examples, the benchmarks and the comparison.
 
 demo() {
   example=rpc_timeouts
@@ -15,11 +15,12 @@ demo() {
   compile demo --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=enabled -Dtests=disabled \
     -Dbenchmarks=disabled || fail "the build failed"
   [ -x "$build/demo/docs/examples/$example" ] || fail "$example has not been built: what it needs is missing"
-  exec 9<&- # a running program is in nobody's way
+  exec 9<&- # ends this command's turn, so that others can build while the example runs
   exec "$build/demo/docs/examples/$example" "$@"
 }
 
-# What only a host of the library needs is installed for its own examples. Meson does not notice when it comes.
+# set_up_example EXAMPLE: installs the packages of the example. Those of gRPC, NATS and KJ are installed only for their
+# own examples. Meson does not notice new packages, so the build folder is configured again.
 set_up_example() {
   case $1 in
     grpc_* | nats_* | kj_*) needs=demo_${1%%_*} ;;
@@ -65,7 +66,7 @@ compare() {
   have python3 || install_packages python3
   export PYTHONPATH="$root/perf" PYTHONDONTWRITEBYTECODE=1
   python=python3
-  needs=$(python3 -m compare --needs "$@") || exit # before anything is built for wrong arguments
+  needs=$(python3 -m compare --needs "$@") || exit # wrong arguments end the command before a build
   cpp=compare
   case $needs in
     *build*)
@@ -95,7 +96,8 @@ compile_calls() {
     -Dprometheus=disabled -Dtests=disabled -Dbenchmarks=disabled && build_targets calls calls || fail "the build failed"
 }
 
-# The small libraries of the peers in C++; without them, these are left out. Meson does not notice when they come.
+# Installs the small libraries that the compared C++ timers need. Without a library, its timer is left out. Meson does
+# not notice new packages, so the build folder is configured again.
 set_up_peers() {
   libraries=$(missing_packages peers)
   [ -n "$libraries" ] || return 0
@@ -103,7 +105,7 @@ set_up_peers() {
   [ -n "$(missing_packages peers)" ] || rm -f "$build/compare/stamp"
 }
 
-# Without matplotlib the comparison goes on with the system's Python, and draws nothing.
+# Installs matplotlib. Without it the comparison uses the system's Python, and draws no plots.
 set_up_plots() {
   take_turn
   from_pypi venv-compare 'matplotlib>=3.7,<3.11' && return

@@ -11,7 +11,7 @@ words() {
   return $status
 }
 
-# LanguageTool, with the versions of tests/words/pom.xml, in build/words.
+# Installs LanguageTool in build/words, in the version of tests/words/pom.xml.
 set_up_grammar() {
   install_packages "$(have mvn || echo maven; have javac || echo default-jdk-headless)"
   have mvn && have javac || fail "the grammar checker needs Maven and a JDK, 17 or later"

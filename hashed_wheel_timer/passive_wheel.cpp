@@ -26,11 +26,11 @@ TimePoint end_of_time(TimePoint start) noexcept {
 
 WheelNode::~WheelNode() { cancel(); }
 
-/// On the stack of a running advance(), which learns from it that the wheel has been destroyed.
+/// Lives on the stack of a running advance(), and tells it whether a task has destroyed the wheel.
 class PassiveWheel::Running {
  public:
-  // Not inlined, or GCC 12 warns that the wheel keeps a pointer to the stack: it does not see that the destructor, or
-  // that of the wheel, ends it.
+  // Not inlined, because GCC 12 warns that the wheel keeps a pointer to the stack. It does not see that the destructor
+  // clears the pointer.
   [[gnu::noinline]] explicit Running(PassiveWheel& wheel) noexcept : wheel_(&wheel) { wheel.running_ = this; }
   ~Running() {
     if (wheel_ != nullptr) wheel_->running_ = nullptr;
@@ -144,7 +144,7 @@ void PassiveWheel::set_now(TimePoint now) noexcept {
   left_ = std::min(count_of(end) - count_of(now_), kLongestDelay);
 }
 
-// Unsigned, and so right for any two times.
+// Returns the time since the start. Unsigned, and therefore right for any two times.
 std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept { return count_of(time) - count_of(start_); }
 
 TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
@@ -154,13 +154,13 @@ TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
 }
 
-// The first tick at or after the deadline, but not before the tick for which the node is linked: without a delay, that
-// is the next tick.
+// Returns the first tick at or after the deadline, but no tick before the one for which the node was linked. Without a
+// delay, that is the next tick.
 std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
   return std::max(node.tick_, tick_after(node.deadline_));
 }
 
-// The first tick at or after the deadline. A deadline before the start or after the end of time counts as that.
+// Returns the first tick at or after the deadline. The deadline is first clamped to [start, end of time].
 std::uint64_t PassiveWheel::tick_after(TimePoint deadline) const noexcept {
   return tick_duration_.divide_rounding_up(since_start(std::clamp(deadline, start_, end_of_time(start_))));
 }
@@ -169,13 +169,13 @@ bool PassiveWheel::occupied_until(std::uint64_t tick) const noexcept {
   return !empty() && first_tick_of(first_occupied()) <= tick;
 }
 
-// Not for an empty wheel.
+// Returns the first occupied slot. Precondition: the wheel is not empty.
 std::size_t PassiveWheel::first_occupied() const noexcept {
   const auto word = static_cast<std::size_t>(std::countr_zero(occupied_words_));
   return word * 64 + static_cast<std::size_t>(std::countr_zero(occupied_[word]));
 }
 
-// The digits of the cursor above the slot's level, the slot's own, and zeros.
+// Returns the first tick of a slot: the digits of the cursor above the slot's level, the slot's digit, and zeros.
 std::uint64_t PassiveWheel::first_tick_of(std::size_t slot) const noexcept {
   const std::size_t shift = slot / kSlotsPerLevel * kDigitBits;
   const std::uint64_t digits = cursor_ >> shift;

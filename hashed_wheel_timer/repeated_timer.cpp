@@ -25,7 +25,7 @@ nanoseconds positive_timeout(Delay timeout) {
   return internal::positive("RepeatedTimer: timeout", detail::number("RepeatedTimer: timeout", timeout));
 }
 
-/// What went wrong while a thread ran hooks: the latest error of each source.
+/// The errors while a thread ran hooks: the latest one of each source.
 class Errors {
  public:
   enum Source : std::size_t { Trigger, Adjust, Arm, Destroy, kSources };
@@ -33,7 +33,8 @@ class Errors {
   /// Call in a catch block.
   void add(Source source) noexcept { errors_[source] = std::current_exception(); }
 
-  /// A single error is thrown as it is; of several none may be lost, so they are thrown as one text.
+  /// Throws the errors, if any. A single error is thrown as it is. Several are thrown as one text, so that none is
+  /// lost.
   void rethrow(const std::string& name) const {
     const std::exception_ptr* single = nullptr;
     int count = 0;
@@ -65,7 +66,7 @@ class Errors {
 }  // namespace
 
 // One thread at a time is the conductor: it alone runs hooks and arms (internal/schedule/conductor.h). Before it
-// leaves, it arms the timer, or leaves it stopped or destroyed, as calls have asked meanwhile. A call that finds a hook
+// leaves, it arms the timer, or stops or destroys it, as calls have requested meanwhile. A call that finds a hook
 // running only notes its request. So hooks run one at a time without a lock. No other thread arms while the conductor
 // calls adjust_timeout, so at most one timeout is armed: restart() during a trigger cannot start a second chain, as it
 // does in SOFAJRaft.
@@ -139,8 +140,9 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   static Word unchanged(Word word) noexcept { return word; }
   static Word unstopped(Word word) noexcept { return word & ~Conductor::kStopped; }
 
-  // `arming` is the state of a conductor that counts as running: a conductor arms at its end, unless the Timer refuses.
-  // A timeout that is cancelled although this class did not do it was cancelled by the Timer's stop().
+  // Returns whether it will trigger. `arming`: the state in which a conductor counts as running, because it arms at its
+  // end unless the Timer refuses. If the armed timeout is cancelled, the Timer's stop() cancelled it, because this
+  // class forgets a timeout that it cancels.
   bool is_running(Word seen, Word arming = Conductor::kConducted) const {
     for (;; seen = conductor_.word()) {
       if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;
@@ -158,15 +160,15 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     if (const auto before = conductor_.enter(unchanged)) conduct(was_running(*before) ? First::Arm : First::Nothing);
   }
 
-  // From here on the conductor's.
+  // Called by the conductor.
 
-  // Of the word that it has found when nobody was.
+  // Returns whether it was running before this thread became the conductor. `before`: the word that it found then.
   bool was_running(Word before) const noexcept {
     return (before & Conductor::kStopped) == 0 && armed_ && !armed_.is_cancelled();
   }
 
-  // The timeout of that number has expired. It may have been claimed and waited in the executor while stop(),
-  // restart(), reset() or run_once_now() came. Then the number is old, or the conductor is about to replace it.
+  // Called when the timeout of this number expires. If it waited in an executor during a stop(), restart(), reset() or
+  // run_once_now(), its number is old, or the conductor is about to replace it.
   void on_expiry(Word arming) {
     if (!conductor_.enter_expired(arming)) return;
     forget_armed();
@@ -186,20 +188,20 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     conduct(first, errors);
   }
 
-  // Arms unless `first` is Nothing, or ends, as asked. Ceases to be the conductor, and throws what went wrong.
+  // Meets the requests, ceases to be the conductor, and throws the errors. Arms first, unless `first` is Nothing.
   void conduct(First first, Errors& errors) {
     if (first != First::Nothing && conductor_.wanted()) arm(errors);
     if (!conductor_.wanted()) disarm();
     if (conductor_.destroyed()) release_hooks(errors);
     while (!conductor_.leave()) {
-      // This thread was held up for so long that the timeout which it has armed has expired.
+      // This thread was preempted for so long that the timeout that it had armed has expired.
       if (armed_.is_expired()) arm_anew(nanoseconds::zero(), errors);
     }
     errors.rethrow(name_);
   }
 
-  // Requests that come meanwhile, such as a restart(), are met by arming below. Only a new timeout needs another call
-  // of adjust_timeout.
+  // Arms the next trigger. Arming also meets requests that come meanwhile, such as a restart(). Only a new timeout
+  // needs another call of adjust_timeout.
   void arm(Errors& errors) {
     nanoseconds asked{};
     nanoseconds delay{};
@@ -227,7 +229,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
       armed_ = timer_.new_timeout(
           [self = shared_from_this(), arming = conductor_.arming()] { self->on_expiry(arming); }, delay);
     } catch (...) {
-      errors.add(Errors::Arm);  // and is_running() becomes false
+      errors.add(Errors::Arm);  // is_running() is false from now on
       return;
     }
     shown_.set(armed_);
@@ -240,13 +242,13 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     forget_armed();
   }
 
-  // It may hold the task, which holds this: a circle.
+  // Breaks a cycle: the handle may hold the task, and the task holds this.
   void forget_armed() noexcept {
     shown_.set({});
     armed_ = Timeout();
   }
 
-  // The hooks go as soon as none of them can run any more: what they hold may be what holds the RepeatedTimer.
+  // Runs on_destroy and destroys the hooks, because they may own the RepeatedTimer.
   void release_hooks(Errors& errors) {
     Hooks hooks = std::exchange(hooks_, {});
     conductor_.begin_hook(0);
@@ -258,7 +260,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     conductor_.end_hook();
   }
 
-  // It has begun.
+  // Runs a hook that begin_hook() or enter_expired() has begun, and ends it.
   template <class Hook>
   void run_hook(Errors& errors, Errors::Source source, const Hook& hook) {
     try {
@@ -277,9 +279,9 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   // relaxed: reset() stores it before it enters or notes, and the conductor reads it after it has entered or ended a
   // hook.
   std::atomic<std::int64_t> timeout_;
-  mutable detail::PendingTimeout shown_;  // armed_ again, for is_running()
+  mutable detail::PendingTimeout shown_;  // a copy of armed_, for is_running()
 
-  // The conductor's alone.
+  // Only the conductor uses these.
   Timeout armed_;
   Hooks hooks_;
 };
@@ -303,7 +305,7 @@ RepeatedTimer::~RepeatedTimer() {
   state_->wait_for_conductor();
 }
 
-// A copy of state_ where a hook may run: it may destroy *this.
+// Calls that may run a hook copy state_, because the hook may destroy *this.
 
 void RepeatedTimer::start() { std::shared_ptr(state_)->start(); }
 

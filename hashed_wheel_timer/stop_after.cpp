@@ -6,7 +6,7 @@
 
 namespace hwt {
 
-/// The task. After the timer's end it may be run by hand, when the StopAfter is gone.
+/// The task of the deadline. After the timer's end the user may run it, even when the StopAfter was destroyed.
 class StopAfter::Deadline {
  public:
   explicit Deadline(StopAfter& limit) noexcept : limit_(&limit) {}
@@ -22,7 +22,7 @@ class StopAfter::Deadline {
 
 StopAfter::StopAfter(Timer& timer, Delay delay, std::stop_token parent)
     : timeout_(timer.new_timeout(Deadline(*this), delay)) {
-  // After all else: it is called at once if the parent has been stopped.
+  // Last, because the callback runs at once if the parent was stopped before.
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
 
@@ -55,7 +55,7 @@ void StopAfter::time_out() noexcept {
 
 void StopAfter::parent_stopped() noexcept {
   cancel();
-  std::stop_source stop = stop_;  // as above
+  std::stop_source stop = stop_;  // a stop callback may destroy this
   stop.request_stop();
 }
 

@@ -16,7 +16,7 @@ TimeoutScope::TimeoutScope(Timer& timer, BatchExecutor executor) noexcept
     : timer_(timer), executor_(std::move(executor)), process_(internal::this_process()) {}
 
 TimeoutScope::~TimeoutScope() {
-  // In a forked child, a thread of the parent may have been in the middle of add().
+  // In a forked child the members may be in any state, because another thread of the parent may have been in add().
   if (process_ != internal::this_process()) {
     internal::abandon(ids_);
     return;
@@ -42,7 +42,7 @@ std::size_t TimeoutScope::cancel_all() noexcept {
     const std::size_t count = std::min(some.size(), left);
     left -= count;
     std::copy_n(ids_.begin() + static_cast<std::ptrdiff_t>(left), count, some.begin());
-    // Without the lock, because it destroys callables.
+    // Cancels without the lock, because that destroys callables of the user.
     lock.unlock();
     for (std::size_t i = 0; i < count; ++i) cancelled += timer_.cancel(some[i]) == CancelResult::Cancelled ? 1 : 0;
     lock.lock();
@@ -71,7 +71,7 @@ void TimeoutScope::begin_adding() {
 void TimeoutScope::finish_adding(TimeoutId id) noexcept {
   const std::lock_guard lock(mutex_);
   if (id) ids_.push_back(id);
-  // With the lock, because the destructor may then go on.
+  // Notifies with the lock held, because afterwards the destructor may destroy the condition variable.
   if (--adding_ == 0 && ending_) none_adding_.notify_all();
 }
 

@@ -9,7 +9,7 @@ namespace hwt::detail {
 /// Divides 1 .. 2^63 by one divisor, rounding up, by a multiplication. `Word` has 64 bits and `Wide` has 128. They are
 /// parameters so that tests/arithmetic can prove it with symbolic integers.
 ///
-/// Proof. For n >= 1, n / d rounded up is floor((n - 1) / d) + 1. It is to be shown that this floor is
+/// Proof. For n >= 1, n / d rounded up is floor((n - 1) / d) + 1. We show that this floor is
 /// (multiplier * n) >> (64 + shift). Let P = 2^(64 + shift). The multiplier m is the largest integer below P / d, so
 /// m * d = P - r with 1 <= r <= d. Hence m * n / P = n / d - n * r / (d * P). The shift is the least with
 /// d <= 2^(1 + shift), so for n <= 2^63 the subtrahend is more than 0 and at most 1 / d. The result lies in
@@ -19,7 +19,7 @@ namespace hwt::detail {
 template <class Word, class Wide>
 class Reciprocal {
  public:
-  /// Not 0.
+  /// Precondition: divisor != 0.
   constexpr explicit Reciprocal(Word divisor) noexcept {
     using std::bit_width;
     shift_ = divisor > 2 ? static_cast<unsigned>(bit_width(divisor - 1)) - 1 : 0;
@@ -27,7 +27,7 @@ class Reciprocal {
     multiplier_ = static_cast<Word>(below / Wide{divisor});
   }
 
-  /// n divided by the divisor, rounded up. Precondition: 1 <= n <= 2^63.
+  /// Returns n divided by the divisor, rounded up. Precondition: 1 <= n <= 2^63.
   constexpr Word multiply(Word n) const noexcept {
     return (static_cast<Word>(Wide{multiplier_} * Wide{n} >> 64) >> shift_) + 1;
   }
@@ -39,15 +39,15 @@ class Reciprocal {
 #endif
 
 /// Divides by one divisor again and again, rounding up. It multiplies instead, because a processor takes five to ten
-/// times as long for a division. Exact for all numbers; fast up to 2^63.
+/// times as long for a division. The result is exact for all numbers, and fast up to 2^63.
 class FastDivider {
  public:
-  /// Not 0.
+  /// Precondition: divisor != 0.
   constexpr explicit FastDivider(std::uint64_t divisor) noexcept : divisor_(divisor) {}
 
   constexpr std::uint64_t divisor() const noexcept { return divisor_; }
 
-  /// n divided by the divisor, rounded up.
+  /// Returns n divided by the divisor, rounded up.
   constexpr std::uint64_t divide_rounding_up(std::uint64_t n) const noexcept {
 #if defined(__SIZEOF_INT128__)
     if (n - 1 < kFastUpTo) [[likely]]

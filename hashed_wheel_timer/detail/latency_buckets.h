@@ -27,20 +27,20 @@ struct LatencyBuckets {
     return index_within(value < 0 ? 0 : static_cast<std::uint64_t>(value));
   }
 
-  /// Of a value up to kLastEnd. For few instructions, since the worker asks for each timeout: a double has the bucket
-  /// in it as it is, in the exponent and the first three bits after it.
+  /// Returns the bucket of a value up to kLastEnd. Takes few instructions, because the worker calls it for each
+  /// timeout: the exponent of a double and the first three bits after it are the bucket.
   static constexpr std::size_t index_within(std::uint64_t value) noexcept {
-    // Half a nanosecond less, so that an upper end belongs to its bucket, and no end is so near that the product's
-    // rounding could matter. As a signed number, which takes one instruction to convert.
+    // Subtracts half a nanosecond, so that an upper end belongs to its bucket, and no value is so near an end that the
+    // rounding of the product matters. A signed number takes one instruction to convert.
     const double microseconds = static_cast<double>(static_cast<std::int64_t>(2 * value) - 1) * 0.0005;
     return static_cast<std::size_t>(prefix_of(microseconds < kInFirst ? kInFirst : microseconds) - prefix_of(kInFirst));
   }
 
-  /// Precondition: not the last one, which has none.
+  /// Returns the upper end of a bucket. Precondition: it is not the last bucket, which has none.
   static constexpr std::int64_t upper_end(std::size_t index) noexcept {
     if (index == 0) return kFirstEnd;
     const std::size_t eighths = kCut + (index - 1) % kCut + 1;
-    // To the nearest nanosecond, since values count by their halves.
+    // Rounds to the nearest nanosecond, because index_within() subtracts half a nanosecond.
     return ((static_cast<std::int64_t>(eighths) * kFirstEnd << (index - 1) / kCut) + 3) /
            static_cast<std::int64_t>(kCut);
   }

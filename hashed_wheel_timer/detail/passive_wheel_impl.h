@@ -64,7 +64,8 @@ inline void PassiveWheel::link(WheelNode& node, std::uint64_t tick) noexcept {
   const auto highest_bit = static_cast<unsigned>(std::countl_zero((tick ^ cursor_) | 1)) ^ 63U;
   const unsigned shift = highest_bit / kDigitBits * kDigitBits;
   Link& slot = slots_[shift * (kSlotsPerLevel / kDigitBits) + (tick >> shift) % kSlotsPerLevel];
-  // In this order: two stores to neighbours in a row would be made one wide store, by more instructions than it saves.
+  // In this order, because the compiler would merge successive stores to neighbours into one wide store, which takes
+  // more instructions than it saves.
   Link* const last = slot.previous_;
   node.next_ = &slot;
   last->next_ = &node;

@@ -32,7 +32,7 @@ Timeout PendingTimeout::take() {
 }
 
 PendingTimeout::Loan::Loan(PendingTimeout& pending) : pending_(pending), lock_(pending.users_) {
-  // Not where there is none: a mark there would look as if there were.
+  // Sets no mark if there is no timeout, because set_first() would take the mark for a timeout.
   std::uintptr_t seen = pending_.place_.load(std::memory_order_acquire);
   while (seen != kNone && !pending_.place_.compare_exchange_weak(seen, kLent, std::memory_order_acquire)) {
   }
@@ -43,7 +43,8 @@ PendingTimeout::Loan::~Loan() {
   if (!timeout_) return;
   const std::uintptr_t place = place_of(timeout_);
   std::uintptr_t seen = kLent;
-  // relaxed: this thread has changed nothing, and its exchanges do not end the release of the one that has put it here.
+  // relaxed: this thread has changed nothing, and its exchanges continue the release sequence of the thread that stored
+  // the timeout.
   if (!pending_.place_.compare_exchange_strong(seen, place, std::memory_order_relaxed)) timeout_ = timeout_of(place);
 }
 

@@ -27,15 +27,15 @@ class HWT_API PendingTimeout {
   /// Stores the timeout unless there is one already. For a thread that may be late with the first one, before any user
   /// has looked.
   void set_first(Timeout timeout) noexcept;
-  /// In a forked child: keeps the present timeout for ever.
+  /// Leaks the present timeout, in a forked child.
   void abandon() noexcept { place_.store(kNone, std::memory_order_relaxed); }
 
-  // Users. They wait for other users only.
+  // Called by users, which wait only for other users.
 
   /// Takes the timeout out for good.
   Timeout take();
 
-  /// The timeout, or null, for as long as a user looks at it.
+  /// Borrows the timeout, or null if there is none, while a user looks at it.
   class HWT_API Loan {
    public:
     explicit Loan(PendingTimeout& pending);
@@ -53,7 +53,7 @@ class HWT_API PendingTimeout {
   };
 
  private:
-  // An address of a node, with a reference to it, or one of these.
+  // place_ is the address of a node, with a reference to it, or one of these.
   static constexpr std::uintptr_t kNone = 0;
   static constexpr std::uintptr_t kLent = 1;
 

@@ -8,10 +8,10 @@ struct Node;
 
 namespace hwt::detail {
 
-/// What became of a call that schedules a timeout, or of a wait for one.
+/// The outcome of a call that schedules a timeout, or of a wait for one.
 enum class Result : std::uint8_t {
   Ok,
-  NotStarted,  // the timer has no worker yet: Timer::begin() starts it
+  NotStarted,  // the timer has no worker yet; Timer::begin() starts it
   Stopped,     // the timer has been stopped; also the end of a wait that was cancelled
   Full,        // max_pending_timeouts
   NoMemory,
@@ -25,14 +25,14 @@ enum class Result : std::uint8_t {
 /// a reference to the node, unless it asked for an id: then the node may have been freed already.
 struct Scheduled {
   internal::Node* node = nullptr;
-  std::uint64_t value =
-      0;  // the id of the timeout; without a node the result in the lowest byte, and the limit of a Full above it
+  // The id of the timeout. Without a node, the lowest byte is the result, and for Full the rest is the limit.
+  std::uint64_t value = 0;
 
   static Scheduled refused(Result why, std::int64_t limit = 0) noexcept {
     return {nullptr, static_cast<std::uint64_t>(limit) << 8 | static_cast<std::uint64_t>(why)};
   }
   Result result() const noexcept { return node != nullptr ? Result::Ok : static_cast<Result>(value & 0xFF); }
-  /// Precondition: Full.
+  /// Returns max_pending_timeouts. Precondition: result() is Full.
   std::int64_t limit() const noexcept { return static_cast<std::int64_t>(value >> 8); }
 };
 

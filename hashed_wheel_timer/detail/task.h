@@ -38,15 +38,15 @@ enum class TaskKind : std::uint8_t {
 /// is held. stop() does not use the timer after it has told the first task, so that task may destroy the timer. An
 /// exception goes to Options::on_task_error. A program that got the timeout from stop() may still run the task by hand.
 enum class NotRun : unsigned char {
-  Stopped,  // told by Timer::stop() or the destructor, on its thread; if that runs inside a task, after that task
-  Refused,  // told by new_timeout(), on its thread, if it has taken the callable already, which it then destroys
-  Dropped,  // told by the thread that drops the executor's job of an expired task
+  Stopped,  // Timer::stop() or the destructor tells it, on its thread; inside a task, after that task
+  Refused,  // new_timeout() tells it, on its thread, if it has already taken the callable, and then destroys it
+  Dropped,  // the thread that drops the executor's job of an expired task tells it
 };
 
 template <class F>
 concept ToldWhenNotRun = requires(F& callable, NotRun why) { callable.will_not_run(why); };
 
-/// A callable that on() has given an executor.
+/// A callable to which on() has given an executor.
 template <class F>
 concept HasExecutor = requires(const F& callable) {
   { callable.executor() } noexcept -> std::same_as<const BatchExecutor&>;
@@ -126,7 +126,7 @@ template <class F>
 inline constexpr bool kFitsNode =
     sizeof(CallableTask<F>) <= kTaskStorageSize && alignof(CallableTask<F>) <= kTaskStorageAlign;
 
-/// True for an empty std::function or a null function pointer.
+/// Returns whether the callable is an empty std::function or a null function pointer.
 template <class F>
 bool is_null_callable([[maybe_unused]] const F& callable) {
   if constexpr (std::is_pointer_v<F> || std::is_member_pointer_v<F>) {
@@ -144,7 +144,7 @@ constexpr TaskKind kind_of_callable() {
   return kFitsNode<F> && std::is_trivially_destructible_v<F> ? TaskKind::Trivial : TaskKind::Callable;
 }
 
-/// F&& is what new_timeout received; Callable its decayed type.
+/// Builds a CallableTask or a BoxedTask. F&& is the type that new_timeout() received.
 template <class F>
 TimerTask* build_callable(void* storage, void* source) {
   using Callable = std::decay_t<F>;
@@ -163,7 +163,7 @@ TaskSource source_of(std::remove_reference_t<F>& callable, bool named = false) {
           kind_of_callable<std::decay_t<F>>(), named};
 }
 
-/// Building it moves out of `task`.
+/// Returns the source of a SharedTask. Building it moves out of `task`.
 inline TaskSource source_of_shared(std::shared_ptr<TimerTask>& task) noexcept {
   const auto build = [](void* storage, void* source) -> TimerTask* {
     return ::new (storage) SharedTask(std::move(*static_cast<std::shared_ptr<TimerTask>*>(source)));

@@ -16,14 +16,14 @@ class When {
   constexpr When(std::chrono::steady_clock::time_point deadline) noexcept  // NOLINT(google-explicit-constructor)
       : nanoseconds_(std::chrono::nanoseconds(deadline.time_since_epoch()).count()), is_deadline_(true) {}
 
-  /// It is a delay that came from a floating NaN.
+  /// Returns whether this is a delay that was made from a NaN.
   constexpr bool is_nan() const noexcept { return !is_deadline_ && nanoseconds_ == kNaN.count(); }
   constexpr bool is_deadline() const noexcept { return is_deadline_; }
-  /// The delay, zero or more, or the deadline since the epoch of the clock.
+  /// Returns the delay, zero or more, or the deadline since the epoch of the clock.
   constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
 
   /// Returns the deadline in nanoseconds since the epoch. Calls now(), which returns the time of the clock, only for a
-  /// delay. A sum beyond the range of the clock is its end. Precondition: not a NaN.
+  /// delay. A sum beyond the range of the clock is its end. Precondition: !is_nan().
   template <class Now>
   constexpr std::int64_t deadline(Now&& now) const noexcept {
     if (is_deadline_) return nanoseconds_;

@@ -27,7 +27,7 @@ class CTask final : public TimerTask {
   void run(Timeout&) override { source_.callback(source_.argument); }
   const Source& source() const noexcept { return source_; }
 
-  /// For a detail::TaskSource.
+  /// Builds the task: a function for detail::TaskSource.
   static TimerTask* build(void* storage, void* source) { return ::new (storage) CTask(*static_cast<Source*>(source)); }
 
  private:

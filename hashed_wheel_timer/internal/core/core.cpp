@@ -304,8 +304,8 @@ bool Core::move(Node& node, std::int64_t deadline) {
       put_before = true;
       moved |= Node::kRecheckQueued;
     }
-    // Of a queued one the word stays as it is. It is exchanged all the same, for its order: the worker that takes the
-    // node after this finds the deadline.
+    // The word of a queued node does not change. The exchange is still needed for its release, so that the worker,
+    // which takes the node later, finds the deadline.
     if (node.word.compare_exchange_strong(seen, moved, std::memory_order_acq_rel, std::memory_order_acquire)) break;
   }
   if (asks) {
@@ -321,8 +321,8 @@ bool Core::move(Node& node, std::int64_t deadline) {
   return true;
 }
 
-/// Without memory for a recheck request, restores the old deadline. If the worker has expired the timeout for
-/// `deadline` meanwhile, it was moved.
+/// Restores the old deadline after a lack of memory for a recheck request, and throws std::bad_alloc. If the timeout
+/// has ended meanwhile, returns whether the worker has expired it, for `deadline`: then it was moved.
 bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
   node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
   while (Node::pending(seen)) {

@@ -162,13 +162,13 @@ class Core final {
 
   // Tasks. The worker, or where the executor runs them.
 
-  /// In a catch block. `origin` names what threw, for the log.
+  /// Reports the current exception. Called in a catch block. `origin`: the source of the exception, for the log.
   void report_error(const Timeout& timeout, const char* origin = "a task") noexcept;
 
   // The worker's.
 
   bool running() const noexcept { return lifecycle_.running(); }
-  /// A task, or other code of the user that the worker calls, has destroyed the timer: the worker's own word for it.
+  /// Notes that a task, or other code of the user on the worker, has destroyed the timer. Only the worker reads this.
   void note_ended_on_worker() noexcept { ended_on_worker_ = true; }
   bool ended_on_worker() const noexcept { return ended_on_worker_; }
   void count_expired() noexcept {
@@ -192,10 +192,10 @@ class Core final {
 
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
 
-  /// By a thread that has used another timer since, or none.
+  /// offer() for a thread that has used another timer since, or none.
   detail::Scheduled offer_first(const detail::TaskSource& task, std::int64_t deadline);
   detail::Scheduled offer_limited(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
-  /// Twice, so that without a limit nothing asks for it on the way.
+  /// A template, so that a timer without a limit does not check for it.
   template <bool kLimited>
   detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
   detail::Scheduled take_back(Producer& producer, Node& node, detail::Result why, std::uint64_t references) noexcept;
@@ -211,7 +211,7 @@ class Core final {
   void finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept;
   bool move(Node& node, std::int64_t deadline);
   static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
-  /// `deadline`: when the worker must have come to it; kForever for a cancelled node.
+  /// Enqueues a recheck request. `deadline`: when the worker must have taken it; kForever for a cancelled node.
   bool put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;
   void wake_for_none_pending() noexcept;

@@ -33,7 +33,7 @@ class alignas(kCacheLine) Counters {
   /// Notes the number of entries that the worker has dequeued and not yet handled.
   void note_in_hand(std::size_t entries) noexcept { in_hand_.store(entries, std::memory_order_relaxed); }
 
-  // For any thread.
+  // Any thread may call these.
   void note_task_error() noexcept { task_errors_.fetch_add(1, std::memory_order_relaxed); }
   /// Counts a cancel by a thread that has no memory for a producer. acq_rel: see OwnedCounter::add.
   void note_cancelled_without_producer() noexcept {

@@ -67,8 +67,8 @@ class Lifecycle {
   }
   bool stop_unstarted() noexcept { return change(Phase::Init, Phase::Stopped, this_process()); }
 
-  // By the one thread that has begun to start, or to stop. In a forked child the phase may be Stopped meanwhile, by the
-  // thread factory itself.
+  // Called by the one thread that has begun to start or to stop. If the thread factory forks, the child may have set
+  // Stopped meanwhile.
 
   void give_start_up() noexcept {
     assert(phase() == Phase::Starting || phase() == Phase::Stopped);
@@ -84,7 +84,7 @@ class Lifecycle {
     set(word_of(Phase::Stopped, this_process()));
   }
 
-  /// It stays the other process's.
+  /// Sets Stopped, and keeps the id of the other process.
   void stop_in_forked_child() noexcept {
     assert(is_of_another_process());
     set(word_of(Phase::Stopped, process_of(word_.load(std::memory_order_relaxed))));
@@ -103,7 +103,8 @@ class Lifecycle {
     return static_cast<std::uint64_t>(process) << kProcessShift | static_cast<std::uint64_t>(phase);
   }
 
-  /// From Init or Started, whose end nobody waits for.
+  /// Changes the phase. Returns false if it is not `from`. Wakes no thread, because none waits for the end of Init or
+  /// Started.
   bool change(Phase from, Phase to, std::int64_t process) noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     return phase_of(seen) == from &&

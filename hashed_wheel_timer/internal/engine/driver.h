@@ -120,7 +120,8 @@ class Driver {
     for (std::size_t i = 0; i < std::min(end_, kAhead); ++i) prefetch_to_write(&batch_[i].node());
     return end_ != 0;
   }
-  /// For stats(). Within a batch it is updated only before code of the user runs, which could read it.
+  /// Stores the number of entries in hand, for stats(). Within a batch it is updated only before user code runs,
+  /// because that may call stats().
   void note_in_hand() noexcept { core_.counters().note_in_hand(end_ - first_); }
 
   std::size_t expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept;
@@ -195,8 +196,7 @@ bool Driver<W>::take_rechecks() noexcept {
     rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
       if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
-      // By then the node is in the cache. `position` is its place in the wheel, or any address if it has left the
-      // wheel.
+      // This node was prefetched before. Its `position` is its place in the wheel, or any address if it has left.
       if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
       if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }
@@ -206,7 +206,7 @@ bool Driver<W>::take_rechecks() noexcept {
   return false;
 }
 
-/// Returns false without memory for its other place: the request must be kept.
+/// Handles a recheck request. Returns false without memory for the node's new place; then the request must be kept.
 template <Wheel W>
 bool Driver<W>::recheck(Node& node) noexcept {
   if (!wheel_.reserve() && node.state(std::memory_order_relaxed) == NodeState::InWheel) return false;

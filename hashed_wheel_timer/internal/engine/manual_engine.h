@@ -28,10 +28,10 @@ namespace hwt::internal {
 /// stopped.
 class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, private Sleeper::Outside {
  public:
-  /// On steady_clock.
+  /// Makes an engine on steady_clock.
   ManualEngine(Timer& timer, const Options& options);
-  /// The caller gives the time, from `start` on. Without a start it begins at 0, and the first advance_to() must not
-  /// pass a pending deadline, because a caller that passes a real time has forgotten the start.
+  /// Makes an engine to which the caller gives the time, from `start` on. Without a start it begins at 0, and the first
+  /// advance_to() must not pass a pending deadline, because a caller that passes a real time has forgotten the start.
   ManualEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start);
   ManualEngine(const ManualEngine&) = delete;
   ManualEngine& operator=(const ManualEngine&) = delete;

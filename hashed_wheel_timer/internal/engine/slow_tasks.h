@@ -28,7 +28,7 @@ class SlowTasks {
     if (core_.reads_steady_clock()) core_.counters().note_running_since(began);
     run();
     const std::chrono::nanoseconds ran(steady_now() - began);
-    // Of a task that has destroyed its timer nothing is told: what on_slow_task uses may have gone with it.
+    // A task that has destroyed its timer is not reported, because objects that on_slow_task uses may be gone too.
     if (ran > limit_ && !core_.ended_on_worker()) report(node, ran);
     core_.counters().note_none_running();
   }

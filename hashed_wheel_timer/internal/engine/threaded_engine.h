@@ -62,10 +62,10 @@ class ThreadedEngine {
   const std::function<std::thread(std::function<void()>)> thread_factory_;
   LiveInstance instance_;
 
-  // Of the thread that has begun to start, then of the one that has begun to stop; ordered by the phase.
+  // Used by the thread that has begun to start, then by the one that has begun to stop. The phase orders them.
   std::thread thread_;
 
-  // The worker's until it has finished; ordered by the join.
+  // Used by the worker until it has finished. The join orders later uses.
   Unprocessed unprocessed_;
 };
 

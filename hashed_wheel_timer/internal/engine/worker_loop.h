@@ -173,7 +173,7 @@ class WorkerLoop final : public ThreadedEngine {
   // The longest and the shortest sleep of a worker that lacks memory, or that waits for a producer to sift.
   static constexpr std::int64_t kNap = 1'000'000;
   static constexpr std::int64_t kShortNap = 50'000;
-  // With short ticks, the worker runs about so many tasks before it reads the clock and looks into the inbox again.
+  // With short ticks, the worker runs about this many tasks before it reads the clock and looks into the inbox again.
   // stats() computes one lag for all of them.
   static constexpr std::size_t kTasksAtOnce = 64;
 

@@ -96,7 +96,7 @@ class Inbox {
     std::atomic<std::size_t> spilled_{0};
   };
 
-  // For the owner of the place.
+  // Called by the owner of the place.
 
   /// Enqueues a new timeout. Returns false without memory. Then pass the light fence and call list().
   static bool put(Place& place, NodeName entry) noexcept { return place.queue_.enqueue(entry); }
@@ -128,7 +128,7 @@ class Inbox {
       list_rechecks_anew(place);
   }
 
-  // For any thread.
+  // Any thread may call these.
 
   /// Enqueues a recheck request without memory and without a place.
   void put_without_memory(Node& node) noexcept { overflow_.push(node); }
@@ -152,7 +152,7 @@ class Inbox {
     return !dead_.load(std::memory_order_relaxed) && !dead_.exchange(true, std::memory_order_relaxed);
   }
 
-  // For the worker.
+  // Called by the worker.
 
   /// Returns the places that were pushed onto the list since the last call, linked by next_listed_. They stay listed.
   /// Call file() for each.

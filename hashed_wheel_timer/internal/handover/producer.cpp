@@ -81,7 +81,7 @@ Seat* ProducerSet::take() noexcept {
 
 namespace {
 
-// None of these has a destructor: they may be used while the thread's other variables are destroyed, and after that.
+// These have no destructors, because they may be used while and after the thread's other variables are destroyed.
 
 // The seats that this thread has, on the heap. Null until it has one. thread_end knows it too.
 constinit thread_local SeatTable* held = nullptr;

@@ -28,7 +28,7 @@ struct Producer {
   Producer(Depot& depot, Inbox& its_inbox, Sleeper& its_sleeper)
       : pool(depot), inbox(its_inbox), sleeper(its_sleeper) {}
 
-  /// False: no memory.
+  /// Enqueues a new timeout. Sifts the place first if that is due. Returns false without memory.
   bool put(NodeName entry) noexcept {
     if (++queued > tidy_at && !tidy()) [[unlikely]]
       return false;
@@ -54,15 +54,16 @@ struct Producer {
 
   /// The fewest entries that are worth a walk: 16 KiB, which fit into the nearest cache.
   static constexpr std::size_t kTidyAt = 2048;
-  /// The worker is woken for so many entries that were alive at two walks, because they belong in the wheel. Younger
-  /// ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. It is also woken for
-  /// so many recheck requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
+  /// The producer wakes the worker when this many entries were alive at two walks, because they belong in the wheel.
+  /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. It also
+  /// wakes the worker for this many recheck requests of timeouts that are due earlier. Until then, moving such a
+  /// timeout again costs nothing.
   static constexpr std::size_t kHandOver = 16384;
-  /// After so many more entries the worker is woken again, because it may have taken the others at once. So a timeout
-  /// that is due soon waits for few far ones of its thread.
+  /// After this many more entries the producer wakes the worker again, because it may have taken the others at once. So
+  /// a timeout that is due soon waits for few far ones of its thread.
   static constexpr std::size_t kHandOverAgain = 65536;
-  /// For recheck requests of cancelled timeouts the worker is woken at this number, because only the worker can give
-  /// their memory back. Promise 7 of README.md states it.
+  /// After this many recheck requests of cancelled timeouts the producer wakes the worker, because only the worker can
+  /// give their memory back. Promise 7 of README.md states it.
   static constexpr std::size_t kRechecks = 4096;
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published

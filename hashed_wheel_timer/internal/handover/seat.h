@@ -19,7 +19,7 @@ struct Seat {
   Producer* const producer;  // gone when home->closed()
   const std::uint64_t core_id;
   FreeSeats* const home;
-  Seat* next = nullptr;  // of the core's free ones; the owner's to write
+  Seat* next = nullptr;  // the next free seat of the core; only the owner writes it
 };
 
 /// The seats of one core that no thread owns. It has a reference count: one for the core, and one for every seat that a
@@ -32,7 +32,7 @@ class FreeSeats {
   FreeSeats(const FreeSeats&) = delete;
   FreeSeats& operator=(const FreeSeats&) = delete;
 
-  // While the core is there.
+  // Called while the core exists.
 
   /// Makes a seat, which belongs to the caller. Returns null without memory.
   Seat* add(Producer* producer, std::uint64_t core_id) noexcept;
@@ -41,7 +41,7 @@ class FreeSeats {
   /// Called when the core and its producers are destroyed. This may be destroyed afterwards.
   void close() noexcept;
 
-  // The owner of a seat, whether the core is there or not.
+  // Called by the owner of a seat, whether or not the core still exists.
 
   bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
   /// Gives a seat back. This may be destroyed afterwards.
@@ -53,10 +53,11 @@ class FreeSeats {
   void drop_reference() noexcept;
 
   detail::IntrusiveStack<Seat, &Seat::next> free_;
-  // relaxed: tells owners of seats that nobody will want them again, and orders nothing. If it is seen late, a seat
-  // stays here until the last one goes.
+  // Tells owners that no thread will take their seats again. relaxed: it orders nothing. An owner that sees it late
+  // leaves its seat here, until the last reference is dropped.
   std::atomic<bool> closed_{false};
-  // The core's, and one for each seat that is out. acq_rel when one goes: the last to go sees what all others pushed.
+  // One for the core, and one for each seat in use. acq_rel when one is dropped: the thread that drops the last one
+  // sees all pushed seats.
   std::atomic<std::int64_t> references_{1};
 };
 

@@ -282,7 +282,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     }
   }
 
-  /// True: it was the last one, and the caller must give the node back.
+  /// Returns whether it was the last reference; then the caller must give the node back.
   bool drop_references(std::uint64_t count) noexcept {
     if (is_sole_owner(count)) return true;
     return (word.fetch_sub(count * kReference, std::memory_order_acq_rel) & kReferences) == count * kReference;

@@ -1,4 +1,4 @@
-// On Linux: a futex.
+// Parking on Linux, by a futex.
 
 #include "hashed_wheel_timer/internal/platform/parking.h"
 
@@ -29,7 +29,8 @@ constexpr long kFutex = sizeof(std::time_t) > sizeof(long) ? SYS_futex_time64 : 
 constexpr long kFutex = SYS_futex;
 #endif
 
-/// False: the time has come. True: woken, or interrupted, or the word is no longer 0.
+/// Waits until `time`, or until the thread is woken or interrupted. Returns at once if the word is not 0. Returns false
+/// if the time has come.
 bool wait_while_zero(std::atomic<std::uint32_t>& word, std::int64_t time) noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
   constexpr std::int64_t kLast = (std::numeric_limits<std::time_t>::max)();
@@ -37,7 +38,7 @@ bool wait_while_zero(std::atomic<std::uint32_t>& word, std::int64_t time) noexce
   std::timespec end{};
   end.tv_sec = static_cast<std::time_t>(std::min(from_zero / kSecond, kLast));
   end.tv_nsec = static_cast<long>(from_zero % kSecond);
-  // BITSET: the end is a point of CLOCK_MONOTONIC, which is steady_clock, and not a duration.
+  // FUTEX_WAIT_BITSET takes a time of CLOCK_MONOTONIC, which is steady_clock. FUTEX_WAIT would take a duration.
   const long result = syscall(kFutex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0U,
                               time == kForever ? nullptr : &end, nullptr, FUTEX_BITSET_MATCH_ANY);
   return result == 0 || errno != ETIMEDOUT || steady_now() < time;

@@ -10,7 +10,7 @@ namespace hwt::internal {
 
 namespace {
 
-/// On a cache line of its own. Any thread adds to the calls, and reads them.
+/// A counter of calls on a cache line of its own. Any thread adds to it, and reads it.
 struct alignas(64) Place {
   std::atomic<ParkingLot::Ticket> calls{0};
 };

@@ -84,10 +84,10 @@ std::int64_t RequestClock::renew(CycleRate& cycles) noexcept {
   const ClockReading now = ClockReading::take();
   if (end_ != 0) cycles.check(anchor_, now);
   cycles.measure(now);
-  // Until the clock has come there, time stands still for this thread.
+  // Time stands still for this thread until the clock has reached end_.
   if (now.time < end_) return end_;
   const std::uint64_t window = cycles.window();
-  // A thread that was preempted in the midst of the reading would be ahead of the clock by as much.
+  // If the thread was preempted during the reading, its time would be ahead of the clock by that much.
   if (now.after - now.before >= window / 1024) return now.time;
   anchor_ = now;
   begin_ = now.time + CycleRate::kSlack;

@@ -20,9 +20,9 @@ constinit std::atomic<void (*)(void*) noexcept> callback{nullptr};
 
 using Key = DWORD;
 
-/// The end of a fiber calls back as well, on whatever thread deletes it: only the thread itself may be taken for ended.
-/// (If it deletes a fiber of its own, it is taken for ended too early, which costs it time and nothing else.) Not a
-/// thread_local: MinGW's may be gone by then.
+/// The value of a thread, and the thread. Windows also calls back when a fiber is deleted, on the deleting thread, so
+/// ended() compares the threads. A thread that deletes a fiber of its own counts as ended too early, which only costs
+/// it time. The id is stored here and not in a thread_local, because MinGW may have destroyed that.
 struct Told {
   DWORD thread;
   void* value;
@@ -59,7 +59,7 @@ bool set(Key key, void* value) noexcept {
   return true;
 }
 
-/// FlsFree would call back for all threads at once, so the code stays where it is instead.
+/// Pins the library in memory, because FlsFree() would call back for all threads at once.
 void keep_loaded() noexcept {
   HMODULE self = nullptr;
   GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
@@ -89,19 +89,19 @@ constexpr bool kStaysLoaded = false;
 
 #endif
 
-// The key, above these two. Not a static of a function: a fork() in the midst of making it would leave the guard of
-// such a one locked in the child for ever.
+// kNone, kGone, or the key plus kFirst. Not a static of a function, because a fork() during its initialization would
+// leave its guard locked in the child for ever.
 constexpr std::uint64_t kNone = 0;
 constexpr std::uint64_t kGone = 1;
 constexpr std::uint64_t kFirst = 2;
 constinit std::atomic<std::uint64_t> the_key{kNone};
 
-/// A library that is unloaded, dlclose() say, takes the callback's code with it: threads that end later must not call
-/// it. What they hold is lost then, but that was the library's too.
+/// Deletes the key when the library is unloaded, for example by dlclose(). Threads that end later must not call the
+/// callback, because its code is gone. They leak their values, which belong to the library.
 struct Unloading {
   ~Unloading() {
     if (kStaysLoaded) return;
-    // Before the key goes, so that available() is never true for the number of a key that is another's by then.
+    // Stored before the key is deleted, so that available() is false before other code can get the same key.
     const std::uint64_t key = the_key.exchange(kGone, std::memory_order_acq_rel);
     if (key >= kFirst) delete_key(static_cast<Key>(key - kFirst));
   }
@@ -112,7 +112,7 @@ struct Unloading {
 
 void thread_end::prepare(void (*called)(void*) noexcept) {
   if (the_key.load(std::memory_order_acquire) != kNone) return;
-  // Before the key, whose release shows it to the threads that use the key.
+  // Stored before the key, whose release makes it visible to the threads that use the key.
   callback.store(called, std::memory_order_relaxed);
   const Key key = make_key();
   std::uint64_t none = kNone;

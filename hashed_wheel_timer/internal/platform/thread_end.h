@@ -2,20 +2,21 @@
 
 namespace hwt::internal {
 
-/// Calls one function when threads end that have asked for it. A thread_local with a destructor would do the same, but
-/// ends the program when there is no memory to note the destructor, and MinGW's are destroyed after their memory.
+/// Calls a function at the end of each thread that asked for it. A thread_local with a destructor does the same. But it
+/// ends the program without memory to register the destructor, and MinGW destroys it after its memory was freed.
 namespace thread_end {
 
-/// Once for each user, before the first tell(). Throws std::system_error when the process has no more keys.
-/// All must give the same function.
+/// Sets the function. Called before the first tell(), once by each user, always with the same function. Throws
+/// std::system_error if the process has no more keys.
 void prepare(void (*callback)(void* value) noexcept);
 
-/// The callback gets the latest `value` when the calling thread ends, once, among the destructors of what else belongs
-/// to the thread. False: no memory. Then the thread's value before is still the latest.
+/// Asks for a call of callback(value) when the calling thread ends. Replaces an earlier value of this thread. The call
+/// comes once, among the destructors of the thread's other variables. Returns false without memory; then the earlier
+/// value stays.
 bool tell(void* value) noexcept;
 
-/// From the end of the library on, nothing is called and tell() must not be used: the process exits, or has unloaded
-/// the code that would be called.
+/// Returns false once the library is being unloaded or the process exits. Then no callback is made, and tell() must not
+/// be called.
 bool available() noexcept;
 
 }  // namespace thread_end

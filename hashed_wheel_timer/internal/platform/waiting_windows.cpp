@@ -7,7 +7,7 @@ namespace hwt::internal {
 
 namespace {
 
-/// From Windows 8 on. Found at run time, since not every toolchain has the library to link with.
+/// Finds a function of Windows 8 and later at run time, because not every toolchain has the library to link with.
 template <class Function>
 Function* in_system(const char* name) noexcept {
   return reinterpret_cast<Function*>(

@@ -22,8 +22,8 @@ namespace hwt::internal {
 ///   at work  nobody   the conductor: leave()
 ///
 /// A call that finds a hook running notes its request in the word, and the conductor meets it after the hook. A call
-/// that finds the conductor at work waits for it, because it may have read the word already. That takes some
-/// instructions, one call of the Timer, and as long as that thread is preempted.
+/// that finds the conductor at work waits for it, because the conductor may have read the word already. The wait lasts
+/// some instructions and one call of the Timer, and longer if that thread is preempted.
 ///
 /// The worker waits for neither. An expiry that finds a conductor leaves a mark and returns. Most often the conductor
 /// is about to replace that timeout. But it may be the timeout that the conductor has just armed, if that thread was
@@ -49,7 +49,7 @@ class Conductor {
   static constexpr Word kTriggering = 16;  // that hook is on_trigger
   static constexpr Word kArmed = 32;
   static constexpr Word kExpired = 64;  // the mark
-  // The bits from here on: the number of the armed timeout, or of the next one.
+  // The higher bits are the number of the armed timeout, or of the next one.
   static constexpr Word kArming = 256;
 
   static Word arming_of(Word word) noexcept { return word / kArming; }
@@ -86,7 +86,7 @@ class Conductor {
       if (arming_of(seen) != arming) return false;  // out of date
       const bool conducted = (seen & kConducted) != 0;
       const Word entered = ((seen | kConducted | kInHook | kTriggering) & ~kArmed) + kArming;
-      // A mark is made even where there is one: the conductor is to see this expiry too.
+      // Makes the exchange even if the mark is set, so that the conductor sees this expiry too.
       if (word_.compare_exchange_weak(seen, conducted ? seen | kExpired : entered, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
         if (!conducted) thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);

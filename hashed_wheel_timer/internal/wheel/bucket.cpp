@@ -46,12 +46,13 @@ void Bucket::release_chunks(ChunkPool& pool) noexcept {
   holes = 0;
 }
 
-/// Fills up the chunk that the sweep has come to from the one behind it, which goes if nothing is left in it.
+/// Does one step of a sweep: closes up its chunk, and fills it with entries of the next chunk. Drops that chunk if it
+/// is empty then.
 void Bucket::compact_next(ChunkPool& pool) noexcept {
   Chunk* const to = sweep != nullptr ? sweep : first;
   close_up(*to);
   Chunk* const from = to->next;
-  // Where the oldest go first, all holes are in front, and nothing need be moved.
+  // If the oldest items are removed first, all holes are in front, and the sweep ends early.
   sweep = holes > items / 4 ? from : nullptr;
   if (sweep == nullptr) return;
   if (to->used != 0 && to->region != from->region) return;

@@ -11,48 +11,49 @@ namespace hwt::internal {
 /// The items of one bucket or slot of a wheel, in the order in which they were added: a list of chunks. All bits are
 /// zero when it is empty, so a wheel's buckets may be fresh memory.
 ///
-/// Removal leaves a hole, which keeps the others in order. Once there are more holes than items, each removal also
-/// closes up the holes of one chunk, until few are left. So no thread waits while millions of entries move, and the
-/// list of chunks is valid after each step.
+/// Removing an item leaves a hole, so that the others keep their order. Once there are more holes than items, each
+/// removal also closes up the holes of one chunk, until few are left. So no thread waits while millions of entries
+/// move. The list of chunks is valid after each step.
 struct Bucket {
-  /// False: no memory, nothing has changed. `number` is the bucket's own; Chunk::bucket keeps it.
+  /// Adds an item at the end. `number`: the number of this bucket, for Chunk::bucket. Returns false without memory;
+  /// then nothing has changed.
   bool add(WheelItem& item, std::uint64_t tag, std::size_t number, ChunkPool& pool) noexcept;
 
-  /// Precondition: the item is in this bucket.
+  /// Removes an item. Precondition: it is in this bucket.
   void remove(WheelItem& item, ChunkPool& pool) noexcept;
 
-  /// Leaves a hole where an item was; for a walk, which tidies when it has ended.
+  /// Replaces an entry with a hole. For a walk, which calls tidy() at its end.
   void punch(Chunk& chunk, std::size_t i) noexcept {
     chunk.assign(i, Chunk::kHole);
     --items;
     ++holes;
   }
 
-  /// Gives back the memory of holes, `pieces` of it at most. Each may move the entries of two chunks.
+  /// Closes up holes and gives back their memory, in `pieces` steps at most. A step may move the entries of two chunks.
   void tidy(ChunkPool& pool, int pieces = 1) noexcept {
     if (items == 0) {
-      if (first != nullptr) release_chunks(pool);  // few: the holes of most have been closed up before
+      if (first != nullptr) release_chunks(pool);  // only a few chunks, because earlier steps closed up most
     } else if (sweep != nullptr || holes > items + Chunk::kEntries) {
-      // Only when the holes outnumber the items: a sweep is then paid for by as many removals.
+      // A sweep begins only when holes outnumber items, so as many removals have paid for it.
       do {
         compact_next(pool);
       } while (--pieces > 0 && sweep != nullptr);
     }
   }
 
-  /// Gives back a chunk that holds nothing but holes; `before` is the one in front of it, if any.
+  /// Gives back a chunk that has only holes. `before`: the chunk in front of it, or null.
   void drop(Chunk* before, Chunk* chunk, ChunkPool& pool) noexcept;
 
-  /// Moves all items of `other` to the front; `other` is empty afterwards. `number` is the bucket's own.
+  /// Moves all items of `other` to the front of this bucket. `number`: the number of this bucket.
   void prepend(Bucket& other, std::size_t number) noexcept;
 
-  /// Takes all items out.
+  /// Removes all items, and calls visit(item) for each.
   template <class Visitor>
   void clear(ChunkPool& pool, Visitor&& visit) noexcept;
 
   Chunk* first;
   Chunk* last;
-  Chunk* sweep;  // those before it have been closed up; null: none are being closed up
+  Chunk* sweep;  // the chunks before it are closed up; null: no sweep is in progress
   std::uint32_t items;
   std::uint32_t holes;
 

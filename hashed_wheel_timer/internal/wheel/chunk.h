@@ -10,12 +10,12 @@
 
 namespace hwt::internal {
 
-/// Piece of a bucket: entries in order of insertion. Aligned to its own size, so that the chunk of an entry is found
-/// from the entry's address.
+/// A piece of a bucket: entries in the order of insertion. It is aligned to its own size, so that the address of an
+/// entry leads to its chunk.
 ///
 /// An entry is an item's address with the wheel's tag in its six low bits, or a hole where one was removed. It takes
-/// six bytes instead of eight, because the highest 16 bits of an address, which are nearly always the same, stand once
-/// for the whole chunk. That saves two of 72 bytes for each pending timeout, and a quarter of the memory that a walk
+/// six bytes instead of eight. The highest 16 bits of addresses are nearly always equal, so the chunk stores them once.
+/// That saves two of 72 bytes for each pending timeout, and a quarter of the memory that a walk
 /// over far timeouts reads.
 struct alignas(256) Chunk {
   static constexpr std::size_t kEntries = 40;
@@ -39,7 +39,7 @@ struct alignas(256) Chunk {
   }
   WheelItem* item(std::size_t i) const noexcept { return item_of(entry(i)); }
 
-  /// The item's place from now on.
+  /// Writes the entry of an item, and tells the item this place.
   void put(std::size_t i, WheelItem& item, std::uint64_t tag) noexcept {
     assign(i, reinterpret_cast<std::uint64_t>(&item) | tag);
     item.position = position(i);
@@ -56,18 +56,18 @@ struct alignas(256) Chunk {
   }
 
   Chunk* next;
-  std::uint32_t bucket;  // the bucket that the chunk belongs to
-  std::uint16_t used;    // entries [0 .. used) have been taken
+  std::uint32_t bucket;  // the number of the bucket that owns the chunk
+  std::uint16_t used;    // entries [0 .. used) are items or holes
   std::uint16_t region;  // the highest 16 bits of the address of each item
   std::uint32_t low[kEntries];
   std::uint16_t high[kEntries];
 };
 static_assert(sizeof(Chunk) == alignof(Chunk));
 
-/// Memory for chunks: carved from regions, reused, given back with the wheel.
+/// Memory for chunks. It is carved from regions, and kept for reuse until the wheel is destroyed.
 class ChunkPool {
  public:
-  /// Makes sure that the next take() succeeds. False: no memory.
+  /// Makes sure that the next take() succeeds. Returns false without memory.
   bool reserve() noexcept { return free_ != nullptr || carved_ != kChunksPerRegion || grow(); }
   Chunk* take() noexcept;  // null: no memory
   void give_back(Chunk* chunk) noexcept;

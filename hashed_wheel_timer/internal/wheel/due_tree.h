@@ -13,7 +13,7 @@ namespace hwt::internal {
 /// The next due tick of every bucket, in a tree in which each parent is the earliest of its eight children. So the
 /// worker finds its next wake-up at the root, whatever the number of buckets.
 ///
-/// A tick is stored as its complement, kNever - tick: the zero bytes of fresh memory then mean "nothing due".
+/// A tick is stored as its complement, kNever - tick, so that the zero bytes of fresh memory mean "nothing due".
 ///
 /// The integers and the memory are parameters so that tests/arithmetic can prove it with symbolic ones.
 template <class Signed, class Size, class Array>
@@ -24,7 +24,7 @@ class BasicDueTree {
   Signed earliest() const noexcept { return kNever - complement_[0]; }
   Signed of(Size bucket) const noexcept { return kNever - complement_[layout_.first_leaf() + bucket]; }
 
-  /// A bucket whose next due tick is the earliest.
+  /// Returns a bucket whose next due tick is the earliest.
   Size first() const noexcept {
     Size index = 0;
     for (std::size_t level = 1; level < layout_.levels; ++level) {

@@ -30,7 +30,7 @@ void HashedWheel::move(WheelItem& item, Tick tick) noexcept {
   tick = std::clamp(tick, floor_, kNever - 1);
   const Chunk& chunk = Chunk::of(item.position);
   if (chunk.bucket == revolutions_.bucket_of(tick) && (*item.position & Chunk::kTagMask) == revolutions_.tag_of(tick)) {
-    // Its entry stays as it is; but it may have been due a multiple of 64 revolutions later.
+    // The entry stays. But the item may have been due a multiple of 64 revolutions later, with the same tag.
     if (tick < due_.of(chunk.bucket)) due_.set(chunk.bucket, tick);
     return;
   }

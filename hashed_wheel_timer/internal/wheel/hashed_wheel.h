@@ -16,18 +16,18 @@
 
 namespace hwt::internal {
 
-/// A Wheel (see there): bucket `tick & mask` holds everything that is due in that tick of any revolution. Varghese &
-/// Lauck, scheme 6; Netty: HashedWheelBucket.
+/// A Wheel in which bucket `tick & mask` holds the items of that tick of every revolution. Varghese & Lauck, scheme 6;
+/// Netty: HashedWheelBucket.
 ///
-/// A bucket is an array of entries, not a linked list: a walk then reads memory in order and can prefetch the items. An
-/// entry's tag is the revolution modulo 64, so a walk skips items of other revolutions without touching them. Items
-/// whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick.
+/// A bucket is an array of entries, not a linked list, so that a walk reads memory in order and can prefetch the items.
+/// The tag of an entry is the revolution modulo 64, so a walk skips items of other revolutions without touching them.
+/// Items whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick.
 class HashedWheel {
  public:
   /// `buckets` is a power of two. Throws std::bad_alloc.
   explicit HashedWheel(std::int64_t buckets);
 
-  /// Ticks until the same bucket comes up again.
+  /// Returns the ticks until the same bucket is due again.
   Tick revolution() const noexcept { return revolutions_.length(); }
   std::int64_t size() const noexcept { return size_; }
 
@@ -35,10 +35,10 @@ class HashedWheel {
   bool insert(WheelItem& item, Tick tick) noexcept;
   void remove(WheelItem& item) noexcept;
 
-  /// An item that has that tick already keeps its place.
+  /// Gives an item another tick. An item that already has that tick keeps its place.
   void move(WheelItem& item, Tick tick) noexcept;
 
-  /// Something may be due at that tick.
+  /// Returns the first tick at which an item may be due.
   Tick next_due() const noexcept { return due_.earliest(); }
 
   void skip_to(Tick tick) noexcept {
@@ -46,8 +46,9 @@ class HashedWheel {
     floor_ = std::max(floor_, tick);
   }
 
-  /// An item whose later tick falls into the same bucket keeps its place, and any other moves. Without memory in the
-  /// other bucket an item also keeps its place. It is visited again at the next tick: its bucket counts as due then.
+  /// Visits the items that may be due at `tick`. An item with a later tick moves to the bucket of that tick, or keeps
+  /// its place if that is the same bucket. Without memory in the other bucket the item also keeps its place, and is
+  /// visited again at the next tick, at which this bucket then counts as due.
   template <class Visitor>
   void expire(Tick tick, Visitor&& visit) noexcept;
 
@@ -56,10 +57,10 @@ class HashedWheel {
 
  private:
   static constexpr std::size_t kPrefetchDistance = 8;
-  // So that holes go in buckets of which nothing is removed, and a walk takes some ten microseconds longer at most.
+  // A walk tidies too, because a bucket may have holes and no removals. It takes some 10 us longer at most.
   static constexpr int kTidiedByWalk = 16;
 
-  /// Fetches the item that the walk will come to, if its tag is that of this revolution. It may be in the next chunk.
+  /// Prefetches the i-th item from the start of `chunk`, which may be in the next chunk, if it has this tag.
   [[gnu::always_inline]] static void prefetch(const Chunk& chunk, std::size_t i, std::uint64_t tag) noexcept {
     const Chunk* holder = &chunk;
     if (i >= chunk.used) {
@@ -84,7 +85,7 @@ class HashedWheel {
 
 template <class Visitor>
 void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
-  // Besides the tick's own bucket, those of other ticks with items for which there was no memory.
+  // Walks the bucket of the tick, and other buckets with items that could not move without memory.
   for (std::size_t index = revolutions_.bucket_of(tick);; index = due_.first()) {
     floor_ = tick;
     if (!walk(index, tick, visit)) return;
@@ -95,7 +96,7 @@ void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
   floor_ = next_tick(tick);
 }
 
-/// False: the visitor has stopped it.
+/// Walks a bucket. Returns false if the visitor has stopped the walk.
 template <class Visitor>
 bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
   const Tick own = revolutions_.own_tick(index, tick);
@@ -138,7 +139,7 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
       bucket.punch(*chunk, i);
       --size_;
     }
-    // At once: what comes after it may need its memory in another bucket, and it is in the cache.
+    // Drops the chunk now, because later items may need its memory in another bucket, and it is in the cache.
     Chunk* const following = chunk->next;
     if (any_left) {
       before = chunk;

@@ -55,14 +55,14 @@ void HierarchicalWheel::skip_to(Tick tick) noexcept {
   assert(next_due() >= tick);
   tick = std::min(tick, kNever - 1);
   if (tick <= floor_) return;
-  // Every occupied slot begins at `tick` or later, so seen from there too it is the right one for its items.
+  // Every occupied slot begins at `tick` or later, so its items belong there for the new cursor too.
   floor_ = tick;
   cursor_ = tick - 1;
   stopped_ = false;
 }
 
 bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place) noexcept {
-  if (!chunks_.reserve()) return false;  // before anything is divided: no row is empty
+  if (!chunks_.reserve()) return false;  // before a slot is divided, because no row may be empty
   SlotRow* row = rows_[place.level];
   std::size_t digit = place.digit;
   for (;;) {
@@ -77,7 +77,7 @@ bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place
   return true;
 }
 
-/// A row below the slot, if it is crowded; null if not, if a slot is only one tick, and without memory.
+/// Makes a row below a crowded slot. Returns null if the slot is not crowded, spans only one tick, or without memory.
 SlotRow* HierarchicalWheel::divide(SlotRow& row, std::size_t digit) noexcept {
   Slot& slot = row.slot(digit);
   if (slot.items < crowd_ || row.level == 0) return nullptr;
@@ -90,7 +90,7 @@ SlotRow* HierarchicalWheel::divide(SlotRow& row, std::size_t digit) noexcept {
   return slot.below = below;
 }
 
-/// A row with no occupied slot goes, and that may have been the last thing in the slot above.
+/// Counts a slot of a row as empty. Gives the row back if all its slots are. Then the slot above may be empty too.
 void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (--row.occupied != 0) return;
   SlotRow& above = *row.above;
@@ -100,8 +100,8 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
 
-/// The cursor comes to `tick`, at which the slot begins. The rows below the slot become the rows of the lower levels.
-/// Items that stayed in a bucket because memory was short go on to the next tick.
+/// Moves the cursor to `tick`, at which the slot begins. The rows below the slot become the rows of the lower levels.
+/// Items that stayed in a bucket for lack of memory move to the slot of the next tick.
 void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   const SlotIndex next = levels_.place_of(next_tick(tick), tick);
   if (place == next) return;  // the last tick has no next one, and nothing below it
@@ -115,7 +115,7 @@ void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   }
 }
 
-/// The row takes its level's place. The items of the present bucket came down before, so they go to the front.
+/// Makes `row` the row of its level. Items in the buckets of the present row came down before, so they go to the front.
 void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
   SlotRow*& place = rows_[row.level];
   for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {

@@ -20,29 +20,29 @@ namespace hwt::internal {
 /// spans more ticks, and come down (cascade) when that span begins. However far away, an item costs nothing until then,
 /// and it comes down at most once for each level above the lowest. Varghese & Lauck, scheme 7; Kafka: TimingWheel.
 ///
-/// The cursor is the last tick whose slot has been worked off. An item lies in levels_.place_of(its tick, cursor_) or
-/// below, and all items of one tick lie there at any time. Slots and the cascade keep the order of items. So items that
-/// were inserted for the same tick are visited in the order of insertion. An item that got its tick later, by move() or
-/// by the visitor, may come anywhere among them.
+/// The cursor is the last tick whose slot was processed. An item lies in levels_.place_of(its tick, cursor_) or below,
+/// so all items of one tick lie there at any time. Slots and the cascade keep the order of items. So items that were
+/// inserted for the same tick are visited in the order of insertion. An item that got its tick later, by move() or by
+/// the visitor, may come anywhere among them.
 ///
 /// The slot in which `tick` lies is the only one that a walk visits, whatever its level. Each slot of a lower level
 /// between the cursor and `tick` is empty by then, and `tick` itself has no other slot.
 ///
 /// Millions of items in one slot must not come down at once, because items that are due meanwhile would wait for them.
-/// They are in the same slot, so stopping halfway would not help. So a slot is crowded at some thousands of items.
-/// Later items go into a row of slots below it, each to the slot where it will belong when the span begins. Then only
-/// the slot's own bucket comes down item by item. The row below becomes the row of the next level as it is. Slots of
-/// that row can be crowded in turn. The items of a bucket are older than those below it and go in front of them, so the
-/// order stays.
+/// Those items are in the same slot, so stopping halfway would not help. Therefore a slot with some thousands of items
+/// is crowded. Later items go into a row of slots below it, each into the slot where it will belong when the span
+/// begins. Then only the slot's own bucket comes down item by item, and the whole row becomes the row of the level
+/// below. Slots of that row can be crowded in turn. The items of a bucket are older than those in the row below, and go
+/// in front of them, so the order stays.
 class HierarchicalWheel {
  public:
-  /// `slots` of each level: see SlotLevels. Throws std::bad_alloc.
+  /// `slots`: the number of slots of each level; see SlotLevels. Throws std::bad_alloc.
   explicit HierarchicalWheel(std::int64_t slots)
       : HierarchicalWheel(slots, static_cast<std::uint32_t>(std::max(kCrowd, slots * kCrowdPerSlot))) {}
-  /// A slot with `crowd` items is crowded; one or more.
+  /// `crowd`: the number of items, one or more, with which a slot is crowded. Throws std::bad_alloc.
   HierarchicalWheel(std::int64_t slots, std::uint32_t crowd);
 
-  /// Ticks that the lowest level spans.
+  /// Returns the ticks that the lowest level spans.
   Tick revolution() const noexcept { return levels_.slots_per_level(); }
   std::int64_t size() const noexcept { return size_; }
 
@@ -50,17 +50,17 @@ class HierarchicalWheel {
   bool insert(WheelItem& item, Tick tick) noexcept;
   void remove(WheelItem& item) noexcept;
 
-  /// An item that stays in the same slot keeps its place.
+  /// Gives an item another tick. An item that stays in the same slot keeps its place.
   void move(WheelItem& item, Tick tick) noexcept;
 
-  /// Something is due at that tick, or comes down at it, unless that was removed.
+  /// Returns the first tick at which an item is due or comes down, unless that item was removed.
   Tick next_due() const noexcept {
     if (size_ == 0) return kNever;
     return stopped_ ? floor_ : levels_.begin_of(levels_.first(), cursor_);
   }
 
-  /// Visits the items that come down at `tick`, too. Without memory at its new place an item is visited at the next
-  /// tick, and again until there is some. It is not late, but may lose its place among the items of its tick.
+  /// Visits the items that are due or come down at `tick`. Without memory at its new place an item is visited at each
+  /// next tick until there is memory. It is not late, but may lose its place among the items of its tick.
   template <class Visitor>
   void expire(Tick tick, Visitor&& visit) noexcept;
 
@@ -74,7 +74,7 @@ class HierarchicalWheel {
 
   static constexpr std::size_t kPrefetchDistance = 8;
 
-  /// Fetches the item that the walk will come to; it may be in the next chunk.
+  /// Prefetches the i-th item from the start of `chunk`, which may be in the next chunk.
   [[gnu::always_inline]] static void prefetch(const Chunk& chunk, std::size_t i) noexcept {
     if (i < chunk.used) {
       prefetch_to_write(chunk.item(i));
@@ -83,8 +83,8 @@ class HierarchicalWheel {
     }
   }
 
-  // So many items come down in a fraction of a millisecond, and a row of slots, with a chunk for each, takes little
-  // memory beside them.
+  // This number of items comes down in a fraction of a millisecond. A row of slots, with a chunk for each, takes little
+  // memory compared with them.
   static constexpr std::int64_t kCrowd = 8192;
   static constexpr std::int64_t kCrowdPerSlot = 4;
 
@@ -92,7 +92,7 @@ class HierarchicalWheel {
 
   Slot& slot_at(SlotIndex place) noexcept { return rows_[place.level]->slot(place.digit); }
 
-  /// `place` is that of the tick. False: no memory.
+  /// Adds an item to the slot of its tick, `place`. Returns false without memory.
   bool add(WheelItem& item, Tick tick, SlotIndex place) noexcept {
     SlotRow& row = *rows_[place.level];
     const Slot& slot = row.slot(place.digit);
@@ -108,7 +108,7 @@ class HierarchicalWheel {
   }
   bool add_to_crowd(WheelItem& item, Tick tick, SlotIndex place) noexcept;
   SlotRow* divide(SlotRow& row, std::size_t digit) noexcept;
-  /// A slot has become empty.
+  /// Marks a slot that has become empty.
   void vacate(SlotRow& row, std::size_t digit) noexcept {
     if (row.above == nullptr) {
       levels_.vacate({row.level, digit});
@@ -119,7 +119,8 @@ class HierarchicalWheel {
   void vacate_below(SlotRow& row) noexcept;
   bool is_where_it_belongs(const WheelItem& item, Tick tick) const noexcept;
 
-  /// Gives an item of a slot of `level` that begins at `now` its place. False: it is to be visited again.
+  /// Moves an item that comes down at `now` from a slot of `level` to its new place. Returns false if the item must be
+  /// visited again.
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
     const SlotIndex place = levels_.place_of(tick, now);
@@ -140,13 +141,13 @@ class HierarchicalWheel {
  protected:
   SlotLevels levels_;
   SlotRows pool_;
-  std::array<SlotRow*, SlotLevels::kMaxLevels> rows_{};  // of each level, the one in whose span the cursor lies
+  std::array<SlotRow*, SlotLevels::kMaxLevels> rows_{};  // of each level, the row in whose span the cursor lies
   ChunkPool chunks_;
   const std::uint32_t crowd_;
   std::int64_t size_ = 0;
   Tick cursor_ = 0;
   Tick floor_ = 0;        // the earliest tick that has not expired: the cursor or later
-  bool stopped_ = false;  // the walk of floor_ was stopped midway, and cursor_ is still that of before it
+  bool stopped_ = false;  // the walk of floor_ was stopped, and cursor_ has not advanced
 };
 
 template <class Visitor>
@@ -161,8 +162,8 @@ void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
   floor_ = next_tick(tick);
 }
 
-/// Walks the buckets whose spans begin at `tick`: that of the slot, and the first of each row below. False: the visitor
-/// has stopped it.
+/// Walks the buckets whose spans begin at `tick`: that of the slot, and the first of each row below. Returns false if
+/// the visitor has stopped the walk.
 template <class Visitor>
 bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& visit) noexcept {
   SlotRow* row = rows_[place.level];
@@ -178,9 +179,9 @@ bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& v
   }
 }
 
-/// Items that come down from a slot of `level` go into buckets of lower levels even if these become crowded. They are
-/// older than the items below the slot, and only some thousands. Returns false if the visitor has stopped the walk. An
-/// item stays if there is no memory for its new place.
+/// Walks a bucket of a slot of `level`. Items that come down go into buckets of lower levels even if these become
+/// crowded, because they are older than the items below the slot, and only some thousands. An item without memory at
+/// its new place stays. Returns false if the visitor has stopped the walk.
 template <class Visitor>
 bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visitor& visit) noexcept {
   Chunk* before = nullptr;
@@ -202,7 +203,7 @@ bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visit
       }
       bucket.punch(*chunk, i);
     }
-    // At once: items that come after it may need its memory for their new places.
+    // Drops the chunk now, because later items may need its memory at their new places.
     Chunk* const next = chunk->next;
     if (stay) {
       before = chunk;

@@ -10,12 +10,12 @@
 
 namespace hwt::internal {
 
-/// Where a tick lies in a hierarchy of slots. In base `slots` a tick has one digit for each level. A slot of level k
-/// stands for all ticks with the same digits from the k-th on, so it spans slots^k ticks. The levels cover all ticks
-/// that there are.
+/// Computes where a tick lies in a hierarchy of slots. In base `slots` a tick has one digit for each level. A slot of
+/// level k stands for all ticks with the same digits from the k-th on, so it spans slots^k ticks. The levels cover all
+/// ticks.
 ///
-/// Seen from a cursor, a later tick lies on the level of the highest digit in which the two differ, in the slot of its
-/// digit there. The digits above are the cursor's own. So a slot number means one span of ticks, each level begins
+/// The level of a tick is that of the highest digit in which the tick and the cursor differ. Its slot is its digit on
+/// that level. Higher digits equal those of the cursor. So a slot number means one span of ticks, each level begins
 /// where the one below ends, and no slot is reached by wrapping around.
 ///
 /// The integers are parameters so that tests/arithmetic can prove it with symbolic ones.
@@ -23,12 +23,12 @@ template <class Signed, class Unsigned, class Size>
 class BasicTickDigits {
  public:
   static constexpr std::int64_t kMinSlots = 2;
-  // One word tells which of a level's words are not zero.
+  // One word has a bit for each word of a level.
   static constexpr std::int64_t kMaxSlots = std::int64_t{64} * 64;
-  // One for each bit of a tick.
+  // With two slots a level, there is a level for each bit of a tick.
   static constexpr std::size_t kMaxLevels = 63;
 
-  /// `slots` of each level: a power of two in [kMinSlots, kMaxSlots].
+  /// `slots`: the number of slots of each level, a power of two in [kMinSlots, kMaxSlots].
   explicit BasicTickDigits(std::int64_t slots) noexcept
       : bits_(std::countr_zero(static_cast<std::uint64_t>(slots))), mask_(slots - 1) {
     for (std::size_t bit = 0; bit < level_of_bit_.size(); ++bit) {
@@ -46,7 +46,7 @@ class BasicTickDigits {
     bool operator==(const SlotIndex&) const = default;
   };
 
-  /// The slot in which `tick` lies. Precondition: tick >= cursor >= 0.
+  /// Returns the slot in which `tick` lies. Precondition: tick >= cursor >= 0.
   SlotIndex place_of(Signed tick, Signed cursor) const noexcept {
     using std::bit_width;
     const Unsigned differ = static_cast<Unsigned>(tick ^ cursor) | 1;
@@ -54,12 +54,12 @@ class BasicTickDigits {
     return {level, digit_of(tick, level)};
   }
 
-  /// The digit of a tick on that level.
+  /// Returns the digit of a tick on that level.
   Size digit_of(Signed tick, std::size_t level) const noexcept {
     return static_cast<Size>((tick >> (level * static_cast<std::size_t>(bits_))) & mask_);
   }
 
-  /// The first tick of a slot, as seen from the cursor.
+  /// Returns the first tick of a slot, as seen from the cursor.
   Signed begin_of(SlotIndex slot, Signed cursor) const noexcept {
     const int shift = static_cast<int>(slot.level) * bits_;
     return (((cursor >> shift) & ~mask_) | static_cast<Signed>(slot.digit)) << shift;
@@ -71,7 +71,7 @@ class BasicTickDigits {
   std::array<std::uint8_t, kMaxLevels> level_of_bit_{};  // a division by bits_ would be slow
 };
 
-/// Which slots of a hierarchy are occupied.
+/// Keeps which slots of a hierarchy are occupied.
 class SlotLevels : public BasicTickDigits<Tick, std::uint64_t, std::size_t> {
  public:
   /// `slots` of each level: see BasicTickDigits. Throws std::bad_alloc.
@@ -96,9 +96,8 @@ class SlotLevels : public BasicTickDigits<Tick, std::uint64_t, std::size_t> {
   }
   bool any() const noexcept { return levels_in_use_ != 0; }
 
-  /// The occupied slot that comes first. Precondition: any().
-  /// It is the first of the lowest level that has one. For a level ends where the slot of the next level that holds the
-  /// cursor ends, and all other slots of higher levels begin there or later.
+  /// Returns the occupied slot that comes first: the first one of the lowest level that has any. Slots of higher levels
+  /// come later, because each level begins where the one below ends. Precondition: any().
   SlotIndex first() const noexcept {
     const auto level = static_cast<std::size_t>(std::countr_zero(levels_in_use_));
     const auto word = static_cast<std::size_t>(std::countr_zero(words_in_use_[level]));
@@ -107,11 +106,11 @@ class SlotLevels : public BasicTickDigits<Tick, std::uint64_t, std::size_t> {
   }
 
  private:
-  /// Of the word that it belongs to.
+  /// Returns the bit of a slot, a word or a level in its word.
   static std::uint64_t bit(std::size_t number) noexcept { return std::uint64_t{1} << number % 64; }
 
   const std::size_t words_per_level_;
-  // A bit for each slot, for each of these words, and for each level: set if there is something.
+  // A bit for each slot, for each word of words_, and for each level: set if any slot there is occupied.
   std::unique_ptr<std::uint64_t[]> words_;
   std::array<std::uint64_t, kMaxLevels> words_in_use_{};
   std::uint64_t levels_in_use_ = 0;

@@ -18,7 +18,7 @@ SlotRow* SlotRows::take() noexcept {
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  // Zeroed by the operating system page by page: of a long row few slots may be used.
+  // calloc() gets zeroed pages from the system on first use, because few slots of a long row may be used.
   auto* const row = static_cast<SlotRow*>(std::calloc(1, sizeof(SlotRow) + (sizeof(Slot) << bits_)));
   if (row == nullptr) {
     rows_.pop_back();

@@ -16,29 +16,29 @@ struct SlotRow;
 struct Slot : Bucket {
   bool occupied() const noexcept { return items != 0 || below != nullptr; }
 
-  /// If the slot is crowded: its own span of ticks, divided into slots of the level below. Those hold newer items; the
-  /// bucket holds the older ones. Not empty.
+  /// The row of a crowded slot, or null. It divides the slot's span into slots of the level below. They hold the newer
+  /// items, and the bucket holds the older ones. The row is never empty.
   SlotRow* below;
 };
 
-/// The slots of one level: those of the level in which the cursor lies, or those below a crowded slot. The slots stand
-/// right behind it: a pointer to them would be one more to follow in each call.
+/// The slots of one level in whose span the cursor lies, or the slots below a crowded slot. The slots follow this
+/// object in memory, so that no call must follow a pointer to them.
 struct alignas(Slot) SlotRow {
   Slot& slot(std::size_t digit) noexcept { return reinterpret_cast<Slot*>(this + 1)[digit]; }
   const Slot& slot(std::size_t digit) const noexcept { return reinterpret_cast<const Slot*>(this + 1)[digit]; }
 
-  /// The number of a slot's bucket in its chunks.
+  /// Returns the number of a slot's bucket, for Chunk::bucket.
   std::uint32_t number(std::size_t digit) const noexcept { return first_number + static_cast<std::uint32_t>(digit); }
 
   std::uint32_t first_number;
   std::uint32_t level;
-  std::size_t occupied;  // how many of its slots are; counted only while it is below one
-  SlotRow* above;        // the row of the slot that it is below; null: the cursor lies in its span
-  std::size_t digit;     // of that slot
+  std::size_t occupied;  // the number of occupied slots, counted only while `above` is not null
+  SlotRow* above;        // the row of the crowded slot; null: the cursor lies in the span of this row
+  std::size_t digit;     // the digit of the crowded slot
 };
 
-/// Rows of slots, found by the numbers of their slots. Kept for reuse until the wheel goes: a row in use is paid for by
-/// the many items that had to be there for it.
+/// The rows of slots, found by the numbers of their slots. Rows are kept for reuse until the wheel is destroyed. Their
+/// memory is small compared with that of the items that made the slots crowded.
 class SlotRows {
  public:
   /// `bits`: log2 of the slots of a row.
@@ -47,9 +47,9 @@ class SlotRows {
   SlotRow& row_of(std::uint32_t number) const noexcept { return *rows_[number >> bits_]; }
   std::size_t digit_of(std::uint32_t number) const noexcept { return number & mask_; }
 
-  /// An empty row. Null: no memory.
+  /// Returns an empty row, or null without memory.
   SlotRow* take() noexcept;
-  /// Precondition: it is empty.
+  /// Gives a row back. Precondition: it is empty.
   void give_back(SlotRow* row) noexcept;
 
  private:

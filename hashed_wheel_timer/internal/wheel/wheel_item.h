@@ -7,7 +7,7 @@
 
 namespace hwt::internal {
 
-/// Number of a tick since the timer's start; tick k spans [k, k+1) * tick_duration and is due at its end.
+/// The number of a tick since the timer's start. Tick k spans [k, k+1) * tick_duration, and is due at its end.
 using Tick = std::int64_t;
 
 /// Later than every deadline: "nothing due".
@@ -21,14 +21,14 @@ constexpr Signed next_tick(Signed tick) noexcept {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// An item of a wheel. The wheel alone touches `position`, which means nothing once a visitor has taken the item. A
-/// class derived from it must be aligned to a cache line: the low six bits of its address are the wheel's (see Chunk).
-/// It is not aligned itself, because compilers differ in whether a derived class may use the padding.
+/// An item of a wheel. Only the wheel touches `position`, which is meaningless once a visitor has taken the item. A
+/// derived class must be aligned to a cache line, because the wheel uses the low six bits of its address (see Chunk).
+/// This class is not aligned itself, because compilers differ in whether a derived class may use the padding.
 struct WheelItem {
   using Position = std::uint32_t*;
 
-  /// Atomic, but ordered by nothing: before an item is in a wheel, its owner may use this for itself, and look at it
-  /// while the wheel writes it.
+  /// An atomic whose operations are relaxed. Before the item is in a wheel, its owner may use it for its own purpose,
+  /// and read it while the wheel writes it.
   class RelaxedPosition {
    public:
     RelaxedPosition() noexcept = default;
