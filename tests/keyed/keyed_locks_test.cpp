@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// Counts those that are alive.
+/// Counts its objects.
 struct Counted {
   static inline std::atomic<int> alive = 0;
 
@@ -27,7 +27,7 @@ struct Counted {
   int number;
 };
 
-/// Equal, which is called with the lock held, stands still where the test says so.
+/// An Equal that stands still when the test asks for it. KeyedTimer calls it with the lock held.
 struct StandsStill {
   static inline std::atomic<Latch*> entered = nullptr;
   static inline std::atomic<Latch*> released = nullptr;
@@ -40,7 +40,7 @@ struct StandsStill {
     return a.number == b.number;
   }
 };
-/// All keys have one shard.
+/// A Hash that puts all keys into one shard.
 struct Alike {
   std::size_t operator()(const Counted&) const { return 0; }
 };
@@ -56,7 +56,7 @@ class KeyedLock : public ::testing::Test {
     EXPECT_EQ(Counted::alive, 0);
   }
 
-  /// From the call of f(keyed) that follows, a thread has the lock, until release().
+  /// Calls f(keyed) on a thread, which then holds the lock until release().
   void hold_lock_in(std::function<void(Keyed&)> f) {
     StandsStill::released = &released_;
     StandsStill::entered = &entered_;
@@ -67,7 +67,7 @@ class KeyedLock : public ::testing::Test {
     released_.count_down();
     if (holder_.joinable()) holder_.join();
   }
-  /// On this thread, as the worker would: it returns although another one has the lock.
+  /// Advances the timer on this thread. Returns although another thread holds the lock.
   [[nodiscard]] bool advance_to_expired(int count) {
     timer_.advance(1s);
     return expired_ >= count;
@@ -86,7 +86,7 @@ class KeyedLock : public ::testing::Test {
   std::jthread holder_;
 };
 
-TEST_F(KeyedLock, ExpiriesAndOtherTimeoutsDoNotWaitForIt) {
+TEST_F(KeyedLock, ExpiriesAndOtherTimeoutsDoNotWaitForTheLock) {
   for (int key = 1; key <= 100; ++key) keyed_->set(Counted(key), key, 20ms);
   std::optional<KeyedResult> added;
   hold_lock_in([&](Keyed& keyed) { added = keyed.set(Counted(0), 0, kFar); });
@@ -96,12 +96,12 @@ TEST_F(KeyedLock, ExpiriesAndOtherTimeoutsDoNotWaitForIt) {
   EXPECT_EQ(added, KeyedResult::Added);
   EXPECT_EQ(expired_, 100);
   EXPECT_EQ(keyed_->size(), 1U);
-  EXPECT_EQ(Counted::alive, 1) << "who has had the lock clears away what it has held up";
+  EXPECT_EQ(Counted::alive, 1) << "the thread that held the lock removes the cells";
   for (int key = 1; key <= 100; ++key) EXPECT_FALSE(keyed_->contains(Counted(key)));
   EXPECT_EQ(keyed_->drain().size(), 1U);
 }
 
-TEST_F(KeyedLock, WhoeverHasItFindsThatTheValueIsGone) {
+TEST_F(KeyedLock, TheThreadThatHasTheLockFindsNoExpiredValue) {
   keyed_->set(Counted(1), 10, 20ms);
   std::optional<int> removed;
   hold_lock_in([&](Keyed& keyed) { removed = keyed.remove(Counted(1)); });
@@ -114,7 +114,7 @@ TEST_F(KeyedLock, WhoeverHasItFindsThatTheValueIsGone) {
   EXPECT_EQ(keyed_->remove(Counted(1)), 11);
 }
 
-TEST_F(KeyedLock, AMoveThatComesTooLateSaysSo) {
+TEST_F(KeyedLock, AMoveAfterTheExpiryReturnsNotFound) {
   keyed_->set(Counted(1), 10, 20ms);
   std::optional<KeyedResult> moved;
   hold_lock_in([&](Keyed& keyed) { moved = keyed.move(Counted(1), kFar); });
@@ -124,7 +124,7 @@ TEST_F(KeyedLock, AMoveThatComesTooLateSaysSo) {
   EXPECT_EQ(timer_.pending_timeouts(), 0);
 }
 
-TEST_F(KeyedLock, ASetThatComesTooLateAddsItAgain) {
+TEST_F(KeyedLock, ASetAfterTheExpiryAddsTheKeyAgain) {
   keyed_->set(Counted(1), 10, 20ms);
   std::optional<KeyedResult> result;
   hold_lock_in([&](Keyed& keyed) { result = keyed.set(Counted(1), 11, kFar); });
@@ -136,7 +136,7 @@ TEST_F(KeyedLock, ASetThatComesTooLateAddsItAgain) {
   EXPECT_EQ(keyed_->remove(Counted(1)), 11);
 }
 
-TEST_F(KeyedLock, AReplacedValueExpiresWithoutItToo) {
+TEST_F(KeyedLock, AReplacedValueAlsoExpiresWithoutTheLock) {
   keyed_->set(Counted(1), 10, kFar);
   EXPECT_EQ(keyed_->set(Counted(1), 11, kFar), KeyedResult::Replaced);
   EXPECT_EQ(keyed_->set(Counted(1), 12, 20ms), KeyedResult::Replaced);
@@ -149,8 +149,8 @@ TEST_F(KeyedLock, AReplacedValueExpiresWithoutItToo) {
   EXPECT_EQ(keyed_->size(), 0U);
 }
 
-// The cell is still there while on_expire runs, and must be nobody's.
-TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
+// The cell still exists while on_expire runs, but no call may find it.
+TEST_F(KeyedLock, AKeyIsNotFoundWhileItsOnExpireRuns) {
   Hold hold;
   during_ = [&](int) { hold(); };
   keyed_->set(Counted(1), 10, 20ms);
@@ -177,7 +177,7 @@ TEST_F(KeyedLock, WhatRunsMeanwhileIsNotThereAnyMore) {
   EXPECT_EQ(keyed_->remove(Counted(1)), 12) << "its own cell goes, not the later one of the same key";
 }
 
-// The expiry is counted before set() returns, and must not make up for a value that is there.
+// The expiry is counted before set() returns, and must not offset another value.
 TEST(KeyedSize, NeverCountsTooFewWhenAValueExpiresBeforeItsSetReturns) {
   Latch expired;
   HeldTimer timer;
@@ -187,13 +187,13 @@ TEST(KeyedSize, NeverCountsTooFewWhenAValueExpiresBeforeItsSetReturns) {
   std::jthread setting([&] { EXPECT_EQ(keyed.set(Counted(2), 2, 1ms), KeyedResult::Added); });
   ASSERT_TRUE(timer.wait_until_held());
   ASSERT_TRUE(expired.wait());
-  EXPECT_EQ(keyed.size(), 1U) << "the first is there";
+  EXPECT_EQ(keyed.size(), 1U) << "the first value";
   timer.go_on();
   setting.join();
   EXPECT_EQ(keyed.size(), 1U);
 }
 
-TEST(KeyedSize, IsAsBeforeWhenASetIsRefused) {
+TEST(KeyedSize, IsUnchangedByARefusedSet) {
   HeldTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
   KeyedTimer<Counted, int, Alike, StandsStill> keyed(timer, [](const Counted&, int&) {});
   ASSERT_EQ(keyed.set(Counted(1), 1, kFar), KeyedResult::Added);
@@ -205,8 +205,8 @@ TEST(KeyedSize, IsAsBeforeWhenASetIsRefused) {
   EXPECT_EQ(keyed.size(), 1U);
 }
 
-// Otherwise objects that the function owns would live until the last of the timeouts, perhaps for years.
-TEST_F(KeyedLock, TheFunctionThatDestroysTheKeyedTimerGoesWhenItReturns) {
+// Otherwise objects that the function owns would live as long as the last timeout, perhaps for years.
+TEST_F(KeyedLock, AnOnExpireThatDestroysTheKeyedTimerIsDestroyedWhenItReturns) {
   const auto owned = std::make_shared<int>();
   during_ = [&](int) {
     release();  // no other call may race the destructor
@@ -225,8 +225,8 @@ TEST_F(KeyedLock, TheFunctionThatDestroysTheKeyedTimerGoesWhenItReturns) {
   late[1].task().run(late[1]);  // finds nothing
 }
 
-// Else a key that is set again meanwhile would be there twice, and the old one would be found.
-TEST(KeyedEnd, FromItsBeginningOnTheKeyIsNotFound) {
+// Otherwise a key that is set again meanwhile would have two cells, and a search would find the old one.
+TEST(KeyedEnd, TheKeyIsNotFoundFromTheClaimOn) {
   using Entry = detail::KeyedEntry<int, int>;
   const Entry::Value value(new Entry(1, 2, 0));
   EXPECT_EQ(value->holder(), value.get());

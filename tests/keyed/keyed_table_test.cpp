@@ -62,7 +62,7 @@ TEST(KeyedTable, NoInsertionMovesMoreThanAPage) {
   EXPECT_EQ(seen, kCells);
 }
 
-TEST(KeyedTable, CellsThatAreTakenOutLeaveTheOthersWhereTheyAreFound) {
+TEST(KeyedTable, ErasedCellsLeaveTheOthersWhereTheyAreFound) {
   constexpr std::uint32_t kCells = 20'000;
   Table table;
   for (std::uint32_t number = 1; number <= kCells; ++number) insert(table, spread(number), number);
@@ -75,7 +75,7 @@ TEST(KeyedTable, CellsThatAreTakenOutLeaveTheOthersWhereTheyAreFound) {
 }
 
 // A bad hash costs time, not memory: nothing can be split.
-TEST(KeyedTable, HashesThatAreAllAlikeOnlyMakeOnePageLarger) {
+TEST(KeyedTable, EqualHashesOnlyEnlargeOnePage) {
   constexpr std::uint32_t kCells = 3000;
   Table table;
   for (std::uint32_t number = 1; number <= kCells; ++number) insert(table, number % 2, number);

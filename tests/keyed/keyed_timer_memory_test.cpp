@@ -21,7 +21,7 @@ std::int64_t bytes_in_use_before() {
   return bytes_in_use;
 }
 
-TEST(KeyedMemory, WithoutItNothingChanges) {
+TEST(KeyedMemory, ALackOfMemoryChangesNothing) {
   ManualTimer timer;
   int expired = 0;
   KeyedTimer<int, std::string> keyed(timer, [&](const int&, std::string&) { ++expired; });

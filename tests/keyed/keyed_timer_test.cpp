@@ -58,7 +58,7 @@ TEST_F(Keyed, RemoveReturnsTheValueAndItNeverExpires) {
   EXPECT_EQ(take_expired(), Items());
 }
 
-TEST_F(Keyed, RemoveOfWhatHasExpiredReturnsNothing) {
+TEST_F(Keyed, RemoveOfAnExpiredKeyReturnsNothing) {
   keyed_.set(1, 10, 5ms);
   timer_.advance(5ms);
   EXPECT_EQ(keyed_.remove(1), std::nullopt);
@@ -78,7 +78,7 @@ TEST_F(Keyed, SetOnAnExistingKeyReplacesValueAndDeadline) {
   EXPECT_EQ(take_expired(), Items());
 }
 
-TEST_F(Keyed, MoveOfAnUnknownKeySaysSo) { EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::NotFound); }
+TEST_F(Keyed, MoveOfAnUnknownKeyReturnsNotFound) { EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::NotFound); }
 
 // All moves on a small grid; a wheel that compares slots is a rotation off in more than a quarter of them. The unit is
 // a tick, or so many ticks that the moves go several times around the wheel.
@@ -160,7 +160,7 @@ TEST_F(Keyed, TheLongestDelayIsNever) {
   EXPECT_EQ(take_expired(), (Items{{1, 10}}));
 }
 
-TEST_F(Keyed, ByADeadlineItIsTheSameAsByTheDelay) {
+TEST_F(Keyed, ADeadlineActsAsTheEqualDelay) {
   const steady_clock::time_point now = timer_.now();
   EXPECT_EQ(keyed_.set_at(1, 10, now + 5ms), KeyedResult::Added);
   EXPECT_EQ(keyed_.set(2, 20, 5ms), KeyedResult::Added);
@@ -462,7 +462,7 @@ TEST_F(Claimed, AnExpiryThatAnExecutorHasDroppedLeavesTheValueThere) {
   EXPECT_EQ(take_expired(), (Items{{1, 10}}));
 }
 
-TEST_F(Claimed, AMoveThatIsRejectedLeavesItToTheExpiry) {
+TEST_F(Claimed, ARejectedMoveLeavesTheValueToTheExpiry) {
   keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   const Timeout other = timer_.new_timeout([] {}, 1h);  // takes the one place
@@ -512,7 +512,7 @@ TEST(KeyedAndItsTimer, AStoppedTimerRefusesAndLosesNothing) {
   EXPECT_EQ(sorted(expired), (Items{{2, 20}, {3, 30}, {4, 40}}));
 }
 
-TEST(KeyedAndItsTimer, WhatItsStopReturnsKeepsNoValueAndMayOutliveAll) {
+TEST(KeyedAndItsTimer, ReturnedTimeoutsKeepNoValueAndMayOutliveAll) {
   const auto alive = std::make_shared<int>(0);
   std::vector<Timeout> unprocessed;
   {
@@ -559,7 +559,7 @@ TEST(KeyedEnd, WaitsForARunningOnExpire) {
   EXPECT_TRUE(finished);
 }
 
-TEST(KeyedEnd, FromInsideWaitsForTheOthersOnly) {
+TEST(KeyedEnd, TheDestructorInsideOnExpireWaitsForTheOthersOnly) {
   Latch first_entered, second_entered, destroyed;
   bool finished = false;
   ThreadPerJob threads;
@@ -585,7 +585,7 @@ TEST(KeyedEnd, FromInsideWaitsForTheOthersOnly) {
   EXPECT_TRUE(destroyed.wait());
 }
 
-TEST(KeyedEnd, FromInsideAnExpiryThatComesLateLeavesTheFunctionAlone) {
+TEST(KeyedEnd, ALateExpiryDoesNotDestroyARunningOnExpire) {
   JobQueue jobs;
   HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
   const auto alive = std::make_shared<int>(0);
@@ -607,7 +607,7 @@ TEST(KeyedEnd, FromInsideAnExpiryThatComesLateLeavesTheFunctionAlone) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
-TEST(KeyedTypes, KeysAndValuesMayBeMoveOnlyAndHashAndEqualOnesOwn) {
+TEST(KeyedTypes, KeysAndValuesMayBeMoveOnlyWithACustomHashAndEqual) {
   struct Key {
     std::unique_ptr<std::string> text;
   };
@@ -656,7 +656,7 @@ TEST_F(Keyed, AnyUnitReachesToNever) {
   EXPECT_EQ(take_expired(), Items({{1, 1}}));
 }
 
-TEST(KeyedClock, WhatIsOverdueHasNothingLeftOnAnyClock) {
+TEST(KeyedClock, AnOverdueValueHasNoTimeLeftOnAnyClock) {
   using time_point = steady_clock::time_point;
   for (const time_point now : {time_point(1000h), (time_point::max)()}) {
     ManualTimer timer(1ms, (time_point::min)());
@@ -670,7 +670,7 @@ TEST(KeyedClock, WhatIsOverdueHasNothingLeftOnAnyClock) {
 constexpr detail::HashSeed kSeed{0x243f6a8885a308d3, 0x13198a2e03707345};
 
 // Four in a row differ in the lowest two bits only; the other bits must be spread all the same.
-TEST(KeyedHash, KeysInARowAreNeighboursAndStillSpread) {
+TEST(KeyedHash, ConsecutiveKeysAreNeighboursAndStillSpread) {
   std::set<std::uint32_t> places, shards;
   for (std::size_t key = 0; key < 64; ++key) {
     const std::uint32_t hash = detail::mixed_hash(key, kSeed);
@@ -737,7 +737,7 @@ struct Fragile {
   int* moves_left;
 };
 
-TEST(KeyedErrors, AMoveThatThrowsOnTheWayOutLeavesNothingPending) {
+TEST(KeyedErrors, AMoveConstructorThatThrowsLeavesNothingPending) {
   for (const bool for_good : {false, true}) {
     ManualTimer timer;
     int expired = 0;
@@ -826,8 +826,8 @@ void compare_with_a_map(int keys) {
   }
 }
 
-TEST(KeyedModel, DoesWhatAMapDoes) { compare_with_a_map<std::hash<int>>(300); }
-TEST(KeyedModel, DoesWhatAMapDoesWithABadHash) { compare_with_a_map<BadHash>(60); }
+TEST(KeyedModel, BehavesAsAMap) { compare_with_a_map<std::hash<int>>(300); }
+TEST(KeyedModel, BehavesAsAMapWithABadHash) { compare_with_a_map<BadHash>(60); }
 
 TEST(KeyedWithoutAWorker, SetThrowsAndKeepsNothing) {
   HashedWheelTimer timer({.thread_factory = [](const std::function<void()>&) { return std::thread(); }});

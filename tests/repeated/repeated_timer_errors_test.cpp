@@ -56,7 +56,7 @@ TEST_F(RepeatedTimerErrors, OfSeveralErrorsAtOnceNoneIsLost) {
   expect_armed();
 }
 
-TEST_F(RepeatedTimerErrors, WhatAdjustThrowsLeavesTheCallThatArmsButItIsArmed) {
+TEST_F(RepeatedTimerErrors, AnExceptionOfAdjustLeavesTheCallThatArmsButTheTimerIsArmed) {
   let_adjust_throw();
   EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->start(); }), "from adjust_timeout");
   expect_armed();
@@ -71,7 +71,7 @@ TEST_F(RepeatedTimerErrors, WhatAdjustThrowsLeavesTheCallThatArmsButItIsArmed) {
   expect_armed();
 }
 
-TEST_F(RepeatedTimerErrors, WhatRunOnceNowThrowsLeavesItButItIsArmed) {
+TEST_F(RepeatedTimerErrors, AnExceptionOfATriggerLeavesRunOnceNowButTheTimerIsArmed) {
   timer_->start();
   throws_ = true;
   EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->run_once_now(); }), "from on_trigger");
@@ -81,14 +81,14 @@ TEST_F(RepeatedTimerErrors, WhatRunOnceNowThrowsLeavesItButItIsArmed) {
   expect_armed();
 }
 
-TEST_F(RepeatedTimerErrors, WhatOnDestroyThrowsLeavesDestroy) {
+TEST_F(RepeatedTimerErrors, AnExceptionOfOnDestroyLeavesDestroy) {
   when_destroyed_ = [] { throw std::runtime_error("from on_destroy"); };
   EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->destroy(); }), "from on_destroy");
   timer_->destroy();
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(RepeatedTimerErrors, WhatOnDestroyThrowsAfterATriggerIsReported) {
+TEST_F(RepeatedTimerErrors, AnExceptionOfOnDestroyAfterATriggerIsReported) {
   when_destroyed_ = [] { throw std::runtime_error("from on_destroy"); };
   during_ = [this] { timer_->destroy(); };
   timer_->start();
@@ -97,7 +97,7 @@ TEST_F(RepeatedTimerErrors, WhatOnDestroyThrowsAfterATriggerIsReported) {
   EXPECT_EQ(errors_.errors(), Texts{"from on_destroy"});
 }
 
-TEST_F(RepeatedTimerErrors, WhatOnDestroyThrowsInTheDestructorGoesToStderr) {
+TEST_F(RepeatedTimerErrors, AnExceptionOfOnDestroyInTheDestructorGoesToStderr) {
   when_destroyed_ = [] { throw std::runtime_error("from on_destroy"); };
   ::testing::internal::CaptureStderr();
   timer_.reset();
@@ -108,7 +108,7 @@ TEST_F(RepeatedTimerErrors, WhatOnDestroyThrowsInTheDestructorGoesToStderr) {
 
 // --- The Timer refuses -----------------------------------------------------------------------------------------------
 
-TEST_F(RepeatedTimerErrors, ATimerThatIsStoppedWhileItWaitsEndsIt) {
+TEST_F(RepeatedTimerErrors, StoppingTheTimerDuringAWaitEndsTheTriggers) {
   timer_->start();
   clock_.stop();
   EXPECT_FALSE(timer_->running());
@@ -126,7 +126,7 @@ TEST_F(RepeatedTimerErrors, ATimerThatIsStoppedWhileItWaitsEndsIt) {
   EXPECT_EQ(destroyed_, 1);
 }
 
-TEST_F(RepeatedTimerErrors, ATimerThatIsStoppedDuringATriggerIsReported) {
+TEST_F(RepeatedTimerErrors, StoppingTheTimerDuringATriggerIsReported) {
   std::thread stopping;
   during_ = [&] {
     stopping = std::thread([this] { clock_.stop(); });
@@ -142,7 +142,7 @@ TEST_F(RepeatedTimerErrors, ATimerThatIsStoppedDuringATriggerIsReported) {
   EXPECT_TRUE(contains(errors_.errors()[0], "stop")) << errors_.errors()[0];
 }
 
-TEST_F(RepeatedTimerErrors, ARefusalIsReportedBesideWhatTheTriggerThrew) {
+TEST_F(RepeatedTimerErrors, ARefusalIsReportedWithTheExceptionOfTheTrigger) {
   std::thread stopping;
   throws_ = true;
   during_ = [&] {
@@ -178,7 +178,7 @@ TEST_F(RepeatedTimerAtTheLimit, StartThrowsAndIsStopped) {
   EXPECT_TRUE(timer_.running());
 }
 
-TEST_F(RepeatedTimerAtTheLimit, WhatIsArmedMayMove) {
+TEST_F(RepeatedTimerAtTheLimit, AnArmedTimeoutMayMove) {
   timer_.reset(kFar);
   timer_.start();
   for (int i = 0; i < 100; ++i) {

@@ -13,7 +13,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 
 class RepeatedTimerHeld : public ::testing::Test {
  protected:
-  /// From here on a thread is held in this call, until release().
+  /// Holds a thread in this call until release().
   void hold_in(HeldTimer::At at, std::function<void(RepeatedTimer&)> call) {
     timer_.hold_next(at);
     holder_ = std::jthread([this, call] { call(repeated_); });
@@ -36,7 +36,7 @@ class RepeatedTimerHeld : public ::testing::Test {
   std::jthread holder_;
 };
 
-// The timeout expires before start() knows that it is there.
+// The timeout expires before start() gets its handle.
 TEST_F(RepeatedTimerHeld, AnExpiryDoesNotWaitForTheThreadThatHasArmedIt) {
   hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
   EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; })) << "it has expired";
@@ -54,7 +54,7 @@ TEST_F(RepeatedTimerHeld, OthersDoNotWaitForAThreadThatIsAboutToArm) {
   expect_triggers();
 }
 
-TEST_F(RepeatedTimerHeld, WhoAsksDoesNotWait) {
+TEST_F(RepeatedTimerHeld, QueriesDoNotWait) {
   hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
   EXPECT_TRUE(repeated_.running());
   EXPECT_EQ(repeated_.timeout(), 3ms);
@@ -63,10 +63,10 @@ TEST_F(RepeatedTimerHeld, WhoAsksDoesNotWait) {
   expect_triggers();
 }
 
-/// A start() meets another one, whose new_timeout() is held and may then fail.
+/// A start() comes while new_timeout() of another start() is held. That new_timeout() may then fail.
 class StartMeetsAStart : public RepeatedTimerHeld {
  protected:
-  /// Until release(). `second_` is the other call.
+  /// Makes both calls and waits for them. `refusal`: the error of the held new_timeout(), or null.
   void meet(std::exception_ptr refusal) {
     if (refusal) timer_.hold_and_refuse_next(refusal);
     hold_in(refusal ? HeldTimer::At::Entry : HeldTimer::At::Exit, [this](RepeatedTimer& repeated) {
@@ -84,7 +84,7 @@ class StartMeetsAStart : public RepeatedTimerHeld {
       }
       returned_.count_down();
     });
-    EXPECT_FALSE(returned_.wait(5ms)) << "whether it is started cannot be known yet";
+    EXPECT_FALSE(returned_.wait(5ms)) << "the first start() has not armed yet";
     release();
     second_.join();
   }
@@ -102,7 +102,7 @@ TEST_F(StartMeetsAStart, ReturnsWhenItIsStarted) {
   expect_triggers();
 }
 
-TEST_F(StartMeetsAStart, ArmsItselfIfThatOneIsRefused) {
+TEST_F(StartMeetsAStart, ArmsItselfIfTheOtherIsRefused) {
   meet(std::make_exception_ptr(RejectedExecution("refused")));
   EXPECT_THROW(std::rethrow_exception(first_error_), RejectedExecution);
   EXPECT_EQ(second_error_, nullptr);
@@ -110,7 +110,7 @@ TEST_F(StartMeetsAStart, ArmsItselfIfThatOneIsRefused) {
   expect_triggers();
 }
 
-TEST_F(StartMeetsAStart, ArmsItselfIfThatOneFindsNoMemory) {
+TEST_F(StartMeetsAStart, ArmsItselfIfTheOtherFindsNoMemory) {
   meet(std::make_exception_ptr(std::bad_alloc()));
   EXPECT_THROW(std::rethrow_exception(first_error_), std::bad_alloc);
   EXPECT_EQ(second_error_, nullptr);
@@ -128,8 +128,8 @@ TEST_F(RepeatedTimerHeld, BothStartsThatMeetThrowIfTheTimerIsStopped) {
   EXPECT_FALSE(repeated_.running());
 }
 
-// A call must not wait for a hook of another thread, so the thread that runs the hook is told.
-TEST_F(RepeatedTimerHeld, AStartDuringAHookReturnsAndTheHooksThreadIsToldOfTheRefusal) {
+// A call must not wait for a hook of another thread, so the thread that runs the hook gets the error.
+TEST_F(RepeatedTimerHeld, AStartDuringAHookReturnsAndTheRefusalReachesTheThreadOfTheHook) {
   std::optional<RepeatedTimer> repeated;
   RepeatedTimer::Hooks hooks{.on_trigger = [] {}};
   hooks.adjust_timeout = [&](auto timeout) {
@@ -143,8 +143,8 @@ TEST_F(RepeatedTimerHeld, AStartDuringAHookReturnsAndTheHooksThreadIsToldOfTheRe
   EXPECT_FALSE(repeated->running());
 }
 
-// What comes after the held call has its way.
-TEST_F(RepeatedTimerHeld, AStopTakesEffectAfterIt) {
+// The later call decides.
+TEST_F(RepeatedTimerHeld, AStopTakesEffectAfterTheHeldStart) {
   hold_in(HeldTimer::At::Exit, [](RepeatedTimer& repeated) { repeated.start(); });
   EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
   std::jthread stopping([&] { repeated_.stop(); });
@@ -159,7 +159,7 @@ TEST_F(RepeatedTimerHeld, AStopTakesEffectAfterIt) {
   EXPECT_TRUE(eventually([&] { return timer_.pending_timeouts() == 0; }));
 }
 
-// The thread of a trigger is held when it arms again, in the executor. The expiry comes on another one.
+// A thread of the executor is held when it arms again after a trigger. The timeout expires on another thread.
 TEST(RepeatedTimerHeldInExecutor, AnExpiryDoesNotWaitForTheTriggerThatHasArmedIt) {
   ThreadPerJob threads;
   HeldTimer timer({.tick_duration = 1ms, .executor = threads.executor()});
@@ -188,7 +188,7 @@ class ConductorWord : public ::testing::Test {
   static Conductor::Word started(Conductor::Word word) { return word & ~Conductor::kStopped; }
   static Conductor::Word stopped(Conductor::Word word) { return word | Conductor::kStopped; }
 
-  /// Armed, and nobody is the conductor.
+  /// Leaves the word armed and without a conductor.
   void arm() {
     ASSERT_TRUE(conductor_.enter(started));
     conductor_.set_disarmed();
@@ -201,7 +201,7 @@ class ConductorWord : public ::testing::Test {
   Conductor::Word armed_ = 0;
 };
 
-TEST_F(ConductorWord, AnExpiryOfWhatIsArmedTriggers) {
+TEST_F(ConductorWord, AnExpiryOfTheArmedTimeoutTriggers) {
   arm();
   EXPECT_FALSE(conductor_.enter_expired(armed_ - 1)) << "an old one";
   EXPECT_TRUE(conductor_.enter_expired(armed_));
@@ -212,7 +212,7 @@ TEST_F(ConductorWord, AnExpiryOfWhatIsArmedTriggers) {
   EXPECT_TRUE(conductor_.leave());
 }
 
-TEST_F(ConductorWord, WhoLeavesIsToldOfExpiriesThatCameMeanwhile) {
+TEST_F(ConductorWord, LeaveReportsExpiriesThatCameMeanwhile) {
   arm();
   ASSERT_TRUE(conductor_.enter(started));
   EXPECT_FALSE(conductor_.enter_expired(armed_));
@@ -221,7 +221,7 @@ TEST_F(ConductorWord, WhoLeavesIsToldOfExpiriesThatCameMeanwhile) {
   EXPECT_TRUE(conductor_.leave()) << "told once";
 }
 
-TEST_F(ConductorWord, WhoLeavesIsToldOfAnExpiryDuringAHook) {
+TEST_F(ConductorWord, LeaveReportsAnExpiryDuringAHook) {
   arm();
   ASSERT_TRUE(conductor_.enter(started));
   conductor_.begin_hook(0);
@@ -231,7 +231,7 @@ TEST_F(ConductorWord, WhoLeavesIsToldOfAnExpiryDuringAHook) {
   EXPECT_TRUE(conductor_.leave());
 }
 
-TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkNotesWhenAHookBegins) {
+TEST_F(ConductorWord, AWaitingCallNotesItsRequestWhenAHookBegins) {
   ASSERT_TRUE(conductor_.enter(started));
   std::jthread other([this] { EXPECT_FALSE(conductor_.enter(stopped)); });
   conductor_.begin_hook(0);
@@ -241,7 +241,7 @@ TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkNotesWhenAHookBegins) {
   EXPECT_TRUE(conductor_.leave());
 }
 
-TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkIsTheNext) {
+TEST_F(ConductorWord, AWaitingCallIsTheNextConductor) {
   ASSERT_TRUE(conductor_.enter(started));
   std::atomic<bool> left = false;
   std::jthread other([&] {
@@ -249,7 +249,7 @@ TEST_F(ConductorWord, WhoWaitsForAConductorAtWorkIsTheNext) {
     EXPECT_TRUE(left);
     EXPECT_TRUE(conductor_.leave());
   });
-  std::this_thread::sleep_for(5ms);  // one that did not wait would be in by then
+  std::this_thread::sleep_for(5ms);  // a call that did not wait would have entered by then
   left = true;
   EXPECT_TRUE(conductor_.leave());
 }

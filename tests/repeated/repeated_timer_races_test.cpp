@@ -254,7 +254,7 @@ TEST(RepeatedTimerRaces, TheDestructorInATriggerOnTheWorker) {
   EXPECT_EQ(wheel.pending_timeouts(), 0);
 }
 
-TEST(RepeatedTimerRaces, WhatIsArmedKeepsItsPlaceAtTheLimit) {
+TEST(RepeatedTimerRaces, AnArmedTimeoutKeepsItsPlaceAtTheLimit) {
   HashedWheelTimer wheel({.tick_duration = 1ms, .max_pending_timeouts = 1});
   RepeatedTimer timer("place", kFar, wheel, {.on_trigger = [] {}});
   timer.start();
@@ -274,7 +274,7 @@ TEST(RepeatedTimerRaces, WhatIsArmedKeepsItsPlaceAtTheLimit) {
   EXPECT_TRUE(timer.running());
 }
 
-TEST(RepeatedTimerRaces, TheTimerIsStoppedBySomebodyElse) {
+TEST(RepeatedTimerRaces, CallsWhileTheTimerIsStopped) {
   for (const Deadline end(kHunt); !end.passed();) {
     Watch watch;
     ErrorLog errors;

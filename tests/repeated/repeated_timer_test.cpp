@@ -607,7 +607,7 @@ TEST(RepeatedTimer, HooksAreReleasedAfterOnDestroy) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST(RepeatedTimer, AHookMayHoldTheOwner) {
+TEST(RepeatedTimer, AHookMayOwnTheRepeatedTimer) {
   ManualTimer clock;
   struct Owner {
     std::optional<RepeatedTimer> timer;
@@ -622,7 +622,7 @@ TEST(RepeatedTimer, AHookMayHoldTheOwner) {
   EXPECT_TRUE(watched.expired()) << "destroyed with the hooks, by its own trigger";
 }
 
-TEST(RepeatedTimer, KeepsNothingAliveThatTheTimerReturned) {
+TEST(RepeatedTimer, DoesNotKeepAReturnedTimeoutAlive) {
   const auto held = std::make_shared<int>();
   ManualTimer clock;
   {

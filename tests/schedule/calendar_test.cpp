@@ -96,7 +96,7 @@ TEST(CalendarGap, ShiftForwardMovesByTheLengthOfTheGap) {
   EXPECT_EQ(next(calendar::daily(3h, {"Europe/Berlin"}), "2026-03-29 00:00", 1), Texts({"2026-03-29 01:00"}));
 }
 
-TEST(CalendarGap, SkipLeavesTheDayOut) {
+TEST(CalendarGap, SkipOmitsTheDay) {
   EXPECT_EQ(next(calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::Skip), "2026-03-28 00:00", 2),
             Texts({"2026-03-28 01:30", "2026-03-30 00:30"}));
   EXPECT_EQ(next(calendar::daily(3h, {"Europe/Berlin"}, Gap::Skip), "2026-03-28 12:00", 1),
@@ -114,7 +114,7 @@ TEST(CalendarFold, FirstSecondOrBoth) {
   EXPECT_EQ(next(rule(Fold::Both), after, 3), Texts({"2026-10-25 00:30", "2026-10-25 01:30", "2026-10-26 01:30"}));
 }
 
-TEST(CalendarFold, BetweenTheTwoOfAFoldOnlyTheSecondIsLeft) {
+TEST(CalendarFold, BetweenTheTwoTimesOfAFoldOnlyTheSecondIsLeft) {
   const auto rule = [](Fold fold) { return calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::ShiftForward, fold); };
   EXPECT_EQ(next(rule(Fold::First), "2026-10-25 00:45", 1), Texts({"2026-10-26 01:30"}));
   EXPECT_EQ(next(rule(Fold::Second), "2026-10-25 00:45", 1), Texts({"2026-10-25 01:30"}));
@@ -130,7 +130,7 @@ TEST(CalendarZones, LordHoweChangesByHalfAnHour) {
 }
 
 // Samoa changed sides of the date line: after 2011-12-29 came 2011-12-31, at 10:00 UTC on the 30th.
-TEST(CalendarZones, ApiaLeftOutADay) {
+TEST(CalendarZones, ApiaSkippedADay) {
   EXPECT_EQ(next(calendar::daily(9h, {"Pacific/Apia"}), "2011-12-28 12:00", 4),
             Texts({"2011-12-28 19:00", "2011-12-29 19:00", "2011-12-30 19:00", "2011-12-31 19:00"}));
   EXPECT_EQ(next(calendar::daily(9h, {"Pacific/Apia"}, Gap::Skip), "2011-12-28 12:00", 3),
@@ -146,7 +146,7 @@ TEST(CalendarZones, ApiaLeftOutADay) {
 }
 
 // Kiritimati did the same at the end of a year: after 1994-12-30 came 1995-01-01.
-TEST(CalendarZones, KiritimatiLeftOutTheLastDayOfAYear) {
+TEST(CalendarZones, KiritimatiSkippedTheLastDayOfAYear) {
   const char* new_years_day = "1994-12-31 15:00";  // 05:00 there
   const calendar::Zone zone{"Pacific/Kiritimati"};
   EXPECT_EQ(next(calendar::yearly(std::chrono::December / 31, 9h, zone), new_years_day, 2),
@@ -200,7 +200,7 @@ TEST(CalendarMonthly, ClampTakesTheLastDay) {
   EXPECT_EQ(next(calendar::monthly(30, 0h), "2028-02-01 00:00", 2), Texts({"2028-02-29 00:00", "2028-03-30 00:00"}));
 }
 
-TEST(CalendarMonthly, SkipLeavesShortMonthsOut) {
+TEST(CalendarMonthly, SkipOmitsShortMonths) {
   EXPECT_EQ(next(calendar::monthly(31, 0h, {}, MonthEnd::Skip), "2026-01-31 00:00", 4),
             Texts({"2026-03-31 00:00", "2026-05-31 00:00", "2026-07-31 00:00", "2026-08-31 00:00"}));
   EXPECT_EQ(next(calendar::monthly(29, 0h, {}, MonthEnd::Skip), "2027-01-29 00:00", 1), Texts({"2027-03-29 00:00"}));
@@ -257,7 +257,7 @@ TEST(CalendarErrors, BadArgumentsAreNamedWithTheirRange) {
   }
 }
 
-TEST(CalendarThreads, OneRuleMayBeAskedByMany) {
+TEST(CalendarThreads, ManyThreadsMayCallOneRule) {
   const Rule rule = calendar::daily(9h, {"Europe/Lisbon"});
   run_together(4, [&](int) {
     EXPECT_EQ(rule(utc("2026-07-01 00:00")), utc("2026-07-01 08:00"));

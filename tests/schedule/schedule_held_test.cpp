@@ -1,5 +1,5 @@
-// Schedules: while a thread stands still inside a call, as one does that the system has preempted, the worker waits for
-// nothing, and no run is lost.
+// Schedules: a thread stands still inside a call, as if the system had preempted it. The worker does not wait for it,
+// and no run is lost.
 
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/manual_timer.h"
@@ -12,7 +12,7 @@ namespace {
 using namespace test;  // NOLINT(google-build-using-namespace)
 using detail::PendingTimeout;
 
-// The timeout is pending, but schedule() has not got its handle yet.
+// The timeout is pending, but schedule() has not stored its handle yet.
 TEST(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
   std::atomic<int> runs = 0;
   HeldTimer timer;
@@ -27,10 +27,10 @@ TEST(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
   EXPECT_FALSE(task->done());
   EXPECT_NE(task->next(), std::nullopt);
   task->cancel();
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; })) << "it was another timeout that was cancelled";
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; })) << "cancel() cancelled another timeout";
 }
 
-TEST(ScheduleHeld, WhoSchedulesLateHasTheLatestTimeout) {
+TEST(ScheduleHeld, AThreadThatStoresTheFirstTimeoutLateKeepsTheLaterOne) {
   Latch ran;
   HeldTimer timer;
   timer.hold_next(HeldTimer::At::Exit);
@@ -42,10 +42,10 @@ TEST(ScheduleHeld, WhoSchedulesLateHasTheLatestTimeout) {
   timer.go_on();
   scheduling.join();
   EXPECT_TRUE(task->cancel());
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }, 5s)) << "it was the first that was cancelled";
+  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }, 5s)) << "cancel() cancelled the first timeout";
 }
 
-TEST(ScheduleHeld, ASingleRunMayBeOverBeforeItIsScheduled) {
+TEST(ScheduleHeld, ASingleRunMayEndBeforeScheduleReturns) {
   Latch ran;
   HeldTimer timer;
   timer.hold_next(HeldTimer::At::Exit);
@@ -84,7 +84,7 @@ class ScheduleHeldInExecutor : public ::testing::Test {
   std::shared_ptr<ScheduledTask> task_;
 };
 
-TEST_F(ScheduleHeldInExecutor, AnExpiryLeavesTheRunToIt) {
+TEST_F(ScheduleHeldInExecutor, AnExpiryLeavesTheRunToTheThreadThatArms) {
   hold(HeldTimer::At::Exit);
   EXPECT_TRUE(nothing_pending()) << "it has expired";
   expect_others_run(timer_);
@@ -123,20 +123,20 @@ TEST_F(ScheduleHeldInExecutor, CancelDoesNotWaitAndNothingIsLeftBehind) {
     EXPECT_TRUE(task->cancel()) << "no run is under way";
     EXPECT_TRUE(task->done());
     timer.go_on();
-    EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the job goes with the thread that was held";
+    EXPECT_TRUE(eventually([&] { return token.use_count() == 1; })) << "the held thread destroys the job";
     EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
     EXPECT_EQ(runs, 1);
   }
 }
 
-TEST_F(ScheduleHeldInExecutor, TheTimerWaitsForItAndIsGone) {
+TEST_F(ScheduleHeldInExecutor, TheDestructorOfTheTimerWaitsForTheThreadThatArms) {
   auto timer = std::make_unique<HeldTimer>(Options{.tick_duration = 1ms, .executor = threads_.executor()});
   HeldTimer& held = *timer;
   const auto task = schedule(held, Schedule::fixed_delay(0s, kFar), [&] { held.hold_next(HeldTimer::At::Entry); });
   ASSERT_TRUE(held.wait_until_held());
   std::atomic<bool> gone = false;
   std::jthread destroying([&] {
-    // The destructor of a HeldTimer lets everybody go; so what waits here is the one below it.
+    // The destructor of a HeldTimer releases the held thread. Then that of its base waits for that thread.
     timer.reset();
     gone = true;
   });
@@ -144,7 +144,8 @@ TEST_F(ScheduleHeldInExecutor, TheTimerWaitsForItAndIsGone) {
   EXPECT_EQ(task->runs(), 1U);
 }
 
-// --- The handle that users and the worker share ------------------------------------------------------------------
+// --- PendingTimeout, which users and the worker share
+// ------------------------------------------------------------------
 
 class PendingTimeoutPlace : public ::testing::Test {
  protected:
@@ -157,7 +158,7 @@ class PendingTimeoutPlace : public ::testing::Test {
   PendingTimeout pending_;
 };
 
-TEST_F(PendingTimeoutPlace, WhoPutsOneThereDoesNotWaitForWhoLooks) {
+TEST_F(PendingTimeoutPlace, SetDoesNotWaitForALoan) {
   const Timeout first = make();
   const Timeout second = make();
   pending_.set(first);
@@ -167,16 +168,16 @@ TEST_F(PendingTimeoutPlace, WhoPutsOneThereDoesNotWaitForWhoLooks) {
     pending_.set(second);
     EXPECT_EQ(*loan, first);
   }
-  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "what was put there stays";
-  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "looking takes nothing away";
+  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "the new timeout stays";
+  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "a loan takes nothing away";
   {
     const PendingTimeout::Loan loan(pending_);
     pending_.set({});
   }
-  EXPECT_FALSE(*PendingTimeout::Loan(pending_)) << "what was taken away does not come back";
+  EXPECT_FALSE(*PendingTimeout::Loan(pending_)) << "a replaced timeout does not come back";
 }
 
-TEST_F(PendingTimeoutPlace, TheFirstIsPutThereOnlyIfThereIsNone) {
+TEST_F(PendingTimeoutPlace, SetFirstStoresOnlyIfThereIsNone) {
   const Timeout first = make();
   const Timeout second = make();
   pending_.set_first(first);
@@ -186,19 +187,19 @@ TEST_F(PendingTimeoutPlace, TheFirstIsPutThereOnlyIfThereIsNone) {
   EXPECT_FALSE(pending_.take());
 }
 
-TEST_F(PendingTimeoutPlace, WhoTakesWaitsForWhoLooks) {
+TEST_F(PendingTimeoutPlace, TakeWaitsForALoan) {
   const Timeout timeout = make();
   pending_.set(timeout);
   std::jthread taking;
   {
     const PendingTimeout::Loan loan(pending_);
     taking = std::jthread([&] { EXPECT_EQ(pending_.take(), timeout); });
-    std::this_thread::sleep_for(5ms);  // one that did not wait would have found nothing by then
+    std::this_thread::sleep_for(5ms);  // a take() that did not wait would have found nothing by then
   }
   taking.join();
 }
 
-TEST_F(PendingTimeoutPlace, KeepsWhatStopHasReturnedNoLongerThanItIsThere) {
+TEST_F(PendingTimeoutPlace, KeepsAStoppedTimeoutNoLongerThanALoan) {
   pending_.set(make());
   timer_.stop();
   EXPECT_EQ(token_.use_count(), 2);
@@ -206,12 +207,12 @@ TEST_F(PendingTimeoutPlace, KeepsWhatStopHasReturnedNoLongerThanItIsThere) {
     const PendingTimeout::Loan loan(pending_);
     EXPECT_TRUE(loan->is_cancelled());
     pending_.set({});
-    EXPECT_EQ(token_.use_count(), 2) << "whoever looks keeps it for that while";
+    EXPECT_EQ(token_.use_count(), 2) << "the loan keeps it";
   }
   EXPECT_EQ(token_.use_count(), 1);
 }
 
-TEST_F(PendingTimeoutPlace, ManyMayLookWhileItChanges) {
+TEST_F(PendingTimeoutPlace, ManyThreadsMayBorrowWhileItChanges) {
   constexpr int kTimeouts = kSanitized ? 2'000 : 20'000;
   std::vector<Timeout> all;
   for (int i = 0; i < kTimeouts; ++i) all.push_back(make());
@@ -224,7 +225,7 @@ TEST_F(PendingTimeoutPlace, ManyMayLookWhileItChanges) {
         const PendingTimeout::Loan loan(pending_);
         if (!*loan) continue;
         latest = std::find(latest, all.end(), *loan);
-        ASSERT_NE(latest, all.end()) << "an older one has come back";
+        ASSERT_NE(latest, all.end()) << "an older timeout has come back";
       }
     });
   }

@@ -198,7 +198,7 @@ TEST(ScheduleCatchUp, AfterAStall) {
   }
 }
 
-TEST(ScheduleCatchUp, AfterRunsThatWereMadeUpForTheNextOneKeepsItsTime) {
+TEST(ScheduleCatchUp, AfterOverdueRunsTheNextOneKeepsItsTime) {
   Journal journal;
   const auto task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, CatchUp::Burst), journal.job());
   journal.timer.advance_to(time_point(45ms), 1);
@@ -221,7 +221,7 @@ TEST(ScheduleCatchUp, BurstCatchesUpWithAPeriodOfATick) {
   EXPECT_EQ(task->runs(), 11'000U);
 }
 
-TEST(ScheduleCatchUp, ABurstGivesOthersTheirTurn) {
+TEST(ScheduleCatchUp, OtherTimeoutsRunDuringABurst) {
   ManualTimer timer(1ms, time_point());
   const auto task = schedule(timer, Schedule::fixed_rate(1ns, 1ns, CatchUp::Burst), [] {});
   bool others = false;
@@ -252,7 +252,7 @@ TEST(ScheduleCatchUp, ABurstEndsWithCancel) {
   EXPECT_EQ(task->runs(), 3U);
 }
 
-TEST(ScheduleCatchUp, WhatWasSkippedDoesNotCountTowardsTheLimit) {
+TEST(ScheduleCatchUp, SkippedOccurrencesDoNotCountTowardsTheLimit) {
   for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
     Journal journal;
     const auto task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms, catch_up).limit(3), journal.job());
@@ -273,7 +273,7 @@ TEST(ScheduleCatchUp, ACycleKeepsItsPhaseOverAStall) {
   }
 }
 
-TEST(ScheduleCatchUp, AFiniteSequenceCanPassByItsEnd) {
+TEST(ScheduleCatchUp, AFiniteSequenceMayEndDuringAStall) {
   const std::vector<nanoseconds> gaps(5, 10ms);
   for (const auto& [catch_up, expected] :
        {std::pair(CatchUp::Skip, 1U), std::pair(CatchUp::Once, 1U), std::pair(CatchUp::Burst, 5U)}) {
@@ -286,7 +286,7 @@ TEST(ScheduleCatchUp, AFiniteSequenceCanPassByItsEnd) {
   }
 }
 
-TEST(ScheduleCatchUp, AStallOfYearsIsNoWork) {
+TEST(ScheduleCatchUp, AStallOfYearsCostsNoTime) {
   for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once}) {
     ManualTimer timer(1ms, time_point());
     const auto task = schedule(timer, Schedule::cycle({1ns, 2ns}, catch_up), [] {});
@@ -296,7 +296,7 @@ TEST(ScheduleCatchUp, AStallOfYearsIsNoWork) {
   }
 }
 
-TEST(ScheduleCatchUp, AtTheEndOfTimeNothingComesAnyMore) {
+TEST(ScheduleCatchUp, NothingRunsAfterTheEndOfTime) {
   for (const Schedule& schedule_of :
        {Schedule::fixed_rate(1s, 1s), Schedule::fixed_rate(1s, 1s, CatchUp::Once), Schedule::cycle({1s, 2s}),
         Schedule::cycle({1s, 2s}, CatchUp::Once), Schedule::fixed_delay(1s, 1s)}) {
@@ -363,7 +363,7 @@ TEST(ScheduleCatchUp, ARunLongerThanThreePeriods) {
 }
 
 // A run from 10 to 60 on 10, 30, 60, 70: the last that has passed is that of its end.
-TEST(ScheduleCatchUp, OnceIsDueAtTheLastThatHasPassedToTheNanosecond) {
+TEST(ScheduleCatchUp, OnceIsDueAtTheLastOccurrenceThatHasPassedToTheNanosecond) {
   internal::Occurrences once(Schedule::cycle({10ms, 20ms, 30ms}, CatchUp::Once).plan());
   once.start({});
   EXPECT_TRUE(once.next(time_point(10ms), time_point(60ms)));
@@ -455,7 +455,7 @@ TEST(ScheduleCancel, OneJobMayCancelAnotherThatIsDueInTheSameTick) {
   timer.advance(1s);
 }
 
-TEST(ScheduleCancel, WhileARunIsUnderWayElsewhereItIsFalseAndThatRunIsTheLast) {
+TEST(ScheduleCancel, IsFalseDuringARunOnAnotherThreadWhichIsTheLast) {
   Hold hold;
   HashedWheelTimer timer(1ms);
   const auto token = std::make_shared<int>();
@@ -505,7 +505,7 @@ TEST(ScheduleCancel, NoRunStartsAfterCancelReturnedTrue) {
   }
 }
 
-TEST(ScheduleCancel, OfManyThreadsOneWins) {
+TEST(ScheduleCancel, OneOfManyThreadsWins) {
   for (int round = 0; round < 50; ++round) {
     ManualTimer timer;
     const auto task = schedule(timer, Schedule::fixed_rate(1h, 1h), [] {});
@@ -516,7 +516,7 @@ TEST(ScheduleCancel, OfManyThreadsOneWins) {
 }
 
 // The run is over, so cancel() is true although the timer's thread is still at work on the next wait.
-TEST(ScheduleCancel, WhileTheNextWaitIsMadeItIsTrue) {
+TEST(ScheduleCancel, IsTrueWhileTheNextWaitIsComputed) {
   Hold hold;
   HashedWheelTimer timer(1ms);
   int waits = 0;
@@ -534,7 +534,7 @@ TEST(ScheduleCancel, WhileTheNextWaitIsMadeItIsTrue) {
 }
 
 // In the job, after it, and while the next wait is made: the job is not forgotten between the two threads.
-TEST(ScheduleCancel, AtAnyMomentOfATurnItLeavesNothingBehind) {
+TEST(ScheduleCancel, AtAnyMomentOfARunLeavesNothingBehind) {
   constexpr int kTasks = 1000;
   constexpr int kEnough = 3000;
   const auto token = std::make_shared<int>();
@@ -601,7 +601,7 @@ TEST(ScheduleErrors, ARefusedWaitIsReportedAndEndsTheSchedule) {
   filler.cancel();
 }
 
-TEST(ScheduleErrors, OfTwoExceptionsTheEarlierIsNestedInTheLater) {
+TEST(ScheduleErrors, TheEarlierOfTwoExceptionsIsNestedInTheLater) {
   std::vector<std::string> texts;
   Latch reported;
   Timeout filler;
@@ -676,7 +676,7 @@ TEST(ScheduleErrors, BadArgumentsAreNamedWithTheirRange) {
 
 // --- Jitter ------------------------------------------------------------------------------------------------------
 
-TEST(ScheduleJitter, ItIsAppliedToEveryWaitAndDoesNotAddUp) {
+TEST(ScheduleJitter, IsAppliedToEveryWaitAndDoesNotAddUp) {
   Journal journal;
   std::vector<nanoseconds> waits;
   const auto task = schedule(journal.timer, Schedule::fixed_rate(10ms, 10ms).jitter([&](nanoseconds wait) {
@@ -718,7 +718,7 @@ TEST(ScheduleJitter, ANegativeWaitIsTheNextTick) {
   EXPECT_EQ(journal.times, Times({1ms, 2ms, 3ms}));
 }
 
-TEST(ScheduleJitter, WhatItThrowsIsReportedAndTheWaitIsTakenAsItIs) {
+TEST(ScheduleJitter, AnExceptionIsReportedAndTheWaitIsUsedAsItIs) {
   Journal journal;
   int calls = 0;
   const auto jitter = [&](nanoseconds wait) {
@@ -731,7 +731,7 @@ TEST(ScheduleJitter, WhatItThrowsIsReportedAndTheWaitIsTakenAsItIs) {
   EXPECT_EQ(journal.errors.errors(), std::vector<std::string>({"jitter"}));
 }
 
-TEST(ScheduleJitter, AtTheFirstWaitItThrowsToTheCaller) {
+TEST(ScheduleJitter, AnExceptionForTheFirstWaitReachesTheCaller) {
   ManualTimer timer;
   const auto token = std::make_shared<int>();
   EXPECT_THROW(schedule(timer, Schedule::once(1ms).jitter([](nanoseconds) -> nanoseconds { throw 1; }), [token] {}),
@@ -769,7 +769,7 @@ TEST(ScheduleOwnership, TheJobIsDestroyedAfterTheLastRunAndByCancel) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
-TEST(ScheduleOwnership, TheRuleAndTheJitterGoWithTheJob) {
+TEST(ScheduleOwnership, TheRuleAndTheJitterAreDestroyedWithTheJob) {
   ManualTimer timer;
   const auto token = std::make_shared<int>();
   const auto task = schedule(timer, Schedule::calendar([token](WallTime after) {
@@ -799,7 +799,7 @@ TEST(ScheduleOwnership, DestructorsOfTheJobMayUseTheHandle) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST(ScheduleOwnership, AfterAStopBySomebodyElseTheHandleIsTheLastOwner) {
+TEST(ScheduleOwnership, AfterAStopOfTheTimerTheHandleIsTheLastOwner) {
   for (const bool cancel : {false, true}) {
     const auto token = std::make_shared<int>();
     ManualTimer timer;
@@ -903,7 +903,7 @@ TEST(ScheduleThreads, TheTimerMayBeDestroyedWhileARunEndsInTheExecutor) {
   EXPECT_EQ(task->runs(), 1U);
 }
 
-TEST(ScheduleThreads, RunsEndInTheExecutorWhileTheTimerGoes) {
+TEST(ScheduleThreads, RunsMayEndInTheExecutorWhileTheTimerIsDestroyed) {
   for (int round = 0; round < 50; ++round) {
     ThreadPerJob threads;
     auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = threads.executor()});

@@ -47,7 +47,7 @@ TEST_F(WallClockTest, EachOccurrenceRunsOnceAndNotEarly) {
   EXPECT_EQ(std::chrono::round<std::chrono::seconds>(*task->next() - time_point()), 4h);
 }
 
-TEST_F(WallClockTest, ItIsWaitedForInPiecesOfAtMostAMinute) {
+TEST_F(WallClockTest, WaitsInPiecesOfAtMostAMinute) {
   start(hourly());
   for (int minute = 0; minute < 180; ++minute) {
     ASSERT_LE(*timer_.next_wakeup() - timer_.now(), 60s);
@@ -56,7 +56,7 @@ TEST_F(WallClockTest, ItIsWaitedForInPiecesOfAtMostAMinute) {
   EXPECT_EQ(runs_.size(), 3U);
 }
 
-TEST_F(WallClockTest, AnOccurrenceAtTheVeryStartIsNotWaitedFor) {
+TEST_F(WallClockTest, AnOccurrenceAtTheStartOfTheScheduleDoesNotRun) {
   start(hourly());
   timer_.advance(1min);
   EXPECT_TRUE(runs_.empty());
@@ -174,7 +174,7 @@ TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
                int);
 }
 
-TEST_F(WallClockTest, ARuleThatDoesNotGoOnIsAnErrorAndNoEndlessLoop) {
+TEST_F(WallClockTest, ARuleThatDoesNotAdvanceIsAnErrorAndNoEndlessLoop) {
   EXPECT_EQ(message_of<std::invalid_argument>([&] { start(calendar([](WallTime after) { return after; })); }),
             "Schedule: rule: returned 0 s since 1970 (expected: more than 0 s)");
   start(calendar([](WallTime) { return WallTime(1min); }));
@@ -239,7 +239,7 @@ TEST_F(WallClockTest, JitterIsNotAskedAgainForTheSameOccurrence) {
 }
 
 // The moment between the expiry and the start of the job. A cancel at that moment wins.
-TEST_F(WallClockTest, CancelWhileTheClockIsLookedAt) {
+TEST_F(WallClockTest, CancelWhileTheClockIsRead) {
   std::shared_ptr<ScheduledTask> task;
   bool cancelled = false;
   task = schedule(timer_,
@@ -266,7 +266,7 @@ TEST_F(WallClockTest, AReturnedTimeoutThatIsRunByHandDoesNotWaitForTheClock) {
 }
 
 // A piece of the wait may still be in the executor when the timer is gone: the schedule ends, and nothing runs early.
-TEST_F(WallClockTest, APieceThatOutlivesTheTimerIsNoRun) {
+TEST_F(WallClockTest, APieceThatOutlivesTheTimerRunsNothing) {
   JobQueue jobs;
   int runs = 0;
   system_clock::time_point wall(59min + 59s);

@@ -10,7 +10,7 @@ namespace hwt::internal {
 /// Options::max_pending_timeouts: counts the pending timeouts exactly, if there is a limit. Any thread.
 class alignas(kCacheLine) Admission {  // on a line of its own: every producer writes it
  public:
-  /// `limit` of zero or less: none, and nothing is counted.
+  /// `limit`: zero or less means no limit; then nothing is counted.
   explicit Admission(std::int64_t limit) noexcept : limit_(limit) {}
 
   bool limited() const noexcept { return limit_ > 0; }
@@ -18,15 +18,15 @@ class alignas(kCacheLine) Admission {  // on a line of its own: every producer w
   /// Precondition: limited().
   std::int64_t pending() const noexcept { return admitted_.load(std::memory_order_acquire); }
 
-  // Only where there is a limit.
+  // Precondition of these: limited().
 
-  /// No more than a look: admit() decides.
+  /// Returns whether the limit was reached a moment ago. Only admit() decides.
   bool full() const noexcept { return admitted_.load(std::memory_order_relaxed) >= limit_; }
 
-  /// One more. False: the limit has been reached.
+  /// Counts a timeout. Returns false if the limit is reached.
   bool admit() noexcept {
     std::int64_t seen = admitted_.load(std::memory_order_relaxed);
-    // Compare-exchange, not add and take back: a transient excess would refuse others below the limit.
+    // A compare-exchange, because adding and taking back could refuse another thread although the limit is not reached.
     while (seen < limit_) {
       if (admitted_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
         return true;
@@ -34,7 +34,7 @@ class alignas(kCacheLine) Admission {  // on a line of its own: every producer w
     return false;
   }
 
-  /// One less. True: that was the last.
+  /// Counts the end of a timeout, if there is a limit. Returns whether it was the last one.
   bool release() noexcept { return limited() && admitted_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
  private:

@@ -113,8 +113,8 @@ class Core final {
   /// not copied.
   void forget_timer_in_forked_child() noexcept { timer_.store(nullptr, std::memory_order_release); }
 
-  /// Keeps the timer alive, for a thread that the timer's destructor does not know of. Waits for nobody. No code of the
-  /// user may be called meanwhile: it might destroy the timer.
+  /// Keeps the timer alive for a thread that the timer's destructor does not know of. Waits for no thread. The thread
+  /// must call no user code meanwhile, because that might destroy the timer.
   class TimerInUse {
    public:
     explicit TimerInUse(Core& core) noexcept

@@ -14,22 +14,22 @@
 
 namespace hwt::internal {
 
-/// The calling thread runs a node's task, or destroys its callable, for as long as this lives. So a thread finds out
-/// that it must not wait for a task, because it is inside it. On the stack.
+/// While an object lives on its stack, a thread runs the task of a node, or destroys its callable. By it a thread finds
+/// that it must not wait for a task in which it is.
 class TaskScope {
  public:
-  /// For a thread that will enter several nodes, one after the other.
+  /// Enters no node yet. For a thread that enters several nodes, one after the other.
   TaskScope() noexcept : outer_(std::exchange(innermost_, this)) {}
   explicit TaskScope(const Node& node) noexcept : TaskScope() { enter(node); }
   ~TaskScope() { innermost_ = outer_; }
   TaskScope(const TaskScope&) = delete;
   TaskScope& operator=(const TaskScope&) = delete;
 
-  /// It stays entered until the next one: nobody asks in between.
+  /// Enters a node, which stays entered until leave() or the next enter().
   void enter(const Node& node) noexcept { node_ = &node; }
   void leave() noexcept { node_ = nullptr; }
 
-  /// Whether the calling thread is inside this node's task, however deep.
+  /// Returns whether the calling thread is inside this node's task, at any depth.
   static bool is_inside(const Node& node) noexcept;
 
  private:
@@ -39,7 +39,7 @@ class TaskScope {
   const Node* node_ = nullptr;
 };
 
-/// Timeout::cancel_and_wait() of a node of any core.
+/// Implements Timeout::cancel_and_wait(), for a node of any core.
 bool cancel_and_wait(Node& node) noexcept;
 
 /// Cancels a timeout, or takes its task away from an executor. Returns false if the task has run, runs now or never
@@ -86,9 +86,9 @@ inline void run_handed_over(const Timeout& handed_over) noexcept {
   node.finish(1);  // not the last reference: the caller has one
 }
 
-/// An expired task on its way through an executor, shared by all copies of the job. An executor may run several of
-/// them, throw as well, or drop them: the task runs at most once, and is told and destroyed when it can no longer run.
-/// The first to take it over has it (Node::kHandedOver); the task came with the job.
+/// An expired task in an executor, shared by all copies of the job. The executor may run several copies, throw, or drop
+/// them. The task still runs at most once: the first thread that takes it over owns it (Node::kHandedOver). If it can
+/// no longer run, it is told so and destroyed.
 class ExecutorJob {
  public:
   explicit ExecutorJob(const Timeout& timeout) noexcept : timeout_(timeout) {}
@@ -103,7 +103,7 @@ class ExecutorJob {
 };
 
 /// The timeouts that were pending when a timer stopped: a chain linked by Node::next, each node with the timer's
-/// reference. Once it is set, any threads take it: one of them gets all, and tells them.
+/// reference. Once it is set, any thread may take it. One thread gets all timeouts, and tells them.
 class Unprocessed {
  public:
   Unprocessed() = default;
@@ -112,18 +112,19 @@ class Unprocessed {
 
   void set(Node* first) noexcept { first_.store(first, std::memory_order_release); }
 
-  /// Moves all to the end of `timeouts`. Throws std::bad_alloc; then all are still here, for the next time.
+  /// Moves all timeouts to the end of `timeouts`. Throws std::bad_alloc; then all are still here, for a later call.
   void take(std::vector<Timeout>& timeouts);
 
-  /// Tells all that they will not run, destroys plain callables and gives all back.
+  /// Tells all tasks that they will not run, destroys plain callables, and drops the references.
   void drop() noexcept;
 
  private:
-  // Exchanged whole: acquire for the chain, release when it comes back.
+  // The whole chain is exchanged. acquire by the thread that takes it, release by one that stores it.
   std::atomic<Node*> first_{nullptr};
 };
 
-/// Tells each that stop() returns that it will not run. Uses nothing of the timer, which one of them may destroy.
+/// Tells the task of each timeout that stop() returns that it will not run. Does not use the timer, because a task may
+/// destroy it.
 void tell_stopped(const std::vector<Timeout>& timeouts) noexcept;
 
 }  // namespace hwt::internal

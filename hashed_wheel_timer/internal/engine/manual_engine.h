@@ -93,7 +93,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
   std::shared_ptr<ManualEngine> kept_in_forked_child_;  // for good
 
-  // The thread that holds the mutex. relaxed: a thread only looks for its own id, which nobody else stores.
+  // The thread that holds the mutex. relaxed: a thread only looks for its own id, and no other thread stores that.
   std::atomic<std::thread::id> turning_{};
 };
 

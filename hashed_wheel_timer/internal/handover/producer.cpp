@@ -93,11 +93,11 @@ void give_all_back(void* seats) noexcept {
   has_ended = true;
   thread_cache::latest = {};
   held = nullptr;
-  // Not `held`: where thread_locals are emulated, their memory may have been given back, and be zero again.
+  // Uses the argument, not `held`: where thread_locals are emulated, their memory may be gone, and read as zero again.
   delete static_cast<SeatTable*>(seats);
 }
 
-/// Keeps a seat until the thread ends. False: no memory.
+/// Keeps a seat until the thread ends. Returns false without memory.
 bool keep(Seat* seat) noexcept {
   if (held == nullptr) {
     std::unique_ptr<SeatTable> seats(new (std::nothrow) SeatTable);
@@ -123,7 +123,7 @@ Producer* thread_cache::find_held(std::uint64_t core_id) noexcept {
 }
 
 std::uint64_t announce_core() {
-  // Here, so that what may fail in a thread's first use is memory alone.
+  // Prepares the key here, so that the first use by a thread can fail only for lack of memory.
   thread_end::prepare(give_all_back);
   return last_core_id.fetch_add(1, std::memory_order_relaxed) + 1;
 }

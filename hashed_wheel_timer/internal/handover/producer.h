@@ -114,20 +114,20 @@ struct Entry {
 // The producer that this thread used last. Ids are never used twice, so an entry of a core that is gone never matches.
 HWT_INITIAL_EXEC extern constinit thread_local Entry latest;
 
-/// The calling thread's producer for a core if it is the one that it used last, else null.
+/// Returns the calling thread's producer for a core if it was the last one that the thread used, otherwise null.
 inline Producer* find(std::uint64_t core_id) noexcept {
   if (latest.core_id != core_id) [[unlikely]]
     return nullptr;
   return latest.producer;
 }
-/// The calling thread's producer for a core, for a thread that uses several timers in turn. O(1), whatever their
-/// number. Null: the thread has none for this core.
+/// Returns the calling thread's producer for a core, or null if it has none. For a thread that uses several timers in
+/// turn. Takes O(1) time for any number of timers.
 Producer* find_held(std::uint64_t core_id) noexcept;
 }  // namespace thread_cache
 
-/// The calling thread's producer for a core, for as long as the object lives; for when thread_cache::find() knows none.
-/// A thread takes one from the core the first time, and keeps it until it ends; then the core's next new thread takes
-/// it over. The cost does not depend on the number of threads or timers, and no thread waits for another.
+/// Gets the calling thread's producer for a core while the object lives. Used if thread_cache::find() returns null. A
+/// thread takes a producer from the core at the first use, and keeps it until the thread ends. Then the core's next new
+/// thread takes it over. The cost does not depend on the number of threads or timers, and no thread waits for another.
 class ProducerLease {
  public:
   explicit ProducerLease(ProducerSet& producers) noexcept;
@@ -142,7 +142,7 @@ class ProducerLease {
 
  private:
   Producer* producer_;
-  Seat* borrowed_ = nullptr;  // for this call only: nobody would tell when the thread ends
+  Seat* borrowed_ = nullptr;  // given back at the end of this call, because no end of the thread would be noticed
 };
 
 /// Gives back a node whose last reference was dropped, and ends its life. Any thread; a producer of the timer keeps the

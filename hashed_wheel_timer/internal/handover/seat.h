@@ -74,10 +74,10 @@ class SeatTable {
   /// Gives all seats back.
   ~SeatTable();
 
-  /// Null: the thread has no seat of that core.
+  /// Returns the seat of that core, or null if the thread has none.
   Seat* find(std::uint64_t core_id) const noexcept { return seats_ == nullptr ? nullptr : seats_[place_of(core_id)]; }
 
-  /// Makes room for one more. False: no memory, and nothing has changed.
+  /// Makes room for one more seat. Returns false without memory; then nothing has changed.
   bool reserve() noexcept;
   /// Takes over a seat of a core that has none here. Precondition: reserve() has returned true.
   void add(Seat* seat) noexcept;
@@ -85,7 +85,7 @@ class SeatTable {
  private:
   static constexpr std::size_t kSmallest = 8;
 
-  /// The place of that core's seat, or the empty one where it belongs.
+  /// Returns the place of that core's seat, or the empty place where it belongs.
   std::size_t place_of(std::uint64_t core_id) const noexcept {
     // Ids are consecutive numbers. Their product with 2^64 / the golden ratio spreads any pattern of them.
     const auto first = static_cast<std::size_t>((core_id * 0x9E37'79B9'7F4A'7C15) >> 32);

@@ -94,16 +94,16 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     return usable(later);
   }
 
-  /// Whether this producer has published it, if it is Queued: until it is in the wheel, its place there has room for
-  /// that. Otherwise it may be anything. Any thread.
+  /// Returns whether this producer published the node, if it is Queued. Until it is in the wheel, `position` stores its
+  /// producer. Otherwise the result is arbitrary. Any thread.
   bool published_by(const Producer& producer) const noexcept {
     return position == reinterpret_cast<Position>(const_cast<Producer*>(&producer));
   }
 
-  /// The state of a node at which the worker's entry points.
+  /// The result of arrive(), which the worker calls for the node of an entry.
   enum class Arrival {
-    Taken,      // now InWheel, and the worker's to insert
-    Cancelled,  // the timer's reference is the worker's to drop
+    Taken,      // the node is InWheel now, and the worker must insert it
+    Cancelled,  // the worker must drop the timer's reference
     Withdrawn,  // the node may be another timeout by now
   };
   Arrival arrive(std::uint32_t generation) noexcept {
@@ -181,13 +181,13 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
                                                           std::memory_order_relaxed);
   }
 
-  /// Whether an own cancel of a timeout, whose word was `before`, has dropped the last reference.
+  /// Returns whether a producer's cancel of its own timeout, whose word was `before`, has dropped the last reference.
   static bool leaves_no_reference(std::uint64_t before) noexcept {
     return state_of(before) == NodeState::Queued && kind_of(before) == detail::TaskKind::Trivial &&
            (before & kReferences) == kReference;
   }
 
-  /// The producer takes a node back that it put into the inbox of a stopped timer. False: the worker has it already.
+  /// Takes a node back that the producer put into the inbox of a stopped timer. Returns false if the worker has it.
   bool withdraw() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (state_of(seen) == NodeState::Queued) {
@@ -197,7 +197,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     return false;
   }
 
-  /// The worker empties a stopped timer: from InWheel to Cancelled. False: it has been cancelled already.
+  /// Cancels a node, for the worker that empties a stopped timer. Returns false if it was cancelled before.
   bool abandon() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (pending(seen)) {
@@ -215,7 +215,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     Cancelled,  // the worker must take it out of the wheel and drop the timer's reference
     Moved,      // it is pending, and may have another deadline
   };
-  /// The worker comes to a recheck request. It exchanges the word of a pending timeout even if no flag is set. So a
+  /// Handles a recheck request, on the worker. Exchanges the word of a pending timeout even if no flag is set. So a
   /// reschedule() that has enqueued this request, and sets kRecheckQueued later, sees that the request was taken: see
   /// Core::move().
   Sight recheck() noexcept {
@@ -230,7 +230,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     }
   }
 
-  /// The worker claims a due timeout, whose word was `seen` before it read the deadline. `claim`: the bits to add.
+  /// Claims a due timeout for the worker. `seen`: the word before it read the deadline. `claim`: the bits to add.
   /// Returns false if the word has changed, or if it had kMoved, which this clears. Then `seen` is the present word,
   /// and the worker must read the deadline again.
   bool claim(std::uint64_t& seen, std::uint64_t claim) noexcept {
@@ -242,8 +242,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
                                       std::memory_order_acquire);
   }
 
-  /// The task of an expired timeout that was handed over becomes the caller's: it is busy with it and has one more
-  /// reference, until it calls finish(). False: it was not handed over, or another thread has it.
+  /// Takes the task of an expired timeout over from an executor. The caller is then busy with the task and has one more
+  /// reference, until it calls finish(). Returns false if the task was not handed over, or another thread has it.
   bool take_over() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while ((seen & kHandedOver) != 0) {
@@ -255,10 +255,10 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     return false;
   }
 
-  /// Any thread that has a reference: returns when no other one is busy with the task, and sees all that it did.
+  /// Waits until no other thread is busy with the task, and sees all that it did. Any thread that has a reference.
   void wait_while_busy() noexcept {
     for (;;) {
-      // Before the look at the word: see ParkingLot.
+      // Takes the ticket before it reads the word: see ParkingLot.
       const ParkingLot::Ticket ticket = ParkingLot::ticket(this);
       std::uint64_t seen = word.load(std::memory_order_acquire);
       if ((seen & kBusy) == 0) return;

@@ -34,7 +34,7 @@ class NodePool {
   NodePool& operator=(const NodePool&) = delete;
   ~NodePool();
 
-  /// The owner only. Returns null without memory.
+  /// Takes a free node, or a new one. Returns null without memory. Only the owner calls it.
   Node* take() noexcept {
     if (free_ == nullptr && !refill()) [[unlikely]]
       return carve();
@@ -44,8 +44,8 @@ class NodePool {
     FreeNode::unmake(node);
     return node;
   }
-  /// The owner only, while the timer exists: undoes take(), or keeps another node of the core. Afterwards call spill()
-  /// if the pool is_full().
+  /// Undoes take(), or keeps another node of the core. Only the owner calls it, while the timer exists. Afterwards call
+  /// spill() if the pool is_full().
   void untake(Node* node) noexcept {
     FreeNode::make(node, nullptr);
     node->next = free_;
@@ -54,23 +54,23 @@ class NodePool {
   }
 
   bool is_full() const noexcept { return free_nodes_ > max_free_ + kBatch; }
-  /// The owner only: moves a batch of free nodes to the depot.
+  /// Moves a batch of free nodes to the depot. Only the owner calls it.
   [[gnu::noinline]] void spill() noexcept;
 
-  /// The owner only, also while the pool is being closed: keeps a node of any pool, without a read-modify-write. False:
-  /// the pool is closing.
+  /// Keeps a node of any pool, without a read-modify-write. Returns false if the pool is closing. Only the owner calls
+  /// it, also while the pool is being closed.
   bool put_back(Node* node) noexcept;
 
-  /// Any thread: gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. False: the
-  /// pool is closed, and the caller must tell the depot (returned_after_close()).
+  /// Gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. Returns false if the
+  /// pool is closed; then the caller must call Depot::returned_after_close(). Any thread.
   bool give_back(Node* first, std::size_t nodes) noexcept;
 
-  /// Takes the nodes that others have given back and the owner has not taken yet, as batches linked by
-  /// FreeNode::next_batch; null if there are none. Worker.
+  /// Takes the nodes that other threads have given back and the owner has not taken yet. Returns batches linked by
+  /// FreeNode::next_batch, or null if there are none. The worker calls it.
   Node* take_returned() noexcept { return returned_.take_all(); }
 
-  /// Ends reuse, in three steps: begin_close(), AsymmetricFence::heavy(), close(), which returns the number of nodes
-  /// that are still out. Nobody may call take() any more.
+  /// Ends the reuse of nodes in three steps: begin_close(), AsymmetricFence::heavy(), close(). The last returns the
+  /// number of nodes that are still out. No thread may call take() any more.
   void begin_close() noexcept { closing_.store(true, std::memory_order_relaxed); }
   std::int64_t close() noexcept;
 
@@ -112,10 +112,10 @@ class NodePool {
 
   Depot& depot_;
 
-  // The owner's alone, handed from thread to thread by FreeSeats.
+  // Only the owner uses these. FreeSeats hands them from thread to thread.
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
-  std::int64_t max_free_ = kMaxFree;  // its share of them, as of the last spill()
+  std::int64_t max_free_ = kMaxFree;  // the share of this pool, as of the last spill()
   Node* batches_ = nullptr;           // taken from returned_ and not yet in use
   Node* fresh_ = nullptr;             // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;

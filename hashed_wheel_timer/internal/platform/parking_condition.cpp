@@ -19,8 +19,8 @@ namespace hwt::internal {
 namespace {
 
 #if defined(__APPLE__)
-/// libc++ would wait for a point of the wall clock there: set back, it makes timeouts late. A length of time is
-/// measured by a clock that nobody sets.
+/// Waits for a length of time. libc++ would wait for a time of the wall clock, and timeouts would be late after that
+/// was set back.
 void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, std::int64_t time) noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const std::int64_t left = time - steady_now();
