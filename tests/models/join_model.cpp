@@ -42,17 +42,19 @@ struct Join final : Run {
   void thread(unsigned index) override {
     if (index == kWorker) {
       timer.turn(1);
+      timer.turn(2);
       if (job && random(4) != 0) job();
       job = nullptr;
       return;
     }
+    for (unsigned times = random(2) * random(8); times != 0; --times) linger();
     hwt::Timeout handle = std::move(index == 0 ? timeout : other);
     if (handle.cancel_and_wait()) ++truths;
     MODEL_ASSERT(referent >= 1);  // and no race: it may be destroyed now
   }
 
   void after() override {
-    timer.turn(1);
+    timer.turn(3);
     job = nullptr;
     MODEL_ASSERT(with_executor || runs + truths == 1);
     MODEL_ASSERT(runs + truths <= 1);
@@ -62,4 +64,4 @@ struct Join final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) { return model::check({"join", 3, 10'000, &model::make<model::Join>}, argc, argv); }
+int main(int argc, char** argv) { return model::check({"join", 3, 20'000, &model::make<model::Join>}, argc, argv); }

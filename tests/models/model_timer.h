@@ -35,7 +35,8 @@ class ModelTimer final : public hwt::Timer {
 
   hwt::internal::Core& core() { return core_; }
 
-  /// Runs all tasks that are due by then, in ticks of a nanosecond.
+  /// Runs all tasks that are due by then, in ticks of a nanosecond. A timeout that this turn finds in the inbox waits
+  /// for the next turn.
   void turn(std::int64_t now) {
     using Pass = hwt::internal::Driver<hwt::internal::HierarchicalWheel>::Pass;
     core_.set_now(now);

@@ -1,0 +1,137 @@
+// Tasks with an executor of their own (TaskRunner::run, hand_over, BatchExecutor). The worker asks a task for its
+// executor, hands the task over and posts a batch. A second thread runs the batches or drops them, or comes to them
+// only at the end. A third thread ends the scope of the tasks, or calls cancel_and_wait(), at any time.
+//
+// Each task is destroyed once, and runs at most once. When the wait is over, no thread uses the task, its executor or
+// objects of the task. No thread sleeps for ever, even if no thread comes to the batch.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "hashed_wheel_timer/batch_executor.h"
+#include "hashed_wheel_timer/timeout_scope.h"
+#include "tests/models/model_timer.h"
+
+namespace model {
+namespace {
+
+constexpr std::chrono::nanoseconds kDue{1};
+
+struct HandOver final : Run {
+  static constexpr unsigned kTasks = 2;
+
+  /// A callable that is destroyed as soon as it can never run again.
+  class Task {
+   public:
+    Task(HandOver& model, unsigned number) : model_(&model), number_(number) {}
+    Task(Task&& from) noexcept : model_(std::exchange(from.model_, nullptr)), number_(from.number_) {}
+    ~Task() {
+      if (model_ == nullptr) return;
+      ++model_->referents[number_];
+      ++model_->destroyed;
+    }
+    void operator()() {
+      MODEL_ASSERT(!model_->over);
+      ++model_->referents[number_];
+      ++model_->runs;
+    }
+
+   private:
+    HandOver* model_;
+    unsigned number_;
+  };
+
+  const bool with_scope = random(2) == 0;
+  const unsigned tasks = with_scope ? 1 + random(kTasks) : 1;
+  const bool comes_late = random(2) == 0;
+  // Each batch goes to the loop by the user's own release and acquire.
+  std::array<std::function<void()>, kTasks> batches;
+  std::atomic<unsigned> posted{0};
+  std::atomic<bool> turned{false};
+  unsigned taken = 0;
+  std::array<int, kTasks> referents{};  // used by the tasks
+  Ghost<int> runs = 0;
+  Ghost<int> destroyed = 0;
+  Ghost<int> taken_back = 0;
+  Ghost<bool> dropped = false;
+  Ghost<bool> over = false;
+  ModelTimer timer{{}};
+  std::unique_ptr<hwt::BatchExecutor> loop =
+      std::make_unique<hwt::BatchExecutor>([this](std::function<void()> batch) { post(std::move(batch)); });
+  std::unique_ptr<hwt::TimeoutScope> scope;
+  hwt::Timeout timeout;
+
+  HandOver() {
+    if (with_scope) {
+      scope = std::make_unique<hwt::TimeoutScope>(timer, *loop);
+      loop = nullptr;  // the scope has a copy
+      for (unsigned number = 0; number < tasks; ++number) scope->add(Task(*this, number), kDue);
+    } else {
+      timeout = timer.new_timeout(hwt::on(*loop, Task(*this, 0)), kDue);
+    }
+  }
+
+  void post(std::function<void()> batch) {
+    const unsigned number = posted.load(std::memory_order_relaxed);
+    MODEL_ASSERT(number < tasks);
+    batches[number] = std::move(batch);
+    posted.store(number + 1, std::memory_order_release);
+  }
+
+  void thread(unsigned index) override {
+    if (index == 0) {
+      for (unsigned times = random(8); times != 0; --times) linger();
+      if (with_scope) {
+        scope = nullptr;
+      } else {
+        if (timeout.cancel_and_wait()) ++taken_back;
+        loop = nullptr;
+      }
+      over = true;
+      // No race: these objects may be destroyed now.
+      for (unsigned number = 0; number < tasks; ++number) MODEL_ASSERT(referents[number] >= 1);
+    } else if (index == 1) {
+      timer.turn(1);
+      timer.turn(2);
+      turned.store(true, std::memory_order_release);
+    } else if (!comes_late) {
+      while (!turned.load(std::memory_order_acquire)) {
+        run_batches();
+        yield();
+      }
+      run_batches();
+    }
+  }
+
+  void run_batches() {
+    while (taken != posted.load(std::memory_order_acquire)) {
+      const std::function<void()> batch = std::exchange(batches[taken++], nullptr);
+      if (random(4) != 0) {
+        batch();
+      } else {
+        dropped = true;
+      }
+    }
+  }
+
+  void after() override {
+    timer.turn(3);
+    run_batches();
+    timeout = {};
+    MODEL_ASSERT(destroyed == static_cast<int>(tasks));
+    MODEL_ASSERT(runs + taken_back <= static_cast<int>(tasks));
+    MODEL_ASSERT(with_scope || dropped || runs + taken_back == 1);
+    MODEL_ASSERT(timer.pending_timeouts() == 0);
+  }
+};
+
+}  // namespace
+}  // namespace model
+
+int main(int argc, char** argv) {
+  return model::check({"hand_over", 3, 20'000, &model::make<model::HandOver>}, argc, argv);
+}
