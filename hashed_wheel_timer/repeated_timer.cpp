@@ -224,8 +224,9 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   void arm_anew(nanoseconds delay, Errors& errors) {
     disarm();
     try {
-      armed_ = timer_.new_timeout(
-          [self = shared_from_this(), arming = conductor_.arming()] { self->on_expiry(arming); }, delay);
+      armed_ =
+          timer_.new_timeout([self = shared_from_this(), arming = conductor_.arming()] { self->on_expiry(arming); },
+                             delay, Origin{"hwt::RepeatedTimer"});
     } catch (...) {
       errors.add(Errors::Arm);  // and is_running() becomes false
       return;

@@ -6,6 +6,10 @@
 
 namespace hwt {
 
+namespace {
+constexpr Origin kOrigin{"hwt::StopAfter"};
+}
+
 /// The task. After the timer's end it may be run by hand, when the StopAfter is gone.
 class StopAfter::Deadline {
  public:
@@ -21,13 +25,13 @@ class StopAfter::Deadline {
 };
 
 StopAfter::StopAfter(Timer& timer, Delay delay, std::stop_token parent)
-    : timeout_(timer.new_timeout(Deadline(*this), delay)) {
+    : timeout_(timer.new_timeout(Deadline(*this), delay, kOrigin)) {
   // After all else: it is called at once if the parent has been stopped.
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
 
 StopAfter::StopAfter(Timer& timer, std::chrono::steady_clock::time_point deadline, std::stop_token parent)
-    : timeout_(timer.new_timeout_at(Deadline(*this), deadline)) {
+    : timeout_(timer.new_timeout_at(Deadline(*this), deadline, kOrigin)) {
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
 

@@ -11,7 +11,7 @@
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
-#include "hashed_wheel_timer/leeway.h"
+#include "hashed_wheel_timer/origin.h"
 #include "hashed_wheel_timer/timeout_id.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -48,17 +48,18 @@ class HWT_API TimeoutScope {
   /// IllegalState in a task while the destructor waits for it.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay, Leeway leeway = {}) {
+  TimeoutId add(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     Adding adding(*this);
-    return adding.keep(timer_.add(std::forward<F>(callable), delay, leeway));
+    return adding.keep(timer_.add(std::forward<F>(callable), delay, terms));
   }
 
   /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
+                   Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     Adding adding(*this);
-    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline, leeway));
+    return adding.keep(timer_.add_at(std::forward<F>(callable), deadline, terms));
   }
 
   /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.
