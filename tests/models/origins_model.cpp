@@ -1,6 +1,6 @@
-// Timer::for_each_pending() of a whole timer that traces origins, while one thread schedules and cancels, so that a
-// node has several timeouts in turn, and another moves timeouts and turns the wheel. A deadline and an origin that are
-// visited together belong to the same timeout. The timeout that is pending all the time is visited once.
+// Timer::for_each_pending() of a whole timer that traces origins. One thread schedules and cancels, so that a node has
+// several timeouts in turn. Another moves timeouts and turns the wheel. A deadline and an origin that are visited
+// together belong to the same timeout. The timeout that is pending all the time is visited once.
 
 #include <array>
 #include <atomic>

@@ -117,6 +117,18 @@ TYPED_TEST(OriginsOf, AreTheLinesOfTheCallersOfEachFunctionThatSchedules) {
   EXPECT_EQ(found, expected);
 }
 
+TimeoutId expire_later(Timer& timer, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+  return timer.add([] {}, kFar, terms);
+}
+
+TYPED_TEST(OriginsOf, AreTheLinesOfTheCallersOfAFunctionThatPassesTermsOn) {
+  expire_later(*this->timer);
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(this->count(std::string(__FILE__) + ':' + std::to_string(line)), 1);
+  expire_later(*this->timer, Origin{"a name"});
+  EXPECT_EQ(this->count("a name"), 1);
+}
+
 TYPED_TEST(OriginsOf, AreTheNamesThatAreGiven) {
   Timer& timer = *this->timer;
   TimeoutScope scope(timer);
