@@ -40,8 +40,8 @@ hwt_id add(hwt_timer* timer, hwt::detail::When when, hwt_callback callback, void
   }
   CTask::Source source{callback, argument};
   try {
-    const hwt::detail::Scheduled scheduled =
-        hwt::detail::schedule(*timer->timer, {&CTask::build, &source, hwt::detail::TaskKind::Trivial, true}, when);
+    const hwt::detail::Scheduled scheduled = hwt::detail::schedule_named(
+        *timer->timer, {&CTask::build, &source, hwt::detail::TaskKind::Trivial, true}, when, "hwt_add");
     if (scheduled.node != nullptr) [[likely]]
       return scheduled.value;
     hwt::internal::fail_by_refusal(scheduled, caller);

@@ -103,7 +103,8 @@ bool Sleep::await_ready() {
 bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
   sleeper_ = sleeper;
   const bool stoppable = stop_.stop_possible();
-  const detail::Scheduled scheduled = detail::schedule(timer_, {&build_waker, this, detail::TaskKind::Trivial}, when_);
+  const detail::Scheduled scheduled =
+      detail::schedule_named(timer_, {&build_waker, this, detail::TaskKind::Trivial}, when_, "hwt::sleep_for");
   if (scheduled.node == nullptr) {
     if (scheduled.result() != detail::Result::Stopped) detail::raise(scheduled);
     wake_ = Wake::Stopped;

@@ -56,6 +56,10 @@ struct Options {
   /// disagree, the timer returns to steady_clock for good, with a line on stderr. TimerStats::counts_cycles is true
   /// while the counter is in use. Timers without a thread never use it.
   bool exact_clock = false;
+  /// True: each timeout remembers where it was scheduled, for Timer::pending_by_origin() and Timer::for_each_pending().
+  /// That takes 8 bytes and some ten nanoseconds for each timeout. Scheduling by a deadline then reads the clock.
+  /// False: off, at no cost.
+  bool trace_origins = false;
 };
 
 }  // namespace hwt

@@ -31,10 +31,10 @@ namespace hwt::prometheus {
 ///   exposer.RegisterCollectable(metrics);   // which keeps a weak pointer only
 ///
 /// Guarantees: metrics are read when they are collected; between two scrapes it costs nothing. Counters only grow. `T`
-/// is a Timer of any kind, or another class with its stats() and lateness().
-/// Threads: any thread may collect, several at once.
-/// Not for: several timers at one endpoint, whose names would repeat; see CollectorGroup.
-/// Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
+/// is a Timer of any kind, or another class with its stats() and lateness(). If the timer traces origins, each
+/// collection walks over its pending timeouts, and exports the ten origins with the most of them, in the label
+/// "origin". Threads: any thread may collect, several at once. Not for: several timers at one endpoint, whose names
+/// would repeat; see CollectorGroup. Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
 template <class T = Timer>
 class TimerCollector : public ::prometheus::Collectable {
  public:
@@ -42,9 +42,10 @@ class TimerCollector : public ::prometheus::Collectable {
   /// label.
   explicit TimerCollector(const T& timer, std::map<std::string, std::string> labels = {}) : timer_(timer) {
     for (auto& [name, value] : labels) {
-      if (!::prometheus::CheckLabelName(name) || name == "le") {
-        throw std::invalid_argument("label: \"" + name +
-                                    "\" (expected: letters, digits and _, not a digit or __ first, not \"le\")");
+      if (!::prometheus::CheckLabelName(name) || name == "le" || name == "origin") {
+        throw std::invalid_argument(
+            "label: \"" + name +
+            "\" (expected: letters, digits and _, not a digit or __ first, not \"le\" or \"origin\")");
       }
       labels_.push_back({name, std::move(value)});
     }
@@ -78,10 +79,13 @@ class TimerCollector : public ::prometheus::Collectable {
     add(families, ::prometheus::MetricType::Histogram, "hwt_lateness_seconds",
         "From the deadline of a timeout until its tick was begun to be worked off.")
         .histogram = histogram(timer_.lateness());
+    if constexpr (requires { timer_.pending_by_origin(); }) add_origins(families);
     return families;
   }
 
  private:
+  static constexpr std::size_t kOrigins = 10;  // the most that are exported
+
   // Upper bounds: a microsecond and its doublings, to a minute and some seconds.
   static constexpr int kDoublings = 26;
 
@@ -93,6 +97,28 @@ class TimerCollector : public ::prometheus::Collectable {
     metric.label = labels_;
     families.push_back({name, help, type, {std::move(metric)}});
     return families.back().metric.front();
+  }
+
+  /// Adds nothing if there is no origin.
+  void add_origins(std::vector<::prometheus::MetricFamily>& families) const {
+    std::vector<PendingOrigin> origins = timer_.pending_by_origin();
+    if (origins.size() > kOrigins) origins.resize(kOrigins);
+    const auto now = timer_.now();
+    const auto gauges = [&](const char* name, const char* help, auto value_of) {
+      ::prometheus::MetricFamily family{name, help, ::prometheus::MetricType::Gauge, {}};
+      for (const PendingOrigin& origin : origins) {
+        ::prometheus::ClientMetric metric;
+        metric.label = labels_;
+        metric.label.push_back({"origin", origin.origin.describe()});
+        metric.gauge.value = value_of(origin);
+        family.metric.push_back(std::move(metric));
+      }
+      if (!family.metric.empty()) families.push_back(std::move(family));
+    };
+    gauges("hwt_origin_pending", "Pending timeouts of the origins with the most of them.",
+           [](const PendingOrigin& origin) { return static_cast<double>(origin.count); });
+    gauges("hwt_origin_oldest_seconds", "How long ago the oldest pending timeout of the origin was scheduled.",
+           [now](const PendingOrigin& origin) { return seconds(now - origin.oldest); });
   }
 
   /// Each bound is the end of a bucket of LatencyHistogram, so the counts are exact, and none ever falls.

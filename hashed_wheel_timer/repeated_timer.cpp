@@ -226,8 +226,9 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   void arm_anew(nanoseconds delay, Errors& errors) {
     disarm();
     try {
-      armed_ = timer_.new_timeout(
-          [self = shared_from_this(), arming = conductor_.arming()] { self->on_expiry(arming); }, delay);
+      armed_ =
+          timer_.new_timeout([self = shared_from_this(), arming = conductor_.arming()] { self->on_expiry(arming); },
+                             delay, Origin{"hwt::RepeatedTimer"});
     } catch (...) {
       errors.add(Errors::Arm);  // is_running() is false from now on
       return;

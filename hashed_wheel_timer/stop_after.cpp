@@ -6,6 +6,10 @@
 
 namespace hwt {
 
+namespace {
+constexpr Origin kOrigin{"hwt::StopAfter"};
+}
+
 /// The task of the deadline. After the timer's end the user may run it, even when the StopAfter was destroyed.
 class StopAfter::Deadline {
  public:
@@ -21,13 +25,13 @@ class StopAfter::Deadline {
 };
 
 StopAfter::StopAfter(Timer& timer, Delay delay, std::stop_token parent)
-    : timeout_(timer.new_timeout(Deadline(*this), delay)) {
+    : timeout_(timer.new_timeout(Deadline(*this), delay, kOrigin)) {
   // Last, because the callback runs at once if the parent was stopped before.
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
 
 StopAfter::StopAfter(Timer& timer, std::chrono::steady_clock::time_point deadline, std::stop_token parent)
-    : timeout_(timer.new_timeout_at(Deadline(*this), deadline)) {
+    : timeout_(timer.new_timeout_at(Deadline(*this), deadline, kOrigin)) {
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
 

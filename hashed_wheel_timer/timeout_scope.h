@@ -14,7 +14,7 @@
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
-#include "hashed_wheel_timer/leeway.h"
+#include "hashed_wheel_timer/origin.h"
 #include "hashed_wheel_timer/timeout_id.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -55,17 +55,18 @@ class HWT_API TimeoutScope {
   /// IllegalState in a task while the destructor waits for it.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay, Leeway leeway = {}) {
+  TimeoutId add(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     return add_by(std::forward<F>(callable),
-                  [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), delay, leeway); });
+                  [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), delay, terms); });
   }
 
   /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
+  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
+                   Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     return add_by(std::forward<F>(callable),
-                  [&]<class Task>(Task&& task) { return timer_.add_at(std::forward<Task>(task), deadline, leeway); });
+                  [&]<class Task>(Task&& task) { return timer_.add_at(std::forward<Task>(task), deadline, terms); });
   }
 
   /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.

@@ -25,20 +25,25 @@ void Timer::expect_executors() noexcept { core_->expect_executors(); }
 
 Timeout Timer::find(TimeoutId id) noexcept { return core_->find(id); }
 
-Scheduled Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused) {
+Scheduled Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused,
+                                const Origin& origin) {
   if (refused.result() == Result::NotStarted) refused = detail::schedule(*this, task, when);
+  if (refused.result() == Result::Untraced) refused = core_->schedule_traced(task, when, origin);
   if (refused.node == nullptr) detail::raise(refused, caller(task.named));
   return refused;
 }
 
-Scheduled Timer::retry_or_null(const detail::TaskSource& task, detail::When when, Scheduled refused) {
-  if (refused.result() != Result::NotStarted) return refused;
-  try {
-    begin();
-  } catch (...) {
-    return refused;
+Scheduled Timer::retry_or_null(const detail::TaskSource& task, detail::When when, Scheduled refused,
+                               const Origin& origin) {
+  if (refused.result() == Result::NotStarted) {
+    try {
+      begin();
+    } catch (...) {
+      return refused;
+    }
+    refused = schedule(task, when);
   }
-  return schedule(task, when);
+  return refused.result() == Result::Untraced ? core_->schedule_traced(task, when, origin) : refused;
 }
 
 detail::When Timer::rounded(detail::When when, Leeway leeway) noexcept {
@@ -67,6 +72,10 @@ Scheduled detail::schedule(Timer& timer, const TaskSource& task, When when) {
     return stopped;
   }
   return timer.schedule(task, when);
+}
+
+Scheduled detail::schedule_traced(Timer& timer, const TaskSource& task, When when, const char* name) {
+  return timer.core_->schedule_traced(task, when, Origin(name, 0));
 }
 
 void detail::raise(Scheduled refused, const char* caller) {

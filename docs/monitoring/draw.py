@@ -87,8 +87,9 @@ def draw_lines(axes: Any, panel: dict[str, Any], answers: list[list[dict[str, An
     unit = panel["fieldConfig"]["defaults"]["unit"]
     for target, answer, colour in zip(panel["targets"], answers, COLOURS):
         for series in answer:
+            label = re.sub(r"{{(\w+)}}", lambda name: series["metric"].get(name[1], ""), target["legendFormat"])
             points = [(float(at) - start, float(value)) for at, value in series["values"] if math.isfinite(float(value))]
-            axes.plot(*zip(*points), color=colour, linewidth=1.6, label=target["legendFormat"])
+            axes.plot(*zip(*points), color=colour, linewidth=1.6, label=label)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1e-9))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, unit)))
     axes.legend(loc="upper left", bbox_to_anchor=(-0.01, -0.08), ncols=4, handlelength=1.2, columnspacing=1.2)

@@ -13,6 +13,7 @@ enum class Result : std::uint8_t {
   Ok,
   NotStarted,  // the timer has no worker yet; Timer::begin() starts it
   Stopped,     // the timer has been stopped; also the end of a wait that was cancelled
+  Untraced,    // the timer traces origins, and schedule_traced() schedules
   Full,        // max_pending_timeouts
   NoMemory,
   NoThread,  // the timer found no thread for its worker

@@ -27,7 +27,13 @@ class Alarms {
 
   Alarms(Input& input, std::chrono::nanoseconds tick, TimePoint start,
          std::function<void(std::exception_ptr, const Timeout&)> on_task_error)
-      : input_(input), tick_(tick), start_(start), timer_(std::make_unique<ManualTimer>(tick, start, on_task_error)) {}
+      : input_(input),
+        tick_(tick),
+        start_(start),
+        timer_(std::make_unique<ManualTimer>(
+            Options{
+                .tick_duration = tick, .on_task_error = std::move(on_task_error), .trace_origins = start == kTraced},
+            start)) {}
   virtual ~Alarms() = default;
 
   Input& input() { return input_; }
@@ -151,6 +157,10 @@ class Alarms {
   }
   void check_pending() const {
     require_equal(timer_->pending_timeouts(), static_cast<std::int64_t>(by_due_.size()), "each alarm has one timeout");
+    if (start_ != kTraced) return;
+    std::int64_t found = 0;
+    for (const PendingOrigin& origin : timer_->pending_by_origin()) found += origin.count;
+    require_equal(found, static_cast<std::int64_t>(by_due_.size()), "each timeout has one origin");
   }
 
   /// From now on nothing may run. Returns how many alarms were pending.
@@ -169,6 +179,7 @@ class Alarms {
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   static constexpr int kDeepest = 4;
   static constexpr std::int64_t kFar = 10'000;  // ticks
+  static constexpr TimePoint kTraced{};         // a timer that starts then traces origins
 
   void check_turn(const Alarm& alarm) const {
     require(turning_, "runs when time passes");

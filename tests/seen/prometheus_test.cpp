@@ -97,6 +97,32 @@ TEST(TimerCollector, HasEachFigureUnderItsNameAndItsType) {
   }
 }
 
+TEST(TimerCollector, HasTheTenOriginsWithTheMostPendingTimeouts) {
+  ManualTimer timer{{.tick_duration = 1ms, .trace_origins = true}, std::chrono::steady_clock::time_point(5s)};
+  const TimerCollector<> collector(timer, {{"timer", "requests"}});
+  const std::size_t without_origins = collector.Collect().size();
+  for (std::uint32_t line = 1; line <= 12; ++line) {
+    for (std::uint32_t i = 0; i != line; ++i) timer.new_timeout([] {}, 1h, Origin("rpc.cpp", line));
+  }
+  timer.advance(90s);
+  const auto families = collector.Collect();
+  EXPECT_EQ(families.size(), without_origins + 2);
+  const auto pending = family_of(families, "hwt_origin_pending");
+  const auto oldest = family_of(families, "hwt_origin_oldest_seconds");
+  ASSERT_EQ(pending.metric.size(), 10U);
+  ASSERT_EQ(oldest.metric.size(), 10U);
+  for (std::uint32_t i = 0; i != 10; ++i) {
+    EXPECT_EQ(pending.metric[i].gauge.value, 12 - i);
+    EXPECT_NEAR(oldest.metric[i].gauge.value, 90, 1e-5);
+    for (const MetricFamily& family : {pending, oldest}) {
+      ASSERT_EQ(family.metric[i].label.size(), 2U);
+      EXPECT_EQ(family.metric[i].label[0].value, "requests");
+      EXPECT_EQ(family.metric[i].label[1].name, "origin");
+      EXPECT_EQ(family.metric[i].label[1].value, "rpc.cpp:" + std::to_string(12 - i));
+    }
+  }
+}
+
 TEST(TimerCollector, ReadsAtEachCollection) {
   Given given;
   const TimerCollector<Given> collector(given);
@@ -154,7 +180,7 @@ TEST(TimerCollector, HasItsLabelsOnEveryMetric) {
 
 TEST(TimerCollector, RefusesALabelThatCannotBeOne) {
   const Given given;
-  for (const char* name : {"", "1st", "with-dash", "__own", "le", "two words"}) {
+  for (const char* name : {"", "1st", "with-dash", "__own", "le", "origin", "two words"}) {
     EXPECT_TRUE(test::contains(
         test::message_of<std::invalid_argument>([&] { TimerCollector<Given>(given, {{name, "value"}}); }),
         "label: \"" + std::string(name) + "\""))

@@ -22,7 +22,7 @@ class Simulation {
   Simulation(std::uint64_t seed, bool traced)
       : world_(seed, traced),
         tick_(one_of({1'000'000, 1'000'000, 2'500'000, 300'000, 1})),
-        timer_(world_, tick_, TimePoint(nanoseconds(world_.between(0, 1'000'000'000)))) {
+        timer_(world_, tick_, TimePoint(nanoseconds(world_.between(0, 1'000'000'000))), world_.one_in(2)) {
     world_.trace("a tick is ", tick_.count(), " ns");
     client_.emplace(world_, timer_, network_, static_cast<int>(world_.between(1, 3)),
                     [this](std::uint64_t request, Outcome outcome) { ended(request, outcome); });
@@ -194,6 +194,7 @@ class Simulation {
   void check_pending() {
     world_.expect(timer_.real_pending() == timer_.pending() + client_->pending(),
                   "pending_timeouts() is what the model says");
+    timer_.check_origins(client_->pending());
   }
 
   /// When no call is under way.

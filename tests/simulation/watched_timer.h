@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,12 +27,17 @@ class WatchedTimer {
     std::size_t number = 0;
   };
 
-  WatchedTimer(World& world, nanoseconds tick, TimePoint start)
+  WatchedTimer(World& world, nanoseconds tick, TimePoint start, bool traces_origins)
       : world_(world),
         tick_(tick),
         start_(start),
-        timer_(std::in_place, tick, start,
-               [this](std::exception_ptr, const Timeout&) { world_.expect(false, "no task throws"); }) {}
+        traces_origins_(traces_origins),
+        timer_(std::in_place,
+               Options{.tick_duration = tick,
+                       .on_task_error = [this](std::exception_ptr,
+                                               const Timeout&) { world_.expect(false, "no task throws"); },
+                       .trace_origins = traces_origins},
+               start) {}
 
   /// For what stands on a Timer of its own accord. Its user watches it.
   Timer& timer() { return *timer_; }
@@ -63,7 +69,9 @@ class WatchedTimer {
     const std::size_t number = entries_.size();
     entries_.push_back({name, now() + delay});
     Handle handle;
-    if (timer_) handle = {timer_->try_new_timeout(Task<F>{this, number, std::move(f)}, delay), number};
+    if (timer_) {
+      handle = {timer_->try_new_timeout(Task<F>{this, number, std::move(f)}, delay, Origin(name, 0)), number};
+    }
     world_.trace(name, " #", number, handle.timeout ? " is to expire in " : " is refused, in ", delay.count(), " ns");
     world_.expect(static_cast<bool>(handle.timeout) != over_, "refused only when the timer has ended");
     if (handle.timeout) {
@@ -154,6 +162,25 @@ class WatchedTimer {
   /// Those that were started here.
   std::int64_t pending() const { return over_ ? 0 : static_cast<std::int64_t>(by_due_.size()); }
   std::int64_t real_pending() const { return timer_ ? timer_->pending_timeouts() : 0; }
+
+  /// The pending timeouts by the names that start() got, and so many others by the names of the library.
+  void check_origins(std::int64_t others) const {
+    if (!timer_ || !traces_origins_) return;
+    std::map<std::string, std::int64_t> expected;
+    if (!over_) {
+      for (const auto& [due, number] : by_due_) ++expected[entries_[number].name];
+    }
+    for (const PendingOrigin& found : timer_->pending_by_origin()) {
+      const std::string name = found.origin.describe();
+      if (name.starts_with("hwt::")) {
+        others -= found.count;
+        continue;
+      }
+      world_.expect(expected[name] == found.count, "pending_by_origin() counts what is pending");
+      expected.erase(name);
+    }
+    world_.expect(expected.empty() && others == 0, "pending_by_origin() counts all that is pending");
+  }
 
   /// The grid point at which a deadline that was set now is due.
   std::int64_t due_of(TimePoint deadline) const {
@@ -257,6 +284,7 @@ class WatchedTimer {
   World& world_;
   const nanoseconds tick_;
   const TimePoint start_;
+  const bool traces_origins_;
   std::vector<Entry> entries_;
   std::multimap<std::int64_t, std::size_t> by_due_;  // those that are pending
   std::int64_t first_point_ = 0;                     // before it, things may be overdue

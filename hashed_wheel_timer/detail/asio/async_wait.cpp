@@ -176,7 +176,7 @@ TimerTask* AsyncWait::build_task(void* storage, void* source) {
 
 Scheduled AsyncWait::schedule(AsyncWait& wait, Timer& timer, When when, Timeout* held) {
   Source source{wait, held};
-  return detail::schedule(timer, {&build_task, &source, TaskKind::Trivial}, when);
+  return schedule_named(timer, {&build_task, &source, TaskKind::Trivial}, when, "hwt::async_wait_for");
 }
 
 template <class Schedule>

@@ -46,7 +46,7 @@ static_assert(kFitsNode<Expire>);
 // Defined in the library, because a program that includes the header may be compiled without exceptions.
 Result arm(Timer& timer, KeyedExpiry& expiry, KeyedRecord& record, std::uint32_t arming, When when, Timeout& timeout) {
   Expire task(expiry, record, arming);
-  const Scheduled scheduled = schedule(timer, source_of<Expire>(task), when);
+  const Scheduled scheduled = schedule_named(timer, source_of<Expire>(task), when, "hwt::KeyedTimer");
   const Result result = scheduled.result();
   if (result != Result::Ok && result != Result::Stopped && result != Result::Full) raise(scheduled);
   timeout = internal::Node::adopt(scheduled.node);

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
-#include <optional>
-#include <thread>
 
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/memory/origin_table.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt {
 namespace internal {
@@ -30,19 +27,22 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
       clock_(clock == Clock::Cycles && !cycles_.wanted() ? Clock::Steady : clock),
       on_task_error_(options.on_task_error),
       id_(announce_core()),
+      special_offer_(special_offer(options)),
       tick_duration_(options.tick_duration.count()),
       hook_patience_(std::max<std::int64_t>(Inbox::kSoon - options.tick_duration.count(), 0)),
+      depot_(*this, id_, options.trace_origins, sleeper_, [](Core& core) noexcept { delete &core; }),
       admission_(options.max_pending_timeouts) {
   AsymmetricFence::prepare();
   timer.core_ = this;
 }
 
-template <bool kLimited>
+template <Core::Kind kKind>
 [[gnu::always_inline]] inline detail::Scheduled Core::offer_as(Producer& producer, const detail::TaskSource& task,
-                                                               std::int64_t deadline) {
+                                                               std::int64_t deadline, std::uint64_t trace) {
+  const bool limited = kKind == Kind::Limited || (kKind == Kind::Traced && admission_.limited());
   // Checked before the task is built, so that most refusals leave the callable as it was. Admitted only afterwards,
   // because copying the callable is the user's code and may take long.
-  if (kLimited && admission_.full()) {
+  if (limited && admission_.full()) {
     producer.counters.rejected.add(1);
     return refuse(nullptr, Result::Full);
   }
@@ -57,12 +57,16 @@ template <bool kLimited>
     producer.pool.untake(node);
     throw;
   }
-  if (kLimited && !admission_.admit()) [[unlikely]] {
+  if (limited && !admission_.admit()) [[unlikely]] {
     producer.counters.rejected.add(1);
     node->publish(task.kind, task.named, producer);
     return refuse(node, Result::Full, task.named ? 1 : 2);
   }
-  node->deadline.store(deadline, std::memory_order_relaxed);
+  if constexpr (kKind == Kind::Traced) {
+    Slab::trace(*node, deadline, trace);
+  } else {
+    node->deadline.store(deadline, std::memory_order_relaxed);
+  }
   producer.counters.scheduled.add(1);
   const NodeName name(Slab::index_of(*node), node->publish(task.kind, task.named, producer));
   if (!producer.put(name)) [[unlikely]]
@@ -88,17 +92,39 @@ template <bool kLimited>
   return refuse(&node, why, references);
 }
 
-[[gnu::noinline]] detail::Scheduled Core::offer_limited(Producer& producer, const detail::TaskSource& task,
-                                                        std::int64_t deadline) {
-  return offer_as<true>(producer, task, deadline);
-}
-
-[[gnu::noinline, gnu::cold]] detail::Scheduled Core::offer_first(const detail::TaskSource& task,
-                                                                 std::int64_t deadline) {
+template <Core::Kind kKind>
+[[gnu::noinline, gnu::cold]] detail::Scheduled Core::offer_first(const detail::TaskSource& task, std::int64_t deadline,
+                                                                 std::uint64_t trace) {
   const ProducerLease lease(producers_);
   if (lease.get() == nullptr) return refuse(nullptr, Result::NoMemory);
-  if (admission_.limited()) return offer_limited(*lease.get(), task, deadline);
-  return offer_as<false>(*lease.get(), task, deadline);
+  return offer_as<kKind>(*lease.get(), task, deadline, trace);
+}
+
+Core::Offer Core::special_offer(const Options& options) noexcept {
+  if (options.trace_origins) return &ask_for_origin;
+  return options.max_pending_timeouts > 0 ? &offer_limited : nullptr;
+}
+
+detail::Scheduled Core::offer_limited(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine) {
+  const std::int64_t deadline = when.deadline([&] { return core.begin_of_delay(mine); });
+  if (mine == nullptr) [[unlikely]]
+    return core.offer_first<Kind::Limited>(task, deadline);
+  return core.offer_as<Kind::Limited>(*mine, task, deadline);
+}
+
+/// The caller has the origin at hand only on this rare way, so that passing it costs other timers nothing.
+detail::Scheduled Core::ask_for_origin(Core&, const detail::TaskSource&, detail::When, Producer*) noexcept {
+  return detail::Scheduled::refused(Result::Untraced);
+}
+
+detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::When when, const Origin& origin) {
+  if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) return refuse_in(phase);
+  Producer* const mine = thread_cache::find(id_);
+  const std::int64_t begin = begin_of_delay(mine);
+  const std::int64_t deadline = when.deadline([begin] { return begin; });
+  const std::uint64_t trace = Trace(begin, OriginTable::number_of(origin)).value();
+  if (mine == nullptr) return offer_first<Kind::Traced>(task, deadline, trace);
+  return offer_as<Kind::Traced>(*mine, task, deadline, trace);
 }
 
 /// The timer was in this phase, and not Started.
@@ -107,22 +133,16 @@ template <bool kLimited>
   return detail::Scheduled::refused(can_start ? Result::NotStarted : Result::Stopped);
 }
 
-inline std::int64_t Core::begin_of_delay(Producer* mine) noexcept {
-  if (clock_ == Clock::Cycles && mine != nullptr) [[likely]]
-    return mine->clock.now(cycles_);
-  return now();
-}
-
 inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::When when) {
   if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) [[unlikely]]
     return refuse_in(phase);
   Producer* const mine = thread_cache::find(id_);
+  if (!plain_) [[unlikely]]
+    return special_offer_(*this, task, when, mine);
   const std::int64_t deadline = when.deadline([&] { return begin_of_delay(mine); });
   if (mine == nullptr) [[unlikely]]
-    return offer_first(task, deadline);
-  if (admission_.limited()) [[unlikely]]
-    return offer_limited(*mine, task, deadline);
-  return offer_as<false>(*mine, task, deadline);
+    return offer_first<Kind::Plain>(task, deadline);
+  return offer_as<Kind::Plain>(*mine, task, deadline);
 }
 
 /// `node`: with a built task and so many references, which belong to the caller; or null.
@@ -251,88 +271,6 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
   if (!timeout) return CancelResult::Gone;
   if (timeout.cancel_and_wait()) return CancelResult::Cancelled;
   return TaskScope::is_inside(*Node::of(timeout)) ? CancelResult::Running : CancelResult::Gone;
-}
-
-bool Core::reschedule(Node& node, detail::When when) {
-  // A connection that has been quiet has its node in no cache: fetch it while the clock is read.
-  if (!when.is_deadline()) prefetch_to_write(&node);
-  Core& core = node.core();
-  const std::int64_t deadline = when.deadline([&] { return core.begin_of_delay(thread_cache::find(core.id_)); });
-  if (!core.move(node, deadline)) return false;
-  // Store (the deadline, the inbox), then load (the announcement): as in offer().
-  AsymmetricFence::light();
-  core.sleeper_.wake_for(deadline);
-  return true;
-}
-
-/// No thread waits here for another. But a reschedule() may take effect late, while another thread is preempted in a
-/// reschedule() of the same timeout. It is late by at most the deadline that it replaces (docs/design.md, "Waits and
-/// their bounds").
-///
-/// A later deadline is only stored; the worker finds it when it comes to the old one. An earlier one needs a recheck
-/// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word and
-/// the deadline change, because allocating it may fail or take long. So the worker may take it too early. This thread
-/// finds that out after it has set kRecheckQueued: its place has no recheck request any more. It then enqueues another
-/// one, which needs no memory, because the queue is empty. (The worker exchanges the word for each request, so this
-/// thread sees that the worker has dequeued it.)
-bool Core::move(Node& node, std::int64_t deadline) {
-  std::uint64_t seen = node.word.load(std::memory_order_acquire);
-  if (!Node::pending(seen)) return false;
-  std::optional<ProducerLease> producer;
-  const auto put = [&] {
-    if (!producer) producer.emplace(producers_);
-    return producer->get() != nullptr && put_recheck(*producer->get(), node, deadline);
-  };
-  bool put_before = Node::needs_recheck(seen) && deadline < node.deadline.load(std::memory_order_relaxed);
-  if (put_before && !put()) throw std::bad_alloc();
-  const std::int64_t before = node.deadline.exchange(deadline, std::memory_order_relaxed);
-  const bool earlier = deadline < before;
-  bool asks = false;
-  for (;;) {
-    if (!Node::pending(seen)) {
-      // The worker may have expired it for the new deadline already; then, and only then, it ran before the old one.
-      if (earlier && Node::state_of(seen) == NodeState::Expired) return true;
-      node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
-      return false;
-    }
-    std::uint64_t moved = seen;
-    // A worker that has read the old deadline must fail to expire it.
-    if (Node::state_of(seen) == NodeState::InWheel) moved |= Node::kMoved;
-    asks = earlier && Node::needs_recheck(seen);
-    if (asks) {
-      if (!put_before && !put()) return undo_move(node, deadline, before, seen);
-      put_before = true;
-      moved |= Node::kRecheckQueued;
-    }
-    // The word of a queued node does not change. The exchange is still needed for its release, so that the worker,
-    // which takes the node later, finds the deadline.
-    if (node.word.compare_exchange_strong(seen, moved, std::memory_order_acq_rel, std::memory_order_acquire)) break;
-  }
-  if (asks) {
-    while (!Inbox::has_rechecks(producer->get()->place) && !put()) {
-      // The worker has not yet freed the memory of the request that it took.
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  } else if (earlier) {
-    // The worker must come to an entry of another thread, whose place may be listed for a later time. Listing this
-    // thread's place is not enough: a pass may open it without coming to that entry.
-    inbox_.note_urgent();
-  }
-  return true;
-}
-
-/// Restores the old deadline after a lack of memory for a recheck request, and throws std::bad_alloc. If the timeout
-/// has ended meanwhile, returns whether the worker has expired it, for `deadline`: then it was moved.
-bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
-  node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
-  while (Node::pending(seen)) {
-    // A worker that has read `deadline` must fail to expire it.
-    if (node.word.compare_exchange_weak(seen, seen | Node::kMoved, std::memory_order_acq_rel,
-                                        std::memory_order_acquire)) {
-      throw std::bad_alloc();
-    }
-  }
-  return Node::state_of(seen) == NodeState::Expired;
 }
 
 bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {

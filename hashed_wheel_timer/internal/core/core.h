@@ -22,6 +22,7 @@
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/options.h"
+#include "hashed_wheel_timer/origin.h"
 #include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timeout_id.h"
 
@@ -61,6 +62,10 @@ class Core final {
 
   /// Timer::schedule().
   detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
+  /// Schedules after schedule() has returned Untraced.
+  detail::Scheduled schedule_traced(const detail::TaskSource& task, detail::When when, const Origin& origin);
+  /// Options::trace_origins.
+  bool traces_origins() const noexcept { return depot_.traces_origins(); }
 
   /// Returns the deadline that a timeout with this leeway gets. Without a start time there is no grid yet, and `when`
   /// stays as it is. Preconditions: neither is a NaN.
@@ -192,18 +197,31 @@ class Core final {
 
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
 
-  /// offer() for a thread that has used another timer since, or none.
-  detail::Scheduled offer_first(const detail::TaskSource& task, std::int64_t deadline);
-  detail::Scheduled offer_limited(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
-  /// A template, so that a timer without a limit does not check for it.
-  template <bool kLimited>
-  detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline);
+  /// The function by which a timer that is not Plain schedules. `mine` is the calling thread's producer, or null.
+  using Offer = detail::Scheduled (*)(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine);
+  static detail::Scheduled offer_limited(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine);
+  static detail::Scheduled ask_for_origin(Core& core, const detail::TaskSource& task, detail::When when,
+                                          Producer* mine) noexcept;
+  static Offer special_offer(const Options& options) noexcept;
+
+  /// Plain: without a limit and without origins, as most timers are. Then nothing asks for them on the way.
+  enum class Kind : std::uint8_t { Plain, Limited, Traced };
+  /// By a thread that has used another timer since, or none.
+  template <Kind kKind>
+  detail::Scheduled offer_first(const detail::TaskSource& task, std::int64_t deadline, std::uint64_t trace = 0);
+  template <Kind kKind>
+  detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline,
+                             std::uint64_t trace = 0);
   detail::Scheduled take_back(Producer& producer, Node& node, detail::Result why, std::uint64_t references) noexcept;
   detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
   static detail::Scheduled refuse_in(Phase phase) noexcept;
   Producer* find_producer() const noexcept;
   /// now() for a delay that begins now, by the thread that owns `mine`; or null.
-  std::int64_t begin_of_delay(Producer* mine) noexcept;
+  std::int64_t begin_of_delay(Producer* mine) noexcept {
+    if (clock_ == Clock::Cycles && mine != nullptr) [[likely]]
+      return mine->clock.now(cycles_);
+    return now();
+  }
   CancelResult finish_withdrawal(Producer& mine) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
   void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
@@ -223,6 +241,8 @@ class Core final {
   const Clock clock_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
   const std::uint64_t id_;
+  const Offer special_offer_;                     // null: Kind::Plain
+  const bool plain_ = special_offer_ == nullptr;  // a byte to look at, which needs no register
   const std::int64_t tick_duration_;
   // A sleep that ends within this, and a tick, is soon enough for a cancelled().
   const std::int64_t hook_patience_;
@@ -234,7 +254,7 @@ class Core final {
 
   Inbox inbox_;
   ProducerSet producers_{id_, depot_, inbox_, sleeper_};
-  Depot depot_{*this, id_, sleeper_, [](Core& core) noexcept { delete &core; }};
+  Depot depot_;
   Admission admission_;
   // Side by side on lines of their own: every producer reads both.
   alignas(kCacheLine) Sleeper sleeper_;

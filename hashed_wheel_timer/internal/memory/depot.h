@@ -22,8 +22,9 @@ class NodePool;
 class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers write it
  public:
   /// `delete_core` is called with `core` once, after close(), by the thread that brings the last node back.
-  Depot(Core& core, std::uint64_t core_id, Sleeper& sleeper, void (*delete_core)(Core&) noexcept) noexcept
-      : core_(core), core_id_(core_id), sleeper_(sleeper), delete_core_(delete_core) {}
+  Depot(Core& core, std::uint64_t core_id, bool traces_origins, Sleeper& sleeper,
+        void (*delete_core)(Core&) noexcept) noexcept
+      : core_(core), core_id_(core_id), traces_origins_(traces_origins), sleeper_(sleeper), delete_core_(delete_core) {}
 
   /// Adds a pool, for the collector and for close(). Any thread.
   void add(NodePool& pool) noexcept {
@@ -73,6 +74,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   Core& core() const noexcept { return core_; }
   std::uint64_t core_id() const noexcept { return core_id_; }
+  /// Whether each node has a trace.
+  bool traces_origins() const noexcept { return traces_origins_; }
 
   // The Collector.
 
@@ -140,6 +143,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   Core& core_;
   const std::uint64_t core_id_;
+  const bool traces_origins_;
   Sleeper& sleeper_;
   void (*const delete_core_)(Core&) noexcept;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <new>
 #include <thread>
 #include <utility>
@@ -97,11 +98,11 @@ bool NodePool::open_next_slab() noexcept {
   depot_.note_shortage();
   if (regions_.empty() || slabs_opened_ == regions_.back().slabs) {
     const std::size_t slabs = regions_.empty() ? 1 : std::min(regions_.back().slabs * 2, kMaxSlabsPerRegion);
+    const std::size_t bytes = Slab::kBytes + sizeof(Slab) + (depot_.traces_origins() ? Slab::kTraceBytes : 0);
     try {
       regions_.reserve(regions_.size() + 1);
       regions_.push_back(
-          {static_cast<std::byte*>(::operator new(slabs*(Slab::kBytes + sizeof(Slab)), std::align_val_t{Slab::kBytes})),
-           slabs});
+          {static_cast<std::byte*>(::operator new(slabs * bytes, std::align_val_t{Slab::kBytes})), slabs});
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -109,7 +110,12 @@ bool NodePool::open_next_slab() noexcept {
   }
   const Region& region = regions_.back();
   std::byte* const memory = region.memory + slabs_opened_ * Slab::kBytes;
-  SlabDirectory::Entry* const entry = SlabDirectory::add(memory, depot_.core_id());
+  std::atomic<std::uint64_t>* traces = nullptr;
+  if (depot_.traces_origins()) {
+    traces = reinterpret_cast<std::atomic<std::uint64_t>*>(region.traces(slabs_opened_));
+    std::uninitialized_value_construct_n(traces, Slab::kNodes);
+  }
+  SlabDirectory::Entry* const entry = SlabDirectory::add(memory, depot_.core_id(), traces);
   if (entry == nullptr) return false;
   Slab& slab = *::new (&region.slab(slabs_opened_)) Slab(memory, *entry);
   ++slabs_opened_;

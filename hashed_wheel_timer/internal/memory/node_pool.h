@@ -93,6 +93,10 @@ class NodePool {
     Slab& slab(std::size_t number) const noexcept {
       return reinterpret_cast<Slab*>(memory + slabs * Slab::kBytes)[number];
     }
+    /// The traces of the nodes of all slabs follow those, if the timer traces origins.
+    std::byte* traces(std::size_t number) const noexcept {
+      return memory + slabs * (Slab::kBytes + sizeof(Slab)) + number * Slab::kTraceBytes;
+    }
   };
 
   // The most nodes that a pool keeps for itself; see Depot::share(). With so many, the cost of going to the depot is

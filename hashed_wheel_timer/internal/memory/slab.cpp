@@ -32,12 +32,14 @@ SlabDirectory::Entry* SlabDirectory::make() noexcept {
   }
 }
 
-SlabDirectory::Entry* SlabDirectory::add(std::byte* memory, std::uint64_t core_id) noexcept {
+SlabDirectory::Entry* SlabDirectory::add(std::byte* memory, std::uint64_t core_id,
+                                         std::atomic<std::uint64_t>* traces) noexcept {
   Entry* entry = free_.take_one();
   if (entry == nullptr) entry = make();
   if (entry == nullptr) return nullptr;
   entry->memory.store(memory, std::memory_order_relaxed);
   entry->constructed.store(0, std::memory_order_relaxed);
+  entry->traces.store(traces, std::memory_order_relaxed);
   entry->core_id.store(core_id, std::memory_order_release);
   return entry;
 }

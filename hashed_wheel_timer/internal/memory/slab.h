@@ -46,13 +46,15 @@ class SlabDirectory {
   static constexpr int kPlaceBits = 10;
   static constexpr int kNumberBits = 32 - kPlaceBits;  // 256 GiB of nodes
 
-  struct Entry {
+  struct alignas(kCacheLine) Entry {  // so that finding one needs no multiplication
     // 0: no core has the number. release when it is set, acquire when it is read. So a reader that finds its own core
     // here finds `memory`, which stays until the core is destroyed.
     std::atomic<std::uint64_t> core_id{0};
     std::atomic<std::byte*> memory{nullptr};
     // The nodes before this place were constructed. release by the pool that constructs them, acquire by a reader.
     std::atomic<std::uint32_t> constructed{0};
+    // A Trace for each node; null unless the timer traces origins.
+    std::atomic<std::atomic<std::uint64_t>*> traces{nullptr};
     // Owned by the core that has the number, or that takes it from the list of free entries.
     std::uint32_t number = 0;
     std::uint32_t first_generation = 0;
@@ -62,7 +64,7 @@ class SlabDirectory {
   static std::uint32_t place_of(Index index) noexcept { return index & (kPlaces - 1); }
 
   /// Gives a slab of this core a number. Returns null without memory, or if all numbers are in use.
-  static Entry* add(std::byte* memory, std::uint64_t core_id) noexcept;
+  static Entry* add(std::byte* memory, std::uint64_t core_id, std::atomic<std::uint64_t>* traces) noexcept;
 
   /// Frees the number. The next slab with it begins with `first_generation`.
   static void remove(Entry& entry, std::uint32_t first_generation) noexcept;
@@ -87,6 +89,28 @@ class SlabDirectory {
       return nullptr;
     }
     return reinterpret_cast<Node*>(entry.memory.load(std::memory_order_relaxed) + place * kCacheLine);
+  }
+
+  /// A slab with traces.
+  struct Slot {
+    Index first_index;
+    std::uint32_t constructed;
+    const Node* nodes;
+    const std::atomic<std::uint64_t>* traces;
+  };
+  /// Visits the slabs of this core that have traces. Precondition: the core exists. May leave out those that are opened
+  /// meanwhile.
+  template <class Visit>
+  static void for_each_traced(std::uint64_t core_id, const Visit& visit) {
+    const std::uint32_t end = used_.load(std::memory_order_relaxed);
+    for (std::uint32_t number = 0; number != end; ++number) {
+      const Entry& entry = chunks_[number / kChunk].load(std::memory_order_acquire)[number % kChunk];
+      if (entry.core_id.load(std::memory_order_acquire) != core_id) continue;
+      const auto* const traces = entry.traces.load(std::memory_order_relaxed);
+      if (traces == nullptr) return;
+      visit(Slot{number << kPlaceBits, entry.constructed.load(std::memory_order_acquire),
+                 reinterpret_cast<const Node*>(entry.memory.load(std::memory_order_relaxed)), traces});
+    }
   }
 
  private:
@@ -135,6 +159,7 @@ struct Slab {
   static constexpr std::size_t kBytes = std::size_t{64} << 10;
   static constexpr std::size_t kMaxPages = 16;
   static constexpr std::size_t kNodes = kBytes / sizeof(Node);  // the header takes the place of the first
+  static constexpr std::size_t kTraceBytes = kNodes * sizeof(std::uint64_t);
 
   Slab(std::byte* block, SlabDirectory::Entry& its_entry) noexcept : memory(block), entry(its_entry) {
     for (std::size_t i = 0; i < kMaxPages; ++i) pages[i].index = static_cast<std::uint16_t>(i);
@@ -150,6 +175,13 @@ struct Slab {
   static SlabDirectory::Index index_of(const Node& node) noexcept {
     const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&node) / sizeof(Node) % kNodes);
     return header(node).number << SlabDirectory::kPlaceBits | place;
+  }
+  /// Stores the deadline and the trace of a node, before it is published. release: see visit_slab() in origin.cpp.
+  static void trace(Node& node, std::int64_t deadline, std::uint64_t trace) noexcept {
+    const SlabHeader& its_header = header(node);
+    const std::uint32_t place = SlabDirectory::place_of(index_of(node));
+    node.deadline.store(deadline, std::memory_order_release);
+    its_header.slab->entry.traces.load(std::memory_order_relaxed)[place].store(trace, std::memory_order_release);
   }
   static Slab& of(Page& page) noexcept { return *std::launder(reinterpret_cast<Slab*>(&page - page.index)); }
 

@@ -177,7 +177,8 @@ void ScheduledRun::finish() noexcept {
 
 Timeout ScheduledRun::arm(Timer& timer, const Wait& wait) {
   if (wait.due) next_.store(wait.due->time_since_epoch().count(), std::memory_order_relaxed);
-  return timer.new_timeout([run = shared_from_this()](Timeout& self) { run->on_timeout(self); }, wait.delay);
+  return timer.new_timeout([run = shared_from_this()](Timeout& self) { run->on_timeout(self); }, wait.delay,
+                           Origin{"hwt::schedule"});
 }
 
 bool ScheduledRun::cancel(detail::PendingTimeout& pending) {

@@ -1,0 +1,95 @@
+#include <chrono>
+#include <new>
+#include <optional>
+#include <thread>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/wheel/prefetch.h"
+
+namespace hwt::internal {
+
+bool Core::reschedule(Node& node, detail::When when) {
+  // A connection that has been quiet has its node in no cache: fetch it while the clock is read.
+  if (!when.is_deadline()) prefetch_to_write(&node);
+  Core& core = node.core();
+  const std::int64_t deadline = when.deadline([&] { return core.begin_of_delay(thread_cache::find(core.id_)); });
+  if (!core.move(node, deadline)) return false;
+  // Store (the deadline, the inbox), then load (the announcement): as in offer().
+  AsymmetricFence::light();
+  core.sleeper_.wake_for(deadline);
+  return true;
+}
+
+/// No thread waits here for another. But a reschedule() may take effect late, while another thread is preempted in a
+/// reschedule() of the same timeout. It is late by at most the deadline that it replaces (docs/design.md, "Waits and
+/// their bounds").
+///
+/// A later deadline is only stored; the worker finds it when it comes to the old one. An earlier one needs a recheck
+/// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word and
+/// the deadline change, because allocating it may fail or take long. So the worker may take it too early. This thread
+/// finds that out after it has set kRecheckQueued: its place has no recheck request any more. It then enqueues another
+/// one, which needs no memory, because the queue is empty. (The worker exchanges the word for each request, so this
+/// thread sees that the worker has dequeued it.)
+bool Core::move(Node& node, std::int64_t deadline) {
+  std::uint64_t seen = node.word.load(std::memory_order_acquire);
+  if (!Node::pending(seen)) return false;
+  std::optional<ProducerLease> producer;
+  const auto put = [&] {
+    if (!producer) producer.emplace(producers_);
+    return producer->get() != nullptr && put_recheck(*producer->get(), node, deadline);
+  };
+  bool put_before = Node::needs_recheck(seen) && deadline < node.deadline.load(std::memory_order_relaxed);
+  if (put_before && !put()) throw std::bad_alloc();
+  const std::int64_t before = node.deadline.exchange(deadline, std::memory_order_relaxed);
+  const bool earlier = deadline < before;
+  bool asks = false;
+  for (;;) {
+    if (!Node::pending(seen)) {
+      // The worker may have expired it for the new deadline already; then, and only then, it ran before the old one.
+      if (earlier && Node::state_of(seen) == NodeState::Expired) return true;
+      node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
+      return false;
+    }
+    std::uint64_t moved = seen;
+    // A worker that has read the old deadline must fail to expire it.
+    if (Node::state_of(seen) == NodeState::InWheel) moved |= Node::kMoved;
+    asks = earlier && Node::needs_recheck(seen);
+    if (asks) {
+      if (!put_before && !put()) return undo_move(node, deadline, before, seen);
+      put_before = true;
+      moved |= Node::kRecheckQueued;
+    }
+    // The word of a queued node does not change. The exchange is still needed for its release, so that the worker,
+    // which takes the node later, finds the deadline.
+    if (node.word.compare_exchange_strong(seen, moved, std::memory_order_acq_rel, std::memory_order_acquire)) break;
+  }
+  if (asks) {
+    while (!Inbox::has_rechecks(producer->get()->place) && !put()) {
+      // The worker has not yet freed the memory of the request that it took.
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  } else if (earlier) {
+    // The worker must come to an entry of another thread, whose place may be listed for a later time. Listing this
+    // thread's place is not enough: a pass may open it without coming to that entry.
+    inbox_.note_urgent();
+  }
+  return true;
+}
+
+/// Restores the old deadline after a lack of memory for a recheck request, and throws std::bad_alloc. If the timeout
+/// has ended meanwhile, returns whether the worker has expired it, for `deadline`: then it was moved.
+bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
+  node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
+  while (Node::pending(seen)) {
+    // A worker that has read `deadline` must fail to expire it.
+    if (node.word.compare_exchange_weak(seen, seen | Node::kMoved, std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+      throw std::bad_alloc();
+    }
+  }
+  return Node::state_of(seen) == NodeState::Expired;
+}
+
+}  // namespace hwt::internal

@@ -1,0 +1,370 @@
+// Options::trace_origins: which line or name has scheduled the pending timeouts, for every timer.
+
+#include <array>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/coroutine.h"
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/origin.h"
+#include "hashed_wheel_timer/repeated_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+#include "hashed_wheel_timer/stop_after.h"
+#include "hashed_wheel_timer/timeout_scope.h"
+#include "tests/support/any_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using Time = steady_clock::time_point;
+
+// By how much TracedTimeout::scheduled may be early.
+constexpr std::chrono::nanoseconds kRounding{4096};
+
+const Options kTraced{.trace_origins = true};
+
+template <class T>
+class OriginsOf : public ::testing::Test {
+ protected:
+  const std::unique_ptr<T> timer = make_timer<T>(kTraced);
+
+  /// Returns the number of pending timeouts of each origin. Expects that no origin comes twice.
+  std::map<std::string, std::int64_t> counts() {
+    std::map<std::string, std::int64_t> counts;
+    for (const PendingOrigin& found : timer->pending_by_origin()) {
+      EXPECT_TRUE(counts.emplace(found.origin.describe(), found.count).second) << found.origin.describe();
+    }
+    return counts;
+  }
+  std::int64_t count(const std::string& origin) { return counts()[origin]; }
+
+  /// Returns the only pending timeout.
+  TracedTimeout only() {
+    std::vector<TracedTimeout> found;
+    timer->for_each_pending([&](const TracedTimeout& timeout) { found.push_back(timeout); });
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? TracedTimeout{} : found.front();
+  }
+
+  /// Lets the worker put scheduled timeouts into the wheel and take cancelled ones out.
+  void settle() {
+    if constexpr (kDriven<T>) {
+      turn(*timer);
+    } else {
+      await_transfer(*timer);
+    }
+  }
+};
+TYPED_TEST_SUITE(OriginsOf, AllTimers, TimerNames);
+
+TEST(OriginValue, IsALineOrAName) {
+  constexpr Origin name{"fetch user"};
+  EXPECT_EQ(name.describe(), "fetch user");
+  EXPECT_EQ(name.line(), 0U);
+  constexpr Origin line("rpc.cpp", 12);
+  EXPECT_EQ(line.describe(), "rpc.cpp:12");
+  EXPECT_STREQ(line.text(), "rpc.cpp");
+  EXPECT_EQ(Origin().describe(), "unknown");
+#if defined(__cpp_lib_source_location)
+  const auto here = std::source_location::current();
+  EXPECT_EQ(Origin(here), Origin(here.file_name(), here.line()));
+#endif
+}
+
+TEST(OriginValue, IsComparedByItsTextAndItsLine) {
+  const std::string copy = "rpc.cpp";
+  EXPECT_EQ(Origin("rpc.cpp", 1), Origin(copy.c_str(), 1));
+  EXPECT_NE(Origin("rpc.cpp", 1), Origin("rpc.cpp", 2));
+  EXPECT_NE(Origin("rpc.cpp", 1), Origin("web.cpp", 1));
+}
+
+TYPED_TEST(OriginsOf, AreTheLinesOfTheCallersOfEachFunctionThatSchedules) {
+  Timer& timer = *this->timer;
+  const auto shared = std::make_shared<RecordingTask>();
+  const Time deadline = timer.now() + kFar;
+  TimeoutScope scope(timer);
+  std::set<std::string> expected;
+  const auto expect = [&](int line) { expected.insert(std::string(__FILE__) + ':' + std::to_string(line)); };
+  // clang-format off
+  timer.new_timeout([] {}, kFar); expect(__LINE__);
+  timer.new_timeout(shared, kFar); expect(__LINE__);
+  timer.new_timeout_at([] {}, deadline); expect(__LINE__);
+  timer.new_timeout_at(shared, deadline); expect(__LINE__);
+  timer.try_new_timeout([] {}, kFar); expect(__LINE__);
+  timer.try_new_timeout(shared, kFar); expect(__LINE__);
+  timer.try_new_timeout_at([] {}, deadline); expect(__LINE__);
+  timer.try_new_timeout_at(shared, deadline); expect(__LINE__);
+  timer.add([] {}, kFar); expect(__LINE__);
+  timer.add_at([] {}, deadline); expect(__LINE__);
+  timer.try_add([] {}, kFar); expect(__LINE__);
+  timer.try_add_at([] {}, deadline); expect(__LINE__);
+  timer.add([] {}, kFar, {}); expect(__LINE__);
+  timer.add([] {}, kFar, Leeway(1s)); expect(__LINE__);
+  scope.add([] {}, kFar); expect(__LINE__);
+  scope.add_at([] {}, deadline); expect(__LINE__);
+  // clang-format on
+  std::set<std::string> found;
+  for (const auto& [origin, count] : this->counts()) {
+    found.insert(origin);
+    EXPECT_EQ(count, 1) << origin;
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TimeoutId expire_later(Timer& timer, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+  return timer.add([] {}, kFar, terms);
+}
+
+TYPED_TEST(OriginsOf, AreTheLinesOfTheCallersOfAFunctionThatPassesTermsOn) {
+  expire_later(*this->timer);
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(this->count(std::string(__FILE__) + ':' + std::to_string(line)), 1);
+  expire_later(*this->timer, Origin{"a name"});
+  EXPECT_EQ(this->count("a name"), 1);
+}
+
+TYPED_TEST(OriginsOf, AreTheNamesThatAreGiven) {
+  Timer& timer = *this->timer;
+  TimeoutScope scope(timer);
+  for (int i = 0; i != 3; ++i) timer.new_timeout([] {}, kFar, Origin{"fetch user"});
+  timer.add([] {}, kFar, Origin{"keep-alive"});
+  scope.add([] {}, kFar, Origin{"of a scope"});
+  const std::map<std::string, std::int64_t> expected{{"fetch user", 3}, {"keep-alive", 1}, {"of a scope", 1}};
+  EXPECT_EQ(this->counts(), expected);
+}
+
+TYPED_TEST(OriginsOf, GoTogetherWithALeeway) {
+  Timer& timer = *this->timer;
+  timer.new_timeout([] {}, 0s);  // starts the timer, from which ticks count
+  const Time deadline = timer.now() + kFar + 123ns;
+  const Time with_leeway = timer.new_timeout_at([] {}, deadline, Leeway(1s)).deadline();
+  EXPECT_NE(with_leeway, deadline);
+  const Timeout both = timer.new_timeout_at([] {}, deadline, {Leeway(1s), Origin{"both"}});
+  EXPECT_EQ(both.deadline(), with_leeway);
+  EXPECT_EQ(this->count("both"), 1);
+}
+
+TYPED_TEST(OriginsOf, AreThoseOfThePartsOfTheLibraryByName) {
+  Timer& timer = *this->timer;
+  RepeatedTimer repeated("test", kFar, timer, {.on_trigger = [] {}});
+  repeated.start();
+  const std::shared_ptr<ScheduledTask> scheduled = schedule(timer, Schedule::once(kFar), [] {});
+  const StopAfter stop_after(timer, kFar);
+  KeyedTimer<int, int> keyed(timer, [](int, int&) {});
+  keyed.set(7, 7, kFar);
+  const std::map<std::string, std::int64_t> expected{
+      {"hwt::RepeatedTimer", 1}, {"hwt::schedule", 1}, {"hwt::StopAfter", 1}, {"hwt::KeyedTimer", 1}};
+  EXPECT_EQ(this->counts(), expected);
+}
+
+TYPED_TEST(OriginsOf, AreReportedWithTheLargestCountFirst) {
+  for (int i = 0; i != 5; ++i) this->timer->new_timeout([] {}, kFar, Origin{"five"});
+  for (int i = 0; i != 9; ++i) this->timer->new_timeout([] {}, kFar, Origin{"nine"});
+  this->timer->new_timeout([] {}, kFar, Origin{"one"});
+  std::vector<std::string> order;
+  for (const PendingOrigin& found : this->timer->pending_by_origin()) order.push_back(found.origin.describe());
+  EXPECT_EQ(order, (std::vector<std::string>{"nine", "five", "one"}));
+}
+
+TYPED_TEST(OriginsOf, AreReportedWithTheOldestAndTheNextDeadline) {
+  Timer& timer = *this->timer;
+  const Time before = timer.now();
+  timer.new_timeout_at([] {}, before + 3 * kFar, Origin{"line"});
+  const Time between = timer.now();
+  if constexpr (std::is_same_v<TypeParam, ManualTimer>) this->timer->advance(1s);
+  timer.new_timeout_at([] {}, before + 2 * kFar, Origin{"line"});
+  timer.new_timeout_at([] {}, before + kFar, Origin{"other"});
+  for (const PendingOrigin& found : timer.pending_by_origin()) {
+    const bool other = found.origin.describe() == "other";
+    EXPECT_EQ(found.next_deadline, before + (other ? 1 : 2) * kFar);
+    EXPECT_GE(found.oldest, (other ? between : before) - kRounding);
+    EXPECT_LE(found.oldest, (other ? timer.now() : between) + kClockIsAhead);
+  }
+}
+
+TYPED_TEST(OriginsOf, StayWithATimeoutThatIsMoved) {
+  Timer& timer = *this->timer;
+  const Time before = timer.now();
+  const TimeoutId id = timer.add([] {}, kFar, Origin{"moved"});
+  const Time after = timer.now();
+  this->settle();
+  const Time deadline = before + 5 * kFar;
+  EXPECT_TRUE(timer.reschedule_at(id, deadline));
+  const TracedTimeout found = this->only();
+  EXPECT_EQ(found.origin, Origin{"moved"});
+  EXPECT_EQ(found.deadline, deadline);
+  EXPECT_EQ(found.id, id);
+  EXPECT_GE(found.scheduled, before - kRounding);
+  EXPECT_LE(found.scheduled, after + kClockIsAhead);
+}
+
+TYPED_TEST(OriginsOf, OfATimeoutThatHasEndedAreNotReported) {
+  Timer& timer = *this->timer;
+  const auto shared = std::make_shared<RecordingTask>();
+  const std::string owned(100, 'x');
+  for (const bool in_wheel : {false, true}) {
+    std::vector<Timeout> handles;
+    handles.push_back(timer.new_timeout([] {}, kFar, Origin{"line"}));
+    handles.push_back(timer.new_timeout([owned] {}, kFar, Origin{"line"}));
+    handles.push_back(timer.new_timeout(shared, kFar, Origin{"line"}));
+    const TimeoutId id = timer.add([] {}, kFar, Origin{"line"});
+    if (in_wheel) this->settle();
+    EXPECT_EQ(this->count("line"), 4);
+    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+    EXPECT_EQ(this->count("line"), 1);
+    EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    EXPECT_EQ(this->count("line"), 0);
+  }
+  const Timeout expired = timer.new_timeout([] {}, 0s, Origin{"line"});
+  EXPECT_TRUE(passes_until(*this->timer, [&] { return expired.is_expired(); }));
+  EXPECT_EQ(this->count("line"), 0);
+  timer.new_timeout([] {}, kFar, Origin{"line"});
+  const std::vector<Timeout> stopped = timer.stop();
+  EXPECT_EQ(stopped.size(), 1U);
+  EXPECT_TRUE(timer.pending_by_origin().empty());
+}
+
+TYPED_TEST(OriginsOf, OfARefusedTimeoutAreNotReported) {
+  const auto limited = make_timer<TypeParam>({.max_pending_timeouts = 2, .trace_origins = true});
+  limited->new_timeout([] {}, kFar, Origin{"accepted"});
+  limited->new_timeout([] {}, kFar, Origin{"accepted"});
+  EXPECT_THROW(limited->new_timeout([] {}, kFar, Origin{"refused"}), RejectedExecution);
+  EXPECT_FALSE(limited->try_add([] {}, kFar, Origin{"refused"}));
+  EXPECT_EQ(limited->pending_timeouts(), 2);
+  EXPECT_EQ(limited->stats().rejected, 2);
+  const std::vector<PendingOrigin> found = limited->pending_by_origin();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].count, 2);
+  limited->stop();
+  EXPECT_THROW(limited->new_timeout([] {}, kFar, Origin{"refused"}), IllegalState);
+  EXPECT_FALSE(limited->try_new_timeout([] {}, kFar, Origin{"refused"}));
+}
+
+TYPED_TEST(OriginsOf, AreOfThisTimerOnly) {
+  const auto other = make_timer<TypeParam>(kTraced);
+  this->timer->new_timeout([] {}, kFar, Origin{"here"});
+  other->new_timeout([] {}, kFar, Origin{"there"});
+  EXPECT_EQ(this->count("here"), 1);
+  EXPECT_EQ(this->count("there"), 0);
+}
+
+TYPED_TEST(OriginsOf, AreNotReportedUnlessTheTimerTracesThem) {
+  const auto plain = make_timer<TypeParam>();
+  plain->new_timeout([] {}, kFar, Origin{"line"});
+  EXPECT_TRUE(plain->pending_by_origin().empty());
+  plain->for_each_pending([](const TracedTimeout&) { ADD_FAILURE(); });
+}
+
+TYPED_TEST(OriginsOf, OfOneLineInSeveralLibrariesAreOne) {
+  static constexpr char kCopies[2][8] = {"rpc.cpp", "rpc.cpp"};
+  for (const auto& copy : kCopies) this->timer->new_timeout([] {}, kFar, Origin(copy, 12));
+  EXPECT_EQ(this->count("rpc.cpp:12"), 2);
+}
+
+TYPED_TEST(OriginsOf, FindALineThatLeaksAmongAHundred) {
+  Timer& timer = *this->timer;
+  std::vector<TimeoutId> ids;
+  for (int round = 0; round != 200; ++round) {
+    for (std::uint32_t line = 1; line <= 100; ++line) {
+      const TimeoutId id = timer.add([] {}, kFar, Origin("server.cpp", line));
+      if (line != 42) ids.push_back(id);
+    }
+    // Each line but one cancels all but its latest.
+    for (; ids.size() > 99; ids.erase(ids.begin())) EXPECT_EQ(timer.cancel(ids.front()), CancelResult::Cancelled);
+  }
+  const std::vector<PendingOrigin> found = timer.pending_by_origin();
+  ASSERT_EQ(found.size(), 100U);
+  EXPECT_EQ(found[0].origin, Origin("server.cpp", 42));
+  EXPECT_EQ(found[0].count, 200);
+  EXPECT_EQ(found[1].count, 1);
+}
+
+TYPED_TEST(OriginsOf, AreVisitedOnceForEachTimeoutAndTheVisitorMayCancelIt) {
+  Timer& timer = *this->timer;
+  std::set<TimeoutId> ids;
+  for (int i = 0; i != 5'000; ++i) ids.insert(timer.add([] {}, kFar, Origin{"leak"}));
+  const Timeout kept = timer.new_timeout([] {}, kFar, Origin{"kept"});
+  std::size_t without_id = 0;
+  timer.for_each_pending([&](const TracedTimeout& timeout) {
+    if (!timeout.id) {
+      ++without_id;
+      return;
+    }
+    EXPECT_EQ(ids.erase(timeout.id), 1U);
+    EXPECT_EQ(timer.cancel(timeout.id), CancelResult::Cancelled);
+  });
+  EXPECT_EQ(without_id, 1U) << "a timeout with a handle has none";
+  EXPECT_TRUE(ids.empty());
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+  EXPECT_THROW(timer.for_each_pending([](const TracedTimeout&) { throw std::logic_error(""); }), std::logic_error);
+}
+
+TYPED_TEST(OriginsOf, BelongToTheirTimeoutsWhileOtherThreadsScheduleAndCancel) {
+  constexpr int kThreads = 2;
+  constexpr int kStable = 3'000;
+  Timer& timer = *this->timer;
+  for (int i = 0; i != kStable; ++i) timer.new_timeout([] {}, kFar, Origin{"stable"});
+  const Time far = timer.now() + 100 * kFar;
+  std::atomic<bool> end = false;
+  Latch busy(kThreads);  // each thread has used each node of its own several times
+  std::vector<std::thread> threads;
+  for (int number = 0; number != kThreads; ++number) {
+    threads.emplace_back([&, number] {
+      // A node is of one line and then of another. Each line has a deadline of its own.
+      std::array<TimeoutId, 64> ids{};
+      for (std::uint32_t i = 0; !end; ++i) {
+        timer.cancel(ids[i % ids.size()]);
+        const std::uint32_t line = i % 7 + 1;
+        ids[i % ids.size()] = timer.add_at([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
+        if (i == 20 * ids.size()) busy.count_down();
+        if (i % 5 == 0) timer.reschedule_at(ids[i % ids.size()], far + line * 1s + 1ms);
+      }
+      for (const TimeoutId id : ids) timer.cancel(id);
+    });
+  }
+  for (int walk = 0; walk < 100 || !busy.is_open(); ++walk) {
+    if constexpr (kDriven<TypeParam>) turn(*this->timer);
+    int stable = 0;
+    int wrong = 0;
+    timer.for_each_pending([&](const TracedTimeout& timeout) {
+      if (timeout.origin == Origin{"stable"}) {
+        ++stable;
+        if (timeout.deadline >= far) ++wrong;
+      } else if (const auto late = timeout.deadline - far - timeout.origin.line() * 1s; late != 0s && late != 1ms) {
+        ++wrong;
+      }
+    });
+    EXPECT_EQ(stable, kStable);
+    EXPECT_EQ(wrong, 0) << "a deadline of another timeout";
+  }
+  end = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(this->count("stable"), kStable);
+  EXPECT_EQ(timer.pending_timeouts(), kStable);
+}
+
+struct Coroutine {
+  struct promise_type {
+    Coroutine get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { ADD_FAILURE(); }
+  };
+};
+Coroutine sleep_for_long(Timer& timer) { co_await sleep_for(timer, kFar); }
+
+TYPED_TEST(OriginsOf, AreThoseOfCoroutinesByName) {
+  sleep_for_long(*this->timer);
+  EXPECT_EQ(this->count("hwt::sleep_for"), 1);
+  this->timer->stop();  // and resumes the coroutine
+}
+
+}  // namespace
+}  // namespace hwt
