@@ -12,6 +12,7 @@ constexpr nanoseconds kDialLimit = 12ms;
 constexpr nanoseconds kHeartbeat = 8ms;
 constexpr nanoseconds kIdle = 20ms;
 constexpr nanoseconds kHedgeAfter = 5ms;
+constexpr nanoseconds kAttempt = 7ms;
 constexpr nanoseconds kBackoff = 2ms;
 
 }  // namespace
@@ -43,6 +44,7 @@ Client::~Client() = default;
 
 void Client::call(std::uint64_t number, nanoseconds timeout) {
   const auto request = std::make_shared<Request>(number);
+  request->budget = hwt::Deadline::in(timeout, timer_.now());
   open_.emplace(number, request);
   send(request);
 
@@ -79,6 +81,7 @@ void Client::answered(std::uint64_t number, int connection) {
   world_.expect(found != open_.end(), "the loser of a hedge is cancelled");
   if (found == open_.end()) return;
   const std::shared_ptr<Request> request = found->second;
+  unlimit(request, connection);
   std::erase_if(request->attempts, [=](const Request::Attempt& attempt) { return attempt.connection == connection; });
   finish(request, Outcome::Answered);
 }
@@ -86,8 +89,9 @@ void Client::answered(std::uint64_t number, int connection) {
 void Client::in_progress(std::uint64_t number, nanoseconds timeout) {
   const auto found = open_.find(number);
   if (found == open_.end()) return;
-  WatchedTimer::Handle deadline = found->second->deadline;
-  timer_.reschedule(deadline, timeout);
+  const std::shared_ptr<Request> request = found->second;
+  WatchedTimer::Handle deadline = request->deadline;
+  if (timer_.reschedule(deadline, timeout)) request->budget = hwt::Deadline::in(timeout, timer_.now());
 }
 
 /// On a connection that has not been tried yet; none: when one comes up.
@@ -101,8 +105,49 @@ void Client::send(const std::shared_ptr<Request>& request) {
     const std::uint64_t message = network_.send(connection, Network::Kind::Request, request->number);
     request->attempts.push_back({connection, message});
     world_.trace("request ", request->number, " is sent on connection ", connection);
-    return;
+    return limit(request);
   }
+}
+
+/// Limits its last attempt. The rest of the budget of the request is the most.
+void Client::limit(const std::shared_ptr<Request>& request) {
+  struct Limit {
+    Client* client;
+    std::shared_ptr<Request> request;
+    int connection;
+    void operator()() { client->give_up(request, connection); }
+    void will_not_run() {}
+  };
+  Request::Attempt& attempt = request->attempts.back();
+  const TimePoint now = timer_.now();
+  const hwt::Deadline received = hwt::Deadline::from_grpc_timeout(request->budget.to_grpc_timeout(now), now);
+  world_.expect(received.remaining(now) <= request->budget.remaining(now), "a server has no more time than its client");
+  world_.expect(received.expired(now) || received <= request->budget, "and no later deadline");
+  const Leeway leeway(nanoseconds(world_.one_in(2) ? 0 : world_.between(0, 4'000'000)));
+  const hwt::Deadline limit = min(hwt::Deadline::in(kAttempt, now), request->budget);
+  world_.expect(limit <= request->budget && limit <= now + kAttempt, "min() is the earlier deadline");
+  attempt.limit =
+      at(attempt.connection).limits->add("attempt", limit, leeway, Limit{this, request, attempt.connection});
+}
+
+/// The limit of an attempt that is over.
+void Client::unlimit(const std::shared_ptr<Request>& request, int connection) {
+  for (const Request::Attempt& attempt : request->attempts) {
+    if (attempt.connection == connection && at(connection).limits) at(connection).limits->cancel(attempt.limit);
+  }
+}
+
+/// In the task of the limit, whose scope goes if the connection is to blame.
+void Client::give_up(const std::shared_ptr<Request>& request, int number) {
+  world_.trace("request ", request->number, " gets no answer on connection ", number);
+  const auto it = std::find_if(request->attempts.begin(), request->attempts.end(),
+                               [=](const Request::Attempt& attempt) { return attempt.connection == number; });
+  world_.expect(it != request->attempts.end() && is_up(number), "a limit ends with its attempt or its connection");
+  if (it == request->attempts.end()) return;
+  network_.cancel(it->message);
+  request->attempts.erase(it);
+  world_.pause();
+  is_up(number) && world_.one_in(4) ? broken(number) : send(request);
 }
 
 void Client::hedge(const std::shared_ptr<Request>& request) {
@@ -112,7 +157,10 @@ void Client::hedge(const std::shared_ptr<Request>& request) {
 void Client::finish(const std::shared_ptr<Request>& request, Outcome outcome) {
   if (std::exchange(request->over, true)) return;
   open_.erase(request->number);
-  for (const Request::Attempt& attempt : request->attempts) network_.cancel(attempt.message);
+  for (const Request::Attempt& attempt : request->attempts) {
+    network_.cancel(attempt.message);
+    unlimit(request, attempt.connection);
+  }
   request->attempts.clear();
   ended_(request->number, outcome);
   // What stop() has returned keeps its task, and that its request, as long as there is a handle: none may stay here.
@@ -159,6 +207,7 @@ void Client::connected(int number) {
   unlimit(connection);
   if (shut_down_) return;
   connection.state = State::Up;
+  connection.limits.emplace(world_, timer_);
   connection.failures = 0;
   keep_alive(number);
   if (connection.state != State::Up) return;
@@ -194,6 +243,7 @@ void Client::down(int number) {
   Connection& connection = at(number);
   if (connection.state == State::Down) return;
   connection.state = State::Down;
+  connection.limits.reset();
   unlimit(connection);
   network_.lose_all_of(number);
   network_.hang_up(number);
@@ -239,7 +289,10 @@ void Client::beat(int number) {
 }
 
 void Client::alive(int number) {
-  if (at(number).state == State::Up) keep_alive(number);
+  Connection& connection = at(number);
+  if (connection.state != State::Up) return;
+  if (world_.one_in(4)) connection.limits->cancel_all();
+  keep_alive(number);
 }
 
 void Client::keep_alive(int number) {
@@ -276,6 +329,7 @@ void Client::let_go() {
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     Connection& connection = connections_[i];
     connection.state = State::Down;
+    connection.limits.reset();
     unlimit(connection);
     network_.hang_up(static_cast<int>(i));
     network_.lose_all_of(static_cast<int>(i));
@@ -305,6 +359,7 @@ std::int64_t Client::pending() const {
 
 void Client::check() const {
   for (const Connection& connection : connections_) {
+    if (connection.limits) connection.limits->check();
     if (!connection.heartbeat || timer_.over()) continue;
     world_.expect(connection.heartbeat->running() == connection.beating, "a heartbeat runs until it is stopped");
     world_.expect(!connection.idle_due || !timer_.is_overdue(*connection.idle_due), "a value expires in its tick");

@@ -9,10 +9,12 @@
 #include <optional>
 #include <vector>
 
+#include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/stop_after.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/watched_scope.h"
 #include "tests/simulation/watched_timer.h"
 #include "tests/simulation/world.h"
 
@@ -21,9 +23,10 @@ namespace hwt::simulation {
 enum class Outcome { Answered, TimedOut, Cancelled, ShutDown };
 
 /// An RPC client of some connections. A request has a deadline, which the server may put off. If the answer is slow, it
-/// is sent again on another connection. The first answer counts, and the other request is cancelled. Connections are
-/// made within a limit, send heartbeats, are given up when nothing comes back, and are made again after a while that
-/// doubles, with jitter. Anything may happen between any two of its calls of the timer.
+/// is sent again on another connection. The first answer counts, and the other request is cancelled. Each attempt has a
+/// limit, which ends with its connection. Connections are made within a limit, send heartbeats, are given up when
+/// nothing comes back, and are made again after a while that doubles, with jitter. Anything may happen between any two
+/// of its calls of the timer.
 class Client {
  public:
   using Ended = std::function<void(std::uint64_t request, Outcome)>;
@@ -65,6 +68,7 @@ class Client {
     bool in_beat = false;
     TimePoint next_beat{};
     WatchedTimer::Handle reconnect;
+    std::optional<WatchedScope> limits;    // of the attempts; while it is up
     std::optional<std::int64_t> idle_due;  // there is a value in idle_, due at this grid point
     TimePoint idle_deadline{};
   };
@@ -83,6 +87,9 @@ class Client {
   void keep_alive(int connection);
   void stop_beating(int connection);
   void send(const std::shared_ptr<Request>& request);
+  void limit(const std::shared_ptr<Request>& request);
+  void unlimit(const std::shared_ptr<Request>& request, int connection);
+  void give_up(const std::shared_ptr<Request>& request, int connection);
   void hedge(const std::shared_ptr<Request>& request);
   void finish(const std::shared_ptr<Request>& request, Outcome outcome);
 
@@ -101,6 +108,7 @@ struct Request {
   struct Attempt {
     int connection;
     std::uint64_t message;
+    WatchedScope::Member limit{};
   };
 
   explicit Request(std::uint64_t id) : number(id) { ++living; }
@@ -110,6 +118,7 @@ struct Request {
 
   const std::uint64_t number;
   bool over = false;
+  Deadline budget;
   std::vector<Attempt> attempts;  // on their way
   WatchedTimer::Handle deadline;
   WatchedTimer::Handle hedge;

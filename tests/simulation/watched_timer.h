@@ -206,6 +206,8 @@ class WatchedTimer {
   }
 
  private:
+  friend class WatchedScope;
+
   struct Entry {
     const char* name;
     TimePoint deadline;
@@ -251,6 +253,17 @@ class WatchedTimer {
         return;
       }
     }
+  }
+
+  /// The deadline with that leeway: the end of the tick whose number ends in the most zero bits.
+  TimePoint roundest(TimePoint deadline, nanoseconds leeway) const {
+    const nanoseconds earliest = deadline - start_;
+    const std::int64_t first = std::max<std::int64_t>((earliest + tick_ - nanoseconds(1)) / tick_ - 1, 0);
+    const std::int64_t last = (earliest + leeway) / tick_ - 1;
+    if (leeway == nanoseconds(0) || last < first) return deadline;
+    std::int64_t roundest = last;
+    for (int bit = 0; (last >> bit << bit) >= first && bit < 62; ++bit) roundest = last >> bit << bit;
+    return start_ + (roundest + 1) * tick_;
   }
 
   void begin_task(std::size_t number) {
