@@ -201,6 +201,54 @@ TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTick) {
   EXPECT_EQ(this->wheel_.size(), 0);
 }
 
+/// In the last revolution a bucket has no later tick of its own. An item whose timeout is cancelled cannot be put off
+/// by whole revolutions there.
+TYPED_TEST(EveryWheel, AnItemThatCannotBePutOffIsVisitedAtTheNextTick) {
+  Item stays, taken;
+  const Tick last = kNever - 1;
+  const Tick tick = last - 3;
+  ASSERT_TRUE(this->insert(stays, tick));
+  ASSERT_TRUE(this->insert(taken, tick));
+  const auto visit = [&](Tick present) {
+    int visits = 0;
+    this->wheel_.expire(present, [&](WheelItem& visited) {
+      if (++visits > 10) return Verdict::stop();  // instead of a test without end
+      if (&visited == &stays) return Verdict::later(present);
+      visited.position = nullptr;
+      return Verdict::taken();
+    });
+    EXPECT_TRUE(this->wheel_.consistent());
+    return visits;
+  };
+  ASSERT_TRUE(this->expire(tick - 1).empty());
+  ASSERT_EQ(this->wheel_.next_due(), tick);
+  EXPECT_EQ(visit(tick), 2);
+  EXPECT_FALSE(taken.in_wheel());
+  for (Tick present = tick + 1; present <= last; ++present) {
+    ASSERT_EQ(this->wheel_.next_due(), present);
+    EXPECT_EQ(visit(present), 1);
+  }
+  // The latest tick has no next one.
+  EXPECT_EQ(this->wheel_.next_due(), last);
+  EXPECT_EQ(visit(last), 1);
+  this->wheel_.remove(stays);
+  EXPECT_EQ(this->wheel_.next_due(), kNever);
+}
+
+/// The visitor's answer for a timeout that never expires.
+TYPED_TEST(EveryWheel, PutOffForEverInTheLatestTickIsVisitedOnceInEachCall) {
+  Item item;
+  ASSERT_TRUE(this->insert(item, kNever));
+  ASSERT_TRUE(this->expire(kNever - 2).empty());
+  for (int call = 0; call < 3; ++call) {
+    int visits = 0;
+    this->wheel_.expire(kNever - 1,
+                        [&](WheelItem&) { return ++visits > 10 ? Verdict::stop() : Verdict::later(kNever); });
+    EXPECT_EQ(visits, 1);
+    EXPECT_EQ(this->wheel_.next_due(), kNever - 1);
+  }
+}
+
 /// Cancelled items do not occupy their bucket until its tick.
 TYPED_TEST(EveryWheel, ABucketOfHolesIsCompacted) {
   constexpr std::size_t kItems = 100'000;

@@ -99,8 +99,10 @@ void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
     floor_ = tick;
     if (!walk(index, tick, visit)) return;
     if (due_.earliest() > tick) break;
+    // The latest tick has no next one. Items that stay in it are visited again by the next call.
+    if (due_.of(index) <= tick) break;
   }
-  floor_ = std::min(tick + 1, kNever - 1);
+  floor_ = next_tick(tick);
 }
 
 /// False: the visitor has stopped it.
@@ -132,10 +134,11 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
         break;
       }
       if (!verdict.is_taken()) {  // otherwise only its entry is touched
-        const Tick later = std::min(verdict.tick(), kNever - 1);
+        const Tick soonest = next_tick(tick);
+        const Tick later = std::clamp(verdict.tick(), soonest, kNever - 1);
         const bool same = bucket_of(later) == index;
         if (same || !insert(*item, later)) {
-          const Tick again = same ? later : tick + 1;
+          const Tick again = same ? later : soonest;
           chunk->put(i, *item, tag_of(own_tick(index, again)));
           next = std::min(next, again);
           any_left = true;

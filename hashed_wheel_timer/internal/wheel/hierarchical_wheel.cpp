@@ -103,7 +103,7 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
 /// The cursor comes to `tick`, at which the slot begins. The rows below the slot become the rows of the lower levels.
 /// Items that stayed in a bucket because memory was short go on to the next tick.
 void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
-  const SlotIndex next = levels_.place_of(std::min(tick + 1, kNever - 1), tick);
+  const SlotIndex next = levels_.place_of(next_tick(tick), tick);
   if (place == next) return;  // the last tick has no next one, and nothing below it
   for (Slot* slot = &slot_at(place);; slot = &rows_[--place.level]->slot(0)) {
     if (slot->items != 0) hand_on(*slot, next);

@@ -158,7 +158,7 @@ void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
   if (stopped_) return;
   if (slot_at(place).occupied()) enter(tick, place);
   cursor_ = tick;
-  floor_ = std::min(tick + 1, kNever - 1);
+  floor_ = next_tick(tick);
 }
 
 /// Walks the buckets whose spans begin at `tick`: that of the slot, and the first of each row below. False: the visitor

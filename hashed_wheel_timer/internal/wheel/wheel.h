@@ -13,7 +13,7 @@ class Verdict {
   static constexpr Verdict taken() noexcept { return Verdict(kTaken); }
   /// The walk ends here: the item and those after it stay as they are.
   static constexpr Verdict stop() noexcept { return Verdict(kStop); }
-  /// The item stays, to be visited again at that later tick.
+  /// The item stays, to be visited again at that later tick; at the next one, if it is not later.
   static constexpr Verdict later(Tick tick) noexcept { return Verdict(tick); }
 
   constexpr bool is_taken() const noexcept { return tick_ == kTaken; }

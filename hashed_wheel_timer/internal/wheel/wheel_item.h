@@ -13,6 +13,9 @@ using Tick = std::int64_t;
 /// Later than every deadline: "nothing due".
 inline constexpr Tick kNever = std::numeric_limits<Tick>::max();
 
+/// The tick after `tick`. The latest tick, kNever - 1, has no next one: returns it again.
+constexpr Tick next_tick(Tick tick) noexcept { return tick < kNever - 1 ? tick + 1 : tick; }
+
 inline constexpr std::size_t kCacheLine = 64;
 
 /// An item of a wheel. The wheel alone touches `position`, which means nothing once a visitor has taken the item. A
