@@ -1,5 +1,6 @@
 // ManualTimer against a multimap: random schedules and moves by delay and by deadline, in the past, equal, far and for
-// ever. Some come from inside tasks. There are cancellations, a clock that passes and one that jumps.
+// ever. Some come from inside tasks. There are cancellations, a clock that passes and one that jumps. The timer is new,
+// or just before a carry.
 
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/ages.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -38,6 +40,17 @@ class Model {
     ASSERT_EQ(timer_.pending_timeouts(), static_cast<std::int64_t>(by_due_.size()));
     if (below(4) == 0) check_wakeup();
   }
+  /// Lets the clock jump until `before` ticks before `carry`. Timeouts around the carry wait from the start on.
+  void grow_old(std::int64_t carry, std::int64_t before) {
+    for (const std::int64_t after : {2, 1, 0, -1, 300, 70'000}) {
+      schedule_at(after < latest() - carry ? start_ + (carry + after) * tick_ : TimePoint::max());
+    }
+    timer_.advance_to(start_ + std::max<std::int64_t>(carry - before, 0) * tick_);
+    ASSERT_TRUE(timer_.pending_timeouts() == 6 || carry <= before);
+  }
+  /// The latest tick that ends before the clock does.
+  std::int64_t latest() const { return (TimePoint::max() - start_) / tick_ - 1; }
+
   std::int64_t ran() const { return ran_; }
   std::int64_t inside() const { return inside_; }
 
@@ -104,17 +117,23 @@ class Model {
     by_due_.erase(std::find_if(first, end, [&](const auto& entry) { return entry.second == index; }));
   }
 
+  void schedule_at(TimePoint deadline) {
+    const std::size_t index = entries_.size();
+    entries_.emplace_back();
+    entries_[index].timeout = timer_.new_timeout_at([this, index] { on_run(index); }, deadline);
+    expect(index, deadline);
+  }
+
   void operate() {
     const bool by_deadline = below(2) == 0;
     const nanoseconds delay = random_delay();
     const TimePoint deadline = by_deadline ? random_deadline() : after(delay);
     if (entries_.empty() || below(3) != 0) {
+      if (by_deadline) return schedule_at(deadline);
       const std::size_t index = entries_.size();
-      const auto task = [this, index] { on_run(index); };
       entries_.emplace_back();
-      entries_[index].timeout = by_deadline ? timer_.new_timeout_at(task, deadline) : timer_.new_timeout(task, delay);
-      expect(index, deadline);
-      return;
+      entries_[index].timeout = timer_.new_timeout([this, index] { on_run(index); }, delay);
+      return expect(index, deadline);
     }
     // One of the latest, so that many are still there.
     const std::size_t index = entries_.size() - 1 - below(std::min<std::size_t>(entries_.size(), 300));
@@ -164,7 +183,7 @@ class Model {
 
   void advance(bool jumps) {
     const std::int64_t quarters = below(4) == 0 ? below_ticks(100'000) : below_ticks(300);
-    const TimePoint to = timer_.now() + tick_ * quarters / 4;
+    const TimePoint to = std::min(after(tick_ * quarters / 4), start_ + latest() * tick_);
     passing_ = !jumps;
     jumps ? timer_.advance_to(to) : timer_.advance(to - timer_.now());
     ASSERT_EQ(timer_.now(), to);
@@ -214,6 +233,22 @@ TEST_P(ManualModel, DoesAsTheModel) {
   }
   EXPECT_GT(ran, kSeeds * 300) << "the walk does not reach what it is for";
   EXPECT_GT(inside, kSeeds * 100);
+}
+
+TEST_P(ManualModel, DoesAsTheModelJustBeforeEachCarry) {
+  constexpr int kDigitBits = 6;
+  const nanoseconds tick(GetParam());
+  const TimePoint start(123'456'789ns);
+  std::uint64_t seed = 1;
+  for (const std::int64_t carry : test::carries(kDigitBits, Model(0, tick, start).latest(), tick)) {
+    for (const std::int64_t before : {2, 100, 20'000}) {
+      SCOPED_TRACE(std::to_string(before) + " ticks before " + std::to_string(carry));
+      Model model(++seed, tick, start);
+      model.grow_old(carry, before);
+      for (int i = 0; i < (test::kSanitized ? 50 : 400) && !HasFailure(); ++i) model.step();
+      if (HasFailure()) return;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ticks, ManualModel, ::testing::Values(1, 7, 1'000'000, 10'000'001));

@@ -1,5 +1,6 @@
 // PassiveWheel against a set: random schedules, cancellations, postponements, deaths, exceptions and jumps of the
-// clock, half of them from inside on_timeout(). Every firing and every answer is checked at once.
+// clock, half of them from inside on_timeout(). Every firing and every answer is checked at once. The wheel is new, or
+// just before a carry.
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,7 @@
 
 #include "gtest/gtest.h"
 #include "hashed_wheel_timer/passive_wheel.h"
+#include "tests/support/ages.h"
 
 namespace hwt {
 namespace {
@@ -46,6 +48,18 @@ class Model {
     }
     check();
   }
+  /// Lets the clock jump until `before` ticks before `carry`. Nodes around the carry wait from the start on.
+  void grow_old(std::int64_t carry, std::int64_t before) {
+    for (std::size_t index = 0; const std::int64_t after : {2, 1, 0, -1, 300, 70'000}) {
+      schedule_at(index++, after < latest() - carry ? time_of(carry + after) : TimePoint::max());
+    }
+    now_ = time_of(std::max<std::int64_t>(carry - before, 0));
+    wheel_.advance(now_);
+    ASSERT_TRUE(wheel_.size() == 6 || carry <= before);
+  }
+  /// The latest tick that ends before the clock does.
+  std::int64_t latest() const { return (TimePoint::max() - start_) / tick_ - 1; }
+
   std::int64_t fired() const { return fired_; }
   std::int64_t operations_inside() const { return operations_inside_; }
   std::int64_t exceptions() const { return exceptions_; }
@@ -255,22 +269,24 @@ class Model {
     }
   }
 
+  TimePoint later(nanoseconds by) const { return std::min(deadline_after(by), time_of(latest())); }
+
   TimePoint random_time() {
     const std::optional<TimePoint> wakeup = wheel_.next_wakeup();
     switch (below(8)) {
       case 0:
         return now_ - tick_ * static_cast<std::int64_t>(below(10));
       case 1:
-        return by_due_.empty() ? now_ : std::min(earliest(), now_ + tick_ * 1'000'000) - nanoseconds(1);
+        return by_due_.empty() ? now_ : std::min(earliest(), later(tick_ * 1'000'000)) - nanoseconds(1);
       case 2:
-        return by_due_.empty() ? now_ : std::min(earliest(), now_ + tick_ * 1'000'000);
+        return by_due_.empty() ? now_ : std::min(earliest(), later(tick_ * 1'000'000));
       case 3:
       case 4:
-        return wakeup ? std::min(*wakeup, now_ + tick_ * 1'000'000) : now_;
+        return wakeup ? std::min(*wakeup, later(tick_ * 1'000'000)) : now_;
       case 5:
-        return now_ + tick_ * static_cast<std::int64_t>(below(100'000));
+        return later(tick_ * static_cast<std::int64_t>(below(100'000)));
       default:
-        return now_ + tick_ * static_cast<std::int64_t>(below(300)) / 4;
+        return later(tick_ * static_cast<std::int64_t>(below(300)) / 4);
     }
   }
 
@@ -373,6 +389,22 @@ TEST_P(PassiveWheelModel, DoesAsTheModelInACrowd) {
   }
   EXPECT_GT(fired, 10'000) << "the walk does not reach what it is for";
   EXPECT_GT(ends_of_moving, 5);
+}
+
+TEST_P(PassiveWheelModel, DoesAsTheModelJustBeforeEachCarry) {
+  constexpr int kDigitBits = 8;
+  const nanoseconds tick(GetParam());
+  const TimePoint start(nanoseconds(123'456'789));
+  std::uint64_t seed = 1;
+  for (const std::int64_t carry : test::carries(kDigitBits, Model(0, tick, start).latest(), tick)) {
+    for (const std::int64_t before : {2, 100, 20'000}) {
+      SCOPED_TRACE(std::to_string(before) + " ticks before " + std::to_string(carry));
+      Model model(++seed, tick, start);
+      model.grow_old(carry, before);
+      for (int i = 0; i < 300 && !HasFailure(); ++i) model.step();
+      if (HasFailure()) return;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ticks, PassiveWheelModel,

@@ -10,6 +10,7 @@
 #include "tests/simulation/network.h"
 #include "tests/simulation/watched_timer.h"
 #include "tests/simulation/world.h"
+#include "tests/support/ages.h"
 
 namespace hwt::simulation {
 
@@ -24,6 +25,7 @@ class Simulation {
         tick_(one_of({1'000'000, 1'000'000, 2'500'000, 300'000, 1})),
         timer_(world_, tick_, TimePoint(nanoseconds(world_.between(0, 1'000'000'000))), world_.one_in(2)) {
     world_.trace("a tick is ", tick_.count(), " ns");
+    grow_old();
     client_.emplace(world_, timer_, network_, static_cast<int>(world_.between(1, 3)),
                     [this](std::uint64_t request, Outcome outcome) { ended(request, outcome); });
     world_.interleave = [this] { interleave(); };
@@ -51,6 +53,27 @@ class Simulation {
   enum class Fate { Open, Ended };
 
   nanoseconds one_of(std::vector<std::int64_t> choice) { return nanoseconds(choice[world_.below(choice.size())]); }
+
+  /// Most timers are old when the client begins: a carry of their arithmetic comes during its life. Some timeouts have
+  /// waited since the start.
+  void grow_old() {
+    constexpr int kDigitBits = 6;
+    constexpr nanoseconds kLongerThanAClient = 1min;
+    if (world_.one_in(4)) return;
+    const std::int64_t last = (TimePoint::max() - timer_.now() - kLongerThanAClient) / tick_;
+    const std::vector<std::int64_t> carries = test::carries(kDigitBits, last, tick_);
+    const nanoseconds carry = tick_ * carries[world_.below(carries.size())];
+    const nanoseconds age =
+        std::max(carry - nanoseconds(world_.between(0, nanoseconds(100ms).count())), nanoseconds(0));
+    struct Nothing {
+      void operator()() {}
+      void will_not_run() {}
+    };
+    for (const nanoseconds after : {-tick_, nanoseconds(0), tick_, random_time(50ms)}) {
+      timer_.start("old", carry + after, Nothing{});
+    }
+    timer_.jump(age, std::numeric_limits<std::size_t>::max());
+  }
 
   /// Between two calls of the client: another thread may come first.
   void interleave() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <type_traits>
@@ -13,12 +14,14 @@
 #include "gtest/gtest.h"
 #include "hashed_wheel_timer/internal/wheel/chunk.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
+#include "tests/support/ages.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt::internal {
 namespace {
 
+using namespace std::chrono_literals;
 using test::bytes_in_use;
 
 struct alignas(kCacheLine) Item : WheelItem {
@@ -103,80 +106,129 @@ TYPED_TEST(EveryWheel, AnItemFromThePastIsDueInTheNextTick) {
   EXPECT_TRUE(this->wheel_.consistent());
 }
 
-/// In the past, equal, far away and never.
-TYPED_TEST(EveryWheel, AgreesWithAMultimapWhereverTheTicksLie) {
-  constexpr std::size_t kItems = 200;
-  for (std::uint64_t seed = 1; seed <= 10 && !this->HasFailure(); ++seed) {
-    std::mt19937_64 random(seed);
-    TypeParam wheel{8};
-    std::vector<Item> items(kItems);
-    std::multimap<Tick, Item*> model;
-    Tick floor = 0;
-    const auto random_tick = [&]() -> Tick {
-      switch (random() % 5) {
-        case 0:
-          return random() % 2 == 0 ? std::numeric_limits<Tick>::min() : floor - static_cast<Tick>(random() % 100);
-        case 1:
-          return items[random() % kItems].due;
-        case 2:
-          return random() % 2 == 0 ? kNever : kNever - static_cast<Tick>(random() % 100);
-        case 3:
-          return static_cast<Tick>(random());
-        default:
-          return floor + static_cast<Tick>(random() % 300);
-      }
-    };
-    const auto forget = [&](Item& item) {
-      const auto [first, end] = model.equal_range(item.due);
-      model.erase(std::find_if(first, end, [&](const auto& entry) { return entry.second == &item; }));
-    };
-    const auto expect = [&](Item& item, Tick tick) {
-      item.due = std::clamp(tick, floor, kNever - 1);
-      model.emplace(item.due, &item);
-    };
-    std::size_t expired = 0;
-    for (int step = 0; step < 5'000 && !this->HasFailure(); ++step) {
-      Item& item = items[random() % kItems];
+/// Random calls against a multimap: ticks in the past, equal, far away and never.
+template <Wheel W>
+class Walk : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kItems = 200;
+
+  void begin(std::uint64_t seed) {
+    random_.seed(seed);
+    wheel_.emplace(8);
+    items_ = std::vector<Item>(kItems);
+    model_.clear();
+    floor_ = 0;
+    expired_ = 0;
+  }
+  /// Turns the wheel until `tick` is the next to expire. Items around `carry` are in it from the first tick on.
+  void grow_old(Tick carry, Tick tick) {
+    for (std::size_t i = 0; const Tick after : {2, 1, 0, -1, 8, 300}) insert(items_[i++], saturating_add(carry, after));
+    while (wheel_->next_due() < tick) expire(wheel_->next_due());
+    wheel_->skip_to(tick);
+    floor_ = tick;
+  }
+  void walk(int steps) {
+    for (int step = 0; step < steps && !this->HasFailure(); ++step) {
+      Item& item = items_[random_() % kItems];
       const Tick tick = random_tick();
-      switch (random() % 4) {
+      switch (random_() % 4) {
         case 0:
           if (!item.in_wheel()) break;
           forget(item);
-          ASSERT_TRUE(wheel.reserve());
-          wheel.move(item, tick);
+          ASSERT_TRUE(wheel_->reserve());
+          wheel_->move(item, tick);
           expect(item, tick);
           break;
-        case 1: {
-          const Tick due = wheel.next_due();
-          ASSERT_LE(due, model.empty() ? kNever : model.begin()->first);
-          if (due > floor + 1'000'000) break;  // so that there is always a past and a future
-          wheel.expire(due, [&](WheelItem& visited) {
-            Item& it = static_cast<Item&>(visited);
-            if (it.due > due) return Verdict::later(it.due);
-            forget(it);
-            it.position = nullptr;
-            ++expired;
-            return Verdict::taken();
-          });
-          floor = due + 1;
-          ASSERT_TRUE(model.empty() || model.begin()->first > due) << "left over";
+        case 1:
+          // Not far, so that there is always a past and a future.
+          if (!model_.empty() && wheel_->next_due() - floor_ <= 1'000'000) expire(wheel_->next_due());
           break;
-        }
         default:
-          if (item.in_wheel()) {
-            wheel.remove(item);
-            forget(item);
-            item.position = nullptr;
-          } else {
-            ASSERT_TRUE(wheel.insert(item, tick));
-            expect(item, tick);
+          if (!item.in_wheel()) {
+            insert(item, tick);
+            break;
           }
+          wheel_->remove(item);
+          forget(item);
+          item.position = nullptr;
       }
-      ASSERT_EQ(wheel.size(), static_cast<std::int64_t>(model.size()));
+      ASSERT_EQ(wheel_->size(), static_cast<std::int64_t>(model_.size()));
+      ASSERT_LE(wheel_->next_due(), model_.empty() ? kNever : model_.begin()->first);
     }
-    EXPECT_TRUE(wheel.consistent());
-    EXPECT_GT(expired, 300u) << "the walk does not reach what it is for";
-    wheel.clear([](WheelItem&) {});
+    EXPECT_TRUE(wheel_->consistent());
+    wheel_->clear([](WheelItem&) {});
+  }
+  std::size_t expired() const { return expired_; }
+
+ private:
+  static Tick saturating_add(Tick tick, Tick ticks) { return tick > kNever - ticks ? kNever : tick + ticks; }
+
+  Tick random_tick() {
+    switch (random_() % 5) {
+      case 0:
+        return random_() % 2 == 0 ? std::numeric_limits<Tick>::min() : floor_ - static_cast<Tick>(random_() % 100);
+      case 1:
+        return items_[random_() % kItems].due;
+      case 2:
+        return random_() % 2 == 0 ? kNever : kNever - static_cast<Tick>(random_() % 100);
+      case 3:
+        return static_cast<Tick>(random_());
+      default:
+        return saturating_add(floor_, static_cast<Tick>(random_() % 300));
+    }
+  }
+  void insert(Item& item, Tick tick) {
+    ASSERT_TRUE(wheel_->insert(item, tick));
+    expect(item, tick);
+  }
+  void expire(Tick due) {
+    wheel_->expire(due, [&](WheelItem& visited) {
+      Item& item = static_cast<Item&>(visited);
+      if (item.due > due) return Verdict::later(item.due);
+      forget(item);
+      item.position = nullptr;
+      ++expired_;
+      return Verdict::taken();
+    });
+    floor_ = next_tick(due);
+    ASSERT_TRUE(model_.empty() || model_.begin()->first > due) << "left over";
+  }
+  void expect(Item& item, Tick tick) {
+    item.due = std::clamp(tick, floor_, kNever - 1);
+    model_.emplace(item.due, &item);
+  }
+  void forget(Item& item) {
+    const auto [first, end] = model_.equal_range(item.due);
+    model_.erase(std::find_if(first, end, [&](const auto& entry) { return entry.second == &item; }));
+  }
+
+  std::mt19937_64 random_;
+  std::vector<Item> items_;
+  std::optional<W> wheel_;
+  std::multimap<Tick, Item*> model_;
+  Tick floor_ = 0;
+  std::size_t expired_ = 0;
+};
+TYPED_TEST_SUITE(Walk, test::AllWheels, WheelNames);
+
+TYPED_TEST(Walk, AgreesWithAMultimapWhereverTheTicksLie) {
+  for (std::uint64_t seed = 1; seed <= 10 && !this->HasFailure(); ++seed) {
+    this->begin(seed);
+    this->walk(5'000);
+    EXPECT_GT(this->expired(), 300u) << "the walk does not reach what it is for";
+  }
+}
+
+TYPED_TEST(Walk, AgreesWithAMultimapJustBeforeEachCarry) {
+  constexpr int kDigitBits = 3;
+  for (const Tick carry : test::carries(kDigitBits, kNever - 1, 1ns)) {
+    for (const Tick before : {2, 40, 1'000}) {
+      SCOPED_TRACE(std::to_string(before) + " ticks before " + std::to_string(carry));
+      this->begin(static_cast<std::uint64_t>(carry + before));
+      this->grow_old(carry, std::max<Tick>(carry - before, 0));
+      this->walk(1'000);
+      if (this->HasFailure()) return;
+    }
   }
 }
 
