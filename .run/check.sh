@@ -119,7 +119,7 @@ steps_of() {
 check() {
   # Steps with arguments run alone.
   case "${1:-} ${2:-}" in
-    compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
+    all\ * | compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
       "$@"
       return
       ;;
