@@ -109,9 +109,9 @@ steps_of() {
   case $1 in
     warnings) echo gcc_warnings clang_warnings ;;
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
-    packages) echo bazel_build c_abi conan_package debian_package vcpkg_port wrapdb_wrap ;;
+    packages) echo bazel_build c_abi conan_package debian_package reproducible sbom vcpkg_port wrapdb_wrap ;;
     examples) echo gcc_tsan_examples ;;
-    tidy | format | models | orders | genmc | coverage | docs | fuzz | words) echo "$1" ;;
+    tidy | format | models | orders | genmc | coverage | docs | fuzz | words | reproducible | sbom) echo "$1" ;;
     *) return 1 ;;
   esac
 }
@@ -119,7 +119,7 @@ steps_of() {
 check() {
   # Steps with arguments run alone.
   case "${1:-} ${2:-}" in
-    compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
+    all\ * | compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
       "$@"
       return
       ;;

@@ -145,7 +145,7 @@ install_by_cmake() {
 cmake_installs_what_meson_installs() {
   for by in "$1" "cmake-$1"; do
     (cd "$work/$by-moved" && find . ! -type d ! -name '*Targets-*.cmake' | sort &&
-      cat "$libdir"/cmake/hashed_wheel_timer/*Config*.cmake &&
+      cat "$libdir"/cmake/hashed_wheel_timer/*Config*.cmake share/doc/hashed_wheel_timer/*.spdx &&
       PKG_CONFIG_PATH=$libdir/pkgconfig && export PKG_CONFIG_PATH &&
       for package in "$libdir"/pkgconfig/*.pc; do
         # Meson adds -pthread only on systems that need it.

@@ -1,11 +1,12 @@
 """Puts faults into the library, one at a time, and counts the faults that the unit tests notice.
 
-usage: mutation.py SOURCE_ROOT [FAULTS] [--room FOLDER] [--slowest SECONDS]
+usage: mutation.py SOURCE_ROOT [FAULTS] [--seed NUMBER] [--room FOLDER] [--slowest SECONDS]
 
 FAULTS is the number of faults. They are the same in each run: the first of all that places.py can make, in the order
-of their names, without those of unnoticeable.txt. Weakened memory orders are not among them, because tests cannot
-notice them on most processors; tests/models checks them. Results of earlier runs are reused while the test program that
-noticed the fault is unchanged. Exits with 1 if less than 97 % are noticed.
+of their names, without those of unnoticeable.txt. With a seed they are others, which the number decides. Weakened
+memory orders are not among them, because tests cannot notice them on most processors; tests/models checks them. Results
+of earlier runs are reused while the test program that noticed the fault is unchanged. Exits with 1 if less than 97 %
+are noticed.
 """
 
 import argparse
@@ -63,14 +64,13 @@ class Results:
         os.replace(self.file + ".new", self.file)
 
 
-def choose(builds, trials, count, room):
-    """Returns the first faults in the order of their names, without code that is not compiled and faults that do not
-    compile.
+def choose(builds, trials, count, room, order, left_out):
+    """Returns the first faults in the order, without the names that are left out, code that is not compiled, and faults
+    that do not compile.
     """
-    left_out = unnoticeable(builds.places)
     reached = {number for case in trials.cases for number in case["reached"]}
     chosen = []
-    for place in sorted(builds.places, key=lambda place: place.name):
+    for place in sorted(builds.places, key=lambda place: order(place.name)):
         if len(chosen) == count:
             break
         if not place.number or place.name in left_out or not place.path.startswith(room):
@@ -118,6 +118,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("root")
     options.add_argument("faults", nargs="?", type=int, default=240)
+    options.add_argument("--seed", type=int, metavar="NUMBER", help="other faults than without a seed")
     options.add_argument("--room", default="", metavar="FOLDER", help="only faults below this folder of the root")
     options.add_argument("--slowest", type=float, default=60, metavar="SECONDS", help="leave out slower test cases")
     wanted = options.parse_args()
@@ -130,7 +131,12 @@ def main():
     builds.make()
     trials = trial.Trials(builds.folder, builds.programs(), wanted.slowest)
     results = Results(builds)
-    chosen = choose(builds, trials, wanted.faults, wanted.room)
+    left_out = unnoticeable(builds.places)
+    chosen = choose(builds, trials, wanted.faults, wanted.room, str, left_out)
+    if wanted.seed is not None:
+        left_out |= {place.name for place in chosen}
+        chosen = choose(builds, trials, wanted.faults, wanted.room,
+                        lambda name: hashlib.sha256(f"{wanted.seed} {name}".encode()).digest(), left_out)
     missing = [place for place in chosen if place.name not in results.known]
     print(f"{len(chosen)} faults, {len(chosen) - len(missing)} of them tried before", flush=True)
 

@@ -1,4 +1,5 @@
 """Checks that all files have the same version, and that the changelog has its date or says that it is not released.
+Checks that the SBOM has the date of the release.
 
 usage: versions.py SOURCE_ROOT VERSION
 """
@@ -19,6 +20,7 @@ PLACES = [
     ("README.md", r"find_package\(hashed_wheel_timer ([\d.]+)", SERIES),
     ("tests/consumer/program/CMakeLists.txt", r"find_package\(hashed_wheel_timer ([\d.]+)", SERIES),
 ]
+SBOM = "packaging/sbom/hashed_wheel_timer.spdx.in"
 
 
 def main(root, version):
@@ -34,6 +36,12 @@ def main(root, version):
         series = re.search(r"\d[\d.]*(?=\.install$)", name)
         if series and series[0] != ".".join(version.split(".")[:SERIES]):
             wrong.append(f"packaging/debian/{name}: {series[0]} is not of version {version}")
+    with open(os.path.join(root, "CHANGELOG.md"), encoding="utf-8") as file:
+        released = re.search(r"^## \S+, (.*)$", file.read(), re.M)[1]
+    with open(os.path.join(root, SBOM), encoding="utf-8") as file:
+        created = re.search(r"^Created: (\S+)T00:00:00Z$", file.read(), re.M)[1]
+    if released not in (created, "not released"):
+        wrong.append(f"{SBOM}: created {created} instead of {released}, as CHANGELOG.md says")
     print("\n".join(wrong) or f"{len(PLACES)} files say {version}")
     return bool(wrong)
 
