@@ -70,6 +70,12 @@ orders() { models orders; }
 # By name alone: GenMC has to be built.
 genmc() { python3 -B "$root/tests/models/genmc/check.py" "$root"; }
 
+# By name alone: it needs z3. Proves the arithmetic of the shipped headers, and finds planted faults.
+arithmetic() {
+  install_packages "$(have_package libz3-dev || echo libz3-dev)"
+  CXX=g++ python3 -B "$root/tests/arithmetic/arithmetic.py" "$root" "$build/arithmetic"
+}
+
 # Of the unit tests alone: what examples and consumers pass through does not count.
 coverage() {
   from_pypi venv-coverage 'gcovr==8.4' || { say "could not install gcovr, see build/last.log"; return 1; }
@@ -110,7 +116,7 @@ steps_of() {
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
     packages) echo bazel_build c_abi conan_package debian_package vcpkg_port wrapdb_wrap ;;
     examples) echo gcc_tsan_examples ;;
-    tidy | format | models | orders | genmc | coverage | docs | fuzz | words) echo "$1" ;;
+    tidy | format | models | orders | genmc | arithmetic | coverage | docs | fuzz | words) echo "$1" ;;
     *) return 1 ;;
   esac
 }

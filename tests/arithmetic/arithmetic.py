@@ -24,7 +24,7 @@ WORD = INTERNAL + "memory/node_word.h"
 
 PROGRAMS = ["slot_levels", "tick_grid", "revolutions", "due_tree", "durations", "request_clock", "node_word"]
 
-# Program, lemma, file, what it says, what it says with the fault.
+# Program, lemma, file, text of the file, text with the fault.
 FAULTS = [
     ("tick_grid", "grid_never_early", GRID, "count(deadline, 1)", "count(deadline, 2)"),
     ("tick_grid", "grid_at_most_a_tick_late", GRID, "count(deadline, 1)", "count(deadline, 0)"),
@@ -39,6 +39,8 @@ FAULTS = [
     ("slot_levels", "levels_slot_holds_its_tick", LEVELS, "(cursor >> shift) & ~mask_", "(cursor >> shift)"),
     ("slot_levels", "levels_no_slot_skipped", LEVELS, "(tick ^ cursor) | 1", "(tick - cursor) | 1"),
     ("slot_levels", "levels_slot_holds_its_tick", LEVELS, "(bit_width(differ)) - 1]", "(bit_width(differ)) - 0]"),
+    ("due_tree", "tree_set", TREE, "max(complement, sibling)", "sibling"),
+    ("due_tree", "tree_layout", TREE, "(n + kFanOut - 1) / kFanOut", "n / kFanOut + 1"),
     ("revolutions", "ring_own_tick", RING, "return tick - ((tick - static_cast<Signed>(bucket)) & mask_)", "return tick - ((static_cast<Signed>(bucket) - tick) & mask_)"),
     ("revolutions", "ring_found_again", RING, "- tag) & kTagMask", "- tag)"),
     ("revolutions", "ring_found_again", RING, "(static_cast<Signed>(revolutions) << shift_)", "(static_cast<Signed>(revolutions + 1) << shift_)"),
@@ -99,7 +101,7 @@ def main():
         jobs = [pool.submit(prove, root, os.path.join(folder, "shipped"), program) for program in PROGRAMS]
         jobs += [pool.submit(find, root, os.path.join(folder, str(i)), fault) for i, fault in enumerate(FAULTS)]
         good = True
-        for job in jobs:
+        for job in concurrent.futures.as_completed(jobs):
             passed, text = job.result()
             good = good and passed
             print(text, end="", flush=True)

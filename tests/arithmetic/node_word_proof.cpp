@@ -59,7 +59,7 @@ int main(int count, char** arguments) {
     require(withdrawable == usable, "a life is withdrawn only if there is a next one");
     if (withdrawable) require(NodeWord::next_life(life) == life + 2, "which is two more");
   });
-  // What a slab or a page begins with, from the highest generation that was seen there.
+  // Fresh nodes begin with the highest generation that was seen in their memory.
   proof.lemma("generation_of_reused_memory", [] {
     const Half seen("seen");
     assume(seen >= NodeWord::kFirstGeneration);

@@ -8,8 +8,8 @@
 #include <vector>
 
 // A proof of shipped templates with symbolic integers. A lemma is a function that calls the shipped code. It runs once
-// for each path through that code: where the code asks for the value of a symbolic condition, the solver says which
-// values are possible, and both are tried.
+// for each path through that code. Where the code asks for the value of a symbolic condition, the solver tells which
+// values are possible. Each of them begins a path.
 
 namespace hwt::arithmetic {
 
