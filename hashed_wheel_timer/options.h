@@ -57,8 +57,9 @@ struct Options {
   /// while the counter is in use. Timers without a thread never use it.
   bool exact_clock = false;
   /// True: each timeout remembers where it was scheduled, for Timer::pending_by_origin() and Timer::for_each_pending().
-  /// That takes 8 bytes and some ten nanoseconds for each timeout. Scheduling by a deadline then reads the clock.
-  /// False: off, at no cost.
+  /// That takes 8 bytes and some ten nanoseconds for each timeout. Scheduling by a deadline then reads the clock. If
+  /// the library was built with sys/sdt.h, the timer also has the USDT probes hwt:add, hwt:run and hwt:cancel. False:
+  /// off, at no cost.
   bool trace_origins = false;
 };
 

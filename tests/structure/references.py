@@ -15,8 +15,8 @@ import sys
 import tempfile
 import urllib.parse
 
-# A header of the Linux kernel, and a file of WrapDB.
-NOT_OURS = {"linux/membarrier.h", "releases.json"}
+# Headers of the Linux kernel and of SystemTap, and a file of WrapDB.
+NOT_OURS = {"linux/membarrier.h", "sys/sdt.h", "releases.json"}
 
 # The comments in which names are checked, for each file name extension. Triple-quoted strings are docstrings.
 SLASHES = re.compile(r"//.*|^[ \t]*/?\*.*", re.M)

@@ -130,7 +130,7 @@ class Life {
   }
 
  private:
-  static constexpr nanoseconds kPeriod = 24h;
+  static constexpr nanoseconds kPeriod = 24h * 7;
 
   void set(std::size_t i, TimePoint now) {
     const auto bits =

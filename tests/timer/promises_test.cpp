@@ -22,6 +22,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 // Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ScheduleTimeoutShouldNotRunBeforeDelay
 // Also tests/timer/reschedule_test.cpp: Reschedule, RescheduleRaces
 // Also tests/manual/manual_timer_test.cpp: Advance, AdvanceTo.WhatIsScheduledAfterAJumpIsNotEarly
+// Also tests/counter/old_timer_test.cpp: OldTimer
 
 TEST(Promise1, NeverEarly) {
   for (const std::chrono::nanoseconds tick : {1ms, 7ms}) {
@@ -58,6 +59,7 @@ TEST(Promise1, ADeadlineOnTheGridIsDueThereAndALaterOneATickLater) {
 }
 
 // Promise 2: Late by at most one tick, plus the worker's own lag, which `stats()` shows.
+// Also tests/timer/century_test.cpp: Century
 // Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
 // Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ExecutionOnTime
 // Also tests/manual/manual_timer_test.cpp: Advance.IsExactFromAnyPhaseForAnyDelayAndTick

@@ -486,7 +486,7 @@ TEST(SlabNumbers, AreFoundByTheirCoreAlone) {
   std::vector<SlabDirectory::Entry*> entries;
   std::unordered_set<std::uint32_t> numbers;
   for (int i = 0; i < 3000; ++i) {  // more than one chunk has
-    SlabDirectory::Entry* const entry = SlabDirectory::add(memory.data(), kCore);
+    SlabDirectory::Entry* const entry = SlabDirectory::add(memory.data(), kCore, nullptr);
     ASSERT_NE(entry, nullptr);
     entries.push_back(entry);
     ASSERT_TRUE(numbers.insert(entry->number).second);
@@ -508,15 +508,15 @@ TEST(SlabNumbers, AreFoundByTheirCoreAlone) {
 
 TEST(SlabNumbers, AreUsedAgainWithLaterGenerationsUntilTheseAreUsedUp) {
   constexpr std::uint64_t kCore = std::uint64_t{1} << 60;
-  SlabDirectory::Entry* const entry = SlabDirectory::add(nullptr, kCore);
+  SlabDirectory::Entry* const entry = SlabDirectory::add(nullptr, kCore, nullptr);
   ASSERT_NE(entry, nullptr);
   const std::uint32_t later = entry->first_generation + 100;
   SlabDirectory::remove(*entry, later);
-  SlabDirectory::Entry* const again = SlabDirectory::add(nullptr, kCore);
+  SlabDirectory::Entry* const again = SlabDirectory::add(nullptr, kCore, nullptr);
   ASSERT_EQ(again, entry) << "the latest one that became free";
   EXPECT_EQ(again->first_generation, later);
   SlabDirectory::remove(*again, Node::kLastGeneration + 1);
-  SlabDirectory::Entry* const another = SlabDirectory::add(nullptr, kCore);
+  SlabDirectory::Entry* const another = SlabDirectory::add(nullptr, kCore, nullptr);
   EXPECT_NE(another, entry);
   SlabDirectory::remove(*another, another->first_generation);
 }

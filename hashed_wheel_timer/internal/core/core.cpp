@@ -123,8 +123,10 @@ detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::
   const std::int64_t begin = begin_of_delay(mine);
   const std::int64_t deadline = when.deadline([begin] { return begin; });
   const std::uint64_t trace = Trace(begin, OriginTable::number_of(origin)).value();
-  if (mine == nullptr) return offer_first<Kind::Traced>(task, deadline, trace);
-  return offer_as<Kind::Traced>(*mine, task, deadline, trace);
+  const detail::Scheduled scheduled = mine == nullptr ? offer_first<Kind::Traced>(task, deadline, trace)
+                                                      : offer_as<Kind::Traced>(*mine, task, deadline, trace);
+  if (scheduled.node != nullptr) probes::add(scheduled.value, deadline, origin.text(), origin.line());
+  return scheduled;
 }
 
 /// The timer was in this phase, and not Started.
@@ -163,8 +165,8 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
   } else {
     counters_.note_cancelled_without_producer();
   }
-  if (admission_.release()) [[unlikely]]
-    wake_for_none_pending();
+  if (watches_cancels()) [[unlikely]]
+    note_watched_cancel(node, Node::generation_of(before));
   if (Node::state_of(before) != NodeState::InWheel) {
     if (producer != nullptr && !node.published_by(*producer)) count_dead(*producer);
     return;
@@ -236,17 +238,17 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
   if (mine != nullptr && node->published_by(*mine) && node->withdraw_life(name.life())) [[likely]] {
     mine->counters.cancelled.add(1);
     mine->pool.untake(node);
-    if (admission_.limited() || mine->pool.is_full()) [[unlikely]]
-      return finish_withdrawal(*mine);
+    if (watches_cancels() || mine->pool.is_full()) [[unlikely]]
+      return finish_withdrawal(*mine, *node);
     return CancelResult::Cancelled;
   }
   return cancel_any(*node, name.life());
 }
 
 /// The rare rest of cancel(), in a function of its own so that the rest needs no stack.
-[[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine) noexcept {
+[[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, Node& node) noexcept {
+  note_watched_cancel(node, node.generation() - 2);  // its next life has begun
   if (mine.pool.is_full()) mine.pool.spill();
-  if (admission_.release()) wake_for_none_pending();
   return CancelResult::Cancelled;
 }
 

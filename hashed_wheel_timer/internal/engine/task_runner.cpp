@@ -3,11 +3,14 @@
 #include <memory>
 
 #include "hashed_wheel_timer/batch_executor.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/internal/report/probes.h"
 
 namespace hwt::internal {
 
 bool TaskRunner::run(Node& node, TaskScope& inside) noexcept {
   inside.leave();
+  if (core_.traces_origins()) probes::run(NodeName(Slab::index_of(node), node.generation()).value());
   if (claim_ == Node::kReference + Node::kHandedOver) return run_by_executor(node, executor_);
   if (const BatchExecutor* const own = node.executor()) {
     // A copy, because the executor may end as soon as the task is taken back.

@@ -11,8 +11,8 @@
 
 namespace hwt::internal {
 
-/// Runs due tasks that do not simply run on the worker: those that have an executor, or are timed. Only the worker uses
-/// it.
+/// Runs due tasks that do not simply run on the worker: those that have an executor, are timed, or come to a probe.
+/// Only the worker uses it.
 class TaskRunner {
  public:
   TaskRunner(Core& core, const Options& options)
@@ -20,7 +20,7 @@ class TaskRunner {
         executor_(options.executor),
         slow_tasks_(core, options),
         claim_(Node::kReference + (executor_ ? Node::kHandedOver : Node::kBusy)),
-        plain_(!executor_ && !slow_tasks_.watched()) {}
+        plain_(!executor_ && !slow_tasks_.watched() && !(probes::kThere && core.traces_origins())) {}
 
   /// Before the tasks of a tick: finds out whether a task may have an executor of its own.
   void look() noexcept {
@@ -32,7 +32,7 @@ class TaskRunner {
   }
   /// The bits that expiry adds to a word: the handle's reference, and the owner of the task.
   std::uint64_t claim() const noexcept { return claim_; }
-  /// Whether tasks run here and are not timed. Otherwise run() runs them.
+  /// Whether tasks run here, are not timed and come to no probe. Otherwise run() runs them.
   bool plain() const noexcept { return plain_; }
 
   /// Runs the task of a node that the worker has claimed, or hands it over. Returns whether it has dropped the last

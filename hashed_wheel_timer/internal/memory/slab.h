@@ -64,7 +64,7 @@ class SlabDirectory {
   static std::uint32_t place_of(Index index) noexcept { return index & (kPlaces - 1); }
 
   /// Gives a slab of this core a number. Returns null without memory, or if all numbers are in use.
-  static Entry* add(std::byte* memory, std::uint64_t core_id, std::atomic<std::uint64_t>* traces) noexcept;
+  static Entry* add(std::byte* memory, std::uint64_t core_id, std::atomic<std::uint64_t>* traces = nullptr) noexcept;
 
   /// Frees the number. The next slab with it begins with `first_generation`.
   static void remove(Entry& entry, std::uint32_t first_generation) noexcept;
