@@ -36,8 +36,8 @@ search:
 LINK = re.compile(r"(?<=\]\()[^)\s#:]+(?=[)#])")
 # The search multiplies the score of a page by its rank. The default is 1, and 2 for a class of the reference.
 RANKS = {"README.md": 4, "docs/guide.md": 4, "README.zh-CN.md": 0.5, "docs/guide.zh-CN.md": 0.5, "docs/design.md": 0.2,
-         "docs/decisions.md": 0.2, "docs/performance.md": 0.5, "perf/README.md": 0.2, "CONTRIBUTING.md": 0.2,
-         "CHANGELOG.md": 0.1, "hwt::Timer": 4, "hwt::Timeout": 4, "hwt::net": 1}
+         "docs/decisions.md": 0.2, "docs/verification.md": 0.1, "docs/performance.md": 0.5, "perf/README.md": 0.2,
+         "CONTRIBUTING.md": 0.2, "CHANGELOG.md": 0.1, "hwt::Timer": 4, "hwt::Timeout": 4, "hwt::net": 1}
 # The script applies the light or dark scheme that the reader chose on any page.
 SCHEME = '<script src="../reference.js"></script>\n</head>'
 # Replaces the worker of the search for pages without a server. The theme would fetch it from a server.

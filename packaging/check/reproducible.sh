@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the libraries twice, by Meson and by CMake, and compares the installed files byte by byte. The second build has
-# another folder, depth of folders, time, time zone, language, umask, user name, home and number of jobs.
+# Builds the libraries twice, by Meson and by CMake. All installed files must be the same, byte by byte. The second
+# build has another folder, depth of folders, time, time zone, language, umask, user name, home and number of jobs.
 # usage: reproducible.sh SOURCE WORK; SOURCE is a copy of the tree. Needs meson, cmake, ninja, a compiler and the
 # packages of the dependencies. The times are SOURCE_DATE_EPOCH, those of the sources, and the
 # minutes between the builds.

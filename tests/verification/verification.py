@@ -247,7 +247,8 @@ def main(root, *names):
         return 2
     refuse_interrupts()
     for number in INTERRUPTS:
-        signal.signal(number, interrupt)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores it
+            signal.signal(number, interrupt)
     return run_parts(root, parts, names)
 
 
