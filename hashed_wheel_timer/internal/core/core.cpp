@@ -93,8 +93,8 @@ template <Core::Kind kKind>
 }
 
 template <Core::Kind kKind>
-[[gnu::noinline, gnu::cold]] detail::Scheduled Core::offer_first(const detail::TaskSource& task, std::int64_t deadline,
-                                                                 std::uint64_t trace) {
+[[gnu::noinline]] detail::Scheduled Core::offer_first(const detail::TaskSource& task, std::int64_t deadline,
+                                                      std::uint64_t trace) {
   const ProducerLease lease(producers_);
   if (lease.get() == nullptr) return refuse(nullptr, Result::NoMemory);
   return offer_as<kKind>(*lease.get(), task, deadline, trace);
