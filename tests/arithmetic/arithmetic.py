@@ -98,8 +98,8 @@ def find(root, folder, fault):
 def main():
     root, folder = sys.argv[1:]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(prove, root, os.path.join(folder, "shipped"), program) for program in PROGRAMS]
-        jobs += [pool.submit(find, root, os.path.join(folder, str(i)), fault) for i, fault in enumerate(FAULTS)]
+        jobs = [pool.submit(find, root, os.path.join(folder, str(i)), fault) for i, fault in enumerate(FAULTS)]
+        jobs += [pool.submit(prove, root, os.path.join(folder, "shipped"), program) for program in PROGRAMS]
         good = True
         for job in concurrent.futures.as_completed(jobs):
             passed, text = job.result()
