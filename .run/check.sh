@@ -71,6 +71,12 @@ orders() { models orders; }
 # Runs only if it is named, because GenMC must be built first.
 genmc() { python3 -B "$root/tests/models/genmc/check.py" "$root"; }
 
+# Runs only if it is named, because it needs z3. Proves the arithmetic of the shipped headers, and finds planted faults.
+arithmetic() {
+  install_packages "$(have_package libz3-dev || echo libz3-dev)"
+  CXX=g++ python3 -B "$root/tests/arithmetic/arithmetic.py" "$root" "$build/arithmetic"
+}
+
 # Counts the coverage of the unit tests. Examples and consumers do not count.
 coverage() {
   from_pypi venv-coverage 'gcovr==8.4' || { say "could not install gcovr, see build/last.log"; return 1; }
@@ -111,7 +117,7 @@ steps_of() {
     sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
     packages) echo bazel_build c_abi conan_package debian_package reproducible sbom vcpkg_port wrapdb_wrap ;;
     examples) echo gcc_tsan_examples ;;
-    tidy | format | models | orders | genmc | coverage | docs | fuzz | words | reproducible | sbom) echo "$1" ;;
+    tidy | format | models | orders | genmc | arithmetic | coverage | docs | fuzz | words | reproducible | sbom) echo "$1" ;;
     *) return 1 ;;
   esac
 }

@@ -32,7 +32,7 @@ class Reciprocal {
     return (static_cast<Word>(Wide{multiplier_} * Wide{n} >> 64) >> shift_) + 1;
   }
 
- private:
+ protected:
   Word multiplier_{0};
   unsigned shift_ = 0;
 };

@@ -1,9 +1,11 @@
 // ManualTimer with all of the family on it against one multimap: timeouts with every kind of task, a KeyedTimer, a
-// RepeatedTimer, schedules, sleeping coroutines and a StopAfter. They call each other from inside their tasks.
+// RepeatedTimer, schedules, sleeping coroutines, a StopAfter and a TimeoutScope. They call each other from inside their
+// tasks.
 
 #include "hashed_wheel_timer/errors.h"
 #include "tests/fuzz/alarms.h"
 #include "tests/fuzz/family.h"
+#include "tests/fuzz/scoped.h"
 #include "tests/fuzz/targets.h"
 
 namespace hwt::fuzz {
@@ -47,6 +49,8 @@ class Walk final : public Alarms {
       case 5:
         end_ = input().below(3);
         return check_wakeup();
+      case 6:
+        return scoped_.operate();
       default:
         return timeouts_.operate();
     }
@@ -61,6 +65,7 @@ class Walk final : public Alarms {
     keyed_.check_stopped();
     repeated_.check_stopped();
     for (const Scheduled& each : scheduled_) each.check_stopped();
+    scoped_.check_stopped();
     sleepers_.check_end();
   }
 
@@ -75,6 +80,7 @@ class Walk final : public Alarms {
     repeated_.destroy();
     for (Scheduled& each : scheduled_) each.destroy();
     limit_.destroy();
+    scoped_.destroy();
   }
 
   void end_all() {
@@ -99,6 +105,7 @@ class Walk final : public Alarms {
   Scheduled scheduled_[2] = {Scheduled(*this), Scheduled(*this)};
   Sleepers sleepers_{*this};
   Limit limit_{*this};
+  Scoped scoped_{*this};
 };
 
 }  // namespace

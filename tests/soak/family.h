@@ -9,6 +9,7 @@
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/stop_after.h"
+#include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/soak/lane.h"
 #include "tests/soak/shortages.h"
 
@@ -26,7 +27,8 @@ void unless_refused(F&& f) {
 }
 
 /// One thread that uses everything else that there is, a little of each: reschedule(), cancel_and_wait(), TimerTask,
-/// tasks that schedule; and if it is asked to, KeyedTimer, RepeatedTimer and StopAfter.
+/// tasks that schedule, TimeoutScope and Leeway. If it is asked to, it also uses KeyedTimer, RepeatedTimer and
+/// StopAfter.
 class Family {
  public:
   Family(Timer& timer, Ledger& ledger, Totals& totals, std::uint64_t number, bool chains, bool relatives)
@@ -41,7 +43,7 @@ class Family {
     std::optional<RandomShortage> shortage;
     if (random_.next() % 16 == 0) shortage.emplace(totals_, random_, 5);
     unless_refused([this] {
-      switch (random_.next() % 8) {
+      switch (random_.next() % 9) {
         case 0:
         case 1:
           return put_off();
@@ -55,6 +57,8 @@ class Family {
           return strike_worker();
         case 6:
           return values_ ? use_values() : put_off();
+        case 7:
+          return use_scope();
         default:
           return values_ ? use_repeated() : join();
       }
@@ -190,6 +194,70 @@ class Family {
     alive = false;
   }
 
+  /// A timeout of a scope. Its callable tells when it is destroyed without a run.
+  struct Member {
+    std::uint64_t number = 0;
+    bool accepted = false;
+    std::atomic<bool> not_run{false};
+  };
+  class MemberTask {
+   public:
+    MemberTask(Ledger& ledger, Member& member, TimeoutScope& scope, std::atomic<bool>& alive,
+               steady_clock::time_point not_before)
+        : ledger_(&ledger), member_(&member), scope_(&scope), alive_(&alive), not_before_(not_before) {}
+    MemberTask(MemberTask&& other) noexcept : MemberTask(other) { other.member_ = nullptr; }
+    ~MemberTask() {
+      if (member_ != nullptr) member_->not_run = true;
+    }
+    void operator()() {
+      const std::uint64_t number = std::exchange(member_, nullptr)->number;
+      if (!by_hand) {
+        ledger_->expect(*alive_, "a task ran after its scope");
+        if (number % 8 == 0) scope_->cancel_all();
+        ledger_->expect(*alive_, "a task ran after its scope");
+      }
+      ledger_->run(number, not_before_);
+    }
+
+   private:
+    MemberTask(const MemberTask&) = default;
+
+    Ledger* ledger_;
+    Member* member_;
+    TimeoutScope* scope_;
+    std::atomic<bool>* alive_;
+    steady_clock::time_point not_before_;
+  };
+
+  /// Objects of all its tasks are destroyed right after a scope.
+  void use_scope() {
+    std::atomic<bool>& alive = alive_.emplace_back(true);
+    const std::size_t first = members_.size();
+    // Before the scope, because it may throw.
+    for (auto left = random_.between(1, 20); left != 0; --left) members_.emplace_back().number = next_++;
+    {
+      TimeoutScope scope(timer_);
+      for (std::size_t i = first; i != members_.size(); ++i) {
+        Member& member = members_[i];
+        const auto deadline = in(-500, 5'000);
+        const Leeway leeway(std::chrono::microseconds(random_.between(0, 1) * random_.between(0, 5'000)));
+        unless_refused([&] {
+          member.accepted =
+              static_cast<bool>(scope.add_at(MemberTask(ledger_, member, scope, alive, deadline), deadline, leeway));
+        });
+        count(member.accepted, member.number);
+      }
+      if (random_.next() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random_.between(0, 3'000)));
+      if (random_.next() % 4 == 0) scope.cancel_all();
+    }
+    alive = false;
+    for (std::size_t i = first; i != members_.size(); ++i) {
+      if (!members_[i].accepted || !members_[i].not_run) continue;
+      ledger_.cancelled.add(members_[i].number);
+      ++totals_.cancelled;
+    }
+  }
+
   void share() {
     if (shared_.size() - shared_at_ > 32) {
       Shared& oldest = shared_[shared_at_++];
@@ -308,6 +376,7 @@ class Family {
   std::deque<Shared> shared_;
   std::deque<Deadline> deadlines_;
   std::deque<std::atomic<bool>> alive_;
+  std::deque<Member> members_;
   std::size_t kept_at_ = 0;
   std::size_t shared_at_ = 0;
   std::array<Deadline*, 100> deadline_of_{};

@@ -55,6 +55,7 @@ class OfPassiveWheel {
   void set(std::size_t i, TimePoint deadline) { wheel_.schedule_at(nodes_[i], deadline); }
   void pass(nanoseconds time) {
     for (const TimePoint end = kStart + time; *wheel_.next_wakeup() <= end;) {
+      ASSERT_GT(*wheel_.next_wakeup(), now_) << "does not sleep";
       now_ = *wheel_.next_wakeup();
       wheel_.advance(now_);
     }
@@ -97,6 +98,7 @@ class OfWheel {
         expired.push_back(&item);
         return internal::Verdict::taken();
       });
+      ASSERT_GT(wheel_.next_due(), tick) << "does not sleep";
       for (Item* const item : expired) expired_(static_cast<std::size_t>(item - items_.data()), kStart + tick * tick_);
     }
   }

@@ -165,8 +165,8 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
   } else {
     counters_.note_cancelled_without_producer();
   }
-  if (watches_cancels()) [[unlikely]]
-    note_watched_cancel(node, Node::generation_of(before));
+  if (admission_.release()) [[unlikely]]
+    wake_for_none_pending();
   if (Node::state_of(before) != NodeState::InWheel) {
     if (producer != nullptr && !node.published_by(*producer)) count_dead(*producer);
     return;
@@ -177,6 +177,11 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
     inbox_.put_without_memory(node);  // and is_awaited() then
     sleeper_.wake_if_asleep();
   }
+}
+
+/// The timeout, whose word was `before`, was cancelled.
+[[gnu::noinline, gnu::cold]] void Core::come_to_probe(const Node& node, std::uint64_t before) noexcept {
+  probes::cancel(NodeName(Slab::index_of(node), Node::generation_of(before)).value());
 }
 
 /// The entry of a timeout of another producer is dead now. Its owner drops it, unless that does nothing more.
@@ -190,6 +195,8 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 /// This thread has cancelled the timeout, whose word was `before`, and owns its task. Until this returns, something
 /// keeps the node and with it the core: the caller's handle, a reference of the cancel, or, for an id, the timer.
 inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept {
+  if (probes::kThere && traces_origins()) [[unlikely]]
+    come_to_probe(node, before);
   if (mine != nullptr) [[likely]] {
     count_cancelled(mine, node, before);
   } else {
@@ -238,7 +245,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
   if (mine != nullptr && node->published_by(*mine) && node->withdraw_life(name.life())) [[likely]] {
     mine->counters.cancelled.add(1);
     mine->pool.untake(node);
-    if (watches_cancels() || mine->pool.is_full()) [[unlikely]]
+    if ((probes::kThere ? !plain_ : admission_.limited()) || mine->pool.is_full()) [[unlikely]]
       return finish_withdrawal(*mine, *node);
     return CancelResult::Cancelled;
   }
@@ -247,8 +254,11 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
 
 /// The rare rest of cancel(), in a function of its own so that the rest needs no stack.
 [[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, Node& node) noexcept {
-  note_watched_cancel(node, node.generation() - 2);  // its next life has begun
+  // Its next life has begun.
+  if (probes::kThere && traces_origins())
+    come_to_probe(node, node.word.load(std::memory_order_relaxed) - 2 * Node::kGeneration);
   if (mine.pool.is_full()) mine.pool.spill();
+  if (admission_.release()) wake_for_none_pending();
   return CancelResult::Cancelled;
 }
 

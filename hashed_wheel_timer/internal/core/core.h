@@ -224,13 +224,7 @@ class Core final {
     return now();
   }
   CancelResult finish_withdrawal(Producer& mine, Node& node) noexcept;
-  /// Whether a cancel has more to do than count itself: note_watched_cancel(), with the name of the timeout.
-  bool watches_cancels() const noexcept { return probes::kThere ? !plain_ : admission_.limited(); }
-  void note_watched_cancel(const Node& node, std::uint32_t life) noexcept {
-    if (probes::kThere && traces_origins()) probes::cancel(NodeName(Slab::index_of(node), life).value());
-    if (admission_.release()) [[unlikely]]
-      wake_for_none_pending();
-  }
+  static void come_to_probe(const Node& node, std::uint64_t before) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
   void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
   void count_dead(Producer& canceller) noexcept;

@@ -9,7 +9,7 @@
 namespace hwt::internal {
 
 /// USDT probes hwt:add, hwt:run and hwt:cancel, for perf, bpftrace and SystemTap, if the library was built with
-/// sys/sdt.h. A probe is a no-op instruction, so only timers that trace origins come to one. `id` is the value of the
+/// sys/sdt.h. A probe is a no-op instruction, and only timers that trace origins come to one. `id` is the value of the
 /// timeout's TimeoutId, which a timeout with a handle has here, too.
 namespace probes {
 

@@ -18,8 +18,8 @@ namespace hwt::internal {
 /// that level. Higher digits equal those of the cursor. So a slot number means one span of ticks, each level begins
 /// where the one below ends, and no slot is reached by wrapping around.
 ///
-/// The integers are parameters so that tests/arithmetic can prove it with symbolic ones.
-template <class Signed, class Unsigned, class Size>
+/// The integers and the array are parameters so that tests/arithmetic can prove it with symbolic ones.
+template <class Signed, class Unsigned, class Size, template <class, std::size_t> class Array>
 class BasicTickDigits {
  public:
   static constexpr std::int64_t kMinSlots = 2;
@@ -50,7 +50,7 @@ class BasicTickDigits {
   SlotIndex place_of(Signed tick, Signed cursor) const noexcept {
     using std::bit_width;
     const Unsigned differ = static_cast<Unsigned>(tick ^ cursor) | 1;
-    const std::size_t level = level_of_bit_[static_cast<std::size_t>(bit_width(differ)) - 1];
+    const std::size_t level = level_of_bit_[static_cast<Size>(bit_width(differ)) - 1];
     return {level, digit_of(tick, level)};
   }
 
@@ -68,11 +68,11 @@ class BasicTickDigits {
  private:
   const int bits_;  // of a digit
   const std::int64_t mask_;
-  std::array<std::uint8_t, kMaxLevels> level_of_bit_{};  // a division by bits_ would be slow
+  Array<std::uint8_t, kMaxLevels> level_of_bit_{};  // a division by bits_ would be slow
 };
 
 /// Keeps which slots of a hierarchy are occupied.
-class SlotLevels : public BasicTickDigits<Tick, std::uint64_t, std::size_t> {
+class SlotLevels : public BasicTickDigits<Tick, std::uint64_t, std::size_t, std::array> {
  public:
   /// `slots` of each level: see BasicTickDigits. Throws std::bad_alloc.
   explicit SlotLevels(std::int64_t slots)

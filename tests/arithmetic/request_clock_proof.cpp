@@ -1,0 +1,53 @@
+// The request clock's conversion of cycles, for every rate of 1/16 to 64 ns per cycle.
+
+#include <cstdint>
+
+#include "hashed_wheel_timer/internal/platform/request_clock.h"
+#include "tests/arithmetic/whole.h"
+
+namespace {
+
+using namespace hwt::arithmetic;
+using hwt::internal::CycleRate;
+
+using Word = Whole<64, false>;
+
+constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
+
+Word any_rate() { return any<Word>("rate", kUnit / 16, kUnit * 64); }
+Word any_cycles(const char* name, const Word& rate) {
+  const Word cycles(name);
+  assume(cycles < CycleRate::window_of(rate));
+  return cycles;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  Proof proof(count, arguments);
+
+  proof.lemma("clock_conversion", [] {
+    const Word rate = any_rate();
+    const Word cycles = any_cycles("cycles", rate);
+    const Word estimate = CycleRate::nanoseconds_of(cycles, rate);
+    const z3::expr product = cycles.expr() * rate.expr();
+    const z3::expr unit = Word(kUnit).expr();
+    require(estimate < Word(CycleRate::kWindow), "never beyond the window");
+    require(Bit(estimate.expr() * unit <= product), "not more than the rate");
+    require(Bit((estimate.expr() + 1) * unit > product), "less than a nanosecond below it: nothing wraps");
+  });
+  proof.lemma("clock_order", [] {
+    const Word rate = any_rate();
+    const Word earlier = any_cycles("earlier", rate);
+    const Word later = any_cycles("later", rate);
+    assume(earlier <= later);
+    require(CycleRate::nanoseconds_of(earlier, rate) <= CycleRate::nanoseconds_of(later, rate), "never back");
+  });
+  proof.lemma("clock_window", [] {
+    const Word rate = any_rate();
+    const Word window = CycleRate::window_of(rate);
+    require(window >= std::uint64_t(CycleRate::kWindow) / 64, "long enough to be of use");
+    require(CycleRate::nanoseconds_of(window, rate) <= Word(CycleRate::kWindow), "not longer than what is checked");
+  });
+  return proof.result();
+}
