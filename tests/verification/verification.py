@@ -163,14 +163,11 @@ def end_group(process):
         pass
 
 
-def run_part(root, name, part, tree):
+def run_part(root, name, part, tree, commit):
     """Returns the result of the part, of the tree on which it was started."""
     log = os.path.join(root, LOGS, name + ".log")
     command = command_of(part, tree)
     say(f"== {name}: {command}, about {part['takes']}; its output: {os.path.relpath(log, root)}")
-    commit = git(root, "rev-parse", "--short=10", "HEAD")
-    if tree != tree_of(root, with_changes=False):
-        commit += " with changes"
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
     begun = time.monotonic()
     os.makedirs(os.path.dirname(log), exist_ok=True)
@@ -195,6 +192,9 @@ def run_part(root, name, part, tree):
 
 def run_parts(root, parts, names):
     tree = tree_of(root)
+    commit = git(root, "rev-parse", "--short=10", "HEAD")
+    if tree != tree_of(root, with_changes=False):
+        commit += " with changes"
     results = read_results(root)
 
     def write_page():
@@ -211,7 +211,7 @@ def run_parts(root, parts, names):
             say(f"== {name}: passed before")
             continue
         try:
-            result = run_part(root, name, part, tree)
+            result = run_part(root, name, part, tree, commit)
         except KeyboardInterrupt:
             say(f"interrupted: {name} keeps its earlier result; ./run check all goes on with it")
             return 130
