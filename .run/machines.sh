@@ -1,4 +1,4 @@
-# Runs the tests for other machines, with cross compilers and emulators. tests/machines has a file for each machine,
+# Runs the tests for other machines, with cross-compilers and emulators. tests/machines has a file for each machine,
 # which names its compiler and its emulator to Meson.
 
 machines() {

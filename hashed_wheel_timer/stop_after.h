@@ -36,7 +36,7 @@ class HWT_API StopAfter {
 
   /// Cancels, and ends the link to the parent. Waits while another thread makes the request, stop callbacks included;
   /// not inside that request. A deadline that waits in an executor is disarmed. Hold no lock that a stop callback
-  /// takes. Two that destroy each other in their callbacks wait for ever.
+  /// takes. Two objects wait for ever if each is destroyed in the callback of the other.
   ~StopAfter();
   StopAfter(const StopAfter&) = delete;
   StopAfter& operator=(const StopAfter&) = delete;

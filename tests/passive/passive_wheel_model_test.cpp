@@ -1,6 +1,6 @@
 // PassiveWheel against a set: random schedules, cancellations, postponements, deaths, exceptions and jumps of the
-// clock, half of them from inside on_timeout(). Every firing and every answer is checked at once. The wheel is new, or
-// just before a carry.
+// clock, half of them from inside on_timeout(). The test checks each firing and each answer at once. The wheel is new,
+// or just before a carry.
 
 #include <algorithm>
 #include <chrono>

@@ -652,7 +652,7 @@ TEST(PassiveWheel, ANodeMayDestroyAnyOther) {
   }
 }
 
-// All of one tick, each of which in its turn destroys one: itself, one before, one after.
+// All are due in the same tick. Each destroys one when it runs: itself, one before, or one after.
 TEST(PassiveWheel, SiblingsMayDestroyEachOther) {
   constexpr std::size_t kSiblings = 7;
   for (std::size_t killer = 0; killer < kSiblings; ++killer) {

@@ -1,4 +1,4 @@
-// The rules of calendar.h, against days on which the clocks of some zone are known to have changed.
+// The rules of calendar.h, on days on which a time zone has changed its clocks.
 
 #include "hashed_wheel_timer/calendar.h"
 

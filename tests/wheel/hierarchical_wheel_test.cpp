@@ -460,7 +460,7 @@ TEST(HierarchicalWheel, TheLatestTickIsDueSomeDay) {
   wheel.remove(last);
 }
 
-/// However far, an item costs nothing but its way down.
+/// The cost of an item is that of the way down through the levels, however far away the item is.
 TEST(HierarchicalWheel, AFarItemIsVisitedOncePerLevelAtMost) {
   std::mt19937_64 random(1);
   for (const std::int64_t slots : {2, 64, 4096}) {

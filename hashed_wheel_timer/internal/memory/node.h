@@ -43,7 +43,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   /// So it has read the deadline of every reschedule() that has returned.
   std::atomic<std::int64_t> deadline;
 
-  /// Link of the list that the node is in: free nodes, the inbox's overflow, or the unprocessed of a stopped timer.
+  /// Link of the list that the node is in: free nodes, the inbox's overflow, or the unprocessed ones when the timer
+  /// stops.
   Node* next;
 
   NodeState state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
@@ -146,8 +147,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     return generation_of(seen) == life && (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
   }
 
-  /// For Core::cancel(): changes Queued or InWheel to Cancelled. Returns the word before, or one that is not pending if
-  /// another thread was faster.
+  /// For Core::cancel(): replaces Queued or InWheel with Cancelled. Returns the word before, or one that is not pending
+  /// if another thread was faster.
   ///
   /// The caller then owns a callable: it is busy with it and has one more reference, destroys it, and calls finish().
   /// `own`: the caller is the producer of the node, and withdraws it if it is still Queued. A shared task is not

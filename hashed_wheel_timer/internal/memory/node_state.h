@@ -13,7 +13,7 @@ namespace hwt::internal {
 ///   InWheel   Expired    the worker
 ///   InWheel   Cancelled  cancel(), the worker that empties a stopped timer
 ///
-/// A thread that has work with the task beyond that exchange says so by flags of the same word, for cancel_and_wait():
+/// Some threads use the task after that exchange. Flags of the same word announce this to cancel_and_wait():
 ///
 ///   from        to          by
 ///   (none)      Busy        the worker that expires it; a cancel() that has a callable to destroy; in that exchange

@@ -62,7 +62,7 @@ void AsymmetricFence::prepare() noexcept {
 void AsymmetricFence::full() noexcept {
 #if defined(HWT_THREAD_SANITIZER)
   // ThreadSanitizer knows no fences. Read-modify-writes of one variable are totally ordered, and each acquires the
-  // release of the one before. So the later of two threads sees the stores of the earlier.
+  // release of the one before. So the second of two threads sees the stores of the first.
   static constinit std::atomic<int> everyone{0};
   everyone.fetch_add(0, std::memory_order_acq_rel);
 #else

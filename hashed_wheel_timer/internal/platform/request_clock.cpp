@@ -9,7 +9,7 @@ namespace hwt::internal {
 namespace {
 
 constexpr double kUnit = 4294967296.0;  // 2^32
-// A clock that a time server corrects runs faster or slower by at most 500 millionths.
+// A clock that NTP corrects runs faster or slower by at most 500 millionths.
 constexpr double kMargin = 0.001;
 // The rate is exact to one part in so many.
 constexpr std::uint64_t kPrecision = 4096;
