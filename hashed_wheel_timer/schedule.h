@@ -138,8 +138,8 @@ class HWT_API ScheduledTask {
 /// by itself or be cancelled.
 /// Threads: any thread may call it. The job runs where the timer runs its tasks.
 /// Not for: an executor that drops tasks, which ends a schedule unnoticed.
-/// Throws std::invalid_argument for a null job, what Timer::new_timeout() throws, and what a rule or a jitter throws.
-/// Then nothing is scheduled.
+/// Throws std::invalid_argument for a null job, and the exceptions of Timer::new_timeout(), a rule or a jitter. Then
+/// nothing is scheduled.
 HWT_API std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job);
 
 }  // namespace hwt
