@@ -99,9 +99,8 @@ class HWT_API Timer {
 
   /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns a handle. A deadline that has
   /// passed is due now, time_point::max() is never due. Use it when you already know the deadline, for example from the
-  /// request. It reads no clock except to start the timer, and costs half as much as new_timeout(). Timeout::deadline()
-  /// returns exactly this deadline. With a leeway the task may run that much later. Throws what new_timeout() throws.
-  /// Any thread.
+  /// request. It reads no clock except to start the timer. Timeout::deadline() returns exactly this deadline. With a
+  /// leeway the task may run that much later. Throws what new_timeout() throws. Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline,
