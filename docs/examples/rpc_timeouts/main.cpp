@@ -163,7 +163,8 @@ bool run(common::Options& options) {
                                    },
                                .on_task_error = common::give_up,
                                .slow_task = metrics_port ? tick : std::chrono::nanoseconds(0),
-                               .on_slow_task = [](const hwt::Timeout&, std::chrono::nanoseconds) {}});
+                               .on_slow_task = [](const hwt::Timeout&, std::chrono::nanoseconds) {},
+                               .trace_origins = metrics_port.has_value()});
   std::optional<Metrics> metrics;
   if (metrics_port) metrics.emplace(timer, *metrics_port);
   Server server({never_answer, seed, median_ms, sigma, std::move(replayed)},
