@@ -45,7 +45,7 @@ missing_packages() {
       # For a test of the C interface, and for two examples and their tests. Outside CI these are optional.
       if [ -n "${CI:-}" ]; then
         have cargo || echo cargo
-        libraries="$libraries libcapnp-dev libnats-dev"
+        libraries="$libraries libcapnp-dev libnats-dev systemtap-sdt-dev"
         have nats-server || echo nats-server
       fi
       ;;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,9 @@ void visit_slab(const SlabDirectory::Slot& slab, const Visit& visit) {
 }  // namespace
 
 std::string Origin::describe() const {
-  return line_ == 0 ? std::string(text_) : std::string(text_) + ':' + std::to_string(line_);
+  std::string described = text_;
+  if (line_ != 0) described.append(":").append(std::to_string(line_));
+  return described;
 }
 
 void Timer::visit_pending(void (*visit)(void* context, const TracedTimeout& timeout), void* context) const {
@@ -81,7 +84,7 @@ std::vector<PendingOrigin> Timer::pending_by_origin() const {
       entry.next_deadline = std::min(entry.next_deadline, deadline);
     });
   });
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
+  std::ranges::sort(found, std::greater(), &PendingOrigin::count);
   return found;
 }
 

@@ -36,10 +36,10 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
   timer.core_ = this;
 }
 
-template <Core::Kind kKind>
+template <bool kPlain>
 [[gnu::always_inline]] inline detail::Scheduled Core::offer_as(Producer& producer, const detail::TaskSource& task,
                                                                std::int64_t deadline, std::uint64_t trace) {
-  const bool limited = kKind == Kind::Limited || (kKind == Kind::Traced && admission_.limited());
+  const bool limited = !kPlain && admission_.limited();
   // Checked before the task is built, so that most refusals leave the callable as it was. Admitted only afterwards,
   // because copying the callable is the user's code and may take long.
   if (limited && admission_.full()) {
@@ -62,7 +62,7 @@ template <Core::Kind kKind>
     node->publish(task.kind, task.named, producer);
     return refuse(node, Result::Full, task.named ? 1 : 2);
   }
-  if constexpr (kKind == Kind::Traced) {
+  if (!kPlain && traces_origins()) {
     Slab::trace(*node, deadline, trace);
   } else {
     node->deadline.store(deadline, std::memory_order_relaxed);
@@ -92,12 +92,12 @@ template <Core::Kind kKind>
   return refuse(&node, why, references);
 }
 
-template <Core::Kind kKind>
-[[gnu::noinline]] detail::Scheduled Core::offer_first(const detail::TaskSource& task, std::int64_t deadline,
-                                                      std::uint64_t trace) {
+[[gnu::noinline]] detail::Scheduled Core::offer_any(Producer* mine, const detail::TaskSource& task,
+                                                    std::int64_t deadline, std::uint64_t trace) {
+  if (mine != nullptr) return offer_as<false>(*mine, task, deadline, trace);
   const ProducerLease lease(producers_);
   if (lease.get() == nullptr) return refuse(nullptr, Result::NoMemory);
-  return offer_as<kKind>(*lease.get(), task, deadline, trace);
+  return offer_any(lease.get(), task, deadline, trace);
 }
 
 Core::Offer Core::special_offer(const Options& options) noexcept {
@@ -106,10 +106,7 @@ Core::Offer Core::special_offer(const Options& options) noexcept {
 }
 
 detail::Scheduled Core::offer_limited(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine) {
-  const std::int64_t deadline = when.deadline([&] { return core.begin_of_delay(mine); });
-  if (mine == nullptr) [[unlikely]]
-    return core.offer_first<Kind::Limited>(task, deadline);
-  return core.offer_as<Kind::Limited>(*mine, task, deadline);
+  return core.offer_any(mine, task, when.deadline([&] { return core.begin_of_delay(mine); }));
 }
 
 /// The caller has the origin at hand only on this rare way, so that passing it costs other timers nothing.
@@ -123,8 +120,7 @@ detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::
   const std::int64_t begin = begin_of_delay(mine);
   const std::int64_t deadline = when.deadline([begin] { return begin; });
   const std::uint64_t trace = Trace(begin, OriginTable::number_of(origin)).value();
-  const detail::Scheduled scheduled = mine == nullptr ? offer_first<Kind::Traced>(task, deadline, trace)
-                                                      : offer_as<Kind::Traced>(*mine, task, deadline, trace);
+  const detail::Scheduled scheduled = offer_any(mine, task, deadline, trace);
   if (scheduled.node != nullptr) probes::add(scheduled.value, deadline, origin.text(), origin.line());
   return scheduled;
 }
@@ -143,8 +139,8 @@ inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::
     return special_offer_(*this, task, when, mine);
   const std::int64_t deadline = when.deadline([&] { return begin_of_delay(mine); });
   if (mine == nullptr) [[unlikely]]
-    return offer_first<Kind::Plain>(task, deadline);
-  return offer_as<Kind::Plain>(*mine, task, deadline);
+    return offer_any(mine, task, deadline);
+  return offer_as<true>(*mine, task, deadline);
 }
 
 /// `node`: with a built task and so many references, which belong to the caller; or null.

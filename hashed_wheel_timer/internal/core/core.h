@@ -198,19 +198,19 @@ class Core final {
 
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
 
-  /// The function by which a timer that is not Plain schedules. `mine` is the calling thread's producer, or null.
+  /// The function by which a timer with a limit or with origins schedules. `mine` is the calling thread's producer, or
+  /// null.
   using Offer = detail::Scheduled (*)(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine);
   static detail::Scheduled offer_limited(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine);
   static detail::Scheduled ask_for_origin(Core& core, const detail::TaskSource& task, detail::When when,
                                           Producer* mine) noexcept;
   static Offer special_offer(const Options& options) noexcept;
 
-  /// Plain: without a limit and without origins, as most timers are. Then nothing asks for them on the way.
-  enum class Kind : std::uint8_t { Plain, Limited, Traced };
-  /// By a thread that has used another timer since, or none.
-  template <Kind kKind>
-  detail::Scheduled offer_first(const detail::TaskSource& task, std::int64_t deadline, std::uint64_t trace = 0);
-  template <Kind kKind>
+  /// Schedules on any timer. `mine` is null if the thread has used another timer since, or none.
+  detail::Scheduled offer_any(Producer* mine, const detail::TaskSource& task, std::int64_t deadline,
+                              std::uint64_t trace = 0);
+  /// `kPlain`: the timer has no limit and no origins, as most have none. Then nothing asks for them on the way.
+  template <bool kPlain>
   detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline,
                              std::uint64_t trace = 0);
   detail::Scheduled take_back(Producer& producer, Node& node, detail::Result why, std::uint64_t references) noexcept;
@@ -243,7 +243,7 @@ class Core final {
   const Clock clock_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
   const std::uint64_t id_;
-  const Offer special_offer_;                     // null: Kind::Plain
+  const Offer special_offer_;                     // null: plain
   const bool plain_ = special_offer_ == nullptr;  // a byte to look at, which needs no register
   const std::int64_t tick_duration_;
   // A sleep that ends within this, and a tick, is soon enough for a cancelled().
