@@ -42,7 +42,8 @@ missing_packages() {
   case $1 in
     test | check)
       have cmake || echo cmake
-      # For a test of the C interface, and for two examples and their tests. Outside CI these are optional.
+      # For tests of the C interface and the probes, and for two examples and their tests. Outside CI these are
+      # optional.
       if [ -n "${CI:-}" ]; then
         have cargo || echo cargo
         libraries="$libraries libcapnp-dev libnats-dev systemtap-sdt-dev"

@@ -16,7 +16,8 @@ tar -czf "$archive" -C "$work" "$name"
 "$source/packaging/wrapdb/make.sh" "$archive" "https://github.com/$name.tar.gz" "$work/parent"
 python3 -m json.tool "$work/parent/releases.json" >/dev/null
 
-cp "$source"/tests/consumer/program/meson* "$source"/tests/consumer/program/*.cpp "$work/parent/"
+cp "$source"/tests/consumer/program/meson* "$source"/tests/consumer/program/*.cpp "$source/tests/consumer/c/main.c" \
+  "$work/parent/"
 meson setup --unity on --unity-size 1000 -Dwith_calendar=true -Dhashed_wheel_timer:calendar=enabled \
   "$work/build" "$work/parent"
 meson test -C "$work/build"
