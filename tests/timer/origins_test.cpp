@@ -1,5 +1,6 @@
 // Options::trace_origins: which line or name has scheduled the pending timeouts, for every timer.
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -228,6 +229,31 @@ TYPED_TEST(OriginsOf, OfATimeoutThatHasEndedAreNotReported) {
   const std::vector<Timeout> stopped = timer.stop();
   EXPECT_EQ(stopped.size(), 1U);
   EXPECT_TRUE(timer.pending_by_origin().empty());
+}
+
+TYPED_TEST(OriginsOf, ARefusedTimeoutIsNotShownWhileItsTaskIsDestroyed) {
+  struct Filling {
+    Filling(Timer& of, std::size_t& most) : timer(&of), shown(&most) {}
+    Filling(const Filling& other) : timer(other.timer), shown(other.shown) {
+      if (timer->pending_timeouts() == 0) timer->add([] {}, 1h);
+    }
+    ~Filling() {
+      std::size_t found = 0;
+      timer->for_each_pending([&](const TracedTimeout&) { ++found; });
+      *shown = std::max(*shown, found);
+    }
+    void operator()() const {}
+    Timer* timer;
+    std::size_t* shown;
+  };
+  const auto limited = make_timer<TypeParam>({.max_pending_timeouts = 1, .trace_origins = true});
+  std::size_t shown = 0;
+  {
+    const Filling filling(*limited, shown);
+    EXPECT_FALSE(limited->try_add(filling, 1h));
+  }
+  EXPECT_EQ(shown, 1U);
+  EXPECT_EQ(limited->pending_timeouts(), 1);
 }
 
 TYPED_TEST(OriginsOf, OfARefusedTimeoutAreNotReported) {

@@ -59,7 +59,7 @@ template <bool kPlain>
   }
   if (limited && !admission_.admit()) [[unlikely]] {
     producer.counters.rejected.add(1);
-    node->publish(task.kind, task.named, producer);
+    node->publish(task.kind, task.named, producer, NodeState::Cancelled);
     return refuse(node, Result::Full, task.named ? 1 : 2);
   }
   if (!kPlain && traces_origins()) {

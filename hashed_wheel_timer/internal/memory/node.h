@@ -75,12 +75,14 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   std::uint32_t generation() const noexcept { return generation_of(word.load(std::memory_order_relaxed)); }
 
   /// Begins a life, with the task in place: Queued, with a reference for the timer, and one for a handle unless it gets
-  /// an id. The producer calls it. Returns the generation, for the entry of the pending queue. release: pairs with the
-  /// worker's first look at the word.
-  std::uint32_t publish(detail::TaskKind task_kind, bool named, Producer& producer) noexcept {
+  /// an id. The producer calls it. Returns the generation, for the entry of the pending queue. A refused timeout is
+  /// Cancelled from the start, so that no other thread comes to it. release: pairs with the worker's first look at the
+  /// word.
+  std::uint32_t publish(detail::TaskKind task_kind, bool named, Producer& producer,
+                        NodeState state = NodeState::Queued) noexcept {
     position = reinterpret_cast<Position>(&producer);
     const std::uint64_t before = word.load(std::memory_order_relaxed);
-    word.store(published(before, task_kind, named), std::memory_order_release);
+    word.store(published(before, task_kind, named) + static_cast<std::uint64_t>(state), std::memory_order_release);
     return generation_of(before);
   }
 

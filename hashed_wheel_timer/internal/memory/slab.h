@@ -104,7 +104,9 @@ class SlabDirectory {
   static void for_each_traced(std::uint64_t core_id, const Visit& visit) {
     const std::uint32_t end = used_.load(std::memory_order_relaxed);
     for (std::uint32_t number = 0; number != end; ++number) {
-      const Entry& entry = chunks_[number / kChunk].load(std::memory_order_acquire)[number % kChunk];
+      const Entry* const chunk = chunks_[number / kChunk].load(std::memory_order_acquire);
+      if (chunk == nullptr) return;  // this thread sees the larger number before the chunk
+      const Entry& entry = chunk[number % kChunk];
       if (entry.core_id.load(std::memory_order_acquire) != core_id) continue;
       const auto* const traces = entry.traces.load(std::memory_order_relaxed);
       if (traces == nullptr) return;
