@@ -19,10 +19,12 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
 
   void add(std::function<void()>&& job) {
     if (!waiting_.push(*new Job{std::move(job)})) return;
+    std::shared_ptr<Batch> batch;  // outlives the call: its destructor drops the jobs
     try {
-      post_([batch = std::make_shared<Batch>(shared_from_this())] { batch->run(); });
+      batch = std::make_shared<Batch>(shared_from_this());
+      post_([batch] { batch->run(); });
     } catch (...) {
-      run_all();
+      batch == nullptr ? run_all() : batch->run();
       throw;
     }
   }

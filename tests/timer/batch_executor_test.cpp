@@ -364,5 +364,12 @@ TYPED_TEST(BatchesOnThreads, ABurstWakesTheLoopSeldom) {
   ::testing::Test::RecordProperty("wake_ups", std::to_string(loop.wake_ups));
 }
 
+TEST(BatchExecutorAlone, RunsTheJobsItselfWhenPostThrows) {
+  const BatchExecutor refusing([](std::function<void()>) { throw std::runtime_error("full"); });
+  int ran = 0;
+  EXPECT_THROW(refusing([&] { ++ran; }), std::runtime_error);
+  EXPECT_EQ(ran, 1);
+}
+
 }  // namespace
 }  // namespace hwt
