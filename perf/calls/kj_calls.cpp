@@ -7,25 +7,11 @@
 #include <kj/debug.h>
 
 #include "blocks.h"
+#include "kj_http/service.h"
 #include "kj_http/wheel_timer.h"
 
 namespace calls {
 namespace {
-
-/// Answers each request with nothing.
-class Service final : public kj::HttpService {
- public:
-  explicit Service(const kj::HttpHeaderTable& table) : table_(table) {}
-
-  kj::Promise<void> request(kj::HttpMethod, kj::StringPtr, const kj::HttpHeaders&, kj::AsyncInputStream&,
-                            Response& response) override {
-    response.send(204, "No Content", kj::HttpHeaders(table_), std::uint64_t{0});
-    return kj::READY_NOW;
-  }
-
- private:
-  const kj::HttpHeaderTable& table_;
-};
 
 /// Keeps a request in flight on each connection, in one event loop with the server.
 class Client {
@@ -66,7 +52,7 @@ class Client {
   std::int64_t to_start_ = 0;
   const kj::Own<kj::HttpHeaderTable> table_ = kj::HttpHeaderTable::Builder().build();
   const kj::HttpHeaders headers_{*table_};
-  Service service_{*table_};
+  kj_http::Service service_{*table_};
   kj::HttpServer server_{own_, *table_, service_};
   std::vector<kj::Promise<void>> served_;
   std::vector<kj::Own<kj::AsyncIoStream>> streams_;

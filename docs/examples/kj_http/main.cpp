@@ -8,6 +8,7 @@
 
 #include "common/common.h"
 #include "common/cpu_time.h"
+#include "service.h"
 #include "wheel_timer.h"
 
 namespace kj_http {
@@ -25,21 +26,6 @@ struct Settings {
 constexpr kj::Duration kIdleLimit = 5 * kj::SECONDS;
 constexpr kj::Duration kStep = 10 * kj::MILLISECONDS;  // of simulated time
 constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-
-/// Answers each request with nothing.
-class Service final : public kj::HttpService {
- public:
-  explicit Service(const kj::HttpHeaderTable& table) : table_(table) {}
-
-  kj::Promise<void> request(kj::HttpMethod, kj::StringPtr, const kj::HttpHeaders&, kj::AsyncInputStream&,
-                            Response& response) override {
-    response.send(204, "No Content", kj::HttpHeaders(table_), std::uint64_t{0});
-    return kj::READY_NOW;
-  }
-
- private:
-  const kj::HttpHeaderTable& table_;
-};
 
 /// A server with idle connections, in a simulated loop: requests come through pipes, and time passes in advance().
 class Server {
