@@ -87,7 +87,7 @@ struct TracedTimeout {
   TimeoutId id;
   /// Where it was scheduled.
   Origin origin;
-  /// When it was scheduled, by the timer's clock; up to 4.1 us early.
+  /// When it was scheduled, by the timer's clock; up to 4.1 us early or late.
   std::chrono::steady_clock::time_point scheduled;
   /// Its present deadline.
   std::chrono::steady_clock::time_point deadline;
@@ -99,7 +99,7 @@ struct PendingOrigin {
   Origin origin;
   /// Their number.
   std::int64_t count = 0;
-  /// When the oldest of them was scheduled, by the timer's clock; up to 4.1 us early.
+  /// When the oldest of them was scheduled, by the timer's clock; up to 4.1 us early or late.
   std::chrono::steady_clock::time_point oldest = (std::chrono::steady_clock::time_point::max)();
   /// The earliest deadline of them.
   std::chrono::steady_clock::time_point next_deadline = (std::chrono::steady_clock::time_point::max)();

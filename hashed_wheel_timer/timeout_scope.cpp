@@ -19,6 +19,7 @@ TimeoutScope::~TimeoutScope() {
   // In a forked child the members may be in any state, because another thread of the parent may have been in add().
   if (process_ != internal::this_process()) {
     internal::abandon(ids_);
+    internal::abandon(executor_);
     return;
   }
   std::unique_lock lock(mutex_);

@@ -46,7 +46,7 @@ class HWT_API TimeoutScope {
   TimeoutScope(Timer& timer, BatchExecutor executor) noexcept;
   /// Cancels all timeouts, takes back tasks that wait in an executor, then waits for tasks that run on other threads. A
   /// task of the scope may destroy the scope: the destructor does not wait for that task. Do not hold a lock that a
-  /// task takes. In a forked child it does nothing.
+  /// task takes. In a forked child it cancels nothing, waits for nothing and releases nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -76,7 +76,8 @@ class HWT_API TimeoutScope {
   /// executor. The scope can be used afterwards.
   std::size_t cancel_all() noexcept;
 
-  /// Returns the number of timeouts that are pending or whose task runs. Looks up each timeout, so it is O(n).
+  /// Returns the number of timeouts that are pending, or whose task runs or waits in an executor. Looks up each
+  /// timeout, so it is O(n).
   std::size_t size() const noexcept;
 
  private:
@@ -112,7 +113,7 @@ class HWT_API TimeoutScope {
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
-  const std::optional<BatchExecutor> executor_;
+  std::optional<BatchExecutor> executor_;  // fixed
   const std::int64_t process_;
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
   // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones.

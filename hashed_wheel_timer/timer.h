@@ -99,8 +99,9 @@ class HWT_API Timer {
 
   /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns a handle. A deadline that has
   /// passed is due now, time_point::max() is never due. Use it when you already know the deadline, for example from the
-  /// request. It reads no clock except to start the timer. Timeout::deadline() returns exactly this deadline. With a
-  /// leeway the task may run that much later. Throws what new_timeout() throws. Any thread.
+  /// request. It reads no clock except to start the timer, and with Options::trace_origins. Timeout::deadline() returns
+  /// exactly this deadline. With a leeway the task may run that much later. Throws what new_timeout() throws. Any
+  /// thread.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline,
@@ -159,7 +160,7 @@ class HWT_API Timer {
   }
 
   /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns an id. Reads no clock except to
-  /// start the timer. Throws what new_timeout() throws. Any thread.
+  /// start the timer, and with Options::trace_origins. Throws what new_timeout() throws. Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
@@ -250,8 +251,9 @@ class HWT_API Timer {
   std::vector<PendingOrigin> pending_by_origin() const;
 
   /// Calls visit(const TracedTimeout&) for each pending timeout; for none without Options::trace_origins. Visits each
-  /// timeout that is pending from beginning to end of the call once, and may visit others. `visit` may use the timer.
-  /// Any thread, also inside a task. Takes no lock. Throws what `visit` throws.
+  /// timeout that is pending from beginning to end of the call once, and may visit others. It may find a timeout before
+  /// the function that schedules it has returned. `visit` may use the timer. Any thread, also inside a task. Takes no
+  /// lock. Throws what `visit` throws.
   template <class F>
     requires std::is_invocable_v<F&, const TracedTimeout&>
   void for_each_pending(F&& visit) const {
@@ -268,8 +270,8 @@ class HWT_API Timer {
   Timer() = default;
 
   /// Builds the task and schedules it. Calls `task.build` at most once. A refusal may have destroyed the task, which
-  /// may have owned the timer: the caller must not use the timer after any result but Ok and NotStarted. Throws what
-  /// building the task throws. Tests override it, to hold a thread here.
+  /// may have owned the timer: the caller must not use the timer after any result but Ok, NotStarted and Untraced.
+  /// Throws what building the task throws. Tests override it, to hold a thread here.
   virtual detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
 
   /// Starts a timer whose schedule() returned NotStarted. Throws what making the worker throws, IllegalState after

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the libraries twice, by Meson and by CMake. All installed files must be the same, byte by byte. The second
+# Builds the libraries twice, by Meson and by CMake. All installed files must have the same bytes. The second
 # build has another folder, depth of folders, time, time zone, language, umask, user name, home and number of jobs.
 # usage: reproducible.sh SOURCE WORK; SOURCE is a copy of the tree. Needs meson, cmake, ninja, a compiler and the
 # packages of the dependencies. The times are SOURCE_DATE_EPOCH, those of the sources, and the

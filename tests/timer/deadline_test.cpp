@@ -121,9 +121,9 @@ struct StartedTimer {
   Time latest_start;
 };
 
-/// Stops the timer. Returns false if this thread or the worker was held up so long that the test can say nothing: a
-/// grid point may then lie half a tick after the expected one, and a timeout may run in the middle of a tick, because
-/// the worker read the clock in one tick and took the timeout in the next one.
+/// Stops the timer. Returns false if this thread or the worker was held up so long that the test can say nothing. The
+/// grid may then have begun late. Or the worker may have read the clock in one tick and taken the timeout in the next
+/// one, so that it ran in the middle of a tick.
 template <class T>
 bool was_in_time(StartedTimer<T>& started, std::chrono::nanoseconds tick) {
   started.timer.stop();

@@ -70,26 +70,31 @@ template <bool kPlain>
   producer.counters.scheduled.add(1);
   const NodeName name(Slab::index_of(*node), node->publish(task.kind, task.named, producer));
   if (!producer.put(name)) [[unlikely]]
-    return take_back(producer, *node, Result::NoMemory, task.named ? 1 : 2);
+    return take_back(producer, name, task.named, Result::NoMemory);
   // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with three heavy fences of
   // the worker. They come after it unlists a place, before it empties a stopped timer, and before a long sleep.
   AsymmetricFence::light();
   inbox_.list(producer.place, deadline);
-  if (!running() && node->withdraw()) [[unlikely]] {
-    // Stopped meanwhile, and the worker had not seen it: it was never accepted.
-    if (task.named) node->add_reference();
-    return take_back(producer, *node, Result::Stopped, 1);
-  }
+  if (!running()) [[unlikely]]
+    return take_back(producer, name, task.named, Result::Stopped);
   sleeper_.wake_for(deadline);
   return {node, name.value()};
 }
 
-/// A node that was counted as scheduled, and is refused now.
-[[gnu::noinline, gnu::cold]] detail::Scheduled Core::take_back(Producer& producer, Node& node, Result why,
-                                                               std::uint64_t references) noexcept {
-  producer.counters.scheduled.add(-1);
-  admission_.release();
-  return refuse(&node, why, references);
+/// Refuses a timeout that was published, unless another thread was faster. Then it was accepted: the worker that
+/// empties a stopped timer has it, or a thread that knew its id has cancelled it.
+[[gnu::noinline, gnu::cold]] detail::Scheduled Core::take_back(Producer& producer, NodeName name, bool named,
+                                                               Result why) noexcept {
+  Node& node = name.node();
+  if (node.withdraw(name.life())) {
+    producer.counters.scheduled.add(-1);
+    admission_.release();
+    if (named) node.add_reference();
+    return refuse(&node, why, 1);
+  }
+  // There is no entry, so the worker will not drop the timer's reference.
+  if (why == Result::NoMemory && node.drop_references(1)) recycle(&node);
+  return {&node, name.value()};
 }
 
 [[gnu::noinline]] detail::Scheduled Core::offer_any(Producer* mine, const detail::TaskSource& task,
@@ -283,7 +288,7 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
 
 bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {
   if (!Inbox::put_recheck(producer.place, node)) return false;
-  AsymmetricFence::light();  // as in offer()
+  AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
   if (deadline != kForever) inbox_.list(producer.place, deadline);
   const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kHandOver;
@@ -297,7 +302,7 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
 
 /// Lets an event loop that has nothing else to do end.
 [[gnu::noinline]] void Core::wake_for_none_pending() noexcept {
-  AsymmetricFence::light();  // as in offer(), but the worker reads the number of pending timeouts
+  AsymmetricFence::light();  // as in offer_as(), but the worker reads the number of pending timeouts
   if (sleeper_.has_outside()) sleeper_.wake_if_asleep();
 }
 

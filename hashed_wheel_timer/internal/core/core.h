@@ -213,7 +213,7 @@ class Core final {
   template <bool kPlain>
   detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline,
                              std::uint64_t trace = 0);
-  detail::Scheduled take_back(Producer& producer, Node& node, detail::Result why, std::uint64_t references) noexcept;
+  detail::Scheduled take_back(Producer& producer, NodeName name, bool named, detail::Result why) noexcept;
   detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
   static detail::Scheduled refuse_in(Phase phase) noexcept;
   Producer* find_producer() const noexcept;

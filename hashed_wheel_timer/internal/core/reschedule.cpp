@@ -16,7 +16,7 @@ bool Core::reschedule(Node& node, detail::When when) {
   Core& core = node.core();
   const std::int64_t deadline = when.deadline([&] { return core.begin_of_delay(thread_cache::find(core.id_)); });
   if (!core.move(node, deadline)) return false;
-  // Store (the deadline, the inbox), then load (the announcement): as in offer().
+  // Store (the deadline, the inbox), then load (the announcement): as in offer_as().
   AsymmetricFence::light();
   core.sleeper_.wake_for(deadline);
   return true;

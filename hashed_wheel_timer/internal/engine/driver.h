@@ -284,7 +284,8 @@ template <Wheel W>
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   do {
     // A recheck request for a cancelled node is on its way, and expects to find the node in the wheel. So the node
-    // moves far away, because a walk may pass any number of ticks before that. It stays in the same bucket.
+    // moves far away, because a walk may pass any number of ticks before that. It stays in the same bucket
+    // if there is a later revolution.
     if (Node::state_of(seen) == NodeState::Cancelled)
       return Verdict::later(last_revolution(due.tick, wheel_.revolution()));
     // Compares times, not ticks: computing a tick needs a division.

@@ -247,9 +247,12 @@ void ManualEngine::call() noexcept {
 }
 
 void ManualEngine::finish() noexcept {
-  if (core_->lifecycle().phase() == Phase::Stopped) return;
+  if (core_->lifecycle().phase() == Phase::Stopped) {
+    driver_.cancel_all();  // drops late entries only: see ThreadedEngine::drop_late_entries()
+    return;
+  }
   core_->lifecycle().begin_stop();
-  // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer(). See ThreadedEngine::body.
+  // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer_as(). See ThreadedEngine::body.
   AsymmetricFence::heavy();
   core_->sleeper().end_calls();
   unprocessed_.set(driver_.cancel_all());

@@ -89,9 +89,9 @@ void ThreadedEngine::body() noexcept {
   turn();
   // A task has forked: this is a copy of the worker, in a child that has stopped or destroyed the timer.
   if (core_->lifecycle().is_of_another_process()) return;
-  // Load (the phase, which ended turn()), then load (the inbox): pairs with the light fence in Core::offer(), between a
-  // producer's store to the inbox and its look at the phase. A producer that still found the timer running has its node
-  // in the inbox by now.
+  // Load (the phase, which ended turn()), then load (the inbox): pairs with the light fence in Core::offer_as(),
+  // between a producer's store to the inbox and its look at the phase. A producer that still found the timer running
+  // has its node in the inbox by now.
   AsymmetricFence::heavy();
   unprocessed_.set(cancel_all());
   this_threads_worker = nullptr;
@@ -141,6 +141,10 @@ std::vector<Timeout> ThreadedEngine::stop() {
   return timeouts;
 }
 
+/// Drops the timer's references to timeouts whose entries came after the worker had emptied the inbox. Their producers
+/// found the timer stopped, but threads that knew the ids had cancelled them before. None is pending.
+void ThreadedEngine::drop_late_entries() noexcept { cancel_all(); }
+
 void ThreadedEngine::destroy() noexcept {
   Lifecycle& life = core_->lifecycle();
   if (life.is_of_another_process()) {
@@ -158,6 +162,7 @@ void ThreadedEngine::destroy() noexcept {
   }
   finish();
   unprocessed_.drop();
+  drop_late_entries();
   delete this;
 }
 

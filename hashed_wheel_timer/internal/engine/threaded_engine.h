@@ -53,6 +53,7 @@ class ThreadedEngine {
   void body() noexcept;
   /// Ends the worker if there is one. Returns when it has finished, also if another thread ended it.
   void finish() noexcept;
+  void drop_late_entries() noexcept;
 
   struct CloseCore {
     void operator()(Core* core) const noexcept { core->close(); }

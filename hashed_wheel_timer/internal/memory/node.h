@@ -190,10 +190,11 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
            (before & kReferences) == kReference;
   }
 
-  /// Takes a node back that the producer put into the inbox of a stopped timer. Returns false if the worker has it.
-  bool withdraw() noexcept {
+  /// The producer takes a node back that it has published in this life, with the timer's reference. Returns false if
+  /// another thread was faster: the worker has the node, or it was cancelled. It may be another timeout by now.
+  bool withdraw(std::uint32_t life) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
-    while (state_of(seen) == NodeState::Queued) {
+    while (generation_of(seen) == life && state_of(seen) == NodeState::Queued) {
       const std::uint64_t left = withdrawn(with_state(seen, NodeState::Cancelled));
       if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) return true;
     }

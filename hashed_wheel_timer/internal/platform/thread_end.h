@@ -2,8 +2,9 @@
 
 namespace hwt::internal {
 
-/// Calls a function at the end of each thread that asked for it. A thread_local with a destructor does the same. But it
-/// ends the program without memory to register the destructor, and MinGW destroys it after its memory was freed.
+/// Calls a function at the end of each thread that asked for it. A thread_local with a destructor has two faults: the
+/// program ends if there is no memory to register the destructor, and MinGW calls it after the variable's memory was
+/// freed.
 namespace thread_end {
 
 /// Sets the function. Called before the first tell(), once by each user, always with the same function. Throws
