@@ -134,7 +134,7 @@ TYPED_TEST(StopAfterLimit, RescheduleMovesTheDeadline) {
   EXPECT_THROW(limit.reschedule(nan), std::invalid_argument);
 }
 
-TYPED_TEST(StopAfterLimit, TheConstructorThrowsWhatNewTimeoutThrows) {
+TYPED_TEST(StopAfterLimit, TheConstructorThrowsTheErrorsOfNewTimeout) {
   const auto timer = make_timer<TypeParam>();
   const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
   EXPECT_THROW(StopAfter limit(*timer, nan), std::invalid_argument);

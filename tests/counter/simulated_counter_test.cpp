@@ -135,7 +135,7 @@ Outcome simulate(Fault fault, std::uint64_t seed) {
 
 class SimulatedCounter : public testing::TestWithParam<Fault> {};
 
-TEST_P(SimulatedCounter, NothingIsEarlyWhateverTheCounterDoes) {
+TEST_P(SimulatedCounter, NothingIsEarlyWithAnyFaultOfTheCounter) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Outcome outcome = simulate(GetParam(), seed);
     ASSERT_GE(outcome.earliest, 0) << "seed " << seed;

@@ -169,7 +169,7 @@ TEST_F(WheelEventEngineByHand, TheLongestTimeIsNever) {
   EXPECT_TRUE(engine_->Cancel(handle));
 }
 
-TEST_F(WheelEventEngineByHand, WhatRanIsDestroyedAndAPointerIsNot) {
+TEST_F(WheelEventEngineByHand, AClosureThatRanIsDestroyedAndAPointerIsNot) {
   CountedByPointer closure(fates_);
   engine_->RunAfter(1ms, &closure);
   EXPECT_EQ(pass(1ms), 1);
@@ -179,7 +179,7 @@ TEST_F(WheelEventEngineByHand, WhatRanIsDestroyedAndAPointerIsNot) {
   EXPECT_EQ(fates_.destroyed, 1);
 }
 
-TEST_F(WheelEventEngineByHand, WhatIsCancelledNeverRunsAndIsDestroyedAtOnce) {
+TEST_F(WheelEventEngineByHand, ACancelledClosureNeverRunsAndIsDestroyedAtOnce) {
   const Handle handle = engine_->RunAfter(1ms, Counted(fates_));
   CountedByPointer closure(fates_);
   const Handle by_pointer = engine_->RunAfter(1ms, &closure);
@@ -198,13 +198,13 @@ TEST_F(WheelEventEngineByHand, CancelIsTrueOnce) {
   EXPECT_FALSE(engine_->Cancel(handle));
 }
 
-TEST_F(WheelEventEngineByHand, WhatHasRunIsNotCancelled) {
+TEST_F(WheelEventEngineByHand, AClosureThatHasRunIsNotCancelled) {
   const Handle handle = engine_->RunAfter(1ms, Counted(fates_));
   EXPECT_EQ(pass(1ms), 1);
   EXPECT_FALSE(engine_->Cancel(handle));
 }
 
-TEST_F(WheelEventEngineByHand, WhatIsAboutToRunIsNotCancelled) {
+TEST_F(WheelEventEngineByHand, AClosureThatIsAboutToRunIsNotCancelled) {
   const Handle handle = engine_->RunAfter(1ms, Counted(fates_));
   timer_->advance(1ms);
   EXPECT_FALSE(engine_->Cancel(handle));
@@ -212,7 +212,7 @@ TEST_F(WheelEventEngineByHand, WhatIsAboutToRunIsNotCancelled) {
   EXPECT_EQ(fates_.ran, 1);
 }
 
-TEST_F(WheelEventEngineByHand, WhatIsNobodysHandleIsNotCancelled) {
+TEST_F(WheelEventEngineByHand, AnUnknownHandleCancelsNothing) {
   const Handle handle = engine_->RunAfter(1ms, Counted(fates_));
   for (const Handle& nobodys : {Handle{{0, 0}}, Handle{{-1, -1}}, Handle{{handle.keys[0] + 1, 0}}}) {
     EXPECT_FALSE(engine_->Cancel(nobodys));
@@ -286,7 +286,7 @@ TEST_F(WheelEventEngineByHand, TheDestructorOfACancelledClosureMayUseTheEngine) 
   EXPECT_EQ(fates_.ran, 1);
 }
 
-TEST_F(WheelEventEngineByHand, WhatIsLeftAtTheEndIsDestroyedAndDoesNotRun) {
+TEST_F(WheelEventEngineByHand, AClosureThatIsLeftAtTheEndIsDestroyedAndDoesNotRun) {
   engine_->RunAfter(1ms, Counted(fates_));
   CountedByPointer closure(fates_);
   engine_->RunAfter(1ms, &closure);

@@ -18,7 +18,7 @@ using Keyed = KeyedTimer<int, std::string>;
 
 constexpr int kForks = kSanitized ? 30 : 150;
 
-TEST(ForkedKeyedTimer, CanBeStoppedAndDestroyedWhateverTheParentWasDoing) {
+TEST(ForkedKeyedTimer, CanBeStoppedAndDestroyedInTheMiddleOfAnyCallOfTheParent) {
   HashedWheelTimer timer(1ms, 64);
   std::unique_ptr<Keyed> keyed = std::make_unique<Keyed>(timer, [](const int&, std::string&) {});
   std::atomic<bool> over = false;

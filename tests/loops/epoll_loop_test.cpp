@@ -25,7 +25,7 @@ void handle(const epoll_event& event) {
   if (event.data.fd == g_end) throw Ended();
 }
 
-TEST(EpollLoop, RunsWhatAnyThreadSchedules) {
+TEST(EpollLoop, RunsTimeoutsOfAnyThread) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   g_end = ends[0];

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-TEST(EventTimer, RunsWhatAnyThreadSchedules) {
+TEST(EventTimer, RunsTimeoutsOfAnyThread) {
   ASSERT_EQ(evthread_use_pthreads(), 0);
   event_base* const base = event_base_new();
   ASSERT_NE(base, nullptr);

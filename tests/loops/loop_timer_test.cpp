@@ -81,7 +81,7 @@ TEST(LoopTimer, RunDueRunsAtMostMaxTasksAndComesBackAtOnceForTheRest) {
   EXPECT_EQ(runs, 10);
 }
 
-TEST(LoopTimer, WithoutOnEarlierALoopFindsWhatItsOwnHandlersDo) {
+TEST(LoopTimer, WithoutOnEarlierALoopFindsTimeoutsOfItsOwnHandlers) {
   LoopTimer timer{1ms};
   EXPECT_EQ(timer.run_due(), std::nullopt);
   const auto task = std::make_shared<RecordingTask>();
@@ -98,7 +98,7 @@ TEST(LoopTimer, WithoutOnEarlierALoopFindsWhatItsOwnHandlersDo) {
   }
 }
 
-TEST(LoopTimer, OnEarlierIsCalledByAThreadThatSchedulesAndNotForWhatIsDueLater) {
+TEST(LoopTimer, OnEarlierIsCalledByTheSchedulingThreadAndOnlyForEarlierDeadlines) {
   LoopTimer timer{1ms};
   std::atomic<int> calls = 0;
   timer.on_earlier([&] { ++calls; });
@@ -114,7 +114,7 @@ TEST(LoopTimer, OnEarlierIsCalledByAThreadThatSchedulesAndNotForWhatIsDueLater) 
   EXPECT_EQ(calls, 2);
 }
 
-TEST(LoopTimer, RefusesWhatATimerWithoutAThreadCannotUse) {
+TEST(LoopTimer, RefusesOptionsThatNeedAThread) {
   EXPECT_THROW(LoopTimer{0ms}, std::invalid_argument);
   EXPECT_THROW(LoopTimer{-1ms}, std::invalid_argument);
   EXPECT_THROW(LoopTimer(Options{.slow_task = -1ns}), std::invalid_argument);

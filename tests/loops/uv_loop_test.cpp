@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-TEST(UvTimer, RunsWhatAnyThreadSchedules) {
+TEST(UvTimer, RunsTimeoutsOfAnyThread) {
   uv_loop_t loop;
   ASSERT_EQ(uv_loop_init(&loop), 0);
   {

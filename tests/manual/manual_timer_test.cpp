@@ -190,7 +190,7 @@ TEST(Advance, IsNotEarlyWhereTicksCannotBeCounted) {
   EXPECT_EQ(timer.pending_timeouts(), 1);
 }
 
-TEST(AdvanceTo, JumpsAndThenRunsWhatIsDueInTheOrderOfTicks) {
+TEST(AdvanceTo, JumpsAndThenRunsDueTimeoutsInTheOrderOfTicks) {
   ManualTimer timer(1ms, kStart);
   std::vector<int> order;
   const auto at_the_end = [&](int number) {
@@ -207,7 +207,7 @@ TEST(AdvanceTo, JumpsAndThenRunsWhatIsDueInTheOrderOfTicks) {
 }
 
 /// After a stall: a task that schedules itself again counts from the time to which the clock has jumped.
-TEST(AdvanceTo, WhatIsScheduledAfterAJumpIsNotEarly) {
+TEST(AdvanceTo, ATimeoutScheduledAfterAJumpIsNotEarly) {
   ManualTimer timer(1ms, kStart);
   std::vector<nanoseconds> ran_at;
   std::function<void()> again = [&] {
@@ -263,13 +263,13 @@ TEST(AdvanceTo, APastDeadlineIsDueAtTheNextTickThoughMaxTasksLeftSomethingOver) 
   EXPECT_EQ(timer.advance(1ns), 3u);
 }
 
-TEST(AdvanceTo, WhatWasScheduledBeforeAJumpRunsInIt) {
+TEST(AdvanceTo, ATimeoutScheduledBeforeAJumpRunsInIt) {
   ManualTimer timer(1ms, kStart);
   for (int ms = 0; ms <= 12; ++ms) timer.new_timeout([] {}, ms * 1ms);
   EXPECT_EQ(timer.advance_to(kStart + 10ms), 11u) << "the one due at the time itself included";
 }
 
-TEST(AdvanceTo, AJumpIsNoLongerForWhatATaskCancelsInIt) {
+TEST(AdvanceTo, ATimeoutThatATaskCancelsInAJumpDoesNotRun) {
   ManualTimer timer(1ns, kStart);
   int ran = 0;
   Timeout later = timer.new_timeout([&] { ++ran; }, 1h);
@@ -281,7 +281,7 @@ TEST(AdvanceTo, AJumpIsNoLongerForWhatATaskCancelsInIt) {
   EXPECT_EQ(timer.advance(1ns), 0u);
 }
 
-TEST(AdvanceTo, WithoutAStartTheFirstJumpMustNotPassWhatIsPending) {
+TEST(AdvanceTo, WithoutAStartTheFirstJumpMustNotPassPendingTimeouts) {
   for (const bool far : {false, true}) {
     ManualTimer timer(1ms);
     int runs = 0;
@@ -319,7 +319,7 @@ TEST(AdvanceTo, WithoutAStartTheFirstJumpMayBeAnyWithNothingPending) {
   EXPECT_EQ(timer.advance_to(now + 1h), 1u);
 }
 
-TEST(AdvanceTo, WhatMaxTasksLeavesOverRunsAtTheNextCall) {
+TEST(AdvanceTo, TimeoutsThatMaxTasksLeavesOverRunAtTheNextCall) {
   ManualTimer timer(1ms, kStart);
   std::vector<int> order;
   for (int i = 0; i < 300; ++i) {
@@ -340,7 +340,7 @@ TEST(AdvanceTo, WhatMaxTasksLeavesOverRunsAtTheNextCall) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST(AdvanceTo, AlsoFinishesWhatMaxTasksLeftOverInAdvance) {
+TEST(AdvanceTo, AlsoRunsTimeoutsThatMaxTasksLeftOverInAdvance) {
   ManualTimer timer(1ms, kStart);
   int runs = 0;
   for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, 1ms);
@@ -545,7 +545,7 @@ TEST(ManualTimer, ExceptionsReachTheHandlerAndTheRestRuns) {
   EXPECT_EQ(errors, std::vector<std::string>{"first"});
 }
 
-TEST(ManualTimer, StopReturnsWhatIsPendingAndNothingRunsAfterIt) {
+TEST(ManualTimer, StopReturnsPendingTimeoutsAndNothingRunsAfterIt) {
   ManualTimer timer(1ms, kStart);
   int runs = 0;
   const auto task = std::make_shared<RecordingTask>();
@@ -704,7 +704,7 @@ struct Replaced : TimerTask {
   int& runs;
 };
 
-TEST(ManualTimer, WhatCancelledSchedulesIsSeenAtOnce) {
+TEST(ManualTimer, ATimeoutThatCancelledSchedulesIsSeenAtOnce) {
   int runs = 0;
   ManualTimer timer;
   timer.new_timeout(std::make_shared<Replaced>(timer, runs), 10ms).cancel();

@@ -148,7 +148,7 @@ TEST_F(OnEarlier, IsCalledForEach4096InTheWheelThatAreCancelled) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST_F(OnEarlier, IsNotCalledForWhatAWorkerWouldNotWakeUpFor) {
+TEST_F(OnEarlier, IsNotCalledForTimeoutsThatWouldNotWakeAWorker) {
   timer.new_timeout([] {}, 1s);
   timer.next_wakeup();
   calls = 0;

@@ -479,7 +479,7 @@ TEST(PassiveWheel, TheDeadlineStaysAfterTheNodeHasFired) {
   EXPECT_EQ(node.deadline(), kStart + 1234us);
 }
 
-TEST(PassiveWheel, SizeCountsWhatIsScheduled) {
+TEST(PassiveWheel, SizeCountsScheduledNodes) {
   Wheel wheel;
   std::vector<Node> nodes(100);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -581,7 +581,7 @@ TEST(PassiveWheel, SchedulingAgainForgetsAPostponement) {
   expect_fires_at(wheel, node, kStart + 20ms);
 }
 
-TEST(PassiveWheel, OneWhoIsPostponedByAnotherInTheSameTickDoesNotFire) {
+TEST(PassiveWheel, ANodePostponedByAnotherOfTheSameTickDoesNotFire) {
   Wheel wheel;
   Node second;
   Node first([&] { wheel.postpone(second, 5ms); });
@@ -688,7 +688,7 @@ TEST(PassiveWheel, ANodeMayCancelOrMoveOneThatIsDueAsWell) {
 
 // A delay that is added from inside counts from the time of advance(), not from the tick that runs. Such a node never
 // joins that tick.
-TEST(PassiveWheel, TheTimeInsideIsWhatAdvanceWasTold) {
+TEST(PassiveWheel, TheTimeInsideACallbackIsTheArgumentOfAdvance) {
   for (const std::int64_t present : {3, 4, 100, 256, 70'000}) {
     for (const nanoseconds delay : {1ns, nanoseconds(1ms), nanoseconds(253ms), nanoseconds(256ms), nanoseconds(1s)}) {
       Wheel wheel;
@@ -867,7 +867,7 @@ TEST(PassiveWheel, EmptyTicksCostNothing) {
   EXPECT_EQ(wheel.advance(TimePoint::max()), 1u);
 }
 
-TEST(PassiveWheel, WhatIsAddedAfterAnOversleptWakeUpIsNotEarly) {
+TEST(PassiveWheel, ANodeAddedAfterAnOversleptWakeUpIsNotEarly) {
   Wheel wheel;
   Node overslept, added;
   wheel.schedule(overslept, 10ms);
@@ -916,7 +916,7 @@ TEST(PassiveWheel, MaxTasksBoundsAnAdvanceAndTheNextOneGoesOn) {
   EXPECT_EQ(numbered.ran, std::vector<int>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST(PassiveWheel, WhatIsScheduledBetweenTwoPartsComesAfterWhatIsOverdue) {
+TEST(PassiveWheel, ANodeScheduledBetweenTwoPartsComesAfterOverdueNodes) {
   Wheel wheel;
   Numbered numbered;
   for (const auto delay : {100ms, 100ms, 300ms}) wheel.schedule(numbered.add(), delay);
@@ -927,7 +927,7 @@ TEST(PassiveWheel, WhatIsScheduledBetweenTwoPartsComesAfterWhatIsOverdue) {
   EXPECT_EQ(numbered.ran, std::vector<int>({0, 1, 2, 3}));
 }
 
-TEST(PassiveWheel, MaxTasksCountsOnlyWhatRuns) {
+TEST(PassiveWheel, MaxTasksCountsOnlyTasksThatRun) {
   Wheel wheel;
   std::vector<Node> postponed(100);
   for (Node& node : postponed) {
@@ -965,7 +965,7 @@ TEST(PassiveWheel, WithMaxTasksAMillionNodesComeNearerAFewThousandAtATime) {
   }
 }
 
-TEST(PassiveWheel, WhatIsScheduledWhileNodesComeNearerQueuesUpBehindThem) {
+TEST(PassiveWheel, ANodeScheduledWhileOthersComeNearerQueuesUpBehindThem) {
   constexpr int kNodes = 50'000;
   constexpr std::int64_t kDue = 65'536 + 700;
   Wheel wheel;
@@ -1008,7 +1008,7 @@ TEST(PassiveWheel, NextWakeupIsNothingWhenTheWheelIsEmpty) {
   EXPECT_EQ(wheel.next_wakeup(), std::nullopt);
 }
 
-TEST(PassiveWheel, NextWakeupIsAGridPointAndExactForWhatIsNear) {
+TEST(PassiveWheel, NextWakeupIsAGridPointAndExactForNearNodes) {
   for (const std::int64_t from : {0, 1024, 65'536, 1'000'192, 1'000'448}) {
     Wheel wheel;
     Node node;
@@ -1048,7 +1048,7 @@ TEST(PassiveWheel, NextWakeupIsNeverLateWithMixedLevels) {
 }
 
 // A loop that sleeps as it is told is never late, and wakes up no more often than there are levels.
-TEST(PassiveWheel, WhoeverSleepsUntilTheNextWakeupIsNeitherLateNorBusy) {
+TEST(PassiveWheel, ALoopThatSleepsUntilTheNextWakeupIsNeitherLateNorBusy) {
   std::mt19937_64 random(4);
   Wheel wheel;
   std::vector<Node> nodes(200);

@@ -54,7 +54,7 @@ TEST_F(SleeperTest, IsWokenForADeadlineUpToTheAnnouncedTimeAndNotForALaterOne) {
   EXPECT_TRUE(is_called(sleeper_));
 }
 
-TEST_F(SleeperTest, IsNotWokenForWhatIsNeverDue) {
+TEST_F(SleeperTest, IsNotWokenForADeadlineThatNeverComes) {
   sleeper_.announce(kForever);
   sleeper_.wake_for(kForever);
   EXPECT_TRUE(is_not_called(sleeper_));

@@ -31,7 +31,7 @@ void take_turns() {
 TEST(Waiting, NoChangeOfFourBytesIsMissed) { take_turns<std::uint32_t>(); }
 TEST(Waiting, NoChangeOfEightBytesIsMissed) { take_turns<std::uint64_t>(); }
 
-TEST(Waiting, WhatHasChangedIsNotAwaited) {
+TEST(Waiting, AChangedValueIsNotAwaited) {
   const std::atomic<std::uint32_t> word{1};
   await_change(word, 0U);
 }

@@ -18,7 +18,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr int kForks = kSanitized ? 30 : 150;
 
-TEST(ForkedRepeatedTimer, CanBeStoppedAndDestroyedWhateverTheParentWasDoing) {
+TEST(ForkedRepeatedTimer, CanBeStoppedAndDestroyedInTheMiddleOfAnyCallOfTheParent) {
   HashedWheelTimer wheel(1ms, 64);
   auto timer = std::make_unique<RepeatedTimer>("forked", 1ms, wheel, RepeatedTimer::Hooks{.on_trigger = [] {}});
   std::atomic<bool> over = false;
@@ -87,7 +87,7 @@ TEST(ForkedRepeatedTimer, DoesNotWaitForAThreadOfTheParentThatArms) {
   }
 }
 
-TEST(ForkedSchedule, CanBeCancelledAndDroppedWhateverTheParentWasDoing) {
+TEST(ForkedSchedule, CanBeCancelledAndDroppedInTheMiddleOfAnyCallOfTheParent) {
   HashedWheelTimer wheel(1ms, 64);
   std::mutex mutex;  // of `task`; the child has a copy that it alone uses
   std::shared_ptr<ScheduledTask> task = schedule(wheel, Schedule::fixed_rate(0s, 1ms), [] {});

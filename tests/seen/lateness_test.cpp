@@ -94,7 +94,7 @@ TEST(Lateness, BeyondTheRangeOfADurationIsTheLongest) {
   EXPECT_EQ(timer.core().lateness().count(), 1U);
 }
 
-TEST(Lateness, WhatIsNotExpiredDoesNotCount) {
+TEST(Lateness, ATimeoutThatHasNotExpiredDoesNotCount) {
   ThreadlessTimer timer;
   Timeout cancelled = timer.new_timeout([] {}, 1ms);
   timer.new_timeout([] {}, 1ms);
@@ -104,7 +104,7 @@ TEST(Lateness, WhatIsNotExpiredDoesNotCount) {
   EXPECT_EQ(timer.core().lateness().count(), 1U);
 }
 
-TEST(LatenessRecord, IsTheHistogramOfWhatWasAdded) {
+TEST(LatenessRecord, IsTheHistogramOfTheAddedValues) {
   internal::LatenessRecord record;
   LatencyHistogram model;
   for (std::int64_t value = 1; value < std::numeric_limits<std::int64_t>::max() / 3; value = value * 3 / 2 + 1) {
@@ -178,7 +178,7 @@ TYPED_TEST(LatenessOfTimers, EveryExpiredTimeoutCountsAndNoOther) {
   EXPECT_LE(lateness.sum(), nanoseconds(measured));
 }
 
-TYPED_TEST(LatenessOfTimers, WhatComesDueWhileATaskRunsIsThatLate) {
+TYPED_TEST(LatenessOfTimers, ATimeoutThatComesDueWhileATaskRunsIsThatLate) {
   TypeParam timer{1ms};
   std::atomic<bool> ran = false;
   Gate gate(timer);

@@ -209,7 +209,7 @@ template <class T>
 class TimerCollectorOf : public ::testing::Test {};
 TYPED_TEST_SUITE(TimerCollectorOf, test::AllTimers);
 
-TYPED_TEST(TimerCollectorOf, TellsWhatTheTimerTells) {
+TYPED_TEST(TimerCollectorOf, ShowsTheCountersOfTheTimer) {
   const auto owner = test::make_timer<TypeParam>();
   Timer& timer = *owner;
   bool ran = false;

@@ -217,7 +217,7 @@ TYPED_TEST(SlowTasks, InAnExecutorAreNotCounted) {
   EXPECT_EQ(timer.stats().slow_tasks + in_place.stats().slow_tasks, 0);
 }
 
-TYPED_TEST(SlowTasks, WhatTheExecutorRefusesRunsOnTheWorkerAndCounts) {
+TYPED_TEST(SlowTasks, ATaskThatTheExecutorRefusesRunsOnTheWorkerAndCounts) {
   Reports reports;
   test::ErrorLog errors;
   TypeParam timer{{.tick_duration = 1ms,
@@ -231,7 +231,7 @@ TYPED_TEST(SlowTasks, WhatTheExecutorRefusesRunsOnTheWorkerAndCounts) {
   EXPECT_EQ(timer.stats().slow_tasks, 1);
 }
 
-TYPED_TEST(SlowTasks, WhatTheHandlerThrowsGoesToOnTaskErrorWithItsTimeout) {
+TYPED_TEST(SlowTasks, AnExceptionOfTheHandlerGoesToOnTaskErrorWithItsTimeout) {
   test::ErrorLog errors;
   TypeParam timer{{.tick_duration = 1ms,
                    .on_task_error = errors.handler(),

@@ -500,7 +500,7 @@ TEST(Allocation, TheCancelledQueueRecovers) {
 
 /// One thread enqueues a recheck request for a timeout that it wants to move. Another thread cancels the timeout and
 /// finds no memory for a request of its own. The worker comes to the first request and collects the timeout.
-TEST(Allocation, WhatAnothersLookHasCollectedIsNotCollectedAgain) {
+TEST(Allocation, NodesThatAnotherLookHasCollectedAreNotCollectedAgain) {
   CountingTask task;
   int runs = 0;
   ManualTimer timer;
@@ -598,7 +598,7 @@ TEST_F(WorkerWithoutMemory, LosesNothingWithEachAllocationFailing) {
   EXPECT_GE(failures, 2);
 }
 
-TEST_F(WorkerWithoutMemory, StopReturnsWhatCouldNotBeTransferred) {
+TEST_F(WorkerWithoutMemory, StopReturnsTimeoutsThatCouldNotBeTransferred) {
   order_.reserve(kTimeouts);
   {
     Gate gate(timer_);
@@ -814,7 +814,7 @@ TEST_F(StopThatGrows, TheNextOneReturnsEverything) {
   EXPECT_TRUE(timer_->stop().empty());
 }
 
-TEST_F(StopThatGrows, WhatItCouldNotReturnGoesWithTheTimer) {
+TEST_F(StopThatGrows, TimeoutsThatItCouldNotReturnGoWithTheTimer) {
   handles_.push_back(timer_->new_timeout(unowned(task_), kFar));
   ASSERT_TRUE(stop());
   EXPECT_EQ(witness_.use_count(), 1 + kBefore + kMeanwhile);

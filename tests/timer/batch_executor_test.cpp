@@ -160,7 +160,7 @@ TEST_F(Batches, ATaskMayEndTheScopeOfLaterTasksOfItsBatch) {
   EXPECT_EQ(scope, nullptr);
 }
 
-TEST_F(Batches, StopReturnsWhatIsPendingAndNotWhatWaitsInABatch) {
+TEST_F(Batches, StopReturnsPendingTimeoutsAndNotTasksThatWaitInABatch) {
   timer.add(on(loop, record(1)), 1ms);
   timer.advance(1ms);
   timer.add(on(loop, record(2)), 1ms);

@@ -130,7 +130,7 @@ TYPED_TEST_SUITE(CancelAndWait, AllTimers, TimerNames);
 
 // True, and what cancel() does.
 
-TYPED_TEST(CancelAndWait, IsTrueOnceForWhatIsPendingAndDestroysTheCallable) {
+TYPED_TEST(CancelAndWait, IsTrueOnceForAPendingTimeoutAndDestroysTheCallable) {
   Story story;
   Rig<TypeParam> timer;
   Timeout timeout = timer->new_timeout(Actor(story), kFar);
@@ -145,7 +145,7 @@ TYPED_TEST(CancelAndWait, IsTrueOnceForWhatIsPendingAndDestroysTheCallable) {
 
 TYPED_TEST(CancelAndWait, IsFalseOnANullHandle) { EXPECT_FALSE(Timeout().cancel_and_wait()); }
 
-TYPED_TEST(CancelAndWait, IsFalseForWhatHasRunOrWasCancelled) {
+TYPED_TEST(CancelAndWait, IsFalseForATimeoutThatHasRunOrWasCancelled) {
   Rig<TypeParam> timer;
   Timeout ran = timer->new_timeout([] {}, 0ns);
   Timeout cancelled = timer->new_timeout([] {}, kFar);
@@ -486,7 +486,7 @@ TYPED_TEST(CancelAndWait, WaitsForATaskThatDestroysItsTimer) {
 
 #if !defined(_WIN32)
 /// The thread that runs the task is not there.
-TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForWhatRunsInTheParent) {
+TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForATaskThatRunsInTheParent) {
   Story story(In::Run);
   Rig<TypeParam> timer;
   Timeout timeout = timer.run_held(story);
@@ -538,7 +538,7 @@ TYPED_TEST(CancelAndWaitInExecutor, ADisarmedTimerTaskIsNeitherRunNorCancelled) 
   EXPECT_EQ(task->cancellations, 0);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, DisarmsWhatWaitsWhenTheTimerIsGone) {
+TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaitsWhenTheTimerIsGone) {
   Story story;
   JobQueue queue;
   Rig<TypeParam> timer({.executor = queue.executor()});
@@ -561,7 +561,7 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileAnotherThreadDisarms) {
   EXPECT_TRUE(story.destroyed);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInTheDestructorOfWhatItDisarms) {
+TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInTheDestructorOfTheTaskThatItDisarms) {
   AsksInDestructor::Asked asked;
   JobQueue queue;
   Rig<TypeParam> timer({.executor = queue.executor()});
@@ -655,7 +655,7 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileADroppedCallableIsDestroyed) {
   EXPECT_FALSE(story.ran);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, WaitsForWhatTheExecutorKeptAndRefused) {
+TYPED_TEST(CancelAndWaitInExecutor, WaitsForATaskThatTheExecutorKeptAndRefused) {
   Story story(In::Run);
   std::function<void()> kept;
   ErrorLog errors;
@@ -671,7 +671,7 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsForWhatTheExecutorKeptAndRefused) {
   EXPECT_TRUE(story.destroyed);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, DisarmsWhatTheExecutorRefuses) {
+TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatTheExecutorRefuses) {
   Story story;
   Latch told;
   Rig<TypeParam> timer({.executor = [](const std::function<void()>&) { throw 1; },
@@ -749,12 +749,12 @@ void race(Rig& timer) {
   EXPECT_GT(cancelled, 0);
 }
 
-TYPED_TEST(CancelAndWait, WhatATaskRefersToMayBeDestroyedAfterIt) {
+TYPED_TEST(CancelAndWait, AnObjectOfTheTaskMayBeDestroyedAfterIt) {
   Rig<TypeParam> timer;
   race(timer);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatRunsInline) {
+TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatRunsInline) {
   Rig<TypeParam> timer({.executor = kInline});
   race(timer);
 }
@@ -801,19 +801,19 @@ class Pool {
   std::jthread thread_;
 };
 
-TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatRunsElsewhere) {
+TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatRunsElsewhere) {
   Pool pool(1);
   Rig<TypeParam> timer({.executor = pool.executor()});
   race(timer);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatRunsLater) {
+TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatRunsLater) {
   Pool pool(20);
   Rig<TypeParam> timer({.executor = pool.executor()});
   race(timer);
 }
 
-TYPED_TEST(CancelAndWaitInExecutor, WhatATaskRefersToMayBeDestroyedAfterItWithOneThatNeverRuns) {
+TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatNeverRuns) {
   JobQueue queue;
   Rig<TypeParam> timer({.executor = queue.executor()});
   race(timer);

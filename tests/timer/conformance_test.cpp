@@ -141,7 +141,7 @@ TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
 }
 
 /// Near and far at once, so that those far away come down among those that are near.
-TYPED_TEST(Conformance, WhatIsScheduledWithRisingDeadlinesRunsInThatOrder) {
+TYPED_TEST(Conformance, TimeoutsWithRisingDeadlinesRunInThatOrder) {
   constexpr int kTimeouts = 2000;
   std::vector<int> order;
   std::vector<int> expected;
@@ -203,7 +203,7 @@ TYPED_TEST(Conformance, ADeadlineIsKeptAsItWasPassed) {
   }
 }
 
-TYPED_TEST(Conformance, WhatHasItsDeadlineBehindItIsDueNowAndTheEndOfTimeIsNever) {
+TYPED_TEST(Conformance, APassedDeadlineIsDueNowAndTheEndOfTimeIsNever) {
   std::atomic<int> due = 0;
   std::atomic<int> never = 0;
   const auto shared = std::make_shared<RecordingTask>();
@@ -223,7 +223,7 @@ TYPED_TEST(Conformance, WhatHasItsDeadlineBehindItIsDueNowAndTheEndOfTimeIsNever
 }
 
 /// With nothing pending, so that nothing but they themselves could have woken a worker.
-TYPED_TEST(Conformance, APastDeadlineAndOneMovedThereNeedNobodyElseToRun) {
+TYPED_TEST(Conformance, APastDeadlineAndOneMovedThereNeedNoOtherTimeoutToRun) {
   std::atomic<int> runs = 0;
   Rig<TypeParam> timer;
   for (int i = 0; i < 20; ++i) {
@@ -238,7 +238,7 @@ TYPED_TEST(Conformance, APastDeadlineAndOneMovedThereNeedNobodyElseToRun) {
 }
 
 /// Past, equal and rising deadlines of one thread, while some of them come to lie in the past.
-TYPED_TEST(Conformance, WhatIsScheduledByDeadlinesThatDoNotFallRunsInThatOrder) {
+TYPED_TEST(Conformance, TimeoutsWithDeadlinesThatDoNotFallRunInThatOrder) {
   constexpr int kTimeouts = 2000;
   std::vector<int> order;
   std::vector<int> expected;
@@ -382,7 +382,7 @@ TYPED_TEST(Conformance, CancelIsTrueOnceAndThenTheTaskNeverRuns) {
   EXPECT_EQ(ran, too_late);
 }
 
-TYPED_TEST(Conformance, WhatHasExpiredCannotBeCancelledOrMoved) {
+TYPED_TEST(Conformance, AnExpiredTimeoutCannotBeCancelledOrMoved) {
   std::atomic<bool> done = false;
   Rig<TypeParam> timer;
   Timeout timeout = timer->new_timeout(
@@ -563,7 +563,7 @@ TYPED_TEST(Conformance, ACallableThatCannotBeCopiedLeavesNothingBehind) {
   EXPECT_TRUE(timer->stop().empty());
 }
 
-TYPED_TEST(Conformance, StopReturnsWhatIsPendingCancelledAndRefusesFromThenOn) {
+TYPED_TEST(Conformance, StopReturnsPendingTimeoutsCancelledAndRefusesFromThenOn) {
   std::atomic<int> ran = 0;
   const auto shared = std::make_shared<RecordingTask>();
   Rig<TypeParam> timer;
@@ -614,7 +614,7 @@ TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
   EXPECT_EQ(later, 0);
 }
 
-TYPED_TEST(Conformance, WhatRacesStopIsRefusedOrReturned) {
+TYPED_TEST(Conformance, ATimeoutThatRacesStopIsRefusedOrReturned) {
   for (int round = 0; round < 100; ++round) {
     std::atomic<int> accepted = 0;
     std::atomic<std::size_t> returned = 0;

@@ -216,7 +216,7 @@ std::function<std::thread(std::function<void()>)> failing(int times, std::functi
 std::thread throw_error() { throw std::runtime_error("out of threads"); }
 std::thread not_joinable() { return {}; }
 
-TEST(ThreadFactory, WhatItThrowsReachesTheCallerAndTheTimerStaysUsable) {
+TEST(ThreadFactory, ItsExceptionReachesTheCallerAndTheTimerStaysUsable) {
   Latch ran;
   HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1, .thread_factory = failing(3, throw_error)}};
   EXPECT_EQ(message_of<std::runtime_error>([&] { timer.start(); }), "out of threads");

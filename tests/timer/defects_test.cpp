@@ -201,7 +201,7 @@ TEST(Defects, DefectD14_TheWorkerSurvivesAnErrorHandlerThatThrows) {
   EXPECT_EQ(timer.stats().task_errors, 3);
 }
 
-TEST(Defects, DefectD15_WhatTheExecutorRefusesStillRuns) {
+TEST(Defects, DefectD15_ATaskThatTheExecutorRefusesStillRuns) {
   ErrorLog log;
   Latch ran;
   std::atomic<std::thread::id> ran_on{};

@@ -233,7 +233,7 @@ TEST(Delay, OnlyNaNIsTheLowestNanoseconds) {
 }
 
 // A type with a conversion operator, and a type that derives from a duration.
-TEST(Delay, TakesWhatBecomesNanosecondsByItself) {
+TEST(Delay, TakesDurationsThatConvertToNanoseconds) {
   struct Setting {
     operator nanoseconds() const { return nanoseconds(5); }  // NOLINT(google-explicit-constructor)
     operator int() const { return 7; }                       // NOLINT(google-explicit-constructor)

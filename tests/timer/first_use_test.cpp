@@ -89,7 +89,7 @@ TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
   EXPECT_GE(stops, 2) << "a producer and its seat at least";
 }
 
-TEST(FirstUse, TakesOverWhatAThreadThatHasEndedLeaves) {
+TEST(FirstUse, TakesOverTheNodesOfAThreadThatHasEnded) {
   HashedWheelTimer timer(1ms);
   for (int i = 0; i < 200; ++i) use_by_new_thread(timer);
   EXPECT_LE(producers_of(timer), 2) << "theirs, and that of this thread";

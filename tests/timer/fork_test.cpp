@@ -135,7 +135,7 @@ int live_as_a_child(Hammer& parents, int round) {
   return 0;
 }
 
-TEST(Fork, AChildIsWellWhateverTheThreadsOfItsParentWereAt) {
+TEST(Fork, AChildWorksInTheMiddleOfAnyCallOfItsParentsThreads) {
   NEEDS_THREADS_IN_THE_CHILD();
   Hammer hammer;
   const int rounds = forks();
@@ -147,7 +147,7 @@ TEST(Fork, AChildIsWellWhateverTheThreadsOfItsParentWereAt) {
 }
 
 // Also one that has used a timer itself, and inherits static ones.
-TEST(Fork, AChildCanExitWhateverTheThreadsOfItsParentWereAt) {
+TEST(Fork, AChildCanExitInTheMiddleOfAnyCallOfItsParentsThreads) {
   static HashedWheelTimer timer(1ms);
   static ManualTimer manual;
   timer.new_timeout([] {}, kFar);

@@ -222,7 +222,7 @@ TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
 }
 
 /// Of every sixth page a single timeout goes on, and ends after the worker has looked: too few to call it again.
-TEST_F(AfterAPeak, WhatTheLastOfAPageHeldGoesTooInAnIdleTimer) {
+TEST_F(AfterAPeak, APageThatItsLastTimeoutHeldGoesTooInAnIdleTimer) {
   constexpr int kPeak = 300'000;
   constexpr int kEach = 400;
   HastyTimer timer(2s);  // in which the last ones are to end
@@ -273,7 +273,7 @@ TEST_F(AfterAPeak, TheNextNeedsNoNewMemory) {
 }
 
 /// What comes and goes within the time is no peak.
-TEST_F(AfterAPeak, LeavesWhatIsUsedAgain) {
+TEST_F(AfterAPeak, LeavesMemoryThatIsUsedAgain) {
   ManualTimer timer(1ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   for (int i = 0; i < 10; ++i) {
@@ -295,7 +295,7 @@ TEST_F(AfterAPeak, LeavesWhatIsUsedAgain) {
 }
 
 /// Half of it is used for a twentieth of the time: all is free when the worker looks, but half has been needed since.
-TEST_F(AfterAPeak, LeavesWhatWasUsedForAMoment) {
+TEST_F(AfterAPeak, LeavesMemoryThatWasUsedForAMoment) {
   ManualTimer timer(1ms);
   std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
   cancel(timeouts);
@@ -321,7 +321,7 @@ TEST_F(AfterAPeak, OfAManualTimer) {
 
 /// Much stays after a peak because some of each page goes on. Later timeouts may have used those nodes and ended too,
 /// so that whole pages are free. They are collected then, although they are fewer than before.
-TEST_F(AfterAPeak, WhatHadToStayGoesWhenItHasBeenUsedSince) {
+TEST_F(AfterAPeak, MemoryThatHadToStayGoesWhenItHasBeenUsedSince) {
   constexpr int kPeak = std::min(kTimeouts, 100'000);
   constexpr std::size_t kEach = 32;
   ManualTimer timer(1ms);
@@ -408,7 +408,7 @@ TEST(BatchStack, CountsNothingWhenAllHasBeenTaken) {
 }
 
 /// Pools take and the Collector pushes, at once.
-TEST(RunStack, HasEveryRunOnceWhoeverTakesAndPushes) {
+TEST(RunStack, HasEveryRunOnceWhenAllThreadsTakeAndPush) {
   constexpr std::size_t kRuns = 200;
   constexpr int kRounds = kSanitized ? 20'000 : 1'000'000;  // so that they meet
   internal::RunStack stack;

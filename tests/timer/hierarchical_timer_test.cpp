@@ -95,7 +95,7 @@ TEST(HierarchicalOptions, FiveHundredAndTwelveSlotsCanBeHad) {
 }
 
 /// The knob is wired: a timeout comes down once for each level that it began on above the lowest.
-TEST(HierarchicalOptions, TheNumberOfSlotsDecidesWhatComesDown) {
+TEST(HierarchicalOptions, TheNumberOfSlotsDecidesWhichTimeoutsComeDown) {
   struct Row {
     Options options;
     bool comes_down;
@@ -208,7 +208,7 @@ TEST_P(HierarchicalSlots, ReschedulesAcrossLevels) {
   EXPECT_EQ(runs, 60);
 }
 
-TEST_P(HierarchicalSlots, StopReturnsWhatIsOnAllLevels) {
+TEST_P(HierarchicalSlots, StopReturnsTimeoutsOfAllLevels) {
   std::atomic<int> runs = 0;
   HierarchicalWheelTimer timer(1ms, GetParam());
   std::set<const TimerTask*> tasks;

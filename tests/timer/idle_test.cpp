@@ -159,7 +159,7 @@ TEST_F(Watched, OnlyFarTimeoutsPending) {
   EXPECT_EQ(timer_.pending_timeouts(), 500);
 }
 
-TEST_F(Watched, ATimeoutThatCannotComeWakesNobody) {
+TEST_F(Watched, ATimeoutThatIsNeverDueWakesNoThread) {
   timer_.new_timeout([] {}, std::chrono::hours::max());
   settle();
   for (int i = 0; i < 10; ++i) timer_.new_timeout([] {}, std::chrono::hours::max());
@@ -233,7 +233,7 @@ TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
 }
 
 /// A plain callable needs no hook: its cancel() does not wake the worker.
-TEST_F(Watched, CancellingACallableWakesNobody) {
+TEST_F(Watched, CancellingACallableWakesNoThread) {
   std::vector<Timeout> timeouts;
   for (int i = 0; i < 1000; ++i) timeouts.push_back(timer_.new_timeout([] {}, kFar));
   await_transfer(timer_);
@@ -332,7 +332,7 @@ TEST(Transfers, OfCancelledTimeoutsAreNotLimited) {
 }
 
 /// While a cancelled() holds up the worker, it has taken more entries from the queue.
-TEST(Transfers, WhatIsInTheWorkersHandIsBacklog) {
+TEST(Transfers, EntriesInTheWorkersHandAreBacklog) {
   struct Hook final : TimerTask {
     void run(Timeout&) override {}
     void cancelled(Timeout&) override {
@@ -356,7 +356,7 @@ TEST(Transfers, WhatIsInTheWorkersHandIsBacklog) {
 }
 
 /// The entry that it looks at does not count as taken, also when the timer stops.
-TEST(Transfers, WhatStopCancelsIsNoBacklogAnyMore) {
+TEST(Transfers, TimeoutsThatStopCancelsAreNoBacklogAnyMore) {
   struct Hook final : TimerTask {
     explicit Hook(const HashedWheelTimer& its_timer) : timer(its_timer) {}
     void run(Timeout&) override {}
@@ -455,7 +455,7 @@ TEST_F(AfterAPass, DoesNotWakeUpForEachThatIsCancelled) {
   EXPECT_EQ(timer_.pending_timeouts(), 0);
 }
 
-TEST_F(AfterAPass, WhatIsDueEarlierIsInTime) {
+TEST_F(AfterAPass, AnEarlierTimeoutIsInTime) {
   auto best = std::chrono::nanoseconds::max();
   for (int round = 0; round < kRounds; ++round) {
     make_busy();

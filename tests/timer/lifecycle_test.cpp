@@ -63,7 +63,7 @@ TEST(Start, IsMetByThreadsThatSchedule) {
   }
 }
 
-TEST(Start, FailsForAllWhoWaitedAndCanBeRepeated) {
+TEST(Start, FailsForAllCallersThatWaitedAndCanBeRepeated) {
   std::atomic<bool> fail = true;
   HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {
                             std::this_thread::sleep_for(1ms);
@@ -132,7 +132,7 @@ TEST(Stop, TwiceReturnsEmpty) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-TEST(Stop, ReturnsWhatWasPendingAndNothingElse) {
+TEST(Stop, ReturnsPendingTimeoutsAndNothingElse) {
   Latch ran;
   HashedWheelTimer timer(1ms);
   const Timeout pending = timer.new_timeout([] {}, kFar);

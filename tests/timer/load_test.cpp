@@ -188,7 +188,7 @@ class CountsCancelled : public TimerTask {
   std::atomic<int> cancelled_ = 0;
 };
 
-TEST(Pass, OfCancelledOnesEndsForWhatIsDue) {
+TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
   const auto task = std::make_shared<CountsCancelled>();
   int collected_before_it = -1;
   Latch ran;

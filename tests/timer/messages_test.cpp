@@ -59,7 +59,7 @@ template <class T>
 class MessageAfterStop : public ::testing::Test {};
 TYPED_TEST_SUITE(MessageAfterStop, AllTimers);
 
-TYPED_TEST(MessageAfterStop, NamesNewTimeoutAndSaysWhatHappened) {
+TYPED_TEST(MessageAfterStop, NamesNewTimeoutAndTheReason) {
   for (const bool used : {false, true}) {
     const auto timer = make_timer<TypeParam>();
     if (used) timer->new_timeout([] {}, kFar);

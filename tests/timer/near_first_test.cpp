@@ -75,7 +75,7 @@ TEST_F(ManyPlaces, GiveOnlyThatOfANearDeadline) {
   EXPECT_TRUE(take().empty());
 }
 
-TEST_F(ManyPlaces, GiveWhatIsNearFirstWhenAllAreTaken) {
+TEST_F(ManyPlaces, GiveNearTimeoutsFirstWhenAllAreTaken) {
   put(300, kNear);
   put(900, kNear - 2);
   intake.open_all(kNear);
@@ -85,7 +85,7 @@ TEST_F(ManyPlaces, GiveWhatIsNearFirstWhenAllAreTaken) {
   EXPECT_EQ(intake.earliest_waiting(), Inbox::kUnlisted);
 }
 
-TEST_F(ManyPlaces, GiveWhatBecomesNearBeforeTheRestOfAnOpenedRound) {
+TEST_F(ManyPlaces, GiveTimeoutsThatBecomeNearBeforeTheRestOfAnOpenedRound) {
   intake.open_all(kNear);
   std::array<NodeName, 7> entries;
   ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());

@@ -76,7 +76,7 @@ TEST_P(OrderOfOneThread, HoldsWhileItTidiesUpBehindItself) {
 
 /// Without memory, some entries that a thread sifts cannot go back to their queue. Nothing that it schedules afterwards
 /// overtakes that, be it before the worker comes to it or after. Whether it happens depends on how the entries lie.
-TEST(OrderWithoutMemory, NothingOvertakesWhatCouldNotBePutBack) {
+TEST(OrderWithoutMemory, NothingOvertakesEntriesThatCouldNotBePutBack) {
   constexpr int kTidy = internal::Producer::kTidyAt;
   int spilled = 0;
   for (int dead = 1; dead <= 80; ++dead) {

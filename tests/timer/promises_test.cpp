@@ -21,7 +21,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 // Also tests/timer/hierarchical_timer_test.cpp: HierarchicalSlots.NeverEarlyOverSeveralLevels
 // Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ScheduleTimeoutShouldNotRunBeforeDelay
 // Also tests/timer/reschedule_test.cpp: Reschedule, RescheduleRaces
-// Also tests/manual/manual_timer_test.cpp: Advance, AdvanceTo.WhatIsScheduledAfterAJumpIsNotEarly
+// Also tests/manual/manual_timer_test.cpp: Advance, AdvanceTo.ATimeoutScheduledAfterAJumpIsNotEarly
 // Also tests/counter/old_timer_test.cpp: OldTimer
 
 TEST(Promise1, NeverEarly) {
@@ -105,7 +105,7 @@ TEST(Promise2, TheLagIsVisible) {
 
 // Promise 3: Each accepted timeout ends as exactly one of expired, cancelled, returned by `stop()`.
 // Also tests/timer/conformance_test.cpp: Conformance.EveryTimeoutHasExactlyOneFate
-// Also tests/timer/conformance_test.cpp: Conformance.WhatRacesStopIsRefusedOrReturned
+// Also tests/timer/conformance_test.cpp: Conformance.ATimeoutThatRacesStopIsRefusedOrReturned
 // Also tests/timer/defects_test.cpp: Defects.DefectD3_NewTimeoutRacingStopIsNeverLost
 // Also tests/timer/races_test.cpp: Races
 // Also tests/timer/reschedule_test.cpp: RescheduleRaces
@@ -201,7 +201,7 @@ TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
 }
 
 // Promise 5: What one thread schedules with non-decreasing deadlines runs in that order (an executor may reorder).
-// Also tests/timer/conformance_test.cpp: Conformance.WhatIsScheduledWithRisingDeadlinesRunsInThatOrder
+// Also tests/timer/conformance_test.cpp: Conformance.TimeoutsWithRisingDeadlinesRunInThatOrder
 // Also tests/timer/hierarchical_timer_test.cpp: HierarchicalSlots.RunsInTheOrderOfTicks
 // Also tests/timer/withdraw_test.cpp: Withdraw.TheOrderHoldsWithNodesThatAreUsedAgain
 // Also tests/manual/manual_timer_test.cpp: Advance.RunsTasksInTheOrderOfTicksAndOfScheduling
@@ -225,7 +225,7 @@ TEST(Promise5, OneThreadsTimeoutsRunInDeadlineOrderDespiteCancellations) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST(Promise5, WhatWasQueuedWhileTheWorkerWasHeldUpRunsInOrder) {
+TEST(Promise5, TimeoutsQueuedWhileTheWorkerWasHeldUpRunInOrder) {
   constexpr int kCount = 2000;
   std::vector<int> order;
   HashedWheelTimer timer(1ms, 4);
@@ -395,7 +395,7 @@ TEST(Promise7, TheWorkerCollectsEach4096ThatAThreadCancelsInTheWheel) {
 // refuses runs on the worker.
 // Also tests/timer/conformance_test.cpp: Conformance.ExceptionsReachTheHandlerAndTheTimerGoesOn
 // Also tests/timer/defects_test.cpp: Defects.DefectD14_TheWorkerSurvivesAnErrorHandlerThatThrows
-// Also tests/timer/defects_test.cpp: Defects.DefectD15_WhatTheExecutorRefusesStillRuns
+// Also tests/timer/defects_test.cpp: Defects.DefectD15_ATaskThatTheExecutorRefusesStillRuns
 // Also tests/timer/tasks_test.cpp: Errors, Executor
 
 TEST(Promise8, ExceptionsReachTheHandlerAndTheWorkerGoesOn) {

@@ -229,7 +229,7 @@ TEST_P(Reschedule, ThenCancel) {
   EXPECT_EQ(timer_.stats().cancelled, 1);
 }
 
-TEST_P(Reschedule, WhatStopReturnedIsRefused) {
+TEST_P(Reschedule, ATimeoutThatStopReturnedIsRefused) {
   schedule(kFar);
   move_to(2 * kFar);
   move_to(kFar);
@@ -474,7 +474,7 @@ void let_it_sleep(HashedWheelTimer& timer) {
   }));
 }
 
-TEST(RescheduleWhileTheWorkerSleeps, ToLaterWakesNobody) {
+TEST(RescheduleWhileTheWorkerSleeps, ToLaterWakesNoThread) {
   HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
   std::vector<Timeout> timeouts;
   for (int i = 0; i < 1000; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));

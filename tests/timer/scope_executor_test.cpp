@@ -75,7 +75,7 @@ TYPED_TEST(ScopeOnALoop, AddsByDelayAndByLeewayToo) {
   EXPECT_EQ(ran, 2);
 }
 
-TYPED_TEST(ScopeOnALoop, TakesBackAtItsEndWhatItsLoopHasNotRun) {
+TYPED_TEST(ScopeOnALoop, TakesBackAtItsEndTasksThatItsLoopHasNotRun) {
   const auto captured = std::make_shared<int>();
   std::optional<TimeoutScope> scope(std::in_place, *this->timer, this->loop);
   TimeoutScope other(*this->timer, this->loop);

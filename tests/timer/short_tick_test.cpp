@@ -153,7 +153,7 @@ TEST_P(ShortTick, CenturiesAwayIsNeitherNowNorLost) {
   EXPECT_EQ(too_early, 1);
 }
 
-TEST_P(ShortTick, WakesNobodyIdle) {
+TEST_P(ShortTick, AnIdleTimerNeverWakes) {
   Latch ran(100);
   HierarchicalWheelTimer timer(options());
   for (int i = 0; i < 100; ++i) timer.new_timeout([&] { ran.count_down(); }, i % 20 * 70us);
@@ -181,7 +181,7 @@ TEST_P(ShortTick, JumpsOverEmptyTicks) {
 /// Timeouts that are cancelled before they are due cost the worker one wake-up for each delay, and not one for each
 /// tick. Later ones do not wake it. When the earliest would be due that it knew of, it wakes up, is told of another
 /// one, and sleeps until then.
-TEST_P(ShortTick, DoesNotWakeForWhatIsCancelled) {
+TEST_P(ShortTick, DoesNotWakeForCancelledTimeouts) {
   constexpr auto kDelay = 20ms;
   constexpr auto kTime = 200ms;
   HierarchicalWheelTimer timer(options());

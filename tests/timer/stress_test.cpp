@@ -508,7 +508,7 @@ TEST(Limit, CopyingACallableTakesNoPlace) {
 }
 
 /// The place is lost to another while the callable is copied: refused, and the copy is destroyed.
-TEST(Limit, WhoLosesThePlaceWhileCopyingIsRefused) {
+TEST(Limit, ACallerWhoLosesThePlaceWhileCopyingIsRefused) {
   struct Copied {
     explicit Copied(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
     Copied(const Copied& other) : token_(std::make_shared<int>()), meanwhile_(other.meanwhile_) {
@@ -536,7 +536,7 @@ TEST(Limit, WhoLosesThePlaceWhileCopyingIsRefused) {
 
 /// One place, which one thread gives back and asks for again while another asks for it: exactly one of them gets it. A
 /// refusal takes nothing from others, not even for a moment.
-TEST(Limit, APlaceIsRefusedOnlyToWhoFindsItTaken) {
+TEST(Limit, APlaceIsRefusedOnlyIfItIsTaken) {
   HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
   std::atomic<int> arrived = 0;
   std::atomic<bool> over = false;

@@ -167,7 +167,7 @@ TEST(TaskLifetime, TheDestructorCancelsSharedTasksAndKeepsThemForTheirHandles) {
 
 // A timeout returned by stop() keeps its task until its last handle goes, so that the caller can run it.
 
-TEST(TaskLifetime, WhatStopReturnsCanBeRun) {
+TEST(TaskLifetime, ATimeoutThatStopReturnsCanBeRun) {
   const Resource resource = make_resource();
   int runs = 0;
   const auto shared = std::make_shared<RecordingTask>();
@@ -186,7 +186,7 @@ TEST(TaskLifetime, WhatStopReturnsCanBeRun) {
   EXPECT_TRUE(is_released(resource));
 }
 
-TEST(TaskLifetime, WhatStopReturnsOutlivesTheTimer) {
+TEST(TaskLifetime, ATimeoutThatStopReturnsOutlivesTheTimer) {
   const Resource resource = make_resource();
   Timeout copy;
   {

@@ -277,7 +277,7 @@ TEST(TimeoutScope, IsAsBeforeWithoutMemory) {
 }
 
 #if !defined(_WIN32)
-TEST(TimeoutScope, CanBeDestroyedInAForkedChildWhateverTheParentWasDoing) {
+TEST(TimeoutScope, CanBeDestroyedInAForkedChildInTheMiddleOfAnyCallOfTheParent) {
   constexpr int kForks = kSanitized ? 30 : 150;
   HashedWheelTimer timer(1ms);
   auto scope = std::make_unique<TimeoutScope>(timer);

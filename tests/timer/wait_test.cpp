@@ -50,19 +50,19 @@ class BeforeASleep : public ::testing::Test {
   HashedWheelTimer timer_{1ms};
 };
 
-TEST_F(BeforeASleep, WhatIsScheduledIsFound) {
+TEST_F(BeforeASleep, AScheduledTimeoutIsFound) {
   call_between_pass_and_sleep(timer_, [&] { schedule(5ms); });
   expect_it_runs();
 }
 
-TEST_F(BeforeASleep, WhatIsRescheduledToEarlierInTheWheelIsFound) {
+TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierInTheWheelIsFound) {
   Timeout timeout = schedule(kFar);
   wait_until_in_the_wheel(timer_);
   call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(timeout.reschedule(5ms)); });
   expect_it_runs();
 }
 
-TEST_F(BeforeASleep, WhatIsRescheduledToEarlierTwiceIsFound) {
+TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierTwiceIsFound) {
   Timeout timeout = schedule(kFar);
   wait_until_in_the_wheel(timer_);
   call_between_pass_and_sleep(timer_, [&] {
@@ -72,7 +72,7 @@ TEST_F(BeforeASleep, WhatIsRescheduledToEarlierTwiceIsFound) {
   expect_it_runs();
 }
 
-TEST_F(BeforeASleep, WhatIsRescheduledToEarlierByTwoThreadsIsFound) {
+TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierByTwoThreadsIsFound) {
   Timeout timeout = schedule(kFar);
   wait_until_in_the_wheel(timer_);
   call_between_pass_and_sleep(timer_, [&] {
@@ -82,12 +82,12 @@ TEST_F(BeforeASleep, WhatIsRescheduledToEarlierByTwoThreadsIsFound) {
   expect_it_runs();
 }
 
-TEST_F(BeforeASleep, WhatIsRescheduledToEarlierInTheQueueIsFound) {
+TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierInTheQueueIsFound) {
   call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(schedule(kFar).reschedule(5ms)); });
   expect_it_runs();
 }
 
-TEST_F(BeforeASleep, WhatAnotherThreadReschedulesToEarlierInTheQueueIsFound) {
+TEST_F(BeforeASleep, ATimeoutThatAnotherThreadReschedulesToEarlierInTheQueueIsFound) {
   call_between_pass_and_sleep(timer_, [&] {
     Timeout timeout = schedule(kFar);
     std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();

@@ -241,7 +241,7 @@ TEST(Withdraw, ATimerTaskIsNotWithdrawn) {
   }
 }
 
-TEST(Withdraw, StopReturnsOnlyWhatIsPending) {
+TEST(Withdraw, StopReturnsOnlyPendingTimeouts) {
   std::vector<Timeout> pending;
   std::vector<Timeout> returned;
   HashedWheelTimer timer(1ms);

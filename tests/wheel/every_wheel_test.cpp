@@ -351,7 +351,7 @@ TYPED_TEST(EveryWheel, MoveToAnotherTick) {
   EXPECT_EQ(this->wheel_.size(), 0);
 }
 
-TYPED_TEST(EveryWheel, MoveGoesBehindWhatIsThereAlready) {
+TYPED_TEST(EveryWheel, MovedItemsComeAfterItemsOfTheSameTick) {
   Item items[3];
   ASSERT_TRUE(this->insert(items[0], 30));
   ASSERT_TRUE(this->insert(items[1], 4));
@@ -373,7 +373,7 @@ TYPED_TEST(EveryWheel, MoveIntoThePastIsDueInTheNextTick) {
 }
 
 /// The random walks rely on it.
-TYPED_TEST(EveryWheel, ItsCheckFindsWhatIsWrong) {
+TYPED_TEST(EveryWheel, ItsCheckFindsEachFault) {
   TypeParam& wheel = this->wheel_;
   Item a;
   Item b;

@@ -625,7 +625,7 @@ TEST_P(WithoutMemory, AStoppedWalkOfAnotherTicksBucketGoesOn) {
   EXPECT_EQ(expire(6), std::vector<Item*>{&second});
 }
 
-TEST_P(WithoutMemory, ClearReturnsWhatWaitsForAPlace) {
+TEST_P(WithoutMemory, ClearReturnsItemsThatWaitForAPlace) {
   Item postponed;
   ASSERT_TRUE(insert(postponed, 3));
   use_up_chunks();
