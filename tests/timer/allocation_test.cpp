@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -326,6 +328,52 @@ TEST(Allocation, FailsWhileAThreadsMemoryGrows) {
     });
     EXPECT_GE(failures, 5);
   }
+}
+
+void cancel_a_timeout_before_it_is_refused() {
+  ManualTimer timer({.tick_duration = 1ms, .trace_origins = true});
+  const auto witness = std::make_shared<int>();
+  std::vector<TimeoutId> accepted;
+  accepted.reserve(1000);
+  accepted.push_back(timer.add([witness] {}, kFar));
+  std::atomic<std::uint64_t> found = 0;
+  std::jthread canceller([&](const std::stop_token& over) {
+    for (; !over.stop_requested(); std::this_thread::yield()) {
+      if (found == 0) continue;
+      EXPECT_EQ(timer.cancel(TimeoutId::from_value(found)), CancelResult::Cancelled);
+      found = 0;
+    }
+  });
+  const auto cancel_unknown = [&](const TracedTimeout& timeout) {
+    if (std::find(accepted.begin(), accepted.end(), timeout.id) != accepted.end()) return;
+    for (found = timeout.id.value(); found != 0;) std::this_thread::yield();
+  };
+  TimeoutId last;
+  {
+    const AllocationObserver observer([&](std::size_t) { timer.for_each_pending(cancel_unknown); });
+    const Shortage shortage(0, Shortage::kAll);
+    while (timer.stats().cancelled == 0 && accepted.size() != accepted.capacity()) {
+      last = timer.try_add([witness] {}, kFar);
+      accepted.push_back(last);
+    }
+  }
+  ASSERT_EQ(timer.stats().cancelled, 1) << "or this test could not fail";
+  EXPECT_TRUE(last);
+  EXPECT_EQ(timer.cancel(last), CancelResult::Gone);
+  EXPECT_EQ(witness.use_count(), static_cast<int>(accepted.size()));
+  EXPECT_TRUE(is_balanced(timer.stats()));
+  accepted.pop_back();
+  for (const TimeoutId id : accepted) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+  EXPECT_EQ(witness.use_count(), 1);
+}
+
+/// A walk finds a timeout for which the queue has no memory, and cancels it before the producer can refuse it. Then it
+/// was accepted: it ends once, and its memory does not keep the core.
+TEST(Allocation, ATimeoutThatIsCancelledByItsIdBeforeItIsRefusedEndsOnce) {
+  cancel_a_timeout_before_it_is_refused();
+  const std::int64_t kept = bytes_in_use;  // by this thread
+  for (int i = 0; i < 10; ++i) cancel_a_timeout_before_it_is_refused();
+  EXPECT_LT(bytes_in_use, kept + 5000) << "less than a core";
 }
 
 // From one hour to two is a later deadline, which is only stored. But when the other thread has made it three

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
@@ -296,6 +297,24 @@ TEST(TimeoutScope, CanBeDestroyedInAForkedChildInTheMiddleOfAnyCallOfTheParent) 
   }
   for (int i = 0; i < kForks; ++i) ASSERT_EQ(status_of_child([&] { return scope.reset(), 0; }), 0);
   over = true;
+}
+
+/// The executor may refer to a loop that is only whole in the parent.
+TEST(TimeoutScope, LeavesItsExecutorAloneInAForkedChild) {
+  HashedWheelTimer timer(1ms);
+  bool released = false;
+  std::unique_ptr<TimeoutScope> scope;
+  {
+    const std::shared_ptr<int> loop(new int, [&](int* memory) {
+      released = true;
+      delete memory;
+    });
+    scope =
+        std::make_unique<TimeoutScope>(timer, BatchExecutor([loop](const std::function<void()>& batch) { batch(); }));
+  }
+  EXPECT_EQ(status_of_child([&] { return scope.reset(), released ? 1 : 0; }), 0);
+  scope.reset();
+  EXPECT_TRUE(released) << "or this test could not fail";
 }
 #endif
 

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #if defined(__linux__)
@@ -80,15 +81,20 @@ class Model {
     std::vector<Item*> taken;
     std::int64_t last_place = -1;
     bool stopped = false;
+    bool looks_at_all = false;  // once, if nothing was due
     wheel_.expire(tick, [&](WheelItem& visited) {
       Item& item = static_cast<Item&>(visited);
       EXPECT_FALSE(stopped) << "visited after the visitor had stopped the walk";
       EXPECT_TRUE(present(item)) << "visited, but not in the wheel";
+      const bool has_another_tag = (item.due - tick) % (buckets_ * kTags) != 0;
+      if (has_another_tag || item.place <= last_place) {
+        EXPECT_TRUE(taken.empty()) << "not in order of insertion, or it has another tag";
+        if (!std::exchange(looks_at_all, true)) last_place = -1;
+      }
       EXPECT_GT(item.place, last_place) << "not in order of insertion";
       last_place = item.place;
       if (item.due != tick) {
         EXPECT_GT(item.due, tick) << "visited too late";
-        EXPECT_EQ((item.due - tick) % (buckets_ * kTags), 0) << "visited, but it has another tag";
         return Verdict::later(item.due);
       }
       EXPECT_EQ(expected.count(&item), 1u) << "visited twice";
@@ -351,6 +357,38 @@ TEST(HashedWheel, AFarItemCostsAtMostOneLookInSixtyFourRevolutions) {
   }
   EXPECT_FALSE(far.in_wheel());
 }
+
+/// Items of all tags are due in some thousand revolutions, so a walk can only guess the next tick.
+void expect_looks_at_a_far_bucket(int items_of_a_tag, int expected) {
+  constexpr std::int64_t kBuckets = 8;
+  constexpr std::int64_t kFar = 4000 * kTags;
+  HashedWheel wheel(kBuckets);
+  std::vector<Item> items(static_cast<std::size_t>(items_of_a_tag * kTags));
+  std::int64_t revolution = kFar;
+  for (Item& item : items) {
+    item.due = 5 + revolution++ * kBuckets;
+    ASSERT_TRUE(wheel.insert(item, item.due));
+  }
+  Item near;
+  near.due = 5;
+  ASSERT_TRUE(wheel.insert(near, near.due));
+  int looks = 0;
+  const auto visit = [](WheelItem& visited) {
+    const Item& item = static_cast<const Item&>(visited);
+    return item.due == 5 ? Verdict::taken() : Verdict::later(item.due);
+  };
+  for (; wheel.next_due() < 100 * kBuckets; ++looks) wheel.expire(wheel.next_due(), visit);
+  EXPECT_EQ(looks, expected);
+  if (looks < 100) {
+    EXPECT_EQ(wheel.next_due(), 5 + kFar * kBuckets);
+  }
+  wheel.clear([](WheelItem&) {});
+}
+
+TEST(HashedWheel, AWrongGuessIsCorrectedOnce) { expect_looks_at_a_far_bucket(100, 2); }
+
+/// So that a walk takes no longer than half a millisecond.
+TEST(HashedWheel, AWrongGuessOfALargeBucketIsNotCorrected) { expect_looks_at_a_far_bucket(257, 100); }
 
 TEST(HashedWheel, ASingleBucketHoldsEveryRevolution) {
   Model model(1);

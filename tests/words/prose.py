@@ -171,7 +171,7 @@ def plain(text, is_page):
     """Without markup, and with as many lines."""
     text = CODE.sub(keep_lines("CODE"), text)
     if is_page:
-        text = TAG.sub(keep_lines(""), text)
+        text = TAG.sub(keep_lines(""), text.replace("<br>", " · "))
     text = IMAGE.sub("", text)
     text = LINK.sub(lambda match: match[1], text)
     text = ADDRESS.sub("URL", text)

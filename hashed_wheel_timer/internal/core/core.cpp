@@ -93,7 +93,7 @@ template <bool kPlain>
     return refuse(&node, why, 1);
   }
   // There is no entry, so the worker will not drop the timer's reference.
-  if (why == Result::NoMemory && node.drop_references(1)) recycle(&node);
+  if (why == Result::NoMemory && node.generation() == name.life() && node.drop_references(1)) recycle(&node);
   return {&node, name.value()};
 }
 

@@ -5,7 +5,10 @@
 namespace hwt::internal {
 
 HashedWheel::HashedWheel(std::int64_t buckets)
-    : revolutions_(buckets), wheel_(static_cast<std::size_t>(buckets)), due_(static_cast<std::size_t>(buckets)) {}
+    : revolutions_(buckets),
+      wheel_(static_cast<std::size_t>(buckets)),
+      due_(static_cast<std::size_t>(buckets)),
+      guessed_(static_cast<std::size_t>(buckets)) {}
 
 bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
   assert((reinterpret_cast<std::uintptr_t>(&item) & Chunk::kTagMask) == 0);
@@ -14,7 +17,7 @@ bool HashedWheel::insert(WheelItem& item, Tick tick) noexcept {
   Bucket& bucket = wheel_[index];
   if (!bucket.add(item, revolutions_.tag_of(tick), index, chunks_)) return false;
   ++size_;
-  if (tick < due_.of(index)) due_.set(index, tick);
+  if (tick < due_.of(index)) set_due(index, tick, false);
   return true;
 }
 
@@ -31,7 +34,7 @@ void HashedWheel::move(WheelItem& item, Tick tick) noexcept {
   const Chunk& chunk = Chunk::of(item.position);
   if (chunk.bucket == revolutions_.bucket_of(tick) && (*item.position & Chunk::kTagMask) == revolutions_.tag_of(tick)) {
     // The entry stays. But the item may have been due a multiple of 64 revolutions later, with the same tag.
-    if (tick < due_.of(chunk.bucket)) due_.set(chunk.bucket, tick);
+    if (tick < due_.of(chunk.bucket)) set_due(chunk.bucket, tick, false);
     return;
   }
   remove(item);

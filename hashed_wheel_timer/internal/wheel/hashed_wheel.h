@@ -21,7 +21,9 @@ namespace hwt::internal {
 ///
 /// A bucket is an array of entries, not a linked list, so that a walk reads memory in order and can prefetch the items.
 /// The tag of an entry is the revolution modulo 64, so a walk skips items of other revolutions without touching them.
-/// Items whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick.
+/// Items whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick. For the same reason a
+/// walk only guesses when an item of another tag is due. If a guess was wrong, the next walk looks at all items.
+/// Otherwise a million items that are due in an hour would wake the worker in each tick.
 class HashedWheel {
  public:
   /// `buckets` is a power of two. Throws std::bad_alloc.
@@ -57,22 +59,30 @@ class HashedWheel {
 
  private:
   static constexpr std::size_t kPrefetchDistance = 8;
+  // A walk looks at no more items than this to correct a guess. They take half a millisecond.
+  static constexpr std::uint32_t kMostLookedAt = 16384;
   // A walk tidies too, because a bucket may have holes and no removals. It takes some 10 us longer at most.
   static constexpr int kTidiedByWalk = 16;
 
-  /// Prefetches the i-th item from the start of `chunk`, which may be in the next chunk, if it has this tag.
-  [[gnu::always_inline]] static void prefetch(const Chunk& chunk, std::size_t i, std::uint64_t tag) noexcept {
+  /// Prefetches the i-th item from the start of `chunk`, which may be in the next chunk, if it has this tag or `all`.
+  [[gnu::always_inline]] static void prefetch(const Chunk& chunk, std::size_t i, std::uint64_t tag, bool all) noexcept {
     const Chunk* holder = &chunk;
     if (i >= chunk.used) {
       i -= chunk.used;
       holder = chunk.next;
       if (holder == nullptr || i >= holder->used) return;
     }
-    if ((holder->low[i] & Chunk::kTagMask) == tag) prefetch_to_write(holder->item(i));
+    if ((holder->low[i] & Chunk::kTagMask) == tag || all) prefetch_to_write(holder->item(i));
+  }
+
+  /// Notes the first tick at which an item of the bucket is due.
+  void set_due(std::size_t index, Tick tick, bool guessed) noexcept {
+    due_.set(index, tick);
+    guessed_[index] = guessed;
   }
 
   template <class Visitor>
-  bool walk(std::size_t index, Tick tick, Visitor& visit) noexcept;
+  bool walk(std::size_t index, Tick tick, Visitor& visit, bool all = false) noexcept;
 
  protected:
   const Revolutions revolutions_;
@@ -80,6 +90,7 @@ class HashedWheel {
   std::int64_t size_ = 0;
   ZeroedArray<Bucket> wheel_;
   DueTree due_;
+  ZeroedArray<bool> guessed_;  // due_.of() of the bucket comes from a tag
   ChunkPool chunks_;
 };
 
@@ -96,24 +107,26 @@ void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
   floor_ = next_tick(tick);
 }
 
-/// Walks a bucket. Returns false if the visitor has stopped the walk.
+/// Walks a bucket: its items with the tag of the tick, or all. Returns false if the visitor has stopped the walk.
 template <class Visitor>
-bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
+bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit, bool all) noexcept {
   const Tick own = revolutions_.own_tick(index, tick);
   const std::uint64_t tag = revolutions_.tag_of(own);
   Bucket& bucket = wheel_[index];
+  const std::int64_t size_before = size_;
   Tick next = kNever;
+  Tick guess = kNever;
   bool stopped = false;
   Chunk* before = nullptr;
   for (Chunk* chunk = bucket.first; chunk != nullptr && !stopped;) {
     if (chunk->next != nullptr) chunk->next->prefetch();
     bool any_left = false;
     for (std::size_t i = 0; i < chunk->used; ++i) {
-      prefetch(*chunk, i + kPrefetchDistance, tag);
+      prefetch(*chunk, i + kPrefetchDistance, tag, all);
       const std::uint64_t entry = chunk->entry(i);
       if (entry == Chunk::kHole) continue;
-      if (const std::uint64_t ahead = Revolutions::ahead(entry, tag); ahead != 0) {
-        next = std::min(next, revolutions_.later(own, ahead));
+      if (const std::uint64_t ahead = Revolutions::ahead(entry, tag); ahead != 0 && !all) {
+        guess = std::min(guess, revolutions_.later(own, ahead));
         any_left = true;
         continue;
       }
@@ -130,7 +143,8 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
         const bool same = revolutions_.bucket_of(later) == index;
         if (same || !insert(*item, later)) {
           const Tick again = same ? later : soonest;
-          chunk->put(i, *item, revolutions_.tag_of(revolutions_.own_tick(index, again)));
+          const std::uint64_t its_tag = revolutions_.tag_of(revolutions_.own_tick(index, again));
+          if (its_tag != (entry & Chunk::kTagMask)) chunk->put(i, *item, its_tag);
           next = std::min(next, again);
           any_left = true;
           continue;
@@ -149,8 +163,10 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit) noexcept {
     chunk = following;
   }
   bucket.tidy(chunks_, kTidiedByWalk);
-  due_.set(index, bucket.items == 0 ? kNever : stopped ? tick : next);
-  return !stopped;
+  const bool was_guessed = guessed_[index];
+  set_due(index, bucket.items == 0 ? kNever : stopped ? tick : std::min(next, guess), guess < next);
+  const bool was_wrong = was_guessed && guess < next && size_ == size_before && !stopped;
+  return was_wrong && bucket.items <= kMostLookedAt ? walk(index, tick, visit, true) : !stopped;
 }
 
 template <class Visitor>
