@@ -27,7 +27,7 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
       clock_(clock == Clock::Cycles && !cycles_.wanted() ? Clock::Steady : clock),
       on_task_error_(options.on_task_error),
       id_(announce_core()),
-      special_offer_(special_offer(options)),
+      plain_(options.max_pending_timeouts <= 0 && !options.trace_origins),
       tick_duration_(options.tick_duration.count()),
       hook_patience_(std::max<std::int64_t>(Inbox::kSoon - options.tick_duration.count(), 0)),
       depot_(*this, id_, options.trace_origins, sleeper_, [](Core& core) noexcept { delete &core; }),
@@ -97,35 +97,27 @@ template <bool kPlain>
   return {&node, name.value()};
 }
 
-[[gnu::noinline]] detail::Scheduled Core::offer_any(Producer* mine, const detail::TaskSource& task,
+[[gnu::noinline]] detail::Scheduled Core::offer_any(Producer* producer, const detail::TaskSource& task,
                                                     std::int64_t deadline, std::uint64_t trace) {
-  if (mine != nullptr) return offer_as<false>(*mine, task, deadline, trace);
-  const ProducerLease lease(producers_);
-  if (lease.get() == nullptr) return refuse(nullptr, Result::NoMemory);
-  return offer_any(lease.get(), task, deadline, trace);
+  if (producer == nullptr) return refuse(nullptr, Result::NoMemory);
+  return offer_as<false>(*producer, task, deadline, trace);
 }
 
-Core::Offer Core::special_offer(const Options& options) noexcept {
-  if (options.trace_origins) return &ask_for_origin;
-  return options.max_pending_timeouts > 0 ? &offer_limited : nullptr;
-}
-
-detail::Scheduled Core::offer_limited(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine) {
-  return core.offer_any(mine, task, when.deadline([&] { return core.begin_of_delay(mine); }));
-}
-
-/// The caller has the origin at hand only on this rare way, so that passing it costs other timers nothing.
-detail::Scheduled Core::ask_for_origin(Core&, const detail::TaskSource&, detail::When, Producer*) noexcept {
-  return detail::Scheduled::refused(Result::Untraced);
+[[gnu::noinline]] detail::Scheduled Core::schedule_any(const detail::TaskSource& task, detail::When when,
+                                                       Producer* mine) {
+  // The caller has the origin at hand only on this rare way, so that passing it costs other timers nothing.
+  if (traces_origins()) return detail::Scheduled::refused(Result::Untraced);
+  const ProducerLease lease(producers_, mine);
+  return offer_any(lease.get(), task, when.deadline([&] { return begin_of_delay(lease.get()); }));
 }
 
 detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::When when, const Origin& origin) {
   if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) return refuse_in(phase);
-  Producer* const mine = thread_cache::find(id_);
-  const std::int64_t begin = begin_of_delay(mine);
+  const ProducerLease lease(producers_, thread_cache::find(id_));
+  const std::int64_t begin = begin_of_delay(lease.get());
   const std::int64_t deadline = when.deadline([begin] { return begin; });
   const std::uint64_t trace = Trace(begin, OriginTable::number_of(origin)).value();
-  const detail::Scheduled scheduled = offer_any(mine, task, deadline, trace);
+  const detail::Scheduled scheduled = offer_any(lease.get(), task, deadline, trace);
   if (scheduled.node != nullptr) probes::add(scheduled.value, deadline, origin.text(), origin.line());
   return scheduled;
 }
@@ -136,16 +128,19 @@ detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::
   return detail::Scheduled::refused(can_start ? Result::NotStarted : Result::Stopped);
 }
 
+/// The way of most timeouts. In a function of its own so that schedule() needs no stack.
+[[gnu::noinline]] detail::Scheduled Core::schedule_plain(const detail::TaskSource& task, detail::When when,
+                                                         Producer& mine) {
+  return offer_as<true>(mine, task, when.deadline([&] { return begin_of_delay(&mine); }));
+}
+
 inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::When when) {
   if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) [[unlikely]]
     return refuse_in(phase);
   Producer* const mine = thread_cache::find(id_);
-  if (!plain_) [[unlikely]]
-    return special_offer_(*this, task, when, mine);
-  const std::int64_t deadline = when.deadline([&] { return begin_of_delay(mine); });
-  if (mine == nullptr) [[unlikely]]
-    return offer_any(mine, task, deadline);
-  return offer_as<true>(*mine, task, deadline);
+  if (!plain_ || mine == nullptr) [[unlikely]]
+    return schedule_any(task, when, mine);
+  return schedule_plain(task, when, *mine);
 }
 
 /// `node`: with a built task and so many references, which belong to the caller; or null.
@@ -201,7 +196,7 @@ inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before
   if (mine != nullptr) [[likely]] {
     count_cancelled(mine, node, before);
   } else {
-    count_cancelled(ProducerLease(producers_).get(), node, before);
+    count_cancelled(ProducerLease(producers_, nullptr).get(), node, before);
   }
   switch (Node::kind_of(before)) {
     case detail::TaskKind::Shared:

@@ -198,16 +198,12 @@ class Core final {
 
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
 
-  /// The function by which a timer with a limit or with origins schedules. `mine` is the calling thread's producer, or
-  /// null.
-  using Offer = detail::Scheduled (*)(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine);
-  static detail::Scheduled offer_limited(Core& core, const detail::TaskSource& task, detail::When when, Producer* mine);
-  static detail::Scheduled ask_for_origin(Core& core, const detail::TaskSource& task, detail::When when,
-                                          Producer* mine) noexcept;
-  static Offer special_offer(const Options& options) noexcept;
-
-  /// Schedules on any timer. `mine` is null if the thread has used another timer since, or none.
-  detail::Scheduled offer_any(Producer* mine, const detail::TaskSource& task, std::int64_t deadline,
+  detail::Scheduled schedule_plain(const detail::TaskSource& task, detail::When when, Producer& mine);
+  /// Schedules on any timer, by any thread: one with a limit or with origins, or a thread that has used another timer
+  /// since, or none. Then `mine` is null.
+  detail::Scheduled schedule_any(const detail::TaskSource& task, detail::When when, Producer* mine);
+  /// `producer` is null if there was no memory for one.
+  detail::Scheduled offer_any(Producer* producer, const detail::TaskSource& task, std::int64_t deadline,
                               std::uint64_t trace = 0);
   /// `kPlain`: the timer has no limit and no origins, as most have none. Then nothing asks for them on the way.
   template <bool kPlain>
@@ -243,8 +239,7 @@ class Core final {
   const Clock clock_;
   const std::function<void(std::exception_ptr, const Timeout&)> on_task_error_;
   const std::uint64_t id_;
-  const Offer special_offer_;                     // null: plain
-  const bool plain_ = special_offer_ == nullptr;  // a byte to look at, which needs no register
+  const bool plain_;  // no limit and no origins
   const std::int64_t tick_duration_;
   // A sleep that ends within this, and a tick, is soon enough for a cancelled().
   const std::int64_t hook_patience_;

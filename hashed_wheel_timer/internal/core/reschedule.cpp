@@ -37,7 +37,7 @@ bool Core::move(Node& node, std::int64_t deadline) {
   if (!Node::pending(seen)) return false;
   std::optional<ProducerLease> producer;
   const auto put = [&] {
-    if (!producer) producer.emplace(producers_);
+    if (!producer) producer.emplace(producers_, thread_cache::find(id_));
     return producer->get() != nullptr && put_recheck(*producer->get(), node, deadline);
   };
   bool put_before = Node::needs_recheck(seen) && deadline < node.deadline.load(std::memory_order_relaxed);

@@ -128,8 +128,8 @@ std::uint64_t announce_core() {
   return last_core_id.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-ProducerLease::ProducerLease(ProducerSet& producers) noexcept : producer_(thread_cache::find(producers.core_id())) {
-  if (producer_ == nullptr) producer_ = thread_cache::find_held(producers.core_id());
+void ProducerLease::take(ProducerSet& producers) noexcept {
+  producer_ = thread_cache::find_held(producers.core_id());
   if (producer_ != nullptr) return;
   Seat* const seat = producers.take();
   if (seat == nullptr) return;

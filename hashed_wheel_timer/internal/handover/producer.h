@@ -130,7 +130,10 @@ Producer* find_held(std::uint64_t core_id) noexcept;
 /// thread takes it over. The cost does not depend on the number of threads or timers, and no thread waits for another.
 class ProducerLease {
  public:
-  explicit ProducerLease(ProducerSet& producers) noexcept;
+  /// `mine`: the result of thread_cache::find().
+  ProducerLease(ProducerSet& producers, Producer* mine) noexcept : producer_(mine) {
+    if (mine == nullptr) take(producers);
+  }
   ~ProducerLease() {
     if (borrowed_ != nullptr) borrowed_->home->give_back(borrowed_);
   }
@@ -141,6 +144,8 @@ class ProducerLease {
   Producer* get() const noexcept { return producer_; }
 
  private:
+  void take(ProducerSet& producers) noexcept;
+
   Producer* producer_;
   Seat* borrowed_ = nullptr;  // given back at the end of this call, because no end of the thread would be noticed
 };
