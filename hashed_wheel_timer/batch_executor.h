@@ -28,7 +28,9 @@ class BatchJobs;
 /// Guarantees: the jobs of a batch run in the order in which they came, each once. A batch that the loop drops without
 /// calling it destroys its jobs.
 /// Threads: any thread may call any member. Copies share their jobs. `post` may be called by several threads at once.
-/// Not for: jobs that throw, which end the program. Tasks of a timer may throw: see Options::on_task_error.
+/// The worker may still be in `post` when a task was taken back, or has run. So what `post` uses must exist until the
+/// timer was stopped. Not for: jobs that throw, which end the program. Tasks of a timer may throw: see
+/// Options::on_task_error.
 class HWT_API BatchExecutor {
  public:
   /// Makes an executor that gives each batch to `post`, which must call it once, later or on another thread. Throws
@@ -86,5 +88,8 @@ auto on(const BatchExecutor& executor, F&& callable) {
   if (detail::is_null_callable(callable)) detail::raise(detail::Scheduled::refused(detail::Result::NullTask), "on");
   return detail::OnExecutor<std::decay_t<F>>(executor, std::forward<F>(callable));
 }
+/// Refuses a temporary executor, which would be gone before the timeout.
+template <class F>
+auto on(const BatchExecutor&& executor, F&& callable) = delete;
 
 }  // namespace hwt

@@ -79,9 +79,9 @@ class KeyedTimer {
     return set_when(std::move(key), std::move(value), Delay(detail::number("KeyedTimer: delay", delay)));
   }
 
-  /// Moves the deadline of a value to `delay` from now, earlier or later. Returns Moved, NotFound, Stopped or Rejected;
-  /// Rejected only if its expiry had begun, which goes on. Throws std::invalid_argument for a NaN delay. Throws
-  /// std::bad_alloc for an earlier deadline, or if its expiry had begun.
+  /// Moves the deadline of a value to `delay` from now, earlier or later. Returns Moved, NotFound, Stopped or Rejected.
+  /// Rejected: its expiry had begun, and the timer has no room for a new timeout; the value expires. Throws
+  /// std::invalid_argument for a NaN delay. Throws std::bad_alloc for an earlier deadline, or if its expiry had begun.
   KeyedResult move(const K& key, Delay delay) {
     return move_when(key, Delay(detail::number("KeyedTimer: delay", delay)));
   }

@@ -86,8 +86,8 @@ class HWT_API PassiveWheel {
 
   /// Lets the node fire `delay` after the wheel's time, and cancels its former schedule in any wheel. A delay of 0 or
   /// less ends with the next tick, never within the running advance(). A deadline beyond the range of the clock is the
-  /// end of time: never, unless advance() is called with that. Nodes of the same tick run in the order of their
-  /// scheduling, except postponed ones. Throws std::invalid_argument for a NaN; then nothing has changed.
+  /// end of time: never. Nodes of the same tick run in the order of their scheduling, except postponed ones. Throws
+  /// std::invalid_argument for a NaN; then nothing has changed.
   void schedule(WheelNode& node, Delay delay) { schedule_in(node, delay); }
   /// Lets the node fire `delay` after the wheel's time; see the overload for a Delay.
   template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some fifty
@@ -112,8 +112,8 @@ class HWT_API PassiveWheel {
   /// Empty ticks cost nothing. Throws IllegalState inside on_timeout() of the same wheel, and then has done nothing.
   ///
   /// Nodes of far deadlines also move while these come nearer, perhaps millions at once. With max_tasks it moves no
-  /// more than some thousands. So if fewer than max_tasks have run, nothing is due any more unless next_wakeup() is in
-  /// the past. Then handle other events and call it again.
+  /// more than some thousands. If fewer than max_tasks have run and next_wakeup() is in the past, it has more nodes to
+  /// move: handle other events, and call it again.
   std::size_t advance(std::chrono::steady_clock::time_point now,
                       std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 

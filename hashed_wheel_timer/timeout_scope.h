@@ -30,7 +30,8 @@ namespace hwt {
 ///     hwt::TimeoutScope scope_{timer};   // the last member, so that it is destroyed first
 ///   };
 ///
-/// Guarantees: after the destructor no task of the scope runs, and none will. The scope drops the ids of timeouts that
+/// Guarantees: after the destructor no task of the scope runs, and none will, unless the program runs by hand what
+/// Timer::stop() has returned. The scope drops the ids of timeouts that
 /// have ended.
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
@@ -69,7 +70,8 @@ class HWT_API TimeoutScope {
                   [&]<class Task>(Task&& task) { return timer_.add_at(std::forward<Task>(task), deadline, terms); });
   }
 
-  /// Cancels one timeout of this scope. Returns whether its task has not run and never will. Waits for no task.
+  /// Cancels a timeout, as Timer::cancel() does; the id may be any number. Returns whether its task has not run and
+  /// never will. Waits for no task.
   bool cancel(TimeoutId id) noexcept { return timer_.cancel(id) == CancelResult::Cancelled; }
 
   /// Cancels all timeouts and returns their number. Does not wait for tasks that run now, and takes none back from an

@@ -214,7 +214,8 @@ class HWT_API Timer {
   }
 
   /// Returns a handle of the timeout while it is pending, while its task runs, and while an executor has the task.
-  /// Returns a null handle otherwise. Any thread.
+  /// Returns a null handle otherwise. Any thread. The handle with which a timeout would have more than 2,097,151 ends
+  /// the program.
   Timeout find(TimeoutId id) noexcept;
 
   /// Ends the timer for good and returns the pending timeouts, cancelled. No further task starts on the worker or goes

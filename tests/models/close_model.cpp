@@ -23,6 +23,7 @@ struct Close final : Run {
   std::atomic<bool> handle{false};
   std::atomic<bool> scheduled{false};
   const bool late = random(2) == 0;
+  const bool stays = random(2) == 0;  // the first thread keeps its producer, so that the second one makes another
   Ghost<bool> gone = false;
 
   void thread(unsigned index) override {
@@ -34,6 +35,7 @@ struct Close final : Run {
       if (random(2) == 0) timer->advance(nanoseconds(1));
       scheduled.store(true, std::memory_order_release);
       first.cancel();
+      while (stays && !gone) yield();
     } else if (index == 1) {
       while (!handle.load(std::memory_order_acquire)) yield();
       const hwt::Timeout timeout = std::move(handed_over);

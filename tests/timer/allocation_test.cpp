@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -374,6 +376,74 @@ TEST(Allocation, ATimeoutThatIsCancelledByItsIdBeforeItIsRefusedEndsOnce) {
   const std::int64_t kept = bytes_in_use;  // by this thread
   for (int i = 0; i < 10; ++i) cancel_a_timeout_before_it_is_refused();
   EXPECT_LT(bytes_in_use, kept + 5000) << "less than a core";
+}
+
+/// A thread that is new to the timer has cancelled or moved a timeout, and is held before it has memory of its own.
+/// Meanwhile the timer is destroyed. Returns the bytes that are left.
+template <class T, class F>
+std::int64_t left_by_a_thread_that_comes_late(F use) {
+  const std::int64_t before = bytes_in_use;
+  {
+    auto timer = std::make_unique<T>(1ms);
+    Timeout timeout = timer->new_timeout([] {}, kFar);
+    if constexpr (std::is_same_v<T, ManualTimer>) {
+      timer->advance(1ms);
+    } else {
+      EXPECT_TRUE(ran_in_task(*timer, [] {}));
+    }
+    std::atomic<bool> held = false;
+    std::atomic<bool> destroyed = false;
+    std::jthread late([&, timeout = std::move(timeout)]() mutable {
+      const AllocationObserver observer([&](std::size_t) {
+        for (held = true; !destroyed;) std::this_thread::yield();
+      });
+      use(timeout);
+      timeout = {};
+    });
+    EXPECT_TRUE(eventually([&] { return held.load(); }));
+    timer.reset();
+    destroyed = true;
+  }
+  return bytes_in_use - before;
+}
+
+TEST(Allocation, AHandleThatIsUsedWhileTheTimerEndsLeavesNothingBehind) {
+  const auto cancel = [](Timeout& timeout) { timeout.cancel(); };
+  const auto move = [](Timeout& timeout) { timeout.reschedule(1s); };
+  for (int i = 0; i < 3; ++i) {
+    const std::array<std::int64_t, 4> left{
+        left_by_a_thread_that_comes_late<HashedWheelTimer>(cancel),
+        left_by_a_thread_that_comes_late<HashedWheelTimer>(move),
+        left_by_a_thread_that_comes_late<ManualTimer>(cancel),
+        left_by_a_thread_that_comes_late<ManualTimer>(move),
+    };
+    if (i == 0) continue;  // this thread keeps some memory for itself
+    for (const std::int64_t bytes : left) EXPECT_LT(bytes, 5000) << "less than a core";
+  }
+}
+
+/// The wheel has no memory for timeouts that were moved, and more have moved than the worker keeps.
+TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
+  constexpr int kMoved = 1000;
+  ManualTimer timer(1ms);
+  int ran = 0;
+  std::vector<Timeout> moved;
+  for (int i = 0; i < kMoved; ++i) moved.push_back(timer.new_timeout([&] { ++ran; }, kFar));
+  timer.advance(1ms);
+  // Each takes a slot of its own, until the wheel has no chunk left.
+  for (int i = 0; i < 20'000; ++i) timer.new_timeout([] {}, 2 * kFar + i * 1min);
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    timer.advance(1ms);
+    EXPECT_GT(shortage.failed(), 0) << "or this test could not fail";
+  }
+  for (Timeout& timeout : moved) EXPECT_TRUE(timeout.reschedule(10ms));
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    timer.advance(1ms);
+  }
+  timer.advance(10ms);
+  EXPECT_EQ(ran, kMoved);
 }
 
 // From one hour to two is a later deadline, which is only stored. But when the other thread has made it three

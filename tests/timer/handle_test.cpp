@@ -275,5 +275,17 @@ TEST(HandleDeathTest, MoreThanCanBeCountedEndTheProgram) {
   node.word.fetch_sub(kMore * internal::Node::kReference);
 }
 
+TEST(HandleDeathTest, MoreThanCanBeCountedByFindEndTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  HashedWheelTimer timer;
+  const TimeoutId id = timer.add([] {}, kFar);
+  const Timeout timeout = timer.find(id);
+  internal::Node& node = *internal::Node::of(timeout);
+  constexpr std::uint64_t kMore = 2'097'151 - 1;  // besides `timeout`
+  node.word.fetch_add(kMore * internal::Node::kReference);
+  EXPECT_DEATH(timer.find(id), "hashed_wheel_timer: more than 2\\^21 handles of one timeout\n");
+  node.word.fetch_sub(kMore * internal::Node::kReference);
+}
+
 }  // namespace
 }  // namespace hwt

@@ -18,7 +18,7 @@ void write_request(std::uint64_t) {}
 
 }  // namespace
 
-#include "timer_block.h"
+#include "timeout_scope_block.h"
 
 namespace hwt {
 namespace {
@@ -39,6 +39,25 @@ TEST(RpcClient, CompletesACallByTheAnswerTheTimeoutOrItsEnd) {
   }
   EXPECT_EQ(how, (std::map<std::uint64_t, std::string>{{1, "answered"}, {2, "timed out"}, {3, "closed"}}));
   EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// A call that has timed out is no longer in the map, and is still being completed.
+TEST(RpcClient, OutlivesACallThatIsBeingCompleted) {
+  HashedWheelTimer timer(1ms);
+  std::atomic<bool> begun = false;
+  std::atomic<bool> ending = false;
+  std::atomic<bool> gone = false;
+  auto client = std::make_unique<Client>(timer);
+  client->call(1, [&](const char*) {
+    begun = true;
+    EXPECT_TRUE(eventually([&] { return ending.load(); }));
+    std::this_thread::sleep_for(50ms);
+    EXPECT_FALSE(gone);
+  });
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  ending = true;
+  client.reset();
+  gone = true;
 }
 
 TEST(RpcClient, CompletesEachCallOnceWhenAnswersRaceTimeoutsAndTheEnd) {

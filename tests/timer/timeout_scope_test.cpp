@@ -318,6 +318,31 @@ TEST(TimeoutScope, LeavesItsExecutorAloneInAForkedChild) {
 }
 #endif
 
+/// Another thread has cancelled it, and its callable is being destroyed. It may use the object that owns the scope.
+TEST(TimeoutScope, CountsATimeoutWhoseCallableIsBeingDestroyed) {
+  HashedWheelTimer timer(1ms);
+  TimeoutScope scope(timer);
+  std::atomic<bool> held = false;
+  std::atomic<bool> over = false;
+  struct Slow {
+    Slow(std::atomic<bool>& is_held, std::atomic<bool>& is_over) : held_(&is_held), over_(&is_over) {}
+    Slow(Slow&& other) noexcept : held_(std::exchange(other.held_, nullptr)), over_(other.over_) {}
+    ~Slow() {
+      if (held_ == nullptr) return;
+      for (*held_ = true; !*over_;) std::this_thread::yield();
+    }
+    void operator()() const {}
+    std::atomic<bool>* held_;
+    std::atomic<bool>* over_;
+  };
+  std::jthread canceller([&] { EXPECT_TRUE(scope.cancel(scope.add(Slow(held, over), kFar))); });
+  EXPECT_TRUE(eventually([&] { return held.load(); }));
+  EXPECT_EQ(scope.size(), 1u);
+  over = true;
+  canceller.join();
+  EXPECT_EQ(scope.size(), 0u);
+}
+
 TEST(TimeoutScope, WaitsForATaskThatRuns) {
   HashedWheelTimer timer(1ms);
   for (int i = 0; i < 50; ++i) {

@@ -192,7 +192,10 @@ template <Wheel W>
 bool Driver<W>::take_rechecks() noexcept {
   for (std::size_t done = 0; done < kMaxRechecks;) {
     const std::size_t kept = rechecks_kept_;
-    const std::size_t end = kept + intake_.take_rechecks(&rechecks_[kept], rechecks_.size() - kept);
+    const std::size_t room = rechecks_.size() - kept;
+    // Without room it asks for none, because a place that gives none leaves its round.
+    const std::size_t taken = room == 0 ? 0 : intake_.take_rechecks(&rechecks_[kept], room);
+    const std::size_t end = kept + taken;
     rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
       if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
@@ -200,7 +203,7 @@ bool Driver<W>::take_rechecks() noexcept {
       if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
       if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }
-    if (end == kept) return true;
+    if (taken == 0 && (room != 0 || rechecks_kept_ != 0)) return true;
     done += end;
   }
   return false;

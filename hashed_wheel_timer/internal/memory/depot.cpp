@@ -15,7 +15,18 @@ Node* Depot::take(std::int64_t enough) noexcept {
   return batches;
 }
 
+void Depot::add(NodePool& pool) noexcept {
+  pools_.push(pool);
+  pool_count_.fetch_add(1, std::memory_order_relaxed);
+  // A handle may still be used while the timer ends. So this thread may come after the walks of close(), or between
+  // them, and its pool must keep no node.
+  AsymmetricFence::light();
+  if (closing_.load(std::memory_order_relaxed)) pool.begin_close();
+}
+
 void Depot::close() noexcept {
+  closing_.store(true, std::memory_order_relaxed);
+  AsymmetricFence::heavy();
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) pool->begin_close();
   AsymmetricFence::heavy();
   std::int64_t out = 0;

@@ -27,10 +27,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
       : core_(core), core_id_(core_id), traces_origins_(traces_origins), sleeper_(sleeper), delete_core_(delete_core) {}
 
   /// Adds a pool, for the collector and for close(). Any thread.
-  void add(NodePool& pool) noexcept {
-    pools_.push(pool);
-    pool_count_.fetch_add(1, std::memory_order_relaxed);
-  }
+  void add(NodePool& pool) noexcept;
   /// Returns how many free nodes a pool may keep that would like to keep `most`: less, if there are many pools.
   std::int64_t share(std::int64_t most) const noexcept {
     return std::min(most, kShared / std::max<std::int64_t>(pool_count_.load(std::memory_order_relaxed), 1));
@@ -139,7 +136,9 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   static NodePool*& next(NodePool& pool) noexcept;
   detail::IntrusiveStack<NodePool, next> pools_;  // all of them, the newest first; none is taken out
-  std::atomic<std::int64_t> pool_count_{0};       // relaxed: for a limit that may be seen late
+  // relaxed, with fences (Dekker): add() pushes a pool and reads this, close() stores this and reads the pools.
+  std::atomic<bool> closing_{false};
+  std::atomic<std::int64_t> pool_count_{0};  // relaxed: for a limit that may be seen late
 
   Core& core_;
   const std::uint64_t core_id_;

@@ -128,6 +128,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while ((generation_of(seen) & ~1U) == life && (seen & kNamed) != 0 && (seen & kReferences) != 0 &&
            (pending(seen) || (seen & (kBusy | kHandedOver)) != 0)) {
+      if (too_many_references(seen)) [[unlikely]]
+        die("more than 2^21 handles of one timeout");
       if (word.compare_exchange_weak(seen, seen + kReference, std::memory_order_acq_rel, std::memory_order_acquire)) {
         return true;
       }
@@ -146,7 +148,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   /// Returns whether this life, which has an id, is pending or claimed. acquire: as in is_claimed().
   bool is_live(std::uint32_t life) const noexcept {
     const std::uint64_t seen = word.load(std::memory_order_acquire);
-    return generation_of(seen) == life && (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
+    return (generation_of(seen) & ~1U) == life && (seen & kNamed) != 0 &&
+           (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
   }
 
   /// For Core::cancel(): replaces Queued or InWheel with Cancelled. Returns the word before, or one that is not pending

@@ -55,19 +55,22 @@ inline void NodePool::leave() noexcept { owner_inside_.store(false, std::memory_
 bool NodePool::put_back(Node* node) noexcept {
   if (free_nodes_ >= max_free_ + kBatch) [[unlikely]]
     return put_back_and_spill(node);
+  // spill() may call the user's on_earlier(), which may drop a handle and come here again. Only the outer call leaves.
+  const bool nested = owner_inside_.load(std::memory_order_relaxed);
   const bool open = enter();
   if (open) untake(node);
-  leave();
+  if (!nested) leave();
   return open;
 }
 
 bool NodePool::put_back_and_spill(Node* node) noexcept {
+  const bool nested = owner_inside_.load(std::memory_order_relaxed);
   const bool open = enter();
   if (open) {
     untake(node);
     spill();
   }
-  leave();
+  if (!nested) leave();
   return open;
 }
 
