@@ -41,6 +41,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 

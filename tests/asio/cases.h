@@ -738,6 +738,112 @@ TEST_F(PuttingOff, EachWaitEndsOnceAndNotEarlyHoweverExpiryAndTheNextRace) {
 
 // --- Contents of a cancellation slot -------------------------------------------------------------------------------
 
+/// An executor that is type-erased may be any, not only that of an io_context.
+TEST_F(WaitOnManualTimer, IsCalledOnAStrandOfAnyType) {
+  const auto strand = host::make_strand(loop);
+  const auto strand_of_any = host::make_strand(host::any_io_executor(loop.get_executor()));
+  int called = 0;
+  const auto on = [&](const auto& right) {
+    return [&called, right](const Error&) {
+      EXPECT_TRUE(right.running_in_this_thread());
+      ++called;
+    };
+  };
+  async_wait_for(timer, host::any_io_executor(strand), 1ms, on(strand));
+  async_wait_for(timer, host::any_io_executor(strand_of_any), 1ms, on(strand_of_any));
+  async_wait_for(timer, loop.get_executor(), 1ms, host::bind_executor(host::any_io_executor(strand), on(strand)));
+  net::WheelTimer waits(host::any_io_executor(strand), timer);
+  waits.expires_after(1ms);
+  waits.async_wait(on(strand));
+  timer.advance(1ms);
+  loop.run();
+  EXPECT_EQ(called, 4);
+}
+
+/// Memory that belongs to a session, such as a buffer in it.
+template <class T>
+struct SessionMemory {
+  using value_type = T;
+  explicit SessionMemory(int* in_use) : blocks(in_use) {}
+  template <class U>
+  SessionMemory(const SessionMemory<U>& other) : blocks(other.blocks) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(std::size_t n) {
+    ++*blocks;
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* memory, std::size_t n) {
+    --*blocks;
+    std::allocator<T>().deallocate(memory, n);
+  }
+  template <class U>
+  bool operator==(const SessionMemory<U>& other) const {
+    return blocks == other.blocks;
+  }
+  int* blocks;
+};
+
+/// A handler that owns its session, and lets it go when it is called.
+struct OwnsItsSession {
+  using allocator_type = SessionMemory<std::byte>;
+  explicit OwnsItsSession(int& blocks)
+      : session(&blocks, [](const int* left) { EXPECT_EQ(*left, 0) << "memory of a session that is gone"; }),
+        in_use(&blocks) {}
+  allocator_type get_allocator() const noexcept { return allocator_type(in_use); }
+  void operator()(const Error&) { session.reset(); }
+
+  std::shared_ptr<int> session;
+  int* in_use;
+};
+
+TEST_F(WaitOnManualTimer, UsesNoMemoryOfAHandlerThatIsGone) {
+  int blocks = 0;
+  const auto begin = [&](host::io_context& context) {
+    async_wait_for(timer, context.get_executor(), 1ms, OwnsItsSession(blocks));
+    EXPECT_GT(blocks, 0);
+  };
+  {
+    host::io_context goes;
+    begin(goes);
+  }
+  {
+    host::io_context goes;
+    begin(goes);
+    timer.advance(1ms);  // posts the completion
+  }
+  {
+    host::io_context goes;
+    net::WheelTimer waits(goes, timer);
+    waits.expires_after(1ms);
+    waits.async_wait(OwnsItsSession(blocks));
+    waits.cancel();
+  }
+  EXPECT_EQ(blocks, 0);
+}
+
+TEST_F(WaitOnManualTimer, CancelAfterUsesNoMemoryOfItsHandlerWhenThatIsCalled) {
+  int blocks = 0;
+  for (const auto limit : {1ms, 2ms, 1000ms}) {
+    async_wait_for(timer, loop.get_executor(), 2ms, net::cancel_after(timer, limit, OwnsItsSession(blocks)));
+    timer.advance(2ms);
+    loop.run();
+    loop.restart();
+    EXPECT_EQ(blocks, 0);
+  }
+}
+
+/// The strand of the wait is gone when the handler is called by its own context.
+TEST_F(WaitOnManualTimer, IsCalledWhenTheContextOfItsStrandIsGone) {
+  bool called = false;
+  auto goes = std::make_unique<host::io_context>();
+  async_wait_for(timer, host::make_strand(*goes), 1ms,
+                 host::bind_executor(loop.get_executor(), [&](const Error&) { called = true; }));
+  timer.advance(1ms);
+  goes->run();
+  goes.reset();
+  loop.run();
+  EXPECT_TRUE(called);
+}
+
 /// A wait with a slot, whose context goes before the signal does.
 struct SlotOfAWait : WaitOnManualTimer {
   auto executor() const { return goes->get_executor(); }

@@ -22,8 +22,9 @@
 //
 //   from     to       by
 //   Waiting  Ending   end(): the thread that runs the task, or is notified; it completes the wait
-//   Ending   Ended    end(): the same thread, when it no longer uses the wait and its context
-//   Waiting  Ended    take(): the WaitGroup, the cancellation slot, discard(), or close() of the registry
+//   Waiting  Ending   discard(): the thread that destroys the handler of a wait without calling it
+//   Ending   Ended    the same thread, when it no longer uses the wait and its context
+//   Waiting  Ended    take(): the WaitGroup, the cancellation slot, or close() of the registry
 //   Waiting  Idle     take_for_next(): the WaitGroup, which completes the wait and leaves its timeout in the timer
 //   Idle     Waiting  begin_again(): the WaitGroup, which has rescheduled the timeout for its next wait
 //   Idle     Ended    retire(): the destructor of the previous wait, or take()
@@ -96,6 +97,16 @@ class AsyncWait::Task final : public TimerTask {
     return change(State::Waiting, State::Ended);
   }
   AsyncWait& wait() noexcept { return *wait_; }
+  /// Destroys the handler of a wait that another thread does not end. close() of the registry waits meanwhile, because
+  /// the caller may be on another context.
+  void discard() noexcept {
+    internal::Core::cancel(node());
+    if (!change(State::Waiting, State::Ending)) return;
+    wait().leave();
+    wait().abandon();
+    // release: pairs with the acquire of wait_until_over().
+    state_.store(State::Ended, std::memory_order_release);
+  }
 
   /// Claims the wait for the group, and leaves the timeout pending for the next wait. Fails for a wait with a
   /// cancellation slot, because another thread may find that one.
@@ -253,11 +264,7 @@ void AsyncWait::cancel() {
 }
 
 void AsyncWait::discard(const Timeout& wait) noexcept {
-  if (!wait) return;
-  Task& task = Task::of(wait);
-  if (!task.take()) return;
-  task.wait().leave();
-  task.wait().abandon();
+  if (wait) Task::of(wait).discard();
 }
 
 void WaitRegistry::close() noexcept {

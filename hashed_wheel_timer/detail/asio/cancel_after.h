@@ -88,7 +88,8 @@ struct InitiateWithin {
 
   template <class Handler, class... Args>
   void start(Initiation operation, Handler&& handler, Args&&... args) const {
-    const auto limit = std::allocate_shared<Limit>(HWT_ASIO::get_associated_allocator(handler));
+    // Not by the handler's allocator, because the limit lives until the handler was called.
+    const auto limit = std::allocate_shared<Limit>(HWT_ASIO::recycling_allocator<void>());
     // `limited` ends the limit, also if a later step throws.
     LimitedHandler<std::decay_t<Handler>> limited(std::forward<Handler>(handler), limit);
     auto slot = HWT_ASIO::get_associated_cancellation_slot(limited.handler);

@@ -28,7 +28,9 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
   /// option, its value and the valid range, also for a thread_factory; std::bad_alloc; and exceptions of the
   /// constructor of a steady_timer.
   LoopTimer(HWT_ASIO::io_context::executor_type executor, const Options& options)
-      : DrivenTimer("net::LoopTimer", counting(options)), loop_(std::make_shared<Loop>(executor, driver())) {
+      : DrivenTimer("net::LoopTimer", counting(options)),
+        loop_(std::make_shared<Loop>(executor, driver())),
+        runs_on_loop_(!options.executor) {
     on_earlier([weak = std::weak_ptr<Loop>(loop_)] {
       if (const std::shared_ptr<Loop> loop = weak.lock()) loop->wake();
     });
@@ -42,10 +44,14 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
 
   /// Returns the executor of the io_context.
   HWT_ASIO::io_context::executor_type get_executor() const noexcept { return loop_->get_executor(); }
+  /// Returns whether tasks run on the loop, because there is no executor.
+  bool runs_on_loop() const noexcept { return runs_on_loop_; }
 
   /// Ends the timer for good and returns the pending timeouts, cancelled. See Timer::stop().
   std::vector<Timeout> stop() override {
     const std::shared_ptr<Loop> loop = loop_;  // because a notified task may destroy this timer
+    // Waits that end here count as work no longer, and their completions are not posted yet.
+    const auto work = HWT_ASIO::make_work_guard(loop->get_executor());
     std::vector<Timeout> left = DrivenTimer::stop();
     loop->wake();
     return left;
@@ -77,7 +83,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     void turn() {
       const auto next = driver_.run_due();
       if (next == armed_for_) return;
-      armed_for_ = next;
+      armed_for_.reset();  // for the case that async_wait() throws
       if (!next) {
         alarm_.cancel();
         return;
@@ -88,6 +94,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
         self->armed_for_.reset();
         self->turn();
       }));
+      armed_for_ = next;
     }
 
     HWT_ASIO::strand<HWT_ASIO::io_context::executor_type> strand_;
@@ -97,6 +104,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
   };
 
   const std::shared_ptr<Loop> loop_;
+  const bool runs_on_loop_;
 };
 
 }  // namespace hwt::HWT_ASIO_NAMESPACE

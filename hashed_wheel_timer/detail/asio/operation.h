@@ -54,7 +54,12 @@ const LoopExecutor* as_loop(const Executor& executor) noexcept {
   if constexpr (std::is_same_v<Executor, LoopExecutor>) {
     return &executor;
   } else if constexpr (std::is_same_v<Executor, HWT_ASIO::any_io_executor>) {
-    return executor.template target<LoopExecutor>();
+#if defined(ASIO_NO_TYPEID) || defined(BOOST_ASIO_NO_TYPEID)
+    return nullptr;
+#else
+    // Before 1.26 target() does not look at the type.
+    return executor.target_type() == typeid(LoopExecutor) ? executor.template target<LoopExecutor>() : nullptr;
+#endif
   } else {
     return nullptr;
   }
@@ -257,7 +262,8 @@ class WaitOperation final : public AsyncWait {
     end_ = end;
     // This may be destroyed before defer() returns. From then on the posted completion counts as work.
     [[maybe_unused]] const Work work = std::exchange(work_, std::nullopt);
-    const Executor executor = executor_;
+    // Moved, because it may be a strand, and this may wait in another queue when the strand's context has gone.
+    const Executor executor = std::move(executor_);
     // defer() lets a thread of the context that cancels many waits queue all of them at once.
     if constexpr (!kPlain) {
       if (handler_work_) {
@@ -283,6 +289,7 @@ class WaitOperation final : public AsyncWait {
 
   void abandon() noexcept override {
     leave_slot();
+    [[maybe_unused]] const Handler handler = std::move(handler_);  // goes last: it may own the memory of its allocator
     destroy();
   }
 
@@ -312,7 +319,7 @@ class WaitOperation final : public AsyncWait {
   }
 
   [[no_unique_address]] Allocator allocator_;
-  const Executor executor_;
+  Executor executor_;  // until complete()
   Work work_;
   // Empty if the handler's executor is the wait's own.
   [[no_unique_address]] UnlessPlain<std::optional<HWT_ASIO::executor_work_guard<HandlerExecutor>>> handler_work_;
