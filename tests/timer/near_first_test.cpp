@@ -162,6 +162,27 @@ TEST(APass, TakesRecheckRequestsAndLeavesFarTimeouts) {
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
+/// More were moved to one tick than a pass may move.
+TEST(APass, ThatDoesNotFinishMakesNoTimeoutATickLate) {
+  using Pass = ThreadlessTimer::Driver::Pass;
+  constexpr int kMoved = 10'000;
+  ThreadlessTimer timer;
+  int ran = 0;
+  std::vector<Timeout> moved;
+  for (int i = 0; i < kMoved; ++i) moved.push_back(timer.new_timeout([&] { ++ran; }, kFar));
+  while (timer.driver().transfer() != Pass::Done) {
+  }
+  for (Timeout& timeout : moved) EXPECT_TRUE(timeout.reschedule(5ms));
+  EXPECT_EQ(timer.driver().transfer(), Pass::More);
+  const internal::Tick due = timer.driver().next_due();
+  timer.driver().expire(due, 0);
+  EXPECT_EQ(ran, 8192);
+  EXPECT_EQ(timer.driver().transfer(), Pass::Done);
+  EXPECT_EQ(timer.driver().next_due(), due);
+  timer.driver().expire(due, 0);
+  EXPECT_EQ(ran, kMoved);
+}
+
 TEST(APass, TakesAtMost8192FarTimeouts) {
   ThreadlessTimer timer;
   std::vector<Timeout> far;

@@ -195,6 +195,10 @@ class Walk : public ::testing::Test {
     floor_ = next_tick(due);
     ASSERT_TRUE(model_.empty() || model_.begin()->first > due) << "left over";
     ASSERT_TRUE(wheel_->next_due() > due || due == kNever - 1) << "does not sleep";
+    if (random_() % 4 == 0) {
+      wheel_->reopen(due);
+      floor_ = due;
+    }
   }
   void expect(Item& item, Tick tick) {
     item.due = std::clamp(tick, floor_, kNever - 1);
@@ -232,6 +236,25 @@ TYPED_TEST(Walk, AgreesWithAMultimapJustBeforeEachCarry) {
       this->walk(1'000);
       if (this->HasFailure()) return;
     }
+  }
+}
+
+TYPED_TEST(EveryWheel, AReopenedTickTakesMoreItemsAndExpiresAgain) {
+  for (const Tick tick : {7, 64, 4095}) {
+    Item first, late, next;
+    ASSERT_TRUE(this->insert(first, tick));
+    EXPECT_EQ(this->expire(tick), std::vector<Item*>{&first});
+    this->wheel_.reopen(tick);
+    ASSERT_TRUE(this->insert(next, tick + 1));
+    ASSERT_TRUE(this->insert(late, tick));
+    this->expect_next_due(tick);
+    std::vector<WheelItem*> taken;
+    this->wheel_.expire(tick, [&](WheelItem& item) {
+      taken.push_back(&item);
+      return Verdict::taken();
+    });
+    EXPECT_EQ(taken, std::vector<WheelItem*>{&late});
+    this->wheel_.clear([](WheelItem&) {});
   }
 }
 

@@ -82,7 +82,10 @@ class Driver {
   Expired expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept;
 
   /// Skips the ticks before `tick`. Precondition: nothing is due before it.
-  void skip_to(Tick tick) noexcept { wheel_.skip_to(tick); }
+  void skip_to(Tick tick) noexcept {
+    latest_ = std::max(latest_, tick - 1);
+    wheel_.skip_to(tick);
+  }
 
   /// Cancels all pending timeouts and calls their cancelled(). Returns them as a chain linked by `next`, each with the
   /// timer's reference. Nothing may be transferred after it.
@@ -138,7 +141,9 @@ class Driver {
   Collector collector_;
   TaskRunner runner_;
   const std::int64_t tick_duration_;
-  Tick present_ = 0;  // see transfer()
+  Tick present_ = 0;            // see transfer()
+  Tick latest_ = 0;             // that has expired, or was skipped
+  bool is_unfinished_ = false;  // the latest pass left entries that may be due in that tick
   W wheel_;
   std::array<NodeName, kBatch> batch_;  // in hand, taken and not yet transferred: [first_, end_)
   std::size_t first_ = 0;
@@ -151,6 +156,8 @@ class Driver {
 template <Wheel W>
 typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
   present_ = present;
+  // Otherwise what is left would run a whole tick later than the rest of its tick.
+  if (is_unfinished_) wheel_.reopen(latest_);
   all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
   all ? intake_.open_all(until) : intake_.open(until);
   take_overflow();
@@ -182,6 +189,7 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, b
     }
   }
   if (pass <= Pass::Near && intake_.held_up()) pass = Pass::HeldUp;
+  is_unfinished_ = pass > Pass::Near;
   note_in_hand();
   returns_.flush();
   return pass;
@@ -267,6 +275,7 @@ typename Driver<W>::Expired Driver<W>::expire_before(Tick end, std::int64_t begu
 template <Wheel W>
 std::size_t Driver<W>::expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
   runner_.look();
+  latest_ = std::max(latest_, tick);
   const Due due{tick, grid().end_of(tick), begun};
   std::size_t ran = 0;
   TaskScope inside;

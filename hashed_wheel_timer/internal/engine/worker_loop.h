@@ -156,7 +156,9 @@ class WorkerLoop final : public ThreadedEngine {
     if (until < current) return core().sleeper().retract();
     core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), next_pass(now, current))));
     core().counters().wakeups.add(1);
-    past_before_ = until;  // a timeout of an earlier tick that came during the sleep has woken the worker
+    // A timeout of an earlier tick that came during the sleep has woken the worker. But an unfinished pass has left
+    // older ones.
+    if (!is_unfinished()) past_before_ = until;
   }
 
   /// Returns when the worker makes the next pass if no thread wakes it.

@@ -48,6 +48,8 @@ class HashedWheel {
     floor_ = std::max(floor_, tick);
   }
 
+  void reopen(Tick tick) noexcept { floor_ = std::min(floor_, tick); }
+
   /// Visits the items that may be due at `tick`. An item with a later tick moves to the bucket of that tick, or keeps
   /// its place if that is the same bucket. Without memory in the other bucket the item also keeps its place, and is
   /// visited again at the next tick, at which this bucket then counts as due.
@@ -86,7 +88,7 @@ class HashedWheel {
 
  protected:
   const Revolutions revolutions_;
-  Tick floor_ = 0;  // the earliest tick that has not expired
+  Tick floor_ = 0;  // the earliest tick that items may enter
   std::int64_t size_ = 0;
   ZeroedArray<Bucket> wheel_;
   DueTree due_;

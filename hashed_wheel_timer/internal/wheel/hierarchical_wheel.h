@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -65,6 +66,10 @@ class HierarchicalWheel {
   void expire(Tick tick, Visitor&& visit) noexcept;
 
   void skip_to(Tick tick) noexcept;
+  void reopen(Tick tick) noexcept {
+    assert(tick >= cursor_);
+    floor_ = std::min(floor_, tick);
+  }
 
   template <class Visitor>
   void clear(Visitor&& visit) noexcept;
@@ -146,7 +151,7 @@ class HierarchicalWheel {
   const std::uint32_t crowd_;
   std::int64_t size_ = 0;
   Tick cursor_ = 0;
-  Tick floor_ = 0;        // the earliest tick that has not expired: the cursor or later
+  Tick floor_ = 0;        // the earliest tick that items may enter: the cursor or later
   bool stopped_ = false;  // the walk of floor_ was stopped, and cursor_ has not advanced
 };
 

@@ -47,6 +47,8 @@ class Verdict {
 ///                       again. The visitor must not touch the wheel. If an item stays and there is no memory at its
 ///                       new place, it is visited at each next tick until there is memory
 ///   skip_to(tick)       treats all ticks before `tick` as expired. Precondition: next_due() >= tick
+///   reopen(tick)        lets items enter `tick` again, and expire() be called for it. Precondition: it is the latest
+///                       that has expired, or that skip_to() has skipped
 ///   clear(take)         removes all items, in no particular order
 ///
 /// kNever as a tick means the tick before it. The memory of removed items is used again. The tests also need size().
@@ -62,6 +64,7 @@ concept Wheel =
       { wheel.remove(item) } noexcept;
       { wheel.expire(tick, visit) } noexcept;
       { wheel.skip_to(tick) } noexcept;
+      { wheel.reopen(tick) } noexcept;
       { wheel.clear(take) } noexcept;
     };
 
