@@ -156,7 +156,7 @@ class Driver {
 template <Wheel W>
 typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
   present_ = present;
-  // Otherwise what is left would run a whole tick later than the rest of its tick.
+  // Otherwise the entries that are left would run a whole tick later than the rest of their tick.
   if (is_unfinished_) wheel_.reopen(latest_);
   all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
   all ? intake_.open_all(until) : intake_.open(until);
