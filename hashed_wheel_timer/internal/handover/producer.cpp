@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/platform/thread_end.h"
@@ -65,9 +66,12 @@ ProducerSet::~ProducerSet() {
 }
 
 Seat* ProducerSet::take() noexcept {
-  // A thread that takes a seat has all free ones in its hand for a moment. Some more looks cost less than a producer.
+  // A thread that takes a seat has all free ones in its hand for a moment. Some more looks cost less than a producer,
+  // which stays for ever.
   for (int looks = 16; looks != 0; --looks) {
     if (Seat* const seat = seats_.take()) return seat;
+    if (seats_.all_in_use()) break;
+    std::this_thread::yield();
   }
   std::unique_ptr<Producer> made(new (std::nothrow) Producer(depot_, inbox_, sleeper_));
   if (made == nullptr || !made->place.valid()) return nullptr;

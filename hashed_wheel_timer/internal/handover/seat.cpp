@@ -10,7 +10,10 @@ namespace hwt::internal {
 Seat* FreeSeats::add(Producer* producer, std::uint64_t core_id) noexcept {
   auto* const seat = new (std::nothrow) Seat{producer, core_id, this};
   // relaxed: the core's own reference keeps this meanwhile.
-  if (seat != nullptr) references_.fetch_add(1, std::memory_order_relaxed);
+  if (seat != nullptr) {
+    references_.fetch_add(1, std::memory_order_relaxed);
+    made_.fetch_add(1, std::memory_order_relaxed);
+  }
   return seat;
 }
 

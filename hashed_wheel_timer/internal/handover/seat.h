@@ -38,6 +38,10 @@ class FreeSeats {
   Seat* add(Producer* producer, std::uint64_t core_id) noexcept;
   /// Takes a seat. Returns null if there is none, or if another thread is taking one.
   Seat* take() noexcept;
+  /// Returns whether each seat has an owner, so that it is in vain to try again.
+  bool all_in_use() const noexcept {
+    return made_.load(std::memory_order_relaxed) < references_.load(std::memory_order_relaxed);
+  }
   /// Called when the core and its producers are destroyed. This may be destroyed afterwards.
   void close() noexcept;
 
@@ -59,6 +63,7 @@ class FreeSeats {
   // One for the core, and one for each seat in use. acq_rel when one is dropped: the thread that drops the last one
   // sees all pushed seats.
   std::atomic<std::int64_t> references_{1};
+  std::atomic<std::int64_t> made_{0};  // seats. relaxed: for a decision that may be wrong
 };
 
 /// The seats of one thread, found by the id of their core. It is an open-addressing hash table that is at most half
