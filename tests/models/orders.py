@@ -20,6 +20,7 @@ HEAD = ["| where | what | order | noticed by, or why it stands |", "| -- | -- | 
 UNKNOWN = "?"
 MODEL = re.compile(r"`(\w+)`")
 TRANSCRIBED = re.compile(r"[Tt]ranscribed ((?:`\w+`(?:, )?)+)")
+GENMC = re.compile(r"GenMC `(\w+)`")
 MODELS = "tests/models"
 
 OPERATION = re.compile(
@@ -271,6 +272,12 @@ def found_by(root):
     return {key: MODEL.fullmatch(text)[1] for key, text in said.items() if MODEL.fullmatch(text)}
 
 
+def found_by_genmc(root):
+    """The program for GenMC that alone notices a weakening, by key."""
+    said, _ = said_by(read_page(root), uses_in(root))
+    return {key: GENMC.fullmatch(text)[1] for key, text in said.items() if GENMC.fullmatch(text)}
+
+
 def name_for_checker(use, weakening, line):
     operation = use.operation.split(" ")[0]
     return f"{LIBRARY}/{use.file}:{line} {operation}" + ("" if weakening == "gone" else f" {weakening}")
@@ -354,6 +361,8 @@ def models_named(texts):
     for text in texts:
         if model := MODEL.fullmatch(text):
             named.add(f"{MODELS}/{model[1]}_model.cpp")
+        if program := GENMC.fullmatch(text):
+            named.add(f"{MODELS}/genmc/{program[1]}.cpp")
         for match in TRANSCRIBED.finditer(text):
             named.update(f"{MODELS}/transcribed/{model}_model.cpp" for model in MODEL.findall(match[1]))
     return sorted(named)

@@ -98,12 +98,16 @@ def files_of(program):
 
 
 def known_orders(root, programs):
-    """key: (use, weakening, programs), of those that a model is known to notice. No failure orders: GenMC takes an
-    exchange that fails with the order of one that succeeds."""
+    """key: (use, weakening, programs), of those that a model is known to notice. The table may name one program.
+    Otherwise all that include the file are tried. No failure orders: GenMC takes an exchange that fails with the order
+    of one that succeeds."""
     keys, known = orders.known_keys(orders.uses_in(root)), {}
-    for key in orders.found_by(root):
+    named = orders.found_by_genmc(root)
+    for key in [*orders.found_by(root), *named]:
         use, weakening = keys[key]
         those = [program for program in programs if os.path.splitext(use.file)[0] in files_of(program)]
+        if key in named:
+            those = [named[key]]
         if those and not weakening.startswith("failure"):
             known[key] = (use, weakening, those)
     return known
