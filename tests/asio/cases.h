@@ -1141,6 +1141,20 @@ TEST(WaitRefused, CompletesWithWhatItWasRefusedFor) {
                                         host::error::try_again}));
 }
 
+TEST(WaitRefused, AWheelTimersWaitCompletesWithTheErrorOfATimerThatCannotStart) {
+  std::vector<Error> errors;
+  host::io_context loop;
+  HashedWheelTimer none({.thread_factory = [](const std::function<void()>&) -> std::thread {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }});
+  net::WheelTimer waits(loop, none);
+  waits.expires_after(1ms);
+  waits.async_wait(Note{&errors});
+  EXPECT_TRUE(errors.empty());
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{host::error::try_again});
+}
+
 TEST(WaitRefused, AWheelTimersWaitCompletesToo) {
   std::vector<Error> errors;
   host::io_context loop;

@@ -183,6 +183,14 @@ TEST(APass, ThatDoesNotFinishMakesNoTimeoutATickLate) {
   EXPECT_EQ(ran, kMoved);
 }
 
+/// The base class knows only the number of pending timeouts.
+TEST(ATimer, CountsItsPendingTimeouts) {
+  ThreadlessTimer timer;
+  const Timeout timeout = timer.new_timeout(must_not_run, kFar);
+  EXPECT_EQ(timer.Timer::stats().pending, 1);
+  EXPECT_EQ(timer.Timer::lateness().count(), 0);
+}
+
 TEST(APass, TakesAtMost8192FarTimeouts) {
   ThreadlessTimer timer;
   std::vector<Timeout> far;
