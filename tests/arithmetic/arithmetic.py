@@ -39,7 +39,7 @@ FAULTS = [
     ("slot_levels", "levels_slot_holds_its_tick", LEVELS, "(cursor >> shift) & ~mask_", "(cursor >> shift)"),
     ("slot_levels", "levels_no_slot_skipped", LEVELS, "(tick ^ cursor) | 1", "(tick - cursor) | 1"),
     ("slot_levels", "levels_slot_holds_its_tick", LEVELS, "(bit_width(differ)) - 1]", "(bit_width(differ)) - 0]"),
-    ("due_tree", "tree_layout", TREE, "(n + kFanOut - 1) / kFanOut", "(n + kFanOut) / kFanOut / 2"),
+    ("due_tree", "tree_layout", TREE, "(n + kFanOut - 1) / kFanOut", "std::max<std::size_t>(n / (2 * kFanOut), 1)"),
     ("revolutions", "ring_own_tick", RING, "return tick - ((tick - static_cast<Signed>(bucket)) & mask_)", "return tick - ((static_cast<Signed>(bucket) - tick) & mask_)"),
     ("revolutions", "ring_found_again", RING, "- tag) & kTagMask", "- tag)"),
     ("revolutions", "ring_found_again", RING, "(static_cast<Signed>(revolutions) << shift_)", "(static_cast<Signed>(revolutions + 1) << shift_)"),
