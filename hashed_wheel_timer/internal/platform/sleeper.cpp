@@ -4,6 +4,18 @@
 
 namespace hwt::internal {
 
+void Sleeper::wake_if_asleep() noexcept {
+  if (wake_until_.load(std::memory_order_acquire) == kAwake) return;
+  // Not by the number of the sleep: if this thread read it before the announcement, and took nothing away, it would
+  // keep the threads after it from calling. The exchange alone decides.
+  if (has_outside()) [[unlikely]]
+    return call_outside();
+  const std::uint64_t sleep = sleep_.load(std::memory_order_acquire);
+  if (woken_from_.load(std::memory_order_acquire) == sleep) return;
+  wake();
+  woken_from_.store(sleep, std::memory_order_release);
+}
+
 [[gnu::noinline, gnu::cold]] void Sleeper::call_outside() noexcept {
   begin_call();
   if (wake_until_.exchange(kAwake, std::memory_order_acq_rel) != kAwake)

@@ -59,17 +59,7 @@ class Sleeper {
     if (deadline <= wake_until_.load(std::memory_order_relaxed)) wake_if_asleep();
   }
   /// Any thread: wakes the worker if it has announced a sleep.
-  void wake_if_asleep() noexcept {
-    if (wake_until_.load(std::memory_order_acquire) == kAwake) return;
-    // Not by the number of the sleep: if this thread read it before the announcement, and took nothing away, it would
-    // keep the threads after it from calling. The exchange alone decides.
-    if (has_outside()) [[unlikely]]
-      return call_outside();
-    const std::uint64_t sleep = sleep_.load(std::memory_order_acquire);
-    if (woken_from_.load(std::memory_order_acquire) == sleep) return;
-    wake();
-    woken_from_.store(sleep, std::memory_order_release);
-  }
+  void wake_if_asleep() noexcept;
   /// Any thread: ends the present sleep, or the next.
   void wake() noexcept {
     if (has_outside()) [[unlikely]]
