@@ -115,7 +115,7 @@ class HWT_API TimeoutScope {
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
-  std::optional<BatchExecutor> executor_;  // fixed
+  std::optional<BatchExecutor> executor_;  // never changed
   const std::int64_t process_;
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
   // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones.
