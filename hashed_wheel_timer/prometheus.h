@@ -69,15 +69,15 @@ class TimerCollector : public ::prometheus::Collectable {
     gauge("hwt_timeouts_pending", "Timeouts neither expired, cancelled nor unprocessed.",
           static_cast<double>(stats.pending));
     gauge("hwt_backlog", "Entries that the worker has not put into the wheel yet.", static_cast<double>(stats.backlog));
-    counter("hwt_ticks_total", "Ticks worked off.", stats.ticks);
+    counter("hwt_ticks_total", "Processed ticks.", stats.ticks);
     counter("hwt_wakeups_total", "Returns of the worker from its sleep.", stats.wakeups);
-    counter("hwt_task_errors_total", "Exceptions from tasks and from what the timer was given to call.",
+    counter("hwt_task_errors_total", "Exceptions from tasks, cancelled(), the executor and on_slow_task.",
             stats.task_errors);
     counter("hwt_slow_tasks_total", "Tasks that ran longer than slow_task on the worker.", stats.slow_tasks);
     gauge("hwt_task_running_seconds", "How long the worker has been at its present tasks; 0 when none runs.",
           seconds(stats.running_for));
     add(families, ::prometheus::MetricType::Histogram, "hwt_lateness_seconds",
-        "From the deadline of a timeout until its tick was begun to be worked off.")
+        "From the deadline of a timeout until the worker started to process its tick.")
         .histogram = histogram(timer_.lateness());
     if constexpr (requires { timer_.pending_by_origin(); }) add_origins(families);
     return families;

@@ -15,10 +15,11 @@
 
 namespace nats {
 
-/// A nats-server on a free port of 127.0.0.1.
+/// Runs a nats-server on a free port of 127.0.0.1 as long as the object lives.
 class Server {
  public:
-  /// Throws std::runtime_error if nats-server is not installed or does not start within 20 s.
+  /// Starts the server and waits until it listens. Throws std::runtime_error if that fails or takes 20 s, for example
+  /// because nats-server is not installed.
   Server() {
     std::string folder = (std::filesystem::temp_directory_path() / "nats-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
@@ -50,7 +51,7 @@ class Server {
 
   const std::string& url() const { return url_; }
 
-  /// Lets the server answer nothing, until resume().
+  /// Stops the process, so that the server answers nothing until resume().
   void pause() { kill(process_, SIGSTOP); }
   void resume() { kill(process_, SIGCONT); }
 

@@ -10,12 +10,12 @@
 #include "hashed_wheel_timer/internal/platform/parking_lot.h"
 #include "hashed_wheel_timer/timer.h"
 
-// How a task ends: it runs, here or in an executor, it is cancelled and waited for, or a stopped timer returns it.
+// The ends of a task: its run, on the worker or in an executor; cancel_and_wait(); stop() and the timer's destructor.
 
 namespace hwt::internal {
 
-/// While an object lives on its stack, a thread runs the task of a node, or destroys its callable. By it a thread finds
-/// that it must not wait for a task in which it is.
+/// Marks that the thread on whose stack it lives runs the task of a node, or destroys its callable. A thread does not
+/// wait in cancel_and_wait() for a task that it is inside.
 class TaskScope {
  public:
   /// Enters no node yet. For a thread that enters several nodes, one after the other.
@@ -39,22 +39,22 @@ class TaskScope {
   const Node* node_ = nullptr;
 };
 
-/// Implements Timeout::cancel_and_wait(), for a node of any core.
+/// Implements Timeout::cancel_and_wait(). Returns true if the task has not run and never will.
 bool cancel_and_wait(Node& node) noexcept;
 
 /// Cancels a timeout, or takes its task away from an executor. Returns false if the task has run, runs now or never
 /// will. Does not wait.
 bool cancel_or_disarm(Node& node) noexcept;
 
-/// Destroys a task that waits in an executor, if it is a callable. Returns false if it was not handed over, or another
-/// thread has it. Any thread that has a reference.
+/// Takes a task back that waits in an executor, and destroys it if it is a callable. Returns false if no executor has
+/// it, or another thread took it first. For any thread that has a reference.
 bool disarm(Node& node) noexcept;
 
-/// Like disarm(), but first tells the task that it will not run. For the thread that drops an executor's last copy.
+/// Like disarm(), but first tells the task that it will not run. For the thread that drops the last copy of a job.
 void drop_handed_over(Node& node) noexcept;
 
-/// Leaves the task of an expired timeout, which this thread is busy with, to an executor. Threads that wait for the
-/// task wake up and take it back.
+/// Exchanges kBusy, which the calling worker holds, for kHandedOver, so that an executor may run the task. Wakes the
+/// threads that wait for the task; they try to disarm it.
 inline void hand_over(Node& node) noexcept {
   const std::uint64_t before = node.word.fetch_sub(Node::kBusy - Node::kHandedOver, std::memory_order_release);
   if ((before & Node::kAwaited) != 0) [[unlikely]]
@@ -103,7 +103,7 @@ class ExecutorJob {
 };
 
 /// The timeouts that were pending when a timer stopped: a chain linked by Node::next, each node with the timer's
-/// reference. Once it is set, any thread may take it. One thread gets all timeouts, and tells them.
+/// reference. Once it is set, any thread may take it. One thread gets all timeouts and tells their tasks.
 class Unprocessed {
  public:
   Unprocessed() = default;

@@ -11,8 +11,8 @@
 
 namespace hwt::internal {
 
-/// Runs due tasks that do not simply run on the worker: those that have an executor, are timed, or come to a probe.
-/// Only the worker uses it.
+/// Runs the due tasks that need more than a call on the worker: an executor, two clock readings, or a probe. Only the
+/// worker uses it.
 class TaskRunner {
  public:
   TaskRunner(Core& core, const Options& options)
@@ -22,7 +22,7 @@ class TaskRunner {
         claim_(Node::kReference + (executor_ ? Node::kHandedOver : Node::kBusy)),
         plain_(!executor_ && !slow_tasks_.watched() && !(probes::kThere && core.traces_origins())) {}
 
-  /// Before the tasks of a tick: finds out whether a task may have an executor of its own.
+  /// Finds out whether a task may have an executor of its own. Call it before the tasks of each tick.
   void look() noexcept {
     if (!core_.expects_executors()) [[likely]]
       return;
@@ -30,13 +30,14 @@ class TaskRunner {
     claim_ = Node::kReference + Node::kBusy;
     plain_ = false;
   }
-  /// The bits that expiry adds to a word: the handle's reference, and the owner of the task.
+  /// Returns the value that expiry adds to Node::word: a reference for the Timeout that the task gets, and kBusy or
+  /// kHandedOver.
   std::uint64_t claim() const noexcept { return claim_; }
-  /// Whether tasks run here, are not timed and come to no probe. Otherwise run() runs them.
+  /// Returns whether the caller may run the tasks of this tick itself. Otherwise it must call run().
   bool plain() const noexcept { return plain_; }
 
-  /// Runs the task of a node that the worker has claimed, or hands it over. Returns whether it has dropped the last
-  /// reference, so that the caller must give the node back.
+  /// Runs the task of a node that the worker has claimed, or hands it to its executor. If the executor throws, the task
+  /// runs here. Returns whether it has dropped the last reference, so that the caller must give the node back.
   bool run(Node& node, TaskScope& inside) noexcept;
 
  private:

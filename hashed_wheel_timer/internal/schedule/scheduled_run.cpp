@@ -113,7 +113,7 @@ bool ScheduledRun::leave_for(RunState state) noexcept {
 }
 
 /// Starts a run. Returns false if the schedule has ended. cancel() changes the same word, so one of the two comes
-/// first. If cancel() does, no run starts. Otherwise it finds the state Running and returns that a run is under way.
+/// first. If cancel() does, no run starts. Otherwise it finds the state Running, and returns false on another thread.
 bool ScheduledRun::begin_run() noexcept {
   runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   std::uint64_t seen = word_.load(std::memory_order_relaxed);
@@ -152,8 +152,8 @@ ScheduledRun::After ScheduledRun::go_on(Core& core, const std::optional<Wait>& w
   return after;
 }
 
-/// Leaves the state Arming, after the timeout was stored. `next`: whether next_ is valid. Never waits for an expiry. If
-/// the timeout expired before it was stored, enter() has set Missed, and this thread makes the run.
+/// Leaves the state Arming, after the timeout was stored. `next` says whether next_ is valid. Never waits for an
+/// expiry. If the timeout expired before it was stored, enter() has set Missed, and this thread makes the run.
 ScheduledRun::After ScheduledRun::finish_arming(bool next) noexcept {
   std::uint64_t seen = word_.load(std::memory_order_acquire);
   for (;;) {
