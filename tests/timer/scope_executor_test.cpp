@@ -1,4 +1,4 @@
-// Promise: the tasks of a TimeoutScope that has an executor run there, one post for a tick, and none after the scope.
+// A TimeoutScope with an executor runs its tasks there. It posts once for each tick, and runs no task after its end.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TYPED_TEST_SUITE(ScopeOnALoop, AllTimers);
 
 TYPED_TEST(ScopeOnALoop, RunsItsTasksThereAndPostsOnceATick) {
   TimeoutScope scope(*this->timer, this->loop);
-  int ran = 0;  // by this thread alone
+  int ran = 0;  // only this thread writes it
   for (int tick = 1; tick <= 3; ++tick) {
     const auto deadline = this->soon();
     for (int i = 0; i < 100; ++i) scope.add_at([&] { ++ran; }, deadline);

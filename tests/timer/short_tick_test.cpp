@@ -1,5 +1,5 @@
-// HierarchicalWheelTimer with ticks of microseconds: the promises of any tick, and a worker that pays for due timeouts
-// and not for ticks.
+// HierarchicalWheelTimer with ticks of microseconds keeps the promises, and its worker does nothing for ticks in which
+// nothing is due.
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,7 +30,7 @@ namespace {
 }  // namespace
 }  // namespace hwt
 
-/// In place of the library's: std::chrono comes here.
+/// Replaces the function of the C library, which std::chrono calls, to count the readings.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   ++hwt::clock_readings;
   return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
@@ -49,7 +49,7 @@ class ShortTick : public ::testing::TestWithParam<nanoseconds> {
  protected:
   static Options options() { return {.tick_duration = GetParam()}; }
 
-  /// Nothing due, nothing to collect.
+  /// Waits until the worker has nothing left to do.
   static void settle(const HierarchicalWheelTimer& timer) {
     std::int64_t last = -1;
     EXPECT_TRUE(eventually([&] {
@@ -62,7 +62,7 @@ class ShortTick : public ::testing::TestWithParam<nanoseconds> {
 INSTANTIATE_TEST_SUITE_P(Ticks, ShortTick, ::testing::Values(1us, 10us, 333us),
                          [](const auto& info) { return std::to_string(info.param / 1us) + "us"; });
 
-/// Enough to find a fault that is early once in ten thousand. HWT_TIMEOUTS asks for more.
+/// Returns enough timeouts to find a fault that makes one of ten thousand early. HWT_TIMEOUTS asks for more.
 std::uint64_t timeouts_of_a_hunt() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread yet
   const char* const asked = std::getenv("HWT_TIMEOUTS");
@@ -74,8 +74,8 @@ TEST_P(ShortTick, IsNeverEarlyAndRunsEachOnce) {
   const std::uint64_t count = timeouts_of_a_hunt();
   constexpr int kThreads = 2;
   constexpr std::uint64_t kAtOnce = 5000;  // pending, so that memory does not grow with the number
-  std::uint64_t early = 0;                 // the worker's, as the next two
-  std::uint64_t long_tick_late = 0;
+  std::uint64_t early = 0;                 // only the worker writes this and the next one
+  std::uint64_t seconds_late = 0;
   std::atomic<std::uint64_t> runs = 0;
   HierarchicalWheelTimer timer(options());
   std::atomic<std::uint64_t> scheduled = 0;
@@ -88,7 +88,7 @@ TEST_P(ShortTick, IsNeverEarlyAndRunsEachOnce) {
           [&, before, delay](Timeout& timeout) {
             const auto now = steady_clock::now();
             if (now < timeout.deadline() || now < before + delay) ++early;
-            if (now > timeout.deadline() + 5s) ++long_tick_late;
+            if (now > timeout.deadline() + 5s) ++seconds_late;
             ++runs;
           },
           delay);
@@ -100,15 +100,15 @@ TEST_P(ShortTick, IsNeverEarlyAndRunsEachOnce) {
   EXPECT_TRUE(timer.stop().empty());
   EXPECT_EQ(runs, count);
   EXPECT_EQ(early, 0u);
-  EXPECT_EQ(long_tick_late, 0u);
+  EXPECT_EQ(seconds_late, 0u);
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
-/// Though some lie in the wheel and others still in the inbox when their time comes.
+/// Also if some timeouts are in the wheel and others still in the inbox when they are due.
 TEST_P(ShortTick, RunsInTheOrderOfTicks) {
   constexpr int kTimeouts = 20'000 / kScale;
   constexpr int kBurst = 500;
-  std::map<int, steady_clock::time_point> latest;  // the worker's: of each burst
+  std::map<int, steady_clock::time_point> latest;  // deadline of each burst; only the worker uses it
   std::size_t overtaken = 0;
   Latch all(kTimeouts);
   HierarchicalWheelTimer timer(options());
@@ -133,24 +133,24 @@ TEST_P(ShortTick, RunsInTheOrderOfTicks) {
   EXPECT_EQ(overtaken, 0u);
 }
 
-/// The grid has fewer points than the clock, and both end.
+/// Delays from a day up to the end of the clock.
 TEST_P(ShortTick, CenturiesAwayIsNeitherNowNorLost) {
   Latch ran;
-  std::atomic<int> too_early = 0;
+  std::atomic<int> far_runs = 0;
   HierarchicalWheelTimer timer(options());
   std::vector<Timeout> far;
   for (const auto delay :
        {nanoseconds::max(), nanoseconds::max() - 1ns, nanoseconds(24h * 365 * 292), nanoseconds(24h)}) {
-    far.push_back(timer.new_timeout([&] { ++too_early; }, delay));
+    far.push_back(timer.new_timeout([&] { ++far_runs; }, delay));
     const Gate in_the_wheel(timer);
   }
   timer.new_timeout([&] { ran.count_down(); }, 2ms);
   ASSERT_TRUE(ran.wait());
   EXPECT_EQ(timer.pending_timeouts(), static_cast<std::int64_t>(far.size()));
   EXPECT_TRUE(far.front().reschedule(0ns));
-  EXPECT_TRUE(eventually([&] { return too_early == 1; }));
+  EXPECT_TRUE(eventually([&] { return far_runs == 1; }));
   EXPECT_EQ(timer.stop().size(), far.size() - 1);
-  EXPECT_EQ(too_early, 1);
+  EXPECT_EQ(far_runs, 1);
 }
 
 TEST_P(ShortTick, AnIdleTimerNeverWakes) {
@@ -160,7 +160,7 @@ TEST_P(ShortTick, AnIdleTimerNeverWakes) {
   ASSERT_TRUE(ran.wait());
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
   EXPECT_EQ(timer.pending_timeouts(), 0);
-  // Again and again, as the worker may only just have come to it.
+  // Repeats, because the worker may still be removing the cancelled timeouts.
   EXPECT_TRUE(eventually([&] {
     const TimerStats before = timer.stats();
     std::this_thread::sleep_for(300ms);
@@ -179,8 +179,8 @@ TEST_P(ShortTick, JumpsOverEmptyTicks) {
 }
 
 /// Timeouts that are cancelled before they are due cost the worker one wake-up for each delay, and not one for each
-/// tick. Later ones do not wake it. When the earliest would be due that it knew of, it wakes up, is told of another
-/// one, and sleeps until then.
+/// tick. The worker wakes up when the earliest timeout that it knows of would be due. Then it learns of a later one,
+/// and sleeps until that.
 TEST_P(ShortTick, DoesNotWakeForCancelledTimeouts) {
   constexpr auto kDelay = 20ms;
   constexpr auto kTime = 200ms;
@@ -212,7 +212,7 @@ TEST_P(ShortTick, CancelledIsCalledSoon) {
   EXPECT_LT(best, 20ms);
 }
 
-/// All cancelled at once, and not one wake-up for each.
+/// The worker does not wake up for each of many cancelled(), but calls several together.
 TEST_P(ShortTick, ManyCancelledAreCalledTogether) {
   constexpr int kTasks = 20'000 / kScale;
   const auto task = std::make_shared<RecordingTask>();
@@ -279,7 +279,7 @@ TEST(ShortTicks, AreCaughtUpTogether) {
 }
 #endif
 
-/// Tasks of different ticks that are worked off together do not keep cancelled() waiting, or a stop().
+/// After stop() the worker starts no further task of the past ticks that it processes together.
 TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
   for (const bool destroy : {false, true}) {
     std::atomic<int> runs = 0;
@@ -296,7 +296,7 @@ TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
       }
       ASSERT_TRUE(hold.wait_until_entered());
       stopper = std::jthread([&] { destroy ? timer.reset() : static_cast<void>(timer->stop()); });
-      // By its core, since a timer that is being destroyed cannot be asked.
+      // Asks the core, because the timer may be in its destructor.
       EXPECT_TRUE(eventually([&] { return !internal::Node::of(first)->core().running(); }));
       hold.let_go();
     }
@@ -304,7 +304,7 @@ TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
   }
 }
 
-/// A task may destroy the timer in the midst of many ticks that are over.
+/// The worker processes many past ticks together when a task destroys the timer.
 TEST(ShortTicks, ATaskMayDestroyTheTimerWhileItCatchesUp) {
   for (int round = 0; round < 50 / kScale; ++round) {
     std::atomic<int> runs = 0;
@@ -322,7 +322,7 @@ TEST(ShortTicks, ATaskMayDestroyTheTimerWhileItCatchesUp) {
   }
 }
 
-TEST(ShortTicks, LagIsThatOfTheFirstOfThoseWorkedOffTogether) {
+TEST(ShortTicks, LagCountsFromTheFirstTickOfThoseProcessedTogether) {
   Latch ran(10);
   HierarchicalWheelTimer timer(1us);
   {
@@ -347,7 +347,7 @@ int slack_of_worker(nanoseconds tick) {
   return slack;
 }
 
-TEST(TimerSlack, IsTakenOffAWorkerWithAShortTickAlone) {
+TEST(TimerSlack, OnlyAWorkerWithAShortTickHasNone) {
   const int usual = slack_of_this_thread();
   if (usual <= 1) GTEST_SKIP() << "this thread has none";
   EXPECT_EQ(slack_of_worker(1us), 1);
@@ -356,7 +356,7 @@ TEST(TimerSlack, IsTakenOffAWorkerWithAShortTickAlone) {
   EXPECT_EQ(slack_of_this_thread(), usual);
 }
 
-/// A thread of the user's lives on when the timer has stopped.
+/// A thread of the user may live on after the timer has stopped.
 TEST(TimerSlack, ComesBackToTheThreadOfAFactory) {
   const int usual = slack_of_this_thread();
   if (usual <= 1) GTEST_SKIP() << "this thread has none";

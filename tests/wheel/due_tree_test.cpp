@@ -1,4 +1,4 @@
-// Which of many buckets is due first, against a multiset.
+// Compares DueTree with a multiset.
 
 #include "hashed_wheel_timer/internal/wheel/due_tree.h"
 
