@@ -1,6 +1,6 @@
-// The inbox by itself (Inbox, Intake). The owners of two places enqueue entries and recheck requests and sift their
-// places; the worker takes. No entry stays in an unlisted place, no place is listed twice, each link is followed by its
-// owner, and kept entries stay in order.
+// The inbox by itself (Inbox, EntryBuffer, Intake). The owners of two places append entries and enqueue recheck
+// requests. They sift their places and move entries to the queue. The worker takes. No entry stays in an unlisted
+// place, no place is listed twice, each link is followed by its owner, and kept entries stay in order.
 
 #include <array>
 #include <cstddef>
@@ -21,7 +21,9 @@ using hwt::internal::Node;
 using hwt::internal::NodeName;
 
 constexpr unsigned kOwners = 2;
-constexpr std::uint32_t kEntries = 3;
+constexpr std::uint32_t kEntries = 5;
+constexpr std::uint32_t kEntriesBeforeSift = 3;
+constexpr std::size_t kRoom = 2;  // so few that there are several arrays
 constexpr std::uint32_t kDead = 1;
 constexpr unsigned kRechecks = 2;
 
@@ -46,18 +48,26 @@ struct In final : Run {
       return;
     }
     Inbox::Place& place = places[index];
-    for (std::uint32_t i = 0; i < kEntries; ++i) {
-      Inbox::put(place, {index, i});
-      AsymmetricFence::light();
-      inbox.list(place, i == 1 ? 4 : 5);
-    }
+    for (std::uint32_t i = 0; i < kEntriesBeforeSift; ++i) put(index, i);
     Inbox::sift(place, [](const NodeName& entry) { return entry.life() != kDead; });
+    Inbox::hand_over(place, 1);
+    for (std::uint32_t i = kEntriesBeforeSift; i < kEntries; ++i) put(index, i);
     for (unsigned i = 0; i < kRechecks; ++i) {
       Inbox::put_recheck(place, nodes[index]);
       AsymmetricFence::light();
       inbox.list_rechecks(place);
     }
     inbox.put_without_memory(overflown[index]);
+  }
+
+  void put(unsigned index, std::uint32_t entry) {
+    Inbox::Place& place = places[index];
+    if (!Inbox::put(place, {index, entry})) {
+      MODEL_ASSERT(Inbox::make_room(place, kRoom) != 0);
+      MODEL_ASSERT(Inbox::put(place, {index, entry}));
+    }
+    AsymmetricFence::light();
+    inbox.list(place, entry == 1 ? 4 : 5);
   }
 
   void pass() {

@@ -5,10 +5,7 @@
 #include <optional>
 #include <random>
 
-#include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/handover/inbox.h"
-#include "hashed_wheel_timer/internal/handover/producer.h"
-#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/handover/entry_buffer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
@@ -74,39 +71,51 @@ TEST_P(OrderOfOneThread, HoldsWhileItTidiesUpBehindItself) {
   order.expect_ascending();
 }
 
-/// Without memory, some entries that a thread sifts cannot go back to their queue. Nothing that it schedules afterwards
-/// overtakes that, be it before the worker comes to it or after. Whether it happens depends on how the entries lie.
-TEST(OrderWithoutMemory, NothingOvertakesEntriesThatCouldNotBePutBack) {
-  constexpr int kTidy = internal::Producer::kTidyAt;
-  int spilled = 0;
-  for (int dead = 1; dead <= 80; ++dead) {
-    int next = 0;
-    const int timeouts = 4 * (kTidy - dead) + 200;
-    Order order(timeouts);
+/// So many stay alive that they move to the queue.
+TEST(OrderOfManyTimeouts, HoldsWhileTheyMoveToTheQueue) {
+  constexpr int kTimeouts = 70'000;
+  Order order(kTimeouts);
+  HashedWheelTimer timer(1ms);
+  {
+    const Gate gate(timer);
+    for (int i = 0; i < kTimeouts; ++i) timer.new_timeout(order.task(i), 0ns);
+  }
+  order.expect_ascending();
+}
+
+/// Without memory a thread keeps what it has scheduled, drops what is dead, and refuses the rest. When there is memory
+/// again, nothing has overtaken anything.
+TEST(OrderWithoutMemory, HoldsForTimeoutsBeforeAndAfterTheShortage) {
+  constexpr int kFew = internal::EntryBuffer::kFewest;
+  for (const int alive : {1, kFew / 2, kFew, 5 * kFew}) {
+    constexpr int kTimeouts = 20 * kFew;
+    Order order(kTimeouts);
     HashedWheelTimer timer(1ms);
-    const auto schedule = [&](int count) {
-      for (int i = 0; i < count; ++i) timer.new_timeout(order.task(next++), 0ns);
-    };
+    int next = 0;
+    int refused = 0;
     {
       const Gate gate(timer);
-      const Timeout far = timer.new_timeout([] {}, kFar);
-      for (int i = 0; i < dead; ++i) EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
-      schedule(kTidy - dead);
-      // With `far` they are alive, and the place may grow to four times as many.
-      schedule(3 * (kTidy - dead) - 5);
+      const auto dead = [&] { EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel()); };
+      for (; next < alive; ++next) timer.new_timeout(order.task(next), 0ns);
+      for (int i = 0; i < 3 * kFew; ++i) dead();
       {
         const Shortage shortage(0, Shortage::kAll);
-        for (int i = 0; i < 6; ++i) next += timer.try_new_timeout(order.task(next), 0ns) ? 1 : 0;
+        for (int i = 0; i < 8 * kFew; ++i) {
+          if (timer.try_new_timeout(order.task(next), 0ns)) {
+            ++next;
+          } else {
+            ++refused;
+          }
+        }
       }
-      internal::Node::of(far)->core().producers().for_each(
-          [&](internal::Producer& producer) { spilled += internal::Inbox::spilled(producer.place) ? 1 : 0; });
-      if (dead % 2 == 0) schedule(timeouts - next);
+      while (next < kTimeouts) {
+        dead();
+        timer.new_timeout(order.task(next++), 0ns);
+      }
     }
-    EXPECT_TRUE(dead % 2 == 0 || eventually([&] { return timer.stats().backlog == 0; }));
-    schedule(timeouts - next);
     order.expect_ascending();
+    EXPECT_GT(refused, 0) << alive;
   }
-  EXPECT_GT(spilled, 0) << "memory was never missing";
 }
 
 }  // namespace

@@ -74,11 +74,18 @@ template <bool kPlain>
   // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with three heavy fences of
   // the worker. They come after it unlists a place, before it empties a stopped timer, and before a long sleep.
   AsymmetricFence::light();
-  inbox_.list(producer.place, deadline);
-  if (!running()) [[unlikely]]
-    return take_back(producer, name, task.named, Result::Stopped);
-  sleeper_.wake_for(deadline);
+  if (Inbox::must_list(producer.place, deadline) || !running() || sleeper_.sleeps_beyond(deadline)) [[unlikely]]
+    return tell_worker(producer, name, task.named, deadline);
   return {node, name.value()};
+}
+
+/// The rare end of a schedule(). In a function of its own so that the rest needs few registers.
+[[gnu::noinline]] detail::Scheduled Core::tell_worker(Producer& producer, NodeName name, bool named,
+                                                      std::int64_t deadline) noexcept {
+  inbox_.list(producer.place, deadline);
+  if (!running()) return take_back(producer, name, named, Result::Stopped);
+  sleeper_.wake_for(deadline);
+  return {&name.node(), name.value()};
 }
 
 /// Refuses a timeout that was published, unless another thread was faster. Then it was accepted: the worker that
@@ -137,10 +144,9 @@ detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::
 inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::When when) {
   if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) [[unlikely]]
     return refuse_in(phase);
-  Producer* const mine = thread_cache::find(id_);
-  if (!plain_ || mine == nullptr) [[unlikely]]
-    return schedule_any(task, when, mine);
-  return schedule_plain(task, when, *mine);
+  if (!plain_ || !thread_cache::has(id_)) [[unlikely]]
+    return schedule_any(task, when, thread_cache::find(id_));
+  return schedule_plain(task, when, *thread_cache::latest.producer);
 }
 
 /// `node`: with a built task and so many references, which belong to the caller; or null.
@@ -225,10 +231,32 @@ inline Producer* Core::find_producer() const noexcept {
 
 bool Core::cancel(Node& node) noexcept {
   Core& core = node.core();
-  Producer* const mine = core.find_producer();
+  // Most timeouts end here or in cancel_of_other(), because the worker has not seen them.
+  if (core.plain_ && thread_cache::has(core.id_)) [[likely]] {
+    Producer& mine = *thread_cache::latest.producer;
+    if (!node.published_by(mine)) return core.cancel_of_other(mine, node);
+    if (node.cancel_queued(true)) [[likely]] {
+      mine.counters.cancelled.add(1);
+      return true;
+    }
+  }
+  return core.cancel_any(node);
+}
+
+/// Another producer has scheduled the timeout, or it is in the wheel. In a function of its own so that cancel() needs
+/// no stack.
+[[gnu::noinline]] bool Core::cancel_of_other(Producer& mine, Node& node) noexcept {
+  if (!node.cancel_queued(false)) return cancel_any(node);
+  mine.counters.cancelled.add(1);
+  count_dead(mine);
+  return true;
+}
+
+[[gnu::noinline]] bool Core::cancel_any(Node& node) noexcept {
+  Producer* const mine = find_producer();
   const std::uint64_t before = node.cancel(mine != nullptr && node.published_by(*mine));
   if (!Node::pending(before)) return false;
-  core.finish_cancel(mine, node, before, 0);
+  finish_cancel(mine, node, before, 0);
   return true;
 }
 
@@ -236,14 +264,16 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
   const NodeName name(id.value());
   Node* const node = SlabDirectory::find(name.index(), id_);
   if (node == nullptr) return CancelResult::Gone;
-  Producer* const mine = thread_cache::find(id_);
   // Most timeouts end here: the producer's own, which the worker has not seen.
-  if (mine != nullptr && node->published_by(*mine) && node->withdraw_life(name.life())) [[likely]] {
-    mine->counters.cancelled.add(1);
-    mine->pool.untake(node);
-    if ((probes::kThere ? !plain_ : admission_.limited()) || mine->pool.is_full()) [[unlikely]]
-      return finish_withdrawal(*mine, *node);
-    return CancelResult::Cancelled;
+  if (thread_cache::has(id_)) [[likely]] {
+    Producer& mine = *thread_cache::latest.producer;
+    if (node->published_by(mine) && node->withdraw_life(name.life())) [[likely]] {
+      mine.counters.cancelled.add(1);
+      mine.pool.untake(node);
+      if ((probes::kThere ? !plain_ : admission_.limited()) || mine.pool.is_full()) [[unlikely]]
+        return finish_withdrawal(mine, *node);
+      return CancelResult::Cancelled;
+    }
   }
   return cancel_any(*node, name.life());
 }

@@ -209,6 +209,7 @@ class Core final {
   template <bool kPlain>
   detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline,
                              std::uint64_t trace = 0);
+  detail::Scheduled tell_worker(Producer& producer, NodeName name, bool named, std::int64_t deadline) noexcept;
   detail::Scheduled take_back(Producer& producer, NodeName name, bool named, detail::Result why) noexcept;
   detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
   static detail::Scheduled refuse_in(Phase phase) noexcept;
@@ -221,6 +222,8 @@ class Core final {
   }
   CancelResult finish_withdrawal(Producer& mine, Node& node) noexcept;
   static void come_to_probe(const Node& node, std::uint64_t before) noexcept;
+  bool cancel_of_other(Producer& mine, Node& node) noexcept;
+  bool cancel_any(Node& node) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
   void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
   void count_dead(Producer& canceller) noexcept;

@@ -45,10 +45,8 @@ class HandOverQueue {
   /// Returns false if the constructor had no memory.
   bool valid() const noexcept { return token_.valid(); }
 
-  /// Enqueues an entry. Returns false without memory. It is not inlined, so that it gets the entry in registers. The
-  /// queue's own function would load the entry from memory right after it was stored in two parts. That load must wait
-  /// for both stores, which takes 3 ns of a schedule and cancel.
-  [[gnu::noinline, gnu::flatten]] bool enqueue(Entry entry) noexcept {
+  /// Enqueues an entry. Returns false without memory.
+  bool enqueue(Entry entry) noexcept {
     const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.enqueue(token_, entry);
   }

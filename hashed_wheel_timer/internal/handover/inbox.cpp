@@ -8,14 +8,8 @@
 namespace hwt::internal {
 
 std::size_t Inbox::Place::dequeue(NodeName* entries, std::size_t max) noexcept {
-  if (const std::size_t count = queue_.dequeue(entries, max); count != 0) return count;
-  // Spilled entries are younger than all entries in the queue, and nothing is enqueued while there are some.
-  const std::size_t spilled = spilled_.load(std::memory_order_relaxed);
-  const std::size_t count = std::min(max, spilled);
-  std::copy_n(spill_.begin(), count, entries);
-  std::copy(spill_.begin() + count, spill_.begin() + spilled, spill_.begin());
-  spilled_.store(spilled - count, std::memory_order_relaxed);
-  return count;
+  const std::size_t count = queue_.dequeue(entries, max);
+  return count != 0 ? count : young_.take(entries, max);
 }
 
 bool Inbox::put_recheck(Place& place, Node& node) noexcept {
@@ -32,15 +26,14 @@ bool Inbox::put_recheck(Place& place, Node& node) noexcept {
   return rechecks->enqueue(&node);
 }
 
-bool Inbox::unspill(Place& place) noexcept {
-  if (!place.try_lock()) return false;
-  const std::size_t spilled = place.spilled_.load(std::memory_order_relaxed);
-  std::size_t done = 0;
-  while (done != spilled && place.queue_.enqueue(place.spill_[done])) ++done;
-  std::copy(place.spill_.begin() + done, place.spill_.begin() + spilled, place.spill_.begin());
-  place.spilled_.store(spilled - done, std::memory_order_relaxed);
+std::size_t Inbox::hand_over(Place& place, std::size_t most) noexcept {
+  if (!place.try_lock()) return 0;
+  most = place.queue_.size() == 0 ? std::min(most, place.young_.size()) : 0;
+  std::size_t moved = 0;
+  for (NodeName entry; moved != most && place.queue_.enqueue(place.young_.oldest()); ++moved)
+    place.young_.take(&entry, 1);
   place.unlock();
-  return done == spilled;
+  return moved;
 }
 
 void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
 #include "hashed_wheel_timer/detail/intrusive_stack.h"
+#include "hashed_wheel_timer/internal/handover/entry_buffer.h"
 #include "hashed_wheel_timer/internal/handover/hand_over_queue.h"
 #include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
@@ -53,14 +52,14 @@ class Inbox {
     /// Returns the earliest deadline that may wait here, or kUnlisted. For the owner and the worker.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
     /// Returns the number of entries. Counts at least those that the caller knows of. Any thread.
-    std::size_t size() const noexcept { return queue_.size() + spilled_.load(std::memory_order_relaxed); }
+    std::size_t size() const noexcept { return queue_.size() + young_.size(); }
 
    private:
     friend class Inbox;
     friend class Intake;
 
     /// Locks the reading end: the worker to dequeue, the owner to sift. Returns false while the other thread has the
-    /// lock, so no thread waits. acquire and release hand over the reading end of the queue, and `spill_`.
+    /// lock, so no thread waits. acquire and release hand over the reading ends of `queue_` and `young_`.
     bool try_lock() noexcept {
       return !locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire);
     }
@@ -68,6 +67,8 @@ class Inbox {
 
     std::size_t dequeue(NodeName* entries, std::size_t max) noexcept;
 
+    // New timeouts. The entries in the queue are older. Most timeouts are cancelled before their entries get there.
+    EntryBuffer young_;
     HandOverQueue<NodeName> queue_;
     // A second queue, so that the worker can collect cancelled nodes even while it has no memory for new timeouts. The
     // owner makes it for its first recheck request. release and acquire: the worker sees it constructed.
@@ -90,35 +91,37 @@ class Inbox {
     bool rechecked_ = false;
     std::size_t left_ = 0;  // new timeouts that Intake has still to take
     std::size_t rechecks_left_ = 0;
-    // Entries that sift() could not put back because memory was short. They are younger than all entries in the queue.
-    // Guarded by the lock; the number is read without it.
-    std::array<NodeName, HandOverQueue<NodeName>::kBlock> spill_;
-    std::atomic<std::size_t> spilled_{0};
   };
 
   // Called by the owner of the place.
 
-  /// Enqueues a new timeout. Returns false without memory. Then pass the light fence and call list().
-  static bool put(Place& place, NodeName entry) noexcept { return place.queue_.enqueue(entry); }
+  /// Appends a new timeout. Returns false if there is no room; then call make_room(). Afterwards pass the light fence
+  /// and call list().
+  static bool put(Place& place, NodeName entry) noexcept { return place.young_.append(entry); }
+  /// See EntryBuffer::extend().
+  static std::size_t make_room(Place& place, std::size_t planned) noexcept { return place.young_.extend(planned); }
   /// Enqueues a recheck request. Returns false without memory. Then pass the light fence and call list_rechecks().
   static bool put_recheck(Place& place, Node& node) noexcept;
   /// Returns whether the place has recheck requests that the worker has not taken yet. Precondition: it has had one.
   static bool has_rechecks(const Place& place) noexcept {
     return place.rechecks_.load(std::memory_order_relaxed)->size() != 0;
   }
-  /// Removes the entries for which keep(entry) is false. The others keep their order. Call it only if the entries fill
-  /// some blocks. Does nothing and returns false while the worker dequeues. If spilled() is true afterwards, do not
-  /// call put() until unspill() has returned true.
+  /// Removes the young entries for which keep(entry) is false. The others keep their order. Afterwards there is no
+  /// room. Does nothing and returns false while the worker dequeues.
   template <class Keep>
   static bool sift(Place& place, Keep&& keep) noexcept;
-  static bool spilled(const Place& place) noexcept { return place.spilled_.load(std::memory_order_relaxed) != 0; }
-  /// Enqueues the spilled entries again. Returns false without memory, or while the worker dequeues.
-  static bool unspill(Place& place) noexcept;
+  /// Moves the oldest young entries to the queue, at most so many. Moves fewer without memory, and none while the
+  /// worker dequeues or has not taken the last ones. Returns their number.
+  static std::size_t hand_over(Place& place, std::size_t most) noexcept;
   /// Lists the place, after an entry that is due at `deadline` was enqueued.
   void list(Place& place, std::int64_t deadline) noexcept {
-    const std::int64_t earliest = place.earliest();
-    if (deadline < earliest || earliest == kUnlisted) [[unlikely]]
+    if (must_list(place, deadline)) [[unlikely]]
       list_anew(place, deadline);
+  }
+  /// Returns whether list() does anything.
+  static bool must_list(const Place& place, std::int64_t deadline) noexcept {
+    const std::int64_t earliest = place.earliest();
+    return deadline < earliest || earliest == kUnlisted;
   }
 
   /// Lists the place, after a recheck request was enqueued. If the worker must take it by a certain time, call list()
@@ -211,20 +214,7 @@ class Inbox {
 template <class Keep>
 bool Inbox::sift(Place& place, Keep&& keep) noexcept {
   if (!place.try_lock()) return false;
-  std::array<NodeName, HandOverQueue<NodeName>::kBlock> batch;
-  std::size_t spilled = place.spilled_.load(std::memory_order_relaxed);
-  for (std::size_t left = place.queue_.size(); left != 0 && spilled == 0;) {
-    // Dequeuing a whole block frees it, and the queue uses it for the entries that are put back. If nearly all are
-    // kept, the last of them may need one block more.
-    const std::size_t count = place.queue_.dequeue(batch.data(), std::min(left, batch.size()));
-    if (count == 0) break;
-    left -= count;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!keep(batch[i]) || (spilled == 0 && place.queue_.enqueue(batch[i]))) continue;
-      place.spill_[spilled++] = batch[i];
-    }
-  }
-  place.spilled_.store(spilled, std::memory_order_relaxed);
+  place.young_.sift(keep);
   place.unlock();
   return true;
 }

@@ -11,53 +11,49 @@
 
 namespace hwt::internal {
 
-bool Producer::tidy() noexcept {
-  if (Inbox::spilled(place) && !Inbox::unspill(place)) return false;
-  if (queued <= sift_at) {
-    call_worker();
-    return true;
+bool Producer::put_with_more_room(NodeName entry) noexcept {
+  if (until_walk == 0) walk();
+  if (settled) {
+    // Also between two walks, because the worker may have taken the others at once. So a timeout that is due soon waits
+    // for few far ones of its thread.
+    inbox.note_all_awaited();
+    sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
   }
-  const std::size_t there_before = there;  // the oldest, unless the worker has taken some
-  std::size_t kept = 0;
+  const std::size_t room = Inbox::make_room(place, until_walk);
+  until_walk = room == 0 ? 0 : until_walk - room;  // without memory the next call walks again
+  return Inbox::put(place, entry);
+}
+
+void Producer::walk() noexcept {
+  const std::size_t oldest = std::exchange(kept, 0);
   std::size_t seen = 0;
-  std::size_t old = 0;  // of there_before, those that are still alive
+  std::size_t settled_entries = 0;
   const auto keep = [&](const NodeName& entry) {
-    Node& node = entry.node();
     ++seen;
-    if (node.generation() != entry.life()) return false;  // withdrawn, as most are
-    const bool alive = keep_or_drop(node, entry.life());
-    kept += alive ? 1 : 0;
-    old += alive && seen <= there_before ? 1 : 0;
-    return alive;
+    Node& node = entry.node();
+    const std::uint64_t word = node.word.load(std::memory_order_relaxed);
+    if (Node::generation_of(word) != entry.life()) return false;  // withdrawn, as most are
+    if (Node::state_of(word) == NodeState::Cancelled && drop_cancelled(node)) return false;
+    ++kept;
+    settled_entries += seen <= oldest ? 1 : 0;
+    return true;
   };
-  // Few are left where the worker has just been.
-  const bool worth_it = place.size() > sift_at / 2;
-  const bool sifted = worth_it && Inbox::sift(place, keep);
-  there = sifted ? kept : place.size();
-  queued = kept + 1;  // with the one that is to be put
+  if (!Inbox::sift(place, keep)) {
+    until_walk = EntryBuffer::kFewest;
+    return;
+  }
   // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries
   // take memory, and so that the worker is called in time.
-  tidy_at = sift_at = std::max(kTidyAt, std::min(4 * kept, std::max(2 * kept, kHandOver)));
-  if (old >= kHandOver) call_worker();
-  if (!Inbox::spilled(place)) return true;
-  tidy_at = 0;  // each put() comes here first until it is back in the queue: nothing younger may overtake it
-  return false;
+  until_walk = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kHandOver))) - kept;
+  settled = settled_entries >= kHandOver;
+  if (settled) kept -= Inbox::hand_over(place, settled_entries);
 }
 
-void Producer::call_worker() noexcept {
-  inbox.note_all_awaited();
-  sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
-  tidy_at = std::min(sift_at, queued + kHandOverAgain);
-}
-
-/// Whether a new timeout's entry is still needed. If it was cancelled by another thread, its node is free now.
-bool Producer::keep_or_drop(Node& node, std::uint32_t generation) noexcept {
-  const std::uint64_t seen = node.word.load(std::memory_order_acquire);
-  if (Node::generation_of(seen) != generation) return false;
-  // The worker calls the cancelled() of a shared task.
-  if (Node::state_of(seen) != NodeState::Cancelled || node.shared()) return true;
+/// Another thread has cancelled a new timeout. Frees its node, unless the worker has to call cancelled().
+bool Producer::drop_cancelled(Node& node) noexcept {
+  if (node.shared()) return false;
   if (node.drop_references(1)) recycle(&node);
-  return false;
+  return true;
 }
 
 ProducerSet::~ProducerSet() {
@@ -151,8 +147,9 @@ void ProducerLease::take(ProducerSet& producers) noexcept {
 void recycle(Node* node) noexcept {
   if (!node->end_life()) [[unlikely]]
     return NodePool::of(*node).depot().retire(*node);
-  Producer* const mine = thread_cache::find(Slab::header(*node).core_id);
-  if (mine == nullptr || !mine->pool.put_back(node)) give_back_alone(node);
+  if (!thread_cache::has(Slab::header(*node).core_id) || !thread_cache::latest.producer->pool.put_back(node))
+      [[unlikely]]
+    give_back_alone(node);
 }
 
 }  // namespace hwt::internal

@@ -30,9 +30,9 @@ struct Producer {
 
   /// Enqueues a new timeout. Sifts the place first if that is due. Returns false without memory.
   bool put(NodeName entry) noexcept {
-    if (++queued > tidy_at && !tidy()) [[unlikely]]
-      return false;
-    return Inbox::put(place, entry);
+    if (Inbox::put(place, entry)) [[likely]]
+      return true;
+    return put_with_more_room(entry);
   }
 
   NodePool pool;
@@ -44,24 +44,18 @@ struct Producer {
 
   // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has a multiple of
   // the entries that were alive the last time, it drops the dead ones. So the number of entries is bounded by the
-  // number of live timeouts. Each entry is read once or twice, while it is in this thread's cache.
-  std::size_t queued = 0;  // entries in the place, those included that the worker has taken since the last sift
-  std::size_t tidy_at = kTidyAt;
-  std::size_t sift_at = kTidyAt;
-  std::size_t there = 0;     // entries at the last look into the place; the dead ones only if it was not sifted
-  std::size_t rechecks = 0;  // since the worker was last called for them
-  std::size_t dead = 0;      // timeouts of other producers, cancelled since the worker was last called for them
+  // number of live timeouts.
+  std::size_t until_walk = EntryBuffer::kFewest;  // so many entries, beyond those for which there is room
+  std::size_t kept = 0;                           // at the last walk: the oldest, unless the worker has taken some
+  bool settled = false;                           // kHandOver entries were alive at the last two walks
+  std::size_t rechecks = 0;                       // since the worker was last called for them
+  std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
 
-  /// The fewest entries that are worth a walk: 16 KiB, which fit into the nearest cache.
-  static constexpr std::size_t kTidyAt = 2048;
-  /// The producer wakes the worker when this many entries were alive at two walks, because they belong in the wheel.
-  /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. It also
-  /// wakes the worker for this many recheck requests of timeouts that are due earlier. Until then, moving such a
-  /// timeout again costs nothing.
+  /// When this many entries were alive at two walks, the producer moves them to the queue and wakes the worker, because
+  /// they belong in the wheel. Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper
+  /// before the wheel. It also wakes the worker for this many recheck requests of timeouts that are due earlier. Until
+  /// then, moving such a timeout again costs nothing.
   static constexpr std::size_t kHandOver = 16384;
-  /// After this many more entries the producer wakes the worker again, because it may have taken the others at once. So
-  /// a timeout that is due soon waits for few far ones of its thread.
-  static constexpr std::size_t kHandOverAgain = 65536;
   /// After this many recheck requests of cancelled timeouts the producer wakes the worker, because only the worker can
   /// give their memory back. Promise 7 of README.md states it.
   static constexpr std::size_t kRechecks = 4096;
@@ -69,9 +63,9 @@ struct Producer {
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published
 
  private:
-  [[gnu::noinline]] bool tidy() noexcept;
-  void call_worker() noexcept;
-  static bool keep_or_drop(Node& node, std::uint32_t generation) noexcept;
+  [[gnu::noinline, gnu::cold]] bool put_with_more_room(NodeName entry) noexcept;
+  void walk() noexcept;
+  static bool drop_cancelled(Node& node) noexcept;
 };
 
 /// All producers of one core. Any thread; none waits for another.
@@ -114,12 +108,10 @@ struct Entry {
 // The producer that this thread used last. Ids are never used twice, so an entry of a core that is gone never matches.
 HWT_INITIAL_EXEC extern constinit thread_local Entry latest;
 
+/// Returns whether the calling thread has a producer for a core, and used that last. Then it is latest.producer.
+inline bool has(std::uint64_t core_id) noexcept { return latest.core_id == core_id; }
 /// Returns the calling thread's producer for a core if it was the last one that the thread used, otherwise null.
-inline Producer* find(std::uint64_t core_id) noexcept {
-  if (latest.core_id != core_id) [[unlikely]]
-    return nullptr;
-  return latest.producer;
-}
+inline Producer* find(std::uint64_t core_id) noexcept { return has(core_id) ? latest.producer : nullptr; }
 /// Returns the calling thread's producer for a core, or null if it has none. For a thread that uses several timers in
 /// turn. Takes O(1) time for any number of timers.
 Producer* find_held(std::uint64_t core_id) noexcept;

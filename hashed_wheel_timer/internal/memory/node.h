@@ -187,10 +187,19 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
                                                           std::memory_order_relaxed);
   }
 
+  /// cancel() by a thread with a handle, of a timeout that is Queued and whose task needs no destruction. Returns
+  /// false, also if it is none, or if another thread changed the word at the same time.
+  bool cancel_queued(bool own) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    const std::uint64_t left = with_state(seen, NodeState::Cancelled);
+    return is_queued_trivial(seen) &&
+           word.compare_exchange_strong(seen, own ? withdrawn(left) : left, std::memory_order_acq_rel,
+                                        std::memory_order_relaxed);
+  }
+
   /// Returns whether a producer's cancel of its own timeout, whose word was `before`, has dropped the last reference.
   static bool leaves_no_reference(std::uint64_t before) noexcept {
-    return state_of(before) == NodeState::Queued && kind_of(before) == detail::TaskKind::Trivial &&
-           (before & kReferences) == kReference;
+    return is_queued_trivial(before) && (before & kReferences) == kReference;
   }
 
   /// The producer takes a node back that it has published in this life, with the timer's reference. Returns false if

@@ -38,39 +38,18 @@ void NodePool::spill() noexcept {
   for (std::int64_t i = 1; i < kBatch; ++i) last = last->next;
   free_ = std::exchange(last->next, nullptr);
   free_nodes_ -= kBatch;
-  max_free_ = depot_.share(kMaxFree);
+  full_at_ = depot_.share(kMaxFree) + kBatch;
   depot_.push(first, kBatch);
 }
 
-inline bool NodePool::enter() noexcept {
-  // Store, then load: pairs with the heavy fence between closing and counting.
-  owner_inside_.store(true, std::memory_order_relaxed);
-  AsymmetricFence::light();
-  return !closing_.load(std::memory_order_relaxed);
-}
-
-// release: pairs with the acquire in close(), which reads the list.
-inline void NodePool::leave() noexcept { owner_inside_.store(false, std::memory_order_release); }
-
-bool NodePool::put_back(Node* node) noexcept {
-  if (free_nodes_ >= max_free_ + kBatch) [[unlikely]]
-    return put_back_and_spill(node);
-  // spill() may call the user's on_earlier(), which may drop a handle and come here again. Only the outer call leaves.
-  const bool nested = owner_inside_.load(std::memory_order_relaxed);
-  const bool open = enter();
-  if (open) untake(node);
-  if (!nested) leave();
-  return open;
-}
-
 bool NodePool::put_back_and_spill(Node* node) noexcept {
-  const bool nested = owner_inside_.load(std::memory_order_relaxed);
-  const bool open = enter();
+  const bool nested = enter();
+  const bool open = !closing_.load(std::memory_order_relaxed);
   if (open) {
     untake(node);
     spill();
   }
-  if (!nested) leave();
+  leave(nested);
   return open;
 }
 

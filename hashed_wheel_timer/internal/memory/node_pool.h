@@ -12,6 +12,7 @@
 #include "hashed_wheel_timer/internal/memory/depot.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt::internal {
@@ -53,13 +54,22 @@ class NodePool {
     ++free_nodes_;
   }
 
-  bool is_full() const noexcept { return free_nodes_ > max_free_ + kBatch; }
+  bool is_full() const noexcept { return free_nodes_ >= full_at_; }
   /// Moves a batch of free nodes to the depot. Only the owner calls it.
   [[gnu::noinline]] void spill() noexcept;
 
   /// Keeps a node of any pool, without a read-modify-write. Returns false if the pool is closing. Only the owner calls
   /// it, also while the pool is being closed.
-  bool put_back(Node* node) noexcept;
+  bool put_back(Node* node) noexcept {
+    if (is_full()) [[unlikely]]
+      return put_back_and_spill(node);
+    const bool nested = enter();
+    const bool open = !closing_.load(std::memory_order_relaxed);
+    if (open) [[likely]]
+      untake(node);
+    leave(nested);
+    return open;
+  }
 
   /// Gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. Returns false if the
   /// pool is closed; then the caller must call Depot::returned_after_close(). Any thread.
@@ -111,17 +121,26 @@ class NodePool {
   void open(Slab& slab, std::size_t first, std::size_t end, std::uint32_t generation) noexcept;
   [[gnu::noinline]] bool refill() noexcept;
   [[gnu::noinline]] bool put_back_and_spill(Node* node) noexcept;
-  bool enter() noexcept;
-  void leave() noexcept;
+  /// Returns whether the owner was inside already. spill() may call the user's on_earlier(), which may drop a handle
+  /// and come here again. Then only the outer call leaves.
+  bool enter() noexcept {
+    const bool nested = owner_inside_.load(std::memory_order_relaxed);
+    // Store, then load: pairs with the heavy fence between closing and counting.
+    owner_inside_.store(true, std::memory_order_relaxed);
+    AsymmetricFence::light();
+    return nested;
+  }
+  // release: pairs with the acquire in close(), which reads the list.
+  void leave(bool nested) noexcept { owner_inside_.store(nested, std::memory_order_release); }
 
   Depot& depot_;
 
   // Only the owner uses these. FreeSeats hands them from thread to thread.
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
-  std::int64_t max_free_ = kMaxFree;  // the share of this pool, as of the last spill()
-  Node* batches_ = nullptr;           // taken from returned_ and not yet in use
-  Node* fresh_ = nullptr;             // never used so far: [fresh_, fresh_end_) of the open slab or run
+  std::int64_t full_at_ = kMaxFree + kBatch;  // a batch more than its share, as of the last spill()
+  Node* batches_ = nullptr;                   // taken from returned_ and not yet in use
+  Node* fresh_ = nullptr;                     // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
   std::uint32_t fresh_generation_ = 0;
   std::size_t slabs_opened_ = 0;  // of the last region

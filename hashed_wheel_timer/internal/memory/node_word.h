@@ -56,6 +56,12 @@ struct BasicNodeWord {
   static constexpr bool pending(Word word) noexcept {
     return state_of(word) == NodeState::Queued || state_of(word) == NodeState::InWheel;
   }
+  /// Whether it is Queued, and its task needs no destruction: one comparison.
+  static constexpr bool is_queued_trivial(Word word) noexcept {
+    constexpr Word kQueuedTrivial = static_cast<Word>(NodeState::Queued) | static_cast<Word>(detail::TaskKind::Trivial)
+                                                                               << kKindShift;
+    return (word & (kStateMask | kKindMask)) == kQueuedTrivial;
+  }
   /// A thread that makes this true must enqueue a recheck request for the worker.
   static constexpr bool needs_recheck(Word word) noexcept {
     return state_of(word) == NodeState::InWheel && (word & kRecheckQueued) == 0;

@@ -12,7 +12,7 @@ namespace hwt::internal {
 class AsymmetricFence {
  public:
   static void light() noexcept {
-    if (payer.load(std::memory_order_relaxed) == Payer::HeavySide) {
+    if (payer.load(std::memory_order_relaxed) == Payer::HeavySide) [[likely]] {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
       full();

@@ -56,7 +56,11 @@ class Sleeper {
 
   /// Any thread: wakes the worker if it would sleep too long for a deadline.
   void wake_for(std::int64_t deadline) noexcept {
-    if (deadline <= wake_until_.load(std::memory_order_relaxed)) wake_if_asleep();
+    if (sleeps_beyond(deadline)) wake_if_asleep();
+  }
+  /// Any thread: whether wake_for() does anything.
+  bool sleeps_beyond(std::int64_t deadline) const noexcept {
+    return deadline <= wake_until_.load(std::memory_order_relaxed);
   }
   /// Any thread: wakes the worker if it has announced a sleep.
   void wake_if_asleep() noexcept;

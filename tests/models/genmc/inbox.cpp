@@ -3,9 +3,10 @@
 // a note. The worker takes once. Entries that it has not found are in a listed place. Nothing is taken twice, and
 // entries stay in order.
 
-#include "hashed_wheel_timer/internal/handover/inbox.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/handover/inbox.cpp"  // NOLINT(bugprone-suspicious-include)
 
-#include "hashed_wheel_timer/internal/handover/intake.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "hashed_wheel_timer/internal/handover/entry_buffer.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/handover/intake.cpp"        // NOLINT(bugprone-suspicious-include)
 #include "tests/models/genmc/program.h"
 
 namespace {
@@ -34,7 +35,10 @@ int looks = 0;
 int overflow = 0;
 
 void put(Inbox::Place& to, std::uint32_t index, std::uint32_t entry) {
-  Inbox::put(to, {index, entry});
+  if (!Inbox::put(to, {index, entry})) {
+    Inbox::make_room(to, 1);
+    Inbox::put(to, {index, entry});
+  }
   AsymmetricFence::light();
   inbox.list(to, 5);
 }

@@ -1,0 +1,205 @@
+// The youngest entries of a producer (EntryBuffer), and the queue to which those move that stay (Inbox::hand_over).
+
+#include "hashed_wheel_timer/internal/handover/entry_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "hashed_wheel_timer/internal/handover/inbox.h"
+#include "hashed_wheel_timer/internal/handover/intake.h"
+#include "tests/support/allocation_hook.h"
+
+namespace hwt {
+namespace {
+
+using internal::EntryBuffer;
+using internal::Inbox;
+using internal::Intake;
+using internal::NodeName;
+using test::Shortage;
+
+constexpr std::size_t kFewest = EntryBuffer::kFewest;
+
+NodeName entry(std::uint64_t number) { return NodeName(number); }
+
+/// A buffer, and what must be in it.
+class Model {
+ public:
+  void append(std::size_t room_if_full) {
+    if (!buffer.append(entry(next_))) {
+      const std::size_t room = buffer.extend(room_if_full);
+      EXPECT_LE(room, room_if_full);
+      if (room == 0) return;
+      ASSERT_TRUE(buffer.append(entry(next_)));
+    }
+    expected.push_back(next_++);
+  }
+  void take(std::size_t max) {
+    std::vector<NodeName> taken(max);
+    const std::size_t count = buffer.take(taken.data(), max);
+    EXPECT_EQ(count, std::min(max, expected.size()));
+    for (std::size_t i = 0; i < count; ++i, expected.pop_front()) ASSERT_EQ(taken[i].value(), expected.front());
+  }
+  template <class Keep>
+  void sift(const Keep& keep) {
+    std::deque<std::uint64_t> kept;
+    buffer.sift([&](const NodeName& seen) {
+      EXPECT_EQ(seen.value(), expected.front());
+      expected.pop_front();
+      if (!keep(seen.value())) return false;
+      kept.push_back(seen.value());
+      return true;
+    });
+    EXPECT_TRUE(expected.empty()) << "it has not seen all";
+    expected = kept;
+  }
+
+  EntryBuffer buffer;
+  std::deque<std::uint64_t> expected;
+
+ private:
+  std::uint64_t next_ = 0;
+};
+
+TEST(EntryBuffer, KeepsWhatIsAliveInItsOrderWhateverComesInBetween) {
+  std::minstd_rand random(1);
+  const auto up_to = [&](std::size_t most) { return std::size_t{random()} % (most + 1); };
+  Model model;
+  for (int round = 0; round < 3000; ++round) {
+    for (std::size_t count = up_to(40); count != 0; --count) model.append(1 + up_to(20));
+    if (up_to(2) == 0) model.take(up_to(60));
+    const std::size_t dies = 1 + up_to(5);
+    if (up_to(2) == 0) model.sift([&](std::uint64_t number) { return number % dies != 0; });
+    if (model.buffer.size() != 0) {
+      EXPECT_EQ(model.buffer.oldest().value(), model.expected.front());
+    }
+    ASSERT_EQ(model.buffer.size(), model.expected.size());
+  }
+  model.take(model.expected.size());
+  EXPECT_EQ(model.buffer.size(), 0U);
+}
+
+/// Without a model, whose own memory would be counted.
+class ABuffer : public testing::Test {
+ protected:
+  /// Appends so many entries, into arrays of `room` entries. Returns how many found room.
+  std::size_t append(std::size_t count, std::size_t room) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (buffer.append(entry(i))) continue;
+      if (buffer.extend(room) == 0) return i;
+      EXPECT_TRUE(buffer.append(entry(i)));
+    }
+    return count;
+  }
+  /// Keeps the oldest entries, so many.
+  void keep(std::size_t count) {
+    buffer.sift([&](const NodeName&) { return count != 0 && count-- != 0; });
+  }
+  std::int64_t bytes() const { return test::bytes_in_use - before_; }
+
+  EntryBuffer buffer;
+
+ private:
+  const std::int64_t before_ = test::bytes_in_use;
+};
+
+TEST_F(ABuffer, RefusesWithoutMemoryAndKeepsWhatItHas) {
+  append(10, 10);
+  const Shortage shortage(0, Shortage::kAll);
+  EXPECT_EQ(append(1, 10), 0U);
+  EXPECT_EQ(buffer.size(), 10U);
+  keep(5);
+  EXPECT_EQ(append(6, 10), 5U) << "a sift makes room for so many";
+  EXPECT_EQ(buffer.size(), 10U);
+}
+
+TEST_F(ABuffer, TakesNoMemoryWhileAsManyStayAlive) {
+  constexpr std::size_t kRoom = 4 * kFewest;
+  append(kFewest, kFewest);
+  append(kRoom - kFewest, kRoom - kFewest);
+  const std::int64_t before = bytes();
+  const Shortage shortage(0, Shortage::kAll);
+  for (int times = 0; times < 10; ++times) {
+    keep(kFewest);
+    EXPECT_EQ(append(kRoom - kFewest, kRoom - kFewest), kRoom - kFewest);
+  }
+  EXPECT_EQ(bytes(), before);
+}
+
+TEST_F(ABuffer, GivesTheMemoryOfABurstBack) {
+  constexpr auto kLittle = static_cast<std::int64_t>(2 * kFewest * sizeof(NodeName));
+  for (const std::size_t room : {kFewest, 100 * kFewest}) {
+    append(100 * kFewest, room);
+    EXPECT_GT(bytes(), 100 * kLittle / 2);
+    keep(0);
+    EXPECT_EQ(append(1, kFewest), 1U);
+    EXPECT_LE(bytes(), kLittle);
+    keep(0);
+  }
+}
+
+/// A place of the inbox that a pass has opened.
+class APlace : public testing::Test {
+ protected:
+  void put(std::uint64_t first, std::uint64_t end) {
+    for (std::uint64_t i = first; i != end; ++i) {
+      if (!Inbox::put(place, entry(i))) {
+        ASSERT_NE(Inbox::make_room(place, 100), 0U);
+        ASSERT_TRUE(Inbox::put(place, entry(i)));
+      }
+      inbox.list(place, 1);
+    }
+  }
+  void expect_taken(std::uint64_t end) {
+    intake.open_all(1);
+    std::array<NodeName, 7> entries;
+    std::uint64_t next = 0;
+    while (const std::size_t count = intake.take(entries.data(), entries.size())) {
+      for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(entries[i].value(), next++);
+    }
+    EXPECT_EQ(next, end);
+  }
+
+  Inbox inbox;
+  Intake intake{inbox};
+  Inbox::Place place;
+};
+
+TEST_F(APlace, GivesTheEntriesThatMovedToTheQueueFirst) {
+  put(0, 1000);
+  EXPECT_EQ(Inbox::hand_over(place, 700), 700U);
+  put(1000, 1500);
+  EXPECT_EQ(place.size(), 1500U);
+  expect_taken(1500);
+}
+
+TEST_F(APlace, MovesNoMoreToTheQueueBeforeTheWorkerHasTakenTheLast) {
+  put(0, 1000);
+  EXPECT_EQ(Inbox::hand_over(place, 400), 400U);
+  EXPECT_EQ(Inbox::hand_over(place, 400), 0U);
+  expect_taken(1000);
+  put(0, 10);
+  EXPECT_EQ(Inbox::hand_over(place, 400), 10U);
+  expect_taken(10);
+}
+
+TEST_F(APlace, LosesNothingIfTheQueueHasNoMemory) {
+  put(0, 1000);
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_LT(Inbox::hand_over(place, 1000), 1000U);
+  }
+  EXPECT_EQ(place.size(), 1000U);
+  put(1000, 1100);
+  expect_taken(1100);
+}
+
+}  // namespace
+}  // namespace hwt
