@@ -49,6 +49,8 @@ FAULTS = [
     ("durations", "durations_exact", SCALE, "whole > static_cast<Count>(kMax / num)", "whole > static_cast<Count>(kMax)"),
     ("durations", "durations_exact", SCALE, "return value < kMax ? value : Word{kMax}", "return value"),
     ("durations", "durations_long_division", SCALE, "remainder >= den", "remainder > den"),
+    ("durations", "durations_long_division", SCALE, "if (digit) add(value, den)", "if (!digit) add(value, den)"),
+    ("durations", "durations_long_division", SCALE, "      ++quotient;", "      quotient += 2;"),
     ("durations", "durations_deadline_after", DEADLINE, "now > kForever - delay ?", "now > kForever ?"),
     ("durations", "durations_distance", SCALE, "return exact < kMax ? exact : Word{kMax}", "return exact"),
     ("request_clock", "clock_conversion", CLOCK, "(cycles * rate) >> 32", "(cycles * rate) >> 31"),

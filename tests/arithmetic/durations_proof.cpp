@@ -55,6 +55,29 @@ void scale_is_exact() {
   require(Bit(result <= limit), "saturated");
 }
 
+z3::expr product(const Word& a, const Word& b) { return Path::present().product(a.expr(), b.expr()); }
+
+/// One step of the long division, from any digits before it.
+void long_division_takes_a_digit() {
+  const Word den = any<Word>("den", 1, kMax);
+  const Word value("value");
+  const Word digits = any<Word>("digits", 0, kMax);
+  hwt::detail::LongDivision<Word> division{Word("quotient"), Word("remainder")};
+  assume(value < den);
+  assume(division.remainder < den);
+  const z3::expr dividend = product(value, digits);
+  assume(Bit(product(den, digits) == product(digits, den)));  // two symbols for the solver
+  assume(Bit(product(division.quotient, den) + division.remainder.expr() == dividend));
+  conclude(Bit(division.quotient.expr() < digits.expr() || division.quotient.expr() == 0),
+           "the quotient is less than the digits");
+  const bool digit = each("digit", 0, 1) != 0;
+  const Word next(2 * digits.expr() + (digit ? 1 : 0));
+  division.take_digit(digit, value, den);
+  require(division.remainder < den, "its remainder is one");
+  require(Bit(product(division.quotient, den) + division.remainder.expr() == product(value, next)),
+          "quotient and remainder are those of one more digit");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -62,24 +85,7 @@ int main(int count, char** arguments) {
 
   proof.lemma("durations_exact", scale_is_exact<Word>);
   proof.lemma("durations_of_128_bits_exact", scale_is_exact<Wide>);
-  // One step of the long division, from any digits before it.
-  proof.lemma("durations_long_division", [] {
-    const Word den = any<Word>("den", 1, kMax);
-    const Word value("value");
-    const Word digits = any<Word>("digits", 0, kMax);
-    hwt::detail::LongDivision<Word> division{Word("quotient"), Word("remainder")};
-    assume(value < den);
-    assume(division.remainder < den);
-    const auto dividend = [&](const z3::expr& digits_so_far) { return value.expr() * digits_so_far; };
-    const auto divided = [&] { return division.quotient.expr() * den.expr() + division.remainder.expr(); };
-    assume(Bit(divided() == dividend(digits.expr())));
-    assume(Bit(division.quotient.expr() <= digits.expr()));  // since value < den
-    const bool digit = each("digit", 0, 1) != 0;
-    const z3::expr next = 2 * digits.expr() + (digit ? 1 : 0);
-    division.take_digit(digit, value, den);
-    require(division.remainder < den, "its remainder is one");
-    require(Bit(divided() == dividend(next)), "quotient and remainder are those of one more digit");
-  });
+  proof.lemma("durations_long_division", long_division_takes_a_digit);
   proof.lemma("durations_deadline_after", [] {
     const Time now("now");
     const Time delay = any<Time>("delay", 0, kForever);

@@ -91,6 +91,11 @@ inline void require(const Bit& condition, const char* what) { Path::present().re
 inline void require(bool condition, const char* what) {
   Path::present().require(solver_context().bool_val(condition), what);
 }
+/// Requires the condition, and tells the solver that it holds.
+inline void conclude(const Bit& condition, const char* what) {
+  require(condition, what);
+  assume(condition);
+}
 
 /// Any value in [least, most].
 template <class Number, class Least, class Most>

@@ -150,9 +150,10 @@ def main(root, *programs):
              for key, (use, weakening, those) in known.items()}
     there = [key for key, answers in found.items() if answers != {None}]
     missed = [key for key in there if True not in found[key]]
+    print("".join(f"no program comes to: {key}\n" for key in found if key not in there), end="")
+    print("".join(f"not noticed: {key}\n" for key in missed), end="")
     print(f"{len(there) - len(missed)} of {len(there)} weakened orders are noticed; no program comes to "
           f"{len(found) - len(there)} others")
-    print("".join(f"not noticed: {key}\n" for key in missed), end="")
     return not good or bool(missed)
 
 
