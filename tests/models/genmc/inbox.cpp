@@ -3,9 +3,9 @@
 // a note. The worker takes once. Entries that it has not found are in a listed place. Nothing is taken twice, and
 // entries stay in order.
 
-#include "hashed_wheel_timer/internal/handover/inbox.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "hashed_wheel_timer/internal/handover/inbox.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 
-#include "hashed_wheel_timer/internal/handover/entry_buffer.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/handover/entry_buffer.cpp"  // NOLINT(bugprone-suspicious-include)
 #include "hashed_wheel_timer/internal/handover/intake.cpp"        // NOLINT(bugprone-suspicious-include)
 #include "tests/models/genmc/program.h"
 

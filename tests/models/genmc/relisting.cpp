@@ -3,8 +3,9 @@
 // its sleep, looks into the list, and takes once. One of them sees the other. No entry is lost, late or
 // taken twice.
 
-#include "hashed_wheel_timer/internal/handover/inbox.cpp"   // NOLINT(bugprone-suspicious-include): one unit
-#include "hashed_wheel_timer/internal/handover/intake.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "hashed_wheel_timer/internal/handover/entry_buffer.cpp"  // NOLINT(bugprone-suspicious-include): one unit
+#include "hashed_wheel_timer/internal/handover/inbox.cpp"         // NOLINT(bugprone-suspicious-include)
+#include "hashed_wheel_timer/internal/handover/intake.cpp"        // NOLINT(bugprone-suspicious-include)
 #include "tests/models/genmc/program.h"
 
 namespace {
@@ -32,7 +33,10 @@ std::uint32_t entries = 0;
 int looks = 0;
 
 void put(std::uint32_t entry, std::int64_t deadline) {
-  Inbox::put(place, {0, entry});
+  if (!Inbox::put(place, {0, entry})) {
+    Inbox::make_room(place, 2);
+    Inbox::put(place, {0, entry});
+  }
   AsymmetricFence::light();
   inbox.list(place, deadline);
 }
