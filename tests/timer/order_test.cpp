@@ -83,8 +83,8 @@ TEST(OrderOfManyTimeouts, HoldsWhileTheyMoveToTheQueue) {
   order.expect_ascending();
 }
 
-/// Without memory a thread keeps what it has scheduled, drops what is dead, and refuses the rest. When there is memory
-/// again, nothing has overtaken anything.
+/// Without memory a thread keeps its live timeouts, drops dead ones, and refuses new ones. When there is memory again,
+/// no timeout has overtaken another.
 TEST(OrderWithoutMemory, HoldsForTimeoutsBeforeAndAfterTheShortage) {
   constexpr int kFew = internal::EntryBuffer::kFewest;
   for (const int alive : {1, kFew / 2, kFew, 5 * kFew}) {
