@@ -185,6 +185,47 @@ TEST_F(OnEarlier, CannotBeSetInsideATask) {
   EXPECT_EQ(timer.advance(1s), 1u);
 }
 
+/// A thread that drops many dead entries frees their nodes, which makes the call. The first call of many in the inbox
+/// is like it.
+TEST(OnEarlierCalls, MayScheduleOnTheTimer) {
+  constexpr int kDead = 24'000;
+  for (const bool cancels : {true, false}) {
+    ManualTimer timer(10ms, kStart);
+    int scheduled = 0;
+    int ran = 0;
+    int calls = 0;
+    const auto schedule = [&] {
+      ++scheduled;
+      return timer.new_timeout([&] { ++ran; }, kFar);
+    };
+    timer.new_timeout([] {}, 1s);
+    timer.on_earlier([&] {
+      ++calls;
+      for (int i = 0; i < 3; ++i) schedule();
+    });
+    timer.next_wakeup();
+    if (cancels) {
+      std::vector<Timeout> dead;
+      for (int i = 0; i < kDead; ++i) dead.push_back(timer.new_timeout([] { ADD_FAILURE() << "cancelled"; }, kFar));
+      // Two at once, because each makes a call when it has cancelled 16,384.
+      const auto cancel = [&](int first, int end) {
+        for (int i = first; i != end; ++i) EXPECT_TRUE(dead[i].cancel());
+      };
+      std::thread([&] {
+        cancel(0, kDead / 2);
+        std::thread(cancel, kDead / 2, kDead).join();
+      }).join();
+      dead.clear();
+      ASSERT_EQ(calls, 0);
+    }
+    while (calls == 0 && scheduled < 100'000) schedule();
+    for (int i = 0; i < 1000; ++i) schedule();
+    EXPECT_EQ(calls, 1);
+    timer.advance_to(kStart + 2 * kFar);
+    EXPECT_EQ(ran, scheduled);
+  }
+}
+
 TEST(OnEarlierLocks, NoneIsHeldWhereverItIsCalled) {
   ManualTimer timer(10ms, kStart);
   bool inside = false;

@@ -19,7 +19,8 @@ namespace hwt::internal {
 /// in the wheel that was cancelled or is now due earlier. By then another timeout may use the node; see
 /// Node::recheck().
 ///
-/// Each producer enqueues in the Place that it owns. The worker dequeues. Places with entries are listed, so that the
+/// Each producer enqueues in the Place that it owns. The worker dequeues: first entries of the queue, then younger ones
+/// of the EntryBuffer. Places with entries are listed, so that the
 /// worker reads only these, however many places there are. Places with recheck requests have a second list. With it the
 /// worker collects cancelled nodes without taking the new timeouts, most of which are cancelled soon.
 ///
@@ -29,7 +30,7 @@ namespace hwt::internal {
 /// again.
 ///
 /// Listing races with the worker that empties a place (Dekker). The producer enqueues an entry, passes the light fence,
-/// and reads whether the place is listed. The worker unlists it, passes the heavy fence, and reads the queue. One of
+/// and reads whether the place is listed. The worker unlists it, passes the heavy fence, and reads the entries. One of
 /// them sees the other: the worker finds the entry, or the producer lists its place again.
 class Inbox {
  public:
@@ -51,7 +52,7 @@ class Inbox {
 
     /// Returns the earliest deadline that may wait here, or kUnlisted. For the owner and the worker.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
-    /// Returns the number of entries. Counts at least those that the caller knows of. Any thread.
+    /// Returns the number of entries. See EntryBuffer::size().
     std::size_t size() const noexcept { return queue_.size() + young_.size(); }
 
    private:

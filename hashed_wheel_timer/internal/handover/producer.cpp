@@ -12,48 +12,51 @@
 namespace hwt::internal {
 
 bool Producer::put_with_more_room(NodeName entry) noexcept {
-  if (until_walk == 0) walk();
+  Node* dropped = until_walk == 0 ? walk() : nullptr;
+  const std::size_t room = Inbox::make_room(place, until_walk);
+  until_walk = room == 0 ? 0 : until_walk - room;  // without memory the next call walks again
+  const bool is_put = Inbox::put(place, entry);
+  // From here on, the user's on_earlier() may be called, which may schedule a timeout and come here again.
   if (settled) {
     // Also between two walks, because the worker may have taken the others at once. So a timeout that is due soon waits
     // for few far ones of its thread.
     inbox.note_all_awaited();
     sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
   }
-  const std::size_t room = Inbox::make_room(place, until_walk);
-  until_walk = room == 0 ? 0 : until_walk - room;  // without memory the next call walks again
-  return Inbox::put(place, entry);
+  while (dropped != nullptr) recycle(std::exchange(dropped, dropped->next));
+  return is_put;
 }
 
-void Producer::walk() noexcept {
+/// Sifts the place. Returns the nodes of dead entries that no reference keeps, linked by `next`.
+Node* Producer::walk() noexcept {
   const std::size_t oldest = std::exchange(kept, 0);
   std::size_t seen = 0;
   std::size_t settled_entries = 0;
+  Node* dropped = nullptr;
   const auto keep = [&](const NodeName& entry) {
     ++seen;
     Node& node = entry.node();
     const std::uint64_t word = node.word.load(std::memory_order_relaxed);
     if (Node::generation_of(word) != entry.life()) return false;  // withdrawn, as most are
-    if (Node::state_of(word) == NodeState::Cancelled && drop_cancelled(node)) return false;
+    // The worker calls the cancelled() of a shared task.
+    if (Node::state_of(word) == NodeState::Cancelled && !node.shared()) {
+      if (node.drop_references(1)) node.next = std::exchange(dropped, &node);
+      return false;
+    }
     ++kept;
     settled_entries += seen <= oldest ? 1 : 0;
     return true;
   };
   if (!Inbox::sift(place, keep)) {
     until_walk = EntryBuffer::kFewest;
-    return;
+    return nullptr;
   }
   // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries
   // take memory, and so that the worker is called in time.
   until_walk = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kHandOver))) - kept;
   settled = settled_entries >= kHandOver;
   if (settled) kept -= Inbox::hand_over(place, settled_entries);
-}
-
-/// Another thread has cancelled a new timeout. Frees its node, unless the worker has to call cancelled().
-bool Producer::drop_cancelled(Node& node) noexcept {
-  if (node.shared()) return false;
-  if (node.drop_references(1)) recycle(&node);
-  return true;
+  return dropped;
 }
 
 ProducerSet::~ProducerSet() {

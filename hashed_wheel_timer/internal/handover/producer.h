@@ -64,8 +64,7 @@ struct Producer {
 
  private:
   [[gnu::noinline, gnu::cold]] bool put_with_more_room(NodeName entry) noexcept;
-  void walk() noexcept;
-  static bool drop_cancelled(Node& node) noexcept;
+  Node* walk() noexcept;
 };
 
 /// All producers of one core. Any thread; none waits for another.
