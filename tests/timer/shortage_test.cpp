@@ -1,4 +1,4 @@
-// Single steps that lack memory, besides those of allocation_test: a batch, an id and a canceller.
+// Single steps that lack memory, besides those of allocation_test: a batch, an id, a loop and a canceller.
 
 #include <functional>
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
@@ -64,6 +65,26 @@ TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
   for (; added < kMost; ++added) timer.add([] {}, kFar);
   EXPECT_LT(bytes_in_use - before, std::int64_t{internal::Slab::kBytes});
   EXPECT_EQ(timer.stop().size(), static_cast<std::size_t>(added));
+}
+
+TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
+  bool ran = false;
+  LoopTimer timer(1ms);
+  const auto deadline = steady_clock::now();
+  timer.new_timeout_at([&] { ran = true; }, deadline);
+  ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
+  std::optional<steady_clock::time_point> next;
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    next = timer.run_due();
+  }
+  EXPECT_FALSE(ran);
+  ASSERT_TRUE(next);
+  EXPECT_LE(*next, steady_clock::now() + 1ms);
+  EXPECT_TRUE(eventually([&] {
+    timer.run_due();
+    return ran;
+  }));
 }
 
 TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
