@@ -338,12 +338,13 @@ TEST_F(AfterAPeak, NoPendingTimeoutIsFoundWhereMemoryWentBack) {
 
 /// The nodes that were collected cost less than fresh ones.
 TEST_F(AfterAPeak, StaysIfMoreIsNeededWhileItIsCollected) {
+  constexpr int kPeak = 40'000;
   ManualTimer timer(1ms);
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
   cancel(timeouts);
   timer.advance(200ms);  // begins to watch
-  timer.advance(13s);    // collects some
-  timeouts = schedule(timer, 2 * kTimeouts);
+  timer.advance(13s);    // collects a third
+  timeouts = schedule(timer, 2 * kPeak);
   pass(timer, 4);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
 }
