@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -22,7 +21,7 @@ namespace {
 
 /// Calls f() on a thread on which the call fails. A filter is that of its thread.
 template <class F>
-void run_without(std::uint32_t call, F f) {
+void run_without(long call, F f) {
   bool filtered = false;
   std::thread([&] {
     filtered = test::from_now_on(call, SECCOMP_RET_ERRNO | EPERM);
@@ -32,7 +31,7 @@ void run_without(std::uint32_t call, F f) {
 }
 
 TEST(DeniedCall, TheCycleCounterIsNotTheClockIfNoFileTellsSo) {
-  for (const auto call : {SYS_openat, SYS_read}) {
+  for (const long call : {SYS_openat, SYS_read}) {
     run_without(call, [] { EXPECT_FALSE(cycle_counter::is_the_clock()); });
   }
 }
