@@ -79,14 +79,14 @@ arithmetic() {
 
 # Counts the coverage of the unit tests. Examples and consumers do not count.
 coverage() {
-  from_pypi venv-coverage 'gcovr==8.4' || { say "could not install gcovr, see build/last.log"; return 1; }
   CXX=g++ && export CXX
   # Counts only the library. Each count is an atomic addition, with which the models of the tests would take minutes.
   compile coverage -Ddebug=false -Doptimization=0 -Db_coverage=true \
     "-Dcpp_args=-fprofile-update=atomic -fprofile-filter-files=hashed_wheel_timer/" \
     -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
   forget_old_coverage
-  run_tests coverage --suite unit --timeout-multiplier 5 && hold_coverage
+  run_tests coverage --suite unit --timeout-multiplier 5 &&
+    python3 -B "$root/tests/coverage/coverage.py" "$root" "$build/coverage" 99 96
 }
 
 # Deletes old counts: a run adds to the counts of earlier runs, and removed sources and aborted builds leave notes
@@ -94,21 +94,6 @@ coverage() {
 forget_old_coverage() {
   find "$build/coverage" -name '*.gcda' -exec rm {} +
   find "$build/coverage" -name '*.gcno' -exec sh -c 'for notes; do [ -e "${notes%.gcno}.o" ] || rm "$notes"; done' sh {} +
-}
-
-hold_coverage() {
-  table=$build/coverage/coverage.txt
-  # Branches for a call that throws do not count, because the code does not decide there. Some counts exceed 2^32. A
-  # fork may copy counts in the middle of a step of another thread, so the difference of two may be negative. The
-  # templates for Asio are left out, because each of some hundred instances has branches of its own.
-  "$build/venv-coverage/bin/gcovr" --root "$root" --object-directory "$build/coverage" --filter "$root/hashed_wheel_timer/" \
-    --exclude '.*/detail/asio/(cancel_after|loop|operation|wait)\.h' \
-    --merge-lines --exclude-throw-branches --exclude-unreachable-branches \
-    --gcov-suspicious-hits-threshold=1000000000000 --gcov-ignore-parse-errors=negative_hits.warn_once_per_file \
-    --txt "$table" --print-summary --fail-under-line 99 --fail-under-branch 92 && return
-  say "lines or branches below the floor; the last column are lines that no unit test reaches:"
-  cat "$table" >&2
-  return 1
 }
 
 steps_of() {

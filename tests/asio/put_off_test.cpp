@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -150,6 +151,63 @@ TEST(PutOffRaces, ThereIsNothingToCancelHoweverTheHandlerOfTheLastGoes) {
     while (gone != round) std::this_thread::yield();
   }
   EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// Notes how it ends.
+class Noting final : public AsyncWait {
+ public:
+  explicit Noting(std::vector<Result>& ends) : ends_(ends) {}
+  ~Noting() = default;
+
+ private:
+  void complete(Result end) override {
+    ends_.push_back(end);
+    delete this;
+  }
+  void abandon() noexcept override { delete this; }
+
+  std::vector<Result>& ends_;
+};
+
+/// It has a node and a task then. The task is told, but the wait ends with the reason, and once.
+TEST(RefusedWait, EndsOnceWithTheReasonWithoutMemoryForItsPlaceInTheQueue) {
+  constexpr std::size_t kWaits = 1000;
+  for (const bool stoppable : {false, true}) {
+    std::vector<Result> ends;
+    ends.reserve(kWaits);
+    ManualTimer timer;
+    WaitRegistry registry;
+    {
+      WaitGroup group(registry, timer);
+      // The group has memory for all afterwards.
+      for (std::size_t i = 0; i != kWaits; ++i) group.start(*new Noting(ends), timer.now() + kFar, stoppable);
+      EXPECT_EQ(group.cancel(kWaits), kWaits);
+      ends.clear();
+      std::size_t begun = 0;
+      for (; ends.empty() && begun < kWaits; ++begun) {
+        auto* const wait = new Noting(ends);
+        const Shortage shortage(0, Shortage::kAll);
+        group.start(*wait, timer.now() + kFar, stoppable);
+      }
+      EXPECT_EQ(ends, std::vector{Result::NoMemory});
+      EXPECT_EQ(timer.pending_timeouts(), static_cast<std::int64_t>(begun - 1));
+      EXPECT_EQ(group.cancel(kWaits), begun - 1);
+      EXPECT_EQ(ends.size(), begun);
+    }
+    EXPECT_TRUE(is_balanced(timer.stats()));
+  }
+}
+
+TEST(RefusedWait, DestroysItsHandlerIfTheTimerCannotStart) {
+  for (const bool stoppable : {false, true}) {
+    std::vector<Result> ends;
+    HashedWheelTimer timer({.thread_factory = [](auto) -> std::thread { throw std::range_error("no threads today"); }});
+    WaitRegistry registry;
+    WaitGroup group(registry, timer);
+    EXPECT_THROW(group.start(*new Noting(ends), timer.now() + kFar, stoppable), std::range_error);
+    EXPECT_TRUE(ends.empty());
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+  }
 }
 
 }  // namespace

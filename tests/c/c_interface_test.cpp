@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/counted_abort.h"
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -422,6 +424,10 @@ TEST(CMisuse, NullIsRefusedByEachFunction) {
   hwt_destroy(nullptr);
 }
 
+TEST(CMisuse, ATimerWithoutAThreadNeedsNoStart) {
+  for (const int kind : {HWT_LOOP, HWT_MANUAL}) EXPECT_EQ(hwt_start(make(kind).get()), 0);
+}
+
 TEST(CMisuse, NullOptionsAreTheDefaults) {
   hwt_timer* timer = nullptr;
   ASSERT_EQ(hwt_create(nullptr, &timer), 0);
@@ -527,6 +533,7 @@ TEST(CMisuse, ACallbackThatThrowsEndsTheProgramWithALine) {
   for (const int kind : {HWT_HASHED_WHEEL, HWT_MANUAL}) {
     EXPECT_DEATH(
         {
+          hwt::test::count_until_abort();
           const Owner timer = make(kind);
           hwt_add(timer.get(), 0, throws, nullptr);
           run_until(timer.get(), kind, [] { return false; });

@@ -230,6 +230,26 @@ TEST(RequestClock, LeavesACounterAloneThatIsNotTheClock) {
   EXPECT_EQ(cycles.window(), 0);
 }
 
+/// No real counter is so slow or so fast. The product of cycles and rate could overflow.
+TEST(RequestClock, LeavesACounterAloneWhoseRateIsThatOfNone) {
+  for (const double frequency : {0.01, 20.0}) {
+    machine = Machine{};
+    machine.frequency = frequency;
+    CycleRate cycles(true);
+    RequestClock clock;
+    for (int i = 0; i < 100 && cycles.wanted(); ++i) {
+      machine.pass(kMillisecond);
+      const std::int64_t before = machine.now;
+      ASSERT_GE(clock.now(cycles), before);
+    }
+    EXPECT_FALSE(cycles.wanted()) << frequency;
+    EXPECT_EQ(cycles.window(), 0);
+    EXPECT_EQ(cycles.behind(), 0);
+    cycles.measure(hwt::internal::ClockReading::take());
+    EXPECT_EQ(cycles.window(), 0) << "measured by a thread that has not noticed yet";
+  }
+}
+
 TEST(RequestClock, AThreadThatIsPreemptedWhileItComparesIsNotAFault) {
   machine = Machine{};
   CycleRate cycles(true);

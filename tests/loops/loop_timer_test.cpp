@@ -246,5 +246,31 @@ TEST(ManualTimerStats, AreOfItsOwnClock) {
   EXPECT_EQ(timer.stats().max_lag, 4999ms);
 }
 
+TEST(LoopTimer, RunDueTellsATaskThatWasCancelled) {
+  const auto task = std::make_shared<RecordingTask>();
+  LoopTimer timer{1ms};
+  for (const bool in_wheel : {false, true}) {
+    Timeout timeout = timer.new_timeout(task, kFar);
+    if (in_wheel) timer.run_due();
+    EXPECT_TRUE(timeout.cancel());
+    timer.run_due();
+    EXPECT_EQ(task->cancellations, in_wheel ? 2 : 1);
+  }
+}
+
+/// Otherwise they would stay in the queue, and their nodes with them, until the next timeout comes.
+TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
+  constexpr int kEnough = 16'500;
+  LoopTimer timer{1ms};
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < kEnough; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+  run_together(1, [&](int) {
+    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+  });
+  EXPECT_GT(timer.stats().backlog, 0);
+  timer.run_due();
+  EXPECT_EQ(timer.stats().backlog, 0);
+}
+
 }  // namespace
 }  // namespace hwt

@@ -333,5 +333,47 @@ TEST(OnEarlierThreads, CanBeReplacedWhileItIsCalled) {
   scheduler.join();
 }
 
+/// Otherwise the call could outlive the function's captures.
+TEST(OnEarlierThreads, AnotherFunctionWaitsForACallThatRuns) {
+  test::Hold hold;
+  std::atomic<bool> replaced = false;
+  ManualTimer timer{10ms, kStart};
+  timer.on_earlier([&] { hold(); });
+  std::jthread scheduling([&] { timer.new_timeout([] {}, 0ns); });
+  ASSERT_TRUE(hold.wait_until_entered());
+  std::jthread replacing([&] {
+    timer.on_earlier(nullptr);
+    replaced = true;
+  });
+  std::this_thread::sleep_for(20ms);  // it may come to its wait
+  EXPECT_FALSE(replaced);
+  hold.let_go();
+  replacing.join();
+  scheduling.join();
+  timer.new_timeout([] {}, 0ns);
+}
+
+/// It is called by a thread that frees a node, and it frees so many that the thread calls it again.
+TEST(OnEarlierMemory, MayDropHandlesWhenItIsCalledBecauseMemoryIsFree) {
+  int calls = 0;
+  std::vector<Timeout> kept;
+  ManualTimer timer{10ms, kStart};
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < 40'000; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+  for (int i = 0; i < 2'000; ++i) kept.push_back(timer.new_timeout([] {}, kFar));
+  for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+  for (Timeout& timeout : kept) EXPECT_TRUE(timeout.cancel());
+  timer.on_earlier([&] {
+    ++calls;
+    kept.clear();
+  });
+  timer.next_wakeup();
+  calls = 0;
+  timeouts.clear();
+  EXPECT_GE(calls, 1);
+  EXPECT_TRUE(kept.empty());
+  EXPECT_TRUE(test::is_balanced(timer.stats()));
+}
+
 }  // namespace
 }  // namespace hwt

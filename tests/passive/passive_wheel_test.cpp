@@ -1091,5 +1091,24 @@ TEST(PassiveWheel, NextWakeupOfAPostponedNodeIsNeverLate) {
   EXPECT_EQ(other.fired, 1);
 }
 
+// The move of the last node uses up what one call may move, so the next call runs the nodes.
+TEST(PassiveWheel, ACallThatHasMovedAllItMayRunsNothingAndLeavesNoSlotHalfMoved) {
+  constexpr std::size_t kMoved = 8192;
+  Wheel wheel;
+  std::vector<Node> nodes(kMoved);
+  for (Node& node : nodes) wheel.schedule(node, 1000ms);
+  std::size_t ran = 0;
+  int without = 0;
+  for (int calls = 0; ran < kMoved; ++calls) {
+    ASSERT_LT(calls, 100);
+    const std::size_t now = wheel.advance_to(1000, 1000);
+    EXPECT_LE(now, 1000u);
+    without += now == 0 ? 1 : 0;
+    ran += now;
+  }
+  EXPECT_GE(without, 1);
+  for (const Node& node : nodes) ASSERT_EQ(node.fired, 1);
+}
+
 }  // namespace
 }  // namespace hwt

@@ -9,14 +9,12 @@
 #include "tests/support/test_support.h"
 
 #if defined(__linux__)
-#include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
-#include <cstddef>
 
+#include "tests/support/denied_call.h"
 #include "tests/support/forked_child.h"
 #endif
 
@@ -138,26 +136,15 @@ TEST(AsymmetricFence, OneSideSeesTheOtherOncePrepared) {
 
 #if defined(__linux__) && defined(SYS_membarrier)
 
-/// Installs a seccomp filter with this verdict for membarrier(), as a sandboxed program may do. Returns false if the
-/// system does not allow it or has no filters.
-bool from_now_on_membarrier_is(std::uint32_t verdict) {
-  std::array<sock_filter, 4> program{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_membarrier},
-                                      {BPF_RET | BPF_K, 0, 0, verdict},
-                                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
-  const sock_fprog filter{program.size(), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 /// Otherwise each long sleep of a worker would begin with a useless system call and the pause after it.
 TEST(AsymmetricFence, AsksNoMoreOnceTheSystemHasWithdrawnItsHelp) {
   constexpr int kNoFilters = 1;
   const int status = status_of_child([] {
     AsymmetricFence::prepare();
     AsymmetricFence::heavy();
-    if (!from_now_on_membarrier_is(SECCOMP_RET_ERRNO | EPERM)) return kNoFilters;
+    if (!from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | EPERM)) return kNoFilters;
     AsymmetricFence::heavy();
-    if (!from_now_on_membarrier_is(SECCOMP_RET_KILL)) return kNoFilters;
+    if (!from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return kNoFilters;
     AsymmetricFence::heavy();
     return 0;
   });

@@ -118,6 +118,19 @@ TEST(ForkedSchedule, CanBeCancelledAndDroppedInTheMiddleOfAnyCallOfTheParent) {
   over = true;
 }
 
+TEST(ForkedRepeatedTimer, IsRunningIfItWasRunningInTheParent) {
+  HashedWheelTimer wheel;
+  RepeatedTimer timer("forked", kFar, wheel, RepeatedTimer::Hooks{.on_trigger = [] {}});
+  timer.start();
+  EXPECT_EQ(status_of_child([&] { return timer.running() ? 0 : 1; }), 0);
+}
+
+TEST(ForkedSchedule, IsNotDoneIfItWasNotDoneInTheParent) {
+  HashedWheelTimer wheel;
+  const auto task = schedule(wheel, Schedule::once(kFar), [] {});
+  EXPECT_EQ(status_of_child([&] { return !task->done() && task->next() ? 0 : 1; }), 0);
+}
+
 }  // namespace
 }  // namespace hwt
 

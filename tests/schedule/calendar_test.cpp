@@ -235,6 +235,7 @@ TEST(CalendarLimits, RulesEndAfterTheYear9999) {
   for (const Rule& rule : {calendar::daily(0s), calendar::weekly(std::chrono::Monday, 0s), calendar::monthly(31, 0s),
                            calendar::yearly(std::chrono::February / 29, 0s, {"Europe/Berlin"}, MonthEnd::Skip)}) {
     EXPECT_EQ(rule((WallTime::max)()), std::nullopt);
+    EXPECT_EQ(rule(utc("9999-12-31 23:00")), std::nullopt);
     EXPECT_TRUE(rule((WallTime::min)()));
     EXPECT_TRUE(rule(WallTime(-24h * 365 * 100)));
   }

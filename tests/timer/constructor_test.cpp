@@ -3,9 +3,16 @@
 #include <cstdlib>
 #include <iostream>
 #include <limits>
+#include <new>
 #include <stdexcept>
 
 #include "tests/support/test_support.h"
+
+#if defined(__linux__)
+#include <sys/resource.h>
+
+#include "tests/support/forked_child.h"
+#endif
 
 namespace hwt {
 namespace {
@@ -245,6 +252,35 @@ TEST(ThreadFactory, ATimerThatNeverStartedStopsAndGoes) {
   EXPECT_TRUE(timer.stop().empty());
   EXPECT_THROW(timer.start(), IllegalState);
 }
+
+TEST(ThreadFactory, ThatCallsTheBodyItselfIsNotTheWorker) {
+  bool makes_thread = false;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {
+                            body();
+                            return makes_thread ? std::thread(std::move(body)) : std::thread();
+                          }}};
+  EXPECT_THROW(timer.start(), IllegalState);
+  makes_thread = true;
+  timer.start();
+  EXPECT_TRUE(ran_in_task(timer, [] {}));
+}
+
+#if defined(__linux__)
+TEST(Constructor, ThrowsWithoutMemoryForTheWheel) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need all addresses";
+  const int status = status_of_child([] {
+    constexpr rlimit kSpace{1 << 30, 1 << 30};
+    if (setrlimit(RLIMIT_AS, &kSpace) != 0) return 1;
+    try {
+      const HashedWheelTimer timer(1ms, std::size_t{1} << 30);
+      return 2;
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+  });
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 }  // namespace
 }  // namespace hwt

@@ -84,6 +84,8 @@ TEST(SaturatingDuration, TheLastMicrosecondsBeforeTheLimitAreNotEarly) {
 TEST(SaturatingDuration, NotANumberIsRecognised) {
   EXPECT_TRUE(Delay(duration<double>(kNan)).is_nan());
   EXPECT_TRUE(Delay(duration<float>(std::numeric_limits<float>::quiet_NaN())).is_nan());
+  const volatile double computed = kNan;  // not by the compiler
+  EXPECT_TRUE(Delay(duration<double>(computed)).is_nan());
   EXPECT_FALSE(Delay(duration<double>(kInfinity)).is_nan());
   EXPECT_FALSE(Delay(duration<double>(0)).is_nan());
   EXPECT_FALSE(Delay(1s).is_nan());

@@ -233,6 +233,13 @@ TEST(Fork, AChildsStopReturnsNothingAndLeavesTheParentsTimerAsItIs) {
   EXPECT_EQ(manual.stop().size(), 1u);
 }
 
+TEST(Fork, AChildsStatsShowNoTaskAtWork) {
+  HashedWheelTimer timer(1ms);
+  const Gate gate(timer);
+  ASSERT_TRUE(eventually([&] { return timer.stats().running_for > 0ns; }));
+  EXPECT_EQ(status_of_child([&] { return timer.stats().running_for == 0ns ? 0 : 1; }), 0);
+}
+
 }  // namespace
 }  // namespace hwt
 

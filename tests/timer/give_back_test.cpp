@@ -308,6 +308,56 @@ TEST_F(AfterAPeak, LeavesMemoryThatWasUsedForAMoment) {
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 60 / 100);
 }
 
+/// All was used again for a moment since the timer began to watch it, so it watches it once more.
+TEST_F(AfterAPeak, StaysForTheWholeTimeSinceItWasUsed) {
+  ManualTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  cancel(timeouts);
+  pass(timer, 6);
+  timeouts = schedule(timer, kTimeouts);
+  cancel(timeouts);
+  pass(timer, 10);
+  EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+  pass(timer, 30);
+  EXPECT_LE(slabs_.resident_pages(), little());
+}
+
+/// Memory that went back reads as zeros.
+TEST_F(AfterAPeak, NoPendingTimeoutIsFoundWhereMemoryWentBack) {
+  ManualTimer timer(Options{.tick_duration = 1ms, .trace_origins = true}, steady_clock::time_point());
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  const Timeout last = std::move(timeouts.back());
+  timeouts.pop_back();
+  cancel(timeouts);
+  pass(timer, 60);
+  ASSERT_LE(slabs_.resident_pages(), little());
+  const std::vector<PendingOrigin> origins = timer.pending_by_origin();
+  ASSERT_EQ(origins.size(), 1u);
+  EXPECT_EQ(origins[0].count, 1);
+}
+
+/// The nodes that were collected cost less than fresh ones.
+TEST_F(AfterAPeak, StaysIfMoreIsNeededWhileItIsCollected) {
+  constexpr int kPeak = 40'000;
+  ManualTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
+  cancel(timeouts);
+  timer.advance(200ms);  // begins to watch
+  timer.advance(13s);    // collects a third
+  timeouts = schedule(timer, 2 * kPeak);
+  pass(timer, 4);
+  EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+}
+
+TEST_F(AfterAPeak, StaysIfTimeEndsBefore) {
+  ManualTimer timer(1ms, steady_clock::time_point::max() - 10s);
+  std::vector<Timeout> timeouts = schedule(timer, kTimeouts, 9s);
+  cancel(timeouts);
+  pass(timer, 9);
+  EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+  EXPECT_EQ(ran_, 0);
+}
+
 /// advance() does it, some at a time.
 TEST_F(AfterAPeak, OfAManualTimer) {
   ManualTimer timer(1ms);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
+#include "tests/support/counted_abort.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -268,6 +269,7 @@ TEST(HandleDeathTest, MoreThanCanBeCountedEndTheProgram) {
   }
   EXPECT_DEATH(
       {
+        count_until_abort();
         const Timeout last = timeout;
         const Timeout one_too_many = last;
       },
@@ -283,7 +285,12 @@ TEST(HandleDeathTest, MoreThanCanBeCountedByFindEndTheProgram) {
   internal::Node& node = *internal::Node::of(timeout);
   constexpr std::uint64_t kMore = 2'097'151 - 1;  // besides `timeout`
   node.word.fetch_add(kMore * internal::Node::kReference);
-  EXPECT_DEATH(timer.find(id), "hashed_wheel_timer: more than 2\\^21 handles of one timeout\n");
+  EXPECT_DEATH(
+      {
+        count_until_abort();
+        timer.find(id);
+      },
+      "hashed_wheel_timer: more than 2\\^21 handles of one timeout\n");
   node.word.fetch_sub(kMore * internal::Node::kReference);
 }
 

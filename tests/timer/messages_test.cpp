@@ -1,9 +1,12 @@
 // The contents of messages: the origin of an exception, the function that was called, and readable durations.
 
 #include <stdexcept>
+#include <string>
 
+#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/held_timer.h"
 
 namespace hwt {
 namespace {
@@ -69,6 +72,20 @@ TYPED_TEST(MessageAfterStop, NamesNewTimeoutAndTheReason) {
   }
 }
 
+/// The timer stops after the call has found that it must also store the origin.
+TEST(MessageAfterStop, IsTheSameForATimerThatTracesOriginsAndStopsMeanwhile) {
+  HeldTimer timer({.tick_duration = 1ms, .trace_origins = true});
+  timer.start();
+  timer.hold_next(HeldTimer::At::Exit);
+  std::string message;
+  std::jthread scheduling([&] { message = message_of<IllegalState>([&] { timer.new_timeout([] {}, 1s); }); });
+  ASSERT_TRUE(timer.wait_until_held());
+  timer.stop();
+  timer.go_on();
+  scheduling.join();
+  EXPECT_EQ(message, "new_timeout: the timer has been stopped");
+}
+
 TEST(MessageAfterStop, NamesStart) {
   HashedWheelTimer timer;
   timer.stop();
@@ -112,6 +129,34 @@ TEST(NullHandle, AnswersLikeNone) {
   EXPECT_EQ(none.timer(), nullptr);
   EXPECT_FALSE(none.cancel() || none.cancel_and_wait() || none.is_cancelled() || none.is_expired());
   EXPECT_EQ(message_of<IllegalState>([&] { none.task(); }), "task() of a null Timeout");
+}
+
+TEST(MessageOfAnException, IsOneLineOfPrintableCharacters) {
+  const auto throw_many = [](ManualTimer& timer) {
+    timer.new_timeout(
+        [] {
+          throw std::runtime_error(
+              "a\nb\x7f"
+              "c");
+        },
+        0s);
+  };
+  EXPECT_EQ(line_about({}, throw_many), "hashed_wheel_timer: an exception was thrown by a task: a?b?c\n");
+}
+
+TEST(LinePerSecond, TellsHowManyLinesItHasLeftOut) {
+  internal::LinePerSecond lines;
+  const auto first = lines.take_turn();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(std::string(first.left_out().data()), "");
+  int left_out = 0;
+  ASSERT_TRUE(eventually([&] {
+    const auto turn = lines.take_turn();
+    if (!turn) return ++left_out == 0;
+    EXPECT_EQ(turn.left_out().data(), " (and " + std::to_string(left_out) + " more since the last line)");
+    return true;
+  }));
+  EXPECT_GT(left_out, 0);
 }
 
 }  // namespace

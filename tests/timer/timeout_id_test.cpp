@@ -539,5 +539,32 @@ TEST(IdAfterAPeak, NamesNoTimeoutInMemoryThatWasGivenBack) {
   }
 }
 
+/// A number that a program makes up may name the node of a timeout that has a handle, and no id.
+TEST(Id, MadeUpNamesNoTimeoutThatHasAHandle) {
+  TimeoutId made_up;
+  bool asked = false;
+  HashedWheelTimer timer(1ms);
+  HashedWheelTimer other(1ms);
+  const auto names_none = [&] {
+    asked = true;
+    return timer.cancel(made_up) == CancelResult::Gone && timer.cancel_and_wait(made_up) == CancelResult::Gone &&
+           !timer.find(made_up) && other.cancel_and_wait(made_up) == CancelResult::Gone;
+  };
+  const auto name_of = [](const Timeout& timeout) {
+    const Node& node = *Node::of(timeout);
+    return TimeoutId::from_value(internal::NodeName(internal::Slab::index_of(node), node.generation()).value());
+  };
+  const Timeout pending = timer.new_timeout([] {}, kFar);
+  made_up = name_of(pending);
+  EXPECT_TRUE(names_none());
+  EXPECT_TRUE(ran_in_task(timer, [&](Timeout& self) {
+    made_up = name_of(self);
+    asked = false;
+    EXPECT_TRUE(names_none());
+  }));
+  EXPECT_TRUE(asked);
+  EXPECT_FALSE(pending.is_cancelled());
+}
+
 }  // namespace
 }  // namespace hwt

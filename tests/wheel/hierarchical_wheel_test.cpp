@@ -718,6 +718,43 @@ TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
   }
 }
 
+/// The list of rows cannot grow for ever.
+TEST(HierarchicalWheel, WithoutMemoryForAnotherRowLaterCrowdsStayTogether) {
+  constexpr std::size_t kCrowdsInAll = 100;
+  Checked<HierarchicalWheel> wheel(64, 2);
+  std::vector<Item> items(3 * kCrowdsInAll);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, Shortage::kAll);
+    ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(4096 * (1 + i / 3) + i % 3)));
+  }
+  EXPECT_TRUE(wheel.consistent());
+  run_all(wheel);
+  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
+}
+
+TEST(HierarchicalWheel, ACrowdTakesNoItemWithoutMemoryForAChunk) {
+  Checked<HierarchicalWheel> wheel(64, 2);
+  std::vector<Item> items(10'000);
+  int refused = 0;
+  for (Item& item : items) {
+    const Tick due = 4096 + (&item - items.data()) % 100;
+    bool taken = false;
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      taken = wheel.insert(item, due);
+    }
+    item.due = due;
+    if (taken) continue;
+    ++refused;
+    ASSERT_TRUE(insert(wheel, item, due));
+  }
+  EXPECT_GT(refused, 1);
+  EXPECT_TRUE(wheel.consistent());
+  run_all(wheel);
+  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
+}
+
 /// Without memory for a row below, a crowd stays in one bucket, and no item is lost.
 TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
   Checked<HierarchicalWheel> wheel(64, 2);

@@ -154,6 +154,7 @@ void ManualEngine::give_memory_back() noexcept {
 
 /// Does nothing in a stopped timer.
 bool ManualEngine::transfer_all() noexcept {
+  starved_ = false;
   for (int passes = 1; core_->running(); ++passes) {
     // A deadline before this time had passed when its timeout was enqueued.
     switch (driver_.transfer(grid_.at(present_))) {
@@ -163,6 +164,7 @@ bool ManualEngine::transfer_all() noexcept {
         if (driver_.next_waiting() == kNever || passes >= kPasses) return true;
         break;
       case Pass::Starved:
+        starved_ = true;
         return false;
       case Pass::HeldUp:
         // A producer is sifting its place. That takes some microseconds, unless the thread is preempted.
@@ -209,14 +211,14 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
   const std::int64_t now = std::max(core_->now(), present_);
-  const bool look = driver_.is_urgent() || driver_.is_awaited() || core_->inbox().has_dead() ||
+  const bool look = starved_ || driver_.is_urgent() || driver_.is_awaited() || core_->inbox().has_dead() ||
                     driver_.next_waiting() < grid_.at(now) || has_ended();
-  const bool starved = look && !transfer_all();
+  if (look) transfer_all();
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
-  if (starved) return now + kNap;
+  if (starved_) return now + kNap;
   if (end == kForever) return {};
   return end;
 }

@@ -85,6 +85,8 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   std::int64_t present_;
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;
+  // Whether the latest pass lacked memory. Then the driver holds entries, which next_waiting() does not count.
+  bool starved_ = false;
   Unprocessed unprocessed_;
   bool time_is_known_;  // false until a clock without a start is first advanced
   bool destroyed_ = false;

@@ -1,0 +1,62 @@
+// A seccomp filter that refuses a system call from the beginning. The library does without.
+
+#if defined(__linux__)
+
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/cycle_counter.h"
+#include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
+#include "tests/support/denied_call.h"
+#include "tests/support/forked_child.h"
+
+namespace hwt::internal {
+namespace {
+
+/// Calls f() on a thread on which the call fails. A filter is that of its thread.
+template <class F>
+void run_without(long call, F f) {
+  bool filtered = false;
+  std::thread([&] {
+    filtered = test::from_now_on(call, SECCOMP_RET_ERRNO | EPERM);
+    if (filtered) f();
+  }).join();
+  if (!filtered) GTEST_SKIP() << "this system has no filters";
+}
+
+TEST(DeniedCall, TheCycleCounterIsNotTheClockIfNoFileTellsSo) {
+  for (const long call : {SYS_openat, SYS_read}) {
+    run_without(call, [] { EXPECT_FALSE(cycle_counter::is_the_clock()); });
+  }
+}
+
+TEST(DeniedCall, SleepsStayAsExactAsTheyAreWithoutPrctl) {
+  run_without(SYS_prctl, [] { const ExactSleeps exact(true); });
+}
+
+#if defined(SYS_membarrier) && !HWT_TEST_THREAD_SANITIZER
+TEST(DeniedCall, WithoutMembarrierNoSideAsksTheSystem) {
+  constexpr int kNoFilters = 77;
+  const int status = test::status_of_child([&] {
+    if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | ENOSYS)) return kNoFilters;
+    AsymmetricFence::prepare();
+    if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return kNoFilters;
+    AsymmetricFence::heavy();
+    AsymmetricFence::light();
+    return 0;
+  });
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoFilters) GTEST_SKIP() << "this system has no filters";
+  EXPECT_EQ(status, 0);
+}
+#endif
+
+}  // namespace
+}  // namespace hwt::internal
+
+#endif

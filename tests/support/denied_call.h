@@ -1,0 +1,25 @@
+#pragma once
+
+// A seccomp filter, as sandboxed programs have one. For Linux, and for a forked child, because a filter stays for good.
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace hwt::test {
+
+/// Gives a system call this verdict from now on. Returns false if the system does not allow that or has no filters.
+inline bool from_now_on(long call, std::uint32_t verdict) {
+  std::array<sock_filter, 4> program{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<std::uint32_t>(call)},
+                                      {BPF_RET | BPF_K, 0, 0, verdict},
+                                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
+  const sock_fprog filter{program.size(), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+}  // namespace hwt::test

@@ -1,0 +1,124 @@
+// Single steps that lack memory, besides those of allocation_test: a batch, an id, a loop and a canceller.
+
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "hashed_wheel_timer/batch_executor.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/loop_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+TEST(WithoutMemory, ATaskThatNoBatchCanTakeRunsOnTheWorkerOnce) {
+  std::vector<std::function<void()>> posted;
+  posted.reserve(1);
+  ErrorLog errors;
+  const BatchExecutor loop{[&](std::function<void()> batch) { posted.push_back(std::move(batch)); }};
+  ManualTimer timer(Options{.tick_duration = 1ms, .on_task_error = errors.handler()});
+  timer.new_timeout([] {}, 0ns);
+  timer.advance(1ms);  // the wheel has memory now
+  std::size_t on_the_worker = 0;
+  for (int n = 0;; ++n) {
+    ASSERT_LT(n, 100);
+    int ran = 0;
+    timer.new_timeout(hwt::on(loop, [&] { ++ran; }), 0ns);
+    Shortage shortage(n, 1);
+    timer.advance(1ms);
+    shortage.end();
+    on_the_worker += posted.empty() ? 1 : 0;
+    for (const auto& batch : posted) batch();
+    posted.clear();
+    EXPECT_EQ(ran, 1) << "allocation " << n << " failed";
+    if (shortage.failed() == 0) break;
+  }
+  EXPECT_GE(on_the_worker, 2u) << "without a job, and without a batch";
+  EXPECT_EQ(errors.errors().size(), on_the_worker);
+}
+
+TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
+  constexpr int kMost = 500;  // nodes of a slab have room for more
+  ManualTimer timer;
+  int added = 1;
+  timer.add([] {}, kFar);
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_THROW(
+        {
+          for (; added < kMost; ++added) timer.add([] {}, kFar);
+        },
+        std::bad_alloc);
+    for (int i = 0; i < 2'000; ++i) EXPECT_FALSE(timer.try_add([] {}, kFar));
+  }
+  EXPECT_EQ(timer.pending_timeouts(), added);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+  const std::int64_t before = bytes_in_use;
+  for (; added < kMost; ++added) timer.add([] {}, kFar);
+  EXPECT_LT(bytes_in_use - before, std::int64_t{internal::Slab::kBytes});
+  EXPECT_EQ(timer.stop().size(), static_cast<std::size_t>(added));
+}
+
+TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
+  bool ran = false;
+  LoopTimer timer(1ms);
+  const auto deadline = steady_clock::now();
+  timer.new_timeout_at([&] { ran = true; }, deadline);
+  ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
+  std::optional<steady_clock::time_point> next;
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    next = timer.run_due();
+  }
+  EXPECT_FALSE(ran);
+  ASSERT_TRUE(next);
+  EXPECT_LE(*next, steady_clock::now() + 1ms);
+  EXPECT_TRUE(eventually([&] {
+    timer.run_due();
+    return ran;
+  }));
+}
+
+TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
+  ManualTimer timer(1ms);
+  Timeout timeout = timer.new_timeout([] { ADD_FAILURE() << "ran although it was cancelled"; }, 1ms);
+  std::thread([&] {
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_TRUE(timeout.cancel());
+  }).join();
+  EXPECT_EQ(timer.stats().cancelled, 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  timer.advance(1ms);
+  EXPECT_TRUE(is_balanced(timer.stats()));
+}
+
+/// Slabs have numbers in this process, and a table of them grows.
+TEST(WithoutMemory, ForTheNumberOfASlabATimeoutIsRefusedAndTheNextIsNot) {
+  constexpr int kTimeouts = 1'100'000;
+  constexpr std::size_t kNumbers = 1024 * sizeof(internal::SlabDirectory::Entry);
+  int refused = 0;
+  int failed = 0;
+  ManualTimer timer;
+  for (int i = 0; i < kTimeouts; ++i) {
+    std::optional<Shortage> shortage;
+    const AllocationObserver observer([&](std::size_t size) {
+      if (size == kNumbers && failed == 0) shortage.emplace(0, 1);
+    });
+    if (!timer.try_new_timeout([] {}, kFar)) ++refused;
+    if (shortage) failed += static_cast<int>(shortage->failed());
+  }
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(timer.pending_timeouts(), kTimeouts - 1);
+}
+
+}  // namespace
+}  // namespace hwt
