@@ -133,6 +133,30 @@ TEST_F(ABuffer, TakesNoMemoryWhileAsManyStayAlive) {
   EXPECT_EQ(bytes(), before);
 }
 
+/// Otherwise each of them would add an array for few entries, and each extend() passes all arrays that are not in use.
+TEST_F(ABuffer, HasFewArraysAlthoughEverMoreStayAlive) {
+  for (std::size_t alive = 1; alive < 4 * kFewest; ++alive) {
+    keep(alive);
+    std::size_t planned = 3 * alive;
+    std::size_t extended = 0;
+    for (; planned != 0; ++extended) {
+      const std::size_t room = buffer.extend(planned);
+      ASSERT_EQ(append(room, 0), room);
+      planned -= room;
+    }
+    ASSERT_LE(extended, 2U) << alive;
+  }
+}
+
+TEST_F(ABuffer, KeepsAnArrayThatIsTooSmallIfThereIsNoMemoryForAnother) {
+  append(10, 10);
+  append(10, 10);
+  keep(5);
+  const Shortage shortage(0, Shortage::kAll);
+  EXPECT_EQ(append(100, 100), 15U);
+  EXPECT_EQ(buffer.size(), 20U);
+}
+
 TEST_F(ABuffer, GivesTheMemoryOfABurstBack) {
   constexpr auto kLittle = static_cast<std::int64_t>(2 * kFewest * sizeof(NodeName));
   for (const std::size_t room : {kFewest, 100 * kFewest}) {

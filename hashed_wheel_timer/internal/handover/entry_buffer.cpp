@@ -11,11 +11,13 @@ std::size_t EntryBuffer::extend(std::size_t planned) noexcept {
   const std::size_t end = begin + planned;
   if (last_ == nullptr || begin == last_->end) {
     Array*& next = last_ == nullptr ? first_ : last_->next;
-    if (next == nullptr) {
-      const std::size_t size = std::min(planned, kMaxArray);
+    const std::size_t size = std::min(planned, kMaxArray);
+    // Replaces one that is too small. Otherwise the chain would get another small array each time that somewhat more
+    // entries stay alive than ever before.
+    if (next == nullptr || next->end - next->begin < size) {
       void* const memory = ::operator new(sizeof(Array) + size * sizeof(NodeName), std::nothrow);
-      if (memory == nullptr) return 0;
-      next = ::new (memory) Array{begin, begin + size, nullptr};
+      if (memory != nullptr) free_chain(std::exchange(next, ::new (memory) Array{begin, begin + size, nullptr}));
+      if (next == nullptr) return 0;
     }
     last_ = next;
   }

@@ -44,7 +44,8 @@ class EntryBuffer {
     return true;
   }
   /// Makes room for some of the `planned` entries that come next, and returns for how many. Returns 0 without memory.
-  /// Frees arrays that `planned` entries will not reach. Precondition: there is no room.
+  /// Frees arrays that `planned` entries will not reach, and replaces one that is too small for them. Precondition:
+  /// there is no room.
   std::size_t extend(std::size_t planned) noexcept;
 
   // The owner or the worker, with the lock. Precondition of oldest(): there is an entry.
