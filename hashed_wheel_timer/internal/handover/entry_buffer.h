@@ -25,7 +25,7 @@ class EntryBuffer {
   ~EntryBuffer() { free_chain(first_); }
 
   /// Returns the number of entries. Exact for the owner. For the worker with the lock, it includes all entries that
-  /// were appended before a fence pair. For any other thread, it is the number of some moment, or 0 during a sift.
+  /// were appended before a fence pair. For any other thread, it is the number of some moment, and wrong during a sift.
   std::size_t size() const noexcept {
     const std::size_t head = head_.load(std::memory_order_relaxed);
     const std::size_t tail = tail_.load(std::memory_order_relaxed);

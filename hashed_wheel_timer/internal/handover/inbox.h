@@ -20,9 +20,9 @@ namespace hwt::internal {
 /// Node::recheck().
 ///
 /// Each producer enqueues in the Place that it owns. The worker dequeues: first entries of the queue, then younger ones
-/// of the EntryBuffer. Places with entries are listed, so that the
-/// worker reads only these, however many places there are. Places with recheck requests have a second list. With it the
-/// worker collects cancelled nodes without taking the new timeouts, most of which are cancelled soon.
+/// of the EntryBuffer. Places with entries are listed, so that the worker reads only these, however many places there
+/// are. Places with recheck requests have a second list. With it the worker collects cancelled nodes without taking the
+/// new timeouts, most of which are cancelled soon.
 ///
 /// A place with new timeouts is in the list, filed, or unlisted. The owner pushes it onto the list. The worker takes
 /// the list, and files each place in a heap by its earliest deadline. When that time has come, the worker unlists the
