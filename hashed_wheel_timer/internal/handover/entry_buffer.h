@@ -12,7 +12,7 @@ namespace hwt::internal {
 /// entries are here. So it is cheap to append an entry, and to drop the dead ones in place.
 ///
 /// The owner appends without a lock. All other changes need the lock of the place: the worker takes entries, and the
-/// owner sifts. Positions count the entries along the chain. sift() goes back to the begin of the first array.
+/// owner sifts. Positions count the entries along the chain. sift() goes back to the beginning of the first array.
 class EntryBuffer {
  public:
   /// The fewest entries that are worth a walk, and the most of one array.
