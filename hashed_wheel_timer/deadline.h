@@ -27,6 +27,7 @@ namespace hwt {
 /// Source: gRPC's deadlines; Go's context.WithDeadline.
 class HWT_API Deadline {
  public:
+  /// A time of the clock that deadlines are measured by.
   using time_point = std::chrono::steady_clock::time_point;
 
   /// Makes a deadline that never comes.

@@ -7,7 +7,7 @@
 /// The patch version.
 #define HWT_VERSION_PATCH 0
 
-/// The version as a number for #if: 10203 for 1.2.3.
+/// The version as a number, which the preprocessor can compare: 10203 for 1.2.3.
 #define HWT_VERSION (HWT_VERSION_MAJOR * 10000 + HWT_VERSION_MINOR * 100 + HWT_VERSION_PATCH)
 
 /// The version as text: "1.2.3" for 1.2.3.
