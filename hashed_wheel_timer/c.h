@@ -207,6 +207,7 @@ HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argu
 HWT_C_API int hwt_poll_timeout(int64_t next_ns) HWT_C_NOEXCEPT;
 
 /** Returns one line on the latest error of this thread: the function, the argument, its value and the valid range.
+ * Options have their C++ names there, such as tick_duration for tick_ns.
  * Returns "" before the first error. The text is valid until the next call of this interface on this thread. */
 HWT_C_API const char* hwt_last_error(void) HWT_C_NOEXCEPT;
 

@@ -2,7 +2,7 @@
 
 usage: guide_block.py PAGE HEADER [LANGUAGE]
 
-Prints the blocks that begin with an #include of HEADER.
+Prints the blocks that begin with an #include of HEADER. A #define may come first.
 """
 
 import re
@@ -13,7 +13,7 @@ def main(page, header, language="cpp"):
     with open(page, encoding="utf-8") as file:
         text = file.read()
     blocks = re.finditer(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
-    include = re.compile(rf'#include [<"]{re.escape(header)}[>"]\n')
+    include = re.compile(rf'(#define .*\n)?#include [<"]{re.escape(header)}[>"]\n')
     found = [block for block in blocks if include.match(block[1])]
     if not found:
         sys.exit(f"{page}: 0 blocks begin with {header} (expected: at least 1)")

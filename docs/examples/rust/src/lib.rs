@@ -61,7 +61,7 @@ pub struct Options {
     pub kind: Kind,
     /// The length of a tick. A callable runs late by up to a tick.
     pub tick: Duration,
-    /// The number of pending timeouts beyond which `add` fails.
+    /// The number of pending timeouts beyond which `add` fails. 0 is no limit.
     pub max_pending: Option<u32>,
 }
 
