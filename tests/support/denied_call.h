@@ -5,10 +5,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+
+#include "gtest/gtest.h"
+#include "tests/support/forked_child.h"
 
 namespace hwt::test {
 
@@ -20,6 +24,15 @@ inline bool from_now_on(long call, std::uint32_t verdict) {
                                       {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
   const sock_fprog filter{program.size(), program.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/// Runs f() in a forked child. Skips the test if f() returns false, because the system has no filters.
+template <class F>
+void run_in_child(F f) {
+  constexpr int kNoFilters = 77;
+  const int status = status_of_child([&] { return f() ? 0 : kNoFilters; });
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoFilters) GTEST_SKIP() << "this system has no filters";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace hwt::test

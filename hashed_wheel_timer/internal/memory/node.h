@@ -189,6 +189,9 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
 
   /// cancel() by a thread with a handle, of a timeout that is Queued and whose task needs no destruction. Returns
   /// false, also if it is none, or if another thread changed the word at the same time.
+  ///
+  /// `own`: the caller has found published_by() itself before. The handle keeps the node in this life, which is Queued
+  /// only until it is in the wheel. So an exchange of Queued shows that the answer was not an arbitrary one.
   bool cancel_queued(bool own) noexcept {
     std::uint64_t seen = word.load(std::memory_order_relaxed);
     const std::uint64_t left = with_state(seen, NodeState::Cancelled);
