@@ -1,6 +1,6 @@
 // The inbox by itself (Inbox, EntryBuffer, Intake). The owners of two places append entries and enqueue recheck
-// requests. They sift their places and move entries to the queue. The worker takes. No entry stays in an unlisted
-// place, no place is listed twice, each link is followed by its owner, and kept entries stay in order.
+// requests. They sift their places in steps and move entries to the queue. The worker takes. No entry stays in an
+// unlisted place, no place is listed twice, each link is followed by its owner, and kept entries stay in order.
 
 #include <array>
 #include <cstddef>
@@ -22,7 +22,6 @@ using hwt::internal::NodeName;
 
 constexpr unsigned kOwners = 2;
 constexpr std::uint32_t kEntries = 5;
-constexpr std::uint32_t kEntriesBeforeSift = 3;
 constexpr std::size_t kRoom = 2;  // so few that there are several arrays
 constexpr std::uint32_t kDead = 1;
 constexpr unsigned kRechecks = 2;
@@ -48,10 +47,12 @@ struct In final : Run {
       return;
     }
     Inbox::Place& place = places[index];
-    for (std::uint32_t i = 0; i < kEntriesBeforeSift; ++i) put(index, i);
-    Inbox::sift(place, [](const NodeName& entry) { return entry.life() != kDead; });
-    Inbox::hand_over(place, 1);
-    for (std::uint32_t i = kEntriesBeforeSift; i < kEntries; ++i) put(index, i);
+    for (std::uint32_t i = 0; i < kEntries; ++i) {
+      put(index, i);
+      // In two steps, unless the worker is dequeuing. After the first there is a gap.
+      if (i >= kDead + 1) Inbox::sift(place, kDead + 1, [](const NodeName& entry) { return entry.life() != kDead; });
+      if (i == kEntries - 2) Inbox::hand_over(place, 1);
+    }
     for (unsigned i = 0; i < kRechecks; ++i) {
       Inbox::put_recheck(place, nodes[index]);
       AsymmetricFence::light();

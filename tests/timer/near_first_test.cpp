@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -203,11 +205,11 @@ TEST(APass, TakesAtMost8192FarTimeouts) {
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
-/// A thread that schedules far timeouts, and a worker that has taken the first 140,000 of them.
+/// A thread that schedules far timeouts, and a worker that has taken the first 200,000 of them.
 class AProducer : public testing::Test {
  protected:
   void SetUp() override {
-    add(140'000);
+    add(200'000);
     ASSERT_TRUE(calls());
     while (timer.driver().transfer() != ThreadlessTimer::Driver::Pass::Done) {
     }
@@ -226,13 +228,32 @@ TEST_F(AProducer, CallsTheWorkerAgainAfter65536MoreTimeouts) {
   EXPECT_TRUE(calls());
 }
 
-/// It sifts when it has 256 entries, then 1,024, 4,096, 16,384 and 32,768.
-TEST(ANewProducer, CallsTheWorkerWhen16384TimeoutsWereAliveAtTwoSifts) {
+/// All are alive, so a sift begins when there are about four times as many as at the last, and at last twice as many.
+/// In its steps it looks at sixteen entries for each timeout that is scheduled meanwhile.
+TEST(ANewProducer, CallsTheWorkerWhen65536TimeoutsWereAliveAtTwoSifts) {
   ThreadlessTimer timer;
-  for (int i = 0; i < 32'768; ++i) timer.add(must_not_run, kFar);
-  EXPECT_FALSE(timer.core().inbox().all_awaited());
+  int scheduled = 0;
+  while (!timer.core().inbox().all_awaited() && scheduled < 1'000'000) {
+    timer.add(must_not_run, kFar);
+    ++scheduled;
+  }
+  EXPECT_GT(scheduled, 65'536);
+  EXPECT_LE(scheduled, 150'000);
+}
+
+/// Otherwise one call in a hundred thousand would take milliseconds.
+TEST(ANewProducer, LooksAtFewEntriesInEachCall) {
+  ThreadlessTimer timer;
   timer.add(must_not_run, kFar);
-  EXPECT_TRUE(timer.core().inbox().all_awaited());
+  std::size_t seen = 0;
+  std::size_t most = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::size_t before = seen;
+    timer.add(must_not_run, kFar);
+    timer.core().producers().for_each([&](const internal::Producer& producer) { seen = producer.seen; });
+    if (seen > before) most = std::max(most, seen - before);
+  }
+  EXPECT_EQ(most, internal::Producer::kStep);
 }
 
 /// Timeouts that another thread has cancelled would otherwise keep their nodes until the earliest deadline.

@@ -188,7 +188,7 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
 
 /// The entry of a timeout of another producer is dead now. Its owner drops it, unless that does nothing more.
 inline void Core::count_dead(Producer& canceller) noexcept {
-  if (++canceller.dead < Producer::kHandOver) [[likely]]
+  if (++canceller.dead < Producer::kCalls) [[likely]]
     return;
   canceller.dead = 0;
   if (inbox_.note_dead()) sleeper_.wake();
@@ -316,7 +316,7 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
   if (deadline != kForever) inbox_.list(producer.place, deadline);
-  const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kHandOver;
+  const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kCalls;
   if (++producer.rechecks >= most) {
     producer.rechecks = 0;
     inbox_.note_awaited();

@@ -11,7 +11,8 @@ std::size_t EntryBuffer::extend(std::size_t planned) noexcept {
   const std::size_t end = begin + planned;
   if (last_ == nullptr || begin == last_->end) {
     Array*& next = last_ == nullptr ? first_ : last_->next;
-    const std::size_t size = std::min(planned, kMaxArray);
+    // As large as the last one at least, so that there are few.
+    const std::size_t size = std::min(std::max(planned, last_ == nullptr ? 0 : last_->end - last_->begin), kMaxArray);
     // Replaces one that is too small. Otherwise the chain would get another small array each time that somewhat more
     // entries stay alive than ever before.
     if (next == nullptr || next->end - next->begin < size) {
@@ -28,30 +29,44 @@ std::size_t EntryBuffer::extend(std::size_t planned) noexcept {
   return limit_ - begin;
 }
 
-/// Frees the first array if its entries have been taken. Precondition: there is an entry at `head`.
-inline void EntryBuffer::pass_exhausted(std::size_t head) noexcept {
-  if (head == first_->end) ::operator delete(std::exchange(first_, first_->next));
+/// Passes the gap if nothing is before it, and frees the arrays before the oldest entry. Returns its position.
+/// Precondition: there is an entry.
+inline std::size_t EntryBuffer::go_to_oldest() noexcept {
+  std::size_t head = head_.load(std::memory_order_relaxed);
+  if (head == gap_) {
+    gap_ = head += gap_size_.load(std::memory_order_relaxed);
+    gap_size_.store(0, std::memory_order_relaxed);
+    head_.store(head, std::memory_order_relaxed);
+  }
+  while (head >= first_->end) ::operator delete(std::exchange(first_, first_->next));
+  return head;
+}
+
+/// Returns the array that has this position, or ends there.
+EntryBuffer::Array* EntryBuffer::array_with(std::size_t position) noexcept {
+  Array* array = first_;
+  while (array->end < position) array = array->next;
+  return array;
 }
 
 NodeName EntryBuffer::oldest() noexcept {
-  const std::size_t head = head_.load(std::memory_order_relaxed);
-  pass_exhausted(head);
+  const std::size_t head = go_to_oldest();
   return *first_->at(head);
 }
 
 std::size_t EntryBuffer::take(NodeName* entries, std::size_t max) noexcept {
   const std::size_t tail = tail_.load(std::memory_order_acquire);
-  std::size_t head = head_.load(std::memory_order_relaxed);
   std::size_t taken = 0;
-  while (taken != max && head != tail) {
-    pass_exhausted(head);
+  while (taken != max && head_.load(std::memory_order_relaxed) != tail) {
+    const std::size_t head = go_to_oldest();
+    const std::size_t end = std::min(head < gap_ ? gap_ : tail, first_->end);
+    const std::size_t count = std::min(max - taken, end - head);
     const NodeName* const from = first_->at(head);
-    const std::size_t count = std::min(max - taken, std::min(tail, first_->end) - head);
     for (std::size_t i = 0; i != count; ++i) entries[taken + i] = from[i];
     taken += count;
-    head += count;
+    head_.store(head + count, std::memory_order_relaxed);
+    gap_ = std::max(gap_, head + count);
   }
-  head_.store(head, std::memory_order_relaxed);
   return taken;
 }
 

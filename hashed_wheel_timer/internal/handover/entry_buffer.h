@@ -12,7 +12,8 @@ namespace hwt::internal {
 /// entries are here. So it is cheap to append an entry, and to drop the dead ones in place.
 ///
 /// The owner appends without a lock. All other changes need the lock of the place: the worker takes entries, and the
-/// owner sifts. Positions count the entries along the chain. sift() goes back to the beginning of the first array.
+/// owner sifts, in steps. Positions count the entries along the chain. Between two steps of a sift there is a gap after
+/// the entries that it has kept.
 class EntryBuffer {
  public:
   /// The fewest entries that are worth a walk, and the most of one array.
@@ -27,9 +28,9 @@ class EntryBuffer {
   /// Returns the number of entries. Exact for the owner. For the worker with the lock, it includes all entries that
   /// were appended before a fence pair. For any other thread, it is the number of some moment, and wrong during a sift.
   std::size_t size() const noexcept {
-    const std::size_t head = head_.load(std::memory_order_relaxed);
+    const std::size_t gone = head_.load(std::memory_order_relaxed) + gap_size_.load(std::memory_order_relaxed);
     const std::size_t tail = tail_.load(std::memory_order_relaxed);
-    return tail > head ? tail - head : 0;
+    return tail > gone ? tail - gone : 0;
   }
 
   // The owner.
@@ -56,9 +57,10 @@ class EntryBuffer {
 
   // The owner, with the lock.
 
-  /// Removes the entries for which keep(entry) is false. The others keep their order. Afterwards there is no room.
+  /// Looks at the next `most` entries and removes those for which keep(entry) is false. The others keep their order.
+  /// Returns whether it has come to the youngest entry. Then there is no room, and the next sift begins at the oldest.
   template <class Keep>
-  void sift(Keep&& keep) noexcept;
+  bool sift(std::size_t most, Keep&& keep) noexcept;
 
  private:
   /// Its entries follow it in memory.
@@ -71,7 +73,8 @@ class EntryBuffer {
     NodeName* at(std::size_t position) noexcept { return entries() + (position - begin); }
   };
 
-  void pass_exhausted(std::size_t head) noexcept;
+  std::size_t go_to_oldest() noexcept;
+  Array* array_with(std::size_t position) noexcept;
   void free_if_large() noexcept;
   static void free_chain(Array* first) noexcept;
 
@@ -80,39 +83,50 @@ class EntryBuffer {
   Array* last_ = nullptr;  // has this position. The arrays after it are empty
   // Written by the owner. release and acquire: the worker sees the entries and the links up to the last of them.
   std::atomic<std::size_t> tail_{0};
-  // Guarded by the lock, but the number is also read without it. The owner stores the first link before the first
-  // entry.
+  // Guarded by the lock, but size() reads without it. The owner stores the first link before the first entry.
   std::atomic<std::size_t> head_{0};
+  std::atomic<std::size_t> gap_size_{0};
+  std::size_t gap_ = 0;  // the position of the gap, head_ if there is nothing before it
   Array* first_ = nullptr;
 };
 
 template <class Keep>
-void EntryBuffer::sift(Keep&& keep) noexcept {
-  if (first_ == nullptr) return;
+bool EntryBuffer::sift(std::size_t most, Keep&& keep) noexcept {
+  if (first_ == nullptr) return true;
   const std::size_t tail = tail_.load(std::memory_order_relaxed);
-  std::size_t head = head_.load(std::memory_order_relaxed);
-  Array* to = first_;
-  NodeName* write = to->entries();
+  std::size_t read = gap_ + gap_size_.load(std::memory_order_relaxed);
+  const std::size_t end = read + std::min(most, tail - read);
+  if (gap_ == head_.load(std::memory_order_relaxed)) {  // uses the room before the oldest entry
+    gap_ = first_->begin;
+    head_.store(gap_, std::memory_order_relaxed);
+  }
+  Array* to = array_with(gap_);
+  NodeName* write = to->at(gap_);
   NodeName* write_end = to->at(to->end);
-  for (Array* from = first_; head != tail; from = from->next) {
-    const std::size_t end = std::min(from->end, tail);
-    NodeName* const read_end = from->at(end);
-    for (NodeName* read = from->at(head); read != read_end; ++read) {
-      if (!keep(*read)) continue;
+  for (Array* from = array_with(read); read != end; from = from->next) {
+    const std::size_t read_to = std::min(from->end, end);
+    NodeName* const entries_end = from->at(read_to);
+    for (NodeName* entry = from->at(read); entry != entries_end; ++entry) {
+      if (!keep(*entry)) continue;
       if (write == write_end) {
         to = to->next;
         write = to->entries();
         write_end = to->at(to->end);
       }
-      *write++ = *read;
+      *write++ = *entry;
     }
-    head = end;
+    read = read_to;
   }
-  limit_ = to->begin + static_cast<std::size_t>(write - to->entries());
+  gap_ = to->begin + static_cast<std::size_t>(write - to->entries());
+  gap_size_.store(end - gap_, std::memory_order_relaxed);
+  if (end != tail) return false;
+  limit_ = gap_;
   last_ = to;
-  head_.store(first_->begin, std::memory_order_relaxed);
   tail_.store(limit_, std::memory_order_relaxed);
+  gap_ = head_.load(std::memory_order_relaxed);
+  gap_size_.store(0, std::memory_order_relaxed);
   if (limit_ == first_->begin) free_if_large();
+  return true;
 }
 
 }  // namespace hwt::internal

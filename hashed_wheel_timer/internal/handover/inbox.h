@@ -107,10 +107,9 @@ class Inbox {
   static bool has_rechecks(const Place& place) noexcept {
     return place.rechecks_.load(std::memory_order_relaxed)->size() != 0;
   }
-  /// Removes the young entries for which keep(entry) is false. The others keep their order. Afterwards there is no
-  /// room. Does nothing and returns false while the worker dequeues.
+  /// See EntryBuffer::sift(). Does nothing and returns false while the worker dequeues.
   template <class Keep>
-  static bool sift(Place& place, Keep&& keep) noexcept;
+  static bool sift(Place& place, std::size_t most, Keep&& keep) noexcept;
   /// Moves the oldest young entries to the queue, at most so many. Moves fewer without memory, and none while the
   /// worker dequeues or has not taken the last ones. Returns their number.
   static std::size_t hand_over(Place& place, std::size_t most) noexcept;
@@ -213,11 +212,11 @@ class Inbox {
 };
 
 template <class Keep>
-bool Inbox::sift(Place& place, Keep&& keep) noexcept {
+bool Inbox::sift(Place& place, std::size_t most, Keep&& keep) noexcept {
   if (!place.try_lock()) return false;
-  place.young_.sift(keep);
+  const bool ended = place.young_.sift(most, keep);
   place.unlock();
-  return true;
+  return ended;
 }
 
 }  // namespace hwt::internal

@@ -12,13 +12,13 @@
 namespace hwt::internal {
 
 bool Producer::put_with_more_room(NodeName entry) noexcept {
-  Node* dropped = until_walk == 0 ? walk() : nullptr;
-  const std::size_t room = Inbox::make_room(place, until_walk);
-  until_walk = room == 0 ? 0 : until_walk - room;  // without memory the next call walks again
+  Node* dropped = until_step == 0 ? sift() : nullptr;
+  const std::size_t room = Inbox::make_room(place, until_step);
+  until_step = room == 0 ? 0 : until_step - room;  // without memory the next call sifts again
   const bool is_put = Inbox::put(place, entry);
   // From here on, the user's on_earlier() may be called, which may schedule a timeout and come here again.
   if (settled) {
-    // Also between two walks, because the worker may have taken the others at once. So a timeout that is due soon waits
+    // Also between two sifts, because the worker may have taken the others at once. So a timeout that is due soon waits
     // for few far ones of its thread.
     inbox.note_all_awaited();
     sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
@@ -27,11 +27,8 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
   return is_put;
 }
 
-/// Sifts the place. Returns the nodes of dead entries that no reference keeps, linked by `next`.
-Node* Producer::walk() noexcept {
-  const std::size_t oldest = std::exchange(kept, 0);
-  std::size_t seen = 0;
-  std::size_t settled_entries = 0;
+/// Makes one step of a sift. Returns the nodes of dead entries that no reference keeps, linked by `next`.
+Node* Producer::sift() noexcept {
   Node* dropped = nullptr;
   const auto keep = [&](const NodeName& entry) {
     ++seen;
@@ -44,18 +41,21 @@ Node* Producer::walk() noexcept {
       return false;
     }
     ++kept;
-    settled_entries += seen <= oldest ? 1 : 0;
+    kept_twice += seen <= kept_before ? 1 : 0;
     return true;
   };
-  if (!Inbox::sift(place, keep)) {
-    until_walk = EntryBuffer::kFewest;
-    return nullptr;
+  settled = false;
+  if (!Inbox::sift(place, kStep, keep)) {
+    until_step = EntryBuffer::kFewest;
+    return dropped;
   }
-  // Four times, because a walk then costs less for each timeout. From some thousands on only twice, because entries
+  // Four times, because a sift then costs less for each timeout. From some thousands on only twice, because entries
   // take memory, and so that the worker is called in time.
-  until_walk = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kHandOver))) - kept;
-  settled = settled_entries >= kHandOver;
-  if (settled) kept -= Inbox::hand_over(place, settled_entries);
+  until_step = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kHandOver))) - kept;
+  settled = kept_twice >= kHandOver;
+  if (settled) kept -= Inbox::hand_over(place, kStep);
+  kept_before = std::exchange(kept, 0);
+  seen = kept_twice = 0;
   return dropped;
 }
 

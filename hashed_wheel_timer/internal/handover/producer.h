@@ -44,18 +44,24 @@ struct Producer {
 
   // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has a multiple of
   // the entries that were alive the last time, it drops the dead ones. So the number of entries is bounded by the
-  // number of live timeouts.
-  std::size_t until_walk = EntryBuffer::kFewest;  // so many entries, beyond those for which there is room
-  std::size_t kept = 0;                           // at the last walk: the oldest, unless the worker has taken some
-  bool settled = false;                           // kHandOver entries were alive at the last two walks
+  // number of live timeouts. It sifts in steps, so that no call of the user takes long.
+  std::size_t until_step = EntryBuffer::kFewest;  // so many entries, beyond those for which there is room
+  std::size_t seen = 0;                           // entries of this sift, so far
+  std::size_t kept = 0;                           // of them
+  std::size_t kept_before = 0;                    // at the last sift: the oldest, unless the worker has taken some
+  std::size_t kept_twice = 0;                     // of this sift and of the last
+  bool settled = false;                           // kHandOver entries were alive at the last two sifts
   std::size_t rechecks = 0;                       // since the worker was last called for them
   std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
 
-  /// When this many entries were alive at two walks, the producer moves them to the queue and wakes the worker, because
-  /// they belong in the wheel. Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper
-  /// before the wheel. It also wakes the worker for this many recheck requests of timeouts that are due earlier. Until
-  /// then, moving such a timeout again costs nothing.
-  static constexpr std::size_t kHandOver = 16384;
+  /// A step of a sift looks at this many entries. The producer moves at most so many to the queue at a time.
+  static constexpr std::size_t kStep = 16 * EntryBuffer::kFewest;
+  /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
+  /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel.
+  static constexpr std::size_t kHandOver = 65536;
+  /// It also wakes the worker when it has cancelled this many timeouts of other producers, and for this many recheck
+  /// requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
+  static constexpr std::size_t kCalls = 16384;
   /// After this many recheck requests of cancelled timeouts the producer wakes the worker, because only the worker can
   /// give their memory back. Promise 7 of README.md states it.
   static constexpr std::size_t kRechecks = 4096;
@@ -64,7 +70,7 @@ struct Producer {
 
  private:
   [[gnu::noinline, gnu::cold]] bool put_with_more_room(NodeName entry) noexcept;
-  Node* walk() noexcept;
+  Node* sift() noexcept;
 };
 
 /// All producers of one core. Any thread; none waits for another.

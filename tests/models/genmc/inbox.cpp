@@ -45,7 +45,7 @@ void put(Inbox::Place& to, std::uint32_t index, std::uint32_t entry) {
 
 void own() {
   put(place, kIndex, 0);
-  Inbox::sift(place, [](const NodeName& entry) {
+  Inbox::sift(place, 1, [](const NodeName& entry) {
     MODEL_ASSERT(entry.life() == 0);
     ++dropped;
     return false;
