@@ -520,6 +520,39 @@ TEST(CMisuse, ATimerWithAThreadIsNotDriven) {
   }
 }
 
+/// The exceptions of the C++ library name its functions.
+TEST(CMisuse, AMessageNamesOnlyTheFunctionOfC) {
+  for (const int kind : kAll) {
+    struct Inside {
+      hwt_timer* timer;
+      bool driven;
+      std::atomic<bool> ran{false};
+    } inside{make(kind).release(), kind == HWT_LOOP || kind == HWT_MANUAL};
+    const Owner timer(inside.timer);
+    const auto misuse = [](void* argument) {
+      auto& here = *static_cast<Inside*>(argument);
+      EXPECT_EQ(hwt_stop(here.timer, nullptr, nullptr), EDEADLK);
+      EXPECT_STREQ(hwt_last_error(), "hwt_stop: cannot be called from inside a task");
+      if (here.driven) {
+        EXPECT_EQ(hwt_advance(here.timer, 0), -1);
+        EXPECT_STREQ(hwt_last_error(), "hwt_advance: cannot be called from inside a task");
+        EXPECT_EQ(hwt_on_earlier(here.timer, nullptr, nullptr), EDEADLK);
+        EXPECT_STREQ(hwt_last_error(), "hwt_on_earlier: cannot be called from inside a task");
+      }
+      here.ran = true;
+    };
+    ASSERT_NE(hwt_add(timer.get(), 0, misuse, &inside), 0u);
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return inside.ran.load(); }));
+    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+    if (!inside.driven) {
+      EXPECT_EQ(hwt_start(timer.get()), ECANCELED);
+      EXPECT_STREQ(hwt_last_error(), "hwt_start: the timer has been stopped");
+    }
+    EXPECT_EQ(hwt_add_at(timer.get(), 0, count, nullptr), 0u);
+    EXPECT_STREQ(hwt_last_error(), "hwt_add_at: the timer has been stopped");
+  }
+}
+
 TEST(CMisuse, ErrorsBelongToTheirThread) {
   EXPECT_EQ(hwt_cancel(nullptr, 1), -1);
   std::thread([] { EXPECT_STREQ(hwt_last_error(), ""); }).join();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -32,6 +33,12 @@ int error_of(detail::Result refused) noexcept {
   }
 }
 
+/// Returns the text without its first word. An IllegalState begins with the C++ function, "start:" or "stop()".
+const char* without_function(const char* text) noexcept {
+  text += std::strcspn(text, " ");
+  return text + std::strspn(text, " ");
+}
+
 }  // namespace
 
 int fail(int error, const char* caller, const char* text) noexcept {
@@ -49,7 +56,7 @@ int fail_by_exception(const char* caller, int illegal) noexcept {
   } catch (const std::bad_alloc&) {
     return fail(ENOMEM, caller, "out of memory");
   } catch (const IllegalState& e) {
-    return fail(illegal, caller, e.what());
+    return fail(illegal, caller, without_function(e.what()));
   } catch (const std::exception& e) {  // std::system_error: no thread
     return fail(EAGAIN, caller, e.what());
   }
