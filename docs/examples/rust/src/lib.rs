@@ -95,7 +95,8 @@ pub struct Timeout {
 unsafe impl Send for Timeout {}
 unsafe impl Sync for Timeout {}
 
-/// A timer with a worker thread. Dropping it cancels all timeouts, and waits for a callable that runs.
+/// A timer with a worker thread. Dropping it cancels all timeouts, and waits for a callable that runs. If the drop
+/// of a pending callable panics, the program ends.
 pub struct Timer(*mut ffi::Timer);
 
 // SAFETY: any thread may call the functions of the library.
@@ -199,14 +200,20 @@ fn nanoseconds(duration: Duration) -> i64 {
 
 extern "C" fn run(argument: *mut c_void) {
     // SAFETY: made by `add`, and passed on once.
-    let callable = unsafe { Box::from_raw(argument.cast::<Callable>()) };
-    // A panic must not go through the library.
-    if catch_unwind(AssertUnwindSafe(callable)).is_err() {
-        abort();
-    }
+    end_on_panic(unsafe { Box::from_raw(argument.cast::<Callable>()) });
 }
 
 extern "C" fn forget(_context: *mut c_void, _callback: ffi::Callback, argument: *mut c_void) {
     // SAFETY: made by `add`, and passed on once.
-    drop(unsafe { Box::from_raw(argument.cast::<Callable>()) });
+    let callable = unsafe { Box::from_raw(argument.cast::<Callable>()) };
+    end_on_panic(|| drop(callable));
+}
+
+/// Calls `function`. A panic in it ends the program, because it must not go through the library.
+fn end_on_panic(function: impl FnOnce()) {
+    // The result keeps the payload alive until the end, because its drop could panic again.
+    let result = catch_unwind(AssertUnwindSafe(function));
+    if result.is_err() {
+        abort();
+    }
 }

@@ -1,6 +1,9 @@
 //! The promises of the crate.
 
 use hashed_wheel_timer::{Cancel, Kind, Options, Timer};
+use std::env;
+use std::panic::panic_any;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
@@ -106,6 +109,39 @@ fn dropping_the_timer_drops_what_is_pending() {
     assert_eq!(timer.pending(), 100);
     drop(timer);
     assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+/// Its drop panics, and so does the drop of the payload.
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic_any(PanicsWhenDropped);
+    }
+}
+
+/// A panic that reaches the edge of the library also ends the program, but with a message of Rust's own.
+#[test]
+fn a_panic_of_a_drop_ends_the_program_before_it_reaches_the_library() {
+    const DELAY: &str = "HWT_TEST_DELAY_OF_PANIC";
+    const NAME: &str = "a_panic_of_a_drop_ends_the_program_before_it_reaches_the_library";
+    if let Ok(seconds) = env::var(DELAY) {
+        let (timer, panics) = (timer(), PanicsWhenDropped);
+        let delay = Duration::from_secs(seconds.parse().unwrap());
+        timer.add(delay, move || drop(panics)).unwrap();
+        if delay.is_zero() {
+            thread::sleep(LONG);
+        }
+        return;
+    }
+    for seconds in ["0", "3600"] {
+        let child = env::current_exe().unwrap();
+        let output = Command::new(child).args(["--exact", NAME, "--nocapture"]).env(DELAY, seconds).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "after {seconds} s: {stderr}");
+        assert!(stderr.contains("panicked"), "after {seconds} s: {stderr}");
+        assert!(!stderr.contains("cannot unwind"), "after {seconds} s: {stderr}");
+    }
 }
 
 #[test]
