@@ -63,9 +63,9 @@ enum {
   HWT_HASHED_WHEEL = 0,
   /** A worker thread and a hierarchy of wheels: for far timeouts, and for ticks from 1 us on. */
   HWT_HIERARCHICAL_WHEEL = 1,
-  /** No thread: an event loop calls hwt_next() and hwt_advance(). The clock is CLOCK_MONOTONIC. */
+  /** No thread: an event loop calls hwt_next() and hwt_advance(). The clock is CLOCK_MONOTONIC. Ticks from 1 ns on. */
   HWT_LOOP = 2,
-  /** No thread and no clock: hwt_advance() passes the time. For tests and simulations. */
+  /** No thread and no clock: hwt_advance() passes the time. For tests and simulations. Ticks from 1 ns on. */
   HWT_MANUAL = 3
 };
 
@@ -76,7 +76,9 @@ typedef struct hwt_options {
   size_t size;
   /** HWT_HASHED_WHEEL, the default, or another kind. */
   int kind;
-  /** The length of a tick: 100 ms by default. A callback is late by up to a tick. */
+  /** The length of a tick: 100 ms by default. A callback is late by up to a tick. hwt_create() raises a tick below the
+   * shortest of the kind to that, with a line on stderr. It refuses 0 or less. HWT_HASHED_WHEEL: a revolution of the
+   * wheel must fit into an int64_t. */
   int64_t tick_ns;
   /** The number of buckets of the wheel: 512 by default. HWT_HIERARCHICAL_WHEEL: the slots of each level, where 512
    * means 64. Other kinds ignore it. */
@@ -142,14 +144,16 @@ HWT_C_API hwt_id hwt_add_at(hwt_timer* timer, int64_t deadline_ns, hwt_callback 
                             void* argument) HWT_C_NOEXCEPT;
 
 /** Cancels a timeout. Returns 0 if its callback has not run and never will. Returns 1 if it runs now, on this thread or
- * another, or if the executor has it. Returns -1 otherwise, also for a number that was never an id. Returns -1 with
- * errno EINVAL for a NULL timer. Takes no lock and waits for no thread. */
+ * another, or if the executor has it. Returns -1 otherwise, also for a number that was never an id. A stale id is
+ * no error, so the function leaves hwt_last_error() as it is. Returns -1 with errno EINVAL for a NULL timer. Takes no
+ * lock and waits for no thread. */
 HWT_C_API int hwt_cancel(hwt_timer* timer, hwt_id id) HWT_C_NOEXCEPT;
 
 /** Cancels a timeout, and waits until no thread runs its callback, so that the argument can be freed.
  * Returns 0 if the callback has not run and never will, -1 if it has run or the id names no timeout, and 1 only inside
  * the callback itself. Do not hold a lock that the callback takes. A callback that the executor has not run yet never
- * runs. */
+ * runs. A stale id is no error, so the function leaves hwt_last_error() as it is. Returns -1 with errno EINVAL for a
+ * NULL timer. */
 HWT_C_API int hwt_cancel_and_wait(hwt_timer* timer, hwt_id id) HWT_C_NOEXCEPT;
 
 /** Moves a timeout to `delay_ns` from now. Returns 0 if the callback will run once, and not before that. Returns -1 if
@@ -207,7 +211,8 @@ HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argu
 HWT_C_API int hwt_poll_timeout(int64_t next_ns) HWT_C_NOEXCEPT;
 
 /** Returns one line on the latest error of this thread: the function, the argument, its value and the valid range.
- * Options have their C++ names there, such as tick_duration for tick_ns.
+ * Options have their C++ names there, such as tick_duration for tick_ns. A call that succeeds leaves the line as it is.
+ * So do hwt_cancel() and hwt_cancel_and_wait() for a stale id, because that is no error.
  * Returns "" before the first error. The text is valid until the next call of this interface on this thread. */
 HWT_C_API const char* hwt_last_error(void) HWT_C_NOEXCEPT;
 

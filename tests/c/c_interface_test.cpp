@@ -462,6 +462,34 @@ TEST(CMisuse, AnOptionOutOfRangeIsNamedWithItsValue) {
   refused([](hwt_options& options) { options.slow_task_ns = -1; }, "slow_task: -1 ns (expected: ");
 }
 
+TEST(CMisuse, ATickBelowTheShortestOfItsKindIsRaisedWithALine) {
+  const auto line_of = [](int kind, std::int64_t tick_ns) {
+    hwt_options options = options_of(kind);
+    options.tick_ns = tick_ns;
+    testing::internal::CaptureStderr();
+    make(options);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(line_of(HWT_HASHED_WHEEL, kMs - 1).find("is below 1 ms; using 1 ms"), std::string::npos);
+  EXPECT_NE(line_of(HWT_HIERARCHICAL_WHEEL, 999).find("is below 1 us; using 1 us"), std::string::npos);
+  EXPECT_EQ(line_of(HWT_HASHED_WHEEL, kMs), "");
+  EXPECT_EQ(line_of(HWT_HIERARCHICAL_WHEEL, 1000), "");
+  for (const int kind : kDriven) EXPECT_EQ(line_of(kind, 1), "");
+}
+
+TEST(CMisuse, ATickMayBeAsLongAsTimeUnlessTheWheelIsHashed) {
+  for (const int kind : kAll) {
+    hwt_options options = options_of(kind);
+    options.tick_ns = kind == HWT_HASHED_WHEEL ? HWT_NEVER / options.ticks_per_wheel - 1 : HWT_NEVER;
+    make(options);
+  }
+  hwt_options options = options_of(HWT_HASHED_WHEEL);
+  options.tick_ns = HWT_NEVER / options.ticks_per_wheel;
+  hwt_timer* timer = nullptr;
+  EXPECT_EQ(hwt_create(&options, &timer), EINVAL);
+  EXPECT_SAYS(" for a wheel of 512 ticks)");
+}
+
 TEST(CMisuse, OptionsOfAnUnknownSizeAreLeftAlone) {
   struct {
     hwt_options options;
@@ -517,6 +545,26 @@ TEST(CMisuse, ATimerWithAThreadIsNotDriven) {
     EXPECT_SAYS("hwt_next: timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
     EXPECT_EQ(hwt_advance(timer.get(), 0), -1);
     EXPECT_EQ(hwt_on_earlier(timer.get(), count, nullptr), EINVAL);
+  }
+}
+
+TEST(CMisuse, OnlyACallThatFailsChangesTheLine) {
+  for (const int kind : kAll) {
+    const Owner timer = make(kind);
+    hwt_timer* const here = timer.get();
+    const std::string line = "hwt_add: callback: NULL (expected: a function)";
+    ASSERT_EQ(hwt_add(here, 0, nullptr, nullptr), 0u);
+    const hwt_id gone = hwt_add(here, kHour, must_not_run, nullptr);
+    EXPECT_EQ(hwt_cancel(here, gone), 0);
+    EXPECT_EQ(hwt_last_error(), line) << "a success";
+    for (const hwt_id stale : {hwt_id{0}, gone}) {
+      EXPECT_EQ(hwt_cancel(here, stale), -1);
+      EXPECT_EQ(hwt_last_error(), line) << "hwt_cancel() of " << stale;
+      EXPECT_EQ(hwt_cancel_and_wait(here, stale), -1);
+      EXPECT_EQ(hwt_last_error(), line) << "hwt_cancel_and_wait() of " << stale;
+    }
+    EXPECT_EQ(hwt_reschedule(here, gone, 0), -1);
+    EXPECT_STREQ(hwt_last_error(), "hwt_reschedule: the id names no pending timeout");
   }
 }
 
