@@ -16,7 +16,7 @@ namespace hwt::internal {
 /// the entries that it has kept.
 class EntryBuffer {
  public:
-  /// The fewest entries that are worth a walk, and the most of one array.
+  /// The fewest entries that are worth a sift, and the most of one array.
   static constexpr std::size_t kFewest = 256;
   static constexpr std::size_t kMaxArray = 65536;
 
@@ -83,7 +83,8 @@ class EntryBuffer {
   Array* last_ = nullptr;  // has this position. The arrays after it are empty
   // Written by the owner. release and acquire: the worker sees the entries and the links up to the last of them.
   std::atomic<std::size_t> tail_{0};
-  // Guarded by the lock, but size() reads without it. The owner stores the first link before the first entry.
+  // Guarded by the lock. size() also reads the first two without it. The owner stores the first link before the first
+  // entry.
   std::atomic<std::size_t> head_{0};
   std::atomic<std::size_t> gap_size_{0};
   std::size_t gap_ = 0;  // the position of the gap, head_ if there is nothing before it
