@@ -46,10 +46,17 @@ struct Sleeps final : Run {
     if (index == 0) {
       sleep();
     } else if (index == 1) {
+      linger_long();
       stop.request_stop();
     } else if (turns) {
+      linger_long();
       for (int times = 0; times < 2; ++times) timer.advance(nanoseconds(1));
     }
+  }
+
+  /// Otherwise this thread would always be through before the coroutine sleeps.
+  static void linger_long() {
+    for (unsigned times = random(8); times != 0; --times) linger();
   }
 
   void after() override {
