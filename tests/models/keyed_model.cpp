@@ -16,33 +16,46 @@ namespace model {
 namespace {
 
 using std::chrono::nanoseconds;
+constexpr int kPatience = 100;
 
 struct Keyed final : Run {
   struct OneShard {
     std::size_t operator()(int) const { return 0; }
   };
+  /// KeyedTimer calls it with the lock held, so values also expire while a thread has the lock.
+  struct SlowEqual {
+    bool operator()(int one, int other) const {
+      linger();
+      return one == other;
+    }
+  };
 
   const bool asks = random(2) == 0;
   Ghost<int> expired = 0;
   Ghost<int> erased = 0;
+  Ghost<bool> begun = false;
   Ghost<int> set = 0;
   hwt::ManualTimer timer{nanoseconds(1)};
-  hwt::KeyedTimer<int, std::unique_ptr<int>, OneShard> keyed{timer, [this](const int&, std::unique_ptr<int>& value) {
-                                                               ++*value;
-                                                               ++expired;
-                                                             }};
+  hwt::KeyedTimer<int, std::unique_ptr<int>, OneShard, SlowEqual> keyed{
+      timer, [this](const int&, std::unique_ptr<int>& value) {
+        ++*value;
+        ++expired;
+      }};
 
   Keyed() { keyed.set(0, nullptr, nanoseconds(1'000'000)); }
 
   void thread(unsigned index) override {
     if (index == 1 && asks) {
+      for (int looks = 0; expired == 0 && looks < kPatience; ++looks) yield();
       for (int turns = 0; turns < 3; ++turns) MODEL_ASSERT(keyed.size() >= 1);
       return;
     }
     if (index == 2) {
+      while (!begun) yield();  // otherwise it would be through before there is anything to expire
       for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
       return;
     }
+    begun = true;
     keyed.set(1, std::make_unique<int>(0), nanoseconds(1));
     ++set;
     keyed.move(1, nanoseconds(1));
