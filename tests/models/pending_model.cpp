@@ -17,6 +17,7 @@ using std::chrono::nanoseconds;
 struct Pending final : Run {
   hwt::ManualTimer timer{nanoseconds(1)};
   PendingTimeout pending;
+  Ghost<bool> arms = false;
 
   struct Task final : hwt::TimerTask {
     explicit Task(int its_number) : number(its_number) {}
@@ -28,6 +29,7 @@ struct Pending final : Run {
     if (index == 0) {
       for (int number = 1; number <= 3; ++number) {
         hwt::Timeout armed = timer.new_timeout(std::make_shared<Task>(number), nanoseconds(1));
+        arms = true;
         pending.set(armed);
         if (random(2) == 0) {
           armed.cancel();
@@ -35,8 +37,9 @@ struct Pending final : Run {
         }
       }
     } else {
+      while (!arms) yield();  // otherwise it would be through before there is anything to read
       int seen = 0;
-      for (int looks = 0; looks < 2; ++looks) {
+      for (unsigned looks = random(3); looks != 0; --looks) {
         const PendingTimeout::Loan loan(pending);
         if (*loan) seen = look(*loan, seen);
       }
