@@ -27,6 +27,7 @@ struct Schedules final : Run {
   const unsigned canceller = random(4);  // 1: nobody
   const bool cancels = canceller != 1;
   const int limit = 1 + static_cast<int>(random(3));
+  const int runs_before = static_cast<int>(random(2));  // a cancel(), at least
   // The executor: each job goes to another thread by the user's own release and acquire.
   std::array<std::function<void()>, kJobs> jobs;
   std::atomic<unsigned> given{0};
@@ -62,7 +63,10 @@ struct Schedules final : Run {
                            });
       made.store(true, std::memory_order_release);
       task->done();
-      if (canceller == 0) cancel();
+      if (canceller != 0) return;
+      // Otherwise it would always come before the first run.
+      for (int looks = 0; runs < runs_before && looks < kPatience * kTurns; ++looks) yield();
+      cancel();
     } else if (index == 1) {
       for (int turns = 1; turns <= kTurns; ++turns) {
         // Or it would be through before there is anything to run.
@@ -74,7 +78,8 @@ struct Schedules final : Run {
     } else {
       while (!turned.load(std::memory_order_acquire)) {
         run_one();
-        if (index == canceller && made.load(std::memory_order_acquire) && random(2) == 0) cancel();
+        if (index == canceller && runs >= runs_before && made.load(std::memory_order_acquire) && random(2) == 0)
+          cancel();
       }
     }
   }
