@@ -115,7 +115,7 @@ TEST_F(OnEarlier, IsCalledWhenThousandsWaitToBeTakenIntoTheWheel) {
   timer.new_timeout([] {}, 1s);
   timer.next_wakeup();
   calls = 0;
-  // Two sifts of the inbox must find 65,536 of them. The next may come when there are twice as many.
+  // Two sifts of the inbox must find 60,000 of them. The next may come when there are twice as many.
   for (int i = 0; i < 3 * 65536; ++i) timer.new_timeout([] {}, kFar);
   EXPECT_EQ(calls, 1);
 }

@@ -64,7 +64,7 @@ struct In final : Run {
   void put(unsigned index, std::uint32_t entry) {
     Inbox::Place& place = places[index];
     if (!Inbox::put(place, {index, entry})) {
-      MODEL_ASSERT(Inbox::make_room(place, kRoom) != 0);
+      MODEL_ASSERT(Inbox::make_room(place, kRoom, kRoom) != 0);
       MODEL_ASSERT(Inbox::put(place, {index, entry}));
     }
     AsymmetricFence::light();

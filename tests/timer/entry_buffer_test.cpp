@@ -34,7 +34,7 @@ class Model {
  public:
   void append(std::size_t room_if_full) {
     if (!buffer.append(entry(next_))) {
-      const std::size_t room = buffer.extend(room_if_full);
+      const std::size_t room = buffer.extend(room_if_full, room_if_full);
       EXPECT_LE(room, room_if_full);
       if (room == 0) return;
       ASSERT_TRUE(buffer.append(entry(next_)));
@@ -106,14 +106,14 @@ class ABuffer : public testing::Test {
   std::size_t append(std::size_t count, std::size_t room) {
     for (std::size_t i = 0; i < count; ++i) {
       if (buffer.append(entry(i))) continue;
-      if (buffer.extend(room) == 0) return i;
+      if (buffer.extend(room, room) == 0) return i;
       EXPECT_TRUE(buffer.append(entry(i)));
     }
     return count;
   }
   /// Keeps the oldest entries, so many.
   void keep(std::size_t count) {
-    EXPECT_TRUE(buffer.sift(buffer.size(), [&](const NodeName&) { return count != 0 && count-- != 0; }));
+    EXPECT_TRUE(buffer.sift(EntryBuffer::kMaxArray, [&](const NodeName&) { return count != 0 && count-- != 0; }));
   }
   std::int64_t bytes() const { return test::bytes_in_use - before_; }
 
@@ -153,7 +153,7 @@ TEST_F(ABuffer, HasFewArraysAlthoughEverMoreStayAlive) {
     std::size_t planned = 3 * alive;
     std::size_t extended = 0;
     for (; planned != 0; ++extended) {
-      const std::size_t room = buffer.extend(planned);
+      const std::size_t room = buffer.extend(planned, planned);
       ASSERT_EQ(append(room, 0), room);
       planned -= room;
     }
@@ -161,12 +161,39 @@ TEST_F(ABuffer, HasFewArraysAlthoughEverMoreStayAlive) {
   }
 }
 
-/// As between the steps of a sift.
+/// The plan includes what comes between the steps of a sift.
 TEST_F(ABuffer, HasFewArraysAlthoughItIsExtendedByLittle) {
-  append(64 * kFewest, 64 * kFewest);
-  append(kFewest, kFewest);
+  ASSERT_EQ(buffer.extend(kFewest, 64 * kFewest), kFewest);
   const Shortage shortage(0, Shortage::kAll);
-  EXPECT_EQ(append(63 * kFewest, kFewest), 63 * kFewest);
+  EXPECT_EQ(append(64 * kFewest, kFewest), 64 * kFewest);
+}
+
+TEST_F(ABuffer, UsesTheRoomOfEntriesThatWereTaken) {
+  append(10, 10);
+  std::array<NodeName, 10> taken;
+  const Shortage shortage(0, Shortage::kAll);
+  for (int times = 0; times < 10; ++times) {
+    EXPECT_EQ(buffer.take(taken.data(), 10), 10U);
+    keep(0);
+    EXPECT_EQ(append(10, 10), 10U);
+  }
+}
+
+TEST_F(ABuffer, KeepsALargeArrayIfThereIsNoMemoryForASmallOne) {
+  append(100 * kFewest, 100 * kFewest);
+  const Shortage shortage(0, Shortage::kAll);
+  keep(0);
+  EXPECT_EQ(append(100 * kFewest, 100 * kFewest), 100 * kFewest);
+}
+
+TEST_F(ABuffer, KeepsFewEntriesInASmallArray) {
+  append(100 * kFewest, 100 * kFewest);
+  std::vector<NodeName> taken(50 * kFewest);
+  buffer.take(taken.data(), taken.size());
+  keep(3);
+  EXPECT_LE(bytes(), static_cast<std::int64_t>(2 * kFewest * sizeof(NodeName) + taken.size() * sizeof(NodeName)));
+  ASSERT_EQ(buffer.take(taken.data(), 10), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(taken[i].value(), 50 * kFewest + i);
 }
 
 TEST_F(ABuffer, KeepsAnArrayThatIsTooSmallIfThereIsNoMemoryForAnother) {
@@ -196,7 +223,7 @@ class APlace : public testing::Test {
   void put(std::uint64_t first, std::uint64_t end) {
     for (std::uint64_t i = first; i != end; ++i) {
       if (!Inbox::put(place, entry(i))) {
-        ASSERT_NE(Inbox::make_room(place, 100), 0U);
+        ASSERT_NE(Inbox::make_room(place, 100, 100), 0U);
         ASSERT_TRUE(Inbox::put(place, entry(i)));
       }
       inbox.list(place, 1);

@@ -256,7 +256,7 @@ TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   std::vector<internal::Inbox::Place> places(kPlaces);
   std::array<internal::NodeName, 16> entries;
   const auto put = [&](internal::Inbox::Place& place) {
-    ASSERT_NE(internal::Inbox::make_room(place, 1), 0U);
+    ASSERT_NE(internal::Inbox::make_room(place, 1, 1), 0U);
     ASSERT_TRUE(internal::Inbox::put(place, {0, 1}));
     inbox.list(place, 2);
   };

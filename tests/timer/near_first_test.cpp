@@ -19,6 +19,7 @@
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "perf/micro/threadless_timer.h"
+#include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {
@@ -50,7 +51,7 @@ class ManyPlaces : public testing::Test {
 
   void put(std::uint32_t place, std::int64_t deadline) {
     ASSERT_TRUE(Inbox::put(places[place], {place, 1}) ||
-                (Inbox::make_room(places[place], 8) != 0 && Inbox::put(places[place], {place, 1})));
+                (Inbox::make_room(places[place], 8, 8) != 0 && Inbox::put(places[place], {place, 1})));
     inbox.list(places[place], deadline);
   }
 
@@ -205,32 +206,58 @@ TEST(APass, TakesAtMost8192FarTimeouts) {
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
-/// A thread that schedules far timeouts, and a worker that has taken the first 200,000 of them.
-class AProducer : public testing::Test {
- protected:
-  void SetUp() override {
-    add(200'000);
-    ASSERT_TRUE(calls());
-    while (timer.driver().transfer() != ThreadlessTimer::Driver::Pass::Done) {
+/// The worker takes the first ones while the producer sifts, or at another time.
+TEST(AProducer, CallsTheWorkerAgainAfterAtMost65536MoreFarTimeouts) {
+  for (int first = 150'000; first < 400'000; first += 10'000) {
+    ThreadlessTimer timer;
+    const auto add = [&](int count) {
+      for (int i = 0; i < count; ++i) timer.add(must_not_run, kFar);
+      return timer.core().inbox().all_awaited();
+    };
+    ASSERT_TRUE(add(first));
+    for (int times = 0; times < 3; ++times) {
+      while (timer.driver().transfer() != ThreadlessTimer::Driver::Pass::Done) {
+      }
+      ASSERT_FALSE(add(0));
+      EXPECT_TRUE(add(65'536)) << first << ", " << times;
     }
-    ASSERT_FALSE(calls());
   }
-  void add(int count) {
-    for (int i = 0; i < count; ++i) timer.add(must_not_run, kFar);
-  }
-  bool calls() { return timer.core().inbox().all_awaited(); }
-
-  ThreadlessTimer timer;
-};
-
-TEST_F(AProducer, CallsTheWorkerAgainAfter65536MoreTimeouts) {
-  add(65'536);
-  EXPECT_TRUE(calls());
 }
 
-/// All are alive, so a sift begins when there are about four times as many as at the last, and at last twice as many.
-/// In its steps it looks at sixteen entries for each timeout that is scheduled meanwhile.
-TEST(ANewProducer, CallsTheWorkerWhen65536TimeoutsWereAliveAtTwoSifts) {
+TEST(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
+  ThreadlessTimer timer;
+  std::vector<TimeoutId> ids;
+  for (int i = 0; i < 200'000; ++i) ids.push_back(timer.add(must_not_run, kFar));
+  ASSERT_TRUE(timer.core().inbox().all_awaited());
+  for (const TimeoutId id : ids) timer.cancel(id);
+  const auto churn = [&] {
+    for (int i = 0; i < 200'000; ++i) timer.cancel(timer.add(must_not_run, kFar));
+  };
+  churn();
+  timer.core().inbox().clear_notes();
+  churn();
+  EXPECT_FALSE(timer.core().inbox().all_awaited());
+}
+
+/// With so many in flight that a sift has several steps.
+TEST(AProducer, TakesNoMemoryWhileAsManyStayPending) {
+  ThreadlessTimer timer;
+  std::vector<TimeoutId> ring;
+  for (int i = 0; i < 3000; ++i) ring.push_back(timer.add(must_not_run, kFar));
+  const auto turn = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      TimeoutId& oldest = ring[static_cast<std::size_t>(i) % ring.size()];
+      timer.cancel(oldest);
+      oldest = timer.add(must_not_run, kFar);
+    }
+  };
+  turn(30'000);
+  const test::Shortage shortage(0, test::Shortage::kAll);
+  EXPECT_NO_THROW(turn(100'000));
+}
+
+/// All are alive, so sifts end when there are 16,384 entries, 65,536 and 131,072.
+TEST(ANewProducer, CallsTheWorkerWhen60000TimeoutsWereAliveAtTwoSifts) {
   ThreadlessTimer timer;
   int scheduled = 0;
   while (!timer.core().inbox().all_awaited() && scheduled < 1'000'000) {
@@ -238,7 +265,7 @@ TEST(ANewProducer, CallsTheWorkerWhen65536TimeoutsWereAliveAtTwoSifts) {
     ++scheduled;
   }
   EXPECT_GT(scheduled, 65'536);
-  EXPECT_LE(scheduled, 150'000);
+  EXPECT_LE(scheduled, 131'072);
 }
 
 /// Otherwise one call in a hundred thousand would take milliseconds.

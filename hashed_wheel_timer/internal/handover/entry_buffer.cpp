@@ -6,26 +6,29 @@
 
 namespace hwt::internal {
 
-std::size_t EntryBuffer::extend(std::size_t planned) noexcept {
+EntryBuffer::Array* EntryBuffer::new_array(std::size_t begin, std::size_t size) noexcept {
+  void* const memory = ::operator new(sizeof(Array) + size * sizeof(NodeName), std::nothrow);
+  return memory == nullptr ? nullptr : ::new (memory) Array{begin, begin + size, nullptr};
+}
+
+std::size_t EntryBuffer::extend(std::size_t most, std::size_t planned) noexcept {
   const std::size_t begin = limit_;
-  const std::size_t end = begin + planned;
   if (last_ == nullptr || begin == last_->end) {
     Array*& next = last_ == nullptr ? first_ : last_->next;
-    // As large as the last one at least, so that there are few.
-    const std::size_t size = std::min(std::max(planned, last_ == nullptr ? 0 : last_->end - last_->begin), kMaxArray);
+    const std::size_t size = std::min(planned, kMaxArray);
     // Replaces one that is too small. Otherwise the chain would get another small array each time that somewhat more
     // entries stay alive than ever before.
     if (next == nullptr || next->end - next->begin < size) {
-      void* const memory = ::operator new(sizeof(Array) + size * sizeof(NodeName), std::nothrow);
-      if (memory != nullptr) free_chain(std::exchange(next, ::new (memory) Array{begin, begin + size, nullptr}));
+      Array* const made = new_array(begin, size);
+      if (made != nullptr) free_chain(std::exchange(next, made));
       if (next == nullptr) return 0;
     }
     last_ = next;
   }
   Array** beyond = &last_->next;
-  while (*beyond != nullptr && (*beyond)->begin < end) beyond = &(*beyond)->next;
+  while (*beyond != nullptr && (*beyond)->begin < begin + planned) beyond = &(*beyond)->next;
   free_chain(std::exchange(*beyond, nullptr));
-  limit_ = std::min(last_->end, end);
+  limit_ = std::min(last_->end, begin + most);
   return limit_ - begin;
 }
 
@@ -35,14 +38,14 @@ inline std::size_t EntryBuffer::go_to_oldest() noexcept {
   std::size_t head = head_.load(std::memory_order_relaxed);
   if (head == gap_) {
     gap_ = head += gap_size_.load(std::memory_order_relaxed);
-    gap_size_.store(0, std::memory_order_relaxed);
     head_.store(head, std::memory_order_relaxed);
+    gap_size_.store(0, std::memory_order_relaxed);
   }
   while (head >= first_->end) ::operator delete(std::exchange(first_, first_->next));
   return head;
 }
 
-/// Returns the array that has this position, or ends there.
+/// Returns the array in which or at whose end this position is.
 EntryBuffer::Array* EntryBuffer::array_with(std::size_t position) noexcept {
   Array* array = first_;
   while (array->end < position) array = array->next;
@@ -70,11 +73,27 @@ std::size_t EntryBuffer::take(NodeName* entries, std::size_t max) noexcept {
   return taken;
 }
 
-/// Nothing is left. Keeps only an array of the usual size, because the producer may not need so many again.
-void EntryBuffer::free_if_large() noexcept {
-  if (first_->end - first_->begin <= kFewest) return;
-  free_chain(std::exchange(first_, nullptr));
-  last_ = nullptr;
+/// The entries end in this array, before this position.
+void EntryBuffer::end_sift(Array* last, std::size_t end) noexcept {
+  last_ = last;
+  // From 0 on, because a position of 32 bits may overflow.
+  const std::size_t origin = first_->begin;
+  for (Array* array = first_; array != nullptr; array = array->next) {
+    array->begin -= origin;
+    array->end -= origin;
+  }
+  limit_ = end - origin;
+  tail_.store(limit_, std::memory_order_relaxed);
+  gap_ = head_.load(std::memory_order_relaxed) - origin;
+  head_.store(gap_, std::memory_order_relaxed);
+  gap_size_.store(0, std::memory_order_relaxed);
+  // Few are left. The producer may not need a large array again.
+  if (limit_ > kFewest || first_->end <= 4 * kFewest) return;
+  Array* const small = new_array(0, kFewest);
+  if (small == nullptr) return;
+  for (std::size_t i = gap_; i != limit_; ++i) small->entries()[i] = first_->entries()[i];
+  free_chain(std::exchange(first_, small));
+  last_ = small;
 }
 
 void EntryBuffer::free_chain(Array* first) noexcept {

@@ -12,8 +12,8 @@ namespace hwt::internal {
 /// entries are here. So it is cheap to append an entry, and to drop the dead ones in place.
 ///
 /// The owner appends without a lock. All other changes need the lock of the place: the worker takes entries, and the
-/// owner sifts, in steps. Positions count the entries along the chain. Between two steps of a sift there is a gap after
-/// the entries that it has kept.
+/// owner sifts, in steps. Between two steps of a sift there is a gap after the entries that it has kept. A position is
+/// a place in the chain; positions go on from one array to the next.
 class EntryBuffer {
  public:
   /// The fewest entries that are worth a sift, and the most of one array.
@@ -25,8 +25,9 @@ class EntryBuffer {
   EntryBuffer& operator=(const EntryBuffer&) = delete;
   ~EntryBuffer() { free_chain(first_); }
 
-  /// Returns the number of entries. Exact for the owner. For the worker with the lock, it includes all entries that
-  /// were appended before a fence pair. For any other thread, it is the number of some moment, and wrong during a sift.
+  /// Returns the number of entries. Exact for the owner with the lock. For the worker with the lock, it includes all
+  /// entries that were appended before a fence pair. Without the lock it is about right, but it may be far off for a
+  /// moment while the owner sifts, or while the worker passes the gap.
   std::size_t size() const noexcept {
     const std::size_t gone = head_.load(std::memory_order_relaxed) + gap_size_.load(std::memory_order_relaxed);
     const std::size_t tail = tail_.load(std::memory_order_relaxed);
@@ -44,10 +45,10 @@ class EntryBuffer {
     tail_.store(tail + 1, std::memory_order_release);
     return true;
   }
-  /// Makes room for some of the `planned` entries that come next, and returns for how many. Returns 0 without memory.
-  /// Frees arrays that `planned` entries will not reach, and replaces one that is too small for them. Precondition:
-  /// there is no room.
-  std::size_t extend(std::size_t planned) noexcept;
+  /// Makes room for at most `most` entries, and returns for how many. Returns 0 without memory. `planned` entries come
+  /// before the end of the next sift: frees arrays that these will not reach, and replaces one that is too small for
+  /// them. Preconditions: there is no room, and `planned` is at least `most`.
+  std::size_t extend(std::size_t most, std::size_t planned) noexcept;
 
   // The owner or the worker, with the lock. Precondition of oldest(): there is an entry.
 
@@ -57,8 +58,9 @@ class EntryBuffer {
 
   // The owner, with the lock.
 
-  /// Looks at the next `most` entries and removes those for which keep(entry) is false. The others keep their order.
-  /// Returns whether it has come to the youngest entry. Then there is no room, and the next sift begins at the oldest.
+  /// Makes one step of a sift: looks at the next entries, at most so many, and removes those for which keep(entry) is
+  /// false. The others keep their order. Returns whether it has come to the youngest entry. Then there is no room, and
+  /// the next step begins at the oldest.
   template <class Keep>
   bool sift(std::size_t most, Keep&& keep) noexcept;
 
@@ -75,12 +77,13 @@ class EntryBuffer {
 
   std::size_t go_to_oldest() noexcept;
   Array* array_with(std::size_t position) noexcept;
-  void free_if_large() noexcept;
+  void end_sift(Array* last, std::size_t end) noexcept;
+  static Array* new_array(std::size_t begin, std::size_t size) noexcept;
   static void free_chain(Array* first) noexcept;
 
   // The owner's.
   std::size_t limit_ = 0;  // append() stops at this position
-  Array* last_ = nullptr;  // has this position. The arrays after it are empty
+  Array* last_ = nullptr;  // limit_ is in it, or at its end. The arrays after it are empty
   // Written by the owner. release and acquire: the worker sees the entries and the links up to the last of them.
   std::atomic<std::size_t> tail_{0};
   // Guarded by the lock. size() also reads the first two without it. The owner stores the first link before the first
@@ -121,12 +124,7 @@ bool EntryBuffer::sift(std::size_t most, Keep&& keep) noexcept {
   gap_ = to->begin + static_cast<std::size_t>(write - to->entries());
   gap_size_.store(end - gap_, std::memory_order_relaxed);
   if (end != tail) return false;
-  limit_ = gap_;
-  last_ = to;
-  tail_.store(limit_, std::memory_order_relaxed);
-  gap_ = head_.load(std::memory_order_relaxed);
-  gap_size_.store(0, std::memory_order_relaxed);
-  if (limit_ == first_->begin) free_if_large();
+  end_sift(to, gap_);
   return true;
 }
 

@@ -100,7 +100,9 @@ class Inbox {
   /// and call list().
   static bool put(Place& place, NodeName entry) noexcept { return place.young_.append(entry); }
   /// See EntryBuffer::extend().
-  static std::size_t make_room(Place& place, std::size_t planned) noexcept { return place.young_.extend(planned); }
+  static std::size_t make_room(Place& place, std::size_t most, std::size_t planned) noexcept {
+    return place.young_.extend(most, planned);
+  }
   /// Enqueues a recheck request. Returns false without memory. Then pass the light fence and call list_rechecks().
   static bool put_recheck(Place& place, Node& node) noexcept;
   /// Returns whether the place has recheck requests that the worker has not taken yet. Precondition: it has had one.

@@ -99,8 +99,8 @@ std::size_t Intake::take_from(Places& places, NodeName* entries, std::size_t max
     if (place.left_ == 0) {
       // The place was in near_ and far_, and its entries have been taken.
     } else if (place.try_lock()) {
-      // Counted under the lock, because a producer that sifts takes entries out and puts them back. Counted after the
-      // fence in open(), because a producer that enqueues later lists its place again.
+      // Counted under the lock, because the number is wrong while the producer sifts. Counted after the fence in
+      // open(), because a producer that enqueues later lists its place again.
       if (place.left_ == kUncounted) place.left_ = place.size();
       count = place.dequeue(entries, std::min(max, place.left_));
       place.unlock();

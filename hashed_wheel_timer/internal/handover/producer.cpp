@@ -13,13 +13,15 @@ namespace hwt::internal {
 
 bool Producer::put_with_more_room(NodeName entry) noexcept {
   Node* dropped = until_step == 0 ? sift() : nullptr;
-  const std::size_t room = Inbox::make_room(place, until_step);
-  until_step = room == 0 ? 0 : until_step - room;  // without memory the next call sifts again
+  until_end = std::max(until_end, until_step);
+  const std::size_t room = Inbox::make_room(place, until_step, until_end);
+  until_step = room == 0 ? 0 : until_step - room;  // without memory the next call makes a step
+  until_end -= room;
   const bool is_put = Inbox::put(place, entry);
   // From here on, the user's on_earlier() may be called, which may schedule a timeout and come here again.
   if (settled) {
-    // Also between two sifts, because the worker may have taken the others at once. So a timeout that is due soon waits
-    // for few far ones of its thread.
+    // Not only at the end of a sift, because the worker may have taken all entries since. So a timeout that is due soon
+    // waits for few far ones of its thread.
     inbox.note_all_awaited();
     sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
   }
@@ -44,15 +46,16 @@ Node* Producer::sift() noexcept {
     kept_twice += seen <= kept_before ? 1 : 0;
     return true;
   };
-  settled = false;
   if (!Inbox::sift(place, kStep, keep)) {
     until_step = EntryBuffer::kFewest;
     return dropped;
   }
-  // Four times, because a sift then costs less for each timeout. From some thousands on only twice, because entries
-  // take memory, and so that the worker is called in time.
-  until_step = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kHandOver))) - kept;
-  settled = kept_twice >= kHandOver;
+  const std::size_t end = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kSparse)));
+  // While a step looks at 4,096 entries, 256 come. So the next sift begins a sixteenth before it is to end.
+  until_step = end - kept - (end <= kStep ? 0 : end / (kStep / EntryBuffer::kFewest));
+  until_end = end - kept;
+  // The worker may have taken the entries that were alive in the last sift. Then most that are alive now are new.
+  settled = kept_twice >= kHandOver || (settled && 2 * kept >= seen);
   if (settled) kept -= Inbox::hand_over(place, kStep);
   kept_before = std::exchange(kept, 0);
   seen = kept_twice = 0;

@@ -45,20 +45,25 @@ struct Producer {
   // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has a multiple of
   // the entries that were alive the last time, it drops the dead ones. So the number of entries is bounded by the
   // number of live timeouts. It sifts in steps, so that no call of the user takes long.
-  std::size_t until_step = EntryBuffer::kFewest;  // so many entries, beyond those for which there is room
-  std::size_t seen = 0;                           // entries of this sift, so far
-  std::size_t kept = 0;                           // of them
-  std::size_t kept_before = 0;                    // at the last sift: the oldest, unless the worker has taken some
-  std::size_t kept_twice = 0;                     // of this sift and of the last
-  bool settled = false;                           // kHandOver entries were alive at the last two sifts
+  std::size_t until_step = EntryBuffer::kFewest;  // entries until the next step, less those for which there is room
+  std::size_t until_end = EntryBuffer::kFewest;   // the same until the end of the sift
+  std::size_t seen = 0;                           // in this sift
+  std::size_t kept = 0;                           // in this sift
+  std::size_t kept_before = 0;                    // in the last sift. They are the oldest, until the worker takes some
+  std::size_t kept_twice = 0;                     // in both sifts, if the worker has taken none
+  bool settled = false;                           // so many are alive that they belong in the wheel
   std::size_t rechecks = 0;                       // since the worker was last called for them
   std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
 
   /// A step of a sift looks at this many entries. The producer moves at most so many to the queue at a time.
   static constexpr std::size_t kStep = 16 * EntryBuffer::kFewest;
+  /// A sift ends when there are four times as many entries as the last one has kept, but at most this many, or twice as
+  /// many. Four times, because it then costs less for each timeout. At last twice, because entries take memory, and so
+  /// that the worker is called in time.
+  static constexpr std::size_t kSparse = 65536;
   /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
   /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel.
-  static constexpr std::size_t kHandOver = 65536;
+  static constexpr std::size_t kHandOver = 60000;
   /// It also wakes the worker when it has cancelled this many timeouts of other producers, and for this many recheck
   /// requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
   static constexpr std::size_t kCalls = 16384;

@@ -36,7 +36,7 @@ int overflow = 0;
 
 void put(Inbox::Place& to, std::uint32_t index, std::uint32_t entry) {
   if (!Inbox::put(to, {index, entry})) {
-    Inbox::make_room(to, 1);
+    Inbox::make_room(to, 1, 1);
     Inbox::put(to, {index, entry});
   }
   AsymmetricFence::light();

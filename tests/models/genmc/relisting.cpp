@@ -34,7 +34,7 @@ int looks = 0;
 
 void put(std::uint32_t entry, std::int64_t deadline) {
   if (!Inbox::put(place, {0, entry})) {
-    Inbox::make_room(place, 2);
+    Inbox::make_room(place, 2, 2);
     Inbox::put(place, {0, entry});
   }
   AsymmetricFence::light();
