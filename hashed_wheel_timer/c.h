@@ -63,9 +63,9 @@ enum {
   HWT_HASHED_WHEEL = 0,
   /** A worker thread and a hierarchy of wheels: for far timeouts, and for ticks from 1 us on. */
   HWT_HIERARCHICAL_WHEEL = 1,
-  /** No thread: an event loop calls hwt_next() and hwt_advance(). The clock is CLOCK_MONOTONIC. Ticks from 1 ns on. */
+  /** No thread: an event loop calls hwt_next() and hwt_advance(). The clock is CLOCK_MONOTONIC. Any tick. */
   HWT_LOOP = 2,
-  /** No thread and no clock: hwt_advance() passes the time. For tests and simulations. Ticks from 1 ns on. */
+  /** No thread and no clock: hwt_advance() passes the time. For tests and simulations. Any tick. */
   HWT_MANUAL = 3
 };
 
