@@ -161,7 +161,7 @@ TEST_F(ABuffer, HasFewArraysAlthoughEverMoreStayAlive) {
   }
 }
 
-/// The plan includes what comes between the steps of a sift.
+/// The plan includes the entries that come between the steps of a sift.
 TEST_F(ABuffer, HasFewArraysAlthoughItIsExtendedByLittle) {
   ASSERT_EQ(buffer.extend(kFewest, 64 * kFewest), kFewest);
   const Shortage shortage(0, Shortage::kAll);

@@ -73,10 +73,10 @@ std::size_t EntryBuffer::take(NodeName* entries, std::size_t max) noexcept {
   return taken;
 }
 
-/// The entries end in this array, before this position.
+/// Ends a sift. The last entry is in this array, before this position.
 void EntryBuffer::end_sift(Array* last, std::size_t end) noexcept {
   last_ = last;
-  // From 0 on, because a position of 32 bits may overflow.
+  // Positions begin at 0 again, because 32 bits would overflow in time.
   const std::size_t origin = first_->begin;
   for (Array* array = first_; array != nullptr; array = array->next) {
     array->begin -= origin;

@@ -57,9 +57,8 @@ struct Producer {
 
   /// A step of a sift looks at this many entries. The producer moves at most so many to the queue at a time.
   static constexpr std::size_t kStep = 16 * EntryBuffer::kFewest;
-  /// A sift ends when there are four times as many entries as the last one has kept, but at most this many, or twice as
-  /// many. Four times, because it then costs less for each timeout. At last twice, because entries take memory, and so
-  /// that the worker is called in time.
+  /// A sift ends when there are four times as many entries as the last one kept, so it costs little for each timeout.
+  /// Above this number it ends at twice as many, because entries take memory, and so that the worker is called in time.
   static constexpr std::size_t kSparse = 65536;
   /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
   /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel.
