@@ -2,6 +2,7 @@
 // (promise 14). Each pending timeout needs little, and all of it is given back at the end.
 
 #include <algorithm>
+#include <functional>
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "tests/support/allocation_hook.h"
@@ -157,6 +158,60 @@ TEST(Memory, FollowsTheMostAliveAtOnceWhicheverThreadsHadThem) {
   EXPECT_LT(bytes_in_use - before, of_one + kThreads * 3 * kMiB / 2);
   static_assert(kScale != 1 || 2 * kTimeouts * kNodeBytes > 3 * kThreads * kMiB / 2, "or each could keep its own");
   all_done.count_down();
+}
+
+/// Threads that stay, and do nothing after a burst of timeouts. No worker cleans up behind them.
+class AfterABurst : public ::testing::TestWithParam<int> {
+ protected:
+  static constexpr int kThreads = 300;
+
+  /// Each thread leaves its nodes to the next, but for some. Without these the last threads would need a slab of their
+  /// own.
+  void SetUp() override {
+    std::vector<Timeout> handles;
+    for (int i = 0; i < GetParam() + kThreads * 64; ++i) handles.push_back(timer.new_timeout([] {}, kFar));
+    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+  }
+
+  void expect_little(const std::function<void()>& burst) {
+    constexpr std::int64_t kLittle = std::int64_t{16} << 10;
+    Latch all_done;
+    std::vector<std::jthread> threads;
+    const std::int64_t before = bytes_in_use;
+    for (int i = 0; i < kThreads; ++i) {
+      Latch done;
+      threads.emplace_back([&] {
+        burst();
+        done.count_down();
+        EXPECT_TRUE(all_done.wait(10 * kGenerous));
+      });
+      EXPECT_TRUE(done.wait());
+    }
+    EXPECT_LT(bytes_in_use - before, kThreads * kLittle);
+    all_done.count_down();
+  }
+
+  const std::size_t timeouts = static_cast<std::size_t>(GetParam());
+  ManualTimer timer{1ms};
+};
+
+INSTANTIATE_TEST_SUITE_P(Timeouts, AfterABurst, ::testing::Values(500, 2000, 5000, 50'000),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+TEST_P(AfterABurst, OfHandlesAThreadKeepsLittle) {
+  expect_little([&] {
+    std::vector<Timeout> handles;
+    while (handles.size() != timeouts) handles.push_back(timer.new_timeout([] {}, kFar));
+    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+  });
+}
+
+TEST_P(AfterABurst, OfIdsAThreadKeepsLittle) {
+  expect_little([&] {
+    std::vector<TimeoutId> ids;
+    while (ids.size() != timeouts) ids.push_back(timer.add([] {}, kFar));
+    for (const TimeoutId id : ids) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+  });
 }
 
 /// Each pending timeout costs its node of one cache line and its entry in the wheel.

@@ -283,7 +283,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
   // Its next life has begun.
   if (probes::kThere && traces_origins())
     come_to_probe(node, node.word.load(std::memory_order_relaxed) - 2 * Node::kGeneration);
-  if (mine.pool.is_full()) mine.pool.spill();
+  if (mine.pool.is_full()) mine.spill();
   if (admission_.release()) wake_for_none_pending();
   return CancelResult::Cancelled;
 }

@@ -18,7 +18,7 @@ class EntryBuffer {
  public:
   /// The fewest entries that are worth a sift, and the most of one array.
   static constexpr std::size_t kFewest = 256;
-  static constexpr std::size_t kMaxArray = 65536;
+  static constexpr std::size_t kMaxArray = 1024;
 
   EntryBuffer() = default;
   EntryBuffer(const EntryBuffer&) = delete;
@@ -46,9 +46,11 @@ class EntryBuffer {
     return true;
   }
   /// Makes room for at most `most` entries, and returns for how many. Returns 0 without memory. `planned` entries come
-  /// before the end of the next sift: frees arrays that these will not reach, and replaces one that is too small for
-  /// them. Preconditions: there is no room, and `planned` is at least `most`.
+  /// before the end of the next sift: replaces an array that is too small for them. Preconditions: there is no room,
+  /// and `planned` is at least `most`.
   std::size_t extend(std::size_t most, std::size_t planned) noexcept;
+  /// Frees the arrays that the next `planned` entries will not reach.
+  void trim(std::size_t planned) noexcept;
 
   // The owner or the worker, with the lock. Precondition of oldest(): there is an entry.
 

@@ -103,6 +103,8 @@ class Inbox {
   static std::size_t make_room(Place& place, std::size_t most, std::size_t planned) noexcept {
     return place.young_.extend(most, planned);
   }
+  /// See EntryBuffer::trim().
+  static void trim(Place& place, std::size_t planned) noexcept { place.young_.trim(planned); }
   /// Enqueues a recheck request. Returns false without memory. Then pass the light fence and call list_rechecks().
   static bool put_recheck(Place& place, Node& node) noexcept;
   /// Returns whether the place has recheck requests that the worker has not taken yet. Precondition: it has had one.

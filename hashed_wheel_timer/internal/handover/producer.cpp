@@ -12,6 +12,8 @@
 namespace hwt::internal {
 
 bool Producer::put_with_more_room(NodeName entry) noexcept {
+  freed = 0;
+  ends_burst = false;
   Node* dropped = until_step == 0 ? sift() : nullptr;
   until_end = std::max(until_end, until_step);
   const std::size_t room = Inbox::make_room(place, until_step, until_end);
@@ -27,6 +29,29 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
   }
   while (dropped != nullptr) recycle(std::exchange(dropped, dropped->next));
   return is_put;
+}
+
+bool Producer::put_back_and_spill(Node* node) noexcept {
+  const NodePool::Inside inside(pool);
+  if (pool.is_closing()) return false;
+  pool.untake(node);
+  spill();
+  return true;
+}
+
+void Producer::spill() noexcept {
+  freed += NodePool::kLook;
+  // A thread that cancels a burst of timeouts may do nothing more with the timer afterwards. So it drops the dead
+  // entries now, which costs about two looks for each timeout.
+  if (place.size() > EntryBuffer::kFewest && 2 * freed >= place.size()) {
+    for (Node* dropped = sift(); dropped != nullptr;) recycle(std::exchange(dropped, dropped->next));
+    ends_burst = freed == 0 && kept_before <= EntryBuffer::kFewest;
+  }
+  if (ends_burst) {
+    pool.drain();
+  } else {
+    pool.spill();
+  }
 }
 
 /// Makes one step of a sift. Returns the nodes of dead entries that no reference keeps, linked by `next`.
@@ -58,7 +83,8 @@ Node* Producer::sift() noexcept {
   settled = kept_twice >= kHandOver || (settled && 2 * kept >= seen);
   if (settled) kept -= Inbox::hand_over(place, kStep);
   kept_before = std::exchange(kept, 0);
-  seen = kept_twice = 0;
+  seen = kept_twice = freed = 0;
+  Inbox::trim(place, until_end);
   return dropped;
 }
 
@@ -153,9 +179,12 @@ void ProducerLease::take(ProducerSet& producers) noexcept {
 void recycle(Node* node) noexcept {
   if (!node->end_life()) [[unlikely]]
     return NodePool::of(*node).depot().retire(*node);
-  if (!thread_cache::has(Slab::header(*node).core_id) || !thread_cache::latest.producer->pool.put_back(node))
-      [[unlikely]]
-    give_back_alone(node);
+  if (thread_cache::has(Slab::header(*node).core_id)) [[likely]] {
+    Producer& mine = *thread_cache::latest.producer;
+    if (mine.pool.is_full() ? mine.put_back_and_spill(node) : mine.pool.put_back(node)) [[likely]]
+      return;
+  }
+  give_back_alone(node);
 }
 
 }  // namespace hwt::internal

@@ -35,6 +35,13 @@ struct Producer {
     return put_with_more_room(entry);
   }
 
+  /// Keeps a free node of any pool, and calls spill(). Returns false if the pool is closing. Precondition: the pool is
+  /// full.
+  [[gnu::noinline, gnu::cold]] bool put_back_and_spill(Node* node) noexcept;
+  /// Leaves free nodes to other threads, and drops dead entries. Each only if there are many. Precondition: the pool is
+  /// full.
+  void spill() noexcept;
+
   NodePool pool;
   Inbox::Place place;
   ProducerCounters counters;
@@ -52,6 +59,8 @@ struct Producer {
   std::size_t kept_before = 0;                    // in the last sift. They are the oldest, until the worker takes some
   std::size_t kept_twice = 0;                     // in both sifts, if the worker has taken none
   bool settled = false;                           // so many are alive that they belong in the wheel
+  std::size_t freed = 0;                          // nodes, since it last made room for entries or sifted
+  bool ends_burst = false;                        // freed many, few are alive, and it has scheduled none since
   std::size_t rechecks = 0;                       // since the worker was last called for them
   std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
 

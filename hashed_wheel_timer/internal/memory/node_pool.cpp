@@ -24,7 +24,7 @@ NodePool::~NodePool() {
 
 bool NodePool::refill() noexcept {
   if (batches_ == nullptr) batches_ = returned_.take_all();
-  if (batches_ == nullptr) batches_ = depot_.take(kMaxFree);
+  if (batches_ == nullptr) batches_ = depot_.take(depot_.share(kMaxFree));
   if (batches_ == nullptr) return false;
   free_ = batches_;
   free_nodes_ = FreeNode::of(free_).nodes;
@@ -33,24 +33,30 @@ bool NodePool::refill() noexcept {
 }
 
 void NodePool::spill() noexcept {
-  Node* const first = free_;
-  Node* last = first;
-  for (std::int64_t i = 1; i < kBatch; ++i) last = last->next;
-  free_ = std::exchange(last->next, nullptr);
-  free_nodes_ -= kBatch;
-  full_at_ = depot_.share(kMaxFree) + kBatch;
-  depot_.push(first, kBatch);
+  if (free_nodes_ >= most_) {
+    most_ = depot_.share(kMaxFree) + kBatch;
+    push(kBatch);
+  }
+  full_at_ = std::min(free_nodes_ + kLook, most_);
 }
 
-bool NodePool::put_back_and_spill(Node* node) noexcept {
-  const bool nested = enter();
-  const bool open = !closing_.load(std::memory_order_relaxed);
-  if (open) {
-    untake(node);
-    spill();
+void NodePool::drain() noexcept {
+  full_at_ = kLook;
+  while (batches_ != nullptr) {
+    Node* const first = std::exchange(batches_, FreeNode::of(batches_).next_batch);
+    depot_.push(first, static_cast<std::size_t>(FreeNode::of(first).nodes));
   }
-  leave(nested);
-  return open;
+  while (free_nodes_ != 0) push(std::min(free_nodes_, kBatch));
+}
+
+/// Moves so many free nodes to the depot.
+void NodePool::push(std::int64_t nodes) noexcept {
+  Node* const first = free_;
+  Node* last = first;
+  for (std::int64_t i = 1; i < nodes; ++i) last = last->next;
+  free_ = std::exchange(last->next, nullptr);
+  free_nodes_ -= nodes;
+  depot_.push(first, static_cast<std::size_t>(nodes));
 }
 
 Node* NodePool::carve() noexcept {

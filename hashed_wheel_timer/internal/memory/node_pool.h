@@ -54,21 +54,44 @@ class NodePool {
     ++free_nodes_;
   }
 
+  /// Returns whether kLook more nodes were freed than taken since spill() or drain(), or the pool has too many.
   bool is_full() const noexcept { return free_nodes_ >= full_at_; }
-  /// Moves a batch of free nodes to the depot. Only the owner calls it.
-  [[gnu::noinline]] void spill() noexcept;
+  static constexpr std::int64_t kLook = 64;
+  /// Moves a batch of free nodes to the depot if the pool has too many. Only the owner calls it.
+  void spill() noexcept;
+  /// Moves all free nodes to the depot. Only the owner calls it.
+  void drain() noexcept;
+
+  /// While it lives, and unless is_closing(), the closer waits. So the owner may use the pool and the depot.
+  class Inside {
+   public:
+    explicit Inside(NodePool& pool) noexcept
+        : pool_(pool), nested_(pool.owner_inside_.load(std::memory_order_relaxed)) {
+      // Store, then load: pairs with the heavy fence between closing and counting.
+      pool_.owner_inside_.store(true, std::memory_order_relaxed);
+      AsymmetricFence::light();
+    }
+    // release: pairs with the acquire in close(), which reads the list.
+    ~Inside() { pool_.owner_inside_.store(nested_, std::memory_order_release); }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    NodePool& pool_;
+    // The owner was inside already. spill() may call the user's on_earlier(), which may drop a handle and come here
+    // again. Then only the outer one leaves.
+    const bool nested_;
+  };
+  bool is_closing() const noexcept { return closing_.load(std::memory_order_relaxed); }
 
   /// Keeps a node of any pool, without a read-modify-write. Returns false if the pool is closing. Only the owner calls
   /// it, also while the pool is being closed.
   bool put_back(Node* node) noexcept {
-    if (is_full()) [[unlikely]]
-      return put_back_and_spill(node);
-    const bool nested = enter();
-    const bool open = !closing_.load(std::memory_order_relaxed);
-    if (open) [[likely]]
-      untake(node);
-    leave(nested);
-    return open;
+    const Inside inside(*this);
+    if (is_closing()) [[unlikely]]
+      return false;
+    untake(node);
+    return true;
   }
 
   /// Gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. Returns false if the
@@ -120,33 +143,23 @@ class NodePool {
   bool open_next_slab() noexcept;
   void open(Slab& slab, std::size_t first, std::size_t end, std::uint32_t generation) noexcept;
   [[gnu::noinline]] bool refill() noexcept;
-  [[gnu::noinline]] bool put_back_and_spill(Node* node) noexcept;
-  /// Returns whether the owner was inside already. spill() may call the user's on_earlier(), which may drop a handle
-  /// and come here again. Then only the outer call leaves.
-  bool enter() noexcept {
-    const bool nested = owner_inside_.load(std::memory_order_relaxed);
-    // Store, then load: pairs with the heavy fence between closing and counting.
-    owner_inside_.store(true, std::memory_order_relaxed);
-    AsymmetricFence::light();
-    return nested;
-  }
-  // release: pairs with the acquire in close(), which reads the list.
-  void leave(bool nested) noexcept { owner_inside_.store(nested, std::memory_order_release); }
+  void push(std::int64_t nodes) noexcept;
 
   Depot& depot_;
 
   // Only the owner uses these. FreeSeats hands them from thread to thread.
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
-  std::int64_t full_at_ = kMaxFree + kBatch;  // a batch more than its share, as of the last spill()
-  Node* batches_ = nullptr;                   // taken from returned_ and not yet in use
-  Node* fresh_ = nullptr;                     // never used so far: [fresh_, fresh_end_) of the open slab or run
+  std::int64_t full_at_ = kLook;
+  std::int64_t most_ = kMaxFree + kBatch;  // a batch more than its share, as of the last time that it had so many
+  Node* batches_ = nullptr;                // taken from returned_ and not yet in use
+  Node* fresh_ = nullptr;                  // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
   std::uint32_t fresh_generation_ = 0;
   std::size_t slabs_opened_ = 0;  // of the last region
   std::int64_t carved_ = 0;
   std::vector<Region> regions_;
-  std::atomic<bool> owner_inside_{false};  // the owner is in put_back()
+  std::atomic<bool> owner_inside_{false};  // see Inside
   std::atomic<bool> closing_{false};       // written once, by the closer
 
   alignas(kCacheLine) BatchStack returned_;  // on a line of its own: other threads write it
