@@ -73,7 +73,7 @@ class Build:
         if os.path.exists(os.path.join(self.objects, "build.ninja")):
             return
         switch = os.path.join(self.folder, "switch.o")
-        self.run("g++", "-std=c++20", "-c", os.path.join(HERE, "switch.cpp"), "-o", switch)
+        self.run("g++", "-std=c++20", "-fPIC", "-c", os.path.join(HERE, "switch.cpp"), "-o", switch)
         self.run("meson", "setup", self.objects, self.tree, "-Ddebug=false", "-Doptimization=0", "-Dwarning_level=0",
                  "-Ddefault_library=static", "-Dtests=enabled", "-Dexamples=disabled", "-Dbenchmarks=disabled",
                  f"-Dcpp_args=-w -include {HERE}/switch.h", f"-Dcpp_link_args={switch}")
