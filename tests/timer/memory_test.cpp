@@ -206,6 +206,18 @@ TEST_P(AfterABurst, OfHandlesAThreadKeepsLittle) {
   });
 }
 
+/// Their entries are dropped by the thread that has scheduled them, and their nodes stay with it.
+TEST_P(AfterABurst, OfWhichAnotherThreadEndsSomeAThreadKeepsLittle) {
+  expect_little([&] {
+    std::vector<Timeout> handles;
+    while (handles.size() != timeouts) handles.push_back(timer.new_timeout([] {}, kFar));
+    std::jthread([&] {
+      for (std::size_t i = 0; i < timeouts; i += 10) EXPECT_TRUE(handles[i].cancel());
+    }).join();
+    for (Timeout& handle : handles) handle.cancel();
+  });
+}
+
 TEST_P(AfterABurst, OfIdsAThreadKeepsLittle) {
   expect_little([&] {
     std::vector<TimeoutId> ids;

@@ -270,7 +270,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
     if (node->published_by(mine) && node->withdraw_life(name.life())) [[likely]] {
       mine.counters.cancelled.add(1);
       mine.pool.untake(node);
-      if ((probes::kThere ? !plain_ : admission_.limited()) || mine.pool.is_full()) [[unlikely]]
+      if ((probes::kThere ? !plain_ : admission_.limited()) || mine.pool.look_is_due()) [[unlikely]]
         return finish_withdrawal(mine, *node);
       return CancelResult::Cancelled;
     }
@@ -283,7 +283,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
   // Its next life has begun.
   if (probes::kThere && traces_origins())
     come_to_probe(node, node.word.load(std::memory_order_relaxed) - 2 * Node::kGeneration);
-  if (mine.pool.is_full()) mine.spill();
+  if (mine.pool.look_is_due()) mine.look();
   if (admission_.release()) wake_for_none_pending();
   return CancelResult::Cancelled;
 }

@@ -49,7 +49,7 @@ class EntryBuffer {
   /// before the end of the next sift: replaces an array that is too small for them. Preconditions: there is no room,
   /// and `planned` is at least `most`.
   std::size_t extend(std::size_t most, std::size_t planned) noexcept;
-  /// Frees the arrays that the next `planned` entries will not reach.
+  /// Frees the arrays that `planned` entries beyond the room will not reach. Needs no lock.
   void trim(std::size_t planned) noexcept;
 
   // The owner or the worker, with the lock. Precondition of oldest(): there is an entry.

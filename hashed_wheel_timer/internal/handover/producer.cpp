@@ -12,7 +12,8 @@
 namespace hwt::internal {
 
 bool Producer::put_with_more_room(NodeName entry) noexcept {
-  freed = 0;
+  cancelled_before = counters.cancelled.get();
+  came_back = came_back || ends_burst;
   ends_burst = false;
   Node* dropped = until_step == 0 ? sift() : nullptr;
   until_end = std::max(until_end, until_step);
@@ -27,30 +28,48 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
     inbox.note_all_awaited();
     sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
   }
-  while (dropped != nullptr) recycle(std::exchange(dropped, dropped->next));
+  keep(dropped);
+  if (pool.look_is_due()) pool.spill();
   return is_put;
 }
 
-bool Producer::put_back_and_spill(Node* node) noexcept {
+bool Producer::put_back_and_look(Node* node) noexcept {
   const NodePool::Inside inside(pool);
   if (pool.is_closing()) return false;
   pool.untake(node);
-  spill();
+  look();
   return true;
 }
 
-void Producer::spill() noexcept {
-  freed += NodePool::kLook;
+void Producer::look() noexcept {
+  const std::int64_t cancelled = counters.cancelled.get();
+  const auto many = static_cast<std::size_t>(cancelled - cancelled_before);
+  const std::size_t entries = place.size();
   // A thread that cancels a burst of timeouts may do nothing more with the timer afterwards. So it drops the dead
-  // entries now, which costs about two looks for each timeout.
-  if (place.size() > EntryBuffer::kFewest && 2 * freed >= place.size()) {
-    for (Node* dropped = sift(); dropped != nullptr;) recycle(std::exchange(dropped, dropped->next));
-    ends_burst = freed == 0 && kept_before <= EntryBuffer::kFewest;
+  // entries already when they may be half of all.
+  if (entries > EntryBuffer::kFewest && 2 * many >= entries) {
+    keep(sift());
+    const bool ended = cancelled_before == cancelled;
+    ends_burst = ended && !came_back && kept_before <= many;
   }
+  // A thread that has come back after a burst will come back again, and keeps its nodes: those that wander from thread
+  // to thread are in no cache.
   if (ends_burst) {
     pool.drain();
   } else {
     pool.spill();
+  }
+}
+
+/// Keeps nodes that a sift has dropped. Calls nothing of the user, so that no other sift begins meanwhile.
+void Producer::keep(Node* dropped) noexcept {
+  while (dropped != nullptr) {
+    Node* const node = std::exchange(dropped, dropped->next);
+    if (!node->end_life()) [[unlikely]] {
+      pool.depot().retire(*node);
+    } else {
+      pool.untake(node);
+    }
   }
 }
 
@@ -83,7 +102,8 @@ Node* Producer::sift() noexcept {
   settled = kept_twice >= kHandOver || (settled && 2 * kept >= seen);
   if (settled) kept -= Inbox::hand_over(place, kStep);
   kept_before = std::exchange(kept, 0);
-  seen = kept_twice = freed = 0;
+  seen = kept_twice = 0;
+  cancelled_before = counters.cancelled.get();
   Inbox::trim(place, until_end);
   return dropped;
 }
@@ -181,7 +201,7 @@ void recycle(Node* node) noexcept {
     return NodePool::of(*node).depot().retire(*node);
   if (thread_cache::has(Slab::header(*node).core_id)) [[likely]] {
     Producer& mine = *thread_cache::latest.producer;
-    if (mine.pool.is_full() ? mine.put_back_and_spill(node) : mine.pool.put_back(node)) [[likely]]
+    if (mine.pool.look_is_due() ? mine.put_back_and_look(node) : mine.pool.put_back(node)) [[likely]]
       return;
   }
   give_back_alone(node);

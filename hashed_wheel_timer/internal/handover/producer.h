@@ -35,12 +35,11 @@ struct Producer {
     return put_with_more_room(entry);
   }
 
-  /// Keeps a free node of any pool, and calls spill(). Returns false if the pool is closing. Precondition: the pool is
-  /// full.
-  [[gnu::noinline, gnu::cold]] bool put_back_and_spill(Node* node) noexcept;
-  /// Leaves free nodes to other threads, and drops dead entries. Each only if there are many. Precondition: the pool is
-  /// full.
-  void spill() noexcept;
+  /// Call it when pool.look_is_due(). Leaves free nodes to other threads if there are many, or at the end of a burst.
+  /// Drops dead entries if there may be many.
+  void look() noexcept;
+  /// Keeps a free node of any pool, and calls look(). Returns false if the pool is closing.
+  [[gnu::noinline, gnu::cold]] bool put_back_and_look(Node* node) noexcept;
 
   NodePool pool;
   Inbox::Place place;
@@ -59,8 +58,9 @@ struct Producer {
   std::size_t kept_before = 0;                    // in the last sift. They are the oldest, until the worker takes some
   std::size_t kept_twice = 0;                     // in both sifts, if the worker has taken none
   bool settled = false;                           // so many are alive that they belong in the wheel
-  std::size_t freed = 0;                          // nodes, since it last made room for entries or sifted
-  bool ends_burst = false;                        // freed many, few are alive, and it has scheduled none since
+  std::int64_t cancelled_before = 0;              // when it last made room for entries, or ended a sift
+  bool ends_burst = false;                        // it has cancelled many timeouts, and made no room for entries since
+  bool came_back = false;                         // it has made room for entries after the end of a burst
   std::size_t rechecks = 0;                       // since the worker was last called for them
   std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
 
@@ -84,6 +84,7 @@ struct Producer {
  private:
   [[gnu::noinline, gnu::cold]] bool put_with_more_room(NodeName entry) noexcept;
   Node* sift() noexcept;
+  void keep(Node* dropped) noexcept;
 };
 
 /// All producers of one core. Any thread; none waits for another.

@@ -33,15 +33,15 @@ bool NodePool::refill() noexcept {
 }
 
 void NodePool::spill() noexcept {
-  if (free_nodes_ >= most_) {
+  while (free_nodes_ >= most_) {
     most_ = depot_.share(kMaxFree) + kBatch;
     push(kBatch);
   }
-  full_at_ = std::min(free_nodes_ + kLook, most_);
+  look_at_ = std::min(free_nodes_ + kLook, most_);
 }
 
 void NodePool::drain() noexcept {
-  full_at_ = kLook;
+  look_at_ = kLook;
   while (batches_ != nullptr) {
     Node* const first = std::exchange(batches_, FreeNode::of(batches_).next_batch);
     depot_.push(first, static_cast<std::size_t>(FreeNode::of(first).nodes));
@@ -127,7 +127,8 @@ bool NodePool::give_back(Node* first, std::size_t nodes) noexcept {
 }
 
 std::int64_t NodePool::close() noexcept {
-  // An owner that has not seen that the pool is closing leaves put_back() within a few instructions, if it runs.
+  // An owner that has not seen that the pool is closing leaves within a few instructions, or after one look(): a step
+  // of a sift, and on_earlier() of the user.
   while (owner_inside_.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::microseconds(50));
   // From here on give_back() fails, so each node is counted once: here, or by the core when it comes back.
   return carved_ - free_nodes_ - BatchStack::count(batches_) - returned_.close();

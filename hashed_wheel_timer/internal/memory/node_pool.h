@@ -46,7 +46,7 @@ class NodePool {
     return node;
   }
   /// Undoes take(), or keeps another node of the core. Only the owner calls it, while the timer exists. Afterwards call
-  /// spill() if the pool is_full().
+  /// Producer::look() if look_is_due().
   void untake(Node* node) noexcept {
     FreeNode::make(node, nullptr);
     node->next = free_;
@@ -54,15 +54,16 @@ class NodePool {
     ++free_nodes_;
   }
 
-  /// Returns whether kLook more nodes were freed than taken since spill() or drain(), or the pool has too many.
-  bool is_full() const noexcept { return free_nodes_ >= full_at_; }
+  /// Returns whether the pool has kLook more nodes than after spill(), drain() or the last new batch, or too many.
+  bool look_is_due() const noexcept { return free_nodes_ >= look_at_; }
   static constexpr std::int64_t kLook = 64;
-  /// Moves a batch of free nodes to the depot if the pool has too many. Only the owner calls it.
+  /// Moves batches of free nodes to the depot while the pool has too many. Only the owner calls it.
   void spill() noexcept;
   /// Moves all free nodes to the depot. Only the owner calls it.
   void drain() noexcept;
 
-  /// While it lives, and unless is_closing(), the closer waits. So the owner may use the pool and the depot.
+  /// If is_closing() is false after this was made, the closer waits until it is destroyed. So the owner may use the
+  /// pool and the depot meanwhile.
   class Inside {
    public:
     explicit Inside(NodePool& pool) noexcept
@@ -78,7 +79,7 @@ class NodePool {
 
    private:
     NodePool& pool_;
-    // The owner was inside already. spill() may call the user's on_earlier(), which may drop a handle and come here
+    // The owner was inside already. look() may call the user's on_earlier(), which may drop a handle and come here
     // again. Then only the outer one leaves.
     const bool nested_;
   };
@@ -150,9 +151,9 @@ class NodePool {
   // Only the owner uses these. FreeSeats hands them from thread to thread.
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
-  std::int64_t full_at_ = kLook;
+  std::int64_t look_at_ = kLook;
   std::int64_t most_ = kMaxFree + kBatch;  // a batch more than its share, as of the last time that it had so many
-  Node* batches_ = nullptr;                // taken from returned_ and not yet in use
+  Node* batches_ = nullptr;                // taken from returned_ or the depot, and not yet in use
   Node* fresh_ = nullptr;                  // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
   std::uint32_t fresh_generation_ = 0;
