@@ -165,8 +165,7 @@ class AfterABurst : public ::testing::TestWithParam<int> {
  protected:
   static constexpr int kThreads = 300;
 
-  /// Each thread leaves its nodes to the next, but for some. Without these the last threads would need a slab of their
-  /// own.
+  /// Up to 63 nodes stay with each thread. With fewer nodes than these, a thread would need a slab of its own.
   void SetUp() override {
     std::vector<Timeout> handles;
     for (int i = 0; i < GetParam() + kThreads * 64; ++i) handles.push_back(timer.new_timeout([] {}, kFar));

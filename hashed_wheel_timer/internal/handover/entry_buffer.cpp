@@ -91,6 +91,13 @@ void EntryBuffer::end_sift(Array* last, std::size_t end) noexcept {
   gap_ = head_.load(std::memory_order_relaxed) - origin;
   head_.store(gap_, std::memory_order_relaxed);
   gap_size_.store(0, std::memory_order_relaxed);
+  // Few are left. The producer may not need a large array again.
+  if (limit_ > kFewest || first_->end <= 4 * kFewest) return;
+  Array* const small = new_array(0, kFewest);
+  if (small == nullptr) return;
+  for (std::size_t i = gap_; i != limit_; ++i) small->entries()[i] = first_->entries()[i];
+  free_chain(std::exchange(first_, small));
+  last_ = small;
 }
 
 void EntryBuffer::free_chain(Array* first) noexcept {

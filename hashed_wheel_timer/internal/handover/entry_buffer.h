@@ -11,14 +11,14 @@ namespace hwt::internal {
 /// The youngest entries of one producer, oldest first, in a chain of arrays. Most timeouts are cancelled while their
 /// entries are here. So it is cheap to append an entry, and to drop the dead ones in place.
 ///
-/// The owner appends without a lock. All other changes need the lock of the place: the worker takes entries, and the
-/// owner sifts, in steps. Between two steps of a sift there is a gap after the entries that it has kept. A position is
-/// a place in the chain; positions go on from one array to the next.
+/// The owner appends, and makes room, without a lock. All other changes need the lock of the place: the worker takes
+/// entries, and the owner sifts, in steps. Between two steps of a sift there is a gap after the entries that it has
+/// kept. A position is a place in the chain; positions go on from one array to the next.
 class EntryBuffer {
  public:
   /// The fewest entries that are worth a sift, and the most of one array.
   static constexpr std::size_t kFewest = 256;
-  static constexpr std::size_t kMaxArray = 1024;
+  static constexpr std::size_t kMaxArray = 65536;
 
   EntryBuffer() = default;
   EntryBuffer(const EntryBuffer&) = delete;
@@ -49,7 +49,7 @@ class EntryBuffer {
   /// before the end of the next sift: replaces an array that is too small for them. Preconditions: there is no room,
   /// and `planned` is at least `most`.
   std::size_t extend(std::size_t most, std::size_t planned) noexcept;
-  /// Frees the arrays that `planned` entries beyond the room will not reach. Needs no lock.
+  /// Frees the arrays that `planned` entries beyond the room will not reach.
   void trim(std::size_t planned) noexcept;
 
   // The owner or the worker, with the lock. Precondition of oldest(): there is an entry.

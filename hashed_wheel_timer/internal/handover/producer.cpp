@@ -28,7 +28,7 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
     inbox.note_all_awaited();
     sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
   }
-  keep(dropped);
+  take_back(dropped);
   if (pool.look_is_due()) pool.spill();
   return is_put;
 }
@@ -48,7 +48,7 @@ void Producer::look() noexcept {
   // A thread that cancels a burst of timeouts may do nothing more with the timer afterwards. So it drops the dead
   // entries already when they may be half of all.
   if (entries > EntryBuffer::kFewest && 2 * many >= entries) {
-    keep(sift());
+    take_back(sift());
     const bool ended = cancelled_before == cancelled;
     ends_burst = ended && !came_back && kept_before <= many;
   }
@@ -61,8 +61,8 @@ void Producer::look() noexcept {
   }
 }
 
-/// Keeps nodes that a sift has dropped. Calls nothing of the user, so that no other sift begins meanwhile.
-void Producer::keep(Node* dropped) noexcept {
+/// Keeps the nodes that a step of a sift has dropped. Calls nothing of the user, and begins no other step.
+void Producer::take_back(Node* dropped) noexcept {
   while (dropped != nullptr) {
     Node* const node = std::exchange(dropped, dropped->next);
     if (!node->end_life()) [[unlikely]] {

@@ -36,7 +36,8 @@ struct Producer {
   }
 
   /// Call it when pool.look_is_due(). Leaves free nodes to other threads if there are many, or at the end of a burst.
-  /// Drops dead entries if there may be many.
+  /// Drops dead entries if there may be many. May call the user's on_earlier(). Precondition: the timer exists, or
+  /// pool.is_closing() was false inside a NodePool::Inside.
   void look() noexcept;
   /// Keeps a free node of any pool, and calls look(). Returns false if the pool is closing.
   [[gnu::noinline, gnu::cold]] bool put_back_and_look(Node* node) noexcept;
@@ -58,10 +59,10 @@ struct Producer {
   std::size_t kept_before = 0;                    // in the last sift. They are the oldest, until the worker takes some
   std::size_t kept_twice = 0;                     // in both sifts, if the worker has taken none
   bool settled = false;                           // so many are alive that they belong in the wheel
-  std::int64_t cancelled_before = 0;              // when it last made room for entries, or ended a sift
-  bool ends_burst = false;                        // it has cancelled many timeouts, and made no room for entries since
-  bool came_back = false;                         // it has made room for entries after the end of a burst
-  std::size_t rechecks = 0;                       // since the worker was last called for them
+  std::int64_t cancelled_before = 0;  // counters.cancelled when it last made room for entries, or ended a sift
+  bool ends_burst = false;            // it has cancelled many timeouts, and made no room for entries since
+  bool came_back = false;             // it has made room for entries after the end of a burst
+  std::size_t rechecks = 0;           // since the worker was last called for them
   std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
 
   /// A step of a sift looks at this many entries. The producer moves at most so many to the queue at a time.
@@ -84,7 +85,7 @@ struct Producer {
  private:
   [[gnu::noinline, gnu::cold]] bool put_with_more_room(NodeName entry) noexcept;
   Node* sift() noexcept;
-  void keep(Node* dropped) noexcept;
+  void take_back(Node* dropped) noexcept;
 };
 
 /// All producers of one core. Any thread; none waits for another.

@@ -107,7 +107,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // Bias of out_after_close_ while close() still counts, so that the counter cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
-  // Free nodes that all pools together may keep for their owners: 4 MiB.
+  // Free nodes that all pools together may keep for their owners, once each had too many: 4 MiB.
   static constexpr std::int64_t kShared = 65536;
 
   BatchStack free_;

@@ -24,8 +24,8 @@ namespace hwt::internal {
 /// that expires.
 ///
 /// A node does not belong to one pool for good. A pool keeps only some thousands of unused nodes, and fewer if there
-/// are many pools, because threads that do nothing more keep theirs. All others go to the depot, which the pools of a
-/// core share. A pool takes from there before it asks for memory. So the memory of a timer is bounded by the most
+/// are many pools, because threads that do nothing more may keep theirs. All others go to the depot, which the pools of
+/// a core share. A pool takes from there before it asks for memory. So the memory of a timer is bounded by the most
 /// timeouts that were alive at once, whichever threads have scheduled them. If the depot has unused nodes for some
 /// time, the Collector gives their memory back to the system.
 class NodePool {
@@ -54,7 +54,7 @@ class NodePool {
     ++free_nodes_;
   }
 
-  /// Returns whether the pool has kLook more nodes than after spill(), drain() or the last new batch, or too many.
+  /// Returns whether the pool has kLook more nodes than after spill() or drain(), or too many.
   bool look_is_due() const noexcept { return free_nodes_ >= look_at_; }
   static constexpr std::int64_t kLook = 64;
   /// Moves batches of free nodes to the depot while the pool has too many. Only the owner calls it.
