@@ -194,7 +194,7 @@ class AfterABurst : public ::testing::TestWithParam<int> {
   ManualTimer timer{1ms};
 };
 
-INSTANTIATE_TEST_SUITE_P(Timeouts, AfterABurst, ::testing::Values(500, 2000, 5000, 50'000),
+INSTANTIATE_TEST_SUITE_P(Timeouts, AfterABurst, ::testing::Values(500, 2000, 5000),
                          [](const auto& info) { return std::to_string(info.param); });
 
 TEST_P(AfterABurst, OfHandlesAThreadKeepsLittle) {
