@@ -37,8 +37,9 @@ class HWT_API BatchExecutor {
   /// std::invalid_argument for a null `post`, and std::bad_alloc.
   explicit BatchExecutor(std::function<void(std::function<void()>)> post);
 
-  /// Adds a job to the batch that waits for the loop, or posts a new batch. Throws std::bad_alloc if there is no memory
-  /// for the job. Throws what posting throws, after this thread has run the batch. Takes no lock.
+  /// Adds a job to the batch that waits for the loop, or posts a new batch. Allocates memory for each job, and for each
+  /// new batch. Throws std::bad_alloc without memory: either the job was not added, or this thread has run the
+  /// batch. Throws what posting throws, after this thread has run the batch. Takes no lock.
   void operator()(std::function<void()> job) const;
 
  private:

@@ -88,6 +88,8 @@ typedef struct hwt_options {
   /** Callbacks that run longer on the worker are counted in hwt_stats and reported on stderr. 0, the default: off. */
   int64_t slow_task_ns;
   /** Called on the worker for each expired callback. It must arrange that run(argument) is called once, on any thread.
+   * If its queue is full, it calls run(argument) itself. hwt_stop() and hwt_destroy() do not wait for that call, which
+   * may come after hwt_destroy(). Without memory for the job the program ends with a line on stderr.
    * NULL, the default: callbacks run on the worker. */
   void (*executor)(void* context, hwt_callback run, void* argument);
   /** The first argument of `executor`. */
@@ -108,7 +110,7 @@ typedef struct hwt_stats {
   int64_t unprocessed;    /**< timeouts that were pending when the timer was stopped */
   int64_t pending;        /**< timeouts that have not ended */
   int64_t ticks;          /**< processed ticks */
-  int64_t wakeups;        /**< wake-ups of the worker; without a thread: calls of hwt_next() and hwt_advance() */
+  int64_t wakeups;        /**< wake-ups of the worker; without a thread: hwt_advance(), and hwt_next() of HWT_LOOP */
   int64_t backlog;        /**< entries that wait for the worker, cancelled ones included */
   int64_t slow_tasks;     /**< callbacks that ran longer than slow_task_ns */
   int64_t last_lag_ns;    /**< from the end of the latest tick with a callback until all its callbacks had run */
@@ -145,15 +147,16 @@ HWT_C_API hwt_id hwt_add_at(hwt_timer* timer, int64_t deadline_ns, hwt_callback 
 
 /** Cancels a timeout. Returns 0 if its callback has not run and never will. Returns 1 if it runs now, on this thread or
  * another, or if the executor has it. Returns -1 otherwise, also for a number that was never an id. A stale id is
- * no error, so the function leaves hwt_last_error() as it is. Returns -1 with errno EINVAL for a NULL timer. Takes no
- * lock and waits for no thread. */
+ * no error, so the function leaves hwt_last_error() as it is. Returns -1 with errno EINVAL for a NULL timer, and with
+ * EPERM in a forked child: to tell these from a stale id, set errno to 0 before the call. Takes no lock and waits for
+ * no thread. */
 HWT_C_API int hwt_cancel(hwt_timer* timer, hwt_id id) HWT_C_NOEXCEPT;
 
 /** Cancels a timeout, and waits until no thread runs its callback, so that the argument can be freed.
  * Returns 0 if the callback has not run and never will, -1 if it has run or the id names no timeout, and 1 only inside
  * the callback itself. Do not hold a lock that the callback takes. A callback that the executor has not run yet never
  * runs. A stale id is no error, so the function leaves hwt_last_error() as it is. Returns -1 with errno EINVAL for a
- * NULL timer. */
+ * NULL timer, and with EPERM in a forked child: to tell these from a stale id, set errno to 0 before the call. */
 HWT_C_API int hwt_cancel_and_wait(hwt_timer* timer, hwt_id id) HWT_C_NOEXCEPT;
 
 /** Moves a timeout to `delay_ns` from now. Returns 0 if the callback will run once, and not before that. Returns -1 if
@@ -201,7 +204,8 @@ HWT_C_API int64_t hwt_next(hwt_timer* timer) HWT_C_NOEXCEPT;
 HWT_C_API int64_t hwt_advance(hwt_timer* timer, int64_t now_ns) HWT_C_NOEXCEPT;
 
 /** Sets the function that wakes the loop, so that it calls hwt_next() and hwt_advance() again. A thread calls it when
- * it makes something due before the time that hwt_next() last returned: at most once until hwt_next() is called again.
+ * it makes something due before the time that hwt_next() last returned. It makes at most one call until hwt_next() is
+ * called again, or hwt_advance() of an HWT_LOOP timer.
  * The function must not wait, destroy the timer or call hwt_on_earlier(). A NULL function ends the calls. Returns 0;
  * EINVAL for a NULL timer or a timer with a thread; EDEADLK inside a callback; ENOMEM. */
 HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;

@@ -15,7 +15,8 @@ namespace hwt {
 
 /// The time by which a request must be done. The request carries the rest of its time budget from hop to hop.
 ///
-///   hwt::Deadline deadline = hwt::Deadline::from_grpc_timeout(header("grpc-timeout"));
+///   hwt::Deadline deadline;                                        // never: a request without the header
+///   if (text) deadline = hwt::Deadline::from_grpc_timeout(*text);  // the header grpc-timeout
 ///   if (deadline.expired()) return too_late();
 ///   hwt::TimeoutId id = timer.add_at([request] { fail(request); }, deadline);
 ///   forward(request, min(deadline, hwt::Deadline::in(100ms)).to_grpc_timeout());
@@ -72,7 +73,8 @@ class HWT_API Deadline {
 
   /// Reads the value of a grpc-timeout header, such as "250m": 1 to 8 digits and one of H, M, S, m, u, n (hours,
   /// minutes, seconds, milliseconds, microseconds, nanoseconds). The budget counts from now. Reads steady_clock. Throws
-  /// std::invalid_argument for any other text; the message has the text.
+  /// std::invalid_argument for any other text, also for an empty one; the message has the text. Use never() for a
+  /// request without the header.
   static Deadline from_grpc_timeout(std::string_view text) {
     return from_grpc_timeout(text, std::chrono::steady_clock::now());
   }

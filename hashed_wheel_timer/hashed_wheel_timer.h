@@ -23,13 +23,15 @@ namespace hwt {
 /// Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 6; Netty's HashedWheelTimer.
 class HWT_API HashedWheelTimer final : public ThreadedTimer {
  public:
-  /// Makes a timer with the defaults of Options: a tick of 100 ms and 512 buckets. Throws std::bad_alloc.
+  /// Makes a timer with the defaults of Options: a tick of 100 ms and 512 buckets. Throws std::bad_alloc;
+  /// std::system_error if no pthread key is left.
   HashedWheelTimer();
   /// Makes a timer with these options. Does not start it. Throws std::invalid_argument that names the option, its value
-  /// and the valid range; std::bad_alloc.
+  /// and the valid range; std::bad_alloc; std::system_error if no pthread key is left.
   explicit HashedWheelTimer(Options options);
   /// Makes a timer with this tick and number of buckets, and the other options at their defaults. Throws
-  /// std::invalid_argument that names the option, its value and the valid range; std::bad_alloc.
+  /// std::invalid_argument that names the option, its value and the valid range; std::bad_alloc; std::system_error if
+  /// no pthread key is left.
   explicit HashedWheelTimer(std::chrono::nanoseconds tick_duration, std::int64_t ticks_per_wheel = 512);
   /// Stops the timer; see ThreadedTimer.
   ~HashedWheelTimer() override;

@@ -26,15 +26,17 @@ namespace hwt {
 /// TimingWheel, which are early by up to a tick where this timer is late.
 class HWT_API HierarchicalWheelTimer final : public ThreadedTimer {
  public:
-  /// Makes a timer with a tick of 100 ms and 64 slots a level. Throws std::bad_alloc.
+  /// Makes a timer with a tick of 100 ms and 64 slots a level. Throws std::bad_alloc; std::system_error if no pthread
+  /// key is left.
   HierarchicalWheelTimer();
   /// Makes a timer with these options. `ticks_per_wheel` is the number of slots of each level: 2 .. 4096, rounded up to
   /// a power of two. 512, the default of Options, means 64 here; the other constructor takes it literally. A
   /// `tick_duration` below 1 us is raised to that with a warning. Throws std::invalid_argument that names the option,
-  /// its value and the valid range; std::bad_alloc.
+  /// its value and the valid range; std::bad_alloc; std::system_error if no pthread key is left.
   explicit HierarchicalWheelTimer(Options options);
   /// Makes a timer with this tick and number of slots, and the other options at their defaults. Throws
-  /// std::invalid_argument that names the option, its value and the valid range; std::bad_alloc.
+  /// std::invalid_argument that names the option, its value and the valid range; std::bad_alloc; std::system_error if
+  /// no pthread key is left.
   explicit HierarchicalWheelTimer(std::chrono::nanoseconds tick_duration, std::int64_t ticks_per_wheel = 64);
   /// Stops the timer; see ThreadedTimer.
   ~HierarchicalWheelTimer() override;

@@ -20,9 +20,9 @@ class LatenessRecord;
 ///   const hwt::LatencyHistogram lateness = timer.lateness();
 ///   log("p99 {} of {}", lateness.percentile(99), lateness.count());
 ///
-/// Guarantees: from 1 us to 1 h no bucket is wider than 12.5 % of its beginning. Below, buckets are 125 ns wide; one
-/// bucket takes everything beyond 2^32 us (71 min). Upper ends belong to their buckets, and powers of two in
-/// microseconds are upper ends.
+/// Guarantees: from 1 us to 2^32 us (71 min) no bucket is wider than 12.5 % of its beginning. Buckets from 125 ns to
+/// 1 us are about as narrow. One bucket takes everything up to 125 ns, and one everything beyond 71 min. Upper ends
+/// belong to their buckets, and powers of two in microseconds are upper ends.
 /// Threads: a value like any other; add() needs a lock if the object is shared.
 /// Not for: exact values. Only max() and sum() are exact.
 /// Source: HdrHistogram's layout.
@@ -46,8 +46,9 @@ struct LatencyHistogram {
   std::chrono::nanoseconds max() const noexcept { return max_; }
 
   /// Returns the nearest rank: the smallest value that at least `p` percent of the values do not exceed. It is rounded
-  /// up to the end of its bucket, in the last occupied bucket to max(), so it is at most 12.5 % too high. Returns zero
-  /// if there is no value. A `p` outside of 0 .. 100 counts as the nearest end, NaN as 0.
+  /// up to the end of its bucket, in the last occupied bucket to max(). So a value from 125 ns to 71 min is at most
+  /// 12.5 % too high. A smaller one becomes 125 ns at most, and a larger one max(). Returns zero if there is no value.
+  /// A `p` outside of 0 .. 100 counts as the nearest end, NaN as 0.
   std::chrono::nanoseconds percentile(double p) const noexcept {
     const double wanted = std::ceil(p * static_cast<double>(count_) / 100);
     std::chrono::nanoseconds result{0};

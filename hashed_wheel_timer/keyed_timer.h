@@ -50,7 +50,7 @@ enum class KeyedResult {
 /// lock. An expiry waits for no lock. If it finds one held, another thread destroys the key later.
 /// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing.
 /// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
-/// or taken out.
+/// or taken out. The table grows with the keys, and only drain() and stop() free its memory.
 /// Source: go-zero's TimingWheel.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 class KeyedTimer {
@@ -80,8 +80,9 @@ class KeyedTimer {
   }
 
   /// Moves the deadline of a value to `delay` from now, earlier or later. Returns Moved, NotFound, Stopped or Rejected.
-  /// Rejected: its expiry had begun, and the timer has no room for a new timeout; the value expires. Throws
-  /// std::invalid_argument for a NaN delay. Throws std::bad_alloc for an earlier deadline, or if its expiry had begun.
+  /// Rejected: its expiry had begun, and the timer has no room for a new timeout. Then the value expires, unless an
+  /// executor drops the expiry. Throws std::invalid_argument for a NaN delay. Throws std::bad_alloc for an earlier
+  /// deadline, or if its expiry had begun.
   KeyedResult move(const K& key, Delay delay) {
     return move_when(key, Delay(detail::number("KeyedTimer: delay", delay)));
   }
@@ -96,8 +97,8 @@ class KeyedTimer {
   /// move() does.
   KeyedResult move_at(const K& key, std::chrono::steady_clock::time_point deadline) { return move_when(key, deadline); }
 
-  /// Takes a value out. Returns nothing if it has expired or was never there. If a move constructor of K or V throws on
-  /// the way to the caller, the value is lost; in drain() and stop() all values are.
+  /// Takes a value out. Returns nothing if it has expired or was never there. If a move constructor of K or V throws,
+  /// remove() loses that value. drain() and stop() lose all values.
   std::optional<V> remove(const K& key);
 
   /// Returns whether there is a value that has not expired.
@@ -110,12 +111,12 @@ class KeyedTimer {
   /// count too many for a moment: an expiring value, and one whose set() the timer is about to refuse.
   std::size_t size() const noexcept;
 
-  /// Takes out all values of one moment, in no order, and keeps working. Throws std::bad_alloc; then nothing has
-  /// changed.
+  /// Takes out all values of one moment, in no order, and keeps working. O(n). Locks all shards at once, for as long
+  /// as allocating the result takes. Throws std::bad_alloc; then nothing has changed.
   std::vector<std::pair<K, V>> drain() { return take_all(false); }
 
   /// Takes out all values of one moment, in no order. set() and move() refuse from then on. Does not wait for a running
-  /// on_expire. Throws std::bad_alloc; then nothing has changed.
+  /// on_expire. Costs as much as drain(). Throws std::bad_alloc; then nothing has changed.
   std::vector<std::pair<K, V>> stop() { return take_all(true); }
 
  private:

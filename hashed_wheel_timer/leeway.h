@@ -13,9 +13,9 @@ namespace hwt {
 ///
 /// Guarantees: the timer chooses the end of a tick in [deadline, deadline + leeway], of the tick whose number, counted
 /// from the timer's start, ends in the most zero bits. That time becomes the deadline, which Timeout::deadline()
-/// returns. So the task is never early, and late by at most the leeway, a tick and the worker's own lag. At most one
-/// tick remains of each 2^n ticks that the leeway spans. A leeway in which no tick ends changes nothing, so it should
-/// be some ticks.
+/// returns. So the task is never early, and late by at most the leeway, a tick and the worker's own lag. If all
+/// timeouts have a leeway of 2^n ticks or more, at most one tick in 2^n has due timeouts. A leeway in which no tick
+/// ends changes nothing, so it should be some ticks.
 /// Threads: a value.
 /// Not for: spreading timeouts out, which is the opposite (Jitter).
 /// Source: Linux's timer slack.

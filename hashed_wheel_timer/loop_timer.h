@@ -15,25 +15,27 @@ namespace hwt {
 /// A Timer without a thread: an event loop runs its tasks. Any thread schedules and cancels.
 ///
 ///   hwt::LoopTimer timer{1ms};
-///   timer.on_earlier([wakeup] { eventfd_write(wakeup, 1); });   // the loop waits for `wakeup` too
+///   timer.on_earlier([wakeup] { eventfd_write(wakeup, 1); });   // the loop waits for `wakeup` too, with EPOLLET
 ///   for (;;) {
 ///     const int ready = epoll_wait(epoll, events, 64, hwt::poll_timeout(timer.run_due()));
 ///     ...
 ///   }
 ///
 /// Guarantees: those of Timer. Its clock is steady_clock, which goes on while the loop sleeps, so a delay counts from
-/// the call. A task starts at the end of its tick, or when the loop next calls run_due().
+/// the call. A task starts at the end of its tick, or when the loop next calls run_due(). If the loop waits for the
+/// eventfd without EPOLLET, it must read the eventfd, or it spins.
 /// Threads: any thread may call any member. Tasks run on the thread that calls run_due(), or in Options::executor.
 /// Not for: tests, which want a clock of their own (ManualTimer); an io_context (net::LoopTimer); a loop whose objects
 /// can carry their timeout as a base class (PassiveWheel).
 /// Source: the deadline queue inside libuv, libevent and Asio, opened to all threads.
 class HWT_API LoopTimer final : public detail::DrivenTimer {
  public:
-  /// Makes a timer with this tick. Throws std::invalid_argument for a tick of zero or less; std::bad_alloc.
+  /// Makes a timer with this tick. Throws std::invalid_argument for a tick of zero or less; std::bad_alloc;
+  /// std::system_error if no pthread key is left.
   explicit LoopTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1));
-  /// Makes a timer with these options. The wheel has 64 slots a level and ignores Options::ticks_per_wheel. Throws
-  /// std::invalid_argument that names the option, its value and the valid range, also for a thread_factory;
-  /// std::bad_alloc.
+  /// Makes a timer with these options. Set Options::tick_duration, whose default is 100 ms. The wheel has 64 slots a
+  /// level and ignores Options::ticks_per_wheel. Throws std::invalid_argument that names the option, its value and the
+  /// valid range, also for a thread_factory; std::bad_alloc; std::system_error if no pthread key is left.
   explicit LoopTimer(const Options& options);
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its
   /// Timeouts. May run inside a task; run_due() then ends after it.
@@ -59,7 +61,8 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
 };
 
 /// Returns the wait until `next` in milliseconds, for epoll_wait() and poll(). Rounds up, so that the loop does not
-/// spin. Returns 0 if `next` has passed, and -1, for ever, if there is none. Reads the clock once.
+/// spin. So tasks are up to 1 ms later: with ticks below 1 ms, use epoll_pwait2() or a timerfd instead. Returns 0 if
+/// `next` has passed, and -1, for ever, if there is none. Reads the clock once.
 HWT_API int poll_timeout(std::optional<std::chrono::steady_clock::time_point> next) noexcept;
 
 }  // namespace hwt

@@ -30,16 +30,17 @@ namespace hwt {
 class HWT_API ManualTimer final : public detail::DrivenTimer {
  public:
   /// Makes a timer whose clock begins at zero; see advance_to(). Throws std::invalid_argument for a tick of zero or
-  /// less; std::bad_alloc.
+  /// less; std::bad_alloc; std::system_error if no pthread key is left.
   explicit ManualTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1));
   /// Makes a timer whose clock begins at `start`. `on_task_error` is that of Options. A timeout that is due more than
   /// 2^63 ticks after `start` never runs; that takes a start before the clock's zero and a tick of a nanosecond. Throws
-  /// std::invalid_argument for a tick of zero or less; std::bad_alloc.
+  /// std::invalid_argument for a tick of zero or less; std::bad_alloc; std::system_error if no pthread key is left.
   ManualTimer(std::chrono::nanoseconds tick_duration, std::chrono::steady_clock::time_point start,
               std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
-  /// Makes a timer with these options, whose clock begins at `start`, or at zero. The wheel has 64 slots a level and
-  /// ignores Options::ticks_per_wheel. slow_task is measured by steady_clock. Throws std::invalid_argument that names
-  /// the option, its value and the valid range, also for a thread_factory; std::bad_alloc.
+  /// Makes a timer with these options, whose clock begins at `start`, or at zero. Set Options::tick_duration, whose
+  /// default is 100 ms. The wheel has 64 slots a level and ignores Options::ticks_per_wheel. slow_task is measured by
+  /// steady_clock. Throws std::invalid_argument that names the option, its value and the valid range, also for a
+  /// thread_factory; std::bad_alloc; std::system_error if no pthread key is left.
   explicit ManualTimer(const Options& options, std::optional<std::chrono::steady_clock::time_point> start = {});
 
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its

@@ -14,8 +14,8 @@ namespace hwt {
 ///
 ///   hwt::HashedWheelTimer timer{{.tick_duration = 10ms, .max_pending_timeouts = 100'000}};
 ///
-/// Guarantees: the constructor of the timer checks all of them. An error names the option, its value and the valid
-/// range.
+/// Guarantees: the constructor of the timer refuses a duration or a ticks_per_wheel out of range. The error names the
+/// option, its value and the valid range. Functions are not checked.
 /// Threads: each function is called on the thread that its comment names. The timer keeps copies.
 /// Not for: PassiveWheel, which has parameters of its own. In LoopTimer, net::LoopTimer and ManualTimer, "the worker"
 /// is the thread that runs the due tasks. They refuse a thread_factory and ignore ticks_per_wheel.

@@ -102,10 +102,9 @@ class HWT_API ScheduledTask {
   ScheduledTask(const ScheduledTask&) = delete;
   ScheduledTask& operator=(const ScheduledTask&) = delete;
 
-  /// Ends the schedule. Returns true, once, if no run starts afterwards and none is under way, unless this is called
-  /// inside the job. Returns false if it had ended before, or its last run is under way or about to start on another
-  /// thread. Destroys the job before it returns, unless a thread of the timer is at work on this schedule, which then
-  /// destroys it soon.
+  /// Ends the schedule: no run starts afterwards. Returns true, once, if none is under way, or if this is called inside
+  /// the job. Returns false if the schedule had ended, or another thread is running the job. Destroys the job before it
+  /// returns, unless a thread of the timer is at work on this schedule, which then destroys it soon.
   bool cancel();
 
   /// Returns whether the last run is over, the schedule was cancelled, or the timer was stopped.

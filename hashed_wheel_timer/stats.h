@@ -11,8 +11,8 @@ namespace hwt {
 ///   if (stats.max_lag > 100ms) alert("a task is slow");
 ///
 /// Guarantees: once the timer is quiet, scheduled = expired + cancelled + unprocessed + pending. pending is never
-/// negative. All counters only grow, except pending, backlog, last_lag and running_for. A new_timeout() that races
-/// stop() and is refused is counted as scheduled for a moment.
+/// negative. All counters only grow, except pending, backlog, last_lag and running_for. But a new_timeout() that is
+/// refused for lack of memory, or because it races stop(), may be counted as scheduled for a moment.
 /// Threads: any thread may call stats(). It reads the members one after the other, so they may be a few calls apart
 /// while other threads are at work.
 /// Not for: every request. Each call adds up the counters of all threads.
@@ -36,10 +36,10 @@ struct TimerStats {
   /// executor. It includes stalls of the process, tasks of earlier ticks, and a late end of the worker's sleep. It is
   /// set when the tick is finished, so a task that never returns does not show here. Past ticks below 1 ms are
   /// processed together, up to 1 ms of them; then it counts from the end of the first.
-  /// One delay is not included. A timeout that is due before the worker meant to wake up makes its caller wake the
-  /// worker. If the worker gets no processor until that tick is over, it runs the timeout at the end of the present
-  /// tick, and the lag counts from there. The worker cannot tell this deadline from one that had passed when it was
-  /// scheduled, because no clock is read then. lateness() shows that delay.
+  /// The lag leaves out a late wake-up by a caller. A timeout that is due before the worker meant to wake up makes its
+  /// caller wake the worker. If the worker wakes after that timeout's tick, it runs the timeout in the present tick,
+  /// and the lag counts from the end of that tick. The worker cannot tell this deadline from one that had passed when
+  /// it was scheduled, because no clock is read then. lateness() shows that delay.
   std::chrono::nanoseconds last_lag{0};
   /// The largest last_lag so far.
   std::chrono::nanoseconds max_lag{0};

@@ -47,8 +47,8 @@ class HWT_API StopAfter {
   /// Returns whether the deadline has requested the stop. True before the stop callbacks run. False if the parent did.
   bool timed_out() const noexcept;
 
-  /// Cancels the deadline. Returns true if the deadline has not requested the stop and never will, also again, after a
-  /// stop of the parent, and after the timer's end. The parent stays linked. Waits for no thread.
+  /// Cancels the deadline. Returns false only if the deadline has requested the stop. Repeated calls return the same.
+  /// The parent stays linked. Waits for no thread.
   bool cancel() noexcept;
 
   /// Moves the deadline to `delay` from now. Returns false if it has passed, was cancelled, also by the parent, or the

@@ -26,8 +26,10 @@ class ThreadedEngine;
 /// Source: Netty's HashedWheelTimer.
 class HWT_API ThreadedTimer : public Timer {
  public:
-  /// Starts the worker, as the first new_timeout() does. Throws IllegalState after stop(), and exceptions of the thread
-  /// factory. After an exception the timer is as before and can be started again.
+  /// Starts the worker, as the first new_timeout() does. Waits for the thread factory, not until the worker runs.
+  /// Throws IllegalState after stop(), or if the factory returned no thread; std::system_error if the system gives no
+  /// thread; std::bad_alloc; and exceptions of the factory. After an exception the timer is as before and can be
+  /// started again.
   void start();
 
   std::vector<Timeout> stop() override;

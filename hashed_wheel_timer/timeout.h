@@ -85,8 +85,8 @@ class HWT_API Timeout {
   /// Returns false if the task has started, the timeout was cancelled or returned by stop(), or the handle is null. A
   /// race with one of these has exactly one winner.
   /// With a leeway the task may run that much later. Any thread, also inside a task. A later deadline costs no
-  /// allocation and no queue; an earlier one counts from the next tick. Throws std::invalid_argument for a NaN, and
-  /// std::bad_alloc for an earlier deadline; then nothing has changed.
+  /// allocation and no queue. An earlier deadline takes effect at the end of the present tick or later. Throws
+  /// std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has changed.
   bool reschedule(Delay delay, Leeway leeway = {}) {
     return move(Delay(detail::number("reschedule: delay", delay)), leeway);
   }

@@ -30,9 +30,8 @@ namespace hwt {
 ///     hwt::TimeoutScope scope_{timer};   // the last member, so that it is destroyed first
 ///   };
 ///
-/// Guarantees: after the destructor no task of the scope runs, and none will, unless the program runs by hand what
-/// Timer::stop() has returned. The scope drops the ids of timeouts that
-/// have ended.
+/// Guarantees: after the destructor no task of the scope runs, and none will, unless the program runs timeouts that
+/// Timer::stop() returned. The scope drops the ids of timeouts that have ended.
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
 /// Not for: timeouts that outlive the object. The timer must outlive the scope.
@@ -52,8 +51,9 @@ class HWT_API TimeoutScope {
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
 
-  /// Runs `callable` once after `delay`, unless the scope ends before. Throws what Timer::add() throws, and
-  /// IllegalState in a task while the destructor waits for it.
+  /// Runs `callable` once after `delay`, unless the scope ends before. Amortised O(1), but a call that finds the scope
+  /// full looks up every id under the lock. Throws what Timer::add() throws, and IllegalState in a task while the
+  /// destructor waits for it.
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {

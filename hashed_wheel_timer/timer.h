@@ -80,8 +80,8 @@ class HWT_API Timer {
   /// Runs `callable`, f(Timeout&) or f(), once after `delay`, and returns a handle. A negative delay is due now, one
   /// beyond the range of the clock is never due. `terms` is a leeway, an origin, or both; see Terms. Starts the timer
   /// if it was not started. Throws IllegalState after stop(), RejectedExecution at max_pending_timeouts,
-  /// std::invalid_argument for a null callable or a NaN, std::bad_alloc, std::system_error if the worker cannot be
-  /// started, and what copying the callable throws. After an exception nothing is scheduled, and only
+  /// std::invalid_argument for a null callable or a NaN, std::bad_alloc, and what copying the callable throws. If it
+  /// starts the timer, throws what ThreadedTimer::start() throws. After an exception nothing is scheduled, and only
   /// TimerStats::rejected may have changed. Any thread. Costs one clock reading, no lock, and no allocation for
   /// callables of up to 24 bytes.
   template <class F>
@@ -116,8 +116,8 @@ class HWT_API Timer {
     return Timeout(schedule_shared<OrThrow>(task, deadline, terms).node);
   }
 
-  /// Runs `callable` once after `delay`. Returns a null handle where new_timeout() throws, without memory or a thread
-  /// too, and throws only what copying the callable throws: for code that is built without exceptions.
+  /// Runs `callable` once after `delay`, for code that is built without exceptions. Returns a null handle if
+  /// new_timeout() would throw, also for lack of memory or of a thread. Throws only if copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout try_new_timeout(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept(
@@ -189,8 +189,8 @@ class HWT_API Timer {
   }
 
   /// Cancels the timeout that add() returned this id for. Returns Cancelled if the task has not run and never will.
-  /// Returns Running if it runs now, on this thread or another, or if an executor has it. Returns Gone otherwise: any
-  /// number may be an id, a stale one, one of another timer or one that was never returned. Destroys the callable
+  /// Returns Running if it runs now, on this thread or another, or if an executor has it. Returns Gone otherwise. `id`
+  /// may be any number: a stale id, an id of another timer, or a number that was never an id. Destroys the callable
   /// before it returns. Any thread, also inside a task. Takes no lock and waits for no thread.
   CancelResult cancel(TimeoutId id) noexcept;
 
@@ -214,8 +214,8 @@ class HWT_API Timer {
   }
 
   /// Returns a handle of the timeout while it is pending, while its task runs, and while an executor has the task.
-  /// Returns a null handle otherwise. Any thread. The handle with which a timeout would have more than 2,097,151 ends
-  /// the program.
+  /// Returns a null handle otherwise. Any thread. If the timeout already has 2,097,151 handles, the call ends the
+  /// program.
   Timeout find(TimeoutId id) noexcept;
 
   /// Ends the timer for good and returns the pending timeouts, cancelled. No further task starts on the worker or goes
