@@ -58,7 +58,8 @@ TEST(Promise1, ADeadlineOnTheGridIsDueThereAndALaterOneATickLater) {
   EXPECT_TRUE(later.is_expired());
 }
 
-// Promise 2: Late by at most one tick, plus the worker's own lag, which `stats()` shows.
+// Promise 2: Late by at most one tick, plus the worker's own lag, which `stats()` and `lateness()` show. Without
+// `Options::exact_clock` up to 4 us more.
 // Also tests/timer/century_test.cpp: Century
 // Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
 // Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ExecutionOnTime
@@ -355,8 +356,9 @@ TEST(Promise6, ARunningTaskIsNotPending) {
   EXPECT_EQ(pending, 0);
 }
 
-// Promise 7: Cancelled timeouts do not pile up at a long tick. One cancelled by the thread that made it is usually free
-// at once. A thread wakes the worker for every 4,096 that it cancels in the wheel, and the worker collects them.
+// Promise 7: Cancelled timeouts do not accumulate while the worker sleeps through a long tick. One cancelled by the
+// thread that made it is usually free at once. A thread wakes the worker for every 4,096 that it cancels in the wheel,
+// and the worker collects them.
 // Also tests/manual/on_earlier_test.cpp: OnEarlier.IsCalledForEach4096InTheWheelThatAreCancelled
 // Also tests/timer/defects_test.cpp: Defects.DefectD16_AFloodOfCancellationsDoesNotStarveTheOthers
 // Also tests/timer/memory_test.cpp: Memory.IsBoundedUnderAFloodOfCancelledTimeouts, CancelledAfterTransfer
@@ -521,7 +523,8 @@ TEST(Promise10, ARemainingBacklogIsTransferredWithoutWaitingForATick) {
   EXPECT_EQ(timer.pending_timeouts(), 350'000);
 }
 
-// Promise 11: Idle costs nothing: no wake-up while nothing is pending, none for empty buckets.
+// Promise 11: Idle costs nothing: no wake-up for empty buckets. While nothing is pending, the worker wakes up only to
+// clean up after the last timeouts and to return the memory of a peak.
 // Also tests/timer/defects_test.cpp: Defects.DefectD9_WaitingForATickDoesNotSpin
 // Also tests/timer/idle_test.cpp: Idle, AfterAPass, Watched
 
