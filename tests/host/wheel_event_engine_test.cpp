@@ -214,7 +214,8 @@ TEST_F(WheelEventEngineByHand, AClosureThatIsAboutToRunIsNotCancelled) {
 
 TEST_F(WheelEventEngineByHand, AnUnknownHandleCancelsNothing) {
   const Handle handle = engine_->RunAfter(1ms, Counted(fates_));
-  for (const Handle& nobodys : {Handle{{0, 0}}, Handle{{-1, -1}}, Handle{{handle.keys[0] + 1, 0}}}) {
+  const auto [low, high] = handle.keys;
+  for (const Handle& nobodys : {Handle{{0, 0}}, Handle{{-1, -1}}, Handle{{low + 1, high}}, Handle{{low, high + 1}}}) {
     EXPECT_FALSE(engine_->Cancel(nobodys));
   }
   EXPECT_EQ(pass(1ms), 1);

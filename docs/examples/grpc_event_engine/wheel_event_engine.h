@@ -48,7 +48,8 @@ class WheelEventEngine final : public EventEngine {
     return handle_of(timer_->add([this, job = std::move(job)] { rest_->Run(std::move(*job)); }, when));
   }
   bool Cancel(TaskHandle handle) override {
-    const auto id = hwt::TimeoutId::from_value(static_cast<std::uint64_t>(handle.keys[0]));
+    const std::uint64_t high = static_cast<std::uint64_t>(handle.keys[1]) << 32;
+    const auto id = hwt::TimeoutId::from_value(high | static_cast<std::uintptr_t>(handle.keys[0]));
     return timer_->cancel(id) == hwt::CancelResult::Cancelled;
   }
 
@@ -70,9 +71,9 @@ class WheelEventEngine final : public EventEngine {
   }
 
  private:
+  /// Stores half of the id in each key, because a key has 32 bits on some systems.
   static TaskHandle handle_of(hwt::TimeoutId id) {
-    static_assert(sizeof(std::intptr_t) == sizeof(id), "a word has room for an id");
-    return {{static_cast<std::intptr_t>(id.value()), 0}};
+    return {{static_cast<std::intptr_t>(id.value() & 0xffffffff), static_cast<std::intptr_t>(id.value() >> 32)}};
   }
 
   const std::shared_ptr<hwt::Timer> timer_;
