@@ -128,7 +128,8 @@ static inline void hwt_options_init(hwt_options* options) HWT_C_NOEXCEPT {
 }
 
 /** Makes a timer and stores it in `*timer`. NULL as `options` means all defaults. The first timeout starts the worker.
- * Returns 0, EINVAL for a wrong option, ENOMEM, or EAGAIN. After an error `*timer` is NULL. */
+ * Returns 0, EINVAL for a wrong option, ENOMEM, or EAGAIN without a free pthread key. After an error `*timer` is NULL.
+ */
 HWT_C_API int hwt_create(const hwt_options* options, hwt_timer** timer) HWT_C_NOEXCEPT;
 
 /** Starts the worker. Otherwise the first timeout starts it. Returns 0, EINVAL, EAGAIN if the system gives no thread,
