@@ -10,8 +10,8 @@
  *   if (hwt_cancel(timer, id) == 0) deliver_answer(request);
  *
  * Times are nanoseconds. Deadlines are times of CLOCK_MONOTONIC, except those of an HWT_MANUAL timer.
- * Unless a function says otherwise, any thread may call it, also inside a callback. A callback that throws a C++
- * exception ends the program with a line on stderr.
+ * Unless a function says otherwise, any thread may call it, also inside a callback, but no signal handler. A callback
+ * that throws a C++ exception ends the program with a line on stderr.
  * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. In the child of a fork(),
  * calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
 

@@ -15,10 +15,11 @@ namespace hwt {
 ///   hwt::HashedWheelTimer timer{{.tick_duration = 10ms, .max_pending_timeouts = 100'000}};
 ///
 /// Guarantees: the constructor of the timer refuses a duration or a ticks_per_wheel out of range. The error names the
-/// option, its value and the valid range. Functions are not checked.
+/// option, its value and the valid range. The limit and the functions are not checked, except that a timer without a
+/// thread refuses a thread_factory.
 /// Threads: each function is called on the thread that its comment names. The timer keeps copies.
 /// Not for: PassiveWheel, which has parameters of its own. In LoopTimer, net::LoopTimer and ManualTimer, "the worker"
-/// is the thread that runs the due tasks. They refuse a thread_factory and ignore ticks_per_wheel.
+/// is the thread that runs the due tasks. They ignore ticks_per_wheel.
 /// Source: the parameters of Netty's HashedWheelTimer.
 struct Options {
   /// The length of a tick. A task is late by at most one tick plus the worker's own lag. HashedWheelTimer raises ticks
