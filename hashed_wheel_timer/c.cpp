@@ -143,7 +143,7 @@ int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback
   try {
     for (const hwt::Timeout& timeout : timer->timer->stop()) {
       const CTask::Source& pending = static_cast<CTask&>(timeout.task()).source();
-      if (each != nullptr) each(context, pending.callback, pending.argument);
+      if (each != nullptr) hwt::internal::call(each, context, pending.callback, pending.argument);
     }
     return 0;
   } catch (...) {
@@ -220,7 +220,7 @@ int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noex
   if (const int error = check_driven(timer, kName); error != 0) return error;
   try {
     std::function<void()> call;
-    if (callback != nullptr) call = [callback, argument] { callback(argument); };
+    if (callback != nullptr) call = [callback, argument] { hwt::internal::call(callback, argument); };
     if (timer->loop != nullptr) {
       timer->loop->on_earlier(std::move(call));
     } else {

@@ -89,7 +89,7 @@ typedef struct hwt_options {
   int64_t slow_task_ns;
   /** Called on the worker for each expired callback. It must arrange that run(argument) is called once, on any thread.
    * If its queue is full, it calls run(argument) itself. hwt_stop() and hwt_destroy() do not wait for that call, which
-   * may come after hwt_destroy(). Without memory for the job the program ends with a line on stderr.
+   * may come after hwt_destroy(). Without memory for the job the callback runs on the worker, with a line on stderr.
    * NULL, the default: callbacks run on the worker. */
   void (*executor)(void* context, hwt_callback run, void* argument);
   /** The first argument of `executor`. */

@@ -24,6 +24,24 @@
 
 #include "tests/support/counted_abort.h"
 
+#if defined(__linux__) && defined(__GLIBCXX__)
+#define HWT_TEST_COUNTS_CLOCK_READINGS 1
+
+namespace {
+
+thread_local int clock_readings = 0;
+
+}  // namespace
+
+// Instead of the one of the C++ library, for the whole program.
+std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
+  ++clock_readings;
+  timespec time;
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+#endif
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -105,6 +123,20 @@ TEST(CInterface, RunsACallbackOnceAndNotEarly) {
     EXPECT_EQ(hwt_pending(timer.get()), 0);
   }
 }
+
+#ifdef HWT_TEST_COUNTS_CLOCK_READINGS
+TEST(CInterface, AnExactClockIsReadForEachDelay) {
+  hwt_options options = options_of(HWT_HASHED_WHEEL);
+  options.exact_clock = 1;
+  const Owner timer = make(options);
+  ASSERT_EQ(hwt_start(timer.get()), 0);
+  std::this_thread::sleep_for(20ms);  // long enough for the cycle counter, were it used
+  hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  const int before = clock_readings;
+  for (int i = 0; i < 1000; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  EXPECT_GE(clock_readings - before, 1000);
+}
+#endif
 
 TEST(CInterface, ANegativeDelayIsDueNowAndNeverIsNever) {
   const Owner timer = make(HWT_MANUAL);
@@ -621,6 +653,36 @@ TEST(CMisuse, ACallbackThatThrowsEndsTheProgramWithALine) {
         },
         "a callback of the C interface threw: a mistake");
   }
+}
+
+TEST(CMisuse, AFunctionForTheExecutorStopOrOnEarlierThatThrowsEndsTheProgramWithALine) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto dies = [](auto&& use) {
+    EXPECT_DEATH(
+        {
+          hwt::test::count_until_abort();
+          use();
+        },
+        "a callback of the C interface threw: a mistake");
+  };
+  dies([] {
+    hwt_options options = options_of(HWT_MANUAL);
+    options.executor = [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); };
+    const Owner timer = make(options);
+    hwt_add(timer.get(), 0, must_not_run, nullptr);
+    hwt_advance(timer.get(), kHour);
+  });
+  dies([] {
+    const Owner timer = make(HWT_MANUAL);
+    hwt_add(timer.get(), kHour, must_not_run, nullptr);
+    hwt_stop(timer.get(), [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); }, nullptr);
+  });
+  dies([] {
+    const Owner timer = make(HWT_MANUAL);
+    hwt_on_earlier(timer.get(), [](void*) { throw std::runtime_error("a mistake"); }, nullptr);
+    hwt_next(timer.get());
+    hwt_add(timer.get(), 0, must_not_run, nullptr);
+  });
 }
 
 /// A coverage build counts only what ends by exit().

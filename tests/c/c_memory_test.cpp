@@ -63,6 +63,28 @@ TEST_F(CMemory, AddingATimeout) {
   EXPECT_EQ(ran, 1);
 }
 
+TEST_F(CMemory, AddingTimeoutsUntilAllMemoryIsUsed) {
+  int added = 0;
+  int refused = 0;
+  for (; added < 3000; ++added) {
+    ASSERT_NE(hwt_add(timer, kHour, count, nullptr), 0u);
+    hwt_next(timer);  // it goes to the wheel, and only its node stays in use
+    Shortage shortage(0, Shortage::kAll);
+    errno = 0;
+    const hwt_id id = hwt_add(timer, kHour, count, nullptr);
+    const int error = errno;
+    shortage.end();
+    if (id != 0) {
+      EXPECT_EQ(hwt_cancel(timer, id), 0);
+    } else {
+      EXPECT_EQ(error, ENOMEM);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(hwt_pending(timer), added);
+}
+
 TEST_F(CMemory, StartingTheWorker) {
   hwt_timer* threaded = nullptr;
   options.kind = HWT_HASHED_WHEEL;
@@ -91,6 +113,30 @@ TEST_F(CMemory, Stopping) {
   EXPECT_EQ(freed, 0);
   EXPECT_EQ(hwt_stop(timer, free_it, nullptr), 0) << "once more";
   EXPECT_EQ(freed, 100);
+}
+
+TEST_F(CMemory, HandingACallbackToTheExecutorRunsItOnTheWorker) {
+  hwt_timer* with_executor = nullptr;
+  options.executor = [](void* context, hwt_callback run, void* argument) {
+    ++*static_cast<int*>(context);
+    run(argument);
+  };
+  int given = 0;
+  options.executor_context = &given;
+  ASSERT_EQ(hwt_create(&options, &with_executor), 0);
+  int ran = 0;
+  for (int i = 0; i < 2; ++i) hwt_add(with_executor, i * 2 * kMs, count, &ran);
+  hwt_next(with_executor);  // they are in the wheel now
+  {
+    Shortage shortage(0, Shortage::kAll);
+    hwt_advance(with_executor, kMs);
+  }
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(given, 0);
+  hwt_advance(with_executor, 3 * kMs);
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(given, 1);
+  hwt_destroy(with_executor);
 }
 
 }  // namespace

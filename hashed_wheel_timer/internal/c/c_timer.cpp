@@ -35,23 +35,11 @@ namespace {
 // Programs that were compiled with the first version pass this size.
 constexpr std::size_t kLeastSize = offsetof(hwt_options, start_ns) + sizeof(hwt_options::start_ns);
 
-[[noreturn]] void end_program(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "hashed_wheel_timer: a callback of the C interface threw: %s\n", e.what());
-  } catch (...) {
-    std::fputs("hashed_wheel_timer: a callback of the C interface threw\n", stderr);
-  }
-  std::abort();
-}
-
 Options translate(const hwt_options& options) {
   Options cxx{
       .tick_duration = nanoseconds(options.tick_ns),
       .ticks_per_wheel = options.ticks_per_wheel,
       .max_pending_timeouts = options.max_pending,
-      .on_task_error = [](const std::exception_ptr& error, const Timeout&) { end_program(error); },
       .slow_task = nanoseconds(options.slow_task_ns),
       .exact_clock = options.exact_clock != 0,
   };
@@ -61,13 +49,24 @@ Options translate(const hwt_options& options) {
         const std::unique_ptr<std::function<void()>> taken(static_cast<std::function<void()>*>(argument));
         (*taken)();
       };
-      execute(context, run, new std::function<void()>(std::move(job)));
+      call<void*, hwt_callback, void*>(execute, context, run, new std::function<void()>(std::move(job)));
     };
   }
   return cxx;
 }
 
 }  // namespace
+
+void end_program() noexcept {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "hashed_wheel_timer: a callback of the C interface threw: %s\n", e.what());
+  } catch (...) {
+    std::fputs("hashed_wheel_timer: a callback of the C interface threw\n", stderr);
+  }
+  std::abort();
+}
 
 hwt_options default_options() noexcept {
   const Options cxx;

@@ -15,6 +15,19 @@
 
 namespace hwt::internal {
 
+/// Ends the program with a line on stderr that tells the exception being handled.
+[[noreturn]] void end_program() noexcept;
+
+/// Calls a function of the program. If it throws a C++ exception, ends the program, because the caller may be C.
+template <class... Arguments>
+void call(void (*function)(Arguments...), Arguments... arguments) noexcept {
+  try {
+    function(arguments...);
+  } catch (...) {
+    end_program();
+  }
+}
+
 /// The task of each timeout of the C interface. hwt_stop() takes its members out again.
 class CTask final : public TimerTask {
  public:
@@ -24,7 +37,7 @@ class CTask final : public TimerTask {
   };
 
   explicit CTask(const Source& source) noexcept : source_(source) {}
-  void run(Timeout&) override { source_.callback(source_.argument); }
+  void run(Timeout&) override { call(source_.callback, source_.argument); }
   const Source& source() const noexcept { return source_; }
 
   /// Builds the task: a function for detail::TaskSource.
