@@ -37,12 +37,13 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 #include <asio/query.hpp>
 #include <asio/recycling_allocator.hpp>
 #include <asio/steady_timer.hpp>
-#include <asio/strand.hpp>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <typeinfo>
@@ -51,6 +52,7 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/asio/async_wait.h"
+#include "hashed_wheel_timer/detail/asio/handler_memory.h"
 #include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/options.h"

@@ -33,12 +33,13 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <boost/asio/query.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <typeinfo>
@@ -47,6 +48,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/asio/async_wait.h"
+#include "hashed_wheel_timer/detail/asio/handler_memory.h"
 #include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/options.h"

@@ -67,37 +67,79 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     return options;
   }
 
-  /// The part that queued handlers keep alive. Any thread may call wake(). turn() runs on the strand.
+  /// The part that queued handlers keep alive. Any thread may call wake(). A thread takes a turn when it raises
+  /// requests_ from zero, itself or by a posted handler. So one turn at a time is posted or runs.
   class Loop : public std::enable_shared_from_this<Loop> {
    public:
     Loop(const HWT_ASIO::io_context::executor_type& executor, hwt::detail::LoopDriver driver)
-        : strand_(executor), alarm_(executor), driver_(std::move(driver)) {}
+        : executor_(executor), alarm_(executor), driver_(std::move(driver)) {}
 
-    HWT_ASIO::io_context::executor_type get_executor() const noexcept { return strand_.get_inner_executor(); }
+    HWT_ASIO::io_context::executor_type get_executor() const noexcept { return executor_; }
 
-    void wake() {
-      HWT_ASIO::post(strand_, [self = shared_from_this()] { self->turn(); });
+    /// Requests a turn. Needs no memory, because the posted handler has its own.
+    void wake() noexcept {
+      if (requests_.fetch_add(1, std::memory_order_acq_rel) == 0) post_turn();
     }
 
    private:
-    void turn() {
-      const auto next = driver_.run_due();
-      if (next == armed_for_) return;
-      armed_for_.reset();  // for the case that async_wait() throws
-      if (!next) {
-        alarm_.cancel();
-        return;
+    struct Handler {
+      using allocator_type = hwt::detail::HandlerMemory::Allocator<void>;
+      allocator_type get_allocator() const noexcept { return allocator_type(memory); }
+      void operator()() const { loop->take_turn(); }
+      void operator()(const HWT_ASIO_ERROR_CODE& error) const {
+        if (!error) loop->ring();
       }
-      alarm_.expires_at(*next);
-      alarm_.async_wait(HWT_ASIO::bind_executor(strand_, [self = shared_from_this()](const HWT_ASIO_ERROR_CODE& error) {
-        if (error) return;
-        self->armed_for_.reset();
-        self->turn();
-      }));
-      armed_for_ = next;
+
+      std::shared_ptr<Loop> loop;
+      std::shared_ptr<hwt::detail::HandlerMemory> memory;
+    };
+
+    Handler handler_in(hwt::detail::HandlerMemory& memory) {
+      const std::shared_ptr<Loop> self = this->shared_from_this();
+      return {self, std::shared_ptr<hwt::detail::HandlerMemory>(self, &memory)};
+    }
+    void post_turn() noexcept { HWT_ASIO::post(executor_, handler_in(post_memory_)); }
+
+    void ring() {
+      has_rung_.store(true, std::memory_order_relaxed);  // handed over by requests_
+      if (requests_.fetch_add(1, std::memory_order_acq_rel) == 0) take_turn();
     }
 
-    HWT_ASIO::strand<HWT_ASIO::io_context::executor_type> strand_;
+    /// Answers the requests that came before it. Posts another turn for later ones. release and acquire of requests_
+    /// hand over the members below to the next turn. A turn sees what a thread did before its request, because its
+    /// fetch_add() comes before the load, or leaves requests for the next turn.
+    void take_turn() {
+      const std::uint64_t answered = requests_.load(std::memory_order_acquire);
+      // Without memory for the alarm it tries again.
+      if (!run_and_arm() || requests_.fetch_sub(answered, std::memory_order_acq_rel) != answered) post_turn();
+    }
+
+    /// Returns false if there is no memory for the alarm.
+    bool run_and_arm() {
+      const auto next = driver_.run_due();
+      if (has_rung_.exchange(false, std::memory_order_relaxed)) armed_for_.reset();
+      if (next == armed_for_) return true;
+      armed_for_.reset();
+      if (!next) {
+        alarm_.cancel();
+        return true;
+      }
+      try {
+        alarm_.expires_at(*next);
+        alarm_.async_wait(handler_in(alarm_memory_));
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+      armed_for_ = next;
+      return true;
+    }
+
+    const HWT_ASIO::io_context::executor_type executor_;
+    std::atomic<std::uint64_t> requests_{0};  // of turns; not zero while a turn is posted or runs
+    std::atomic<bool> has_rung_{false};       // the alarm, since a turn looked
+    hwt::detail::HandlerMemory post_memory_;
+    hwt::detail::HandlerMemory alarm_memory_;
+    // Only the turn uses these.
     HWT_ASIO::steady_timer alarm_;
     std::optional<std::chrono::steady_clock::time_point> armed_for_;
     hwt::detail::LoopDriver driver_;

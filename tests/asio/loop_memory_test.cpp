@@ -1,0 +1,56 @@
+// A LoopTimer of Asio whose loop is woken and armed without memory.
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "hashed_wheel_timer/asio.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// A timer that has memory for ten timeouts, and whose alarm is set for an hour.
+class LoopWithoutMemory : public ::testing::Test {
+ protected:
+  LoopWithoutMemory() {
+    for (int i = 0; i < 10; ++i) timer_.new_timeout([] {}, i * 1ms);
+    loop_.run();
+    loop_.restart();
+    timer_.new_timeout([] {}, std::chrono::hours(1));
+    loop_.poll();
+  }
+
+  void run_until(const int& ran, int times) {
+    for (const auto end = steady_clock::now() + 60s; ran < times && steady_clock::now() < end;) loop_.run_one_for(60s);
+    EXPECT_EQ(ran, times);
+  }
+
+  asio::io_context loop_;
+  net::LoopTimer timer_{loop_.get_executor()};
+};
+
+TEST_F(LoopWithoutMemory, ATimeoutOfAnotherThreadWakesIt) {
+  int ran = 0;
+  run_together(1, [&](int) {
+    timer_.new_timeout([&] { ++ran; }, 1ms).cancel();  // so that the thread has memory for timeouts
+    const Shortage shortage(0, Shortage::kAll);
+    for (int i = 0; i < 10; ++i) timer_.new_timeout([&] { ++ran; }, (10 - i) * 1ms);
+  });
+  run_until(ran, 10);
+}
+
+TEST_F(LoopWithoutMemory, ItArmsItsAlarmForEarlierAndLaterTimes) {
+  int ran = 0;
+  run_together(1, [&](int) {
+    for (int i = 0; i < 10; ++i) timer_.new_timeout([&] { ++ran; }, (10 - i) * 2ms);
+  });
+  const Shortage shortage(0, Shortage::kAll);
+  run_until(ran, 10);
+}
+
+}  // namespace
+}  // namespace hwt
