@@ -272,5 +272,30 @@ TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
   EXPECT_EQ(timer.stats().backlog, 0);
 }
 
+TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMeanwhile) {
+  constexpr int kEnough = 16'500;
+  for (const bool is_woken : {false, true}) {
+    LoopTimer timer{1ms};
+    if (is_woken) timer.on_earlier([] {});
+    bool done = false;
+    timer.new_timeout(
+        [&] {
+          std::vector<Timeout> timeouts;
+          for (int i = 0; i < kEnough; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+          run_together(1, [&](int) {
+            for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+          });
+          done = true;
+        },
+        0ns);
+    std::optional<steady_clock::time_point> next;
+    while (!done) next = timer.run_due();
+    ASSERT_TRUE(next);
+    EXPECT_LE(*next, steady_clock::now());
+    timer.run_due();
+    EXPECT_EQ(timer.stats().backlog, 0);
+  }
+}
+
 }  // namespace
 }  // namespace hwt

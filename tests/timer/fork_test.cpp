@@ -233,6 +233,20 @@ TEST(Fork, AChildsStopReturnsNothingAndLeavesTheParentsTimerAsItIs) {
   EXPECT_EQ(manual.stop().size(), 1u);
 }
 
+TEST(Fork, AChildsStopEndsItsTimerWithoutAThread) {
+  ManualTimer manual;
+  bool ran = false;
+  manual.new_timeout([&] { ran = true; }, 1ms);
+  const int status = status_of_child([&] {
+    manual.stop();
+    if (manual.advance(1s) != 0 || ran) return 1;
+    return manual.try_new_timeout([] {}, 1ms) ? 2 : 0;
+  });
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  manual.advance(1s);
+  EXPECT_TRUE(ran) << "the parent's own";
+}
+
 TEST(Fork, AChildsStatsShowNoTaskAtWork) {
   HashedWheelTimer timer(1ms);
   const Gate gate(timer);

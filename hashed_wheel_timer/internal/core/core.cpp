@@ -177,6 +177,7 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
     return;
   if (node.hide_from_rechecks()) {
     inbox_.put_without_memory(node);  // and is_awaited() then
+    AsymmetricFence::light();         // as in offer_as()
     sleeper_.wake_if_asleep();
   }
 }
@@ -191,7 +192,9 @@ inline void Core::count_dead(Producer& canceller) noexcept {
   if (++canceller.dead < Producer::kCalls) [[likely]]
     return;
   canceller.dead = 0;
-  if (inbox_.note_dead()) sleeper_.wake();
+  if (!inbox_.note_dead()) return;
+  AsymmetricFence::light();  // as in offer_as(), but the driver of a timer without a worker reads the note
+  sleeper_.wake();
 }
 
 /// This thread has cancelled the timeout, whose word was `before`, and owns its task. Until this returns, something
@@ -320,6 +323,7 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
   if (++producer.rechecks >= most) {
     producer.rechecks = 0;
     inbox_.note_awaited();
+    AsymmetricFence::light();  // as in offer_as(), but the worker reads the note
     sleeper_.wake_if_asleep();
   }
   return true;

@@ -152,7 +152,6 @@ void ManualEngine::give_memory_back() noexcept {
   }
 }
 
-/// Does nothing in a stopped timer.
 bool ManualEngine::transfer_all() noexcept {
   starved_ = false;
   for (int passes = 1; core_->running(); ++passes) {
@@ -175,7 +174,7 @@ bool ManualEngine::transfer_all() noexcept {
         break;
     }
   }
-  return true;
+  return false;
 }
 
 std::optional<std::int64_t> ManualEngine::next_wakeup() {
@@ -193,12 +192,16 @@ std::optional<std::int64_t> ManualEngine::next_wakeup() {
 /// Returns when the wheel must be turned next. If the caller can be woken, threads that schedule an earlier timeout
 /// wake it.
 std::int64_t ManualEngine::next_call() noexcept {
-  if (!earlier_) return driver_.is_urgent() || driver_.is_awaited() ? core_->now() : grid_.end_of(next_due());
+  if (!earlier_) return is_asked() ? core_->now() : grid_.end_of(next_due());
   const Tick until =
       announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(core_->now()), [this] { return next_due(); });
-  if (!driver_.is_urgent() && !driver_.is_awaited() && !has_ended()) return grid_.end_of(until);
+  if (!is_asked() && !has_ended()) return grid_.end_of(until);
   core_->sleeper().end_calls();
   return core_->now();
+}
+
+bool ManualEngine::is_asked() const noexcept {
+  return driver_.is_urgent() || driver_.is_awaited() || core_->inbox().has_dead();
 }
 
 /// Returns whether all timeouts were cancelled, so that only a pass is left, which finds that out.
@@ -211,8 +214,7 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
   const std::int64_t now = std::max(core_->now(), present_);
-  const bool look = starved_ || driver_.is_urgent() || driver_.is_awaited() || core_->inbox().has_dead() ||
-                    driver_.next_waiting() < grid_.at(now) || has_ended();
+  const bool look = starved_ || is_asked() || driver_.next_waiting() < grid_.at(now) || has_ended();
   if (look) transfer_all();
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
@@ -263,7 +265,10 @@ void ManualEngine::finish() noexcept {
 
 std::vector<Timeout> ManualEngine::stop() {
   // A thread of the parent may have been turning the wheel: see ThreadedEngine::destroy().
-  if (core_->lifecycle().is_of_another_process()) return {};
+  if (core_->lifecycle().is_of_another_process()) {
+    core_->lifecycle().stop_in_forked_child();
+    return {};
+  }
   refuse_inside_task("stop()");
   std::vector<Timeout> timeouts;
   // Reserves room first, so that without memory the timer is not stopped. (More may arrive before it stops.)

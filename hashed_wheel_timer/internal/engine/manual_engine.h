@@ -64,8 +64,11 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   std::size_t turn(std::int64_t now, std::size_t max_tasks, Advance advance);
   Tick next_due() noexcept { return std::min(driver_.next_due(), driver_.next_waiting()); }
   bool has_ended() noexcept;
+  /// Returns whether a thread has asked for a pass.
+  bool is_asked() const noexcept;
   std::int64_t next_call() noexcept;
-  /// Returns false without memory to take all timeouts into the wheel.
+  /// Takes all timeouts into the wheel. Waits for producers that sift their place, and may call cancelled(). Returns
+  /// false without memory for all, or if the timer stops.
   bool transfer_all() noexcept;
   void set_present(std::int64_t now) noexcept;
   void give_memory_back() noexcept;
