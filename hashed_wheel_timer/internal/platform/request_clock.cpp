@@ -55,8 +55,10 @@ void CycleRate::measure(const ClockReading& now) noexcept {
   const auto fixed = static_cast<std::uint64_t>(rate * kUnit);
   std::uint64_t none = 0;
   if (!rate_.compare_exchange_strong(none, fixed, std::memory_order_relaxed)) return;
-  window_.store(window_of(fixed), std::memory_order_release);
-  if (!wanted()) window_.store(0, std::memory_order_relaxed);  // another thread has given up meanwhile
+  // Another thread may give up meanwhile. It stores wanted_, then 0 in window_. This thread stores window_, then reads
+  // wanted_. All four are seq_cst: if this thread does not see that the other has given up, the 0 is stored last.
+  window_.store(window_of(fixed), std::memory_order_seq_cst);
+  if (!wanted_.load(std::memory_order_seq_cst)) window_.store(0, std::memory_order_relaxed);
 }
 
 void CycleRate::check(const ClockReading& from, const ClockReading& to) noexcept {
@@ -72,8 +74,9 @@ void CycleRate::check(const ClockReading& from, const ClockReading& to) noexcept
 }
 
 void CycleRate::give_up(std::int64_t behind) noexcept {
-  wanted_.store(false, std::memory_order_relaxed);
-  window_.store(0, std::memory_order_relaxed);
+  // See measure().
+  wanted_.store(false, std::memory_order_seq_cst);
+  window_.store(0, std::memory_order_seq_cst);
   std::int64_t before = this->behind();
   while (before < behind && !behind_.compare_exchange_weak(before, behind, std::memory_order_relaxed)) {
   }

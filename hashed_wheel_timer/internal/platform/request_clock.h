@@ -25,7 +25,8 @@ struct ClockReading {
 /// time stays behind steady_clock from then on: see behind(). A comparison fails if the two differ by more than a
 /// thousandth of the time since the comparison before.
 ///
-/// Any thread may call any member. All atomic members but window_ are relaxed, because they order nothing.
+/// Any thread may call any member. The atomic members are relaxed, because they order nothing, except for window_, and
+/// for the race of measure() with give_up().
 class CycleRate {
  public:
   /// If `wanted` or cycle_counter::is_the_clock() is false, all threads read steady_clock.

@@ -1,0 +1,83 @@
+// CycleRate on the machine's own cycle counter, and on readings of a counter that has failed. tests/counter has all
+// failures in simulated time.
+
+#include "hashed_wheel_timer/internal/platform/request_clock.h"
+
+#include "tests/support/test_support.h"
+
+namespace hwt::internal {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+class CycleRateTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!rate_.wanted()) GTEST_SKIP() << "the cycle counter is not the clock of this machine";
+    // A reading in whose midst the thread was preempted is of no use.
+    ASSERT_TRUE(eventually([&] {
+      rate_.measure(ClockReading::take());
+      return rate_.get() != 0;
+    }));
+    ASSERT_NE(rate_.window(), 0u);
+  }
+
+  double nanoseconds_per_cycle() const { return static_cast<double>(rate_.get()) / 4294967296.0; }
+
+  const ClockReading begin_ = ClockReading::take();
+  CycleRate rate_{true};
+};
+
+TEST_F(CycleRateTest, IsThatOfTheClockRaisedByAThousandth) {
+  ASSERT_TRUE(eventually([&] {
+    const ClockReading end = ClockReading::take();
+    const auto passed = static_cast<double>(end.time - begin_.time);
+    const double least = passed / static_cast<double>(end.after - begin_.before);
+    const double most = passed / static_cast<double>(end.before - begin_.after);
+    if (most > least * 1.0001) return false;  // preempted
+    EXPECT_GT(nanoseconds_per_cycle(), least);
+    EXPECT_LT(nanoseconds_per_cycle(), most * 1.003);
+    return true;
+  }));
+}
+
+// A reading of a few cycles.
+constexpr ClockReading kBegin{.before = 1'000'000, .time = 1'000'000, .after = 1'000'100};
+
+TEST_F(CycleRateTest, ASlowCounterIsNeverUsedAgainAndItsFaultIsRemembered) {
+  ClockReading end = kBegin;
+  end.time += 5'000'000;  // the counter stood still
+  rate_.check(kBegin, end);
+  EXPECT_FALSE(rate_.wanted());
+  EXPECT_EQ(rate_.window(), 0u);
+  EXPECT_GE(rate_.behind(), 5'000'000);
+  EXPECT_LT(rate_.behind(), 5'001'000);
+  rate_.measure(ClockReading::take());
+  EXPECT_EQ(rate_.window(), 0u);
+}
+
+TEST_F(CycleRateTest, AFastCounterIsNeverUsedAgain) {
+  ClockReading end = kBegin;
+  const auto cycles = static_cast<std::uint64_t>(5'000'000 / nanoseconds_per_cycle());
+  end.before += cycles;
+  end.after += cycles;
+  end.time += 2'500'000;
+  rate_.check(kBegin, end);
+  EXPECT_FALSE(rate_.wanted());
+  EXPECT_EQ(rate_.window(), 0u);
+  EXPECT_EQ(rate_.behind(), 0);
+}
+
+TEST_F(CycleRateTest, ACounterThatGoesBackIsNeverUsedAgain) {
+  ClockReading end = kBegin;
+  end.before -= 1'000;
+  end.after -= 1'000;
+  end.time += 1'000;
+  rate_.check(kBegin, end);
+  EXPECT_FALSE(rate_.wanted());
+  EXPECT_EQ(rate_.window(), 0u);
+  EXPECT_EQ(rate_.behind(), CycleRate::kWindow);
+}
+
+}  // namespace
+}  // namespace hwt::internal
