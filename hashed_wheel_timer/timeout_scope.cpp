@@ -62,8 +62,9 @@ void TimeoutScope::begin_adding() {
   if (ending_) throw IllegalState("add: the scope is being destroyed");
   if (ids_.size() + adding_ >= ids_.capacity()) {
     std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
-    // Twice the room, so that each id is looked at once or twice in its life.
+    // Twice the room, so that each id is looked at once or twice in its life. Frees the room of a peak.
     const std::size_t needed = ids_.size() + adding_ + 1;
+    if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) ids_.shrink_to_fit();
     if (2 * needed > ids_.capacity()) ids_.reserve(2 * needed);
   }
   ++adding_;

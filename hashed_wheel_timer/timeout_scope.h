@@ -35,7 +35,8 @@ namespace hwt {
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
 /// Not for: timeouts that outlive the object. The timer must outlive the scope.
-/// Costs a lock and at most 16 bytes for each timeout.
+/// Costs a lock and at most 16 bytes for each timeout. It frees the bytes of a peak when as many timeouts were added
+/// again.
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
@@ -111,6 +112,8 @@ class HWT_API TimeoutScope {
     return adding.keep(schedule(std::forward<F>(callable)));
   }
 
+  static constexpr std::size_t kAlwaysKept = 1024;  // ids: 8 KiB
+
   void begin_adding();
   void finish_adding(TimeoutId id) noexcept;
 
@@ -118,7 +121,8 @@ class HWT_API TimeoutScope {
   std::optional<BatchExecutor> executor_;  // never changed
   const std::int64_t process_;
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
-  // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones.
+  // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones,
+  // and for those of a peak until as many were added again.
   std::vector<TimeoutId> ids_;
   std::size_t adding_ = 0;  // calls of add() in progress; the vector has room for their ids
   bool ending_ = false;

@@ -278,6 +278,31 @@ TEST(TimeoutScope, IsAsBeforeWithoutMemory) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
+/// An add() that has begun has a place for its id, so that only the beginning of an add() can lack memory.
+TEST(TimeoutScope, IsAsBeforeWithoutMemoryForTimeoutsThatAreAddedMeanwhile) {
+  struct AddsWhenCopied {
+    explicit AddsWhenCopied(std::function<void()> its_adds) : adds(std::move(its_adds)) {}
+    AddsWhenCopied(const AddsWhenCopied& other) : adds(other.adds) { adds(); }
+    void operator()() const { must_not_run(); }
+    std::function<void()> adds;
+  };
+  ManualTimer timer;
+  timer.new_timeout(must_not_run, kFar).cancel();  // this thread has memory for timeouts
+  TimeoutScope scope(timer);
+  std::size_t added = 0;
+  const AddsWhenCopied callable([&] {
+    const Shortage shortage(0, Shortage::kAll);
+    try {
+      for (int i = 0; i < 100; ++i, ++added) scope.add([] { must_not_run(); }, kFar);
+    } catch (const std::bad_alloc&) {
+    }
+  });
+  for (int i = 0; i < 20; ++i, ++added) scope.add(callable, kFar);
+  EXPECT_GE(added, 20u);
+  EXPECT_EQ(scope.size(), added);
+  EXPECT_EQ(scope.cancel_all(), added);
+}
+
 #if !defined(_WIN32)
 TEST(TimeoutScope, CanBeDestroyedInAForkedChildInTheMiddleOfAnyCallOfTheParent) {
   constexpr int kForks = kSanitized ? 30 : 150;
@@ -438,6 +463,24 @@ TEST(TimeoutScope, TakesAtMostSixteenBytesForEachTimeout) {
   // Those that have ended leave again.
   for (int i = 0; i < 100 * kTimeouts; ++i) scope.cancel(scope.add(must_not_run, kFar));
   EXPECT_LE(bytes_with(scope) - without, kTimeouts * 16);
+}
+
+TEST(TimeoutScope, FreesTheMemoryOfAPeakWhenAsManyWereAddedAgain) {
+  constexpr int kPeak = 100'000;
+  ManualTimer timer;
+  const auto bytes_after_peak = [&](int added_again) {
+    auto scope = std::make_unique<TimeoutScope>(timer);
+    for (int i = 0; i < kPeak; ++i) scope->add(must_not_run, kFar);
+    scope->cancel_all();
+    scope->add(must_not_run, kFar);
+    for (int i = 0; i < added_again; ++i) scope->cancel(scope->add(must_not_run, kFar));
+    EXPECT_EQ(scope->size(), 1u);
+    const std::int64_t before = bytes_in_use;
+    scope.reset();
+    return before - bytes_in_use;
+  };
+  EXPECT_GT(bytes_after_peak(0), kPeak * 8);
+  EXPECT_LT(bytes_after_peak(3 * kPeak), kPeak);
 }
 
 /// Calls of cancel_all() that overlap keep no timeout that has ended.
