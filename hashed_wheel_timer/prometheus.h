@@ -44,7 +44,7 @@ class TimerCollector : public ::prometheus::Collectable {
   /// label.
   explicit TimerCollector(const T& timer, std::map<std::string, std::string> labels = {}) : timer_(timer) {
     for (auto& [name, value] : labels) {
-      if (!::prometheus::CheckLabelName(name) || name == "le" || name == "origin") {
+      if (!is_label(name) || name == "le" || name == "origin") {
         throw std::invalid_argument(
             "label: \"" + name +
             "\" (expected: letters, digits and _, not a digit or __ first, not \"le\" or \"origin\")");
@@ -90,6 +90,16 @@ class TimerCollector : public ::prometheus::Collectable {
 
   // Upper bounds: a microsecond and its doublings, to a minute and some seconds.
   static constexpr int kDoublings = 26;
+
+  /// From version 1.1 on prometheus-cpp also takes the type of the metric: a histogram has a label "le" of its own.
+  template <class Name>
+  static bool is_label(const Name& name) {
+    if constexpr (requires { ::prometheus::CheckLabelName(name); }) {
+      return ::prometheus::CheckLabelName(name);
+    } else {
+      return ::prometheus::CheckLabelName(name, ::prometheus::MetricType::Histogram);
+    }
+  }
 
   static double seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
