@@ -63,6 +63,12 @@ TEST(Deadline, BeyondTheRangeOfTheClockNeverComes) {
   EXPECT_EQ(Deadline(time_point::max() - 1ns).remaining(time_point::min()), nanoseconds::max());
 }
 
+TEST(Deadline, TheLastHoursThatFitIntoTheClockAreNoNever) {
+  const Deadline::time_point before_zero(-1h);
+  EXPECT_EQ(Deadline::from_grpc_timeout("2562047H", before_zero).time(), Deadline::time_point(2'562'046h));
+  EXPECT_TRUE(Deadline::from_grpc_timeout("2562048H", before_zero).is_never());
+}
+
 TEST(Deadline, RefusesANaN) {
   EXPECT_THROW(Deadline::in(std::chrono::duration<double>(NAN), kNow), std::invalid_argument);
 }

@@ -187,13 +187,16 @@ TEST_F(ABuffer, KeepsALargeArrayIfThereIsNoMemoryForASmallOne) {
 }
 
 TEST_F(ABuffer, KeepsFewEntriesInASmallArray) {
-  append(100 * kFewest, 100 * kFewest);
   std::vector<NodeName> taken(50 * kFewest);
-  buffer.take(taken.data(), taken.size());
-  keep(3);
-  EXPECT_LE(bytes(), static_cast<std::int64_t>(2 * kFewest * sizeof(NodeName) + taken.size() * sizeof(NodeName)));
-  ASSERT_EQ(buffer.take(taken.data(), 10), 3U);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(taken[i].value(), 50 * kFewest + i);
+  const auto bytes_of_taken = static_cast<std::int64_t>(taken.size() * sizeof(NodeName));
+  for (const std::size_t few : {std::size_t{3}, kFewest}) {
+    append(100 * kFewest, 100 * kFewest);
+    buffer.take(taken.data(), taken.size());
+    keep(few);
+    EXPECT_LE(bytes(), static_cast<std::int64_t>(2 * kFewest * sizeof(NodeName)) + bytes_of_taken);
+    ASSERT_EQ(buffer.take(taken.data(), taken.size()), few);
+    for (std::size_t i = 0; i < few; ++i) EXPECT_EQ(taken[i].value(), 50 * kFewest + i);
+  }
 }
 
 TEST_F(ABuffer, KeepsTheMemoryOfTheEntriesThatAreToCome) {

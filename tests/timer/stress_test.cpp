@@ -522,16 +522,33 @@ TEST(Limit, ACallerWhoLosesThePlaceWhileCopyingIsRefused) {
     std::shared_ptr<int> token_;
     std::function<void()> meanwhile_;
   };
-  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
-  Timeout winner;
-  const Copied copied([&] { winner = timer.new_timeout([] {}, kFar); });
-  EXPECT_THROW(timer.new_timeout(copied, kFar), RejectedExecution);
-  EXPECT_TRUE(winner);
-  EXPECT_TRUE(copied.watch.expired());
-  EXPECT_EQ(timer.pending_timeouts(), 1);
-  EXPECT_EQ(timer.stats().rejected, 1);
-  EXPECT_TRUE(winner.cancel());
-  EXPECT_EQ(timer.pending_timeouts(), 0);
+  for (const bool by_id : {false, true}) {
+    HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+    Timeout winner;
+    const Copied copied([&] { winner = timer.new_timeout([] {}, kFar); });
+    if (by_id) {
+      EXPECT_THROW(timer.add(copied, kFar), RejectedExecution);
+    } else {
+      EXPECT_THROW(timer.new_timeout(copied, kFar), RejectedExecution);
+    }
+    EXPECT_TRUE(winner);
+    EXPECT_TRUE(copied.watch.expired());
+    EXPECT_EQ(timer.pending_timeouts(), 1);
+    EXPECT_EQ(timer.stats().rejected, 1);
+    EXPECT_TRUE(winner.cancel());
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    // It leaves no memory in use.
+    const std::int64_t bytes = bytes_in_use;
+    for (int i = 0; i < 10'000; ++i) {
+      if (by_id) {
+        EXPECT_THROW(timer.add(copied, kFar), RejectedExecution);
+      } else {
+        EXPECT_THROW(timer.new_timeout(copied, kFar), RejectedExecution);
+      }
+      EXPECT_TRUE(winner.cancel());
+    }
+    EXPECT_LT(bytes_in_use - bytes, 10'000 * 32);
+  }
 }
 
 /// One place, which one thread gives back and asks for again while another asks for it: exactly one of them gets it. A

@@ -349,6 +349,13 @@ TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
   for (int i = 0; i < 5000; ++i) EXPECT_NE(Node::of(timer->find(timer->add([] {}, kFar))), node);
 }
 
+TEST(NodeWord, HasNoLifeAfterTheLastGeneration) {
+  EXPECT_TRUE(Node::has_next(Node::kLastGeneration - 2));
+  EXPECT_TRUE(Node::usable(Node::next_life(Node::kLastGeneration - 2)));
+  EXPECT_FALSE(Node::has_next(Node::kLastGeneration));
+  EXPECT_FALSE(Node::usable(Node::next_life(Node::kLastGeneration)));
+}
+
 TYPED_TEST(IdOf, ATimeoutIsDistinctFromAllFormerOnes) {
   constexpr int kLives = kSanitized || kCounting ? 20'000 : 200'000;
   const auto timer = make_timer<TypeParam>();

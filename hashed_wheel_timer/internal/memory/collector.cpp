@@ -1,6 +1,7 @@
 #include "hashed_wheel_timer/internal/memory/collector.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
@@ -167,24 +168,20 @@ void Collector::give_back_some(std::int64_t now) noexcept {
 }
 
 void Collector::give_back(Slab& slab) noexcept {
-  const std::size_t pages = Slab::kBytes / page_bytes_;
+  const std::span pages(slab.pages.data(), Slab::kBytes / page_bytes_);
+  const auto complete = [this](const Page& page) { return is_complete(page); };
   // A producer needs memory. The collected nodes cost less than fresh ones.
-  if (depot_.has_shortage()) {
-    for (std::size_t i = 0; i < pages; ++i) return_nodes(slab.pages[i]);
-  }
-  std::size_t complete = 0;
-  for (std::size_t i = 0; i < pages; ++i) complete += is_complete(slab.pages[i]) ? 1 : 0;
-  if (complete == pages) return give_back(slab, 0, pages);
+  if (depot_.has_shortage()) std::for_each(pages.begin(), pages.end(), [this](Page& page) { return_nodes(page); });
+  if (std::all_of(pages.begin(), pages.end(), complete)) return give_back(slab, 0, pages.size());
   // The first page has the header, which every other node of the slab needs.
-  return_nodes(slab.pages[0]);
-  for (std::size_t first = 1; first < pages;) {
-    std::size_t end = first;
-    while (end < pages && is_complete(slab.pages[end])) ++end;
+  return_nodes(pages.front());
+  for (auto first = pages.begin() + 1; first != pages.end();) {
+    const auto end = std::find_if_not(first, pages.end(), complete);
     if (end != first) {
-      give_back(slab, first, end - first);
+      give_back(slab, static_cast<std::size_t>(first - pages.begin()), static_cast<std::size_t>(end - first));
       first = end;
     } else {
-      return_nodes(slab.pages[first++]);
+      return_nodes(*first++);
     }
   }
 }
