@@ -1,4 +1,4 @@
-// The promises of asio.h. What basic_waitable_timer has, too, is asked of steady_timer as well.
+// The promises of asio.h. Tests of what basic_waitable_timer also has run on steady_timer too.
 
 #include <gtest/gtest.h>
 
@@ -736,7 +736,7 @@ TEST_F(PuttingOff, EachWaitEndsOnceAndNotEarlyHoweverExpiryAndTheNextRace) {
   EXPECT_EQ(expired + cancelled, kRounds);
 }
 
-// --- Contents of a cancellation slot -------------------------------------------------------------------------------
+// --- Executors and memory ------------------------------------------------------------------------------------------
 
 /// An executor that is type-erased may be any, not only that of an io_context.
 TEST_F(WaitOnManualTimer, IsCalledOnAStrandOfAnyType) {

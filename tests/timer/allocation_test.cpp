@@ -618,7 +618,7 @@ TEST(Allocation, TheCancelledQueueRecovers) {
 
 /// One thread enqueues a recheck request for a timeout that it wants to move. Another thread cancels the timeout and
 /// finds no memory for a request of its own. The worker comes to the first request and collects the timeout.
-TEST(Allocation, NodesThatAnotherLookHasCollectedAreNotCollectedAgain) {
+TEST(Allocation, NodesThatAnotherRecheckHasCollectedAreNotCollectedAgain) {
   CountingTask task;
   int runs = 0;
   ManualTimer timer;

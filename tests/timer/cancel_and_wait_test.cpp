@@ -97,7 +97,7 @@ class Waiter {
       returned_ = true;
     });
   }
-  /// It has said that it waits, or another one has. From there on, only the end of the task or the callable ends the
+  /// Waits until the timeout is marked as awaited. From then on, only the end of the task or of its callable ends the
   /// wait.
   [[nodiscard]] bool is_waiting() {
     return eventually(
@@ -766,7 +766,8 @@ class Pool {
     thread_ = std::jthread([this, batch] {
       std::unique_lock lock(mutex_);
       for (;;) {
-        // At times with fewer, or those of whom nobody cancels any would keep their timer waiting.
+        // Runs an incomplete batch after 5 ms. Otherwise jobs that nobody cancels would never run, and the timer would
+        // wait.
         came_.wait_for(lock, 5ms, [&] { return over_ || jobs_.size() >= batch; });
         if (over_) return;
         std::vector<std::function<void()>> jobs = std::exchange(jobs_, {});

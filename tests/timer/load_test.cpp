@@ -247,8 +247,7 @@ TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
 
 // Many threads.
 
-/// However many places there are, an inbox in which nothing is has nothing for the worker to look at, and one in which
-/// something is in one place has one.
+/// The worker looks at no empty place of an inbox, and at exactly the one that is filled.
 TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   constexpr std::size_t kPlaces = 20'000 / kSlower;
   internal::Inbox inbox;

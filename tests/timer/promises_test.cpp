@@ -370,7 +370,7 @@ TEST(Promise7, CancelledTimeoutsAreCollectedLongBeforeTheTick) {
   EXPECT_EQ(timer.stats().cancelled, 500'000);
 }
 
-/// Whether somebody besides the handle has a reference to the timeout: the timer, until the worker has collected it.
+/// Returns whether the timer still refers to the timeout. It does until the worker has collected it.
 bool is_held_by_the_timer(const Timeout& timeout) {
   return (internal::Node::of(timeout)->word & internal::Node::kReferences) != internal::Node::kReference;
 }
