@@ -844,6 +844,8 @@ TEST_F(WaitOnManualTimer, IsCalledWhenTheContextOfItsStrandIsGone) {
   EXPECT_TRUE(called);
 }
 
+// --- Contents of a cancellation slot -------------------------------------------------------------------------------
+
 /// A wait with a slot, whose context goes before the signal does.
 struct SlotOfAWait : WaitOnManualTimer {
   auto executor() const { return goes->get_executor(); }

@@ -283,7 +283,8 @@ TEST(Promise5, NegativeDelaysAreAllDueNowAndKeepTheirOrder) {
 // Also tests/timer/defects_test.cpp: Defects.DefectD5_RefusedTimeoutsLeaveNoCount
 // Also tests/timer/defects_test.cpp: Defects.DefectD7_CancelledInItsBucketIsSubtractedOnce
 // Also tests/timer/races_test.cpp: Races.PendingIsNeverDecrementedTwice, Races.PendingIsNeverDecrementedTwiceWithALimit
-// Also tests/timer/reschedule_test.cpp: Reschedule.PendingAndTheLimitAreUnaffected
+// Also tests/timer/reschedule_test.cpp: Reschedule.PendingIsUnaffected
+// Also tests/timer/reschedule_test.cpp: RescheduleOf.ATimeoutUnderALimitKeepsItsOnePlace
 // Also tests/timer/stress_test.cpp: Limit
 // Also tests/timer/withdraw_test.cpp: Withdraw.GivesThePlaceUnderTheLimitBackAtOnce
 
