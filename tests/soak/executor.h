@@ -21,8 +21,6 @@ class Executor {
   explicit Executor(Kind kind) : kind_(kind) {
     if (kind == Kind::OwnThread || kind == Kind::Dropping) thread_.emplace(32);  // late, because jobs wait for others
   }
-  Executor(const Executor&) = delete;
-  Executor& operator=(const Executor&) = delete;
 
   std::function<void(std::function<void()>)> function() {
     if (kind_ == Kind::None) return {};
