@@ -144,8 +144,7 @@ TEST_F(ScheduleHeldInExecutor, TheDestructorOfTheTimerWaitsForTheThreadThatArms)
   EXPECT_EQ(task->runs(), 1U);
 }
 
-// --- PendingTimeout, which users and the worker share
-// ------------------------------------------------------------------
+// --- PendingTimeout, which users and the worker share -------------------------------------------------------------
 
 class PendingTimeoutPlace : public ::testing::Test {
  protected:

@@ -246,26 +246,31 @@ TYPED_TEST(LatenessOfTimers, ShowsThatTheWorkerWokeUpAfterADeadlineItWasWokenFor
 #endif
 
 TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
-  std::atomic<int> ran = 0;
-  TypeParam timer{20ms};
-  nanoseconds before{};
-  {
-    const Gate gate(timer);  // else the worker may wake up late, which its lag does not tell
-    before = timer.lateness().sum();
-    timer.new_timeout(
-        [&] {
-          std::this_thread::sleep_for(60ms);
-          ++ran;
-        },
-        0ns);
-    timer.new_timeout([&] { ++ran; }, 0ns);
+  bool judged = false;
+  for (int attempt = 0; attempt < 100 && !judged; ++attempt) {
+    std::atomic<int> ran = 0;
+    TypeParam timer{20ms};
+    nanoseconds before{};
+    {
+      const Gate gate(timer);  // else the worker may wake up late, which its lag does not tell
+      before = timer.lateness().sum();
+      timer.new_timeout(
+          [&] {
+            std::this_thread::sleep_for(60ms);
+            ++ran;
+          },
+          0ns);
+      timer.new_timeout([&] { ++ran; }, 0ns);
+    }
+    ASSERT_TRUE(eventually([&] { return ran == 2; }));
+    timer.stop();  // a tick and its lag are counted when it is over
+    // Tasks of two ticks, or of one that the worker began late, tell nothing.
+    judged = timer.stats().ticks == 2 && timer.stats().last_lag < 70ms;
+    if (judged) {
+      EXPECT_LT(timer.lateness().sum() - before, 60ms) << "of both, each of which waited for 30 ms at most";
+    }
   }
-  ASSERT_TRUE(eventually([&] { return ran == 2; }));
-  timer.stop();  // a tick and its lag are counted when it is over
-  // Not in one tick, or begun late: nothing can be said of that.
-  if (timer.stats().ticks == 2 && timer.stats().last_lag < 70ms) {
-    EXPECT_LT(timer.lateness().sum() - before, 60ms) << "of both, each of which waited for 30 ms at most";
-  }
+  EXPECT_TRUE(judged) << "the worker was late in each attempt";
 }
 
 TYPED_TEST(LatenessOfTimers, WaitingInAnExecutorIsNotInIt) {
@@ -276,7 +281,7 @@ TYPED_TEST(LatenessOfTimers, WaitingInAnExecutorIsNotInIt) {
   ASSERT_TRUE(jobs.wait_for(1));
   const LatencyHistogram before = timer.lateness();
   EXPECT_EQ(before.count(), 1U);
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_TRUE(ran);
   EXPECT_EQ(timer.lateness().count(), 1U);
   EXPECT_EQ(timer.lateness().sum(), before.sum());

@@ -39,8 +39,7 @@ Client::Client(World& world, WatchedTimer& timer, Network& network, int connecti
 
 Client::~Client() = default;
 
-// --- Requests
-// ---------------------------------------------------------------------------------------------------------
+// --- Requests ------------------------------------------------------------------------------------------------------
 
 void Client::call(std::uint64_t number, nanoseconds timeout) {
   const auto request = std::make_shared<Request>(number);

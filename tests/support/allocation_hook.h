@@ -17,6 +17,25 @@ namespace hwt::test {
 /// The bytes that were allocated by new and not yet deleted.
 inline std::atomic<std::int64_t> bytes_in_use{0};
 
+/// By how much bytes_in_use has grown since this was constructed, and the most that look() has seen.
+class Growth {
+ public:
+  void look() {
+    const std::int64_t grown = now();
+    for (std::int64_t most = most_; grown > most && !most_.compare_exchange_weak(most, grown);) {
+    }
+  }
+  std::int64_t most() {
+    look();
+    return most_;
+  }
+  std::int64_t now() const { return bytes_in_use - before_; }
+
+ private:
+  const std::int64_t before_ = bytes_in_use;
+  std::atomic<std::int64_t> most_{0};
+};
+
 /// Makes allocations fail during its lifetime: the first `pass` succeed, the next `fail` fail, and the rest succeed.
 class Shortage {
  public:
@@ -79,6 +98,27 @@ class Shortage {
   static inline std::atomic<std::int64_t> end_elsewhere{0};
   static inline std::atomic<std::int64_t> failed_elsewhere{0};
 };
+
+/// The result of with_failing().
+struct Outcome {
+  bool struck = false;     // an allocation was made to fail
+  bool bad_alloc = false;  // and f threw std::bad_alloc
+};
+
+/// Runs f while `count` allocations of this thread fail, from the n-th on.
+template <class F>
+Outcome with_failing(std::int64_t n, F&& f, std::int64_t count = 1) {
+  Outcome outcome;
+  Shortage shortage(n, count);
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    outcome.bad_alloc = true;
+  }
+  shortage.end();
+  outcome.struck = shortage.failed() != 0;
+  return outcome;
+}
 
 /// During its lifetime, calls f(size) at the beginning of each allocation of this thread, except for those inside f.
 class AllocationObserver {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <sstream>
@@ -36,6 +37,11 @@ inline constexpr std::chrono::milliseconds kGenerous = 60s;
 inline constexpr std::chrono::hours kFar{1};
 /// By how much the clock by which a delay is measured may be ahead of steady_clock; see Options::exact_clock.
 inline constexpr std::chrono::microseconds kClockIsAhead{4};
+/// A delay that is no number.
+inline constexpr std::chrono::duration<double> kNanDelay{std::numeric_limits<double>::quiet_NaN()};
+
+/// A task that is cancelled, or far away.
+inline void must_not_run() { ADD_FAILURE() << "it must not run"; }
 
 class Latch {
  public:
@@ -148,6 +154,16 @@ class Gate {
 /// Waits until the timeouts that this thread has scheduled are in the wheel.
 inline void await_transfer(Timer& timer) { const Gate gate(timer); }
 
+/// Waits until the worker has neither woken up nor started a tick for `time`.
+inline void come_to_rest(const Timer& timer, std::chrono::milliseconds time = 20ms) {
+  EXPECT_TRUE(eventually([&] {
+    const TimerStats before = timer.stats();
+    std::this_thread::sleep_for(time);
+    const TimerStats after = timer.stats();
+    return after.wakeups == before.wakeups && after.ticks == before.ticks;
+  })) << "the worker never comes to rest";
+}
+
 /// Notes when a task has started last, and how often it has run.
 class RunLog {
  public:
@@ -207,6 +223,12 @@ class JobQueue {
   std::vector<std::function<void()>> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(jobs_, {});
+  }
+  /// Runs the jobs that are stored. Returns their number.
+  std::size_t run_all() {
+    const auto jobs = take();
+    for (const auto& job : jobs) job();
+    return jobs.size();
   }
 
  private:
@@ -305,6 +327,16 @@ class Deadline {
  private:
   steady_clock::time_point end_;
 };
+
+/// Calls attempt(n) with n = 0, 1, ... until it returns that no allocation has failed. Returns the number of failures.
+inline int for_each_allocation(const std::function<bool(std::int64_t n)>& attempt) {
+  for (int n = 0; n < 1000; ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n) + " fails");
+    if (!attempt(n) || ::testing::Test::HasFailure()) return n;
+  }
+  ADD_FAILURE() << "there is no end to it";
+  return 0;
+}
 
 /// Runs f(index) on `count` threads, which start at the same time, and waits for all of them.
 template <class F>

@@ -15,13 +15,12 @@
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/job_thread.h"
 
 namespace hwt {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
-
-void must_not_run() { ADD_FAILURE() << "it must not run"; }
 
 template <class Executor>
 concept TakesATaskOf = requires(Executor&& executor) { on(std::forward<Executor>(executor), [] {}); };
@@ -30,12 +29,6 @@ static_assert(!TakesATaskOf<BatchExecutor> && !TakesATaskOf<const BatchExecutor>
 /// Time and batches by hand.
 class Batches : public testing::Test {
  protected:
-  /// Returns the number of batches that were posted.
-  std::size_t run_batches() {
-    const std::vector<std::function<void()>> batches = posted.take();
-    for (const auto& batch : batches) batch();
-    return batches.size();
-  }
   std::function<void()> record(int number) {
     return [this, number] { ran.push_back(number); };
   }
@@ -51,26 +44,26 @@ TEST_F(Batches, ATickIsOnePostHoweverManyAreDue) {
   for (int tick = 1; tick <= 3; ++tick) {
     timer.advance(1ms);
     EXPECT_EQ(ran.size(), 1000u * (tick - 1)) << "not on the worker";
-    EXPECT_EQ(run_batches(), 1u);
+    EXPECT_EQ(posted.run_all(), 1u);
     EXPECT_EQ(ran.size(), 1000u * tick);
   }
   for (int i = 0; i < 3000; ++i) EXPECT_EQ(ran[i], i);
   timer.advance(1h);
-  EXPECT_EQ(run_batches(), 0u);
+  EXPECT_EQ(posted.run_all(), 0u);
 }
 
 TEST_F(Batches, AnExecutorOfATimerPostsOnceATickToo) {
   ManualTimer for_loop({.tick_duration = 1ms, .executor = loop});
   for (int i = 0; i < 1000; ++i) for_loop.add(record(i), 1ms);
   for_loop.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran.size(), 1000u);
 }
 
 TEST_F(Batches, ALoopThatIsLateGetsOnePostForAllTicks) {
   for (int i = 0; i < 10; ++i) timer.add(on(loop, record(i)), (i + 1) * 1ms);
   for (int i = 0; i < 10; ++i) timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran.size(), 10u);
 }
 
@@ -82,9 +75,9 @@ TEST_F(Batches, EachLoopGetsItsOwnAndTheOthersRunOnTheWorker) {
   timer.add(record(3), 1ms);
   timer.advance(1ms);
   EXPECT_EQ(ran, std::vector{3});
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, (std::vector{3, 1}));
-  for (const auto& batch : other_posted.take()) batch();
+  other_posted.run_all();
   EXPECT_EQ(ran, (std::vector{3, 1, 2}));
 }
 
@@ -96,9 +89,9 @@ TEST_F(Batches, ATimeoutsOwnExecutorGoesBeforeThatOfTheTimer) {
   with_executor.add(on(loop, record(2)), 1ms);
   with_executor.add(record(3), 1ms);
   with_executor.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{2});
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_EQ(ran, (std::vector{2, 1, 3}));
 }
 
@@ -113,7 +106,7 @@ TEST_F(Batches, ATaskMayTakeItsHandleAndAnySize) {
                                         }),
                                      1ms);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(seen, text);
 }
 
@@ -123,14 +116,14 @@ TEST_F(Batches, CancelBeforeTheTickPostsNothing) {
   EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
   EXPECT_EQ(captured.use_count(), 1);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 0u);
+  EXPECT_EQ(posted.run_all(), 0u);
 }
 
 TEST_F(Batches, CancelDoesNotStopATaskThatWaitsInABatch) {
   const TimeoutId id = timer.add(on(loop, record(1)), 1ms);
   timer.advance(1ms);
   EXPECT_EQ(timer.cancel(id), CancelResult::Running);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
   EXPECT_EQ(timer.cancel(id), CancelResult::Gone);
 }
@@ -142,7 +135,7 @@ TEST_F(Batches, CancelAndWaitTakesBackATaskThatWaitsInABatch) {
   timer.advance(1ms);
   EXPECT_EQ(timer.cancel_and_wait(id), CancelResult::Cancelled);
   EXPECT_EQ(captured.use_count(), 1);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
 }
 
@@ -152,7 +145,7 @@ TEST_F(Batches, TheEndOfAScopeTakesBackItsTasks) {
     scope.add(on(loop, must_not_run), 1ms);
     timer.advance(1ms);
   }
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
 }
 
 TEST_F(Batches, ATaskMayEndTheScopeOfLaterTasksOfItsBatch) {
@@ -160,7 +153,7 @@ TEST_F(Batches, ATaskMayEndTheScopeOfLaterTasksOfItsBatch) {
   scope->add(on(loop, [&] { scope.reset(); }), 1ms);
   scope->add(on(loop, must_not_run), 1ms);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(scope, nullptr);
 }
 
@@ -170,7 +163,7 @@ TEST_F(Batches, StopReturnsPendingTimeoutsAndNotTasksThatWaitInABatch) {
   timer.add(on(loop, record(2)), 1ms);
   std::vector<Timeout> pending = timer.stop();
   ASSERT_EQ(pending.size(), 1u);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
   pending[0].task().run(pending[0]);
   EXPECT_EQ(ran, (std::vector{1, 2})) << "run by hand, it runs here";
@@ -183,7 +176,7 @@ TEST_F(Batches, OutliveTheirExecutorAndTheirTimer) {
   gone->advance(1ms);
   short_lived.reset();
   gone.reset();
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
 }
 
@@ -195,7 +188,7 @@ TEST_F(Batches, ABatchThatTheLoopDropsDestroysItsTasksAndTheNextOneIsPosted) {
   EXPECT_EQ(captured.use_count(), 1);
   timer.add(on(loop, record(1)), 1ms);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
 }
 
@@ -226,7 +219,7 @@ TEST_F(Batches, ABatchRunsOnceHoweverOftenItIsCalled) {
     batch();
     EXPECT_EQ(ran, std::vector{1});
   }
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, (std::vector{1, 2}));
 }
 
@@ -249,7 +242,7 @@ TEST(BatchExecutor, ALoopThatThrowsLeavesTheTasksToTheWorker) {
   timer.add(on(loop, [&] { ++ran; }), 1ms);
   timer.advance(1ms);
   EXPECT_EQ(ran, 2);
-  for (const auto& batch : posted.take()) batch();
+  posted.run_all();
   EXPECT_EQ(ran, 3);
 }
 
@@ -262,7 +255,7 @@ TEST(BatchExecutor, AnExceptionOfATaskEndsNoBatch) {
   timer.add(on(loop, [] { throw std::runtime_error("task"); }), 1ms);
   timer.add(on(loop, [&] { ran = true; }), 1ms);
   timer.advance(1ms);
-  for (const auto& batch : posted.take()) batch();
+  posted.run_all();
   EXPECT_EQ(errors.errors(), std::vector<std::string>{"task"});
   EXPECT_TRUE(ran);
 }
@@ -272,40 +265,6 @@ TEST(BatchExecutor, RefusesNull) {
   const BatchExecutor loop([](std::function<void()> batch) { batch(); });
   EXPECT_THROW((void)on(loop, std::function<void()>()), std::invalid_argument);
 }
-
-/// A loop with a thread of its own.
-class Loop {
- public:
-  ~Loop() {
-    executor([this] { ended_ = true; });
-    thread_.join();
-  }
-
-  std::atomic<std::int64_t> wake_ups{0};
-  const BatchExecutor executor{[this](std::function<void()> batch) {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(batch));
-    ready_.notify_one();
-  }};
-
- private:
-  void run() {
-    while (!ended_) {
-      std::unique_lock lock(mutex_);
-      ready_.wait(lock, [this] { return !posted_.empty(); });
-      const std::vector<std::function<void()>> batches = std::exchange(posted_, {});
-      lock.unlock();
-      ++wake_ups;
-      for (const auto& batch : batches) batch();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::vector<std::function<void()>> posted_;
-  bool ended_ = false;  // used by the thread alone
-  std::thread thread_{[this] { run(); }};
-};
 
 template <class T>
 class BatchesOnThreads : public testing::Test {};
@@ -335,14 +294,15 @@ TYPED_TEST(BatchesOnThreads, EachTaskRunsOnceAndNoneAfterItsScope) {
     Fates* fates;
     std::atomic<bool>* ended;
   };
-  Loop loop;
+  JobThread jobs;
+  const BatchExecutor loop(jobs.executor());
   const auto timer = make_timer<TypeParam>();
   run_together(kThreads, [&](int thread) {
     for (int round = 0; round < kRounds; ++round) {
       std::atomic<bool> ended = false;
       {
         TimeoutScope scope(*timer);
-        for (int i = 0; i < kEach; ++i) scope.add(on(loop.executor, Task(fates, ended)), i % 3 * 500us);
+        for (int i = 0; i < kEach; ++i) scope.add(on(loop, Task(fates, ended)), i % 3 * 500us);
         std::this_thread::sleep_for(std::chrono::microseconds((round + thread) % 7 * 300));
       }
       ended = true;
@@ -352,20 +312,6 @@ TYPED_TEST(BatchesOnThreads, EachTaskRunsOnceAndNoneAfterItsScope) {
   EXPECT_EQ(fates.late, 0);
   EXPECT_GT(fates.ran, 0);
   EXPECT_LE(fates.ran, kThreads * kRounds * kEach);
-}
-
-/// A burst of one tick wakes the loop a few times, not once for each task. The loop may come to the first batch before
-/// the worker has handed over all of the tick.
-TYPED_TEST(BatchesOnThreads, ABurstWakesTheLoopSeldom) {
-  constexpr int kCount = 10'000;
-  Latch all(kCount);
-  Loop loop;
-  const auto timer = make_timer<TypeParam>();
-  const auto due = steady_clock::now() + 100ms;
-  for (int i = 0; i < kCount; ++i) timer->add_at(on(loop.executor, [&] { all.count_down(); }), due);
-  EXPECT_TRUE(all.wait());
-  EXPECT_LE(loop.wake_ups, kCount / 2);
-  ::testing::Test::RecordProperty("wake_ups", std::to_string(loop.wake_ups));
 }
 
 TEST(BatchExecutorAlone, RunsTheJobsItselfWhenPostThrows) {

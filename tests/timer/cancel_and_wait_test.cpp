@@ -6,6 +6,7 @@
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/job_thread.h"
 
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
@@ -97,7 +98,7 @@ class Waiter {
       returned_ = true;
     });
   }
-  /// It has said that it waits, or another one has. From there on, only the end of the task or the callable ends the
+  /// Waits until the timeout is marked as awaited. From then on, only the end of the task or of its callable ends the
   /// wait.
   [[nodiscard]] bool is_waiting() {
     return eventually(
@@ -516,7 +517,7 @@ TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaits) {
   EXPECT_TRUE(timeout.cancel_and_wait());
   EXPECT_TRUE(story.destroyed);
   EXPECT_FALSE(timeout.cancel_and_wait());
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_FALSE(story.ran);
   EXPECT_TRUE(timeout.is_expired());
   EXPECT_FALSE(timeout.is_cancelled());
@@ -532,7 +533,7 @@ TYPED_TEST(CancelAndWaitInExecutor, ADisarmedTimerTaskIsNeitherRunNorCancelled) 
   Timeout timeout = timer->new_timeout(task, 0ns);
   ASSERT_TRUE(queue.wait_for(1));
   EXPECT_TRUE(timeout.cancel_and_wait());
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   timer->stop();
   EXPECT_EQ(task->runs, 0);
   EXPECT_EQ(task->cancellations, 0);
@@ -626,7 +627,7 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
   outer = timer->new_timeout(
       [&] {
         ASSERT_TRUE(queue.wait_for(2));
-        for (const auto& job : queue.take()) job();
+        queue.run_all();
         ++ran;
       },
       0ns);
@@ -638,7 +639,7 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
         ++ran;
       },
       0ns);
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_EQ(ran, 2);
 }
 
@@ -759,56 +760,14 @@ TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAn
   race(timer);
 }
 
-/// An executor with a thread of its own. `batch`: how many jobs it lets wait before it runs them.
-class Pool {
- public:
-  explicit Pool(std::size_t batch) {
-    thread_ = std::jthread([this, batch] {
-      std::unique_lock lock(mutex_);
-      for (;;) {
-        // At times with fewer, or those of whom nobody cancels any would keep their timer waiting.
-        came_.wait_for(lock, 5ms, [&] { return over_ || jobs_.size() >= batch; });
-        if (over_) return;
-        std::vector<std::function<void()>> jobs = std::exchange(jobs_, {});
-        lock.unlock();
-        for (const auto& job : jobs) job();
-        jobs.clear();
-        lock.lock();
-      }
-    });
-  }
-  ~Pool() {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-    came_.notify_all();
-  }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-
-  std::function<void(std::function<void()>)> executor() {
-    return [this](std::function<void()> job) {
-      const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(job));
-      came_.notify_all();
-    };
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable came_;
-  std::vector<std::function<void()>> jobs_;
-  bool over_ = false;
-  std::jthread thread_;
-};
-
 TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatRunsElsewhere) {
-  Pool pool(1);
+  JobThread pool;
   Rig<TypeParam> timer({.executor = pool.executor()});
   race(timer);
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatRunsLater) {
-  Pool pool(20);
+  JobThread pool(20);
   Rig<TypeParam> timer({.executor = pool.executor()});
   race(timer);
 }

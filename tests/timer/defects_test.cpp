@@ -15,7 +15,6 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 TEST(Defects, DefectD1_StartRacingStopNeverHangs) {
   for (int round = 0; round < 300; ++round) {
     HashedWheelTimer timer(1ms, 8);
-    Latch returned(3);
     run_together(3, [&](int thread) {
       try {
         if (thread == 0) timer.stop();
@@ -23,9 +22,7 @@ TEST(Defects, DefectD1_StartRacingStopNeverHangs) {
         if (thread == 2) timer.new_timeout([] {}, kFar);
       } catch (const IllegalState&) {
       }
-      returned.count_down();
     });
-    ASSERT_TRUE(returned.is_open());
     EXPECT_THROW(timer.start(), IllegalState);
   }
 }

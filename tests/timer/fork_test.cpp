@@ -108,7 +108,7 @@ class Hammer {
   std::vector<std::jthread> threads_;
 };
 
-/// All that a child may do. 0: it is well.
+/// Does everything that a child may do. Returns 0 if all of it worked.
 int live_as_a_child(Hammer& parents, int round) {
   Latch ran;
   {
@@ -178,7 +178,7 @@ TEST(Fork, AChildCanUseATimerThatWasNotStarted) {
   EXPECT_TRUE(ran_in_task(timer, [] {})) << "the parent's own";
 }
 
-// Two timers of which the child has one: it can neither wait for the thread that starts it, nor start it itself.
+// At the fork, another thread is starting the timer. The child can neither wait for that thread nor start the timer.
 TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
   Hold hold;
   HashedWheelTimer timer({.thread_factory = [&](std::function<void()> body) {

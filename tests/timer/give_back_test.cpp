@@ -36,7 +36,7 @@ constexpr std::size_t kKeptByPool = 2304 + 256;
 /// Pages of a MiB, which is not given back if there is no more.
 constexpr std::size_t kNotWorthIt = 256;
 
-/// A HashedWheelTimer that gives memory back when it has been of no use for so long.
+/// A HashedWheelTimer that gives memory back after it was unused for `unused_for`.
 class HastyTimer final : public ThreadedTimer {
  public:
   explicit HastyTimer(std::chrono::nanoseconds unused_for) {
@@ -111,7 +111,7 @@ class AfterAPeak : public ::testing::Test {
   std::size_t little() const { return slabs_.pages() / 10 + kNotWorthIt; }
   testing::AssertionResult falls_to(std::size_t pages) {
     const bool fallen = eventually([&] {
-      std::this_thread::sleep_for(5ms);  // the question is dear
+      std::this_thread::sleep_for(5ms);  // asking is slow
       return slabs_.resident_pages() <= pages;
     });
     if (fallen) return ::testing::AssertionSuccess();
@@ -199,11 +199,7 @@ TEST_F(AfterAPeak, TheTimerIsIdleAgain) {
   cancel(timeouts);
   ASSERT_TRUE(falls_to(little()));
   // There may be some left to look at. But there is an end to it.
-  EXPECT_TRUE(eventually([&] {
-    const std::int64_t before = timer.stats().wakeups;
-    std::this_thread::sleep_for(300ms);
-    return timer.stats().wakeups == before;
-  }));
+  come_to_rest(timer, 300ms);
 }
 
 /// One of every third page, which cannot go then.

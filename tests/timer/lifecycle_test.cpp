@@ -251,6 +251,8 @@ TEST(Stop, WhileAFactoryFailsInStart) {
     EXPECT_TRUE(timer.stop().empty());
     stopped = true;
   });
+  std::this_thread::sleep_for(20ms);  // stop() waits for the start
+  EXPECT_FALSE(stopped);
   hold.let_go();
   EXPECT_TRUE(eventually([&] { return stopped.load(); }));
   EXPECT_THROW(timer.start(), IllegalState);

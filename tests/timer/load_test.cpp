@@ -18,28 +18,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
 
-void must_not_run() { ADD_FAILURE() << "ran although it was cancelled"; }
-
 // Memory while the worker is held.
-
-/// Bytes in use beyond those at the beginning, and the most that there were when somebody looked.
-class Growth {
- public:
-  void look() {
-    const std::int64_t now = bytes_in_use - before_;
-    for (std::int64_t most = most_; now > most && !most_.compare_exchange_weak(most, now);) {
-    }
-  }
-  std::int64_t most() {
-    look();
-    return most_;
-  }
-  std::int64_t now() const { return bytes_in_use - before_; }
-
- private:
-  const std::int64_t before_ = bytes_in_use;
-  std::atomic<std::int64_t> most_{0};
-};
 
 constexpr std::int64_t kMayGrow = 4 << 20;
 
@@ -178,18 +157,8 @@ constexpr int kFlood = 300'000;
 constexpr int kNewInAPass = 100'000;
 constexpr int kRechecksInAPass = 8192;
 
-class CountsCancelled : public TimerTask {
- public:
-  void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
-  void cancelled(Timeout&) override { ++cancelled_; }
-  int count() const { return cancelled_; }
-
- private:
-  std::atomic<int> cancelled_ = 0;
-};
-
 TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
-  const auto task = std::make_shared<CountsCancelled>();
+  const auto task = std::make_shared<RecordingTask>();
   int collected_before_it = -1;
   Latch ran;
   HashedWheelTimer timer(1ms);
@@ -205,7 +174,7 @@ TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
     for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
     timer.new_timeout(
         [&] {
-          collected_before_it = task->count();
+          collected_before_it = task->cancellations;
           ran.count_down();
         },
         0ns);
@@ -213,7 +182,8 @@ TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
   }
   ASSERT_TRUE(ran.wait());
   EXPECT_LE(collected_before_it, kRechecksInAPass + 1000);
-  EXPECT_TRUE(eventually([&] { return task->count() == kFlood; })) << task->count();
+  EXPECT_TRUE(eventually([&] { return task->cancellations == kFlood; })) << task->cancellations;
+  EXPECT_EQ(task->runs, 0);
 }
 
 /// Those that are in the wheel, each in a tick of its own, and one of another thread, so that it is not behind all that
@@ -247,8 +217,7 @@ TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
 
 // Many threads.
 
-/// However many places there are, an inbox in which nothing is has nothing for the worker to look at, and one in which
-/// something is in one place has one.
+/// The worker looks at no empty place of an inbox, and at exactly the one that is filled.
 TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   constexpr std::size_t kPlaces = 20'000 / kSlower;
   internal::Inbox inbox;

@@ -284,7 +284,8 @@ TEST(Promise5, NegativeDelaysAreAllDueNowAndKeepTheirOrder) {
 // Also tests/timer/defects_test.cpp: Defects.DefectD5_RefusedTimeoutsLeaveNoCount
 // Also tests/timer/defects_test.cpp: Defects.DefectD7_CancelledInItsBucketIsSubtractedOnce
 // Also tests/timer/races_test.cpp: Races.PendingIsNeverDecrementedTwice, Races.PendingIsNeverDecrementedTwiceWithALimit
-// Also tests/timer/reschedule_test.cpp: Reschedule.PendingAndTheLimitAreUnaffected
+// Also tests/timer/reschedule_test.cpp: Reschedule.PendingIsUnaffected
+// Also tests/timer/reschedule_test.cpp: RescheduleOf.ATimeoutUnderALimitKeepsItsOnePlace
 // Also tests/timer/stress_test.cpp: Limit
 // Also tests/timer/withdraw_test.cpp: Withdraw.GivesThePlaceUnderTheLimitBackAtOnce
 
@@ -372,7 +373,7 @@ TEST(Promise7, CancelledTimeoutsAreCollectedLongBeforeTheTick) {
   EXPECT_EQ(timer.stats().cancelled, 500'000);
 }
 
-/// Whether somebody besides the handle has a reference to the timeout: the timer, until the worker has collected it.
+/// Returns whether the timer still refers to the timeout. It does until the worker has collected it.
 bool is_held_by_the_timer(const Timeout& timeout) {
   return (internal::Node::of(timeout)->word & internal::Node::kReferences) != internal::Node::kReference;
 }

@@ -289,7 +289,7 @@ TEST(Races, DestroyInsideACancel) {
   }
 }
 
-// ThreadSanitizer judges.
+// Only ThreadSanitizer finds a data race here.
 TEST(Races, PrintingAHandleWhileItsTimerGoes) {
   for (int round = 0; round < 100; ++round) {
     auto timer = std::make_unique<HashedWheelTimer>(1ms);

@@ -1,7 +1,7 @@
 // Storms of reschedule(): several threads move the same timeouts, to earlier and to later, and the worker meets them at
 // all points of that.
 
-#include <array>
+#include <limits>
 #include <random>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
@@ -19,6 +19,13 @@ TYPED_TEST_SUITE(Storm, ThreadedTimers);
 struct Run {
   std::atomic<int> count = 0;
   std::atomic<steady_clock::rep> at = 0;
+  std::atomic<steady_clock::rep> first_promise = std::numeric_limits<steady_clock::rep>::max();  // the earliest of all
+
+  void promise(steady_clock::time_point deadline) {
+    const auto promised = deadline.time_since_epoch().count();
+    for (auto seen = first_promise.load(); promised < seen && !first_promise.compare_exchange_weak(seen, promised);) {
+    }
+  }
 };
 
 /// Several threads move the same timeouts, nobody to before `floor`; at last each gets a deadline of its own.
@@ -72,43 +79,68 @@ TYPED_TEST(Storm, NothingIsEarlyOrLostAndEachRunsOnce) {
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
-/// Deadlines that come while they are moved: each timeout runs or is cancelled, once, and none is lost.
+/// Deadlines that come while they are moved: each timeout runs or is cancelled, once, none is early, and none is lost.
+/// In odd rounds there are few timeouts, so that the threads meet at them, and most deadlines are far away.
 TYPED_TEST(Storm, AtTheirDeadlinesEachTimeoutEndsOnce) {
   constexpr int kThreads = 4;
-  constexpr std::size_t kTimeouts = 64;
   TypeParam timer{1ms};
   std::int64_t rounds = 0;
   for (const Deadline end(2s); !end.passed(); ++rounds) {
-    std::array<std::atomic<int>, kTimeouts> fates{};
-    Latch ended(kTimeouts);
+    const bool few = rounds % 2 != 0;
+    const std::size_t count = few ? 4 : 64;
+    std::vector<Run> runs(count);
+    std::vector<std::atomic<int>> cancels(count);
+    std::atomic<int> early = 0;
+    std::atomic<int> refused_and_pending = 0;
+    Latch ended(static_cast<int>(count));
     std::vector<Timeout> timeouts;
-    for (auto& fate : fates) {
+    for (Run& run : runs) {
       timeouts.push_back(timer.new_timeout(
-          [&] {
-            ++fate;
+          [&](Timeout& self) {
+            const auto now = steady_clock::now();
+            // While another thread finds out that it moves the timeout too late, deadline() is the one that it wanted.
+            if (now < self.deadline() && !eventually([&] { return now >= self.deadline(); })) ++early;
+            run.at = now.time_since_epoch().count();
+            ++run.count;
             ended.count_down();
           },
           kFar));
     }
     run_together(kThreads, [&](int thread) {
       std::minstd_rand random(static_cast<unsigned>(rounds * kThreads + thread) + 1);
-      for (int i = 0; i < 2000; ++i) {
-        const std::size_t which = random() % kTimeouts;
+      const auto move = [&](std::size_t which, std::chrono::microseconds delay) {
         Timeout timeout = timeouts[which];
-        if (random() % 256 == 0) {
-          if (!timeout.cancel()) continue;
-          ++fates[which];
+        const auto before = steady_clock::now();
+        if (timeout.reschedule(delay)) {
+          runs[which].promise(before + delay);
+        } else if (!timeout.is_expired() && !timeout.is_cancelled()) {
+          ++refused_and_pending;
+        }
+      };
+      for (int i = 0; i < 2000; ++i) {
+        const std::size_t which = random() % count;
+        if (random() % (few ? 20'000 : 256) == 0) {
+          if (!Timeout(timeouts[which]).cancel()) continue;
+          ++cancels[which];
           ended.count_down();
+        } else if (few) {
+          move(which, (random() % 64 == 0 ? 2000 + random() % 1000 : 100'000 + random() % 100'000'000) * 1us);
         } else {
-          timeout.reschedule((random() % 8 == 0 ? random() % 4000 : 2000 + random() % 20'000) * 1us);
+          move(which, (random() % 8 == 0 ? random() % 4000 : 2000 + random() % 20'000) * 1us);
         }
       }
-      for (std::size_t which = static_cast<std::size_t>(thread); which < kTimeouts; which += kThreads) {
-        timeouts[which].reschedule((random() % 3000) * 1us);
-      }
+      // The last deadline is near, whichever thread comes last.
+      for (std::size_t which = 0; which < count; ++which) move(which, (random() % 3000) * 1us);
     });
     ASSERT_TRUE(ended.wait(10s)) << "lost";
-    for (const auto& fate : fates) EXPECT_EQ(fate, 1);
+    EXPECT_EQ(early, 0);
+    EXPECT_EQ(refused_and_pending, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(runs[i].count + cancels[i], 1);
+      if (runs[i].count == 0) continue;
+      EXPECT_GE(runs[i].at, runs[i].first_promise) << "early";
+      EXPECT_GE(runs[i].at, timeouts[i].deadline().time_since_epoch().count()) << "early";
+    }
     EXPECT_EQ(timer.pending_timeouts(), 0);
   }
   EXPECT_TRUE(is_balanced(timer.stats()));

@@ -3,9 +3,9 @@
 // Models of the library's hand-overs, for relacy. It runs the threads of a model in any order, and lets each load
 // return any value that C++'s memory model allows. It finds data races, wrong results and deadlocks.
 //
-// A model has the shared variables of the code that it stands for, with the very orders of the code, and asserts what
-// that code promises. It names what must not be weakened (Weakening); check() holds that the model passes as it is, and
-// that each weakening alone is found. An order that no run needs is relaxed or said to be one.
+// A model copies the shared variables and memory orders of the code and asserts its promises. A Weakening is one fault.
+// check() expects the model to pass without faults and to fail with each. Orders that no run needs are relaxed or
+// marked.
 
 #include <relacy/relacy.hpp>
 #undef assert
@@ -84,11 +84,6 @@ struct Weakening {
 
   explicit operator bool() const { return on; }
 };
-
-/// The code's order, or the weakened one.
-inline Order weakened(const Weakening& weakening, Order code, Order left = mo_relaxed) {
-  return weakening ? left : code;
-}
 
 /// The two ways in which AsymmetricFence works.
 enum class Fences {
