@@ -47,7 +47,8 @@ bool Core::move(Node& node, std::int64_t deadline) {
   bool asks = false;
   for (;;) {
     if (!Node::pending(seen)) {
-      // The worker may have expired it for the new deadline already; then, and only then, it ran before the old one.
+      // The worker has expired it, for the new deadline or for one that was replaced. Unless another reschedule() of
+      // the timeout is under way, either is not before the new one, so the move has succeeded.
       if (earlier && Node::state_of(seen) == NodeState::Expired) return true;
       node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
       return false;
@@ -79,7 +80,7 @@ bool Core::move(Node& node, std::int64_t deadline) {
 }
 
 /// Restores the old deadline after a lack of memory for a recheck request, and throws std::bad_alloc. If the timeout
-/// has ended meanwhile, returns whether the worker has expired it, for `deadline`: then it was moved.
+/// has ended meanwhile, returns whether the worker has expired it: the task does not start before `deadline` then.
 bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
   node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
   while (Node::pending(seen)) {

@@ -50,7 +50,7 @@ class Inbox {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    /// Returns the earliest deadline that may wait here, or kUnlisted. For the owner and the worker.
+    /// Returns the earliest deadline that may wait here, or kUnlisted. For the owner.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
     /// Returns the number of entries. See EntryBuffer::size().
     std::size_t size() const noexcept { return queue_.size() + young_.size(); }

@@ -23,7 +23,8 @@ namespace hwt::internal {
 
 /// The state by which one thread at a time schedules and cancels on one timer: nodes, a place in the inbox, and
 /// counters. When the thread ends, the next new thread takes it over, so many short-lived threads cost no more than a
-/// few long ones. Only its owner writes it, except for the stack of returned nodes, which has its own cache line.
+/// few long ones. Only its owner writes it, except for parts of `place` (the worker) and of `pool` (threads that return
+/// nodes, the worker that collects those, and the closer).
 struct Producer {
   Producer(Depot& depot, Inbox& its_inbox, Sleeper& its_sleeper)
       : pool(depot), inbox(its_inbox), sleeper(its_sleeper) {}

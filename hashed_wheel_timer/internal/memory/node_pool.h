@@ -45,8 +45,8 @@ class NodePool {
     FreeNode::unmake(node);
     return node;
   }
-  /// Undoes take(), or keeps another node of the core. Only the owner calls it, while the timer exists. Afterwards call
-  /// Producer::look() if look_is_due().
+  /// Undoes take(), or keeps another node of the core. Only the owner calls it, while the timer exists, or inside an
+  /// Inside whose pool is not closing. Afterwards call Producer::look() if look_is_due().
   void untake(Node* node) noexcept {
     FreeNode::make(node, nullptr);
     node->next = free_;

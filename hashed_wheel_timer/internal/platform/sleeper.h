@@ -11,7 +11,7 @@
 namespace hwt::internal {
 
 /// The worker's sleep, and the state by which other threads end it. Only a timeout for which the worker would wake up
-/// too late has to wake it. Times are nanoseconds of steady_clock.
+/// too late has to wake it. Times are nanoseconds of the timer's clock; sleep_until() takes a time of steady_clock.
 ///
 /// Going to sleep races with new entries (Dekker). The worker announces its sleep, passes the heavy fence, and reads
 /// its inbox once more. A producer enqueues an entry, passes the light fence, and reads the announcement. At least one
@@ -64,7 +64,8 @@ class Sleeper {
   }
   /// Any thread: wakes the worker if it has announced a sleep.
   void wake_if_asleep() noexcept;
-  /// Any thread: ends the present sleep, or the next.
+  /// Any thread: ends the worker's present sleep, or its next one. If the timer has an Outside, calls that instead, and
+  /// only if a sleep is announced.
   void wake() noexcept {
     if (has_outside()) [[unlikely]]
       return call_outside();
