@@ -112,7 +112,8 @@ template <bool kPlain>
 
 [[gnu::noinline]] detail::Scheduled Core::schedule_any(const detail::TaskSource& task, detail::When when,
                                                        Producer* mine) {
-  // The caller has the origin at hand only on this rare way, so that passing it costs other timers nothing.
+  // schedule() takes no Origin, so that untraced timers do not pay for passing it. The caller passes it to
+  // schedule_traced().
   if (traces_origins()) return detail::Scheduled::refused(Result::Untraced);
   const ProducerLease lease(producers_, mine);
   return offer_any(lease.get(), task, when.deadline([&] { return begin_of_delay(lease.get()); }));
@@ -339,7 +340,7 @@ void Core::wake_for_cancelled_hook() noexcept {
 
 }  // namespace internal
 
-// The way of a request is in one file, so that the compiler makes one function of each direction.
+// These are in this file so that the compiler inlines Core::schedule() and Core::cancel() into them.
 
 detail::Scheduled Timer::schedule(const detail::TaskSource& task, detail::When when) {
   return core_->schedule(task, when);

@@ -40,9 +40,12 @@ namespace hwt::internal {
 /// A node goes from hand to hand by Node::word (see NodeState).
 class Core final {
  public:
-  /// The clock that deadlines are measured by: steady_clock, for delays by way of the cycle counter where it may be
-  /// used; steady_clock itself; or the time given to set_now().
-  enum class Clock : std::uint8_t { Cycles, Steady, Given };
+  /// The clock that deadlines are measured by.
+  enum class Clock : std::uint8_t {
+    Cycles,  // steady_clock; delays are measured by the cycle counter if it is safe
+    Steady,  // steady_clock
+    Given,   // the time that set_now() received
+  };
 
   Core(Timer& timer, const Options& options, Clock clock = Clock::Cycles);
   Core(const Core&) = delete;

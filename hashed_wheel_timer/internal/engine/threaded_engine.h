@@ -32,8 +32,7 @@ class ThreadedEngine {
   std::vector<Timeout> stop();
 
   /// Ends the timer: stops, drops the unprocessed timeouts and deletes this. On the worker itself, leaves that to the
-  /// worker. A forked child has a copy of everything but the other threads, and what those were at is unknown: there
-  /// all is left as it is.
+  /// worker. In a forked child it frees nothing, because threads that were not copied may have been using the data.
   void destroy() noexcept;
 
   Core& core() noexcept { return *core_; }

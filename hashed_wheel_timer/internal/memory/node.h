@@ -138,8 +138,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     return false;
   }
 
-  /// Returns whether the task of this life, which has an id, runs or is with an executor. acquire: otherwise the caller
-  /// sees all that the task did.
+  /// Returns whether the task of this life, which has an id, runs or is with an executor. acquire: if it returns false,
+  /// the caller sees everything that the task did.
   bool is_claimed(std::uint32_t life) const noexcept {
     const std::uint64_t seen = word.load(std::memory_order_acquire);
     return generation_of(seen) == life && (seen & kNamed) != 0 && state_of(seen) == NodeState::Expired &&

@@ -14,7 +14,8 @@ class ParkingLot {
  public:
   using Ticket = std::uint32_t;
 
-  /// acquire: pairs with the release of wake_all(). Whose ticket is from after that call sees what came before it.
+  /// Returns a ticket for park(). acquire: a thread that takes a ticket after wake_all() sees everything that the waker
+  /// did before that call.
   static Ticket ticket(const void* address) noexcept;
 
   /// Returns when wake_all() has been called since the ticket was taken, or for no reason.

@@ -14,7 +14,7 @@ namespace hwt::internal {
 
 namespace {
 
-/// What cannot be made is for want of memory, or of handles.
+/// Returns the handle. Throws std::system_error if the system could not create the object.
 HANDLE made(HANDLE object, const char* what) {
   if (object == nullptr) throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), what);
   return object;

@@ -39,8 +39,8 @@ class Sleeper {
   /// A sleep that no deadline ends.
   static constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min() + 1;
 
-  /// The worker: announces that timeouts with deadlines up to `wake_until` must wake it. One that is never due need
-  /// not.
+  /// The worker: announces that a timeout with a deadline up to `wake_until` must wake it. A deadline of kForever never
+  /// wakes it.
   void announce(std::int64_t wake_until) noexcept {
     sleep_.store(sleep_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     wake_until_.store(std::min(wake_until, kForever - 1), std::memory_order_release);
