@@ -47,6 +47,9 @@ class Core final {
     Given,   // the time that set_now() received
   };
 
+  /// Makes the core of a timer. Its creator calls close(), which deletes it. Throws std::bad_alloc, and
+  /// std::system_error if the process has no thread key left or, on Windows, no handle. Passes on exceptions of copying
+  /// on_task_error.
   Core(Timer& timer, const Options& options, Clock clock = Clock::Cycles);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;

@@ -22,9 +22,13 @@ bool Core::reschedule(Node& node, detail::When when) {
   return true;
 }
 
-/// No thread waits here for another. But a reschedule() may take effect late, while another thread is preempted in a
-/// reschedule() of the same timeout. It is late by at most the deadline that it replaces (docs/design.md, "Waits and
-/// their bounds").
+/// Moves the deadline of a node of this core. Returns true if the task runs, and not before `deadline`; false if
+/// the timeout has expired or was cancelled. Throws std::bad_alloc; then nothing has changed.
+///
+/// No thread waits here for another, unless memory is short. Then the thread sleeps in steps of 50 us, until the worker
+/// has freed the memory of a recheck request that it took. But a reschedule() may take effect late, while another
+/// thread is preempted in a reschedule() of the same timeout. It is late by at most the deadline that it replaces
+/// (docs/design.md, "Waits and their bounds").
 ///
 /// A later deadline is only stored; the worker finds it when it comes to the old one. An earlier one needs a recheck
 /// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word and

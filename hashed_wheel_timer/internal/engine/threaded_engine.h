@@ -23,9 +23,12 @@ class ThreadedEngine {
   ThreadedEngine(const ThreadedEngine&) = delete;
   ThreadedEngine& operator=(const ThreadedEngine&) = delete;
 
-  /// When it returns, the timer has started. Throws IllegalState after stop(), and what making the thread throws; then
-  /// a later call tries again. Waits for another thread's start().
-  /// `caller` is the function that the user has called, for messages.
+  /// Starts the timer, if it has not started. When it returns, the timer has started. Waits for another thread's
+  /// start(). `caller` is the function that the user has called, for messages.
+  ///
+  /// Throws exceptions of thread_factory, std::bad_alloc, and IllegalState if the factory returns no running thread.
+  /// Then a later call tries again. Also throws IllegalState after stop(), and in a forked child if another thread was
+  /// starting the timer at the fork.
   void start(const char* caller);
 
   /// See Timer::stop().

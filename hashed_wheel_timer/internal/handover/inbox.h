@@ -66,6 +66,9 @@ class Inbox {
     }
     void unlock() noexcept { locked_.store(false, std::memory_order_release); }
 
+    /// Dequeues new timeouts, at most `max`, the oldest first. Returns their number. That may be less than `max`
+    /// although more are left, because one call takes either from the queue or from the buffer. Precondition: the
+    /// caller has the lock.
     std::size_t dequeue(NodeName* entries, std::size_t max) noexcept;
 
     // New timeouts. The entries in the queue are older. Most timeouts are cancelled before their entries get there.

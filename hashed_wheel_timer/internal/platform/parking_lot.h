@@ -21,6 +21,8 @@ class ParkingLot {
   /// Returns when wake_all() has been called since the ticket was taken, or for no reason.
   static void park(const void* address, Ticket ticket) noexcept;
 
+  /// Wakes the threads that are parked, and makes earlier tickets out of date. release: pairs with the acquire of
+  /// ticket(). Costs a system call if a thread is parked at an address of the same place.
   static void wake_all(const void* address) noexcept;
 };
 

@@ -29,7 +29,7 @@ class Sleeper {
   /// The function to call instead of waking a worker.
   class Outside {
    public:
-    /// Any thread.
+    /// Any thread calls it. It must not wait, because the driver may be waiting for the call to end.
     virtual void call() noexcept = 0;
 
    protected:
@@ -78,9 +78,9 @@ class Sleeper {
   /// way. Call it before each announcement too, because an announcement must not hide that another thread has taken the
   /// last one away.
   bool end_calls() noexcept;
-  /// Not inside a call.
+  /// Waits until no thread calls the driver. Deadlocks inside such a call.
   void wait_for_calls() noexcept;
-  /// Any thread.
+  /// Any thread: returns whether there is a function to call.
   bool has_outside() const noexcept { return outside_.load(std::memory_order_relaxed) != nullptr; }
   /// Sets the function to call, or none if null. Call it after end_calls().
   void set_outside(Outside* outside) noexcept { outside_.store(outside, std::memory_order_relaxed); }
