@@ -227,7 +227,7 @@ class Core final {
     return now();
   }
   CancelResult finish_withdrawal(Producer& mine, Node& node) noexcept;
-  static void come_to_probe(const Node& node, std::uint64_t before) noexcept;
+  static void fire_cancel_probe(const Node& node, std::uint64_t before) noexcept;
   bool cancel_of_other(Producer& mine, Node& node) noexcept;
   bool cancel_any(Node& node) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
@@ -266,6 +266,11 @@ class Core final {
   alignas(kCacheLine) Sleeper sleeper_;
   Lifecycle lifecycle_;
   Counters counters_;
+};
+
+/// The deleter of the std::unique_ptr by which an engine owns its core.
+struct CloseCore {
+  void operator()(Core* core) const noexcept { core->close(); }
 };
 
 }  // namespace hwt::internal

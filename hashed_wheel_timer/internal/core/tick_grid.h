@@ -70,7 +70,7 @@ using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 template <class Wanted>
 Tick announce_sleep(Sleeper& sleeper, const TickGrid& grid, Tick known, Tick current, const Wanted& wanted) noexcept {
   const auto announce = [&](Tick until) {
-    sleeper.announce(until <= current ? Sleeper::kNobody : grid.begin_of(until));
+    sleeper.announce(until <= current ? Sleeper::kNoDeadline : grid.begin_of(until));
   };
   announce(known);
   AsymmetricFence::heavy();

@@ -57,10 +57,6 @@ class ThreadedEngine {
   void finish() noexcept;
   void drop_late_entries() noexcept;
 
-  struct CloseCore {
-    void operator()(Core* core) const noexcept { core->close(); }
-  };
-
   const std::unique_ptr<Core, CloseCore> core_;
   const std::function<std::thread(std::function<void()>)> thread_factory_;
   LiveInstance instance_;

@@ -167,7 +167,7 @@ class ProducerLease {
 /// node for itself.
 void recycle(Node* node) noexcept;
 
-/// A new core's id. Throws std::system_error when the process has no key left by which threads tell of their end.
-std::uint64_t announce_core();
+/// Returns the id of a new core. Throws std::system_error if the process has no thread key left.
+std::uint64_t new_core_id();
 
 }  // namespace hwt::internal

@@ -37,7 +37,7 @@ class Sleeper {
   };
 
   /// A sleep that no deadline ends.
-  static constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min() + 1;
+  static constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::min() + 1;
 
   /// The worker: announces that a timeout with a deadline up to `wake_until` must wake it. A deadline of kForever never
   /// wakes it.
@@ -69,7 +69,7 @@ class Sleeper {
   void wake() noexcept {
     if (has_outside()) [[unlikely]]
       return call_outside();
-    parking_.call();
+    parking_.unpark();
   }
 
   // The driver of the timer, one thread at a time.
@@ -100,12 +100,12 @@ class Sleeper {
   // some threads wake the worker without a fence, so that it collects early.)
   std::atomic<std::int64_t> wake_until_{kAwake};
 
-  // Counts the announcements. The worker's to write. release and acquire: a thread that sees the number calls after the
-  // worker has left the previous sleep, so the call does not count for that.
+  // Counts the announcements. Only the worker writes it. release and acquire: a thread that sees the number sets the
+  // permit after the worker has left the previous sleep. So the previous sleep does not consume the permit.
   std::atomic<std::uint64_t> sleep_{0};
 
   // The number of a sleep from which a thread has finished waking the worker. A thread that was preempted may write an
-  // old one over a new one: then the worker is called once too often. The worker finds entries that were enqueued
+  // old one over a new one: then the worker is woken once too often. The worker finds entries that were enqueued
   // during this sleep before its next one, so it is enough that this one ends.
   std::atomic<std::uint64_t> woken_from_{0};
 
