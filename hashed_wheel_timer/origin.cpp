@@ -35,7 +35,8 @@ void visit_slab(const SlabDirectory::Slot& slab, const Visit& visit) {
   for (std::uint32_t place = 1; place < slab.constructed; ++place) {
     const Node& node = slab.nodes[place];
     const std::uint64_t seen = node.word.load(std::memory_order_acquire);
-    // Memory that went back to the system reads as 0, and the timer has a reference to each pending timeout.
+    // The word of a node whose memory went back to the system reads as 0, or is still that of a free node. 0 is pending
+    // without a reference, but the timer has a reference to each pending timeout.
     if (!Node::pending(seen) || (seen & Node::kReferences) == 0) continue;
     const std::int64_t deadline = node.deadline.load(std::memory_order_acquire);
     const std::uint64_t trace = slab.traces[place].load(std::memory_order_acquire);

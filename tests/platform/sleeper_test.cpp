@@ -143,17 +143,17 @@ class Asleep {
 
 TEST_F(SleeperTest, IsWokenByTheNextThreadWhenOneStopsBeforeItWakes) {
   Asleep worker(sleeper_);
-  sleeper_.parking_.leave_call();  // without wake(), like a thread that is preempted between the two steps
+  sleeper_.parking_.set_permit();  // without wake_sleeper(), like a thread that is preempted between the two steps
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
 }
 
 TEST_F(SleeperTest, IsWokenFromItsSleepWhenAThreadWakesItFromAnEarlierOneTooLate) {
   sleeper_.announce(100);
-  sleeper_.parking_.leave_call();
+  sleeper_.parking_.set_permit();
   EXPECT_TRUE(is_called(sleeper_));
   Asleep worker(sleeper_);
-  sleeper_.parking_.wake();  // the late second step of that thread
+  sleeper_.parking_.wake_sleeper();  // the late second step of that thread
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
 }

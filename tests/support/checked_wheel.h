@@ -72,7 +72,7 @@ class Checked<HierarchicalWheel> : public HierarchicalWheel {
   bool consistent() const {
     std::int64_t items = 0;
     for (std::size_t level = 0; level < levels_.levels(); ++level) {
-      const SlotRow& row = *rows_[level];
+      const SlotRow& row = *current_rows_[level];
       if (row.level != level || row.above != nullptr) return false;
       for (std::size_t digit = 0; digit < digits(); ++digit) {
         const bool occupied = row.slot(digit).occupied();

@@ -26,7 +26,7 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
       cycles_(clock == Clock::Cycles && !options.exact_clock && options.tick_duration >= kShortestTickOfCycles),
       clock_(clock == Clock::Cycles && !cycles_.wanted() ? Clock::Steady : clock),
       on_task_error_(options.on_task_error),
-      id_(announce_core()),
+      id_(new_core_id()),
       plain_(options.max_pending_timeouts <= 0 && !options.trace_origins),
       tick_duration_(options.tick_duration.count()),
       hook_patience_(std::max<std::int64_t>(Inbox::kSoon - options.tick_duration.count(), 0)),
@@ -112,7 +112,8 @@ template <bool kPlain>
 
 [[gnu::noinline]] detail::Scheduled Core::schedule_any(const detail::TaskSource& task, detail::When when,
                                                        Producer* mine) {
-  // The caller has the origin at hand only on this rare way, so that passing it costs other timers nothing.
+  // schedule() takes no Origin, so that untraced timers do not pay for passing it. The caller passes it to
+  // schedule_traced().
   if (traces_origins()) return detail::Scheduled::refused(Result::Untraced);
   const ProducerLease lease(producers_, mine);
   return offer_any(lease.get(), task, when.deadline([&] { return begin_of_delay(lease.get()); }));
@@ -183,7 +184,7 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
 }
 
 /// The timeout, whose word was `before`, was cancelled.
-[[gnu::noinline, gnu::cold]] void Core::come_to_probe(const Node& node, std::uint64_t before) noexcept {
+[[gnu::noinline, gnu::cold]] void Core::fire_cancel_probe(const Node& node, std::uint64_t before) noexcept {
   probes::cancel(NodeName(Slab::index_of(node), Node::generation_of(before)).value());
 }
 
@@ -201,7 +202,7 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 /// keeps the node and with it the core: the caller's handle, a reference of the cancel, or, for an id, the timer.
 inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept {
   if (probes::kThere && traces_origins()) [[unlikely]]
-    come_to_probe(node, before);
+    fire_cancel_probe(node, before);
   if (mine != nullptr) [[likely]] {
     count_cancelled(mine, node, before);
   } else {
@@ -285,7 +286,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
 [[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, Node& node) noexcept {
   // Its next life has begun.
   if (probes::kThere && traces_origins())
-    come_to_probe(node, node.word.load(std::memory_order_relaxed) - 2 * Node::kGeneration);
+    fire_cancel_probe(node, node.word.load(std::memory_order_relaxed) - 2 * Node::kGeneration);
   if (mine.pool.look_is_due()) mine.look();
   if (admission_.release()) wake_for_none_pending();
   return CancelResult::Cancelled;
@@ -343,7 +344,7 @@ void Core::wake_for_cancelled_hook() noexcept {
 
 }  // namespace internal
 
-// The way of a request is in one file, so that the compiler makes one function of each direction.
+// These are in this file so that the compiler inlines Core::schedule() and Core::cancel() into them.
 
 detail::Scheduled Timer::schedule(const detail::TaskSource& task, detail::When when) {
   return core_->schedule(task, when);

@@ -40,10 +40,16 @@ namespace hwt::internal {
 /// A node goes from hand to hand by Node::word (see NodeState).
 class Core final {
  public:
-  /// The clock that deadlines are measured by: steady_clock, for delays by way of the cycle counter where it may be
-  /// used; steady_clock itself; or the time given to set_now().
-  enum class Clock : std::uint8_t { Cycles, Steady, Given };
+  /// The clock that deadlines are measured by.
+  enum class Clock : std::uint8_t {
+    Cycles,  // steady_clock; delays are measured by the cycle counter if it is safe
+    Steady,  // steady_clock
+    Given,   // the time that set_now() received
+  };
 
+  /// Makes the core of a timer. Its creator calls close(), which deletes it. Throws std::bad_alloc, and
+  /// std::system_error if the process has no thread key left or, on Windows, no handle. Passes on exceptions of copying
+  /// on_task_error.
   Core(Timer& timer, const Options& options, Clock clock = Clock::Cycles);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -221,7 +227,7 @@ class Core final {
     return now();
   }
   CancelResult finish_withdrawal(Producer& mine, Node& node) noexcept;
-  static void come_to_probe(const Node& node, std::uint64_t before) noexcept;
+  static void fire_cancel_probe(const Node& node, std::uint64_t before) noexcept;
   bool cancel_of_other(Producer& mine, Node& node) noexcept;
   bool cancel_any(Node& node) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
@@ -260,6 +266,11 @@ class Core final {
   alignas(kCacheLine) Sleeper sleeper_;
   Lifecycle lifecycle_;
   Counters counters_;
+};
+
+/// The deleter of the std::unique_ptr by which an engine owns its core.
+struct CloseCore {
+  void operator()(Core* core) const noexcept { core->close(); }
 };
 
 }  // namespace hwt::internal

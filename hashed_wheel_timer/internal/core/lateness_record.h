@@ -13,7 +13,7 @@ namespace hwt::internal {
 /// A LatencyHistogram that one thread at a time writes, the worker, and any thread reads meanwhile.
 class LatenessRecord {
  public:
-  /// `begun` minus `deadline`, and zero if that is negative. The worker's alone.
+  /// Adds `begun` minus `deadline`, or zero if that is negative. Only the worker calls it.
   void add(std::int64_t begun, std::int64_t deadline) noexcept {
     const std::uint64_t late = static_cast<std::uint64_t>(begun) - static_cast<std::uint64_t>(deadline);
     const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum_.load(std::memory_order_relaxed)) + late);
@@ -23,8 +23,9 @@ class LatenessRecord {
     store(static_cast<std::int64_t>(late), sum, Buckets::index_within(late));
   }
 
-  /// Any thread. All that was added before, as far as this thread can know of it. Values that are added meanwhile may
-  /// be included or not. Sum and maximum may include values that are not counted yet, never the other way round.
+  /// Returns a copy. It has all values that were added before, if the caller has synchronized with the worker since.
+  /// Values that are added meanwhile may be included or not. Sum and maximum may include values that are not counted
+  /// yet, never the other way round. Any thread.
   LatencyHistogram snapshot() const noexcept {
     LatencyHistogram result;
     for (std::size_t i = 0; i < Buckets::kCount; ++i) {

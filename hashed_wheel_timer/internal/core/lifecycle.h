@@ -13,13 +13,15 @@ namespace hwt::internal {
 ///
 ///   from      to        by
 ///   Init      Starting  the first start() or new_timeout(), which makes the thread
-///   Starting  Init      the same, when there was no thread to be had
-///   Starting  Started   the same, when the thread is there
-///   Init      Started   a timer without a thread, when it is made
-///   Init      Stopped   stop() and the destructor of a timer that was never started
-///   Started   Stopping  stop() and the destructor
-///   Stopping  Stopped   the same, when the wheel is empty and the thread has ended
-///   any       Stopped   the same in a forked child, which has no such thread; a start under way there still ends
+///   Starting  Init      that call, if it could not make the thread
+///   Starting  Started   that call, once it has the thread
+///   Init      Started   the constructor of a timer without a thread
+///   Init      Stopped   stop() or the destructor of a timer that was never started
+///   Started   Stopping  stop() or the destructor
+///   Stopping  Stopped   the thread that ends the timer, once the wheel is empty and the worker has ended
+///   not Init  Stopped   stop() or the destructor in a forked child, which has no worker
+/// If the thread factory forks, the start() goes on in the child too. It sets Started or Init there, even after
+/// Stopped.
 enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
 
 /// The phase of a timer, and the process in which it left Init. Both are in one word without a lock, so that a forked

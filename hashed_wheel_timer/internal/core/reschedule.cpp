@@ -22,9 +22,13 @@ bool Core::reschedule(Node& node, detail::When when) {
   return true;
 }
 
-/// No thread waits here for another. But a reschedule() may take effect late, while another thread is preempted in a
-/// reschedule() of the same timeout. It is late by at most the deadline that it replaces (docs/design.md, "Waits and
-/// their bounds").
+/// Moves the deadline of a node of this core. Returns true if the task runs, and not before `deadline`; false if
+/// the timeout has expired or was cancelled. Throws std::bad_alloc; then nothing has changed.
+///
+/// No thread waits here for another, unless memory is short. Then the thread sleeps in steps of 50 us, until the worker
+/// has freed the memory of a recheck request that it took. But a reschedule() may take effect late, while another
+/// thread is preempted in a reschedule() of the same timeout. It is late by at most the deadline that it replaces
+/// (docs/design.md, "Waits and their bounds").
 ///
 /// A later deadline is only stored; the worker finds it when it comes to the old one. An earlier one needs a recheck
 /// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word and
@@ -47,7 +51,8 @@ bool Core::move(Node& node, std::int64_t deadline) {
   bool asks = false;
   for (;;) {
     if (!Node::pending(seen)) {
-      // The worker may have expired it for the new deadline already; then, and only then, it ran before the old one.
+      // The worker has expired it, for the new deadline or for one that was replaced. Unless another reschedule() of
+      // the timeout is under way, either is not before the new one, so the move has succeeded.
       if (earlier && Node::state_of(seen) == NodeState::Expired) return true;
       node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
       return false;
@@ -79,7 +84,7 @@ bool Core::move(Node& node, std::int64_t deadline) {
 }
 
 /// Restores the old deadline after a lack of memory for a recheck request, and throws std::bad_alloc. If the timeout
-/// has ended meanwhile, returns whether the worker has expired it, for `deadline`: then it was moved.
+/// has ended meanwhile, returns whether the worker has expired it: the task does not start before `deadline` then.
 bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
   node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
   while (Node::pending(seen)) {

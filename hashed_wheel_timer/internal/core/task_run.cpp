@@ -38,8 +38,8 @@ void drop_handed_over(Node& node) noexcept { take_from_executor(node, true); }
 bool cancel_or_disarm(Node& node) noexcept { return Core::cancel(node) || disarm(node); }
 
 bool cancel_and_wait(Node& node) noexcept {
-  // Again after the wait, because the worker may have been about to hand the task over. It may also have done so
-  // between the attempt and this look at the word. Then there is nothing to wait for.
+  // Tries again after each wait, because the worker may have handed the task to an executor meanwhile. If neither flag
+  // is set, the task has ended or was cancelled before.
   while (!cancel_or_disarm(node)) {
     if ((node.word.load(std::memory_order_acquire) & (Node::kBusy | Node::kHandedOver)) == 0) return false;
     // In a forked child the thread that is busy was not copied.

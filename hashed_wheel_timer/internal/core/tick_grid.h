@@ -31,8 +31,8 @@ struct BasicTickGrid {
     if (ticks > room / static_cast<Unsigned>(tick_duration)) return kForever;
     return static_cast<Signed>(static_cast<Unsigned>(start) + ticks * static_cast<Unsigned>(tick_duration));
   }
-  /// The last tick never ends: it stands for all later ones as well. There are such if the start is before the clock's
-  /// zero and a tick is a nanosecond.
+  /// Returns the end of a tick. The last tick stands for all later ones and never ends. Later ones exist, for example,
+  /// if a tick is 1 ns and the start is negative.
   Signed end_of(Signed tick) const noexcept { return tick >= kNever - 1 ? Signed{kForever} : begin_of(tick + 1); }
 
   /// The end of a tick in [earliest, latest], of the tick whose number ends in the most zero bits. Returns `earliest`
@@ -70,7 +70,7 @@ using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 template <class Wanted>
 Tick announce_sleep(Sleeper& sleeper, const TickGrid& grid, Tick known, Tick current, const Wanted& wanted) noexcept {
   const auto announce = [&](Tick until) {
-    sleeper.announce(until <= current ? Sleeper::kNobody : grid.begin_of(until));
+    sleeper.announce(until <= current ? Sleeper::kNoDeadline : grid.begin_of(until));
   };
   announce(known);
   AsymmetricFence::heavy();

@@ -49,7 +49,8 @@ class Driver {
 
   /// Takes entries that were in the inbox when the call began, and puts nodes into the wheel or removes them. A
   /// deadline before `present` had passed when it was scheduled, and is due at `present`. Places with a deadline up to
-  /// `until` come first. Not `all`: it leaves the entries of other places in the inbox.
+  /// `until` come first. If `all` is false, the entries of other places stay in the inbox, unless an earlier pass has
+  /// begun to take them.
   Pass transfer(Tick present = 0, std::int64_t until = kForever, bool all = true) noexcept;
 
   /// Returns the tick of the earliest new deadline, or an earlier tick; kNever if nothing came.

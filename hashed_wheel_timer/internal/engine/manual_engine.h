@@ -75,10 +75,6 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   void call() noexcept override;
   void finish() noexcept;
 
-  struct CloseCore {
-    void operator()(Core* core) const noexcept { core->close(); }
-  };
-
   const std::unique_ptr<Core, CloseCore> core_;
   const TickGrid grid_;
 

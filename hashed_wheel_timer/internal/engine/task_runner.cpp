@@ -11,23 +11,25 @@ namespace hwt::internal {
 bool TaskRunner::run(Node& node, TaskScope& inside) noexcept {
   inside.leave();
   if (core_.traces_origins()) probes::run(NodeName(Slab::index_of(node), node.generation()).value());
-  if (claim_ == Node::kReference + Node::kHandedOver) return run_by_executor(node, executor_);
-  if (const BatchExecutor* const own = node.executor()) {
+  if (claim_ == Node::kReference + Node::kHandedOver) {
+    run_by_executor(node, executor_);
+  } else if (const BatchExecutor* const own = node.executor()) {
     // A copy, because the executor may end as soon as the task is taken back.
     const BatchExecutor executor = *own;
     hand_over(node);
-    return run_by_executor(node, executor);
-  }
-  if (executor_) {
+    run_by_executor(node, executor);
+  } else if (executor_) {
     hand_over(node);
-    return run_by_executor(node, executor_);
+    run_by_executor(node, executor_);
+  } else {
+    inside.enter(node);
+    return run_watched(node);
   }
-  inside.enter(node);
-  return run_watched(node);
+  return false;
 }
 
 template <class Executor>
-bool TaskRunner::run_by_executor(Node& node, const Executor& executor) noexcept {
+void TaskRunner::run_by_executor(Node& node, const Executor& executor) noexcept {
   Timeout timeout = Node::adopt(&node);
   // Outside the try block, because the last copy of the job destroys the task.
   std::shared_ptr<ExecutorJob> task;
@@ -39,7 +41,7 @@ bool TaskRunner::run_by_executor(Node& node, const Executor& executor) noexcept 
     // The executor may have kept the job, and run it already or later. The task runs once in any case.
     slow_tasks_.watch(node, [&]() noexcept { run_handed_over(timeout); });
   }
-  return node.drop_references(1);
+  node.drop_references(1);  // not the last one, because `timeout` has another
 }
 
 bool TaskRunner::run_watched(Node& node) noexcept {

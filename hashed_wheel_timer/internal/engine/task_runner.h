@@ -42,7 +42,7 @@ class TaskRunner {
 
  private:
   template <class Executor>
-  bool run_by_executor(Node& node, const Executor& executor) noexcept;
+  void run_by_executor(Node& node, const Executor& executor) noexcept;
   bool run_watched(Node& node) noexcept;
 
   Core& core_;

@@ -20,8 +20,8 @@ constinit thread_local const ThreadedEngine* this_threads_worker = nullptr;
 
 }  // namespace
 
-/// Lets the new thread begin, or sends it home when start() has failed. Whatever the factory did with the body, it runs
-/// at most once, and never for a timer whose start() has failed.
+/// Lets the new thread run the worker, or makes it return if start() has failed. The worker runs at most once, however
+/// often the factory calls the function that it was given.
 struct ThreadedEngine::Launch {
   enum class Order : int { Wait, Go, Cancel };
 

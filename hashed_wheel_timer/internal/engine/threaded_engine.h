@@ -23,17 +23,19 @@ class ThreadedEngine {
   ThreadedEngine(const ThreadedEngine&) = delete;
   ThreadedEngine& operator=(const ThreadedEngine&) = delete;
 
-  /// When it returns, the timer has started. Throws IllegalState after stop(), and what making the thread throws; then
-  /// a later call tries again. Waits for another thread's start().
-  /// `caller` is the function that the user has called, for messages.
+  /// Starts the timer, if it has not started. When it returns, the timer has started. Waits for another thread's
+  /// start(). `caller` is the function that the user has called, for messages.
+  ///
+  /// Throws exceptions of thread_factory, std::bad_alloc, and IllegalState if the factory returns no running thread.
+  /// Then a later call tries again. Also throws IllegalState after stop(), and in a forked child if another thread was
+  /// starting the timer at the fork.
   void start(const char* caller);
 
   /// See Timer::stop().
   std::vector<Timeout> stop();
 
   /// Ends the timer: stops, drops the unprocessed timeouts and deletes this. On the worker itself, leaves that to the
-  /// worker. A forked child has a copy of everything but the other threads, and what those were at is unknown: there
-  /// all is left as it is.
+  /// worker. In a forked child it frees nothing, because threads that were not copied may have been using the data.
   void destroy() noexcept;
 
   Core& core() noexcept { return *core_; }
@@ -54,10 +56,6 @@ class ThreadedEngine {
   /// Ends the worker if there is one. Returns when it has finished, also if another thread ended it.
   void finish() noexcept;
   void drop_late_entries() noexcept;
-
-  struct CloseCore {
-    void operator()(Core* core) const noexcept { core->close(); }
-  };
 
   const std::unique_ptr<Core, CloseCore> core_;
   const std::function<std::thread(std::function<void()>)> thread_factory_;

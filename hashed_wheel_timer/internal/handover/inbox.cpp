@@ -46,7 +46,7 @@ void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
 }
 
 void Inbox::list_rechecks_anew(Place& place) noexcept {
-  if (!place.asks_.exchange(true, std::memory_order_acq_rel)) asking_.push(place);
+  if (!place.rechecks_listed_.exchange(true, std::memory_order_acq_rel)) listed_rechecks_.push(place);
 }
 
 }  // namespace hwt::internal

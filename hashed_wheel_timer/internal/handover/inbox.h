@@ -50,7 +50,7 @@ class Inbox {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    /// Returns the earliest deadline that may wait here, or kUnlisted. For the owner and the worker.
+    /// Returns the earliest deadline that may wait here, or kUnlisted. For the owner.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
     /// Returns the number of entries. See EntryBuffer::size().
     std::size_t size() const noexcept { return queue_.size() + young_.size(); }
@@ -66,6 +66,9 @@ class Inbox {
     }
     void unlock() noexcept { locked_.store(false, std::memory_order_release); }
 
+    /// Dequeues new timeouts, at most `max`, the oldest first. Returns their number. That may be less than `max`
+    /// although more are left, because one call takes either from the queue or from the buffer. Precondition: the
+    /// caller has the lock.
     std::size_t dequeue(NodeName* entries, std::size_t max) noexcept;
 
     // New timeouts. The entries in the queue are older. Most timeouts are cancelled before their entries get there.
@@ -80,8 +83,8 @@ class Inbox {
     std::atomic<std::int64_t> earliest_{kUnlisted};
     Place* next_listed_ = nullptr;  // the owner's until it has pushed the place, then the worker's until it files it
     // Whether it is in the list of places with recheck requests. Exchanged like earliest_, and for the same reasons.
-    std::atomic<bool> asks_{false};
-    Place* next_asking_ = nullptr;  // the owner's until it has pushed the place, then the worker's until it unlists it
+    std::atomic<bool> rechecks_listed_{false};
+    Place* next_listed_recheck_ = nullptr;  // like next_listed_, until the worker unlists it
     // Only the worker uses these.
     HeapLinks<Place> filed_;
     Place* next_near_ = nullptr;
@@ -131,7 +134,7 @@ class Inbox {
   /// Lists the place, after a recheck request was enqueued. If the worker must take it by a certain time, call list()
   /// too.
   void list_rechecks(Place& place) noexcept {
-    if (!place.asks_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (!place.rechecks_listed_.load(std::memory_order_relaxed)) [[unlikely]]
       list_rechecks_anew(place);
   }
 
@@ -164,9 +167,9 @@ class Inbox {
   /// Returns the places that were pushed onto the list since the last call, linked by next_listed_. They stay listed.
   /// Call file() for each.
   Place* take_listed() noexcept { return listed_.take_all(); }
-  /// Returns the places with recheck requests that were pushed since the last call, linked by next_asking_. Call
-  /// unlist_rechecks() for each.
-  Place* take_asking() noexcept { return asking_.take_all(); }
+  /// Returns the places with recheck requests that were pushed since the last call, linked by next_listed_recheck_.
+  /// Call unlist_rechecks() for each.
+  Place* take_listed_rechecks() noexcept { return listed_rechecks_.take_all(); }
   /// Marks the place as filed and returns its earliest deadline. From now on the owner may push the place again.
   static std::int64_t file(Place& place) noexcept {
     return place.earliest_.fetch_or(kNotInList, std::memory_order_acq_rel);
@@ -179,7 +182,9 @@ class Inbox {
     deadline |= kNotInList;
     place.earliest_.compare_exchange_strong(deadline, kUnlisted, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
-  static void unlist_rechecks(Place& place) noexcept { place.asks_.exchange(false, std::memory_order_acq_rel); }
+  static void unlist_rechecks(Place& place) noexcept {
+    place.rechecks_listed_.exchange(false, std::memory_order_acq_rel);
+  }
 
   /// Returns the nodes of put_without_memory(), linked by Node::next.
   Node* take_overflow() noexcept { return overflow_.take_all(); }
@@ -204,7 +209,7 @@ class Inbox {
   void list_rechecks_anew(Place& place) noexcept;
 
   alignas(kCacheLine) detail::IntrusiveStack<Place, &Place::next_listed_> listed_;
-  detail::IntrusiveStack<Place, &Place::next_asking_> asking_;
+  detail::IntrusiveStack<Place, &Place::next_listed_recheck_> listed_rechecks_;
   // Used when a queue has no memory, because cancel() must not fail.
   detail::IntrusiveStack<Node, &Node::next> overflow_;
   // release when noted, acquire when cleared. The entry that the note is about was enqueued, and its place listed,

@@ -59,10 +59,10 @@ bool Intake::unlist_until(std::int64_t deadline, Places& places) noexcept {
 
 /// Unlists all places with recheck requests and adds them to rechecked_. Returns whether there were any.
 bool Intake::unlist_rechecks() noexcept {
-  Place* asking = inbox_.take_asking();
-  const bool any = asking != nullptr;
-  while (asking != nullptr) {
-    Place& place = *std::exchange(asking, asking->next_asking_);  // before its owner may list it again
+  Place* listed = inbox_.take_listed_rechecks();
+  const bool any = listed != nullptr;
+  while (listed != nullptr) {
+    Place& place = *std::exchange(listed, listed->next_listed_recheck_);  // before its owner may list it again
     Inbox::unlist_rechecks(place);
     place.rechecks_left_ = kUncounted;
     rechecked_.append(place);

@@ -26,7 +26,7 @@ class Intake {
   /// Takes the next recheck requests. Returns their number.
   std::size_t take_rechecks(Node** nodes, std::size_t max) noexcept;
 
-  /// Returns whether entries of opened passes are left.
+  /// Returns whether entries of opened passes are left. For tests.
   bool any() const noexcept { return any_near() || !far_.empty() || !rechecked_.empty(); }
   /// Returns whether entries are left in places with a near deadline.
   bool any_near() const noexcept { return !near_.empty(); }

@@ -65,11 +65,7 @@ void Producer::look() noexcept {
 void Producer::take_back(Node* dropped) noexcept {
   while (dropped != nullptr) {
     Node* const node = std::exchange(dropped, dropped->next);
-    if (!node->end_life()) [[unlikely]] {
-      pool.depot().retire(*node);
-    } else {
-      pool.untake(node);
-    }
+    if (end_life_or_retire(*node)) pool.untake(node);
   }
 }
 
@@ -153,7 +149,7 @@ void give_all_back(void* seats) noexcept {
 bool keep(Seat* seat) noexcept {
   if (held == nullptr) {
     std::unique_ptr<SeatTable> seats(new (std::nothrow) SeatTable);
-    if (seats == nullptr || !thread_end::tell(seats.get())) return false;
+    if (seats == nullptr || !thread_end::set_value(seats.get())) return false;
     held = seats.release();
   }
   if (!held->reserve()) return false;
@@ -174,7 +170,7 @@ Producer* thread_cache::find_held(std::uint64_t core_id) noexcept {
   return seat->producer;
 }
 
-std::uint64_t announce_core() {
+std::uint64_t new_core_id() {
   // Prepares the key here, so that the first use by a thread can fail only for lack of memory.
   thread_end::prepare(give_all_back);
   return last_core_id.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -197,8 +193,7 @@ void ProducerLease::take(ProducerSet& producers) noexcept {
 }
 
 void recycle(Node* node) noexcept {
-  if (!node->end_life()) [[unlikely]]
-    return NodePool::of(*node).depot().retire(*node);
+  if (!end_life_or_retire(*node)) return;
   if (thread_cache::has(Slab::header(*node).core_id)) [[likely]] {
     Producer& mine = *thread_cache::latest.producer;
     if (mine.pool.look_is_due() ? mine.put_back_and_look(node) : mine.pool.put_back(node)) [[likely]]

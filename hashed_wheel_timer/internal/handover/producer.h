@@ -23,7 +23,8 @@ namespace hwt::internal {
 
 /// The state by which one thread at a time schedules and cancels on one timer: nodes, a place in the inbox, and
 /// counters. When the thread ends, the next new thread takes it over, so many short-lived threads cost no more than a
-/// few long ones. Only its owner writes it, except for the stack of returned nodes, which has its own cache line.
+/// few long ones. Only its owner writes it, except for parts of `place` (the worker) and of `pool` (threads that return
+/// nodes, the worker that collects those, and the closer).
 struct Producer {
   Producer(Depot& depot, Inbox& its_inbox, Sleeper& its_sleeper)
       : pool(depot), inbox(its_inbox), sleeper(its_sleeper) {}
@@ -166,7 +167,7 @@ class ProducerLease {
 /// node for itself.
 void recycle(Node* node) noexcept;
 
-/// A new core's id. Throws std::system_error when the process has no key left by which threads tell of their end.
-std::uint64_t announce_core();
+/// Returns the id of a new core. Throws std::system_error if the process has no thread key left.
+std::uint64_t new_core_id();
 
 }  // namespace hwt::internal

@@ -53,7 +53,8 @@ class BatchStack {
   /// Takes batches with at least `enough` nodes, if there are so many, and puts the others back. `taken`: the number of
   /// nodes. Precondition: not closed. For producers that schedule, and for the worker.
   Node* take_some(std::int64_t enough, std::int64_t& taken) noexcept;
-  /// Returns the number of nodes. May include pushes that are still in progress.
+  /// Returns the number of nodes. Includes pushes that are still in progress. Misses pushes that overlapped the last
+  /// take_all(), until the next one.
   std::size_t nodes() const noexcept { return nodes_.load(std::memory_order_relaxed); }
   /// Closes the stack: no later push() succeeds. Returns the number of nodes.
   std::int64_t close() noexcept;

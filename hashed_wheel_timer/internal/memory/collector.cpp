@@ -31,14 +31,14 @@ Collector::Collector(Depot& depot, std::int64_t unused_for) noexcept
 void Collector::rest() noexcept {
   stage_ = Stage::Unaware;
   again_ = false;
-  depot_.call_at(std::max(kWorthwhile, kept_ + kGrown));
+  depot_.wake_worker_at(std::max(kWorthwhile, kept_ + kGrown));
 }
 
 void Collector::watch(std::int64_t now) noexcept {
   stage_ = Stage::Watching;
-  depot_.call_at(Depot::kNoCall);
+  depot_.wake_worker_at(Depot::kNoWakeUp);
   const std::int64_t wait = unused_for_ + unused_for_ / kSlowly * static_cast<std::int64_t>(kept_);
-  look_at_ = now > kForever - wait ? kForever : now + wait;
+  look_at_ = deadline_after(now, wait);
   depot_.begin_watch(depot_.free_nodes());
 }
 
@@ -46,7 +46,8 @@ std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (page_bytes_ == 0) return kForever;
   if (stage_ == Stage::Unaware) {
     // If there were fewer since the last time, some have been used, and the free nodes may belong to other pages now.
-    // Each kGrown of them lower call_at_. That needs a fence of its own, because the fence of the sleep came before.
+    // Each kGrown of them lower wake_worker_at_. That needs a fence of its own, because the fence of the sleep came
+    // before.
     const std::size_t fewest = depot_.fewest_free_nodes();
     if (fewest + kGrown <= kept_) {
       kept_ = fewest;

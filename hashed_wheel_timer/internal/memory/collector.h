@@ -13,12 +13,14 @@ namespace hwt::internal {
 ///
 /// It takes free nodes out of the depot and the pools, and sorts them by page. A page with all its nodes goes back to
 /// the system; its addresses stay, as a free run in the depot, from which a pool carves nodes anew. The first page of a
-/// slab goes with the last of the others. All other nodes return to where they were.
+/// slab has the header, so it goes back only when all other pages of the slab do, or have gone before. All other nodes
+/// return to where they were.
 ///
-/// Why no thread can touch a page that is gone, or confuse a node with an earlier life of it. Only entries and recheck
-/// requests in the inbox name a free node, and the worker skips them because of its word. A thread that had a reference
-/// put each of them there, and listed its place, before the node became free. The Collector took the node with acquire.
-/// So a pass (Driver::transfer) that begins after that opens all these places. When it is Done, it has taken every such
+/// Why no thread can touch a page that is gone, or confuse a node with an earlier life of it. Entries and recheck
+/// requests in the inbox, and stale ids, name a free node. A stale id is harmless, because its generation does not
+/// match. The worker skips an entry or a recheck request because of the node's word. A thread that had a reference put
+/// each of them there, and listed its place, before the node became free. The Collector took the node with acquire. So
+/// a pass (Driver::transfer) that begins after that opens all these places. When it is Done, it has taken every such
 /// entry out, unless the place's owner has sifted it away. The owner does that under Place::locked_, which the worker
 /// has held since. So after one such pass no entry names the node, no thread holds one, and none comes before the node
 /// is carved and published again. A step is made only right after such a pass, and gives back nodes that former steps
@@ -38,8 +40,8 @@ class Collector {
   /// Returns false if nothing is left to do for now; see next_step().
   bool step(std::int64_t now) noexcept;
 
-  /// Returns the time of the next step, or kForever if none is needed before the worker is woken. For a worker that has
-  /// announced its sleep and passed the heavy fence.
+  /// Returns the time of the next step, or kForever if none is needed before the worker is woken. Only after the
+  /// announcement and the heavy fence is kForever final. Any other caller must ask again before it sleeps.
   std::int64_t next_step(std::int64_t now) noexcept;
 
  private:

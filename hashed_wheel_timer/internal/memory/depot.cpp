@@ -31,7 +31,7 @@ void Depot::close() noexcept {
   AsymmetricFence::heavy();
   std::int64_t out = 0;
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) out += pool->close();
-  // The depot's nodes, those included whose memory the system has or had.
+  // Subtracts the nodes in the depot, and the nodes in `collected`.
   out -= free_.close() + collected;
   for (const Node* node = retired_.close(); node != nullptr; node = node->next) --out;
   if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0)

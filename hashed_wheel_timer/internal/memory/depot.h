@@ -40,7 +40,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
     free_.count_in(nodes);
     AsymmetricFence::light();
     // While the caller still has the nodes, and with them the core.
-    if (free_.nodes() >= call_at_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (free_.nodes() >= wake_worker_at_.load(std::memory_order_relaxed)) [[unlikely]]
       sleeper_.wake_if_asleep();
     return free_.push_counted(first, nodes);
   }
@@ -76,9 +76,9 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   // The Collector.
 
-  static constexpr std::size_t kNoCall = std::numeric_limits<std::size_t>::max();
-  /// Makes the thread that frees this many nodes wake the sleeping worker. kNoCall: none does.
-  void call_at(std::size_t nodes) noexcept { call_at_.store(nodes, std::memory_order_relaxed); }
+  static constexpr std::size_t kNoWakeUp = std::numeric_limits<std::size_t>::max();
+  /// Makes the thread that frees this many nodes wake the sleeping worker. kNoWakeUp: none does.
+  void wake_worker_at(std::size_t nodes) noexcept { wake_worker_at_.store(nodes, std::memory_order_relaxed); }
 
   std::size_t free_nodes() const noexcept { return free_.nodes(); }
   /// Begins to note the fewest free nodes, with this number.
@@ -122,7 +122,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // relaxed, with fences (Dekker). A thread that frees nodes counts them, passes the light fence, and reads this and
   // the announcement of the sleep. The worker stores this, announces its sleep, passes the heavy fence, and reads the
   // count. One of them sees the other.
-  std::atomic<std::size_t> call_at_{kNoCall};
+  std::atomic<std::size_t> wake_worker_at_{kNoWakeUp};
 
   // relaxed, both: they are only requests, which may be seen late.
   std::atomic<bool> collecting_{false};

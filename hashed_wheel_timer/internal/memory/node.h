@@ -43,8 +43,9 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   /// So it has read the deadline of every reschedule() that has returned.
   std::atomic<std::int64_t> deadline;
 
-  /// Link of the list that the node is in: free nodes, the inbox's overflow, or the unprocessed ones when the timer
-  /// stops.
+  /// Link of the one list that the node is in. A free node is in a pool, in a batch, or with the Collector
+  /// (Page::home). Other lists are of retired nodes, of nodes that a sift has dropped, of the inbox's overflow, and of
+  /// the unprocessed timeouts of a stopped timer.
   Node* next;
 
   NodeState state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
@@ -137,8 +138,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     return false;
   }
 
-  /// Returns whether the task of this life, which has an id, runs or is with an executor. acquire: otherwise the caller
-  /// sees all that the task did.
+  /// Returns whether the task of this life, which has an id, runs or is with an executor. acquire: if it returns false,
+  /// the caller sees everything that the task did.
   bool is_claimed(std::uint32_t life) const noexcept {
     const std::uint64_t seen = word.load(std::memory_order_acquire);
     return generation_of(seen) == life && (seen & kNamed) != 0 && state_of(seen) == NodeState::Expired &&

@@ -135,9 +135,7 @@ std::int64_t NodePool::close() noexcept {
 }
 
 void ReturnBatch::add(Node* node) noexcept {
-  if (!node->end_life()) [[unlikely]]
-    return NodePool::of(*node).depot().retire(*node);
-  add_free(node);
+  if (end_life_or_retire(*node)) add_free(node);
 }
 
 void ReturnBatch::add_free(Node* node) noexcept {

@@ -45,8 +45,8 @@ class NodePool {
     FreeNode::unmake(node);
     return node;
   }
-  /// Undoes take(), or keeps another node of the core. Only the owner calls it, while the timer exists. Afterwards call
-  /// Producer::look() if look_is_due().
+  /// Undoes take(), or keeps another node of the core. Only the owner calls it, while the timer exists, or inside an
+  /// Inside whose pool is not closing. Afterwards call Producer::look() if look_is_due().
   void untake(Node* node) noexcept {
     FreeNode::make(node, nullptr);
     node->next = free_;
@@ -165,6 +165,15 @@ class NodePool {
 
   alignas(kCacheLine) BatchStack returned_;  // on a line of its own: other threads write it
 };
+
+/// Ends the life of a node whose last reference was dropped. Returns false if the node was retired, because its
+/// generations are used up; then its core may be destroyed. Any thread.
+inline bool end_life_or_retire(Node& node) noexcept {
+  if (node.end_life()) [[likely]]
+    return true;
+  NodePool::of(node).depot().retire(node);
+  return false;
+}
 
 /// Collects nodes for one give_back() of many, to the pool from which the first of them came, or to the depot if there
 /// is one given. One thread.

@@ -37,7 +37,7 @@ struct BasicNodeWord {
   static constexpr int kGenerationShift = 32;
   static constexpr std::uint64_t kGeneration = std::uint64_t{1} << kGenerationShift;
   static constexpr std::uint64_t kReferences = kGeneration - kReference;
-  // Not 0, because pages that went back to the system read as 0.
+  // Not 0, because the word of a node whose memory went back to the system may read as 0.
   static constexpr std::uint32_t kFirstGeneration = 2;
   static constexpr std::uint32_t kLastGeneration = 0xFFFF'FFFC;
 

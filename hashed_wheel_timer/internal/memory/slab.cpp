@@ -56,7 +56,7 @@ void Slab::leave_directory() noexcept {
   std::uint32_t unused = entry.first_generation;
   for (const Page& page : pages) unused = std::max(unused, page.first_generation);
   const auto* const nodes = reinterpret_cast<const Node*>(memory);
-  // Nodes whose memory went back read as 0.
+  // The word of a node whose memory went back reads as 0, or still has the generation that the node had then.
   for (std::uint32_t i = 1; i < entry.constructed.load(std::memory_order_relaxed); ++i) {
     unused = std::max(unused, nodes[i].generation());
   }

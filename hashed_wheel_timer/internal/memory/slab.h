@@ -26,7 +26,8 @@ class NodeName {
   std::uint64_t value() const noexcept { return value_; }
   std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(value_); }
   std::uint32_t life() const noexcept { return static_cast<std::uint32_t>(value_ >> 32); }
-  /// Precondition: the core of the node exists.
+  /// Returns the node. Preconditions: its core exists, and the name was handed over with acquire, because
+  /// SlabDirectory::at() loads with relaxed.
   Node& node() const noexcept;
 
  private:
@@ -69,7 +70,8 @@ class SlabDirectory {
   /// Frees the number. The next slab with it begins with `first_generation`.
   static void remove(Entry& entry, std::uint32_t first_generation) noexcept;
 
-  /// Returns the node with this index. Precondition: its core exists.
+  /// Returns the node with this index. Preconditions: its core exists, and the index was handed over with acquire,
+  /// because the loads are relaxed.
   static Node* at(Index index) noexcept {
     const std::uint32_t number = index >> kPlaceBits;
     const Entry& entry = chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];

@@ -14,7 +14,8 @@ namespace hwt::internal {
 ExactSleeps::ExactSleeps(bool wanted) noexcept {
   constexpr unsigned long kLeast = 1;  // ns; 0 would stand for the default
   if (!wanted) return;
-  // Not more than an int holds (2 s), and nothing where a filter refuses the call: then it stays as it is.
+  // prctl() returns an int, so a slack above 2 s is not read correctly. If a seccomp filter refuses the call, the slack
+  // stays as it is.
   const int before = prctl(PR_GET_TIMERSLACK);
   if (before > 1 && prctl(PR_SET_TIMERSLACK, kLeast) == 0) before_ = before;
 }

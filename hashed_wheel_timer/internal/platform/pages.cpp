@@ -12,7 +12,7 @@ namespace hwt::internal {
 namespace {
 
 #if defined(__linux__)
-// At once: where MADV_FREE is told, the process is seen to occupy the pages until the system is short of memory.
+// MADV_DONTNEED frees the pages at once. Under MADV_FREE they count as resident until the system needs memory.
 constexpr int kAdvice = MADV_DONTNEED;
 #elif defined(MADV_FREE)
 constexpr int kAdvice = MADV_FREE;

@@ -19,10 +19,11 @@
 
 namespace hwt::internal {
 
-/// Where one thread sleeps until a time, or until another thread calls it. Times are nanoseconds of steady_clock.
+/// Where one thread sleeps until a time, or until another thread unparks it. Times are nanoseconds of steady_clock.
 ///
-/// On Linux a futex word, on Windows an event. A caller needs no lock, so it waits for no thread, and a fork() finds
-/// none locked. Elsewhere a mutex and a condition variable, which need both.
+/// On Linux a futex word, on Windows an event. unpark() needs no lock, so it waits for no thread, and a fork() finds
+/// none locked. On other systems a mutex and a condition variable, so unpark() waits for the mutex, and a fork() may
+/// find it locked.
 class Parking {
  public:
 #if defined(HWT_PARKING_WINDOWS)
@@ -30,25 +31,26 @@ class Parking {
   Parking();
 #endif
 
-  /// The one thread. A call that has come before ends it at once; when it returns, no earlier call is left.
+  /// The one thread: sleeps until `time`, or until it has a permit. A permit that was set before ends the sleep at
+  /// once. When it returns, no earlier permit is left.
   void park_until(std::int64_t time) noexcept;
 
   /// Any thread: ends the present sleep, or the next.
-  void call() noexcept {
-    leave_call();
-    wake();
+  void unpark() noexcept {
+    set_permit();
+    wake_sleeper();
   }
 
-  // The two steps of call(). After both the sleep ends, whatever other callers do.
+  // The two steps of unpark(). After both the sleep ends, whatever other threads do.
 
-  void leave_call() noexcept;
-  void wake() noexcept;
+  void set_permit() noexcept;
+  void wake_sleeper() noexcept;
 
  private:
 #if defined(HWT_PARKING_LINUX)
-  // 0, or 1 for a call. Always exchanged, so that the sleeper's acquire gets the release of every caller before, and
-  // not of the latest alone: it sees what each of them had done.
-  std::atomic<std::uint32_t> called_{0};
+  // 0, or 1 for a permit. Always exchanged, so that the sleeper's acquire pairs with the release of every thread that
+  // has set the permit, not of the latest alone. So the sleeper sees everything that each of them did before.
+  std::atomic<std::uint32_t> permit_{0};
 #elif defined(HWT_PARKING_WINDOWS)
   struct Handle {
     explicit Handle(void* made) noexcept : object(made) {}
@@ -58,12 +60,12 @@ class Parking {
 
     void* const object;
   };
-  const Handle called_;  // set: a call is left
+  const Handle permit_;  // an event, which is set while there is a permit
   const Handle timer_;   // the one thread alone uses it
 #else
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool called_ = false;  // guarded by mutex_
+  bool permit_ = false;  // guarded by mutex_
 #endif
 };
 

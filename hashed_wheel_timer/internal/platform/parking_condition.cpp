@@ -38,22 +38,22 @@ void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& 
 
 void Parking::park_until(std::int64_t time) noexcept {
   std::unique_lock lock(mutex_);
-  while (!called_ && (time == kForever || steady_now() < time)) {
+  while (!permit_ && (time == kForever || steady_now() < time)) {
     if (time == kForever) {
       changed_.wait(lock);
     } else {
       wait_until(changed_, lock, time);
     }
   }
-  called_ = false;
+  permit_ = false;
 }
 
-void Parking::leave_call() noexcept {
+void Parking::set_permit() noexcept {
   const std::lock_guard lock(mutex_);
-  called_ = true;
+  permit_ = true;
 }
 
-void Parking::wake() noexcept { changed_.notify_one(); }
+void Parking::wake_sleeper() noexcept { changed_.notify_one(); }
 
 }  // namespace hwt::internal
 

@@ -47,14 +47,14 @@ bool wait_while_zero(std::atomic<std::uint32_t>& word, std::int64_t time) noexce
 }  // namespace
 
 void Parking::park_until(std::int64_t time) noexcept {
-  while (called_.load(std::memory_order_relaxed) == 0 && wait_while_zero(called_, time)) {
+  while (permit_.load(std::memory_order_relaxed) == 0 && wait_while_zero(permit_, time)) {
   }
-  called_.exchange(0, std::memory_order_acquire);
+  permit_.exchange(0, std::memory_order_acquire);
 }
 
-void Parking::leave_call() noexcept { called_.exchange(1, std::memory_order_release); }
+void Parking::set_permit() noexcept { permit_.exchange(1, std::memory_order_release); }
 
-void Parking::wake() noexcept { syscall(kFutex, &called_, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1); }
+void Parking::wake_sleeper() noexcept { syscall(kFutex, &permit_, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1); }
 
 }  // namespace hwt::internal
 

@@ -14,12 +14,15 @@ class ParkingLot {
  public:
   using Ticket = std::uint32_t;
 
-  /// acquire: pairs with the release of wake_all(). Whose ticket is from after that call sees what came before it.
+  /// Returns a ticket for park(). acquire: a thread that takes a ticket after wake_all() sees everything that the waker
+  /// did before that call.
   static Ticket ticket(const void* address) noexcept;
 
   /// Returns when wake_all() has been called since the ticket was taken, or for no reason.
   static void park(const void* address, Ticket ticket) noexcept;
 
+  /// Wakes the threads that are parked, and makes earlier tickets out of date. release: pairs with the acquire of
+  /// ticket(). Costs a system call if a thread is parked at an address of the same place.
   static void wake_all(const void* address) noexcept;
 };
 

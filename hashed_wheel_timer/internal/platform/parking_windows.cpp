@@ -14,7 +14,7 @@ namespace hwt::internal {
 
 namespace {
 
-/// What cannot be made is for want of memory, or of handles.
+/// Returns the handle. Throws std::system_error if the system could not create the object.
 HANDLE made(HANDLE object, const char* what) {
   if (object == nullptr) throw std::system_error(static_cast<int>(GetLastError()), std::system_category(), what);
   return object;
@@ -33,15 +33,15 @@ Parking::Handle::~Handle() { CloseHandle(object); }
 
 // Either is reset by the wait that it ends.
 Parking::Parking()
-    : called_(made(CreateEventW(nullptr, FALSE, FALSE, nullptr), "CreateEvent")),
+    : permit_(made(CreateEventW(nullptr, FALSE, FALSE, nullptr), "CreateEvent")),
       timer_(made(make_timer(), "CreateWaitableTimerEx")) {}
 
 void Parking::park_until(std::int64_t time) noexcept {
   if (time == kForever) {
-    WaitForSingleObject(called_.object, INFINITE);
+    WaitForSingleObject(permit_.object, INFINITE);
     return;
   }
-  const std::array<HANDLE, 2> either{called_.object, timer_.object};
+  const std::array<HANDLE, 2> either{permit_.object, timer_.object};
   // The timer counts by a clock that is not quite that of steady_clock.
   for (std::int64_t now = steady_now(); now < time; now = steady_now()) {
     LARGE_INTEGER length;
@@ -49,12 +49,12 @@ void Parking::park_until(std::int64_t time) noexcept {
     SetWaitableTimer(timer_.object, &length, 0, nullptr, nullptr, FALSE);
     if (WaitForMultipleObjects(either.size(), either.data(), FALSE, INFINITE) == WAIT_OBJECT_0) return;
   }
-  WaitForSingleObject(called_.object, 0);
+  WaitForSingleObject(permit_.object, 0);
 }
 
-// SetEvent() also wakes, so wake() has nothing to do.
-void Parking::leave_call() noexcept { SetEvent(called_.object); }
-void Parking::wake() noexcept {}
+// SetEvent() also wakes, so wake_sleeper() has nothing to do.
+void Parking::set_permit() noexcept { SetEvent(permit_.object); }
+void Parking::wake_sleeper() noexcept {}
 
 }  // namespace hwt::internal
 

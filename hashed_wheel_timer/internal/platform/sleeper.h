@@ -11,7 +11,7 @@
 namespace hwt::internal {
 
 /// The worker's sleep, and the state by which other threads end it. Only a timeout for which the worker would wake up
-/// too late has to wake it. Times are nanoseconds of steady_clock.
+/// too late has to wake it. Times are nanoseconds of the timer's clock; sleep_until() takes a time of steady_clock.
 ///
 /// Going to sleep races with new entries (Dekker). The worker announces its sleep, passes the heavy fence, and reads
 /// its inbox once more. A producer enqueues an entry, passes the light fence, and reads the announcement. At least one
@@ -29,7 +29,7 @@ class Sleeper {
   /// The function to call instead of waking a worker.
   class Outside {
    public:
-    /// Any thread.
+    /// Any thread calls it. It must not wait, because the driver may be waiting for the call to end.
     virtual void call() noexcept = 0;
 
    protected:
@@ -37,10 +37,10 @@ class Sleeper {
   };
 
   /// A sleep that no deadline ends.
-  static constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min() + 1;
+  static constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::min() + 1;
 
-  /// The worker: announces that timeouts with deadlines up to `wake_until` must wake it. One that is never due need
-  /// not.
+  /// The worker: announces that a timeout with a deadline up to `wake_until` must wake it. A deadline of kForever never
+  /// wakes it.
   void announce(std::int64_t wake_until) noexcept {
     sleep_.store(sleep_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     wake_until_.store(std::min(wake_until, kForever - 1), std::memory_order_release);
@@ -64,11 +64,12 @@ class Sleeper {
   }
   /// Any thread: wakes the worker if it has announced a sleep.
   void wake_if_asleep() noexcept;
-  /// Any thread: ends the present sleep, or the next.
+  /// Any thread: ends the worker's present sleep, or its next one. If the timer has an Outside, calls that instead, and
+  /// only if a sleep is announced.
   void wake() noexcept {
     if (has_outside()) [[unlikely]]
       return call_outside();
-    parking_.call();
+    parking_.unpark();
   }
 
   // The driver of the timer, one thread at a time.
@@ -77,9 +78,9 @@ class Sleeper {
   /// way. Call it before each announcement too, because an announcement must not hide that another thread has taken the
   /// last one away.
   bool end_calls() noexcept;
-  /// Not inside a call.
+  /// Waits until no thread calls the driver. Deadlocks inside such a call.
   void wait_for_calls() noexcept;
-  /// Any thread.
+  /// Any thread: returns whether there is a function to call.
   bool has_outside() const noexcept { return outside_.load(std::memory_order_relaxed) != nullptr; }
   /// Sets the function to call, or none if null. Call it after end_calls().
   void set_outside(Outside* outside) noexcept { outside_.store(outside, std::memory_order_relaxed); }
@@ -99,12 +100,12 @@ class Sleeper {
   // some threads wake the worker without a fence, so that it collects early.)
   std::atomic<std::int64_t> wake_until_{kAwake};
 
-  // Counts the announcements. The worker's to write. release and acquire: a thread that sees the number calls after the
-  // worker has left the previous sleep, so the call does not count for that.
+  // Counts the announcements. Only the worker writes it. release and acquire: a thread that sees the number sets the
+  // permit after the worker has left the previous sleep. So the previous sleep does not consume the permit.
   std::atomic<std::uint64_t> sleep_{0};
 
   // The number of a sleep from which a thread has finished waking the worker. A thread that was preempted may write an
-  // old one over a new one: then the worker is called once too often. The worker finds entries that were enqueued
+  // old one over a new one: then the worker is woken once too often. The worker finds entries that were enqueued
   // during this sleep before its next one, so it is enough that this one ends.
   std::atomic<std::uint64_t> woken_from_{0};
 

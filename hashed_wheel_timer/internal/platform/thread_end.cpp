@@ -23,16 +23,16 @@ using Key = DWORD;
 /// The value of a thread, and the thread. Windows also calls back when a fiber is deleted, on the deleting thread, so
 /// ended() compares the threads. A thread that deletes a fiber of its own counts as ended too early, which only costs
 /// it time. The id is stored here and not in a thread_local, because MinGW may have destroyed that.
-struct Told {
+struct ThreadValue {
   DWORD thread;
   void* value;
 };
 
 void WINAPI ended(void* data) {
-  auto* const told = static_cast<Told*>(data);
-  if (told == nullptr) return;
-  const Told seen = *told;
-  HeapFree(GetProcessHeap(), 0, told);
+  auto* const stored = static_cast<ThreadValue*>(data);
+  if (stored == nullptr) return;
+  const ThreadValue seen = *stored;
+  HeapFree(GetProcessHeap(), 0, stored);
   if (seen.thread == GetCurrentThreadId()) callback.load(std::memory_order_relaxed)(seen.value);
 }
 
@@ -46,16 +46,16 @@ Key make_key() {
 void delete_key(Key key) noexcept { FlsFree(key); }
 
 bool set(Key key, void* value) noexcept {
-  auto* told = static_cast<Told*>(FlsGetValue(key));
-  if (told == nullptr) {
-    told = static_cast<Told*>(HeapAlloc(GetProcessHeap(), 0, sizeof(Told)));
-    if (told == nullptr) return false;
-    if (FlsSetValue(key, told) == 0) {
-      HeapFree(GetProcessHeap(), 0, told);
+  auto* stored = static_cast<ThreadValue*>(FlsGetValue(key));
+  if (stored == nullptr) {
+    stored = static_cast<ThreadValue*>(HeapAlloc(GetProcessHeap(), 0, sizeof(ThreadValue)));
+    if (stored == nullptr) return false;
+    if (FlsSetValue(key, stored) == 0) {
+      HeapFree(GetProcessHeap(), 0, stored);
       return false;
     }
   }
-  *told = {GetCurrentThreadId(), value};
+  *stored = {GetCurrentThreadId(), value};
   return true;
 }
 
@@ -123,7 +123,7 @@ void thread_end::prepare(void (*called)(void*) noexcept) {
   }
 }
 
-bool thread_end::tell(void* value) noexcept {
+bool thread_end::set_value(void* value) noexcept {
   const std::uint64_t key = the_key.load(std::memory_order_acquire);
   return key >= kFirst && set(static_cast<Key>(key - kFirst), value);
 }

@@ -2,22 +2,22 @@
 
 namespace hwt::internal {
 
-/// Calls a function at the end of each thread that asked for it. A thread_local with a destructor has two faults: the
-/// program ends if there is no memory to register the destructor, and MinGW calls it after the variable's memory was
-/// freed.
+/// Calls a function at the end of each thread that has set a value. A thread_local with a destructor has two faults:
+/// the program ends if there is no memory to register the destructor, and MinGW calls it after the variable's memory
+/// was freed.
 namespace thread_end {
 
-/// Sets the function. Called before the first tell(), once by each user, always with the same function. Throws
+/// Sets the function. Called before the first set_value(), once by each user, always with the same function. Throws
 /// std::system_error if the process has no more keys.
 void prepare(void (*callback)(void* value) noexcept);
 
-/// Asks for a call of callback(value) when the calling thread ends. Replaces an earlier value of this thread. The call
-/// comes once, among the destructors of the thread's other variables. Returns false without memory; then the earlier
-/// value stays.
-bool tell(void* value) noexcept;
+/// Sets the value of the calling thread, for a call of callback(value) when the thread ends. Replaces an earlier value.
+/// The call comes once, among the destructors of the thread's other variables. Returns false without memory; then the
+/// earlier value stays.
+bool set_value(void* value) noexcept;
 
-/// Returns false once the library is being unloaded or the process exits. Then no callback is made, and tell() must not
-/// be called.
+/// Returns false once the library is being unloaded or the process exits. Then no callback is made, and set_value()
+/// must not be called.
 bool available() noexcept;
 
 }  // namespace thread_end

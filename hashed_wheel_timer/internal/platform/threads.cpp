@@ -43,8 +43,8 @@ struct Processors {
 };
 const Processors processors_at_start;
 
-/// Called by the thread that made it. The new thread itself may have to wait for the processor that its maker is pinned
-/// to.
+/// Gives a new thread the default policy and the processors of the process. The maker calls it, because the new thread
+/// inherits the maker's processors and may wait long for one.
 void give_defaults(std::thread& thread) noexcept {
   const pthread_t handle = thread.native_handle();
   const sched_param none{};

@@ -14,8 +14,8 @@ void wait_at(const void* address, const void* seen, std::size_t size) noexcept;
 void wake_all_at(const void* address) noexcept;
 #endif
 
-/// Sleeps until the word is another than the caller has seen, or shorter: the caller looks again, in an order of its
-/// own.
+/// Sleeps until the word differs from `seen`, or returns early. The loads are relaxed, so the caller must load the word
+/// again with the order that it needs.
 template <class T>
 void await_change(const std::atomic<T>& word, T seen) noexcept {
 #if defined(_WIN32)

@@ -18,8 +18,11 @@ class Occurrences {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
+  /// Preconditions: each gap is positive. If the plan repeats or counts from the end of a run, it has a gap. Throws
+  /// std::bad_alloc.
   explicit Occurrences(const detail::SchedulePlan& plan);
 
+  /// Awaits the first occurrence, which comes after the plan's initial delay.
   void start(time_point now) { at_ = saturating_sum(now, initial_); }
 
   /// Returns the time of the awaited occurrence.

@@ -41,11 +41,20 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
 
   bool in_forked_child() const noexcept { return process_.in_forked_child(); }
 
-  // The members of ScheduledTask. `pending` is its pending_.
+  // The members of ScheduledTask. `pending` is its pending_. Any thread may call them. Those that use `pending` wait
+  // for its other users.
 
+  /// Ends the schedule. Returns true, once, if no run starts afterwards and none is under way, unless this is called
+  /// inside the job. Destroys the job, unless a thread is in on_timeout(), which then does. Not in a forked child,
+  /// because a thread that was not copied may have been using `pending`.
   bool cancel(detail::PendingTimeout& pending);
+  /// Returns whether the schedule has ended, or Timer::stop() has cancelled its timeout. In a forked child it does not
+  /// look at the timeout.
   bool done(detail::PendingTimeout& pending) const;
+  /// Returns the number of runs that have started.
   std::uint64_t runs() const noexcept { return word_.load(std::memory_order_acquire) / kRun; }
+  /// Returns when the next run is due. Returns nothing if the schedule is done, during a run, and while the rule or the
+  /// clock of a calendar fails.
   std::optional<std::chrono::steady_clock::time_point> next(detail::PendingTimeout& pending) const;
 
  private:

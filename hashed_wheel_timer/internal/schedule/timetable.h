@@ -39,6 +39,8 @@ class Timetable {
   virtual std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) = 0;
 };
 
+/// Makes the timetable of a plan: of its rule if it has one, otherwise of its gaps. Throws std::bad_alloc. Passes on
+/// exceptions of copying the plan's functions.
 std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan);
 
 }  // namespace hwt::internal

@@ -29,15 +29,15 @@ struct Bucket {
     ++holes;
   }
 
-  /// Closes up holes and gives back their memory, in `pieces` steps at most. A step may move the entries of two chunks.
-  void tidy(ChunkPool& pool, int pieces = 1) noexcept {
+  /// Closes up holes and gives back their memory, in at most `steps` steps. A step may move the entries of two chunks.
+  void tidy(ChunkPool& pool, int steps = 1) noexcept {
     if (items == 0) {
       if (first != nullptr) release_chunks(pool);  // only a few chunks, because earlier steps closed up most
     } else if (sweep != nullptr || holes > items + Chunk::kEntries) {
       // A sweep begins only when holes outnumber items, so as many removals have paid for it.
       do {
         compact_next(pool);
-      } while (--pieces > 0 && sweep != nullptr);
+      } while (--steps > 0 && sweep != nullptr);
     }
   }
 

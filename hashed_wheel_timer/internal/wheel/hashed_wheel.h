@@ -19,7 +19,7 @@ namespace hwt::internal {
 /// A Wheel in which bucket `tick & mask` holds the items of that tick of every revolution. Varghese & Lauck, scheme 6;
 /// Netty: HashedWheelBucket.
 ///
-/// A bucket is an array of entries, not a linked list, so that a walk reads memory in order and can prefetch the items.
+/// A bucket is a list of chunks of 40 entries, so that a walk reads most memory in order and can prefetch the items.
 /// The tag of an entry is the revolution modulo 64, so a walk skips items of other revolutions without touching them.
 /// Items whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick. For the same reason a
 /// walk only guesses when an item of another tag is due. If a guess was wrong, a second walk looks at all items.

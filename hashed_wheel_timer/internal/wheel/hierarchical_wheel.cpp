@@ -7,11 +7,11 @@
 namespace hwt::internal {
 
 HierarchicalWheel::HierarchicalWheel(std::int64_t slots, std::uint32_t crowd)
-    : levels_(slots), pool_(std::countr_zero(static_cast<std::uint64_t>(slots))), crowd_(crowd) {
+    : levels_(slots), slot_rows_(std::countr_zero(static_cast<std::uint64_t>(slots))), crowd_(crowd) {
   for (std::size_t level = 0; level < levels_.levels(); ++level) {
-    rows_[level] = pool_.take();
-    if (rows_[level] == nullptr) throw std::bad_alloc();
-    rows_[level]->level = static_cast<std::uint32_t>(level);
+    current_rows_[level] = slot_rows_.take();
+    if (current_rows_[level] == nullptr) throw std::bad_alloc();
+    current_rows_[level]->level = static_cast<std::uint32_t>(level);
   }
 }
 
@@ -25,8 +25,8 @@ bool HierarchicalWheel::insert(WheelItem& item, Tick tick) noexcept {
 
 void HierarchicalWheel::remove(WheelItem& item) noexcept {
   const std::uint32_t number = Chunk::of(item.position).bucket;
-  SlotRow& row = pool_.row_of(number);
-  const std::size_t digit = pool_.digit_of(number);
+  SlotRow& row = slot_rows_.row_of(number);
+  const std::size_t digit = slot_rows_.digit_of(number);
   Slot& slot = row.slot(digit);
   slot.remove(item, chunks_);
   --size_;
@@ -43,7 +43,7 @@ void HierarchicalWheel::move(WheelItem& item, Tick tick) noexcept {
 bool HierarchicalWheel::is_where_it_belongs(const WheelItem& item, Tick tick) const noexcept {
   const std::uint32_t number = Chunk::of(item.position).bucket;
   const SlotIndex place = levels_.place_of(tick, cursor_);
-  for (const SlotRow* row = rows_[place.level]; row != nullptr;) {
+  for (const SlotRow* row = current_rows_[place.level]; row != nullptr;) {
     const std::size_t digit = levels_.digit_of(tick, row->level);
     if (row->number(digit) == number) return true;
     row = row->slot(digit).below;
@@ -63,7 +63,7 @@ void HierarchicalWheel::skip_to(Tick tick) noexcept {
 
 bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place) noexcept {
   if (!chunks_.reserve()) return false;  // before a slot is divided, because no row may be empty
-  SlotRow* row = rows_[place.level];
+  SlotRow* row = current_rows_[place.level];
   std::size_t digit = place.digit;
   for (;;) {
     SlotRow* const below = row->slot(digit).below != nullptr ? row->slot(digit).below : divide(*row, digit);
@@ -81,7 +81,7 @@ bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place
 SlotRow* HierarchicalWheel::divide(SlotRow& row, std::size_t digit) noexcept {
   Slot& slot = row.slot(digit);
   if (slot.items < crowd_ || row.level == 0) return nullptr;
-  SlotRow* const below = pool_.take();
+  SlotRow* const below = slot_rows_.take();
   if (below == nullptr) return nullptr;
   below->level = row.level - 1;
   below->above = &row;
@@ -95,7 +95,7 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (--row.occupied != 0) return;
   SlotRow& above = *row.above;
   const std::size_t digit = row.digit;
-  pool_.give_back(&row);
+  slot_rows_.give_back(&row);
   above.slot(digit).below = nullptr;
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
@@ -105,7 +105,7 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
 void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   const SlotIndex next = levels_.place_of(next_tick(tick), tick);
   if (place == next) return;  // the last tick has no next one, and nothing below it
-  for (Slot* slot = &slot_at(place);; slot = &rows_[--place.level]->slot(0)) {
+  for (Slot* slot = &slot_at(place);; slot = &current_rows_[--place.level]->slot(0)) {
     if (slot->items != 0) hand_on(*slot, next);
     levels_.vacate(place);
     SlotRow* const row = std::exchange(slot->below, nullptr);
@@ -117,18 +117,18 @@ void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
 
 /// Makes `row` the row of its level. Items in the buckets of the present row came down before, so they go to the front.
 void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
-  SlotRow*& place = rows_[row.level];
+  SlotRow*& place = current_rows_[row.level];
   for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {
     row.slot(digit).prepend(place->slot(digit), row.number(digit));
     if (row.slot(digit).occupied()) levels_.occupy({row.level, digit});
   }
-  pool_.give_back(place);
+  slot_rows_.give_back(place);
   place = &row;
   row.above = nullptr;
 }
 
 void HierarchicalWheel::hand_on(Bucket& from, SlotIndex to) noexcept {
-  slot_at(to).prepend(from, rows_[to.level]->number(to.digit));
+  slot_at(to).prepend(from, current_rows_[to.level]->number(to.digit));
   levels_.occupy(to);
 }
 

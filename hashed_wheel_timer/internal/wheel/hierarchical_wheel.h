@@ -95,11 +95,11 @@ class HierarchicalWheel {
 
   Tick clamp(Tick tick) const noexcept { return std::clamp(tick, floor_, kNever - 1); }
 
-  Slot& slot_at(SlotIndex place) noexcept { return rows_[place.level]->slot(place.digit); }
+  Slot& slot_at(SlotIndex place) noexcept { return current_rows_[place.level]->slot(place.digit); }
 
   /// Adds an item to the slot of its tick, `place`. Returns false without memory.
   bool add(WheelItem& item, Tick tick, SlotIndex place) noexcept {
-    SlotRow& row = *rows_[place.level];
+    SlotRow& row = *current_rows_[place.level];
     const Slot& slot = row.slot(place.digit);
     if (slot.below != nullptr || slot.items >= crowd_) [[unlikely]]
       return add_to_crowd(item, tick, place);
@@ -129,7 +129,7 @@ class HierarchicalWheel {
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
     const SlotIndex place = levels_.place_of(tick, now);
-    return place.level < level ? add_to_bucket(item, place, *rows_[place.level]) : add(item, tick, place);
+    return place.level < level ? add_to_bucket(item, place, *current_rows_[place.level]) : add(item, tick, place);
   }
 
   template <class Visitor>
@@ -145,8 +145,8 @@ class HierarchicalWheel {
 
  protected:
   SlotLevels levels_;
-  SlotRows pool_;
-  std::array<SlotRow*, SlotLevels::kMaxLevels> rows_{};  // of each level, the row in whose span the cursor lies
+  SlotRows slot_rows_;
+  std::array<SlotRow*, SlotLevels::kMaxLevels> current_rows_{};  // of each level, the row in whose span the cursor lies
   ChunkPool chunks_;
   const std::uint32_t crowd_;
   std::int64_t size_ = 0;
@@ -171,7 +171,7 @@ void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
 /// the visitor has stopped the walk.
 template <class Visitor>
 bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& visit) noexcept {
-  SlotRow* row = rows_[place.level];
+  SlotRow* row = current_rows_[place.level];
   for (std::size_t digit = place.digit;; digit = 0) {
     Slot& slot = row->slot(digit);
     const bool any = slot.items != 0;
@@ -241,7 +241,7 @@ void HierarchicalWheel::clear(Slot& slot, Visitor& visit) noexcept {
     clear(row->slot(digit), visit);
     --row->occupied;
   }
-  pool_.give_back(row);
+  slot_rows_.give_back(row);
 }
 
 static_assert(Wheel<HierarchicalWheel>);

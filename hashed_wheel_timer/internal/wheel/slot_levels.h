@@ -91,6 +91,7 @@ class SlotLevels : public BasicTickDigits<Tick, std::uint64_t, std::size_t, std:
     if ((words_in_use_[slot.level] &= ~bit(slot.digit / 64)) != 0) return;
     levels_in_use_ &= ~bit(slot.level);
   }
+  /// Returns whether a slot is occupied. For tests.
   bool occupied(SlotIndex slot) const noexcept {
     return (words_[slot.level * words_per_level_ + slot.digit / 64] >> slot.digit % 64 & 1) != 0;
   }

@@ -17,7 +17,7 @@ using namespace inbox;
 Weakening no_heavy_fence_before_sleep{"sleep(): the heavy fence after announce()"};
 Weakening announce_late{"sleep(): announce() after the look into the inbox"};
 Weakening same_number{"announce(): the number of the sleep before"};
-Weakening forget_late{"park_until(): calls forgotten after the next announcement"};
+Weakening forget_late{"park_until(): permits consumed after the next announcement"};
 Weakening number_late{"wake_if_asleep(): the number read after the call"};
 Weakening woken_early{"wake_if_asleep(): woken_from_ before the call"};
 
@@ -34,7 +34,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
   Atomic<int> wake_until{kAwake};
   Atomic<int> number;
   Atomic<int> woken_from;
-  Atomic<int> called;
+  Atomic<int> permit;
   Atomic<int> hook_waits;
   Atomic<int> idle;
   bool stuck[kProducers] = {};
@@ -63,7 +63,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
       sleeps_until = sleep();
       if (--sleeps == 0) return;  // and is not seen again
       // Called, or the time has come.
-      if (!forget_late) called.exchange(0, mo_acquire);
+      if (!forget_late) permit.exchange(0, mo_acquire);
       wake_until.store(kAwake, mo_relaxed);
     }
   }
@@ -71,7 +71,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
   int sleep() {
     const int known = wanted();
     if (!announce_late) announce(known - 1);
-    if (forget_late) called.exchange(0, mo_acquire);
+    if (forget_late) permit.exchange(0, mo_acquire);
     if (!no_heavy_fence_before_sleep) heavy_fence();
     const int until = wanted();
     if (announce_late || until != known) announce(until - 1);
@@ -94,7 +94,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
     if (woken_early) woken_from.store(sleep, mo_release);
     if (rl::rand(4) == 0) return false;
     linger();
-    called.exchange(1, mo_release);
+    permit.exchange(1, mo_release);
     linger();
     if (number_late) sleep = number.load(mo_acquire);
     woken_from.store(sleep, mo_release);
@@ -107,7 +107,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
   }
 
   void after() {
-    if (called.load(mo_relaxed) == 1) return;
+    if (permit.load(mo_relaxed) == 1) return;
     MODEL_ASSERT(stuck[1] || hook_waits.load(mo_relaxed) == 0 || sleeps_until == 0);
     for (int i = 0; i < kProducers; ++i) {
       const auto& place = inbox.places[i];

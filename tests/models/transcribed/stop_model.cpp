@@ -12,7 +12,7 @@ using namespace inbox;
 Weakening phase_first{"offer(): running() before the entry is put and listed"};
 Weakening no_heavy_fence_before_empty{"body(): the heavy fence before empty()"};
 Weakening empty_first{"body(): empty() before the phase has changed"};
-Weakening call_relaxed{"leave_call(): release"};
+Weakening permit_relaxed{"set_permit(): release"};
 Weakening park_relaxed{"park_until(): acquire"};
 Weakening withdraw_blind{"withdraw(): a store instead of a compare-exchange"};
 
@@ -21,7 +21,7 @@ enum : int { kQueued, kInWheel, kCancelled };
 struct Stop : Model<Stop, 3> {
   Inbox<Stop, 1> inbox;
   Atomic<int> running{1};
-  Atomic<int> called;
+  Atomic<int> permit;
   Atomic<int> words[2];
   bool accepted[2] = {};
   bool found[2] = {};
@@ -32,7 +32,7 @@ struct Stop : Model<Stop, 3> {
       offer(1);
     } else if (index == 1) {
       running.exchange(0, mo_acq_rel);
-      called.exchange(1, call_relaxed ? mo_relaxed : mo_release);
+      permit.exchange(1, permit_relaxed ? mo_relaxed : mo_release);
     } else {
       work();
     }
@@ -58,9 +58,9 @@ struct Stop : Model<Stop, 3> {
   void work() {
     if (empty_first) empty();
     if (running.load(mo_relaxed) != 0) {
-      while (called.load(mo_relaxed) == 0) rl::yield(1, RL_INFO);
-      called.exchange(0, park_relaxed ? mo_relaxed : mo_acquire);
-      MODEL_ASSERT(running.load(mo_relaxed) == 0);  // or it would sleep again, and nobody would call it
+      while (permit.load(mo_relaxed) == 0) rl::yield(1, RL_INFO);
+      permit.exchange(0, park_relaxed ? mo_relaxed : mo_acquire);
+      MODEL_ASSERT(running.load(mo_relaxed) == 0);  // or it would sleep again, and nobody would wake it
     }
     if (!no_heavy_fence_before_empty) heavy_fence();
     if (!empty_first) empty();
@@ -86,5 +86,5 @@ struct Stop : Model<Stop, 3> {
 int main() {
   using namespace model;
   return check<Stop>({&no_light_fence, &no_second_light_fence, &phase_first, &no_heavy_fence_before_empty, &empty_first,
-                      &call_relaxed, &park_relaxed, &withdraw_blind});
+                      &permit_relaxed, &park_relaxed, &withdraw_blind});
 }
