@@ -105,9 +105,8 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
       if (requests_.fetch_add(1, std::memory_order_acq_rel) == 0) take_turn();
     }
 
-    /// Answers the requests that came before it. Posts another turn for later ones. release and acquire of requests_
-    /// hand over the members below to the next turn. A turn sees what a thread did before its request, because its
-    /// fetch_add() comes before the load, or leaves requests for the next turn.
+    /// Answers the requests that came before the load. This turn sees the timeouts for which they were made. For later
+    /// requests it posts another turn. The orders of requests_ also hand over the members that turns use.
     void take_turn() {
       const std::uint64_t answered = requests_.load(std::memory_order_acquire);
       // Without memory for the alarm it tries again.
