@@ -10,7 +10,6 @@
 #include <chrono>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -27,7 +26,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
-using test::Hold;
 using test::RecordingTask;
 using test::run_together;
 
@@ -374,41 +372,6 @@ TEST(NextWakeup, IsNoneWhenNothingIsPending) {
   EXPECT_FALSE(timer.next_wakeup());
 }
 
-/// An event loop that sleeps until next_wakeup() runs everything exactly at its grid point, with mixed spans.
-class NextWakeupAtEachTick : public ::testing::TestWithParam<nanoseconds> {};
-
-INSTANTIATE_TEST_SUITE_P(Ticks, NextWakeupAtEachTick, ::testing::Values(1us, 10us, 1ms),
-                         [](const auto& info) { return std::to_string(info.param / 1us) + "us"; });
-
-TEST_P(NextWakeupAtEachTick, IsNeverLaterThanTheFirstDueTick) {
-  const nanoseconds tick = GetParam();
-  std::mt19937_64 random(7);
-  ManualTimer timer(tick, kStart);
-  std::multimap<std::int64_t, int> model;
-  int ran = 0;
-  for (int i = 0; i < 4000; ++i) {
-    const auto pick = random() % 4;
-    const std::int64_t span = pick == 0 ? 20 : pick == 1 ? 400 : pick == 2 ? 20'000 : 5'000'000;
-    const std::int64_t delay = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(span));
-    const std::int64_t due = (timer.now() - kStart) / tick + delay;
-    model.emplace(due, i);
-    timer.new_timeout(
-        [&, due] {
-          ++ran;
-          EXPECT_EQ(timer.now(), kStart + due * tick);
-        },
-        delay * tick);
-    if (random() % 2 == 0) continue;
-    const auto next = timer.next_wakeup();
-    ASSERT_TRUE(next);
-    ASSERT_LE(*next, kStart + model.begin()->first * tick);
-    timer.advance_to(*next);
-    model.erase(model.begin(), model.upper_bound((timer.now() - kStart) / tick));
-  }
-  while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
-  EXPECT_EQ(ran, 4000);
-}
-
 TEST(NextWakeup, ComesNearInAFewSteps) {
   for (const nanoseconds tick : {nanoseconds(1), nanoseconds(1ms)}) {
     ManualTimer timer(tick, kStart);
@@ -734,33 +697,6 @@ TEST(ManualTimerThreads, AdvanceOneAtATime) {
   });
   EXPECT_EQ(timer.now(), kStart + 500ms);
   EXPECT_EQ(ran, 400);
-}
-
-TEST(ManualTimerThreads, StopEndsAnAdvanceAfterTheTaskThatItIsAt) {
-  ManualTimer timer(1ms, kStart);
-  Hold hold;
-  std::atomic<bool> finished = false;
-  std::atomic<int> later = 0;
-  timer.new_timeout(
-      [&] {
-        hold();
-        finished = true;
-      },
-      1ms);
-  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++later; }, 1ms);
-  std::thread driver([&] { EXPECT_EQ(timer.advance(1s), 1u); });
-  ASSERT_TRUE(hold.wait_until_entered());
-  std::size_t returned = 0;
-  std::thread stopper([&] {
-    returned = timer.stop().size();
-    EXPECT_TRUE(finished) << "stop() waits for the task";
-  });
-  EXPECT_TRUE(test::eventually([&] { return timer.try_new_timeout([] {}, 1ms) == Timeout(); })) << "it is stopping";
-  hold.let_go();
-  driver.join();
-  stopper.join();
-  EXPECT_GE(returned, 10u);
-  EXPECT_EQ(later, 0);
 }
 
 }  // namespace

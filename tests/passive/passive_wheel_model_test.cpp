@@ -118,7 +118,7 @@ class Model {
         return tick_ * ((std::int64_t{1} << digit * 8) + static_cast<std::int64_t>(below(5)) - 2);
       }
       case 4:
-        return tick_ * static_cast<std::int64_t>(below(100'000));
+        return tick_ * static_cast<std::int64_t>(below(below(2) == 0 ? 100'000U : 1U << 20));
       default: {
         const std::uint64_t ticks = below(600);
         return tick_ * static_cast<std::int64_t>(ticks) / (1 + static_cast<std::int64_t>(below(3)));
