@@ -39,8 +39,7 @@ Client::Client(World& world, WatchedTimer& timer, Network& network, int connecti
 
 Client::~Client() = default;
 
-// --- Requests
-// ---------------------------------------------------------------------------------------------------------
+// --- Requests -----------------------------------------------------------------------------------------------------
 
 void Client::call(std::uint64_t number, nanoseconds timeout) {
   const auto request = std::make_shared<Request>(number);
@@ -170,8 +169,7 @@ void Client::finish(const std::shared_ptr<Request>& request, Outcome outcome) {
   timer_.cancel(deadline);
 }
 
-// --- Connections
-// ------------------------------------------------------------------------------------------------------
+// --- Connections --------------------------------------------------------------------------------------------------
 
 void Client::dial(int number) {
   Connection& connection = at(number);
@@ -320,8 +318,7 @@ void Client::expired(int number) {
   if (!connection.idle_due) down(number);
 }
 
-// --- The end
-// ----------------------------------------------------------------------------------------------------------
+// --- The end ------------------------------------------------------------------------------------------------------
 
 void Client::let_go() {
   shut_down_ = true;
