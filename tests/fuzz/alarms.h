@@ -19,7 +19,7 @@ class Alarms {
     std::uint64_t due = 0;  // the number of a point of the grid
     TimePoint deadline;
     bool any_time = false;  // moved to the past: at once, if its tick is worked off now, or at the next point
-    bool any_turn = false;  // looks at the clock now and then: after a jump, an earlier tick finds it due
+    bool any_turn = false;  // also wakes up before its time; after a jump, one of those ticks finds it due
   };
   using Due = std::multimap<std::uint64_t, Alarm>;
   /// One that is expected, or none.
@@ -40,8 +40,7 @@ class Alarms {
   ManualTimer& timer() { return *timer_; }
   bool ended() const { return ended_; }
   bool inside() const { return depth_ != 0; }
-  /// Time passes so far that what began to repeat meanwhile would do so for minutes. (It does not go beyond what there
-  /// is already.)
+  /// Returns whether advance() now covers so many ticks that a new repetition would run for minutes.
   bool far() const { return far_; }
   std::chrono::nanoseconds tick() const { return tick_; }
   TimePoint now() const { return timer_->now(); }

@@ -169,8 +169,7 @@ void Client::finish(const std::shared_ptr<Request>& request, Outcome outcome) {
   timer_.cancel(deadline);
 }
 
-// --- Connections
-// ------------------------------------------------------------------------------------------------------
+// --- Connections --------------------------------------------------------------------------------------------------
 
 void Client::dial(int number) {
   Connection& connection = at(number);
@@ -319,8 +318,7 @@ void Client::expired(int number) {
   if (!connection.idle_due) down(number);
 }
 
-// --- The end
-// ----------------------------------------------------------------------------------------------------------
+// --- The end ------------------------------------------------------------------------------------------------------
 
 void Client::let_go() {
   shut_down_ = true;

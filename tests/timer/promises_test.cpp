@@ -51,7 +51,8 @@ TEST(Promise1, NeverEarly) {
 // Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
 // Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ExecutionOnTime
 // Also tests/manual/manual_timer_test.cpp: Advance.IsExactFromAnyPhaseForAnyDelayAndTick
-// Also tests/wheel/hashed_wheel_test.cpp: RandomWalk, RandomMoves
+// Also tests/wheel/hashed_wheel_test.cpp: RandomWalk
+// Also tests/wheel/every_wheel_test.cpp: Walk
 // Also tests/wheel/hierarchical_wheel_test.cpp: RandomWalk, AllOfASmallWheel
 
 TEST(Promise2, LateByAtMostOneTickPlusTheWorkersOwnLag) {

@@ -157,12 +157,12 @@ class BucketCheck : public ::testing::Test {
 
   /// With `value` instead, it is not consistent. Afterwards it is again.
   template <class T, class U>
-  void expect_noticed(T& field, U value) {
+  void expect_noticed(const char* fault, T& field, U value) {
     const T right = field;
     field = static_cast<T>(value);
-    EXPECT_FALSE(is_consistent(bucket_, kNumber));
+    EXPECT_FALSE(is_consistent(bucket_, kNumber)) << fault;
     field = right;
-    EXPECT_TRUE(is_consistent(bucket_, kNumber));
+    EXPECT_TRUE(is_consistent(bucket_, kNumber)) << fault;
   }
 
   ChunkPool pool_;
@@ -170,28 +170,17 @@ class BucketCheck : public ::testing::Test {
   Bucket bucket_{};
 };
 
-TEST_F(BucketCheck, NoticesAWrongNumberOfItems) {
-  expect_noticed(bucket_.items, 1);
-  expect_noticed(bucket_.items, 3);
-}
-
-TEST_F(BucketCheck, NoticesAWrongNumberOfHoles) { expect_noticed(bucket_.holes, 0); }
-
-TEST_F(BucketCheck, NoticesAWrongLastChunk) {
+TEST_F(BucketCheck, NoticesAWrongField) {
   Chunk other;
-  expect_noticed(bucket_.last, &other);
+  expect_noticed("an item is not counted", bucket_.items, 1);
+  expect_noticed("counts one item too many", bucket_.items, 3);
+  expect_noticed("the hole is not counted", bucket_.holes, 0);
+  expect_noticed("another last chunk", bucket_.last, &other);
+  expect_noticed("the sweep has left the bucket", bucket_.sweep, &other);
+  expect_noticed("a chunk of another bucket", bucket_.first->bucket, kNumber + 1);
+  expect_noticed("more entries than a chunk has", bucket_.first->used, Chunk::kEntries + 1);
+  expect_noticed("an item knows another place", items_[0].position, items_[2].position);
 }
-
-TEST_F(BucketCheck, NoticesASweepThatHasLeftTheBucket) {
-  Chunk other;
-  expect_noticed(bucket_.sweep, &other);
-}
-
-TEST_F(BucketCheck, NoticesAChunkOfAnotherBucket) { expect_noticed(bucket_.first->bucket, kNumber + 1); }
-
-TEST_F(BucketCheck, NoticesMoreEntriesThanAChunkHas) { expect_noticed(bucket_.first->used, Chunk::kEntries + 1); }
-
-TEST_F(BucketCheck, NoticesAnItemThatKnowsAnotherPlace) { expect_noticed(items_[0].position, items_[2].position); }
 
 TEST_F(BucketCheck, NoticesAChunkThatWasNotGivenBack) {
   bucket_.remove(items_[0], pool_);

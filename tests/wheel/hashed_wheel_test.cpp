@@ -5,16 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <fstream>
-#include <functional>
-#include <map>
-#include <memory>
 #include <random>
-#include <set>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #if defined(__linux__)
@@ -25,6 +18,7 @@
 #include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
 #include "tests/support/checked_wheel.h"
+#include "tests/support/wheel_model.h"
 
 namespace hwt::internal {
 namespace {
@@ -34,172 +28,10 @@ using test::Shortage;
 
 constexpr int kTags = 64;  // revolutions that a wheel tells apart
 
-struct alignas(kCacheLine) Item : WheelItem {
-  Tick due = 0;            // as the wheel has to see it: never before its floor at the time
-  std::int64_t place = 0;  // rises with each entry into a bucket
-  bool in_wheel() const { return position != nullptr; }
-};
+using Item = ModelItem;
 
-/// A wheel, and its expected contents. Every operation is checked at once.
-class Model {
- public:
-  explicit Model(std::int64_t buckets) : buckets_(buckets), wheel_(buckets) {}
-
-  HashedWheel& wheel() { return wheel_; }
-  Tick floor() const { return floor_; }
-  std::size_t size() const { return by_due_.size(); }
-  Tick first_due() const { return by_due_.empty() ? kNever : by_due_.begin()->first; }
-  Item& at(std::size_t index) { return *present_[index]; }
-
-  Item& insert(Tick tick) {
-    Item& item = fresh();
-    const Tick before = wheel_.next_due();
-    EXPECT_TRUE(wheel_.insert(item, tick));
-    add(item, std::max(tick, floor_));
-    EXPECT_EQ(wheel_.next_due(), std::min(before, item.due));
-    check();
-    return item;
-  }
-
-  void remove(Item& item) {
-    wheel_.remove(item);
-    EXPECT_FALSE(item.in_wheel());
-    drop(item);
-    check();
-  }
-
-  /// The treatment of a due item by the visitor.
-  enum class Answer { Take, Stop, SameBucket, OtherBucket };
-  using Decide = std::function<Answer(Item&)>;
-
-  /// Returns the taken items, in order. `tick` is at most next_due().
-  std::vector<Item*> expire(Tick tick, const Decide& decide = [](Item&) { return Answer::Take; }, Tick later = 1) {
-    EXPECT_LE(tick, wheel_.next_due());
-    EXPECT_GE(tick, floor_);
-    std::set<Item*> expected;
-    for (auto [it, end] = by_due_.equal_range(tick); it != end; ++it) expected.insert(it->second);
-    std::vector<Item*> taken;
-    std::int64_t last_place = -1;
-    bool stopped = false;
-    bool looks_at_all = false;  // once, if nothing was due
-    wheel_.expire(tick, [&](WheelItem& visited) {
-      Item& item = static_cast<Item&>(visited);
-      EXPECT_FALSE(stopped) << "visited after the visitor had stopped the walk";
-      EXPECT_TRUE(present(item)) << "visited, but not in the wheel";
-      const bool has_another_tag = (item.due - tick) % (buckets_ * kTags) != 0;
-      if (has_another_tag || item.place <= last_place) {
-        EXPECT_TRUE(taken.empty()) << "not in order of insertion, or it has another tag";
-        if (!std::exchange(looks_at_all, true)) last_place = -1;
-      }
-      EXPECT_GT(item.place, last_place) << "not in order of insertion";
-      last_place = item.place;
-      if (item.due != tick) {
-        EXPECT_GT(item.due, tick) << "visited too late";
-        return Verdict::later(item.due);
-      }
-      EXPECT_EQ(expected.count(&item), 1u) << "visited twice";
-      switch (decide(item)) {
-        case Answer::Take:
-          expected.erase(&item);
-          drop(item);
-          item.position = nullptr;
-          taken.push_back(&item);
-          return Verdict::taken();
-        case Answer::Stop:
-          stopped = true;
-          return Verdict::stop();
-        case Answer::SameBucket: {
-          expected.erase(&item);
-          const std::int64_t place = item.place;
-          drop(item);
-          add(item, tick + later * buckets_);
-          item.place = place;
-          return Verdict::later(item.due);
-        }
-        case Answer::OtherBucket:
-          expected.erase(&item);
-          drop(item);
-          add(item, tick + later);
-          return Verdict::later(item.due);
-      }
-      return Verdict::stop();
-    });
-    if (stopped) {
-      EXPECT_EQ(wheel_.next_due(), tick);
-      floor_ = tick;
-    } else {
-      EXPECT_TRUE(expected.empty()) << expected.size() << " due items were not visited";
-      EXPECT_GT(wheel_.next_due(), tick);
-      floor_ = tick + 1;
-    }
-    check();
-    return taken;
-  }
-
-  void clear() {
-    std::set<Item*> expected;
-    for (const auto& [due, item] : by_due_) expected.insert(item);
-    wheel_.clear([&](WheelItem& visited) {
-      EXPECT_EQ(visited.position, nullptr);
-      EXPECT_EQ(expected.erase(static_cast<Item*>(&visited)), 1u) << "not in the wheel, or twice";
-    });
-    EXPECT_TRUE(expected.empty()) << expected.size() << " items were not returned";
-    while (!present_.empty()) drop(*present_.back());
-    check();
-    EXPECT_EQ(wheel_.next_due(), kNever);
-  }
-
-  void check() {
-    EXPECT_TRUE(wheel_.consistent());
-    EXPECT_EQ(wheel_.size(), static_cast<std::int64_t>(by_due_.size()));
-    EXPECT_LE(wheel_.next_due(), first_due());
-    EXPECT_EQ(wheel_.next_due() == kNever, by_due_.empty());
-  }
-
-  Item& fresh() {
-    if (unused_.empty()) {
-      items_.emplace_back();
-      return items_.back();
-    }
-    Item& item = *unused_.back();
-    unused_.pop_back();
-    return item;
-  }
-  void give_back(Item& item) { unused_.push_back(&item); }
-
- private:
-  bool present(const Item& item) const { return index_.count(&item) == 1; }
-
-  void add(Item& item, Tick due) {
-    item.due = due;
-    item.place = next_place_++;
-    by_due_.emplace(due, &item);
-    index_[&item] = present_.size();
-    present_.push_back(&item);
-  }
-
-  void drop(Item& item) {
-    auto [it, end] = by_due_.equal_range(item.due);
-    it = std::find_if(it, end, [&](const auto& entry) { return entry.second == &item; });
-    ASSERT_NE(it, end);
-    by_due_.erase(it);
-    const std::size_t index = index_[&item];
-    present_[index] = present_.back();
-    index_[present_[index]] = index;
-    present_.pop_back();
-    index_.erase(&item);
-  }
-
-  const std::int64_t buckets_;
-  std::deque<Item> items_;
-  std::vector<Item*> unused_;
-  Checked<HashedWheel> wheel_;
-  Tick floor_ = 0;
-  std::int64_t next_place_ = 0;
-  std::multimap<Tick, Item*> by_due_;
-  std::vector<Item*> present_;
-  std::map<const Item*, std::size_t> index_;
-};
+void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
+using Model = WheelModel<Checked<HashedWheel>, broken>;
 
 class RandomWalk : public ::testing::TestWithParam<std::int64_t> {};
 
@@ -211,48 +43,41 @@ TEST_P(RandomWalk, AgreesWithAModel) {
     std::mt19937_64 random(seed);
     const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
     Model model(buckets);
+    const auto any = [&]() -> Item& { return model.at(up_to(static_cast<std::int64_t>(model.size()) - 1)); };
     std::int64_t taken = 0;
     std::int64_t beyond_the_tags = 0;
     // Odd seeds fill a few buckets with many items, even ones many buckets with few.
     const std::int64_t crowd = seed % 2 == 1 ? 400 : 40;
+    const auto any_tick = [&] {
+      switch (up_to(5)) {
+        case 0:
+          return model.floor() - up_to(10);
+        case 1:
+          return model.floor() + up_to(3);
+        case 2:
+          return model.floor() + up_to(buckets);
+        case 3:
+          return model.floor() + up_to(buckets * kTags - 1);
+        case 4:  // the same bucket and the same tag, but later revolutions
+          return model.floor() + up_to(3) * buckets * kTags;
+        default:
+          const Tick ahead = up_to(buckets * kTags * 5);
+          beyond_the_tags += ahead >= buckets * kTags ? 1 : 0;
+          return model.floor() + ahead;
+      }
+    };
     for (int step = 0; step < kSteps && !::testing::Test::HasFailure(); ++step) {
       const std::int64_t dice = up_to(99);
-      if (dice < (static_cast<std::int64_t>(model.size()) < crowd ? 55 : 25)) {
-        Tick ahead = 0;
-        switch (up_to(5)) {
-          case 0:
-            ahead = -up_to(10);
-            break;
-          case 1:
-            ahead = up_to(3);
-            break;
-          case 2:
-            ahead = up_to(buckets);
-            break;
-          case 3:
-            ahead = up_to(buckets * kTags - 1);
-            break;
-          case 4:  // the same bucket and the same tag, but later revolutions
-            ahead = up_to(3) * buckets * kTags;
-            break;
-          default:
-            ahead = up_to(buckets * kTags * 5);
-            beyond_the_tags += ahead >= buckets * kTags ? 1 : 0;
-        }
-        model.insert(model.floor() + ahead);
-      } else if (dice < 60) {
-        if (model.size() == 0) continue;
-        Item& item = model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
-        model.remove(item);
-        model.give_back(item);
+      if (dice < (static_cast<std::int64_t>(model.size()) < crowd ? 50 : 25)) {
+        model.insert(any_tick());
+      } else if (model.size() != 0 && dice < 55) {
+        model.remove(any());
+      } else if (model.size() != 0 && dice < 60) {
+        model.move(any(), any_tick());
       } else if (dice == 60) {  // leaves holes
-        for (std::size_t left = model.size() / 8; model.size() > left;) {
-          Item& item = model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
-          model.remove(item);
-          model.give_back(item);
-        }
+        for (std::size_t left = model.size() / 8; model.size() > left;) model.remove(any());
       } else {
-        const Tick next = model.wheel().next_due();
+        const Tick next = model.next_due();
         Tick tick = next;
         if (next == kNever) {
           tick = model.floor() + up_to(3 * buckets);
@@ -260,16 +85,13 @@ TEST_P(RandomWalk, AgreesWithAModel) {
           tick = model.floor() + up_to(next - model.floor());
         }
         const Tick later = 1 + up_to(up_to(1) == 0 ? 3 : 200);
-        const auto decide = [&](Item&) {
-          const std::int64_t n = up_to(99);
-          if (n < 80) return Model::Answer::Take;
-          if (n < 84) return Model::Answer::Stop;
-          return n < 92 || later % buckets == 0 ? Model::Answer::SameBucket : Model::Answer::OtherBucket;
+        const auto answer = [&](const Item& item) {
+          const std::int64_t n = item.due > tick ? 0 : up_to(99);
+          if (n < 80) return model.usual(item);
+          if (n < 84) return Verdict::stop();
+          return Verdict::later(tick + later * (n < 92 ? buckets : 1));  // in the same bucket, or in another one
         };
-        for (Item* item : model.expire(tick, decide, later)) {
-          model.give_back(*item);
-          ++taken;
-        }
+        taken += static_cast<std::int64_t>(model.expire(tick, answer).size());
       }
     }
     if (::testing::Test::HasFailure()) return;
@@ -277,13 +99,8 @@ TEST_P(RandomWalk, AgreesWithAModel) {
     EXPECT_GT(beyond_the_tags, kSteps / 100);
     if (seed % 3 == 0) {
       model.clear();
-    } else {  // every item comes out in its tick
-      for (int walks = 0; model.size() != 0; ++walks) {
-        ASSERT_LT(walks, 1'000'000);
-        model.expire(model.wheel().next_due());
-        if (::testing::Test::HasFailure()) return;
-      }
-      EXPECT_EQ(model.wheel().next_due(), kNever);
+    } else {
+      model.drain();
     }
   }
 }
@@ -316,15 +133,6 @@ TEST(HashedWheel, VisitsInOrderOfInsertionWithRemovalsInBetween) {
   EXPECT_EQ(model.expire(5), left);
 }
 
-TEST(HashedWheel, NextDueIsExactUpToTheLastTagAndBeyond) {
-  for (const Tick due : {Tick{0}, Tick{7}, Tick{8}, Tick{8 * 63 + 7}, Tick{8 * 64}, Tick{8 * 64 * 1000 + 3}}) {
-    Model model(8);
-    model.insert(due);
-    EXPECT_EQ(model.wheel().next_due(), due);
-    EXPECT_EQ(model.expire(due).size(), 1u);
-  }
-}
-
 /// The tags cannot tell items apart that are 64 revolutions from each other: the visitor does.
 TEST(HashedWheel, AFarItemOutlivesTheRevolutionsWithItsTag) {
   constexpr std::int64_t kBuckets = 8;
@@ -334,7 +142,7 @@ TEST(HashedWheel, AFarItemOutlivesTheRevolutionsWithItsTag) {
   Item& far = model.insert(kFirst + 3 * kTags * kBuckets);
   std::vector<Tick> looked_at;
   while (model.size() != 0 && !::testing::Test::HasFailure()) {
-    const Tick tick = model.wheel().next_due();
+    const Tick tick = model.next_due();
     looked_at.push_back(tick);
     const std::vector<Item*> taken = model.expire(tick);
     EXPECT_EQ(taken.size(), 1u);
@@ -352,7 +160,7 @@ TEST(HashedWheel, AFarItemCostsAtMostOneLookInSixtyFourRevolutions) {
   Item& far = model.insert(1 + kRevolutions * kBuckets);
   int looks = 0;
   while (model.size() != 0 && !::testing::Test::HasFailure()) {
-    model.expire(model.wheel().next_due());
+    model.expire(model.next_due());
     ASSERT_LE(++looks, kRevolutions / kTags + 3);
   }
   EXPECT_FALSE(far.in_wheel());
@@ -395,7 +203,7 @@ TEST(HashedWheel, ASingleBucketHoldsEveryRevolution) {
   std::vector<Item*> items;
   for (Tick due = 199; due >= 0; --due) items.push_back(&model.insert(due));
   for (Tick tick = 0; tick < 200; ++tick) {
-    EXPECT_EQ(model.wheel().next_due(), tick);
+    EXPECT_EQ(model.next_due(), tick);
     EXPECT_EQ(model.expire(tick), std::vector<Item*>{items[static_cast<std::size_t>(199 - tick)]});
   }
 }
@@ -405,30 +213,20 @@ TEST(HashedWheel, AStoppedWalkGoesOnWhereItStopped) {
   std::vector<Item*> items;
   for (int i = 0; i < 100; ++i) items.push_back(&model.insert(3));
   int left = 40;
-  const auto stop_after_40 = [&](Item&) { return left-- > 0 ? Model::Answer::Take : Model::Answer::Stop; };
+  const auto stop_after_40 = [&](const Item&) { return left-- > 0 ? Verdict::taken() : Verdict::stop(); };
   const std::vector<Item*> first(items.begin(), items.begin() + 40);
   const std::vector<Item*> rest(items.begin() + 40, items.end());
   EXPECT_EQ(model.expire(3, stop_after_40), first);
   EXPECT_EQ(model.expire(3), rest);
 }
 
-TEST(HashedWheel, AWalkThatStopsAtOnceLosesNothing) {
-  Model model(8);
-  model.insert(3);
-  model.insert(3 + 8);
-  EXPECT_TRUE(model.expire(3, [](Item&) { return Model::Answer::Stop; }).empty());
-  EXPECT_EQ(model.size(), 2u);
-  EXPECT_EQ(model.expire(3).size(), 1u);
-  EXPECT_EQ(model.expire(11).size(), 1u);
-}
-
 TEST(HashedWheel, APostponedItemKeepsItsPlaceInItsBucket) {
   Model model(8);
   Item& a = model.insert(3);
   Item& b = model.insert(3);
-  const auto postpone_a = [&](Item& item) { return &item == &a ? Model::Answer::SameBucket : Model::Answer::Take; };
-  EXPECT_EQ(model.expire(3, postpone_a, 2), std::vector<Item*>{&b});
-  EXPECT_EQ(model.wheel().next_due(), 3 + 2 * 8);
+  const auto postpone_a = [&](const Item& item) { return &item == &a ? Verdict::later(3 + 2 * 8) : Verdict::taken(); };
+  EXPECT_EQ(model.expire(3, postpone_a), std::vector<Item*>{&b});
+  EXPECT_EQ(model.next_due(), 3 + 2 * 8);
   Item& c = model.insert(3 + 2 * 8);
   EXPECT_EQ(model.expire(3 + 2 * 8), (std::vector<Item*>{&a, &c}));
 }
@@ -437,9 +235,8 @@ TEST(HashedWheel, APostponedItemMovesToAnotherBucket) {
   Model model(8);
   Item& a = model.insert(3);
   Item& b = model.insert(5);
-  const auto postpone = [](Item&) { return Model::Answer::OtherBucket; };
-  EXPECT_TRUE(model.expire(3, postpone, 2).empty());
-  EXPECT_EQ(model.wheel().next_due(), 5);
+  EXPECT_TRUE(model.expire(3, [](const Item&) { return Verdict::later(5); }).empty());
+  EXPECT_EQ(model.next_due(), 5);
   EXPECT_EQ(model.expire(5), (std::vector<Item*>{&b, &a}));
 }
 
@@ -749,103 +546,22 @@ TEST(HashedWheel, WithoutMemoryNothingIsLostOrLate) {
   }
 }
 
-TEST(HashedWheel, TheEarliestItemMayBeRemoved) {
-  Model model(8);
-  Item& early = model.insert(3);
-  Item& late = model.insert(3 + 8 * 5);
-  model.remove(early);
-  EXPECT_LE(model.wheel().next_due(), late.due);
-  while (model.size() != 0 && !::testing::Test::HasFailure()) model.expire(model.wheel().next_due());
-  EXPECT_FALSE(late.in_wheel());
-}
-
 /// The tag stays the same, but the bucket must learn that it is due earlier.
 TEST(HashedWheel, MoveByAMultipleOfAllTags) {
   constexpr std::int64_t kBuckets = 8;
-  Item items[2];
-  Checked<HashedWheel> wheel(kBuckets);
-  ASSERT_TRUE(wheel.insert(items[0], 5 + kBuckets * kTags));
-  wheel.move(items[0], 5);
-  EXPECT_EQ(wheel.next_due(), 5);
-  ASSERT_TRUE(wheel.insert(items[1], 6 + 3 * kBuckets * kTags));
-  wheel.move(items[1], 6);
-  EXPECT_TRUE(wheel.consistent());
-  EXPECT_EQ(expire_all(wheel, 5), std::vector<Item*>{&items[0]});
-  EXPECT_EQ(wheel.next_due(), 6);
-  EXPECT_EQ(expire_all(wheel, 6), std::vector<Item*>{&items[1]});
+  Model model(kBuckets);
+  Item& a = model.insert(5 + kBuckets * kTags);
+  model.move(a, 5);
+  EXPECT_EQ(model.next_due(), 5);
+  Item& b = model.insert(6 + 3 * kBuckets * kTags);
+  model.move(b, 6);
+  EXPECT_EQ(model.expire(5), std::vector<Item*>{&a});
+  EXPECT_EQ(model.next_due(), 6);
+  EXPECT_EQ(model.expire(6), std::vector<Item*>{&b});
   // To later: it may be shown too early, never too late.
-  ASSERT_TRUE(wheel.insert(items[0], 20));
-  wheel.move(items[0], 20 + kBuckets * kTags);
-  EXPECT_LE(wheel.next_due(), 20 + kBuckets * kTags);
-  EXPECT_TRUE(wheel.consistent());
+  model.move(model.insert(20), 20 + kBuckets * kTags);
+  model.drain();
 }
-
-/// Numbers of buckets and of items. With few items, none that is late can be hidden by another.
-class RandomMoves : public ::testing::TestWithParam<std::tuple<std::int64_t, std::size_t>> {};
-
-/// Insert, move, remove, expire: each item is shown in its tick, and taken then.
-TEST_P(RandomMoves, EachComesInItsTick) {
-  const auto [buckets, count] = GetParam();
-  std::vector<Item> items(count);
-  Checked<HashedWheel> wheel(buckets);
-  std::mt19937_64 random(static_cast<std::uint64_t>(buckets));
-  const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
-  Tick floor = 0;
-  const auto any_tick = [&, revolution = wheel.revolution()] {
-    switch (up_to(4)) {
-      case 0:
-        return floor - up_to(20);
-      case 1:
-        return floor + up_to(20);
-      case 2:
-        return floor + up_to(3) * revolution * kTags + up_to(2);
-      case 3:
-        return floor + up_to(5) * revolution;
-      default:
-        return floor + up_to(revolution * kTags * 3);
-    }
-  };
-  int moves = 0;
-  int taken = 0;
-  for (int step = 0; step < 30'000; ++step) {
-    Item& item = items[static_cast<std::size_t>(up_to(static_cast<std::int64_t>(items.size()) - 1))];
-    if (!item.in_wheel()) {
-      item.due = std::max(any_tick(), floor);
-      ASSERT_TRUE(wheel.insert(item, item.due));
-    } else if (up_to(9) == 0) {
-      wheel.remove(item);
-    } else if (up_to(3) != 0) {
-      const Tick tick = any_tick();
-      item.due = std::max(tick, floor);
-      ASSERT_TRUE(wheel.reserve());
-      wheel.move(item, tick);
-      ++moves;
-    } else if (const Tick tick = wheel.next_due(); tick != kNever) {
-      for (const Item& other : items) {
-        ASSERT_TRUE(!other.in_wheel() || other.due >= tick) << "step " << step << ": next_due() is too late";
-      }
-      std::size_t expected = 0;
-      for (const Item& other : items) expected += other.in_wheel() && other.due == tick ? 1 : 0;
-      wheel.expire(tick, [&](WheelItem& visited) {
-        Item& shown = static_cast<Item&>(visited);
-        EXPECT_GE(shown.due, tick);
-        if (shown.due > tick) return Verdict::later(shown.due);
-        shown.position = nullptr;
-        --expected;
-        ++taken;
-        return Verdict::taken();
-      });
-      ASSERT_EQ(expected, 0u) << "step " << step;
-      floor = tick + 1;
-    }
-    ASSERT_TRUE(step % 16 != 0 || wheel.consistent()) << "step " << step;
-  }
-  EXPECT_GT(moves, 1000);
-  EXPECT_GT(taken, 100);
-}
-
-INSTANTIATE_TEST_SUITE_P(WheelSizes, RandomMoves,
-                         ::testing::Combine(::testing::Values(1, 2, 8, 64), ::testing::Values(1, 3, 300)));
 
 TEST(HashedWheel, AfterReserveInsertAndMoveNeedNoMemory) {
   std::vector<Item> items(64 * 3);

@@ -7,9 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
-#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
@@ -21,6 +19,7 @@
 #include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
 #include "tests/support/checked_wheel.h"
+#include "tests/support/wheel_model.h"
 
 namespace hwt::internal {
 namespace {
@@ -28,176 +27,18 @@ namespace {
 using test::bytes_in_use;
 using test::Shortage;
 
-struct alignas(kCacheLine) Item : WheelItem {
-  Tick due = 0;            // as the wheel has to see it: never before its floor at the time
-  std::int64_t order = 0;  // rises with each insertion; 0: it was given its tick otherwise
-  std::size_t moves = 0;   // how often it has come down
-  Tick came_at = -1;       // the tick at which it was taken
-  bool in_wheel() const { return position != nullptr; }
-};
+using Item = ModelItem;
 
-/// So many in a slot that none of these tests has a crowded one. The others have few.
+void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
+using Model = WheelModel<Checked<HierarchicalWheel>, broken, test::kCounting ? 32 : 1>;
+
+/// Numbers of items with which a slot is crowded. No test has kNoCrowd items in a slot, and each reaches the others
+/// soon.
 constexpr std::uint32_t kNoCrowd = 1'000'000;
 constexpr std::uint32_t kCrowds[] = {1, 7, 50, kNoCrowd};
 
 /// How many digits a tick has in the base of the wheel's slots, at most.
 std::size_t levels_of(std::int64_t slots) { return SlotLevels(slots).levels(); }
-
-/// A wheel, and its expected contents. Every operation is checked at once.
-class Model {
- public:
-  explicit Model(std::int64_t slots, std::uint32_t crowd = kNoCrowd)
-      : levels_(levels_of(slots)), wheel_(slots, crowd) {}
-
-  HierarchicalWheel& wheel() { return wheel_; }
-  Tick floor() const { return floor_; }
-  std::size_t size() const { return by_due_.size(); }
-  bool stopped() const { return stopped_; }
-  Tick first_due() const { return by_due_.empty() ? kNever : by_due_.begin()->first; }
-  Item& at(std::size_t index) { return *std::next(by_due_.begin(), static_cast<std::ptrdiff_t>(index))->second; }
-
-  Item& insert(Tick tick) {
-    Item& item = items_.emplace_back();
-    EXPECT_TRUE(wheel_.insert(item, tick));
-    item.order = static_cast<std::int64_t>(items_.size());
-    add(item, std::max(tick, floor_));
-    check();
-    return item;
-  }
-
-  void remove(Item& item) {
-    wheel_.remove(item);
-    EXPECT_FALSE(item.in_wheel());
-    drop(item);
-    check();
-  }
-
-  void move(Item& item, Tick tick) {
-    EXPECT_TRUE(wheel_.reserve());
-    wheel_.move(item, tick);
-    drop(item);
-    item.order = 0;
-    item.moves = 0;
-    add(item, std::max(tick, floor_));
-    check();
-  }
-
-  void skip_to(Tick tick) {
-    const Tick due = wheel_.next_due();
-    wheel_.skip_to(tick);
-    if (tick > floor_) stopped_ = false;
-    floor_ = std::max(floor_, tick);
-    EXPECT_EQ(wheel_.next_due(), due) << "nothing has moved";
-    check();
-  }
-
-  /// The treatment of a due item by the visitor. If that is later(), then at a later tick.
-  using Answer = std::function<Verdict(Item&)>;
-  static Verdict take(Item&) { return Verdict::taken(); }
-
-  /// Returns the taken items, in order. `tick` is at most next_due(). `decide` is asked about due items. An item that
-  /// is not due yet gets its tick, unless `stops` stops the walk.
-  std::vector<Item*> expire(
-      Tick tick, const Answer& decide = take, const std::function<bool()>& stops = [] { return false; }) {
-    EXPECT_LE(tick, wheel_.next_due());
-    EXPECT_GE(tick, floor_);
-    std::size_t expected = by_due_.count(tick);
-    std::vector<Item*> taken;
-    std::vector<Item*> visited;
-    std::int64_t last_order = 0;
-    stopped_ = false;
-    wheel_.expire(tick, [&](WheelItem& it) {
-      Item& item = static_cast<Item&>(it);
-      EXPECT_FALSE(stopped_) << "visited after the visitor had stopped the walk";
-      EXPECT_TRUE(present(item)) << "visited, but not in the wheel";
-      EXPECT_EQ(std::count(visited.begin(), visited.end(), &item), 0) << "visited twice";
-      EXPECT_GE(item.due, tick) << "visited too late";
-      if (stops()) {
-        stopped_ = true;
-        return Verdict::stop();
-      }
-      visited.push_back(&item);
-      if (item.due != tick) {
-        EXPECT_LE(++item.moves, levels_ - 1) << "comes down too often";
-        return Verdict::later(item.due);
-      }
-      if (item.order != 0) {
-        EXPECT_GT(item.order, last_order) << "not in order of insertion";
-        last_order = item.order;
-      }
-      --expected;
-      const Verdict answer = decide(item);
-      drop(item);
-      if (answer.is_taken()) {
-        item.position = nullptr;
-        taken.push_back(&item);
-      } else {
-        item.order = 0;
-        item.moves = 0;
-        add(item, answer.tick());
-      }
-      return answer;
-    });
-    if (stopped_) {
-      EXPECT_EQ(wheel_.next_due(), tick);
-      floor_ = tick;
-    } else {
-      EXPECT_EQ(expected, 0u) << "due items were not visited";
-      EXPECT_GT(wheel_.next_due(), tick);
-      floor_ = tick + 1;
-    }
-    check();
-    return taken;
-  }
-
-  /// Expires until it is empty: every item comes out in its tick.
-  void drain() {
-    while (size() != 0 && !::testing::Test::HasFailure()) expire(wheel_.next_due());
-  }
-
-  void clear() {
-    std::size_t returned = 0;
-    wheel_.clear([&](WheelItem& it) {
-      Item& item = static_cast<Item&>(it);
-      EXPECT_EQ(item.position, nullptr);
-      EXPECT_TRUE(present(item)) << "not in the wheel, or twice";
-      drop(item);
-      ++returned;
-    });
-    EXPECT_EQ(size(), 0u) << "items were not returned";
-    stopped_ = false;
-    check();
-  }
-
-  void check() {
-    EXPECT_TRUE((test::kCounting && ++checks_ % 32 != 0) || wheel_.consistent());
-    EXPECT_EQ(wheel_.size(), static_cast<std::int64_t>(by_due_.size()));
-    EXPECT_LE(wheel_.next_due(), first_due());
-    EXPECT_EQ(wheel_.next_due() == kNever, by_due_.empty());
-    EXPECT_GE(wheel_.next_due(), floor_);
-  }
-
- private:
-  bool present(Item& item) const { return where_.count(&item) == 1; }
-  void add(Item& item, Tick due) {
-    item.due = due;
-    where_[&item] = by_due_.emplace(due, &item);
-  }
-  void drop(Item& item) {
-    ASSERT_TRUE(present(item));
-    by_due_.erase(where_[&item]);
-    where_.erase(&item);
-  }
-
-  const std::size_t levels_;
-  std::deque<Item> items_;
-  Checked<HierarchicalWheel> wheel_;
-  Tick floor_ = 0;
-  bool stopped_ = false;
-  int checks_ = 0;
-  std::multimap<Tick, Item*> by_due_;
-  std::map<const Item*, std::multimap<Tick, Item*>::iterator> where_;
-};
 
 /// A span of any magnitude up to 2^bits: each number of digits is as likely as any other.
 Tick span_below(std::mt19937_64& random, int bits) {
@@ -219,9 +60,7 @@ TEST_P(RandomWalk, AgreesWithAModel) {
     const int bits = seed % 2 == 1 ? 12 : 62;
     Model model(slots, crowd);
     const auto later = [&](Tick tick) { return std::min(tick + 1 + span_below(random, bits), kNever - 2); };
-    const auto any = [&]() -> Item& {
-      return model.at(static_cast<std::size_t>(up_to(static_cast<std::int64_t>(model.size()) - 1)));
-    };
+    const auto any = [&]() -> Item& { return model.at(up_to(static_cast<std::int64_t>(model.size()) - 1)); };
     std::int64_t taken = 0;
     std::int64_t stops = 0;
     for (int step = 0; step < steps && model.floor() < kNever / 2 && !::testing::Test::HasFailure(); ++step) {
@@ -235,13 +74,16 @@ TEST_P(RandomWalk, AgreesWithAModel) {
       } else if (dice < 62) {
         model.move(any(), later(model.floor()) - 1);
       } else if (dice < 66 && !model.stopped()) {
-        model.skip_to(model.floor() + up_to(model.wheel().next_due() - model.floor()));
+        model.skip_to(model.floor() + up_to(model.next_due() - model.floor()));
       } else {
-        Tick tick = model.wheel().next_due();
+        Tick tick = model.next_due();
         if (dice < 70) tick = model.floor() + up_to(tick - model.floor());  // a tick at which nothing can be due
-        const auto decide = [&](Item&) { return up_to(4) == 0 ? Verdict::later(later(tick)) : Verdict::taken(); };
         const std::int64_t one_in = up_to(1) == 0 ? 4 : 1'000;
-        taken += static_cast<std::int64_t>(model.expire(tick, decide, [&] { return up_to(one_in) == 0; }).size());
+        const auto answer = [&](const Item& item) {
+          if (up_to(one_in) == 0) return Verdict::stop();
+          return item.due == tick && up_to(4) == 0 ? Verdict::later(later(tick)) : model.usual(item);
+        };
+        taken += static_cast<std::int64_t>(model.expire(tick, answer).size());
         stops += model.stopped() ? 1 : 0;
       }
     }
@@ -253,7 +95,7 @@ TEST_P(RandomWalk, AgreesWithAModel) {
     } else {
       model.drain();
     }
-    EXPECT_EQ(model.wheel().next_due(), kNever);
+    EXPECT_EQ(model.next_due(), kNever);
   }
 }
 
@@ -490,8 +332,8 @@ TEST_P(OrderOfInsertion, StaysThroughAllLevels) {
     items.push_back(&model.insert(kDue));
     model.insert(kDue + i % 90);
     if (i % 100 == 99) {
-      while (model.wheel().next_due() <= kDue - (Tick{1} << (24 - i / 20))) model.expire(model.wheel().next_due());
-      model.skip_to(std::max(model.floor(), std::min(model.wheel().next_due(), kDue - (Tick{1} << (24 - i / 20)))));
+      while (model.next_due() <= kDue - (Tick{1} << (24 - i / 20))) model.expire(model.next_due());
+      model.skip_to(std::max(model.floor(), std::min(model.next_due(), kDue - (Tick{1} << (24 - i / 20)))));
     }
   }
   std::vector<Item*> left;
@@ -502,7 +344,7 @@ TEST_P(OrderOfInsertion, StaysThroughAllLevels) {
       model.remove(*items[static_cast<std::size_t>(i)]);
     }
   }
-  while (model.wheel().next_due() < kDue) model.expire(model.wheel().next_due());
+  while (model.next_due() < kDue) model.expire(model.next_due());
   std::vector<Item*> came = model.expire(kDue);
   std::erase_if(came, [&](Item* item) { return std::find(left.begin(), left.end(), item) == left.end(); });
   EXPECT_EQ(came, left);
@@ -517,12 +359,13 @@ TEST_P(OrderOfInsertion, AStoppedWalkGoesOnWhereItStopped) {
     std::vector<Item*> came;
     for (int i = 0; i < 100; ++i) items.push_back(&model.insert(due));
     while (model.size() != 0) {
-      const Tick tick = model.wheel().next_due();
+      const Tick tick = model.next_due();
       int left = 30;
-      const std::vector<Item*> taken = model.expire(tick, Model::take, [&] { return left-- == 0; });
+      const std::vector<Item*> taken =
+          model.expire(tick, [&](const Item& item) { return left-- == 0 ? Verdict::stop() : model.usual(item); });
       came.insert(came.end(), taken.begin(), taken.end());
       if (!model.stopped()) continue;
-      EXPECT_EQ(model.wheel().next_due(), tick);
+      EXPECT_EQ(model.next_due(), tick);
       if (items.size() < 200) items.push_back(&model.insert(due));
       model.insert(tick);
       model.insert(due + 100);
@@ -533,30 +376,19 @@ TEST_P(OrderOfInsertion, AStoppedWalkGoesOnWhereItStopped) {
   }
 }
 
-TEST(HierarchicalWheel, AWalkThatStopsAtOnceLosesNothing) {
-  for (const Tick due : {Tick{3}, Tick{64}, Tick{64 * 64}}) {
-    Model model(64);
-    model.insert(due);
-    model.insert(due);
-    EXPECT_TRUE(model.expire(due, Model::take, [] { return true; }).empty());
-    EXPECT_EQ(model.size(), 2u);
-    EXPECT_EQ(model.expire(due).size(), 2u);
-  }
-}
-
 TEST(HierarchicalWheel, AfterAStopItMayBeEmptied) {
   for (const bool by_clear : {false, true}) {
     Model model(64, by_clear ? 1 : kNoCrowd);
     Item& a = model.insert(64);
     Item& b = model.insert(70);
-    model.expire(64, Model::take, [] { return true; });
+    model.expire(64, [](const Item&) { return Verdict::stop(); });
     if (by_clear) {
       model.clear();
     } else {
       model.remove(a);
       model.remove(b);
     }
-    EXPECT_EQ(model.wheel().next_due(), kNever);
+    EXPECT_EQ(model.next_due(), kNever);
     model.insert(64);
     model.insert(1000);
     EXPECT_EQ(model.expire(64).size(), 1u);
@@ -573,12 +405,12 @@ TEST(HierarchicalWheel, SkippingLeavesOutNothingAndRaisesTheFloor) {
   model.skip_to(3);
   Item& past = model.insert(1);
   EXPECT_EQ(past.due, 3);
-  EXPECT_EQ(model.wheel().next_due(), 3);
+  EXPECT_EQ(model.next_due(), 3);
   model.skip_to(2);  // back: nothing
   EXPECT_EQ(model.expire(3), std::vector<Item*>{&past});
-  while (model.wheel().next_due() < 1000) {
-    model.skip_to(model.wheel().next_due());
-    model.expire(model.wheel().next_due());
+  while (model.next_due() < 1000) {
+    model.skip_to(model.next_due());
+    model.expire(model.next_due());
   }
   EXPECT_EQ(model.expire(1000), std::vector<Item*>{&far});
 }
@@ -627,7 +459,7 @@ TEST(HierarchicalWheel, ClearReturnsEverything) {
 
 // --- Crowded slots ---
 
-/// What one expire() does is bounded: all of a slot used to come down in one go, while whatever was due waited.
+/// One expire() moves at most some thousands of items of a slot, so that due items need not wait for all of them.
 TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
   constexpr std::size_t kItems = 300'000;
   constexpr std::size_t kCrowd = 8192;
@@ -686,7 +518,7 @@ TEST(HierarchicalWheel, ACrowdedSlotIsLeftInTheMiddle) {
   for (std::size_t i = 0; i < kItems; ++i) {
     ASSERT_TRUE(insert(wheel, items[i], 4096 + static_cast<Tick>(i * 7919) % 4096));
   }
-  EXPECT_EQ(wheel.next_due(), 4096) << "nobody has to look before";
+  EXPECT_EQ(wheel.next_due(), 4096) << "looks before anything is due";
   run_to(wheel, 5000);
   for (Item& item : items) {
     ASSERT_EQ(item.in_wheel(), item.due >= 5000);
@@ -711,7 +543,7 @@ TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
       for (Tick due = 64; due < 128; ++due) items.push_back(&model.insert(due));
       if (!forwards) std::reverse(items.begin(), items.end());
       for (Item* item : items) model.remove(*item);
-      EXPECT_EQ(model.wheel().next_due(), kNever);
+      EXPECT_EQ(model.next_due(), kNever);
     }
     model.insert(70);
     model.drain();
