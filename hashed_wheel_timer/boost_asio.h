@@ -13,6 +13,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <version>
 // clang-format on
 
+#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -33,7 +34,6 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <boost/asio/query.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// CycleRate: one thread measures the rate of the cycle counter while another finds that the counter stands still. In the
-// end no thread uses the counter.
+// CycleRate: one thread measures the rate of the cycle counter while another finds that the counter stands still. In
+// the end no thread uses the counter.
 
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "tests/models/checker.h"

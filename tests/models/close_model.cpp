@@ -22,8 +22,10 @@ struct Close final : Run {
   // The user's own: nobody uses a timer that is being destroyed.
   std::atomic<bool> handle{false};
   std::atomic<bool> scheduled{false};
-  const bool late = random(2) == 0;
+  enum class Drop { AtOnce, Meanwhile, Late };  // relative to the end of the timer
+  const Drop drop = static_cast<Drop>(random(3));
   const bool stays = random(2) == 0;  // the first thread keeps its producer, so that the second one makes another
+  Ghost<bool> going = false;
   Ghost<bool> gone = false;
 
   void thread(unsigned index) override {
@@ -40,13 +42,21 @@ struct Close final : Run {
       while (!handle.load(std::memory_order_acquire)) yield();
       const hwt::Timeout timeout = std::move(handed_over);
       if (random(2) == 0) hwt::Timeout(timeout).cancel();
-      while (late && !gone) yield();
+      if (drop == Drop::Meanwhile) wait_until_the_timer_goes();
+      while (drop == Drop::Late && !gone) yield();
     } else {
       while (!scheduled.load(std::memory_order_acquire)) yield();
+      going = true;
       timer.reset();
       gone = true;
     }
   }
+
+  void wait_until_the_timer_goes() {
+    while (!going) yield();
+    for (unsigned steps = random(kSteps); steps != 0 && !gone; --steps) yield();
+  }
+  static constexpr unsigned kSteps = 200;
 };
 
 }  // namespace
