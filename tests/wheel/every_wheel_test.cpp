@@ -149,7 +149,7 @@ class Walk : public ::testing::Test {
         return saturating_add(floor, revolutions * revolution + up_to(2));
       }
       case 5:
-        return saturating_add(floor, up_to(3 * 64 * revolution));
+        return saturating_add(floor, up_to(revolution * 64 * 3));
       default:
         return saturating_add(floor, up_to(299));
     }
@@ -169,7 +169,7 @@ TYPED_TEST_SUITE(Walk, test::AllWheels, WheelNames);
 /// With few items, none that is late can be hidden by another.
 TYPED_TEST(Walk, AgreesWithAModelWhereverTheTicksLie) {
   for (const std::int64_t size : {TestFixture::Model::kHashed ? 1 : 4, 2, 8, 64}) {
-    for (const std::size_t items : {1, 3, 200}) {
+    for (const std::size_t items : {1u, 3u, 200u}) {
       SCOPED_TRACE(std::to_string(items) + " items in a wheel of size " + std::to_string(size));
       for (std::uint64_t seed = 1; seed <= 3 && !this->HasFailure(); ++seed) {
         this->begin(seed, size, items);
