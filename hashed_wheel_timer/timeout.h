@@ -108,7 +108,8 @@ class HWT_API Timeout {
 
   /// Returns the time before which the task does not start, by the timer's clock. A deadline that was passed comes back
   /// exactly, also one in the past, unless a leeway has moved it. Returns time_point::max() if the delay was beyond the
-  /// range of the clock, and on a null handle.
+  /// range of the clock, and on a null handle. A reschedule() that is under way may show a deadline that it then takes
+  /// back. If several of them raced with the expiry, such a deadline may stay.
   std::chrono::steady_clock::time_point deadline() const noexcept;
 
   /// Returns the timer, or null if the timer is gone or the handle is null. Does not keep the timer alive.

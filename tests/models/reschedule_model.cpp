@@ -32,7 +32,14 @@ struct Reschedule final : Run {
   std::atomic<int> returned{0};  // the user's own
   Ghost<bool> known = true;      // which of the deadlines holds: not if two calls came at once
   Ghost<std::int64_t> deadline = kFirst;
+  std::int64_t targets[2][2];  // of the calls of each thread
   hwt::Timeout timeout = timer.new_timeout_at([this] { run(); }, at(kFirst));
+
+  Reschedule() {
+    for (auto& of_thread : targets) {
+      for (std::int64_t& target : of_thread) target = static_cast<std::int64_t>(1 + random(kLast));
+    }
+  }
 
   void run() {
     ++runs;
@@ -42,7 +49,7 @@ struct Reschedule final : Run {
 
   void thread(unsigned index) override {
     if (index < 2) {
-      for (int times = 0; times < 2; ++times) reschedule(static_cast<std::int64_t>(1 + random(kLast)));
+      for (const std::int64_t to : targets[index]) reschedule(to, targets[1 - index]);
     } else {
       while (now < kLast) {
         now = std::min<std::int64_t>(now + random(4), kLast);
@@ -54,11 +61,16 @@ struct Reschedule final : Run {
     }
   }
 
-  void reschedule(std::int64_t to) {
+  void reschedule(std::int64_t to, const std::int64_t (&others)[2]) {
     ++begun;
     if (++under_way == 2) known = false;
     const bool alone = known;
-    if (timeout.reschedule_at(at(to)) && alone && known) deadline = to;
+    const bool had_run = runs != 0;
+    const bool moved = timeout.reschedule_at(at(to));
+    if (moved && alone && known) deadline = to;
+    // No thread has moved it to an earlier time. If it has run meanwhile, it was for this deadline.
+    const bool is_earliest = to <= std::min(others[0], others[1]);
+    MODEL_ASSERT(!moved || !is_earliest || had_run || runs == 0 || ran_at >= to || now >= to);
     --under_way;
     returned.fetch_add(1, std::memory_order_release);
   }

@@ -235,7 +235,8 @@ class Core final {
   void count_dead(Producer& canceller) noexcept;
   void finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept;
   bool move(Node& node, std::int64_t deadline);
-  static bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
+  bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
+  bool expired_at_or_after(std::int64_t deadline, std::uint64_t word) const noexcept;
   /// Enqueues a recheck request. `deadline`: when the worker must have taken it; kForever for a cancelled node.
   bool put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;

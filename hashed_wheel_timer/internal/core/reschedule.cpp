@@ -51,9 +51,7 @@ bool Core::move(Node& node, std::int64_t deadline) {
   bool asks = false;
   for (;;) {
     if (!Node::pending(seen)) {
-      // The worker has expired it, for the new deadline or for one that was replaced. Unless another reschedule() of
-      // the timeout is under way, either is not before the new one, so the move has succeeded.
-      if (earlier && Node::state_of(seen) == NodeState::Expired) return true;
+      if (earlier && expired_at_or_after(deadline, seen)) return true;
       node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
       return false;
     }
@@ -94,7 +92,14 @@ bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std
       throw std::bad_alloc();
     }
   }
-  return Node::state_of(seen) == NodeState::Expired;
+  return expired_at_or_after(deadline, seen);
+}
+
+/// Whether the worker has expired the timeout for `deadline`, which replaced a later one, or for that later one. If
+/// another reschedule() is under way, the worker may not have seen the later one, and may have expired the timeout for
+/// a yet older one. Then the time shows that it was too early for `deadline`.
+bool Core::expired_at_or_after(std::int64_t deadline, std::uint64_t word) const noexcept {
+  return Node::state_of(word) == NodeState::Expired && now() >= deadline;
 }
 
 }  // namespace hwt::internal
