@@ -167,24 +167,6 @@ TEST_F(Watched, ATimeoutThatIsNeverDueWakesNoThread) {
   expect_wakes_for(1ms);
 }
 
-/// Far beyond the 64 revolutions that an entry's tag can tell, in a small wheel: no wake-up either.
-TEST(Idle, NoWakeUpsForOtherRevolutions) {
-  HashedWheelTimer timer(1ms, 8);
-  for (int i = 0; i < 100; ++i) timer.new_timeout([] {}, kFar - i * 10ms);
-  // Its worker comes to call cancelled(), and takes all of them.
-  const auto task = std::make_shared<RecordingTask>();
-  EXPECT_TRUE(timer.new_timeout(task, kFar).cancel());
-  ASSERT_TRUE(task->was_cancelled.wait());
-  ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
-  // Again and again, as the worker may only just have come to its sleep; for longer than 64 revolutions take.
-  EXPECT_TRUE(eventually([&] {
-    const std::int64_t before = timer.stats().wakeups;
-    std::this_thread::sleep_for(2 * kWatch);
-    return timer.stats().wakeups == before;
-  })) << "the worker never comes to rest";
-  EXPECT_EQ(timer.stats().ticks, 0);
-}
-
 /// Ticks without anything due are not worked off one by one.
 TEST(Idle, JumpsOverEmptyTicks) {
   HashedWheelTimer timer(1ms);
@@ -289,46 +271,6 @@ TEST(Idle, NoWakeUpIsLost) {
     }
   });
   EXPECT_GT(rounds, kRounds);
-}
-
-/// A flood of new timeouts does not keep the worker from due tasks: at most 100 000 are transferred before a tick.
-TEST(Transfers, AreLimitedBeforeATick) {
-  constexpr int kLimit = 100'000;
-  constexpr int kFlood = 250'000;
-  std::atomic<std::int64_t> left_when_first_ran = -1;
-  std::atomic<int> runs = 0;
-  HashedWheelTimer timer(1ms);
-  {
-    Gate gate(timer);
-    timer.new_timeout([&] { left_when_first_ran = timer.stats().backlog; }, 0ns);
-    for (int i = 0; i < kFlood; ++i) timer.new_timeout([&] { ++runs; }, 0ns);
-    EXPECT_EQ(timer.stats().backlog, kFlood + 1);
-  }
-  EXPECT_TRUE(eventually([&] { return runs == kFlood; }));
-  EXPECT_EQ(left_when_first_ran, kFlood + 1 - kLimit) << "what the worker has in its hand is not left out";
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_TRUE(is_balanced(timer.stats()));
-}
-
-/// Cancelled ones do not count: their producer drops them itself.
-TEST(Transfers, OfCancelledTimeoutsAreNotLimited) {
-  constexpr int kFlood = 250'000;
-  Latch ran;
-  std::int64_t left_when_first_ran = -1;
-  HashedWheelTimer timer(1ms);
-  {
-    Gate gate(timer);
-    timer.new_timeout(
-        [&] {
-          left_when_first_ran = timer.stats().backlog;
-          ran.count_down();
-        },
-        0ns);
-    for (int i = 0; i < kFlood; ++i) timer.new_timeout([] {}, kFar).cancel();
-    EXPECT_LT(timer.stats().backlog, 4096);
-  }
-  EXPECT_TRUE(ran.wait());
-  EXPECT_EQ(left_when_first_ran, 0);
 }
 
 /// While a cancelled() holds up the worker, it has taken more entries from the queue.

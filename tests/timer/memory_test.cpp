@@ -33,25 +33,6 @@ class Peak {
   std::atomic<std::int64_t> peak_ = start_;
 };
 
-/// Scheduled and cancelled at once, as most request timeouts nearly are. The worker drops them from its queue, and does
-/// not wait for the end of a long tick to do so.
-TEST(Memory, IsBoundedUnderAFloodOfCancelledTimeouts) {
-  constexpr int kThreads = 2;
-  constexpr int kPerThread = 2'500'000 / kScale;
-  HashedWheelTimer timer(10s);
-  Peak peak;
-  run_together(kThreads, [&](int) {
-    for (int i = 0; i < kPerThread; ++i) {
-      Timeout timeout = timer.new_timeout([] {}, kFar);
-      if (!timeout.cancel()) ADD_FAILURE() << "not cancelled";
-      if (i % 64 == 0) peak.look();
-    }
-  });
-  EXPECT_EQ(timer.stats().cancelled, kThreads * kPerThread);
-  constexpr std::int64_t kIfNoneWasCollected = kThreads * kPerThread * kNodeBytes;
-  EXPECT_LT(peak.above_start(), kIfNoneWasCollected / 4);
-}
-
 /// For timeouts that were in the wheel when they were cancelled.
 class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
 

@@ -461,12 +461,14 @@ TEST(Limit, RefusesNothingBelowIt) {
   HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = kThreads * kEach});
   run_together(kThreads, [&](int) {
     while (steady_clock::now() < end || runs <= kThreads) {  // a busy machine needs longer
-      std::array<Timeout, kEach> mine;
-      for (Timeout& timeout : mine) {
-        timeout = timer.try_new_timeout([] {}, kFar);
-        refused += timeout ? 0 : 1;
+      for (int i = 0; i < 100; ++i) {
+        std::array<Timeout, kEach> mine;
+        for (Timeout& timeout : mine) {
+          timeout = timer.try_new_timeout([] {}, kFar);
+          refused += timeout ? 0 : 1;
+        }
+        for (Timeout& timeout : mine) timeout.cancel();
       }
-      for (Timeout& timeout : mine) timeout.cancel();
       // Its place is free when its task runs.
       std::atomic<bool> ran = false;
       timer.new_timeout([&] { ran = true; }, 0ns);
@@ -476,6 +478,7 @@ TEST(Limit, RefusesNothingBelowIt) {
   });
   EXPECT_EQ(refused, 0);
   EXPECT_GT(runs, kThreads);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
 /// Only an accepted timeout takes a place. A callable that is still being copied, which may throw, takes none.
