@@ -65,6 +65,7 @@ TEST(Constructor, TicksPerWheelMustBeInRange) {
   expect_refused({.ticks_per_wheel = -1}, "ticks_per_wheel", "-1", "1073741824");
   expect_refused({.ticks_per_wheel = 1073741825}, "ticks_per_wheel", "1073741825", "1073741824");
   expect_refused({.ticks_per_wheel = kInt64Max}, "ticks_per_wheel", "9223372036854775807", "1073741824");
+  expect_refused({.ticks_per_wheel = std::int64_t{1} << 62}, "ticks_per_wheel", "4611686018427387904", "1073741824");
   EXPECT_THROW(HashedWheelTimer(100ms, 0), std::invalid_argument);
 }
 

@@ -224,12 +224,17 @@ TEST(Fork, AChildOfATaskCanDestroyTheTimerAndReturn) {
 
 // A child gives back nothing, because the state of its parent's timers may be half changed.
 TEST(Fork, AChildsStopReturnsNothingAndLeavesTheParentsTimerAsItIs) {
-  HashedWheelTimer timer(1ms);
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
   ManualTimer manual;
-  timer.new_timeout([] {}, kFar);
+  timer->new_timeout([] {}, kFar);
   manual.new_timeout([] {}, kFar);
-  EXPECT_EQ(status_of_child([&] { return timer.stop().empty() && manual.stop().empty() ? 0 : 1; }), 0);
-  EXPECT_EQ(timer.stop().size(), 1u);
+  const int status = status_of_child([&] {
+    const bool nothing_returned = timer->stop().empty() && manual.stop().empty();
+    timer.reset();
+    return nothing_returned ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  EXPECT_EQ(timer->stop().size(), 1u);
   EXPECT_EQ(manual.stop().size(), 1u);
 }
 

@@ -124,14 +124,6 @@ TEST(Stop, BeforeStart) {
   EXPECT_EQ(workers.calls(), 0);
 }
 
-TEST(Stop, TwiceReturnsEmpty) {
-  HashedWheelTimer timer;
-  timer.new_timeout([] {}, kFar);
-  EXPECT_EQ(timer.stop().size(), 1U);
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
 TEST(Stop, ReturnsPendingTimeoutsAndNothingElse) {
   Latch ran;
   HashedWheelTimer timer(1ms);
@@ -174,13 +166,6 @@ std::shared_ptr<const std::atomic<bool>> start_long_task(Timer& timer) {
   return finished;
 }
 
-TEST(Stop, WaitsForTheRunningTask) {
-  HashedWheelTimer timer(1ms);
-  const auto finished = start_long_task(timer);
-  timer.stop();
-  EXPECT_TRUE(*finished);
-}
-
 TEST(Stop, ConcurrentlyAllWaitAndOneGetsTheSet) {
   constexpr int kStoppers = 4;
   std::array<std::vector<Timeout>, kStoppers> results;
@@ -211,31 +196,6 @@ TEST(Stop, ConcurrentlyAllWaitAndOneGetsTheSet) {
   EXPECT_EQ(non_empty, 1U);
   EXPECT_GE(returned, 10U);  // and the probes that were accepted and cancelled are not in it
   EXPECT_EQ(static_cast<std::int64_t>(returned), timer.stats().unprocessed);
-}
-
-TEST(Stop, WhileAFactoryBlocksInStart) {
-  Hold hold;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {
-                            hold();
-                            return std::thread(std::move(body));
-                          }}};
-  std::atomic<bool> started = false;
-  std::jthread starter([&] {
-    try {
-      timer.start();
-    } catch (const IllegalState&) {
-    }
-    started = true;
-  });
-  ASSERT_TRUE(hold.wait_until_entered());
-  std::atomic<bool> stopped = false;
-  std::jthread stopper([&] {
-    timer.stop();
-    stopped = true;
-  });
-  hold.let_go();
-  EXPECT_TRUE(eventually([&] { return started && stopped; }));
-  EXPECT_THROW(timer.start(), IllegalState);
 }
 
 TEST(Stop, WhileAFactoryFailsInStart) {
@@ -464,18 +424,6 @@ TEST(Fork, AChildOfATimerWithBusySchedulesCanDestroyIt) {
   for (int round = 0; round < 100; ++round) {
     ASSERT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
   }
-}
-
-TEST(Fork, AChildCanStopAndDestroyAnInheritedTimer) {
-  auto timer = std::make_unique<HashedWheelTimer>(1ms);
-  timer->new_timeout([] {}, kFar);
-  const int status = status_of_child([&] {
-    const bool nothing_returned = timer->stop().empty();
-    timer.reset();
-    return nothing_returned ? 0 : 1;
-  });
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(timer->stop().size(), 1u) << "the parent's own is untouched";
 }
 
 TEST(Fork, AChildOfATimerThatIsBeingStoppedCanDestroyIt) {

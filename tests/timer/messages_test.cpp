@@ -123,14 +123,6 @@ TEST(MessageOfARefusal, NamesTheClass) {
             "hashed_wheel_timer: HashedWheelTimer: tick_duration: 500 us is below 1 ms; using 1 ms\n");
 }
 
-TEST(NullHandle, AnswersLikeNone) {
-  Timeout none;
-  EXPECT_EQ(none.deadline(), steady_clock::time_point::max());
-  EXPECT_EQ(none.timer(), nullptr);
-  EXPECT_FALSE(none.cancel() || none.cancel_and_wait() || none.is_cancelled() || none.is_expired());
-  EXPECT_EQ(message_of<IllegalState>([&] { none.task(); }), "task() of a null Timeout");
-}
-
 TEST(MessageOfAnException, IsOneLineOfPrintableCharacters) {
   const auto throw_many = [](ManualTimer& timer) {
     timer.new_timeout(

@@ -125,7 +125,8 @@ TEST(Races, StopAgainstNewTimeout) {
     std::atomic<std::int64_t> runs = 0;
     std::vector<Timeout> unprocessed;
     HashedWheelTimer timer(1ms, 8);
-    const auto pause = (random() % 1500) * 1us;
+    if (random() % 2 == 0) timer.start();
+    const auto pause = (random() % 4 == 0 ? 0 : random() % 1500) * 1us;
     run_together(kThreads + 1, [&](int thread) {
       if (thread == kThreads) {
         std::this_thread::sleep_for(pause);

@@ -37,16 +37,6 @@ TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
   }
 }
 
-TEST(Cancelled, WakesTheWorkerThatSleepsForLonger) {
-  const auto task = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer(1ms);
-  Timeout timeout = timer.new_timeout(task, kFar);
-  await_transfer(timer);
-  std::this_thread::sleep_for(20ms);  // by now the worker sleeps until the far timeout
-  EXPECT_TRUE(timeout.cancel());
-  EXPECT_TRUE(task->was_cancelled.wait());
-}
-
 TEST(Cancelled, IsNotCalledForAnExpiredOne) {
   const auto task = std::make_shared<RecordingTask>();
   HashedWheelTimer timer(1ms);
@@ -64,6 +54,7 @@ TEST(Cancelled, RunsForACancelThatStopOvertakes) {
   timer.new_timeout(task, kFar).cancel();
   EXPECT_TRUE(timer.stop().empty());
   EXPECT_EQ(task->cancellations, 1);
+  EXPECT_EQ(task.use_count(), 1);
 }
 
 class SchedulesInCancelled : public RecordingTask {
@@ -83,30 +74,6 @@ TEST(Cancelled, MaySchedule) {
   HashedWheelTimer timer(1ms);
   timer.new_timeout(std::make_shared<SchedulesInCancelled>(next), kFar).cancel();
   EXPECT_TRUE(next->ran.wait());
-}
-
-// Tasks that use their timer.
-
-TEST(Tasks, MayScheduleAndCancel) {
-  Latch done;
-  HashedWheelTimer timer(1ms);
-  Timeout victim = timer.new_timeout([] { ADD_FAILURE(); }, kFar);
-  timer.new_timeout(
-      [&](Timeout& self) {
-        EXPECT_TRUE(victim.cancel());
-        self.timer()->new_timeout([&] { done.count_down(); }, 0ms);
-      },
-      0ms);
-  EXPECT_TRUE(done.wait());
-}
-
-TEST(Tasks, AnEarlierTimeoutWakesTheSleepingWorker) {
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([] {}, kFar);
-  await_transfer(timer);
-  timer.new_timeout([&] { ran.count_down(); }, 5ms);
-  EXPECT_TRUE(ran.wait());
 }
 
 // The executor.
@@ -165,35 +132,12 @@ TEST(Executor, ADroppedJobReleasesItsTask) {
   const auto resource = std::make_shared<int>();
   std::atomic<int> dropped = 0;
   HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [&](const std::function<void()>&) { ++dropped; }}};
-  timer.new_timeout([resource] { ADD_FAILURE(); }, 0ms);
-  EXPECT_TRUE(eventually([&] { return dropped == 1 && resource.use_count() == 1; }));
-  EXPECT_EQ(timer.stats().expired, 1);
-  EXPECT_TRUE(is_balanced(timer.stats()));
-}
-
-TEST(Executor, ADroppedJobReleasesItsTaskThoughAHandleIsHeld) {
-  const auto resource = std::make_shared<int>();
-  std::atomic<int> dropped = 0;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [&](const std::function<void()>&) { ++dropped; }}};
   const Timeout kept = timer.new_timeout([resource] { ADD_FAILURE(); }, 0ms);
-  EXPECT_TRUE(eventually([&] { return dropped == 1; }));
-  timer.stop();
-  EXPECT_EQ(resource.use_count(), 1) << "it can never run again";
+  timer.new_timeout([resource] { ADD_FAILURE(); }, 0ms);  // no handle is held
+  EXPECT_TRUE(eventually([&] { return dropped == 2 && resource.use_count() == 1; })) << "they can never run again";
   EXPECT_TRUE(kept.is_expired());
-}
-
-TEST(Executor, ThatThrowsBeforeItStoredTheJob) {
-  ErrorLog log;
-  std::atomic<int> runs = 0;
-  HashedWheelTimer timer{{.tick_duration = 1ms,
-                          .executor = [](const std::function<void()>&) { throw 7; },
-                          .on_task_error = log.handler()}};
-  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, i * 1ms);
-  EXPECT_TRUE(eventually([&] { return runs == 10; }));
-  timer.stop();
-  EXPECT_EQ(runs, 10);
-  EXPECT_EQ(log.errors(), std::vector<std::string>(10, "7"));
-  EXPECT_EQ(timer.stats().task_errors, 10);
+  EXPECT_EQ(timer.stats().expired, 2);
+  EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
 TEST(Executor, ThatThrowsAfterItRanTheJob) {
