@@ -85,11 +85,6 @@ struct Weakening {
   explicit operator bool() const { return on; }
 };
 
-/// The code's order, or the weakened one.
-inline Order weakened(const Weakening& weakening, Order code, Order left = mo_relaxed) {
-  return weakening ? left : code;
-}
-
 /// The two ways in which AsymmetricFence works.
 enum class Fences {
   EachSide,   // both sides run a fence
