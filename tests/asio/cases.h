@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <functional>
 #include <future>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -32,6 +31,7 @@ using hwt::ManualTimer;
 using hwt::Timeout;
 using hwt::test::eventually;
 using hwt::test::kFar;
+using hwt::test::kNanDelay;
 using hwt::test::run_together;
 using net::async_wait_for;
 using net::async_wait_until;
@@ -510,8 +510,7 @@ TEST_F(WaitOnManualTimer, IsAbortedByTheEndOfTheTimer) {
 }
 
 TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
-  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), nan, Note{&errors}), std::invalid_argument);
+  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), kNanDelay, Note{&errors}), std::invalid_argument);
   EXPECT_EQ(loop.run(), 0u);
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
@@ -948,8 +947,7 @@ TEST_F(SlotOfAWait, MayBeToldAfterTheContextOfTheWaitHasGoneAndBeforeItsHandlerI
 }
 
 TEST_F(SlotOfAWait, IsEmptyAfterAWaitThatThrew) {
-  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_THROW(async_wait_for(timer, executor(), nan, never_called()), std::invalid_argument);
+  EXPECT_THROW(async_wait_for(timer, executor(), kNanDelay, never_called()), std::invalid_argument);
   expect_that_it_is_empty();
   std::atomic<int> left{0};
   std::atomic<int> made{0};

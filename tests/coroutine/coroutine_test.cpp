@@ -3,7 +3,6 @@
 #include "hashed_wheel_timer/coroutine.h"
 
 #include <array>
-#include <limits>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -304,7 +303,7 @@ TYPED_TEST(SleepingThreaded, ACoroutineDestroyedWhileItsJobWaitsInTheExecutorIsN
   EXPECT_TRUE(timer->stop().empty());
   timer.reset();
   after_stop.destroy();
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_EQ(story.wakes, 0);
 }
 
@@ -321,7 +320,7 @@ TYPED_TEST(SleepingThreaded, ExpiresInAnExecutorThatRunsJobsInlineLaterOrOnAnoth
     sleeper(*timer, 1ms, stories[0]);
     sleeper(*timer, 1ms, stories[1], stop.get_token());
     EXPECT_TRUE(eventually([&] {
-      for (const auto& job : later.take()) job();
+      later.run_all();
       return stories[0].wakes == 1 && stories[1].wakes == 1;
     }));
     for (const Story& story : stories) EXPECT_EQ(story.wake, Wake::Expired);
@@ -356,7 +355,7 @@ TYPED_TEST(SleepingThreaded, IsStoppedByARequestWhileItsJobWaitsInTheExecutor) {
   EXPECT_EQ(story.wakes, 1);
   EXPECT_EQ(story.wake, Wake::Stopped);
   EXPECT_EQ(Detached::alive, 0);
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_EQ(story.wakes, 1);
 }
 
@@ -399,8 +398,7 @@ TYPED_TEST(SleepingThreaded, ThrowsTheErrorOfTheThreadFactoryAndTheNextSleepSucc
 
 TEST(SleepingRefused, TheErrorForANaNNamesTheParameter) {
   ManualTimer timer;
-  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { static_cast<void>(sleep_for(timer, nan)); }),
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { static_cast<void>(sleep_for(timer, kNanDelay)); }),
             "sleep_for: delay: NaN (expected: a number)");
 }
 

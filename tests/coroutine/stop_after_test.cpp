@@ -3,7 +3,6 @@
 #include "hashed_wheel_timer/stop_after.h"
 
 #include <array>
-#include <limits>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -130,14 +129,12 @@ TYPED_TEST(StopAfterLimit, RescheduleMovesTheDeadline) {
   EXPECT_FALSE(limit.timed_out());
   EXPECT_TRUE(limit.reschedule(1ms));
   EXPECT_TRUE(passes_until(*timer, [&] { return limit.timed_out(); }));
-  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_THROW(limit.reschedule(nan), std::invalid_argument);
+  EXPECT_THROW(limit.reschedule(kNanDelay), std::invalid_argument);
 }
 
 TYPED_TEST(StopAfterLimit, TheConstructorThrowsTheErrorsOfNewTimeout) {
   const auto timer = make_timer<TypeParam>();
-  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_THROW(StopAfter limit(*timer, nan), std::invalid_argument);
+  EXPECT_THROW(StopAfter limit(*timer, kNanDelay), std::invalid_argument);
   timer->stop();
   EXPECT_THROW(StopAfter limit(*timer, 1s), IllegalState);
 }
@@ -216,7 +213,7 @@ TYPED_TEST(StopAfterLimitThreaded, CancelAndTheDestructorDisarmADeadlineInTheExe
   ASSERT_TRUE(queue.wait_for(3));
   gone.reset();
   EXPECT_TRUE(cancelled.cancel());
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_FALSE(token.stop_requested());
   EXPECT_FALSE(cancelled.token().stop_requested());
   EXPECT_TRUE(runs.timed_out());

@@ -288,7 +288,7 @@ TEST(KeyedHeartbeats, TouchAgainstExpiryOnAnExecutor) {
     for (int i = 0; i < 2; ++i) {
       runners.emplace_back([&] {
         while (!over) {
-          for (const auto& job : jobs.take()) job();
+          jobs.run_all();
           std::this_thread::sleep_for(300us);
         }
       });

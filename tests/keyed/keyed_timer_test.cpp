@@ -366,9 +366,6 @@ class Claimed : public ::testing::Test {
  protected:
   /// Returns once the timer has claimed `count` timeouts in all.
   [[nodiscard]] bool wait_for_claims(int count) { return jobs_.wait_for(count); }
-  void run_jobs() {
-    for (const auto& job : jobs_.take()) job();
-  }
   Items take_expired() { return std::exchange(expired_, {}); }
 
   Items expired_;
@@ -383,13 +380,13 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMove) {
   ASSERT_TRUE(wait_for_claims(1));
   EXPECT_EQ(keyed_->remaining(1), 0ns) << "never negative";
   EXPECT_EQ(keyed_->move(1, 1h), KeyedResult::Moved);
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), Items());
   EXPECT_TRUE(keyed_->contains(1));
   EXPECT_GT(keyed_->remaining(1), 30min);
   EXPECT_EQ(keyed_->move(1, 1ms), KeyedResult::Moved);
   ASSERT_TRUE(wait_for_claims(2));
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), (Items{{1, 10}}));
 }
 
@@ -400,12 +397,12 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMoveAtAndSetAt) {
     const steady_clock::time_point later = timer_.now() + 1h;
     EXPECT_EQ(by_set ? keyed_->set_at(1, 11, later) : keyed_->move_at(1, later),
               by_set ? KeyedResult::Replaced : KeyedResult::Moved);
-    run_jobs();
+    jobs_.run_all();
     EXPECT_EQ(take_expired(), Items());
     EXPECT_GT(keyed_->remaining(1), 30min);
     EXPECT_EQ(keyed_->move_at(1, timer_.now()), KeyedResult::Moved);
     ASSERT_TRUE(wait_for_claims(by_set ? 4 : 2));
-    run_jobs();
+    jobs_.run_all();
     EXPECT_EQ(take_expired(), (Items{{1, by_set ? 11 : 10}}));
   }
 }
@@ -418,7 +415,7 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstSet) {
   ASSERT_TRUE(wait_for_claims(2));
   for (const auto& job : old) job();
   EXPECT_EQ(take_expired(), Items()) << "although the new one is due as well";
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), (Items{{1, 11}}));
 }
 
@@ -427,7 +424,7 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstRemoveAndANewValue) {
   ASSERT_TRUE(wait_for_claims(1));
   EXPECT_EQ(keyed_->remove(1), 10);
   EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Added);
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), Items());
   EXPECT_EQ(keyed_->remove(1), 11);
 }
@@ -439,7 +436,7 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstDrainAndStop) {
   keyed_->set(2, 20, 1ms);
   ASSERT_TRUE(wait_for_claims(2));
   EXPECT_EQ(keyed_->stop(), (Items{{2, 20}}));
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), Items());
 }
 
@@ -447,7 +444,7 @@ TEST_F(Claimed, AnExpiryThatComesAfterTheKeyedTimerIsHarmless) {
   keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   keyed_.reset();
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), Items());
 }
 
@@ -458,7 +455,7 @@ TEST_F(Claimed, AnExpiryThatAnExecutorHasDroppedLeavesTheValueThere) {
   EXPECT_TRUE(keyed_->contains(1));
   EXPECT_EQ(keyed_->move(1, 1ms), KeyedResult::Moved);
   ASSERT_TRUE(wait_for_claims(2));
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), (Items{{1, 10}}));
 }
 
@@ -470,7 +467,7 @@ TEST_F(Claimed, ARejectedMoveLeavesTheValueToTheExpiry) {
   EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Rejected);
   EXPECT_EQ(keyed_->move_at(1, timer_.now() + 1h), KeyedResult::Rejected);
   EXPECT_EQ(keyed_->set_at(1, 11, timer_.now() + 1h), KeyedResult::Rejected);
-  run_jobs();
+  jobs_.run_all();
   EXPECT_EQ(take_expired(), (Items{{1, 10}}));
 }
 
@@ -603,7 +600,7 @@ TEST(KeyedEnd, ALateExpiryDoesNotDestroyARunningOnExpire) {
   late = jobs.take();
   keyed->move(1, 1ms);
   ASSERT_TRUE(jobs.wait_for(2));
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_EQ(alive.use_count(), 1);
 }
 

@@ -82,7 +82,7 @@ TEST(ScheduleOnAnExecutor, ARunThatStopsTheTimerIsTheLastOneOfABurst) {
     timer.stop();
   });
   timer.advance_to(steady_clock::time_point(100ms));
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_EQ(runs, 1);
   EXPECT_TRUE(task->done());
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <sstream>
@@ -36,6 +37,11 @@ inline constexpr std::chrono::milliseconds kGenerous = 60s;
 inline constexpr std::chrono::hours kFar{1};
 /// By how much the clock by which a delay is measured may be ahead of steady_clock; see Options::exact_clock.
 inline constexpr std::chrono::microseconds kClockIsAhead{4};
+/// A delay that is no number.
+inline constexpr std::chrono::duration<double> kNanDelay{std::numeric_limits<double>::quiet_NaN()};
+
+/// A task that is cancelled, or far away.
+inline void must_not_run() { ADD_FAILURE() << "it must not run"; }
 
 class Latch {
  public:
@@ -207,6 +213,12 @@ class JobQueue {
   std::vector<std::function<void()>> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(jobs_, {});
+  }
+  /// Runs the jobs that are stored. Returns their number.
+  std::size_t run_all() {
+    const auto jobs = take();
+    for (const auto& job : jobs) job();
+    return jobs.size();
   }
 
  private:

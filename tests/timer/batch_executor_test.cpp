@@ -21,8 +21,6 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-void must_not_run() { ADD_FAILURE() << "it must not run"; }
-
 template <class Executor>
 concept TakesATaskOf = requires(Executor&& executor) { on(std::forward<Executor>(executor), [] {}); };
 static_assert(!TakesATaskOf<BatchExecutor> && !TakesATaskOf<const BatchExecutor>, "on() keeps a reference");
@@ -30,12 +28,6 @@ static_assert(!TakesATaskOf<BatchExecutor> && !TakesATaskOf<const BatchExecutor>
 /// Time and batches by hand.
 class Batches : public testing::Test {
  protected:
-  /// Returns the number of batches that were posted.
-  std::size_t run_batches() {
-    const std::vector<std::function<void()>> batches = posted.take();
-    for (const auto& batch : batches) batch();
-    return batches.size();
-  }
   std::function<void()> record(int number) {
     return [this, number] { ran.push_back(number); };
   }
@@ -51,26 +43,26 @@ TEST_F(Batches, ATickIsOnePostHoweverManyAreDue) {
   for (int tick = 1; tick <= 3; ++tick) {
     timer.advance(1ms);
     EXPECT_EQ(ran.size(), 1000u * (tick - 1)) << "not on the worker";
-    EXPECT_EQ(run_batches(), 1u);
+    EXPECT_EQ(posted.run_all(), 1u);
     EXPECT_EQ(ran.size(), 1000u * tick);
   }
   for (int i = 0; i < 3000; ++i) EXPECT_EQ(ran[i], i);
   timer.advance(1h);
-  EXPECT_EQ(run_batches(), 0u);
+  EXPECT_EQ(posted.run_all(), 0u);
 }
 
 TEST_F(Batches, AnExecutorOfATimerPostsOnceATickToo) {
   ManualTimer for_loop({.tick_duration = 1ms, .executor = loop});
   for (int i = 0; i < 1000; ++i) for_loop.add(record(i), 1ms);
   for_loop.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran.size(), 1000u);
 }
 
 TEST_F(Batches, ALoopThatIsLateGetsOnePostForAllTicks) {
   for (int i = 0; i < 10; ++i) timer.add(on(loop, record(i)), (i + 1) * 1ms);
   for (int i = 0; i < 10; ++i) timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran.size(), 10u);
 }
 
@@ -82,9 +74,9 @@ TEST_F(Batches, EachLoopGetsItsOwnAndTheOthersRunOnTheWorker) {
   timer.add(record(3), 1ms);
   timer.advance(1ms);
   EXPECT_EQ(ran, std::vector{3});
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, (std::vector{3, 1}));
-  for (const auto& batch : other_posted.take()) batch();
+  other_posted.run_all();
   EXPECT_EQ(ran, (std::vector{3, 1, 2}));
 }
 
@@ -96,9 +88,9 @@ TEST_F(Batches, ATimeoutsOwnExecutorGoesBeforeThatOfTheTimer) {
   with_executor.add(on(loop, record(2)), 1ms);
   with_executor.add(record(3), 1ms);
   with_executor.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{2});
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_EQ(ran, (std::vector{2, 1, 3}));
 }
 
@@ -113,7 +105,7 @@ TEST_F(Batches, ATaskMayTakeItsHandleAndAnySize) {
                                         }),
                                      1ms);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(seen, text);
 }
 
@@ -123,14 +115,14 @@ TEST_F(Batches, CancelBeforeTheTickPostsNothing) {
   EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
   EXPECT_EQ(captured.use_count(), 1);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 0u);
+  EXPECT_EQ(posted.run_all(), 0u);
 }
 
 TEST_F(Batches, CancelDoesNotStopATaskThatWaitsInABatch) {
   const TimeoutId id = timer.add(on(loop, record(1)), 1ms);
   timer.advance(1ms);
   EXPECT_EQ(timer.cancel(id), CancelResult::Running);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
   EXPECT_EQ(timer.cancel(id), CancelResult::Gone);
 }
@@ -142,7 +134,7 @@ TEST_F(Batches, CancelAndWaitTakesBackATaskThatWaitsInABatch) {
   timer.advance(1ms);
   EXPECT_EQ(timer.cancel_and_wait(id), CancelResult::Cancelled);
   EXPECT_EQ(captured.use_count(), 1);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
 }
 
@@ -152,7 +144,7 @@ TEST_F(Batches, TheEndOfAScopeTakesBackItsTasks) {
     scope.add(on(loop, must_not_run), 1ms);
     timer.advance(1ms);
   }
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
 }
 
 TEST_F(Batches, ATaskMayEndTheScopeOfLaterTasksOfItsBatch) {
@@ -160,7 +152,7 @@ TEST_F(Batches, ATaskMayEndTheScopeOfLaterTasksOfItsBatch) {
   scope->add(on(loop, [&] { scope.reset(); }), 1ms);
   scope->add(on(loop, must_not_run), 1ms);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(scope, nullptr);
 }
 
@@ -170,7 +162,7 @@ TEST_F(Batches, StopReturnsPendingTimeoutsAndNotTasksThatWaitInABatch) {
   timer.add(on(loop, record(2)), 1ms);
   std::vector<Timeout> pending = timer.stop();
   ASSERT_EQ(pending.size(), 1u);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
   pending[0].task().run(pending[0]);
   EXPECT_EQ(ran, (std::vector{1, 2})) << "run by hand, it runs here";
@@ -183,7 +175,7 @@ TEST_F(Batches, OutliveTheirExecutorAndTheirTimer) {
   gone->advance(1ms);
   short_lived.reset();
   gone.reset();
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
 }
 
@@ -195,7 +187,7 @@ TEST_F(Batches, ABatchThatTheLoopDropsDestroysItsTasksAndTheNextOneIsPosted) {
   EXPECT_EQ(captured.use_count(), 1);
   timer.add(on(loop, record(1)), 1ms);
   timer.advance(1ms);
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, std::vector{1});
 }
 
@@ -226,7 +218,7 @@ TEST_F(Batches, ABatchRunsOnceHoweverOftenItIsCalled) {
     batch();
     EXPECT_EQ(ran, std::vector{1});
   }
-  EXPECT_EQ(run_batches(), 1u);
+  EXPECT_EQ(posted.run_all(), 1u);
   EXPECT_EQ(ran, (std::vector{1, 2}));
 }
 
@@ -249,7 +241,7 @@ TEST(BatchExecutor, ALoopThatThrowsLeavesTheTasksToTheWorker) {
   timer.add(on(loop, [&] { ++ran; }), 1ms);
   timer.advance(1ms);
   EXPECT_EQ(ran, 2);
-  for (const auto& batch : posted.take()) batch();
+  posted.run_all();
   EXPECT_EQ(ran, 3);
 }
 
@@ -262,7 +254,7 @@ TEST(BatchExecutor, AnExceptionOfATaskEndsNoBatch) {
   timer.add(on(loop, [] { throw std::runtime_error("task"); }), 1ms);
   timer.add(on(loop, [&] { ran = true; }), 1ms);
   timer.advance(1ms);
-  for (const auto& batch : posted.take()) batch();
+  posted.run_all();
   EXPECT_EQ(errors.errors(), std::vector<std::string>{"task"});
   EXPECT_TRUE(ran);
 }

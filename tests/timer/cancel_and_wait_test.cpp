@@ -516,7 +516,7 @@ TYPED_TEST(CancelAndWaitInExecutor, DisarmsATaskThatWaits) {
   EXPECT_TRUE(timeout.cancel_and_wait());
   EXPECT_TRUE(story.destroyed);
   EXPECT_FALSE(timeout.cancel_and_wait());
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_FALSE(story.ran);
   EXPECT_TRUE(timeout.is_expired());
   EXPECT_FALSE(timeout.is_cancelled());
@@ -532,7 +532,7 @@ TYPED_TEST(CancelAndWaitInExecutor, ADisarmedTimerTaskIsNeitherRunNorCancelled) 
   Timeout timeout = timer->new_timeout(task, 0ns);
   ASSERT_TRUE(queue.wait_for(1));
   EXPECT_TRUE(timeout.cancel_and_wait());
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   timer->stop();
   EXPECT_EQ(task->runs, 0);
   EXPECT_EQ(task->cancellations, 0);
@@ -626,7 +626,7 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
   outer = timer->new_timeout(
       [&] {
         ASSERT_TRUE(queue.wait_for(2));
-        for (const auto& job : queue.take()) job();
+        queue.run_all();
         ++ran;
       },
       0ns);
@@ -638,7 +638,7 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideATaskThatRunsOtherJobs) {
         ++ran;
       },
       0ns);
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_EQ(ran, 2);
 }
 

@@ -23,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 using test::kFar;
+using test::kNanDelay;
 using test::RecordingTask;
 using test::run_together;
 
@@ -547,13 +548,12 @@ TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
 
 TYPED_TEST(Conformance, BadArgumentsAreRefusedAndNothingIsPending) {
   Rig<TypeParam> timer;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(timer->new_timeout(std::function<void()>(), 1ms), std::invalid_argument);
   EXPECT_THROW(timer->new_timeout(std::shared_ptr<TimerTask>(), 1ms), std::invalid_argument);
-  EXPECT_THROW(timer->new_timeout([] {}, std::chrono::duration<double>(nan)), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout([] {}, kNanDelay), std::invalid_argument);
   EXPECT_FALSE(timer->try_new_timeout(std::function<void()>(), 1ms));
   Timeout timeout = timer->new_timeout([] {}, kFar);
-  EXPECT_THROW(timeout.reschedule(std::chrono::duration<double>(nan)), std::invalid_argument);
+  EXPECT_THROW(timeout.reschedule(kNanDelay), std::invalid_argument);
   EXPECT_EQ(timer->pending_timeouts(), 1);
   EXPECT_TRUE(timeout.cancel());
 }

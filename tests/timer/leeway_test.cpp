@@ -8,7 +8,6 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -165,7 +164,7 @@ TYPED_TEST(LeewayOf, BeyondTheRangeOfTheClockIsNoError) {
 }
 
 TYPED_TEST(LeewayOf, OfNaNIsRefusedByName) {
-  const Leeway nan{std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())};
+  const Leeway nan{kNanDelay};
   const auto timer = make_timer<TypeParam>();
   const auto message = [](auto call) -> std::string {
     try {

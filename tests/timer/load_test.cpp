@@ -18,8 +18,6 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
 
-void must_not_run() { ADD_FAILURE() << "ran although it was cancelled"; }
-
 // Memory while the worker is held.
 
 /// Bytes in use beyond those at the beginning, and the most that there were when somebody looked.

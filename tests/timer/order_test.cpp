@@ -14,8 +14,6 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-void must_not_run() { ADD_FAILURE() << "ran although it was cancelled"; }
-
 class Order {
  public:
   explicit Order(int timeouts) : ran_(timeouts) { order_.reserve(static_cast<std::size_t>(timeouts)); }

@@ -183,8 +183,7 @@ TEST_P(Reschedule, ToTheEndOfTimeAndBack) {
 TEST_P(Reschedule, NaNIsRefusedAndChangesNothing) {
   schedule(10ms);
   const auto deadline = timeout_.deadline();
-  const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { timeout_.reschedule(nan); }),
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { timeout_.reschedule(kNanDelay); }),
             "reschedule: delay: NaN (expected: a number)");
   EXPECT_EQ(timeout_.deadline(), deadline);
   expect_it_runs_once();

@@ -22,8 +22,6 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-void must_not_run() { ADD_FAILURE() << "it must not run"; }
-
 /// A timer of each kind, and a loop whose batches the test runs.
 template <class T>
 class ScopeOnALoop : public testing::Test {
@@ -35,13 +33,6 @@ class ScopeOnALoop : public testing::Test {
     timer->add_at([&] { later = true; }, deadline + 1ms);
     ASSERT_TRUE(passes_until(*timer, [&] { return later.load(); }));
   }
-  /// Returns the number of batches that were posted.
-  static std::size_t run_batches(JobQueue& from) {
-    const std::vector<std::function<void()>> batches = from.take();
-    for (const auto& batch : batches) batch();
-    return batches.size();
-  }
-  std::size_t run_batches() { return run_batches(posted); }
 
   JobQueue posted;
   const BatchExecutor loop{posted.executor()};
@@ -58,7 +49,7 @@ TYPED_TEST(ScopeOnALoop, RunsItsTasksThereAndPostsOnceATick) {
     this->hand_over(deadline);
     EXPECT_EQ(ran, 100 * (tick - 1));
     EXPECT_EQ(scope.size(), 100u);
-    EXPECT_EQ(this->run_batches(), 1u);
+    EXPECT_EQ(this->posted.run_all(), 1u);
     EXPECT_EQ(ran, 100 * tick);
     EXPECT_EQ(scope.size(), 0u);
   }
@@ -71,7 +62,7 @@ TYPED_TEST(ScopeOnALoop, AddsByDelayAndByLeewayToo) {
   scope.add([&](Timeout& self) { ran += self.is_expired() ? 1 : 0; }, 1ms, Leeway(1ms));
   this->hand_over(this->timer->now() + 3ms);
   EXPECT_EQ(ran, 0);
-  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_EQ(ran, 2);
 }
 
@@ -86,7 +77,7 @@ TYPED_TEST(ScopeOnALoop, TakesBackAtItsEndTasksThatItsLoopHasNotRun) {
   this->hand_over(deadline);
   scope.reset();
   EXPECT_EQ(captured.use_count(), 1);
-  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_EQ(ran, 1) << "of the other scope";
 }
 
@@ -97,7 +88,7 @@ TYPED_TEST(ScopeOnALoop, PostsNothingIfItEndsBefore) {
   scope.reset();
   EXPECT_EQ(this->timer->pending_timeouts(), 0);
   this->hand_over(this->soon());
-  EXPECT_EQ(this->run_batches(), 0u);
+  EXPECT_EQ(this->posted.run_all(), 0u);
 }
 
 TYPED_TEST(ScopeOnALoop, WaitsAtItsEndForATaskThatItsLoopRuns) {
@@ -115,7 +106,7 @@ TYPED_TEST(ScopeOnALoop, WaitsAtItsEndForATaskThatItsLoopRuns) {
         deadline);
     scope->add_at(must_not_run, deadline + kFar);
     this->hand_over(deadline);
-    const std::jthread runner([&] { EXPECT_EQ(this->run_batches(), 1u); });
+    const std::jthread runner([&] { EXPECT_EQ(this->posted.run_all(), 1u); });
     ASSERT_TRUE(eventually([&] { return runs.load(); }));
     scope.reset();
     EXPECT_TRUE(over);
@@ -132,7 +123,7 @@ TYPED_TEST(ScopeOnALoop, CancelAllLeavesTheTasksThatItsLoopHas) {
   EXPECT_EQ(scope.size(), 8u);
   EXPECT_EQ(scope.cancel_all(), 5u);
   EXPECT_EQ(scope.size(), 3u);
-  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_EQ(ran, 3);
   EXPECT_EQ(scope.size(), 0u);
 }
@@ -143,7 +134,7 @@ TYPED_TEST(ScopeOnALoop, MayEndInATaskBeforeTheOthersOfItsBatch) {
   scope->add_at([&] { scope.reset(); }, deadline);
   for (int i = 0; i < 10; ++i) scope->add_at(must_not_run, deadline);
   this->hand_over(deadline);
-  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_EQ(scope, nullptr);
   EXPECT_EQ(this->timer->pending_timeouts(), 0);
 }
@@ -155,7 +146,7 @@ TYPED_TEST(ScopeOnALoop, MayBeUsedInsideItsOwnTasks) {
   scope.add_at([&] { scope.add_at([&] { ++ran; }, deadline); }, deadline);
   for (int runs = 0; runs < 2; ++runs) {
     this->hand_over(deadline);
-    EXPECT_EQ(this->run_batches(), 1u);
+    EXPECT_EQ(this->posted.run_all(), 1u);
   }
   EXPECT_EQ(ran, 1);
 }
@@ -168,8 +159,8 @@ TYPED_TEST(ScopeOnALoop, ATimeoutsOwnExecutorGoesFirst) {
   bool ran = false;
   scope.add_at(on(other, [&] { ran = true; }), deadline);
   this->hand_over(deadline);
-  EXPECT_EQ(this->run_batches(), 0u);
-  EXPECT_EQ(this->run_batches(other_posted), 1u);
+  EXPECT_EQ(this->posted.run_all(), 0u);
+  EXPECT_EQ(other_posted.run_all(), 1u);
   EXPECT_TRUE(ran);
 }
 
@@ -182,7 +173,7 @@ TYPED_TEST(ScopeOnALoop, LeavesOtherTasksToTheWorker) {
   plain.add_at([&] { ran.count_down(); }, deadline);
   this->hand_over(deadline);
   EXPECT_TRUE(ran.is_open());
-  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(this->posted.run_all(), 1u);
 }
 
 TYPED_TEST(ScopeOnALoop, GoesBeforeTheExecutorOfTheTimer) {
@@ -191,7 +182,7 @@ TYPED_TEST(ScopeOnALoop, GoesBeforeTheExecutorOfTheTimer) {
   TimeoutScope scope(*timer, this->loop);
   bool ran = false;
   scope.add([&] { ran = true; }, 1ms);
-  EXPECT_TRUE(passes_until(*timer, [&] { return this->run_batches() != 0; }));
+  EXPECT_TRUE(passes_until(*timer, [&] { return this->posted.run_all() != 0; }));
   EXPECT_TRUE(ran);
   EXPECT_TRUE(of_timer.take().empty());
 }
@@ -203,7 +194,7 @@ TYPED_TEST(ScopeOnALoop, TakesCallablesOfAnySizeThatOnlyMove) {
   scope.add_at([&sum, numbers = std::array<int, 20>{1}, one = std::make_unique<int>(1)] { sum += numbers[0] + *one; },
                deadline);
   this->hand_over(deadline);
-  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_EQ(sum, 2);
 }
 
@@ -215,7 +206,7 @@ TYPED_TEST(ScopeOnALoop, KeepsItsExecutor) {
   bool ran = false;
   scope.add_at([&] { ran = true; }, deadline);
   this->hand_over(deadline);
-  EXPECT_EQ(this->run_batches(), 1u);
+  EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_TRUE(ran);
 }
 

@@ -90,7 +90,7 @@ TEST(Executor, ReceivesTasksAndNotCancellations) {
   EXPECT_TRUE(timeout.is_expired()) << "claimed, though it has not run";
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_EQ(runs, 0);
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_EQ(runs, 1);
 }
 
@@ -123,7 +123,7 @@ TEST(Executor, AJobOutlivesTheTimer) {
     ASSERT_TRUE(jobs.wait_for(1));
   }
   EXPECT_EQ(resource.use_count(), 2);
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(resource.use_count(), 1);
 }

@@ -3,8 +3,6 @@
 #include "hashed_wheel_timer/timeout_id.h"
 
 #include <array>
-#include <cmath>
-#include <limits>
 #include <random>
 #include <type_traits>
 #include <unordered_set>
@@ -204,7 +202,7 @@ TYPED_TEST(IdOf, ATimeoutMovesItsDeadline) {
   EXPECT_TRUE(timer->reschedule_at(later, far));
   EXPECT_EQ(timer->find(later).deadline(), far);
   EXPECT_FALSE(timer->reschedule(TimeoutId(), 1ms));
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->reschedule(later, std::chrono::duration<double>(NAN)); }),
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->reschedule(later, kNanDelay); }),
             "reschedule: delay: NaN (expected: a number)");
   EXPECT_EQ(timer->cancel(later), CancelResult::Cancelled);
 }
@@ -262,7 +260,7 @@ TYPED_TEST(IdOf, ARefusedTimeoutIsNone) {
   const std::function<void()> empty;
   EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->add(empty, kFar); }),
             "add: task: null (expected: a callable or a TimerTask)");
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->add([] {}, std::chrono::duration<double>(NAN)); }),
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->add([] {}, kNanDelay); }),
             "add: delay: NaN (expected: a number)");
   EXPECT_FALSE(timer->try_add(empty, kFar));
   const TimeoutId id = timer->add([] {}, kFar);
@@ -285,7 +283,7 @@ TYPED_TEST(IdOf, AFunctionMayBeThatOfAnyCallable) {
   EXPECT_THROW(timer->add_at(null, timer->now()), std::invalid_argument);
   EXPECT_FALSE(timer->try_add(null, 0ms));
   EXPECT_FALSE(timer->try_add_at(null, timer->now()));
-  EXPECT_FALSE(timer->try_add(count_call, std::chrono::duration<double>(NAN)));
+  EXPECT_FALSE(timer->try_add(count_call, kNanDelay));
   this->run_all(*timer);
   EXPECT_TRUE(eventually([] { return calls == 4; }));
 }
@@ -427,7 +425,7 @@ TYPED_TEST(IdOnThreads, ATaskInAnExecutorIsRunningUntilItIsDisarmed) {
   ASSERT_TRUE(queue.wait_for(2));
   EXPECT_EQ(timer->cancel(runs_late), CancelResult::Running);
   EXPECT_EQ(timer->cancel_and_wait(disarmed), CancelResult::Cancelled);
-  for (const auto& job : queue.take()) job();
+  queue.run_all();
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(timer->cancel(runs_late), CancelResult::Gone);
 }

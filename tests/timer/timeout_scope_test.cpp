@@ -30,8 +30,6 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-void must_not_run() { ADD_FAILURE() << "it must not run"; }
-
 template <class T>
 class Scope : public testing::Test {
  protected:
