@@ -154,6 +154,16 @@ class Gate {
 /// Waits until the timeouts that this thread has scheduled are in the wheel.
 inline void await_transfer(Timer& timer) { const Gate gate(timer); }
 
+/// Waits until the worker has neither woken up nor started a tick for `time`.
+inline void come_to_rest(const Timer& timer, std::chrono::milliseconds time = 20ms) {
+  EXPECT_TRUE(eventually([&] {
+    const TimerStats before = timer.stats();
+    std::this_thread::sleep_for(time);
+    const TimerStats after = timer.stats();
+    return after.wakeups == before.wakeups && after.ticks == before.ticks;
+  })) << "the worker never comes to rest";
+}
+
 /// Notes when a task has started last, and how often it has run.
 class RunLog {
  public:

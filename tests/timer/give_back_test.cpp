@@ -199,11 +199,7 @@ TEST_F(AfterAPeak, TheTimerIsIdleAgain) {
   cancel(timeouts);
   ASSERT_TRUE(falls_to(little()));
   // There may be some left to look at. But there is an end to it.
-  EXPECT_TRUE(eventually([&] {
-    const std::int64_t before = timer.stats().wakeups;
-    std::this_thread::sleep_for(300ms);
-    return timer.stats().wakeups == before;
-  }));
+  come_to_rest(timer, 300ms);
 }
 
 /// One of every third page, which cannot go then.

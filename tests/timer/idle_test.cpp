@@ -187,11 +187,7 @@ TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
   HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
   const auto let_it_sleep = [&] {
     await_transfer(timer);
-    EXPECT_TRUE(eventually([&] {
-      const std::int64_t wakeups = timer.stats().wakeups;
-      std::this_thread::sleep_for(10ms);
-      return timer.stats().wakeups == wakeups;
-    }));
+    come_to_rest(timer, 10ms);
   };
   for (int round = 0; round < 5; ++round) {
     const auto in_wheel = std::make_shared<RecordingTask>();

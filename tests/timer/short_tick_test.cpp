@@ -48,15 +48,6 @@ constexpr int kScale = kSanitized ? 10 : 1;
 class ShortTick : public ::testing::TestWithParam<nanoseconds> {
  protected:
   static Options options() { return {.tick_duration = GetParam()}; }
-
-  /// Waits until the worker has nothing left to do.
-  static void settle(const HierarchicalWheelTimer& timer) {
-    std::int64_t last = -1;
-    EXPECT_TRUE(eventually([&] {
-      std::this_thread::sleep_for(20ms);
-      return std::exchange(last, timer.stats().wakeups) == timer.stats().wakeups;
-    })) << "the worker never comes to rest";
-  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Ticks, ShortTick, ::testing::Values(1us, 10us, 333us),
@@ -160,12 +151,7 @@ TEST_P(ShortTick, AnIdleTimerNeverWakes) {
   ASSERT_TRUE(ran.wait());
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
   EXPECT_EQ(timer.pending_timeouts(), 0);
-  // Repeats, because the worker may still be removing the cancelled timeouts.
-  EXPECT_TRUE(eventually([&] {
-    const TimerStats before = timer.stats();
-    std::this_thread::sleep_for(300ms);
-    return timer.stats().wakeups == before.wakeups && timer.stats().ticks == before.ticks;
-  })) << "the worker never comes to rest";
+  come_to_rest(timer, 300ms);  // the worker may still be removing the cancelled timeouts
 }
 
 TEST_P(ShortTick, JumpsOverEmptyTicks) {
@@ -203,7 +189,7 @@ TEST_P(ShortTick, CancelledIsCalledSoon) {
     const auto task = std::make_shared<RecordingTask>();
     Timeout timeout = timer.new_timeout(task, kFar);
     if (!queued) const Gate in_the_wheel(timer);
-    if (round % 3 == 0) settle(timer);
+    if (round % 3 == 0) come_to_rest(timer);
     const auto begin = steady_clock::now();
     EXPECT_TRUE(timeout.cancel());
     ASSERT_TRUE(task->was_cancelled.wait()) << "round " << round;
@@ -234,7 +220,7 @@ TEST_P(ShortTick, AnEarlierDeadlineIsInTime) {
     Latch ran;
     Timeout timeout = timer.new_timeout([&] { ran.count_down(); }, kFar);
     if (round % 2 == 0) const Gate in_the_wheel(timer);
-    if (round % 5 == 0) settle(timer);
+    if (round % 5 == 0) come_to_rest(timer);
     EXPECT_TRUE(timeout.reschedule(100us));
     ASSERT_TRUE(ran.wait());
     best = std::min<nanoseconds>(best, steady_clock::now() - timeout.deadline());
