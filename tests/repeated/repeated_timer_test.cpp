@@ -1,6 +1,7 @@
 // RepeatedTimer: each call, idle and while on_trigger runs; then its lifetime, its messages, and the executor.
 
 #include <limits>
+#include <map>
 #include <type_traits>
 
 #include "tests/support/repeated_timer_support.h"
@@ -235,7 +236,7 @@ class RepeatedTimerTriggering : public RepeatedTimerFixture,
     EXPECT_TRUE(timer_->running());
     EXPECT_EQ(clock_.pending_timeouts(), 1);
     clock_.advance(1s);
-    EXPECT_EQ(triggers_.size(), 20U);
+    ASSERT_EQ(triggers_.size(), 20U);
     EXPECT_EQ(triggers_since().front(), 50ms);
     timer_->stop();
     EXPECT_EQ(clock_.pending_timeouts(), 0);
@@ -247,45 +248,30 @@ class RepeatedTimerTriggering : public RepeatedTimerFixture,
   std::chrono::milliseconds triggered_at_{0};
 };
 
-TEST_P(RepeatedTimerTriggering, StartDoesNothingWhenRunning) {
-  while_it_triggers([this] { timer_->start(); });
-  expect_the_usual_rate();
-}
-
-TEST_P(RepeatedTimerTriggering, StopAndStartArmOnce) {
-  while_it_triggers([this] {
-    for (int i = 0; i < 3; ++i) {
-      timer_->stop();
-      EXPECT_FALSE(timer_->running());
-      timer_->start();
-      EXPECT_TRUE(timer_->running());
-    }
-  });
-  expect_the_usual_rate();
-}
-
-TEST_P(RepeatedTimerTriggering, RestartArmsOnce) {
-  while_it_triggers([this] {
-    timer_->restart();
-    timer_->restart();
-  });
-  expect_the_usual_rate();
-}
-
-TEST_P(RepeatedTimerTriggering, RestartAfterStopArmsOnce) {
-  while_it_triggers([this] {
-    timer_->stop();
-    timer_->restart();
-  });
-  expect_the_usual_rate();
-}
-
-TEST_P(RepeatedTimerTriggering, ResetArmsOnce) {
-  while_it_triggers([this] {
-    timer_->reset();
-    timer_->reset(50ms);
-  });
-  expect_the_usual_rate();
+TEST_P(RepeatedTimerTriggering, CallsThatLeaveItRunningArmOnce) {
+  const std::map<std::string, std::function<void()>> calls{
+      {"start", [this] { timer_->start(); }},
+      {"stop and start, repeated",
+       [this] {
+         for (int i = 0; i < 3; ++i) {
+           timer_->stop();
+           EXPECT_FALSE(timer_->running());
+           timer_->start();
+           EXPECT_TRUE(timer_->running());
+         }
+       }},
+      {"restart, twice", [this] { timer_->restart(), timer_->restart(); }},
+      {"stop and restart", [this] { timer_->stop(), timer_->restart(); }},
+      {"reset, both ways", [this] { timer_->reset(), timer_->reset(50ms); }},
+      {"run_once_now", [this] { EXPECT_FALSE(timer_->run_once_now()); }},
+  };
+  for (const auto& [name, call] : calls) {
+    SCOPED_TRACE(name);
+    triggers_.clear();
+    timer_->start();
+    while_it_triggers(call);
+    expect_the_usual_rate();
+  }
 }
 
 TEST_P(RepeatedTimerTriggering, TheEndUsesTheTimeoutOfReset) {
@@ -325,11 +311,6 @@ TEST_P(RepeatedTimerTriggering, StopLetsItFinishAndNoFurtherOneStarts) {
   timer_->start();
   clock_.advance(50ms);
   EXPECT_EQ(triggers_.size(), 1U);
-}
-
-TEST_P(RepeatedTimerTriggering, RunOnceNowIsFalse) {
-  while_it_triggers([this] { EXPECT_FALSE(timer_->run_once_now()); });
-  expect_the_usual_rate();
 }
 
 TEST_P(RepeatedTimerTriggering, DestroyRunsOnDestroyAfterItOnce) {
@@ -699,8 +680,18 @@ TEST_F(RepeatedTimerIdle, DescribeIsOneLineWithNameTimeoutAndState) {
 
 // --- With an executor ------------------------------------------------------------------------------------------------
 
-/// A timeout that was claimed but not run yet: its job waits in the executor.
-class RepeatedTimerClaimed : public ::testing::Test {
+using Owned = std::unique_ptr<RepeatedTimer>;
+
+/// A call that comes before the claimed timeout, and the triggers and pending timeouts after both.
+struct Rival {
+  const char* name;
+  void (*call)(Owned&);
+  int triggers;
+  int pending;
+};
+
+/// A timeout that was claimed but has not run yet, because its job waits in the executor.
+class RepeatedTimerClaimed : public ::testing::TestWithParam<Rival> {
  protected:
   RepeatedTimerClaimed() {
     timer_->start();
@@ -708,64 +699,34 @@ class RepeatedTimerClaimed : public ::testing::Test {
     claimed_ = jobs_.take();
     EXPECT_EQ(claimed_.size(), 1U);
     EXPECT_TRUE(timer_->running());
-    timer_->reset(kFar);  // what comes later stays in the wheel
-  }
-
-  void run_the_claimed_one() {
-    for (const auto& job : claimed_) job();
-    claimed_.clear();
+    timer_->reset(kFar);  // later timeouts stay in the wheel
+    EXPECT_EQ(wheel_.pending_timeouts(), 1);
   }
 
   JobQueue jobs_;
   int triggers_ = 0;
   HashedWheelTimer wheel_{{.tick_duration = 1ms, .executor = jobs_.executor()}};
-  std::unique_ptr<RepeatedTimer> timer_ = std::make_unique<RepeatedTimer>(
-      "claimed", 1ms, wheel_, RepeatedTimer::Hooks{.on_trigger = [this] { ++triggers_; }});
+  Owned timer_ = std::make_unique<RepeatedTimer>("claimed", 1ms, wheel_,
+                                                 RepeatedTimer::Hooks{.on_trigger = [this] { ++triggers_; }});
   std::vector<std::function<void()>> claimed_;
 };
 
-TEST_F(RepeatedTimerClaimed, LosesAgainstReset) {
-  EXPECT_EQ(wheel_.pending_timeouts(), 1);
-  run_the_claimed_one();
-  EXPECT_EQ(triggers_, 0);
-  EXPECT_EQ(wheel_.pending_timeouts(), 1);
+TEST_P(RepeatedTimerClaimed, Loses) {
+  GetParam().call(timer_);
+  for (const auto& job : claimed_) job();
+  EXPECT_EQ(triggers_, GetParam().triggers);
+  EXPECT_EQ(wheel_.pending_timeouts(), GetParam().pending);
 }
 
-TEST_F(RepeatedTimerClaimed, LosesAgainstRestart) {
-  timer_->restart();
-  run_the_claimed_one();
-  EXPECT_EQ(triggers_, 0);
-  EXPECT_EQ(wheel_.pending_timeouts(), 1);
-}
-
-TEST_F(RepeatedTimerClaimed, LosesAgainstStop) {
-  timer_->stop();
-  run_the_claimed_one();
-  EXPECT_EQ(triggers_, 0);
-  EXPECT_EQ(wheel_.pending_timeouts(), 0);
-}
-
-TEST_F(RepeatedTimerClaimed, LosesAgainstStopAndStart) {
-  timer_->stop();
-  timer_->start();
-  run_the_claimed_one();
-  EXPECT_EQ(triggers_, 0);
-  EXPECT_EQ(wheel_.pending_timeouts(), 1);
-}
-
-TEST_F(RepeatedTimerClaimed, LosesAgainstRunOnceNow) {
-  EXPECT_TRUE(timer_->run_once_now());
-  run_the_claimed_one();
-  EXPECT_EQ(triggers_, 1);
-  EXPECT_EQ(wheel_.pending_timeouts(), 1);
-}
-
-TEST_F(RepeatedTimerClaimed, LosesAgainstTheDestructor) {
-  timer_.reset();
-  run_the_claimed_one();
-  EXPECT_EQ(triggers_, 0);
-  EXPECT_EQ(wheel_.pending_timeouts(), 0);
-}
+INSTANTIATE_TEST_SUITE_P(
+    Against, RepeatedTimerClaimed,
+    ::testing::Values(Rival{"Reset", [](Owned&) {}, 0, 1},  // by the fixture
+                      Rival{"Restart", [](Owned& timer) { timer->restart(); }, 0, 1},
+                      Rival{"Stop", [](Owned& timer) { timer->stop(); }, 0, 0},
+                      Rival{"StopAndStart", [](Owned& timer) { timer->stop(), timer->start(); }, 0, 1},
+                      Rival{"RunOnceNow", [](Owned& timer) { EXPECT_TRUE(timer->run_once_now()); }, 1, 1},
+                      Rival{"TheDestructor", [](Owned& timer) { timer.reset(); }, 0, 0}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(RepeatedTimer, RunOnceNowWinsAgainstAClaimedOne) {
   JobQueue jobs;
@@ -776,7 +737,7 @@ TEST(RepeatedTimer, RunOnceNowWinsAgainstAClaimedOne) {
   ASSERT_TRUE(jobs.wait_for(1));
   EXPECT_TRUE(timer.run_once_now()) << "running, and nothing triggers yet";
   timer.stop();
-  for (const auto& job : jobs.take()) job();
+  jobs.run_all();
   EXPECT_EQ(triggers, 1);
 }
 
