@@ -29,21 +29,16 @@ TEST(KeyedMemory, ALackOfMemoryChangesNothing) {
   int failures = 0;
   // Every allocation of every operation fails once; sizes are such that tables have to grow.
   const auto until_it_passes = [&](auto operation) {
-    for (std::int64_t pass = 0;; ++pass) {
+    for_each_allocation([&](std::int64_t n) {
       const std::size_t size = keyed.size();
       const std::int64_t pending = timer.pending_timeouts();
-      Shortage shortage(pass, 1);
-      try {
-        operation();
-        shortage.end();
-        if (shortage.failed() == 0) return;
-      } catch (const std::bad_alloc&) {
-        shortage.end();
-        ++failures;
-        ASSERT_EQ(keyed.size(), size);
-        ASSERT_EQ(timer.pending_timeouts(), pending);
-      }
-    }
+      const Outcome outcome = with_failing(n, operation);
+      if (!outcome.bad_alloc) return outcome.struck;
+      ++failures;
+      EXPECT_EQ(keyed.size(), size);
+      EXPECT_EQ(timer.pending_timeouts(), pending);
+      return true;
+    });
   };
   for (int key = 0; key < 500; ++key) {
     std::optional<KeyedResult> added;

@@ -80,6 +80,27 @@ class Shortage {
   static inline std::atomic<std::int64_t> failed_elsewhere{0};
 };
 
+/// The result of with_failing().
+struct Outcome {
+  bool struck = false;     // an allocation was made to fail
+  bool bad_alloc = false;  // and f threw std::bad_alloc
+};
+
+/// Runs f while `count` allocations of this thread fail, from the n-th on.
+template <class F>
+Outcome with_failing(std::int64_t n, F&& f, std::int64_t count = 1) {
+  Outcome outcome;
+  Shortage shortage(n, count);
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    outcome.bad_alloc = true;
+  }
+  shortage.end();
+  outcome.struck = shortage.failed() != 0;
+  return outcome;
+}
+
 /// During its lifetime, calls f(size) at the beginning of each allocation of this thread, except for those inside f.
 class AllocationObserver {
  public:

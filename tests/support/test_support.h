@@ -328,6 +328,16 @@ class Deadline {
   steady_clock::time_point end_;
 };
 
+/// Calls attempt(n) with n = 0, 1, ... until it returns that no allocation has failed. Returns the number of failures.
+inline int for_each_allocation(const std::function<bool(std::int64_t n)>& attempt) {
+  for (int n = 0; n < 1000; ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n) + " fails");
+    if (!attempt(n) || ::testing::Test::HasFailure()) return n;
+  }
+  ADD_FAILURE() << "there is no end to it";
+  return 0;
+}
+
 /// Runs f(index) on `count` threads, which start at the same time, and waits for all of them.
 template <class F>
 void run_together(int count, F f) {

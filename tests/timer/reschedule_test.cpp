@@ -269,14 +269,10 @@ void Reschedule::to_earlier_without_memory(bool by_deadline) {
   schedule(kFar);
   std::jthread([&] {  // a thread that is new to the timer, and has to ask for memory
     const auto deadline = timeout_.deadline();
-    Shortage shortage(0, Shortage::kAll);
-    bool refused = false;
-    try {
+    const auto move = [&] {
       EXPECT_TRUE(by_deadline ? timeout_.reschedule_at(deadline - 1min) : timeout_.reschedule(kFar - 1min));
-    } catch (const std::bad_alloc&) {
-      refused = true;
-    }
-    shortage.end();
+    };
+    const bool refused = with_failing(0, move, Shortage::kAll).bad_alloc;
     EXPECT_TRUE(refused || GetParam() == Where::InTheQueue);
     if (refused) {
       EXPECT_EQ(timeout_.deadline(), deadline);

@@ -254,25 +254,22 @@ TEST(TimeoutScope, MayBeDestroyedByATaskThatIsBeingAdded) {
 
 TEST(TimeoutScope, IsAsBeforeWithoutMemory) {
   ManualTimer timer;
-  for (std::int64_t pass = 0;; ++pass) {
+  for_each_allocation([&](std::int64_t n) {
     TimeoutScope scope(timer);
     int added = 0;
     bool failed = false;
+    // Too large for the node, so it is allocated.
+    const auto large = [numbers = std::array<int, 20>()] { EXPECT_EQ(numbers[0], 1) << "it must not run"; };
     for (; added < 100 && !failed; added += failed ? 0 : 1) {
-      Shortage shortage(pass, added == 50 ? 1 : 0);
-      try {
-        // Too large for the node, so it is allocated.
-        scope.add([numbers = std::array<int, 20>()] { EXPECT_EQ(numbers[0], 1) << "it must not run"; }, kFar);
-      } catch (const std::bad_alloc&) {
-        failed = true;
-      }
+      failed = with_failing(n, [&] { scope.add(large, kFar); }, added == 50 ? 1 : 0).bad_alloc;
     }
     EXPECT_EQ(scope.size(), static_cast<std::size_t>(added));
     EXPECT_EQ(timer.pending_timeouts(), added);
-    if (!failed) break;
+    if (!failed) return false;
     scope.add(must_not_run, kFar);
     EXPECT_EQ(scope.cancel_all(), static_cast<std::size_t>(added + 1));
-  }
+    return true;
+  });
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
