@@ -1,14 +1,13 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
-#include <thread>
-#include <vector>
+#include <utility>
 
 #include "perf/random.h"
+#include "tests/support/job_thread.h"
 
 namespace hwt::soak {
 
@@ -20,11 +19,8 @@ class Executor {
   struct Refused {};
 
   explicit Executor(Kind kind) : kind_(kind) {
-    if (kind == Kind::OwnThread || kind == Kind::Dropping) thread_.emplace([this] { work(); });
+    if (kind == Kind::OwnThread || kind == Kind::Dropping) thread_.emplace(32);  // late, because jobs wait for others
   }
-  ~Executor() { finish(); }
-  Executor(const Executor&) = delete;
-  Executor& operator=(const Executor&) = delete;
 
   std::function<void(std::function<void()>)> function() {
     if (kind_ == Kind::None) return {};
@@ -37,41 +33,19 @@ class Executor {
         job = [dropped_later = std::move(job)] {};
       }
       if (!thread_) return job();
-      const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(job));
+      thread_->post(std::move(job));
     };
   }
 
   /// All its jobs are done. The timer must have stopped.
-  void finish() {
-    over_ = true;
-    if (thread_ && thread_->joinable()) thread_->join();
-  }
+  void finish() { thread_.reset(); }
   std::int64_t dropped() const { return dropped_; }
 
  private:
-  void work() {
-    for (;;) {
-      const bool last = over_;
-      std::vector<std::function<void()>> jobs;  // needs no memory for itself: this thread may have been struck
-      {
-        const std::lock_guard lock(mutex_);
-        jobs.swap(jobs_);
-      }
-      for (auto& job : jobs) job();
-      if (!jobs.empty()) continue;
-      if (last) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-
   const Kind kind_;
   perf::Random random_{1};  // the worker's
   std::atomic<std::int64_t> dropped_{0};
-  std::atomic<bool> over_{false};
-  std::mutex mutex_;
-  std::vector<std::function<void()>> jobs_;
-  std::optional<std::thread> thread_;
+  std::optional<test::JobThread> thread_;
 };
 
 }  // namespace hwt::soak

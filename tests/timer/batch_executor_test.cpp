@@ -15,6 +15,7 @@
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/job_thread.h"
 
 namespace hwt {
 namespace {
@@ -265,38 +266,6 @@ TEST(BatchExecutor, RefusesNull) {
   EXPECT_THROW((void)on(loop, std::function<void()>()), std::invalid_argument);
 }
 
-/// A loop with a thread of its own.
-class Loop {
- public:
-  ~Loop() {
-    executor([this] { ended_ = true; });
-    thread_.join();
-  }
-
-  const BatchExecutor executor{[this](std::function<void()> batch) {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(batch));
-    ready_.notify_one();
-  }};
-
- private:
-  void run() {
-    while (!ended_) {
-      std::unique_lock lock(mutex_);
-      ready_.wait(lock, [this] { return !posted_.empty(); });
-      const std::vector<std::function<void()>> batches = std::exchange(posted_, {});
-      lock.unlock();
-      for (const auto& batch : batches) batch();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::vector<std::function<void()>> posted_;
-  bool ended_ = false;  // used by the thread alone
-  std::thread thread_{[this] { run(); }};
-};
-
 template <class T>
 class BatchesOnThreads : public testing::Test {};
 TYPED_TEST_SUITE(BatchesOnThreads, ThreadedTimers);
@@ -325,14 +294,15 @@ TYPED_TEST(BatchesOnThreads, EachTaskRunsOnceAndNoneAfterItsScope) {
     Fates* fates;
     std::atomic<bool>* ended;
   };
-  Loop loop;
+  JobThread jobs;
+  const BatchExecutor loop(jobs.executor());
   const auto timer = make_timer<TypeParam>();
   run_together(kThreads, [&](int thread) {
     for (int round = 0; round < kRounds; ++round) {
       std::atomic<bool> ended = false;
       {
         TimeoutScope scope(*timer);
-        for (int i = 0; i < kEach; ++i) scope.add(on(loop.executor, Task(fates, ended)), i % 3 * 500us);
+        for (int i = 0; i < kEach; ++i) scope.add(on(loop, Task(fates, ended)), i % 3 * 500us);
         std::this_thread::sleep_for(std::chrono::microseconds((round + thread) % 7 * 300));
       }
       ended = true;

@@ -6,6 +6,7 @@
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/job_thread.h"
 
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
@@ -759,57 +760,14 @@ TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAn
   race(timer);
 }
 
-/// An executor with a thread of its own. `batch`: how many jobs it lets wait before it runs them.
-class Pool {
- public:
-  explicit Pool(std::size_t batch) {
-    thread_ = std::jthread([this, batch] {
-      std::unique_lock lock(mutex_);
-      for (;;) {
-        // Runs an incomplete batch after 5 ms. Otherwise jobs that nobody cancels would never run, and the timer would
-        // wait.
-        came_.wait_for(lock, 5ms, [&] { return over_ || jobs_.size() >= batch; });
-        if (over_) return;
-        std::vector<std::function<void()>> jobs = std::exchange(jobs_, {});
-        lock.unlock();
-        for (const auto& job : jobs) job();
-        jobs.clear();
-        lock.lock();
-      }
-    });
-  }
-  ~Pool() {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-    came_.notify_all();
-  }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-
-  std::function<void(std::function<void()>)> executor() {
-    return [this](std::function<void()> job) {
-      const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(job));
-      came_.notify_all();
-    };
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable came_;
-  std::vector<std::function<void()>> jobs_;
-  bool over_ = false;
-  std::jthread thread_;
-};
-
 TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatRunsElsewhere) {
-  Pool pool(1);
+  JobThread pool;
   Rig<TypeParam> timer({.executor = pool.executor()});
   race(timer);
 }
 
 TYPED_TEST(CancelAndWaitInExecutor, AnObjectOfTheTaskMayBeDestroyedAfterItWithAnExecutorThatRunsLater) {
-  Pool pool(20);
+  JobThread pool(20);
   Rig<TypeParam> timer({.executor = pool.executor()});
   race(timer);
 }

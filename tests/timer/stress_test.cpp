@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/support/allocation_hook.h"
+#include "tests/support/job_thread.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -103,49 +104,13 @@ struct Setup {
 };
 void PrintTo(const Setup& setup, std::ostream* out) { *out << setup.name; }
 
-/// Jobs wait for a thread of their own, which may be late.
-class OneThreadExecutor {
- public:
-  std::function<void(std::function<void()>)> function() {
-    return [this](std::function<void()> job) {
-      const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(job));
-    };
-  }
-  ~OneThreadExecutor() {
-    over_ = true;
-    thread_.join();
-  }
-
- private:
-  void work() {
-    for (;;) {
-      const bool last = over_;
-      std::deque<std::function<void()>> jobs;
-      {
-        const std::lock_guard lock(mutex_);
-        jobs.swap(jobs_);
-      }
-      for (auto& job : jobs) job();
-      if (!jobs.empty()) continue;
-      if (last) return;
-      std::this_thread::sleep_for(100us);
-    }
-  }
-
-  std::mutex mutex_;
-  std::deque<std::function<void()>> jobs_;
-  std::atomic<bool> over_ = false;
-  std::thread thread_{[this] { work(); }};
-};
-
 class Round {
  public:
   Round(const Setup& setup, unsigned seed) : setup_(setup), seed_(seed) {
     Options options{.tick_duration = 1ms, .ticks_per_wheel = 8, .max_pending_timeouts = setup.max_pending};
     if (setup.executor) {
-      executor_.emplace();
-      options.executor = executor_->function();
+      executor_.emplace(20);  // late, because jobs wait for others
+      options.executor = executor_->executor();
     }
     timer_.emplace(options);
   }
@@ -369,7 +334,7 @@ class Round {
   std::atomic<bool> canceller_may_end_ = false;
   std::atomic<bool> sampler_may_end_ = false;
   Exchange exchange_;
-  std::optional<OneThreadExecutor> executor_;
+  std::optional<JobThread> executor_;
   std::optional<HashedWheelTimer> timer_;
 };
 
