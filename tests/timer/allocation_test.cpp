@@ -474,15 +474,6 @@ TEST(Allocation, ATotalShortageRefusesNewThreadsAndThenEnds) {
   }).join();
 }
 
-/// Counts, for many timeouts, what became of each.
-class CountingTask : public TimerTask {
- public:
-  void run(Timeout&) override { ++runs; }
-  void cancelled(Timeout&) override { ++cancellations; }
-  std::atomic<int> runs = 0;
-  std::atomic<int> cancellations = 0;
-};
-
 std::shared_ptr<TimerTask> unowned(TimerTask& task) { return {std::shared_ptr<TimerTask>(), &task}; }
 
 /// cancel() of a timeout in the wheel needs a place in the queue of recheck requests, and must not fail without one.
@@ -494,11 +485,11 @@ TEST_P(CancelAfterTransfer, NeverFails) {
   for (const std::int64_t count : {std::int64_t{1}, Shortage::kAll}) {
     if (HasFailure()) return;
     const int failures = for_each_allocation([&](std::int64_t n) {
-      std::array<CountingTask, kTimeouts> tasks;
+      std::array<RecordingTask, kTimeouts> tasks;
       const auto witness = std::make_shared<int>();
       HashedWheelTimer timer(1ms);
       std::vector<Timeout> timeouts;
-      for (CountingTask& task : tasks) {
+      for (RecordingTask& task : tasks) {
         timeouts.push_back(timer.new_timeout(unowned(task), kFar));
         timeouts.push_back(timer.new_timeout([witness] {}, kFar));
       }
@@ -526,13 +517,13 @@ TEST_P(CancelAfterTransfer, NeverFails) {
       // Each is collected from the wheel exactly once, by the queue or by the list.
       const auto told = [&] {
         int sum = 0;
-        for (const CountingTask& task : tasks) sum += task.cancellations;
+        for (const RecordingTask& task : tasks) sum += task.cancellations;
         return sum;
       };
       EXPECT_TRUE(eventually([&] { return told() == kTimeouts; })) << told() << " of " << kTimeouts;
       expect_usable(timer);
       EXPECT_TRUE(timer.stop().empty());
-      for (const CountingTask& task : tasks) EXPECT_EQ(task.cancellations, 1);
+      for (const RecordingTask& task : tasks) EXPECT_EQ(task.cancellations, 1);
       EXPECT_TRUE(is_balanced(timer.stats()));
       return struck;
     });
@@ -546,8 +537,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, CancelAfterTransfer, ::testing::Bool(),
 /// After a cancel() that went without memory the thread's next ones use the queue again.
 TEST(Allocation, TheCancelledQueueRecovers) {
   constexpr int kTimeouts = 200;
+  RecordingTask task;
   HashedWheelTimer timer(1ms);
-  CountingTask task;
   const std::shared_ptr<TimerTask> shared = unowned(task);
   for (int round = 0; round < 20; ++round) {
     std::vector<Timeout> timeouts;
@@ -566,7 +557,7 @@ TEST(Allocation, TheCancelledQueueRecovers) {
 /// One thread enqueues a recheck request for a timeout that it wants to move. Another thread cancels the timeout and
 /// finds no memory for a request of its own. The worker comes to the first request and collects the timeout.
 TEST(Allocation, NodesThatAnotherRecheckHasCollectedAreNotCollectedAgain) {
-  CountingTask task;
+  RecordingTask task;
   int runs = 0;
   ManualTimer timer;
   Timeout timeout = timer.new_timeout(unowned(task), kFar);
@@ -622,7 +613,7 @@ class WorkerWithoutMemory : public ::testing::Test {
   std::vector<int> order_;  // the worker's
   std::atomic<int> early_ = 0;
   Latch ran_{kTimeouts};
-  CountingTask task_;
+  RecordingTask task_;
   HashedWheelTimer timer_{1ms, 512};
   std::vector<Timeout> timeouts_;
 };
@@ -859,7 +850,7 @@ class StopThatGrows : public ::testing::Test {
   }
 
   const std::shared_ptr<int> witness_ = std::make_shared<int>();
-  CountingTask task_;
+  RecordingTask task_;
   std::vector<Timeout> handles_;
   std::optional<Shortage> shortage_;
   std::optional<HashedWheelTimer> timer_{std::in_place, 1ms};
@@ -891,7 +882,7 @@ TEST_F(StopThatGrows, TimeoutsThatItCouldNotReturnGoWithTheTimer) {
 /// new_timeout() against stop(), step by step. The timeout passes the check of a running timer, and stop() begins. Only
 /// then does it enter the queue, which the worker has yet to empty. It is refused, so cancelled() is not called.
 TEST(Allocation, ARefusedTaskIsNotCancelled) {
-  CountingTask task;
+  RecordingTask task;
   const std::shared_ptr<TimerTask> shared = unowned(task);
   HashedWheelTimer timer(1ms);
   std::atomic<bool> refused = false;
