@@ -17,6 +17,25 @@ namespace hwt::test {
 /// The bytes that were allocated by new and not yet deleted.
 inline std::atomic<std::int64_t> bytes_in_use{0};
 
+/// By how much bytes_in_use has grown since this was constructed, and the most that look() has seen.
+class Growth {
+ public:
+  void look() {
+    const std::int64_t grown = now();
+    for (std::int64_t most = most_; grown > most && !most_.compare_exchange_weak(most, grown);) {
+    }
+  }
+  std::int64_t most() {
+    look();
+    return most_;
+  }
+  std::int64_t now() const { return bytes_in_use - before_; }
+
+ private:
+  const std::int64_t before_ = bytes_in_use;
+  std::atomic<std::int64_t> most_{0};
+};
+
 /// Makes allocations fail during its lifetime: the first `pass` succeed, the next `fail` fail, and the rest succeed.
 class Shortage {
  public:

@@ -20,25 +20,6 @@ constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
 
 // Memory while the worker is held.
 
-/// Bytes in use beyond those at the beginning, and the most that there were when somebody looked.
-class Growth {
- public:
-  void look() {
-    const std::int64_t now = bytes_in_use - before_;
-    for (std::int64_t most = most_; now > most && !most_.compare_exchange_weak(most, now);) {
-    }
-  }
-  std::int64_t most() {
-    look();
-    return most_;
-  }
-  std::int64_t now() const { return bytes_in_use - before_; }
-
- private:
-  const std::int64_t before_ = bytes_in_use;
-  std::atomic<std::int64_t> most_{0};
-};
-
 constexpr std::int64_t kMayGrow = 4 << 20;
 
 class HeldWorker : public ::testing::TestWithParam<int> {
