@@ -18,21 +18,6 @@ constexpr int kScale = kSanitized || kCounting ? 10 : 1;
 constexpr std::int64_t kNodeBytes = 64;
 constexpr std::int64_t kMiB = 1 << 20;
 
-class Peak {
- public:
-  void look() {
-    const std::int64_t now = bytes_in_use;
-    std::int64_t seen = peak_;
-    while (seen < now && !peak_.compare_exchange_weak(seen, now)) {
-    }
-  }
-  std::int64_t above_start() const { return peak_ - start_; }
-
- private:
-  const std::int64_t start_ = bytes_in_use;
-  std::atomic<std::int64_t> peak_ = start_;
-};
-
 /// For timeouts that were in the wheel when they were cancelled.
 class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
 
@@ -40,7 +25,7 @@ TEST_P(CancelledAfterTransfer, AreCollected) {
   constexpr int kAtOnce = 40'000;
   constexpr int kRounds = kScale == 1 ? 40 : 12;
   HashedWheelTimer timer(GetParam());
-  Peak peak;
+  Growth growth;
   std::vector<Timeout> timeouts;
   timeouts.reserve(kAtOnce);
   std::int64_t transferred = 0;
@@ -55,14 +40,14 @@ TEST_P(CancelledAfterTransfer, AreCollected) {
     transferred += in_the_wheel();
     for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.cancel());
     timeouts.clear();
-    peak.look();
+    growth.look();
   }
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_GE(transferred, std::int64_t{kRounds} * kAtOnce / 2);
   // Twice: the next ones while the cancelled ones still wait for the worker; and twice again for a worker that the
   // system keeps waiting.
   constexpr std::int64_t kAtOnceBytes = kAtOnce * (kNodeBytes + 16) + kMiB;
-  EXPECT_LT(peak.above_start(), 4 * kAtOnceBytes);
+  EXPECT_LT(growth.most(), 4 * kAtOnceBytes);
   static_assert(4 * kAtOnceBytes < kRounds * kAtOnce * kNodeBytes, "it would pass if nothing was ever collected");
 }
 
@@ -213,8 +198,7 @@ TEST(Memory, AMillionPendingTimeoutsCostLittleMoreThanTheirNodes) {
   HashedWheelTimer timer(1ms);
   std::atomic<std::int64_t> sum = 0;
   timer.new_timeout([] {}, 0ns);
-  Peak peak;
-  const std::int64_t before = bytes_in_use;
+  Growth growth;
   for (int i = 0; i < kTimeouts; ++i) {
     const std::int64_t captured = i;
     timer.new_timeout([&sum, captured] { sum += captured; }, kFar + captured * 1us);
@@ -222,10 +206,9 @@ TEST(Memory, AMillionPendingTimeoutsCostLittleMoreThanTheirNodes) {
     if (i % 1000 == 0) const Gate all_are_in_the_wheel(timer);
   }
   await_transfer(timer);
-  peak.look();
   EXPECT_GE(timer.pending_timeouts(), kTimeouts);
-  EXPECT_LE(peak.above_start(), 76 * static_cast<std::int64_t>(kTimeouts));
-  EXPECT_GE(bytes_in_use - before, kNodeBytes * kTimeouts) << "the memory has not been counted";
+  EXPECT_LE(growth.most(), 76 * static_cast<std::int64_t>(kTimeouts));
+  EXPECT_GE(growth.now(), kNodeBytes * kTimeouts) << "the memory has not been counted";
   EXPECT_EQ(sum, 0);
 }
 
