@@ -503,12 +503,7 @@ TEST(Promise11, NoWakeUpsForEmptyBucketsAndOtherRevolutions) {
   EXPECT_TRUE(timer.new_timeout(task, kFar).cancel());
   ASSERT_TRUE(task->was_cancelled.wait());
   ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
-  // Again and again, as the worker may only just have come to its sleep; for longer than 64 revolutions take.
-  EXPECT_TRUE(eventually([&] {
-    const std::int64_t before = timer.stats().wakeups;
-    std::this_thread::sleep_for(600ms);
-    return timer.stats().wakeups == before;
-  })) << "the worker never comes to rest";
+  come_to_rest(timer, 600ms);  // longer than 64 revolutions take
   EXPECT_EQ(timer.stats().ticks, 0);
 }
 
