@@ -236,7 +236,7 @@ class RepeatedTimerTriggering : public RepeatedTimerFixture,
     EXPECT_TRUE(timer_->running());
     EXPECT_EQ(clock_.pending_timeouts(), 1);
     clock_.advance(1s);
-    EXPECT_EQ(triggers_.size(), 20U);
+    ASSERT_EQ(triggers_.size(), 20U);
     EXPECT_EQ(triggers_since().front(), 50ms);
     timer_->stop();
     EXPECT_EQ(clock_.pending_timeouts(), 0);
