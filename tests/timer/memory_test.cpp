@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
