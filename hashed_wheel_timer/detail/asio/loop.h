@@ -106,7 +106,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     }
 
     /// Answers the requests that came before the load. This turn sees the timeouts for which they were made. For later
-    /// requests it posts another turn. The orders of requests_ also hand over the members that turns use.
+    /// requests it posts another turn. The orders of requests_ also hand over the members to the next turn.
     void take_turn() {
       const std::uint64_t answered = requests_.load(std::memory_order_acquire);
       // Without memory for the alarm it tries again.

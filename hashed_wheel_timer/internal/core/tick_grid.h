@@ -32,7 +32,7 @@ struct BasicTickGrid {
     return static_cast<Signed>(static_cast<Unsigned>(start) + ticks * static_cast<Unsigned>(tick_duration));
   }
   /// Returns the end of a tick. The last tick stands for all later ones and never ends. Later ones exist, for example,
-  /// if a tick is 1 ns and the start is negative.
+  /// if a tick is a nanosecond and the start is negative.
   Signed end_of(Signed tick) const noexcept { return tick >= kNever - 1 ? Signed{kForever} : begin_of(tick + 1); }
 
   /// The end of a tick in [earliest, latest], of the tick whose number ends in the most zero bits. Returns `earliest`
