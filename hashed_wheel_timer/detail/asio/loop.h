@@ -68,7 +68,8 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
   }
 
   /// The part that queued handlers keep alive. Any thread may call wake(). A thread takes a turn when it raises
-  /// requests_ from zero, itself or by a posted handler. So one turn at a time is posted or runs.
+  /// requests_ from zero, itself or by a posted handler. So one turn at a time is posted or runs. (A strand would
+  /// allocate memory for each handler.)
   class Loop : public std::enable_shared_from_this<Loop> {
    public:
     Loop(const HWT_ASIO::io_context::executor_type& executor, hwt::detail::LoopDriver driver)
