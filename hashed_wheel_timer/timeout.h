@@ -82,6 +82,7 @@ class HWT_API Timeout {
   bool cancel_and_wait() noexcept;
 
   /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
+  /// (Exception: two threads move it while it expires, and one of them is preempted until its new deadline.)
   /// Returns false if the task has started, the timeout was cancelled or returned by stop(), or the handle is null. A
   /// race with one of these has exactly one winner.
   /// With a leeway the task may run that much later. Any thread, also inside a task. A later deadline costs no

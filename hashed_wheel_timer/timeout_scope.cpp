@@ -64,8 +64,13 @@ void TimeoutScope::begin_adding() {
     std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
     // Twice the room, so that each id is looked at once or twice in its life. Frees the room of a peak.
     const std::size_t needed = ids_.size() + adding_ + 1;
-    if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) ids_.shrink_to_fit();
     if (2 * needed > ids_.capacity()) ids_.reserve(2 * needed);
+    if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) {
+      std::vector<TimeoutId> smaller;
+      smaller.reserve(2 * needed);
+      smaller.assign(ids_.begin(), ids_.end());
+      ids_.swap(smaller);
+    }
   }
   ++adding_;
 }

@@ -1592,6 +1592,50 @@ TEST(LoopTimer, MayBeDestroyedInsideOneOfItsTasksOrBeforeTheLoopRuns) {
   }
 }
 
+TEST(LoopTimer, ItsLoopEndsAlthoughAnAlarmThatWasReplacedRings) {
+  for (const bool by_cancel : {true, false}) {
+    host::io_context loop;
+    std::optional<net::LoopTimer> timer(std::in_place, loop.get_executor());
+    timer->new_timeout([] {}, 5ms);
+    Timeout far = timer->new_timeout([] { ADD_FAILURE(); }, kFar);
+    loop.poll();  // sets the alarm for the first
+    host::post(loop, [&] {
+      timer->new_timeout([] {}, 0ms);
+      host::post(loop, [&] {
+        if (by_cancel) {
+          EXPECT_TRUE(far.cancel());
+        } else {
+          timer.reset();
+        }
+      });
+      std::this_thread::sleep_for(20ms);  // the alarm rings
+    });
+    loop.run_for(std::chrono::seconds(60));
+    EXPECT_TRUE(loop.stopped()) << "by cancel: " << by_cancel;
+  }
+}
+
+TEST(LoopTimer, ALoopThatIsPolledInsideStopGoesOnAfterwards) {
+  class PollsWhenCancelled final : public hwt::TimerTask {
+   public:
+    explicit PollsWhenCancelled(host::io_context& loop) : loop_(loop) {}
+    void run(Timeout&) override { ADD_FAILURE(); }
+    void cancelled(Timeout&) override { EXPECT_THROW(loop_.poll(), hwt::IllegalState); }
+
+   private:
+    host::io_context& loop_;
+  };
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  const Timeout pending = timer.new_timeout(std::make_shared<PollsWhenCancelled>(loop), kFar);
+  loop.poll();
+  timer.new_timeout([] { ADD_FAILURE(); }, 1ms);
+  timer.stop();
+  loop.restart();
+  loop.run_for(std::chrono::seconds(60));
+  EXPECT_TRUE(loop.stopped());
+}
+
 TEST(LoopTimer, RefusesATickThatIsNotPositive) {
   host::io_context loop;
   EXPECT_THROW(net::LoopTimer(loop.get_executor(), 0ns), std::invalid_argument);

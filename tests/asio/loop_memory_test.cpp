@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <new>
 #include <thread>
 
 #include "hashed_wheel_timer/asio.h"
@@ -50,6 +51,24 @@ TEST_F(LoopWithoutMemory, ItArmsItsAlarmForEarlierAndLaterTimes) {
   });
   const Shortage shortage(0, Shortage::kAll);
   run_until(ran, 10);
+}
+
+TEST(FirstAlarm, RunThrowsWithoutMemoryAndCanBeCalledAgain) {
+  asio::io_context loop;
+  net::LoopTimer timer{loop.get_executor()};
+  bool ran = false;
+  timer.new_timeout([&] { ran = true; }, 1ms);
+  Shortage shortage(0, Shortage::kAll);
+  bool threw = false;
+  try {
+    loop.poll();
+  } catch (const std::bad_alloc&) {
+    threw = true;
+  }
+  shortage.end();
+  EXPECT_EQ(threw, shortage.failed() != 0);
+  loop.run();
+  EXPECT_TRUE(ran);
 }
 
 }  // namespace

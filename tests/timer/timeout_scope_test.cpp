@@ -282,8 +282,10 @@ TEST(TimeoutScope, IsAsBeforeWithoutMemoryForTimeoutsThatAreAddedMeanwhile) {
     std::function<void()> adds;
   };
   ManualTimer timer;
-  timer.new_timeout(must_not_run, kFar).cancel();  // this thread has memory for timeouts
   TimeoutScope scope(timer);
+  // After a peak, so that the scope will free its memory when it is full again.
+  for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
+  scope.cancel_all();
   std::size_t added = 0;
   const AddsWhenCopied callable([&] {
     const Shortage shortage(0, Shortage::kAll);
@@ -292,8 +294,8 @@ TEST(TimeoutScope, IsAsBeforeWithoutMemoryForTimeoutsThatAreAddedMeanwhile) {
     } catch (const std::bad_alloc&) {
     }
   });
-  for (int i = 0; i < 20; ++i, ++added) scope.add(callable, kFar);
-  EXPECT_GE(added, 20u);
+  for (int i = 0; i < 200; ++i, ++added) scope.add(callable, kFar);
+  EXPECT_GE(added, 200u);
   EXPECT_EQ(scope.size(), added);
   EXPECT_EQ(scope.cancel_all(), added);
 }

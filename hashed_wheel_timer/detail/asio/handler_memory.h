@@ -27,7 +27,7 @@ class HandlerMemory {
 
     friend bool operator==(const Allocator&, const Allocator&) = default;
 
-    std::shared_ptr<HandlerMemory> memory;
+    const std::shared_ptr<HandlerMemory> memory;  // const: a move must leave the allocator equal
   };
 
  private:

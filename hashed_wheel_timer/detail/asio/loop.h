@@ -11,22 +11,23 @@ namespace hwt::HWT_ASIO_NAMESPACE {
 ///   timer.new_timeout([] { retry(); }, 5s);
 ///   loop.run();   // returns when nothing is pending
 ///
-/// Guarantees: those of Timer. The io_context must outlive the timer. Pending timeouts count as its work. Tasks run
+/// Guarantees: those of Timer. If the io_context has no memory for one more steady_timer, its run() throws
+/// std::bad_alloc; call it again. The io_context must outlive the timer. Pending timeouts count as its work. Tasks run
 /// only while a thread runs the io_context.
 /// Threads: any thread may call any member, but see stop() and the destructor. Both wait for a task that runs on
 /// another thread.
 /// Not for: one timer that several loops share; use HashedWheelTimer.
 class LoopTimer final : public hwt::detail::DrivenTimer {
  public:
-  /// Makes a timer with this tick. Throws std::invalid_argument for a tick of zero or less, std::bad_alloc, and
-  /// exceptions of the constructor of a steady_timer.
+  /// Makes a timer with this tick. Throws std::invalid_argument for a tick of zero or less; std::bad_alloc;
+  /// std::system_error if no pthread key is left; and exceptions of the constructor of a steady_timer.
   explicit LoopTimer(HWT_ASIO::io_context::executor_type executor,
                      std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
       : LoopTimer(executor, Options{.tick_duration = tick}) {}
   /// Makes a timer with these options. Where Options mentions the worker, it means the thread that runs the io_context.
   /// The wheel has 64 slots a level and ignores Options::ticks_per_wheel. Throws std::invalid_argument that names the
-  /// option, its value and the valid range, also for a thread_factory; std::bad_alloc; and exceptions of the
-  /// constructor of a steady_timer.
+  /// option, its value and the valid range, also for a thread_factory. Throws std::bad_alloc; std::system_error if no
+  /// pthread key is left; and exceptions of the constructor of a steady_timer.
   LoopTimer(HWT_ASIO::io_context::executor_type executor, const Options& options)
       : DrivenTimer("net::LoopTimer", counting(options)),
         loop_(std::make_shared<Loop>(executor, driver())),
@@ -92,7 +93,8 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
       }
 
       std::shared_ptr<Loop> loop;
-      std::shared_ptr<hwt::detail::HandlerMemory> memory;
+      const std::shared_ptr<hwt::detail::HandlerMemory>
+          memory;  // const: Asio also needs it of a handler that was moved
     };
 
     Handler handler_in(hwt::detail::HandlerMemory& memory) {
@@ -110,36 +112,41 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     /// requests it posts another turn. The orders of requests_ also hand over the members to the next turn.
     void take_turn() {
       const std::uint64_t answered = requests_.load(std::memory_order_acquire);
-      // Without memory for the alarm it tries again.
-      if (!run_and_arm() || requests_.fetch_sub(answered, std::memory_order_acq_rel) != answered) post_turn();
+      try {
+        run_and_arm();
+      } catch (...) {
+        post_turn();  // which tries again, when the caller of run() has dealt with the exception
+        throw;
+      }
+      if (requests_.fetch_sub(answered, std::memory_order_acq_rel) != answered) post_turn();
     }
 
-    /// Returns false if there is no memory for the alarm.
-    bool run_and_arm() {
+    /// Throws std::bad_alloc if Asio has no memory for one more timer, and IllegalState inside a call of stop().
+    void run_and_arm() {
       const auto next = driver_.run_due();
       if (has_rung_.exchange(false, std::memory_order_relaxed)) armed_for_.reset();
-      if (next == armed_for_) return true;
+      // Without `next` the alarm is cancelled in any case: an alarm that had been replaced may have rung.
+      if (next && next == armed_for_) return;
       armed_for_.reset();
       if (!next) {
         alarm_.cancel();
-        return true;
+        return;
       }
-      try {
-        alarm_.expires_at(*next);
-        alarm_.async_wait(handler_in(alarm_memory_));
-      } catch (const std::bad_alloc&) {
-        return false;
-      }
+      alarm_.expires_at(*next);
+      // The handler of the alarm that this one replaces may still be queued, in the other memory.
+      std::swap(alarm_memory_, other_alarm_memory_);
+      alarm_.async_wait(handler_in(*alarm_memory_));
       armed_for_ = next;
-      return true;
     }
 
     const HWT_ASIO::io_context::executor_type executor_;
     std::atomic<std::uint64_t> requests_{0};  // of turns; not zero while a turn is posted or runs
     std::atomic<bool> has_rung_{false};       // the alarm, since a turn looked
     hwt::detail::HandlerMemory post_memory_;
-    hwt::detail::HandlerMemory alarm_memory_;
+    std::array<hwt::detail::HandlerMemory, 2> alarm_memories_;
     // Only the turn uses these.
+    hwt::detail::HandlerMemory* alarm_memory_ = &alarm_memories_[0];
+    hwt::detail::HandlerMemory* other_alarm_memory_ = &alarm_memories_[1];
     HWT_ASIO::steady_timer alarm_;
     std::optional<std::chrono::steady_clock::time_point> armed_for_;
     hwt::detail::LoopDriver driver_;

@@ -57,7 +57,7 @@ int fail_by_exception(const char* caller, int illegal) noexcept {
     return fail(ENOMEM, caller, "out of memory");
   } catch (const IllegalState& e) {
     return fail(illegal, caller, without_function(e.what()));
-  } catch (const std::exception& e) {  // std::system_error: no thread
+  } catch (const std::exception& e) {  // std::system_error: no thread, or no pthread key
     return fail(EAGAIN, caller, e.what());
   }
 }

@@ -22,8 +22,9 @@ bool Core::reschedule(Node& node, detail::When when) {
   return true;
 }
 
-/// Moves the deadline of a node of this core. Returns true if the task runs, and not before `deadline`; false if
-/// the timeout has expired or was cancelled. Throws std::bad_alloc; then nothing has changed.
+/// Moves the deadline of a node of this core. Returns true if the task runs, and not before `deadline` (with one
+/// exception: see expired_at_or_after()). Returns false if the timeout has expired or was cancelled. Throws
+/// std::bad_alloc; then nothing has changed.
 ///
 /// No thread waits here for another, unless memory is short. Then the thread sleeps in steps of 50 us, until the worker
 /// has freed the memory of a recheck request that it took. But a reschedule() may take effect late, while another
@@ -97,7 +98,8 @@ bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std
 
 /// Whether the worker has expired the timeout for `deadline`, which replaced a later one, or for that later one. If
 /// another reschedule() is under way, the worker may not have seen the later one, and may have expired the timeout for
-/// a yet older one. Then the time shows that it was too early for `deadline`.
+/// a yet older one. Then the time shows that it was too early for `deadline`, unless this thread was preempted until
+/// `deadline`.
 bool Core::expired_at_or_after(std::int64_t deadline, std::uint64_t word) const noexcept {
   return Node::state_of(word) == NodeState::Expired && now() >= deadline;
 }

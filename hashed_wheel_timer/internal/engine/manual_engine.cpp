@@ -183,7 +183,7 @@ std::optional<std::int64_t> ManualEngine::next_wakeup() {
   const Turn turning(*this);
   core_->sleeper().end_calls();
   if (!core_->running()) return {};
-  if (!transfer_all()) return core_->now();
+  if (!transfer_all()) return core_->running() ? std::optional(core_->now()) : std::nullopt;
   const std::int64_t end = next_call();
   if (end == kForever) return {};
   return end;
@@ -286,6 +286,7 @@ std::vector<Timeout> ManualEngine::stop() {
 
 void ManualEngine::destroy() noexcept {
   if (core_->lifecycle().is_of_another_process()) {
+    core_->lifecycle().stop_in_forked_child();
     kept_in_forked_child_ = weak_from_this().lock();
     return core_->forget_timer_in_forked_child();
   }

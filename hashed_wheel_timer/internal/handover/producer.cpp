@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/thread_end.h"
 
 namespace hwt::internal {
@@ -26,7 +27,8 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
     // Not only at the end of a sift, because the worker may have taken all entries since. So a timeout that is due soon
     // waits for few far ones of its thread.
     inbox.note_all_awaited();
-    sleeper.wake();  // also a worker that is about to sleep, until the end of a long tick
+    AsymmetricFence::light();  // as in Core::count_dead()
+    sleeper.wake();            // also a worker that is about to sleep, until the end of a long tick
   }
   take_back(dropped);
   if (pool.look_is_due()) pool.spill();

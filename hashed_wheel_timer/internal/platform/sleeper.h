@@ -96,8 +96,7 @@ class Sleeper {
   void call_outside() noexcept;
 
   // Read by every producer, written when the worker goes to sleep and wakes up. By release and acquire, a thread that
-  // sees an announcement sees the number of its sleep, or a later one. (Producers get this from the two fences. But
-  // some threads wake the worker without a fence, so that it collects early.)
+  // sees an announcement sees the number of its sleep, or a later one.
   std::atomic<std::int64_t> wake_until_{kAwake};
 
   // Counts the announcements. Only the worker writes it. release and acquire: a thread that sees the number sets the
