@@ -176,11 +176,7 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
   }
   if (producer != nullptr && put_recheck(*producer, node, kForever)) [[likely]]
     return;
-  if (node.hide_from_rechecks()) {
-    inbox_.put_without_memory(node);  // and is_awaited() then
-    AsymmetricFence::light();         // as in offer_as()
-    sleeper_.wake_if_asleep();
-  }
+  if (node.hide_from_rechecks()) put_recheck_without_memory(node);
 }
 
 /// The timeout, whose word was `before`, was cancelled.
@@ -193,9 +189,28 @@ inline void Core::count_dead(Producer& canceller) noexcept {
   if (++canceller.dead < Producer::kCalls) [[likely]]
     return;
   canceller.dead = 0;
+  call_for_dead();
+}
+
+// The rare calls of the worker. In functions of their own so that cancel() needs few registers. Each notes what the
+// worker, or the driver of a timer without one, is to look at, and then reads the announcement: as in offer_as().
+
+[[gnu::noinline, gnu::cold]] void Core::call_for_dead() noexcept {
   if (!inbox_.note_dead()) return;
-  AsymmetricFence::light();  // as in offer_as(), but the driver of a timer without a worker reads the note
+  AsymmetricFence::light();
   sleeper_.wake();
+}
+
+[[gnu::noinline, gnu::cold]] void Core::call_for_rechecks() noexcept {
+  inbox_.note_awaited();
+  AsymmetricFence::light();
+  sleeper_.wake_if_asleep();
+}
+
+[[gnu::noinline, gnu::cold]] void Core::put_recheck_without_memory(Node& node) noexcept {
+  inbox_.put_without_memory(node);  // and is_awaited() then
+  AsymmetricFence::light();
+  sleeper_.wake_if_asleep();
 }
 
 /// This thread has cancelled the timeout, whose word was `before`, and owns its task. Until this returns, something
@@ -323,9 +338,7 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
   const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kCalls;
   if (++producer.rechecks >= most) {
     producer.rechecks = 0;
-    inbox_.note_awaited();
-    AsymmetricFence::light();  // as in offer_as(), but the worker reads the note
-    sleeper_.wake_if_asleep();
+    call_for_rechecks();
   }
   return true;
 }

@@ -233,6 +233,9 @@ class Core final {
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
   void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
   void count_dead(Producer& canceller) noexcept;
+  void call_for_dead() noexcept;
+  void call_for_rechecks() noexcept;
+  void put_recheck_without_memory(Node& node) noexcept;
   void finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept;
   bool move(Node& node, std::int64_t deadline);
   bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);

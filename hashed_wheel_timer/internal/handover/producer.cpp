@@ -27,7 +27,7 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
     // Not only at the end of a sift, because the worker may have taken all entries since. So a timeout that is due soon
     // waits for few far ones of its thread.
     inbox.note_all_awaited();
-    AsymmetricFence::light();  // as in Core::count_dead()
+    AsymmetricFence::light();  // as in Core::call_for_dead()
     sleeper.wake();            // also a worker that is about to sleep, until the end of a long tick
   }
   take_back(dropped);
