@@ -192,8 +192,8 @@ inline void Core::count_dead(Producer& canceller) noexcept {
   call_for_dead();
 }
 
-// The rare calls of the worker. In functions of their own so that cancel() needs few registers. Each notes what the
-// worker, or the driver of a timer without one, is to look at, and then reads the announcement: as in offer_as().
+// The rare calls of the worker. In functions of their own so that cancel() needs few registers. Each stores a note for
+// the worker, or for the driver of a timer without one. Then it reads the announcement: as in offer_as().
 
 [[gnu::noinline, gnu::cold]] void Core::call_for_dead() noexcept {
   if (!inbox_.note_dead()) return;
