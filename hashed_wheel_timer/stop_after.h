@@ -47,7 +47,7 @@ class HWT_API StopAfter {
   /// Returns whether the deadline has requested the stop. True before the stop callbacks run. False if the parent did.
   bool timed_out() const noexcept;
 
-  /// Cancels the deadline. Returns false only if the deadline has requested the stop. Repeated calls return the same.
+  /// Cancels the deadline. Returns false only if the deadline has requested the stop, also when called again.
   /// The parent stays linked. Waits for no thread.
   bool cancel() noexcept;
 

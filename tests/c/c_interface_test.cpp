@@ -22,25 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/clock_readings.h"
 #include "tests/support/counted_abort.h"
-
-#if defined(__linux__) && defined(__GLIBCXX__)
-#define HWT_TEST_COUNTS_CLOCK_READINGS 1
-
-namespace {
-
-thread_local int clock_readings = 0;
-
-}  // namespace
-
-// Instead of the one of the C++ library, for the whole program.
-std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
-  ++clock_readings;
-  timespec time;
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
-}
-#endif
 
 namespace {
 
@@ -132,9 +115,9 @@ TEST(CInterface, AnExactClockIsReadForEachDelay) {
   ASSERT_EQ(hwt_start(timer.get()), 0);
   std::this_thread::sleep_for(20ms);  // long enough for the cycle counter, were it used
   hwt_add(timer.get(), kHour, must_not_run, nullptr);
-  const int before = clock_readings;
+  const int before = hwt::test::clock_readings;
   for (int i = 0; i < 1000; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
-  EXPECT_GE(clock_readings - before, 1000);
+  EXPECT_GE(hwt::test::clock_readings - before, 1000);
 }
 #endif
 

@@ -2,7 +2,6 @@
 // due now. What every timer promises of them: conformance_test.
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <array>
 #include <atomic>
@@ -14,24 +13,7 @@
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/any_timer.h"
-
-#if defined(__linux__) && defined(__GLIBCXX__)
-#define HWT_TEST_COUNTS_CLOCK_READINGS 1
-
-namespace {
-
-thread_local int clock_readings = 0;
-
-}  // namespace
-
-// Instead of the one of the C++ library, for the whole program.
-std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
-  ++clock_readings;
-  timespec time;
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
-}
-#endif
+#include "tests/support/clock_readings.h"
 
 namespace hwt {
 namespace {

@@ -93,8 +93,8 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
       }
 
       std::shared_ptr<Loop> loop;
-      const std::shared_ptr<hwt::detail::HandlerMemory>
-          memory;  // const: Asio also needs it of a handler that was moved
+      // const, because Asio may still ask a handler that was moved for its allocator.
+      const std::shared_ptr<hwt::detail::HandlerMemory> memory;
     };
 
     Handler handler_in(hwt::detail::HandlerMemory& memory) {
@@ -133,9 +133,8 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
         return;
       }
       alarm_.expires_at(*next);
-      // The handler of the alarm that this one replaces may still be queued, in the other memory.
-      std::swap(alarm_memory_, other_alarm_memory_);
-      alarm_.async_wait(handler_in(*alarm_memory_));
+      // In turn, because the handler of the alarm that this one replaces may still be queued.
+      alarm_.async_wait(handler_in(alarm_memories_[++alarms_ % alarm_memories_.size()]));
       armed_for_ = next;
     }
 
@@ -145,8 +144,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     hwt::detail::HandlerMemory post_memory_;
     std::array<hwt::detail::HandlerMemory, 2> alarm_memories_;
     // Only the turn uses these.
-    hwt::detail::HandlerMemory* alarm_memory_ = &alarm_memories_[0];
-    hwt::detail::HandlerMemory* other_alarm_memory_ = &alarm_memories_[1];
+    std::size_t alarms_ = 0;
     HWT_ASIO::steady_timer alarm_;
     std::optional<std::chrono::steady_clock::time_point> armed_for_;
     hwt::detail::LoopDriver driver_;
