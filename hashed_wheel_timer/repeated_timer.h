@@ -24,26 +24,28 @@ namespace hwt {
 /// (fixed delay), and from start(), restart() and reset().
 /// Threads: any thread may call any member, also in hooks. Hooks run one at a time and without a lock, on the Timer's
 /// worker or executor, or on the caller's thread where a member says so. A call that comes while a hook runs takes
-/// effect when the hook has returned. If a call starts the Timer, the thread_factory runs with a lock held and must not
-/// call this object.
+/// effect when the hook has returned. While a thread is arming, calls of other threads that change something wait for
+/// it; no call waits for a hook. If a call starts the Timer, its thread_factory must not call this object.
 /// Fork: in the child, stop(), destroy() and the destructor return at once. They release nothing and do not call
-/// on_destroy.
+/// on_destroy. The child must not call start(), restart(), reset() or run_once_now(): a copy of a thread that was
+/// arming never finishes.
 /// Not for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule.
 /// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {
  public:
-  /// The functions of the user. An exception of a hook leaves the call that ran it, once everything else is done. On
-  /// the Timer's thread it goes to the Timer's error handler. Several errors at once become one std::runtime_error with
-  /// all texts.
+  /// The functions of the user. The call that runs a hook throws the hook's exception, after it has armed, stopped or
+  /// destroyed the timer. On the Timer's thread the exception goes to the Timer's error handler. Several errors at once
+  /// become one std::runtime_error with all texts.
   /// The triggers go on; after a throwing adjust_timeout they use the timeout as it is. They end only when the Timer
   /// refuses the next timeout (stopped, max_pending_timeouts, no memory). That is reported in the same way, running()
-  /// is then false, and start() tries again. An executor that drops a task ends them unnoticed, until restart().
+  /// is then false, and start() tries again. An executor that drops a task ends them unnoticed, until restart(),
+  /// reset() or run_once_now().
   struct Hooks {
     std::function<void()> on_trigger;  ///< required
     /// Returns the timeout to use this time, for jitter; zero or less means the next tick. Called once for each arming,
-    /// with the timeout, and again if reset() changes that meanwhile. Empty: the timeout as it is.
+    /// with the timeout, and again if reset() changes the timeout meanwhile. Empty: the timeout as it is.
     std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> adjust_timeout = {};
-    std::function<void()> on_destroy = {};  ///< exactly once; no hook runs afterwards, and all are released
+    std::function<void()> on_destroy = {};  ///< runs exactly once, as the last hook; the hooks are destroyed after it
   };
 
   /// Makes a stopped timer. `name` is for describe(). Throws std::invalid_argument for a timeout that is NaN, zero or
@@ -55,35 +57,38 @@ class HWT_API RepeatedTimer {
   RepeatedTimer(const RepeatedTimer&) = delete;
   RepeatedTimer& operator=(const RepeatedTimer&) = delete;
 
-  /// Schedules the next trigger (arms) if stopped; otherwise does nothing. While a hook runs, the end of the hook arms.
+  /// Schedules the next trigger (arms) if stopped; otherwise does nothing. Runs adjust_timeout on this thread. While a
+  /// hook runs, the end of the hook arms. If it cannot, the call that runs the hook throws the error; on the Timer's
+  /// thread the error goes to the Timer's error handler.
   /// If the Timer refuses, throws what new_timeout() throws and stays stopped: IllegalState, RejectedExecution,
-  /// std::bad_alloc. If adjust_timeout throws, throws that and is armed. restart() and reset() throw likewise.
-  /// While another thread is arming, start(), restart() and reset() wait for it. If that thread is refused, start() and
-  /// restart() then arm themselves or throw; reset() finds the timer stopped. No call waits for a hook: if the end of
-  /// the hook cannot arm, the error leaves the call that runs the hook, or goes to the Timer's error handler.
+  /// std::bad_alloc. If adjust_timeout throws, arms with the timeout as it is, and then throws that. If another thread
+  /// was arming and is refused, this call arms, or throws.
   void start();
 
   /// Cancels the next trigger. None starts until start() or restart(). A running one finishes; stop() does not wait for
   /// it.
   void stop();
 
-  /// Arms from now, also if stopped. While a hook runs, the end of the hook arms, once.
+  /// Arms from now, also if stopped. While a hook runs, the end of the hook arms, once. Runs adjust_timeout on this
+  /// thread, and throws what start() throws.
   void restart();
 
-  /// Arms from now if running. While a hook runs, the end of the hook arms, once.
+  /// Arms from now if running. While a hook runs, the end of the hook arms, once. Runs adjust_timeout on this thread,
+  /// and throws what start() throws.
   void reset();
 
   /// Stores a new timeout, also if stopped, and arms from now if running. While a hook runs, the end of the hook arms,
-  /// once. Throws std::invalid_argument if the timeout is NaN, zero or less; then nothing has changed.
+  /// once. Runs adjust_timeout on this thread, and throws what start() throws. Throws std::invalid_argument if the
+  /// timeout is NaN, zero or less; then nothing has changed.
   void reset(Delay timeout);
 
-  /// Triggers at once on this thread, arms again and returns true, if running and no hook runs. Otherwise returns
-  /// false. Throws exceptions of the hooks, after all of that.
+  /// Runs on_trigger on this thread, arms again and returns true, if running and no hook runs. Otherwise returns false.
+  /// Afterwards throws the exceptions of the hooks, and what start() throws if the Timer refuses the next timeout.
   bool run_once_now();
 
   /// Ends it for good: nothing triggers afterwards, and calls that would change something do nothing. on_destroy runs
-  /// before destroy() returns. While a hook runs, on_destroy runs after that hook, on its thread, and destroy() does
-  /// not wait for it. A second call does nothing.
+  /// before destroy() returns, and destroy() throws its exception. While a hook runs, on_destroy runs after that hook,
+  /// on its thread, and destroy() does not wait for it. A second call does nothing.
   void destroy();
 
   /// Returns the timeout of the constructor or of the latest reset().

@@ -11,16 +11,17 @@ namespace hwt {
 ///   if (stats.max_lag > 100ms) alert("a task is slow");
 ///
 /// Guarantees: once the timer is quiet, scheduled = expired + cancelled + unprocessed + pending. pending is never
-/// negative. All counters only grow, except pending, backlog, last_lag and running_for. But a new_timeout() that is
+/// negative. All numbers only grow, except pending, backlog, last_lag and running_for. But a new_timeout() that is
 /// refused for lack of memory, or because it races stop(), may be counted as scheduled for a moment.
 /// Threads: any thread may call stats(). It reads the members one after the other, so they may be a few calls apart
 /// while other threads are at work.
 /// Not for: every request. Each call adds up the counters of all threads.
 struct TimerStats {
-  std::int64_t scheduled = 0;    ///< timeouts accepted by new_timeout()
-  std::int64_t expired = 0;      ///< claimed for execution; counted before the task runs
-  std::int64_t cancelled = 0;    ///< cancel() returned true; counted at cancel()
-  std::int64_t rejected = 0;     ///< refused by max_pending_timeouts; not in scheduled. After stop(): counted nowhere
+  std::int64_t scheduled = 0;  ///< timeouts accepted by new_timeout()
+  std::int64_t expired = 0;    ///< claimed for execution; counted before the task runs
+  std::int64_t cancelled = 0;  ///< cancel() returned true; counted at cancel()
+  std::int64_t rejected =
+      0;  ///< refused by max_pending_timeouts, and not in scheduled; after stop() nothing is counted
   std::int64_t unprocessed = 0;  ///< still pending when the timer stopped
   std::int64_t pending = 0;      ///< neither expired, cancelled nor unprocessed
   /// Processed ticks. Ticks with nothing due are skipped and not counted. Ticks in which timeouts of a
@@ -35,16 +36,15 @@ struct TimerStats {
   /// The time from the end of the latest tick with a task in it until all its tasks had run or been handed to the
   /// executor. It includes stalls of the process, tasks of earlier ticks, and a late end of the worker's sleep. It is
   /// set when the tick is finished, so a task that never returns does not show here. Past ticks below 1 ms are
-  /// processed together, up to 1 ms of them; then it counts from the end of the first.
-  /// The lag leaves out a late wake-up by a caller. A timeout that is due before the worker meant to wake up makes its
-  /// caller wake the worker. If the worker wakes after that timeout's tick, it runs the timeout in the present tick,
-  /// and the lag counts from the end of that tick. The worker cannot tell this deadline from one that had passed when
-  /// it was scheduled, because no clock is read then. lateness() shows that delay.
+  /// processed together, up to 1 ms of them; then the lag counts from the end of the first of these ticks.
+  /// A call that schedules an earlier timeout than all others wakes the worker. If that wakes it only after the tick of
+  /// the timeout, the worker runs the timeout in the present tick, and the lag counts from the end of that one. So the
+  /// lag leaves such a delay out; lateness() shows it.
   std::chrono::nanoseconds last_lag{0};
   /// The largest last_lag so far.
   std::chrono::nanoseconds max_lag{0};
   /// The time for which the worker has been running the tasks of the present tick, or handing them to the executor.
-  /// With Options::slow_task on: the time of the present task. Zero when none runs. A task that hangs shows here.
+  /// With Options::slow_task on, only the time of the present task. Zero when none runs. A task that hangs shows here.
   std::chrono::nanoseconds running_for{};
   /// Tasks that ran longer than Options::slow_task on the worker; 0 while that is off.
   std::int64_t slow_tasks = 0;

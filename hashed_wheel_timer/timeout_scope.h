@@ -30,20 +30,20 @@ namespace hwt {
 ///     hwt::TimeoutScope scope_{timer};   // the last member, so that it is destroyed first
 ///   };
 ///
-/// Guarantees: after the destructor no task of the scope runs, and none will, unless the program runs timeouts that
-/// Timer::stop() returned. The scope drops the ids of timeouts that have ended.
+/// Guarantees: after the destructor no task of the scope runs, except one that destroys the scope, and none will begin,
+/// unless the program runs timeouts that Timer::stop() returned. The scope drops the ids of timeouts that have ended.
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
 /// Not for: timeouts that outlive the object. The timer must outlive the scope.
-/// Costs a lock and at most 16 bytes for each timeout. It frees the bytes of a peak when as many timeouts were added
-/// again.
+/// Costs a lock for each call, and 16 bytes for each timeout; after a peak up to 64 bytes, or 8 KiB in all if that is
+/// more. It frees the rest of a peak when as many timeouts were added again.
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
   explicit TimeoutScope(Timer& timer) noexcept;
   /// Makes a scope without timeouts, whose tasks run on `executor` instead of the worker, or instead of
   /// Options::executor. See on(), which gives an executor to a single timeout. A callable of on() runs on its own
-  /// executor. The scope keeps a copy of `executor`. Callables of up to 16 bytes are not allocated.
+  /// executor. The scope keeps a copy of `executor`. Callables of up to 16 bytes need no allocation.
   TimeoutScope(Timer& timer, BatchExecutor executor) noexcept;
   /// Cancels all timeouts, takes back tasks that wait in an executor, then waits for tasks that run on other threads. A
   /// task of the scope may destroy the scope: the destructor does not wait for that task. Do not hold a lock that a
@@ -52,9 +52,9 @@ class HWT_API TimeoutScope {
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
 
-  /// Runs `callable` once after `delay`, unless the scope ends before. Amortised O(1), but a call that finds the scope
-  /// full looks up every id under the lock. Throws what Timer::add() throws, and IllegalState in a task while the
-  /// destructor waits for it.
+  /// Runs `callable` once after `delay`, unless the scope ends before. Returns its id, for cancel(). Amortised O(1),
+  /// but a call that must make room for the id looks up every id under the lock. Throws what Timer::add() throws, and
+  /// IllegalState if a task calls it while the destructor waits for that task.
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
@@ -62,7 +62,7 @@ class HWT_API TimeoutScope {
                   [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), delay, terms); });
   }
 
-  /// Runs `callable` once at `deadline`, unless the scope ends before. Throws what add() throws.
+  /// Runs `callable` once at `deadline`, unless the scope ends before. Returns its id. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
@@ -71,16 +71,16 @@ class HWT_API TimeoutScope {
                   [&]<class Task>(Task&& task) { return timer_.add_at(std::forward<Task>(task), deadline, terms); });
   }
 
-  /// Cancels a timeout, as Timer::cancel() does; the id may be any number. Returns whether its task has not run and
-  /// never will. Waits for no task.
+  /// Cancels the timeout of this id on the timer, as Timer::cancel() does, also one that is not of this scope. Returns
+  /// whether its task has not run and never will. Waits for no task.
   bool cancel(TimeoutId id) noexcept { return timer_.cancel(id) == CancelResult::Cancelled; }
 
   /// Cancels all timeouts and returns their number. Does not wait for tasks that run now, and takes none back from an
   /// executor. The scope can be used afterwards.
   std::size_t cancel_all() noexcept;
 
-  /// Returns the number of timeouts that are pending, or whose task runs or waits in an executor. Looks up each
-  /// timeout, so it is O(n).
+  /// Returns the number of timeouts that are pending, or whose task runs or waits in an executor. Looks up each timeout
+  /// under the lock, so it is O(n).
   std::size_t size() const noexcept;
 
  private:
@@ -119,7 +119,7 @@ class HWT_API TimeoutScope {
 
   Timer& timer_;
   std::optional<BatchExecutor> executor_;  // never changed
-  const std::int64_t process_;
+  const std::int64_t process_;             // in which the scope was made; a forked child is another
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
   // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones,
   // and for those of a peak until as many were added again.

@@ -14,7 +14,7 @@ namespace hwt::perf {
 
 using Benchmark = benchmark::internal::Benchmark;
 
-/// Reports the number of operations: their rate and the time of each.
+/// Reports the rate of the operations and the time of one.
 inline void count(benchmark::State& state, std::int64_t operations) {
   state.SetItemsProcessed(operations);
   state.counters["each"] =
@@ -31,16 +31,18 @@ inline void repeat(benchmark::State& state, auto&& step, std::int64_t operations
 inline std::unique_ptr<HashedWheelTimer> timer;
 
 inline void drop_timer(const benchmark::State&) { timer.reset(); }
+
+/// Gives the benchmark a timer with ticks of 1 ms.
 inline void with_timer(Benchmark* benchmark) {
   benchmark->Teardown(drop_timer)->Setup([](const benchmark::State&) {
     timer = std::make_unique<HashedWheelTimer>(std::chrono::milliseconds(1));
   });
 }
 
-/// With 1, 2 and 4 threads.
+/// Runs the benchmark with 1, 2 and 4 threads.
 inline void with_threads(Benchmark* benchmark) { benchmark->Threads(1)->Threads(2)->Threads(4); }
 
-/// Delays in random order, from 1 to `most` units. Their number is a power of two, for a fast modulo.
+/// Returns delays in random order, from 1 to `most` units.
 template <class Unit>
 std::vector<Unit> random_delays(std::int64_t most, std::size_t number = 4096) {
   std::vector<Unit> delays;

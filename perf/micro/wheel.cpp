@@ -30,13 +30,13 @@ void insert(auto& wheel, WheelItem& item, Tick due) {
   wheel.insert(item, due);
 }
 
-// The answer of a timer's visitor without cancels: items that are not due come again at their tick.
+// Takes a due item. Any other item comes again at its tick.
 Verdict answer(const WheelItem& item, Tick now) {
   const Tick due = static_cast<const Item&>(item).due;
   return due > now ? Verdict::later(due) : Verdict::taken();
 }
 
-// A ring of items: removes the oldest and inserts it again at the next of `ticks`.
+// Removes the oldest item of a ring and inserts it again at ticks(), again and again.
 template <class Wheel>
 void insert_remove(benchmark::State& state, std::int64_t size, auto ticks) {
   std::vector<Item> items(static_cast<std::size_t>(size));
@@ -60,7 +60,7 @@ void at_random(benchmark::State& state) {
 BENCHMARK(at_random<HashedWheel>)->Name("wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 BENCHMARK(at_random<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 
-// Each item in turn has its own bucket: the value of order.
+// The next item goes into the next bucket. The comparison with random ticks tells the value of order for the cache.
 template <class Wheel>
 void in_order(benchmark::State& state) {
   insert_remove<Wheel>(state, 1000, [tick = Tick{0}]() mutable { return ++tick & 255; });

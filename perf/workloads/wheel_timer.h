@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -10,11 +9,6 @@
 #include "hashed_wheel_timer/timer.h"
 
 namespace hwt::perf {
-
-template <class Handle>
-concept CanReschedule = requires(Handle handle, std::chrono::seconds delay) {
-  { handle.reschedule(delay) } -> std::convertible_to<bool>;
-};
 
 /// Adapts hwt::HashedWheelTimer, or another timer with its members, to the workloads.
 template <class Timer>
@@ -34,13 +28,9 @@ class WheelTimer {
 
   bool cancel(hwt::Timeout& slot) { return slot.cancel(); }
 
-  template <class Handle, class Receiver, class Delay>
-  void put_off(Handle& slot, Receiver& receiver, std::uint64_t id, Delay delay) {
-    if constexpr (CanReschedule<Handle>) {
-      slot.reschedule(delay);
-    } else if (slot.cancel()) {
-      schedule(slot, receiver, id, delay);
-    }
+  template <class Receiver, class Delay>
+  void put_off(hwt::Timeout& slot, Receiver&, std::uint64_t, Delay delay) {
+    slot.reschedule(delay);
   }
 
   template <class Receiver, class Delay>
@@ -48,8 +38,8 @@ class WheelTimer {
     timer_.new_timeout([&receiver, id] { receiver.expired(id); }, delay);
   }
 
-  /// Moves the scheduled timeouts into the wheel: schedules one that is due now. A sleeping worker would otherwise
-  /// leave later timeouts in the queue.
+  /// Waits until all scheduled timeouts are in the wheel. Wakes the worker by one that is due now, because a sleeping
+  /// worker leaves later timeouts in the queue.
   void take_over() {
     while (timer_.stats().backlog != 0) {
       timer_.new_timeout([] {}, std::chrono::seconds(0));

@@ -25,16 +25,16 @@ using namespace std::chrono_literals;
 
 class SleeperTest : public ::testing::Test {
  protected:
-  /// Sleeps. Returns whether a call ends the sleep early.
-  static bool is_called(Sleeper& sleeper) {
+  /// Sleeps. Returns whether a thread ends the sleep early.
+  bool is_woken() {
     const std::int64_t until = steady_now() + std::chrono::nanoseconds(test::kGenerous).count();
-    sleeper.sleep_until(until);
+    sleeper_.sleep_until(until);
     return steady_now() < until;
   }
   /// Sleeps. Returns whether the sleep lasts until its time.
-  static bool is_not_called(Sleeper& sleeper) {
+  bool is_not_woken() {
     const std::int64_t until = steady_now() + 5'000'000;
-    sleeper.sleep_until(until);
+    sleeper_.sleep_until(until);
     return steady_now() >= until;
   }
 
@@ -48,19 +48,19 @@ class SleeperTest : public ::testing::Test {
 TEST_F(SleeperTest, IsWokenForADeadlineUpToTheAnnouncedTimeAndNotForALaterOne) {
   sleeper_.announce(100);
   sleeper_.wake_for(101);
-  EXPECT_TRUE(is_not_called(sleeper_));
+  EXPECT_TRUE(is_not_woken());
   sleeper_.announce(100);
   sleeper_.wake_for(100);
-  EXPECT_TRUE(is_called(sleeper_));
+  EXPECT_TRUE(is_woken());
 }
 
 TEST_F(SleeperTest, IsNotWokenForADeadlineThatNeverComes) {
   sleeper_.announce(kForever);
   sleeper_.wake_for(kForever);
-  EXPECT_TRUE(is_not_called(sleeper_));
+  EXPECT_TRUE(is_not_woken());
   sleeper_.announce(kForever);
   sleeper_.wake_for(kForever - 1);
-  EXPECT_TRUE(is_called(sleeper_));
+  EXPECT_TRUE(is_woken());
 }
 
 TEST_F(SleeperTest, IsNotWokenWhileItIsAwake) {
@@ -68,7 +68,7 @@ TEST_F(SleeperTest, IsNotWokenWhileItIsAwake) {
   sleeper_.retract();
   EXPECT_TRUE(sleeper_.awake());
   sleeper_.wake_for(0);
-  EXPECT_TRUE(is_not_called(sleeper_));
+  EXPECT_TRUE(is_not_woken());
 }
 
 // A worker that sleeps until the end of a tick announces the beginning of that tick. A deadline at exactly this time is
@@ -81,10 +81,10 @@ TEST_F(SleeperTest, IsWokenForADeadlineOnTheGridThatIsDueInATickBefore) {
     ASSERT_EQ(kGrid.due_tick(deadline + 1), sleeps_through);
     sleeper_.announce(kGrid.begin_of(sleeps_through));
     sleeper_.wake_for(deadline + 1);
-    EXPECT_TRUE(is_not_called(sleeper_));
+    EXPECT_TRUE(is_not_woken());
     sleeper_.announce(kGrid.begin_of(sleeps_through));
     sleeper_.wake_for(deadline);
-    EXPECT_TRUE(is_called(sleeper_));
+    EXPECT_TRUE(is_woken());
   }
 }
 
@@ -92,27 +92,27 @@ TEST_F(SleeperTest, IsWokenFromEachSleepAnew) {
   for (int sleep = 0; sleep < 1000; ++sleep) {
     sleeper_.announce(100);
     sleeper_.wake_for(100);
-    ASSERT_TRUE(is_called(sleeper_)) << "from sleep " << sleep;
+    ASSERT_TRUE(is_woken()) << "from sleep " << sleep;
   }
 }
 
-// If a waker took the announcement away, it could be preempted before it wakes the worker, and no other thread would do
-// so.
+// If a waker took the announcement away, it could be preempted before it wakes the worker, and no other thread would
+// wake it.
 TEST_F(SleeperTest, TheAnnouncementStaysUntilTheWorkerTakesItBack) {
   sleeper_.announce(100);
   sleeper_.wake_for(100);
   EXPECT_FALSE(sleeper_.awake());
-  EXPECT_TRUE(is_called(sleeper_));
+  EXPECT_TRUE(is_woken());
   EXPECT_TRUE(sleeper_.awake());
 }
 
-TEST_F(SleeperTest, IsCalledOnceForAHerd) {
+TEST_F(SleeperTest, IsWokenOnceForAHerd) {
   sleeper_.announce(100);
   sleeper_.wake_for(100);
-  // Consumes the call without retracting the announcement, as if the called worker did not run yet.
+  // Consumes the wake-up without retracting the announcement, as if the woken worker did not run yet.
   sleeper_.parking_.park_until(kForever);
   for (int i = 0; i < 1000; ++i) sleeper_.wake_for(100);
-  EXPECT_TRUE(is_not_called(sleeper_)) << "some called again";
+  EXPECT_TRUE(is_not_woken()) << "some thread woke it again";
 }
 
 /// A sleeping worker. The test thread makes the announcement, so that it precedes all wake-ups.
@@ -151,14 +151,14 @@ TEST_F(SleeperTest, IsWokenByTheNextThreadWhenOneStopsBeforeItWakes) {
 TEST_F(SleeperTest, IsWokenFromItsSleepWhenAThreadWakesItFromAnEarlierOneTooLate) {
   sleeper_.announce(100);
   sleeper_.parking_.set_permit();
-  EXPECT_TRUE(is_called(sleeper_));
+  EXPECT_TRUE(is_woken());
   Asleep worker(sleeper_);
   sleeper_.parking_.wake_sleeper();  // the late second step of that thread
   sleeper_.wake_for(100);
   EXPECT_TRUE(worker.ends_before_its_time());
 }
 
-// Windows ends ordinary timed waits at its own ticks of 15.6 ms. The first sleep begins at any point of a tick.
+// Windows ends ordinary timed waits at its own ticks of 15.6 ms. By chance one sleep may end soon at such a tick.
 TEST_F(SleeperTest, ShortSleepsAreNotRoundedToTheTicksOfTheSystem) {
   std::vector<std::int64_t> lengths;
   for (int sleep = 0; sleep < 30; ++sleep) {
@@ -166,7 +166,7 @@ TEST_F(SleeperTest, ShortSleepsAreNotRoundedToTheTicksOfTheSystem) {
     sleeper_.sleep_until(begin + 1'000'000);
     lengths.push_back(steady_now() - begin);
   }
-  // Checks the second shortest only: on a busy machine, the others may be longer.
+  // Checks the second shortest only, because on a busy machine the others may be longer.
   std::nth_element(lengths.begin(), lengths.begin() + 1, lengths.end());
   EXPECT_LT(lengths[1], 8'000'000) << "ns";
 }
@@ -182,13 +182,13 @@ char state_of(long thread) {
   return name_ends + 2 < line.size() ? line[name_ends + 2] : '?';
 }
 
-// A sleep that ended too early and was restarted again and again would end in time too, so the test watches the thread.
+// A loop of short sleeps would end in time too. So the test checks that the thread stays asleep.
 TEST_F(SleeperTest, SleepsInOneGo) {
-  int asleep = 0;
+  int samples_asleep = 0;
   int awake_again = 0;
-  // The system gets the time as seconds and nanoseconds, so there are two sleeps: one of them does not cross a second.
-  // On a busy machine, more sleeps are tried until enough of them have been observed.
-  for (int sleep = 0; sleep < 2 || (asleep < 10 && sleep < 50); ++sleep) {
+  // The system call takes seconds and nanoseconds apart. So there are two sleeps, of which one crosses no full second.
+  // On a busy machine there are more, until ten samples have found the thread asleep.
+  for (int sleep = 0; sleep < 2 || (samples_asleep < 10 && sleep < 50); ++sleep) {
     const std::int64_t until = steady_now() + 100'000'000;
     std::atomic<long> id = 0;
     std::jthread worker([&] {
@@ -202,10 +202,10 @@ TEST_F(SleeperTest, SleepsInOneGo) {
       if (state == 'R' && fell_asleep) ++awake_again;
       if (state != 'S') continue;
       fell_asleep = true;
-      ++asleep;
+      ++samples_asleep;
     }
   }
-  EXPECT_GT(asleep, 0);
+  EXPECT_GT(samples_asleep, 0);
   EXPECT_EQ(awake_again, 0);
 }
 

@@ -25,12 +25,9 @@ using Texts = std::vector<std::string>;
 
 /// "2026-03-29 00:30" in UTC.
 WallTime utc(const char* text) {
-  int year = 0;
-  unsigned month = 0, day = 0;
-  int hour = 0, minute = 0;
-  EXPECT_EQ(std::sscanf(text, "%d-%u-%u %d:%d", &year, &month, &day, &hour, &minute), 5) << text;
-  return sys_days(std::chrono::year(year) / static_cast<int>(month) / static_cast<int>(day)) +
-         std::chrono::hours(hour) + std::chrono::minutes(minute);
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
+  EXPECT_EQ(std::sscanf(text, "%d-%d-%d %d:%d", &year, &month, &day, &hour, &minute), 5) << text;
+  return sys_days(std::chrono::year(year) / month / day) + std::chrono::hours(hour) + std::chrono::minutes(minute);
 }
 
 std::string text_of(WallTime time) {
@@ -44,7 +41,7 @@ std::string text_of(WallTime time) {
   return text;
 }
 
-/// The first occurrences after a time.
+/// Returns the first `count` occurrences after a time.
 Texts next(const Rule& rule, const char* after, int count) {
   Texts texts;
   std::optional<WallTime> time = utc(after);
@@ -106,19 +103,23 @@ TEST(CalendarGap, SkipOmitsTheDay) {
 }
 
 // Berlin, 2026-10-25: from 03:00 CEST back to 02:00 CET, at 01:00 UTC.
+Rule half_past_two_in_berlin(Fold fold) {
+  return calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::ShiftForward, fold);
+}
+
 TEST(CalendarFold, FirstSecondOrBoth) {
   const auto after = "2026-10-24 12:00";
-  const auto rule = [](Fold fold) { return calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::ShiftForward, fold); };
-  EXPECT_EQ(next(rule(Fold::First), after, 2), Texts({"2026-10-25 00:30", "2026-10-26 01:30"}));
-  EXPECT_EQ(next(rule(Fold::Second), after, 2), Texts({"2026-10-25 01:30", "2026-10-26 01:30"}));
-  EXPECT_EQ(next(rule(Fold::Both), after, 3), Texts({"2026-10-25 00:30", "2026-10-25 01:30", "2026-10-26 01:30"}));
+  EXPECT_EQ(next(half_past_two_in_berlin(Fold::First), after, 2), Texts({"2026-10-25 00:30", "2026-10-26 01:30"}));
+  EXPECT_EQ(next(half_past_two_in_berlin(Fold::Second), after, 2), Texts({"2026-10-25 01:30", "2026-10-26 01:30"}));
+  EXPECT_EQ(next(half_past_two_in_berlin(Fold::Both), after, 3),
+            Texts({"2026-10-25 00:30", "2026-10-25 01:30", "2026-10-26 01:30"}));
 }
 
 TEST(CalendarFold, BetweenTheTwoTimesOfAFoldOnlyTheSecondIsLeft) {
-  const auto rule = [](Fold fold) { return calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::ShiftForward, fold); };
-  EXPECT_EQ(next(rule(Fold::First), "2026-10-25 00:45", 1), Texts({"2026-10-26 01:30"}));
-  EXPECT_EQ(next(rule(Fold::Second), "2026-10-25 00:45", 1), Texts({"2026-10-25 01:30"}));
-  EXPECT_EQ(next(rule(Fold::Both), "2026-10-25 00:45", 1), Texts({"2026-10-25 01:30"}));
+  const auto between = "2026-10-25 00:45";
+  EXPECT_EQ(next(half_past_two_in_berlin(Fold::First), between, 1), Texts({"2026-10-26 01:30"}));
+  EXPECT_EQ(next(half_past_two_in_berlin(Fold::Second), between, 1), Texts({"2026-10-25 01:30"}));
+  EXPECT_EQ(next(half_past_two_in_berlin(Fold::Both), between, 1), Texts({"2026-10-25 01:30"}));
 }
 
 // Lord Howe: half an hour; 2026-10-04 02:00 -> 02:30 (15:30 UTC), 2026-04-05 02:00 -> 01:30 (15:00 UTC).
@@ -142,7 +143,7 @@ TEST(CalendarZones, ApiaSkippedADay) {
             Texts({"2012-01-05 19:00"}));
   EXPECT_EQ(next(calendar::yearly(std::chrono::December / 30, 9h, {"Pacific/Apia"}), "2011-12-30 18:00", 1),
             Texts({"2011-12-30 19:00"}))
-      << "the day before has passed on the calendar of the zone, but not its occurrence";
+      << "in the zone it is the 31st already, but the run of the 30th is still to come";
 }
 
 // Kiritimati did the same at the end of a year: after 1994-12-30 came 1995-01-01.
@@ -167,7 +168,7 @@ TEST(CalendarZones, SaoPauloHadNoMidnight) {
 }
 
 TEST(CalendarZones, TheDatabaseKnowsThePresentRules) {
-  // Fails where the database was made in a way that the library cannot read to the end.
+  // Fails if the library that reads the time zones cannot read the whole file.
   EXPECT_EQ(next(calendar::daily(12h, {"Europe/Berlin"}), "2035-07-01 00:00", 1), Texts({"2035-07-01 10:00"}));
 }
 
@@ -266,7 +267,6 @@ TEST(CalendarThreads, ManyThreadsMayCallOneRule) {
   });
 }
 
-// A year of runs on a ManualTimer, waited for in pieces.
 TEST(CalendarSchedule, AYearOfDaysInBerlin) {
   const WallTime begin = utc("2026-01-01 00:00");
   ManualTimer timer(10s);

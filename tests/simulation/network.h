@@ -27,7 +27,7 @@ class Network {
     messages_.push_back({++last_, connection, kind, request});
     return last_;
   }
-  /// False: it has been answered or lost.
+  /// Removes a message. Returns false if it has been answered or lost.
   bool cancel(std::uint64_t number) {
     return std::erase_if(messages_, [=](const Message& message) { return message.number == number; }) != 0;
   }
@@ -41,14 +41,15 @@ class Network {
   }
   const std::vector<Message>& messages() const { return messages_; }
 
-  /// A connection that is being made, until it has been taken, or `token` is stopped: then `on_stop` is called.
+  /// Begins to make a connection. take_dial() or hang_up() ends that, or a stop of `token`, which calls `on_stop`.
+  /// Precondition: `token` has not been stopped.
   void dial(int connection, std::stop_token token, std::function<void()> on_stop) {
     dials_.erase(connection);
     Dial& dial = dials_[connection];
     dial.on_stop = std::move(on_stop);
     dial.callback.emplace(std::move(token), Stopped{this, connection});
   }
-  /// The dial at this place is over, one way or the other.
+  /// Removes the dial at this index, and returns its connection. The caller decides whether it is made.
   int take_dial(std::size_t index) {
     const auto dial = std::next(dials_.begin(), static_cast<std::ptrdiff_t>(index));
     const int connection = dial->first;

@@ -81,7 +81,7 @@ TEST_P(RandomWalk, AgreesWithAModel) {
         Tick tick = next;
         if (next == kNever) {
           tick = model.floor() + up_to(3 * buckets);
-        } else if (dice < 66) {  // a tick in which nothing can be due
+        } else if (dice < 66) {  // any tick up to the next due one
           tick = model.floor() + up_to(next - model.floor());
         }
         const Tick later = 1 + up_to(up_to(1) == 0 ? 3 : 200);
@@ -133,7 +133,7 @@ TEST(HashedWheel, VisitsInOrderOfInsertionWithRemovalsInBetween) {
   EXPECT_EQ(model.expire(5), left);
 }
 
-/// The tags cannot tell items apart that are 64 revolutions from each other: the visitor does.
+/// Items that are 64 revolutions apart have the same tag. Only the visitor tells them apart.
 TEST(HashedWheel, AFarItemOutlivesTheRevolutionsWithItsTag) {
   constexpr std::int64_t kBuckets = 8;
   constexpr Tick kFirst = 5;
@@ -166,7 +166,7 @@ TEST(HashedWheel, AFarItemCostsAtMostOneLookInSixtyFourRevolutions) {
   EXPECT_FALSE(far.in_wheel());
 }
 
-/// Items of all tags are due in some thousand revolutions, so a walk can only guess the next tick.
+/// Items of all tags are due in 256,000 revolutions or more, so a walk can only guess the next tick.
 void expect_looks_at_a_far_bucket(int items_of_a_tag, int expected) {
   constexpr std::int64_t kBuckets = 8;
   constexpr std::int64_t kFar = 4000 * kTags;
@@ -190,12 +190,11 @@ void expect_looks_at_a_far_bucket(int items_of_a_tag, int expected) {
   if (looks < 100) {
     EXPECT_EQ(wheel.next_due(), 5 + kFar * kBuckets);
   }
-  wheel.clear([](WheelItem&) {});
 }
 
 TEST(HashedWheel, AWrongGuessIsCorrectedOnce) { expect_looks_at_a_far_bucket(100, 2); }
 
-/// So that a walk takes no longer than half a millisecond.
+/// To correct a guess, the wheel looks at no more than 8,192 items, which takes half a millisecond.
 TEST(HashedWheel, AWrongGuessOfALargeBucketIsNotCorrected) { expect_looks_at_a_far_bucket(129, 100); }
 
 TEST(HashedWheel, ASingleBucketHoldsEveryRevolution) {
@@ -256,7 +255,6 @@ TEST(HashedWheel, ChunksAreUsedAgain) {
     switch (tick % 3) {
       case 0:
         EXPECT_EQ(expire_all(wheel, tick).size(), kItems);
-        for (Item& item : items) item.position = nullptr;
         break;
       case 1:
         for (Item& item : items) wheel.remove(item);
@@ -293,7 +291,7 @@ TEST(HashedWheel, FourMillionBucketsCostLittle) {
     EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[i]});
   }
   EXPECT_EQ(wheel.next_due(), kNever);
-  constexpr std::int64_t kIfAllWereUsed = kBuckets * 40;
+  constexpr std::int64_t kIfAllWereUsed = kBuckets * 40;  // the bytes of a bucket and of its next tick
   constexpr std::int64_t kBound = kIfAllWereUsed / 4;
   EXPECT_LT(resident_bytes() - before, kBound);
   EXPECT_TRUE(wheel.consistent());
@@ -347,12 +345,12 @@ TEST(HashedWheel, InsertWithoutMemoryChangesNothing) {
   for (Tick tick = 0; tick < 5; ++tick) EXPECT_EQ(expire_all(wheel, tick).size(), kItems / 5);
 }
 
-/// The visitor wants to see an item in another bucket, which has no room and gets no memory.
+/// The visitor puts an item off to another bucket, which has no room and gets no memory.
 class WithoutMemory : public ::testing::TestWithParam<std::int64_t> {
  protected:
-  WithoutMemory() { taken_.reserve(fillers_.size() + 10); }
+  WithoutMemory() { taken_.reserve(fillers_.size() + 10); }  // so that it needs no memory during a Shortage
 
-  /// Every chunk of the wheel is full, or another bucket's, until the tick before the third revolution.
+  /// Leaves no free chunk until the last tick of the second revolution, whose items have taken them.
   void use_up_chunks() {
     const Shortage shortage(0, Shortage::kAll);
     for (Item& item : fillers_) {
@@ -402,9 +400,9 @@ TEST_P(WithoutMemory, APostponedItemIsVisitedAgainAtTheNextTick) {
   EXPECT_TRUE(postponed.in_wheel());
   EXPECT_EQ(wheel_.next_due(), 4);
   EXPECT_TRUE(expire_without_memory(4));
-  EXPECT_EQ(wheel_.next_due(), 5) << "and again, while there is none";
+  EXPECT_EQ(wheel_.next_due(), 5) << "visited again in each tick while there is no memory";
   EXPECT_TRUE(expire(5).empty());
-  EXPECT_EQ(wheel_.next_due(), 6) << "it has a place of its own";
+  EXPECT_EQ(wheel_.next_due(), 6) << "moved to its own bucket";
   EXPECT_EQ(expire(6), std::vector<Item*>{&postponed});
   EXPECT_EQ(wheel_.next_due(), std::min(3 + buckets_, 2 * buckets_ - 1));
   EXPECT_EQ(expire(3 + buckets_), std::vector<Item*>{&behind});
@@ -425,7 +423,7 @@ TEST_P(WithoutMemory, APostponedItemIsTakenInItsTick) {
   EXPECT_EQ(taken_, std::vector<Item*>{&postponed});
 }
 
-/// Past a tick of its own bucket, where it must not be taken for an item of a later revolution.
+/// The wait passes a tick of the item's own bucket. The wheel must not take it for an item of a later revolution.
 TEST_P(WithoutMemory, APostponedItemWaitsForMoreThanARevolution) {
   Item postponed, behind;
   ASSERT_TRUE(insert(postponed, 3));
@@ -434,7 +432,8 @@ TEST_P(WithoutMemory, APostponedItemWaitsForMoreThanARevolution) {
   postponed.due = 4 + 2 * buckets_;
   for (Tick tick = 3; tick < 2 * buckets_ - 1; ++tick) {
     ASSERT_EQ(wheel_.next_due(), tick);
-    EXPECT_TRUE(expire_without_memory(tick) || tick == 3 + buckets_ + 1) << tick;
+    // A revolution before its tick the item is in its own bucket, so it needs no memory to stay there.
+    EXPECT_TRUE(expire_without_memory(tick) || tick == postponed.due - buckets_) << tick;
     ASSERT_TRUE(taken_.empty());
   }
   while (wheel_.next_due() < 3 + 2 * buckets_) expire(wheel_.next_due());
@@ -558,7 +557,7 @@ TEST(HashedWheel, MoveByAMultipleOfAllTags) {
   EXPECT_EQ(model.expire(5), std::vector<Item*>{&a});
   EXPECT_EQ(model.next_due(), 6);
   EXPECT_EQ(model.expire(6), std::vector<Item*>{&b});
-  // To later: it may be shown too early, never too late.
+  // After a move to a later tick the wheel may show an item too early, but never too late.
   model.move(model.insert(20), 20 + kBuckets * kTags);
   model.drain();
 }

@@ -19,18 +19,18 @@ using grpc_event_engine::experimental::MemoryAllocatorFactory;
 /// does the rest and runs the closures.
 ///
 ///   grpc_init();
-///   std::shared_ptr<EventEngine> rest = CreateEventEngine();  // before the factory is set, or it would call itself
+///   std::shared_ptr<EventEngine> rest = CreateEventEngine();  // first, because afterwards it calls the factory
 ///   SetEventEngineFactory([rest] {
 ///     return std::make_unique<WheelEventEngine>(std::make_shared<hwt::HashedWheelTimer>(1ms), rest);
 ///   });
 ///
-/// Guarantees: those of EventEngine. Cancel() returns true if and only if the closure has not run and never will; it
-/// has then destroyed the closure. The destructor stops the timer, and so destroys pending closures without running
-/// them.
+/// Guarantees: those of EventEngine. Cancel() returns true if and only if the closure has not run and never will. It
+/// has then destroyed a Job; a Closure still belongs to the caller. The destructor stops the timer, and so destroys
+/// pending Jobs without running them.
 /// Threads: any thread may call any member except the destructor, also from a closure. Closures run on threads of the
 /// other engine, so a blocking closure does not delay the timer.
-/// Not for: a timer that other code uses too, because the engine stops it; a timer with a limit. RunAfter() throws what
-/// Timer::add() throws, and gRPC does not handle that.
+/// Not for: a timer that other code uses too, because the engine stops it; a timer with max_pending_timeouts.
+/// RunAfter() throws what Timer::add() throws, and gRPC does not handle that.
 class WheelEventEngine final : public EventEngine {
  public:
   using Job = absl::AnyInvocable<void()>;
@@ -43,7 +43,7 @@ class WheelEventEngine final : public EventEngine {
     return handle_of(timer_->add([this, closure] { rest_->Run(closure); }, when));
   }
   TaskHandle RunAfter(Duration when, Job closure) override {
-    // By pointer, so that the task fits into the timer's node, and moving it moves no Job.
+    // A Job does not fit into the timer's node, but a pointer does.
     auto job = std::make_unique<Job>(std::move(closure));
     return handle_of(timer_->add([this, job = std::move(job)] { rest_->Run(std::move(*job)); }, when));
   }

@@ -6,7 +6,7 @@
 
 namespace kj_http {
 
-/// Answers each request with nothing.
+/// Answers each request with 204 No Content.
 class Service final : public kj::HttpService {
  public:
   explicit Service(const kj::HttpHeaderTable& table) : table_(table) {}

@@ -11,8 +11,8 @@
 
 namespace kj_http {
 
-/// A kj::Timer on a PassiveWheel, for a kj::HttpServer or anything else that takes a kj::Timer. All its promises
-/// together use one promise of the timer of the event loop, which is a sorted set.
+/// A kj::Timer on a PassiveWheel, for a kj::HttpServer or anything else that takes a kj::Timer. All its promises share
+/// one promise of the event loop's own timer. That timer keeps its promises in a sorted set.
 ///
 ///   auto io = kj::setupAsyncIo();
 ///   kj_http::WheelTimer timer(io.provider->getTimer());
@@ -24,13 +24,15 @@ namespace kj_http {
 /// Not for: promises that outlive the loop's timer. Those that outlive this object never resolve.
 class WheelTimer final : public kj::Timer {
  public:
-  /// `loop` is the timer of the event loop and outlives this one. A promise is late by up to a tick.
+  /// `loop` is the timer of the event loop and must outlive this object. A promise is late by up to a tick. Throws
+  /// std::invalid_argument if the tick is not positive.
   explicit WheelTimer(kj::Timer& loop, kj::Duration tick = kj::MILLISECONDS)
       : loop_(loop), wheel_(std::chrono::nanoseconds(tick / kj::NANOSECONDS), to_std(loop.now())) {}
 
   kj::TimePoint now() const override { return loop_.now(); }
   kj::Promise<void> atTime(kj::TimePoint time) override {
     auto promise = kj::newAdaptedPromise<void, Waiting>(wheel_, to_std(time));
+    // There is one, because the wheel has this promise.
     if (*wheel_.next_wakeup() < awake_at_) wakeup_ = wake_up().eagerlyEvaluate(nullptr);
     return promise;
   }
@@ -57,7 +59,7 @@ class WheelTimer final : public kj::Timer {
     return TimePoint(std::chrono::nanoseconds((time - kOrigin) / kj::NANOSECONDS));
   }
 
-  /// Waits until something is due, again and again until the wheel is empty.
+  /// Advances the wheel each time something is due, until the wheel is empty.
   kj::Promise<void> wake_up() {
     const auto next = wheel_.next_wakeup();
     awake_at_ = next ? *next : TimePoint::max();

@@ -1,5 +1,5 @@
 #pragma once
 
-// muduo has its Channel here. The stand-in has it beside the loop.
+// muduo declares Channel in this header. The stand-in declares it in EventLoop.h.
 
 #include "tests/host/stand_in/muduo/net/EventLoop.h"
