@@ -4,6 +4,7 @@
 #include <chrono>
 #include <new>
 #include <thread>
+#include <vector>
 
 #include "hashed_wheel_timer/asio.h"
 #include "tests/support/allocation_hook.h"
@@ -51,6 +52,19 @@ TEST_F(LoopWithoutMemory, ItArmsItsAlarmForEarlierAndLaterTimes) {
   });
   const Shortage shortage(0, Shortage::kAll);
   run_until(ran, 10);
+}
+
+TEST_F(LoopWithoutMemory, ATurnThatFindsNoOtherDeadlineLeavesItsAlarmAlone) {
+  const auto handlers_after_many_cancels = [&] {
+    std::vector<Timeout> many;
+    for (int i = 0; i < 40'000; ++i) many.push_back(timer_.new_timeout([] {}, 2h));
+    run_together(1, [&](int) {
+      for (Timeout& timeout : many) timeout.cancel();  // asks the loop for a turn, to give the memory back
+    });
+    return loop_.poll();
+  };
+  handlers_after_many_cancels();  // sets the alarm to the tick of the hour
+  EXPECT_EQ(handlers_after_many_cancels(), 1u) << "handlers: the turn, and that of an alarm which was replaced";
 }
 
 TEST(FirstAlarm, RunThrowsWithoutMemoryAndCanBeCalledAgain) {

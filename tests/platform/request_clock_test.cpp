@@ -3,6 +3,7 @@
 
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 
+#include "tests/support/clock_readings.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::internal {
@@ -40,6 +41,20 @@ TEST_F(CycleRateTest, IsThatOfTheClockRaisedByAThousandth) {
     return true;
   }));
 }
+
+#if defined(HWT_TEST_COUNTS_CLOCK_READINGS)
+TEST_F(CycleRateTest, AClockReadsTheSystemsClockOnceInAWindow) {
+  RequestClock clock;
+  const std::int64_t begin = steady_now();
+  const int before = clock_readings;
+  for (int i = 0; i < 10'000; ++i) clock.now(rate_);
+  const int readings = clock_readings - before;
+  const std::int64_t windows = (steady_now() - begin) / CycleRate::kWindow + 1;
+  // Two for each window of the counter, which is a little shorter than one of the clock; and again if the thread was
+  // preempted during a reading.
+  EXPECT_LE(readings, 4 * windows + 100);
+}
+#endif
 
 // A reading of a few cycles.
 constexpr ClockReading kBegin{.before = 1'000'000, .time = 1'000'000, .after = 1'000'100};

@@ -550,6 +550,23 @@ TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
   }
 }
 
+/// However a crowd goes, the rows and chunks that it had serve the next one.
+TEST(HierarchicalWheel, RowsAreUsedAgain) {
+  Checked<HierarchicalWheel> wheel(4, 1);
+  std::vector<Item> items(64);
+  std::int64_t after_the_first = 0;
+  for (int crowd = 0; crowd < 9; ++crowd) {
+    for (std::size_t i = 0; i < items.size(); ++i) ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 + i)));
+    if (crowd % 2 == 0) {
+      for (Item& item : items) wheel.remove(item);
+    } else {
+      wheel.clear([](WheelItem&) {});
+    }
+    if (crowd == 0) after_the_first = bytes_in_use;
+    EXPECT_LE(bytes_in_use, after_the_first) << "crowd " << crowd;
+  }
+}
+
 /// The list of rows cannot grow for ever.
 TEST(HierarchicalWheel, WithoutMemoryForAnotherRowLaterCrowdsStayTogether) {
   constexpr std::size_t kCrowdsInAll = 100;
