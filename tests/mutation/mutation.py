@@ -6,7 +6,8 @@ FAULTS is the number of faults. They are the same in each run: the first of all 
 of their names, without those of unnoticeable.txt. With a seed they are others, which the number decides. Weakened
 memory orders are not among them, because tests cannot notice them on most processors; tests/models checks them. Results
 of earlier runs are reused while the test program that noticed the fault is unchanged. Exits with 1 if less than 97 %
-are noticed.
+are noticed, or 90 % with a seed: the tests were not improved after those faults, and unnoticeable.txt does not have
+them.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import build
 import trial
 
 FLOOR = 0.97
+FLOOR_WITH_SEED = 0.90
 MEMORY = 8 << 30  # bytes; a fault may request all memory
 
 
@@ -86,7 +88,7 @@ def table(title, counts):
         print(f"  {name:<40} {counts[name]['noticed']:>4} of {sum(counts[name].values()):>4}")
 
 
-def report(chosen, results, seconds):
+def report(chosen, results, seconds, floor):
     by_room, by_kind, by_test, by_way = (collections.defaultdict(collections.Counter) for _ in range(4))
     survivors = []
     for place in chosen:
@@ -111,7 +113,7 @@ def report(chosen, results, seconds):
     noticed = len(chosen) - len(survivors)
     share = noticed / max(len(chosen), 1)
     print(f"\n{noticed} of {len(chosen)} faults noticed, {share:.1%}, in {seconds:.0f} s")
-    return share < FLOOR
+    return share < floor
 
 
 def main():
@@ -149,7 +151,8 @@ def main():
         results.add(place.name, by, how, seconds)
         print(f"{count}/{len(missing)} {place.name} {place.path}:{place.line} {how or 'SURVIVED'} {by} {seconds:.0f} s",
               flush=True)
-    return report(chosen, results, time.monotonic() - begun)
+    floor = FLOOR if wanted.seed is None else FLOOR_WITH_SEED
+    return report(chosen, results, time.monotonic() - begun, floor)
 
 
 if __name__ == "__main__":

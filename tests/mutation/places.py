@@ -31,8 +31,9 @@ NOT_AT_RUN_TIME = {
 DROPPABLE = {"expression_statement", "return_statement", "throw_statement", "break_statement", "continue_statement"}
 BODIES = {"compound_statement", "if_statement", "else_clause", "while_statement", "do_statement", "case_statement",
           "for_statement", "for_range_loop"}
-# Prefetches and the checks of debug builds do not change the behaviour of a program.
-NO_EFFECT = ("assert", "prefetch", "__builtin_prefetch", "static_cast<void>")
+# Calls of these do not change the behaviour of a program: prefetches and the checks of debug builds. The build for this
+# check has no AddressSanitizer, so marks for it have no effect either.
+NO_EFFECT = ("assert", "prefetch", "prefetch_to_write", "__builtin_prefetch", "poison_memory", "unpoison_memory")
 
 
 @dataclasses.dataclass
@@ -125,9 +126,21 @@ class File:
             child.type in ("storage_class_specifier", "type_qualifier")
             and child.text in (b"constexpr", b"static", b"thread_local", b"constinit") for child in node.children)
 
-    @staticmethod
-    def has_no_effect(node):
-        return node.type == "expression_statement" and text_of(node).startswith(NO_EFFECT)
+    def has_no_effect(self, node):
+        """Returns whether the node is such a call, or an `if` or a loop with nothing else in it."""
+        if node.type == "expression_statement":
+            call = node.named_children[0] if node.named_children else None
+            if call is None or call.type != "call_expression":
+                return text_of(node).startswith("static_cast<void>")
+            name = text_of(call.child_by_field_name("function"))
+            return name.replace("->", ".").replace("::", ".").split(".")[-1] in NO_EFFECT
+        if node.type == "if_statement":
+            inside = [node.child_by_field_name("consequence"), node.child_by_field_name("alternative")]
+            return all(self.has_no_effect(part) for part in inside if part is not None)
+        if node.type == "for_statement":
+            return self.has_no_effect(node.child_by_field_name("body"))
+        return node.type in ("compound_statement", "else_clause") and bool(node.named_children) and all(
+            self.has_no_effect(part) for part in node.named_children)
 
     def find_fault(self, node):
         kind = node.type
