@@ -252,6 +252,29 @@ TEST(Fork, AChildsStopEndsItsTimerWithoutAThread) {
   EXPECT_TRUE(ran) << "the parent's own";
 }
 
+TEST(Fork, AChildOfATaskThatDestroysATimerWithoutAThreadRunsNoOtherTask) {
+  auto timer = std::make_unique<ManualTimer>();
+  int status = -1;
+  bool ran = false;
+  timer->new_timeout(
+      [&] {
+        const pid_t child = fork();
+        if (child == 0) {
+          this_is_a_child = true;
+          alarm(20);
+          timer.reset();
+          return;
+        }
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+      },
+      1ms);
+  timer->new_timeout([&] { ran = true; }, 2ms);
+  timer->advance(1s);
+  if (this_is_a_child) end_child(ran ? 3 : 0);
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  EXPECT_TRUE(ran) << "the parent's own";
+}
+
 TEST(Fork, AChildsStatsShowNoTaskAtWork) {
   HashedWheelTimer timer(1ms);
   const Gate gate(timer);
