@@ -100,6 +100,7 @@ TEST(Advance, RunsTasksInTheOrderOfTicksAndOfScheduling) {
   timer.new_timeout([&] { order.push_back(11); }, 1ms);
   timer.advance(5ms);
   EXPECT_EQ(order, (std::vector<int>{10, 11, 20, 30}));
+  EXPECT_EQ(timer.stats().ticks, 3);
 }
 
 TEST(Advance, RefusesNegativeTime) {
@@ -163,7 +164,8 @@ TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
     ManualTimer timer(tick, steady_clock::time_point());
     timer.new_timeout([] {}, nanoseconds::max());
     timer.new_timeout([] {}, nanoseconds::max() - 1ns - tick);
-    EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 1u);
+    timer.new_timeout([] {}, nanoseconds::max() - tick);
+    EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 2u);
     timer.new_timeout([] {}, 1s);
     EXPECT_EQ(timer.advance(1s), 0u);
     EXPECT_FALSE(timer.next_wakeup());
@@ -564,6 +566,44 @@ TEST(ManualTimer, MayBeDestroyedInsideOneOfItsTasks) {
   EXPECT_EQ(later.timer(), nullptr);
 }
 
+struct CallsWhenCancelled : TimerTask {
+  void run(Timeout&) override { ADD_FAILURE() << "was cancelled"; }
+  void cancelled(Timeout&) override { call(); }
+  std::function<void()> call;
+};
+
+TEST(ManualTimer, MayBeDestroyedInsideCancelled) {
+  for (const bool schedules : {false, true}) {
+    auto timer = std::make_unique<ManualTimer>(1ms, kStart);
+    const auto task = std::make_shared<CallsWhenCancelled>();
+    task->call = [&] {
+      if (schedules) timer->new_timeout([] {}, 1s);
+      timer.reset();
+    };
+    timer->new_timeout([] {}, 1s);
+    timer->new_timeout(task, 1s).cancel();
+    EXPECT_EQ(timer->next_wakeup(), std::nullopt) << "there is no timer to come back to";
+    EXPECT_EQ(timer, nullptr);
+  }
+}
+
+/// Other threads may do so all the time, too.
+TEST(ManualTimer, NoCallWaitsForAnEndOfTimeoutsThatAreScheduledAndCancelled) {
+  constexpr int kMany = 1000;
+  int cancelled = 0;
+  ManualTimer timer(1ms, kStart);
+  const auto task = std::make_shared<CallsWhenCancelled>();
+  const auto again = [&] { timer.try_new_timeout(task, 1s).cancel(); };
+  task->call = [&] {
+    if (++cancelled < kMany) again();
+  };
+  again();
+  timer.next_wakeup();
+  timer.advance(1ms);
+  EXPECT_GE(cancelled, 2);
+  EXPECT_LT(cancelled, kMany / 10);
+}
+
 /// cancelled() and the destructors of callables, while the timer is destroyed.
 TEST(ManualTimer, MayBeAskedForAnythingWhileItIsDestroyed) {
   const auto ask = [](ManualTimer& timer) {
@@ -583,16 +623,11 @@ TEST(ManualTimer, MayBeAskedForAnythingWhileItIsDestroyed) {
     try_to([&] { timer.stop(); });
     return refused;
   };
-  struct Asks : TimerTask {
-    std::function<void()> call;
-    void run(Timeout&) override {}
-    void cancelled(Timeout&) override { call(); }
-  };
   int refused_in_cancelled = -1;
   int refused_in_destructor = -1;
   {
     ManualTimer timer(1ms, kStart);
-    const auto task = std::make_shared<Asks>();
+    const auto task = std::make_shared<CallsWhenCancelled>();
     task->call = [&] { refused_in_cancelled = ask(timer); };
     std::shared_ptr<int> last(new int, [&](int* number) {
       refused_in_destructor = ask(timer);

@@ -160,7 +160,7 @@ bool ManualEngine::transfer_all() noexcept {
       case Pass::Done:
         // A cancelled() may have scheduled more. The number of passes is limited, because other threads may schedule
         // all the time.
-        if (driver_.next_waiting() == kNever || passes >= kPasses) return true;
+        if (driver_.next_waiting() == kNever || passes >= kPasses) return core_->running();
         break;
       case Pass::Starved:
         starved_ = true;
