@@ -114,6 +114,47 @@ TEST(LoopTimer, OnEarlierIsCalledByTheSchedulingThreadAndOnlyForEarlierDeadlines
   EXPECT_EQ(calls, 2);
 }
 
+/// They are found before the call returns.
+TEST(LoopTimer, OnEarlierIsNotCalledForWhatTasksScheduleInRunDue) {
+  int calls = 0;
+  bool ran = false;
+  LoopTimer timer{1ms};
+  timer.on_earlier([&] { ++calls; });
+  timer.new_timeout(
+      [&] {
+        timer.new_timeout_at([] {}, steady_clock::time_point::min());
+        ran = true;
+      },
+      10ms);
+  timer.run_due();
+  calls = 0;
+  run_until(timer, ran);
+  EXPECT_EQ(calls, 0);
+}
+
+/// A loop that has nothing else to do may end then.
+TEST(LoopTimer, OnEarlierIsCalledWhenTheLastPendingTimeoutOfALimitedTimerIsCancelled) {
+  int calls = 0;
+  LoopTimer timer(Options{.tick_duration = 1ms, .max_pending_timeouts = 10});
+  timer.on_earlier([&] { ++calls; });
+  const TimeoutId first = timer.add([] {}, kFar);
+  timer.run_due();
+  const TimeoutId last = timer.add([] {}, 2 * kFar);
+  calls = 0;
+  EXPECT_EQ(timer.cancel(first), CancelResult::Cancelled);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(timer.cancel(last), CancelResult::Cancelled);
+  EXPECT_EQ(calls, 1);
+}
+
+/// Most timeouts are cancelled before, which costs least there.
+TEST(LoopTimer, RunDueLeavesATimeoutInTheQueueUntilItsTickIsOver) {
+  LoopTimer timer{10h};
+  timer.new_timeout([] {}, 0s);
+  timer.run_due();
+  EXPECT_EQ(timer.stats().backlog, 1);
+}
+
 TEST(LoopTimer, RefusesOptionsThatNeedAThread) {
   EXPECT_THROW(LoopTimer{0ms}, std::invalid_argument);
   EXPECT_THROW(LoopTimer{-1ms}, std::invalid_argument);
@@ -158,6 +199,8 @@ TYPED_TEST_SUITE(EveryTimer, AllTimers);
 TYPED_TEST(EveryTimer, HasStatistics) {
   const auto owner = make_timer<TypeParam>();
   Timer& timer = *owner;
+  EXPECT_EQ(timer.stats().last_lag, 0ns);
+  EXPECT_EQ(timer.stats().max_lag, 0ns);
   std::atomic<int> runs = 0;
   for (int i = 0; i < 3; ++i) timer.new_timeout([&] { ++runs; }, i * 10ms);
   timer.new_timeout([] {}, kFar).cancel();
@@ -260,16 +303,28 @@ TEST(LoopTimer, RunDueTellsATaskThatWasCancelled) {
 
 /// Otherwise they would stay in the queue, and their nodes with them, until the next timeout comes.
 TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
-  constexpr int kEnough = 16'500;
+  constexpr int kEnough = 16384;
+  int calls = 0;
   LoopTimer timer{1ms};
-  std::vector<Timeout> timeouts;
-  for (int i = 0; i < kEnough; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-  run_together(1, [&](int) {
-    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
-  });
-  EXPECT_GT(timer.stats().backlog, 0);
+  timer.new_timeout([] {}, kFar);
   timer.run_due();
-  EXPECT_EQ(timer.stats().backlog, 0);
+  for (const bool is_woken : {false, true, true}) {
+    if (is_woken) timer.on_earlier([&] { ++calls; });
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < kEnough; ++i) timeouts.push_back(timer.new_timeout([] {}, 2 * kFar));
+    calls = 0;
+    // Each time a new thread, which takes over from the last one.
+    run_together(1, [&](int) {
+      for (Timeout& timeout : timeouts) {
+        ASSERT_EQ(calls, 0);
+        EXPECT_TRUE(timeout.cancel());
+      }
+    });
+    EXPECT_EQ(calls, is_woken ? 1 : 0);
+    EXPECT_GT(timer.stats().backlog, 0);
+    timer.run_due();
+    EXPECT_EQ(timer.stats().backlog, 0);
+  }
 }
 
 TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMeanwhile) {
