@@ -18,6 +18,7 @@ constexpr int kScale = kSanitized || kCounting ? 10 : 1;
 
 constexpr std::int64_t kNodeBytes = 64;
 constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kRemembered = 16 << 10;  // by threads, of timers that are gone
 
 /// For timeouts that were in the wheel when they were cancelled.
 class CancelledAfterTransfer : public ::testing::TestWithParam<std::chrono::milliseconds> {};
@@ -216,7 +217,6 @@ TEST(Memory, AMillionPendingTimeoutsCostLittleMoreThanTheirNodes) {
 /// Without handles the timer takes all its memory with it; the rest goes with the last handle.
 TEST(Memory, IsGivenBackWithTheTimerAndItsHandles) {
   constexpr int kTimeouts = 50'000;
-  constexpr std::int64_t kLittle = 16 << 10;  // what threads remember of timers that are gone
   std::vector<Timeout> handles;
   handles.reserve(kTimeouts);
   const std::int64_t before = bytes_in_use;
@@ -240,7 +240,47 @@ TEST(Memory, IsGivenBackWithTheTimerAndItsHandles) {
       EXPECT_GE(bytes_in_use - before, kNodeBytes);
       handles.clear();
     }
-    EXPECT_LE(bytes_in_use - before, kLittle) << "in round " << round;
+    EXPECT_LE(bytes_in_use - before, kRemembered) << "in round " << round;
+  }
+}
+
+TEST(Memory, OfIdsThatAreCancelledInTheWheelIsUsedAgain) {
+  constexpr int kAtOnce = 20'000;
+  const Growth in_all;
+  {
+    ManualTimer timer(1ms);
+    std::vector<TimeoutId> ids;
+    ids.reserve(kAtOnce);
+    const auto round = [&] {
+      for (int i = 0; i < kAtOnce; ++i) ids.push_back(timer.add([] {}, kFar));
+      timer.advance(1ms);
+      for (const TimeoutId id : ids) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+      ids.clear();
+      timer.advance(1ms);
+    };
+    round();
+    const Growth growth;
+    for (int i = 0; i < 4; ++i) round();
+    EXPECT_LT(growth.now(), kAtOnce * kNodeBytes);
+  }
+  EXPECT_LE(in_all.now(), kRemembered);
+}
+
+/// The worker measures the time of the task, or gives the task to an executor.
+TEST(Memory, OfTasksThatAreWatchedOrHandedOverIsUsedAgain) {
+  const Options watched{.tick_duration = 1ms, .slow_task = 1h};
+  const Options handed_over{.tick_duration = 1ms, .executor = [](const std::function<void()>& job) { job(); }};
+  for (const Options& options : {watched, handed_over}) {
+    const Growth in_all;
+    {
+      ManualTimer timer(options);
+      for (int round = 0; round < 100; ++round) {
+        for (int i = 0; i < 1000; ++i) timer.new_timeout([] {}, 0ns);
+        EXPECT_EQ(timer.advance(1ms), 1000U);
+      }
+      EXPECT_LT(in_all.now(), kMiB);
+    }
+    EXPECT_LE(in_all.now(), kRemembered);
   }
 }
 

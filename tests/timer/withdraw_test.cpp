@@ -29,15 +29,26 @@ void withdraw_some(Timer& timer, int count, std::chrono::nanoseconds delay = kFa
 }
 
 TEST(Withdraw, FreesTheNodeAtOnce) {
-  HashedWheelTimer timer(1ms);
-  const Gate gate(timer);
-  std::set<std::size_t> nodes;
-  for (int i = 0; i < 1000; ++i) {
-    Timeout timeout = timer.new_timeout([] {}, kFar);
-    nodes.insert(node_of(timeout));
-    EXPECT_TRUE(timeout.cancel());
+  const auto witness = std::make_shared<int>();
+  HashedWheelTimer other(1ms);
+  for (const std::int64_t limit : {-1, 10}) {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = limit}};
+    const Gate gate(timer);
+    std::set<std::size_t> nodes;
+    for (int i = 0; i < 1000; ++i) {
+      // Every second callable has a destructor, and the thread uses another timer meanwhile every third time.
+      Timeout timeout = i % 2 == 0 ? timer.new_timeout([] {}, kFar) : timer.new_timeout([witness] {}, kFar);
+      nodes.insert(node_of(timeout));
+      if (i % 3 == 0) withdraw_some(other, 1);
+      EXPECT_TRUE(timeout.cancel());
+      timeout = {};
+      const TimeoutId id = i % 2 == 0 ? timer.add([] {}, kFar) : timer.add([witness] {}, kFar);
+      nodes.insert(node_of(timer.find(id)));
+      if (i % 3 == 0) withdraw_some(other, 1);
+      EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    }
+    EXPECT_EQ(nodes.size(), 1u) << "with a limit of " << limit;
   }
-  EXPECT_EQ(nodes.size(), 1u);
 }
 
 TEST(Withdraw, AHandleKeepsTheNodeFromBeingUsedAgain) {
