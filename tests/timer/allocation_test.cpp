@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/allocation_hook.h"
@@ -29,12 +30,14 @@ bool same_counts(const TimerStats& a, const TimerStats& b) {
 }
 
 /// The timer works: it schedules, runs, cancels.
-void expect_usable(HashedWheelTimer& timer) {
+template <class T>
+void expect_usable(T& timer) {
   const std::int64_t pending = timer.pending_timeouts();
   Latch ran;
   timer.new_timeout([&] { ran.count_down(); }, 0ns);
   Timeout cancelled = timer.new_timeout([] { ADD_FAILURE() << "ran although it was cancelled"; }, kFar);
   EXPECT_TRUE(cancelled.cancel());
+  if constexpr (std::is_same_v<T, ManualTimer>) timer.advance(1ms);
   EXPECT_TRUE(ran.wait());
   EXPECT_EQ(timer.pending_timeouts(), pending);
 }
@@ -284,16 +287,37 @@ TEST(Allocation, FailsWhileAThreadsMemoryGrows) {
   }
 }
 
-void cancel_a_timeout_before_it_is_refused() {
+/// Its node is used for the next timeout.
+TEST(Allocation, ACallableThatCannotBeStoredTakesNoMemory) {
+  struct CannotBeCopied {
+    CannotBeCopied() = default;
+    CannotBeCopied(const CannotBeCopied&) { throw 1; }
+    void operator()() const {}
+  };
+  const CannotBeCopied throws{};
+  ManualTimer timer(1ms);
+  timer.new_timeout([] {}, kFar);
+  const Growth growth;
+  for (int i = 0; i < 5'000; ++i) {
+    EXPECT_THROW(timer.new_timeout(throws, kFar), int);
+    const auto store = [&] { timer.new_timeout([large = std::array<char, 80>{}] { (void)large; }, kFar); };
+    EXPECT_TRUE(with_failing(0, store).bad_alloc);
+  }
+  EXPECT_LT(growth.now(), 64 << 10);
+}
+
+void cancel_a_timeout_before_it_is_refused(bool keeps_handle) {
   ManualTimer timer({.tick_duration = 1ms, .trace_origins = true});
   const auto witness = std::make_shared<int>();
   std::vector<TimeoutId> accepted;
   accepted.reserve(1000);
   accepted.push_back(timer.add([witness] {}, kFar));
   std::atomic<std::uint64_t> found = 0;
+  Timeout kept;
   std::jthread canceller([&](const std::stop_token& over) {
     for (; !over.stop_requested(); std::this_thread::yield()) {
       if (found == 0) continue;
+      if (keeps_handle) kept = timer.find(TimeoutId::from_value(found));
       EXPECT_EQ(timer.cancel(TimeoutId::from_value(found)), CancelResult::Cancelled);
       found = 0;
     }
@@ -312,6 +336,9 @@ void cancel_a_timeout_before_it_is_refused() {
     }
   }
   ASSERT_EQ(timer.stats().cancelled, 1) << "or this test could not fail";
+  EXPECT_EQ(kept.is_cancelled(), keeps_handle);
+  EXPECT_NE(timer.new_timeout([] {}, kFar), kept) << "its node is still in use";
+  kept = {};
   EXPECT_TRUE(last);
   EXPECT_EQ(timer.cancel(last), CancelResult::Gone);
   EXPECT_EQ(witness.use_count(), static_cast<int>(accepted.size()));
@@ -324,9 +351,9 @@ void cancel_a_timeout_before_it_is_refused() {
 /// A walk finds a timeout for which the queue has no memory, and cancels it before the producer can refuse it. Then it
 /// was accepted: it ends once, and its memory does not keep the core.
 TEST(Allocation, ATimeoutThatIsCancelledByItsIdBeforeItIsRefusedEndsOnce) {
-  cancel_a_timeout_before_it_is_refused();
+  cancel_a_timeout_before_it_is_refused(false);
   const std::int64_t kept = bytes_in_use;  // by this thread
-  for (int i = 0; i < 10; ++i) cancel_a_timeout_before_it_is_refused();
+  for (int i = 0; i < 10; ++i) cancel_a_timeout_before_it_is_refused(i % 2 == 0);
   EXPECT_LT(bytes_in_use, kept + 5000) << "less than a core";
 }
 
@@ -434,7 +461,10 @@ TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
     for (std::atomic<int> wait = i % 8 * 4; wait > 0; --wait) {
     }
     Timeout& timeout = timeouts[static_cast<std::size_t>(i)];
-    refused += with_failing(0, [&] { EXPECT_TRUE(timeout.reschedule(2 * kFar)); }, Shortage::kAll).bad_alloc ? 1 : 0;
+    if (with_failing(0, [&] { EXPECT_TRUE(timeout.reschedule(2 * kFar)); }, Shortage::kAll).bad_alloc) {
+      ++refused;
+      EXPECT_GT(timeout.deadline(), timer.now() + 2 * kFar + kFar / 2);
+    }
   }
   other.join();
   EXPECT_GE(refused, kTimeouts / 8);
@@ -798,8 +828,9 @@ TEST(Allocation, FailsAnywhereInTheExecutorsJob) {
   EXPECT_GE(failures, 1);
 }
 
-TEST(Allocation, FailsInStop) {
-  HashedWheelTimer timer(1ms);
+template <class T>
+void fails_in_stop() {
+  T timer(1ms);
   std::vector<Timeout> scheduled;
   int runs = 0;
   for (int i = 0; i < 10; ++i) scheduled.push_back(timer.new_timeout([&] { ++runs; }, kFar));
@@ -820,9 +851,38 @@ TEST(Allocation, FailsInStop) {
   EXPECT_EQ(runs, 10);
   EXPECT_TRUE(timer.stop().empty());
 }
+TEST(Allocation, FailsInStop) {
+  fails_in_stop<HashedWheelTimer>();
+  fails_in_stop<ManualTimer>();
+}
+
+/// A task that an executor keeps owns its only handle, and its destructor drops the executor's jobs. So the thread that
+/// takes the task back has the last reference.
+TEST(Allocation, ATaskThatIsTakenBackFromItsExecutorMayOwnAllThatKeepsIt) {
+  const auto round = [] {
+    struct Owner {
+      explicit Owner(JobQueue& jobs) : queue(jobs) {}
+      ~Owner() { queue.take(); }
+      JobQueue& queue;
+      Timeout self;
+    };
+    JobQueue queue;
+    ManualTimer timer(Options{.tick_duration = 1ms, .executor = queue.executor()});
+    auto owner = std::make_unique<Owner>(queue);
+    Owner& alias = *owner;
+    alias.self = timer.new_timeout([owned = std::move(owner)] {}, 1ms);
+    timer.advance(1ms);
+    EXPECT_TRUE(alias.self.cancel_and_wait());
+  };
+  round();
+  const Growth growth;
+  for (int i = 0; i < 3; ++i) round();
+  EXPECT_LT(growth.now(), 5000) << "less than a core";
+}
 
 /// stop() whose result needs more room than there was at its beginning. Fails once the timer is stopped; the next one
 /// returns everything.
+template <class T>
 class StopThatGrows : public ::testing::Test {
  protected:
   static constexpr int kBefore = 10;
@@ -854,30 +914,34 @@ class StopThatGrows : public ::testing::Test {
   RecordingTask task_;
   std::vector<Timeout> handles_;
   std::optional<Shortage> shortage_;
-  std::optional<HashedWheelTimer> timer_{std::in_place, 1ms};
+  std::optional<T> timer_{std::in_place, 1ms};
 };
+using StoppedTimers = ::testing::Types<HashedWheelTimer, ManualTimer>;
+TYPED_TEST_SUITE(StopThatGrows, StoppedTimers, );
 
-TEST_F(StopThatGrows, TheNextOneReturnsEverything) {
-  ASSERT_TRUE(stop());
-  EXPECT_EQ(timer_->pending_timeouts(), 0);
-  EXPECT_EQ(timer_->stats().unprocessed, kBefore + kMeanwhile);
-  EXPECT_THROW(timer_->new_timeout([] {}, 0ns), IllegalState);
-  std::vector<Timeout> unprocessed = timer_->stop();
-  ASSERT_EQ(unprocessed.size(), handles_.size());
-  for (const Timeout& timeout : handles_) {
+TYPED_TEST(StopThatGrows, TheNextOneReturnsEverything) {
+  constexpr int kAll = TestFixture::kBefore + TestFixture::kMeanwhile;
+  TypeParam& timer = *this->timer_;
+  ASSERT_TRUE(this->stop());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(timer.stats().unprocessed, kAll);
+  EXPECT_THROW(timer.new_timeout([] {}, 0ns), IllegalState);
+  std::vector<Timeout> unprocessed = timer.stop();
+  ASSERT_EQ(unprocessed.size(), this->handles_.size());
+  for (const Timeout& timeout : this->handles_) {
     EXPECT_EQ(std::count(unprocessed.begin(), unprocessed.end(), timeout), 1);
   }
-  EXPECT_EQ(witness_.use_count(), 1 + kBefore + kMeanwhile) << "a returned timeout keeps its task";
-  EXPECT_TRUE(timer_->stop().empty());
+  EXPECT_EQ(this->witness_.use_count(), 1 + kAll) << "a returned timeout keeps its task";
+  EXPECT_TRUE(timer.stop().empty());
 }
 
-TEST_F(StopThatGrows, TimeoutsThatItCouldNotReturnGoWithTheTimer) {
-  handles_.push_back(timer_->new_timeout(unowned(task_), kFar));
-  ASSERT_TRUE(stop());
-  EXPECT_EQ(witness_.use_count(), 1 + kBefore + kMeanwhile);
-  timer_.reset();
-  EXPECT_EQ(witness_.use_count(), 1);
-  EXPECT_EQ(task_.cancellations, 1);
+TYPED_TEST(StopThatGrows, TimeoutsThatItCouldNotReturnGoWithTheTimer) {
+  this->handles_.push_back(this->timer_->new_timeout(unowned(this->task_), kFar));
+  ASSERT_TRUE(this->stop());
+  EXPECT_EQ(this->witness_.use_count(), 1 + TestFixture::kBefore + TestFixture::kMeanwhile);
+  this->timer_.reset();
+  EXPECT_EQ(this->witness_.use_count(), 1);
+  EXPECT_EQ(this->task_.cancellations, 1);
 }
 
 /// new_timeout() against stop(), step by step. The timeout passes the check of a running timer, and stop() begins. Only
@@ -1076,20 +1140,26 @@ TEST(Allocation, ARefusedTaskMayOwnTheTimer) {
   EXPECT_TRUE(refused);
 }
 
-TEST(Allocation, TheWorkerSleepsWhileThereIsNoMemory) {
-  Latch ran;
-  HashedWheelTimer timer(100ms);
-  Gate gate(timer);
-  for (int i = 0; i < 20'000; ++i) timer.new_timeout([] {}, kFar);
-  timer.new_timeout([&] { ran.count_down(); }, 0ns);  // so that the worker takes them
+/// However long a tick is.
+TEST(Allocation, TheWorkerSleepsForAMillisecondWhileThereIsNoMemory) {
+  HashedWheelTimer timer(10min);
+  timer.start();
   Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
-  gate.open();
+  Timeout timeout;
+  for (int i = 0; i < 20'000; ++i) timeout = timer.new_timeout([] {}, kFar);
+  // As a producer does for timeouts that stay.
+  internal::Core& core = internal::Node::of(timeout)->core();
+  core.inbox().note_all_awaited();
+  core.sleeper().wake();
+  ASSERT_TRUE(eventually([&] { return shortage.failed() >= 3; }));
+  const auto begin = steady_clock::now();
   const std::int64_t before = timer.stats().wakeups;
-  // A worker that tries again and again, instead of once a tick, never sleeps, so it never wakes up.
-  EXPECT_TRUE(eventually([&] { return timer.stats().wakeups >= before + 3; }));
+  // A worker that tries again and again never sleeps, so it never wakes up.
+  EXPECT_TRUE(eventually([&] { return timer.stats().wakeups >= before + 100; }));
+  EXPECT_GE(steady_clock::now() - begin, 80ms);
+  EXPECT_GT(timer.stats().backlog, 4096);
   shortage.end();
-  ASSERT_TRUE(ran.wait());
-  EXPECT_LT(timer.stats().backlog, 4096);
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }, 20s));
   EXPECT_EQ(timer.stop().size(), 20'000u);
 }
 

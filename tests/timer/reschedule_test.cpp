@@ -236,12 +236,13 @@ TEST_P(Reschedule, ATimeoutThatStopReturnedIsRefused) {
   EXPECT_TRUE(is_balanced(timer_.stats()));
 }
 
-TEST_P(Reschedule, ToLaterTakesNoMemoryAndNoPlaceInTheQueue) {
+TEST_P(Reschedule, ToLaterOrToTheSameTakesNoMemoryAndNoPlaceInTheQueue) {
   schedule(10ms);
   const std::int64_t backlog = timer_.stats().backlog;
   const std::int64_t bytes = bytes_in_use;
   Shortage shortage(0, Shortage::kAll);
   for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(timeout_.reschedule(20ms + i * 1us));
+  EXPECT_TRUE(timeout_.reschedule_at(timeout_.deadline()));
   shortage.end();
   EXPECT_EQ(shortage.failed(), 0);
   EXPECT_EQ(bytes_in_use - bytes, 0);

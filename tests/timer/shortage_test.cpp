@@ -73,30 +73,42 @@ TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
   timer.new_timeout_at([&] { ran = true; }, deadline);
   ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
   std::optional<steady_clock::time_point> next;
+  const auto before = steady_clock::now();
   {
     const Shortage shortage(0, Shortage::kAll);
     next = timer.run_due();
   }
   EXPECT_FALSE(ran);
   ASSERT_TRUE(next);
+  EXPECT_GE(*next, before + 1ms) << "a loop would not sleep";
   EXPECT_LE(*next, steady_clock::now() + 1ms);
   EXPECT_TRUE(eventually([&] {
     timer.run_due();
     return ran;
   }));
+  EXPECT_EQ(timer.run_due(), std::nullopt);
 }
 
 TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
-  ManualTimer timer(1ms);
-  Timeout timeout = timer.new_timeout([] { ADD_FAILURE() << "ran although it was cancelled"; }, 1ms);
-  std::thread([&] {
-    const Shortage shortage(0, Shortage::kAll);
-    EXPECT_TRUE(timeout.cancel());
-  }).join();
-  EXPECT_EQ(timer.stats().cancelled, 1);
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  timer.advance(1ms);
-  EXPECT_TRUE(is_balanced(timer.stats()));
+  for (const bool in_wheel : {false, true}) {
+    int calls = 0;
+    ManualTimer timer(1ms);
+    timer.on_earlier([&] { ++calls; });
+    Timeout timeout = timer.new_timeout(must_not_run, 10ms);
+    if (in_wheel) timer.next_wakeup();
+    calls = 0;
+    std::thread([&] {
+      const Shortage shortage(0, Shortage::kAll);
+      EXPECT_TRUE(timeout.cancel());
+    }).join();
+    EXPECT_EQ(calls, in_wheel ? 1 : 0) << "only the driver can take it out of the wheel";
+    EXPECT_EQ(timer.stats().cancelled, 1);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    timer.advance(1ms);
+    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+    timer.advance(10ms);
+    EXPECT_TRUE(is_balanced(timer.stats()));
+  }
 }
 
 /// Slabs have numbers in this process, and a table of them grows.
