@@ -155,6 +155,7 @@ TEST(Advance, ATimeBeforeTheClocksZeroIsAStartLikeAnyOther) {
   EXPECT_EQ(runs, 1);
   timer.new_timeout([&] { ++runs; }, 1s);
   EXPECT_EQ(timer.advance_to(steady_clock::time_point::max()), 1u);
+  EXPECT_EQ(timer.stats().last_lag, nanoseconds::max()) << "and not a negative one";
 }
 
 /// The last tick that ends before the end of time, and the one that ends with it.

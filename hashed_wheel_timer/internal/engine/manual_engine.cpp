@@ -1,10 +1,13 @@
 #include "hashed_wheel_timer/internal/engine/manual_engine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "hashed_wheel_timer/detail/saturating.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
@@ -124,7 +127,7 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
     ran += ran_now;
     const Tick worked_off = std::exchange(due, driver_.next_due());
     if (due != worked_off) core_->counters().ticks.add(1);
-    if (ran_now != 0) core_->counters().note_lag(std::chrono::nanoseconds(core_->now() - end));
+    if (ran_now != 0) core_->counters().note_lag(since(end));
     // After a jump, timeouts that tasks schedule wait for the next call. They are due after `now`, or at once without a
     // delay. The latter could keep this call from ending.
     if (advance == Advance::Step) {
@@ -135,6 +138,12 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
   set_present(now);
   give_memory_back();
   return ran;
+}
+
+/// Saturates, because a jump may be longer than a duration goes.
+std::chrono::nanoseconds ManualEngine::since(std::int64_t time) const noexcept {
+  const auto now = static_cast<std::uint64_t>(core_->now());
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(detail::distance(static_cast<std::uint64_t>(time), now)));
 }
 
 void ManualEngine::set_present(std::int64_t now) noexcept {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -71,6 +72,8 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   /// false without memory for all, or if the timer stops.
   bool transfer_all() noexcept;
   void set_present(std::int64_t now) noexcept;
+  /// Returns the time since `time`, which is not later than now.
+  std::chrono::nanoseconds since(std::int64_t time) const noexcept;
   void give_memory_back() noexcept;
   void call() noexcept override;
   void finish() noexcept;
