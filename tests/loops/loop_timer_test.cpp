@@ -138,7 +138,7 @@ TEST(LoopTimer, OnEarlierIsCalledWhenTheLastPendingTimeoutOfALimitedTimerIsCance
   LoopTimer timer(Options{.tick_duration = 1ms, .max_pending_timeouts = 10});
   timer.on_earlier([&] { ++calls; });
   const TimeoutId first = timer.add([] {}, kFar);
-  timer.run_due();
+  EXPECT_GT(timer.run_due(), steady_clock::now() + 1min);
   const TimeoutId last = timer.add([] {}, 2 * kFar);
   calls = 0;
   EXPECT_EQ(timer.cancel(first), CancelResult::Cancelled);

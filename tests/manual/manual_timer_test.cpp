@@ -710,6 +710,7 @@ TEST(ManualTimer, ATimeoutThatCancelledSchedulesIsSeenAtOnce) {
   const auto wakeup = timer.next_wakeup();
   ASSERT_TRUE(wakeup);
   EXPECT_EQ(*wakeup, timer.now() + 1ms);
+  EXPECT_EQ(timer.stats().backlog, 0);
   timer.new_timeout(std::make_shared<Replaced>(timer, runs), 10ms).cancel();
   timer.advance(5ms);
   EXPECT_EQ(runs, 2);
