@@ -202,10 +202,17 @@ TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
   EXPECT_TRUE(ran_in_task(timer, [] {})) << "the parent's own";
 }
 
-// The child's only thread is then a copy of the worker.
+// The child's only thread is then a copy of the worker. It cancels nothing of its parent.
 TEST(Fork, AChildOfATaskCanDestroyTheTimerAndReturn) {
   NEEDS_THREADS_IN_THE_CHILD();
+  struct EndsAChild final : TimerTask {
+    void run(Timeout&) override {}
+    void cancelled(Timeout&) override {
+      if (this_is_a_child) end_child(3);
+    }
+  };
   auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  timer->new_timeout(std::make_shared<EndsAChild>(), kFar);
   int status = -1;
   const bool ran = ran_in_task(*timer, [&] {
     const pid_t child = fork();
@@ -225,17 +232,19 @@ TEST(Fork, AChildOfATaskCanDestroyTheTimerAndReturn) {
 // A child gives back nothing, because the state of its parent's timers may be half changed.
 TEST(Fork, AChildsStopReturnsNothingAndLeavesTheParentsTimerAsItIs) {
   auto timer = std::make_unique<HashedWheelTimer>(1ms);
-  ManualTimer manual;
-  timer->new_timeout([] {}, kFar);
-  manual.new_timeout([] {}, kFar);
+  auto manual = std::make_unique<ManualTimer>();
+  const Timeout one = timer->new_timeout([] {}, kFar);
+  const Timeout other = manual->new_timeout([] {}, kFar);
   const int status = status_of_child([&] {
-    const bool nothing_returned = timer->stop().empty() && manual.stop().empty();
+    if (!timer->stop().empty() || !manual->stop().empty()) return 1;
+    if (timer->try_new_timeout([] {}, kFar)) return 2;
     timer.reset();
-    return nothing_returned ? 0 : 1;
+    manual.reset();
+    return one.timer() == nullptr && other.timer() == nullptr ? 0 : 3;
   });
   EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
   EXPECT_EQ(timer->stop().size(), 1u);
-  EXPECT_EQ(manual.stop().size(), 1u);
+  EXPECT_EQ(manual->stop().size(), 1u);
 }
 
 TEST(Fork, AChildsStopEndsItsTimerWithoutAThread) {
