@@ -132,14 +132,19 @@ TEST_F(ScheduleHeldInExecutor, CancelDoesNotWaitAndNothingIsLeftBehind) {
 TEST_F(ScheduleHeldInExecutor, TheDestructorOfTheTimerWaitsForTheThreadThatArms) {
   auto timer = std::make_unique<HeldTimer>(Options{.tick_duration = 1ms, .executor = threads_.executor()});
   HeldTimer& held = *timer;
+  const Timeout far = held.new_timeout([] {}, kFar);
   const auto task = schedule(held, Schedule::fixed_delay(0s, kFar), [&] { held.hold_next(HeldTimer::At::Entry); });
   ASSERT_TRUE(held.wait_until_held());
+  held.stay_held();
   std::atomic<bool> gone = false;
   std::jthread destroying([&] {
-    // The destructor of a HeldTimer releases the held thread. Then that of its base waits for that thread.
     timer.reset();
     gone = true;
   });
+  EXPECT_TRUE(eventually([&] { return far.timer() == nullptr; }));
+  std::this_thread::sleep_for(50ms);  // no event tells that the destructor waits
+  EXPECT_FALSE(gone);
+  held.go_on();
   EXPECT_TRUE(eventually([&] { return gone && task->done(); }));
   EXPECT_EQ(task->runs(), 1U);
 }

@@ -20,7 +20,7 @@ class HeldTimer final : public ThreadedTimer {
     set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, 64));
   }
   ~HeldTimer() override {
-    go_on();
+    if (!stays_held_) go_on();
     end();
   }
 
@@ -34,6 +34,8 @@ class HeldTimer final : public ThreadedTimer {
   }
   [[nodiscard]] bool wait_until_held() { return held_.wait(); }
   void go_on() { go_on_.count_down(); }
+  /// From now on, the destructor does not let the held thread go on. The test calls go_on() while the destructor waits.
+  void stay_held() { stays_held_ = true; }
 
  private:
   detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) override {
@@ -58,6 +60,7 @@ class HeldTimer final : public ThreadedTimer {
   std::atomic<At> hold_ = At::Nowhere;
   std::exception_ptr refusal_;  // written before hold_; read by the held thread
   Latch held_, go_on_;
+  std::atomic<bool> stays_held_ = false;
 };
 
 /// Expects that the timer runs tasks of other threads while one thread is held.
