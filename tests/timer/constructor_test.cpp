@@ -266,6 +266,46 @@ TEST(ThreadFactory, ThatCallsTheBodyItselfIsNotTheWorker) {
   EXPECT_TRUE(ran_in_task(timer, [] {}));
 }
 
+TEST(ThreadFactory, AThreadThatItStartsBeforeItThrowsEnds) {
+  std::thread started;
+  HashedWheelTimer timer{{.thread_factory = [&](std::function<void()> body) {
+    started = std::thread(std::move(body));
+    return throw_error();
+  }}};
+  EXPECT_THROW(timer.start(), std::runtime_error);
+  started.join();
+}
+
+TEST(ThreadFactory, ThatCallsTheBodyTwiceHasOneWorker) {
+  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [](const std::function<void()>& body) {
+                            return std::thread([body] {
+                              body();
+                              body();
+                            });
+                          }}};
+  EXPECT_TRUE(ran_in_task(timer, [] {}));
+  timer.stop();
+}
+
+/// A thread of a pool, for example, which goes on to other work.
+TEST(ThreadFactory, AThreadThatWasTheWorkerIsLikeAnyOther) {
+  Latch ended, stopped;
+  std::jthread pooled;
+  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](const std::function<void()>& body) {
+                            pooled = std::jthread([&, body] {
+                              body();
+                              ended.count_down();
+                              EXPECT_TRUE(stopped.wait());
+                              EXPECT_NO_THROW(timer.stop());
+                            });
+                            return std::thread([&] { EXPECT_TRUE(ended.wait()); });
+                          }}};
+  timer.start();
+  timer.stop();
+  stopped.count_down();
+  pooled.join();
+}
+
 #if defined(__linux__)
 TEST(Constructor, ThrowsWithoutMemoryForTheWheel) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need all addresses";

@@ -342,7 +342,9 @@ TEST(Destructor, InsideATaskOnTheWorker) {
   Latch gone;
   const auto task = std::make_shared<RecordingTask>();
   std::atomic<int> later_runs = 0;
-  auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
+  const auto of_options = std::make_shared<int>();
+  auto timer = std::make_unique<HashedWheelTimer>(
+      Options{.tick_duration = 1ms, .thread_factory = workers.factory(), .on_task_error = [of_options](auto&&...) {}});
   timer->new_timeout(task, kFar);
   {
     const Gate gate(*timer);
@@ -361,6 +363,7 @@ TEST(Destructor, InsideATaskOnTheWorker) {
   EXPECT_EQ(later_runs, 0) << "due in the same tick, behind the one that destroyed the timer";
   EXPECT_EQ(task->cancellations, 1);
   EXPECT_EQ(task.use_count(), 1);
+  EXPECT_EQ(of_options.use_count(), 1);
 }
 
 class DestroysInCancelled : public TimerTask {
