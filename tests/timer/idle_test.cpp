@@ -210,6 +210,33 @@ TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
   }
 }
 
+TEST(Idle, CancelledIsCalledInTheNextTickIfTheWorkerCancels) {
+  constexpr auto kTick = 50ms;
+  struct CancelsNext final : RecordingTask {
+    void cancelled(Timeout& self) override {
+      called = steady_clock::now().time_since_epoch() / 1ns;
+      next.cancel();
+      RecordingTask::cancelled(self);
+    }
+    std::int64_t called = 0;
+    Timeout next;
+  };
+  std::int64_t least = 10;  // ticks between the two; more than one if the worker was preempted for long
+  for (int attempt = 0; attempt < 10 && least > 1; ++attempt) {
+    const auto first = std::make_shared<CancelsNext>();
+    const auto second = std::make_shared<CancelsNext>();
+    HashedWheelTimer timer(kTick);
+    Timeout timeout = timer.new_timeout(first, kFar);
+    first->next = timer.new_timeout(second, kFar);
+    await_transfer(timer);
+    EXPECT_TRUE(timeout.cancel());
+    ASSERT_TRUE(second->was_cancelled.wait());
+    const internal::TickGrid grid{internal::Node::of(timeout)->core().lifecycle().start_time(), kTick / 1ns};
+    least = std::min(least, grid.at(second->called) - grid.at(first->called));
+  }
+  EXPECT_LE(least, 1);
+}
+
 /// A plain callable needs no hook: its cancel() does not wake the worker.
 TEST_F(Watched, CancellingACallableWakesNoThread) {
   std::vector<Timeout> timeouts;
@@ -341,6 +368,17 @@ TEST(Transfers, GoOnInsteadOfSleeping) {
   EXPECT_LT(steady_clock::now() - begin, kTick / 2);
   EXPECT_EQ(timer.pending_timeouts(), kFlood);
   EXPECT_EQ(timer.stats().ticks, 0);
+  EXPECT_LE(timer.stats().wakeups, 2) << "it slept between the passes";
+}
+
+TEST(Transfers, ADueTimeoutLetsTheWorkerSleepUntilTheEndOfItsTick) {
+  Latch go;  // when the timeout is queued, which the worker takes when it starts
+  HashedWheelTimer timer({.tick_duration = 10h, .thread_factory = begins_with(go)});
+  Timeout due = timer.new_timeout([] {}, 0ns);
+  const internal::Sleeper& sleeper = internal::Node::of(due)->core().sleeper();
+  go.count_down();
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0 && !sleeper.awake(); }));
+  EXPECT_TRUE(due.cancel());
 }
 
 /// A sleeping worker is woken for a timeout that is due before the end of its sleep. But it does not take the timeout
