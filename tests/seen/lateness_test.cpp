@@ -33,7 +33,7 @@ using test::eventually;
 using test::Gate;
 using test::kFar;
 
-std::int64_t ns(nanoseconds duration) { return duration.count(); }
+constexpr std::int64_t ns(nanoseconds duration) { return duration.count(); }
 
 /// Processes the next tick with due timeouts from `begun` on.
 void expire_next(ThreadlessTimer& timer, nanoseconds begun) {
@@ -75,7 +75,6 @@ TEST(Lateness, GoesByTheLatestDeadline) {
   ThreadlessTimer timer;
   Timeout later = timer.new_timeout([] {}, 1ms);
   timer.driver().transfer();
-  // By the real clock, which is far from the 0 that this timer started at.
   ASSERT_TRUE(later.reschedule(1h));
   timer.driver().expire(timer.driver().next_due(), ns(1ms));
   EXPECT_EQ(timer.core().lateness().count(), 0U);
@@ -120,6 +119,20 @@ TEST(LatenessRecord, IsTheHistogramOfTheAddedValues) {
   EXPECT_EQ(snapshot.sum(), nanoseconds::max());
   EXPECT_EQ(snapshot.max(), model.max());
   for (int p = 0; p <= 100; ++p) EXPECT_EQ(snapshot.percentile(p), model.percentile(p));
+}
+
+TEST(LatenessRecord, IsExactBeyondTheLastBucket) {
+  constexpr std::int64_t kYears = 10 * 365 * ns(24h);
+  internal::LatenessRecord record;
+  record.add(kYears + ns(1h), ns(1h));
+  EXPECT_EQ(record.snapshot().max(), nanoseconds(kYears));
+  EXPECT_EQ(record.snapshot().sum(), nanoseconds(kYears));
+  record.add(kYears - 5, -5);
+  EXPECT_EQ(record.snapshot().max(), nanoseconds(kYears));
+  EXPECT_EQ(record.snapshot().sum(), nanoseconds(2 * kYears));
+  record.add(kYears, 0);
+  EXPECT_EQ(record.snapshot().sum(), nanoseconds(3 * kYears));
+  EXPECT_EQ(record.snapshot().count(), 3U);
 }
 
 TEST(LatenessRecord, ASnapshotHasNoValueWithoutItsMaximumAndSum) {
@@ -271,6 +284,27 @@ TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
     }
   }
   EXPECT_TRUE(judged) << "the worker was late in each attempt";
+}
+
+TYPED_TEST(LatenessOfTimers, HasTheTasksOfTheTickBefore) {
+  std::atomic<std::int64_t> in_first = 0;
+  std::atomic<std::int64_t> in_second = 0;
+  TypeParam timer{1ms};
+  Gate gate(timer);
+  const std::int64_t before = ns(timer.lateness().sum());
+  const steady_clock::time_point due = timer.now() + 1ms;
+  timer.new_timeout_at(
+      [&] {
+        in_first = ns(timer.lateness().sum());
+        std::this_thread::sleep_for(60ms);
+      },
+      due);
+  timer.new_timeout_at([&] { in_second = ns(timer.lateness().sum()); }, due + 1ms);
+  // When the gate opens, both ticks are over.
+  ASSERT_TRUE(eventually([&] { return steady_clock::now() > due + 10ms; }));
+  gate.open();
+  ASSERT_TRUE(eventually([&] { return in_second != 0; }));
+  EXPECT_GT(in_second - in_first, in_first - before + ns(50ms));
 }
 
 TYPED_TEST(LatenessOfTimers, WaitingInAnExecutorIsNotInIt) {
