@@ -280,6 +280,20 @@ TEST(HierarchicalTimer, ARestIsNoLag) {
   EXPECT_LT(timer.stats().max_lag, latest + 800ms);
 }
 
+TEST(HierarchicalTimer, ATimeoutThatMovesDownIsNoLag) {
+  std::chrono::nanoseconds before{1};
+  Latch ran;
+  HierarchicalWheelTimer timer(1ms, 2);
+  timer.new_timeout(
+      [&] {
+        before = timer.stats().last_lag;
+        ran.count_down();
+      },
+      100ms);
+  ASSERT_TRUE(ran.wait());
+  EXPECT_EQ(before, 0ns);
+}
+
 /// The node and 6.4 bytes in the wheel.
 TEST(HierarchicalTimer, SmallPerPendingTimeout) {
   constexpr int kTimeouts = 500'000 / kScale;

@@ -65,6 +65,8 @@ TEST(Roundest, NeverMakesATimeoutOneThatIsNeverDue) {
       EXPECT_LT(rounded, kForever);
     }
   }
+  // The last tick that ends.
+  EXPECT_EQ((TickGrid{0, 2}.roundest(kForever - 2, kForever)), kForever - 1);
 }
 
 TYPED_TEST(LeewayOf, NeverRunsBeforeTheDeadlineNorAfterTheLeeway) {
