@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <thread>
 #include <vector>
 
@@ -150,6 +151,10 @@ TEST(CycleCounter, AFaultIsTold) {
   const std::string line = testing::internal::GetCapturedStderr();
   EXPECT_NE(line.find("the cycle counter and steady_clock disagree"), std::string::npos) << line;
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
+  double behind = 0;  // ms
+  ASSERT_EQ(std::sscanf(line.c_str(), "%*[^,], and runs all tasks %lf ms later", &behind), 1) << line;
+  EXPECT_GT(behind, 0);
+  EXPECT_LT(behind, 1000);
 }
 
 }  // namespace

@@ -52,10 +52,24 @@ TEST(MessageOfAnException, NamesOnSlowTask) {
             "hashed_wheel_timer: an exception was thrown by on_slow_task: wrong\n");
 }
 
+TEST(MessageOfAnException, IsNotWrittenIfThereIsAHandler) {
+  EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) {}},
+                       [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
+            "");
+}
+
+/// The handler's exception replaces that of the task, so no line is left out.
 TEST(MessageOfAnException, NamesOnTaskError) {
+  const std::string line = "hashed_wheel_timer: an exception was thrown by on_task_error: wrong\n";
   EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) { throw_wrong(); }},
-                       [](ManualTimer& timer) { timer.new_timeout([] { throw std::logic_error("first"); }, 0s); }),
-            "hashed_wheel_timer: an exception was thrown by on_task_error: wrong\n");
+                       [](ManualTimer& timer) {
+                         const auto fail = [] { throw std::logic_error("first"); };
+                         timer.new_timeout(fail, 0s);
+                         timer.advance(1ms);
+                         std::this_thread::sleep_for(1100ms);  // there is at most one line a second
+                         timer.new_timeout(fail, 0s);
+                       }),
+            line + line);
 }
 
 template <class T>
