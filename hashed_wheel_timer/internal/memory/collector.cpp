@@ -159,7 +159,10 @@ void Collector::give_back_some(std::int64_t now) noexcept {
   }
   returns_.flush();
   if (slabs_ != nullptr) return;
-  if (depot_.finish_collection()) return watch(now);
+  if (depot_.finish_collection()) {
+    again_ = true;  // the nodes are back because of the shortage, not because their pages are in use
+    return watch(now);
+  }
   // Without the nodes that have come meanwhile.
   kept_ = std::min(kept_, depot_.free_nodes());
   depot_.begin_watch(kept_);

@@ -87,8 +87,10 @@ class Collector {
   // The number of nodes that the last collection left in the depot, because their pages are in use. During a
   // collection, the nodes that it has not taken or has put back.
   std::size_t kept_ = 0;
-  std::size_t kept_before_ = 0;   // the number of the collection before
-  bool again_ = false;            // the last collection gave something back, so more nodes may have come home since
+  std::size_t kept_before_ = 0;  // the number of the collection before
+  // The last collection gave something back, so more nodes may have come home since. Or a shortage ended it, and its
+  // nodes are back in the depot.
+  bool again_ = false;
   bool has_given_back_ = false;   // in this collection
   Page* runs_ = nullptr;          // the free runs to collect
   NodePool* pool_ = nullptr;      // the pools to collect from, from this one on
