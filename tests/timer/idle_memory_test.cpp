@@ -17,8 +17,105 @@ namespace hwt {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
+using internal::Core;
 using internal::Depot;
 using internal::Node;
+
+/// A wheel in which no bucket comes up again while a test runs.
+constexpr std::int64_t kLargeWheel = 1 << 17;
+
+/// Makes the worker take all entries, as a producer does whose timeouts stay.
+void call_worker(Core& core) {
+  core.inbox().note_all_awaited();
+  core.sleeper().wake();
+}
+
+/// Each pass over the inbox may take a step of the Collector, which must not begin anew each time.
+TEST_F(AfterAPeak, ABusyTimerGivesMemoryBackToo) {
+  HastyTimer timer(500ms);
+  std::vector<Timeout> timeouts = schedule(timer, 40'000);
+  Core& core = Node::of(timeouts[0])->core();
+  cancel(timeouts);
+  EXPECT_TRUE(eventually([&] {
+    call_worker(core);
+    std::this_thread::sleep_for(5ms);
+    return slabs_.resident_pages() <= little();
+  }));
+}
+
+/// As many nodes become free again as were free in vain before, while the worker sleeps and is called by nothing else.
+TEST_F(AfterAPeak, MemoryThatWasUsedSinceGoesInAnIdleTimer) {
+  constexpr int kPeak = 100'000;
+  HastyTimer timer(10ms, kLargeWheel);
+  std::vector<Timeout> all = schedule(timer, kPeak);
+  Core& core = Node::of(all[0])->core();
+  // Handles of cancelled timeouts keep nodes without any work for the worker.
+  for (Timeout& timeout : all) EXPECT_TRUE(timeout.cancel());
+  std::vector<Timeout> kept;
+  for (std::size_t i = 0; i < all.size(); i += 32) kept.push_back(all[i]);
+  all.clear();
+  come_to_rest(timer, 100ms);
+  ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
+
+  std::vector<Timeout> used = schedule(timer, kPeak / 2);
+  for (Timeout& timeout : used) EXPECT_TRUE(timeout.cancel());
+  call_worker(core);
+  come_to_rest(timer, 100ms);
+  std::jthread([&] { kept.clear(); }).join();  // they must not be among the nodes that this thread's pool keeps
+  used.resize(kPeak / 10);
+  EXPECT_TRUE(falls_to(slabs_.pages() / 2));
+}
+
+/// Neither while the memory may be needed again, nor after that has happened.
+TEST_F(AfterAPeak, DoesNotKeepTheWorkerAwake) {
+  HastyTimer timer(500ms, kLargeWheel);
+  std::vector<Timeout> timeouts = schedule(timer, 40'000);
+  cancel(timeouts);
+  come_to_rest(timer, 100ms);
+  timeouts = schedule(timer, 40'000);
+  await_transfer(timer);
+  come_to_rest(timer, 600ms);  // it looks meanwhile
+}
+
+/// The nodes of pools whose threads do nothing more.
+TEST_F(AfterAPeak, OfManyThreadsThatDoNothingMore) {
+  constexpr int kThreads = 16;
+  constexpr int kEach = 10'000;
+  ManualTimer timer(1ms);
+  Barrier all_have_scheduled(kThreads);
+  std::mutex mutex;
+  run_together(kThreads, [&](int) {
+    {
+      const std::lock_guard lock(mutex);
+      schedule(timer, kEach, 0ns);
+    }
+    all_have_scheduled.arrive_and_wait();  // none takes the place of another one
+  });
+  timer.advance(1ms);
+  ASSERT_EQ(ran_, kThreads * kEach);
+  pass(timer, 60);
+  EXPECT_LE(slabs_.resident_pages(), little());
+}
+
+/// advance() may take only some milliseconds for it.
+TEST_F(AfterAPeak, GoesInSmallSteps) {
+  constexpr std::int64_t kNodes = 8 * (2048 + 256);
+  constexpr std::size_t kSlabs = 8 * 8;
+  ManualTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, 300'000);
+  const Depot& depot = Node::of(timeouts[0])->core().depot();
+  cancel(timeouts);
+  pass(timer, 11);
+  std::int64_t collected = 0;
+  std::size_t resident = slabs_.resident_pages();
+  for (int i = 0; i != 60; ++i) {
+    timer.advance(200ms);
+    EXPECT_LE(depot.collected - std::exchange(collected, depot.collected), kNodes);
+    const std::size_t before = std::exchange(resident, slabs_.resident_pages());
+    EXPECT_LE(before - resident, kSlabs * internal::Slab::kMaxPages);
+  }
+  EXPECT_LE(resident, little());
+}
 
 /// The Collector has a third of the nodes, and all free runs, when more are needed than are left. Or just as many.
 class AfterAPeakInUse : public AfterAPeak, public ::testing::WithParamInterface<bool> {};
@@ -49,6 +146,24 @@ TEST_P(AfterAPeakInUse, WhileItIsCollectedItGoesLater) {
     EXPECT_LE(slabs_.resident_pages(), little());
   }
   EXPECT_LE(bytes_in_use - at_first, 64 << 10);
+}
+
+/// An id names no second timeout, neither of the same timer nor of the next one, which gets the numbers of its slabs.
+/// Memory that went back has later generations, also if it was used only in part before it went again.
+TEST(IdAfterAPeak, NamesOneTimeoutOfAllTimers) {
+  std::unordered_set<TimeoutId> all;
+  for (int timers = 0; timers < 2; ++timers) {
+    ManualTimer timer(1ms);
+    for (const int count : {60'000, 20'000, 60'000, 60'000}) {
+      std::vector<TimeoutId> ids;
+      for (int i = 0; i < count; ++i) ids.push_back(timer.add([] {}, kFar));
+      for (const TimeoutId id : ids) {
+        ASSERT_TRUE(all.insert(id).second) << "an id of an earlier timeout";
+        ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
+      }
+      pass(timer, 60);
+    }
+  }
 }
 
 }  // namespace
