@@ -169,6 +169,16 @@ TYPED_TEST(Scope, MayBeUsedByADestructorOfACallable) {
   EXPECT_EQ(scope.size(), 0u);
 }
 
+/// The worker has not collected it yet.
+TEST(TimeoutScope, ForgetsATimeoutThatIsCancelledInTheWheel) {
+  ManualTimer timer(1ms);
+  TimeoutScope scope(timer);
+  const TimeoutId id = scope.add(must_not_run, kFar);
+  timer.advance(1ms);
+  EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+  EXPECT_EQ(scope.size(), 0u);
+}
+
 /// While the destructor waits for one task, no other one starts.
 TEST(TimeoutScope, CancelsAllBeforeItWaits) {
   std::vector<std::jthread> threads;

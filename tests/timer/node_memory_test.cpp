@@ -1,0 +1,132 @@
+// The node of an ended timeout is used again (promise 7), or goes with its timer, whichever thread ended it and how.
+// Its number never leads to another timer.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using internal::Node;
+using internal::SlabDirectory;
+
+constexpr int kScale = kSanitized || kCounting ? 10 : 1;
+/// A thread remembers so much of timers that are gone. A timer that is not gone has a slab of 64 KiB.
+constexpr std::int64_t kLittle = 16 << 10;
+
+/// Each task of a tick schedules the next one, with the node of a task that ran before it in this tick.
+TEST(NodeMemory, PeriodicTasksOfOneTickNeedOneNodeEach) {
+  ManualTimer timer(1ms);
+  const std::function<void()> task = [&] { timer.add([&] { task(); }, 1s); };
+  const Growth growth;
+  for (int i = 0; i < 100'000 / kScale; ++i) task();
+  const std::int64_t scheduled = growth.now();
+  for (int round = 0; round < 3; ++round) timer.advance(1s);
+  EXPECT_LT(growth.now(), scheduled * 5 / 4);
+}
+
+/// Then the nodes come back one by one.
+TEST(NodeMemory, IsBoundedIfAnotherThreadDropsTheLastHandles) {
+  constexpr int kAtOnce = 1000;
+  ManualTimer timer(1ms);
+  std::unique_ptr<Growth> growth;
+  for (int round = 0; round < 210; ++round) {
+    if (round == 10) growth = std::make_unique<Growth>();
+    std::vector<Timeout> timeouts;
+    while (timeouts.size() != kAtOnce) timeouts.push_back(timer.new_timeout([] {}, 0ns));
+    timer.advance(1ms);
+    std::jthread([&] { timeouts.clear(); }).join();
+  }
+  EXPECT_LT(growth->most(), 128 << 10);
+}
+
+TEST(NodeMemory, IsUsedAgainIfAThreadCancelsByIdAfterItHasUsedAnotherTimer) {
+  const Growth growth;
+  {
+    ManualTimer timer(1ms);
+    ManualTimer other(1ms);
+    for (int i = 0; i < 200'000 / kScale; ++i) {
+      const TimeoutId id = timer.add([] {}, kFar);
+      other.new_timeout([] {}, kFar).cancel();
+      ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    }
+    EXPECT_LT(growth.now(), 1 << 20);
+  }
+  EXPECT_LE(growth.now(), kLittle);
+}
+
+/// A node whose generations are used up is out of use, and goes with its timer, or with the last handle.
+TEST(NodeMemory, OfTheLastGenerationGoesWithItsTimer) {
+  for (const bool with_handle : {false, true}) {
+    const Growth growth;
+    Timeout handle;
+    {
+      ManualTimer timer(1ms);
+      const TimeoutId id = timer.add([] {}, kFar);
+      timer.advance(1ms);
+      handle = timer.find(id);
+      Node& node = *Node::of(handle);
+      constexpr std::uint64_t kLast = std::uint64_t{Node::kLastGeneration} << Node::kGenerationShift;
+      node.word = node.word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
+      EXPECT_TRUE(handle.cancel());
+      if (!with_handle) handle = Timeout();
+      timer.advance(1ms);
+      EXPECT_GT(growth.now(), kLittle);
+    }
+    handle = Timeout();
+    EXPECT_LE(growth.now(), kLittle) << (with_handle ? "with a handle" : "without a handle");
+  }
+}
+
+TEST(NodeMemory, ManyPoolsShareWhatTheyKeepForTheirThreads) {
+  constexpr int kPools = 64;
+  ManualTimer timer(1ms);
+  const Timeout first = timer.new_timeout([] {}, kFar);
+  const internal::Depot& depot = Node::of(first)->core().depot();
+  EXPECT_EQ(depot.share(4096), 4096);
+  Barrier all(kPools - 1);
+  run_together(kPools - 1, [&](int) {
+    timer.new_timeout([] {}, kFar);
+    all.arrive_and_wait();  // none takes the place of another one
+  });
+  EXPECT_EQ(depot.share(4096), 1024);
+  EXPECT_EQ(depot.share(1), 1);
+}
+
+TEST(ExpiredTimeout, IsGoneForItsIdAlthoughAHandleKeepsItsNode) {
+  ManualTimer timer(1ms);
+  const TimeoutId id = timer.add([] {}, 1ms);
+  const Timeout handle = timer.find(id);
+  timer.advance(5ms);
+  ASSERT_TRUE(handle.is_expired());
+  EXPECT_EQ(timer.cancel(id), CancelResult::Gone);
+}
+
+/// A number that was freed belongs to no core. The first generation of a number is not that of memory that went back.
+TEST(SlabNumbers, AreEnoughForThousandsOfSlabs) {
+  std::vector<SlabDirectory::Entry*> entries;
+  for (int i = 0; i < 6000; ++i) {
+    entries.push_back(SlabDirectory::add(nullptr, std::uint64_t{1} << 60));
+    ASSERT_NE(entries.back(), nullptr);
+    EXPECT_GE(entries.back()->first_generation, Node::kFirstGeneration);
+    entries.back()->constructed = 3;
+  }
+  for (SlabDirectory::Entry* const entry : entries) {
+    SlabDirectory::remove(*entry, entry->first_generation);
+    EXPECT_EQ(SlabDirectory::find((entry->number << SlabDirectory::kPlaceBits) + 2, 1), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace hwt
