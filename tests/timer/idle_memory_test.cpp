@@ -1,6 +1,7 @@
 // When a timer looks for memory that no timeout needs. Memory of each peak goes back to the system in the end
 // (promise 7), also if the timer is busy. The worker of an idle timer sleeps (promise 11).
 
+#include <mutex>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -77,11 +78,37 @@ TEST_F(AfterAPeak, DoesNotKeepTheWorkerAwake) {
   come_to_rest(timer, 600ms);  // it looks meanwhile
 }
 
+/// advance() makes 8 steps. The collection may make it some milliseconds longer.
+class AfterAPeakInSteps : public AfterAPeak {
+ protected:
+  /// `most`: the nodes that one take of a step may bring, beyond those that are enough for the step.
+  void expect_small_steps(ManualTimer& timer, const Depot& depot, std::int64_t most) {
+    std::int64_t collected = 0;
+    std::size_t resident = slabs_.resident_pages();
+    for (int i = 0; i != 120; ++i) {
+      timer.advance(200ms);
+      EXPECT_LE(depot.collected - std::exchange(collected, depot.collected), 8 * (2048 + most));
+      const std::size_t before = std::exchange(resident, slabs_.resident_pages());
+      EXPECT_LE(before - resident, 8 * 8 * internal::Slab::kMaxPages);
+    }
+    EXPECT_LE(resident, little());
+  }
+};
+
+TEST_F(AfterAPeakInSteps, OfOneThread) {
+  ManualTimer timer(1ms);
+  std::vector<Timeout> timeouts = schedule(timer, 300'000);
+  const Depot& depot = Node::of(timeouts[0])->core().depot();
+  cancel(timeouts);
+  expect_small_steps(timer, depot, 256);
+}
+
 /// The nodes of pools whose threads do nothing more.
-TEST_F(AfterAPeak, OfManyThreadsThatDoNothingMore) {
-  constexpr int kThreads = 16;
+TEST_F(AfterAPeakInSteps, OfManyThreads) {
+  constexpr int kThreads = 20;
   constexpr int kEach = 10'000;
   ManualTimer timer(1ms);
+  const Timeout first = schedule(timer, 1)[0];
   Barrier all_have_scheduled(kThreads);
   std::mutex mutex;
   run_together(kThreads, [&](int) {
@@ -93,28 +120,7 @@ TEST_F(AfterAPeak, OfManyThreadsThatDoNothingMore) {
   });
   timer.advance(1ms);
   ASSERT_EQ(ran_, kThreads * kEach);
-  pass(timer, 60);
-  EXPECT_LE(slabs_.resident_pages(), little());
-}
-
-/// advance() may take only some milliseconds for it.
-TEST_F(AfterAPeak, GoesInSmallSteps) {
-  constexpr std::int64_t kNodes = 8 * (2048 + 256);
-  constexpr std::size_t kSlabs = 8 * 8;
-  ManualTimer timer(1ms);
-  std::vector<Timeout> timeouts = schedule(timer, 300'000);
-  const Depot& depot = Node::of(timeouts[0])->core().depot();
-  cancel(timeouts);
-  pass(timer, 11);
-  std::int64_t collected = 0;
-  std::size_t resident = slabs_.resident_pages();
-  for (int i = 0; i != 60; ++i) {
-    timer.advance(200ms);
-    EXPECT_LE(depot.collected - std::exchange(collected, depot.collected), kNodes);
-    const std::size_t before = std::exchange(resident, slabs_.resident_pages());
-    EXPECT_LE(before - resident, kSlabs * internal::Slab::kMaxPages);
-  }
-  EXPECT_LE(resident, little());
+  expect_small_steps(timer, Node::of(first)->core().depot(), 4096 + 256);
 }
 
 /// The Collector has a third of the nodes, and all free runs, when more are needed than are left. Or just as many.
