@@ -143,6 +143,7 @@ TEST_F(ABuffer, TakesNoMemoryWhileAsManyStayAlive) {
     keep(kFewest);
     EXPECT_EQ(append(kRoom - kFewest, kRoom - kFewest), kRoom - kFewest);
   }
+  EXPECT_EQ(shortage.failed(), 0);
   EXPECT_EQ(bytes(), before);
 }
 
@@ -282,6 +283,35 @@ TEST_F(APlace, LosesNothingIfTheQueueHasNoMemory) {
   EXPECT_EQ(place.size(), 1000U);
   put(1000, 1100);
   expect_taken(1100);
+}
+
+/// The worker and the owner of the place exclude each other, but neither waits.
+TEST_F(APlace, IsLeftAloneByOthersWhileItsOwnerSifts) {
+  put(0, 20);
+  intake.open_all(1);
+  std::array<NodeName, 7> entries;
+  const bool ended = Inbox::sift(place, 1, [&](const NodeName&) {
+    EXPECT_EQ(intake.take(entries.data(), entries.size()), 0U);
+    EXPECT_TRUE(intake.held_up());
+    EXPECT_EQ(Inbox::hand_over(place, 10), 0U);
+    EXPECT_FALSE(Inbox::sift(place, 20, [](const NodeName&) { return false; }));
+    return true;
+  });
+  EXPECT_FALSE(ended);
+  expect_taken(20);
+  EXPECT_FALSE(intake.held_up());
+  EXPECT_FALSE(intake.any());
+}
+
+TEST_F(APlace, LeavesTheRoundWhenItsOwnerHasDroppedTheRest) {
+  put(0, 10);
+  intake.open_all(1);
+  std::array<NodeName, 7> entries;
+  ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
+  EXPECT_TRUE(Inbox::sift(place, 10, [](const NodeName&) { return false; }));
+  EXPECT_TRUE(intake.any());
+  EXPECT_EQ(intake.take(entries.data(), entries.size()), 0U);
+  EXPECT_FALSE(intake.any());
 }
 
 }  // namespace

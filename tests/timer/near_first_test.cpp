@@ -90,14 +90,29 @@ TEST_F(ManyPlaces, GiveNearTimeoutsFirstWhenAllAreTaken) {
 }
 
 TEST_F(ManyPlaces, GiveTimeoutsThatBecomeNearBeforeTheRestOfAnOpenedRound) {
+  for (int i = 0; i < 2; ++i) put(800, kLater);  // now its batches of seven leave one
+  EXPECT_FALSE(intake.any());
   intake.open_all(kNear);
+  EXPECT_TRUE(intake.any());
   std::array<NodeName, 7> entries;
   ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
   put(500, kNear);
   intake.open(kNear);
   EXPECT_TRUE(intake.any_near());
+  std::vector<std::uint32_t> taken = take();
+  EXPECT_EQ(taken.size(), kPlaces * kEntries + 3 - entries.size());
+  EXPECT_FALSE(intake.any());
+  taken.resize(kEntries + 1);
+  EXPECT_EQ(taken, std::vector<std::uint32_t>(kEntries + 1, 500));
+}
+
+TEST_F(ManyPlaces, StayInAnOpenedRoundWhenTheyAreListedAgain) {
+  intake.open_all(kNear);
+  std::array<NodeName, 7> entries;
   ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
-  EXPECT_EQ(entries[0].index(), 500U);
+  put(3, kLater);
+  intake.open_all(kNear);
+  EXPECT_EQ(take().size(), kPlaces * kEntries + 1 - entries.size());
 }
 
 TEST_F(ManyPlaces, AreKnownByTheEarliestDeadlineThatEachGotSince) {
@@ -164,6 +179,38 @@ TEST(APass, TakesRecheckRequestsAndLeavesFarTimeouts) {
   EXPECT_EQ(timer.core().stats().backlog, 50);
   EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::Done);
   EXPECT_EQ(timer.core().stats().backlog, 0);
+}
+
+/// Later ones wait for the next pass, so that a thread that cancels on and on does not keep the worker in this one.
+TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
+  ThreadlessTimer timer;
+  std::array<internal::Node*, 4> nodes;
+  for (internal::Node*& node : nodes) node = internal::Node::of(timer.find(timer.add(must_not_run, kFar)));
+  Inbox inbox;
+  Intake intake(inbox);
+  Inbox::Place place;
+  const auto request = [&](internal::Node* node) {
+    EXPECT_TRUE(Inbox::put_recheck(place, *node));
+    inbox.list_rechecks(place);
+  };
+  for (const std::size_t most : {1, 2}) {
+    for (std::size_t i = 0; i < 3; ++i) request(nodes[i]);
+    intake.open(0);
+    std::array<internal::Node*, 4> taken{};
+    for (std::size_t count = 0; count < 3;) {
+      EXPECT_TRUE(intake.any());
+      const std::size_t more = intake.take_rechecks(&taken[count], most);
+      ASSERT_NE(more, 0U) << count;
+      if (count == 0) request(nodes[3]);
+      count += more;
+    }
+    EXPECT_EQ(taken, (std::array<internal::Node*, 4>{nodes[0], nodes[1], nodes[2], nullptr}));
+    EXPECT_FALSE(intake.any());
+    intake.open(0);
+    EXPECT_EQ(intake.take_rechecks(taken.data(), most), 1U);
+    EXPECT_EQ(taken[0], nodes[3]);
+    EXPECT_EQ(intake.take_rechecks(taken.data(), most), 0U);
+  }
 }
 
 /// More were moved to one tick than a pass may move.
@@ -252,18 +299,24 @@ TEST(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
 }
 
 /// With so many in flight that a sift has several steps.
-TEST(AProducer, TakesNoMemoryWhileAsManyStayPending) {
+TEST(AProducer, HasRoomForFourTimesAsManyAsStayPendingAndTakesNoMoreMemory) {
+  constexpr int kPending = 3000;
   ThreadlessTimer timer;
   std::vector<TimeoutId> ring;
-  for (int i = 0; i < 3000; ++i) ring.push_back(timer.add(must_not_run, kFar));
+  for (int i = 0; i < kPending; ++i) ring.push_back(timer.add(must_not_run, kFar));
+  std::int64_t most = 0;
   const auto turn = [&](int times) {
     for (int i = 0; i < times; ++i) {
       TimeoutId& oldest = ring[static_cast<std::size_t>(i) % ring.size()];
       timer.cancel(oldest);
       oldest = timer.add(must_not_run, kFar);
+      most = std::max(most, timer.core().stats().backlog);
     }
   };
+  const std::int64_t before = test::bytes_in_use;
   turn(30'000);
+  EXPECT_LE(most, 4 * kPending);
+  EXPECT_LE(test::bytes_in_use - before, (4 * kPending - 4096) * 8 + 2000) << "there was room for 4,096 before";
   const test::Shortage shortage(0, test::Shortage::kAll);
   EXPECT_NO_THROW(turn(100'000));
 }
