@@ -116,6 +116,17 @@ TEST(FirstUse, TakesOverAllThatThreadsHaveLeft) {
   EXPECT_EQ(producers_of(timer), kThreads) << "one of them is now this thread's";
 }
 
+TEST(FirstUse, WithoutMemoryLosesNoProducer) {
+  HashedWheelTimer timer(1ms);
+  use_by_new_thread(timer);
+  for_each_allocation([&](std::int64_t n) {
+    bool struck = false;
+    std::thread([&] { struck = with_failing(n, [&] { use(timer); }).struck; }).join();
+    return struck;
+  });
+  EXPECT_EQ(producers_of(timer), 1) << "each thread takes over that of the last";
+}
+
 TEST(FirstUse, OfManyTimersInTurnFindsEachProducerAgain) {
   std::vector<std::unique_ptr<HashedWheelTimer>> timers;
   for (int i = 0; i < 10; ++i) timers.push_back(std::make_unique<HashedWheelTimer>(1ms));
@@ -145,6 +156,7 @@ TEST(ThreadEnd, MayComeAfterThatOfTheTimerOrBeforeOrAtOnce) {
       }
       done.arrive_and_wait();
       timer.reset();
+      for (int i = 0; i < 2; ++i) use_by_new_thread(*stays);  // they take over from others
     }
   };
   rounds(10);
@@ -162,6 +174,7 @@ struct Late {
   static void use_it(void* late) {
     auto& self = *static_cast<Late*>(late);
     ++self.calls;
+    if (self.before_use) self.before_use();
     use(*self.timer);
     if (self.calls % kCalls != 0) pthread_setspecific(self.key, late);
   }
@@ -173,6 +186,7 @@ struct Late {
 
   Timer* const timer;
   pthread_key_t key{};
+  std::function<void()> before_use;
   int calls = 0;  // by one thread at a time
 };
 
@@ -189,6 +203,29 @@ TEST(ThreadEnd, IsNotTheLastUse) {
   }
   EXPECT_EQ(late.calls, kThreads * Late::kCalls);
   EXPECT_LE(producers_of(timer), 2) << "late uses keep what they have borrowed";
+}
+
+TEST(ThreadEnd, LeavesTheProducerToTheThreadThatTakesItOver) {
+  HashedWheelTimer timer(1ms);
+  use(timer);
+  Late late(timer);
+  Latch has_taken_over, end;
+  std::jthread next;
+  late.before_use = [&] {
+    if (next.joinable()) return;
+    next = std::jthread([&] {
+      use(timer);
+      has_taken_over.count_down();
+      EXPECT_TRUE(end.wait());
+    });
+    EXPECT_TRUE(has_taken_over.wait());
+  };
+  std::thread([&] {
+    use(timer);
+    pthread_setspecific(late.key, &late);
+  }).join();
+  EXPECT_EQ(producers_of(timer), 3) << "of this thread, of the next one, and of the late use";
+  end.count_down();
 }
 #endif
 
