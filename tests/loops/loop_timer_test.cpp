@@ -349,6 +349,7 @@ TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMean
     EXPECT_LE(*next, steady_clock::now());
     timer.run_due();
     EXPECT_EQ(timer.stats().backlog, 0);
+    EXPECT_EQ(timer.run_due(), std::nullopt);
   }
 }
 
