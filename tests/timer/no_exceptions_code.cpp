@@ -14,7 +14,7 @@
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/stop_after.h"
 
-#if defined(__cpp_exceptions) || defined(__cpp_rtti)
+#if defined(__cpp_exceptions) || (defined(__cpp_rtti) && !defined(HWT_TEST_NEEDS_RTTI))
 #error "build this file with -fno-exceptions -fno-rtti"
 #endif
 
