@@ -183,14 +183,18 @@ TEST(RequestClock, DoesNotGoBackUnlessTheCounterDoes) {
   }
 }
 
-TEST(RequestClock, ReadsTheClockOnceInAMillisecond) {
-  machine = Machine{};
-  CycleRate cycles(true);
-  RequestClock clock;
+void use_until_measured(RequestClock& clock, CycleRate& cycles) {
   while (cycles.window() == 0) {
     machine.pass(1000);
     clock.now(cycles);
   }
+}
+
+TEST(RequestClock, ReadsTheClockOnceInAMillisecond) {
+  machine = Machine{};
+  CycleRate cycles(true);
+  RequestClock clock;
+  use_until_measured(clock, cycles);
   std::int64_t slow = 0;
   for (int i = 0; i < 10'000; ++i) {
     machine.pass(1000);
@@ -259,13 +263,44 @@ TEST(RequestClock, AThreadThatIsPreemptedWhileItComparesIsNotAFault) {
     machine.pass(100'000);
     preempted = i % 7 == 0 ? 5 * kMillisecond : 0;
     const std::int64_t before = machine.now;
-    ASSERT_GE(clock.now(cycles), before);
+    const std::int64_t now = clock.now(cycles);
+    ASSERT_GE(now, before);
+    ASSERT_LE(now, machine.now + 3000);
     preempted = i % 5 == 0 ? 3 * kMillisecond : 0;
     worker.now();
     preempted = 0;
   }
   EXPECT_TRUE(cycles.wanted());
   EXPECT_NE(cycles.window(), 0);
+}
+
+TEST(RequestClock, AThreadThatIsPreemptedDoesNotMeasureTheRate) {
+  machine = Machine{};
+  CycleRate cycles(true);
+  RequestClock clock;
+  machine.pass(11 * kMillisecond);
+  preempted = 5 * kMillisecond;
+  clock.now(cycles);
+  EXPECT_EQ(cycles.window(), 0);
+  clock.now(cycles);
+  EXPECT_NE(cycles.window(), 0);
+}
+
+/// The worker may sleep for long. A fast counter makes the deadlines of all these requests late.
+TEST(RequestClock, NoticesAFaultWithoutTheWorker) {
+  machine = Machine{};
+  CycleRate cycles(true);
+  RequestClock clock;
+  use_until_measured(clock, cycles);
+  WorkerClock(cycles).now();
+  EXPECT_TRUE(cycles.wanted()) << "the first look of a worker compares nothing";
+  EXPECT_EQ(cycles.behind(), 0);
+  break_counter(Fault::Fast);
+  for (int i = 0; i < 400; ++i) {
+    machine.pass(10'000);
+    clock.now(cycles);
+  }
+  EXPECT_FALSE(cycles.wanted());
 }
 
 }  // namespace

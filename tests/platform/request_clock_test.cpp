@@ -6,6 +6,13 @@
 #include "tests/support/clock_readings.h"
 #include "tests/support/test_support.h"
 
+#if defined(__linux__)
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#endif
+
 namespace hwt::internal {
 namespace {
 
@@ -67,16 +74,21 @@ TEST_F(CycleRateTest, ASlowCounterIsNeverUsedAgainAndItsFaultIsRemembered) {
   EXPECT_EQ(rate_.window(), 0u);
   EXPECT_GE(rate_.behind(), 5'000'000);
   EXPECT_LT(rate_.behind(), 5'010'000);
+  // There may be no cycle between any two readings.
+  const ClockReading still{kBegin.before, kBegin.time, kBegin.before};
+  rate_.check(still, {still.before, still.time + 6'000'000, still.before});
+  EXPECT_GE(rate_.behind(), 6'000'000);
   rate_.measure(ClockReading::take());
   EXPECT_EQ(rate_.window(), 0u);
 }
 
-TEST_F(CycleRateTest, AFastCounterIsNeverUsedAgain) {
+/// The rate itself is raised by a thousandth. The clock may run slower by another one.
+TEST_F(CycleRateTest, ACounterThatIsFastByTwoAndAHalfThousandthsIsNeverUsedAgain) {
   ClockReading end = kBegin;
-  const auto cycles = static_cast<std::uint64_t>(5'000'000 / nanoseconds_per_cycle());
+  const auto cycles = static_cast<std::uint64_t>(20'000'000 / nanoseconds_per_cycle());
   end.before += cycles;
   end.after += cycles;
-  end.time += 2'500'000;
+  end.time += 19'950'000;
   rate_.check(kBegin, end);
   EXPECT_FALSE(rate_.wanted());
   EXPECT_EQ(rate_.window(), 0u);
@@ -93,6 +105,19 @@ TEST_F(CycleRateTest, ACounterThatGoesBackIsNeverUsedAgain) {
   EXPECT_EQ(rate_.window(), 0u);
   EXPECT_EQ(rate_.behind(), CycleRate::kWindow);
 }
+
+#if defined(__linux__) && defined(__x86_64__)
+TEST(CycleCounter, IsTheClockIfTheKernelSaysSoAndLeavesNoFileOpen) {
+  std::string clock;
+  std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource") >> clock;
+  const int before = dup(STDERR_FILENO);
+  close(before);
+  EXPECT_EQ(cycle_counter::is_the_clock(), clock == "tsc");
+  const int after = dup(STDERR_FILENO);
+  close(after);
+  EXPECT_EQ(after, before);
+}
+#endif
 
 }  // namespace
 }  // namespace hwt::internal
