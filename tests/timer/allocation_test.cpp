@@ -585,6 +585,18 @@ TEST(Allocation, TheCancelledQueueRecovers) {
   EXPECT_EQ(task.runs, 0);
 }
 
+TEST(Allocation, ARecheckQueueThatCannotBeMadeLeavesNothingBehind) {
+  ManualTimer timer;
+  Timeout timeout = timer.new_timeout([] {}, kFar);
+  timer.advance(1ms);  // in the wheel
+  const std::int64_t before = bytes_in_use;
+  for (int i = 0; i < 100; ++i) {
+    const Shortage shortage(1, 1);
+    EXPECT_THROW(timeout.reschedule(1s), std::bad_alloc);
+  }
+  EXPECT_LT(bytes_in_use - before, 1000);
+}
+
 /// One thread enqueues a recheck request for a timeout that it wants to move. Another thread cancels the timeout and
 /// finds no memory for a request of its own. The worker comes to the first request and collects the timeout.
 TEST(Allocation, NodesThatAnotherRecheckHasCollectedAreNotCollectedAgain) {

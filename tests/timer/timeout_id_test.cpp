@@ -335,16 +335,21 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
 }
 
 TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
-  const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add([] {}, kFar);
-  this->settle(*timer);
-  Node* const node = Node::of(timer->find(id));
-  constexpr std::uint64_t kLast = std::uint64_t{Node::kLastGeneration} << Node::kGenerationShift;
-  node->word = node->word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
-  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-  EXPECT_EQ(timer->cancel(TimeoutId::from_value(kLast | (id.value() & 0xFFFF'FFFF))), CancelResult::Cancelled);
-  this->settle(*timer);
-  for (int i = 0; i < 5000; ++i) EXPECT_NE(Node::of(timer->find(timer->add([] {}, kFar))), node);
+  for (const bool has_handle : {false, true}) {
+    const auto timer = make_timer<TypeParam>();
+    const TimeoutId id = timer->add([] {}, kFar);
+    this->settle(*timer);
+    Timeout handle = timer->find(id);
+    Node* const node = Node::of(handle);
+    if (!has_handle) handle = {};
+    constexpr std::uint64_t kLast = std::uint64_t{Node::kLastGeneration} << Node::kGenerationShift;
+    node->word = node->word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
+    EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
+    EXPECT_EQ(timer->cancel(TimeoutId::from_value(kLast | (id.value() & 0xFFFF'FFFF))), CancelResult::Cancelled);
+    this->settle(*timer);
+    handle = {};
+    for (int i = 0; i < 5000; ++i) EXPECT_NE(Node::of(timer->find(timer->add([] {}, kFar))), node);
+  }
 }
 
 TEST(NodeWord, HasNoLifeAfterTheLastGeneration) {

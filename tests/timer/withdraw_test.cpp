@@ -173,6 +173,22 @@ TEST(Withdraw, NothingPilesUpBehindABusyWorker) {
   EXPECT_LT(bytes_in_use - before, 128 << 10);
 }
 
+/// Now and then a thread that drops a handle looks whether it keeps too many nodes.
+TEST(Withdraw, ALastHandleThatOutlivesTheTimerLeavesNothingBehind) {
+  const auto drop = [](std::size_t before_the_timer) {
+    auto timer = std::make_unique<ManualTimer>();
+    std::vector<Timeout> handles;
+    while (handles.size() <= before_the_timer) handles.push_back(timer->new_timeout([] {}, kFar));
+    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+    handles.resize(1);
+    timer.reset();
+  };
+  drop(0);
+  const std::int64_t before = bytes_in_use;
+  for (std::size_t count = 60; count < 70; ++count) drop(count);
+  EXPECT_LT(bytes_in_use, before + 5000) << "less than a core";
+}
+
 TEST(Withdraw, GivesThePlaceUnderTheLimitBackAtOnce) {
   HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 2}};
   const Gate gate(timer);
