@@ -230,6 +230,7 @@ TEST(OnEarlierCalls, MayScheduleOnTheTimer) {
       ASSERT_EQ(calls, 0);
     }
     while (calls == 0 && scheduled < 200'000) schedule();
+    EXPECT_TRUE(!cancels || scheduled < 60'000) << scheduled;
     for (int i = 0; i < 1000; ++i) schedule();
     EXPECT_EQ(calls, 1);
     timer.advance_to(kStart + 2 * kFar);

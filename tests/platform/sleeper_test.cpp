@@ -68,6 +68,7 @@ TEST_F(SleeperTest, IsNotWokenWhileItIsAwake) {
   sleeper_.retract();
   EXPECT_TRUE(sleeper_.awake());
   sleeper_.wake_for(0);
+  sleeper_.wake_if_asleep();
   EXPECT_TRUE(is_not_woken());
 }
 

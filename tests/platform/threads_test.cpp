@@ -4,11 +4,15 @@
 
 #if defined(__linux__)
 
+#include <pthread.h>
 #include <sched.h>
 
+#include <system_error>
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/forked_child.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::internal {
@@ -54,6 +58,24 @@ TEST_F(WorkerThread, HasTheDefaultPolicyNotItsMakers) {
   const sched_param none{};
   look([&] { ASSERT_EQ(sched_setscheduler(0, SCHED_BATCH, &none), 0); },
        [] { EXPECT_TRUE(test::eventually([] { return sched_getscheduler(0) == SCHED_OTHER; })); });
+}
+
+/// Keys of other code may use up all. Sanitizers have keys of their own.
+TEST(ThreadKey, IsOneForAllTimersMayBeTheFirstAndIsMissedAtOnce) {
+  if (test::kSanitized) GTEST_SKIP() << "needs the first key";
+  const int status = test::status_of_child([]() noexcept {
+    pthread_key_t key{};
+    while (pthread_key_create(&key, nullptr) == 0) continue;
+    try {
+      const ManualTimer timer;
+      return 1;
+    } catch (const std::system_error&) {
+      pthread_key_delete(0);
+    }
+    ManualTimer first, second;
+    return first.add([] {}, test::kFar) && second.add([] {}, test::kFar) ? 0 : 2;
+  });
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
