@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/handover/pairing_heap.h"
@@ -351,7 +352,7 @@ TEST(ANewProducer, LooksAtFewEntriesInEachCall) {
 /// Timeouts that another thread has cancelled would otherwise keep their nodes until the earliest deadline. The passes
 /// between leave far timeouts to their producers.
 TEST(AWorker, TakesAllFromTimeToTime) {
-  HashedWheelTimer timer(1ms);
+  HierarchicalWheelTimer timer(1ms);  // a HashedWheelTimer would wake up for a bucket now and then
   std::jthread keeps_it_awake([&](const std::stop_token& over) {
     while (!over.stop_requested()) {
       timer.new_timeout([] {}, 1ms);
