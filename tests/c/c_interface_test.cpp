@@ -276,6 +276,37 @@ TEST(CInterface, StatsCountEachFate) {
   EXPECT_EQ(hwt_pending(timer.get()), 1);
 }
 
+TEST(CInterface, StatsHaveEachCounterUnderItsName) {
+  hwt_options options = options_of(HWT_MANUAL);
+  options.max_pending = 9;
+  options.slow_task_ns = 1;
+  const Owner timer = make(options);
+  const auto slow = [](void*) { std::this_thread::sleep_for(1us); };
+  for (const std::int64_t delay : {0, 0, 3}) hwt_add(timer.get(), delay * kMs, slow, nullptr);
+  for (int i = 0; i < 4; ++i) hwt_advance(timer.get(), 5 * kMs);
+  for (int i = 0; i < 15; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  hwt_stats stats;
+  hwt_get_stats(timer.get(), &stats);
+  EXPECT_EQ(stats.scheduled, 12);
+  EXPECT_EQ(stats.expired, 3);
+  EXPECT_EQ(stats.rejected, 6);
+  EXPECT_EQ(stats.pending, 9);
+  EXPECT_EQ(stats.ticks, 2);
+  EXPECT_EQ(stats.wakeups, 4);
+  EXPECT_EQ(stats.backlog, 9);
+  EXPECT_EQ(stats.slow_tasks, 3);
+  EXPECT_EQ(stats.last_lag_ns, 2 * kMs) << "from the end of the third tick";
+  EXPECT_EQ(stats.max_lag_ns, 4 * kMs);
+  EXPECT_EQ(stats.running_for_ns, 0);
+  hwt_next(timer.get());
+  hwt_get_stats(timer.get(), &stats);
+  EXPECT_EQ(stats.pending, 9);
+  EXPECT_EQ(stats.backlog, 0) << "all are in the wheel";
+  hwt_stop(timer.get(), nullptr, nullptr);
+  hwt_get_stats(timer.get(), &stats);
+  EXPECT_EQ(stats.unprocessed, 9);
+}
+
 TEST(CInterface, MaxPendingRefusesWithEagain) {
   hwt_options options = options_of(HWT_HASHED_WHEEL);
   options.max_pending = 2;
@@ -362,6 +393,19 @@ TEST(CInterface, ALoopSleepsUntilTheFirstCallbackAndIsWokenForAnEarlierOne) {
   hwt_next(timer.get());
   hwt_add(timer.get(), 0, count, &ran);
   EXPECT_EQ(wakeups, 1) << "NULL ends the calls";
+}
+
+TEST(CInterface, NextRunsNoCallbackThatIsDue) {
+  for (const int kind : kDriven) {
+    const Owner timer = make(kind);
+    std::atomic<int> ran = 0;
+    hwt_add(timer.get(), 0, count, &ran);
+    const std::int64_t later = hwt_now(timer.get()) + 2 * kMs;
+    while (kind == HWT_LOOP && hwt_now(timer.get()) < later) std::this_thread::yield();
+    EXPECT_LE(hwt_next(timer.get()), later);
+    EXPECT_EQ(ran, 0);
+    EXPECT_EQ(hwt_advance(timer.get(), later), 1);
+  }
 }
 
 TEST(CInterface, AdvanceReturnsTheNumberOfCallbacks) {

@@ -100,6 +100,9 @@ TEST(CalendarGap, SkipOmitsTheDay) {
             Texts({"2026-03-29 01:00"}));
   EXPECT_EQ(next(calendar::daily(2h + 30min, {"America/New_York"}, Gap::Skip), "2026-03-07 00:00", 2),
             Texts({"2026-03-07 07:30", "2026-03-09 06:30"}));
+  EXPECT_EQ(next(calendar::daily(2h, {}, Gap::Skip), "2026-03-28 00:00", 2),
+            Texts({"2026-03-28 02:00", "2026-03-29 02:00"}))
+      << "UTC has no gap";
 }
 
 // Berlin, 2026-10-25: from 03:00 CEST back to 02:00 CET, at 01:00 UTC.
