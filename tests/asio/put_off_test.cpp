@@ -210,5 +210,59 @@ TEST(RefusedWait, DestroysItsHandlerIfTheTimerCannotStart) {
   }
 }
 
+TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
+  constexpr int kWaits = 10'000;
+  for (const bool stoppable : {false, true}) {
+    std::vector<Result> ends;
+    ManualTimer timer(1ms);
+    WaitRegistry registry;
+    WaitGroup group(registry, timer);
+    const auto expire = [&](int waits) {
+      for (int i = 0; i < waits; ++i) {
+        group.start(*new Noting(ends), timer.now() + 1ms, stoppable);
+        timer.advance(1ms);
+        ASSERT_EQ(ends, std::vector{Result::Ok});
+        ends.clear();
+      }
+    };
+    expire(100);
+    const Growth growth;
+    expire(kWaits);
+    EXPECT_LT(growth.now(), kWaits);
+  }
+}
+
+/// The handler may still use its context until then.
+TEST(EndingWait, MakesTheDestructorOfItsGroupWait) {
+  class Slow final : public AsyncWait {
+   public:
+    Slow(std::atomic<bool>& entered, std::atomic<bool>& over) : entered_(entered), over_(over) {}
+
+   private:
+    void complete(Result) override {
+      entered_ = true;
+      std::this_thread::sleep_for(20ms);  // a destructor that did not wait would be done by then
+      over_ = true;
+      delete this;
+    }
+    void abandon() noexcept override { delete this; }
+
+    std::atomic<bool>& entered_;
+    std::atomic<bool>& over_;
+  };
+  for (const bool stoppable : {false, true}) {
+    std::atomic<bool> entered = false;
+    std::atomic<bool> over = false;
+    ManualTimer timer(1ms);
+    WaitRegistry registry;
+    auto group = std::make_unique<WaitGroup>(registry, timer);
+    group->start(*new Slow(entered, over), timer.now() + 1ms, stoppable);
+    std::jthread advancing([&] { timer.advance(1ms); });
+    ASSERT_TRUE(eventually([&] { return entered.load(); }));
+    group.reset();
+    EXPECT_TRUE(over);
+  }
+}
+
 }  // namespace
 }  // namespace hwt

@@ -531,6 +531,7 @@ TEST(CMisuse, ATickBelowTheShortestOfItsKindIsRaisedWithALine) {
   };
   EXPECT_NE(line_of(HWT_HASHED_WHEEL, kMs - 1).find("is below 1 ms; using 1 ms"), std::string::npos);
   EXPECT_NE(line_of(HWT_HIERARCHICAL_WHEEL, 999).find("is below 1 us; using 1 us"), std::string::npos);
+  EXPECT_EQ(line_of(HWT_HASHED_WHEEL, 999).find("using 1 us"), std::string::npos) << "it makes only one timer";
   EXPECT_EQ(line_of(HWT_HASHED_WHEEL, kMs), "");
   EXPECT_EQ(line_of(HWT_HIERARCHICAL_WHEEL, 1000), "");
   for (const int kind : kDriven) EXPECT_EQ(line_of(kind, 1), "");
@@ -657,6 +658,9 @@ TEST(CMisuse, AMessageNamesOnlyTheFunctionOfC) {
     }
     EXPECT_EQ(hwt_add_at(timer.get(), 0, count, nullptr), 0u);
     EXPECT_STREQ(hwt_last_error(), "hwt_add_at: the timer has been stopped");
+    EXPECT_EQ(hwt_add_at(timer.get(), 0, count, nullptr), 0u);
+    EXPECT_EQ(hwt_cancel(nullptr, 1), -1);
+    EXPECT_SAYS("hwt_cancel: timer: NULL") << "the later of two errors";
   }
 }
 
@@ -669,16 +673,23 @@ TEST(CMisuse, ErrorsBelongToTheirThread) {
 #if !defined(_WIN32)
 TEST(CMisuse, ACallbackThatThrowsEndsTheProgramWithALine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto throws = [](void*) { throw std::runtime_error("a mistake"); };
-  for (const int kind : {HWT_HASHED_WHEEL, HWT_MANUAL}) {
+  struct Row {
+    int kind;
+    hwt_callback throws;
+    const char* line;
+  };
+  const auto exception = [](void*) { throw std::runtime_error("a mistake"); };
+  for (const Row& row :
+       {Row{HWT_HASHED_WHEEL, exception, "threw: a mistake\n"}, Row{HWT_MANUAL, exception, "threw: a mistake\n"},
+        Row{HWT_MANUAL, [](void*) { throw 1; }, "threw\n"}}) {
     EXPECT_DEATH(
         {
           hwt::test::count_until_abort();
-          const Owner timer = make(kind);
-          hwt_add(timer.get(), 0, throws, nullptr);
-          run_until(timer.get(), kind, [] { return false; });
+          const Owner timer = make(row.kind);
+          hwt_add(timer.get(), 0, row.throws, nullptr);
+          run_until(timer.get(), row.kind, [] { return false; });
         },
-        "a callback of the C interface threw: a mistake");
+        std::string("a callback of the C interface ") + row.line);
   }
 }
 

@@ -54,6 +54,22 @@ TEST_F(CMemory, CreatingATimer) {
   }
 }
 
+TEST_F(CMemory, DestroyingATimerFreesAllOfIt) {
+  for (int kind = HWT_HASHED_WHEEL; kind <= HWT_MANUAL; ++kind) {
+    options.kind = kind;
+    const auto live = [&] {
+      hwt_timer* other = nullptr;
+      ASSERT_EQ(hwt_create(&options, &other), 0);
+      for (int i = 0; i < 100; ++i) ASSERT_NE(hwt_add(other, kHour, count, nullptr), 0u);
+      hwt_destroy(other);
+    };
+    live();  // this thread keeps some memory for its next timer
+    const std::int64_t before = hwt::test::bytes_in_use;
+    live();
+    EXPECT_EQ(hwt::test::bytes_in_use, before) << kind;
+  }
+}
+
 TEST_F(CMemory, AddingATimeout) {
   int ran = 0;
   EXPECT_EQ(without_memory([&] { return hwt_add(timer, 0, count, &ran); }), 0);

@@ -60,7 +60,7 @@ TEST(SleepingMemory, CoAwaitThrowsIfAnyAllocationFailsAndLeavesNothingPending) {
     End end = End::None;
     std::stop_source stop;
     HashedWheelTimer timer(1ms);
-    const Owned frame = sleep_far(timer, stop.get_token(), begin, ends, end);
+    Owned frame = sleep_far(timer, stop.get_token(), begin, ends, end);
     begin = true;
     Shortage shortage(n, 1);
     frame.resume();
@@ -71,6 +71,9 @@ TEST(SleepingMemory, CoAwaitThrowsIfAnyAllocationFailsAndLeavesNothingPending) {
     EXPECT_NE(end, End::None);
     EXPECT_EQ(timer.pending_timeouts(), 0);
     if (end == End::BadAlloc) ++refused;
+    timer.new_timeout([] {}, kFar);  // in the node of the refused one
+    frame.destroy();
+    EXPECT_EQ(timer.pending_timeouts(), 1) << "the end of the Sleep leaves it alone";
     return shortage.failed() != 0;
   });
   EXPECT_GE(refused, 6);

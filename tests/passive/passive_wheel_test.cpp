@@ -3,12 +3,14 @@
 #include "hashed_wheel_timer/passive_wheel.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <set>
@@ -693,28 +695,46 @@ TEST(PassiveWheel, CancelAllInsideOnTimeoutEndsTheAdvance) {
   EXPECT_EQ(same.fired + later.fired, 0);
 }
 
+/// A wheel in memory that is overwritten after its destruction, so that a later access shows.
+class DestroyedWheel {
+ public:
+  void destroy() {
+    wheel->~Wheel();
+    memory_.fill(kGone);
+  }
+  void expect_untouched() const {
+    EXPECT_EQ(std::count(memory_.begin(), memory_.end(), kGone), std::ptrdiff_t{sizeof(Wheel)});
+  }
+
+ private:
+  static constexpr std::byte kGone{0xff};
+  alignas(Wheel) std::array<std::byte, sizeof(Wheel)> memory_;
+
+ public:
+  Wheel* const wheel = ::new (memory_.data()) Wheel;
+};
+
 TEST(PassiveWheel, TheWheelMayBeDestroyedInsideOnTimeout) {
-  auto wheel = std::make_unique<Wheel>();
+  DestroyedWheel destroyed;
   Node same, later;
-  Node node([&] { wheel.reset(); });
-  for (Node* const each : {&node, &same}) wheel->schedule(*each, 3ms);
-  wheel->schedule(later, 400ms);
-  Wheel* const gone = wheel.get();
-  EXPECT_EQ(gone->advance_to(500), 1u);
-  EXPECT_EQ(wheel, nullptr);
+  Node node([&] { destroyed.destroy(); });
+  for (Node* const each : {&node, &same}) destroyed.wheel->schedule(*each, 3ms);
+  destroyed.wheel->schedule(later, 400ms);
+  EXPECT_EQ(destroyed.wheel->advance_to(500), 1u);
+  destroyed.expect_untouched();
   for (const Node* const each : {&node, &same, &later}) EXPECT_FALSE(each->scheduled());
   EXPECT_EQ(same.fired + later.fired, 0);
 }
 
 TEST(PassiveWheel, TheWheelMayBeDestroyedInsideOnTimeoutThatThrows) {
-  auto wheel = std::make_unique<Wheel>();
+  DestroyedWheel destroyed;
   Node node([&] {
-    wheel.reset();
+    destroyed.destroy();
     throw std::runtime_error("thrown inside");
   });
-  wheel->schedule(node, 3ms);
-  Wheel* const gone = wheel.get();
-  EXPECT_EQ(message_of<std::runtime_error>([&] { gone->advance_to(500); }), "thrown inside");
+  destroyed.wheel->schedule(node, 3ms);
+  EXPECT_EQ(message_of<std::runtime_error>([&] { destroyed.wheel->advance_to(500); }), "thrown inside");
+  destroyed.expect_untouched();
 }
 
 // --- Lifetime ---
