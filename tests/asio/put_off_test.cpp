@@ -216,10 +216,10 @@ TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
     std::vector<Result> ends;
     ManualTimer timer(1ms);
     WaitRegistry registry;
-    WaitGroup group(registry, timer);
+    auto group = std::make_unique<WaitGroup>(registry, timer);
     const auto expire = [&](int waits) {
       for (int i = 0; i < waits; ++i) {
-        group.start(*new Noting(ends), timer.now() + 1ms, stoppable);
+        group->start(*new Noting(ends), timer.now() + 1ms, stoppable);
         timer.advance(1ms);
         ASSERT_EQ(ends, std::vector{Result::Ok});
         ends.clear();
@@ -229,6 +229,9 @@ TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
     const Growth growth;
     expire(kWaits);
     EXPECT_LT(growth.now(), kWaits);
+    group->start(*new Noting(ends), timer.now() + kFar, stoppable);
+    group.reset();
+    EXPECT_EQ(ends, std::vector{Result::Stopped}) << "the end of the group is that of its waits";
   }
 }
 

@@ -67,6 +67,23 @@ TEST(ForkedRepeatedTimer, DoesNotWaitForAHookOfTheParentAndCallsNone) {
   EXPECT_EQ(destroyed, 1) << "the parent's own";
 }
 
+/// Hooks may own objects that are only whole in the parent.
+TEST(ForkedRepeatedTimer, DestroysNoHookOfTheParent) {
+  HashedWheelTimer wheel(1ms, 64);
+  bool released = false;
+  std::unique_ptr<RepeatedTimer> timer;
+  {
+    const std::shared_ptr<int> owned(new int, [&](int* memory) {
+      released = true;
+      delete memory;
+    });
+    timer = std::make_unique<RepeatedTimer>("forked", 1ms, wheel, RepeatedTimer::Hooks{.on_trigger = [owned] {}});
+  }
+  EXPECT_EQ(status_of_child([&] { return timer.reset(), released ? 1 : 0; }), 0);
+  timer.reset();
+  EXPECT_TRUE(released) << "or this test could not fail";
+}
+
 TEST(ForkedRepeatedTimer, DoesNotWaitForAThreadOfTheParentThatArms) {
   for (const auto at : {HeldTimer::At::Entry, HeldTimer::At::Exit}) {
     HeldTimer wheel;

@@ -234,6 +234,7 @@ TEST_F(ConductorWord, LeaveReportsAnExpiryDuringAHook) {
 TEST_F(ConductorWord, AWaitingCallNotesItsRequestWhenAHookBegins) {
   ASSERT_TRUE(conductor_.enter(started));
   std::jthread other([this] { EXPECT_FALSE(conductor_.enter(stopped)); });
+  std::this_thread::sleep_for(5ms);  // so that the call sleeps, and must be woken
   conductor_.begin_hook(0);
   other.join();
   conductor_.end_hook();

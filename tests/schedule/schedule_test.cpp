@@ -295,6 +295,10 @@ TEST(ScheduleCatchUp, AStallOfYearsCostsNoTime) {
     EXPECT_EQ(task->runs(), 1U);
     EXPECT_GT(*task->next(), timer.now());
   }
+  internal::Occurrences during_a_run(Schedule::fixed_rate(1ns, 1ns, CatchUp::Once).plan());
+  during_a_run.start({});
+  EXPECT_TRUE(during_a_run.next(time_point(1ns), time_point(24h)));
+  EXPECT_EQ(during_a_run.at(), time_point(24h));
 }
 
 TEST(ScheduleCatchUp, NothingRunsAfterTheEndOfTime) {
@@ -779,6 +783,10 @@ TEST(ScheduleOwnership, TheRuleAndTheJitterAreDestroyedWithTheJob) {
                              [] {});
   EXPECT_GT(token.use_count(), 1);
   task->cancel();
+  EXPECT_EQ(token.use_count(), 1);
+  const auto once = schedule(timer, Schedule::once(1ms).jitter([token](nanoseconds wait) { return wait; }), [] {});
+  EXPECT_GT(token.use_count(), 1);
+  timer.advance(1ms);
   EXPECT_EQ(token.use_count(), 1);
 }
 

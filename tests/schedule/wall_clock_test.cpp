@@ -139,6 +139,31 @@ TEST_F(WallClockTest, ARuleThatThrowsIsReportedAndAskedAgain) {
   EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h)}));
 }
 
+TEST_F(WallClockTest, ARuleOrClockThatThrowsAfterTheClockWasSetBackIsAskedAgain) {
+  bool rule_throws = false;
+  bool clock_throws = false;
+  const auto rule = [&](WallTime after) {
+    if (rule_throws) throw std::runtime_error("rule");
+    return std::chrono::floor<std::chrono::hours>(after) + 1h;
+  };
+  const auto clock = [&] {
+    if (clock_throws) throw std::runtime_error("clock");
+    return exact_wall();
+  };
+  const auto task = start(Schedule::calendar(rule, clock));
+  offset_ = -90min;
+  for (bool* const throws : {&rule_throws, &clock_throws}) {
+    *throws = true;
+    timer_.advance(1min);
+    EXPECT_EQ(task->next(), std::nullopt);
+    EXPECT_FALSE(task->done());
+    *throws = false;
+  }
+  EXPECT_EQ(errors_.errors(), std::vector<std::string>({"rule", "clock"}));
+  timer_.advance(1h);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(-1h)}));
+}
+
 // Whichever call of it throws, after schedule()'s own: at the end of a piece of the wait, or after a run.
 TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
   std::size_t failures = 0;
@@ -184,12 +209,13 @@ TEST_F(WallClockTest, ARuleThatDoesNotAdvanceIsAnErrorAndNoEndlessLoop) {
 }
 
 TEST_F(WallClockTest, OccurrencesThatPassDuringARunAreSkipped) {
-  schedule(timer_, calendar([](WallTime after) { return after + 1s; }).limit(2), [this] {
+  const auto ten_seconds = [](WallTime after) { return WallTime(after.time_since_epoch() / 10s * 10s + 10s); };
+  schedule(timer_, calendar(ten_seconds).limit(2), [this] {
     runs_.push_back(wall());
-    offset_ += 10s;
+    offset_ += 13s;
   });
-  timer_.advance(5s);
-  EXPECT_EQ(runs_, std::vector<WallTime>({at(1s), at(12s)}));
+  timer_.advance(1min);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(10s), at(30s)}));
 }
 
 TEST_F(WallClockTest, JitterMovesARunAndNotTheOccurrences) {
