@@ -4,11 +4,13 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/detail/asio/async_wait.h"
@@ -156,17 +158,21 @@ TEST(PutOffRaces, ThereIsNothingToCancelHoweverTheHandlerOfTheLastGoes) {
 /// Notes how it ends.
 class Noting final : public AsyncWait {
  public:
-  explicit Noting(std::vector<Result>& ends) : ends_(ends) {}
+  explicit Noting(
+      std::vector<Result>& ends, std::function<void()> before = [] {})
+      : ends_(ends), before_(std::move(before)) {}
   ~Noting() = default;
 
  private:
   void complete(Result end) override {
+    before_();
     ends_.push_back(end);
     delete this;
   }
   void abandon() noexcept override { delete this; }
 
   std::vector<Result>& ends_;
+  const std::function<void()> before_;
 };
 
 /// It has a node and a task then. The task is told, but the wait ends with the reason, and once.
@@ -235,35 +241,23 @@ TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
   }
 }
 
-/// The handler may still use its context until then.
+/// A handler may use its context until then.
 TEST(EndingWait, MakesTheDestructorOfItsGroupWait) {
-  class Slow final : public AsyncWait {
-   public:
-    Slow(std::atomic<bool>& entered, std::atomic<bool>& over) : entered_(entered), over_(over) {}
-
-   private:
-    void complete(Result) override {
-      entered_ = true;
-      std::this_thread::sleep_for(20ms);  // a destructor that did not wait would be done by then
-      over_ = true;
-      delete this;
-    }
-    void abandon() noexcept override { delete this; }
-
-    std::atomic<bool>& entered_;
-    std::atomic<bool>& over_;
-  };
   for (const bool stoppable : {false, true}) {
+    std::vector<Result> ends;
     std::atomic<bool> entered = false;
-    std::atomic<bool> over = false;
     ManualTimer timer(1ms);
     WaitRegistry registry;
     auto group = std::make_unique<WaitGroup>(registry, timer);
-    group->start(*new Slow(entered, over), timer.now() + 1ms, stoppable);
+    const auto slow = [&] {
+      entered = true;
+      std::this_thread::sleep_for(20ms);  // a destructor that did not wait would be done by then
+    };
+    group->start(*new Noting(ends, slow), timer.now() + 1ms, stoppable);
     std::jthread advancing([&] { timer.advance(1ms); });
     ASSERT_TRUE(eventually([&] { return entered.load(); }));
     group.reset();
-    EXPECT_TRUE(over);
+    EXPECT_EQ(ends, std::vector{Result::Ok});
   }
 }
 

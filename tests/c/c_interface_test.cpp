@@ -283,8 +283,9 @@ TEST(CInterface, StatsHaveEachCounterUnderItsName) {
   const Owner timer = make(options);
   const auto slow = [](void*) { std::this_thread::sleep_for(1us); };
   for (const std::int64_t delay : {0, 0, 3}) hwt_add(timer.get(), delay * kMs, slow, nullptr);
+  for (int i = 0; i < 5; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
   for (int i = 0; i < 4; ++i) hwt_advance(timer.get(), 5 * kMs);
-  for (int i = 0; i < 15; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
+  for (int i = 0; i < 10; ++i) hwt_add(timer.get(), kHour, must_not_run, nullptr);
   hwt_stats stats;
   hwt_get_stats(timer.get(), &stats);
   EXPECT_EQ(stats.scheduled, 12);
@@ -293,15 +294,11 @@ TEST(CInterface, StatsHaveEachCounterUnderItsName) {
   EXPECT_EQ(stats.pending, 9);
   EXPECT_EQ(stats.ticks, 2);
   EXPECT_EQ(stats.wakeups, 4);
-  EXPECT_EQ(stats.backlog, 9);
+  EXPECT_EQ(stats.backlog, 4) << "five are in the wheel";
   EXPECT_EQ(stats.slow_tasks, 3);
   EXPECT_EQ(stats.last_lag_ns, 2 * kMs) << "from the end of the third tick";
   EXPECT_EQ(stats.max_lag_ns, 4 * kMs);
   EXPECT_EQ(stats.running_for_ns, 0);
-  hwt_next(timer.get());
-  hwt_get_stats(timer.get(), &stats);
-  EXPECT_EQ(stats.pending, 9);
-  EXPECT_EQ(stats.backlog, 0) << "all are in the wheel";
   hwt_stop(timer.get(), nullptr, nullptr);
   hwt_get_stats(timer.get(), &stats);
   EXPECT_EQ(stats.unprocessed, 9);
