@@ -67,8 +67,14 @@ TEST_F(AfterAPeak, MemoryThatWasUsedSinceGoesInAnIdleTimer) {
   EXPECT_TRUE(falls_to(slabs_.pages() / 2));
 }
 
-/// Neither while the memory may be needed again, nor after that has happened.
-TEST_F(AfterAPeak, DoesNotKeepTheWorkerAwake) {
+TEST_F(AfterAPeak, TheWorkerSleepsUntilItIsTimeToLook) {
+  HastyTimer timer(1h);
+  std::vector<Timeout> timeouts = schedule(timer, 40'000);
+  cancel(timeouts);
+  come_to_rest(timer, 100ms);
+}
+
+TEST_F(AfterAPeak, TheWorkerSleepsIfTheMemoryWasInUseWhenItLooked) {
   HastyTimer timer(500ms, kLargeWheel);
   std::vector<Timeout> timeouts = schedule(timer, 40'000);
   cancel(timeouts);
