@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -308,6 +309,29 @@ TEST(TimeoutScope, IsAsBeforeWithoutMemoryForTimeoutsThatAreAddedMeanwhile) {
   EXPECT_GE(added, 200u);
   EXPECT_EQ(scope.size(), added);
   EXPECT_EQ(scope.cancel_all(), added);
+}
+
+TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeak) {
+  struct CopiedLast {
+    explicit CopiedLast(std::optional<Shortage>& its_shortage) : shortage(its_shortage) {}
+    CopiedLast(const CopiedLast& other) : shortage(other.shortage) { shortage.emplace(0, Shortage::kAll); }
+    void operator()() const { must_not_run(); }
+    std::optional<Shortage>& shortage;
+  };
+  ManualTimer timer;
+  TimeoutScope scope(timer);
+  for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
+  scope.cancel_all();
+  std::optional<Shortage> shortage;
+  const CopiedLast callable(shortage);
+  for (int i = 0; i < 10'000; ++i) {
+    try {
+      scope.cancel(scope.add(callable, kFar));
+    } catch (const std::bad_alloc&) {  // of the timer
+    }
+    shortage.reset();
+  }
+  EXPECT_EQ(scope.size(), 0u);
 }
 
 #if !defined(_WIN32)
