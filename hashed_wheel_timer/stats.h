@@ -17,11 +17,10 @@ namespace hwt {
 /// while other threads are at work.
 /// Not for: every request. Each call adds up the counters of all threads.
 struct TimerStats {
-  std::int64_t scheduled = 0;  ///< timeouts accepted by new_timeout()
-  std::int64_t expired = 0;    ///< claimed for execution; counted before the task runs
-  std::int64_t cancelled = 0;  ///< cancel() returned true; counted at cancel()
-  std::int64_t rejected =
-      0;  ///< refused by max_pending_timeouts, and not in scheduled; after stop() nothing is counted
+  std::int64_t scheduled = 0;    ///< timeouts accepted by new_timeout()
+  std::int64_t expired = 0;      ///< claimed for execution; counted before the task runs
+  std::int64_t cancelled = 0;    ///< cancel() returned true; counted at cancel()
+  std::int64_t rejected = 0;     ///< refused by max_pending_timeouts, so not in scheduled; not counted after stop()
   std::int64_t unprocessed = 0;  ///< still pending when the timer stopped
   std::int64_t pending = 0;      ///< neither expired, cancelled nor unprocessed
   /// Processed ticks. Ticks with nothing due are skipped and not counted. Ticks in which timeouts of a

@@ -25,25 +25,25 @@ void Timer::expect_executors() noexcept { core_->expect_executors(); }
 
 Timeout Timer::find(TimeoutId id) noexcept { return core_->find(id); }
 
-Scheduled Timer::retry_or_throw(const detail::TaskSource& task, detail::When when, Scheduled refused,
+Scheduled Timer::retry_or_throw(Timer& timer, const detail::TaskSource& task, detail::When when, Scheduled refused,
                                 const Origin& origin) {
-  if (refused.result() == Result::NotStarted) refused = detail::schedule(*this, task, when);
-  if (refused.result() == Result::Untraced) refused = core_->schedule_traced(task, when, origin);
+  if (refused.result() == Result::NotStarted) refused = detail::schedule(timer, task, when);
+  if (refused.result() == Result::Untraced) refused = timer.core_->schedule_traced(task, when, origin);
   if (refused.node == nullptr) detail::raise(refused, caller(task.named));
   return refused;
 }
 
-Scheduled Timer::retry_or_null(const detail::TaskSource& task, detail::When when, Scheduled refused,
+Scheduled Timer::retry_or_null(Timer& timer, const detail::TaskSource& task, detail::When when, Scheduled refused,
                                const Origin& origin) {
   if (refused.result() == Result::NotStarted) {
     try {
-      begin();
+      timer.begin();
     } catch (...) {
       return refused;
     }
-    refused = schedule(task, when);
+    refused = timer.schedule(task, when);
   }
-  return refused.result() == Result::Untraced ? core_->schedule_traced(task, when, origin) : refused;
+  return refused.result() == Result::Untraced ? timer.core_->schedule_traced(task, when, origin) : refused;
 }
 
 detail::When Timer::rounded(detail::When when, Leeway leeway) noexcept {

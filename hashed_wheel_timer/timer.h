@@ -321,8 +321,8 @@ class HWT_API Timer {
     }
     const detail::Scheduled scheduled = schedule(task, when);
     if (scheduled.node == nullptr) [[unlikely]] {
-      if constexpr (Refused::kThrows) return retry_or_throw(task, when, scheduled, terms.origin());
-      return retry_or_null(task, when, scheduled, terms.origin());
+      if constexpr (Refused::kThrows) return retry_or_throw(*this, task, when, scheduled, terms.origin());
+      return retry_or_null(*this, task, when, scheduled, terms.origin());
     }
     return scheduled;
   }
@@ -342,11 +342,11 @@ class HWT_API Timer {
   /// start.
   detail::When rounded(detail::When when, Leeway leeway) noexcept;
   // A refused call, out of line. They start a timer that was not started, and schedule again. They pass the origin to a
-  // timer that traces origins.
-  detail::Scheduled retry_or_throw(const detail::TaskSource& task, detail::When when, detail::Scheduled refused,
-                                   const Origin& origin);
-  detail::Scheduled retry_or_null(const detail::TaskSource& task, detail::When when, detail::Scheduled refused,
-                                  const Origin& origin);
+  // timer that traces origins. They are static, because a refused task may have destroyed the timer that it owned.
+  static detail::Scheduled retry_or_throw(Timer& timer, const detail::TaskSource& task, detail::When when,
+                                          detail::Scheduled refused, const Origin& origin);
+  static detail::Scheduled retry_or_null(Timer& timer, const detail::TaskSource& task, detail::When when,
+                                         detail::Scheduled refused, const Origin& origin);
   void visit_pending(void (*visit)(void* context, const TracedTimeout& timeout), void* context) const;
 
   internal::Core* core_ = nullptr;  // set by the Core when it is made

@@ -63,8 +63,8 @@ TEST_F(LoopWithoutMemory, ATurnThatFindsNoOtherDeadlineLeavesItsAlarmAlone) {
     });
     return loop_.poll();
   };
-  handlers_after_many_cancels();  // sets the alarm to the tick of the hour
-  EXPECT_EQ(handlers_after_many_cancels(), 1u) << "handlers: the turn, and that of an alarm which was replaced";
+  handlers_after_many_cancels();  // sets the alarm to the end of the tick in an hour
+  EXPECT_EQ(handlers_after_many_cancels(), 1u) << "a second handler is that of an alarm that was set anew";
 }
 
 TEST(FirstAlarm, RunThrowsWithoutMemoryAndCanBeCalledAgain) {

@@ -241,7 +241,7 @@ TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
   }
 }
 
-/// A handler may use its context until then.
+/// The destructor returns after the handler has, because the handler may use the context.
 TEST(EndingWait, MakesTheDestructorOfItsGroupWait) {
   for (const bool stoppable : {false, true}) {
     std::vector<Result> ends;

@@ -286,7 +286,7 @@ TEST(RequestClock, AThreadThatIsPreemptedDoesNotMeasureTheRate) {
   EXPECT_NE(cycles.window(), 0);
 }
 
-/// The worker may sleep for long. A fast counter makes the deadlines of all these requests late.
+/// A thread that schedules compares the clocks itself, because the worker may sleep for long.
 TEST(RequestClock, NoticesAFaultWithoutTheWorker) {
   machine = Machine{};
   CycleRate cycles(true);

@@ -2,6 +2,7 @@
 
 #include "hashed_wheel_timer/loop_timer.h"
 
+#include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "tests/support/any_timer.h"
 
@@ -114,7 +115,7 @@ TEST(LoopTimer, OnEarlierIsCalledByTheSchedulingThreadAndOnlyForEarlierDeadlines
   EXPECT_EQ(calls, 2);
 }
 
-/// They are found before the call returns.
+/// run_due() finds those timeouts before it returns.
 TEST(LoopTimer, OnEarlierIsNotCalledForWhatTasksScheduleInRunDue) {
   int calls = 0;
   bool ran = false;
@@ -132,7 +133,7 @@ TEST(LoopTimer, OnEarlierIsNotCalledForWhatTasksScheduleInRunDue) {
   EXPECT_EQ(calls, 0);
 }
 
-/// A loop that has nothing else to do may end then.
+/// A loop without other work can end when no timeout is pending.
 TEST(LoopTimer, OnEarlierIsCalledWhenTheLastPendingTimeoutOfALimitedTimerIsCancelled) {
   int calls = 0;
   LoopTimer timer(Options{.tick_duration = 1ms, .max_pending_timeouts = 10});
@@ -147,7 +148,7 @@ TEST(LoopTimer, OnEarlierIsCalledWhenTheLastPendingTimeoutOfALimitedTimerIsCance
   EXPECT_EQ(calls, 1);
 }
 
-/// Most timeouts are cancelled before, which costs least there.
+/// Most timeouts are cancelled before their tick ends, and a cancel costs least in the queue.
 TEST(LoopTimer, RunDueLeavesATimeoutInTheQueueUntilItsTickIsOver) {
   LoopTimer timer{10h};
   timer.new_timeout([] {}, 0s);
@@ -303,7 +304,7 @@ TEST(LoopTimer, RunDueTellsATaskThatWasCancelled) {
 
 /// Otherwise they would stay in the queue, and their nodes with them, until the next timeout comes.
 TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
-  constexpr int kEnough = 16384;
+  constexpr int kEnough = internal::Producer::kCalls;
   int calls = 0;
   LoopTimer timer{1ms};
   timer.new_timeout([] {}, kFar);

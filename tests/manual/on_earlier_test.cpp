@@ -230,7 +230,9 @@ TEST(OnEarlierCalls, MayScheduleOnTheTimer) {
       ASSERT_EQ(calls, 0);
     }
     while (calls == 0 && scheduled < 200'000) schedule();
-    EXPECT_TRUE(!cancels || scheduled < 60'000) << scheduled;
+    if (cancels) {
+      EXPECT_LT(scheduled, 60'000) << "the dead entries make the call";
+    }
     for (int i = 0; i < 1000; ++i) schedule();
     EXPECT_EQ(calls, 1);
     timer.advance_to(kStart + 2 * kFar);

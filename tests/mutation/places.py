@@ -127,11 +127,13 @@ class File:
             and child.text in (b"constexpr", b"static", b"thread_local", b"constinit") for child in node.children)
 
     def has_no_effect(self, node):
-        """Returns whether the node is such a call, or an `if` or a loop with nothing else in it."""
+        """Returns whether the node is such a call, or an `if` or a loop with nothing else in it. Their conditions are
+        taken to have no effect.
+        """
         if node.type == "expression_statement":
             call = node.named_children[0] if node.named_children else None
             if call is None or call.type != "call_expression":
-                return text_of(node).startswith("static_cast<void>")
+                return False
             name = text_of(call.child_by_field_name("function"))
             return name.replace("->", ".").replace("::", ".").split(".")[-1] in NO_EFFECT
         if node.type == "if_statement":

@@ -711,7 +711,7 @@ class DestroyedWheel {
   alignas(Wheel) std::array<std::byte, sizeof(Wheel)> memory_;
 
  public:
-  Wheel* const wheel = ::new (memory_.data()) Wheel;
+  Wheel* const wheel = ::new (memory_.data()) Wheel;  // after memory_
 };
 
 TEST(PassiveWheel, TheWheelMayBeDestroyedInsideOnTimeout) {

@@ -82,7 +82,7 @@ TEST_F(CycleRateTest, ASlowCounterIsNeverUsedAgainAndItsFaultIsRemembered) {
   EXPECT_EQ(rate_.window(), 0u);
 }
 
-/// The rate itself is raised by a thousandth. The clock may run slower by another one.
+/// Two thousandths are no fault: the rate is raised by one, and the clock may run slower by another one.
 TEST_F(CycleRateTest, ACounterThatIsFastByTwoAndAHalfThousandthsIsNeverUsedAgain) {
   ClockReading end = kBegin;
   const auto cycles = static_cast<std::uint64_t>(20'000'000 / nanoseconds_per_cycle());

@@ -60,8 +60,9 @@ TEST_F(WorkerThread, HasTheDefaultPolicyNotItsMakers) {
        [] { EXPECT_TRUE(test::eventually([] { return sched_getscheduler(0) == SCHED_OTHER; })); });
 }
 
-/// Keys of other code may use up all. Sanitizers have keys of their own.
-TEST(ThreadKey, IsOneForAllTimersMayBeTheFirstAndIsMissedAtOnce) {
+/// Other code may have taken all keys of the process. No test of this program may make a timer before, or the library
+/// would have its key. A sanitizer needs the first key itself.
+TEST(ThreadKey, IsRequiredByATimerAndMayBeTheFirstOfAll) {
   if (test::kSanitized) GTEST_SKIP() << "needs the first key";
   const int status = test::status_of_child([]() noexcept {
     pthread_key_t key{};

@@ -67,7 +67,7 @@ TEST(ForkedRepeatedTimer, DoesNotWaitForAHookOfTheParentAndCallsNone) {
   EXPECT_EQ(destroyed, 1) << "the parent's own";
 }
 
-/// Hooks may own objects that are only whole in the parent.
+/// Destructors of objects that a hook owns may need threads or locks of the parent.
 TEST(ForkedRepeatedTimer, DestroysNoHookOfTheParent) {
   HashedWheelTimer wheel(1ms, 64);
   bool released = false;
@@ -79,7 +79,11 @@ TEST(ForkedRepeatedTimer, DestroysNoHookOfTheParent) {
     });
     timer = std::make_unique<RepeatedTimer>("forked", 1ms, wheel, RepeatedTimer::Hooks{.on_trigger = [owned] {}});
   }
-  EXPECT_EQ(status_of_child([&] { return timer.reset(), released ? 1 : 0; }), 0);
+  EXPECT_EQ(status_of_child([&] {
+              timer.reset();
+              return released ? 1 : 0;
+            }),
+            0);
   timer.reset();
   EXPECT_TRUE(released) << "or this test could not fail";
 }

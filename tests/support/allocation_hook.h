@@ -3,10 +3,12 @@
 // Replaces all versions of the global operators new and delete in the executable that includes this header. They count
 // the bytes in use and fail on demand. Only one source file of an executable may include it.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <new>
@@ -173,6 +175,9 @@ inline void release(void* block) noexcept {
   if (block == nullptr) return;
   const Header header = *reinterpret_cast<Header*>(reinterpret_cast<std::uintptr_t>(block) - sizeof(Header));
   bytes_in_use.fetch_sub(static_cast<std::int64_t>(header.size), std::memory_order_relaxed);
+  // So that a use of freed memory shows. Only the beginning, because the rest may not be in memory.
+  std::memset(block, 0xDD, std::min<std::size_t>(header.size, 64));
+  asm volatile("" : : "r"(block) : "memory");  // compilers drop a memset before free()
   std::free(header.base);
 }
 

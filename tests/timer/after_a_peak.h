@@ -3,10 +3,16 @@
 // For tests of memory that goes back to the system.
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <thread>
+#include <utility>
+#include <vector>
 
+#include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/engine/worker_loop.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
@@ -22,10 +28,10 @@
 
 namespace hwt::test {
 
-inline constexpr int kTimeouts = kSanitized || kCounting ? 40'000 : 300'000;
+inline constexpr int kPeak = kSanitized || kCounting ? 40'000 : 300'000;
 /// The nodes that a pool keeps for its owner.
 inline constexpr std::size_t kKeptByPool = 2304 + 256;
-/// Pages of a MiB, which is not given back if there is no more.
+/// A MiB in pages. The Collector does not begin for less.
 inline constexpr std::size_t kNotWorthIt = 256;
 
 /// A HashedWheelTimer that gives memory back after it was unused for `unused_for`.
@@ -38,7 +44,7 @@ class HastyTimer final : public ThreadedTimer {
   ~HastyTimer() override { end(); }
 };
 
-inline void pass(ManualTimer& timer, int seconds) {
+inline void pass_seconds(ManualTimer& timer, int seconds) {
   for (int i = 0; i < 5 * seconds; ++i) timer.advance(200ms);
 }
 
@@ -85,13 +91,14 @@ class AfterAPeak : public ::testing::Test {
       timeouts.push_back(timer.new_timeout([this] { ++ran_; }, delay));
       slabs_.add(timeouts.back());
     }
+    core_ = &internal::Node::of(timeouts.back())->core();
     return timeouts;
   }
   static void cancel(std::vector<Timeout>& timeouts) {
     for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
     timeouts.clear();
   }
-  /// Cancels all but one of each `each`, which it returns.
+  /// Cancels the timeouts, except one of every `each`. Returns those.
   static std::vector<Timeout> cancel_but_one_of(std::size_t each, std::vector<Timeout>& timeouts) {
     std::vector<Timeout> gone;
     std::vector<Timeout> left;
@@ -102,8 +109,19 @@ class AfterAPeak : public ::testing::Test {
   }
   /// The pages that may stay, if the nodes that the pool keeps lie in a row.
   std::size_t little() const { return slabs_.pages() / 10 + kNotWorthIt; }
-  /// The pages that may stay if all timeouts lay in a row: those of the nodes that the pool keeps.
+  /// The pages that may stay if the freed nodes lie in a row: some 40 for the nodes that a pool keeps, and the first
+  /// page of each slab.
   std::size_t very_little() const { return std::max<std::size_t>(slabs_.size() / 2, 64); }
+  /// Waits until the worker of `timer`, the latest of schedule(), has slept for `time`. come_to_rest() does not notice
+  /// a collection: the worker neither wakes up nor begins a tick then.
+  void await_sleep(const Timer& timer, std::chrono::milliseconds time) {
+    EXPECT_TRUE(eventually([&] {
+      if (core_->sleeper().awake()) return false;
+      const std::int64_t before = timer.stats().wakeups;
+      std::this_thread::sleep_for(time);
+      return !core_->sleeper().awake() && timer.stats().wakeups == before;
+    })) << "the worker does not sleep";
+  }
   testing::AssertionResult falls_to(std::size_t pages) {
     const bool fallen = eventually([&] {
       std::this_thread::sleep_for(5ms);  // asking is slow
@@ -116,6 +134,7 @@ class AfterAPeak : public ::testing::Test {
 
   std::atomic<int> ran_ = 0;
   Slabs slabs_;
+  internal::Core* core_ = nullptr;  // of the timer of the latest schedule()
 };
 
 }  // namespace hwt::test

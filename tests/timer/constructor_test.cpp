@@ -283,8 +283,9 @@ TEST(ThreadFactory, ThatCallsTheBodyTwiceHasOneWorker) {
                               body();
                             });
                           }}};
+  timer.new_timeout([] {}, kFar);
   EXPECT_TRUE(ran_in_task(timer, [] {}));
-  timer.stop();
+  EXPECT_EQ(timer.stop().size(), 1u) << "a second worker would overwrite what the first has left for stop()";
 }
 
 /// A thread of a pool, for example, which goes on to other work.

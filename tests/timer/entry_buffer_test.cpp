@@ -285,7 +285,7 @@ TEST_F(APlace, LosesNothingIfTheQueueHasNoMemory) {
   expect_taken(1100);
 }
 
-/// The worker and the owner of the place exclude each other, but neither waits.
+/// While the owner sifts, the worker takes nothing and goes on. Neither waits.
 TEST_F(APlace, IsLeftAloneByOthersWhileItsOwnerSifts) {
   put(0, 20);
   intake.open_all(1);

@@ -119,11 +119,12 @@ TEST(FirstUse, TakesOverAllThatThreadsHaveLeft) {
 TEST(FirstUse, WithoutMemoryLosesNoProducer) {
   HashedWheelTimer timer(1ms);
   use_by_new_thread(timer);
-  for_each_allocation([&](std::int64_t n) {
+  const auto failures = for_each_allocation([&](std::int64_t n) {
     bool struck = false;
     std::thread([&] { struck = with_failing(n, [&] { use(timer); }).struck; }).join();
     return struck;
   });
+  EXPECT_GE(failures, 1) << "or this test could not fail";
   EXPECT_EQ(producers_of(timer), 1) << "each thread takes over that of the last";
 }
 
@@ -224,7 +225,7 @@ TEST(ThreadEnd, LeavesTheProducerToTheThreadThatTakesItOver) {
     use(timer);
     pthread_setspecific(late.key, &late);
   }).join();
-  EXPECT_EQ(producers_of(timer), 3) << "of this thread, of the next one, and of the late use";
+  EXPECT_EQ(producers_of(timer), 3) << "one each for this thread, the thread that took over, and the late use";
   end.count_down();
 }
 #endif

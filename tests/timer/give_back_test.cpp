@@ -24,7 +24,7 @@ using internal::Node;
 
 TEST_F(AfterAPeak, ThatWasCancelled) {
   HastyTimer timer(10ms);
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
   ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
   cancel(timeouts);
   EXPECT_TRUE(falls_to(little()));
@@ -42,7 +42,7 @@ TEST_F(AfterAPeak, ThatWasCancelledInAnyOrder) {
 
 TEST_F(AfterAPeak, ThatWasCancelledByAnotherThread) {
   HastyTimer timer(10ms);
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
   Latch checked;
   std::jthread other([&] {
     cancel(timeouts);
@@ -56,10 +56,10 @@ TEST_F(AfterAPeak, ThatExpired) {
   HastyTimer timer(10ms);
   {
     const Gate at_once(timer);
-    schedule(timer, kTimeouts, 0ns);
+    schedule(timer, kPeak, 0ns);
   }
   EXPECT_TRUE(falls_to(little()));
-  EXPECT_EQ(ran_, kTimeouts);
+  EXPECT_EQ(ran_, kPeak);
 }
 
 /// The worker knows of nothing that is due when they are withdrawn, and none of them has ever been in the wheel. So the
@@ -94,20 +94,20 @@ TEST_F(AfterAPeak, OfWhichTheWorkerHasSeenNothing) {
   checked.count_down();
 }
 
-/// More than a MiB is free, but cannot go, because a timeout of each of these pages goes on.
+/// More than a MiB is free but stays, because a timeout in each of these pages is still pending.
 TEST_F(AfterAPeak, TheTimerIsIdleAgain) {
   HastyTimer timer(10ms, 1 << 17);
-  std::vector<Timeout> all = schedule(timer, 300'000);
+  std::vector<Timeout> all = schedule(timer, 300'000);  // so many that little() is little
   const std::vector<Timeout> go_on = cancel_but_one_of(200, all);
   ASSERT_TRUE(falls_to(go_on.size() + little()));
-  come_to_rest(timer, 300ms);
+  await_sleep(timer, 300ms);
 }
 
 /// One of every third page, which cannot go then.
 TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
   constexpr int kEach = 200;
   HastyTimer timer(10ms);
-  std::vector<Timeout> all = schedule(timer, kTimeouts);
+  std::vector<Timeout> all = schedule(timer, kPeak);
   std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
   ASSERT_TRUE(falls_to(go_on.size() + little()));
   for (Timeout& timeout : go_on) {
@@ -120,14 +120,14 @@ TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
 
 /// Of every sixth page a single timeout goes on, and ends after the worker has looked: too few to call it again.
 TEST_F(AfterAPeak, APageThatItsLastTimeoutHeldGoesTooInAnIdleTimer) {
-  constexpr int kPeak = 300'000;
+  constexpr int kLarge = 300'000;
   constexpr int kEach = 400;
   HastyTimer timer(2s);  // in which the last ones are to end
-  std::vector<Timeout> all = schedule(timer, kPeak);
+  std::vector<Timeout> all = schedule(timer, kLarge);
   std::vector<Timeout> last = cancel_but_one_of(kEach, all);
   ASSERT_TRUE(falls_to(last.size() + little()));
   cancel(last);
-  EXPECT_TRUE(falls_to(very_little()));
+  EXPECT_TRUE(falls_to(kNotWorthIt));
 }
 
 /// A handle keeps its node, whatever has become of the timeout.
@@ -136,7 +136,7 @@ TEST_F(AfterAPeak, HandlesStillAnswer) {
   std::vector<Timeout> kept;
   {
     HastyTimer timer(10ms);
-    std::vector<Timeout> all = schedule(timer, kTimeouts);
+    std::vector<Timeout> all = schedule(timer, kPeak);
     for (std::size_t i = 0; i < all.size(); i += kEach) kept.push_back(all[i]);
     cancel(all);
     ASSERT_TRUE(falls_to(kept.size() + little()));
@@ -153,18 +153,18 @@ TEST_F(AfterAPeak, TheNextNeedsNoNewMemory) {
   const std::int64_t at_first = bytes_in_use;
   {
     HastyTimer timer(10ms);
-    std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+    std::vector<Timeout> timeouts = schedule(timer, kPeak);
     const std::size_t slabs = slabs_.size();
     for (int round = 0; round < 2; ++round) {
       cancel(timeouts);
       ASSERT_TRUE(falls_to(little()));
-      come_to_rest(timer, 50ms);  // no collection has the addresses in its hand
-      timeouts = schedule(timer, kTimeouts);
+      await_sleep(timer, 50ms);  // no collection holds the addresses
+      timeouts = schedule(timer, kPeak);
       EXPECT_LE(slabs_.size(), slabs * 3 / 2) << "in round " << round;
     }
     for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.reschedule(0ns));
     timeouts.clear();
-    EXPECT_TRUE(eventually([&] { return ran_ == kTimeouts; }));
+    EXPECT_TRUE(eventually([&] { return ran_ == kPeak; }));
     EXPECT_TRUE(is_balanced(timer.stats()));
   }
   EXPECT_LE(bytes_in_use - at_first, 1 << 20);
@@ -173,20 +173,20 @@ TEST_F(AfterAPeak, TheNextNeedsNoNewMemory) {
 /// What comes and goes within the time is no peak.
 TEST_F(AfterAPeak, LeavesMemoryThatIsUsedAgain) {
   ManualTimer timer(1ms);
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
   for (int i = 0; i < 10; ++i) {
     cancel(timeouts);
-    pass(timer, 4);
-    timeouts = schedule(timer, kTimeouts);
-    pass(timer, 4);
+    pass_seconds(timer, 4);
+    timeouts = schedule(timer, kPeak);
+    pass_seconds(timer, 4);
     ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
   }
   // And half of it is a peak, when only half is used again.
   for (int i = 0; i < 10; ++i) {
     cancel(timeouts);
-    pass(timer, 4);
-    timeouts = schedule(timer, kTimeouts / 2);
-    pass(timer, 4);
+    pass_seconds(timer, 4);
+    timeouts = schedule(timer, kPeak / 2);
+    pass_seconds(timer, 4);
   }
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 60 / 100);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 45 / 100);
@@ -195,10 +195,10 @@ TEST_F(AfterAPeak, LeavesMemoryThatIsUsedAgain) {
 /// Half of it is used for a twentieth of the time: all is free when the worker looks, but half has been needed since.
 TEST_F(AfterAPeak, LeavesMemoryThatWasUsedForAMoment) {
   ManualTimer timer(1ms);
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
   cancel(timeouts);
   for (int i = 0; i < 200; ++i) {
-    if (i % 20 == 0) timeouts = schedule(timer, kTimeouts / 2);
+    if (i % 20 == 0) timeouts = schedule(timer, kPeak / 2);
     timer.advance(200ms);
     cancel(timeouts);
     ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 45 / 100) << "in round " << i;
@@ -209,25 +209,25 @@ TEST_F(AfterAPeak, LeavesMemoryThatWasUsedForAMoment) {
 /// All was used again for a moment since the timer began to watch it, so it watches it once more.
 TEST_F(AfterAPeak, StaysForTheWholeTimeSinceItWasUsed) {
   ManualTimer timer(1ms);
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
   cancel(timeouts);
-  pass(timer, 6);
-  timeouts = schedule(timer, kTimeouts);
+  pass_seconds(timer, 6);
+  timeouts = schedule(timer, kPeak);
   cancel(timeouts);
-  pass(timer, 10);
+  pass_seconds(timer, 10);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
-  pass(timer, 30);
+  pass_seconds(timer, 30);
   EXPECT_LE(slabs_.resident_pages(), little());
 }
 
 /// Memory that went back reads as zeros.
 TEST_F(AfterAPeak, NoPendingTimeoutIsFoundWhereMemoryWentBack) {
   ManualTimer timer(Options{.tick_duration = 1ms, .trace_origins = true}, steady_clock::time_point());
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak);
   const Timeout last = std::move(timeouts.back());
   timeouts.pop_back();
   cancel(timeouts);
-  pass(timer, 60);
+  pass_seconds(timer, 60);
   ASSERT_LE(slabs_.resident_pages(), little());
   const std::vector<PendingOrigin> origins = timer.pending_by_origin();
   ASSERT_EQ(origins.size(), 1u);
@@ -238,20 +238,20 @@ TEST_F(AfterAPeak, NoPendingTimeoutIsFoundWhereMemoryWentBack) {
 TEST_F(AfterAPeak, StaysIfMoreIsNeededWhileItIsCollected) {
   constexpr int kPeak = 40'000;
   ManualTimer timer(1ms);
-  std::vector<Timeout> timeouts = schedule(timer, kPeak);
+  std::vector<Timeout> timeouts = schedule(timer, kLarge);
   cancel(timeouts);
   timer.advance(200ms);  // begins to watch
   timer.advance(13s);    // collects a third
   timeouts = schedule(timer, 2 * kPeak);
-  pass(timer, 4);
+  pass_seconds(timer, 4);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
 }
 
 TEST_F(AfterAPeak, StaysIfTimeEndsBefore) {
   ManualTimer timer(1ms, steady_clock::time_point::max() - 10s);
-  std::vector<Timeout> timeouts = schedule(timer, kTimeouts, 9s);
+  std::vector<Timeout> timeouts = schedule(timer, kPeak, 9s);
   cancel(timeouts);
-  pass(timer, 9);
+  pass_seconds(timer, 9);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
   EXPECT_EQ(ran_, 0);
 }
@@ -259,14 +259,14 @@ TEST_F(AfterAPeak, StaysIfTimeEndsBefore) {
 /// advance() does it, some at a time. The second peak needs fresh memory.
 TEST_F(AfterAPeak, OfAManualTimer) {
   ManualTimer timer(1ms);
-  for (const int peak : {kTimeouts, kTimeouts * 4 / 3}) {
+  for (const int peak : {kPeak, kPeak * 4 / 3}) {
     std::vector<Timeout> timeouts = schedule(timer, peak);
     cancel(timeouts);
-    pass(timer, 11);
+    pass_seconds(timer, 11);
     EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
     timer.advance(2s);
     EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100) << "a call takes some steps only";
-    pass(timer, 20);
+    pass_seconds(timer, 20);
     EXPECT_LE(slabs_.resident_pages(), very_little());
   }
 }
@@ -274,18 +274,18 @@ TEST_F(AfterAPeak, OfAManualTimer) {
 /// Much stays after a peak because some of each page goes on. Later timeouts may have used those nodes and ended too,
 /// so that whole pages are free. They are collected then, although they are fewer than before.
 TEST_F(AfterAPeak, MemoryThatHadToStayGoesWhenItHasBeenUsedSince) {
-  constexpr int kPeak = std::min(kTimeouts / 1024, 98) * 1023;  // all nodes of some slabs
+  constexpr int kPeak = std::min(kPeak / 1024, 98) * 1023;  // all nodes of some slabs
   constexpr std::size_t kEach = 32;
   ManualTimer timer(1ms);
-  std::vector<Timeout> all = schedule(timer, kPeak);
+  std::vector<Timeout> all = schedule(timer, kLarge);
   const std::size_t slabs = slabs_.size();
   std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
-  pass(timer, 120);
+  pass_seconds(timer, 120);
   ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
 
   all = schedule(timer, kPeak - static_cast<int>(go_on.size()));
   EXPECT_EQ(slabs_.size(), slabs) << "the Collector has kept nodes that it did not give back";
-  pass(timer, 1);
+  pass_seconds(timer, 1);
   for (Timeout& timeout : go_on) all.push_back(std::move(timeout));
   // Whole slabs of them: half of all.
   std::sort(all.begin(), all.end(),
@@ -293,7 +293,7 @@ TEST_F(AfterAPeak, MemoryThatHadToStayGoesWhenItHasBeenUsedSince) {
   std::vector<Timeout> half(std::make_move_iterator(all.begin()),
                             std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2)));
   cancel(half);
-  pass(timer, 120);
+  pass_seconds(timer, 120);
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 55 / 100 + little());
 }
 

@@ -8,6 +8,7 @@
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
+#include "tests/support/worker_call.h"
 
 namespace hwt {
 namespace {
@@ -34,10 +35,7 @@ TEST_P(CancelledAfterTransfer, AreCollected) {
   const auto in_the_wheel = [&] { return static_cast<std::int64_t>(timeouts.size()) - timer.stats().backlog; };
   for (int round = 0; round < kRounds; ++round) {
     for (int i = 0; i < kAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-    // As Producer::tidy() does for timeouts that stay.
-    internal::Core& core = internal::Node::of(timeouts.back())->core();
-    core.inbox().note_all_awaited();
-    core.sleeper().wake();
+    call_worker(internal::Node::of(timeouts.back())->core());
     ASSERT_TRUE(eventually([&] { return in_the_wheel() >= kAtOnce / 2; }));
     transferred += in_the_wheel();
     for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.cancel());

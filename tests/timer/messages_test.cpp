@@ -13,12 +13,12 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// The line on stderr about an exception that `make_error` has a ManualTimer meet in its first millisecond.
-std::string line_about(Options options, const std::function<void(ManualTimer&)>& make_error) {
+/// Runs `schedule`, and then a millisecond of its ManualTimer. Returns the text that this writes to stderr.
+std::string line_about(Options options, const std::function<void(ManualTimer&)>& schedule) {
   testing::internal::CaptureStderr();
   options.tick_duration = 1ms;
   ManualTimer timer(options);
-  make_error(timer);
+  schedule(timer);
   timer.advance(1ms);
   return testing::internal::GetCapturedStderr();
 }
@@ -58,8 +58,8 @@ TEST(MessageOfAnException, IsNotWrittenIfThereIsAHandler) {
             "");
 }
 
-/// The handler's exception replaces that of the task, so no line is left out.
-TEST(MessageOfAnException, NamesOnTaskError) {
+/// The exception of on_task_error replaces that of the task.
+TEST(MessageOfAnException, NamesOnTaskErrorAndCountsNoLineAsLeftOut) {
   const std::string line = "hashed_wheel_timer: an exception was thrown by on_task_error: wrong\n";
   EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) { throw_wrong(); }},
                        [](ManualTimer& timer) {

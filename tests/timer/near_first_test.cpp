@@ -23,6 +23,7 @@
 #include "perf/micro/threadless_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/worker_call.h"
 
 namespace hwt {
 namespace {
@@ -91,7 +92,7 @@ TEST_F(ManyPlaces, GiveNearTimeoutsFirstWhenAllAreTaken) {
 }
 
 TEST_F(ManyPlaces, GiveTimeoutsThatBecomeNearBeforeTheRestOfAnOpenedRound) {
-  for (int i = 0; i < 2; ++i) put(800, kLater);  // now its batches of seven leave one
+  for (int i = 0; i < 2; ++i) put(800, kLater);  // 22 entries: three takes of seven leave one
   EXPECT_FALSE(intake.any());
   intake.open_all(kNear);
   EXPECT_TRUE(intake.any());
@@ -256,7 +257,7 @@ TEST(APass, TakesAtMost8192FarTimeouts) {
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
-/// So that a flood of them does not keep the worker from running tasks.
+/// So that a flood of them does not keep the worker from running tasks. Without a time, transfer() takes all as near.
 TEST(APass, TakesAtMost100000NearTimeouts) {
   ThreadlessTimer timer;
   for (int i = 0; i < 150'000; ++i) timer.add(must_not_run, kFar);
@@ -300,7 +301,7 @@ TEST(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
 }
 
 /// With so many in flight that a sift has several steps.
-TEST(AProducer, HasRoomForFourTimesAsManyAsStayPendingAndTakesNoMoreMemory) {
+TEST(AProducer, HasRoomForFourTimesThePendingTimeouts) {
   constexpr int kPending = 3000;
   ThreadlessTimer timer;
   std::vector<TimeoutId> ring;
@@ -364,7 +365,7 @@ TEST(AWorker, TakesAllFromTimeToTime) {
   };
   const auto taken = [&] { return timer.stats().backlog < 1000; };
   int left = 0;
-  for (int round = 0; round < 20 && left < 2; ++round) {  // more than two if this thread was preempted for long
+  for (int round = 0; round < 20 && left < 2; ++round) {  // only if this thread is preempted for long, more than two
     add_far();
     if (!eventually(taken, 300ms)) ++left;
     ASSERT_TRUE(eventually(taken));
@@ -374,7 +375,7 @@ TEST(AWorker, TakesAllFromTimeToTime) {
   std::this_thread::sleep_for(50ms);  // some passes
   keeps_it_awake.request_stop();
   keeps_it_awake.join();
-  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; })) << "no thread wakes the worker for these";
+  EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; })) << "the worker must wake up by itself for these";
 }
 
 /// Each of the threads has too few timeouts to call the worker, and does nothing more.
@@ -383,9 +384,7 @@ TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
   constexpr int kOfEach = 12'000;
   HashedWheelTimer timer(1ms);
   const TimeoutId far = timer.add(must_not_run, 30min);
-  internal::Core& core = internal::Node::of(timer.find(far))->core();
-  core.inbox().note_all_awaited();
-  core.sleeper().wake();
+  test::call_worker(internal::Node::of(timer.find(far))->core());
   // A pass has taken all. The worker sleeps now, until something is due earlier.
   ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   std::vector<std::vector<TimeoutId>> ids(kThreads);

@@ -5,10 +5,6 @@
 #include "hashed_wheel_timer/internal/handover/seat.h"
 #include "tests/support/any_timer.h"
 
-#if !defined(_WIN32)
-#include <pthread.h>
-#endif
-
 namespace hwt {
 namespace {
 
@@ -70,21 +66,6 @@ TEST(SeatTable, GivesSeatsOfCoresThatHaveGoneBackWhenItIsFull) {
   for (std::size_t i = 0; i < kCores; ++i) left += table.find(i + 1) != nullptr ? 1 : 0;
   EXPECT_LE(left, 4u) << "of one core that is there and 999 that are gone";
 }
-
-#if !defined(_WIN32)
-/// The operator delete of this program overwrites a part of each block.
-TEST(SeatTable, IsNotUsedAgainOnceItsThreadHasEnded) {
-  ManualTimer timer;
-  pthread_key_t later{};  // than the library's: destructors run in that order
-  const auto use = [](void* used) { EXPECT_TRUE(static_cast<Timer*>(used)->new_timeout([] {}, 1s).cancel()); };
-  ASSERT_EQ(pthread_key_create(&later, use), 0);
-  std::thread([&] {
-    use(&timer);
-    pthread_setspecific(later, &timer);
-  }).join();
-  pthread_key_delete(later);
-}
-#endif
 
 /// Each thread schedules on timers in random order, and some of them are destroyed meanwhile. A thread that used the
 /// part of another timer would corrupt it, or count there.

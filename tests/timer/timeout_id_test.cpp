@@ -110,6 +110,15 @@ TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
   }
 }
 
+TEST(Id, OfAnExpiredTimeoutIsGoneAlthoughAHandleKeepsItsNode) {
+  ManualTimer timer(1ms);
+  const TimeoutId id = timer.add([] {}, 1ms);
+  const Timeout handle = timer.find(id);
+  timer.advance(5ms);
+  ASSERT_TRUE(handle.is_expired());
+  EXPECT_EQ(timer.cancel(id), CancelResult::Gone);
+}
+
 TYPED_TEST(IdOf, ARunningTaskIsRunning) {
   TimeoutId id;
   std::array<CancelResult, 2> inside{};
@@ -495,9 +504,10 @@ TEST(SlabNumbers, AreFoundByTheirCoreAlone) {
   std::array<std::byte, 256> memory{};
   std::vector<SlabDirectory::Entry*> entries;
   std::unordered_set<std::uint32_t> numbers;
-  for (int i = 0; i < 3000; ++i) {  // more than one chunk has
+  for (int i = 0; i < 6000; ++i) {  // more than one chunk has
     SlabDirectory::Entry* const entry = SlabDirectory::add(memory.data(), kCore, nullptr);
     ASSERT_NE(entry, nullptr);
+    EXPECT_GE(entry->first_generation, Node::kFirstGeneration);
     entries.push_back(entry);
     ASSERT_TRUE(numbers.insert(entry->number).second);
     const std::uint32_t first = entry->number * kPlaces;
@@ -513,6 +523,7 @@ TEST(SlabNumbers, AreFoundByTheirCoreAlone) {
   for (SlabDirectory::Entry* const entry : entries) {
     SlabDirectory::remove(*entry, entry->first_generation);
     EXPECT_EQ(SlabDirectory::find(entry->number * kPlaces + 2, kCore), nullptr);
+    EXPECT_EQ(SlabDirectory::find(entry->number * kPlaces + 2, 1), nullptr) << "a freed number belongs to no core";
   }
 }
 
@@ -531,21 +542,22 @@ TEST(SlabNumbers, AreUsedAgainWithLaterGenerationsUntilTheseAreUsedUp) {
   SlabDirectory::remove(*another, another->first_generation);
 }
 
-/// Memory of nodes that went back to the system, and is used again, has later generations.
-TEST(IdAfterAPeak, NamesNoTimeoutInMemoryThatWasGivenBack) {
-  constexpr int kTimeouts = 40'000;
-  ManualTimer timer;
+/// No two timeouts have the same id, also not those of two timers whose slabs have the same numbers. Memory that went
+/// back to the system has later generations when it is used again, also if only a part of it was used in between.
+TEST(IdAfterAPeak, NamesOneTimeoutOfAllTimers) {
   std::unordered_set<TimeoutId> all;
-  for (int round = 0; round < 4; ++round) {
-    std::vector<TimeoutId> ids;
-    for (int i = 0; i < kTimeouts; ++i) ids.push_back(timer.add([] {}, kFar));
-    timer.advance(1ms);
-    for (const TimeoutId id : all) ASSERT_EQ(timer.cancel(id), CancelResult::Gone);
-    for (const TimeoutId id : ids) {
-      ASSERT_TRUE(all.insert(id).second) << "an id of an earlier timeout";
-      ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
+  for (int timers = 0; timers < 2; ++timers) {
+    ManualTimer timer(1ms);
+    for (const int count : {60'000, 20'000, 60'000, 60'000}) {
+      std::vector<TimeoutId> ids;
+      for (int i = 0; i < count; ++i) ids.push_back(timer.add([] {}, kFar));
+      for (const TimeoutId id : all) ASSERT_EQ(timer.cancel(id), CancelResult::Gone);
+      for (const TimeoutId id : ids) {
+        ASSERT_TRUE(all.insert(id).second) << "an id of an earlier timeout";
+        ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
+      }
+      for (int i = 0; i < 300; ++i) timer.advance(200ms);
     }
-    for (int i = 0; i < 1000; ++i) timer.advance(100ms);
   }
 }
 

@@ -173,7 +173,7 @@ TEST(Withdraw, NothingPilesUpBehindABusyWorker) {
   EXPECT_LT(bytes_in_use - before, 128 << 10);
 }
 
-/// Now and then a thread that drops a handle looks whether it keeps too many nodes.
+/// After each 64 nodes that a thread frees, it looks whether its pool keeps too many. The last handle may be the one.
 TEST(Withdraw, ALastHandleThatOutlivesTheTimerLeavesNothingBehind) {
   const auto drop = [](std::size_t before_the_timer) {
     auto timer = std::make_unique<ManualTimer>();

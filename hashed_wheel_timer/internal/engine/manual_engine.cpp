@@ -140,7 +140,7 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
   return ran;
 }
 
-/// Saturates, because a jump may be longer than a duration goes.
+/// Saturates, because the time may jump further than nanoseconds::max().
 std::chrono::nanoseconds ManualEngine::since(std::int64_t time) const noexcept {
   const auto now = static_cast<std::uint64_t>(core_->now());
   return std::chrono::nanoseconds(static_cast<std::int64_t>(detail::distance(static_cast<std::uint64_t>(time), now)));

@@ -84,12 +84,12 @@ class Collector {
   const std::size_t page_bytes_;  // zero: nothing is ever given back
   Stage stage_ = Stage::Unaware;
   std::int64_t look_at_ = 0;
-  // The number of nodes that the last collection left in the depot, because their pages are in use. During a
-  // collection, the nodes that it has not taken or has put back.
+  // The number of nodes that the last collection left in the depot, because their pages are in use or a producer needed
+  // them. During a collection, the nodes that it has not taken or has put back.
   std::size_t kept_ = 0;
   std::size_t kept_before_ = 0;  // the number of the collection before
-  // The last collection gave something back, so more nodes may have come home since. Or a shortage ended it, and its
-  // nodes are back in the depot.
+  // Look again, although no more nodes are free than before. The last collection gave something back or kept more than
+  // the one before, so more nodes may come home. Or a shortage ended it, and it put its nodes back.
   bool again_ = false;
   bool has_given_back_ = false;   // in this collection
   Page* runs_ = nullptr;          // the free runs to collect

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "hashed_wheel_timer/internal/core/core.h"
+
+namespace hwt::test {
+
+/// Makes the worker take all entries, as a producer does whose timeouts stay.
+inline void call_worker(internal::Core& core) {
+  core.inbox().note_all_awaited();
+  core.sleeper().wake();
+}
+
+}  // namespace hwt::test
