@@ -236,13 +236,13 @@ TEST_F(AfterAPeak, NoPendingTimeoutIsFoundWhereMemoryWentBack) {
 
 /// The nodes that were collected cost less than fresh ones.
 TEST_F(AfterAPeak, StaysIfMoreIsNeededWhileItIsCollected) {
-  constexpr int kPeak = 40'000;
+  constexpr int kFew = 40'000;
   ManualTimer timer(1ms);
-  std::vector<Timeout> timeouts = schedule(timer, kLarge);
+  std::vector<Timeout> timeouts = schedule(timer, kFew);
   cancel(timeouts);
   timer.advance(200ms);  // begins to watch
   timer.advance(13s);    // collects a third
-  timeouts = schedule(timer, 2 * kPeak);
+  timeouts = schedule(timer, 2 * kFew);
   pass_seconds(timer, 4);
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
 }
@@ -274,16 +274,16 @@ TEST_F(AfterAPeak, OfAManualTimer) {
 /// Much stays after a peak because some of each page goes on. Later timeouts may have used those nodes and ended too,
 /// so that whole pages are free. They are collected then, although they are fewer than before.
 TEST_F(AfterAPeak, MemoryThatHadToStayGoesWhenItHasBeenUsedSince) {
-  constexpr int kPeak = std::min(kPeak / 1024, 98) * 1023;  // all nodes of some slabs
+  constexpr int kMany = std::min(kPeak / 1024, 98) * 1023;  // all nodes of some slabs
   constexpr std::size_t kEach = 32;
   ManualTimer timer(1ms);
-  std::vector<Timeout> all = schedule(timer, kLarge);
+  std::vector<Timeout> all = schedule(timer, kMany);
   const std::size_t slabs = slabs_.size();
   std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
   pass_seconds(timer, 120);
   ASSERT_GE(slabs_.resident_pages(), slabs_.pages() * 95 / 100);
 
-  all = schedule(timer, kPeak - static_cast<int>(go_on.size()));
+  all = schedule(timer, kMany - static_cast<int>(go_on.size()));
   EXPECT_EQ(slabs_.size(), slabs) << "the Collector has kept nodes that it did not give back";
   pass_seconds(timer, 1);
   for (Timeout& timeout : go_on) all.push_back(std::move(timeout));
