@@ -52,7 +52,8 @@ struct LatencyBuckets {
     return std::bit_cast<std::uint64_t>(number) >> (52 - std::countr_zero(kCut));
   }
 
-  // The begin of the last eighth below the end of the first bucket: 0.125 us * 15 / 16. Smaller values count as this.
+  // The lower end of the last eighth below the end of the first bucket: 0.125 us * 15 / 16. Smaller values count as
+  // this.
   static constexpr double kInFirst = 0.1171875;
 };
 

@@ -241,7 +241,7 @@ TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
   }
 }
 
-/// The destructor returns after the handler has, because the handler may use the context.
+/// The handler may use the context, so the destructor waits for the handler.
 TEST(EndingWait, MakesTheDestructorOfItsGroupWait) {
   for (const bool stoppable : {false, true}) {
     std::vector<Result> ends;
