@@ -77,15 +77,15 @@ std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks
       cursor_ = present;  // passes no occupied slot: each begins later
       break;
     }
-    // The slot becomes the cursor's own. No node can enter it from here on. New nodes are due after the present tick.
-    // Moved nodes differ from the cursor in a lower digit, or are due after the slot.
+    // Moves the cursor to the slot's first tick. While it is there, no node enters the slot. New nodes are due after the
+    // present tick. A moved node differs from the cursor in a lower digit, or is due after the slot.
     const std::size_t index = half_moved_ != 0 ? half_moved_ : first_occupied();
     cursor_ = half_moved_ != 0 ? cursor_ + 1 : first_tick_of(index);
     half_moved_ = 0;
     const Link& slot = slots_[index];
     while (slot.next_ != &slot) {
       if (moves_left == 0) {
-        if (index >= kSlotsPerLevel) {
+        if (index >= kSlotsPerLevel) {  // the next call goes on with this slot; see half_moved_
           half_moved_ = index;
           --cursor_;
         }
@@ -154,8 +154,8 @@ TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
 }
 
-// Returns the first tick at or after the deadline, but no tick before the one for which the node was linked. Without a
-// delay, that is the next tick.
+// Returns the first tick at or after the deadline, but no tick before the one for which the node was linked. A node
+// without a delay was linked for the next tick, which may be later than its deadline's.
 std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
   return std::max(node.tick_, tick_after(node.deadline_));
 }

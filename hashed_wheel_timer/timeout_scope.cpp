@@ -28,7 +28,7 @@ TimeoutScope::~TimeoutScope() {
   none_adding_.wait(lock, [&] { return adding_ == 0; });
   std::vector<TimeoutId> ids = std::exchange(ids_, {});
   lock.unlock();
-  // Cancels all before it waits for one, so that no task starts meanwhile.
+  // Cancels all before it waits for one, so that no pending timeout expires meanwhile.
   std::erase_if(ids, [&](TimeoutId id) { return timer_.cancel(id) == CancelResult::Cancelled; });
   for (const TimeoutId id : ids) timer_.cancel_and_wait(id);
 }

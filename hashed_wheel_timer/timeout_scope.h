@@ -35,19 +35,20 @@ namespace hwt {
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
 /// Not for: timeouts that outlive the object. The timer must outlive the scope.
-/// Costs a lock for each call, and 16 bytes for each timeout; after a peak up to 64 bytes, or 8 KiB in all if that is
-/// more. It frees the rest of a peak when as many timeouts were added again.
+/// Costs: add() takes a mutex twice, cancel() takes none. An id takes up to 16 bytes. The scope keeps the memory of a
+/// peak until about as many timeouts were added again. Then it keeps at most 64 bytes for each live timeout, or 8 KiB.
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
   explicit TimeoutScope(Timer& timer) noexcept;
   /// Makes a scope without timeouts, whose tasks run on `executor` instead of the worker, or instead of
-  /// Options::executor. See on(), which gives an executor to a single timeout. A callable of on() runs on its own
-  /// executor. The scope keeps a copy of `executor`. Callables of up to 16 bytes need no allocation.
+  /// Options::executor. A callable made by on() keeps the executor that on() was given. The scope keeps a copy of
+  /// `executor`. Callables of up to 16 bytes need no allocation.
   TimeoutScope(Timer& timer, BatchExecutor executor) noexcept;
-  /// Cancels all timeouts, takes back tasks that wait in an executor, then waits for tasks that run on other threads. A
-  /// task of the scope may destroy the scope: the destructor does not wait for that task. Do not hold a lock that a
-  /// task takes. In a forked child it cancels nothing, waits for nothing and releases nothing.
+  /// Cancels all pending timeouts. Then, one after the other, takes back each task that waits in an executor, and waits
+  /// for each task that runs on another thread. While it waits for one, the executor may start another. A task of the
+  /// scope may destroy the scope: the destructor does not wait for that task. Do not hold a lock that a task takes. In
+  /// a forked child it cancels nothing, waits for nothing and releases nothing.
   ~TimeoutScope();
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
@@ -72,19 +73,19 @@ class HWT_API TimeoutScope {
   }
 
   /// Cancels the timeout of this id on the timer, as Timer::cancel() does, also one that is not of this scope. Returns
-  /// whether its task has not run and never will. Waits for no task.
+  /// true if this call has cancelled it: its task has not run and never will. Waits for no task.
   bool cancel(TimeoutId id) noexcept { return timer_.cancel(id) == CancelResult::Cancelled; }
 
   /// Cancels all timeouts and returns their number. Does not wait for tasks that run now, and takes none back from an
   /// executor. The scope can be used afterwards.
   std::size_t cancel_all() noexcept;
 
-  /// Returns the number of timeouts that are pending, or whose task runs or waits in an executor. Looks up each timeout
-  /// under the lock, so it is O(n).
+  /// Returns the number of timeouts that are pending, whose task runs or waits in an executor, or whose callable is
+  /// being destroyed. Looks up each timeout under the lock, so it is O(n).
   std::size_t size() const noexcept;
 
  private:
-  /// A timeout that is being scheduled.
+  /// A call of add() in progress. The destructor of the scope waits until there is none.
   class Adding {
    public:
     explicit Adding(TimeoutScope& scope) : scope_(scope) { scope.begin_adding(); }
@@ -104,7 +105,7 @@ class HWT_API TimeoutScope {
   TimeoutId add_by(F&& callable, Schedule schedule) {
     Adding adding(*this);
     if constexpr (!detail::HasExecutor<std::decay_t<F>>) {
-      // The timer refuses a null callable.
+      // Leaves a null callable as it is, so that the timer refuses it.
       if (executor_ && !detail::is_null_callable(callable)) {
         return adding.keep(schedule(hwt::on(*executor_, std::forward<F>(callable))));
       }
@@ -119,10 +120,10 @@ class HWT_API TimeoutScope {
 
   Timer& timer_;
   std::optional<BatchExecutor> executor_;  // never changed
-  const std::int64_t process_;             // in which the scope was made; a forked child is another
+  const std::int64_t process_;             // that made the scope; another one in a forked child
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
-  // When the vector is full, the scope removes the ids of ended timeouts. So it has room for about twice the live ones,
-  // and for those of a peak until as many were added again.
+  // When the vector is full, the scope removes the ids of ended timeouts. The vector grows to twice the ids that the
+  // scope needs. It shrinks to that if it has room for more than eight times the ids, and for more than kAlwaysKept.
   std::vector<TimeoutId> ids_;
   std::size_t adding_ = 0;  // calls of add() in progress; the vector has room for their ids
   bool ending_ = false;

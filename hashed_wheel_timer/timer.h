@@ -47,8 +47,8 @@ inline Scheduled schedule_named(Timer& timer, const TaskSource& task, When when,
   return scheduled;
 }
 
-/// Returns whether the timeout is pending, its task runs, or an executor has the task. A moment later that may have
-/// changed.
+/// Returns whether the timeout is pending, its task runs, an executor has the task, or a thread is destroying the
+/// callable. A moment later that may have changed.
 HWT_API bool is_live(const Timer& timer, TimeoutId id) noexcept;
 
 /// Throws what Timer::new_timeout() and Timer::add() throw for a refusal. `caller` is the name of the function.

@@ -36,7 +36,7 @@ Options parse_options(int argc, char** argv, const std::vector<std::string>& tim
   }
   number(app, "--count", options.count, 1, 1'000'000'000, "Operations of all threads together");
   number(app, "--pending", options.pending, 1, 100'000'000, "Pending timeouts");
-  number(app, "--seconds", seconds, 1, 600, "Duration of idle and far");
+  number(app, "--seconds", seconds, 1, 600, "Duration of idle, far, and load of the kinds crowd and ended");
   number(app, "--far-threads", options.far_threads, 0, 10'000,
          "Before late, so many threads each schedule `pending` timeouts of an hour");
   number(app, "--due-ms", options.due_ms, 0, 1'000, "In rate, another timeout is due at this interval; 0: none");

@@ -17,12 +17,12 @@ struct Options {
   std::int64_t pending = 1'000;
   std::int64_t count = 1'000'000;
   std::chrono::seconds seconds{2};
-  int far_threads = 0;         // of late
-  std::int64_t due_ms = 0;     // of rate
-  std::string load = "crowd";  // the kind
+  int far_threads = 0;         // for the workload `late`
+  std::int64_t due_ms = 0;     // for the workload `rate`
+  std::string load = "crowd";  // the kind of the workload `load`
   int warmup = 0;
   std::uint64_t seed = 1;
-  bool in_turn = false;  // order of the delays in expire
+  bool in_turn = false;  // for the workload `expire`: delays in order instead of random ones
   bool describe = false;
 
   std::chrono::microseconds tick() const {

@@ -1,4 +1,5 @@
-// The request clock's conversion of cycles, for every rate of 1/16 to 64 ns per cycle.
+// Proofs for the request clock's conversion of cycles at every rate of 1/16 to 64 ns per cycle. It does not overflow,
+// does not exceed its window, and does not go back.
 
 #include <cstdint>
 
@@ -12,7 +13,7 @@ using hwt::internal::CycleRate;
 
 using Word = Whole<64, false>;
 
-constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
+constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;  // the rate of 1 ns per cycle; see CycleRate::get()
 
 Word any_rate() { return any<Word>("rate", kUnit / 16, kUnit * 64); }
 Word any_cycles(const char* name, const Word& rate) {
@@ -33,8 +34,8 @@ int main(int count, char** arguments) {
     const z3::expr product = cycles.expr() * rate.expr();
     const z3::expr unit = Word(kUnit).expr();
     require(estimate < Word(CycleRate::kWindow), "never beyond the window");
-    require(Bit(estimate.expr() * unit <= product), "not more than the rate");
-    require(Bit((estimate.expr() + 1) * unit > product), "less than a nanosecond below it: nothing wraps");
+    require(Bit(estimate.expr() * unit <= product), "never above the exact time");
+    require(Bit((estimate.expr() + 1) * unit > product), "less than a nanosecond below the exact time: nothing wraps");
   });
   proof.lemma("clock_order", [] {
     const Word rate = any_rate();
@@ -47,7 +48,8 @@ int main(int count, char** arguments) {
     const Word rate = any_rate();
     const Word window = CycleRate::window_of(rate);
     require(window >= std::uint64_t(CycleRate::kWindow) / 64, "long enough to be of use");
-    require(CycleRate::nanoseconds_of(window, rate) <= Word(CycleRate::kWindow), "not longer than what is checked");
+    require(CycleRate::nanoseconds_of(window, rate) <= Word(CycleRate::kWindow),
+            "a whole window lasts at most kWindow");
   });
   return proof.result();
 }

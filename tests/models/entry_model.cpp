@@ -1,6 +1,7 @@
-// A value of a KeyedTimer by itself (KeyedEntry, KeyedLeftovers). The owner of the lock arms it again, replaces it and
-// takes it. Two expiries without the lock want it too. Each value is taken once, as it was left. A value that has begun
-// to end is not found any more. Each record is deleted once, when no thread uses it.
+// Model of one KeyedEntry of a KeyedTimer and of its KeyedLeftovers. Thread 0 has the lock of the shard: it arms the
+// entry again, replaces its value and takes it. Threads 1 and 2 are the expiries of the first and of the second
+// timeout; they have no lock. Checks: each value is taken once. The thread that takes it sees all earlier changes. After
+// an end(), holder() returns null. Each record is deleted once, after its last use.
 
 #include <atomic>
 #include <utility>
@@ -18,9 +19,9 @@ struct Entries final : Run {
   // References: the value's, the cell's, and that of the first timeout's task.
   Entry* const record = new Entry(1, 0, 0);
   Leftovers leftovers;
-  std::atomic<bool> armed_again{false};  // the second timeout's own way to its thread
+  std::atomic<bool> armed_again{false};  // hands the second timeout to thread 2, as the timer's queue does
   Ghost<int> made = 1;
-  Ghost<int> had = 0;
+  Ghost<int> taken = 0;
 
   Entries() { record->add_references(2); }
 
@@ -41,39 +42,40 @@ struct Entries final : Run {
     if (record->rearm(1)) {
       Entry::Value fresh(new Entry(1, 0, 0));
       ++made;
-      have(record->exchange(std::move(fresh)));
+      count(record->exchange(std::move(fresh)));
     } else {
       MODEL_ASSERT(record->holder() == nullptr);
     }
-    if (record->end()) have(record->take());
+    if (record->end()) count(record->take());
     Leftovers::free(leftovers.take_all());
     Entry::Drop()(record);
   }
 
   void expire(unsigned arming) {
     if (record->end(arming)) {
-      Entry::Value taken = record->take();
-      MODEL_ASSERT(taken != nullptr);
-      ++taken->value;
-      ++had;
-      leftovers.push(*record, std::move(taken));
+      Entry::Value value = record->take();
+      MODEL_ASSERT(value != nullptr);
+      ++value->value;
+      ++taken;
+      leftovers.push(*record, std::move(value));
     }
     Entry::Drop()(record);
   }
 
-  void have(Entry::Value value) {
+  /// Counts a value that thread 0 has taken out of the record. Null: an expiry has taken the first value, so that the
+  /// fresh one is still in the record.
+  void count(Entry::Value value) {
     if (value == nullptr) {
-      // An expiry has taken the one before.
       value = record->take();
       if (value == nullptr) return;
     }
     ++value->value;
-    ++had;
+    ++taken;
   }
 
   void after() override {
     Leftovers::free(leftovers.take_all());
-    MODEL_ASSERT(had == made);
+    MODEL_ASSERT(taken == made);
   }
 };
 

@@ -13,8 +13,8 @@ namespace hwt::internal {
 inline bool is_consistent(const Bucket& bucket, std::size_t number) {
   std::uint32_t items = 0;
   std::uint32_t holes = 0;
-  const Chunk* end = nullptr;
-  bool swept = bucket.sweep == nullptr;
+  const Chunk* last = nullptr;
+  bool sweep_is_valid = bucket.sweep == nullptr;
   for (Chunk* chunk = bucket.first; chunk != nullptr; chunk = chunk->next) {
     if (chunk->bucket != number || chunk->used > Chunk::kEntries) return false;
     for (std::size_t i = 0; i < chunk->used; ++i) {
@@ -25,10 +25,10 @@ inline bool is_consistent(const Bucket& bucket, std::size_t number) {
         if (chunk->item(i)->position != chunk->position(i)) return false;
       }
     }
-    swept = swept || chunk == bucket.sweep;
-    end = chunk;
+    sweep_is_valid = sweep_is_valid || chunk == bucket.sweep;
+    last = chunk;
   }
-  return swept && end == bucket.last && items == bucket.items && holes == bucket.holes &&
+  return sweep_is_valid && last == bucket.last && items == bucket.items && holes == bucket.holes &&
          (items != 0 || bucket.first == nullptr);
 }
 
@@ -54,8 +54,8 @@ class Checked<HashedWheel> : public HashedWheel {
       if (!is_consistent(bucket, index)) return false;
       const Tick due = due_.of(index);
       if ((bucket.items == 0) != (due == kNever)) return false;
-      // A tick of another bucket: an item has found no memory there, and is visited at the next tick. That is the one
-      // after the floor if the walk has stopped later.
+      // An item that finds no memory in its new bucket stays here and is visited at the next tick. Then `due` is a tick
+      // of another bucket: the floor, or the one after it if the visitor has stopped expire() since.
       if (bucket.items != 0 && revolutions_.bucket_of(due) != index && due > floor_ + 1) return false;
       if (due < due_.earliest()) return false;
       items += bucket.items;

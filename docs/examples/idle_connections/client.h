@@ -75,6 +75,7 @@ class Client {
 
   void run(const std::stop_token& stop) {
     const std::chrono::nanoseconds interval = settings_.limit / 4;
+    // Early enough for the server to close each quiet connection before the end.
     const auto last_quiet =
         std::max<std::chrono::nanoseconds>((settings_.duration - settings_.limit) / 2, Clock::duration(0));
     std::mt19937_64 random(1);

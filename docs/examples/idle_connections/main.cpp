@@ -1,7 +1,6 @@
 // A server that closes idle connections with a PassiveWheel.
 //
-// In server.h, next_wakeup() bounds epoll_wait(), advance() closes idle connections, and each received byte postpones a
-// timeout.
+// In server.h, next_wakeup() bounds epoll_wait(), advance() closes idle connections, and each read postpones a timeout.
 
 #include <sys/resource.h>
 
@@ -62,7 +61,7 @@ bool report(const Settings& settings, const Figures& server, std::chrono::nanose
   report.line("early", early, "below the limit; must be 0");
   report.section("Loop");
   report.line("wake-ups", server.wakeups);
-  report.line("bytes received", server.bytes, "each postpones a timeout");
+  report.line("bytes received", server.bytes, "each read postpones a timeout");
   common::print(report.text());
   return early == 0 && active_closed == 0 && server.overdue == 0;
 }
@@ -74,7 +73,7 @@ bool run(common::Options& options) {
   options.number("--active", settings.active, {0, 25'000},
                  "Connections that are never silent for long; default a tenth");
   options.number("--limit-ms", settings.limit, {20, 3'600'000}, "Longest silence of a connection");
-  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the wheel; connections close late by up to one");
+  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the wheel; connections close up to one tick late");
   options.number("--run-ms", settings.duration, {1, 86'400'000}, "Duration after all connections are open");
   options.parse();
   if (!options.given("--active")) settings.active = settings.connections / 10;

@@ -53,8 +53,8 @@ class Server {
   std::uint16_t port() const { return port_; }
   const Figures& figures() const { return figures_; }
 
-  /// Serves until the program is interrupted or the duration is over. The duration starts when all connections are
-  /// open.
+  /// Serves until stop() is called, the program is interrupted or the duration is over. The duration starts when all
+  /// connections are open. Throws std::runtime_error if they are not open within kConnectLimit.
   void run() {
     const Clock::time_point give_up = Clock::now() + kConnectLimit;
     std::optional<Clock::time_point> end;
@@ -109,7 +109,7 @@ class Server {
 
   void watch(int fd) {
     // Stores the descriptor, not a pointer, because advance() may close a connection that has a pending event. If a new
-    // connection has that number, handle() reads nothing.
+    // connection has that number, handle() may read a byte of it, and does not block.
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;

@@ -9,8 +9,8 @@
 
 namespace hwt::detail {
 
-/// Memory for one handler of Asio at a time. Asio queues a handler in memory of the handler's allocator, so a handler
-/// whose allocator has this memory can be queued while the program has no other. Any thread may use it.
+/// Memory for one queued handler of Asio at a time. Asio allocates a queued handler with the handler's own allocator.
+/// With the allocator of this memory, a handler can be queued even when operator new fails. Any thread may use it.
 class HandlerMemory {
  public:
   /// An allocator that uses the memory if it is free and large enough, and operator new otherwise.

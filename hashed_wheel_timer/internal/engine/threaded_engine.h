@@ -14,9 +14,9 @@
 
 namespace hwt::internal {
 
-/// The life of a timer with a thread: starts it once and stops it once, however many threads ask at a time. The phase
-/// alone decides which thread does that, so a forked child finds no lock taken. The derived class has the body of the
-/// thread.
+/// The life of a timer with a worker thread: starts it once and stops it once, however many threads ask at a time. A
+/// compare-and-swap of the phase decides which thread does that, so a forked child finds no lock taken. The derived
+/// class has the loop of the worker, turn().
 class ThreadedEngine {
  public:
   ThreadedEngine(Timer& timer, const Options& options);
@@ -34,8 +34,9 @@ class ThreadedEngine {
   /// See Timer::stop().
   std::vector<Timeout> stop();
 
-  /// Ends the timer: stops, drops the unprocessed timeouts and deletes this. On the worker itself, leaves that to the
-  /// worker. In a forked child it frees nothing, because threads that were not copied may have been using the data.
+  /// Ends the timer: stops, drops the unprocessed timeouts and deletes this. If a task calls it on the
+  /// worker, the worker does that after the task. In a forked child it frees nothing, because threads that were not
+  /// copied may have been using the data.
   void destroy() noexcept;
 
   Core& core() noexcept { return *core_; }

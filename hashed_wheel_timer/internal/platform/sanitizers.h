@@ -29,8 +29,8 @@ extern "C" void __tsan_ignore_thread_end();    // NOLINT(bugprone-reserved-ident
 
 namespace hwt::internal {
 
-/// Says that memory must not be touched from now on, or that it may be again. AddressSanitizer cannot see that by
-/// itself when the memory is neither allocated nor freed. Without AddressSanitizer, nothing.
+/// poison_memory() lets AddressSanitizer report each access to the memory, until unpoison_memory(). For memory that the
+/// library reuses without freeing it. Both do nothing without AddressSanitizer.
 #if defined(HWT_ADDRESS_SANITIZER)
 inline void poison_memory(void* memory, std::size_t size) noexcept { __asan_poison_memory_region(memory, size); }
 inline void unpoison_memory(void* memory, std::size_t size) noexcept { __asan_unpoison_memory_region(memory, size); }

@@ -46,16 +46,17 @@ void Bucket::release_chunks(ChunkPool& pool) noexcept {
   holes = 0;
 }
 
-/// Does one step of a sweep: closes up its chunk, and fills it with entries of the next chunk. Drops that chunk if it
-/// is empty then.
+/// Does one step of a sweep: closes up the chunk `to`, and fills it with entries of the next chunk, `from`. Drops
+/// `from` if no entry is left in it.
 void Bucket::compact_next(ChunkPool& pool) noexcept {
   Chunk* const to = sweep != nullptr ? sweep : first;
   close_up(*to);
   Chunk* const from = to->next;
-  // If the oldest items are removed first, all holes are in front, and the sweep ends early.
+  // Ends the sweep when few holes are left. If the oldest items were removed first, that is soon, because all holes
+  // were in front.
   sweep = holes > items / 4 ? from : nullptr;
   if (sweep == nullptr) return;
-  if (to->used != 0 && to->region != from->region) return;
+  if (to->used != 0 && to->region != from->region) return;  // a chunk has entries of one region
   to->region = from->region;
   std::size_t i = 0;
   for (; i < from->used && to->used != Chunk::kEntries; ++i) {

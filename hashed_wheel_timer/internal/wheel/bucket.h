@@ -11,8 +11,8 @@ namespace hwt::internal {
 /// The items of one bucket or slot of a wheel, in the order in which they were added: a list of chunks. All bits are
 /// zero when it is empty, so a wheel's buckets may be fresh memory.
 ///
-/// Removing an item leaves a hole, so that the others keep their order. Once there are more holes than items, each
-/// removal also closes up the holes of one chunk, until few are left. So no thread waits while millions of entries
+/// Removing an item leaves a hole, so that the others keep their order. Once there are a chunk more holes than items,
+/// each removal also closes up the holes of one chunk, until few are left. So no thread waits while millions of entries
 /// move. The list of chunks is valid after each step.
 struct Bucket {
   /// Adds an item at the end. `number`: the number of this bucket, for Chunk::bucket. Returns false without memory;
@@ -53,7 +53,7 @@ struct Bucket {
 
   Chunk* first;
   Chunk* last;
-  Chunk* sweep;  // the chunks before it are closed up; null: no sweep is in progress
+  Chunk* sweep;  // the next chunk to close up; null: no sweep is in progress
   std::uint32_t items;
   std::uint32_t holes;
 
