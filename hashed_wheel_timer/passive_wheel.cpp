@@ -77,8 +77,8 @@ std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks
       cursor_ = present;  // passes no occupied slot: each begins later
       break;
     }
-    // Moves the cursor to the slot's first tick. While it is there, no node enters the slot. New nodes are due after the
-    // present tick. A moved node differs from the cursor in a lower digit, or is due after the slot.
+    // Moves the cursor to the slot's first tick. While it is there, no node enters the slot. New nodes are due after
+    // the present tick. A moved node differs from the cursor in a lower digit, or is due after the slot.
     const std::size_t index = half_moved_ != 0 ? half_moved_ : first_occupied();
     cursor_ = half_moved_ != 0 ? cursor_ + 1 : first_tick_of(index);
     half_moved_ = 0;

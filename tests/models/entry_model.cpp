@@ -1,7 +1,7 @@
 // Model of one KeyedEntry of a KeyedTimer and of its KeyedLeftovers. Thread 0 has the lock of the shard: it arms the
 // entry again, replaces its value and takes it. Threads 1 and 2 are the expiries of the first and of the second
-// timeout; they have no lock. Checks: each value is taken once. The thread that takes it sees all earlier changes. After
-// an end(), holder() returns null. Each record is deleted once, after its last use.
+// timeout; they have no lock. Checks: each value is taken once. The thread that takes it sees all earlier changes.
+// After an end(), holder() returns null. Each record is deleted once, after its last use.
 
 #include <atomic>
 #include <utility>
