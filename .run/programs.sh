@@ -86,7 +86,7 @@ compare() {
   exec "$python" -m compare --build "$build" --cpp "$build/$cpp" "$@"
 }
 
-# Meson does not notice when a host comes.
+# Meson does not notice new packages, so the build folder is configured again.
 compile_calls() {
   take_turn
   missing=$(missing_packages calls)

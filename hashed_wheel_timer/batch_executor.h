@@ -28,9 +28,9 @@ class BatchJobs;
 /// Guarantees: the jobs of a batch run in the order in which they came, each once. A batch that the loop drops without
 /// calling it destroys its jobs.
 /// Threads: any thread may call any member. Copies share their jobs. `post` may be called by several threads at once.
-/// The worker may still be in `post` when a task was taken back, or has run. So what `post` uses must exist until the
-/// timer was stopped. Not for: jobs that throw, which end the program. Tasks of a timer may throw: see
-/// Options::on_task_error.
+/// The worker may still be in `post` when a task was taken back, or has run. So objects that `post` uses must exist
+/// until the timer has stopped.
+/// Not for: jobs that throw or are null, which end the program. Tasks of a timer may throw: see Options::on_task_error.
 class HWT_API BatchExecutor {
  public:
   /// Makes an executor that gives each batch to `post`, which must call it once, later or on another thread. Throws
@@ -82,7 +82,7 @@ class OnExecutor {
 /// back or wait for it. The timer does not wait for it.
 /// If the executor throws, or there is no memory, on_task_error gets the exception and the task runs on the worker.
 /// `executor` must outlive the timeout. Throws std::invalid_argument for a null callable, and what copying the callable
-/// throws. Callables of up to 16 bytes are not allocated.
+/// throws. Scheduling allocates nothing for callables of up to 16 bytes. Each hand-over allocates.
 template <class F>
   requires detail::TimeoutCallable<F>
 auto on(const BatchExecutor& executor, F&& callable) {

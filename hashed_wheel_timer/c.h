@@ -104,7 +104,7 @@ typedef struct hwt_options {
 /** Counters of a timer. Later versions add members at the end. */
 typedef struct hwt_stats {
   int64_t scheduled;      /**< timeouts that hwt_add() or hwt_add_at() accepted */
-  int64_t expired;        /**< timeouts whose callback has started */
+  int64_t expired;        /**< timeouts whose callback has started, or was handed to the executor */
   int64_t cancelled;      /**< timeouts that hwt_cancel() or hwt_cancel_and_wait() cancelled */
   int64_t rejected;       /**< calls refused because of max_pending; not in `scheduled` */
   int64_t unprocessed;    /**< timeouts that were pending when the timer was stopped */
@@ -142,7 +142,7 @@ HWT_C_API int hwt_start(hwt_timer* timer) HWT_C_NOEXCEPT;
 HWT_C_API hwt_id hwt_add(hwt_timer* timer, int64_t delay_ns, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
 
 /** Calls callback(argument) once at `deadline_ns` or up to a tick later, never earlier. A deadline that has passed is
- * due now. Reads no clock. Returns what hwt_add() returns. */
+ * due now. Reads no clock except to start the worker. Returns what hwt_add() returns. */
 HWT_C_API hwt_id hwt_add_at(hwt_timer* timer, int64_t deadline_ns, hwt_callback callback,
                             void* argument) HWT_C_NOEXCEPT;
 
@@ -170,22 +170,23 @@ HWT_C_API int hwt_reschedule_at(hwt_timer* timer, hwt_id id, int64_t deadline_ns
 /** Ends the timer for good. Waits for a callback that runs on the worker. Then calls each(context, callback, argument),
  * on this thread, for every timeout that was still pending, so that the argument can be freed. `each` may be NULL.
  * Returns 0; EINVAL for a NULL timer; EDEADLK inside a callback on the worker; ENOMEM, and then call it again. A second
- * call returns 0 and calls nothing. hwt_add() fails afterwards. */
+ * call returns 0 and calls nothing, and so does a call in a forked child if the parent has used the timer. hwt_add()
+ * fails afterwards. */
 HWT_C_API int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback, void* argument),
                        void* context) HWT_C_NOEXCEPT;
 
-/** Stops the timer and frees it. Pending callbacks never run. May be called inside a callback of the timer, and then
- * returns at once. Must not race other calls on the timer. NULL is allowed. */
+/** Stops the timer and frees it. Pending callbacks never run. Waits for a callback that runs on the worker, unless it
+ * is called inside that callback. Must not race other calls on the timer. NULL is allowed. */
 HWT_C_API void hwt_destroy(hwt_timer* timer) HWT_C_NOEXCEPT;
 
-/** Returns the time of the timer's clock; -1 with errno EINVAL for NULL. */
+/** Returns the time of the timer's clock; -1 with errno EINVAL for NULL, or EPERM. */
 HWT_C_API int64_t hwt_now(const hwt_timer* timer) HWT_C_NOEXCEPT;
 
-/** Returns the number of timeouts that are pending; -1 with errno EINVAL for NULL. */
+/** Returns the number of timeouts that are pending; -1 with errno EINVAL for NULL, or EPERM. */
 HWT_C_API int64_t hwt_pending(const hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Stores the counters in the first `size` bytes of `*stats`. For other languages than C; see hwt_get_stats(). Members
- * that this version does not know become 0. A NULL timer makes all of them 0. */
+ * that this version does not know become 0. After EINVAL for a NULL timer and after EPERM all of them are 0. */
 HWT_C_API void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, size_t size) HWT_C_NOEXCEPT;
 
 /** Stores the counters in `*stats`. It adds up the counters of all threads, so do not call it for every request. */
@@ -194,8 +195,8 @@ static inline void hwt_get_stats(const hwt_timer* timer, hwt_stats* stats) HWT_C
 }
 
 /** Returns when hwt_advance() must be called next: never later than the first callback is due. Returns HWT_NEVER if
- * nothing is pending, and -1 with errno EINVAL for NULL or a timer with a thread. Inside a callback it returns the
- * present time. */
+ * nothing is pending, and -1 with errno EINVAL for NULL or a timer with a thread, or EPERM. Inside a callback it
+ * returns the present time. */
 HWT_C_API int64_t hwt_next(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Calls the callbacks that are due at `now_ns`, in the order of ticks, and returns their number. An HWT_LOOP timer
@@ -208,7 +209,7 @@ HWT_C_API int64_t hwt_advance(hwt_timer* timer, int64_t now_ns) HWT_C_NOEXCEPT;
  * it makes something due before the time that hwt_next() last returned. It makes at most one call until hwt_next() is
  * called again, or hwt_advance() of an HWT_LOOP timer.
  * The function must not wait, destroy the timer or call hwt_on_earlier(). A NULL function ends the calls. Returns 0;
- * EINVAL for a NULL timer or a timer with a thread; EDEADLK inside a callback; ENOMEM. */
+ * EINVAL for a NULL timer or a timer with a thread; EDEADLK inside a callback; ENOMEM; EPERM. */
 HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
 
 /** Returns the time from now until `next_ns` in milliseconds, rounded up, for poll() and epoll_wait(). Returns -1,

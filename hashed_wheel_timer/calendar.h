@@ -62,7 +62,7 @@ struct Zone {
 /// is not in the database; std::runtime_error if there is no database.
 HWT_API Rule daily(std::chrono::seconds time_of_day, Zone zone = {}, Gap gap = Gap::ShiftForward,
                    Fold fold = Fold::First);
-/// Returns a rule for `time_of_day` on this day of each week. Throws as daily() does.
+/// Returns a rule for `time_of_day` on this day of each week. Throws as daily() does, also for an invalid weekday.
 HWT_API Rule weekly(std::chrono::weekday weekday, std::chrono::seconds time_of_day, Zone zone = {},
                     Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
 /// Returns a rule for `time_of_day` on this day of each month, 1 .. 31. Throws as daily() does, also for a day that no

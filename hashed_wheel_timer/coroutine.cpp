@@ -31,7 +31,8 @@ namespace hwt {
 using internal::Node;
 using std::chrono::steady_clock;
 
-/// The task of the timeout of a Sleep. It has a trivial destructor, so it stays valid until the node is reused.
+/// The task of the timeout of a Sleep. The node never destroys it (TaskKind::Trivial), so it stays valid until the node
+/// is reused.
 class Sleep::Waker final : public TimerTask {
  public:
   explicit Waker(Sleep& sleep) noexcept : sleep_(&sleep) {}

@@ -39,8 +39,8 @@ class Sleep;
 /// - Timer::stop() or the timer's destructor: on its thread, before it returns, or after the task in which it is
 /// called. Do not use the timer then;
 /// - an executor that drops the job: on the thread that drops it.
-/// The coroutine is not suspended if a stop was requested before (Stopped), if the timer was stopped (Stopped), or for
-/// a delay of zero or less (Expired).
+/// The coroutine is not suspended if a stop was requested before (Stopped), or if the timer was stopped (Stopped). A
+/// delay of zero or less does not suspend it either, and gives Expired, also on a stopped timer.
 /// Throws std::invalid_argument for a NaN. co_await throws what Timer::new_timeout() throws, except the IllegalState of
 /// a stopped timer. An exception that leaves the resumed coroutine goes to Options::on_task_error; inside
 /// request_stop() it ends the program.

@@ -16,7 +16,8 @@ namespace hwt {
 ///     return;   // the timer has been stopped: the program is going down
 ///   }
 ///
-/// Guarantees: nothing has changed. try_new_timeout() returns a null handle instead.
+/// Guarantees: the timer is as before. But a callable that was passed with std::move may be gone. try_new_timeout()
+/// returns a null handle instead.
 /// Source: Java's IllegalStateException, which Netty throws there.
 class HWT_API IllegalState : public std::logic_error {
  public:

@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "hashed_wheel_timer/internal/platform/threads.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::jitter {
@@ -27,6 +28,12 @@ Engine seeded() {
 /// Both ends included: there is room for all of int64.
 nanoseconds uniform(std::int64_t first, std::int64_t last) {
   thread_local Engine engine = seeded();
+  thread_local std::int64_t process = internal::this_process();
+  // A forked child would draw the same numbers as its parent and its siblings.
+  if (process != internal::this_process()) {
+    engine = seeded();
+    process = internal::this_process();
+  }
   return nanoseconds(std::uniform_int_distribution<std::int64_t>(first, last)(engine));
 }
 

@@ -13,7 +13,7 @@
 /// Guarantees: uniform in the stated range. Each function throws std::invalid_argument that names the value and the
 /// valid range.
 /// Threads: any thread may call any function. Each thread has its own generator, seeded from std::random_device, which
-/// may throw at the thread's first call.
+/// may throw at the first call of a thread, and at the first call in a forked child.
 /// Not for: secrets.
 /// Source: Raft's election timeouts; SOFAJRaft and go-zero as named below.
 namespace hwt::jitter {

@@ -40,15 +40,18 @@ enum class KeyedResult {
 ///   idle.move(id, 30s);                                        // at each heartbeat: later deadlines cost least
 ///   if (auto connection = idle.remove(id)) use(*connection);   // empty: it has expired
 ///
-/// Guarantees: each value ends exactly once: it expires, is returned by remove(), drain() or stop(), or is replaced.
-/// After move() returned Moved, the old deadline cannot expire the value. No value expires early, by the timer's clock.
-/// After Stopped, Rejected or an exception nothing has changed.
+/// Guarantees: each value ends exactly once. It expires, is returned by remove(), drain() or stop(), is replaced, or is
+/// destroyed with the KeyedTimer. After move() returned Moved, the old deadline cannot expire the value. No value
+/// expires early, by the timer's clock. After Stopped, Rejected or an exception nothing has changed, except as remove()
+/// states. But set() has taken its key and value by then, and destroys them. Members also throw what Hash, Equal and
+/// the move constructors of K and V throw.
 /// Threads: any thread may call any member at any time, also in on_expire and for any key. Only the destructor must not
 /// race other calls, except those in a running on_expire. Keys are divided into shards by their hash, each with a lock.
 /// Equal is called under that lock, and so is the timer's thread_factory if the first set() starts the timer; neither
 /// may call the KeyedTimer. Hash, on_expire, and the construction and destruction of keys and values run without a
-/// lock. An expiry waits for no lock. If it finds one held, another thread destroys the key later.
-/// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing.
+/// lock. An expiry waits for no lock. If it finds one held, the key is destroyed later, perhaps by another thread.
+/// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing. The child
+/// must not call other members, except size(), because a lock may stay locked for ever.
 /// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
 /// or taken out. The table grows with the keys, and only drain() and stop() free its memory.
 /// Source: go-zero's TimingWheel.
@@ -65,7 +68,8 @@ class KeyedTimer {
   /// Throws std::invalid_argument for an empty function, std::bad_alloc.
   KeyedTimer(Timer& timer, std::function<void(const K&, V&)> on_expire);
 
-  /// Stops and destroys the values. Waits for each running on_expire, except inside it.
+  /// Stops and destroys the values. Waits for each running on_expire, except inside it. Hold no lock that on_expire
+  /// takes.
   ~KeyedTimer();
 
   KeyedTimer(const KeyedTimer&) = delete;
@@ -88,8 +92,8 @@ class KeyedTimer {
   }
 
   /// Stores the value and lets it expire at `deadline`, a point of the timer's own clock. A deadline that has passed is
-  /// due now, time_point::max() is never due. Reads no clock except to start the timer. Returns and throws as set()
-  /// does.
+  /// due now, time_point::max() is never due. Reads no clock except to start the timer, and with
+  /// Options::trace_origins. Returns and throws as set() does.
   KeyedResult set_at(K key, V value, std::chrono::steady_clock::time_point deadline) {
     return set_when(std::move(key), std::move(value), deadline);
   }
@@ -97,8 +101,8 @@ class KeyedTimer {
   /// move() does.
   KeyedResult move_at(const K& key, std::chrono::steady_clock::time_point deadline) { return move_when(key, deadline); }
 
-  /// Takes a value out. Returns nothing if it has expired or was never there. If a move constructor of K or V throws,
-  /// remove() loses that value. drain() and stop() lose all values.
+  /// Takes a value out. Returns nothing if the key has none. If the move constructor of V throws, remove() loses the
+  /// value. If a move constructor of K or V throws, drain() and stop() lose all values.
   std::optional<V> remove(const K& key);
 
   /// Returns whether there is a value that has not expired.

@@ -11,13 +11,13 @@ namespace hwt {
 ///
 ///   timer.new_timeout([this] { ping(); }, 30s, hwt::Leeway{1s});   // runs in 30 to 31 s
 ///
-/// Guarantees: the timer chooses the end of a tick in [deadline, deadline + leeway], of the tick whose number, counted
-/// from the timer's start, ends in the most zero bits. That time becomes the deadline, which Timeout::deadline()
-/// returns. So the task is never early, and late by at most the leeway, a tick and the worker's own lag. If all
-/// timeouts have a leeway of 2^n ticks or more, at most one tick in 2^n has due timeouts. A leeway in which no tick
-/// ends changes nothing, so it should be some ticks.
+/// Guarantees: the timer numbers its ticks from its start. Of the ticks that end in [deadline, deadline + leeway] it
+/// chooses the one whose number has the most trailing zero bits. The end of that tick becomes the deadline, which
+/// Timeout::deadline() returns. So the task is never early, and late by at most the leeway, a tick and the worker's own
+/// lag. If all timeouts have a leeway of 2^n ticks or more, at most one tick in 2^n has due timeouts. A leeway in which
+/// no tick ends changes nothing, so it should be some ticks.
 /// Threads: a value.
-/// Not for: spreading timeouts out, which is the opposite (Jitter).
+/// Not for: spreading timeouts out, which is the opposite: see jitter.h.
 /// Source: Linux's timer slack.
 class Leeway final {
  public:

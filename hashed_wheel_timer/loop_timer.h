@@ -41,10 +41,10 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// Timeouts. May run inside a task; run_due() then ends after it.
   ~LoopTimer() override;
 
-  /// Runs the due tasks in the order of ticks, at most `max_tasks`. Returns when to call it next, or none if nothing is
-  /// pending. That time is never later than the first due task, has passed if tasks were left over, and may be early if
-  /// a deadline was moved or is far away. One thread at a time runs tasks; others wait. Throws IllegalState inside a
-  /// task.
+  /// Runs the due tasks in the order of ticks, at most `max_tasks`. Returns when to call it next, or none if no pending
+  /// timeout will ever be due. That time is never later than the first due task. It has passed if tasks were left over.
+  /// It may be early if a deadline was moved or is far away. One thread at a time runs tasks; others wait. Throws
+  /// IllegalState inside a task.
   std::optional<std::chrono::steady_clock::time_point> run_due(
       std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
 
@@ -55,8 +55,8 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// At most one call is made until run_due() is called again, and it may turn out to be unnecessary. A call that a
   /// task causes is made when run_due() has run all tasks. The library holds no lock during the call. The function must
   /// not throw, wait, destroy the timer, or call on_earlier().
-  /// An empty function ends the calls. on_earlier() and the destructor wait for a call on another thread. Throws
-  /// IllegalState inside a task.
+  /// An empty function ends the calls. on_earlier() and the destructor wait for a call on another thread. on_earlier()
+  /// also waits for run_due() there, and may call the cancelled() of tasks. Throws IllegalState inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 

@@ -23,7 +23,7 @@ namespace hwt {
 /// Guarantees: those of Timer. A task runs at the first grid point, start + k * tick_duration, at or after its
 /// deadline. A delay of zero or less, and a deadline that is not after now(), are due at the next grid point.
 /// Threads: any thread may call any member. One thread at a time advances, and others wait for it. Tasks run on the
-/// thread that calls advance().
+/// thread that calls advance(), or in Options::executor.
 /// Not for: event loops. now() stands still between two calls, so a delay would count from the last wake-up of the loop
 /// and end early. LoopTimer reads the real clock.
 /// Source: compare folly's ManualTimekeeper.
@@ -62,9 +62,9 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   std::size_t advance_to(std::chrono::steady_clock::time_point now,
                          std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
 
-  /// Returns when to call advance_to() next, or none if nothing is pending. The time is never later than the first due
-  /// task. It is earlier if a deadline was moved or is far away, a few steps in all. Returns now() inside a task. May
-  /// call the cancelled() of tasks.
+  /// Returns when to call advance_to() next, or none if no pending timeout will ever be due. The time is never later
+  /// than the first due task. It may be earlier if a deadline was moved or is far away. Then a few such calls lead to
+  /// the task. Returns now() inside a task. Waits for a thread that advances. May call the cancelled() of tasks.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
   /// Sets the function that a thread calls when it makes something due before the time that next_wakeup() last

@@ -28,21 +28,24 @@ struct Options {
   std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(100);
   /// The number of buckets, 1 .. 2^30, rounded up to a power of two. A timeout more than 64 revolutions ahead costs a
   /// little extra. HierarchicalWheelTimer: the number of slots of each level; see there.
-  /// A bucket takes 33 bytes of address space, of which the system commits only the pages in use. That is 17 kB for 512
-  /// buckets, 33 MiB for 2^20, and 33 GiB for 2^30. If the system refuses that much, the constructor throws
+  /// A bucket takes 42 bytes of address space, of which the system commits only the pages in use. That is 22 kB for 512
+  /// buckets, 42 MiB for 2^20, and 42 GiB for 2^30. If the system refuses that much, the constructor throws
   /// std::bad_alloc.
   std::int64_t ticks_per_wheel = 512;
   /// The number of pending timeouts beyond which new_timeout() throws RejectedExecution. Zero or less: no limit.
   std::int64_t max_pending_timeouts = -1;
   /// Receives each expired task, to run it elsewhere. Empty: tasks run on the worker. Called on the worker. If it
-  /// throws, the task runs on the worker. The timer does not wait for tasks that it handed over. Netty: taskExecutor.
+  /// throws, or if there is no memory for the job, the task runs on the worker. The timer does not wait for tasks that
+  /// it handed over. Netty: taskExecutor.
   std::function<void(std::function<void()>)> executor = {};
-  /// Makes the worker's thread, which the timer joins when it stops. Called by the thread that starts the timer. Empty:
-  /// a std::thread named "hwt-worker". On Linux it has the default policy and the processors that the process had at
-  /// its start, whatever the starting thread has. Netty: threadFactory.
+  /// Makes the worker's thread, which calls the function once. Called by the thread that starts the timer. Must not use
+  /// the timer, because such a call may wait for itself. The timer joins the thread when it stops, or detaches it if a
+  /// task destroys the timer. Empty: a std::thread named "hwt-worker". On Linux it has the default policy and the
+  /// processors that the process had at its start, whatever the starting thread has. Netty: threadFactory.
   std::function<std::thread(std::function<void()>)> thread_factory = {};
   /// Receives each exception from a task, from TimerTask::cancelled(), from the executor and from on_slow_task, with
-  /// the Timeout. Called on the thread on which it was thrown. Empty: a line on stderr, at most one a second.
+  /// the Timeout. Called on the thread on which it was thrown. Its own exceptions go to stderr. Empty: a line on
+  /// stderr, at most one a second.
   std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {};
   /// If longer than 0: tasks that ran strictly longer on the worker are counted in TimerStats::slow_tasks and reported.
   /// The time includes the destruction of the callable, and costs two clock readings a task. Tasks in the executor are
@@ -54,8 +57,9 @@ struct Options {
   /// True: a thread that schedules by a delay reads steady_clock. False: it reads the cycle counter of the processor,
   /// in less than half the time, if Linux derives steady_clock from that counter and a tick is at least 100 us. A task
   /// then starts up to 4 us later, and never earlier. Threads compare the two about once in a millisecond. If they
-  /// disagree, the timer returns to steady_clock for good, with a line on stderr. TimerStats::counts_cycles is true
-  /// while the counter is in use. Timers without a thread never use it.
+  /// disagree, the timer returns to steady_clock for good. From then on it runs all tasks later by a time that a line
+  /// on stderr names. lateness() and last_lag leave that time out. TimerStats::counts_cycles is true while the counter
+  /// is in use. Timers without a thread never use it.
   bool exact_clock = false;
   /// True: each timeout remembers where it was scheduled, for Timer::pending_by_origin() and Timer::for_each_pending().
   /// That takes 8 bytes and some ten nanoseconds for each timeout. Scheduling by a deadline then reads the clock. If

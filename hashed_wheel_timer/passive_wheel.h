@@ -68,9 +68,10 @@ class HWT_API WheelNode : private detail::WheelLink {
 ///     handle_events();
 ///   }
 ///
-/// Guarantees: a node runs in the first advance(now) whose `now` has reached the first point of the grid, start + k *
-/// tick_duration, at or after its deadline. So it is never early by the caller's clock. Nodes run in the order of the
-/// ticks. The object takes about 33 KiB, and no function allocates.
+/// Guarantees: a node is due at the first point of the grid, start + k * tick_duration, at or after its deadline. It
+/// runs in the first advance(now) whose `now` has reached that point, unless max_tasks ends that call before. So it is
+/// never early by the caller's clock. Nodes run in the order of the ticks. The object takes about 33 KiB, and no
+/// function allocates.
 /// Threads: one thread makes all calls.
 /// Not for: several threads, or objects that cannot carry a base class. Use HashedWheelTimer or LoopTimer for those.
 /// Source: a hierarchical wheel: Varghese & Lauck, scheme 7; intrusive as in Linux' timer.c, folly::HHWheelTimer,
@@ -120,7 +121,7 @@ class HWT_API PassiveWheel {
   /// Returns when to call advance() next, or nothing if the wheel is empty. The time is never after the first tick at
   /// which something is due, so it may bound the sleep of an event loop. It may be earlier: each timeout costs a few
   /// such wake-ups at most while it comes nearer, and a postponed one another at its old deadline. If the latest
-  /// advance() has left something over, it is not after that time.
+  /// advance() has left something over, the result is not after the wheel's time.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const noexcept;
 
   /// Returns the number of scheduled nodes.

@@ -40,8 +40,8 @@ namespace hwt::prometheus {
 template <class T = Timer>
 class TimerCollector : public ::prometheus::Collectable {
  public:
-  /// Makes a collector whose metrics all have these labels. Throws std::invalid_argument for an invalid name of a
-  /// label.
+  /// Makes a collector whose metrics all have these labels. Throws std::invalid_argument for a label with an
+  /// invalid name, and for "le" and "origin".
   explicit TimerCollector(const T& timer, std::map<std::string, std::string> labels = {}) : timer_(timer) {
     for (auto& [name, value] : labels) {
       if (!is_label(name) || name == "le" || name == "origin") {

@@ -68,8 +68,8 @@ class Errors {
 // One thread at a time is the conductor: it alone runs hooks and arms (internal/schedule/conductor.h). Before it
 // leaves, it arms the timer, or stops or destroys it, as calls have requested meanwhile. A call that finds a hook
 // running only notes its request. So hooks run one at a time without a lock. No other thread arms while the conductor
-// calls adjust_timeout, so at most one timeout is armed: restart() during a trigger cannot start a second chain, as it
-// does in SOFAJRaft.
+// calls adjust_timeout, so at most one timeout is armed: restart() during a trigger cannot start a second chain. In
+// SOFAJRaft it can.
 //
 // Only the conductor calls the Timer, and other calls wait for it. The Timer calls back only the destructor of our own
 // task, and its thread_factory if it was not started.

@@ -25,10 +25,10 @@ namespace hwt {
 /// Threads: any thread may call any member, also in hooks. Hooks run one at a time and without a lock, on the Timer's
 /// worker or executor, or on the caller's thread where a member says so. A call that comes while a hook runs takes
 /// effect when the hook has returned. While a thread is arming, calls of other threads that change something wait for
-/// it; no call waits for a hook. If a call starts the Timer, its thread_factory must not call this object.
+/// it. Only the destructor waits for a hook. If a call starts the Timer, its thread_factory must not call this object.
 /// Fork: in the child, stop(), destroy() and the destructor return at once. They release nothing and do not call
-/// on_destroy. The child must not call start(), restart(), reset() or run_once_now(): a copy of a thread that was
-/// arming never finishes.
+/// on_destroy. The child must not call start(), restart(), reset() or run_once_now(). They would wait for ever if
+/// another thread was arming at the fork, because the child does not have that thread.
 /// Not for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule.
 /// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {
@@ -52,7 +52,8 @@ class HWT_API RepeatedTimer {
   /// less, and for an empty on_trigger; std::bad_alloc.
   RepeatedTimer(std::string name, Delay timeout, Timer& timer, Hooks hooks);
 
-  /// Calls destroy(), and waits for a running hook, except inside it. An exception of on_destroy goes to stderr.
+  /// Calls destroy(), and waits for a running hook, except inside it. Hold no lock that a hook takes. An exception of
+  /// on_destroy goes to stderr.
   ~RepeatedTimer();
   RepeatedTimer(const RepeatedTimer&) = delete;
   RepeatedTimer& operator=(const RepeatedTimer&) = delete;
@@ -70,16 +71,17 @@ class HWT_API RepeatedTimer {
   void stop();
 
   /// Arms from now, also if stopped. While a hook runs, the end of the hook arms, once. Runs adjust_timeout on this
-  /// thread, and throws what start() throws.
+  /// thread, and throws what start() throws. After std::bad_alloc a timeout that was armed before may still be armed.
   void restart();
 
   /// Arms from now if running. While a hook runs, the end of the hook arms, once. Runs adjust_timeout on this thread,
-  /// and throws what start() throws.
+  /// and throws what start() throws. After std::bad_alloc the timeout that was armed before may still be armed.
   void reset();
 
   /// Stores a new timeout, also if stopped, and arms from now if running. While a hook runs, the end of the hook arms,
-  /// once. Runs adjust_timeout on this thread, and throws what start() throws. Throws std::invalid_argument if the
-  /// timeout is NaN, zero or less; then nothing has changed.
+  /// once. Runs adjust_timeout on this thread, and throws what start() throws. After std::bad_alloc the new timeout is
+  /// stored, but the one that was armed before may still be armed. Throws std::invalid_argument if the timeout is NaN,
+  /// zero or less; then nothing has changed.
   void reset(Delay timeout);
 
   /// Runs on_trigger on this thread, arms again and returns true, if running and no hook runs. Otherwise returns false.

@@ -20,7 +20,7 @@ namespace hwt {
 enum class CatchUp : std::uint8_t {
   Skip,   ///< those that have passed when a run ends do not run
   Once,   ///< a run stands for all that have passed when it starts; those that pass during it cause one more run
-  Burst,  ///< each runs, one after the other and without waiting for ticks in between
+  Burst,  ///< each runs, for up to 5 ms without a tick in between; the rest go on at the next tick
 };
 
 namespace internal {
@@ -47,8 +47,8 @@ class HWT_API Schedule {
 
   /// Returns one run after `delay`, 0 or more.
   static Schedule once(Delay delay);
-  /// Returns a first run after `initial`, 0 or more, and each other `delay`, more than 0, after the end of the previous
-  /// run.
+  /// Returns a first run after `initial`, 0 or more. Each further run starts `delay`, more than 0, after the end of the
+  /// previous run.
   static Schedule fixed_delay(Delay initial, Delay delay);
   /// Returns a first run after `initial`, 0 or more, and then one every `period`, more than 0.
   static Schedule fixed_rate(Delay initial, Delay period, CatchUp catch_up = CatchUp::Skip);
@@ -69,9 +69,9 @@ class HWT_API Schedule {
   /// Ends the schedule after `runs` runs, 1 or more. Skipped occurrences do not count.
   Schedule limit(std::uint64_t runs) &&;
 
-  /// Replaces each wait by `adjust(wait)`; a negative one becomes 0. The scheduled times stay as they are, so jitter
-  /// does not add up. If `adjust` throws, that is reported and the wait is used as it is; for the first wait schedule()
-  /// throws it. See jitter.h.
+  /// Replaces the wait for each run by `adjust(wait)`; a negative one becomes 0. The scheduled times stay as they are,
+  /// except those of fixed_delay(), so jitter does not add up. If `adjust` throws, that is reported and the wait is
+  /// used as it is; for the first wait schedule() throws it. See jitter.h.
   Schedule jitter(std::function<nanoseconds(nanoseconds)> adjust) &&;
 
   /// Returns the plan, for schedule().
@@ -103,19 +103,21 @@ class HWT_API ScheduledTask {
   ScheduledTask& operator=(const ScheduledTask&) = delete;
 
   /// Ends the schedule: no run starts afterwards. Returns true, once, if none is under way, or if this is called inside
-  /// the job. Returns false if the schedule had ended, or another thread is running the job. Destroys the job before it
-  /// returns, unless a thread of the timer is at work on this schedule, which then destroys it soon.
+  /// the job; also after the timer was stopped. Returns false if the schedule had ended otherwise, or another thread is
+  /// running the job. Destroys the job before it returns, unless a thread of the timer is at work on this schedule.
+  /// That thread then destroys it soon.
   bool cancel();
 
-  /// Returns whether the last run is over, the schedule was cancelled, or the timer was stopped.
+  /// Returns whether the schedule has ended: its last run is over, it was cancelled, or the timer was stopped or
+  /// refused the next wait.
   bool done() const noexcept;
 
   /// Returns the number of runs that have started.
   std::uint64_t runs() const noexcept;
 
   /// Returns when the next run is due by Timer::now(), jitter included; in the past if it is late. For a calendar it
-  /// follows the present wall clock. Returns nothing when done, during a run, and while a calendar's rule or clock
-  /// fails.
+  /// is computed from the wall clock when a wait begins, at least every 60 s. Returns nothing when done, during a run,
+  /// and while a calendar's rule or clock fails.
   std::optional<std::chrono::steady_clock::time_point> next() const;
 
  private:

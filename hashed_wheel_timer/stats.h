@@ -29,7 +29,7 @@ struct TimerStats {
   /// Returns of the worker from its sleep; in a timer without a thread, calls of run_due(), advance() or advance_to().
   std::int64_t wakeups = 0;
   /// Timeouts that wait for the worker and are not in the wheel yet, cancelled ones included. It need not be 0 while
-  /// the worker sleeps until something earlier is due.
+  /// the worker sleeps, because the worker leaves timeouts that are due later where they are.
   std::int64_t backlog = 0;
   std::int64_t task_errors = 0;  ///< exceptions from tasks, from cancelled(), the executor and on_slow_task
   /// The time from the end of the latest tick with a task in it until all its tasks had run or been handed to the

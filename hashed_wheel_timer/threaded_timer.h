@@ -18,10 +18,12 @@ class ThreadedEngine;
 ///
 ///   void warm_up(hwt::ThreadedTimer& timer) { timer.start(); }   // so that the first request makes no thread
 ///
-/// Guarantees: those of Timer. The destructor stops the timer, destroys pending callables at once and cancels
-/// TimerTasks. It may run inside a task; the worker then ends by itself after that task.
-/// Threads: any thread may call any member, also inside a task; see stop() for its exception. The destructor must not
-/// race other calls on the timer. Calls on its Timeouts, and calls of a running task, may race it.
+/// Guarantees: those of Timer. The destructor waits for the task that runs on the worker. It destroys pending
+/// callables, even if they have handles, and cancels TimerTasks. Inside a task it returns at once, and the worker does
+/// this after that task.
+/// Threads: any thread may call any member, also inside a task, except stop() on the worker. The destructor must not
+/// race other calls on the timer. Calls on its Timeouts, and calls of the task that runs on the worker, may race it. In
+/// a forked child, call only stop() and the destructor of a timer that was started. They return at once.
 /// Not for: interfaces. A framework takes a Timer.
 /// Source: Netty's HashedWheelTimer.
 class HWT_API ThreadedTimer : public Timer {

@@ -70,10 +70,10 @@ class HWT_API Timeout {
   bool cancel() noexcept;
 
   /// Cancels the timeout and waits until no thread runs its task, so that objects that the task uses can be destroyed.
-  /// Returns true if the task has not run and never will.
-  /// Waits while another thread runs the task, destroys its callable, or destroys it in a cancel(). A task that waits
-  /// in an executor is disarmed: its job does nothing, and a callable is destroyed before this returns. The timeout
-  /// stays expired.
+  /// Returns true if this call took the task, which has not run and never will. Returns false if the task has run, or
+  /// if the timeout was cancelled or returned by stop() before.
+  /// Waits while another thread runs the task, or destroys its callable. A task that waits in an executor is disarmed:
+  /// its job does nothing, and a callable is destroyed before this returns. The timeout stays expired.
   /// Returns false at once inside the task or its callable's destructor, after stop() or the timer's end cancelled the
   /// timeout, and on a null handle. Does not wait for TimerTask::cancelled(), nor in a forked child for a thread of its
   /// parent.
@@ -83,8 +83,8 @@ class HWT_API Timeout {
 
   /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
   /// (Exception: two threads move it while it expires, and one of them is preempted until its new deadline.)
-  /// Returns false if the task has started, the timeout was cancelled or returned by stop(), or the handle is null. A
-  /// race with one of these has exactly one winner.
+  /// Returns false if the timeout has expired, also while its task waits in an executor. Returns false if it was
+  /// cancelled or returned by stop(), or if the handle is null. A race with one of these has exactly one winner.
   /// With a leeway the task may run that much later. Any thread, also inside a task. A later deadline costs no
   /// allocation and no queue. An earlier deadline takes effect at the end of the present tick or later. Throws
   /// std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has changed.
@@ -107,7 +107,7 @@ class HWT_API Timeout {
   /// handle.
   bool is_expired() const noexcept;
 
-  /// Returns the time before which the task does not start, by the timer's clock. A deadline that was passed comes back
+  /// Returns the time before which the task does not start, by the timer's clock. A deadline that was given comes back
   /// exactly, also one in the past, unless a leeway has moved it. Returns time_point::max() if the delay was beyond the
   /// range of the clock, and on a null handle. A reschedule() that is under way may show a deadline that it then takes
   /// back. If several of them raced with the expiry, such a deadline may stay.
@@ -119,7 +119,8 @@ class HWT_API Timeout {
   /// Returns the task: the shared TimerTask, or a wrapper of the plain callable. A callable that stop() returned is
   /// kept until its last handle is destroyed, so `timeout.task().run(timeout)` runs it. Throws IllegalState on a null
   /// handle.
-  /// Precondition: a plain callable has neither been cancelled by cancel() or cancel_and_wait() nor finished running.
+  /// Precondition: a plain callable still exists. It is gone after cancel() or cancel_and_wait() took it, after it ran,
+  /// after the executor dropped its job, and after the timer was destroyed while it was pending.
   TimerTask& task() const;
 
   /// Returns false on a null handle.
@@ -181,8 +182,9 @@ class HWT_API TimerTask {
   /// Options::on_task_error.
   virtual void run(Timeout& timeout) = 0;
 
-  /// Runs on the worker within a tick after a successful cancel(). For a timeout that stop() cancels it runs before
-  /// stop() returns. An exception goes to Options::on_task_error. Netty 4.2: TimerTask.cancelled.
+  /// Runs on the worker after a successful cancel(), within a tick or a millisecond, whichever is longer. For a timeout
+  /// that stop() cancels it runs before stop() returns. An exception goes to Options::on_task_error. Netty 4.2:
+  /// TimerTask.cancelled.
   virtual void cancelled(Timeout& timeout);
 
  private:

@@ -37,7 +37,7 @@ class TimeoutId {
 
 /// The outcome of Timer::cancel() and Timer::cancel_and_wait().
 enum class CancelResult : std::uint8_t {
-  Cancelled,  ///< the task has not run and never will
+  Cancelled,  ///< this call cancelled it: the task has not run and never will
   Running,    ///< the task runs now, on any thread, or an executor has it
   Gone,       ///< it has run, was cancelled or returned by stop() before, or the id names no timeout of this timer
 };

@@ -66,7 +66,8 @@ HWT_API bool is_live(const Timer& timer, TimeoutId id) noexcept;
 ///
 /// Guarantees: no task starts before its deadline, by the timer's clock. A task runs at most once. Each timeout ends
 /// exactly once: expired, cancelled, or returned by stop(). The header compiles with -fno-exceptions and -fno-rtti.
-/// Threads: any thread may call any member, also inside a task; stop() and the destructors state their exceptions.
+/// Threads: any thread may call any member, also inside a task, but see stop() and the destructors. On systems other
+/// than Linux and Windows, a call that wakes the worker takes a mutex.
 /// Not for: intervals shorter than a tick, alarms by the wall clock, or work that runs long on the worker thread.
 /// Source: Netty's Timer.
 class HWT_API Timer {
@@ -81,9 +82,9 @@ class HWT_API Timer {
   /// beyond the range of the clock is never due. `terms` is a leeway, an origin, or both; see Terms. Starts the timer
   /// if it was not started. Throws IllegalState after stop(), RejectedExecution at max_pending_timeouts,
   /// std::invalid_argument for a null callable or a NaN, std::bad_alloc, and what copying the callable throws. If it
-  /// starts the timer, throws what ThreadedTimer::start() throws. After an exception nothing is scheduled, and only
-  /// TimerStats::rejected may have changed. Any thread. Costs one clock reading, no lock, and no allocation for
-  /// callables of up to 24 bytes.
+  /// starts the timer, throws what ThreadedTimer::start() throws. After an exception nothing is scheduled. But the
+  /// timer may have been started, and a callable that was passed with std::move may be gone. Any thread. Costs one
+  /// clock reading, no lock, and no allocation for callables of up to 24 bytes.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
@@ -100,8 +101,8 @@ class HWT_API Timer {
   /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns a handle. A deadline that has
   /// passed is due now, time_point::max() is never due. Use it when you already know the deadline, for example from the
   /// request. It reads no clock except to start the timer, and with Options::trace_origins. Timeout::deadline() returns
-  /// exactly this deadline. With a leeway the task may run that much later. Throws what new_timeout() throws. Any
-  /// thread.
+  /// exactly this deadline. A leeway may move the deadline later by up to that much. Throws what new_timeout() throws.
+  /// Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline,
@@ -188,16 +189,16 @@ class HWT_API Timer {
     return id_of(schedule_callable<OrNull>(std::forward<F>(callable), deadline, terms, kId));
   }
 
-  /// Cancels the timeout that add() returned this id for. Returns Cancelled if the task has not run and never will.
-  /// Returns Running if it runs now, on this thread or another, or if an executor has it. Returns Gone otherwise. `id`
-  /// may be any number: a stale id, an id of another timer, or a number that was never an id. Destroys the callable
-  /// before it returns. Any thread, also inside a task. Takes no lock and waits for no thread.
+  /// Cancels the timeout that add() returned this id for. Returns Cancelled if this call cancelled it: the task has not
+  /// run and never will. Returns Running if the task runs now, on this thread or another, or if an executor has it.
+  /// Returns Gone otherwise. `id` may be any number: a stale id, an id of another timer, or a number that was never an
+  /// id. Destroys the callable before it returns. Any thread, also inside a task. Takes no lock, waits for no thread.
   CancelResult cancel(TimeoutId id) noexcept;
 
   /// Cancels the timeout and waits until no thread runs its task, so that objects that the task uses can be destroyed.
-  /// Returns Cancelled if the task has not run and never will, Gone if it has run or the id names no timeout, and
-  /// Running only inside the task itself. Any thread. See Timeout::cancel_and_wait() for the waits and for the locks
-  /// that the caller must not hold.
+  /// Returns Cancelled if this call took the task, which has not run and never will. Returns Running only inside the
+  /// task or its callable's destructor, and Gone otherwise. Any thread. See Timeout::cancel_and_wait() for the waits
+  /// and for the locks that the caller must not hold.
   CancelResult cancel_and_wait(TimeoutId id) noexcept;
 
   /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
@@ -213,9 +214,9 @@ class HWT_API Timer {
     return find(id).reschedule_at(deadline, leeway);
   }
 
-  /// Returns a handle of the timeout while it is pending, while its task runs, and while an executor has the task.
-  /// Returns a null handle otherwise. Any thread. If the timeout already has 2,097,151 handles, the call ends the
-  /// program.
+  /// Returns a handle of the timeout while it is pending, while an executor has its task, and while a thread runs the
+  /// task or destroys its callable. Returns a null handle otherwise. Any thread. If the timeout already has 2,097,151
+  /// handles, the call ends the program.
   Timeout find(TimeoutId id) noexcept;
 
   /// Ends the timer for good and returns the pending timeouts, cancelled. No further task starts on the worker or goes
@@ -228,6 +229,7 @@ class HWT_API Timer {
 
   /// Returns the number of timeouts that are neither cancelled, expired nor returned by stop(). A running task is not
   /// pending. A timeout that ends on another thread may be counted for a moment after its handle says so. Any thread.
+  /// Adds up counters of all threads that use the timer, unless Options::max_pending_timeouts is set.
   virtual std::int64_t pending_timeouts() const noexcept = 0;
 
   /// Returns the time of the clock that deadlines are measured by. Any thread.
@@ -238,8 +240,9 @@ class HWT_API Timer {
 
   /// Returns how late timeouts were. For each expired timeout it has the time at which the worker started to process
   /// its tick, minus its deadline. That includes the rest of the tick, the wake-up of the worker, and the ticks before.
-  /// It leaves out the tasks before it in the same tick, which TimerStats::last_lag includes. Tasks run by an executor
-  /// are included; their queueing time is not.
+  /// It leaves out the tasks before it in the same tick, which TimerStats::last_lag includes. If ticks below 1 ms are
+  /// processed together, it leaves out the tasks before it in all of them. Tasks run by an executor are included; their
+  /// queueing time is not.
   /// A timeout is counted before its task runs. While timeouts expire, sum() and max() may be ahead of count(), never
   /// behind. Any thread; copies 2 kB.
   virtual LatencyHistogram lateness() const noexcept;
@@ -247,8 +250,8 @@ class HWT_API Timer {
   /// Returns the pending timeouts by origin, the most frequent origin first; none without Options::trace_origins. It
   /// shows a line that schedules and never cancels. Counts each timeout that is pending from beginning to end of the
   /// call, and may count others. At most 4,095 origins of a process are told apart. Any thread, also inside a task.
-  /// Takes no lock, so it delays no other thread. Costs 3 to 10 ms for each million pending timeouts. Throws
-  /// std::bad_alloc.
+  /// Takes no lock, so it delays no other thread. Costs 3 to 10 ms for each million timeouts that were pending at the
+  /// peak. Throws std::bad_alloc.
   std::vector<PendingOrigin> pending_by_origin() const;
 
   /// Calls visit(const TracedTimeout&) for each pending timeout; for none without Options::trace_origins. Visits each

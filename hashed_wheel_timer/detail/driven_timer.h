@@ -40,7 +40,8 @@ class HWT_API LoopDriver {
 /// The base of the timers without a thread: the caller does the worker's part. Not for users.
 class HWT_API DrivenTimer : public Timer {
  public:
-  /// Ends the timer for good; see Timer::stop(). Waits for a task that runs on another thread. No task runs afterwards.
+  /// Ends the timer for good; see Timer::stop(). Waits for a task that runs on another thread. No task starts
+  /// afterwards, except those that an executor already has.
   std::vector<Timeout> stop() override;
   std::int64_t pending_timeouts() const noexcept override;
   std::chrono::steady_clock::time_point now() const noexcept override;
@@ -49,11 +50,10 @@ class HWT_API DrivenTimer : public Timer {
 
  protected:
   /// Makes a timer on steady_clock. `name`: the class, for messages. Throws std::invalid_argument that names the
-  /// option, its value and the valid range; std::bad_alloc.
+  /// option, its value and the valid range; std::bad_alloc; std::system_error if no pthread key is left.
   DrivenTimer(const char* name, const Options& options);
   /// Makes a timer to which the caller gives the time, beginning at `start`. Without `start` it begins at zero, and the
-  /// first jump must not pass a pending deadline. Throws std::invalid_argument and std::bad_alloc like the other
-  /// constructor.
+  /// first jump must not pass a pending deadline. Throws as the other constructor does.
   DrivenTimer(const char* name, const Options& options, std::optional<std::chrono::steady_clock::time_point> start);
   ~DrivenTimer() override;
 

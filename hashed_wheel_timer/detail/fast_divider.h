@@ -39,7 +39,8 @@ class Reciprocal {
 #endif
 
 /// Divides by one divisor again and again, rounding up. It multiplies instead, because a processor takes five to ten
-/// times as long for a division. The result is exact for all numbers, and fast up to 2^63.
+/// times as long for a division. The result is exact for all numbers. It is fast up to 2^63, if the compiler has
+/// integers of 128 bits.
 class FastDivider {
  public:
   /// Precondition: divisor != 0.

@@ -12,7 +12,7 @@ namespace hwt::detail {
 enum class Result : std::uint8_t {
   Ok,
   NotStarted,  // the timer has no worker yet; Timer::begin() starts it
-  Stopped,     // the timer has been stopped; also the end of a wait that was cancelled
+  Stopped,     // the timer has been stopped; also the end of a wait that was cancelled or whose task was dropped
   Untraced,    // the timer traces origins, and schedule_traced() schedules
   Full,        // max_pending_timeouts
   NoMemory,

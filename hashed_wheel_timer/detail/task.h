@@ -34,9 +34,10 @@ enum class TaskKind : std::uint8_t {
 ///   };
 ///   timer.new_timeout(Waiter{...}, delay);
 ///
-/// Guarantees: exactly one of operator() and will_not_run() is called, once, unless the timeout is cancelled. No lock
-/// is held. stop() does not use the timer after it has told the first task, so that task may destroy the timer. An
-/// exception goes to Options::on_task_error. A program that got the timeout from stop() may still run the task by hand.
+/// Guarantees: once the timer has taken the callable, it calls exactly one of operator() and will_not_run(), once,
+/// unless the timeout is cancelled. No lock is held. stop() does not use the timer after it has told the first task, so
+/// that task may destroy the timer. An exception goes to Options::on_task_error. A program that got the timeout from
+/// stop() may still run the task by hand.
 enum class NotRun : unsigned char {
   Stopped,  // Timer::stop() or the destructor tells it, on its thread; inside a task, after that task
   Refused,  // new_timeout() tells it, on its thread, if it has already taken the callable, and then destroys it

@@ -46,7 +46,8 @@ struct OnShared {
   hwt::HashedWheelTimer timer{1ms};
 };
 
-/// The delays: one for each connection, so that each wait is later than the one before, or any.
+/// OfConnections: each connection keeps one delay, so each of its waits ends later than the wait before. OfWaits: each
+/// wait has a random delay.
 enum class Delays : bool { OfConnections, OfWaits };
 
 /// The waits of one thread.

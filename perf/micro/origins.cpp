@@ -19,7 +19,7 @@ void pair_with_origins(benchmark::State& state, bool traced) {
 BENCHMARK_CAPTURE(pair_with_origins, off, false);
 BENCHMARK_CAPTURE(pair_with_origins, on, true);
 
-/// One in 100 of a million timeouts is of the line that leaks, beyond those of 99 other lines.
+/// Of 101 timeouts in turn, the line that leaks has two and each of 99 other lines has one.
 void pending_by_origin(benchmark::State& state) {
   hwt::perf::ThreadlessTimer timer({.tick_duration = 1ms, .trace_origins = true});
   for (std::uint32_t i = 0; i < 1'000'000; ++i) {

@@ -73,7 +73,7 @@ void cancel_schedule_in_order(benchmark::State& state) {
 }
 BENCHMARK(cancel_schedule_in_order)->Name("passive_wheel/cancel_schedule_in_order");
 
-// postpone(): one call instead of two.
+// schedule() of a scheduled node: one call instead of cancel() and schedule().
 void relink(benchmark::State& state) {
   Bench bench(state);
   repeat(state, [&] { bench.wheel.schedule(bench.next_node(), bench.next_delay()); });

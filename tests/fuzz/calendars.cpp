@@ -217,7 +217,8 @@ struct Meaning {
   /// kEnd: none before it.
   WallTime first_after(WallTime after, const Zone& zone) const {
     WallTime found = kEnd;
-    // From a day before, for one that was left out; and two days more, in case that they are not in order.
+    // Begins two days before, for a local day that the zone left out. Goes on for two days after the first find,
+    // because moments may not have the order of their days.
     sys_days last = floor<days>(kEnd);
     for (sys_days day = zone.local_day(after) - days(2); day <= last; day += days(1)) {
       if (!wants(day)) continue;

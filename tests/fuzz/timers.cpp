@@ -69,7 +69,7 @@ class Walk final : public Alarms {
     sleepers_.check_end();
   }
 
-  /// Inside the next task of a plain timeout, if there is one.
+  /// Ends all inside the next task of timeouts_, if this advance() runs one.
   void destroy_in_task() {
     timeouts_.at_next([this] { end_all(); });
     advance();

@@ -93,8 +93,8 @@ struct Place {
   bool gone;
 };
 
-/// Each run is a process of its own, so that broken code may crash or hang. Until all places are known they are in
-/// memory that the processes share.
+/// start() runs all schedules in a process of its own, so that broken code may crash or hang. Until all places are
+/// known they are in memory that the processes share.
 struct Places {
   std::array<Place, 4096> table;
 };

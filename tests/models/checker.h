@@ -22,8 +22,9 @@ struct Plan {
   Run* (*make)();
 };
 
-/// What main() is to return. Without arguments: runs the model as it is. `--orders`: weakens each order that it met, in
-/// turn, and prints which ones the model noticed. `--orders PLACE...`: these alone.
+/// Returns the exit code of main(). Without arguments: runs the model as it is. `--orders`: weakens each order that it
+/// met, in turn, and prints which ones the model noticed. `--orders PLACE...`: these alone. `--places`: prints the
+/// names that `--orders` takes. `--show SCHEDULE`: prints the steps of one schedule.
 int check(const Plan& plan, int argc, char** argv);
 
 template <class T>

@@ -81,7 +81,7 @@ struct Id final : Run {
     }
   }
 
-  /// Changes the node that this thread's pool hands out next, if it is one that had a life before.
+  /// Schedules and cancels a timeout. If its node is free then, perhaps changes it. This thread's next life uses it.
   void change_free_node() {
     Timeout timeout = timer.new_timeout([] {}, nanoseconds(1));
     Node& node = *Node::of(timeout);

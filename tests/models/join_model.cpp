@@ -1,6 +1,6 @@
 // cancel_and_wait() by two threads against the worker, or against an executor that runs or drops the job. The task
-// runs, or one of the two cancels or disarms it. When either call returns, no thread uses objects of the task. No
-// thread sleeps for ever, and the node is given back once.
+// runs, goes with a dropped job, or one of the two cancels or disarms it. When either call returns, no thread uses
+// objects of the task. No thread sleeps for ever, and the node is given back once.
 
 #include <chrono>
 #include <functional>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A timer of the library's own parts. Unlike a ManualTimer it has an executor and a limit. One thread turns it.
+// A timer of a Core and a Driver. It takes fewer steps than a ManualTimer, which has an engine. One thread turns it.
 
 #include <chrono>
 #include <cstdint>

@@ -27,7 +27,7 @@ struct Schedules final : Run {
   const unsigned canceller = random(4);  // 1: nobody
   const bool cancels = canceller != 1;
   const int limit = 1 + static_cast<int>(random(3));
-  const int runs_before = static_cast<int>(random(2));  // a cancel(), at least
+  const int runs_before = static_cast<int>(random(2));  // for which cancel() waits a while
   // The executor: each job goes to another thread by the user's own release and acquire.
   std::array<std::function<void()>, kJobs> jobs;
   std::atomic<unsigned> given{0};

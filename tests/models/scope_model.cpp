@@ -1,7 +1,7 @@
-// A TimeoutScope: cancel_all(), cancel() and add() in threads and in tasks, against expiry and the destructor. Each
-// timeout ends once, and cancel_all() misses none that was added before. After the destructor no task of the scope
-// runs, none will, and the thread that called it sees all that the tasks did. The destructor may run inside a task
-// whose add() has not returned yet.
+// A TimeoutScope: cancel_all() and add() in threads and in tasks, against expiry and the destructor. A cancel_all() at
+// the end misses no timeout that was added before. After the destructor no task of the scope runs, none will, and the
+// thread that called it sees all that the tasks did. The destructor may run inside a task whose add() has not returned
+// yet.
 
 #include <chrono>
 #include <cstddef>

@@ -1,6 +1,5 @@
-// The phase of a timer by itself (Lifecycle), and the result of stop() (Unprocessed). A thread that finds the timer
-// started sees the time of its start. One thread starts it and one stops it. A thread that has waited for either sees
-// all work done.
+// The phase of a timer by itself (Lifecycle). A thread that finds the timer started sees the time of its start. Of the
+// threads that try, one starts it and one stops it. A thread that has waited for either sees all work done.
 
 #include <chrono>
 

@@ -127,8 +127,8 @@ class File:
             and child.text in (b"constexpr", b"static", b"thread_local", b"constinit") for child in node.children)
 
     def has_no_effect(self, node):
-        """Returns whether the node is such a call, or an `if` or a loop with nothing else in it. Their conditions are
-        taken to have no effect.
+        """Returns whether the node is a call of NO_EFFECT, or an `if` or a `for` with nothing else in it. Their
+        conditions are taken to have no effect.
         """
         if node.type == "expression_statement":
             call = node.named_children[0] if node.named_children else None

@@ -93,7 +93,7 @@ void Client::in_progress(std::uint64_t number, nanoseconds timeout) {
   if (timer_.reschedule(deadline, timeout)) request->budget = hwt::Deadline::in(timeout, timer_.now());
 }
 
-/// On a connection that has not been tried yet; none: when one comes up.
+/// Sends it on a connection that has no attempt of it. Without one, connected() sends it if no attempt is under way.
 void Client::send(const std::shared_ptr<Request>& request) {
   if (request->over || shut_down_) return;
   for (std::size_t tried = 0, i = world_.below(connections_.size()); tried < connections_.size(); ++tried, ++i) {

@@ -37,7 +37,7 @@ class Client {
   // What its user does.
   void call(std::uint64_t request, nanoseconds timeout);
   void cancel(std::uint64_t request);
-  /// Of what stands on the timer, for it is about to go, or has ended. Requests end when they are told.
+  /// Ends all connections, because the timer is about to go or has ended. Requests end when their tasks are told.
   void let_go();
 
   // The events of the network.
@@ -52,7 +52,7 @@ class Client {
   bool is_open(std::uint64_t request) const { return open_.contains(request); }
   const std::map<std::uint64_t, std::shared_ptr<struct Request>>& open() const { return open_; }
 
-  /// Its timeouts, but those that the WatchedTimer knows.
+  /// Returns the number of its pending timeouts that the WatchedTimer does not know.
   std::int64_t pending() const;
   void check() const;
 

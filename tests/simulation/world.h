@@ -21,8 +21,8 @@ class World {
   std::int64_t between(std::int64_t low, std::int64_t high) { return random_.between(low, high); }
   bool one_in(std::uint64_t count) { return below(count) == 0; }
 
-  /// For one thread at work in the program simulated: before and after each of its calls of the timer, where another
-  /// one may come between.
+  /// The simulated thread calls this before and after each call of the timer, because another thread may come between
+  /// them.
   void pause() {
     if (interleave) interleave();
   }

@@ -151,7 +151,7 @@ class Family {
     ++totals_.cancelled;
   }
 
-  /// The deadline is put off when that is sure, and brought forward before it can be.
+  /// Lowers the noted deadline before the call, and raises it only after a call that returned true.
   void put_off() {
     if (kept_.empty() || kept_.size() - kept_at_ < 32) {
       Kept& kept = kept_.emplace_back();

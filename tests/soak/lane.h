@@ -95,7 +95,7 @@ class Lane {
     return pending;
   }
 
-  /// Tells each lane the events since the last time.
+  /// Adds the events since the last call to the ledger and the totals.
   void tell() {
     ledger_.accepted.add(accepted_);
     ledger_.refused.add(refused_);

@@ -90,7 +90,7 @@ class Supervisor {
   }
 
  private:
-  /// Most are short; some are longer than any delay of the load.
+  /// Most are short; some are longer than most delays of the load.
   void stall() {
     const bool is_long = random_.next() % 32 == 0;
     kill(child_, SIGSTOP);

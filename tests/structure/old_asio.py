@@ -2,7 +2,7 @@
 
 usage: old_asio.py SOURCE_ROOT COMPILER...
 
-This script writes version headers that the compiler finds before the system's, so neither library must be installed.
+This script writes version headers that the compiler finds before the system's, so it needs neither library.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Compares the USDT probes of a library, which are notes in the file, with those of internal/report/probes.h.
+"""Compares the USDT probes of a library, which are notes in the file, with ARGUMENTS: change it with report/probes.h.
 
 usage: probes.py LIBRARY READELF
 """

@@ -1,7 +1,7 @@
 #pragma once
 
-// Counts the readings of steady_clock in the executable that includes this header, where it can: with glibc's
-// libstdc++. HWT_TEST_COUNTS_CLOCK_READINGS tells. Only one source file of an executable may include it.
+// Counts the readings of steady_clock in the executable that includes this header, where it can: with libstdc++ on
+// Linux. HWT_TEST_COUNTS_CLOCK_READINGS tells. Only one source file of an executable may include it.
 
 #if defined(__linux__) && defined(__GLIBCXX__)
 #define HWT_TEST_COUNTS_CLOCK_READINGS 1

@@ -30,8 +30,8 @@ struct alignas(kCacheLine) ModelItem : WheelItem {
 };
 
 /// A wheel beside a multimap of the items that it must contain. Checks each call, and calls `kBroken` with each promise
-/// that the wheel breaks and the first tick that has not expired. Checks the wheel's invariants, which is slow, once in
-/// `kEach` calls, or never if that is 0.
+/// that the wheel breaks and the first tick that has not expired. Checks the wheel's invariants, which is slow, in
+/// clear(), and once in `kEach` other calls unless that is 0.
 template <class W, void (*kBroken)(const char* promise, Tick floor), int kEach = 1>
 class WheelModel {
  public:

@@ -8,14 +8,16 @@
 
 using namespace std::chrono_literals;
 
-/// A coroutine type. Those of Asio, cppcoro, folly, libcoro or stdexec work as well.
+/// A coroutine type. Those of cppcoro, folly, libcoro or stdexec work as well. An asio::awaitable can
+/// await only operations of Asio, such as hwt::net::async_wait_for().
 struct Detached {
   struct promise_type {
     Detached get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() noexcept {}
-    void unhandled_exception() { throw; }  // goes to the timer's on_task_error
+    // Goes to the timer's on_task_error. If a stop request resumed the coroutine, the exception ends the program.
+    void unhandled_exception() { throw; }
   };
 };
 

@@ -92,7 +92,7 @@ bool report(const Settings& settings, const Sent& sent, const TimedOut& timed_ou
   report.line("99 %", timed_out.late.quantile(0.99));
   report.section("Loop");
   report.line("turns", stats.wakeups);
-  report.line("woken", loop.called(), "times by a thread that scheduled an earlier timeout");
+  report.line("woken", loop.called(), "times, by a thread that scheduled an earlier timeout or ended the loop");
   common::print(report.text());
   return timed_out.early == 0 && lost == 0;
 }

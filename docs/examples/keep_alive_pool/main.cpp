@@ -182,10 +182,12 @@ bool run(common::Options& options) {
   constexpr std::size_t kMostLive = 100'000;
   constexpr int kFaster = 20;
   Settings settings;
-  options.number("--connections", settings.connections, {1, 10'000'000}, "Connections in the pool");
+  options.number("--connections", settings.connections, {1, 10'000'000},
+                 "Connections in the pool; at most 100,000 on the real clock");
   options.number("--threads", settings.threads, {1, 64}, "Threads that send heartbeats");
   options.number("--minutes", settings.minutes, {0.1, 1440}, "Simulated time");
-  options.number("--tick-ms", settings.tick, {1, 10'000}, "Tick of the timer; connections expire late by up to one");
+  options.number("--tick-ms", settings.tick, {1, 10'000},
+                 "Tick in simulated time; connections expire late by up to one");
   options.percentage("--silent", settings.silent, "Share of the connections that go silent");
   options.number("--live-seconds", settings.live_seconds, {0, 3600}, "Duration on the real clock; 0: skip it");
   options.number("--seed", settings.seed, {0, 0x1p53}, "Seed of the random silences");

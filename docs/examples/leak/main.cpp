@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint32_t kLines = 100;  // places of the server that schedule timeouts
-constexpr std::uint32_t kLeak = 42;    // the one that never cancels
+constexpr std::uint32_t kLeak = 42;    // the one that does not cancel all of its timeouts
 
 /// Handles requests: each line has up to 10,000 timeouts in flight, and cancels its oldest one for each new one.
 /// Sometimes the leak forgets that it has scheduled one already.

@@ -8,6 +8,7 @@
 HWT_LIBRARY names the file of the library. Without it the system finds libhashed_wheel_timer_c.
 """
 
+import atexit
 import ctypes
 import ctypes.util
 import os
@@ -56,9 +57,18 @@ def load():
 
 LIBRARY = load()
 
+# The timers that have not been closed. Their threads call into Python, so Python must not free them.
+OPEN = set()
+
+
+@atexit.register
+def close_all():
+    for timer in list(OPEN):
+        timer.close()
+
 
 class Timer:
-    """A timer with a worker thread. close() ends it, as does the end of a with statement."""
+    """A timer with a worker thread. close() ends it, as do the end of a with statement and the end of the program."""
 
     def __init__(self, tick=0.01, max_pending=-1):
         options = Options()
@@ -73,6 +83,7 @@ class Timer:
         self._numbers = 0
         self._lock = threading.Lock()
         self._callback = CALLBACK(self._run)
+        OPEN.add(self)
 
     def add(self, delay, callable):
         """Runs callable() once, `delay` seconds from now or up to a tick later. Returns the timeout."""
@@ -88,7 +99,9 @@ class Timer:
         return timeout, number
 
     def cancel(self, timeout):
-        """Returns whether the callable has not run and never will. Waits while it runs on another thread."""
+        """Returns whether this call has cancelled the timeout, so that its callable never runs. Waits while it runs on
+        another thread, so hold no lock that the callable takes.
+        """
         timeout, number = timeout
         cancelled = LIBRARY.hwt_cancel_and_wait(self._timer, timeout) == 0
         if cancelled:
@@ -106,6 +119,7 @@ class Timer:
             LIBRARY.hwt_destroy(self._timer)
             self._timer = ctypes.c_void_p()
             self._callables.clear()
+            OPEN.discard(self)
 
     def __enter__(self):
         return self

@@ -116,8 +116,7 @@ class Client {
     // Ids of one slot differ by the number of slots, so an answer to an earlier request is recognised.
     call.id += calls_.size();
     call.sent = Clock::now();
-    // A timeout by deadline costs half, because the clock was just read. The timer stores these captures without an
-    // allocation.
+    // By deadline, because the clock was just read. The timer stores these captures without an allocation.
     const Clock::time_point due = call.sent + load_.timeout;
     call.timeout = timer.new_timeout_at([this, id = call.id, due] { time_out(id, due); }, due);
     connections_[call.id % connections_.size()]->send({call.id, {}});

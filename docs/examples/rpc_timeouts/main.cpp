@@ -102,7 +102,8 @@ common::Panel latency_panel(const Load& load, const Results& results) {
 }
 
 common::Panel lateness_panel(std::chrono::nanoseconds tick, const Results& results) {
-  // Bars are quarters of a tick, so that a bar ends at the tick. Outliers of a stalled machine are cut off.
+  // The axis has whole quarters of a tick, and each quarter has the same number of bars. So a bar ends at the tick.
+  // Outliers of a stalled machine are cut off.
   const double quarter = static_cast<double>(tick.count()) / 4;
   const double needed = std::ceil(static_cast<double>(results.lateness.quantile(0.99).count()) / quarter + 0.2);
   const int quarters = static_cast<int>(std::clamp(needed, 5.0, 40.0));
@@ -149,8 +150,7 @@ bool run(common::Options& options) {
   }
   const common::PictureFile picture("--svg", svg);
 
-  // The order matters: the server reports to the client, and the timer's tasks use the client, so the timer is
-  // destroyed first.
+  // The order matters: the server and the timer's tasks use the client, so the client is destroyed last.
   Client client(load);
   std::optional<std::chrono::nanoseconds> worker_time;  // written when the worker ends
   hwt::HashedWheelTimer timer({.tick_duration = tick,

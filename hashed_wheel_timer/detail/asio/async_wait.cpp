@@ -30,11 +30,11 @@
 //   Idle     Ended    retire(): the destructor of the previous wait, or take()
 //   Idle     Ended    end(): the thread that runs the task, or is notified; it has nothing to complete
 //
-// Idle makes a wait that is put off cheap: its next wait needs neither a new node nor the inbox. The next wait uses the
-// idle timeout in two steps. First begin_again() changes the deadline, so that the task cannot end the new wait at the
-// old deadline. If the task was about to run for the old one, reschedule() fails. Then it exchanges Idle for Waiting.
-// If the task has run meanwhile, or retire() was called, this exchange fails. Then no other thread has seen the new
-// wait, and it gets a timeout of its own. Otherwise the task finds the new wait.
+// Idle makes a wait that is put off cheap: its next wait needs no new node and, for a later deadline, no inbox. The
+// next wait uses the idle timeout in two steps. First begin_again() changes the deadline, so that the task cannot end
+// the new wait at the old one. Then it exchanges Idle for Waiting, so that the task finds the new wait. The first step
+// fails if the task was about to run for the old deadline. The second fails if the task has run meanwhile, or retire()
+// was called. After a failure no other thread has seen the new wait, and it gets a timeout of its own.
 //
 // An idle timeout is pending, so it counts as work for the loop of a LoopTimer. It must not stay if no wait follows. So
 // the previous wait, whose completion is still in the queue of its context, retires it in its destructor.
@@ -64,7 +64,8 @@ constexpr std::chrono::microseconds kOtherIsBusy{50};
 
 }  // namespace
 
-/// The task of the timeout of a wait. It has a trivial destructor, so it stays valid until the node is reused.
+/// The task of the timeout of a wait. No thread destroys it (TaskKind::Trivial), so it stays valid until the node is
+/// reused.
 class AsyncWait::Task final : public TimerTask {
  public:
   Task(AsyncWait& wait, bool held) noexcept
@@ -83,8 +84,8 @@ class AsyncWait::Task final : public TimerTask {
 
   /// Claims the wait. If it returns true, the caller must end the wait, and no other thread uses it. Needs a handle.
   bool take() noexcept {
-    // No other thread makes it Waiting. If it is Ended, the thread that retired it may not have cancelled the timeout
-    // yet.
+    // No other thread makes it Waiting. If it is Ended, the cancel() below could still succeed, because retire() sets
+    // Ended before it cancels the timeout.
     if (const State seen = state_.load(std::memory_order_relaxed); seen != State::Waiting) {
       if (seen == State::Idle) retire();
       return false;
@@ -148,7 +149,7 @@ class AsyncWait::Task final : public TimerTask {
     return state_.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
   }
 
-  /// Takes effect once, because a program may run a timeout that stop() returned by hand.
+  /// Takes effect only once. It may be called again, because a program may run by hand a timeout that stop() returned.
   void end(Result how) {
     State seen = state_.load(std::memory_order_relaxed);
     do {

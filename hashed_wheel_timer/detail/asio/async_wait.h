@@ -78,8 +78,9 @@ class HWT_API AsyncWait {
   AsyncWait& operator=(const AsyncWait&) = delete;
 
   /// Begins the wait. Called once. The wait may end on any thread, even before this call returns. If the timer refuses
-  /// the timeout, completes the wait. Returns the handle for discard(), or null after a refusal. Throws for errors of
-  /// the caller; then the wait was abandoned.
+  /// the timeout, completes the wait. Returns the handle for discard(), or null after a refusal. Throws
+  /// std::invalid_argument for a NaN, and what complete() throws. Passes on an exception of a thread_factory, except
+  /// std::bad_alloc, std::system_error and IllegalState. After an exception the handler was destroyed.
   Timeout start(WaitRegistry& registry, Timer& timer, When when);
 
   /// Completes the wait as Stopped, unless it has ended. For a cancellation slot. Must not race a call of the handler.
@@ -99,8 +100,9 @@ class HWT_API AsyncWait {
 
   // complete() and abandon() destroy this object.
 
-  /// Posts the completion. `end`: Ok if the wait expired, Stopped if it was cancelled or the timer ended, otherwise why
-  /// the timer refused it.
+  /// Posts the completion. `end`: Ok if the wait expired; Stopped if it was cancelled, the timer ended, or the timer's
+  /// executor dropped the task; otherwise why the timer refused it. Throws std::bad_alloc without memory to post; then
+  /// the handler was destroyed.
   virtual void complete(Result end) = 0;
   /// Destroys the handler.
   virtual void abandon() noexcept = 0;
@@ -153,7 +155,7 @@ class HWT_API WaitGroup : private WaitLink {
   /// Begins a wait: see AsyncWait::start(). `stoppable`: the wait has a cancellation slot.
   void start(AsyncWait& wait, std::chrono::steady_clock::time_point deadline, bool stoppable);
 
-  /// Returns whether all waits have ended. Forgets the ended ones.
+  /// Returns whether all waits have ended and no idle timeout is left. Forgets the ended waits.
   bool empty() noexcept {
     forget_ended();
     return waits_.empty();
@@ -161,8 +163,8 @@ class HWT_API WaitGroup : private WaitLink {
   /// Completes up to `most` waits as Stopped, the oldest first. Returns how many.
   std::size_t cancel(std::size_t most);
   /// Completes all waits as Stopped, and returns how many. Called when a next wait is likely. If there is only one
-  /// wait, its timeout stays in the timer, idle, for the next wait. If none begins before the completion is destroyed,
-  /// its destructor takes the timeout out.
+  /// wait, and it has no cancellation slot, its timeout stays in the timer, idle, for the next wait. If none begins
+  /// before the completion is destroyed, its destructor takes the timeout out.
   std::size_t cancel_for_next();
   /// Prefetches the memory that cancel_for_next() will write.
   void prefetch() const noexcept;

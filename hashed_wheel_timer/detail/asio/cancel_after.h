@@ -19,7 +19,8 @@ struct Emit {
   executor_type get_executor() const noexcept { return executor; }
 
   void operator()(const Error& error) const {
-    // After the end of the timer nothing is limited. If the timer refused the wait, the operation is cancelled at once.
+    // If the timer has ended or its executor dropped the task, nothing is limited. If the timer refused the wait, the
+    // operation is cancelled at once.
     if (limit->done || error == HWT_ASIO::error::operation_aborted) return;
     limit->signal.emit(type);
   }
@@ -88,7 +89,7 @@ struct InitiateWithin {
 
   template <class Handler, class... Args>
   void start(Initiation operation, Handler&& handler, Args&&... args) const {
-    // Not by the handler's allocator, because the limit lives until the handler was called.
+    // Not by the handler's allocator: its memory must be released before the handler is called. The limit lives longer.
     const auto limit = std::allocate_shared<Limit>(HWT_ASIO::recycling_allocator<void>());
     // `limited` ends the limit, also if a later step throws.
     LimitedHandler<std::decay_t<Handler>> limited(std::forward<Handler>(handler), limit);
@@ -129,8 +130,11 @@ struct CancelAfter {
 ///   std::size_t size = co_await socket.async_read_some(buffer, limited);
 ///
 /// Guarantees: the operation completes once, by itself or cancelled. Its completion ends the limit. The handler's own
-/// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once, but a stopped
-/// timer limits nothing. Works with any completion token, and any operation that has a cancellation slot.
+/// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once. But a stopped
+/// timer limits nothing, nor does a timer whose executor drops the task. Works with any completion token, and any
+/// operation that has a cancellation slot.
+/// The initiation of the operation throws what async_wait_until() throws, for example std::invalid_argument for a NaN.
+/// Then the operation has not begun.
 /// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio.
 /// Not for: two limits around one operation that must be told apart.
 /// Source: Asio's cancel_after, from 1.31 on.

@@ -25,9 +25,10 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
                      std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
       : LoopTimer(executor, Options{.tick_duration = tick}) {}
   /// Makes a timer with these options. Where Options mentions the worker, it means the thread that runs the io_context.
-  /// The wheel has 64 slots a level and ignores Options::ticks_per_wheel. Throws std::invalid_argument that names the
-  /// option, its value and the valid range, also for a thread_factory. Throws std::bad_alloc; std::system_error if no
-  /// pthread key is left; and exceptions of the constructor of a steady_timer.
+  /// Set Options::tick_duration, whose default is 100 ms. The wheel has 64 slots a level and ignores
+  /// Options::ticks_per_wheel. Throws std::invalid_argument that names the option, its value and the valid range, also
+  /// for a thread_factory. Throws std::bad_alloc; std::system_error if no pthread key is left; and exceptions of the
+  /// constructor of a steady_timer.
   LoopTimer(HWT_ASIO::io_context::executor_type executor, const Options& options)
       : DrivenTimer("net::LoopTimer", counting(options)),
         loop_(std::make_shared<Loop>(executor, driver())),
@@ -109,7 +110,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     }
 
     /// Answers the requests that came before the load. This turn sees the timeouts for which they were made. For later
-    /// requests it posts another turn. The orders of requests_ also hand over the members to the next turn.
+    /// requests it posts another turn. The memory orders of requests_ also hand over the members to the next turn.
     void take_turn() {
       const std::uint64_t answered = requests_.load(std::memory_order_acquire);
       try {
@@ -125,7 +126,8 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
     void run_and_arm() {
       const auto next = driver_.run_due();
       if (has_rung_.exchange(false, std::memory_order_relaxed)) armed_for_.reset();
-      // Without `next` the alarm is cancelled in any case: an alarm that had been replaced may have rung.
+      // Without `next` the alarm is cancelled even if armed_for_ is empty. An alarm that had been replaced may have
+      // rung and emptied armed_for_, while its successor is still set.
       if (next && next == armed_for_) return;
       armed_for_.reset();
       if (!next) {

@@ -260,9 +260,10 @@ class WaitOperation final : public AsyncWait {
 
   void complete(Result end) override {
     end_ = end;
-    // This may be destroyed before defer() returns. From then on the posted completion counts as work.
+    // Kept here until the completion is posted, and then counts as work itself. defer() may destroy this operation.
     [[maybe_unused]] const Work work = std::exchange(work_, std::nullopt);
-    // Moved, because it may be a strand, and this may wait in another queue when the strand's context has gone.
+    // Moved out of the operation, because it may be a strand. The strand's context may go while the operation is queued
+    // on the handler's executor.
     const Executor executor = std::move(executor_);
     // defer() lets a thread of the context that cancels many waits queue all of them at once.
     if constexpr (!kPlain) {

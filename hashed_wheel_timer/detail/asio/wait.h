@@ -26,7 +26,7 @@ struct InitiateWait {
 
 }  // namespace detail
 
-/// Waits until `delay` from now; see async_wait_until().
+/// Waits for `delay`, which begins when the token initiates the operation; see async_wait_until().
 template <class Executor, class Token>
 auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&& token) {
   using Initiate = detail::InitiateWait<Executor>;
@@ -40,11 +40,14 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 ///
 /// Guarantees: the completion is deferred to `executor`, the I/O executor, and never made inside this call. It is then
 /// dispatched to the handler's associated executor, with its allocator. Both have work until then. The handler is
-/// called once: without an error at the deadline or up to a tick later, or with operation_aborted after its
-/// cancellation slot was used or the timer ended. A refusal completes too: with no_buffer_space at
-/// max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the timer found no thread. If the
-/// execution context is destroyed, it destroys the handler, uncalled. Throws what copying the arguments throws,
-/// std::bad_alloc for the operation itself, and std::invalid_argument for a NaN.
+/// called once: without an error at the deadline or up to a tick later, or with operation_aborted. That follows a use
+/// of its cancellation slot, the end of the timer, or an executor of the timer that drops the task. A refusal completes
+/// too: with no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the
+/// timer found no thread. If the execution context is destroyed, it destroys the handler, uncalled. So does a thread
+/// that ends the wait without memory to post the completion. It then throws std::bad_alloc. A handler without an
+/// executor of its own needs no such memory on an io_context.
+/// Throws what copying the arguments throws, std::bad_alloc for the operation itself, and std::invalid_argument for a
+/// NaN. Passes on an exception of a thread_factory that means no lack of memory or threads.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
 /// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>
@@ -61,12 +64,12 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 ///   deadline.async_wait([&](asio::error_code error) { if (!error) socket.cancel(); });
 ///
 /// Guarantees: those of async_wait_until(). Changing the expiry cancels the waits, and so does the destructor.
-/// Differences: after a wait has expired and before its handler has run, cancel() returns 0 here and 1 there. A wait
-/// that had expired before it began ends within a tick. Handlers that a handler of the same context cancels are queued
-/// when it returns, as by defer(). Nothing blocks, so there is no wait(). When a new expiry has cancelled a wait, its
-/// timeout stays in the timer for the next one, and counts as pending until the handler of the wait is called. A next
-/// wait without a cancellation slot needs no other timeout. Pass a LoopTimer itself, not a Timer&: then a wait costs
-/// less.
+/// Differences: cancel() counts a wait until the timer has ended it. A steady_timer counts it until a thread that runs
+/// the io_context has noticed the expiry. A wait that had expired before it began ends within a tick. Handlers that a
+/// handler of the same context cancels are queued when it returns, as by defer(). Nothing blocks, so there is no
+/// wait(). A new expiry that cancels a single wait without a cancellation slot leaves its timeout in the timer, for the
+/// next wait. The timeout counts as pending until the handler of the cancelled wait is called. A next wait without a
+/// slot needs no other timeout. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
@@ -107,7 +110,9 @@ class BasicWheelTimer {
     waits_.prefetch();
     const std::chrono::nanoseconds wanted = hwt::detail::number("WheelTimer: delay", delay);
     const time_point now = waits_.timer().now();
-    return expires_at(wanted > time_point::max() - now ? time_point::max() : now + wanted);
+    // The sums saturate. A ManualTimer may start before the clock's zero.
+    if (wanted < wanted.zero()) return expires_at(std::max(now, (time_point::min)() - wanted) + wanted);
+    return expires_at(std::min(now, (time_point::max)() - wanted) + wanted);
   }
 
   /// Ends each wait with operation_aborted, unless it has expired. Returns how many.

@@ -12,7 +12,7 @@
 namespace hwt::detail {
 
 /// Decides which thread gets the value of a key. A timeout on the worker, and a thread that holds the lock of the key's
-/// shard, may both want it. One compare-exchange decides, so the worker needs no lock and waits for no thread.
+/// shard, may both want it. One exchange of claim_ decides, so the worker needs no lock and waits for no thread.
 ///
 /// Each arming of a key has a number, which its timeout knows. A timeout claims the value only if there is no later
 /// arming. So an outdated timeout gets nothing, however late its task runs.
@@ -31,16 +31,22 @@ class KeyedRecord {
 
   /// Claims the value for the timeout of this arming. Returns true once: the caller owns the value. Returns false if
   /// the value was claimed or armed again before. Numbers repeat after 2^31 armings of one key, which matters only to
-  /// a task that is late by so many.
+  /// a task that is late by half as many.
   bool end(std::uint32_t arming) noexcept {
     std::uint32_t seen = claim_.load(std::memory_order_acquire);
-    while ((seen & kEnded) == 0 && seen >> 1 <= arming) {
+    while ((seen & kEnded) == 0 && !is_outdated(arming, seen >> 1)) {
       if (claim_.compare_exchange_weak(seen, seen | kEnded, std::memory_order_acq_rel, std::memory_order_acquire))
         return true;
     }
     return false;
   }
-  /// Claims the value for a thread that holds the lock. Returns true once.
+  /// Returns whether an arming comes before the latest one. Both are numbers of 31 bits, which begin again at 0.
+  static constexpr bool is_outdated(std::uint32_t arming, std::uint32_t latest) noexcept {
+    constexpr std::uint32_t kNumbers = std::uint32_t{1} << 31;
+    return ((latest - arming) & (kNumbers - 1)) - 1 < kNumbers / 2;
+  }
+
+  /// Claims the value for a thread that holds the lock, or that has taken the table out. Returns true once.
   bool end() noexcept { return (claim_.fetch_or(kEnded, std::memory_order_acq_rel) & kEnded) == 0; }
 
   /// Returns whether the value was claimed. A later set() of the key then makes a new record. Called with the lock

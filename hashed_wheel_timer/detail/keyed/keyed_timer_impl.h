@@ -124,7 +124,7 @@ KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
     }
     taken.end(state_->shards);
   }
-  // All values have ended, so no on_expire begins any more. If this thread is inside one, that call releases the
+  // All values have ended, so no further expiry gets one. If this thread is inside on_expire, that call releases the
   // function at its end.
   if (state_->running.wait_for_others()) {
     for (Shard& shard : state_->shards) shard.tidy();
@@ -304,8 +304,8 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
   const detail::RunningExpiries::Scope scope_;
 };
 
-/// Takes a value without the lock, because another thread holds it, so that on_expire runs at once. Only the lock's
-/// holder can erase the cell, so this is left to that thread.
+/// Takes a value without the lock, because another thread holds it, so that on_expire runs at once. Only a thread with
+/// the lock can erase the cell. tidy() does that, here or on another thread.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Unlocked {
  public:
@@ -343,7 +343,7 @@ void KeyedTimer<K, V, Hash, Equal>::State::expire(detail::KeyedRecord& record, s
       Cell* const place = shard.find(entry);
       if (place != nullptr) {
         cell = shard.erase(place);
-      } else {  // drain() has the table
+      } else {  // drain(), stop() or the destructor has the table
         shard.count_ended();
       }
     }
@@ -383,7 +383,7 @@ std::size_t KeyedTimer<K, V, Hash, Equal>::Shard::size() const noexcept {
 
 /// Erases the cells that expiries left behind. A thread that held the lock unlocks it, then calls this. An expiry that
 /// did not get the lock pushes its entry, then calls this. One of the two finds the entry, unless the processor
-/// reorders store and load in both. Then only its memory stays, until the next call or expiry in the shard.
+/// reorders store and load in both. Then its key and its memory stay until the next call or expiry in the shard.
 template <class K, class V, class Hash, class Equal>
 void KeyedTimer<K, V, Hash, Equal>::Shard::tidy() noexcept {
   while (!leftovers.empty() && mutex.try_lock()) {

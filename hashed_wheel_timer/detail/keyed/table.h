@@ -136,7 +136,7 @@ class KeyedTable {
     for (std::size_t i = first; i < first + count; ++i) pages_[i] = page;
   }
 
-  std::vector<Page> pages_;  // 2^depth_ of them; a page of fewer bits stands in several places
+  std::vector<Page> pages_;  // 2^depth_ of them, at first none; a page of a lower depth stands in several places
   int depth_ = 0;
   std::size_t size_ = 0;
 };

@@ -229,7 +229,7 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size
   if (ran != nullptr) *ran = ran_now;
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
-  if (starved_) return now + kNap;
+  if (starved_) return std::min(end, now + kNap);
   if (end == kForever) return {};
   return end;
 }

@@ -115,8 +115,8 @@ class Conductor {
     word_.fetch_add(kArming, std::memory_order_relaxed);
   }
 
-  /// Returns false if an expiry has come: the armed timeout may have expired. Then the conductor arms it again and
-  /// calls this again.
+  /// Returns false if an expiry has come. Then the conductor arms anew if the armed timeout has expired, and calls this
+  /// again.
   bool leave() noexcept {
     thread_.store({}, std::memory_order_relaxed);
     Word seen = word_.load(std::memory_order_relaxed);

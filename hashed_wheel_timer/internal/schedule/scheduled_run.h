@@ -44,9 +44,9 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   // The members of ScheduledTask. `pending` is its pending_. Any thread may call them. Those that use `pending` wait
   // for its other users.
 
-  /// Ends the schedule. Returns true, once, if no run starts afterwards and none is under way, unless this is called
-  /// inside the job. Destroys the job, unless a thread is in on_timeout(), which then does. Not in a forked child,
-  /// because a thread that was not copied may have been using `pending`.
+  /// Ends the schedule: no run starts afterwards. Returns true, once, if none is under way, or if this is called inside
+  /// the job. Destroys the job, unless a thread is in on_timeout(). Then that thread does. Must not be called in a
+  /// forked child, because a thread that was not copied may have been using `pending`.
   bool cancel(detail::PendingTimeout& pending);
   /// Returns whether the schedule has ended, or Timer::stop() has cancelled its timeout. In a forked child it does not
   /// look at the timeout.

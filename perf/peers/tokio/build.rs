@@ -2,7 +2,7 @@
 
 use std::{env, fs, process::Command};
 
-/// The separator between the two.
+/// Returns the text between `begin` and the next `end`.
 fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     let rest = text.split(begin).nth(1).expect(begin);
     rest.split(end).next().expect(end)

@@ -1,6 +1,6 @@
 // A value of a KeyedTimer (KeyedEntry, KeyedLeftovers). The owner of the lock arms it again, replaces it and takes it.
-// The first timeout, without the lock, wants it too. Each value is taken once, as it was left. Each record is deleted
-// once, when no thread uses it.
+// The expiries of both timeouts, without the lock, want it too. Each value is taken once, as it was left. Each record
+// is deleted once, when no thread uses it.
 
 #include "hashed_wheel_timer/detail/keyed/entry.h"
 
@@ -16,7 +16,7 @@ using Leftovers = hwt::detail::KeyedLeftovers<Entry>;
 Entry* record;
 constinit Leftovers leftovers;
 int made = 1;
-int had[2];  // each thread's own
+int had[2];  // by the owner of the lock; by an expiry, of which at most one takes a value
 
 int have(Entry::Value value) {
   if (value == nullptr) value = record->take();  // an expiry has taken the one before

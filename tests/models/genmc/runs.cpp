@@ -1,4 +1,5 @@
-// Free runs (RunStack): one thread pushes two, and two take one or all. Each run is had once, as it was left.
+// Free runs (RunStack): one thread pushes two, one takes one, and one pushes one and takes all. Each run is had once,
+// as it was left.
 
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/models/genmc/program.h"

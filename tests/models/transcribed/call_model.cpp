@@ -1,5 +1,5 @@
 // ManualTimer::on_earlier() is replaced, or the timer is destroyed, while threads call it (Sleeper::call_outside,
-// end_calls). Each announcement leads to one call, and no thread calls a function that was replaced.
+// end_calls). Each announcement leads to at most one call, and no thread calls a function that was replaced.
 //
 // The release in end_calls() is not needed here: a thread that then finds the worker awake calls nothing.
 

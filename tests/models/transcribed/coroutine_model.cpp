@@ -39,7 +39,7 @@ struct Coroutine : Model<Coroutine, 3> {
   Plain<int> sleep{0};      // Waker::sleep_
   Plain<int> published{0};  // what publish() writes besides the word, and a cancel() reads
   bool refused = false;
-  bool requested = false;  // Armed or None was found; a thread has to cancel
+  bool requested = false;  // the stop callback was called; one thread has to cancel
   int resumed = 0;
   int cancels = 0;
   int given_back = 0;

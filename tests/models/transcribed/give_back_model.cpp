@@ -92,7 +92,7 @@ struct GiveBack : Model<GiveBack, 2> {
   void unlock() { locked.store(false, unlock_relaxed ? mo_relaxed : mo_release); }
   int size() const { return tail.load(mo_relaxed) - head.load(mo_relaxed); }
 
-  /// keep_or_drop() and arrive(): all are dead.
+  /// Producer::sift() and Node::arrive(): all entries are dead.
   bool look_at_next() {
     const int at = head.load(mo_relaxed);
     if (at >= tail.load(mo_acquire)) return false;

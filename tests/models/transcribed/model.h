@@ -152,8 +152,8 @@ Run run(Fences kind, std::uint64_t schedules) {
 
 }  // namespace detail
 
-/// Runs the model as it is, and with each weakening. So many schedules, drawn at random from a fixed seed. Returns what
-/// main() is to return.
+/// Runs the model as it is for so many schedules, and with each weakening for up to eight times as many. They are drawn
+/// at random from a fixed seed. Returns the exit code of main().
 template <class M>
 int check(std::initializer_list<Weakening*> weakenings, std::uint64_t schedules = 50'000) {
   bool good = true;

@@ -95,8 +95,8 @@ pub struct Timeout {
 unsafe impl Send for Timeout {}
 unsafe impl Sync for Timeout {}
 
-/// A timer with a worker thread. Dropping it cancels all timeouts, and waits for a callable that runs. If the drop
-/// of a pending callable panics, the program ends.
+/// A timer with a worker thread. Dropping it cancels all timeouts, and waits for a callable that runs, except inside
+/// that callable. If the drop of a pending callable panics, the program ends.
 pub struct Timer(*mut ffi::Timer);
 
 // SAFETY: any thread may call the functions of the library.

@@ -1,7 +1,7 @@
 #pragma once
 
-// In place of the library's: full fences on both sides, as where the system cannot help. Of two light ones that is more
-// than the library has, which relies on none.
+// In place of the library's: full fences on both sides, as where the system cannot help. So two light sides order each
+// other here. In the library they need not, and it does not rely on that.
 
 #include <atomic>
 
