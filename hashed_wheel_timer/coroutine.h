@@ -52,8 +52,9 @@ class Sleep;
 [[nodiscard]] HWT_API Sleep sleep_until(Timer& timer, std::chrono::steady_clock::time_point deadline,
                                         std::stop_token stop = {});
 
-/// The result of sleep_for() and sleep_until(), for co_await in a coroutine of any kind. A copy is another sleep of the
-/// same length. An object may be awaited several times, one after the other.
+/// The result of sleep_for() and sleep_until(), for co_await in a coroutine of any kind but asio::awaitable, which
+/// awaits only operations of Asio. A copy is another sleep of the same length. An object may be awaited several times,
+/// one after the other.
 ///
 /// Guarantees: a sleeping coroutine is resumed exactly once; see sleep_for(). A sleep allocates nothing beyond the
 /// timeout.

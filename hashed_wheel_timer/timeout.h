@@ -75,7 +75,7 @@ class HWT_API Timeout {
   /// Waits while another thread runs the task, or destroys its callable. A task that waits in an executor is disarmed:
   /// its job does nothing, and a callable is destroyed before this returns. The timeout stays expired.
   /// Returns false at once inside the task or its callable's destructor, after stop() or the timer's end cancelled the
-  /// timeout, and on a null handle. Does not wait for TimerTask::cancelled(), nor in a forked child for a thread of its
+  /// timeout, and on a null handle. Does not wait for TimerTask::cancelled(), nor in a forked child on a timer of its
   /// parent.
   /// Any thread, also inside other tasks. Do not hold a lock that the task takes: both would wait for ever, as would
   /// two tasks that wait for each other. Source: Linux's timer_delete_sync.

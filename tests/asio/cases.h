@@ -509,6 +509,23 @@ TEST_F(WaitOnManualTimer, IsAbortedByTheEndOfTheTimer) {
   EXPECT_EQ(errors, std::vector<Error>(3, kAborted));
 }
 
+TEST_F(WaitOnManualTimer, AnExpirySaturatesAlsoBeforeTheZeroOfTheClock) {
+  ManualTimer before_zero{1ms, steady_clock::time_point(-1h)};
+  net::WheelTimer wait(loop, before_zero);
+  constexpr std::chrono::nanoseconds kMost = (std::chrono::nanoseconds::max)();
+  wait.expires_after(kMost);
+  EXPECT_EQ(wait.expiry(), steady_clock::time_point(kMost - 1h));
+  wait.expires_after(-2h);
+  EXPECT_EQ(wait.expiry(), steady_clock::time_point(-3h));
+  wait.expires_after(-kMost);
+  EXPECT_EQ(wait.expiry(), (steady_clock::time_point::min)());
+  net::WheelTimer later(loop, timer);
+  later.expires_after(kMost);
+  EXPECT_EQ(later.expiry(), (steady_clock::time_point::max)());
+  later.expires_after(-kMost);
+  EXPECT_EQ(later.expiry(), steady_clock::time_point(1h - kMost));
+}
+
 TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
   EXPECT_THROW(async_wait_for(timer, loop.get_executor(), kNanDelay, Note{&errors}), std::invalid_argument);
   EXPECT_EQ(loop.run(), 0u);
@@ -1641,6 +1658,24 @@ TEST(LoopTimer, RefusesATickThatIsNotPositive) {
   EXPECT_THROW(net::LoopTimer(loop.get_executor(), 0ns), std::invalid_argument);
 }
 
+TEST(LoopTimer, NoTaskStartsOnceAnotherThreadDestroysIt) {
+  host::io_context loop;
+  auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());
+  std::atomic<bool> runs{false};
+  const auto deadline = steady_clock::now();
+  timer->new_timeout_at(
+      [&](Timeout& self) {
+        runs = true;
+        EXPECT_TRUE(eventually([&] { return self.timer() == nullptr; }));
+      },
+      deadline);
+  const Timeout next = timer->new_timeout_at([] { ADD_FAILURE(); }, deadline);
+  std::jthread thread([&] { loop.run(); });
+  EXPECT_TRUE(eventually([&] { return runs.load(); }));
+  timer.reset();
+  EXPECT_TRUE(next.is_cancelled());
+}
+
 TEST(LoopTimerRaces, ItMayGoWhileOtherThreadsRunItAndUseItsHandles) {
   for (int round = 0; round < 500; ++round) {
     host::io_context loop;
@@ -1655,7 +1690,10 @@ TEST(LoopTimerRaces, ItMayGoWhileOtherThreadsRunItAndUseItsHandles) {
       if (thread == 0) {
         loop.run();
       } else if (thread == 1) {
-        for (Timeout& timeout : timeouts) cancelled += timeout.cancel() ? 1 : 0;
+        for (Timeout& timeout : timeouts) {
+          timeout.reschedule(0ns);  // wakes the loop
+          cancelled += timeout.cancel() ? 1 : 0;
+        }
       } else {
         std::this_thread::sleep_for(std::chrono::microseconds(round * 7 % 2000));
         timer.reset();

@@ -4,6 +4,7 @@
 # usage: run.sh SOURCE_ROOT BUILD_ROOT DEFAULT_LIBRARY PREFIX CALENDAR VERSION
 # CALENDAR is true if the build has the calendar library.
 set -u
+unset LD_LIBRARY_PATH  # Meson sets it, and a user does not
 
 source=$1 build=$2 built_kind=$3 prefix=$4 calendar=$5 version=$6
 program=$source/tests/consumer/program

@@ -1,4 +1,4 @@
-// KeyedTable: how it grows.
+// KeyedTable: how it grows. KeyedRecord: the order of armings.
 
 #include <algorithm>
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "hashed_wheel_timer/detail/keyed/table.h"
 
 namespace hwt {
@@ -41,6 +42,18 @@ void insert(Table& table, std::uint32_t hash, std::uint32_t number) {
 }
 CountedCell* find(const Table& table, std::uint32_t hash, std::uint32_t number) {
   return table.find(hash, [number](const CountedCell& cell) { return cell.number == number; });
+}
+
+/// A timeout whose number is later than the latest has expired before rearm().
+TEST(KeyedRecord, AnOutdatedArmingIsFoundAlsoWhenTheNumbersBeginAgain) {
+  constexpr std::uint32_t kNumbers = std::uint32_t{1} << 31;
+  for (const std::uint32_t latest : {0U, 1U, 1000U, kNumbers / 2, kNumbers - 1}) {
+    EXPECT_FALSE(detail::KeyedRecord::is_outdated(latest, latest)) << latest;
+    EXPECT_FALSE(detail::KeyedRecord::is_outdated(latest + 1, latest)) << latest;
+    for (const std::uint32_t before : {1U, 2U, kNumbers / 2}) {
+      EXPECT_TRUE(detail::KeyedRecord::is_outdated((latest - before) % kNumbers, latest)) << latest << ' ' << before;
+    }
+  }
 }
 
 TEST(KeyedTable, NoInsertionMovesMoreThanAPage) {

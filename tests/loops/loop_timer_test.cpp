@@ -246,6 +246,24 @@ TYPED_TEST(EveryTimer, ReportsSlowTasks) {
   EXPECT_EQ(timer.stats().slow_tasks, 1);
 }
 
+TEST(DrivenTimers, ReportNoSlowTaskThatHasDestroyedItsTimer) {
+  const auto check = [](auto timer_of) {
+    int reports = 0;
+    auto timer =
+        timer_of({.slow_task = 1ms, .on_slow_task = [&](const Timeout&, std::chrono::nanoseconds) { ++reports; }});
+    timer->new_timeout(
+        [&] {
+          timer.reset();
+          std::this_thread::sleep_for(2ms);
+        },
+        0s);
+    while (timer) turn(*timer);
+    EXPECT_EQ(reports, 0);
+  };
+  check([](Options options) { return make_timer<ManualTimer>(std::move(options)); });
+  check([](Options options) { return make_timer<LoopTimer>(std::move(options)); });
+}
+
 TYPED_TEST(EveryTimer, RunsTasksInItsExecutor) {
   JobQueue queue;
   const auto owner = make_timer<TypeParam>({.executor = queue.executor()});

@@ -6,12 +6,15 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <thread>
 
 #include "gtest/gtest.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/cycle_counter.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
+#include "hashed_wheel_timer/internal/platform/parking.h"
 #include "tests/support/denied_call.h"
 
 namespace hwt::internal {
@@ -36,6 +39,12 @@ TEST(DeniedCall, TheCycleCounterIsNotTheClockIfNoFileTellsSo) {
 
 TEST(DeniedCall, SleepsStayAsExactAsTheyAreWithoutPrctl) {
   run_without(SYS_prctl, [] { const ExactSleeps exact(true); });
+}
+
+TEST(DeniedCall, ASleepWithoutFutexesEndsInTime) {
+  const std::int64_t end = steady_now() + 5'000'000;
+  run_without(SYS_futex, [&] { Parking().park_until(end); });
+  EXPECT_GE(steady_now(), end);
 }
 
 #if defined(SYS_membarrier) && !HWT_TEST_THREAD_SANITIZER

@@ -9,6 +9,14 @@
 
 #include "tests/support/test_support.h"
 
+#if defined(__unix__)
+#include <unistd.h>
+
+#include <array>
+
+#include "tests/support/forked_child.h"
+#endif
+
 namespace hwt::test {
 namespace {
 
@@ -50,6 +58,27 @@ TEST(JitterBetween, TheWholeRangeDoesNotOverflow) {
   EXPECT_LT(lowest, kMin / 2);
   EXPECT_GT(highest, kMax / 2);
 }
+
+#if defined(__unix__)
+TEST(JitterBetween, IsDifferentInEachForkedChild) {
+  std::set<nanoseconds> seen{jitter::between(0ns, kMax)};  // this thread has a generator now
+  for (int child = 0; child < 2; ++child) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(pipe(ends.data()), 0);
+    const int status = status_of_child([&] {
+      const nanoseconds drawn = jitter::between(0ns, kMax);
+      return write(ends[1], &drawn, sizeof drawn) == sizeof drawn ? 0 : 1;
+    });
+    EXPECT_EQ(status, 0);
+    nanoseconds drawn{};
+    EXPECT_EQ(read(ends[0], &drawn, sizeof drawn), static_cast<ssize_t>(sizeof drawn));
+    seen.insert(drawn);
+    for (const int end : ends) close(end);
+  }
+  seen.insert(jitter::between(0ns, kMax));
+  EXPECT_EQ(seen.size(), 4u);
+}
+#endif
 
 TEST(JitterAround, StaysWithinTheFraction) {
   const auto [lowest, highest] = extremes([] { return jitter::around(10s, 0.05); });

@@ -133,7 +133,7 @@ class Hold {
 };
 
 /// Keeps the worker inside a task until open(). When the constructor returns, the timeouts that this thread has
-/// scheduled before are in the wheel. Later ones stay in the pending queue until the gate opens. The constructor waits
+/// scheduled before are in the wheel. Later ones stay in the inbox until the gate opens. The constructor waits
 /// for a tick, so use a short one.
 class Gate {
  public:

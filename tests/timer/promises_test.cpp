@@ -46,7 +46,7 @@ TEST(Promise1, NeverEarly) {
 }
 
 // Promise 2: Late by at most one tick, plus the worker's own lag, which `stats()` and `lateness()` show. Without
-// `Options::exact_clock` up to 4 us more.
+// `Options::exact_clock` up to 4 us more, and more still once the processor's cycle counter has proved wrong.
 // Also tests/timer/century_test.cpp: Century
 // Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
 // Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ExecutionOnTime

@@ -37,7 +37,7 @@ void expect_one_fate_each(const Fates& fates) {
   EXPECT_EQ(wrong, 0) << "of " << fates.size() << " timeouts have no fate or several";
 }
 
-/// A timeout is cancelled while it is on its way from the pending queue into its bucket.
+/// A timeout is cancelled while it is on its way from the inbox into its bucket.
 TEST(Races, CancelBeforeTransfer) {
   constexpr int kThreads = 3;
   constexpr int kBatch = 300;

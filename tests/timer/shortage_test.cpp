@@ -76,6 +76,25 @@ TEST(WithoutMemory, ThoseThatAreCancelledMakeRoomForNewOnes) {
   EXPECT_TRUE(timer.try_add([] {}, kFar));
 }
 
+TEST(WithoutMemory, ALoopIsToComeBackAtOnceForTasksThatAreLeft) {
+  int ran = 0;
+  LoopTimer timer(1ms);
+  const auto add = [&](int count, auto task) {
+    const auto deadline = steady_clock::now();
+    for (int i = 0; i < count; ++i) timer.new_timeout_at(task, deadline);
+    ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
+  };
+  add(3, [&] { ++ran; });
+  timer.run_due(1);
+  add(10'000, [] {});  // more than the wheel has memory for
+  const Shortage shortage(0, Shortage::kAll);
+  const auto next = timer.run_due(1);
+  EXPECT_GT(shortage.failed(), 0);
+  EXPECT_EQ(ran, 2);
+  ASSERT_TRUE(next);
+  EXPECT_LE(*next, steady_clock::now());
+}
+
 TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
   bool ran = false;
   LoopTimer timer(1ms);

@@ -18,7 +18,7 @@ class alignas(kCacheLine) Admission {  // on a line of its own: every producer w
   /// Precondition: limited().
   std::int64_t pending() const noexcept { return admitted_.load(std::memory_order_acquire); }
 
-  // Precondition of these: limited().
+  // Precondition of full() and admit(): limited().
 
   /// Returns whether the limit was reached a moment ago. Only admit() decides.
   bool full() const noexcept { return admitted_.load(std::memory_order_relaxed) >= limit_; }

@@ -72,7 +72,7 @@ template <bool kPlain>
   if (!producer.put(name)) [[unlikely]]
     return take_back(producer, name, task.named, Result::NoMemory);
   // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with three heavy fences of
-  // the worker. They come after it unlists a place, before it empties a stopped timer, and before a long sleep.
+  // the worker. They come after it unlists a place, after the timer was stopped, and after it announces a sleep.
   AsymmetricFence::light();
   if (Inbox::must_list(producer.place, deadline) || !running() || sleeper_.sleeps_beyond(deadline)) [[unlikely]]
     return tell_worker(producer, name, task.named, deadline);
@@ -95,7 +95,7 @@ template <bool kPlain>
   Node& node = name.node();
   if (node.withdraw(name.life())) {
     producer.counters.scheduled.add(-1);
-    admission_.release();
+    if (admission_.release()) wake_for_none_pending();
     if (named) node.add_reference();
     return refuse(&node, why, 1);
   }
@@ -184,7 +184,8 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
   probes::cancel(NodeName(Slab::index_of(node), Node::generation_of(before)).value());
 }
 
-/// The entry of a timeout of another producer is dead now. Its owner drops it, unless that does nothing more.
+/// Counts a dead entry in the place of another producer. That producer drops it at a sift, unless its thread does
+/// nothing more with the timer. Then the worker must.
 inline void Core::count_dead(Producer& canceller) noexcept {
   if (++canceller.dead < Producer::kCalls) [[likely]]
     return;
@@ -208,13 +209,14 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 }
 
 [[gnu::noinline, gnu::cold]] void Core::put_recheck_without_memory(Node& node) noexcept {
-  inbox_.put_without_memory(node);  // and is_awaited() then
+  inbox_.put_without_memory(node);  // this makes Driver::is_awaited() true
   AsymmetricFence::light();
   sleeper_.wake_if_asleep();
 }
 
-/// This thread has cancelled the timeout, whose word was `before`, and owns its task. Until this returns, something
-/// keeps the node and with it the core: the caller's handle, a reference of the cancel, or, for an id, the timer.
+/// This thread has cancelled the timeout, whose word was `before`, and owns its task. Until this returns, the caller's
+/// handle or a reference of the cancel keeps the node and with it the core. By an id there may be neither: then the
+/// timer keeps the core, and the node, which was Queued, may already be another timeout.
 inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept {
   if (probes::kThere && traces_origins()) [[unlikely]]
     fire_cancel_probe(node, before);
@@ -345,7 +347,7 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
 
 /// Lets an event loop that has nothing else to do end.
 [[gnu::noinline]] void Core::wake_for_none_pending() noexcept {
-  AsymmetricFence::light();  // as in offer_as(), but the worker reads the number of pending timeouts
+  AsymmetricFence::light();  // as in offer_as(), but the driver reads the number of pending timeouts
   if (sleeper_.has_outside()) sleeper_.wake_if_asleep();
 }
 

@@ -32,11 +32,12 @@ namespace hwt::internal {
 /// The part of one timer that all threads share. It outlives the timer while there are handles, and then deletes
 /// itself. Operations on handles need nothing else.
 ///
-/// Ground rules. Four kinds of threads touch it:
+/// Ground rules. Five kinds of threads touch it:
 ///   producers  any thread in schedule(): its own Producer, the inbox, the admission, the phase, the announced sleep
-///   cancellers any thread in cancel():   its own Producer, the inbox, the admission, the announced sleep
-///   the worker one thread at a time (Driver): takes from the inbox; the admission, the worker's counters
-///   the closer the one thread that ends the timer, when producers are done and the worker has finished
+///   cancellers any thread in cancel() or reschedule(): its own Producer, the inbox, the admission, the announced sleep
+///   readers    any thread in stats(), pending(), is_live() or find(): the counters, the admission, the words of nodes
+///   the worker one thread at a time (Driver): takes from the inbox; the admission, the worker's counters, its sleep
+///   the closer the one thread that destroys the timer, when producers are done and the worker has finished
 /// A node goes from hand to hand by Node::word (see NodeState).
 class Core final {
  public:
@@ -74,8 +75,8 @@ class Core final {
   /// Options::trace_origins.
   bool traces_origins() const noexcept { return depot_.traces_origins(); }
 
-  /// Returns the deadline that a timeout with this leeway gets. Without a start time there is no grid yet, and `when`
-  /// stays as it is. Preconditions: neither is a NaN.
+  /// Returns the deadline that a timeout with this leeway gets. Returns `when` unless the timer is started: before that
+  /// there is no grid, and afterwards no timeout. Preconditions: neither is a NaN.
   detail::When rounded(detail::When when, Leeway leeway) const noexcept {
     if (!lifecycle_.started()) return when;
     const std::int64_t deadline = when.deadline([this] { return now(); });
@@ -97,12 +98,13 @@ class Core final {
   CancelResult cancel(TimeoutId id) noexcept;
   /// Timer::cancel_and_wait().
   CancelResult cancel_and_wait(TimeoutId id) noexcept;
-  /// Timer::find().
+  /// detail::is_live().
   bool is_live(TimeoutId id) const noexcept {
     const NodeName name(id.value());
     const Node* const node = SlabDirectory::find(name.index(), id_);
     return node != nullptr && node->is_live(name.life());
   }
+  /// Timer::find().
   Timeout find(TimeoutId id) noexcept;
 
   // Handles.
@@ -172,7 +174,7 @@ class Core final {
   }
   LatencyHistogram lateness() const noexcept { return counters_.lateness.snapshot(); }
 
-  // Tasks. The worker, or where the executor runs them.
+  // Tasks. Any thread that calls code of a task; for will_not_run() that may be a producer, or a thread in stop().
 
   /// Reports the current exception. Called in a catch block. `origin`: the source of the exception, for the log.
   void report_error(const Timeout& timeout, const char* origin = "a task") noexcept;
@@ -205,8 +207,8 @@ class Core final {
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
 
   detail::Scheduled schedule_plain(const detail::TaskSource& task, detail::When when, Producer& mine);
-  /// Schedules on any timer, by any thread: one with a limit or with origins, or a thread that has used another timer
-  /// since, or none. Then `mine` is null.
+  /// Schedules if the timer has a limit, or if the thread has used no timer or another one last. In the second case
+  /// `mine` is null. Returns Untraced if the timer traces origins.
   detail::Scheduled schedule_any(const detail::TaskSource& task, detail::When when, Producer* mine);
   /// `producer` is null if there was no memory for one.
   detail::Scheduled offer_any(Producer* producer, const detail::TaskSource& task, std::int64_t deadline,

@@ -17,7 +17,8 @@ class LatenessRecord {
   void add(std::int64_t begun, std::int64_t deadline) noexcept {
     const std::uint64_t late = static_cast<std::uint64_t>(begun) - static_cast<std::uint64_t>(deadline);
     const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum_.load(std::memory_order_relaxed)) + late);
-    // One comparison for all that is rare: later than there are buckets for, beyond the range, negative.
+    // As an unsigned number, a negative lateness and one beyond the range are larger than the last end, too. `sum` is
+    // negative if it has overflowed.
     if (late > static_cast<std::uint64_t>(Buckets::kLastEnd) || sum < 0) [[unlikely]]
       return add_rare(begun, deadline);
     store(static_cast<std::int64_t>(late), sum, Buckets::index_within(late));

@@ -28,7 +28,7 @@ enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
 /// child always finds out which process it was. Any thread reads it; the table above names the threads that change it.
 ///
 /// Each change is a release: a thread that reads it with acquire sees what came before, the start time above all.
-/// AsymmetricFence orders it with the pending queue when the timer stops.
+/// AsymmetricFence orders it with the inbox when the timer stops.
 class Lifecycle {
  public:
   Phase phase() const noexcept { return phase_of(word_.load(std::memory_order_acquire)); }

@@ -27,16 +27,17 @@ bool Core::reschedule(Node& node, detail::When when) {
 /// std::bad_alloc; then nothing has changed.
 ///
 /// No thread waits here for another, unless memory is short. Then the thread sleeps in steps of 50 us, until the worker
-/// has freed the memory of a recheck request that it took. But a reschedule() may take effect late, while another
-/// thread is preempted in a reschedule() of the same timeout. It is late by at most the deadline that it replaces
-/// (docs/design.md, "Waits and their bounds").
+/// has freed the memory of a recheck request that it took. But an earlier deadline may take effect late, while another
+/// thread is preempted in a reschedule() of the same timeout. It takes effect when that thread goes on, or at the
+/// deadline for which the node is in the wheel (docs/design.md, "Waits and their bounds").
 ///
-/// A later deadline is only stored; the worker finds it when it comes to the old one. An earlier one needs a recheck
+/// A later deadline needs no request: the worker finds it when it comes to the old one. An earlier one needs a recheck
 /// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word and
-/// the deadline change, because allocating it may fail or take long. So the worker may take it too early. This thread
-/// finds that out after it has set kRecheckQueued: its place has no recheck request any more. It then enqueues another
-/// one, which needs no memory, because the queue is empty. (The worker exchanges the word for each request, so this
-/// thread sees that the worker has dequeued it.)
+/// the deadline change, because allocating it may fail or take long. (If the node enters the wheel meanwhile, the
+/// deadline has changed already: see undo_move().) So the worker may take the request too early. This thread finds that
+/// out after it has set kRecheckQueued: its place has no recheck request any more. It then enqueues another one, which
+/// needs no new memory once the worker has freed that of the first. (For each request the worker exchanges the word of
+/// a pending timeout, so this thread sees that the worker has dequeued it.)
 bool Core::move(Node& node, std::int64_t deadline) {
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   if (!Node::pending(seen)) return false;
@@ -75,8 +76,8 @@ bool Core::move(Node& node, std::int64_t deadline) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   } else if (earlier) {
-    // The worker must come to an entry of another thread, whose place may be listed for a later time. Listing this
-    // thread's place is not enough: a pass may open it without coming to that entry.
+    // The worker must come to the entry or the request that is queued already. Its place may be another thread's, and
+    // may be listed for a later time. So listing this thread's place is not enough.
     inbox_.note_urgent();
   }
   return true;

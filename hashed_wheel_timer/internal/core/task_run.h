@@ -39,7 +39,8 @@ class TaskScope {
   const Node* node_ = nullptr;
 };
 
-/// Implements Timeout::cancel_and_wait(). Returns true if the task has not run and never will.
+/// Implements Timeout::cancel_and_wait(). Returns true if this call has cancelled the timeout, or has taken its task
+/// back from an executor.
 bool cancel_and_wait(Node& node) noexcept;
 
 /// Cancels a timeout, or takes its task away from an executor. Returns false if the task has run, runs now or never

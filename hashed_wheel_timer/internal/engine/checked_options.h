@@ -9,7 +9,7 @@ namespace hwt::internal {
 
 /// The options that one kind of timer accepts.
 struct Limits {
-  /// A shorter tick is raised to this, with a warning.
+  /// A shorter tick is raised to this, with a warning. A tick of zero or less is refused.
   std::chrono::nanoseconds shortest_tick;
   /// ticks_per_wheel must be in [min_ticks, max_ticks], and is rounded up to a power of two. 0: it is ignored.
   std::int64_t min_ticks = 0;

@@ -352,7 +352,8 @@ Node* Driver<W>::cancel_all() noexcept {
     end = &node->next;
     if (node->shared()) call_cancelled(node);
   };
-  // A node that is cancelled here has a recheck request in the inbox, or will have one soon. From now on it is skipped.
+  // A node in the wheel that another thread has cancelled has a recheck request in the inbox, or will have one soon.
+  // The loop below takes such requests and ignores them.
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
     while (first_ != end_) {

@@ -32,16 +32,17 @@ class ManualEngine::Turn {
     engine_.turning_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
   ~Turn() {
-    engine_.turning_.store({}, std::memory_order_relaxed);
     // Once, because destructors of the user may still call the engine.
-    if (!std::exchange(engine_.destroyed_, false)) {
-      if (std::exchange(engine_.owes_call_, false)) make_call();
-      return;
+    const bool destroyed = std::exchange(engine_.destroyed_, false);
+    if (destroyed) engine_.finish();
+    engine_.turning_.store({}, std::memory_order_relaxed);
+    if (destroyed) {
+      // Without the mutex, because destructors of the user may still call the engine.
+      lock_.unlock();
+      engine_.unprocessed_.drop();
+    } else if (std::exchange(engine_.owes_call_, false)) {
+      make_call();
     }
-    engine_.finish();
-    // Without the mutex, because destructors of the user may still call the engine.
-    lock_.unlock();
-    engine_.unprocessed_.drop();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -236,19 +237,20 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size
 
 void ManualEngine::on_earlier(std::function<void()> call) {
   refuse_inside_task("on_earlier()");
-  Sleeper& sleeper = core_->sleeper();
-  for (bool done = false; !done;) {
-    {
-      const Turn turning(*this);
-      done = sleeper.end_calls();
-      if (done) {
-        earlier_.swap(call);
-        sleeper.set_outside(earlier_ ? this : nullptr);
-      }
-    }
-    if (!done) sleeper.wait_for_calls();
-  }
+  between_calls([&] {
+    earlier_.swap(call);
+    core_->sleeper().set_outside(earlier_ ? this : nullptr);
+  });
   next_wakeup();
+}
+
+/// Calls f() in a turn in which no thread calls earlier_. Waits for such calls without the mutex.
+template <class F>
+void ManualEngine::between_calls(F f) {
+  for (;; core_->sleeper().wait_for_calls()) {
+    const Turn turning(*this);
+    if (core_->sleeper().end_calls()) return f();
+  }
 }
 
 void ManualEngine::call() noexcept {
@@ -299,18 +301,17 @@ void ManualEngine::destroy() noexcept {
     kept_in_forked_child_ = weak_from_this().lock();
     return core_->forget_timer_in_forked_child();
   }
+  // A run_due() of another thread starts no further task, and announces no further sleep.
+  core_->lifecycle().begin_stop();
   core_->forget_timer();
-  // Handles may still call the driver.
-  while (!core_->sleeper().end_calls()) core_->sleeper().wait_for_calls();
-  core_->sleeper().set_outside(nullptr);
-  if (turning_here()) {
-    core_->lifecycle().begin_stop();
+  const auto end = [&] {
+    core_->sleeper().set_outside(nullptr);  // handles may still call the driver
     destroyed_ = true;
-    return;
-  }
-  const Turn turning(*this);
-  finish();  // here, where cancelled() finds the wheel turning
-  destroyed_ = true;
+  };
+  if (!turning_here()) return between_calls(end);
+  core_->note_ended_on_worker();
+  while (!core_->sleeper().end_calls()) core_->sleeper().wait_for_calls();
+  end();
 }
 
 }  // namespace hwt::internal

@@ -76,14 +76,17 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   std::chrono::nanoseconds since(std::int64_t time) const noexcept;
   void give_memory_back() noexcept;
   void call() noexcept override;
+  template <class F>
+  void between_calls(F f);
   void finish() noexcept;
 
   const std::unique_ptr<Core, CloseCore> core_;
   const TickGrid grid_;
 
-  // Held by the thread that turns the wheel. Guards the members below.
+  // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
-  // The time that the wheel has been turned to. Timeouts in the inbox were enqueued at this time or later.
+  // The time that the wheel has been turned to. A timeout in the inbox with a deadline in an earlier tick was enqueued
+  // at this time or later. Others may be older, because drive() leaves far timeouts there.
   std::int64_t present_;
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;
@@ -92,10 +95,11 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   Unprocessed unprocessed_;
   bool time_is_known_;  // false until a clock without a start is first advanced
   bool destroyed_ = false;
-  std::function<void()> earlier_;  // changes while no call is under way
-  bool owes_call_ = false;         // of earlier_, which is not to be called with the mutex
+  std::function<void()> earlier_;  // called by any thread, without the mutex; changes while no call is under way
+  bool owes_call_ = false;         // call earlier_ at the end of the turn, without the mutex
 
-  std::shared_ptr<ManualEngine> kept_in_forked_child_;  // for good
+  // Never reset. Set without the mutex: a thread that was not copied may hold it.
+  std::shared_ptr<ManualEngine> kept_in_forked_child_;
 
   // The thread that holds the mutex. relaxed: a thread only looks for its own id, and no other thread stores that.
   std::atomic<std::thread::id> turning_{};

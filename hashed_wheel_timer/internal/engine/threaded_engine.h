@@ -24,7 +24,8 @@ class ThreadedEngine {
   ThreadedEngine& operator=(const ThreadedEngine&) = delete;
 
   /// Starts the timer, if it has not started. When it returns, the timer has started. Waits for another thread's
-  /// start(). `caller` is the function that the user has called, for messages.
+  /// start(), so a thread_factory that calls it waits for ever. `caller` is the function that the user has called, for
+  /// messages.
   ///
   /// Throws exceptions of thread_factory, std::bad_alloc, and IllegalState if the factory returns no running thread.
   /// Then a later call tries again. Also throws IllegalState after stop(), and in a forked child if another thread was

@@ -135,7 +135,7 @@ class WorkerLoop final : public ThreadedEngine {
   }
 
   /// Sleeps until the end of the next tick with a due timeout, in the wheel or in the inbox. Sleeps for a shorter time
-  /// if the latest pass was held up or starved, or if memory is to go back to the system.
+  /// if a note in the inbox asks for a pass, or if next_pass() is earlier.
   void sleep(std::int64_t now, Tick due) noexcept {
     const Tick current = grid().at(now);
     const auto wanted = [&] {
@@ -186,7 +186,7 @@ class WorkerLoop final : public ThreadedEngine {
   // scheduled, or the worker woke up too late for it.
   Tick past_before_ = 0;
   Pass pass_ = Pass::More;     // how the latest pass ended
-  bool takes_all_ = true;      // the latest pass took everything, not only near deadlines
+  bool takes_all_ = true;      // the latest pass was to take everything, not only near deadlines
   std::int64_t looked_ = 0;    // the time of the latest pass
   std::int64_t took_all_ = 0;  // the time of the latest pass that took everything
   bool counts_cycles_;

@@ -11,8 +11,8 @@ namespace hwt::internal {
 /// The youngest entries of one producer, oldest first, in a chain of arrays. Most timeouts are cancelled while their
 /// entries are here. So it is cheap to append an entry, and to drop the dead ones in place.
 ///
-/// The owner appends, and makes room, without a lock. All other changes need the lock of the place: the worker takes
-/// entries, and the owner sifts, in steps. Between two steps of a sift there is a gap after the entries that it has
+/// The owner appends, makes room, and trims, without a lock. All other changes need the lock of the place: the worker
+/// takes entries, and the owner sifts, in steps. Between two steps there is a gap after the entries that the sift has
 /// kept. A position is a place in the chain; positions go on from one array to the next.
 class EntryBuffer {
  public:

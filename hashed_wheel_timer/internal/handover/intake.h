@@ -14,7 +14,7 @@ class Intake {
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
 
   /// Begins a pass over the places with a deadline up to `until`. From now on take() returns the entries that were
-  /// enqueued there before this call, and then those that earlier passes have left. Calls of take_rechecks() return
+  /// enqueued there before this call, and those that earlier passes have left. Calls of take_rechecks() return
   /// all recheck requests that were enqueued before this call.
   void open(std::int64_t until) noexcept;
   /// Begins a pass over all places. take() returns the entries of places with a deadline up to `until` first.

@@ -10,7 +10,7 @@ template <class T>
 struct HeapLinks {
   T* child = nullptr;
   T* next = nullptr;      // the next sibling
-  T* previous = nullptr;  // the sibling before, or the parent; null: the root, or not in the heap
+  T* previous = nullptr;  // the sibling before, or the parent; null: the root. Stale after remove(), as the other links
   std::int64_t key = 0;
   bool is_in = false;
 };

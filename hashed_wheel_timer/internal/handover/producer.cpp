@@ -24,8 +24,8 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
   const bool is_put = Inbox::put(place, entry);
   // From here on, the user's on_earlier() may be called, which may schedule a timeout and come here again.
   if (settled) {
-    // Not only at the end of a sift, because the worker may have taken all entries since. So a timeout that is due soon
-    // waits for few far ones of its thread.
+    // Not only at the end of a sift: the worker may have taken all entries since, and new ones have come. It takes the
+    // entries of a place in order. So a timeout that is due soon waits for the far ones before it, which must be few.
     inbox.note_all_awaited();
     AsymmetricFence::light();  // as in Core::call_for_dead()
     sleeper.wake();            // also a worker that is about to sleep, until the end of a long tick
@@ -96,7 +96,8 @@ Node* Producer::sift() noexcept {
   // While a step looks at 4,096 entries, 256 come. So the next sift begins a sixteenth before it is to end.
   until_step = end - kept - (end <= kStep ? 0 : end / (kStep / EntryBuffer::kFewest));
   until_end = end - kept;
-  // The worker may have taken the entries that were alive in the last sift. Then most that are alive now are new.
+  // Once settled, half of the entries alive are enough. kept_twice may be small then, because the worker may have taken
+  // the entries that were alive in the last sift.
   settled = kept_twice >= kHandOver || (settled && 2 * kept >= seen);
   if (settled) kept -= Inbox::hand_over(place, kStep);
   kept_before = std::exchange(kept, 0);

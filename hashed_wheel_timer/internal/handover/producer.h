@@ -29,7 +29,8 @@ struct Producer {
   Producer(Depot& depot, Inbox& its_inbox, Sleeper& its_sleeper)
       : pool(depot), inbox(its_inbox), sleeper(its_sleeper) {}
 
-  /// Enqueues a new timeout. Sifts the place first if that is due. Returns false without memory.
+  /// Enqueues a new timeout. Sifts the place first if that is due. May call the user's on_earlier(). Returns false
+  /// without memory.
   bool put(NodeName entry) noexcept {
     if (Inbox::put(place, entry)) [[likely]]
       return true;
@@ -74,11 +75,12 @@ struct Producer {
   /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
   /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel.
   static constexpr std::size_t kHandOver = 60000;
-  /// It also wakes the worker when it has cancelled this many timeouts of other producers, and for this many recheck
-  /// requests of timeouts that are due earlier. Until then, moving such a timeout again costs nothing.
+  /// It also wakes the worker when it has cancelled this many queued timeouts of other producers. A move to an earlier
+  /// deadline wakes the worker after this many recheck requests of any kind. A timeout whose request is queued can be
+  /// moved again without another one.
   static constexpr std::size_t kCalls = 16384;
-  /// After this many recheck requests of cancelled timeouts the producer wakes the worker, because only the worker can
-  /// give their memory back. Promise 7 of README.md states it.
+  /// A cancel of a timeout in the wheel wakes the worker after this many recheck requests of any kind. Only the worker
+  /// can give the memory of those nodes back. Promise 7 of README.md states it.
   static constexpr std::size_t kRechecks = 4096;
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published
@@ -138,9 +140,10 @@ inline Producer* find(std::uint64_t core_id) noexcept { return has(core_id) ? la
 Producer* find_held(std::uint64_t core_id) noexcept;
 }  // namespace thread_cache
 
-/// Gets the calling thread's producer for a core while the object lives. Used if thread_cache::find() returns null. A
-/// thread takes a producer from the core at the first use, and keeps it until the thread ends. Then the core's next new
-/// thread takes it over. The cost does not depend on the number of threads or timers, and no thread waits for another.
+/// Gets the calling thread's producer for a core while the object lives. A thread takes a producer from the core at the
+/// first use, and keeps it until the thread ends. Then the core's next new thread takes it over. A thread that uses the
+/// timer after that, in a late destructor, borrows a producer for each call. The cost does not depend on the number of
+/// threads or timers, and no thread waits for another.
 class ProducerLease {
  public:
   /// `mine`: the result of thread_cache::find().
@@ -163,8 +166,9 @@ class ProducerLease {
   Seat* borrowed_ = nullptr;  // given back at the end of this call, because no end of the thread would be noticed
 };
 
-/// Gives back a node whose last reference was dropped, and ends its life. Any thread; a producer of the timer keeps the
-/// node for itself.
+/// Ends the life of a node whose last reference was dropped, and gives it back. Destroys the task if it still exists,
+/// and may call the user's on_earlier(). Any thread; a producer of the timer keeps the node for itself. The core may be
+/// destroyed afterwards.
 void recycle(Node* node) noexcept;
 
 /// Returns the id of a new core. Throws std::system_error if the process has no thread key left.

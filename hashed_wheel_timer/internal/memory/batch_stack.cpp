@@ -11,8 +11,8 @@ bool BatchStack::push_counted(Node* first, std::size_t nodes) noexcept {
 
 Node* BatchStack::take_all() noexcept {
   Node* const batches = batches_.take_all();
-  // Reset only now: a batch that was pushed and taken between the two must not stay counted. Otherwise the count could
-  // stay above the limit at which threads push here, with nothing to take and so no reset.
+  // Resets after the exchange. If it did so before, a batch that was pushed between the two would be taken and stay
+  // counted. Then the count could stay above the limit at which threads push here, with nothing to take.
   if (batches != nullptr) nodes_.store(0, std::memory_order_relaxed);
   return batches;
 }

@@ -25,8 +25,8 @@ struct FreeNode {
   static FreeNode& of(Node* node) noexcept { return *std::launder(reinterpret_cast<FreeNode*>(node->storage)); }
   static Node*& next_batch_of(Node& node) noexcept { return of(&node).next_batch; }
 
-  // AddressSanitizer does not see what happens inside a slab: tell it that a free node's task must not be touched. (Its
-  // word may be: the worker looks at it when the pending queue still has an entry for it.)
+  // AddressSanitizer does not see what happens inside a slab: tell it that the storage behind the FreeNode must not be
+  // touched. (The node's word may be: the worker looks at it when the inbox still has an entry for it.)
   static void make(Node* node, Node* ahead) noexcept {
     (::new (node->storage) FreeNode)->ahead = ahead;
     poison_memory(node->storage + sizeof(FreeNode), sizeof(node->storage) - sizeof(FreeNode));

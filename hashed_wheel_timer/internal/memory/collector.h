@@ -14,7 +14,7 @@ namespace hwt::internal {
 /// It takes free nodes out of the depot and the pools, and sorts them by page. A page with all its nodes goes back to
 /// the system; its addresses stay, as a free run in the depot, from which a pool carves nodes anew. The first page of a
 /// slab has the header, so it goes back only when all other pages of the slab do, or have gone before. All other nodes
-/// return to where they were.
+/// go to the depot.
 ///
 /// Why no thread can touch a page that is gone, or confuse a node with an earlier life of it. Entries and recheck
 /// requests in the inbox, and stale ids, name a free node. A stale id is harmless, because its generation does not

@@ -21,7 +21,8 @@ class NodePool;
 /// NodePool and Collector. It also counts the nodes of a closed timer until the last one is back.
 class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers write it
  public:
-  /// `delete_core` is called with `core` once, after close(), by the thread that brings the last node back.
+  /// `delete_core` is called with `core` once: by close() if no node is out, otherwise by the thread that brings the
+  /// last node back.
   Depot(Core& core, std::uint64_t core_id, bool traces_origins, Sleeper& sleeper,
         void (*delete_core)(Core&) noexcept) noexcept
       : core_(core), core_id_(core_id), traces_origins_(traces_origins), sleeper_(sleeper), delete_core_(delete_core) {}
@@ -51,7 +52,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   Node* take(std::int64_t enough) noexcept;
   /// Takes a free run; null if there is none.
   Page* take_run() noexcept { return runs_.take_one(); }
-  /// Notes that a producer needs fresh memory, so that the Collector puts the nodes that it holds back.
+  /// Notes, during a collection, that a producer needs fresh memory. Then the Collector returns the nodes that it took.
   void note_shortage() noexcept {
     if (collecting_.load(std::memory_order_relaxed)) shortage_.store(true, std::memory_order_relaxed);
   }
@@ -107,7 +108,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // Bias of out_after_close_ while close() still counts, so that the counter cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
-  // Free nodes that all pools together may keep for their owners, once each had too many: 4 MiB.
+  // Free nodes that all pools together may keep in one of their lists, besides a batch for each pool: 4 MiB. The
+  // owner's list keeps to its share once it has had too many.
   static constexpr std::int64_t kShared = 65536;
 
   BatchStack free_;

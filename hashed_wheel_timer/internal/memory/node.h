@@ -21,7 +21,7 @@ struct Producer;
 ///
 /// References: one for each handle, and one for the timer. The timer's moves with the node from the inbox to the wheel,
 /// and then to the worker, which expires the timeout or collects it after a cancel. The thread that drops the last one
-/// gives the node back to its pool.
+/// keeps the node in its own pool, or gives it back to another.
 ///
 /// Withdrawn: a producer that cancels its own timeout before the worker has seen it takes the timer's reference along
 /// and raises the generation, all in one exchange. The entry that stays in the inbox names an old generation, and the
@@ -32,15 +32,16 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   constexpr explicit Node(std::uint32_t generation) noexcept
       : word(free_word(generation)), storage{}, deadline(0), next(nullptr) {}
 
-  /// A change that hands over the task or the node is acq_rel, so that the next owner sees all writes to the node.
+  /// A change that hands over the task or the node releases, and the next owner acquires. So it sees all writes to the
+  /// node.
   std::atomic<std::uint64_t> word;
 
   alignas(detail::kTaskStorageAlign) std::byte storage[detail::kTaskStorageSize];
 
   /// Nanoseconds of the timer's clock. Written by the producer before the node is published, then exchanged by
-  /// reschedule() in any thread. Relaxed, ordered by `word`. A thread that exchanges the deadline changes the word
-  /// afterwards. A thread that acts on a deadline has read the word before, and acts by an exchange of that same value.
-  /// So it has read the deadline of every reschedule() that has returned.
+  /// reschedule() in any thread. Relaxed, ordered by `word`; but see Slab::trace(). A thread that exchanges the
+  /// deadline exchanges the word afterwards. A thread that acts on a deadline has read the word before, and acts by an
+  /// exchange of that same value. So it has read the deadline of every reschedule() that has returned.
   std::atomic<std::int64_t> deadline;
 
   /// Link of the one list that the node is in. A free node is in a pool, in a batch, or with the Collector
@@ -76,7 +77,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   std::uint32_t generation() const noexcept { return generation_of(word.load(std::memory_order_relaxed)); }
 
   /// Begins a life, with the task in place: Queued, with a reference for the timer, and one for a handle unless it gets
-  /// an id. The producer calls it. Returns the generation, for the entry of the pending queue. A refused timeout is
+  /// an id. The producer calls it. Returns the generation, for the entry of the inbox. A refused timeout is
   /// Cancelled from the start, so that no other thread comes to it. release: pairs with the worker's first look at the
   /// word.
   std::uint32_t publish(detail::TaskKind task_kind, bool named, Producer& producer,
@@ -146,7 +147,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
            (seen & (kBusy | kHandedOver)) != 0;
   }
 
-  /// Returns whether this life, which has an id, is pending or claimed. acquire: as in is_claimed().
+  /// Returns whether this life, which has an id, is pending or claimed, or a canceller is destroying its callable.
+  /// acquire: as in is_claimed().
   bool is_live(std::uint32_t life) const noexcept {
     const std::uint64_t seen = word.load(std::memory_order_acquire);
     return (generation_of(seen) & ~1U) == life && (seen & kNamed) != 0 &&
@@ -189,10 +191,10 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   }
 
   /// cancel() by a thread with a handle, of a timeout that is Queued and whose task needs no destruction. Returns
-  /// false, also if it is none, or if another thread changed the word at the same time.
+  /// false for any other timeout, and if another thread changed the word at the same time.
   ///
-  /// `own`: the caller has found published_by() itself before. The handle keeps the node in this life, which is Queued
-  /// only until it is in the wheel. So an exchange of Queued shows that the answer was not an arbitrary one.
+  /// `own`: published_by() has returned true for the caller's producer. The handle keeps the node in this life, which
+  /// is Queued only until it is in the wheel. So an exchange of Queued shows that the answer was not an arbitrary one.
   bool cancel_queued(bool own) noexcept {
     std::uint64_t seen = word.load(std::memory_order_relaxed);
     const std::uint64_t left = with_state(seen, NodeState::Cancelled);

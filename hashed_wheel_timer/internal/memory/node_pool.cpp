@@ -130,7 +130,8 @@ std::int64_t NodePool::close() noexcept {
   // An owner that has not seen that the pool is closing leaves within a few instructions, or after one look(): a step
   // of a sift, and on_earlier() of the user.
   while (owner_inside_.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  // From here on give_back() fails, so each node is counted once: here, or by the core when it comes back.
+  // A batch that comes later goes to the depot, or give_back() fails. So each node is counted once: here, in the depot,
+  // or by returned_after_close().
   return carved_ - free_nodes_ - BatchStack::count(batches_) - returned_.close();
 }
 

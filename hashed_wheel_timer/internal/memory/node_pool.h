@@ -19,9 +19,9 @@ namespace hwt::internal {
 
 /// The free nodes of one producer. Its owner takes nodes; any thread gives them back.
 ///
-/// Taking is one pop of a private list. Nodes that the owner frees itself go back to that list. All others come back in
-/// batches, from the worker. A general allocator would pay for each node that another thread frees: here every timeout
-/// that expires.
+/// Taking is one pop of a private list. The owner puts all nodes there that it frees, also those of other pools. The
+/// worker gives nodes back in batches, a thread without a pool one by one. A general allocator would pay for each node
+/// that another thread frees: here every timeout that expires.
 ///
 /// A node does not belong to one pool for good. A pool keeps only some thousands of unused nodes, and fewer if there
 /// are many pools, because threads that do nothing more may keep theirs. All others go to the depot, which the pools of
@@ -95,16 +95,18 @@ class NodePool {
     return true;
   }
 
-  /// Gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. Returns false if the
-  /// pool is closed; then the caller must call Depot::returned_after_close(). Any thread.
+  /// Gives back a batch, a chain of nodes linked by `next` and ended by null. See ReturnBatch. If the pool
+  /// has too many returned nodes, the batch goes to the depot. Returns false if the pool or the depot is closed. Then
+  /// the caller must call Depot::returned_after_close(). Any thread.
   bool give_back(Node* first, std::size_t nodes) noexcept;
 
   /// Takes the nodes that other threads have given back and the owner has not taken yet. Returns batches linked by
   /// FreeNode::next_batch, or null if there are none. The worker calls it.
   Node* take_returned() noexcept { return returned_.take_all(); }
 
-  /// Ends the reuse of nodes in three steps: begin_close(), AsymmetricFence::heavy(), close(). The last returns the
-  /// number of nodes that are still out. No thread may call take() any more.
+  /// Ends the reuse of nodes in three steps: begin_close(), AsymmetricFence::heavy(), close(). The last returns how
+  /// many nodes the pool has carved, less those that it has now. That may be below zero, because it may have nodes of
+  /// other pools. No thread may call take() any more.
   void begin_close() noexcept { closing_.store(true, std::memory_order_relaxed); }
   std::int64_t close() noexcept;
 
@@ -148,7 +150,7 @@ class NodePool {
 
   Depot& depot_;
 
-  // Only the owner uses these. FreeSeats hands them from thread to thread.
+  // Only the owner uses these. FreeSeats hands them from thread to thread. At the end, close() reads them.
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
   std::int64_t look_at_ = kLook;
@@ -161,7 +163,7 @@ class NodePool {
   std::int64_t carved_ = 0;
   std::vector<Region> regions_;
   std::atomic<bool> owner_inside_{false};  // see Inside
-  std::atomic<bool> closing_{false};       // written once, by the closer
+  std::atomic<bool> closing_{false};       // set by the closer, or by the owner in Depot::add()
 
   alignas(kCacheLine) BatchStack returned_;  // on a line of its own: other threads write it
 };

@@ -19,8 +19,8 @@ struct BasicNodeWord {
   static constexpr std::uint64_t kStateMask = 3;
   static constexpr int kKindShift = 2;
   static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
-  // A recheck request for the node, which is in the wheel, is in the inbox. For a cancelled node, the canceller may
-  // still be about to enqueue it.
+  // A recheck request for the node, which is in the wheel, is in the inbox. Or the thread that has set the flag, by a
+  // cancel or a reschedule, is about to enqueue it.
   static constexpr std::uint64_t kRecheckQueued = std::uint64_t{1} << 4;
   // The task of an expired timeout is on its way through the executor. The thread that clears this flag owns the task.
   static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
@@ -62,7 +62,8 @@ struct BasicNodeWord {
                                                                                << kKindShift;
     return (word & (kStateMask | kKindMask)) == kQueuedTrivial;
   }
-  /// A thread that makes this true must enqueue a recheck request for the worker.
+  /// Whether a change that the worker must notice needs a recheck request: the node is in the wheel, and no request for
+  /// it is queued.
   static constexpr bool needs_recheck(Word word) noexcept {
     return state_of(word) == NodeState::InWheel && (word & kRecheckQueued) == 0;
   }

@@ -32,7 +32,7 @@ long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 
 }
 bool flush_all_processors() noexcept { return membarrier(kPrivateExpedited) == 0; }
 #elif defined(_WIN32)
-/// Wine's version of it may do nothing (that of Wine 8 does), without telling.
+/// Returns false under Wine, whose FlushProcessWriteBuffers() may do nothing, as in Wine 8, and reports no error.
 [[maybe_unused]] bool register_with_system() noexcept {
   const HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
   return ntdll != nullptr && GetProcAddress(ntdll, "wine_get_version") == nullptr;

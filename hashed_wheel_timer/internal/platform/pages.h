@@ -11,8 +11,8 @@ namespace pages {
 /// takes nothing back.
 std::size_t size() noexcept;
 
-/// Gives whole pages back. Their contents become undefined. They occupy no memory until they are written again. (Pages
-/// that the process has locked stay.)
+/// Gives whole pages back. Until a page is written again, it reads as before or as zeros, and the callers rely on that.
+/// Linux takes the memory at once, other systems when they need it. (Pages that the process has locked stay.)
 void give_back(std::byte* begin, std::size_t bytes) noexcept;
 
 }  // namespace pages

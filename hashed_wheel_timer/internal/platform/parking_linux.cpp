@@ -41,7 +41,10 @@ bool wait_while_zero(std::atomic<std::uint32_t>& word, std::int64_t time) noexce
   // FUTEX_WAIT_BITSET takes a time of CLOCK_MONOTONIC, which is steady_clock. FUTEX_WAIT would take a duration.
   const long result = syscall(kFutex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0U,
                               time == kForever ? nullptr : &end, nullptr, FUTEX_BITSET_MATCH_ANY);
-  return result == 0 || errno != ETIMEDOUT || steady_now() < time;
+  if (result == 0 || errno == EAGAIN || errno == EINTR) return true;
+  // Looks at the time after any other error too, such as that of an old kernel without the system call. Then the thread
+  // spins, but not beyond the time.
+  return steady_now() < time;
 }
 
 }  // namespace

@@ -48,9 +48,9 @@ void CycleRate::measure(const ClockReading& now) noexcept {
   const double cycles = cycles_between(begin_.after, now.before);
   const double unsure = cycles_between(begin_.before, begin_.after) + cycles_between(now.before, now.after);
   if (cycles > 0 && unsure * kPrecision > cycles) return;  // a thread was preempted in the midst of a reading
-  // The time is at least as long, and the cycles are at most as many, as between any two points of the readings.
+  // The cycles were counted between the two readings of the clock, so the rate is not too low.
   const double rate = static_cast<double>(now.time - begin_.time) / cycles * (1 + kMargin);
-  // Outside the range of real counters (16 MHz to 16 GHz) the product in RequestClock could overflow.
+  // Only rates of 16 MHz to 16 GHz are accepted. tests/arithmetic proves the conversion for these.
   if (cycles <= 0 || rate < 1.0 / 16 || rate > 64) return give_up(0);
   const auto fixed = static_cast<std::uint64_t>(rate * kUnit);
   std::uint64_t none = 0;

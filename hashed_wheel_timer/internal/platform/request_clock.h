@@ -45,7 +45,8 @@ class CycleRate {
   /// Returns by how many nanoseconds an estimate can have been too early.
   std::int64_t behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
 
-  /// The window in nanoseconds. An estimate is ahead of the clock by at most a thousandth of it, and kSlack.
+  /// The window in nanoseconds. An estimate is ahead of the clock by at most some thousandths of it, and
+  /// kSlack.
   static constexpr std::int64_t kWindow = std::int64_t{1} << 20;
   /// Added to each estimate, in nanoseconds. The processor may read the counter early, but by less than this.
   static constexpr std::int64_t kSlack = 1000;
@@ -76,8 +77,9 @@ class CycleRate {
 /// request, and the cycle counter takes less than half the time of steady_clock. Only its owner uses it.
 class RequestClock {
  public:
-  /// Returns a time that is not before the present time, and at most some microseconds after it. The time never goes
-  /// back unless the counter does.
+  /// While the counter is right, returns a time that is not before the present time, and at most some microseconds
+  /// after it. When the timer gives up the counter, the time may stand still for up to kWindow. It never goes back
+  /// unless the counter does.
   std::int64_t now(CycleRate& cycles) noexcept {
     const std::uint64_t passed = cycle_counter::read() - anchor_.before;
     // Reads the shared window each time. CycleRate sets it to 0 to end the use of the counter; a counter that stands

@@ -40,8 +40,8 @@ inline void unpoison_memory(void*, std::size_t) noexcept {}
 #endif
 
 /// While an object exists, ThreadSanitizer ignores the thread's reads and writes, except for atomics. For code that is
-/// ordered by std::atomic_thread_fence, which ThreadSanitizer does not understand. Does nothing without
-/// ThreadSanitizer.
+/// ordered by std::atomic_thread_fence, which ThreadSanitizer does not understand. Also for the construction of atomics
+/// that another thread may read meanwhile. Does nothing without ThreadSanitizer.
 class UnwatchedByThreadSanitizer {
  public:
 #if defined(HWT_THREAD_SANITIZER)

@@ -6,8 +6,9 @@ namespace hwt::internal {
 
 void Sleeper::wake_if_asleep() noexcept {
   if (wake_until_.load(std::memory_order_acquire) == kAwake) return;
-  // Not by the number of the sleep: if this thread read it before the announcement, and took nothing away, it would
-  // keep the threads after it from calling. The exchange alone decides.
+  // Without a worker, the exchange of the announcement alone decides which thread calls, not woken_from_. This thread
+  // may read the number of a sleep just before its announcement. Then it would call nothing, but store the number in
+  // woken_from_, and so keep later threads from calling.
   if (has_outside()) [[unlikely]]
     return call_outside();
   const std::uint64_t sleep = sleep_.load(std::memory_order_acquire);

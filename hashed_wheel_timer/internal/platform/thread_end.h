@@ -16,8 +16,8 @@ void prepare(void (*callback)(void* value) noexcept);
 /// earlier value stays.
 bool set_value(void* value) noexcept;
 
-/// Returns false once the library is being unloaded or the process exits. Then no callback is made, and set_value()
-/// must not be called.
+/// Returns false before prepare(), and once the library is being unloaded or the process exits. Then no callback is
+/// made, and set_value() returns false. On Windows it stays true, because the library stays loaded.
 bool available() noexcept;
 
 }  // namespace thread_end

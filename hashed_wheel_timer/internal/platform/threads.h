@@ -7,8 +7,9 @@
 namespace hwt::internal {
 
 /// The default for Options::thread_factory: a thread that is named "hwt-worker" where the system has names. On Linux it
-/// does not inherit the scheduling of the thread that makes it. It runs with the default policy, on the processors that
-/// the process had at its start.
+/// does not inherit the scheduling of the thread that makes it, except for the nice value. It runs with the default
+/// policy, on the processors that the process had when the library was loaded. Throws std::system_error if the system
+/// makes no thread, and std::bad_alloc.
 std::thread make_worker_thread(std::function<void()> body);
 
 /// Returns a number that differs in a forked child; 0 on systems without fork().

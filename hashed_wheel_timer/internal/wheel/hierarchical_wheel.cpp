@@ -100,8 +100,8 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
 
-/// Moves the cursor to `tick`, at which the slot begins. The rows below the slot become the rows of the lower levels.
-/// Items that stayed in a bucket for lack of memory move to the slot of the next tick.
+/// Prepares a move of the cursor to `tick`, at which the slot begins. The rows below the slot become the rows of the
+/// lower levels. Items that stayed in a bucket for lack of memory move to the slot of the next tick.
 void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   const SlotIndex next = levels_.place_of(next_tick(tick), tick);
   if (place == next) return;  // the last tick has no next one, and nothing below it

@@ -54,7 +54,8 @@ class HierarchicalWheel {
   /// Gives an item another tick. An item that stays in the same slot keeps its place.
   void move(WheelItem& item, Tick tick) noexcept;
 
-  /// Returns the first tick at which an item is due or comes down, unless that item was removed.
+  /// Returns the first tick at which an item is due or comes down. After a stopped walk, returns the tick of that walk,
+  /// even if the items that were left have been removed.
   Tick next_due() const noexcept {
     if (size_ == 0) return kNever;
     return stopped_ ? floor_ : levels_.begin_of(levels_.first(), cursor_);

@@ -21,14 +21,15 @@ constexpr Signed next_tick(Signed tick) noexcept {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// An item of a wheel. Only the wheel touches `position`, which is meaningless once a visitor has taken the item. A
-/// derived class must be aligned to a cache line, because the wheel uses the low six bits of its address (see Chunk).
-/// This class is not aligned itself, because compilers differ in whether a derived class may use the padding.
+/// An item of a wheel. While it is in a wheel, only the wheel writes `position`. Once a visitor has taken the item,
+/// `position` is meaningless. A derived class must be aligned to a cache line, because the wheel uses the low six bits
+/// of its address (see Chunk). This class is not aligned itself, because compilers differ in whether a derived class
+/// may use the padding.
 struct WheelItem {
   using Position = std::uint32_t*;
 
-  /// An atomic whose operations are relaxed. Before the item is in a wheel, its owner may use it for its own purpose,
-  /// and read it while the wheel writes it.
+  /// An atomic whose operations are relaxed. Before the item is in a wheel, its owner may use it for its own purpose.
+  /// Any thread may read it, also while the wheel writes it.
   class RelaxedPosition {
    public:
     RelaxedPosition() noexcept = default;
