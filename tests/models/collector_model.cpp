@@ -19,17 +19,21 @@ using hwt::internal::FreeNode;
 using hwt::internal::kForever;
 using hwt::internal::Node;
 
-constexpr std::size_t kMany = 20'000;  // as which one node counts here
+// As how many nodes one counts here. Both together are worth a collection; the first alone is not.
+constexpr std::size_t kMany = 16'000;
+constexpr std::size_t kFew = 500;
 
 struct Freed final : Run {
-  Node node{};
+  Node many{};
+  Node few{};
   ModelTimer timer{ModelTimer::Parts{}};
   Core& core = timer.core();
   Collector collector{core.depot()};
 
   Freed() {
     if (random(2) == 0) return;
-    // As many have been free before, and were kept; some of them are used now.
+    // As many have been free before, and a shortage ended their collection. Then the few were used, and the collector
+    // rests with the many kept: it is to be woken for 1,024 more than these. Now the many are used too.
     constexpr std::int64_t kLater = std::int64_t{1} << 40;
     free();
     collector.next_step(0);
@@ -37,14 +41,20 @@ struct Freed final : Run {
     core.depot().note_shortage();
     while (collector.step(kLater)) {
     }
+    core.depot().take(1);
     collector.step(4 * kLater);
+    MODEL_ASSERT(collector.next_step(0) == kForever);
     core.depot().take(1);
   }
 
   void free() {
+    free(many, kMany);
+    free(few, kFew);
+  }
+  void free(Node& node, std::size_t nodes) {
     FreeNode::make(&node, nullptr);
     node.next = nullptr;
-    core.depot().push(&node, kMany);
+    core.depot().push(&node, nodes);
   }
 
   void thread(unsigned index) override {
@@ -58,7 +68,7 @@ struct Freed final : Run {
     }
   }
 
-  void after() override { core.depot().take(1); }
+  void after() override { core.depot().take(kMany + kFew); }
 };
 
 }  // namespace
