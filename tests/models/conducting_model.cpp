@@ -22,6 +22,7 @@ struct Conducting final : Run {
   Ghost<int> conductors = 0;
   Ghost<int> seen_wish = 0;
   Ghost<bool> marked = false;
+  Ghost<bool> seen_mark = false;
 
   void thread(unsigned index) override {
     if (index == 0) {
@@ -30,7 +31,7 @@ struct Conducting final : Run {
         act();
         conductor.end_hook();
         conduct();
-      } else {
+      } else if (!destroys) {  // or the expiry may be out of date
         marked = true;
       }
     } else if (index == 1) {
@@ -71,11 +72,13 @@ struct Conducting final : Run {
   bool leave() {
     if (conductor.leave()) return true;
     MODEL_ASSERT(expired.load(std::memory_order_relaxed) == 1);
+    seen_mark = true;
     return false;
   }
 
   void after() override {
-    MODEL_ASSERT((conductor.word() & Conductor::kConducted) == 0);
+    MODEL_ASSERT((conductor.word() & (Conductor::kConducted | Conductor::kExpired)) == 0);
+    MODEL_ASSERT(destroys || seen_mark == marked);
     MODEL_ASSERT(destroys || seen_wish == 1);
   }
 };
