@@ -1,7 +1,7 @@
-// A TimeoutScope: cancel_all() and add() in threads and in tasks, against expiry and the destructor. A cancel_all() at
-// the end misses no timeout that was added before. After the destructor no task of the scope runs, none will, and the
-// thread that called it sees all that the tasks did. The destructor may run inside a task whose add() has not returned
-// yet.
+// A TimeoutScope: cancel_all(), cancel() and add() in threads and in tasks, against expiry and the destructor. Each
+// timeout ends once, and a cancel_all() at the end misses none that was added before. After the destructor no task of
+// the scope runs, none will, and the thread that called it sees all that the tasks did. The destructor may run inside a
+// task whose add() has not returned yet.
 
 #include <chrono>
 #include <cstddef>
@@ -34,9 +34,10 @@ struct Scope final : Run {
   hwt::ManualTimer timer{nanoseconds(1)};
   std::unique_ptr<hwt::TimeoutScope> owner = std::make_unique<hwt::TimeoutScope>(timer);
   hwt::TimeoutScope* const scope = owner.get();  // for tasks: the owner's pointer changes at the end
+  TimeoutId other;                               // the last of kOthers
 
   Scope() {
-    for (std::size_t i = 0; i < kOthers; ++i) scope->add([] { fail("it is never due"); }, kNever);
+    for (std::size_t i = 0; i < kOthers; ++i) other = scope->add([] { fail("it is never due"); }, kNever);
   }
 
   void thread(unsigned index) override {
@@ -54,7 +55,8 @@ struct Scope final : Run {
             nanoseconds(random(2)));
       }
     } else {
-      add(nanoseconds(random(2)));
+      const TimeoutId id = add(nanoseconds(random(2)));
+      if (random(2) == 0) cancel(id);
       cancel_all();
       if (index == 0) MODEL_ASSERT(scope->size() <= kOthers + static_cast<std::size_t>(added));
     }
@@ -95,24 +97,39 @@ struct Scope final : Run {
     return id;
   }
   void use() {
-    switch (random(5)) {
+    switch (random(6)) {
       case 0:
         cancel_all();
         break;
       case 1:
         try {
-          scope->add([this] { MODEL_ASSERT(!ended); }, nanoseconds(1));
+          scope->add(
+              [this] {
+                MODEL_ASSERT(!ended);
+                ++ran;
+              },
+              nanoseconds(1));
+          ++added;
         } catch (const hwt::IllegalState&) {
         }
         break;
       case 2:
         scope->size();
         break;
+      case 3:
+        cancel(other);
+        break;
       default:  // nothing that orders its effects
         break;
     }
   }
-  void cancel_all() { cancelled = cancelled + static_cast<int>(scope->cancel_all()); }
+  void cancel(TimeoutId id) {
+    if (scope->cancel(id)) ++cancelled;
+  }
+  void cancel_all() {
+    const std::size_t count = scope->cancel_all();
+    cancelled = cancelled + static_cast<int>(count);
+  }
 
   void check_end() {
     ended = true;
@@ -124,6 +141,7 @@ struct Scope final : Run {
       cancel_all();
       MODEL_ASSERT(scope->size() == 0);
       MODEL_ASSERT(timer.pending_timeouts() == 0);
+      MODEL_ASSERT(ran + cancelled == added + static_cast<int>(kOthers));
       owner.reset();
       check_end();
     }
