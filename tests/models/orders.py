@@ -19,6 +19,7 @@ PAGE = "tests/models/orders.md"
 HEAD = ["| where | what | order | noticed by, or why it stands |", "| -- | -- | -- | -- |"]
 UNKNOWN = "?"
 MODEL = re.compile(r"`(\w+)`")
+FOUND = re.compile(r"`(\w+)`(?:, transcribed `\w+`)?")  # a cell that names the model which notices the weakening
 TRANSCRIBED = re.compile(r"[Tt]ranscribed ((?:`\w+`(?:, )?)+)")
 GENMC = re.compile(r"GenMC `(\w+)`")
 MODELS = "tests/models"
@@ -269,7 +270,7 @@ def write_page(root, uses, said):
 def found_by(root):
     """The model that notices a weakening, by key."""
     said, _ = said_by(read_page(root), uses_in(root))
-    return {key: MODEL.fullmatch(text)[1] for key, text in said.items() if MODEL.fullmatch(text)}
+    return {key: FOUND.fullmatch(text)[1] for key, text in said.items() if FOUND.fullmatch(text)}
 
 
 def found_by_genmc(root):
@@ -316,7 +317,7 @@ def renew(root, uses, programs):
     said, stale = said_by(read_page(root), uses)
     print("".join(f"dropped: {row}\n" for row in stale), end="")
     for program in programs:
-        met = {key: name for key, name in met_by(program, keys).items() if not MODEL.fullmatch(said[key])}
+        met = {key: name for key, name in met_by(program, keys).items() if not FOUND.fullmatch(said[key])}
         noticed = weaken(program, list(met.values()))
         said.update((key, f"`{model_of(program)}`") for key, name in met.items() if name in noticed)
         print(f"{model_of(program)}: {len(noticed)} of {len(met)}", flush=True)
@@ -345,6 +346,8 @@ def compare(root, uses):
     for key, (use, _) in known_keys(uses).items():
         if said[key] == UNKNOWN:
             wrong.append(f"{PAGE}: neither a model that notices it nor a reason: {key}")
+        if said[key].startswith("`") and not FOUND.fullmatch(said[key]):
+            wrong.append(f"{PAGE}: more than the name of a model: {key}: {said[key]}")
         if use.function == NOWHERE:
             wrong.append(f"orders.py finds no function around it: {key}")
     names = {}
@@ -359,7 +362,7 @@ def compare(root, uses):
 def models_named(texts):
     named = set()
     for text in texts:
-        if model := MODEL.fullmatch(text):
+        if model := FOUND.fullmatch(text):
             named.add(f"{MODELS}/{model[1]}_model.cpp")
         if program := GENMC.fullmatch(text):
             named.add(f"{MODELS}/genmc/{program[1]}.cpp")
