@@ -891,6 +891,12 @@ std::map<const Place*, std::string> lines_of_places() {
   return lines;
 }
 
+/// The order below seq_cst. relacy takes no acq_rel for a load, and drops a store that has it.
+rl::memory_order without_total_order(Kind kind) {
+  if (kind == Kind::Load) return rl::mo_acquire;
+  return kind == Kind::Store ? rl::mo_release : rl::mo_acq_rel;
+}
+
 std::vector<Weakening> weakenings() {
   std::map<std::string, Weakening> all;
   for (const auto& [const_place, line] : lines_of_places()) {
@@ -917,7 +923,7 @@ std::vector<Weakening> weakenings() {
       add(place->order, rl::mo_acquire, false);
       add(place->order, rl::mo_release, false);
     }
-    if (place->order == rl::mo_seq_cst) add(place->order, rl::mo_acq_rel, false);
+    if (place->order == rl::mo_seq_cst) add(place->order, without_total_order(place->kind), false);
     if (place->failure == rl::mo_acquire) add(place->failure, rl::mo_relaxed, true);
   }
   std::vector<Weakening> list;

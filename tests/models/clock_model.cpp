@@ -1,5 +1,5 @@
 // CycleRate: one thread measures the rate of the cycle counter while another finds that the counter stands still. In
-// the end no thread uses the counter.
+// the end no thread uses the counter. A third thread that reads the window also reads the rate.
 
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "tests/models/checker.h"
@@ -17,6 +17,8 @@ struct Clock final : Run {
     const std::int64_t now = hwt::internal::steady_now();
     if (index == 0) {
       rate.measure({.before = 52'000'000, .time = now + 20'000'000, .after = 52'000'000});  // 0.4 ns a cycle
+    } else if (index == 2) {
+      for (int times = 0; times < 3; ++times) MODEL_ASSERT(rate.window() == 0 || rate.get() != 0);
     } else {
       while (rate.get() == 0) yield();
       rate.check({.before = 100, .time = now, .after = 100}, {.before = 100, .time = now + 1'000'000, .after = 100});
@@ -35,5 +37,5 @@ struct Clock final : Run {
 
 int main(int argc, char** argv) {
   hwt::internal::cycle_counter::works = true;
-  return model::check({"clock", 2, 20'000, &model::make<model::Clock>}, argc, argv);
+  return model::check({"clock", 3, 20'000, &model::make<model::Clock>}, argc, argv);
 }

@@ -34,7 +34,9 @@ NOT_CODE = re.compile(
 )
 NO_FUNCTION = {"if", "for", "while", "switch", "catch", "do", "else", "return", "noexcept", "requires"}
 NOWHERE = "-"
-HALVES = {"acquire": ["relaxed"], "release": ["relaxed"], "acq_rel": ["acquire", "release"], "seq_cst": ["acq_rel"]}
+HALVES = {"acquire": ["relaxed"], "release": ["relaxed"], "acq_rel": ["acquire", "release"]}
+# A load or a store cannot be acq_rel.
+HALF_OF_SEQ_CST = {"load": "acquire", "store": "release"}
 
 
 def blank(match):
@@ -136,7 +138,9 @@ class Use:
     def weakenings(self):
         if not self.orders:
             return ["gone"]
-        left = [f"{self.orders[0]} {weaker}" for weaker in HALVES.get(self.orders[0], [])]
+        order, operation = self.orders[0], self.operation.split(" ")[0]
+        weaker = [HALF_OF_SEQ_CST.get(operation, "acq_rel")] if order == "seq_cst" else HALVES.get(order, [])
+        left = [f"{order} {half}" for half in weaker]
         # For one order alone, the order on failure is the same without its release half.
         failure = self.orders[1] if len(self.orders) > 1 else {"acq_rel": "acquire"}.get(self.orders[0], self.orders[0])
         if self.operation.startswith("compare") and failure == "acquire":
