@@ -148,7 +148,9 @@ def main(root, *programs):
     known = {key: order for key, order in known_orders(root, every).items() if set(order[2]) & set(programs)}
     found = {key: {checker.notices(program, use, weakening) for program in those}
              for key, (use, weakening, those) in known.items()}
-    there = [key for key, answers in found.items() if answers != {None}]
+    # A program that the table names must come to the place.
+    named = orders.found_by_genmc(root)
+    there = [key for key, answers in found.items() if answers != {None} or key in named]
     missed = [key for key in there if True not in found[key]]
     print("".join(f"no program comes to: {key}\n" for key in found if key not in there), end="")
     print("".join(f"not noticed: {key}\n" for key in missed), end="")

@@ -55,7 +55,7 @@ void destroy() {
 int main() {
   conductor = new Conductor;
   model::run<expire, restart, destroy>();
-  MODEL_ASSERT((conductor->word() & Conductor::kConducted) == 0);
+  MODEL_ASSERT((conductor->word() & (Conductor::kConducted | Conductor::kExpired)) == 0);
   delete conductor;
   return 0;
 }
