@@ -32,12 +32,12 @@ struct HandOver final : Run {
     ~Task() {
       if (model_ == nullptr) return;
       ++model_->referents[number_];
-      ++model_->destroyed;
+      ++model_->destroyed[number_];
     }
     void operator()() {
       MODEL_ASSERT(!model_->over);
       ++model_->referents[number_];
-      ++model_->runs;
+      ++model_->ends[number_];
     }
 
    private:
@@ -53,10 +53,9 @@ struct HandOver final : Run {
   std::atomic<unsigned> posted{0};
   std::atomic<bool> turned{false};
   unsigned taken = 0;
-  std::array<int, kTasks> referents{};  // used by the tasks
-  Ghost<int> runs = 0;
-  Ghost<int> destroyed = 0;
-  Ghost<int> taken_back = 0;
+  std::array<int, kTasks> referents{};    // used by the tasks
+  std::array<Ghost<int>, kTasks> ends{};  // runs, and a cancel_and_wait() that takes it back
+  std::array<Ghost<int>, kTasks> destroyed{};
   Ghost<bool> dropped = false;
   Ghost<bool> over = false;
   ModelTimer timer{{}};
@@ -88,7 +87,7 @@ struct HandOver final : Run {
       if (with_scope) {
         scope = nullptr;
       } else {
-        if (timeout.cancel_and_wait()) ++taken_back;
+        if (timeout.cancel_and_wait()) ++ends[0];
         loop = nullptr;
       }
       over = true;
@@ -122,9 +121,11 @@ struct HandOver final : Run {
     timer.turn(3);
     run_batches();
     timeout = {};
-    MODEL_ASSERT(destroyed == static_cast<int>(tasks));
-    MODEL_ASSERT(runs + taken_back <= static_cast<int>(tasks));
-    MODEL_ASSERT(with_scope || dropped || runs + taken_back == 1);
+    for (unsigned number = 0; number < tasks; ++number) {
+      MODEL_ASSERT(destroyed[number] == 1);
+      MODEL_ASSERT(ends[number] <= 1);
+    }
+    MODEL_ASSERT(with_scope || dropped || ends[0] == 1);
     MODEL_ASSERT(timer.pending_timeouts() == 0);
   }
 };

@@ -31,7 +31,7 @@ struct In final : Run {
   std::array<Inbox::Place, kOwners> places;
   std::array<Node, kOwners> nodes{};
   std::array<Node, kOwners> overflown{};
-  int noted = 0;  // written by a thread before it notes that something is urgent
+  std::array<int, kOwners> noted{};  // written by each owner before its note
   Intake intake{inbox};
   std::array<std::uint32_t, kOwners> next{};
   std::array<unsigned, kOwners> looks{};
@@ -59,6 +59,8 @@ struct In final : Run {
       inbox.list_rechecks(place);
     }
     inbox.put_without_memory(overflown[index]);
+    noted[index] = 1;
+    index == 0 ? inbox.note_urgent() : inbox.note_awaited();
   }
 
   void put(unsigned index, std::uint32_t entry) {
@@ -72,6 +74,11 @@ struct In final : Run {
   }
 
   void pass() {
+    const bool urgent = inbox.urgent();
+    const bool awaited = inbox.awaited();
+    inbox.clear_notes();
+    MODEL_ASSERT(!urgent || noted[0] == 1);
+    MODEL_ASSERT(!awaited || noted[1] == 1);
     intake.open_all(4);
     for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next) ++overflow;
     take_all();

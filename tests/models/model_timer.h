@@ -22,7 +22,6 @@ class ModelTimer final : public hwt::Timer {
  public:
   struct Parts {
     std::function<void(std::function<void()>)> executor = {};
-    std::int64_t max_pending_timeouts = 0;
   };
 
   explicit ModelTimer(const Parts& parts) : options_(options_of(parts)) { core_.lifecycle().finish_start(0); }
@@ -64,7 +63,6 @@ class ModelTimer final : public hwt::Timer {
     hwt::Options options;
     options.tick_duration = std::chrono::nanoseconds(1);
     options.executor = parts.executor;
-    options.max_pending_timeouts = parts.max_pending_timeouts;
     return options;
   }
 

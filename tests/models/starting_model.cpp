@@ -55,7 +55,7 @@ struct Starting final : Run {
 
   void after() override {
     MODEL_ASSERT(starts <= 1);
-    MODEL_ASSERT(stops == 1 || life.phase() == Phase::Started);
+    MODEL_ASSERT(stops == 1);
   }
 };
 
