@@ -830,8 +830,13 @@ pid_t start(Fences kind, unsigned long long schedules, Outcome& shared, unsigned
   std::_Exit(0);
 }
 
+/// Returns whether a process with this status took too long. That says nothing about the code that it ran.
+bool timed_out(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM; }
+
 Outcome run(Fences kind, unsigned long long schedules, Outcome& shared, unsigned long long shown = 0) {
-  waitpid(start(kind, schedules, shared, shown), nullptr, 0);
+  int status = 0;
+  waitpid(start(kind, schedules, shared, shown), &status, 0);
+  if (timed_out(status)) shared.result = {"TIMED OUT"};
   return shared;
 }
 
@@ -934,7 +939,9 @@ std::vector<Weakening> weakenings() {
 /// More schedules for a weakened order, because few of them show the fault.
 constexpr unsigned kMore = 2;
 
-void weaken(const std::vector<Weakening>& list, Outcome* shared) {
+/// Returns false if a process took too long.
+bool weaken(const std::vector<Weakening>& list, Outcome* shared) {
+  bool good = true;
   const auto begin = [&](std::size_t i, Fences kind) {
     list[i].set(true);
     const pid_t process = start(kind, kMore * plan->schedules, shared[i]);
@@ -951,9 +958,14 @@ void weaken(const std::vector<Weakening>& list, Outcome* shared) {
       ++next;
       continue;
     }
-    const pid_t ended = wait(nullptr);
+    int status = 0;
+    const pid_t ended = wait(&status);
     const auto [i, kind] = under_way[ended];
     under_way.erase(ended);
+    if (timed_out(status)) {
+      shared[i].result = {"TIMED OUT"};
+      good = false;
+    }
     if (kind == Fences::HeavySide && shared[i].passed) {
       under_way[begin(i, Fences::EachSide)] = {i, Fences::EachSide};
       continue;
@@ -961,6 +973,7 @@ void weaken(const std::vector<Weakening>& list, Outcome* shared) {
     std::printf("%s\t%s\n", list[i].name.c_str(), shared[i].passed ? "NOT FOUND" : shared[i].result.data());
     std::fflush(stdout);
   }
+  return good;
 }
 
 template <class T>
@@ -1009,11 +1022,8 @@ int check(const Plan& its_plan, int argc, char** argv) {
     };
     list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& each) { return !asked(each); }), list.end());
   }
-  if (std::strcmp(argv[1], "--orders") == 0) {
-    weaken(list, shared);
-  } else {
-    for (const Weakening& each : list) std::printf("%s\n", each.name.c_str());
-  }
+  if (std::strcmp(argv[1], "--orders") == 0) return weaken(list, shared) ? 0 : 1;
+  for (const Weakening& each : list) std::printf("%s\n", each.name.c_str());
   return 0;
 }
 

@@ -308,6 +308,8 @@ def weaken(program, names):
     if not names:
         return set()
     answer = subprocess.run([program, "--orders", *names], capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        sys.exit(f"{program}: {answer.stdout}{answer.stderr}")
     results = dict(line.split("\t", 1) for line in answer.stdout.splitlines() if "\t" in line)
     return {name for name in names if results.get(name, "NOT FOUND") != "NOT FOUND"}
 
