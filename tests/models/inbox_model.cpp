@@ -1,6 +1,7 @@
 // The inbox by itself (Inbox, EntryBuffer, Intake). The owners of two places append entries and enqueue recheck
 // requests. They sift their places in steps and move entries to the queue. The worker takes. No entry stays in an
-// unlisted place, no place is listed twice, each link is followed by its owner, and kept entries stay in order.
+// unlisted place, no place is listed twice, each link is followed by its owner, and kept entries stay in order. A pass
+// that clears a note sees what its owner wrote before.
 
 #include <array>
 #include <cstddef>
