@@ -17,6 +17,7 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 #include <version>
 // clang-format on
 
+#include <algorithm>
 #include <array>
 #include <asio/any_io_executor.hpp>
 #include <asio/associated_allocator.hpp>

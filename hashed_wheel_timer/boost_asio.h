@@ -13,6 +13,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <version>
 // clang-format on
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>

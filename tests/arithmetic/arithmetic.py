@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Proves the timer's arithmetic with z3, and finds planted faults.
 
-  arithmetic.py ROOT BUILD    builds and runs each program, and each again with each of its faults in the shipped code.
+  arithmetic.py ROOT BUILD    builds and runs each program, and for each fault its program again
 
-The compiler is $CXX, or g++. Each fault has the lemma that must be refuted.
+A fault changes a header of the shipped code. Then the program runs only the fault's lemma, which must be refuted.
+The compiler is $CXX, or g++.
 """
 
 import concurrent.futures
 import os
+import shutil
 import subprocess
 import sys
 
@@ -98,6 +100,7 @@ def find(root, folder, fault):
 
 def main():
     root, folder = sys.argv[1:]
+    shutil.rmtree(folder, ignore_errors=True)  # an older list of faults has left other headers there
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(find, root, os.path.join(folder, str(i)), fault) for i, fault in enumerate(FAULTS)]
         jobs += [pool.submit(prove, root, os.path.join(folder, "shipped"), program) for program in PROGRAMS]

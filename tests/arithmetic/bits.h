@@ -11,7 +11,8 @@
 
 namespace hwt::arithmetic {
 
-/// A symbolic integer as a vector of bits: for code that shifts and masks. An overflow of a signed one is refuted.
+/// A symbolic integer as a vector of bits: for code that shifts and masks. A signed sum or difference that
+/// overflows is refuted.
 template <unsigned kWidth, bool kSigned>
 class Bits {
  public:

@@ -43,6 +43,7 @@ int main(int count, char** arguments) {
     require(NodeWord::state_of(word) == NodeState::Queued, "it is queued");
     require(NodeWord::kind_of(word) == kind, "it has the kind");
     require(flags(word) == (named ? NodeWord::kNamed : 0), "it has no other flag");
+    require((word & (NodeWord::kRecheckQueued | NodeWord::kBusy)) == 0, "no request is queued, and no thread is busy");
   });
   proof.lemma("generation_next_life", [] {
     // Of the life itself, or of one that was withdrawn.
@@ -64,9 +65,6 @@ int main(int count, char** arguments) {
     const Half seen("seen");
     assume(seen >= NodeWord::kFirstGeneration);
     if (!NodeWord::usable(seen)) return;
-    const Half free = any<Half>("free", NodeWord::kFirstGeneration, NodeWord::kLastGeneration);
-    assume((free & 1) == 0);
-    assume(free <= seen);
     require(NodeWord::generation_of(NodeWord::free_word(seen)) == seen, "a fresh node has it");
     require(NodeWord::state_of(NodeWord::free_word(seen)) == NodeState::Cancelled, "a fresh node is free");
     require(references(NodeWord::free_word(seen)) == 0, "without references");

@@ -1,4 +1,4 @@
-// Where the hashed wheel keeps a tick, for every number of buckets up to 2^30, and every tick.
+// Where the hashed wheel keeps a tick, for every power of two of buckets up to 2^30, and every tick.
 
 #include "hashed_wheel_timer/internal/wheel/revolutions.h"
 #include "tests/arithmetic/bits.h"

@@ -1,4 +1,4 @@
-// Where the hierarchical wheel keeps a tick, for every number of slots, every tick and every cursor.
+// Where the hierarchical wheel keeps a tick, for every power of two of slots up to 2^12, every tick and every cursor.
 
 #include "hashed_wheel_timer/internal/wheel/slot_levels.h"
 #include "tests/arithmetic/bits.h"

@@ -28,8 +28,10 @@ class Whole {
 
   const z3::expr& expr() const { return value_; }
 
-  friend Whole operator+(const Whole& a, const Whole& b) { return Whole(wrapped(a.value_ + b.value_)); }
-  friend Whole operator-(const Whole& a, const Whole& b) { return Whole(wrapped(a.value_ - b.value_)); }
+  friend Whole operator+(const Whole& a, const Whole& b) { return computed(a.value_ + b.value_, "a sum overflows"); }
+  friend Whole operator-(const Whole& a, const Whole& b) {
+    return computed(a.value_ - b.value_, "a difference overflows");
+  }
   friend Whole operator*(const Whole& a, const Whole& b)
     requires(!kSigned)
   {
@@ -80,6 +82,18 @@ class Whole {
       return wrapped(solver_context().int_val(static_cast<std::int64_t>(value)));
     } else {
       return solver_context().int_val(static_cast<std::uint64_t>(value));
+    }
+  }
+
+  /// A sum or a difference. A signed one must fit, and an unsigned one wraps.
+  static Whole computed(const z3::expr& value, const char* fault) {
+    if constexpr (kSigned) {
+      const z3::expr fits = value >= least() && value < end();
+      Path::present().require(fits, fault);
+      Path::present().assume(fits);
+      return Whole(value);
+    } else {
+      return Whole(wrapped(value));
     }
   }
 

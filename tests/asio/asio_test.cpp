@@ -15,7 +15,7 @@ inline constexpr auto kDeferred = asio::experimental::deferred;
 namespace guide {
 #include "asio_block.h"
 
-TEST(Guide, ServesUntilNothingIsLeftToWaitFor) {
+TEST(Guide, ServesUntilItsLoopIsStopped) {
   asio::io_context loop;
   asio::ip::tcp::socket socket(loop, asio::ip::tcp::v4());
   asio::post(loop, [&] { loop.stop(); });

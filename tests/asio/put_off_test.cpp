@@ -1,5 +1,6 @@
-// A wait without Asio (AsyncWait, WaitGroup) that is put off. There is no memory for the next one, or the handler of
-// the last one is destroyed while no other begins. And one that is cancelled after its registry has gone.
+// Waits without Asio: AsyncWait and WaitGroup. Waits that are put off while there is no memory for the next one, or
+// while another thread destroys the handler. Waits that are refused, or cancelled after their registry has gone. The
+// end of a group.
 
 #include <array>
 #include <atomic>
@@ -29,8 +30,8 @@ using detail::WaitRegistry;
 
 constexpr std::chrono::minutes kHalfWay{30};  // to kFar
 
-/// A wait that was put off, and whose handler is yet to be called. Its timeout is in the wheel, where to make it
-/// earlier takes memory.
+/// A wait that was put off, and whose handler is yet to be called. Its timeout is in the wheel, where an earlier
+/// deadline needs memory. The next wait found none.
 class PutOffWithoutMemory : public ::testing::Test {
  protected:
   PutOffWithoutMemory() {
@@ -99,7 +100,7 @@ TEST_F(PutOffWithoutMemory, TheTimeoutGoesWithTheHandlerOfTheFirst) {
   EXPECT_EQ(timer_.pending_timeouts(), 0);
 }
 
-/// Its handler goes on another thread.
+/// Stores its address when it completes. The test destroys it.
 class GoesElsewhere final : public AsyncWait {
  public:
   explicit GoesElsewhere(std::atomic<GoesElsewhere*>& completed) : completed_(completed) {}
@@ -175,7 +176,8 @@ class Noting final : public AsyncWait {
   const std::function<void()> before_;
 };
 
-/// It has a node and a task then. The task is told, but the wait ends with the reason, and once.
+/// A wait that finds no place in the queue has a node and a task already. The timer tells the task, but start() alone
+/// completes the wait, because it knows the reason.
 TEST(RefusedWait, EndsOnceWithTheReasonWithoutMemoryForItsPlaceInTheQueue) {
   constexpr std::size_t kWaits = 1000;
   for (const bool stoppable : {false, true}) {
@@ -210,7 +212,10 @@ TEST(RefusedWait, DestroysItsHandlerIfTheTimerCannotStart) {
     HashedWheelTimer timer({.thread_factory = [](auto) -> std::thread { throw std::range_error("no threads today"); }});
     WaitRegistry registry;
     WaitGroup group(registry, timer);
-    EXPECT_THROW(group.start(*new Noting(ends), timer.now() + kFar, stoppable), std::range_error);
+    const auto kept = std::make_shared<int>();
+    auto* const wait = new Noting(ends, [kept] {});
+    EXPECT_THROW(group.start(*wait, timer.now() + kFar, stoppable), std::range_error);
+    EXPECT_EQ(kept.use_count(), 1) << "the handler is still there";
     EXPECT_TRUE(ends.empty());
     EXPECT_EQ(timer.pending_timeouts(), 0);
   }

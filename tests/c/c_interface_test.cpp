@@ -149,6 +149,7 @@ TEST(CInterface, CancelAnswersWithTheNumbersOfBrpc) {
         timer.get(), 20 * kMs,
         [](void* argument) {
           auto& here = *static_cast<Self*>(argument);
+          while (here.id == 0) std::this_thread::yield();  // hwt_add() has returned
           here.said = hwt_cancel(here.timer, here.id);
           here.waited = hwt_cancel_and_wait(here.timer, here.id);
           here.ran = true;
@@ -166,22 +167,22 @@ TEST(CInterface, CancelAndWaitLetsTheArgumentBeFreed) {
     const Owner timer = make(kind);
     for (int i = 0; i < 200; ++i) {
       struct Argument {
-        std::atomic<bool> alive{true}, dead_seen{false};
+        std::atomic<bool> in_use{false};
       };
       const auto argument = std::make_unique<Argument>();
       const hwt_id id = hwt_add(
           timer.get(), i % 3 * kMs,
           [](void* given) {
             auto& here = *static_cast<Argument*>(given);
-            std::this_thread::yield();
-            if (!here.alive) here.dead_seen = true;
+            here.in_use = true;
+            std::this_thread::sleep_for(100us);
+            here.in_use = false;
           },
           argument.get());
       if (i % 2 == 0) std::this_thread::sleep_for(1ms);
       const int result = hwt_cancel_and_wait(timer.get(), id);
       EXPECT_TRUE(result == 0 || result == -1) << result;
-      argument->alive = false;
-      EXPECT_FALSE(argument->dead_seen);
+      EXPECT_FALSE(argument->in_use);
     }
   }
 }
@@ -612,7 +613,7 @@ TEST(CMisuse, OnlyACallThatFailsChangesTheLine) {
   }
 }
 
-/// The exceptions of the C++ library name its functions.
+/// The exceptions of the C++ library name C++ functions, so the C interface must replace these names.
 TEST(CMisuse, AMessageNamesOnlyTheFunctionOfC) {
   for (const int kind : kAll) {
     struct Inside {

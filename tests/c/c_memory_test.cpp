@@ -131,6 +131,7 @@ TEST_F(CMemory, Stopping) {
   EXPECT_EQ(freed, 100);
 }
 
+// The timer is HWT_MANUAL, so the thread that calls hwt_advance() is its worker.
 TEST_F(CMemory, HandingACallbackToTheExecutorRunsItOnTheWorker) {
   hwt_timer* with_executor = nullptr;
   options.executor = [](void* context, hwt_callback run, void* argument) {

@@ -224,7 +224,10 @@ c_through_cmake() {
     "$work/$1-c-cmake/c_consumer"
 }
 
-requires_nothing() { ! pkg-config --print-requires --print-requires-private hashed_wheel_timer | grep .; }
+requires_nothing() {
+  pkg-config --exists hashed_wheel_timer &&
+    ! pkg-config --print-requires --print-requires-private hashed_wheel_timer | grep .
+}
 
 calendar_through_cmake() {
   cmake -DWITH_CALENDAR=ON "$work/$1-cmake" &&

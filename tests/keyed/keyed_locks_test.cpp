@@ -1,5 +1,5 @@
 // KeyedTimer: a thread stands still with the lock of a shard, as if the system had preempted it. The worker does not
-// wait for it, and every value expires in its turn.
+// wait for that thread, and every value expires when it is due.
 
 #include <functional>
 #include <optional>

@@ -44,12 +44,13 @@ CountedCell* find(const Table& table, std::uint32_t hash, std::uint32_t number) 
   return table.find(hash, [number](const CountedCell& cell) { return cell.number == number; });
 }
 
-/// A timeout whose number is later than the latest has expired before rearm().
+/// A number after the latest is not outdated: its timeout was armed and has expired before rearm() stored the number.
 TEST(KeyedRecord, AnOutdatedArmingIsFoundAlsoWhenTheNumbersBeginAgain) {
   constexpr std::uint32_t kNumbers = std::uint32_t{1} << 31;
   for (const std::uint32_t latest : {0U, 1U, 1000U, kNumbers / 2, kNumbers - 1}) {
     EXPECT_FALSE(detail::KeyedRecord::is_outdated(latest, latest)) << latest;
     EXPECT_FALSE(detail::KeyedRecord::is_outdated(latest + 1, latest)) << latest;
+    EXPECT_FALSE(detail::KeyedRecord::is_outdated((latest - kNumbers / 2 - 1) % kNumbers, latest)) << latest;
     for (const std::uint32_t before : {1U, 2U, kNumbers / 2}) {
       EXPECT_TRUE(detail::KeyedRecord::is_outdated((latest - before) % kNumbers, latest)) << latest << ' ' << before;
     }

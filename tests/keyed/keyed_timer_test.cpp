@@ -1,5 +1,5 @@
-// KeyedTimer: a test for each promise, on time that the tests advance. An executor that keeps its jobs shows the
-// moments between the claim of a timeout and its expiry.
+// KeyedTimer: a test for each promise, on time that the test advances unless it needs a worker. An executor that keeps
+// its jobs shows the moments between the claim of a timeout and its expiry.
 
 #include "hashed_wheel_timer/keyed_timer.h"
 
@@ -557,7 +557,7 @@ TEST(KeyedEnd, WaitsForARunningOnExpire) {
 }
 
 TEST(KeyedEnd, TheDestructorInsideOnExpireWaitsForTheOthersOnly) {
-  Latch first_entered, second_entered, destroyed;
+  Latch first_entered, both_set, second_entered, destroyed;
   bool finished = false;
   ThreadPerJob threads;
   HashedWheelTimer timer{{.tick_duration = 1ms, .executor = threads.executor()}};
@@ -570,6 +570,7 @@ TEST(KeyedEnd, TheDestructorInsideOnExpireWaitsForTheOthersOnly) {
       std::this_thread::sleep_for(10ms);
       finished = true;
     } else {
+      EXPECT_TRUE(both_set.wait());  // the destructor must not race set()
       second_entered.count_down();
       delete keyed;
       EXPECT_TRUE(finished);
@@ -579,6 +580,7 @@ TEST(KeyedEnd, TheDestructorInsideOnExpireWaitsForTheOthersOnly) {
   keyed->set(1, 1, 1ms);
   ASSERT_TRUE(first_entered.wait());
   keyed->set(2, 2, 1ms);
+  both_set.count_down();
   EXPECT_TRUE(destroyed.wait());
 }
 

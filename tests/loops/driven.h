@@ -33,7 +33,7 @@ inline void expect_driven(LoopTimer& timer) {
     run_together(3, [&](int thread) {
       std::mt19937 random(static_cast<std::uint32_t>(thread));
       for (int i = 0; i < 60; ++i) {
-        if (i % 20 == 0) std::this_thread::sleep_for(20ms);  // while it sleeps: no later than that is checked
+        if (i % 20 == 0) std::this_thread::sleep_for(20ms);  // lets the loop fall asleep
         Wait wait;
         const std::chrono::milliseconds delay(random() % 5);
         wait.deadline = steady_clock::now() + delay;

@@ -1,4 +1,4 @@
-// PassiveWheel allocates nothing at all, and stays as large as it was made.
+// PassiveWheel allocates nothing at all, and a node and a wheel are no larger than promised.
 
 #include <chrono>
 #include <cstddef>

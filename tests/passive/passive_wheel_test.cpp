@@ -895,7 +895,7 @@ TEST(PassiveWheel, MaxTasksCountsOnlyTasksThatRun) {
   EXPECT_EQ(node.fired, 1);
 }
 
-/// They come nearer in one go otherwise, while other events wait.
+/// Without max_tasks they come nearer in one go, while other events wait. 200,000 nodes stand for a million.
 TEST(PassiveWheel, WithMaxTasksAMillionNodesComeNearerAFewThousandAtATime) {
   constexpr int kNodes = 200'000;
   constexpr std::int64_t kFirst = 65'536;

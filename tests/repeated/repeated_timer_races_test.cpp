@@ -90,7 +90,8 @@ void pause_now_and_then(std::minstd_rand& random) {
   if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
 }
 
-/// On a timer that takes no second timeout.
+/// Makes random calls on threads and inside triggers. `wheel` must refuse a second timeout, so that a second arming
+/// shows.
 void hunt(HashedWheelTimer& wheel, Watch& watch) {
   std::minstd_rand inner(7);
   std::mutex mutex;
@@ -116,7 +117,7 @@ void hunt(HashedWheelTimer& wheel, Watch& watch) {
   EXPECT_TRUE(eventually([&] {
     try {
       if (!timer.running()) timer.start();  // the trigger itself may stop it
-    } catch (const RejectedExecution&) {    // as above
+    } catch (const RejectedExecution&) {    // the expired timeout is not counted yet
     }
     return watch.triggers() > before;
   })) << "it is still usable";

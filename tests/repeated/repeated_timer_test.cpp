@@ -210,7 +210,7 @@ class RepeatedTimerTriggering : public RepeatedTimerFixture,
     }
   }
 
-  /// The first trigger, at 50 ms, calls `f` while it runs. Then time starts to count from 0 for triggers_.
+  /// Causes a trigger, which calls `f` while it runs. Then clears triggers_; triggers_since() counts from that trigger.
   void while_it_triggers(std::function<void()> f) {
     during_ = [this, f] {
       during_ = nullptr;

@@ -26,8 +26,8 @@ constexpr nanoseconds kMin = (nanoseconds::min)();
 constexpr nanoseconds kMax = (nanoseconds::max)();
 constexpr int kDraws = 10000;
 
-/// The smallest and the largest of many draws. With so many, each tenth of the range is missed with a probability of
-/// less than 10^-450.
+/// The smallest and the largest of many draws. The probability that all of them miss a given tenth of the range is less
+/// than 10^-450.
 template <class F>
 std::pair<nanoseconds, nanoseconds> extremes(F draw) {
   std::pair<nanoseconds, nanoseconds> result(kMax, kMin);
@@ -70,10 +70,11 @@ TEST(JitterBetween, IsDifferentInEachForkedChild) {
       return write(ends[1], &drawn, sizeof drawn) == sizeof drawn ? 0 : 1;
     });
     EXPECT_EQ(status, 0);
+    close(ends[1]);
     nanoseconds drawn{};
     EXPECT_EQ(read(ends[0], &drawn, sizeof drawn), static_cast<ssize_t>(sizeof drawn));
+    close(ends[0]);
     seen.insert(drawn);
-    for (const int end : ends) close(end);
   }
   seen.insert(jitter::between(0ns, kMax));
   EXPECT_EQ(seen.size(), 4u);

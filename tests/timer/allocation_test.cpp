@@ -427,7 +427,7 @@ TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
 }
 
 // From one hour to two is a later deadline, which is only stored. But when the other thread has made it three
-// meanwhile, it is an earlier one: that needs an entry in the inbox, for which there is no memory.
+// meanwhile, it is an earlier one. That needs a recheck request, for which there is no memory.
 TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   constexpr int kTimeouts = 1000;
   HashedWheelTimer timer(1ms);
@@ -477,7 +477,7 @@ TEST(Allocation, ARepeatedTimerThatCannotBeMovedStaysArmedAsItWas) {
   ManualTimer timer;
   RepeatedTimer repeated("heartbeat", 1h, timer, {.on_trigger = [&] { ++triggers; }});
   repeated.start();
-  timer.advance(1ms);  // in the wheel: to come earlier takes an entry in the inbox
+  timer.advance(1ms);  // in the wheel, so an earlier deadline needs a recheck request
   {
     const Shortage shortage(0, Shortage::kAll);
     EXPECT_THROW(repeated.reset(1min), std::bad_alloc);
@@ -566,7 +566,7 @@ TEST_P(CancelAfterTransfer, NeverFails) {
 INSTANTIATE_TEST_SUITE_P(Threads, CancelAfterTransfer, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "NewThread" : "SchedulingThread"); });
 
-/// After a cancel() that went without memory the thread's next ones use the queue again.
+/// One thread cancels with memory for recheck requests and without, in turn. Each timeout is collected once.
 TEST(Allocation, TheCancelledQueueRecovers) {
   constexpr int kTimeouts = 200;
   RecordingTask task;
@@ -615,7 +615,7 @@ TEST(Allocation, NodesThatAnotherRecheckHasCollectedAreNotCollectedAgain) {
     const AllocationObserver observer([&](std::size_t) {
       if (!std::exchange(first, false)) return;
       canceller = std::thread([&] {
-        // For its place, which it has to have for a recheck request.
+        // In the allocation of this thread's place in the inbox, which a recheck request needs.
         const AllocationObserver holds_it([&](std::size_t) { hold(); });
         const Shortage shortage(0, Shortage::kAll);
         cancelled = same.cancel();
@@ -733,8 +733,8 @@ TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
   EXPECT_TRUE(eventually([&] { return task_.cancellations == kTimeouts; }));
 }
 
-/// Keeps the worker inside a task behind which all that `schedule` schedules, with a delay of zero, is in the wheel and
-/// has not run, however late this thread is. The jobs are then all that the worker still allocates for it.
+/// Holds the worker inside a task. `schedule` schedules timeouts with a delay of zero. They are in the wheel behind
+/// that task and have not run, so the worker allocates nothing more for them than their jobs.
 class HeldInFront {
  public:
   template <class Schedule>

@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// What becomes of one task. Not atomic: ThreadSanitizer reports a reader that has not waited.
+/// The fate of one task. The flags are not atomic, so that ThreadSanitizer reports a reader that has not waited.
 enum class In { Nothing, Run, Destructor };
 struct Story {
   explicit Story(In held_in = In::Nothing) : held(held_in) {}
@@ -98,12 +98,13 @@ class Waiter {
       returned_ = true;
     });
   }
-  /// Waits until the timeout is marked as awaited. From then on, only the end of the task or of its callable ends the
-  /// wait.
+  /// Waits until a thread has marked the timeout as awaited. If that is this thread, only the end of the task or of its
+  /// callable ends its wait. If another thread came first, the mark says nothing about this one.
   [[nodiscard]] bool is_waiting() {
     return eventually(
         [this] { return (internal::Node::of(timeout_)->word.load() & internal::Node::kAwaited) != 0 && !returned_; });
   }
+  [[nodiscard]] bool has_returned() const { return returned_; }
   bool result() {
     thread_.join();
     return result_;
@@ -129,7 +130,7 @@ class CancelAndWait : public ::testing::Test {};
 
 TYPED_TEST_SUITE(CancelAndWait, AllTimers, TimerNames);
 
-// True, and what cancel() does.
+// It returns true, and has the effects of cancel().
 
 TYPED_TEST(CancelAndWait, IsTrueOnceForAPendingTimeoutAndDestroysTheCallable) {
   Story story;
@@ -253,6 +254,7 @@ TYPED_TEST(CancelAndWait, ManyThreadsWaitForTheSameTask) {
   for (auto& waiter : waiters) waiter = std::make_unique<Waiter>(timeout);
   for (auto& waiter : waiters) EXPECT_TRUE(waiter->is_waiting());
   std::this_thread::sleep_for(20ms);  // no event tells that they are asleep, and must be woken
+  for (auto& waiter : waiters) EXPECT_FALSE(waiter->has_returned());
   story.hold.let_go();
   for (auto& waiter : waiters) EXPECT_FALSE(waiter->result());
   EXPECT_TRUE(story.destroyed);
@@ -276,7 +278,7 @@ TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAway) {
   EXPECT_EQ(taken, timeout);
 }
 
-/// The memory of a timeout is used again by the next one; but not while somebody waits for it.
+/// The next timeout may use the memory of an ended one, but not while a thread waits for that one.
 TYPED_TEST(CancelAndWait, TheNextTimeoutsOfTheTimerAreNotConcerned) {
   Rig<TypeParam> timer;
   for (int i = 0; i < 50; ++i) {
@@ -465,6 +467,8 @@ TYPED_TEST(CancelAndWait, WaitsBesideStopForTheSameTask) {
   wait_until_refusing(*timer);
   Waiter late(timeout);
   EXPECT_TRUE(late.is_waiting());
+  std::this_thread::sleep_for(20ms);  // no event tells that it is asleep: the first one has set the mark
+  EXPECT_FALSE(late.has_returned());
   story.hold.let_go();
   EXPECT_FALSE(early.result());
   EXPECT_FALSE(late.result());

@@ -27,7 +27,7 @@ constexpr std::size_t kTimeouts = 50;
 constexpr nanoseconds kCentury = 24h * 36'525;
 constexpr TimePoint kStart(123'456'789ns);
 
-/// Calls it with the number of a timeout that expires, and with the present time.
+/// Is called with the number of a timeout that expires, and with the present time.
 using Expired = std::function<void(std::size_t, TimePoint)>;
 
 class OfManualTimer {

@@ -73,7 +73,7 @@ TEST(Defects, DefectD7_CancelledInItsBucketIsSubtractedOnce) {
   std::vector<Timeout> same_bucket;
   for (int i = 0; i < 10; ++i) same_bucket.push_back(timer.new_timeout([] {}, 60ms));
   ASSERT_TRUE(hold.wait_until_entered());
-  for (Timeout& timeout : same_bucket) timeout.cancel();
+  for (Timeout& timeout : same_bucket) EXPECT_TRUE(timeout.cancel());
   hold.let_go();
   {
     const Gate bucket_was_walked(timer);

@@ -1,4 +1,4 @@
-// A thread's own part of a timer: how it gets it at its first use, and its fate when the thread ends.
+// The producer that a thread has in a timer: how the thread gets it at its first use, and its fate at the thread's end.
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
@@ -24,7 +24,7 @@ void use_by_new_thread(Timer& timer) {
   std::thread([&] { use(timer); }).join();
 }
 
-/// How many producers there are: what so many threads at once have needed.
+/// Returns the number of producers. There are as many as the most threads that have used the timer at once.
 int producers_of(Timer& timer) {
   const Timeout timeout = timer.new_timeout([] {}, kFar);
   int producers = 0;
@@ -35,7 +35,7 @@ int producers_of(Timer& timer) {
 /// A thread that stops in the midst of its first use of a timer, as one does that is preempted.
 class Stopped {
  public:
-  /// In allocation `at` of that.
+  /// Stops in the allocation with the number `at`, counted from 0.
   Stopped(Timer& timer, int at) {
     thread_ = std::jthread([this, &timer, at] {
       int allocations = 0;

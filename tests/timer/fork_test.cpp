@@ -46,7 +46,7 @@ std::string text_of_status(int status) {
   return WTERMSIG(status) == SIGALRM ? "hung" : "killed by signal " + std::to_string(WTERMSIG(status));
 }
 
-/// Threads that do all that can be done with timers, while others fork.
+/// Threads that do all that can be done with timers, while the test's thread forks.
 class Hammer {
  public:
   Hammer() {
@@ -66,7 +66,7 @@ class Hammer {
         timeout.cancel();
       }).join();
     });
-    // A life of a timer. It is where a child can see it from its first moment to its last.
+    // A life of a timer. From its construction until after stop(), a child finds it in `lives`.
     keep_on([this] {
       std::shared_ptr<HashedWheelTimer> timer = std::make_shared<HashedWheelTimer>(1ms);
       const std::size_t place = next_++ % lives.size();
@@ -75,7 +75,7 @@ class Hammer {
       timer->new_timeout([] {}, kFar);
       timer->stop();
       lives[place].store(nullptr);
-      // As long as a child may look at it. It does so in no time: it finds its own copy.
+      // Destroyed when the place is used again. By then `lives` has not shown it for some time, so no child sees it.
       graves_[place] = std::move(timer);
     });
     // The work of a request. With pauses, because a backlog would make each fork() slow, which copies the page tables.

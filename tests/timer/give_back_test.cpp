@@ -347,7 +347,7 @@ TEST(BatchStack, CountsNothingWhenAllHasBeenTaken) {
       for (Node& node : nodes) {
         internal::FreeNode::make(&node, nullptr);
         node.next = nullptr;
-        ASSERT_TRUE(stack.push(&node, 1));
+        EXPECT_TRUE(stack.push(&node, 1));
       }
       done = true;
     });

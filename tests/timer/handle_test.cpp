@@ -229,7 +229,7 @@ TEST(Handle, IsReleasedOnAnotherThreadThanItWasMadeOn) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-// Not by making that many: 64 MiB of them.
+// Raises the count by hand, because so many handles would take 16 MiB.
 TEST(HandleDeathTest, MoreThanCanBeCountedEndTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   HashedWheelTimer timer;

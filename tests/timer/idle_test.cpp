@@ -64,7 +64,7 @@ class Watched : public ::testing::Test {
     return result;
   }
 
-  /// False when it only waits for a processor.
+  /// Returns whether the worker sleeps. Returns false while it only waits for a processor.
   bool worker_sleeps() {
 #if defined(__linux__)
     return contains(system_says("State:"), "sleeping");
@@ -199,7 +199,7 @@ TEST(Idle, CancelledIsCalledWhileTheWorkerSleepsLong) {
     EXPECT_LT(steady_clock::now() - begin, 5s);
     EXPECT_EQ(in_wheel->cancellations, 1);
 
-    // Later than all others, so it wakes nobody and is cancelled while it is still in the queue.
+    // Later than all others, so it does not wake the worker. It is cancelled while it is still in the inbox.
     const auto queued = std::make_shared<RecordingTask>();
     timer.new_timeout([] {}, kFar);
     let_it_sleep();
@@ -254,8 +254,8 @@ TEST_F(Watched, CancellingACallableWakesNoThread) {
 TEST(Idle, NoWakeUpIsLost) {
   constexpr auto kHunt = 2s;
   constexpr int kThreads = 2;
-  // Threads with a place in the inbox. The more there are, the longer the worker takes to find all of them empty. So a
-  // thread is more likely to come meanwhile. The newest is looked at first.
+  // Threads with a place in the inbox. Each place has an entry that is due far in the future. The worker must notice
+  // an entry that comes to one of the places just as it goes to sleep.
   constexpr int kCrowd = 1000 / kSlower;
   constexpr int kRounds = 100 / kSlower;
   std::atomic<int> rounds = 0;
@@ -283,7 +283,7 @@ TEST(Idle, NoWakeUpIsLost) {
       const auto scheduled_at = steady_clock::now();
       timer.new_timeout([&] { ran = true; }, 0ns);
       std::this_thread::sleep_for(500us);
-      while (!ran && steady_clock::now() - scheduled_at < 5s) std::this_thread::yield();
+      while (!ran && steady_clock::now() - scheduled_at < kGenerous) std::this_thread::yield();
       if (!ran) {
         ADD_FAILURE() << "lost, after " << rounds << " rounds";
         break;
@@ -419,7 +419,7 @@ class AfterAPass : public ::testing::Test {
 /// are due later than the deadline that it knows.
 TEST_F(AfterAPass, DoesNotWakeUpForEachThatIsCancelled) {
   constexpr int kRequests = 300;
-  constexpr int kWakeups = 4;  // there may be a second one while the worker says for how long it will sleep, and again
+  constexpr int kWakeups = 4;  // one, and some for requests that come while the worker announces its sleep
   make_busy();
   const std::int64_t before = timer_.stats().wakeups;
   std::jthread([&] {

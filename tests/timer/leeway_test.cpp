@@ -71,12 +71,12 @@ TEST(Roundest, NeverMakesATimeoutOneThatIsNeverDue) {
 
 TYPED_TEST(LeewayOf, NeverRunsBeforeTheDeadlineNorAfterTheLeeway) {
   constexpr auto kLeeway = 20ms;
+  std::atomic<int> early = 0;
+  std::atomic<int> ran = 0;
   const auto timer = make_timer<TypeParam>();
   std::vector<Timeout> timeouts;
   std::vector<Time> deadlines;
-  std::atomic<int> early = 0;
-  std::atomic<int> ran = 0;
-  // The timer has not been started before the first.
+  // The first timeout starts the timer, so the ticks count from a moment after this.
   const Time start = timer->now();
   for (int i = 0; i != 100; ++i) {
     const Time deadline = start + 30ms + i * 313us;
@@ -152,6 +152,7 @@ TYPED_TEST(LeewayOf, OfZeroOrLessKeepsTheDeadline) {
 }
 
 TYPED_TEST(LeewayOf, BeyondTheRangeOfTheClockIsNoError) {
+  std::atomic<bool> ran = false;
   const auto timer = make_timer<TypeParam>();
   const Leeway leeway{(nanoseconds::max)()};
   EXPECT_EQ(timer->new_timeout_at([] {}, (Time::max)(), leeway).deadline(), (Time::max)());
@@ -160,7 +161,6 @@ TYPED_TEST(LeewayOf, BeyondTheRangeOfTheClockIsNoError) {
   EXPECT_LT(timer->new_timeout([] {}, kFar, leeway).deadline(), (Time::max)());
   EXPECT_GE(timer->new_timeout([] {}, kFar, leeway).deadline(), timer->now() + kFar - kClockIsAhead - 1s);
   // A deadline that has passed is due now, if the leeway has passed as well.
-  std::atomic<bool> ran = false;
   timer->new_timeout_at([&ran] { ran = true; }, (Time::min)(), Leeway{1ms});
   EXPECT_TRUE(passes_until(*timer, [&] { return ran.load(); }));
 }

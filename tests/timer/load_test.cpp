@@ -153,7 +153,7 @@ TEST_P(HeldWorker, ReschedulesInTheQueueLeaveNothing) {
 // Passes.
 
 constexpr int kFlood = 300'000;
-// The most entries of one kind that a pass takes (Driver), and some more for a second pass that has begun.
+// The most entries of each kind that a pass takes; see Driver. The tests allow 1,000 more, of the next pass.
 constexpr int kNewInAPass = 100'000;
 constexpr int kRechecksInAPass = 8192;
 
@@ -186,8 +186,8 @@ TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
   EXPECT_EQ(task->runs, 0);
 }
 
-/// Those that are in the wheel, each in a tick of its own, and one of another thread, so that it is not behind all that
-/// in one queue.
+/// Due timeouts are in the wheel, each in a tick of its own. Another thread has scheduled one more, which is therefore
+/// not behind the flood in one place of the inbox.
 TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
   constexpr int kDue = 50;
   std::int64_t least_backlog = kFlood;

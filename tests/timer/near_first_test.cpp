@@ -365,7 +365,7 @@ TEST(AWorker, TakesAllFromTimeToTime) {
   };
   const auto taken = [&] { return timer.stats().backlog < 1000; };
   int left = 0;
-  for (int round = 0; round < 20 && left < 2; ++round) {  // only if this thread is preempted for long, more than two
+  for (int round = 0; round < 20 && left < 2; ++round) {  // a round does not count if this thread is preempted for long
     add_far();
     if (!eventually(taken, 300ms)) ++left;
     ASSERT_TRUE(eventually(taken));

@@ -50,14 +50,16 @@ TEST(NettyHashedWheelTimerTest, TimerShouldThrowExceptionAfterShutdownForNewTime
 
 TEST(NettyHashedWheelTimerTest, TimerOverflowWheelLength) {
   Latch rounds(40);
-  HashedWheelTimer timer(1ms, 32);
+  std::atomic<std::size_t> refused = 0;
   std::function<void(Timeout&)> again = [&](Timeout& timeout) {
-    timeout.timer()->new_timeout(again, 1ms);
+    if (!timeout.timer()->try_new_timeout(again, 1ms)) ++refused;  // stop() has begun during this task
     rounds.count_down();
   };
+  HashedWheelTimer timer(1ms, 32);
   timer.new_timeout(again, 1ms);
   ASSERT_TRUE(rounds.wait());  // more than one revolution
-  EXPECT_FALSE(timer.stop().empty());
+  const std::size_t unprocessed = timer.stop().size();
+  EXPECT_EQ(unprocessed + refused, 1U) << "the last one was pending, or its task was running";
 }
 
 TEST(NettyHashedWheelTimerTest, ExecutionOnTime) {
@@ -83,7 +85,7 @@ TEST(NettyHashedWheelTimerTest, ExecutionOnTime) {
   ASSERT_TRUE(done.wait());
   timer.stop();
   EXPECT_EQ(too_early, 0);
-  EXPECT_LT(latest, std::chrono::nanoseconds(2 * (kTick + kDelay) + 5s).count()) << "5 s for a busy machine";
+  EXPECT_LT(latest, std::chrono::nanoseconds(2 * (kTick + kDelay) + 30s).count()) << "30 s for a busy machine";
   EXPECT_GE(steady_clock::now() - first, kDelay);
 }
 
@@ -103,8 +105,8 @@ TEST(NettyHashedWheelTimerTest, ExecutionOnTaskExecutor) {
 
 TEST(NettyHashedWheelTimerTest, RejectedExecutionExceptionWhenTooManyTimeoutsAreAddedBackToBack) {
   HashedWheelTimer timer{{.ticks_per_wheel = 32, .max_pending_timeouts = 2}};
-  timer.new_timeout([] {}, 5s);
-  timer.new_timeout([] {}, 5s);
+  timer.new_timeout([] {}, kFar);
+  timer.new_timeout([] {}, kFar);
   EXPECT_THROW(timer.new_timeout([] {}, 1ms), RejectedExecution);
   timer.stop();
 }
@@ -112,8 +114,8 @@ TEST(NettyHashedWheelTimerTest, RejectedExecutionExceptionWhenTooManyTimeoutsAre
 TEST(NettyHashedWheelTimerTest, NewTimeoutShouldStopThrowingRejectedExecutionExceptionWhenExistingTimeoutIsCancelled) {
   Latch second;
   HashedWheelTimer timer{{.tick_duration = 100ms, .ticks_per_wheel = 32, .max_pending_timeouts = 2}};
-  timer.new_timeout([] {}, 5s);
-  Timeout to_cancel = timer.new_timeout([] {}, 5s);
+  timer.new_timeout([] {}, kFar);
+  Timeout to_cancel = timer.new_timeout([] {}, kFar);
   EXPECT_TRUE(to_cancel.cancel());
   timer.new_timeout([&] { second.count_down(); }, 90ms);  // at once: Netty has to wait for a tick here
   EXPECT_TRUE(second.wait());
@@ -167,6 +169,7 @@ TEST(NettyHashedWheelTimerTest, StopTimerCancelsPendingTasks) {
 
 TEST(NettyHashedWheelTimerTest, PendingTimeoutsShouldBeCountedCorrectlyWhenTimeoutCancelledWithinGoalTick) {
   Hold hold;
+  Latch two_ticks_later;
   HashedWheelTimer timer(20ms);
   timer.new_timeout([&] { hold(); }, 200ms);
   std::vector<Timeout> timeouts;
@@ -174,7 +177,6 @@ TEST(NettyHashedWheelTimerTest, PendingTimeoutsShouldBeCountedCorrectlyWhenTimeo
   ASSERT_TRUE(hold.wait_until_entered());
   for (Timeout& timeout : timeouts) timeout.cancel();
   hold.let_go();
-  Latch two_ticks_later;
   timer.new_timeout([&] { two_ticks_later.count_down(); }, 40ms);
   ASSERT_TRUE(two_ticks_later.wait());
   EXPECT_EQ(timer.pending_timeouts(), 0);

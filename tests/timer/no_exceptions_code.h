@@ -7,13 +7,14 @@ class Timer;
 
 namespace no_exceptions {
 
-/// Schedules a plain callable and a TimerTask that are due at once; true when both have run.
+/// Schedules a callable and a TimerTask that are due at once, and a callable that is overdue; true when all have run.
 bool runs_callable_and_task(Timer& timer);
 
-/// Schedules far ahead and cancels; true when all handles tell so.
+/// Schedules far ahead and cancels; true when cancel() and the handle say so.
 bool cancels(Timer& timer);
 
-/// True when try_new_timeout() gives a null handle for: a null callable, a null task, a NaN delay.
+/// True when try_new_timeout() and try_new_timeout_at() return a null handle for a null callable and a null task, and
+/// try_new_timeout() for a NaN delay.
 bool bad_arguments_are_null_handles(Timer& timer);
 
 /// Number of timeouts accepted out of `attempts`.

@@ -31,7 +31,7 @@ TEST(NodeMemory, PeriodicTasksOfOneTickNeedOneNodeEach) {
   EXPECT_LT(growth.now(), scheduled * 5 / 4);
 }
 
-/// Then the nodes come back one by one.
+/// The other thread frees the nodes one by one.
 TEST(NodeMemory, IsBoundedIfAnotherThreadDropsTheLastHandles) {
   constexpr int kAtOnce = 1000;
   ManualTimer timer(1ms);

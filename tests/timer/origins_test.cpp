@@ -181,7 +181,9 @@ TYPED_TEST(OriginsOf, AreReportedWithTheOldestAndTheNextDeadline) {
   if constexpr (std::is_same_v<TypeParam, ManualTimer>) this->timer->advance(1s);
   timer.new_timeout_at([] {}, before + 2 * kFar, Origin{"line"});
   timer.new_timeout_at([] {}, before + kFar, Origin{"other"});
-  for (const PendingOrigin& found : timer.pending_by_origin()) {
+  const std::vector<PendingOrigin> origins = timer.pending_by_origin();
+  EXPECT_EQ(origins.size(), 2U);
+  for (const PendingOrigin& found : origins) {
     const bool other = found.origin.describe() == "other";
     EXPECT_EQ(found.next_deadline, before + (other ? 1 : 2) * kFar);
     EXPECT_GE(found.oldest, (other ? between : before) - kRounding);

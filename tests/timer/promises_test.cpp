@@ -1,5 +1,5 @@
-// The promises of README.md, "Promises": a suite for each, under its number and its sentence there. What else tests it
-// is named by file and suite.
+// The promises of README.md, "Promises": a suite for each, under its number and its sentence there. The lines with
+// "Also" name other tests of the promise.
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/test_support.h"
 
@@ -178,8 +179,9 @@ TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
   HashedWheelTimer timer(1ms);
   {
     const Gate gate(timer);
-    timer.new_timeout([&] { won = victim.cancel(); }, 0ms);
-    victim = timer.new_timeout([&] { ++victim_runs; }, 0ms);
+    const auto deadline = timer.now();  // one for both, so that they are due in the same tick
+    timer.new_timeout_at([&] { won = victim.cancel(); }, deadline);
+    victim = timer.new_timeout_at([&] { ++victim_runs; }, deadline);
     timer.new_timeout([&] { done.count_down(); }, 0ms);
   }
   ASSERT_TRUE(done.wait());
@@ -246,7 +248,7 @@ TEST(Promise5, EachThreadsOrderHoldsAmongSeveral) {
   EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
   timer.stop();
   for (const std::vector<int>& order : orders) {
-    EXPECT_GE(order.size(), std::size_t{kCount / 3});
+    EXPECT_GE(order.size(), std::size_t{2 * kCount / 3}) << "at most every third was cancelled";
     EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
   }
 }
@@ -352,7 +354,7 @@ bool is_held_by_the_timer(const Timeout& timeout) {
 
 TEST(Promise7, TheWorkerCollectsEach4096ThatAThreadCancelsInTheWheel) {
   constexpr std::size_t kCollectedAtOnce = 4096;
-  HashedWheelTimer timer(1ms);
+  HashedWheelTimer timer(1ms, 1 << 17);  // no bucket comes up again while the test runs
   std::vector<Timeout> timeouts;
   for (std::size_t i = 0; i < 5 * kCollectedAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
   await_transfer(timer);
@@ -372,6 +374,27 @@ TEST(Promise7, TheWorkerCollectsEach4096ThatAThreadCancelsInTheWheel) {
 // Also tests/timer/defects_test.cpp: Defects.DefectD14_TheWorkerSurvivesAnErrorHandlerThatThrows
 // Also tests/timer/defects_test.cpp: Defects.DefectD15_ATaskThatTheExecutorRefusesStillRuns
 // Also tests/timer/tasks_test.cpp: Errors, Executor
+
+TEST(Promise8, NoExceptionEndsTheWorker) {
+  struct ThrowsInCancelled : TimerTask {
+    void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
+    void cancelled(Timeout&) override { throw 3; }
+  };
+  ErrorLog log;
+  std::atomic<int> runs = 0;
+  HashedWheelTimer timer{{.tick_duration = 1ms,
+                          .executor = [](const std::function<void()>&) { throw 1; },
+                          .on_task_error = log.handler()}};
+  timer.new_timeout([&] { ++runs; }, 0ms);
+  ASSERT_TRUE(log.wait_for(1));
+  timer.new_timeout([] { throw 2; }, 0ms);  // refused by the executor too
+  ASSERT_TRUE(log.wait_for(3));
+  timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar).cancel();
+  ASSERT_TRUE(log.wait_for(4));
+  timer.new_timeout([&] { ++runs; }, 0ms);
+  EXPECT_TRUE(eventually([&] { return runs == 2; })) << "refused by the executor, so the worker runs them";
+  EXPECT_EQ(log.errors(), (std::vector<std::string>{"1", "1", "2", "3", "1"}));
+}
 
 TEST(Promise8, ASlowTaskDelaysOthersAndLosesNothing) {
   constexpr int kCount = 50;
@@ -603,6 +626,9 @@ TEST(Promise14, ShortLivedThreadsLeaveNothingBehind) {
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_TRUE(is_balanced(timer.stats()));
+  int producers = 0;
+  internal::Node::of(kept.front())->core().producers().for_each([&](auto&) { ++producers; });
+  EXPECT_LE(producers, 3) << "one for the short-lived threads, and perhaps for this thread and the worker";
 }
 
 }  // namespace

@@ -159,7 +159,6 @@ TEST(Races, StopAgainstNewTimeout) {
     ASSERT_EQ(timer.pending_timeouts(), 0);
     for (const Timeout& timeout : unprocessed) ASSERT_TRUE(timeout.is_cancelled());
   }
-  EXPECT_GT(accepted_in_all, 0);
 }
 
 /// With TimerTasks: cancelled() runs once for each that was returned, and never for one that was refused.
@@ -244,11 +243,14 @@ TEST(Races, DestroyInsideATask) {
     auto timer = std::make_shared<HashedWheelTimer>(
         Options{.tick_duration = 1ms, .ticks_per_wheel = 8, .thread_factory = workers.factory()});
     std::vector<Timeout> timeouts;
-    for (int i = 0; i < kOthers; ++i) {
-      timeouts.push_back(timer->new_timeout([fates, i] { (*fates)[i].ran(); }, (i % 4) * 1ms));
+    {
+      const Gate gate(*timer);  // the task must not destroy the timer before the last new_timeout() has returned
+      for (int i = 0; i < kOthers; ++i) {
+        timeouts.push_back(timer->new_timeout([fates, i] { (*fates)[i].ran(); }, (i % 4) * 1ms));
+      }
+      HashedWheelTimer& reference = *timer;
+      timeouts.push_back(reference.new_timeout([owner = std::move(timer)]() mutable { owner.reset(); }, 1ms));
     }
-    HashedWheelTimer& reference = *timer;
-    timeouts.push_back(reference.new_timeout([owner = std::move(timer)]() mutable { owner.reset(); }, 1ms));
     run_together(2, [&](int thread) {
       std::vector<Timeout> copies = timeouts;
       for (int i = 0; i < kOthers; ++i) {

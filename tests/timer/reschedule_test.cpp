@@ -73,7 +73,7 @@ class Reschedule : public ::testing::TestWithParam<Where> {
     let_go();
     ASSERT_TRUE(run_.wait());
     EXPECT_GE(run_.started(), timeout_.deadline());
-    EXPECT_LT(run_.started() - timeout_.deadline(), 5s);
+    EXPECT_LT(run_.started() - timeout_.deadline(), 30s) << "a revolution late";
     EXPECT_TRUE(timeout_.is_expired());
     pass(timer_, 30ms);
     EXPECT_EQ(timer_.pending_timeouts(), 0);
@@ -351,7 +351,7 @@ TEST(RescheduleOf, AnotherInsideATask) {
   EXPECT_GE(later.started(), near.deadline());
 }
 
-/// The worker comes to its entries in the inbox after it has run, and skips them.
+/// The worker takes the recheck request after the timeout has run, and skips it.
 TEST(RescheduleOf, AnotherThatRunsNextInTheSameTick) {
   int runs = 0;
   ManualTimer timer(1ms, steady_clock::time_point(1h));
@@ -448,7 +448,7 @@ TEST(RescheduleOf, ATimeoutThatWaitsInTheExecutorIsRefused) {
   EXPECT_EQ(runs, 1);
 }
 
-/// Once all is in the wheel, until the worker sleeps for long.
+/// Waits until the timeouts of this thread are in the wheel and the worker sleeps.
 void let_it_sleep(HashedWheelTimer& timer) {
   await_transfer(timer);
   come_to_rest(timer);
@@ -460,7 +460,7 @@ TEST(RescheduleWhileTheWorkerSleeps, ToLaterWakesNoThread) {
   for (int i = 0; i < 1000; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
   let_it_sleep(timer);
   int later = 0;
-  // Again, if the worker had only just come to its sleep.
+  // Tries again if the worker was still on its way to sleep.
   EXPECT_TRUE(eventually([&] {
     const std::int64_t before = timer.stats().wakeups;
     for (int round = 0; round < 10; ++round) {
@@ -479,18 +479,18 @@ TEST(RescheduleWhileTheWorkerSleeps, ToEarlierWakesIt) {
     RunLog in_the_wheel, queued;
     Timeout timeout = timer.new_timeout([&] { in_the_wheel(); }, kFar);
     let_it_sleep(timer);
-    // Due later than the other, so it wakes nobody, and stays in the queue.
-    Timeout other = timer.new_timeout([&] { queued(); }, 2 * kFar);
     EXPECT_TRUE(timeout.reschedule(5ms));
     ASSERT_TRUE(in_the_wheel.wait());
     EXPECT_GE(in_the_wheel.started(), timeout.deadline());
-    EXPECT_LT(in_the_wheel.started() - timeout.deadline(), 5s);
+    EXPECT_LT(in_the_wheel.started() - timeout.deadline(), 30s);
     Timeout first = timer.new_timeout([] {}, kFar);
     let_it_sleep(timer);
+    // Due later than `first`, so it does not wake the worker, and stays in the queue.
+    Timeout other = timer.new_timeout([&] { queued(); }, 2 * kFar);
     EXPECT_TRUE(other.reschedule(5ms));
     ASSERT_TRUE(queued.wait());
     EXPECT_GE(queued.started(), other.deadline());
-    EXPECT_LT(queued.started() - other.deadline(), 5s);
+    EXPECT_LT(queued.started() - other.deadline(), 30s);
     EXPECT_TRUE(first.cancel());
   }
 }
@@ -524,18 +524,21 @@ TEST(RescheduleWhileTheWorkerSleeps, AFloodOfEarlierOnesDoesNotPileUp) {
 /// To a tick of the same bucket, a multiple of 64 revolutions earlier.
 TEST(RescheduleAcrossRevolutions, ToEarlierIsInTime) {
   constexpr auto kRevolutions = 64 * 8 * 1ms;
+  auto best = std::chrono::nanoseconds::max();
   HashedWheelTimer timer(1ms, 8);
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 10; ++round) {
     RunLog run;
     Timeout timeout = timer.new_timeout([&] { run(); }, 5000 * kRevolutions + 50ms);
     await_transfer(timer);
     EXPECT_TRUE(timeout.reschedule(timeout.deadline() - 5000 * kRevolutions - timer.now()));
     ASSERT_TRUE(run.wait());
     EXPECT_GE(run.started(), timeout.deadline());
+    best = std::min<std::chrono::nanoseconds>(best, run.started() - timeout.deadline());
   }
+  EXPECT_LT(best, kRevolutions / 2);
 }
 
-/// To a later tick whose bucket has no room, while there is no memory: late by a revolution at most.
+/// To a later tick whose bucket has no room, while there is no memory. The timeout may be late, but it is not lost.
 TEST(RescheduleWithoutMemoryOnTheWorker, ToLaterStillComes) {
   RunLog run;
   HashedWheelTimer timer(1ms, 512);
@@ -564,9 +567,9 @@ TEST(RescheduleWithoutMemoryOnTheWorker, ToLaterStillComes) {
 /// A worker that has read the deadline before it was changed must read it again.
 TEST(RescheduleOf, ATimeoutInTheWheelMarksItsWord) {
   using internal::Node;
-  HashedWheelTimer timer(1ms);
+  ManualTimer timer(1ms);  // no worker, which would clear the mark
   Timeout timeout = timer.new_timeout([] {}, kFar);
-  await_transfer(timer);
+  timer.advance(1ms);
   const Node& node = *Node::of(timeout);
   ASSERT_EQ(Node::state_of(node.word), internal::NodeState::InWheel);
   for (const auto delay : {2 * kFar, 3 * kFar, kFar / 2, kFar / 4}) {

@@ -1,4 +1,5 @@
-// A TimeoutScope with an executor runs its tasks there. It posts once for each tick, and runs no task after its end.
+// A TimeoutScope with an executor runs its tasks there. It posts one batch until the loop takes it, and runs no task
+// after its end.
 
 #include <gtest/gtest.h>
 

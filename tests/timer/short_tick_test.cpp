@@ -53,7 +53,7 @@ class ShortTick : public ::testing::TestWithParam<nanoseconds> {
 INSTANTIATE_TEST_SUITE_P(Ticks, ShortTick, ::testing::Values(1us, 10us, 333us),
                          [](const auto& info) { return std::to_string(info.param / 1us) + "us"; });
 
-/// Returns enough timeouts to find a fault that makes one of ten thousand early. HWT_TIMEOUTS asks for more.
+/// Returns how many timeouts find a fault that makes one of ten thousand early. HWT_TIMEOUTS replaces the number.
 std::uint64_t timeouts_of_a_hunt() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread yet
   const char* const asked = std::getenv("HWT_TIMEOUTS");

@@ -1,4 +1,5 @@
-// Single steps that lack memory, besides those of allocation_test: a batch, an id, a loop and a canceller.
+// Single steps that lack memory, besides those of allocation_test: a batch, an id, a loop, a canceller and the number
+// of a slab.
 
 #include <functional>
 #include <memory>

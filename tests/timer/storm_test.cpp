@@ -28,7 +28,7 @@ struct Run {
   }
 };
 
-/// Several threads move the same timeouts, nobody to before `floor`; at last each gets a deadline of its own.
+/// Several threads move the same timeouts, but never to before `floor`. At last each gets a deadline of its own.
 TYPED_TEST(Storm, NothingIsEarlyOrLostAndEachRunsOnce) {
   constexpr int kThreads = 4;
   constexpr std::size_t kTimeouts = 200;
@@ -57,7 +57,7 @@ TYPED_TEST(Storm, NothingIsEarlyOrLostAndEachRunsOnce) {
         Timeout timeout = timeouts[random() % kTimeouts];
         const std::chrono::microseconds later(random() % (random() % 2 == 0 ? 2000 : 1'000'000));
         const auto delay = (floor - steady_clock::now()) + later;
-        // Its clock is read after this one's.
+        // reschedule() reads its clock after this thread, so the new deadline is not before `floor`.
         if (!timeout.reschedule(delay) && steady_clock::now() < floor) ++early;
       }
     });

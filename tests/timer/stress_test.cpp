@@ -416,7 +416,7 @@ TEST(Limit, IsNeverExceeded) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// And what stays below it is never refused, not for a moment.
+/// A timeout below the limit is never refused, not for a moment.
 TEST(Limit, RefusesNothingBelowIt) {
   constexpr int kThreads = 4;
   constexpr int kEach = 3;

@@ -1,4 +1,4 @@
-// What becomes of tasks: where they run, when cancelled() is called, what executors do, what their exceptions do.
+// Where tasks run, when the worker calls cancelled(), and how the timer treats executors and exceptions.
 
 #include <array>
 #include <stdexcept>
@@ -16,6 +16,8 @@ TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
   const auto in_wheel = std::make_shared<RecordingTask>();
   const auto in_queue = std::make_shared<RecordingTask>();
   std::atomic<std::thread::id> worker{};
+  std::atomic<int> called_by_then = 0;
+  Latch two_ticks_later;
   HashedWheelTimer timer(1ms);
   ASSERT_TRUE(ran_in_task(timer, [&] { worker = std::this_thread::get_id(); }));
   Timeout first = timer.new_timeout(in_wheel, kFar);
@@ -24,7 +26,15 @@ TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
     Timeout second = timer.new_timeout(in_queue, kFar);
     EXPECT_TRUE(first.cancel() && second.cancel());
     EXPECT_EQ(timer.pending_timeouts(), 0) << "counted at cancel(), not at the hook";
+    timer.new_timeout(
+        [&] {
+          called_by_then = in_wheel->cancellations + in_queue->cancellations;
+          two_ticks_later.count_down();
+        },
+        2ms);
   }
+  ASSERT_TRUE(two_ticks_later.wait());
+  EXPECT_EQ(called_by_then, 2);
   for (const auto& task : {in_wheel, in_queue}) {
     ASSERT_TRUE(task->was_cancelled.wait());
     EXPECT_EQ(task->cancelled_on, worker);

@@ -29,7 +29,7 @@ class Hook : public TimerTask {
   const std::function<void()> f_;
 };
 
-/// Calls f on the worker, between its look into the inbox and its sleep.
+/// Calls f on the worker, after a pass has begun and before the sleep that follows.
 void call_between_pass_and_sleep(Timer& timer, std::function<void()> f) {
   const auto hook = std::make_shared<Hook>(std::move(f));
   EXPECT_TRUE(timer.new_timeout(hook, kFar).cancel());
@@ -116,7 +116,7 @@ class StoppedInReschedule {
   StoppedInReschedule(const StoppedInReschedule&) = delete;
   StoppedInReschedule& operator=(const StoppedInReschedule&) = delete;
 
-  /// What reschedule() has returned.
+  /// Lets the thread go on, and returns the result of its reschedule().
   bool go_on() {
     go_on_.count_down();
     thread_.join();
@@ -161,7 +161,7 @@ TEST_F(WithAThreadInReschedule, AnotherReschedulesToAfterwards) {
   const auto deadline = timeout_.deadline();
   EXPECT_TRUE(ran_.wait(10s)) << "it waits for a thread that has stopped";
   EXPECT_GE(steady_clock::now(), deadline);
-  stopped.go_on();  // whatever it tells: the timeout has run meanwhile, and not before the time that it wants
+  stopped.go_on();  // either result is right: the timeout has run, and not before the stopped thread's deadline
   EXPECT_EQ(runs_, 1);
 }
 

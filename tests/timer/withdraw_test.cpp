@@ -173,7 +173,8 @@ TEST(Withdraw, NothingPilesUpBehindABusyWorker) {
   EXPECT_LT(bytes_in_use - before, 128 << 10);
 }
 
-/// After each 64 nodes that a thread frees, it looks whether its pool keeps too many. The last handle may be the one.
+/// A thread checks after each 64 nodes that it frees whether its pool keeps too many. The last handle may free the
+/// 64th node.
 TEST(Withdraw, ALastHandleThatOutlivesTheTimerLeavesNothingBehind) {
   const auto drop = [](std::size_t before_the_timer) {
     auto timer = std::make_unique<ManualTimer>();
@@ -395,12 +396,12 @@ TEST(Withdraw, CancelledOnesAreDroppedWithoutMemoryForTheWheel) {
   EXPECT_TRUE(eventually([&] { return shortage.failed() >= 1; }));
   for (std::size_t i = kRoomFor; i < timeouts.size(); ++i) EXPECT_TRUE(timeouts[i].cancel());
   for (std::size_t i = kRoomFor; i < timeouts.size(); ++i) {
-    ASSERT_TRUE(tasks[i]->was_cancelled.wait(5s)) << "the timeout of number " << i;
+    ASSERT_TRUE(tasks[i]->was_cancelled.wait()) << "the timeout of number " << i;
   }
 }
 
-/// Threads release their handles while the timer goes: of timeouts that they withdrew, that others cancelled, that have
-/// expired, that nobody ended. All memory comes back, once.
+/// Threads release their handles while the timer goes. Their timeouts were withdrawn, cancelled in the wheel, have
+/// expired, or are still pending. All memory comes back once.
 TEST(Withdraw, HandlesAreReleasedWhileTheTimerGoes) {
   constexpr int kThreads = 3;
   constexpr int kEach = 60;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -25,9 +26,13 @@ class BucketOfHoles : public ::testing::Test {
 
   BucketOfHoles() {
     for (Item& item : items_) {
-      EXPECT_TRUE(bucket_.add(item, 0, kNumber, pool_));
+      EXPECT_TRUE(bucket_.add(item, tag_of(item), kNumber, pool_));
       left_.push_back(&item);
     }
+  }
+
+  std::uint64_t tag_of(const Item& item) const {
+    return static_cast<std::uint64_t>(&item - items_.data()) & Chunk::kTagMask;
   }
 
   std::size_t chunks() const {
@@ -36,7 +41,7 @@ class BucketOfHoles : public ::testing::Test {
     return count;
   }
 
-  /// Removes them in this order, and checks what each removal does besides.
+  /// Removes the items in this order. Checks how many others each removal moves, and how many chunks it gives back.
   void remove(const std::vector<Item*>& order) {
     std::vector<WheelItem::Position> places(kItems);
     std::size_t most_moved = 0;
@@ -95,7 +100,9 @@ TEST_F(BucketOfHoles, KeepsTheOrderAndTheTags) {
     std::vector<WheelItem*> there;
     for (const Chunk* chunk = bucket_.first; chunk != nullptr; chunk = chunk->next) {
       for (std::size_t entry = 0; entry < chunk->used; ++entry) {
-        if (chunk->entry(entry) != Chunk::kHole) there.push_back(chunk->item(entry));
+        if (chunk->entry(entry) == Chunk::kHole) continue;
+        there.push_back(chunk->item(entry));
+        ASSERT_EQ(chunk->entry(entry) & Chunk::kTagMask, tag_of(static_cast<const Item&>(*there.back())));
       }
     }
     ASSERT_TRUE(std::equal(there.begin(), there.end(), expected.begin(), expected.end()));

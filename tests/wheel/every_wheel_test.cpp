@@ -174,7 +174,7 @@ TYPED_TEST(Walk, AgreesWithAModelWhereverTheTicksLie) {
       for (std::uint64_t seed = 1; seed <= 3 && !this->HasFailure(); ++seed) {
         this->begin(seed, size, items);
         this->walk(20'000);
-        EXPECT_GT(this->expired(), 300u) << "the walk does not reach what it is for";
+        EXPECT_GT(this->expired(), 300u) << "too few items have expired";
       }
     }
   }

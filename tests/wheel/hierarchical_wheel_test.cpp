@@ -32,8 +32,8 @@ using Item = ModelItem;
 void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
 using Model = WheelModel<Checked<HierarchicalWheel>, broken, test::kCounting ? 32 : 1>;
 
-/// Numbers of items with which a slot is crowded. No test has kNoCrowd items in a slot, and each reaches the others
-/// soon.
+/// Numbers of items with which a slot is crowded. No test has kNoCrowd items in a slot. Each test soon has as many as
+/// the other numbers.
 constexpr std::uint32_t kNoCrowd = 1'000'000;
 constexpr std::uint32_t kCrowds[] = {1, 7, 50, kNoCrowd};
 
@@ -215,7 +215,7 @@ TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
   }
 }
 
-/// Wrong in other timers: they look for the next one on one level only.
+/// Other timers look for the next due tick on one level only, and so are late.
 TEST(HierarchicalWheel, NextDueIsTheMinimumOverAllLevels) {
   Checked<HierarchicalWheel> wheel(256);
   Item early;
@@ -534,7 +534,7 @@ TEST(HierarchicalWheel, ACrowdedSlotIsLeftInTheMiddle) {
   for (const Item& item : items) ASSERT_EQ(item.came_at, item.due >= 5000 && item.due % 3 == 0 ? -1 : item.due);
 }
 
-/// The row below a slot goes with the last item in it, and the slot is empty when its own bucket is, too.
+/// The row below a slot is given back with its last item. If the slot's own bucket is empty, so is the slot.
 TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
   for (const bool forwards : {false, true}) {
     Model model(4, 1);
@@ -550,7 +550,7 @@ TEST(HierarchicalWheel, ACrowdThatIsRemovedLeavesNothing) {
   }
 }
 
-/// However a crowd goes, the rows and chunks that it had serve the next one.
+/// After a crowd is removed or cleared, its rows and chunks serve the next one.
 TEST(HierarchicalWheel, RowsAreUsedAgain) {
   Checked<HierarchicalWheel> wheel(4, 1);
   std::vector<Item> items(64);
@@ -572,11 +572,14 @@ TEST(HierarchicalWheel, WithoutMemoryForAnotherRowLaterCrowdsStayTogether) {
   constexpr std::size_t kCrowdsInAll = 100;
   Checked<HierarchicalWheel> wheel(64, 2);
   std::vector<Item> items(3 * kCrowdsInAll);
+  std::int64_t failed = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     ASSERT_TRUE(wheel.reserve());
     const Shortage shortage(0, Shortage::kAll);
     ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(4096 * (1 + i / 3) + i % 3)));
+    failed += shortage.failed();
   }
+  EXPECT_GT(failed, 0) << "there was memory for all rows";
   EXPECT_TRUE(wheel.consistent());
   run_all(wheel);
   for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
@@ -607,11 +610,22 @@ TEST(HierarchicalWheel, ACrowdTakesNoItemWithoutMemoryForAChunk) {
 /// Without memory for a row below, a crowd stays in one bucket, and no item is lost.
 TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
   Checked<HierarchicalWheel> wheel(64, 2);
+  // Crowds elsewhere, until the list of rows has no room for another one.
+  std::vector<Item> elsewhere(3 * 64);
+  bool full = false;
+  for (std::size_t i = 0; !full; ++i) {
+    ASSERT_LT(i, elsewhere.size());
+    ASSERT_TRUE(wheel.reserve());
+    const Shortage shortage(0, Shortage::kAll);
+    ASSERT_TRUE(insert(wheel, elsewhere[i], static_cast<Tick>(64 * 4096 * (1 + i / 3))));
+    full = shortage.failed() != 0;
+  }
   std::vector<Item> items(30);
   for (Item& item : items) {
     ASSERT_TRUE(wheel.reserve());
     const Shortage shortage(0, &item < &items[20] ? Shortage::kAll : 0);
     ASSERT_TRUE(insert(wheel, item, 4096 + 64 * (&item - items.data()) % 700));
+    EXPECT_EQ(shortage.failed() != 0, &item >= &items[2] && &item < &items[20]) << "the third makes a crowd";
     ASSERT_TRUE(wheel.consistent());
   }
   for (const std::size_t i : {0u, 25u}) {
@@ -625,8 +639,8 @@ TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
   for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
 }
 
-/// What an item occupies besides itself: 6.4 bytes, on its way down as well. A slot that comes down gives its chunks to
-/// those below as it goes.
+/// Besides itself, an item occupies 6.4 bytes of a full chunk; the bound is 8. This holds on its way down too, because
+/// a slot that comes down gives its chunks to the slots below.
 TEST(HierarchicalWheel, SmallWhenFullAndWhileItComesDown) {
   constexpr std::size_t kItems = 200'000;
   std::vector<Item> items(kItems);
@@ -661,6 +675,33 @@ TEST(HierarchicalWheel, WithoutMemoryNothingThatComesDownIsLostOrLate) {
         run_to(wheel, wheel.next_due() + 100);
         ASSERT_TRUE(wheel.consistent());
       }
+    }
+    for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
+  }
+}
+
+/// All chunks of the pool are in use when the items come down.
+TEST(HierarchicalWheel, WithoutAFreeChunkNothingThatComesDownIsLostOrLate) {
+  for (const std::int64_t slots : {2, 8, 64}) {
+    SCOPED_TRACE(slots);
+    constexpr std::size_t kItems = 200;
+    Checked<HierarchicalWheel> wheel(slots, kNoCrowd);
+    std::vector<Item> items(kItems);
+    std::vector<Item> fillers(64 * Chunk::kEntries);
+    for (std::size_t i = 0; i < kItems; ++i) {
+      ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 * 64 + i * 7919 % 300)));
+    }
+    {
+      const Shortage shortage(0, Shortage::kAll);
+      for (Item& filler : fillers) {
+        if (!insert(wheel, filler, Tick{1} << 20)) break;
+      }
+      const std::int64_t before = shortage.failed();
+      while (wheel.next_due() != kNever) {
+        run_to(wheel, wheel.next_due() + 100);
+        ASSERT_TRUE(wheel.consistent());
+      }
+      EXPECT_GT(shortage.failed(), before) << "there was room";
     }
     for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
   }

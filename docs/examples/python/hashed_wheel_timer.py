@@ -62,13 +62,15 @@ OPEN = set()
 
 
 @atexit.register
-def close_all():
+def stop_all():
     for timer in list(OPEN):
-        timer.close()
+        LIBRARY.hwt_stop(timer._timer, None, None)
 
 
 class Timer:
-    """A timer with a worker thread. close() ends it, as do the end of a with statement and the end of the program."""
+    """A timer with a worker thread. close() ends it, as does the end of a with statement. The end of the program stops it,
+    and waits for a callable that runs.
+    """
 
     def __init__(self, tick=0.01, max_pending=-1):
         options = Options()
@@ -114,12 +116,12 @@ class Timer:
 
     def close(self):
         """Cancels all timeouts. Waits for a callable that runs."""
-        if self._timer:
+        if self in OPEN:
             LIBRARY.hwt_stop(self._timer, None, None)
+            OPEN.discard(self)
             LIBRARY.hwt_destroy(self._timer)
             self._timer = ctypes.c_void_p()
             self._callables.clear()
-            OPEN.discard(self)
 
     def __enter__(self):
         return self

@@ -40,6 +40,7 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its
   /// Timeouts. May run inside a task.
   ~LoopTimer() override {
+    const auto work = HWT_ASIO::make_work_guard(loop_->get_executor());  // see stop()
     end();
     loop_->wake();  // cancels the alarm, because nothing is pending
   }

@@ -111,8 +111,8 @@ class BasicWheelTimer {
     const std::chrono::nanoseconds wanted = hwt::detail::number("WheelTimer: delay", delay);
     const time_point now = waits_.timer().now();
     // The sums saturate. A ManualTimer may start before the clock's zero.
-    if (wanted < wanted.zero()) return expires_at(std::max(now, (time_point::min)() - wanted) + wanted);
-    return expires_at(std::min(now, (time_point::max)() - wanted) + wanted);
+    if (wanted < wanted.zero()) return expires_at((std::max)(now, (time_point::min)() - wanted) + wanted);
+    return expires_at((std::min)(now, (time_point::max)() - wanted) + wanted);
   }
 
   /// Ends each wait with operation_aborted, unless it has expired. Returns how many.
