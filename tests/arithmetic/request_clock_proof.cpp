@@ -13,7 +13,7 @@ using hwt::internal::CycleRate;
 
 using Word = Whole<64, false>;
 
-constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;  // the rate of 1 ns per cycle; see CycleRate::get()
+constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;  // the rate of a nanosecond per cycle; see CycleRate::get()
 
 Word any_rate() { return any<Word>("rate", kUnit / 16, kUnit * 64); }
 Word any_cycles(const char* name, const Word& rate) {

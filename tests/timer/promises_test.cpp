@@ -430,8 +430,7 @@ TEST(Promise9, StatsBalance) {
   EXPECT_EQ(stats.cancelled, 1);
   EXPECT_EQ(stats.rejected, 2);
   EXPECT_EQ(stats.unprocessed, 0);
-  EXPECT_EQ(stats.pending, 4);
-  EXPECT_TRUE(is_balanced(stats));
+  EXPECT_TRUE(is_balanced(stats, 4));
 
   std::vector<Timeout> unprocessed = timer.stop();
   EXPECT_FALSE(unprocessed.front().cancel());
@@ -441,7 +440,6 @@ TEST(Promise9, StatsBalance) {
   EXPECT_EQ(stats.cancelled, 1) << "cancelled by stop(): counted as unprocessed";
   EXPECT_EQ(stats.rejected, 2);
   EXPECT_EQ(stats.unprocessed, 4);
-  EXPECT_EQ(stats.pending, 0);
   EXPECT_TRUE(is_balanced(stats));
 }
 

@@ -59,8 +59,7 @@ TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
         std::bad_alloc);
     for (int i = 0; i < 2'000; ++i) EXPECT_FALSE(timer.try_add([] {}, kFar));
   }
-  EXPECT_EQ(timer.pending_timeouts(), added);
-  EXPECT_TRUE(is_balanced(timer.stats()));
+  EXPECT_TRUE(is_balanced(timer.stats(), added));
   const std::int64_t before = bytes_in_use;
   for (; added < kMost; ++added) timer.add([] {}, kFar);
   EXPECT_LT(bytes_in_use - before, std::int64_t{internal::Slab::kBytes});
