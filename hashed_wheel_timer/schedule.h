@@ -20,7 +20,7 @@ namespace hwt {
 enum class CatchUp : std::uint8_t {
   Skip,   ///< those that have passed when a run ends do not run
   Once,   ///< a run stands for all that have passed when it starts; those that pass during it cause one more run
-  Burst,  ///< each runs, for up to 5 ms without a tick in between; the rest go on at the next tick
+  Burst,  ///< each runs, one after the other; after 5 ms the rest wait for the next tick
 };
 
 namespace internal {

@@ -62,6 +62,16 @@ std::unique_ptr<T> make_timer(Options options = {}) {
   }
 }
 
+/// Keeps the worker inside a task until the result is reset. Returns null for a timer without a worker.
+template <class T>
+std::unique_ptr<Gate> hold_worker([[maybe_unused]] T& timer) {
+  if constexpr (kDriven<T>) {
+    return nullptr;
+  } else {
+    return std::make_unique<Gate>(timer);
+  }
+}
+
 /// Drives the timer until `condition` holds. Returns false if it does not hold within kGenerous.
 template <class T, class Condition>
 [[nodiscard]] bool passes_until(T& timer, Condition condition) {

@@ -3,7 +3,6 @@
 #include "hashed_wheel_timer/timeout_id.h"
 
 #include <array>
-#include <optional>
 #include <random>
 #include <type_traits>
 #include <unordered_set>
@@ -49,16 +48,6 @@ TEST(Id, IsOrderedByItsValue) {
 std::atomic<int> calls{0};
 void count_call() { ++calls; }
 
-/// Keeps the worker inside a task until the result is reset. A timer without a worker needs none.
-template <class T>
-std::optional<Gate> hold_worker([[maybe_unused]] T& timer) {
-  if constexpr (kDriven<T>) {
-    return std::nullopt;
-  } else {
-    return std::optional<Gate>(std::in_place, timer);
-  }
-}
-
 template <class T>
 class IdOf : public ::testing::Test {
  protected:
@@ -80,7 +69,7 @@ TYPED_TEST_SUITE(IdOf, AllTimers);
 TYPED_TEST(IdOf, APendingTimeoutCancelsItOnce) {
   std::atomic<bool> later = false;
   const auto timer = make_timer<TypeParam>();
-  std::optional<Gate> gate = hold_worker(*timer);  // the timeout is not due before its cancel()
+  std::unique_ptr<Gate> gate = hold_worker(*timer);  // the timeout is not due before its cancel()
   const TimeoutId id = timer->add([this] { ++this->runs_; }, 5ms);
   ASSERT_TRUE(id);
   EXPECT_EQ(timer->pending_timeouts(), 1);
@@ -142,7 +131,7 @@ TYPED_TEST(IdOf, ARunningTaskIsRunning) {
     same = timer->find(id) == self;
     ++this->runs_;
   };
-  std::optional<Gate> gate = hold_worker(*timer);  // the task does not run before this thread has stored the id
+  std::unique_ptr<Gate> gate = hold_worker(*timer);  // the task does not run before this thread has stored the id
   id = timer->add(run, 5ms);
   gate.reset();
   EXPECT_TRUE(passes_until(*timer, [&] { return this->runs_ == 1; }));
@@ -216,7 +205,7 @@ TYPED_TEST(IdOf, AnyOtherNumberIsGone) {
 
 TYPED_TEST(IdOf, ATimeoutMovesItsDeadline) {
   const auto timer = make_timer<TypeParam>();
-  std::optional<Gate> gate = hold_worker(*timer);  // neither is due before it is moved
+  std::unique_ptr<Gate> gate = hold_worker(*timer);  // neither is due before it is moved
   const TimeoutId earlier = timer->add([this] { ++this->runs_; }, kFar);
   const TimeoutId later = timer->add([this] { ++this->runs_; }, 5ms);
   EXPECT_TRUE(timer->reschedule(later, kFar));

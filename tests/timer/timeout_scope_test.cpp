@@ -41,8 +41,7 @@ TYPED_TEST_SUITE(Scope, AllTimers);
 TYPED_TEST(Scope, RunsItsTimeoutsAndForgetsThem) {
   std::atomic<int> ran = 0;
   TimeoutScope scope(*this->timer);
-  std::optional<Gate> gate;
-  if constexpr (!kDriven<TypeParam>) gate.emplace(*this->timer);  // neither runs before size()
+  std::unique_ptr<Gate> gate = hold_worker(*this->timer);  // neither runs before size()
   scope.add([&] { ++ran; }, 1ms);
   scope.add_at([&] { ++ran; }, this->timer->now() + 2ms);
   EXPECT_EQ(scope.size(), 2u);
