@@ -5,14 +5,15 @@
 
 #include <asio/version.hpp>
 
-// Alone: without the rest of the header, this is the only error. Not #error, which cannot name the version.
+// The rest of the header is skipped, so that this is the only error. Not #error, which cannot name the version.
 #if ASIO_VERSION < 102201
 #define HWT_AS_TEXT_OF(text) #text
 #define HWT_AS_TEXT(macro) HWT_AS_TEXT_OF(macro)
 static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102201 or later, which is 1.22.1)");
 #else
 
-// clang-format off: Asio asks for macros of the standard library before it includes any of it, and 1.22 for exceptions
+// clang-format off: Asio tests macros of the standard library before it includes any of it. Asio 1.22 also uses
+// <exception> without including it.
 #include <exception>
 #include <version>
 // clang-format on
@@ -63,7 +64,7 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 #define HWT_ASIO asio
 #define HWT_ASIO_ERROR_CODE asio::error_code
 #define HWT_ASIO_NAMESPACE net
-// clang-format off: they need the macros
+// clang-format off: each needs those before it
 #include "hashed_wheel_timer/detail/asio/loop.h"
 #include "hashed_wheel_timer/detail/asio/operation.h"
 #include "hashed_wheel_timer/detail/asio/wait.h"

@@ -59,7 +59,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #define HWT_ASIO boost::asio
 #define HWT_ASIO_ERROR_CODE boost::system::error_code
 #define HWT_ASIO_NAMESPACE boost_net
-// clang-format off: they need the macros
+// clang-format off: each needs those before it
 #include "hashed_wheel_timer/detail/asio/loop.h"
 #include "hashed_wheel_timer/detail/asio/operation.h"
 #include "hashed_wheel_timer/detail/asio/wait.h"

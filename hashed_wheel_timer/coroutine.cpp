@@ -11,14 +11,14 @@
 
 // Which thread resumes a coroutine. The frame has no state word of its own: Node::word decides, as for every task. One
 // thread becomes the owner of the frame: it runs the waker, is told that the waker will not run, or wins
-// cancel_or_disarm(). The other threads have lost that exchange, and do not touch the frame.
+// cancel_or_disarm(). A thread that has lost the exchange of Node::word does not touch the frame afterwards.
 //
 //   thread                    may touch                  because
 //   the awaiting thread,      the frame, until the       from then on another thread may resume the coroutine,
 //   in await_suspend()        timeout is published;      which may destroy the frame; the handle of this thread
 //                             then only the node         keeps the node
-//   the owner of the frame    the frame and the node     a handle keeps the node: its own, or that of the task or
-//                                                        stop() in which it is
+//   the owner of the frame    the frame and the node     a handle keeps the node: the owner's own, or one of the task
+//                                                        or stop() inside which the owner runs
 //   a thread in the stop      the frame and the node     the owner removes the stop callback first, and so waits
 //   callback                                             until the callback has returned
 //
@@ -130,8 +130,8 @@ TimerTask* Sleep::build_waker(void* storage, void* sleep) {
   return self.waker_;
 }
 
-/// The stop callback. Until it returns, no other thread resumes the coroutine, because that thread must first remove
-/// the callback.
+/// The stop callback. Until it returns, or calls end() itself, no other thread resumes the coroutine, because that
+/// thread must first remove the callback.
 void Sleep::stop_requested() noexcept {
   if (!waker_->request()) return;
   const std::coroutine_handle<> sleeper = sleeper_;

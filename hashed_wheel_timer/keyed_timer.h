@@ -42,9 +42,11 @@ enum class KeyedResult {
 ///
 /// Guarantees: each value ends exactly once. It expires, is returned by remove(), drain() or stop(), is replaced, or is
 /// destroyed with the KeyedTimer. After move() returned Moved, the old deadline cannot expire the value. No value
-/// expires early, by the timer's clock. After Stopped, Rejected or an exception nothing has changed, except as remove()
-/// states. But set() has taken its key and value by then, and destroys them. Members also throw what Hash, Equal and
-/// the move constructors of K and V throw.
+/// expires early, by the timer's clock, except the old value of a set() whose new deadline is earlier. If the thread of
+/// this set() is held up until that deadline, the old value may expire then, and the set() adds its own value or is
+/// refused. Otherwise nothing has changed after Stopped, Rejected or an exception, except as remove() states. But set()
+/// has taken its key and value by then, and destroys them. Members also throw what Hash, Equal and the move
+/// constructors of K and V throw.
 /// Threads: any thread may call any member at any time, also in on_expire and for any key. Only the destructor must not
 /// race other calls, except those in a running on_expire. Keys are divided into shards by their hash, each with a lock.
 /// Equal is called under that lock, and so is the timer's thread_factory if the first set() starts the timer; neither
@@ -97,8 +99,8 @@ class KeyedTimer {
   KeyedResult set_at(K key, V value, std::chrono::steady_clock::time_point deadline) {
     return set_when(std::move(key), std::move(value), deadline);
   }
-  /// Moves the deadline of a value to a point of the timer's own clock, and reads no clock. Returns and throws as
-  /// move() does.
+  /// Moves the deadline of a value to a point of the timer's own clock. Reads no clock, unless its expiry had begun.
+  /// Returns and throws as move() does.
   KeyedResult move_at(const K& key, std::chrono::steady_clock::time_point deadline) { return move_when(key, deadline); }
 
   /// Takes a value out. Returns nothing if the key has none. If the move constructor of V throws, remove() loses the

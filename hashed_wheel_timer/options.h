@@ -14,9 +14,9 @@ namespace hwt {
 ///
 ///   hwt::HashedWheelTimer timer{{.tick_duration = 10ms, .max_pending_timeouts = 100'000}};
 ///
-/// Guarantees: the constructor of the timer refuses a duration or a ticks_per_wheel out of range. The error names the
-/// option, its value and the valid range. The limit and the functions are not checked, except that a timer without a
-/// thread refuses a thread_factory.
+/// Guarantees: the constructor of the timer refuses a duration or a ticks_per_wheel out of range, but raises a tick
+/// that is too short. The error names the option, its value and the valid range. The limit and the functions are not
+/// checked, except that a timer without a thread refuses a thread_factory.
 /// Threads: each function is called on the thread that its comment names. The timer keeps copies.
 /// Not for: PassiveWheel, which has parameters of its own. In LoopTimer, net::LoopTimer and ManualTimer, "the worker"
 /// is the thread that runs the due tasks. They ignore ticks_per_wheel.
@@ -57,9 +57,9 @@ struct Options {
   /// True: a thread that schedules by a delay reads steady_clock. False: it reads the cycle counter of the processor,
   /// in less than half the time, if Linux derives steady_clock from that counter and a tick is at least 100 us. A task
   /// then starts up to 4 us later, and never earlier. Threads compare the two about once in a millisecond. If they
-  /// disagree, the timer returns to steady_clock for good. From then on it runs all tasks later by a time that a line
-  /// on stderr names. lateness() and last_lag leave that time out. TimerStats::counts_cycles is true while the counter
-  /// is in use. Timers without a thread never use it.
+  /// disagree, the timer returns to steady_clock for good. Deadlines that it has computed before may be too early. So
+  /// it runs all tasks later from then on, by a time that a line on stderr names. lateness() and last_lag leave that
+  /// time out. TimerStats::counts_cycles is true while the counter is in use. Timers without a thread never use it.
   bool exact_clock = false;
   /// True: each timeout remembers where it was scheduled, for Timer::pending_by_origin() and Timer::for_each_pending().
   /// That takes 8 bytes and some ten nanoseconds for each timeout. Scheduling by a deadline then reads the clock. If

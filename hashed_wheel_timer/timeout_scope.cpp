@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <new>
 #include <utility>
 
 #include "hashed_wheel_timer/errors.h"
@@ -57,20 +58,26 @@ std::size_t TimeoutScope::size() const noexcept {
       std::count_if(ids_.begin(), ids_.end(), [&](TimeoutId id) { return detail::is_live(timer_, id); }));
 }
 
+/// Frees the room of a peak. Keeps it if there is no memory for a smaller vector.
+void TimeoutScope::shrink(std::size_t room) noexcept {
+  try {
+    std::vector<TimeoutId> smaller;
+    smaller.reserve(room);
+    smaller.assign(ids_.begin(), ids_.end());
+    ids_.swap(smaller);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 void TimeoutScope::begin_adding() {
   const std::lock_guard lock(mutex_);
   if (ending_) throw IllegalState("add: the scope is being destroyed");
   if (ids_.size() + adding_ >= ids_.capacity()) {
     std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
-    // Twice the room, so that each id is looked at once or twice in its life. Frees the room of a peak.
+    // Twice the room, so that an added id costs one or two looks on average.
     const std::size_t needed = ids_.size() + adding_ + 1;
     if (2 * needed > ids_.capacity()) ids_.reserve(2 * needed);
-    if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) {
-      std::vector<TimeoutId> smaller;
-      smaller.reserve(2 * needed);
-      smaller.assign(ids_.begin(), ids_.end());
-      ids_.swap(smaller);
-    }
+    if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) shrink(2 * needed);
   }
   ++adding_;
 }

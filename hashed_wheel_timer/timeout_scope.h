@@ -116,6 +116,7 @@ class HWT_API TimeoutScope {
   static constexpr std::size_t kAlwaysKept = 1024;  // ids: 8 KiB
 
   void begin_adding();
+  void shrink(std::size_t room) noexcept;
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the libraries twice, by Meson and by CMake. All installed files must have the same bytes. The second
-# build has another folder, depth of folders, time, time zone, language, umask, user name, home and number of jobs.
+# Builds the libraries in two rounds, each by Meson and by CMake. Both rounds must install the same bytes. The second
+# has another folder, depth of folders, time, time zone, language, umask, user name, home and number of jobs.
 # usage: reproducible.sh SOURCE WORK; SOURCE is a copy of the tree. Needs meson, cmake, ninja, a compiler and the
 # packages of the dependencies. The times are SOURCE_DATE_EPOCH, those of the sources, and the
 # minutes between the builds.
@@ -12,17 +12,18 @@ CCACHE_DISABLE=1
 export CCACHE_DISABLE
 
 # build_here TREE BUILD INSTALLED JOBS. Meson builds as Debian does, with debug information in which paths are mapped.
-# CMake builds without flags, in a folder whose path from the tree differs.
+# CMake builds without flags, in a folder whose path from the tree differs between the rounds. The commands are joined,
+# because `set -e` does not hold in a function whose status is tested.
 build_here() {
   CXXFLAGS="-O1 -g -ffile-prefix-map=$1=." nice meson setup --buildtype=plain -Db_ndebug=true --prefix=/usr \
     --libdir=lib -Ddefault_library=both -Dcalendar=enabled -Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled \
-    -Dprometheus=disabled "$1/build" "$1"
-  nice ninja -j "$4" -C "$1/build"
-  DESTDIR=$3/meson nice meson install -C "$1/build" --no-rebuild
-  nice cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCMAKE_INSTALL_PREFIX=/usr \
-    -DHASHED_WHEEL_TIMER_CALENDAR=ON -S "$1" -B "$2"
-  nice ninja -j "$4" -C "$2"
-  DESTDIR=$3/cmake cmake --install "$2"
+    -Dprometheus=disabled "$1/build" "$1" &&
+    nice ninja -j "$4" -C "$1/build" &&
+    DESTDIR=$3/meson nice meson install -C "$1/build" --no-rebuild &&
+    nice cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCMAKE_INSTALL_PREFIX=/usr \
+      -DHASHED_WHEEL_TIMER_CALENDAR=ON -S "$1" -B "$2" &&
+    nice ninja -j "$4" -C "$2" &&
+    DESTDIR=$3/cmake cmake --install "$2"
 }
 
 # With the modes of the files and the targets of links, but without times.

@@ -22,7 +22,7 @@ from .runners import BadOutput, Paths, parse_object
 from .system import Failure
 
 PROGRAMS = ("grpc", "kj", "asio")
-NONE, OWN, OURS = 0, 1, 2  # the order of the blocks in a round
+NONE, OWN, OURS = 0, 1, 2  # the places of the blocks in a printed round; they ran in random order
 ROUNDS, QUICK_ROUNDS, QUICK_CALLS = 500, 3, 100
 LIMIT_SECONDS = 3600  # of each program
 GOAL = 1.0  # percent of calls/s
@@ -46,14 +46,14 @@ class Host:
         return [100 * (1 - blocks[NONE][0] / blocks[timer][0]) for blocks in self.rounds]
 
     def more(self, timer: int, than: int = NONE) -> list[float]:
-        """The percentage of CPU that the deadline costs in each round."""
+        """How much more CPU the blocks of `timer` took than those of `than`, in percent, in each round."""
         return [100 * (blocks[timer][1] / blocks[than][1] - 1) for blocks in self.rounds]
 
 
 def interval(values: Sequence[float]) -> Spread:
-    """The median and its 95 % confidence interval, from the order of the values. It spans all of a few values."""
+    """The median and its 95 % confidence interval, from the order of the values. Of up to nine values it spans all."""
     ordered, count = sorted(values), len(values)
-    place = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)))
+    place = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)) - 1)
     return Spread(median(ordered), ordered[place], ordered[count - 1 - place])
 
 
@@ -84,7 +84,8 @@ def run(paths: Paths, rounds: int | None, quick: bool) -> int:
         progress.say(f"{name}: {plural(rounds, 'round')}")
         outcome = system.run([str(program), *arguments], LIMIT_SECONDS)
         if not outcome.ok:
-            raise Failure(f"{program.name}: {outcome.err.strip() or f'status {outcome.status}'}")
+            how = f"took more than {LIMIT_SECONDS} s" if outcome.timed_out else f"status {outcome.status}"
+            raise Failure(f"{program.name}: {outcome.err.strip() or how}")
         hosts.append(parse(outcome.out))
     if not hosts:
         raise Failure("no program of perf/calls was built")

@@ -60,23 +60,24 @@ class Program:
     build: tuple[tuple[str, ...], ...] = ()
     warmup: int = 0
     cross_thread: bool = True
-    workloads: tuple[str, ...] = WORKLOADS  # in the others it would equal another peer
+    workloads: tuple[str, ...] = WORKLOADS  # that it runs; the others would show nothing new
 
     def missing(self) -> str:
-        """Names the missing tools and their packages, "" if none is missing."""
+        """Names the missing tools and options, "" if none is missing. parse_program() drops options that were given."""
         return "; ".join(
             str(need) for need in self.needs if need.option or (need.tool and not shutil.which(need.tool))
         )
 
     def not_built(self) -> str:
-        """Names the needs of a program that its build left out, "" if the program exists."""
+        """Returns "" if the program exists or is a command of PATH. Otherwise names what its build may have lacked."""
         if not Path(self.run[0]).is_absolute() or Path(self.run[0]).exists():
             return ""
         return ": ".join(filter(None, ["its program was not built", "; ".join(map(str, self.needs))]))
 
 
 def load(paths: Paths) -> list[Program]:
-    """Returns this library and the peers in the order of their file, with Netty first."""
+    """Returns this library, the peers in the order of their file, and this library with short ticks. A peer takes the
+    fields that it lacks from the one that it is `like`."""
     path = paths.root / "perf" / "peers" / "peers.json"
     workloads = str(paths.cpp / "perf" / "workloads" / "workloads")
     ours = Program(OURS, OURS, (workloads,))
@@ -112,7 +113,8 @@ class _NotHere(Exception):
 def prepare(
     programs: Sequence[Program], paths: Paths, say: Callable[[str], None]
 ) -> tuple[list[tuple[Program, Runner]], list[LeftOut]]:
-    """Builds all programs that this machine can build. Fails only without this library."""
+    """Builds all programs that this machine can build. Fails only if this library does not work, or if a log cannot be
+    written."""
     ready, left_out = [], []
     built: set[tuple[str, ...]] = set()
     for program in programs:
@@ -141,7 +143,7 @@ def _build(program: Program, paths: Paths, built: set[tuple[str, ...]], say: Cal
         system.write_text(log, text)
         if not outcome.ok:
             how = f"took more than {BUILD_SECONDS} s" if outcome.timed_out else "failed"
-            raise _NotHere(f"its build {how}, see build/peers/{log.name}\n{_tail(text)}")
+            raise _NotHere(f"its build {how}, see {paths.shown(log)}\n{_tail(text)}")
         built.add(command)
     if program.not_built():
         raise _NotHere(program.not_built())
@@ -154,7 +156,8 @@ def _tail(text: str) -> str:
 def _asked(program: Program) -> Runner:
     asked = system.run([*program.run, "--describe"], DESCRIBE_SECONDS)
     if not asked.ok:
-        raise _NotHere(f"--describe failed with status {asked.status}\n{_tail(asked.err)}".rstrip())
+        how = f"took more than {DESCRIBE_SECONDS} s" if asked.timed_out else f"failed with status {asked.status}"
+        raise _NotHere(f"--describe {how}\n{_tail(asked.err)}".rstrip())
     try:
         said = parse_object(asked.out)
     except BadOutput as error:
@@ -183,7 +186,7 @@ def parse_object(output: str) -> dict[str, Any]:
 
 
 def parse_round(output: str, config: Config) -> dict[str, Any]:
-    """Returns the figures, or an object with `unsupported`. Checks that the runner used the options of `config`."""
+    """Returns the figures, or an object with `unsupported`. Checks the options of `config` that a runner prints."""
     result = parse_object(output)
     if result.get("unsupported"):
         return result

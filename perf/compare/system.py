@@ -40,7 +40,7 @@ class Outcome:
 
 
 def run(command: Sequence[str], timeout: float) -> Outcome:
-    """Runs a program and kills it after `timeout` seconds."""
+    """Runs a program and ends it after `timeout` seconds. The outcome has its output until then."""
     start = time.monotonic()
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
@@ -51,20 +51,31 @@ def run(command: Sequence[str], timeout: float) -> Outcome:
     try:
         out, err = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        _end(child)
-        return Outcome(-1, "", "", time.monotonic() - start, timed_out=True)
+        out, err = _end(child)
+        return Outcome(-1, out, err, time.monotonic() - start, timed_out=True)
     except BaseException:
         _end(child)
         raise
     return Outcome(child.returncode, out, err, time.monotonic() - start)
 
 
-def _end(child: subprocess.Popen[str]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):  # SIGKILL also for processes that outlive the child
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel
-            child.communicate(timeout=GRACE_SECONDS)
+def _end(child: subprocess.Popen[str]) -> tuple[str, str]:
+    """Ends the child and its own children. Returns their output."""
+    out = err = ""
+    try:
+        _signal(child, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it ignores SIGTERM
+            out, err = child.communicate(timeout=GRACE_SECONDS)
+    finally:  # also if another signal interrupts this program, and for processes that outlive the child
+        _signal(child, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it is stuck in the kernel
+        out, err = child.communicate(timeout=GRACE_SECONDS)
+    return out, err
+
+
+def _signal(child: subprocess.Popen[str], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses a group whose processes have ended
+        os.killpg(child.pid, number)
 
 
 def read_text(path: Path) -> str:

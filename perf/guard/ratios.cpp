@@ -148,8 +148,7 @@ class Expiry {
       timer_.set_time(timer_.time() + std::chrono::nanoseconds(1s).count());
       for (const auto delay : delays_) timer_.new_timeout([this] { ++ran_; }, delay);
       const Slice slice = slice_of([this] {
-        while (timer_.driver().transfer() == ThreadlessTimer::Driver::Pass::More) {
-        }
+        timer_.transfer_all();
         timer_.expire_all();
       });
       sum.cpu_time += slice.cpu_time;

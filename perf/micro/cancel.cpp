@@ -39,13 +39,13 @@ void cancel(benchmark::State& state, bool transferred) {
       timeout = timer->new_timeout([&state] { benchmark::DoNotOptimize(&state); }, 600s);
     }
     first_thread(state, [&] {
-      if (transferred) timer->driver().transfer();
+      if (transferred) timer->transfer_all();
     });
     state.ResumeTiming();
     for (hwt::Timeout& timeout : timeouts) timeout.cancel();
     state.PauseTiming();
     for (hwt::Timeout& timeout : timeouts) timeout = {};
-    first_thread(state, [] { timer->driver().transfer(); });
+    first_thread(state, [] { timer->transfer_all(); });
     state.ResumeTiming();
   }
   hwt::perf::count(state, state.iterations() * static_cast<std::int64_t>(kBatch));

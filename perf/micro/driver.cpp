@@ -29,8 +29,7 @@ struct Bench {
     return *this;
   }
   Bench& transfer() {
-    while (timer.driver().transfer() == hwt::perf::ThreadlessTimer::Driver::Pass::More) {
-    }
+    timer.transfer_all();
     return *this;
   }
 
@@ -56,7 +55,6 @@ void driver(benchmark::State& state, auto before, auto step, auto... after) {
 }
 
 void transfer(Bench& bench) { bench.transfer(); }
-void collect(Bench& bench) { bench.timer.driver().transfer(); }
 void expire(Bench& bench) { bench.timer.expire_all(); }
 void sizes(hwt::perf::Benchmark* benchmark) { benchmark->Arg(1000)->Arg(20'000)->Arg(1'000'000)->UseManualTime(); }
 
@@ -65,7 +63,7 @@ BENCHMARK_CAPTURE(
     driver, drop_cancelled_before_transfer, [](Bench& bench) { bench.schedule().cancel(); }, transfer)
     ->Apply(sizes);
 BENCHMARK_CAPTURE(
-    driver, collect_cancelled, [](Bench& bench) { bench.schedule().transfer().cancel(); }, collect)
+    driver, collect_cancelled, [](Bench& bench) { bench.schedule().transfer().cancel(); }, transfer)
     ->Apply(sizes);
 BENCHMARK_CAPTURE(driver, expire, [](Bench& bench) { bench.schedule().drop().transfer(); }, expire)->Apply(sizes);
 

@@ -45,6 +45,12 @@ class ThreadlessTimer final : public Timer {
   void set_time(std::int64_t time) noexcept { core_->set_now(time); }
   std::int64_t time() const noexcept { return core_->now(); }
 
+  /// Takes everything that is new or cancelled from the inbox, in as many passes as that needs.
+  void transfer_all() noexcept {
+    while (driver_.transfer() == Driver::Pass::More) {
+    }
+  }
+
   /// Runs all timeouts in the wheel, each at the end of its tick.
   void expire_all() noexcept {
     for (internal::Tick due = driver_.next_due(); due != internal::kNever; due = driver_.next_due()) {

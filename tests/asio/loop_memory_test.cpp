@@ -1,7 +1,11 @@
-// A LoopTimer of Asio whose loop is woken and armed without memory.
+// A LoopTimer of Asio whose loop is woken and armed without memory, and the memory that its handlers have instead.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <new>
 #include <thread>
 #include <vector>
@@ -85,6 +89,31 @@ TEST(FirstAlarm, RunThrowsWithoutMemoryAndCanBeCalledAgain) {
   timer.new_timeout([&] { ran = true; }, 1ms);
   loop.run();
   EXPECT_TRUE(ran);
+}
+
+TEST(HandlerMemory, ServesOneHandlerAtATimeWithoutOperatorNew) {
+  detail::HandlerMemory::Allocator<std::max_align_t> allocator(std::make_shared<detail::HandlerMemory>());
+  const Shortage shortage(0, Shortage::kAll);
+  for (int i = 0; i < 3; ++i) {
+    std::max_align_t* const handler = allocator.allocate(1);
+    EXPECT_THROW(static_cast<void>(allocator.allocate(1)), std::bad_alloc) << "a second one needs operator new";
+    allocator.deallocate(handler, 1);
+    EXPECT_THROW(static_cast<void>(allocator.allocate(100)), std::bad_alloc) << "a large one needs operator new";
+  }
+}
+
+TEST(HandlerMemory, TakesTheOthersFromOperatorNew) {
+  detail::HandlerMemory::Allocator<std::uint64_t> allocator(std::make_shared<detail::HandlerMemory>());
+  std::array<std::uint64_t*, 3> handlers{};
+  const std::array<std::size_t, 3> sizes{1, 1, 1'000};
+  for (std::size_t i = 0; i < handlers.size(); ++i) {
+    handlers[i] = allocator.allocate(sizes[i]);
+    std::fill_n(handlers[i], sizes[i], i);
+  }
+  for (std::size_t i = 0; i < handlers.size(); ++i) {
+    EXPECT_EQ(std::count(handlers[i], handlers[i] + sizes[i], i), static_cast<std::ptrdiff_t>(sizes[i]));
+    allocator.deallocate(handlers[i], sizes[i]);
+  }
 }
 
 }  // namespace

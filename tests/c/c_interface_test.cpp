@@ -656,7 +656,7 @@ TEST(CMisuse, ErrorsBelongToTheirThread) {
 }
 
 #if !defined(_WIN32)
-TEST(CMisuse, ACallbackThatThrowsEndsTheProgramWithALine) {
+TEST(CDeathTest, ACallbackThatThrowsEndsTheProgramWithALine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   struct Row {
     int kind;
@@ -678,7 +678,7 @@ TEST(CMisuse, ACallbackThatThrowsEndsTheProgramWithALine) {
   }
 }
 
-TEST(CMisuse, AFunctionForTheExecutorStopOrOnEarlierThatThrowsEndsTheProgramWithALine) {
+TEST(CDeathTest, AFunctionForTheExecutorStopOrOnEarlierThatThrowsEndsTheProgramWithALine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto dies = [](auto&& use) {
     EXPECT_DEATH(

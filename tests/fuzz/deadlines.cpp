@@ -20,7 +20,7 @@ using std::chrono::nanoseconds;
 constexpr std::string_view kUnits = "numSMH";
 constexpr std::uint64_t kNanoseconds[] = {1, 1'000, 1'000'000, 1'000'000'000, 60'000'000'000, 3'600'000'000'000};
 
-/// Any, often one near to where something ends.
+/// Any time, often one near zero or near an end of the clock.
 TimePoint any_time(Input& input) {
   switch (input.below(4)) {
     case 0:
@@ -34,20 +34,25 @@ TimePoint any_time(Input& input) {
   }
 }
 
-/// Mostly digits and a unit.
+/// Mostly digits and a unit. Reads one part of the input per statement, so that each compiler reads the same text.
 std::string any_text(Input& input) {
   std::string text;
   const std::uint64_t digits = input.below(11);
   for (std::uint64_t i = 0; i < digits; ++i) text += static_cast<char>('0' + input.below(10));
   if (!input.one_in(8)) text += kUnits[input.below(kUnits.size())];
   for (std::uint64_t wrong = input.one_in(4) ? 1 + input.below(2) : 0; wrong != 0; --wrong) {
-    text.insert(input.below(text.size() + 1), 1, input.number<char>());
+    const std::uint64_t at = input.below(text.size() + 1);
+    text.insert(at, 1, input.number<char>());
   }
-  if (input.one_in(32)) text.insert(input.below(text.size() + 1), input.below(200), input.number<char>());
+  if (input.one_in(32)) {
+    const std::uint64_t at = input.below(text.size() + 1);
+    const std::uint64_t times = input.below(200);
+    text.insert(at, times, input.number<char>());
+  }
   return text;
 }
 
-/// The end of the budget from `now` on; a budget that goes on for longer than the clock never ends.
+/// The end of the budget from `now` on: never, if the budget or its end is beyond the range of 64 signed bits.
 Deadline deadline_after(TimePoint now, std::uint64_t number, std::uint64_t unit) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   return number > kMost / unit ? TimePoint::max() : later_by(now, number * unit);
@@ -124,6 +129,7 @@ void check_order(Input& input) {
 }  // namespace
 
 void deadlines(Input& input) {
+  // Texts come twice as often, because they have the most forms.
   static constexpr void (*kChecks[])(Input&) = {check_text, check_text, check_next_hop, check_milliseconds,
                                                 check_order};
   do {

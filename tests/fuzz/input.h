@@ -19,7 +19,7 @@ class Input {
 
   bool ended() const { return next_ == end_; }
 
-  /// Takes as many bytes as it has, in the order of this machine.
+  /// Takes the bytes of a Number, in the order of this machine; zeros once the input has ended.
   template <class Number>
   Number number() {
     Number value{};
@@ -83,7 +83,7 @@ inline TimePoint later_by(TimePoint from, std::uint64_t ahead) {
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(sum)));
 }
 
-/// The point of the clock that a delay from `now` ends at; a negative one is none.
+/// The point of the clock at which a delay from `now` ends; a negative one counts as zero.
 inline TimePoint after(TimePoint now, std::chrono::nanoseconds delay) {
   return delay.count() <= 0 ? now : later_by(now, static_cast<std::uint64_t>(delay.count()));
 }

@@ -80,8 +80,9 @@ TEST_F(Keyed, SetOnAnExistingKeyReplacesValueAndDeadline) {
 
 TEST_F(Keyed, MoveOfAnUnknownKeyReturnsNotFound) { EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::NotFound); }
 
-// All moves on a small grid; a wheel that compares slots is a rotation off in more than a quarter of them. The unit is
-// a tick, or so many ticks that the moves go several times around the wheel.
+// All moves on a small grid. A wheel that compares the slots of the old and the new deadline, and not their ticks,
+// would be a rotation off in many of them. The unit is a tick, or so many ticks that the moves go several times around
+// the lowest level.
 class KeyedMove : public ::testing::TestWithParam<std::chrono::milliseconds> {};
 INSTANTIATE_TEST_SUITE_P(UnitInMs, KeyedMove, ::testing::Values(1ms, 97ms),
                          [](const auto& info) { return std::to_string(info.param.count()); });

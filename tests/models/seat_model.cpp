@@ -31,7 +31,7 @@ struct Seats final : Run {
   FreeSeats& free = *new FreeSeats;
   std::array<Producer, 2 * kOwners> producers;
   Ghost<unsigned> made = 0;
-  std::atomic<unsigned> done{0};  // the user's own: nobody uses a timer that is being destroyed
+  std::atomic<unsigned> done{0};  // the program's duty: it destroys a timer only when no thread uses it
 
   void thread(unsigned index) override {
     if (index == kOwners) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// Included first by every file of the mutated library. Tells whether a fault is active.
+// Included first by every C++ file of the mutated build. Tells whether a fault is active, and records which places the
+// program reaches.
 
 namespace hwt_mutation {
 
@@ -12,7 +13,8 @@ inline bool on_at_run_time(int number) noexcept {
   return active == number;
 }
 
-/// Returns whether the fault is active. False in constant expressions, which must be the same in all programs.
+/// Returns whether the fault is active. False in constant expressions: the compiler evaluates them, and no fault is
+/// active then.
 constexpr bool on(int number) noexcept { return !__builtin_is_constant_evaluated() && on_at_run_time(number); }
 
 }  // namespace hwt_mutation

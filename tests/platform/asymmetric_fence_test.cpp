@@ -4,6 +4,7 @@
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 
 #include <array>
+#include <cstdlib>
 #include <vector>
 
 #include "tests/support/test_support.h"
@@ -149,6 +150,24 @@ TEST(AsymmetricFence, AsksNoMoreOnceTheSystemHasWithdrawnItsHelp) {
     AsymmetricFence::heavy();
     if (!from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return false;
     AsymmetricFence::heavy();
+    return true;
+  });
+}
+
+/// A thread that passed the light side before may have stores in its store buffer. They need time to leave it.
+TEST(AsymmetricFence, AllHeavySidesWaitOnceTheSystemHasWithdrawnItsHelp) {
+  run_in_child([] {
+    AsymmetricFence::prepare();
+    AsymmetricFence::heavy();
+    if (!from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | EPERM)) return false;
+    const auto begun = steady_clock::now();
+    std::atomic<int> early = 0;
+    run_together(4, [&](int i) {
+      std::this_thread::sleep_for(i * 2ms);  // so that most come while the first one waits
+      AsymmetricFence::heavy();
+      if (steady_clock::now() < begun + 10ms) ++early;
+    });
+    if (early != 0) std::_Exit(1);  // false would mean that the system has no filters
     return true;
   });
 }

@@ -69,7 +69,7 @@ TEST(LatencyHistogram, PercentileIsTheNearestRankAtMostOneBucketAbove) {
   for (const std::size_t size : {1U, 2U, 3U, 10U, 99U, 100U, 101U, 1000U, 12345U}) {
     std::vector<nanoseconds> model;
     LatencyHistogram histogram;
-    // From 20 ns to beyond the last bucket, all sizes alike.
+    // From 20 ns into the last bucket, each doubling equally likely.
     std::uniform_real_distribution<double> logarithm(3, 31);
     for (std::size_t i = 0; i < size; ++i) {
       model.emplace_back(static_cast<std::int64_t>(std::exp(logarithm(random))));

@@ -280,10 +280,10 @@ TYPED_TEST(SlowTasks, OneIsReportedThatRanWhileAnotherThreadDestroyedTheTimer) {
 
 TYPED_TEST(SlowTasks, TheHandlerMayUseTheTimerAndMayDestroyIt) {
   test::CountingFactory factory;
-  std::unique_ptr<TypeParam> timer;
   std::atomic<bool> refused = false;
   std::atomic<bool> ran_after = false;
   test::ErrorLog errors;
+  std::unique_ptr<TypeParam> timer;
   Options options{.tick_duration = 1ms,
                   .thread_factory = factory.factory(),
                   .on_task_error = errors.handler(),
@@ -364,7 +364,7 @@ TYPED_TEST(RunningFor, GrowsWhileATaskIsBlocked) {
   }
 }
 
-/// running_for inside the second of two tasks, after the first ran for 200 ms. Both in one tick, or again.
+/// running_for inside the second of two tasks, after the first ran for 200 ms. Tries again until both ran in one tick.
 template <class T>
 nanoseconds in_the_second_task(nanoseconds slow_task) {
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -60,9 +60,14 @@ TEST(Cancelled, IsNotCalledForAnExpiredOne) {
 
 TEST(Cancelled, RunsForACancelThatStopOvertakes) {
   const auto task = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer(1h);  // the hook's tick will not come
+  HashedWheelTimer timer(1ms);
+  Gate gate(timer);  // so that the worker meets stop() before it looks into its inbox
   timer.new_timeout(task, kFar).cancel();
-  EXPECT_TRUE(timer.stop().empty());
+  std::jthread stopping([&] { EXPECT_TRUE(timer.stop().empty()); });
+  wait_until_refusing(timer);
+  EXPECT_EQ(task->cancellations, 0);
+  gate.open();
+  stopping.join();
   EXPECT_EQ(task->cancellations, 1);
   EXPECT_EQ(task.use_count(), 1);
 }

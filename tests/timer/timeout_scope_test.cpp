@@ -311,6 +311,15 @@ TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
   EXPECT_EQ(scope.cancel_all(), added);
 }
 
+TEST(TimeoutScope, KeepsTheMemoryOfAPeakWithoutMemoryForLess) {
+  ManualTimer timer;
+  TimeoutScope scope(timer);
+  for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
+  scope.cancel_all();
+  const Shortage shortage(0, Shortage::kAll);
+  for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(scope.cancel(scope.add(must_not_run, kFar))) << i;
+}
+
 /// From the copy of the callable to the end of add(), no allocation succeeds.
 TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeak) {
   struct CopiedLast {

@@ -13,7 +13,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 constexpr std::chrono::minutes kHalfWay{30};
 
 /// A task whose cancelled() the worker calls while it takes from its inbox. Timeouts that come then are not part of
-/// that pass, and must keep the worker from the next sleep.
+/// that pass. The next sleep must not outlast them.
 class Hook : public TimerTask {
  public:
   explicit Hook(std::function<void()> f) : f_(std::move(f)) {}
@@ -36,9 +36,6 @@ void call_between_pass_and_sleep(Timer& timer, std::function<void()> f) {
   ASSERT_TRUE(hook->called.wait());
 }
 
-/// Timeouts that were scheduled before it returns are in the wheel.
-void wait_until_in_the_wheel(Timer& timer) { const Gate gate(timer); }
-
 class BeforeASleep : public ::testing::Test {
  protected:
   Timeout schedule(std::chrono::nanoseconds delay) {
@@ -57,14 +54,14 @@ TEST_F(BeforeASleep, AScheduledTimeoutIsFound) {
 
 TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierInTheWheelIsFound) {
   Timeout timeout = schedule(kFar);
-  wait_until_in_the_wheel(timer_);
+  await_transfer(timer_);
   call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(timeout.reschedule(5ms)); });
   expect_it_runs();
 }
 
 TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierTwiceIsFound) {
   Timeout timeout = schedule(kFar);
-  wait_until_in_the_wheel(timer_);
+  await_transfer(timer_);
   call_between_pass_and_sleep(timer_, [&] {
     EXPECT_TRUE(timeout.reschedule(kHalfWay));
     EXPECT_TRUE(timeout.reschedule(5ms));
@@ -74,7 +71,7 @@ TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierTwiceIsFound) {
 
 TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierByTwoThreadsIsFound) {
   Timeout timeout = schedule(kFar);
-  wait_until_in_the_wheel(timer_);
+  await_transfer(timer_);
   call_between_pass_and_sleep(timer_, [&] {
     EXPECT_TRUE(timeout.reschedule(kHalfWay));
     std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();
@@ -133,7 +130,7 @@ class StoppedInReschedule {
 
 class WithAThreadInReschedule : public ::testing::Test {
  protected:
-  WithAThreadInReschedule() { wait_until_in_the_wheel(timer_); }
+  WithAThreadInReschedule() { await_transfer(timer_); }
 
   std::atomic<int> runs_ = 0;
   Latch ran_;
@@ -154,7 +151,7 @@ TEST_F(WithAThreadInReschedule, AnotherReschedulesToEarlier) {
   EXPECT_EQ(runs_, 1);
 }
 
-/// To a time before the timeout's present tick, but after the deadline of the stopped thread.
+/// The new deadline lies between that of the stopped thread and the old one, for which the timeout is in the wheel.
 TEST_F(WithAThreadInReschedule, AnotherReschedulesToAfterwards) {
   StoppedInReschedule stopped(timer_, timeout_, 5ms);
   std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(50ms)); }).join();

@@ -27,6 +27,7 @@ std::string with_thousands(std::int64_t value) {
 std::string short_duration(std::chrono::duration<double, std::nano> value) {
   const double ns = value.count();
   if (ns == 0) return "0 s";
+  // From each of these values on, four digits of the smaller unit would round up to 1000 or more.
   if (ns >= 9.9995e12) return with_thousands(std::llround(ns / 1e9)) + " s";
   if (ns >= 999'950'000) return formatted("%.4g s", ns / 1e9);
   if (ns >= 999'950) return formatted("%.4g ms", ns / 1e6);
@@ -65,11 +66,13 @@ std::string columns(const std::vector<std::vector<std::string>>& lines) {
 }
 
 std::string one_line(std::string_view text, std::size_t max_length) {
-  std::string line(text.substr(0, max_length));
+  std::size_t length = std::min(max_length, text.size());
+  while (length < text.size() && length > 0 && (text[length] & 0xC0) == 0x80) --length;  // not within a character
+  std::string line(text.substr(0, length));
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   }
-  return text.size() > max_length ? line + "..." : line;
+  return length < text.size() ? line + "..." : line;
 }
 
 std::optional<double> parse_number(std::string_view text) {

@@ -15,7 +15,8 @@ namespace common {
 /// 1234567 -> "1,234,567".
 std::string with_thousands(std::int64_t value);
 
-/// "250 ms", "1.5 s", "85 µs": the unit that reads best and at most four significant digits, in UTF-8.
+/// "250 ms", "1.5 s", "85 µs": the unit that reads best and at most four significant digits, in UTF-8. From 10,000 s on
+/// all digits of the seconds. `value` must not be negative.
 std::string short_duration(std::chrono::duration<double, std::nano> value);
 
 /// "12.3 s": elapsed time.
@@ -34,13 +35,14 @@ std::string counted(std::integral auto count, std::string_view noun) {
   return text_of(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-/// Formats like printf().
+/// Formats like printf(), and cuts the text after 499 bytes.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 
 /// "0.993 %". Returns 0 % of 0.
 std::string percent_of(std::int64_t part, std::int64_t whole);
 
-/// Aligns cells in columns: the first column to the left, the others to the right.
+/// Aligns cells in columns: the first column to the left, the others to the right. There must be at least one line, and
+/// no line may have more cells than the first.
 std::string columns(const std::vector<std::vector<std::string>>& lines);
 
 /// Makes external text fit for an error message: replaces control characters and shortens long text.

@@ -10,7 +10,6 @@ expect_figure 0 failed left
 expect_figure 2000 calls
 expect_figure 2 restarts
 [ "$(figures scheduled)" -ge 2 ] || complain "report: RunAfter has not come to the timer"
-[ "$(figures scheduled)" -eq "$(($(figures cancelled) + $(figures expired)))" ] || complain "report: does not balance"
 for name in 'this engine' "gRPC's own"; do [ -n "$(figures "$name")" ] || complain "report: no $name"; done
 
 expect 0 --calls 1 --threads 1 --restarts 0 --pairs 0
@@ -22,6 +21,6 @@ expect_line 2 '--restarts.*"1.5"' --restarts 1.5
 expect_line 2 '--pairs.*"nan"' --pairs nan
 
 expect_manners '--calls 100 --restarts 1 --pairs 100' '--calls 1000000000'
-expect_figure 0 failed left
+expect_figure 0 failed left # of the run that it interrupted last
 
 finish

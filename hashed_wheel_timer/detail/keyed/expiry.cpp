@@ -76,8 +76,8 @@ constinit thread_local const RunningExpiries::Scope* innermost = nullptr;
 
 }  // namespace
 
-// relaxed: this call counts itself, then claims a value. A waiting thread tries to claim every value, then reads the
-// count. If it finds a value claimed by this call, it sees the count.
+// relaxed: this call counts itself, and then takes a value from its shard by the lock or by a claim. A waiting thread
+// locks each shard and tries to claim every value, and then reads the count. Through the lock or the claim it sees it.
 RunningExpiries::Scope::Scope(RunningExpiries& all) noexcept : all_(all), outer_(std::exchange(innermost, this)) {
   all_.count_.fetch_add(1, std::memory_order_relaxed);
 }

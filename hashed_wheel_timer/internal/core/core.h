@@ -80,7 +80,7 @@ class Core final {
   detail::When rounded(detail::When when, Leeway leeway) const noexcept {
     if (!lifecycle_.started()) return when;
     const std::int64_t deadline = when.deadline([this] { return now(); });
-    const std::int64_t latest = deadline_after(deadline, leeway.duration().count());
+    const std::int64_t latest = deadline_after(deadline, std::int64_t{leeway.duration().count()});
     const TickGrid grid{lifecycle_.start_time(), tick_duration_};
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(grid.roundest(deadline, latest)));
   }

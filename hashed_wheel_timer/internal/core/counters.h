@@ -35,12 +35,12 @@ class alignas(kCacheLine) Counters {
 
   // Any thread may call these.
   void note_task_error() noexcept { task_errors_.fetch_add(1, std::memory_order_relaxed); }
-  /// Counts a cancel by a thread that has no memory for a producer. acq_rel: see OwnedCounter::add.
+  /// Counts a cancel by a thread that has no memory for a producer. release: see OwnedCounter::add.
   void note_cancelled_without_producer() noexcept {
-    cancelled_without_producer_.fetch_add(1, std::memory_order_acq_rel);
+    cancelled_without_producer_.fetch_add(1, std::memory_order_release);
   }
 
-  /// Returns only the numbers of scheduled timeouts and of those that ended, and reads few cache lines of each
+  /// Returns only the numbers of timeouts: scheduled, rejected, ended and pending. Reads few cache lines of each
   /// producer. `producers` is a ProducerSet.
   template <class Producers>
   TimerStats read_timeouts(const Producers& producers) const noexcept {
@@ -55,7 +55,7 @@ class alignas(kCacheLine) Counters {
     return stats;
   }
 
-  /// Returns all statistics. `now` is the time of the timer's clock.
+  /// Returns all statistics but counts_cycles. `now` is the time of the timer's clock.
   template <class Producers>
   TimerStats read(const Producers& producers, std::int64_t now) const noexcept {
     TimerStats stats = read_timeouts(producers);

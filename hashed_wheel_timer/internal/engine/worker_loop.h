@@ -18,13 +18,13 @@ namespace hwt::internal {
 /// The worker thread: when it looks into the inbox, and how long it sleeps.
 ///
 /// A pass over the inbox may take longer than a short tick. The heavy fence alone takes more than a microsecond and
-/// interrupts the producers, and each entry leaves a producer's cache. So only expiry follows the tick. The worker
-/// collects cancelled nodes at most once in Inbox::kSoon, and processes the past ticks of that time together. If the
-/// tick is that long or longer, it processes one tick at a time.
+/// interrupts the producers, and each entry leaves a producer's cache. So only expiry follows the tick. A pass that is
+/// only for cancelled nodes comes about once in Inbox::kSoon, and the worker processes the past ticks of that time
+/// together. If the tick is that long or longer, it processes one tick at a time.
 ///
-/// A worker that is woken for an earlier deadline leaves the timeout in the inbox and sleeps until that deadline. If it
-/// took the timeout, it would later find it cancelled and know of no deadline. Then each request of a server with few
-/// requests would wake it.
+/// A worker that is woken for an earlier deadline leaves the timeout in the inbox and sleeps until that deadline. The
+/// inbox remembers the deadline even if the timeout is cancelled, and the wheel would not. Without it the worker would
+/// announce a later end of its next sleep, and on a quiet server each new request would wake it.
 template <Wheel W>
 class WorkerLoop final : public ThreadedEngine {
  public:
@@ -55,7 +55,7 @@ class WorkerLoop final : public ThreadedEngine {
       if (counts_cycles_ && !core().cycles().wanted()) [[unlikely]]
         tell_that_clocks_disagree();
       const Tick current = grid().at(now);
-      past_before_ = std::min(past_before_, current);
+      past_before_ = std::min(past_before_, current);  // if the sleep ended early
       const bool look = must_look(now, current);
       if (look) transfer(now);
       if (!core().running()) break;  // a cancelled() may have destroyed the timer
@@ -82,7 +82,8 @@ class WorkerLoop final : public ThreadedEngine {
            driver_.collector().next_step(now) <= now || (!is_tick_short() && has_work(current));
   }
 
-  /// Makes a pass. It takes everything if that is asked for, or if it continues a pass that takes everything.
+  /// Makes a pass. It takes everything if a note asks for it, the collector is due or kTakesAllEvery has passed, or if
+  /// it continues a pass that takes everything.
   void transfer(std::int64_t now) noexcept {
     takes_all_ = (takes_all_ && is_unfinished()) || driver_.is_urgent() || core().inbox().all_awaited() ||
                  driver_.collector().next_step(now) <= now || now - took_all_ >= kTakesAllEvery;
@@ -124,7 +125,7 @@ class WorkerLoop final : public ThreadedEngine {
       const typename Driver<W>::Expired expired =
           driver_.expire_before(current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, kTasksAtOnce);
       begun = clock_.now();
-      // If no task ran, there is no lag: timeouts were only skipped, or moved down a level to a slot that has long
+      // If no task ran, there is no lag: timeouts were only skipped, or moved down a level from a slot that has long
       // begun.
       if (expired.tasks != 0) {
         core().counters().note_lag(std::chrono::nanoseconds(begun - grid().end_of(expired.first)));
@@ -142,11 +143,11 @@ class WorkerLoop final : public ThreadedEngine {
       const Tick tick = std::min(due, driver_.next_waiting());
       if (driver_.is_urgent()) return std::min(tick, current);
       if (!driver_.is_awaited()) return tick;
-      // If the worker itself cancelled the task, no thread wakes it: see Core::wake_for_cancelled_hook().
+      // A note that came while the worker was awake has woken no thread. So this sleep must end in time for it.
       return std::min(tick, std::max(current, grid().at(looked_ + collects_every_)));
     };
-    // Known deadlines are announced at once. Otherwise each thread that schedules meanwhile would wake the worker,
-    // however late its deadline is.
+    // The first announcement, before the heavy fence, has the deadlines that are known already. Otherwise each thread
+    // that schedules during the fence would wake the worker, however late its deadline is.
     const Tick known = wanted();
     if (known < current) return;
     // From now on a thread that schedules a timeout of an earlier tick wakes the worker. Nothing leaves the inbox
@@ -156,8 +157,8 @@ class WorkerLoop final : public ThreadedEngine {
     if (until < current) return core().sleeper().retract();
     core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), next_pass(now, current))));
     core().counters().wakeups.add(1);
-    // A timeout of an earlier tick that came during the sleep has woken the worker. But an unfinished pass has left
-    // older ones.
+    // A timeout of a tick before `until` that came in time has ended the sleep early, and turn() then takes an earlier
+    // tick. After a whole sleep, one that is found later came too late. But an unfinished pass has left older ones.
     if (!is_unfinished()) past_before_ = until;
   }
 

@@ -24,10 +24,10 @@ namespace hwt::internal {
 /// are. Places with recheck requests have a second list. With it the worker collects cancelled nodes without taking the
 /// new timeouts, most of which are cancelled soon.
 ///
-/// A place with new timeouts is in the list, filed, or unlisted. The owner pushes it onto the list. The worker takes
-/// the list, and files each place in a heap by its earliest deadline. When that time has come, the worker unlists the
-/// place and dequeues its entries. If the owner of a filed place enqueues an earlier deadline, it pushes the place
-/// again.
+/// For its new timeouts, a place is in the list, filed, or unlisted. In the list and filed both count as listed. The
+/// owner pushes the place onto the list. The worker takes the list, and files each place in a heap by its earliest
+/// deadline. When that time has come, the worker unlists the place and dequeues its entries. If the owner of a filed
+/// place enqueues an earlier deadline, it pushes the place again.
 ///
 /// Listing races with the worker that empties a place (Dekker). The producer enqueues an entry, passes the light fence,
 /// and reads whether the place is listed. The worker unlists it, passes the heavy fence, and reads the entries. One of
@@ -59,8 +59,9 @@ class Inbox {
     friend class Inbox;
     friend class Intake;
 
-    /// Locks the reading end: the worker to dequeue, the owner to sift. Returns false while the other thread has the
-    /// lock, so no thread waits. acquire and release hand over the reading ends of `queue_` and `young_`.
+    /// Locks the reading end: the worker to dequeue, the owner to sift or to hand over. Returns false while the other
+    /// thread has the lock, so no thread waits. acquire and release hand over the reading ends of `queue_` and
+    /// `young_`.
     bool try_lock() noexcept {
       return !locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire);
     }
@@ -108,7 +109,8 @@ class Inbox {
   }
   /// See EntryBuffer::trim().
   static void trim(Place& place, std::size_t planned) noexcept { place.young_.trim(planned); }
-  /// Enqueues a recheck request. Returns false without memory. Then pass the light fence and call list_rechecks().
+  /// Enqueues a recheck request. Returns false without memory. After true, pass the light fence and call
+  /// list_rechecks().
   static bool put_recheck(Place& place, Node& node) noexcept;
   /// Returns whether the place has recheck requests that the worker has not taken yet. Precondition: it has had one.
   static bool has_rechecks(const Place& place) noexcept {

@@ -40,7 +40,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   bool push(Node* first, std::size_t nodes) noexcept {
     free_.count_in(nodes);
     AsymmetricFence::light();
-    // While the caller still has the nodes, and with them the core.
+    // Before the push, because afterwards the core may be gone.
     if (free_.nodes() >= wake_worker_at_.load(std::memory_order_relaxed)) [[unlikely]]
       sleeper_.wake_if_asleep();
     return free_.push_counted(first, nodes);
@@ -52,7 +52,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   Node* take(std::int64_t enough) noexcept;
   /// Takes a free run; null if there is none.
   Page* take_run() noexcept { return runs_.take_one(); }
-  /// Notes, during a collection, that a producer needs fresh memory. Then the Collector returns the nodes that it took.
+  /// Notes, during a collection, that a producer needs fresh memory. Then the Collector puts the nodes that it took
+  /// back into the depot.
   void note_shortage() noexcept {
     if (collecting_.load(std::memory_order_relaxed)) shortage_.store(true, std::memory_order_relaxed);
   }
@@ -100,16 +101,17 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   /// See BatchStack::take_some().
   Node* collect(std::int64_t enough, std::int64_t& taken) noexcept { return free_.take_some(enough, taken); }
 
-  /// Nodes that the Collector has taken and not put back, or has given back as free runs. Only the Collector uses it,
-  /// and then close(). (A node that was carved from a free run since is counted again by the pool that carved it.)
+  /// The nodes that the Collector has taken, less those that it has put back into the depot. Only the Collector uses
+  /// it, and then close(). Nodes whose memory went back to the system stay in it. If a pool carves such a node again,
+  /// the count of that pool rises, so close() still subtracts the right number.
   std::int64_t collected = 0;
 
  private:
   // Bias of out_after_close_ while close() still counts, so that the counter cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
-  // Free nodes that all pools together may keep in one of their lists, besides a batch for each pool: 4 MiB. The
-  // owner's list keeps to its share once it has had too many.
+  // A pool has two lists: of its owner, and of nodes that other threads return. This limits each kind over all pools,
+  // besides a batch for each pool: 4 MiB. The owner's list learns its smaller share only when it is full.
   static constexpr std::int64_t kShared = 65536;
 
   BatchStack free_;

@@ -31,7 +31,7 @@ struct BasicNodeWord {
   // A reschedule() has changed the deadline since the worker last cleared this flag. Only the worker clears it, and
   // reads the deadline afterwards. It expires a timeout only by an exchange of a word without the flag.
   static constexpr std::uint64_t kMoved = std::uint64_t{1} << 8;
-  // The timeout has an id, so any thread may add a reference while there is one.
+  // The timeout has an id, so any thread may add a reference while the node has at least one.
   static constexpr std::uint64_t kNamed = std::uint64_t{1} << 9;
   static constexpr std::uint64_t kReference = std::uint64_t{1} << 10;
   static constexpr int kGenerationShift = 32;
@@ -39,6 +39,7 @@ struct BasicNodeWord {
   static constexpr std::uint64_t kReferences = kGeneration - kReference;
   // Not 0, because the word of a node whose memory went back to the system may read as 0.
   static constexpr std::uint32_t kFirstGeneration = 2;
+  // Not 0xFFFF'FFFE: withdrawn it would be 0xFFFF'FFFF, and next_life() of that would wrap to 0.
   static constexpr std::uint32_t kLastGeneration = 0xFFFF'FFFC;
 
   static constexpr NodeState state_of(Word word) noexcept { return static_cast<NodeState>(word & kStateMask); }
@@ -76,7 +77,8 @@ struct BasicNodeWord {
   }
 
   /// The word once a pending timeout is cancelled. The caller then owns a callable: it is busy with it, and has one
-  /// more reference. `own`: its producer cancels it, and withdraws it if it is still Queued.
+  /// more reference. The kind becomes Gone, so that no other thread destroys the callable again. `own`: its producer
+  /// cancels it, and withdraws it if it is still Queued.
   static constexpr Word cancelled(Word seen, bool own) noexcept {
     Word left = with_state(seen, NodeState::Cancelled);
     if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
@@ -92,11 +94,11 @@ struct BasicNodeWord {
   /// Whether a life may begin with this generation. Otherwise the node, or the number of its slab, is retired.
   static constexpr bool usable(Half generation) noexcept { return generation <= kLastGeneration; }
 
-  /// Whether the life after this one, which was not withdrawn, may begin: its generation is two more.
+  /// Whether a life may follow this one, if this one was not withdrawn: the next generation is two more.
   static constexpr bool has_next(Half life) noexcept { return life < kLastGeneration; }
 
-  /// Whether another reference must not be added. At half of what fits, so that threads that come at once cannot carry
-  /// it into the generation either.
+  /// Whether another reference must not be added. The limit is half of what fits, so that several threads that add one
+  /// at once cannot overflow into the generation.
   static constexpr bool too_many_references(Word before) noexcept { return (before & kReferences) >= kReferences / 2; }
 };
 

@@ -71,13 +71,15 @@ void AsymmetricFence::full() noexcept {
 }
 
 void AsymmetricFence::heavy() noexcept {
-  if (payer.load(std::memory_order_relaxed) == Payer::HeavySide) {
-    if (flush_all_processors()) return;
+  const Payer seen = payer.load(std::memory_order_relaxed);
+  if (seen == Payer::HeavySide && flush_all_processors()) return;
+  if (seen == Payer::HeavySide || seen == Payer::Withdrawn) {
     // The system no longer allows the call, for example because of a new seccomp filter. From now on the light side
-    // fences itself; the stores of those that passed it before have left their store buffers long before this sleep
-    // ends.
-    payer.store(Payer::EachSide, std::memory_order_relaxed);
+    // fences itself. The stores of threads that passed it before leave their store buffers long before this sleep ends.
+    // Until then every other heavy side must wait as well.
+    payer.store(Payer::Withdrawn, std::memory_order_relaxed);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    payer.store(Payer::EachSide, std::memory_order_relaxed);
   }
   full();
 }

@@ -26,8 +26,9 @@ class AsymmetricFence {
  private:
   static void full() noexcept;
 
-  // Unknown until prepare(). EachSide for good, if the system cannot help or withdraws its help later.
-  enum class Payer : std::uint8_t { Unknown, EachSide, HeavySide };
+  // Unknown until prepare(). EachSide for good, if the system cannot help. If it withdraws its help later, Withdrawn
+  // for a moment, then EachSide.
+  enum class Payer : std::uint8_t { Unknown, EachSide, HeavySide, Withdrawn };
   static std::atomic<Payer> payer;
 };
 

@@ -41,7 +41,8 @@ class Parking {
     wake_sleeper();
   }
 
-  // The two steps of unpark(). After both the sleep ends, whatever other threads do.
+  // The two steps of unpark(), apart for the tests. A thread that takes both ends the sleep, even if another thread is
+  // preempted between its two.
 
   void set_permit() noexcept;
   void wake_sleeper() noexcept;

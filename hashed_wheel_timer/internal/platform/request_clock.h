@@ -45,7 +45,7 @@ class CycleRate {
   /// Returns by how many nanoseconds an estimate can have been too early.
   std::int64_t behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
 
-  /// The window in nanoseconds. An estimate is ahead of the clock by at most some thousandths of it, and
+  /// The window in nanoseconds. An estimate is ahead of the clock by at most some thousandths of the window, plus
   /// kSlack.
   static constexpr std::int64_t kWindow = std::int64_t{1} << 20;
   /// Added to each estimate, in nanoseconds. The processor may read the counter early, but by less than this.
@@ -92,9 +92,9 @@ class RequestClock {
  private:
   std::int64_t renew(CycleRate& cycles) noexcept;
 
-  ClockReading anchor_{};   // the latest comparison
+  ClockReading anchor_{};   // the reading from which the estimates count
   std::int64_t begin_ = 0;  // the estimate at anchor_.before
-  std::int64_t end_ = 0;    // the latest time that now() may have returned; 0 if there is no anchor
+  std::int64_t end_ = 0;    // the latest estimate that now() may have returned; 0 if there is no anchor
 };
 
 /// The time by which the worker decides which timeouts are due. Only the worker uses it.

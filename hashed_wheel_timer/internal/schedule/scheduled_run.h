@@ -27,7 +27,8 @@ class Core;
 /// callable, and the callable keeps the run. One timeout is pending at a time. It is armed after a run, so runs never
 /// overlap.
 ///
-/// Threads: on_timeout() is called by the worker or in its executor, and waits for no user. One word holds the state,
+/// Threads: on_timeout() is called by the worker or in its executor, and waits for no user. A user who runs the task of
+/// a timeout that stop() returned calls it too, and nothing runs then. One word holds the state,
 /// whether the schedule has ended, and the number of runs. So cancel() and the start of a run are one exchange each,
 /// and one of them comes first. The word also hands over the job and the timetable: each exchange by the thread in
 /// on_timeout() is a release, and those of enter() and cancel() are acquires.
@@ -69,7 +70,8 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   ///   Arming   Waiting  the timeout was stored, unless the schedule has ended
   ///   Arming   Missed   the timeout expires before it was stored; the thread that stores it makes the run
   ///   Missed   Busy     that thread makes the run, unless the schedule has ended
-  /// The first timeout is armed in the state Waiting. It may be stored late, because no user has the handle yet.
+  /// The first timeout is armed in the state Waiting. The worker may run it before start() has stored it. That is
+  /// harmless, because no user has the handle yet.
   enum class RunState : std::uint64_t {
     Waiting,  // for a timeout
     Busy,     // a thread is in on_timeout(), and owns the job and the timetable

@@ -42,16 +42,18 @@ class Verdict {
 ///                       and then changes nothing
 ///   move(item, tick)    gives an item of the wheel another tick, after reserve()
 ///   remove(item)        removes an item from the wheel
-///   expire(tick, visit) visits the items that may be due at `tick`, in order of insertion. Ticks rise from call to
-///                       call, and none with a due item may be left out. After a stop the same tick may be expired
-///                       again. The visitor must not touch the wheel. If an item stays and there is no memory at its
-///                       new place, it is visited at each next tick until there is memory
+///   expire(tick, visit) visits the items that may be due at `tick`, in order of insertion. Items that got this tick
+///                       later may come anywhere. Ticks rise from call to call. Precondition: tick <= next_due().
+///                       After a stop the same tick may be expired again. The visitor must not change the wheel. If
+///                       it answers with later() and there is no memory at the new place of the item, every later
+///                       tick visits the item again until there is memory
 ///   skip_to(tick)       treats all ticks before `tick` as expired. Precondition: next_due() >= tick
 ///   reopen(tick)        lets items enter `tick` again, and expire() be called for it. Precondition: it is the latest
 ///                       that has expired, or that skip_to() has skipped
 ///   clear(take)         removes all items, in no particular order
 ///
-/// kNever as a tick means the tick before it. The memory of removed items is used again. The tests also need size().
+/// insert(), move() and later() take kNever as the tick before it. The memory of removed items is used again. The tests
+/// also need size().
 template <class W>
 concept Wheel =
     std::constructible_from<W, std::int64_t> && requires(W wheel, const W& seen, WheelItem& item, Tick tick,

@@ -52,6 +52,10 @@ class StepTest(unittest.TestCase):
     def test_a_missing_program(self) -> None:
         self.assertEqual(system.run(["/no/such/program"], 1).status, 127)
 
+    def test_the_output_of_a_program_that_takes_too_long_is_kept(self) -> None:
+        late = system.run(["sh", "-c", "echo begun; sleep 60"], 3)
+        self.assertEqual((late.timed_out, late.ok, late.out), (True, False, "begun\n"))
+
 
 class MeasureTest(unittest.TestCase):
     def test_an_unsupported_workload_runs_once(self) -> None:

@@ -49,6 +49,7 @@ class SummaryTest(unittest.TestCase):
         self.assertIsNone(self.ratio([0, 0, 10], [40, 40, 40]))
 
     def test_early_tasks_have_no_ratio(self) -> None:
+        # A negative figure is a lateness: the tasks ran before their deadlines. The metric does not matter here.
         self.assertIsNone(self.ratio([10], [-40]))
         self.assertIsNone(self.ratio([10, 10], [-40, 40]))
 
@@ -150,7 +151,8 @@ class TargetsTest(unittest.TestCase):
         self.assertFalse([verdict for verdict in verdicts(Summary(results)) if verdict.target.other == BRPC])
 
     def test_timers_of_one_loop_are_not_compared(self) -> None:
-        # Without brpc, the only other peer is libuv, which threads cannot share.
+        # Besides Netty, which is never the fastest other one, and without brpc, only libuv is left. Threads cannot
+        # share it.
         results = made_up.results()
         results.runners = [runner for runner in results.runners if runner.name != BRPC]
         found = verdicts(Summary(results))

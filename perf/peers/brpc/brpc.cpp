@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <latch>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "perf/workloads/runner.h"
@@ -30,7 +31,7 @@ class BrpcTimer {
   }
   BrpcTimer(const BrpcTimer&) = delete;
   BrpcTimer& operator=(const BrpcTimer&) = delete;
-  ~BrpcTimer() { stop(); }
+  ~BrpcTimer() = default;  // TimerThread's joins its thread
 
   Slots make_slots(std::size_t size) const { return Slots(size, bthread::TimerThread::INVALID_TASK_ID); }
 
@@ -56,8 +57,8 @@ class BrpcTimer {
     schedule(dropped, receiver, id, delay);
   }
 
-  /// Moves the scheduled timeouts into the heap. The thread empties the buckets one by one, so the first of two tasks
-  /// may run before it has emptied all.
+  /// Moves the scheduled timeouts into the heap. The thread empties the buckets one by one, and then runs the due
+  /// tasks. So the first of two tasks may run in a round that has emptied some buckets before their last timeouts came.
   void take_over() {
     for (int pass = 0; pass < 2; ++pass) {
       Passed passed;
@@ -66,7 +67,9 @@ class BrpcTimer {
     }
   }
 
-  void stop() { timer_.stop_and_join(); }
+  void stop() {
+    if (!std::exchange(stopped_, true)) timer_.stop_and_join();
+  }
 
  private:
   struct Passed {
@@ -87,6 +90,7 @@ class BrpcTimer {
   }
 
   bthread::TimerThread timer_;
+  bool stopped_ = false;
 };
 
 }  // namespace

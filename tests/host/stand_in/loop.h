@@ -15,7 +15,8 @@ namespace stand_in {
 
 class Channel;
 
-/// A loop with the members of muduo's and trantor's that a TimerQueue uses.
+/// Stands in for the event loops of muduo and trantor, so that the TimerQueues of docs/hosts.md can be tested without
+/// these libraries. It has the members that a TimerQueue uses.
 class Loop {
  public:
   Loop() = default;
@@ -73,6 +74,7 @@ inline bool Loop::run_until(const std::function<bool()>& condition) {
     }
     poll(fds.data(), fds.size(), 1000);
     for (std::size_t i = 0; i < channels.size(); ++i) {
+      if (!channels_.contains(channels[i])) continue;  // a callback has removed it
       if ((fds[i + 1].revents & POLLIN) != 0) channels[i]->callback_();
     }
     eventfd_t ignored = 0;

@@ -5,11 +5,11 @@
 // returned. Never missed: the worker comes to the node no later than at that deadline, even if another thread never
 // goes on inside reschedule().
 //
-// There is one exception, a known limit: two threads move the timeout to earlier deadlines at once. From the exchange
-// of the deadline on, a thread whose own deadline is no earlier relies on the other thread. But that one may still have
-// to enqueue a recheck request, to note that it is urgent, or to wake the worker. If it is preempted before that, or
-// finds no memory, the other reschedule() takes effect late. That is when the thread goes on, and no later than at the
-// deadline that it has replaced. The timeout is never early and never lost.
+// There is one exception, a known limit: two threads A and B move the timeout to earlier deadlines at once. Once A has
+// exchanged the deadline, B relies on A if B's own deadline is no earlier than A's. But A may still have to enqueue a
+// recheck request, to note that it is urgent, or to wake the worker. If A is preempted before that, or finds no memory,
+// B's deadline takes effect late. That is when A goes on, and no later than at the deadline that A has replaced. The
+// timeout is never early and never lost.
 
 #include "inbox_model.h"
 
@@ -20,19 +20,20 @@ Weakening move_not_release{"move(): release of the exchange of the word"};
 Weakening move_same_word{"move(): no exchange for a queued node"};
 Weakening move_unmarked{"move(): the flag that the deadline has changed"};
 Weakening move_in_two_steps{"move(): load and store of the deadline instead of an exchange"};
-Weakening no_look_again{"move(): no other recheck request when the worker has taken the first"};
+Weakening no_second_request{"move(): no other recheck request when the worker has taken the first"};
 Weakening not_urgent{"move(): no note_urgent() when it relies on another's recheck request"};
-Weakening move_not_acquire{"move(): acquire of all looks at the word, by which it relies on another's recheck request"};
+Weakening move_not_acquire{
+    "move(): acquire of all requests at the word, by which it relies on another's recheck request"};
 Weakening note_not_release{"note_urgent(): release"};
 Weakening clear_not_acquire{"clear_notes(): acquire"};
-Weakening no_light_fence{"reschedule_at(): the light fence"};
+Weakening no_light_fence{"reschedule(): the light fence"};
 Weakening undo_not_release{"undo_move(): release of the exchange of the word"};
 Weakening undo_unmarked{"undo_move(): the flag that the deadline has changed"};
-Weakening put_look_relaxed{"put_recheck(): release of the queue"};
+Weakening put_recheck_relaxed{"put_recheck(): release of the queue"};
 Weakening arrive_not_acquire{"arrive(): acquire of the exchange"};
-Weakening look_without_exchange{"recheck(): no exchange of a word without a flag"};
-Weakening look_keeps_told{"recheck(): the flag of the request kept"};
-Weakening look_deadline_early{"Driver::recheck(): the deadline read before the exchange"};
+Weakening recheck_without_exchange{"recheck(): no exchange of a word without a flag"};
+Weakening recheck_keeps_flag{"recheck(): the flag of the request kept"};
+Weakening recheck_deadline_early{"Driver::recheck(): the deadline read before the exchange"};
 Weakening visit_relaxed{"visit(): acquire of the first look at the word"};
 Weakening visit_again_relaxed{"visit(): acquire of an exchange that fails"};
 Weakening visit_deadline_early{"visit(): the deadline read before the word"};
@@ -53,20 +54,19 @@ struct Reschedule : Model<Reschedule, 3> {
   Atomic<int> word{kQueued};
   Atomic<int> deadline{kFirst};
   inbox::Inbox<Reschedule, 2> inbox;
-  Atomic<int> looks[2];  // recheck requests that each thread has enqueued
-  Atomic<int> taken[2];  // and that the worker has dequeued
+  Atomic<int> requests[2];  // recheck requests that each thread has enqueued
+  Atomic<int> taken[2];     // and that the worker has dequeued
   Atomic<int> wake_until{kAwake};
   Atomic<int> urgent;
   // Not in the code: the truth.
-  int under_way = 0;  // between the exchange of the deadline and that of the word
   int true_deadline = kFirst;
   int moved_by = -1;  // the thread that has exchanged the deadline last
   bool called = false;
   struct Move {
-    bool under_way = false;    // the deadline is exchanged, and reschedule() has not returned
-    bool relied_on = false;    // it has made it earlier, and may have something to do yet
-    bool look_before = false;  // has put a recheck request before the exchange,
-    bool look_after = false;   // and one after it
+    bool under_way = false;       // the deadline is exchanged, and reschedule() has not returned
+    bool relied_on = false;       // it has made it earlier, and may have something to do yet
+    bool request_before = false;  // has put a recheck request before the exchange,
+    bool request_after = false;   // and one after it
     int before = 0;
   } moves[2];
 
@@ -92,13 +92,12 @@ struct Reschedule : Model<Reschedule, 3> {
     const Order acquire = move_not_acquire ? mo_relaxed : mo_acquire;
     int seen = word.load(acquire);
     if (!pending(seen)) return false;
-    bool told = needs_recheck(seen) && to < deadline.load(mo_relaxed);
-    if (told) {
+    bool put_before = needs_recheck(seen) && to < deadline.load(mo_relaxed);
+    if (put_before) {
       put_recheck(mine, to);
       if (stops()) return false;
     }
     int before = 0;
-    ++under_way;
     if (move_in_two_steps) {
       before = deadline.load(mo_relaxed);
       deadline.store(to, mo_relaxed);
@@ -108,7 +107,7 @@ struct Reschedule : Model<Reschedule, 3> {
     true_deadline = to;
     moved_by = static_cast<int>(mine);
     const bool earlier = to < before;
-    moves[mine] = {true, earlier, told, false, before};
+    moves[mine] = {true, earlier, put_before, false, before};
     bool asks = false;
     if (stops()) return false;
     for (;;) {
@@ -119,13 +118,13 @@ struct Reschedule : Model<Reschedule, 3> {
       if (in_wheel && !move_unmarked) moved |= kMoved;
       asks = earlier && needs_recheck(seen);
       if (asks) {
-        if (!told) {
+        if (!put_before) {
           if (rl::rand(8) == 0) return undo_move(to, before, seen);
           put_recheck(mine, to);
-          moves[mine].look_after = true;
+          moves[mine].request_after = true;
           if (stops()) return false;
         }
-        told = true;
+        put_before = true;
         moved |= kRecheckQueued;
       }
       const Order order = move_not_release ? mo_acquire : move_not_acquire ? mo_release : mo_acq_rel;
@@ -133,18 +132,17 @@ struct Reschedule : Model<Reschedule, 3> {
     }
     if (asks) {
       if (stops()) return false;
-      const bool there = taken[mine].load(mo_relaxed) != looks[mine].load(mo_relaxed);
+      const bool there = taken[mine].load(mo_relaxed) != requests[mine].load(mo_relaxed);
       if (there) {
-        if (!moves[mine].look_after) moves[mine].relied_on = false;
-      } else if (!no_look_again) {
+        if (!moves[mine].request_after) moves[mine].relied_on = false;
+      } else if (!no_second_request) {
         put_recheck(mine, to);
-        moves[mine].look_after = true;
+        moves[mine].request_after = true;
       }
     } else if (earlier) {
       if (stops()) return false;
       if (!not_urgent) urgent.store(1, note_not_release ? mo_relaxed : mo_release);
     }
-    --under_way;
     return true;
   }
 
@@ -155,12 +153,11 @@ struct Reschedule : Model<Reschedule, 3> {
       const int left = undo_unmarked ? seen : seen | kMoved;
       if (word.compare_exchange_weak(seen, left, undo_not_release ? mo_acquire : mo_acq_rel, mo_acquire)) break;
     }
-    --under_way;
     return false;
   }
 
   void put_recheck(unsigned mine, int to) {
-    looks[mine].store(looks[mine].load(mo_relaxed) + 1, put_look_relaxed ? mo_relaxed : mo_release);
+    requests[mine].store(requests[mine].load(mo_relaxed) + 1, put_recheck_relaxed ? mo_relaxed : mo_release);
     light_fence();
     inbox.list(static_cast<int>(mine), to);
   }
@@ -186,9 +183,9 @@ struct Reschedule : Model<Reschedule, 3> {
   void take_rechecks() {
     if (urgent.load(mo_relaxed) != 0) urgent.exchange(0, clear_not_acquire ? mo_relaxed : mo_acquire);
     inbox.open([this](int index) {
-      for (const int end = looks[index].load(mo_acquire); taken[index].load(mo_relaxed) != end;) {
+      for (const int end = requests[index].load(mo_acquire); taken[index].load(mo_relaxed) != end;) {
         taken[index].store(taken[index].load(mo_relaxed) + 1, mo_relaxed);
-        look();
+        recheck();
       }
     });
   }
@@ -209,16 +206,16 @@ struct Reschedule : Model<Reschedule, 3> {
     place = deadline.load(mo_relaxed);
   }
 
-  void look() {
+  void recheck() {
     const int early = deadline.load(mo_relaxed);
     int seen = word.load(mo_acquire);
     for (;;) {
       if (state_of(seen) != kInWheel) return;
-      if (look_without_exchange && (seen & kRecheckQueued) == 0) break;
-      const int left = look_keeps_told ? seen & ~kMoved : seen & ~(kRecheckQueued | kMoved);
+      if (recheck_without_exchange && (seen & kRecheckQueued) == 0) break;
+      const int left = recheck_keeps_flag ? seen & ~kMoved : seen & ~(kRecheckQueued | kMoved);
       if (word.compare_exchange_weak(seen, left, mo_acq_rel, mo_acquire)) break;
     }
-    place = look_deadline_early ? early : deadline.load(mo_relaxed);
+    place = recheck_deadline_early ? early : deadline.load(mo_relaxed);
   }
 
   void visit() {
@@ -240,7 +237,7 @@ struct Reschedule : Model<Reschedule, 3> {
       const int left = (seen & ~kStateMask) | kExpired;
       if (word.compare_exchange_weak(seen, left, mo_acq_rel, visit_again_relaxed ? mo_relaxed : mo_acquire)) break;
     }
-    MODEL_ASSERT(under_way != 0 || due == true_deadline);
+    MODEL_ASSERT((moved_by != -1 && moves[moved_by].under_way) || due == true_deadline);
   }
 
   void after() {
@@ -250,7 +247,9 @@ struct Reschedule : Model<Reschedule, 3> {
     if (state_of(word.load(mo_relaxed)) == kInWheel) MODEL_ASSERT(place <= latest(false));
   }
 
-  /// When the worker must come to the node: by the place that it has, or by the end of the sleep.
+  /// When the worker must come to the node: by the place that it has, or by the end of the sleep. While the thread that
+  /// has exchanged the deadline last has not returned, each deadline that was replaced is allowed. Afterwards only
+  /// those of exceptions are.
   int latest(bool by_sleep) {
     int latest = deadline.load(mo_relaxed);
     const bool returned = moved_by == -1 || !moves[moved_by].under_way;  // the reschedule() that this deadline is of
@@ -262,12 +261,13 @@ struct Reschedule : Model<Reschedule, 3> {
     return latest;
   }
 
-  /// Of one that is relied on. A recheck request that is put before the exchange and still there is all that others
-  /// need. One that is put after it has the right place, but perhaps nobody has woken the worker for it.
+  /// Of a thread that is relied on. A recheck request that is put before the exchange and still there is all that
+  /// others need. One that is put after it leads to the right tick, but perhaps nobody has woken the worker for it.
   bool is_exception(int index, bool by_sleep) {
     const Move& move = moves[index];
-    const bool look_there = looks[index].load(mo_relaxed) != taken[index].load(mo_relaxed);
-    return by_sleep ? move.look_after || !move.look_before || !look_there : !move.look_after && !look_there;
+    const bool request_there = requests[index].load(mo_relaxed) != taken[index].load(mo_relaxed);
+    return by_sleep ? move.request_after || !move.request_before || !request_there
+                    : !move.request_after && !request_there;
   }
 };
 
@@ -276,11 +276,12 @@ struct Reschedule : Model<Reschedule, 3> {
 
 int main() {
   using namespace model;
-  return check<Reschedule>(
-      {&move_not_release, &move_same_word,      &move_unmarked,         &move_in_two_steps,   &no_look_again,
-       &not_urgent,       &move_not_acquire,    &note_not_release,      &clear_not_acquire,   &no_light_fence,
-       &undo_not_release, &undo_unmarked,       &put_look_relaxed,      &arrive_not_acquire,  &visit_relaxed,
-       &look_keeps_told,  &look_deadline_early, &look_without_exchange, &visit_again_relaxed, &visit_deadline_early,
-       &visit_clears_late},
-      200'000);
+  return check<Reschedule>({&move_not_release,    &move_same_word,         &move_unmarked,
+                            &move_in_two_steps,   &no_second_request,      &not_urgent,
+                            &move_not_acquire,    &note_not_release,       &clear_not_acquire,
+                            &no_light_fence,      &undo_not_release,       &undo_unmarked,
+                            &put_recheck_relaxed, &arrive_not_acquire,     &visit_relaxed,
+                            &recheck_keeps_flag,  &recheck_deadline_early, &recheck_without_exchange,
+                            &visit_again_relaxed, &visit_deadline_early,   &visit_clears_late},
+                           200'000);
 }

@@ -3,9 +3,9 @@
 // does not wait either (Core::wake_for_cancelled_hook). A thread need not wake the worker if another one has done so.
 // But no thread relies on one that may be preempted, so some threads here stop half-way for good.
 //
-// In relacy, loads may return old values, but a store never moves before earlier operations of its thread. The release
-// of the sleep's number and the acquire in wake_if_asleep() keep the call behind the load of the number. Here the order
-// of the statements stands for them.
+// In relacy, loads may return old values, but a store never moves before earlier operations of its thread. In the code,
+// the release of the sleep's number and the acquire in wake_if_asleep() keep the wake-up behind the load of the number.
+// Here the order of the statements stands for them, so the model cannot weaken these two.
 
 #include "inbox_model.h"
 
@@ -18,10 +18,10 @@ Weakening no_heavy_fence_before_sleep{"sleep(): the heavy fence after announce()
 Weakening announce_late{"sleep(): announce() after the look into the inbox"};
 Weakening same_number{"announce(): the number of the sleep before"};
 Weakening forget_late{"park_until(): permits consumed after the next announcement"};
-Weakening number_late{"wake_if_asleep(): the number read after the call"};
-Weakening woken_early{"wake_if_asleep(): woken_from_ before the call"};
+Weakening number_late{"wake_if_asleep(): the number read after the wake-up"};
+Weakening woken_early{"wake_if_asleep(): woken_from_ before the wake-up"};
 
-Weakening listed_for_ever{"list() with a later deadline, as that of a recheck request at a node that has moved"};
+Weakening listed_too_late{"list() with a deadline later than that of the entry"};
 Weakening no_light_fence_for_hook{"wake_for_cancelled_hook(): the light fence"};
 
 constexpr int kProducers = 2;
@@ -49,7 +49,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
       return;
     }
     for (const int deadline : kDeadlines[index]) {
-      inbox.put_and_list(static_cast<int>(index), listed_for_ever ? kUnlisted - 1 : deadline);
+      inbox.put_and_list(static_cast<int>(index), listed_too_late ? kUnlisted - 1 : deadline);
       stuck[index] = !wake_for(deadline);
       if (stuck[index]) return;
     }
@@ -58,11 +58,11 @@ struct Sleep : Model<Sleep, kProducers + 1> {
   void work() {
     for (int sleeps = 2;;) {
       if (hook_waits.load(mo_relaxed) != 0) hook_waits.exchange(0, mo_acquire);
-      // Woken too early, it only sleeps on.
+      // A worker that was woken before anything is due does not open the inbox, and sleeps on.
       if (sleeps == 2 || rl::rand(2) == 0) inbox.open();
       sleeps_until = sleep();
       if (--sleeps == 0) return;  // and is not seen again
-      // Called, or the time has come.
+      // Woken, or the time has come.
       if (!forget_late) permit.exchange(0, mo_acquire);
       wake_until.store(kAwake, mo_relaxed);
     }
@@ -80,6 +80,8 @@ struct Sleep : Model<Sleep, kProducers + 1> {
 
   int wanted() { return std::min({kDue, inbox.earliest_waiting(), hook_waits.load(mo_relaxed) != 0 ? 0 : kDue}); }
 
+  // A tick is one unit here. A deadline of the tick for which the worker sleeps need not wake it, so the announcement
+  // is one less.
   void announce(int end) {
     number.store(number.load(mo_relaxed) + (same_number ? 0 : 1), mo_release);
     wake_until.store(end, mo_release);
@@ -124,5 +126,5 @@ struct Sleep : Model<Sleep, kProducers + 1> {
 int main() {
   using namespace model;
   return check<Sleep>({&no_second_light_fence, &no_heavy_fence_before_sleep, &announce_late, &same_number, &forget_late,
-                       &number_late, &woken_early, &no_light_fence_for_hook, &listed_for_ever});
+                       &number_late, &woken_early, &no_light_fence_for_hook, &listed_too_late});
 }
