@@ -32,7 +32,8 @@ soak() {
   return $status
 }
 
-# whole_number STEP WHAT MOST ARGUMENTS...: fails unless there is one argument, a whole number from 1 to MOST.
+# whole_number STEP WHAT MOST ARGUMENTS...: fails unless there is one argument, a whole number from 1 to MOST. Refuses
+# more than 12 digits first, because a shell may not be able to compare such a number.
 whole_number() {
   [ $# -eq 4 ] || wrong "$1: $(($# - 3)) arguments (expected: $2 alone)"
   case $4 in

@@ -77,7 +77,8 @@ arithmetic() {
   CXX=g++ python3 -B "$root/tests/arithmetic/arithmetic.py" "$root" "$build/arithmetic"
 }
 
-# Counts the coverage of the unit tests. Examples and consumers do not count.
+# Counts the coverage of the unit tests. Examples and consumers do not count. Fails below 99 % of the lines or 96 % of
+# the branches.
 coverage() {
   CXX=g++ && export CXX
   # Counts only the library. Each count is an atomic addition, with which the models of the tests would take minutes.
@@ -131,6 +132,7 @@ check() {
       set_up check
       install_packages "$(missing_sanitizers)"
       ;;
+    *" packages "* | *" reproducible "* | *" sbom "* | *" arithmetic "* | *" genmc "*) set_up check ;;
     *) take_turn ;;
   esac
   summary=

@@ -52,7 +52,8 @@ choose_compiler() {
   case $packages in
     *' g++-13')
       have g++-13 || return 1
-      # An environment variable, because with options in CXX Meson does not find CMake's packages.
+      # An environment variable of clang, because with options in CXX Meson does not find CMake's packages. "^" puts the
+      # option first, and "#" prevents a note about it.
       export CCC_OVERRIDE_OPTIONS="#^--gcc-install-dir=$(dirname "$(g++-13 -print-libgcc-file-name)")"
       ;;
   esac

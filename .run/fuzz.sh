@@ -10,7 +10,7 @@ fuzz() {
   status=0
   for target; do
     say "fuzzing $target"
-    # With the same seed and corpus a run repeats the previous one. But each run adds its new inputs to the corpus.
+    # A run does not repeat the previous one in spite of the fixed seed, because that one added inputs to the corpus.
     quietly fuzz_one fuzz "$target" -seed=1 -max_total_time=$((fuzz_seconds / $#)) || status=1
     tail -n 1 "$build/last.log" >&2  # how many inputs there were
   done

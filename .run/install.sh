@@ -63,6 +63,7 @@ missing_packages() {
     # For promtool. Only in CI, because the package brings a server that Debian starts.
     [ -z "${CI:-}" ] || have promtool || echo prometheus
   fi
+  # Without dpkg there is no telling which libraries are installed. Meson names the first missing one.
   have dpkg-query || return 0
   for library in $libraries; do
     have_package "$library" || echo "$library"

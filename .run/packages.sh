@@ -1,6 +1,7 @@
 # Makes each package of packaging/ from the committed tree, and uses it once. Checks that builds are reproducible, and
 # their SBOM.
 
+# PyPI has no wheel of patch-ng, which Conan needs.
 conan_package() {
   from_pypi venv-conan conan==2.34.0 --no-binary patch-ng ||
     { say "could not install conan, see build/last.log"; return 1; }

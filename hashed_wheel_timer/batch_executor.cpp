@@ -7,8 +7,8 @@
 
 namespace hwt {
 
-/// The jobs that no batch has taken yet. While there is one, a batch is on its way to the loop: the thread that adds
-/// the first job posts it. The batch takes all jobs by one exchange, and the next job is a first one again.
+/// The jobs that no batch has taken yet. The thread that adds the first job posts a batch. So while there are jobs, a
+/// batch is on its way to the loop. The batch takes all jobs by one exchange, and the next job is a first one again.
 class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
  public:
   explicit BatchJobs(std::function<void(std::function<void()>)> post) : post_(std::move(post)) {}
@@ -19,7 +19,8 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
 
   void add(std::function<void()>&& job) {
     if (!waiting_.push(*new Job{std::move(job)})) return;
-    std::shared_ptr<Batch> batch;  // outlives the call: its destructor drops the jobs
+    // Outside the try block, because the last copy of the batch drops the jobs, and the handler still runs them.
+    std::shared_ptr<Batch> batch;
     try {
       batch = std::make_shared<Batch>(shared_from_this());
       post_([batch] { batch->run(); });

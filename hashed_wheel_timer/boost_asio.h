@@ -4,12 +4,12 @@
 
 #include <boost/version.hpp>
 
-// Alone: without the rest of the header, this is the only error. Not #error, which cannot name the version.
+// The rest of the header is skipped, so that this is the only error. Not #error, which cannot name the version.
 #if BOOST_VERSION < 108100
 static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Debian 12: libboost1.81-dev)");
 #else
 
-// clang-format off: Asio asks for macros of the standard library before it includes any of it
+// clang-format off: Asio tests macros of the standard library before it includes any of it
 #include <version>
 // clang-format on
 

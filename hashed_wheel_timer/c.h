@@ -10,8 +10,8 @@
  *   if (hwt_cancel(timer, id) == 0) deliver_answer(request);
  *
  * Times are nanoseconds. Deadlines are times of CLOCK_MONOTONIC, except those of an HWT_MANUAL timer.
- * Unless a function says otherwise, any thread may call it, also inside a callback, but no signal handler. A callback
- * that throws a C++ exception ends the program with a line on stderr.
+ * Unless a function says otherwise, any thread may call it, also inside a callback. A signal handler must not call any
+ * of them. A callback that throws a C++ exception ends the program with a line on stderr.
  * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. In the child of a fork(),
  * calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
 
@@ -206,8 +206,8 @@ HWT_C_API int64_t hwt_next(hwt_timer* timer) HWT_C_NOEXCEPT;
 HWT_C_API int64_t hwt_advance(hwt_timer* timer, int64_t now_ns) HWT_C_NOEXCEPT;
 
 /** Sets the function that wakes the loop, so that it calls hwt_next() and hwt_advance() again. A thread calls it when
- * it makes something due before the time that hwt_next() last returned. It makes at most one call until hwt_next() is
- * called again, or hwt_advance() of an HWT_LOOP timer.
+ * it makes something due before the time that hwt_next() last returned. A call may turn out to be unnecessary. All
+ * threads together make at most one call until hwt_next() is called again, or hwt_advance() of an HWT_LOOP timer.
  * The function must not wait, destroy the timer or call hwt_on_earlier(). A NULL function ends the calls. Returns 0;
  * EINVAL for a NULL timer or a timer with a thread; EDEADLK inside a callback; ENOMEM; EPERM. */
 HWT_C_API int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;

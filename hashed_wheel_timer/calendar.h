@@ -29,8 +29,8 @@ using WallTime = std::chrono::sys_seconds;
 /// Source: the time zone database of the IANA.
 namespace calendar {
 
-/// Returns the first occurrence strictly after `after`, or nothing if there is none. Called again when the wall clock
-/// was set back, so it must not have side effects that matter.
+/// Returns the first occurrence strictly after `after`, or nothing if there is none. A schedule calls it again after
+/// the wall clock was set back, so it must not have side effects that matter.
 using Rule = std::function<std::optional<WallTime>(WallTime after)>;
 
 /// A day that the month does not have: the 31st in a month of 30 days, 29 February.

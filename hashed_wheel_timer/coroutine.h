@@ -1,6 +1,6 @@
 #pragma once
 
-// clang-format off: first, since <coroutine> has errors of its own below C++20
+// clang-format off: first, because below C++20 this header names the mistake, and <coroutine> reports errors of its own
 #include "hashed_wheel_timer/detail/export.h"
 // clang-format on
 
@@ -37,7 +37,7 @@ class Sleep;
 /// - the deadline: where the timer runs tasks;
 /// - a stop request: inside request_stop(), on its thread;
 /// - Timer::stop() or the timer's destructor: on its thread, before it returns, or after the task in which it is
-/// called. Do not use the timer then;
+/// called. The coroutine must not use the timer from then on;
 /// - an executor that drops the job: on the thread that drops it.
 /// The coroutine is not suspended if a stop was requested before (Stopped), or if the timer was stopped (Stopped). A
 /// delay of zero or less does not suspend it either, and gives Expired, also on a stopped timer.
@@ -60,7 +60,8 @@ class Sleep;
 /// timeout.
 /// Threads: only the coroutine itself uses it. A sleeping coroutine may be destroyed if nothing can resume it at that
 /// moment. That holds on the thread that turns a ManualTimer, on the timer's worker if that runs its tasks, and after
-/// the timer was stopped. Otherwise request the stop and join. A job that still waits in an executor then does nothing.
+/// the timer was stopped. But it holds only if no other thread can request the stop meanwhile. Otherwise request the
+/// stop and join. After the coroutine was destroyed, a job that still waits in an executor does nothing.
 class HWT_API Sleep {
  public:
   /// Makes another sleep of the same length, which has not begun.

@@ -8,8 +8,8 @@ namespace hwt {
 
 namespace {
 
-// The shortest tick is Netty's. In each revolution the worker walks over the timeouts of later revolutions, so a
-// revolution should be long.
+// Netty has the same limits. A shorter tick would shorten the revolution, and in each revolution the worker walks over
+// all timeouts of later ones.
 constexpr internal::Limits kHashedLimits = {
     .shortest_tick = std::chrono::milliseconds(1),
     .min_ticks = 1,

@@ -17,7 +17,7 @@ namespace hwt {
 ///   hwt::HierarchicalWheelTimer pacer{10us};   // late by some 10 us on an idle machine
 ///
 /// Guarantees: those of HashedWheelTimer, and the same costs of new_timeout() and cancel(). Levels cover every delay,
-/// and every timeout has its exact tick. It moves to a lower level a few times at most, for which the worker wakes up.
+/// and every timeout has its exact tick. The worker wakes up to move a timeout to a lower level, a few times at most.
 /// With a tick below 1 ms the worker's sleeps are made exact (Linux: timer slack), past ticks are processed together,
 /// and a TimerTask's cancelled() is called within 1 ms.
 /// Threads: any thread may call any member. Tasks run on the worker, or in Options::executor.

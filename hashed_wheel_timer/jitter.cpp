@@ -25,7 +25,7 @@ Engine seeded() {
   return Engine(seeds);
 }
 
-/// Both ends included: there is room for all of int64.
+/// Returns a number from `first` to `last`, both included. An excluded end could not lie after the largest int64.
 nanoseconds uniform(std::int64_t first, std::int64_t last) {
   thread_local Engine engine = seeded();
   thread_local std::int64_t process = internal::this_process();

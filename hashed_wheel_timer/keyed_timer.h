@@ -131,7 +131,7 @@ class KeyedTimer {
   using Value = typename Entry::Value;
   using Cell = detail::KeyedCell<Entry>;
 
-  // All of them are locked at once in take_all(), and ThreadSanitizer allows a thread no more than 64 locks.
+  // 32 shards: take_all() locks all of them at once, and ThreadSanitizer allows a thread no more than 64 locks.
   static constexpr int kShardBits = 5;
   static constexpr std::size_t kShards = std::size_t{1} << kShardBits;
 
@@ -167,9 +167,9 @@ class KeyedTimer {
 
     // The number of values is `kept` less `ended`. `kept` is written with the mutex held; `ended` counts values that
     // ended without it. A set() adds to `kept` before it arms. The worker adds to `ended` with release. A size() reads
-    // `ended` with acquire and then `kept`, so it finds each value that it subtracts in `kept`. But an expiry claims
-    // its value before it counts it in `ended`. Between the two a set() may add a value for the same key, and size()
-    // counts both. Only the lock could make that one step, and the worker must not wait for the lock.
+    // `ended` with acquire and then `kept`, so `kept` includes each value that it subtracts. But an expiry claims its
+    // value before it counts the value in `ended`. Between these steps a set() may add a value for the same key, and
+    // size() counts both. Only the lock could join the two steps, and the worker must not wait for the lock.
     std::atomic<std::size_t> kept{0};
     std::atomic<std::size_t> ended{0};
 

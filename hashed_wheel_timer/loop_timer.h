@@ -50,13 +50,15 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
 
   /// Sets the function that wakes the loop, so that it calls run_due() again. A thread calls it when it makes something
   /// due before the time that run_due() last returned. It does so by scheduling, by rescheduling to an earlier time, or
-  /// by cancelling a TimerTask, whose cancelled() then waits. Thousands of timeouts that wait to be taken into the
-  /// wheel are another reason.
+  /// by cancelling a TimerTask, whose cancelled() then waits. There are other reasons: thousands of timeouts wait to be
+  /// taken into the wheel, or memory can be returned to the system. With Options::max_pending_timeouts, the cancel of
+  /// the last pending timeout is one too, so that run_due() then returns none.
   /// At most one call is made until run_due() is called again, and it may turn out to be unnecessary. A call that a
   /// task causes is made when run_due() has run all tasks. The library holds no lock during the call. The function must
   /// not throw, wait, destroy the timer, or call on_earlier().
-  /// An empty function ends the calls. on_earlier() and the destructor wait for a call on another thread. on_earlier()
-  /// also waits for run_due() there, and may call the cancelled() of tasks. Throws IllegalState inside a task.
+  /// An empty function ends the calls. The destructor and on_earlier() wait for a call on another thread. In addition,
+  /// on_earlier() waits for a run_due() on another thread, and may call the cancelled() of tasks. Throws IllegalState
+  /// inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 

@@ -38,10 +38,11 @@ struct Options {
   /// throws, or if there is no memory for the job, the task runs on the worker. The timer does not wait for tasks that
   /// it handed over. Netty: taskExecutor.
   std::function<void(std::function<void()>)> executor = {};
-  /// Makes the worker's thread, which calls the function once. Called by the thread that starts the timer. Must not use
-  /// the timer, because such a call may wait for itself. The timer joins the thread when it stops, or detaches it if a
-  /// task destroys the timer. Empty: a std::thread named "hwt-worker". On Linux it has the default policy and the
-  /// processors that the process had at its start, whatever the starting thread has. Netty: threadFactory.
+  /// Makes the worker's thread. Receives a function that the new thread must call once. Called by the thread that
+  /// starts the timer. Must not use the timer, because such a call may wait for itself. The timer joins the thread when
+  /// it stops, or detaches it if a task destroys the timer. Empty: a std::thread named "hwt-worker". On Linux that
+  /// thread has the default scheduling policy and the processors that the process had at its start. It does not inherit
+  /// these two from the thread that starts the timer. Netty: threadFactory.
   std::function<std::thread(std::function<void()>)> thread_factory = {};
   /// Receives each exception from a task, from TimerTask::cancelled(), from the executor and from on_slow_task, with
   /// the Timeout. Called on the thread on which it was thrown. Its own exceptions go to stderr. Empty: a line on
@@ -56,8 +57,8 @@ struct Options {
   std::function<void(const Timeout&, std::chrono::nanoseconds ran)> on_slow_task = {};
   /// True: a thread that schedules by a delay reads steady_clock. False: it reads the cycle counter of the processor,
   /// in less than half the time, if Linux derives steady_clock from that counter and a tick is at least 100 us. A task
-  /// then starts up to 4 us later, and never earlier. Threads compare the two about once in a millisecond. If they
-  /// disagree, the timer returns to steady_clock for good. Deadlines that it has computed before may be too early. So
+  /// then starts up to 4 us later, and never earlier. Threads compare the two clocks about once in a millisecond. If
+  /// they disagree, the timer returns to steady_clock for good. Deadlines computed before that may be too early. So
   /// it runs all tasks later from then on, by a time that a line on stderr names. lateness() and last_lag leave that
   /// time out. TimerStats::counts_cycles is true while the counter is in use. Timers without a thread never use it.
   bool exact_clock = false;

@@ -24,19 +24,19 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// Calls visit(id, trace, deadline) for the pending timeouts of a slab that has traces.
+/// Calls visit(id, trace, deadline) for the pending timeouts of a slab that has traces. Its header is at place 0.
 ///
 /// This thread reads the word, the deadline and the trace of a node, and then the word again. Meanwhile other threads
 /// may end the timeout and schedule another one in the node. They raise the generation first, and then store the
-/// deadline and the trace with release. This thread loads both with acquire. So if it reads one of the later timeout,
-/// it also reads the later generation, and skips the node.
+/// deadline and the trace with release. This thread loads both with acquire. So if it reads the deadline or the trace
+/// of the later timeout, it also reads the later generation, and skips the node.
 template <class Visit>
 void visit_slab(const SlabDirectory::Slot& slab, const Visit& visit) {
   for (std::uint32_t place = 1; place < slab.constructed; ++place) {
     const Node& node = slab.nodes[place];
     const std::uint64_t seen = node.word.load(std::memory_order_acquire);
-    // The word of a node whose memory went back to the system reads as 0, or is still that of a free node. 0 is pending
-    // without a reference, but the timer has a reference to each pending timeout.
+    // The word of a node whose memory went back to the system is 0, or still the word of a free node. A word of 0 reads
+    // as pending without a reference. No such timeout exists, because the timer has a reference to each pending one.
     if (!Node::pending(seen) || (seen & Node::kReferences) == 0) continue;
     const std::int64_t deadline = node.deadline.load(std::memory_order_acquire);
     const std::uint64_t trace = slab.traces[place].load(std::memory_order_acquire);

@@ -77,8 +77,9 @@ std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks
       cursor_ = present;  // passes no occupied slot: each begins later
       break;
     }
-    // Moves the cursor to the slot's first tick. While it is there, no node enters the slot. New nodes are due after
-    // the present tick. A moved node differs from the cursor in a lower digit, or is due after the slot.
+    // Moves the cursor to the slot's first tick. While it is there, no node enters the slot, for two reasons. New nodes
+    // are due after the present tick. And a moved node differs from the cursor in a lower digit, or is due after the
+    // slot.
     const std::size_t index = half_moved_ != 0 ? half_moved_ : first_occupied();
     cursor_ = half_moved_ != 0 ? cursor_ + 1 : first_tick_of(index);
     half_moved_ = 0;
@@ -155,7 +156,7 @@ TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
 }
 
 // Returns the first tick at or after the deadline, but no tick before the one for which the node was linked. A node
-// without a delay was linked for the next tick, which may be later than its deadline's.
+// without a delay was linked for the next tick, which may be later than the tick of its deadline.
 std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
   return std::max(node.tick_, tick_after(node.deadline_));
 }

@@ -53,7 +53,7 @@ class HWT_API WheelNode : private detail::WheelLink {
 
   PassiveWheel* wheel_ = nullptr;  // null: not scheduled, and the links mean nothing
   std::chrono::steady_clock::time_point deadline_{};
-  std::uint64_t tick_ = 0;  // the one whose slot it is in; postpone() moves the deadline alone, to later
+  std::uint64_t tick_ = 0;  // the node is in the slot of this tick; postpone() changes only the deadline
 };
 
 /// Timeouts for an event loop: one thread, no locks, no clock of its own, no allocation. The loop tells the wheel the
@@ -100,9 +100,9 @@ class HWT_API PassiveWheel {
   /// is not after the wheel's time is due at the next tick. WheelNode::deadline() returns exactly this deadline.
   void schedule_at(WheelNode& node, std::chrono::steady_clock::time_point deadline);
 
-  /// Moves the deadline to `delay` after the wheel's time, if that is later. Otherwise, for a NaN, and if the node is
-  /// not scheduled in this wheel, nothing changes. Made for keep-alives: it stores the deadline and leaves the node
-  /// where it is, until the wheel meets it at its old tick.
+  /// Moves the deadline to `delay` after the wheel's time, if that is later than the present deadline. Changes nothing
+  /// otherwise, for a NaN, or if the node is not scheduled in this wheel. Made for keep-alives: it only stores the
+  /// deadline. The wheel moves the node when it comes to the node's old tick.
   void postpone(WheelNode& node, Delay delay) noexcept;
 
   /// Moves the deadline to `deadline`, if that is later; see postpone().
@@ -143,7 +143,7 @@ class HWT_API PassiveWheel {
   static constexpr std::size_t kLevels = 64 / kDigitBits;
   static constexpr std::size_t kSlots = kLevels * kSlotsPerLevel;
 
-  // What advance(now, max_tasks) moves at a time: a fraction of a millisecond's work.
+  // The most nodes that one advance(now, max_tasks) moves to another slot, which takes less than a millisecond.
   static constexpr std::size_t kMoves = 8192;
 
   void set_now(std::chrono::steady_clock::time_point now) noexcept;
@@ -173,14 +173,16 @@ class HWT_API PassiveWheel {
   const std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point now_;
   std::uint64_t elapsed_;     // nanoseconds from start_ to now_
-  std::uint64_t left_;        // nanoseconds from now_ to the end of time, as far as a delay can reach
+  std::uint64_t left_;        // nanoseconds from now_ to the end of time, but at most the longest delay
   std::uint64_t cursor_ = 0;  // no tick before it is due any more, and none after it has been reached
-  // The slot that begins at the next tick and is half moved down; 0: none, since slot 0 is of the lowest level. The
-  // cursor waits before it, so that newly scheduled nodes also go into that slot, behind the remaining ones.
+  // The slot of a higher level of which the latest advance() has moved only some nodes down. 0: none, because slot 0 is
+  // of the lowest level. Until all are moved, the cursor stays one tick before the first tick of the slot. So newly
+  // scheduled nodes also enter the slot, behind the nodes that remain there.
   std::size_t half_moved_ = 0;
   std::size_t size_ = 0;
   Running* running_ = nullptr;  // the advance() that runs
-  // Which slots are occupied, and which of these words are not 0: the next node is due in the first slot.
+  // A bit of occupied_ is set for each slot with nodes, and a bit of occupied_words_ for each word of occupied_ that is
+  // not 0. The node that is due next is in the first occupied slot.
   std::uint32_t occupied_words_ = 0;
   std::uint64_t occupied_[kSlots / 64] = {};
 };

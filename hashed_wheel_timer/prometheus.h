@@ -173,7 +173,7 @@ class CollectorGroup : public ::prometheus::Collectable {
   /// Adds a collector, which must not be null. Throws std::bad_alloc.
   void add(std::shared_ptr<const ::prometheus::Collectable> collector) { collectors_.push_back(std::move(collector)); }
 
-  /// What each of them collects now. Throws what they throw.
+  /// Returns the families of all collectors. Throws what their Collect() throws.
   std::vector<::prometheus::MetricFamily> Collect() const override {
     std::vector<::prometheus::MetricFamily> families;
     std::map<std::string, std::size_t> places;

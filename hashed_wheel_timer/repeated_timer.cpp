@@ -81,7 +81,8 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   bool in_forked_child() const noexcept { return process_.in_forked_child(); }
 
   void start() {
-    // A conductor at work may fail to arm. enter() waits for it, so that this call then arms, or throws, itself.
+    // If a conductor is at work and not in a hook, it may fail to arm. enter() waits for it, so that this call then
+    // arms itself, or throws.
     if (is_running(conductor_.word(), Conductor::kInHook)) return;
     if (const auto before = conductor_.enter(unstopped)) conduct(was_running(*before) ? First::Nothing : First::Arm);
   }
@@ -140,9 +141,10 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   static Word unchanged(Word word) noexcept { return word; }
   static Word unstopped(Word word) noexcept { return word & ~Conductor::kStopped; }
 
-  // Returns whether it will trigger. `arming`: the state in which a conductor counts as running, because it arms at its
-  // end unless the Timer refuses. If the armed timeout is cancelled, the Timer's stop() cancelled it, because this
-  // class forgets a timeout that it cancels.
+  // Returns whether the timer will trigger. While there is a conductor, returns whether the word has a bit of `arming`:
+  // kConducted for any conductor, kInHook for one in a hook. Such a conductor arms before it leaves, unless the Timer
+  // refuses. If the armed timeout is cancelled, the Timer's stop() cancelled it, because this class forgets a timeout
+  // that it cancels.
   bool is_running(Word seen, Word arming = Conductor::kConducted) const {
     for (;; seen = conductor_.word()) {
       if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;

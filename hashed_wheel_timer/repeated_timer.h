@@ -22,10 +22,11 @@ namespace hwt {
 /// Guarantees: at most one timeout is armed at any moment, so the rate never multiplies. A trigger never overlaps
 /// another one. After stop() none starts. on_destroy runs exactly once. The timeout counts from the end of a trigger
 /// (fixed delay), and from start(), restart() and reset().
-/// Threads: any thread may call any member, also in hooks. Hooks run one at a time and without a lock, on the Timer's
-/// worker or executor, or on the caller's thread where a member says so. A call that comes while a hook runs takes
-/// effect when the hook has returned. While a thread is arming, calls of other threads that change something wait for
-/// it. Only the destructor waits for a hook. If a call starts the Timer, its thread_factory must not call this object.
+/// Threads: any thread may call any member, also in hooks. Only the destructor must not race other calls, except those
+/// in a running hook. Hooks run one at a time and without a lock, on the Timer's worker or executor, or on the caller's
+/// thread where a member says so. A call that comes while a hook runs takes effect when the hook has returned. While a
+/// thread is arming, calls of other threads that change something wait for it. Only the destructor waits for a hook. If
+/// a call starts the Timer, its thread_factory must not call this object.
 /// Fork: in the child, stop(), destroy() and the destructor return at once. They release nothing and do not call
 /// on_destroy. The child must not call start(), restart(), reset() or run_once_now(). They would wait for ever if
 /// another thread was arming at the fork, because the child does not have that thread.
@@ -58,9 +59,9 @@ class HWT_API RepeatedTimer {
   RepeatedTimer(const RepeatedTimer&) = delete;
   RepeatedTimer& operator=(const RepeatedTimer&) = delete;
 
-  /// Schedules the next trigger (arms) if stopped; otherwise does nothing. Runs adjust_timeout on this thread. While a
-  /// hook runs, the end of the hook arms. If it cannot, the call that runs the hook throws the error; on the Timer's
-  /// thread the error goes to the Timer's error handler.
+  /// Schedules the next trigger (arms) if stopped; otherwise does nothing. Runs adjust_timeout on this thread. If a
+  /// hook is running, its thread arms after the hook. If that fails, the call that runs the hook throws the error; on
+  /// the Timer's thread the error goes to the Timer's error handler.
   /// If the Timer refuses, throws what new_timeout() throws and stays stopped: IllegalState, RejectedExecution,
   /// std::bad_alloc. If adjust_timeout throws, arms with the timeout as it is, and then throws that. If another thread
   /// was arming and is refused, this call arms, or throws.
@@ -70,18 +71,19 @@ class HWT_API RepeatedTimer {
   /// it.
   void stop();
 
-  /// Arms from now, also if stopped. While a hook runs, the end of the hook arms, once. Runs adjust_timeout on this
-  /// thread, and throws what start() throws. After std::bad_alloc a timeout that was armed before may still be armed.
+  /// Arms from now, also if stopped. If a hook is running, its thread arms once, after the hook. Runs adjust_timeout on
+  /// this thread, and throws what start() throws. After std::bad_alloc a timeout that was armed before may still be
+  /// armed.
   void restart();
 
-  /// Arms from now if running. While a hook runs, the end of the hook arms, once. Runs adjust_timeout on this thread,
-  /// and throws what start() throws. After std::bad_alloc the timeout that was armed before may still be armed.
+  /// Arms from now if running. If a hook is running, its thread arms once, after the hook. Runs adjust_timeout on this
+  /// thread, and throws what start() throws. After std::bad_alloc the timeout that was armed before may still be armed.
   void reset();
 
-  /// Stores a new timeout, also if stopped, and arms from now if running. While a hook runs, the end of the hook arms,
-  /// once. Runs adjust_timeout on this thread, and throws what start() throws. After std::bad_alloc the new timeout is
-  /// stored, but the one that was armed before may still be armed. Throws std::invalid_argument if the timeout is NaN,
-  /// zero or less; then nothing has changed.
+  /// Stores a new timeout, also if stopped, and arms from now if running. If a hook is running, its thread arms once,
+  /// after the hook. Runs adjust_timeout on this thread, and throws what start() throws. After std::bad_alloc the new
+  /// timeout is stored, but the one that was armed before may still be armed. Throws std::invalid_argument if the
+  /// timeout is NaN, zero or less; then nothing has changed.
   void reset(Delay timeout);
 
   /// Runs on_trigger on this thread, arms again and returns true, if running and no hook runs. Otherwise returns false.

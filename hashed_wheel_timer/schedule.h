@@ -42,7 +42,7 @@ class ScheduledRun;
 /// Source: Java's ScheduledExecutorService for fixed delay and rate.
 class HWT_API Schedule {
  public:
-  /// What waits are measured in.
+  /// The unit of gaps and waits.
   using nanoseconds = std::chrono::nanoseconds;
 
   /// Returns one run after `delay`, 0 or more.

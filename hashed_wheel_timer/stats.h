@@ -13,8 +13,8 @@ namespace hwt {
 /// Guarantees: once the timer is quiet, scheduled = expired + cancelled + unprocessed + pending. pending is never
 /// negative. All numbers only grow, except pending, backlog, last_lag and running_for. But a new_timeout() that is
 /// refused for lack of memory, or because it races stop(), may be counted as scheduled for a moment.
-/// Threads: any thread may call stats(). It reads the members one after the other, so they may be a few calls apart
-/// while other threads are at work.
+/// Threads: any thread may call stats(). It reads the members one after the other. A call that another thread makes
+/// meanwhile may be counted in one member and not in another.
 /// Not for: every request. Each call adds up the counters of all threads.
 struct TimerStats {
   std::int64_t scheduled = 0;    ///< timeouts accepted by new_timeout()
@@ -36,9 +36,9 @@ struct TimerStats {
   /// executor. It includes stalls of the process, tasks of earlier ticks, and a late end of the worker's sleep. It is
   /// set when the tick is finished, so a task that never returns does not show here. Past ticks below 1 ms are
   /// processed together, up to 1 ms of them; then the lag counts from the end of the first of these ticks.
-  /// A call that schedules an earlier timeout than all others wakes the worker. If that wakes it only after the tick of
-  /// the timeout, the worker runs the timeout in the present tick, and the lag counts from the end of that one. So the
-  /// lag leaves such a delay out; lateness() shows it.
+  /// A call that schedules an earlier timeout than all others wakes the worker. If the worker wakes up only after the
+  /// tick of this timeout, it runs the timeout in the present tick. The lag then counts from the end of the present
+  /// tick. So the lag leaves the late wake-up out; lateness() shows it.
   std::chrono::nanoseconds last_lag{0};
   /// The largest last_lag so far.
   std::chrono::nanoseconds max_lag{0};

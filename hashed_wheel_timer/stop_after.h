@@ -26,7 +26,7 @@ namespace hwt {
 /// Not for: abandoning work that cannot be stopped.
 class HWT_API StopAfter {
  public:
-  /// Throws what Timer::new_timeout() throws.
+  /// Requests the stop after `delay`. Throws what Timer::new_timeout() throws.
   [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer, Delay delay,
                                                                                          std::stop_token parent = {});
   /// Requests the stop at `deadline`, a point of the timer's own clock or a hwt::Deadline. Throws what
@@ -44,15 +44,16 @@ class HWT_API StopAfter {
   /// Returns the token, which the deadline or the parent stops. It may outlive this object.
   std::stop_token token() const noexcept { return stop_.get_token(); }
 
-  /// Returns whether the deadline has requested the stop. True before the stop callbacks run. False if the parent did.
+  /// Returns whether the deadline has requested the stop, also while the stop callbacks run. Returns false if the
+  /// parent was stopped first.
   bool timed_out() const noexcept;
 
   /// Cancels the deadline. Returns false only if the deadline has requested the stop, also when called again.
   /// The parent stays linked. Waits for no thread.
   bool cancel() noexcept;
 
-  /// Moves the deadline to `delay` from now. Returns false if it has passed, was cancelled, also by the parent, or the
-  /// timer has ended. Throws what Timeout::reschedule() throws.
+  /// Moves the deadline to `delay` from now. Returns false if the deadline has passed, or if cancel() or a stop of the
+  /// parent has cancelled it, or if the timer has ended. Throws what Timeout::reschedule() throws.
   bool reschedule(Delay delay);
 
  private:

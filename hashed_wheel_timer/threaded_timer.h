@@ -57,7 +57,8 @@ class HWT_API ThreadedTimer : public Timer {
   void begin() override;
 
  private:
-  internal::ThreadedEngine* engine_ = nullptr;  // deletes itself: the timer may go inside one of its tasks
+  // Deletes itself, because a task may destroy the timer, and the engine still runs that task.
+  internal::ThreadedEngine* engine_ = nullptr;
 };
 
 }  // namespace hwt

@@ -56,10 +56,10 @@ TimerTask& Timeout::task() const {
 
 std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
   if (!timeout) return out << "Timeout(null)";
-  // Not the timer's own now(): the timer may be going meanwhile.
+  // Asks the core and not the timer, because another thread may be destroying the timer.
   const std::chrono::steady_clock::time_point now(std::chrono::nanoseconds(Node::of(timeout)->core().now()));
-  // Unsigned: the distance between two time points may exceed the range of the signed one. As a string: whatever base
-  // and width the stream is set to.
+  // Computes unsigned numbers, because the distance between two time points may exceed the signed range. Returns a
+  // string, because a stream may print numbers in another base.
   const auto distance = [](std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
     const auto nanoseconds = [](auto t) {
       return static_cast<std::uint64_t>(t.time_since_epoch() / std::chrono::nanoseconds(1));

@@ -85,8 +85,8 @@ class HWT_API Timeout {
   /// (Exception: two threads move it while it expires, and one of them is preempted until its new deadline.)
   /// Returns false if the timeout has expired, also while its task waits in an executor. Returns false if it was
   /// cancelled or returned by stop(), or if the handle is null. A race with one of these has exactly one winner.
-  /// With a leeway the task may run that much later. Any thread, also inside a task. A later deadline costs no
-  /// allocation and no queue. An earlier deadline takes effect at the end of the present tick or later. Throws
+  /// With a leeway the task may run that much later. Any thread, also inside a task. For a later deadline the call
+  /// allocates and enqueues nothing. An earlier deadline takes effect at the end of the present tick or later. Throws
   /// std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has changed.
   bool reschedule(Delay delay, Leeway leeway = {}) {
     return move(Delay(detail::number("reschedule: delay", delay)), leeway);
@@ -109,8 +109,8 @@ class HWT_API Timeout {
 
   /// Returns the time before which the task does not start, by the timer's clock. A deadline that was given comes back
   /// exactly, also one in the past, unless a leeway has moved it. Returns time_point::max() if the delay was beyond the
-  /// range of the clock, and on a null handle. A reschedule() that is under way may show a deadline that it then takes
-  /// back. If several of them raced with the expiry, such a deadline may stay.
+  /// range of the clock, and on a null handle. While a reschedule() is under way, this may be a deadline that the
+  /// reschedule() will take back. If several of these calls race with the expiry, such a deadline may stay.
   std::chrono::steady_clock::time_point deadline() const noexcept;
 
   /// Returns the timer, or null if the timer is gone or the handle is null. Does not keep the timer alive.

@@ -34,8 +34,8 @@ TimeoutScope::~TimeoutScope() {
   for (const TimeoutId id : ids) timer_.cancel_and_wait(id);
 }
 
-/// Goes from the last id to the first, 64 at a time. Between them another thread may remove ids, which moves others
-/// towards the first. So this thread may come to an id twice, but misses none.
+/// Goes from the last id to the first, in groups of 64. Between two groups another thread may remove ids, which moves
+/// later ids towards the first. So this thread may come to an id twice, but misses none.
 std::size_t TimeoutScope::cancel_all() noexcept {
   std::array<TimeoutId, 64> some;
   std::size_t cancelled = 0;
@@ -74,7 +74,8 @@ void TimeoutScope::begin_adding() {
   if (ending_) throw IllegalState("add: the scope is being destroyed");
   if (ids_.size() + adding_ >= ids_.capacity()) {
     std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
-    // Twice the room, so that an added id costs one or two looks on average.
+    // Makes room for twice the ids. So at least as many are added before the next look-up of all, and each added id
+    // pays for one or two look-ups on average.
     const std::size_t needed = ids_.size() + adding_ + 1;
     if (2 * needed > ids_.capacity()) ids_.reserve(2 * needed);
     if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) shrink(2 * needed);

@@ -121,10 +121,10 @@ class HWT_API TimeoutScope {
 
   Timer& timer_;
   std::optional<BatchExecutor> executor_;  // never changed
-  const std::int64_t process_;             // that made the scope; another one in a forked child
+  const std::int64_t process_;             // the process that made the scope; a forked child is another one
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
-  // When the vector is full, the scope removes the ids of ended timeouts. The vector grows to twice the ids that the
-  // scope needs. It shrinks to that if it has room for more than eight times the ids, and for more than kAlwaysKept.
+  // When the vector is full, the scope removes the ids of ended timeouts and makes room for twice the remaining ids. It
+  // shrinks the vector to that room if there is room for more than eight times these ids and more than kAlwaysKept.
   std::vector<TimeoutId> ids_;
   std::size_t adding_ = 0;  // calls of add() in progress; the vector has room for their ids
   bool ending_ = false;

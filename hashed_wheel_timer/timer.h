@@ -240,9 +240,9 @@ class HWT_API Timer {
 
   /// Returns how late timeouts were. For each expired timeout it has the time at which the worker started to process
   /// its tick, minus its deadline. That includes the rest of the tick, the wake-up of the worker, and the ticks before.
-  /// It leaves out the tasks before it in the same tick, which TimerStats::last_lag includes. If ticks below 1 ms are
-  /// processed together, it leaves out the tasks before it in all of them. Tasks run by an executor are included; their
-  /// queueing time is not.
+  /// It does not include the time of earlier tasks of the same tick; TimerStats::last_lag does. If ticks below 1 ms are
+  /// processed together, it does not include the time of earlier tasks in any of them. Tasks run by an executor are
+  /// included; their queueing time is not.
   /// A timeout is counted before its task runs. While timeouts expire, sum() and max() may be ahead of count(), never
   /// behind. Any thread; copies 2 kB.
   virtual LatencyHistogram lateness() const noexcept;
@@ -297,6 +297,7 @@ class HWT_API Timer {
     static constexpr bool kThrows = false;
   };
 
+  // Values of `named`, which is TaskSource::named: whether the timeout gets an id instead of a handle.
   static constexpr bool kHandle = false;
   static constexpr bool kId = true;
 
@@ -344,8 +345,9 @@ class HWT_API Timer {
   /// Returns the deadline with this leeway. Starts the timer if it was not started, because its ticks count from the
   /// start.
   detail::When rounded(detail::When when, Leeway leeway) noexcept;
-  // A refused call, out of line. They start a timer that was not started, and schedule again. They pass the origin to a
-  // timer that traces origins. They are static, because a refused task may have destroyed the timer that it owned.
+  // The rest of a refused call, out of line. Each function starts a timer that was not started, and schedules again. If
+  // the timer traces origins, the function passes the origin to it. Both are static, because a refused task may have
+  // destroyed the timer that it owned.
   static detail::Scheduled retry_or_throw(Timer& timer, const detail::TaskSource& task, detail::When when,
                                           detail::Scheduled refused, const Origin& origin);
   static detail::Scheduled retry_or_null(Timer& timer, const detail::TaskSource& task, detail::When when,

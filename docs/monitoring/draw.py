@@ -151,13 +151,16 @@ def main() -> int:
     given = parser.parse_args()
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
-        example = subprocess.Popen(
-            [given.example, "--seconds", "86400", "--metrics", str(port), "--svg", f"{folder}/rpc_timeouts.svg",
-             "--in-flight", "1000"],
-            stdout=subprocess.DEVNULL,
-        )
-        prometheus = Prometheus(folder, port)
+        processes = []
         try:
+            prometheus = Prometheus(folder, port)
+            processes.append(prometheus.process)
+            example = subprocess.Popen(
+                [given.example, "--seconds", "86400", "--metrics", str(port), "--svg", f"{folder}/rpc_timeouts.svg",
+                 "--in-flight", "1000"],
+                stdout=subprocess.DEVNULL,
+            )
+            processes.append(example)
             time.sleep(8)  # until there are rates
             start = time.time()
             time.sleep(given.seconds / 2)
@@ -167,7 +170,7 @@ def main() -> int:
             time.sleep(given.seconds / 2 - 1)
             draw(prometheus, start, time.time())
         finally:
-            for process in (example, prometheus.process):
+            for process in processes:
                 process.terminate()
                 process.wait()
     return 0

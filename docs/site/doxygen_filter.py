@@ -13,7 +13,7 @@ import sys
 
 INDENTED = re.compile(r" *///   ")
 COMMENT = re.compile(r" *///( |$)")
-TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|fork\(\)|Precondition): ")
+TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|Fork|Costs|Differences|Precondition): ")
 DELETED = re.compile(r" *[^/ ].* = delete;")
 HEADER = '/** @headerfile asio.h "hashed_wheel_timer/asio.h" */ '
 

@@ -40,7 +40,8 @@ RANKS = {"README.md": 4, "docs/guide.md": 4, "README.zh-CN.md": 0.5, "docs/guide
          "CONTRIBUTING.md": 0.2, "CHANGELOG.md": 0.1, "hwt::Timer": 4, "hwt::Timeout": 4, "hwt::net": 1}
 # The script applies the light or dark scheme that the reader chose on any page.
 SCHEME = '<script src="../reference.js"></script>\n</head>'
-# Replaces the worker of the search for pages without a server. The theme would fetch it from a server.
+# A script of the theme that runs the search without a server. Each page would fetch it from another server, so
+# on_post_page() puts worker_in_file.js in its place.
 SHIM = re.compile(r"https://[^\s\"']+/iframe-worker/shim")
 
 
@@ -142,4 +143,4 @@ def on_post_build(config):
     shutil.copytree(API, site / "api", dirs_exist_ok=True)
     for path in (site / "api").glob("*.html"):
         path.write_text(path.read_text(encoding="utf-8").replace("</head>", SCHEME, 1), encoding="utf-8")
-    (site / "404.html").unlink()  # for a server of its own
+    (site / "404.html").unlink()  # its absolute links need a server whose root is the site

@@ -53,7 +53,8 @@ class HWT_API DrivenTimer : public Timer {
   /// option, its value and the valid range; std::bad_alloc; std::system_error if no pthread key is left.
   DrivenTimer(const char* name, const Options& options);
   /// Makes a timer to which the caller gives the time, beginning at `start`. Without `start` it begins at zero, and the
-  /// first jump must not pass a pending deadline. Throws as the other constructor does.
+  /// first jump must not pass a pending deadline: a caller that jumps to a real time has forgotten `start`. Throws as
+  /// the other constructor does.
   DrivenTimer(const char* name, const Options& options, std::optional<std::chrono::steady_clock::time_point> start);
   ~DrivenTimer() override;
 

@@ -31,7 +31,8 @@ inline void PassiveWheel::schedule_in(WheelNode& node, Duration delay) {
 }
 
 inline void PassiveWheel::schedule_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
-  // Unsigned: wherever the two lie, the difference is too large unless the deadline is later and within reach.
+  // Unsigned, so that the distance cannot overflow. If the deadline is now, has passed or is too far, wait - 1 is at
+  // least left_.
   const auto count = [](std::chrono::steady_clock::time_point time) {
     return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
   };
@@ -61,6 +62,7 @@ inline std::uint64_t PassiveWheel::clipped(std::chrono::nanoseconds delay) const
 }
 
 inline void PassiveWheel::link(WheelNode& node, std::uint64_t tick) noexcept {
+  // The level is the highest digit in which the tick differs from the cursor; `shift` is where that digit begins.
   const auto highest_bit = static_cast<unsigned>(std::countl_zero((tick ^ cursor_) | 1)) ^ 63U;
   const unsigned shift = highest_bit / kDigitBits * kDigitBits;
   Link& slot = slots_[shift * (kSlotsPerLevel / kDigitBits) + (tick >> shift) % kSlotsPerLevel];

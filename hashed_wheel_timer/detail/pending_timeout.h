@@ -48,7 +48,7 @@ class HWT_API PendingTimeout {
 
    private:
     PendingTimeout& pending_;
-    Timeout timeout_;  // destroyed after the lock, because its task may be the user's
+    Timeout timeout_;  // destroyed after the lock, because that may destroy the task, and so call the user's code
     const std::lock_guard<std::mutex> lock_;
   };
 

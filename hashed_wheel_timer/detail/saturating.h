@@ -49,7 +49,8 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::nanosecon
 // The integers of these templates have 64 bits. They are parameters so that tests/arithmetic can prove them with
 // symbolic ones.
 
-/// A product divided by `den`: quotient and remainder of value * (the binary digits of a number so far) / den.
+/// Divides value * num by `den` without computing the product, by the binary digits of num, the highest first. If the
+/// digits so far are those of a number n, then value * n is quotient * den + remainder.
 template <class Word>
 struct LongDivision {
   Word quotient{0};

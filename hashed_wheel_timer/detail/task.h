@@ -24,9 +24,9 @@ enum class TaskKind : std::uint8_t {
   Shared,    // a shared TimerTask, kept until the last handle goes
 };
 
-/// The reason why a task will not run. Its timer tells a task that waits, such as a coroutine or an asynchronous
-/// operation, which otherwise would wait for ever. It tells before the deciding call returns, not when the last handle
-/// goes. It does not tell after cancel(), cancel_and_wait(), or in a forked child, because the caller knows.
+/// The reason why a task will not run. The timer notifies a task that waits, such as a coroutine or an asynchronous
+/// operation, which otherwise would wait for ever. It does so before the deciding call returns, not when the last
+/// handle goes. It does not notify after cancel(), cancel_and_wait(), or in a forked child, because the caller knows.
 ///
 ///   struct Waiter {                          // any callable that has this member
 ///     void operator()();                     // expired
@@ -35,13 +35,13 @@ enum class TaskKind : std::uint8_t {
 ///   timer.new_timeout(Waiter{...}, delay);
 ///
 /// Guarantees: once the timer has taken the callable, it calls exactly one of operator() and will_not_run(), once,
-/// unless the timeout is cancelled. No lock is held. stop() does not use the timer after it has told the first task, so
-/// that task may destroy the timer. An exception goes to Options::on_task_error. A program that got the timeout from
+/// unless the timeout is cancelled. No lock is held. stop() does not use the timer once it has notified the first task,
+/// so that task may destroy the timer. An exception goes to Options::on_task_error. A program that got the timeout from
 /// stop() may still run the task by hand.
 enum class NotRun : unsigned char {
-  Stopped,  // Timer::stop() or the destructor tells it, on its thread; inside a task, after that task
-  Refused,  // new_timeout() tells it, on its thread, if it has already taken the callable, and then destroys it
-  Dropped,  // the thread that drops the executor's job of an expired task tells it
+  Stopped,  // notified by Timer::stop() or the destructor; if a task destroys its timer, after that task
+  Refused,  // notified by new_timeout(), if it has already taken the callable, which it then destroys
+  Dropped,  // notified by the thread that drops the executor's job of an expired task
 };
 
 template <class F>

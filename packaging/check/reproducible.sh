@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds the libraries in two rounds, each by Meson and by CMake. Both rounds must install the same bytes. The second
-# has another folder, depth of folders, time, time zone, language, umask, user name, home and number of jobs.
+# has another folder, depth of folders, time zone, language, umask, user name, home and number of jobs. Its times also
+# differ: SOURCE_DATE_EPOCH, the times of the sources, and the time of day.
 # usage: reproducible.sh SOURCE WORK; SOURCE is a copy of the tree. Needs meson, cmake, ninja, a compiler and the
-# packages of the dependencies. The times are SOURCE_DATE_EPOCH, those of the sources, and the
-# minutes between the builds.
+# packages of the dependencies.
 set -eu
 
 source=$1

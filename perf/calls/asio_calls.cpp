@@ -76,8 +76,8 @@ class Client {
     std::uint64_t id_ = 0;
     asio::steady_timer own_;
     hwt::TimeoutId ours_;
-    rpc::Connection near_;
-    rpc::Connection far_;
+    rpc::Connection near_;  // the client's end
+    rpc::Connection far_;   // the server's end, which returns each request as its answer
   };
 
   asio::io_context loop_{1};

@@ -1,5 +1,5 @@
-// Calls of gRPC over loopback. Its own deadline also goes to the server, which has a timer for it, too. Ours is a timer
-// of the client that cancels the call; the server notices the cancel.
+// Calls of gRPC over loopback. gRPC sends a deadline of its own to the server, where it arms a second timer. With this
+// library only the client has a timer. Its task cancels the call, and the server notices the cancel.
 
 #include <grpcpp/grpcpp.h>
 

@@ -1,6 +1,6 @@
 // Requests of kj's HTTP client to its server, over socket pairs. A deadline is kj::Timer::timeoutAfter() on the timer
-// of the event loop, or on the one of the example kj_http. The server's limit of idle connections is always on the
-// former.
+// of the event loop, or on the WheelTimer of the example kj_http. The server always uses the timer of the event loop
+// for its limit of idle connections.
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>

@@ -35,9 +35,9 @@ class Host:
     calls: int  # in a block
     in_flight: int
     deadline_s: int
-    rounds: list[list[list[int]]]  # for each round and block: nanoseconds, and of CPU
+    rounds: list[list[list[int]]]  # for each round and block: its nanoseconds and its CPU nanoseconds
 
-    def first(self, of: int) -> float:
+    def base(self, of: int) -> float:
         """The median without a deadline: nanoseconds (0) or CPU nanoseconds (1) of a block."""
         return median(blocks[NONE][of] for blocks in self.rounds)
 
@@ -51,7 +51,7 @@ class Host:
 
 
 def interval(values: Sequence[float]) -> Spread:
-    """The median and its 95 % confidence interval, from the order of the values. Of up to nine values it spans all."""
+    """The median and its 95 % confidence interval, from the order of the values. Of up to ten values it spans all."""
     ordered, count = sorted(values), len(values)
     place = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)) - 1)
     return Spread(median(ordered), ordered[place], ordered[count - 1 - place])
@@ -145,7 +145,7 @@ def _table(hosts: Sequence[Host]) -> report.Table:
     head = ["host", "calls/s", "CPU µs a call", "calls/s lost: own", "ours", "CPU more: own", "ours", "goals"]
     table = report.Table(head, also=(7,), ours_in="")
     for host in hosts:
-        cells = [host.host, f"{host.calls / host.first(0) * 1e9:,.0f}", number(host.first(1) / host.calls / 1e3)]
+        cells = [host.host, f"{host.calls / host.base(0) * 1e9:,.0f}", number(host.base(1) / host.calls / 1e3)]
         cells += [_cell(interval(values(timer))) for values in (host.lost, host.more) for timer in (OWN, OURS)]
         rate, cpu = interval(host.lost(OURS)), interval(host.more(OURS, OWN))
         table.rows.append([*cells, f"calls/s {_goal(rate, GOAL)}, CPU {_goal(cpu, 0)}"])

@@ -88,7 +88,7 @@ def _settled(results: Results) -> set[tuple[str, Config]]:
 
 
 def _missing(results: Results, todo: list[Step]) -> list[Step]:
-    """Returns the steps of each configuration and round that some runner has not run. Removes the runs that it has."""
+    """Returns all steps of each configuration and round that is incomplete, and removes its runs from `results`."""
     ran, settled = {(*_group(run), run.runner) for run in results.runs}, _settled(results)
     missing = {
         _group(step)

@@ -268,7 +268,8 @@ def _late(summary: Summary) -> Figure | None:
 def _late_scale(axes: Any, curves: Sequence[Sequence[float]]) -> None:
     axes.set_xlabel("microseconds after the deadline")
     medians = [percentiles[50] for percentiles in curves]
-    # A logarithmic axis shows timers with a tick of a millisecond beside those without a tick, but no early tasks.
+    # Medians of 100 to 2,500 µs, as with a tick of a millisecond, fit on a linear axis, which also shows early tasks.
+    # With smaller medians, as without a tick, only a logarithmic axis shows all curves, but no early tasks.
     if max(medians) <= 2_500 and not any(0 < value < 100 for value in medians):
         # The legend has the figures of curves that leave the axis on the right.
         right = min(max(percentiles[99] for percentiles in curves) * 1.08, 5_000)

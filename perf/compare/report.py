@@ -42,7 +42,7 @@ class Table:
     rows: list[list[str]] = field(default_factory=list)
     words: int = 1  # the number of leading columns that hold words
     also: tuple[int, ...] = ()  # other columns that hold words
-    ours_in: str = "row"  # that is set in bold: "row", "column" or ""
+    ours_in: str = "row"  # where this library's figures are, for bold type: "row", "column" or ""
     notes: list[str] = field(default_factory=list)
 
     def mark(self, note: str) -> str:

@@ -129,6 +129,7 @@ def _judge(summary: Summary, target: Target, config: Config) -> Verdict | None:
         ours = summary.value(target.runner, config, target.metric)
         return Verdict(target, config, NETTY, None if ours is None else ours.median <= target.at_most)
     other = _fastest_other(summary, config, target.metric) if target.fastest else target.other
+    # A target against Netty is listed even if Netty was left out, as not measured.
     names = [NETTY, *(runner.name for runner in summary.results.runners)]
     if other is None or other not in names:
         return None  # no runner to compare with

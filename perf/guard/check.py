@@ -29,8 +29,8 @@ EXPECTED = pathlib.Path(__file__).resolve().parent / "expected.json"
 INSTRUCTIONS_TOLERANCE = 0.05
 # For locked instructions that occur once in hundreds of operations, such as that of a batch.
 LOCKED_TOLERANCE = 0.05
-# The limit of a ratio, relative to the stored one. Other work on the machine or another processor changes it by up to a
-# third, except the cost of a second thread, which is near zero.
+# The limit of a ratio, relative to the stored one. Other work on the machine or another processor changes a ratio by up
+# to a third. The ratio of two threads to one stays near 1 everywhere, so its limit is lower.
 RATIO_LIMIT = 1.6
 RATIO_LIMITS = {"churn_2_threads / churn_1_thread": 1.3}
 ATTEMPTS = 3

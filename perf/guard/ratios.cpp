@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kRing = 1000;
 constexpr std::size_t kPairs = 200'000;  // per slice: some ten milliseconds, shorter than most interruptions
 constexpr std::size_t kSlices = 60;
-constexpr std::size_t kKept = 15;
+constexpr std::size_t kKept = 15;  // the least interrupted quarter
 
 struct Slice {
   double cpu_time;  // of the process, in seconds
@@ -37,8 +37,8 @@ Slice slice_of(auto&& work) {
   return {cpu, cpu / passed.count()};
 }
 
-/// Runs slices of both in turn and returns the median ratio of the least interrupted slices. Threads that do not run at
-/// the same time cannot disturb each other.
+/// Runs slices of both in turn and returns the median ratio of the least interrupted slices. An interrupted slice does
+/// not show contention, because its threads do not run at the same time.
 double ratio(auto&& measured, auto&& reference) {
   struct Pair {
     double ratio;
@@ -79,6 +79,7 @@ class Churn {
       }
       for (std::thread& thread : running) thread.join();
     });
+    // The worker catches up meanwhile.
     slice.cpu_time += slice_of([] { std::this_thread::sleep_for(3ms); }).cpu_time;
     return slice;
   }

@@ -45,8 +45,8 @@ void node_pool(benchmark::State& state, std::size_t run) {
 BENCHMARK_CAPTURE(node_pool, take_and_give_back_256, kBatch)->Apply(hwt::perf::with_threads);
 BENCHMARK_CAPTURE(node_pool, take_and_give_back_one, 1)->Apply(hwt::perf::with_threads);
 
-// One thread takes, another returns in batches. Wall time, because each waits for the other. It needs a processor for
-// each.
+// One thread takes nodes, another one returns them in batches. Measures wall time, because each thread waits for the
+// other. Needs two processors.
 void across_threads(benchmark::State& state) {
   NodePool pool(any_core().depot());
   struct Hand {

@@ -1,4 +1,4 @@
-// PassiveWheel: all costs, because it runs on one thread.
+// PassiveWheel. Its figures omit no cost, because no other thread does a part of its work.
 
 #include "hashed_wheel_timer/passive_wheel.h"
 
@@ -61,7 +61,7 @@ void near_and_far(hwt::perf::Benchmark* benchmark) {
 }
 BENCHMARK(cancel_schedule)->Name("passive_wheel/cancel_schedule")->Apply(near_and_far);
 
-// Each node in turn has its own slot: the value of order.
+// Consecutive nodes go into consecutive slots. Compare with cancel_schedule, where the slots are random.
 void cancel_schedule_in_order(benchmark::State& state) {
   Bench bench(1000);
   std::int64_t tick = 0;

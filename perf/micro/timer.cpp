@@ -77,7 +77,7 @@ BENCHMARK_CAPTURE(new_timeout, timer_task, [task = std::shared_ptr<hwt::TimerTas
   return task;
 })->Apply(with_timer);
 
-// Each thread's own timeouts, in the wheel.
+// Each thread moves its own timeouts.
 void reschedule(benchmark::State& state, std::chrono::nanoseconds first, std::chrono::nanoseconds step) {
   std::vector<hwt::Timeout> timeouts(kRing);
   for (hwt::Timeout& timeout : timeouts) timeout = timer->new_timeout([] {}, first);
@@ -90,9 +90,9 @@ void reschedule(benchmark::State& state, std::chrono::nanoseconds first, std::ch
   });
   for (hwt::Timeout& timeout : timeouts) timeout.cancel();
 }
-// A keep-alive.
+// A keep-alive. The timeouts are still in the inbox, because the worker has no reason to take far ones soon.
 BENCHMARK_CAPTURE(reschedule, later, 600s, 1ns)->Apply(with_timer)->Apply(with_threads);
-// An earlier deadline: the worker is told and takes part.
+// An earlier deadline. After the first calls all timeouts are in the wheel, and the worker gets recheck requests.
 BENCHMARK_CAPTURE(reschedule, earlier, 10'000h, -1us)->Apply(with_timer)->MeasureProcessCPUTime();
 
 // The request path: cancels the oldest of a ring and schedules a new timeout.

@@ -19,7 +19,7 @@ struct alignas(hwt::internal::kCacheLine) Item : WheelItem {
   Tick due = 0;
 };
 
-// The defaults of the timers.
+// The defaults of ticks_per_wheel in the two timers.
 template <class Wheel>
 constexpr std::int64_t kSize = 512;
 template <>
@@ -60,7 +60,7 @@ void at_random(benchmark::State& state) {
 BENCHMARK(at_random<HashedWheel>)->Name("wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 BENCHMARK(at_random<HierarchicalWheel>)->Name("hierarchical_wheel/insert_remove")->Arg(1000)->Arg(1'000'000);
 
-// The next item goes into the next bucket. The comparison with random ticks tells the value of order for the cache.
+// The next item goes into the next bucket. Compare with at_random: the difference is the cost of random access.
 template <class Wheel>
 void in_order(benchmark::State& state) {
   insert_remove<Wheel>(state, 1000, [tick = Tick{0}]() mutable { return ++tick & 255; });

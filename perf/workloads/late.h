@@ -49,8 +49,8 @@ class Lateness {
   std::latch all_{1};
 };
 
-/// With `far_threads`, the timer first gets `pending` timeouts of an hour from each of so many threads, which stay
-/// alive.
+/// If `far_threads` is not 0, this number of threads first schedule `pending` timeouts of an hour each. These threads
+/// stay alive.
 template <class Timer>
 Json measure_late(const Options& options) {
   using std::chrono::microseconds;

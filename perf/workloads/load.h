@@ -18,7 +18,7 @@
 
 namespace hwt::perf {
 
-/// Measures the CPU time of the thread that runs the tasks. A task finds out its id.
+/// Measures the CPU time of the thread that runs the tasks. The first task reports the CPU clock of this thread.
 template <class Timer>
 class WorkerTime {
  public:

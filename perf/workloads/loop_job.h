@@ -25,7 +25,7 @@ class LoopJob {
     done.get();
   }
 
-  /// Call it first: takes the job.
+  /// Returns the interval. Call it before run_slice(): its acquire load makes the job visible to the loop's thread.
   std::chrono::milliseconds interval() const { return interval_.load(std::memory_order_acquire); }
 
   /// Runs a slice. Returns true if there are more.

@@ -28,7 +28,7 @@ Options parse_options(int argc, char** argv, const std::vector<std::string>& tim
   app.add_option("--load", options.load, "Kind of load")
       ->check(CLI::IsMember(std::vector<std::string>{"crowd", "ended", "mass-cancel", "random-cancel"}))
       ->capture_default_str();
-  number(app, "--threads", options.threads, 1, 256, "Threads, in handoff pairs of threads");
+  number(app, "--threads", options.threads, 1, 256, "Threads; in handoff, pairs of threads");
   number(app, "--tick-ms", options.tick_ms, 1, 10'000, "Tick of the timer");
   if (timers.size() > 1) {
     number(app, "--tick-us", options.tick_us, 0, 999,
@@ -38,7 +38,7 @@ Options parse_options(int argc, char** argv, const std::vector<std::string>& tim
   number(app, "--pending", options.pending, 1, 100'000'000, "Pending timeouts");
   number(app, "--seconds", seconds, 1, 600, "Duration of idle, far, and load of the kinds crowd and ended");
   number(app, "--far-threads", options.far_threads, 0, 10'000,
-         "Before late, so many threads each schedule `pending` timeouts of an hour");
+         "In late, this number of threads first schedule `pending` timeouts of an hour each");
   number(app, "--due-ms", options.due_ms, 0, 1'000, "In rate, another timeout is due at this interval; 0: none");
   number(app, "--warmup", options.warmup, 0, 1'000, "Unmeasured rounds before the measured one");
   number(app, "--seed", options.seed, 0, std::numeric_limits<std::int64_t>::max(), "Seed of the random numbers");

@@ -17,7 +17,7 @@ std::chrono::nanoseconds process_cpu_time();
 /// Returns the resident memory of the process. First makes the allocator return its free memory.
 std::int64_t resident_bytes();
 
-/// Measures the time of `operations`. The CPU time includes a rest, in which the worker catches up.
+/// Measures `work`, which has `options.count` operations. The CPU time includes a rest, in which the worker catches up.
 template <class Work>
 Json measured(const Options& options, Work&& work) {
   using std::chrono::nanoseconds;

@@ -17,7 +17,7 @@ namespace hwt::perf {
 /// Runs one round of a workload on a Timer, a class of the form below. Calls are resolved at compile time, so that they
 /// add no cost. The timer calls receiver.expired(id) on expiry.
 ///
-///   static constexpr bool kOneLoop;                  // whether only its own thread may call schedule() to launch()
+///   static constexpr bool kOneLoop;                  // only the loop's thread may schedule and cancel
 ///   explicit Timer(std::chrono::microseconds tick);  // started
 ///   Slots make_slots(std::size_t size);              // a container of handles
 ///   void schedule(slot, receiver, id, delay);        // into a free slot
@@ -27,7 +27,7 @@ namespace hwt::perf {
 ///   void take_over();                                // waits until scheduled timeouts are in the wheel
 ///   void stop();                                     // joins its thread; further calls have no effect
 ///
-/// With kOneLoop also these, which return at the end:
+/// With kOneLoop also these. They return after slice() has returned false:
 ///
 ///   void run_in_loop(slice);                         // alternates slice() and expiry until slice() is false
 ///   void run_in_loop_every(interval, slice);

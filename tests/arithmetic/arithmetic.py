@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Proves the timer's arithmetic with z3, and finds planted faults.
 
-  arithmetic.py ROOT BUILD    builds and runs each program, and for each fault its program again
+  arithmetic.py ROOT BUILD    builds and runs each program in subfolders of BUILD, and again for each fault
 
 A fault changes a header of the shipped code. Then the program runs only the fault's lemma, which must be refuted.
 The compiler is $CXX, or g++.
@@ -100,7 +100,9 @@ def find(root, folder, fault):
 
 def main():
     root, folder = sys.argv[1:]
-    shutil.rmtree(folder, ignore_errors=True)  # an older list of faults has left other headers there
+    for old in os.listdir(folder) if os.path.isdir(folder) else []:
+        if old.isdigit() or old == "shipped":  # an older list of faults has left other headers there
+            shutil.rmtree(os.path.join(folder, old))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(find, root, os.path.join(folder, str(i)), fault) for i, fault in enumerate(FAULTS)]
         jobs += [pool.submit(prove, root, os.path.join(folder, "shipped"), program) for program in PROGRAMS]

@@ -73,7 +73,7 @@ void long_division_takes_a_digit() {
   const bool digit = each("digit", 0, 1) != 0;
   const Word next(2 * digits.expr() + (digit ? 1 : 0));
   division.take_digit(digit, value, den);
-  require(division.remainder < den, "its remainder is one");
+  require(division.remainder < den, "the remainder is less than the divisor");
   require(Bit(product(division.quotient, den) + division.remainder.expr() == product(value, next)),
           "quotient and remainder are those of one more digit");
 }

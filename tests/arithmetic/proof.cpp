@@ -8,8 +8,8 @@
 namespace hwt::arithmetic {
 namespace {
 
-// For one question to the solver, in its own steps, some seconds. The hardest question takes about a million. Not
-// a limit in time, because the threads that measure it in z3 4.8 may deadlock.
+// The most steps of the solver for one question, which take some seconds. The hardest question takes about a million.
+// This is no limit in time, because the threads that measure time in z3 4.8 may deadlock.
 constexpr unsigned kStepLimit = 100'000'000;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }

@@ -41,7 +41,7 @@ int main(int count, char** arguments) {
     assume(tick >= now);
     const Number address("address");
     const Number bucket = ring.bucket_of(tick);
-    require(bucket < Number(ring.length()), "its bucket is one");
+    require(bucket < Number(ring.length()), "its bucket exists");
     const Tick own = ring.own_tick(bucket, now);
     const Number distance = Number(tick) - Number(own);
     const Number ahead = Ring::ahead((address << 6) | ring.tag_of(tick), ring.tag_of(own));

@@ -12,7 +12,7 @@ using hwt::internal::next_tick;
 using Tick = Bits<64, true>;
 using Number = Bits<64, false>;
 
-/// Rising numbers, found by a symbolic index: those that are possible, on paths of their own.
+/// A table of rising numbers with a symbolic index. Each element that the index may select begins a path of its own.
 template <class Element, std::size_t kSize>
 class Table {
  public:
@@ -76,8 +76,8 @@ int main(int count, char** arguments) {
 
   proof.lemma("levels_slot_holds_its_tick", [] {
     const Filed filed;
-    require(filed.place.level < filed.digits.levels(), "its level is one");
-    require(filed.place.digit < Number(filed.digits.slots_per_level()), "its digit is one");
+    require(filed.place.level < filed.digits.levels(), "its level exists");
+    require(filed.place.digit < Number(filed.digits.slots_per_level()), "its digit is in range");
     require(filed.begin <= filed.tick, "never late: the slot begins at its tick or before");
     require(span(filed.begin, filed.shift) == span(filed.tick, filed.shift), "the tick is in the slot's span");
     require(implies(filed.tick > filed.cursor, filed.begin > filed.cursor), "found again: the slot is still to come");

@@ -30,7 +30,7 @@ int main(int count, char** arguments) {
     const Grid grid = any_grid();
     const Time deadline("deadline");
     const Time tick = grid.due_tick(deadline);
-    require(tick >= 0 && tick < kNever, "its tick is one");
+    require(tick >= 0 && tick < kNever, "its tick exists");
     if (tick > 0) require(grid.end_of(tick - 1) < deadline, "the tick before ends earlier");
   });
   proof.lemma("grid_order", [] {
@@ -47,7 +47,7 @@ int main(int count, char** arguments) {
     const Time time("time");
     assume(time >= grid.start);
     const Time tick = grid.at(time);
-    require(tick >= 0 && tick < kNever, "its tick is one");
+    require(tick >= 0 && tick < kNever, "its tick exists");
     require(grid.begin_of(tick) <= time, "it has begun");
     require(time < grid.end_of(tick) || grid.end_of(tick) == kForever, "it has not ended");
   });

@@ -124,9 +124,4 @@ class Whole {
   z3::expr value_;
 };
 
-/// A fact that the solver need not find out: a product of two numbers that are not negative is not negative.
-inline void recall_product(const z3::expr& a, const z3::expr& b) {
-  Path::present().assume(z3::implies(a >= 0 && b >= 0, a * b >= 0));
-}
-
 }  // namespace hwt::arithmetic

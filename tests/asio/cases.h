@@ -68,7 +68,7 @@ struct OnShared {
 
 template <class Kit>
 struct Waiting : testing::Test, Kit {
-  // The worker may have claimed the last one, which was then cancelled, and be about to count it.
+  // The worker may have claimed the timeout of a wait that was then cancelled, and not have counted it yet.
   ~Waiting() override {
     EXPECT_TRUE(eventually([this] { return this->pending() == 0; }));
   }
@@ -575,7 +575,7 @@ TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
   std::atomic<int> left{0};
   std::atomic<int> made{0};
   const auto begin = [&](auto bind) {
-    int thrown = 0;
+    int allocations = 0;  // that were made before a copy threw
     for (int at = 1;; ++at) {
       ASSERT_LT(at, 100) << "there is no end to it";
       int copies = -1;
@@ -585,7 +585,7 @@ TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
       try {
         async_wait_for(timer, loop.get_executor(), 1ms, handler);
       } catch (const std::runtime_error&) {
-        thrown += made;
+        allocations += made;
         ASSERT_EQ(left, 0) << "thrown by copy " << at;
         ASSERT_EQ(timer.pending_timeouts(), 0);
         ASSERT_EQ(loop.run() + other.run(), 0u);
@@ -600,7 +600,7 @@ TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
       break;
     }
     EXPECT_EQ(left, 0);
-    EXPECT_GT(thrown, 0) << "no copy has thrown after an allocation";
+    EXPECT_GT(allocations, 0) << "no copy has thrown after an allocation";
   };
   begin([](const Throwing& handler) { return handler; });
   begin([&](const Throwing& handler) { return host::bind_executor(other.get_executor(), handler); });
@@ -714,7 +714,7 @@ TEST_F(PuttingOff, ATimerThatEndsMeanwhileRefusesTheNextWait) {
 
 TEST_F(PuttingOff, AContextThatGoesTakesATimeoutWithoutAWaitAlong) {
   auto goes = std::make_unique<host::io_context>();
-  // It goes with the last of its handlers.
+  // Its handler is its last owner.
   auto deadline = std::make_shared<net::WheelTimer>(*goes, timer);
   deadline->expires_after(kFar);
   deadline->async_wait([deadline](const Error&) { ADD_FAILURE(); });
@@ -867,7 +867,7 @@ TEST_F(WaitOnManualTimer, CancelAfterUsesNoMemoryOfItsHandlerWhenThatIsCalled) {
   }
 }
 
-/// The strand of the wait is gone when the handler is called by its own context.
+/// The context of the wait's strand is destroyed before the handler's context calls the handler.
 TEST_F(WaitOnManualTimer, IsCalledWhenTheContextOfItsStrandIsGone) {
   bool called = false;
   auto goes = std::make_unique<host::io_context>();
@@ -910,7 +910,7 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitAlong) {
       [this] { async_wait_for(timer, host::make_strand(executor()), 1ms, never_called()); },
       [this] { async_wait_for(timer, executor(), 1ms, host::bind_executor(host::make_strand(*goes), never_called())); },
       [this] { async_wait_for(timer, executor(), 1ms, host::bind_executor(loop.get_executor(), never_called())); }};
-  // The completion is yet to be posted, or it is in a queue of the context.
+  // When the context goes, the completion was not posted yet, or it is in a queue of the context.
   const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(1ms); },
                                                 [this] { signal->emit(host::cancellation_type::total); }};
   for (const auto& begin : begins) {
@@ -1056,7 +1056,7 @@ struct SlotOfALimit : SlotOfAWait {
 };
 
 TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasTakenTheOperationAlong) {
-  // The limit is yet to be posted, or it is in a queue of the context.
+  // When the context goes, the end of the limit was not posted yet, or it is in a queue of the context.
   const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(3ms); },
                                                 [this] { signal->emit(host::cancellation_type::total); }};
   for (const auto& begin : begins()) {
@@ -1140,7 +1140,8 @@ TEST(WaitOperation, OfALoopIsAmongTheBlocksThatMallocIsQuickFor) {
     void* object;
   };
   using Operation = net::detail::WaitOperation<OneWord, host::io_context::executor_type, true>;
-  // Asio notes the size behind the block, and asks for a multiple of 16; malloc has a word before it.
+  // Asio stores the size behind the block, and asks for a multiple of 16. malloc has a word before the block. Freed
+  // blocks of up to 16 words go into the fast bins of glibc, however many they are.
   const std::size_t asked_for = (sizeof(Operation) + 1 + 15) / 16 * 16;
   EXPECT_LE(asked_for + sizeof(void*), 16 * sizeof(void*));
 }
@@ -1259,7 +1260,7 @@ TEST(WaitRaces, EachGoesOnceHoweverTheTimersStopAndTheContextsEndRace) {
     for (int i = 0; i < 10; ++i) async_wait_for(timer, loop->get_executor(), kFar, [kept](const Error&) {});
     auto waits = std::make_shared<net::WheelTimer>(*loop, timer);
     waits->expires_after(kFar);
-    // They go with the context, and the timer object with the last of them.
+    // The context destroys both handlers, and the last handler destroys the WheelTimer.
     waits->async_wait([kept, waits](const Error&) {});
     waits->async_wait(host::bind_cancellation_slot(signal.slot(), [kept, waits](const Error&) {}));
     waits.reset();
@@ -1662,17 +1663,24 @@ TEST(LoopTimer, ALoopThatIsPolledInsideStopGoesOnAfterwards) {
    public:
     explicit PollsWhenCancelled(host::io_context& loop) : loop_(loop) {}
     void run(Timeout&) override { ADD_FAILURE(); }
-    void cancelled(Timeout&) override { EXPECT_THROW(loop_.poll(), hwt::IllegalState); }
+    void cancelled(Timeout&) override {
+      EXPECT_THROW(loop_.poll(), hwt::IllegalState);
+      ++polls;
+    }
+
+    int polls = 0;
 
    private:
     host::io_context& loop_;
   };
   host::io_context loop;
+  const auto task = std::make_shared<PollsWhenCancelled>(loop);
   net::LoopTimer timer(loop.get_executor());
-  const Timeout pending = timer.new_timeout(std::make_shared<PollsWhenCancelled>(loop), kFar);
+  const Timeout pending = timer.new_timeout(task, kFar);
   loop.poll();
   timer.new_timeout([] { ADD_FAILURE(); }, 1ms);
   timer.stop();
+  EXPECT_EQ(task->polls, 1);
   loop.restart();
   loop.run_for(std::chrono::seconds(60));
   EXPECT_TRUE(loop.stopped());
@@ -1730,6 +1738,7 @@ TEST(LoopTimerRaces, ItMayGoWhileOtherThreadsRunItAndUseItsHandles) {
       ASSERT_NE(timeout.is_expired(), timeout.is_cancelled());
     }
     ASSERT_EQ(ran, expired);
+    ASSERT_LE(cancelled, 10 - expired) << "the destructor has cancelled the others";
   }
 }
 

@@ -3,10 +3,12 @@
 usage: python_test.py SOURCE_ROOT; HWT_LIBRARY names the library
 """
 
+import gc
 import sys
 import threading
 import time
 import unittest
+import weakref
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1] + "/docs/examples/python")
@@ -26,18 +28,47 @@ class Timers(unittest.TestCase):
         self.assertGreaterEqual(ran[0], begun + 0.02)
 
     def test_cancel_answers_true_once(self):
+        ran = []
         with hwt.Timer() as timer:
-            timeout = timer.add(3600, self.fail)
+            timeout = timer.add(3600, lambda: ran.append(1))
             self.assertEqual(timer.pending(), 1)
             self.assertTrue(timer.cancel(timeout))
             self.assertFalse(timer.cancel(timeout))
             self.assertEqual(timer.pending(), 0)
+        self.assertEqual(ran, [])
 
-    def test_close_ends_what_is_pending(self):
+    def test_a_delay_beyond_the_clock_is_never_due(self):
+        ran = []
+        with hwt.Timer(tick=0.001) as timer:
+            timer.add(1e10, lambda: ran.append(1))
+            done = threading.Event()
+            timer.add(-1e10, done.set)
+            self.assertTrue(done.wait(60))
+            for wrong in (float("nan"), float("inf")):
+                with self.assertRaises((ValueError, OverflowError)):
+                    timer.add(wrong, done.set)
+            self.assertEqual(timer.pending(), 1)
+        self.assertEqual(ran, [])
+
+    def test_close_ends_what_is_pending_and_frees_its_callables(self):
+        class Callable:
+            ran = False
+
+            def __call__(self):
+                Callable.ran = True
+
+        alive = weakref.WeakSet()
         timer = hwt.Timer()
         for _ in range(100):
-            timer.add(3600, self.fail)
+            callable_ = Callable()
+            alive.add(callable_)
+            timer.add(3600, callable_)
+            del callable_
+        self.assertEqual(len(alive), 100)
         timer.close()
+        gc.collect()
+        self.assertEqual(len(alive), 0)
+        self.assertFalse(Callable.ran)
         timer.close()
 
     def test_errors_name_the_value_and_the_range(self):

@@ -175,7 +175,7 @@ install_library() {
   meson install -C "$built" --no-rebuild --destdir "$work/$1"
 }
 
-# CMake gets only the system's root.
+# CMake gets only the root folder of a system, and must find the library in its /usr.
 found_by_cmake_in_usr() {
   cmake -G Ninja -S "$program" -B "$work/$1-usr-cmake" -DCMAKE_FIND_ROOT_PATH="$work/$1" &&
     cmake --build "$work/$1-usr-cmake" &&
@@ -193,9 +193,9 @@ found_by_cmake_through_link() {
 move_prefix() { mv "$work/$1$installed_prefix" "$work/$1-moved"; }
 
 installs_public_headers_only() {
-  diff "$work/$1-moved/include/hashed_wheel_timer" "$source/hashed_wheel_timer" | grep "^Only in $work" && return 1
-  [ -e "$work/$1-moved/include/hashed_wheel_timer/timer.h" ] &&
-    [ ! -e "$work/$1-moved/include/hashed_wheel_timer/internal" ]
+  headers=$work/$1-moved/include/hashed_wheel_timer
+  diff -r "$headers" "$source/hashed_wheel_timer" | grep -v "^Only in $source" && return 1
+  [ -e "$headers/timer.h" ] && [ ! -e "$headers/internal" ] && ! find "$headers" -type f ! -name '*.h' | grep .
 }
 
 installs_license() { diff "$work/$1-moved/share/doc/hashed_wheel_timer/LICENSE" "$source/LICENSE"; }

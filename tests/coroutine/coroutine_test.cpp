@@ -489,7 +489,7 @@ void expect_one_wake_each(const Options& options, std::function<void()> run_jobs
         }
       } else if (index == 1) {
         for (std::size_t i = 0; i < kSleepers; ++i) {
-          // Requests the stop of an even sleep when it begins, of an odd one perhaps before, and of two in eight never.
+          // An even sleep is stopped about when it begins, an odd one perhaps before. Two of eight are not stopped.
           while (i % 2 == 0 && asleep < i) std::this_thread::yield();
           if (i % 8 < 6) stops[i].request_stop();
         }

@@ -119,7 +119,7 @@ TYPED_TEST(StopAfterLimit, AfterTheEndOfTheTimerTheDeadlineRequestsNothing) {
     EXPECT_TRUE(limit.token().stop_requested());
     EXPECT_FALSE(limit.timed_out());
   }
-  unprocessed[0].task().run(unprocessed[0]);  // its stop source was destroyed
+  unprocessed[0].task().run(unprocessed[0]);  // must not use the StopAfter, which was destroyed
 }
 
 TYPED_TEST(StopAfterLimit, RescheduleMovesTheDeadline) {
@@ -289,8 +289,8 @@ void expect_one_reason(const Options& options, std::function<void()> run_jobs) {
       if (cancelled[i]) {
         EXPECT_FALSE(timed_out);
       }
-      const bool will_not = limits[i]->cancel();
-      EXPECT_EQ(will_not, !limits[i]->timed_out());
+      const bool prevented = limits[i]->cancel();
+      EXPECT_EQ(prevented, !limits[i]->timed_out());
       if (i % 2 == 0) {
         EXPECT_TRUE(limits[i]->token().stop_requested());
       }

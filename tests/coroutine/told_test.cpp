@@ -108,7 +108,7 @@ TYPED_TEST(Told, TheFirstMayDestroyTheTimerInStop) {
 
 TYPED_TEST(Told, AndItsExceptionIsReported) {
   Story story;
-  ErrorLog errors;  // keeps the timeouts, whose tasks tell the story
+  ErrorLog errors;  // after `story`, because it keeps timeouts whose callables write to `story` when they end
   auto timer = make_timer<TypeParam>({.on_task_error = errors.handler()});
   story.when_told = [] { throw 7; };
   timer->new_timeout(Waiter(story), kFar);

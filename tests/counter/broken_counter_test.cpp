@@ -30,7 +30,8 @@ void await_counter(T& timer) {
   }
 }
 
-/// Two threads schedule, one of them a little, one much. Returns by how much the earliest task was early.
+/// Two threads schedule, one of them few timeouts and one many. Returns how late the earliest task was: a negative time
+/// if it was early, and 0 otherwise.
 template <class T>
 std::chrono::nanoseconds earliest(T& timer) {
   std::atomic<std::int64_t> least{0};

@@ -18,8 +18,8 @@ class Alarms {
   struct Alarm {
     std::uint64_t due = 0;  // the number of a point of the grid
     TimePoint deadline;
-    bool any_time = false;  // moved to the past: at once, if its tick is worked off now, or at the next point
-    bool any_turn = false;  // also wakes up before its time; after a jump, one of those ticks finds it due
+    bool any_time = false;  // its deadline has passed: it may run in the tick that is processed now, or in the next one
+    bool any_turn = false;  // of a calendar, which also wakes up earlier; after a jump such a wake-up may run it
   };
   using Due = std::multimap<std::uint64_t, Alarm>;
   /// One that is expected, or none.
@@ -157,8 +157,8 @@ class Alarms {
   }
 
   void check_wakeup() {
-    const bool within =
-        inside();  // of a task of the timer, or of a cancelled() in another next_wakeup(): then the wake-up is now
+    // Inside a task, and inside a cancelled() that another next_wakeup() calls, the wake-up is now.
+    const bool within = inside();
     ++depth_;
     const std::optional<TimePoint> wakeup = timer_->next_wakeup();
     --depth_;

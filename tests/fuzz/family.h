@@ -15,8 +15,8 @@
 #include "tests/fuzz/alarms.h"
 #include "tests/fuzz/counted.h"
 
-// Each of the family on one ManualTimer, beside a model that is too simple to be wrong. Its operate() calls a function
-// of it. Tasks of the timer tell Alarms that they run, and make more calls from inside.
+// Each type of the family on one ManualTimer, beside a model that is too simple to be wrong. operate() calls one
+// function of the type. Tasks of the timer report to Alarms that they run, and make more calls from inside.
 
 namespace hwt::fuzz {
 
@@ -56,10 +56,11 @@ class Timeouts {
     }
   }
 
-  /// The timer was destroyed: of each TimerTask either run() or cancelled() was called, and all that wait were told.
+  /// Called when the timer was destroyed. Each TimerTask got either run() or cancelled(), and each pending task of
+  /// Kind::Told got will_not_run().
   void check_end() const {
     require_equal(shared_runs_ + shared_cancellations_, shared_, "a TimerTask is run or cancelled");
-    require_equal(told_, to_be_told_, "who is to be told is told, once");
+    require_equal(told_, to_be_told_, "will_not_run() is called once for each pending task");
   }
   /// The timer is destroyed with pending timeouts.
   void end() {
@@ -503,9 +504,9 @@ class Scheduled {
   }
   WallTime wall() const { return WallTime(std::chrono::floor<std::chrono::seconds>(alarms_.now().time_since_epoch())); }
 
-  void expect(bool made_up) {
+  void expect(bool overdue) {
     deadline_ = after(std::max(counted_.at, alarms_.now()), jitter_);
-    alarms_.expect(alarm_, deadline_, made_up);
+    alarms_.expect(alarm_, deadline_, overdue);
     (*alarm_)->second.any_turn = kind_ == Kind::Calendar;
   }
 
@@ -676,7 +677,7 @@ class Limit {
     on_stop_.emplace(limit_->token(), OnStop{this});
   }
 
-  /// The last thing that it does may have destroyed the callback that it is called by.
+  /// fired() may destroy the stop callback that is running.
   void stop_requested() {
     if (parent_.stop_requested()) return;
     require(limit_->timed_out(), "timed_out() is true before the callbacks run");

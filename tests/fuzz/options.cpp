@@ -67,7 +67,8 @@ Delay any_delay(Input& input) {
 bool is_positive(Delay delay) { return nanoseconds(delay) > nanoseconds(0); }
 bool is_negative(Delay delay) { return delay.is_nan() || nanoseconds(delay) < nanoseconds(0); }
 
-/// Wheels that can be had, or sizes that are refused. Not a tick that is raised, with a line on stderr for each.
+/// Sizes and ticks that are valid or refused. Leaves out large wheels, which take long to make, and ticks that the
+/// timer raises, because it prints a line for each.
 void wheel_timer(Input& input) {
   const bool hashed = input.one_in(2);
   const std::int64_t fewest = hashed ? 1 : 2;

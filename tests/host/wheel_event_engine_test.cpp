@@ -1,4 +1,4 @@
-// What gRPC promises of the RunAfter() and Cancel() of an EventEngine, of that in docs/examples/grpc_event_engine.
+// gRPC's promises for RunAfter() and Cancel() of an EventEngine, kept by the engine of docs/examples/grpc_event_engine.
 
 #include "docs/examples/grpc_event_engine/wheel_event_engine.h"
 
@@ -18,7 +18,7 @@ using namespace hwt::test;  // NOLINT(google-build-using-namespace)
 using Handle = EventEngine::TaskHandle;
 using Job = WheelEventEngine::Job;
 
-/// The other engine. It only runs closures, on its threads or in run_all().
+/// The engine behind a WheelEventEngine. It only runs closures, on its threads or in run_all().
 class Rest : public EventEngine {
  public:
   explicit Rest(int threads) {
@@ -86,7 +86,7 @@ class Rest : public EventEngine {
   }
   template <class T>
   static T nothing_else() {
-    ADD_FAILURE() << "asked for what is not a timer's";
+    ADD_FAILURE() << "RunAfter() and Cancel() need no more than Run() of this engine";
     std::terminate();
   }
 
@@ -128,7 +128,7 @@ class CountedByPointer : public EventEngine::Closure {
   Fates& fates_;
 };
 
-/// By hand: time, and when closures run.
+/// The test lets time pass, and runs the closures.
 class WheelEventEngineByHand : public ::testing::Test {
  protected:
   int pass(std::chrono::nanoseconds time) {
@@ -344,7 +344,7 @@ TEST_F(WheelEventEngineOnThreads, NoneIsEarly) {
   EXPECT_EQ(early, 0);
 }
 
-/// The caller holds the engine meanwhile, but afterwards only the closure does.
+/// Lets a closure own the engine alone. The closure destroys the engine after RunAfter() has returned.
 void destroy_in_closure(std::shared_ptr<WheelEventEngine> engine) {
   Latch returned, gone;
   WheelEventEngine& used = *engine;

@@ -199,7 +199,7 @@ TEST(KeyedSize, IsUnchangedByARefusedSet) {
   ASSERT_EQ(keyed.set(Counted(1), 1, kFar), KeyedResult::Added);
   EXPECT_EQ(keyed.set(Counted(2), 2, kFar), KeyedResult::Rejected);
   EXPECT_EQ(keyed.size(), 1U);
-  timer.go_on();
+  timer.go_on();  // so that the next call is refused without being held
   timer.hold_and_refuse_next(std::make_exception_ptr(std::bad_alloc()));
   EXPECT_THROW(keyed.set(Counted(2), 2, kFar), std::bad_alloc);
   EXPECT_EQ(keyed.size(), 1U);

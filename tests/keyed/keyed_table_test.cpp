@@ -67,7 +67,7 @@ TEST(KeyedTable, NoInsertionMovesMoreThanAPage) {
     most = std::max(most, CountedCell::moves - before);
   }
   EXPECT_EQ(table.size(), kCells);
-  EXPECT_LE(most, 3 * 1024);
+  EXPECT_LE(most, 3 * 1024);  // a page has up to 1024 cells, and may be split more than once
   for (std::uint32_t number = 1; number <= kCells; ++number) {
     ASSERT_NE(find(table, spread(number), number), nullptr) << number;
   }

@@ -80,8 +80,8 @@ TEST_F(Keyed, SetOnAnExistingKeyReplacesValueAndDeadline) {
 
 TEST_F(Keyed, MoveOfAnUnknownKeyReturnsNotFound) { EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::NotFound); }
 
-// All moves on a small grid. A wheel that compares the slots of the old and the new deadline, and not their ticks,
-// would be a rotation off in many of them. The unit is a tick, or so many ticks that the moves go several times around
+// All moves on a small grid. If a wheel compared the slots of both deadlines instead of their ticks, many values would
+// expire a rotation too early or too late. The unit is a tick, or so many ticks that the moves go several times around
 // the lowest level.
 class KeyedMove : public ::testing::TestWithParam<std::chrono::milliseconds> {};
 INSTANTIATE_TEST_SUITE_P(UnitInMs, KeyedMove, ::testing::Values(1ms, 97ms),
@@ -545,7 +545,7 @@ TEST(KeyedEnd, WaitsForARunningOnExpire) {
   KeyedTimer<int, int>* keyed = nullptr;
   keyed = new KeyedTimer<int, int>(timer, [&](const int&, int&) {
     entered.count_down();
-    // It refuses, so its destructor has begun; it may be used until this on_expire returns.
+    // move() refuses once the destructor has begun. The KeyedTimer may be used until this on_expire returns.
     EXPECT_TRUE(eventually([&] { return keyed->move(2, 1ms) == KeyedResult::Stopped; }));
     EXPECT_EQ(keyed->set(2, 2, 1ms), KeyedResult::Stopped);
     std::this_thread::sleep_for(10ms);

@@ -15,8 +15,8 @@
 namespace hwt::test {
 
 /// Threads schedule on a timer that a loop drives on another thread: by delay, by deadline, and through a KeyedTimer.
-/// Each waits until its own has run, which must not be before the deadline. Before each call the loop sleeps, without
-/// end or for an hour, so the time of its last wake-up is long over.
+/// Each thread waits until its own timeout has run, which must not be before the deadline. Every twentieth call finds a
+/// loop that has slept for some time, and would sleep on without end or for an hour.
 inline void expect_driven(LoopTimer& timer) {
   struct Wait {
     steady_clock::time_point deadline;

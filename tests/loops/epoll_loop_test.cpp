@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How the test ends the loop: it writes to a pipe.
+/// Ends the loop: handle() throws it when the test has written to a pipe.
 struct Ended {};
 void handle(const epoll_event& event);
 

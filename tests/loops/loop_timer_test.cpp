@@ -15,7 +15,7 @@ void run_until(LoopTimer& timer, const bool& done) {
   while (!done) turn(timer);
 }
 
-/// The time of the last run_due() is long over, as it is in a loop that sleeps.
+/// The last call of run_due() was 50 ms ago, as in a loop that sleeps.
 class AfterALongSleep : public ::testing::Test {
  protected:
   AfterALongSleep() {
@@ -347,7 +347,7 @@ TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
 }
 
 TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMeanwhile) {
-  constexpr int kEnough = 16'500;
+  constexpr int kEnough = 16'500;  // more than Producer::kCalls
   for (const bool is_woken : {false, true}) {
     LoopTimer timer{1ms};
     if (is_woken) timer.on_earlier([] {});

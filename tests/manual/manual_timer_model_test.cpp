@@ -75,14 +75,14 @@ class Model {
     TimePoint deadline;
     bool pending = true;
     bool moved = false;        // then it has no place in an order
-    bool may_run_now = false;  // moved by a task of the tick that it may be due in itself
+    bool may_run_now = false;  // a task moved it to now or before, so it may still run in the tick of that task
   };
 
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
 
-  /// Of the first grid point after now.
+  /// Returns the number of the first grid point after now.
   std::int64_t next_point() const { return (timer_.now() - start_) / tick_ + 1; }
-  /// Of the first grid point at or after the deadline.
+  /// Returns the number of the first grid point at or after the deadline, and after now.
   std::int64_t due_of(TimePoint deadline) const {
     if (deadline <= start_) return next_point();
     const nanoseconds since = deadline - start_;
@@ -186,7 +186,7 @@ class Model {
     }
     forget(index);
     entries_[index].pending = false;
-    // A jump has made much overdue, and what becomes of that when it is moved is another question.
+    // Not after a jump, because the model does not know when an overdue timeout runs that a task moves.
     in_task_ = true;
     for (std::uint64_t operations = passing_ ? below(3) : 0; operations > 0; --operations) {
       ++inside_;

@@ -126,7 +126,7 @@ TEST(Advance, EndsAtTheEndOfTime) {
   }
 }
 
-/// Each at the first grid point at or after it. Without one before the end of time, never.
+/// A timeout runs at the first grid point at or after its deadline. If time ends before such a point, it never runs.
 TEST(Advance, IsExactInTheLastTicksOfTime) {
   for (const nanoseconds tick : {nanoseconds(1us), nanoseconds(10us), nanoseconds(1ms)}) {
     const nanoseconds last_point = (nanoseconds::max() - kStart.time_since_epoch()) / tick * tick;
@@ -158,7 +158,8 @@ TEST(Advance, ATimeBeforeTheClocksZeroIsAStartLikeAnyOther) {
   EXPECT_EQ(timer.stats().last_lag, nanoseconds::max()) << "and not a negative one";
 }
 
-/// The last tick that ends before the end of time, and the one that ends with it.
+/// Two deadlines are due by the last tick that ends before the end of time. The end of time itself is never due,
+/// although a tick ends there.
 TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
   for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(73 * 127)}) {
     ASSERT_EQ(nanoseconds::max() % tick, 0ns);
@@ -174,7 +175,7 @@ TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
   }
 }
 
-/// 2^64 ticks, of which 2^63 can be told apart.
+/// From this start the clock has 2^64 ticks of 1 ns, but a timer can count only 2^63.
 TEST(Advance, IsNotEarlyWhereTicksCannotBeCounted) {
   ManualTimer timer(1ns, steady_clock::time_point::min());
   int runs = 0;
@@ -222,7 +223,7 @@ TEST(AdvanceTo, ATimeoutScheduledAfterAJumpIsNotEarly) {
   EXPECT_EQ(ran_at, (std::vector<nanoseconds>{1000ms, 1100ms}));
 }
 
-/// On the grid as well, where the tick that ends there is still to be worked off.
+/// Also if the clock has jumped to a grid point, and the tick that ends there is still to be processed.
 TEST(AdvanceTo, ADelayOfZeroAfterAJumpIsDueAtTheNextTick) {
   for (const nanoseconds tick : {nanoseconds(1), nanoseconds(1ms), nanoseconds(3ms)}) {
     ManualTimer timer(tick, kStart);
@@ -604,7 +605,8 @@ TEST(ManualTimer, ACallEndsAlthoughEachCancelledSchedulesAndCancelsAgain) {
   EXPECT_LT(cancelled, kMany / 10);
 }
 
-/// cancelled() and the destructors of callables, while the timer is destroyed.
+/// cancelled() and the destructors of callables call the timer while it is destroyed. cancelled() runs as tasks do, so
+/// advance(), advance_to() and stop() throw there.
 TEST(ManualTimer, MayBeAskedForAnythingWhileItIsDestroyed) {
   const auto ask = [](ManualTimer& timer) {
     int refused = 0;

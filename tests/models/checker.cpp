@@ -1,10 +1,11 @@
-// Shipped code under relacy, without a word of the code changed. The library's sources and the model are compiled with
-// -fsanitize=thread: the compiler puts a call before each access to memory, and in place of each atomic operation. But
-// what they are linked with is not ThreadSanitizer: it is this file. It turns each atomic operation into one of
-// relacy's. relacy chooses the thread that goes on, and the value that a load returns among those that the memory model
-// allows. The checker reports data races, uses after the end, and leaks.
+// Shipped code under relacy, unchanged. The library's sources and the model are compiled with -fsanitize=thread. So the
+// compiler inserts a call before each memory access, and in place of each atomic operation. This file defines the
+// called functions, instead of ThreadSanitizer. It turns each atomic operation into one of relacy's. relacy chooses the
+// thread that goes on, and the value that a load returns among those that the memory model allows. The checker reports
+// data races, uses after the end, and leaks.
 //
-// So this file is what no compiler may instrument. `watching` is false while relacy's code runs, or this file's.
+// This file itself is compiled without instrumentation. `watching` is true only while a thread of the model runs code
+// of the model or of the library.
 
 #include "checker.h"
 
@@ -93,8 +94,8 @@ struct Place {
   bool gone;
 };
 
-/// start() runs all schedules in a process of its own, so that broken code may crash or hang. Until all places are
-/// known they are in memory that the processes share.
+/// All places that the runs have met. A child process of start() adds them in shared memory. Then check() copies them,
+/// so that later children have copies of their own, each with one order weakened.
 struct Places {
   std::array<Place, 4096> table;
 };
@@ -148,8 +149,8 @@ struct Cell {
   Atomic& atomic() { return *std::launder(reinterpret_cast<Atomic*>(storage.data())); }
 };
 
-/// For eight bytes that are not atomic: the last writer of each, and the time of each thread's last read, by relacy's
-/// clock of that thread.
+/// Eight bytes of memory: the last writer of each, and the time of each thread's last read, by relacy's clock of that
+/// thread. An atomic operation counts as a read, so only a plain write or a free races with it.
 struct Word {
   std::uintptr_t address;
   std::array<std::int8_t, 8> writer;
@@ -206,8 +207,8 @@ bool on_own_stack(std::uintptr_t address) {
   return address < end && address >= end - kStack;
 }
 
-/// The library's thread_locals, which lie in one piece for each thread of the system. relacy's threads share that, so
-/// it is exchanged when another one goes on.
+/// The thread_locals of the program. They lie in one block for each thread of the system. All threads of a model run on
+/// one thread of the system. So the block is saved and restored when another thread of the model goes on.
 class ThreadLocals {
  public:
   ThreadLocals() {
@@ -247,7 +248,7 @@ class ThreadLocals {
 };
 const ThreadLocals thread_locals;
 
-/// Out of the code of a model's thread: perhaps another one goes on meanwhile.
+/// Lives while a thread of the model is inside the checker or relacy. Another thread may go on meanwhile.
 class Outside {
  public:
   Outside() : thread_(context().threadx_->index_), watched_(std::exchange(watching, false)) {
@@ -311,6 +312,8 @@ void access(std::uintptr_t address, std::size_t size, Access kind) {
   }
 }
 
+/// Marks all values of a new atomic as seen by no thread. Otherwise the first value counts as seen by the thread that
+/// makes the atomic, and relacy leaves the other marks uninitialised.
 template <int kThreads>
 void begin_history(Atomic& atomic) {
   auto& data = *static_cast<rl::atomic_data_impl<kThreads>*>(atomic.*open_impl());
@@ -462,7 +465,7 @@ template <int kThreads>
 void fence_everywhere() {
   rl::atomic_thread_fence(rl::mo_seq_cst, RL_INFO);
   if (fences == Fences::EachSide) return;
-  // relacy knows no fence in another thread, but runs them all in this one: they lie in an array.
+  // relacy has no fence for another thread. But it keeps the states of all threads of the model in an array.
   using Thread = rl::thread_info<kThreads>;
   auto* const threads =
       static_cast<rl::aligned<Thread>*>(static_cast<Thread*>(context().threadx_)) - context().threadx_->index_;
@@ -597,7 +600,7 @@ void fence(Kind kind, const char* file, unsigned line) {
   }
 }
 
-/// A futex. It may wake for no reason, as long as others run.
+/// Waits at a futex: yields to the other threads and returns, woken or not. A time limit never passes.
 long wait_at(std::uint32_t* address, std::uint32_t expected) {
   if (*address == expected) yield();
   return 0;
@@ -809,7 +812,7 @@ pid_t start(Fences kind, unsigned long long schedules, Outcome& shared, unsigned
   params.iteration_count = schedules;
   params.output_stream = &output;
   params.progress_stream = &output;
-  params.execution_depth_limit = 5000;
+  params.execution_depth_limit = 5000;  // steps; a longer schedule is reported as a livelock
   if (shown != 0) {
     shows = true;
     params.initial_state = std::to_string(shown).c_str();
@@ -952,8 +955,8 @@ bool weaken(const std::vector<Weakening>& list, Outcome* shared) {
   std::map<pid_t, std::pair<std::size_t, Fences>> under_way;
   for (std::size_t next = 0; next != list.size() || !under_way.empty();) {
     if (next != list.size() && under_way.size() < at_once) {
-      // Where the light side does nothing it hides no missing order; a missing light fence shows in the other way
-      // alone.
+      // HeavySide first, because a light fence may hide that an order is missing. Only EachSide shows a missing light
+      // fence.
       under_way[begin(next, Fences::HeavySide)] = {next, Fences::HeavySide};
       ++next;
       continue;

@@ -36,7 +36,7 @@ Run* make() {
 
 unsigned random(unsigned limit);
 void yield();
-/// Perhaps this thread does nothing for so long that others get somewhere: a rare case if all run at the same speed.
+/// May pause this thread while others make many steps. Otherwise that is rare, because all run at the same speed.
 void linger();
 [[noreturn]] void fail(const char* what);
 

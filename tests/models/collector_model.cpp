@@ -19,7 +19,8 @@ using hwt::internal::FreeNode;
 using hwt::internal::kForever;
 using hwt::internal::Node;
 
-// As how many nodes one counts here. Both together are worth a collection; the first alone is not.
+// `many` and `few` are one node each, and count as so many. Together they are worth a collection
+// (Collector::kWorthwhile); `many` alone is not.
 constexpr std::size_t kMany = 16'000;
 constexpr std::size_t kFew = 500;
 
@@ -32,8 +33,9 @@ struct Freed final : Run {
 
   Freed() {
     if (random(2) == 0) return;
-    // As many have been free before, and a shortage ended their collection. Then the few were used, and the collector
-    // rests with the many kept: it is to be woken for 1,024 more than these. Now the many are used too.
+    // Both have been free before, and a shortage ended their collection. Then a producer takes `few`. So the collector
+    // rests with `many` kept, and is to be woken for 1,024 nodes more (Collector::kGrown). Then a producer takes `many`
+    // too.
     constexpr std::int64_t kLater = std::int64_t{1} << 40;
     free();
     collector.next_step(0);

@@ -31,12 +31,12 @@ struct Conducting final : Run {
         act();
         conductor.end_hook();
         conduct();
-      } else if (!destroys) {  // or the expiry may be out of date
+      } else if (!destroys) {  // with `destroys` the expiry may be out of date, and leave no mark
         marked = true;
       }
     } else if (index == 1) {
       wish.store(1, std::memory_order_relaxed);
-      // Twice: the word may be as it was before, although another was the conductor meanwhile.
+      // Twice, so that the word may have its old value although another thread was the conductor meanwhile (ABA).
       for (int calls = 0; calls < 2; ++calls) enter([](Word word) { return word & ~Conductor::kStopped; });
     } else if (destroys) {
       enter([](Word word) { return word | Conductor::kDestroyed; });

@@ -36,7 +36,7 @@ constexpr int kTimeouts = 4;
 struct Counts final : Run {
   hwt::internal::Counters counters;
   Producers producers;
-  std::atomic<int> begun{0};  // their own way from thread to thread
+  std::atomic<int> begun{0};  // hands each timeout from the first thread to the second
 
   void thread(unsigned index) override {
     if (index == 0) {

@@ -1,7 +1,7 @@
 // A TimerTask that is cancelled (Node::cancel, arrive, recheck, abandon). One thread schedules it, another cancels it,
-// and a third turns the wheel and may stop the timer. The hook is called once, and sees all writes before cancel(),
-// wherever the worker finds the node. If the timer stops while the task is scheduled, stop() finds it, or it is
-// refused.
+// and a third turns the wheel and may stop the timer. The task's cancelled(), the hook, is called once. It sees all
+// writes before cancel(), wherever the worker finds the node. If the timer stops while a thread schedules the task,
+// stop() finds the task, or the task is refused.
 
 #include <atomic>
 #include <chrono>
@@ -35,7 +35,7 @@ struct Hook final : Run {
     void run(hwt::Timeout&) override { ++hook.runs; }
     void cancelled(hwt::Timeout&) override {
       ++hook.hooks;
-      if (hook.won) MODEL_ASSERT(hook.done == 1);  // else by stop(), perhaps
+      if (hook.won) MODEL_ASSERT(hook.done == 1);  // otherwise stop() may have cancelled it
     }
     Hook& hook;
   };

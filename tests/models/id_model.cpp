@@ -32,7 +32,7 @@ struct Id final : Run {
   std::array<Node*, kLives + 1> aged{};
   unsigned aged_nodes = 0;
   std::array<int, kLives> destroyed{};                   // watched: read by a thread that has waited for the task
-  std::array<std::atomic<std::uint64_t>, kLives> ids{};  // the user's own
+  std::array<std::atomic<std::uint64_t>, kLives> ids{};  // handed on by the user's own release and acquire
 
   /// A task that is destroyed as soon as it can never run again.
   class Task {

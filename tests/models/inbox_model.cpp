@@ -50,7 +50,8 @@ struct In final : Run {
     Inbox::Place& place = places[index];
     for (std::uint32_t i = 0; i < kEntries; ++i) {
       put(index, i);
-      // In two steps, unless the worker is dequeuing. After the first there is a gap.
+      // One step of a sift, over two entries. The first step keeps entry 0 and drops entry 1, which leaves a gap. Does
+      // nothing while the worker dequeues.
       if (i >= kDead + 1) Inbox::sift(place, kDead + 1, [](const NodeName& entry) { return entry.life() != kDead; });
       if (i == kEntries - 2) Inbox::hand_over(place, 1);
     }
@@ -71,7 +72,7 @@ struct In final : Run {
       MODEL_ASSERT(Inbox::put(place, {index, entry}));
     }
     AsymmetricFence::light();
-    inbox.list(place, entry == 1 ? 4 : 5);
+    inbox.list(place, entry == 1 ? 4 : 5);  // entry 1 is earlier, so its owner may push a filed place again
   }
 
   void pass() {

@@ -29,6 +29,11 @@ struct KeyedEnd final : Run {
       for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
     }
   }
+
+  void after() override {
+    timer.advance(nanoseconds(1));
+    MODEL_ASSERT(used == 0);
+  }
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The values of a KeyedTimer. Two threads set and move a key, the second one also removes it, and a third turns the
-// wheel. Each value ends once: it expires, is replaced, or is removed. The thread that ends it gets it as it was left.
-// Or the second thread asks for the size meanwhile, which never omits a present value.
+// wheel. Each value ends once: it expires, is replaced, or is removed. The thread that ends a value sees all earlier
+// changes of it. In half of the runs the second thread only asks for the size, which never omits a present value.
 
 #include <chrono>
 #include <cstddef>

@@ -48,7 +48,7 @@ struct Loop final : Run {
   Loop() {
     if (comes == Comes::Hook) {
       other = timer.new_timeout(std::make_shared<Task>(*this), hours(1000));
-      // Another one, so that all of them come into the wheel.
+      // Its cancel asks for a pass over all places. So run_due() puts the other timeouts into the wheel.
       timer.new_timeout(std::make_shared<Task>(*this), hours(1000)).cancel();
       driver.run_due();
     }

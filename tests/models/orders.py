@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Every memory order of the library that is not relaxed, and every call of AsymmetricFence: what notices it weakened.
+"""Keeps the table in orders.md. It has each memory order of the library that is not relaxed, and each call of
+AsymmetricFence. For each it names the model that notices the weakened order, or gives a reason.
 
-  orders.py ROOT                     compares the table in orders.md with the sources.
-  orders.py ROOT --self-test         names the functions of some code, and reads a table.
-  orders.py ROOT --table             puts the rows into the order of the sources; adds new ones, with "?" to be filled in.
-  orders.py ROOT --renew PROGRAM...  weakens the orders without a model, in each program in turn; writes the table.
-  orders.py ROOT --check PROGRAM...  has each model weaken the orders that it notices by the table.
-  orders.py ROOT --list              prints each way to weaken an order, with its text in the table.
+usage: orders.py ROOT                     compares the table with the sources.
+       orders.py ROOT --self-test         names the functions of some code, and reads a table.
+       orders.py ROOT --table             puts the rows into the order of the sources; adds new ones, with "?".
+       orders.py ROOT --renew PROGRAM...  weakens the orders without a model, in each program; writes the table.
+       orders.py ROOT --check PROGRAM...  has each model weaken the orders that it notices by the table.
+       orders.py ROOT --list              prints each way to weaken an order, with its text in the table.
 """
 
 import os
@@ -89,8 +90,8 @@ def function_at(at, bodies):
 
 
 def self_test():
-    """Prints the functions that are named wrongly: each `<>` is in the function beside it. And what of a page is read or
-    written wrongly."""
+    """Checks that functions are named correctly: each `<>` is in the function beside it. Checks that a page is read and
+    written correctly. Prints each difference."""
     examples = [
         ("class alignas(64) A {\n A() noexcept : a_(b(<>)), c_(0) {}\n};", "A"),
         ("namespace a {\n#if defined(B)\nvoid C::d() {\n if (e(<>)) f();\n}\n#endif\n}", "C::d"),
@@ -213,7 +214,7 @@ class Table:
             self.rows.setdefault((where, *cells[1:3]), []).append(parts_of(cells[3]))
 
     def says(self, row, number, weakening):
-        """About a weakening of the use with this number, of those that have the row."""
+        """The text about a weakening. `number` counts the uses that have the same row."""
         uses = self.rows.get(row, [])
         parts = uses[number] if number < len(uses) else {}
         return parts.get("", parts.get(lost_by(weakening), UNKNOWN))

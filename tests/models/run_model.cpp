@@ -53,7 +53,7 @@ struct Schedules final : Run {
       const auto end = [this](void*) {
         MODEL_ASSERT(!destroyed);
         destroyed = true;
-        if (!cancels) ++referent;  // cancel() waits for no other thread to do this
+        if (!cancels) ++referent;  // after a cancel() another thread may still destroy the job
       };
       task = hwt::schedule(timer, hwt::Schedule::fixed_delay(nanoseconds(1), nanoseconds(1)).limit(limit),
                            [this, job = std::shared_ptr<void>(nullptr, end)] {

@@ -14,8 +14,8 @@ using hwt::internal::Phase;
 
 struct Starting final : Run {
   Lifecycle life;
-  int thread_made = 0;  // of the thread that starts the timer, then of the one that stops it
-  int emptied = 0;
+  int thread_made = 0;  // like ThreadedEngine::thread_: owned by the thread in start(), then by the one in stop()
+  int emptied = 0;      // written by the thread that stops the timer
   Ghost<int> starts = 0;
   Ghost<int> stops = 0;
 
@@ -44,7 +44,7 @@ struct Starting final : Run {
     MODEL_ASSERT(starts == 0 || emptied == 1);
   }
 
-  /// `fails`: there is no thread to be had.
+  /// `fails`: the thread factory fails.
   void start(bool fails) {
     if (!life.begin_start()) return;
     ++thread_made;

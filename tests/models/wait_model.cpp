@@ -109,7 +109,7 @@ struct Waits final : Run {
   void after() override {
     if (again) call_first();
     timer.advance(nanoseconds(3));
-    MODEL_ASSERT(ends == (again ? 2 : 1));  // by itself: the group would end it, too
+    MODEL_ASSERT(ends == (again ? 2 : 1));  // before end(), because the end of the group would end a lost wait
     if (registry != nullptr) end();
   }
 };

@@ -22,7 +22,7 @@ struct Waiting final : Run {
   Sleeper sleeper;
   const bool early = random(2) == 0;
   int task = 0;
-  int node_memory = 0;  // as long as there are handles
+  int node_memory = 0;  // written when the last handle is gone, as by the next timeout in the node
   int called = 0;
   Ghost<int> gone = 0;
 

@@ -26,7 +26,7 @@ using std::chrono::nanoseconds;
 using TimePoint = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t kNodes = 60;
-constexpr std::size_t kMany = 1'000'000;  // tasks: more than there are
+constexpr std::size_t kMany = 1'000'000;  // a max_tasks that bounds the moves, but is above the number of nodes
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 struct Thrown {};
@@ -82,13 +82,13 @@ class Model {
   };
   struct Key {
     std::int64_t due;
-    bool postponed;  // those that are not come in the order of scheduling
+    bool postponed;  // nodes that were not postponed come first here, because their order is known
     std::int64_t order;
     std::size_t index;
     auto operator<=>(const Key&) const = default;
   };
 
-  /// One call in an expression: compilers differ in which of two they make first, and with that the walks would.
+  /// Call it at most once in an expression. Compilers evaluate calls in different orders, and the walks would differ.
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
 
   std::int64_t present() const { return (now_ - start_) / tick_; }
@@ -230,7 +230,7 @@ class Model {
     expect(index, {due, deadline, ++order_, false});
   }
 
-  /// Most of the nodes, within the span of a few slots: more than one advance(now, max_tasks) moves.
+  /// Schedules most nodes within a few slots: more nodes than one advance(now, max_tasks) moves.
   void crowd() {
     const std::int64_t spans[] = {300, 1000, 70'000, 200'000};
     const std::int64_t ticks = spans[below(4)];

@@ -802,7 +802,7 @@ TEST(PassiveWheel, NodesOfOneTickRunInTheOrderOfTheirScheduling) {
     Wheel wheel;
     Numbered numbered;
     for (int i = 0; i < 20; ++i) {
-      // From farther and nearer: those of before must be moved down before the next ones come.
+      // Each node comes from nearer than the one before. The earlier nodes must be moved down before it is linked.
       const std::int64_t now = due * i / 20;
       wheel.advance_to(now);
       wheel.schedule(numbered.add(), (due - now) * 1ms);

@@ -4,10 +4,13 @@
 
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -39,8 +42,23 @@ TEST(DeniedCall, TheCycleCounterIsNotTheClockIfNoFileTellsSo) {
   }
 }
 
+/// Returns the slack of this thread's sleeps in nanoseconds, in the words of the system.
+std::string timer_slack() {
+  std::ifstream file("/proc/" + std::to_string(syscall(SYS_gettid)) + "/timerslack_ns");
+  std::string slack;
+  std::getline(file, slack);
+  return slack;
+}
+
 TEST(DeniedCall, SleepsStayAsExactAsTheyAreWithoutPrctl) {
-  run_without(SYS_prctl, [] { const ExactSleeps exact(true); });
+  run_without(SYS_prctl, [] {
+    const std::string before = timer_slack();
+    {
+      const ExactSleeps exact(true);
+      EXPECT_EQ(timer_slack(), before);
+    }
+    EXPECT_EQ(timer_slack(), before);
+  });
 }
 
 TEST(DeniedCall, ASleepWithoutFutexesEndsInTime) {

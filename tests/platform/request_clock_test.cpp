@@ -57,8 +57,8 @@ TEST_F(CycleRateTest, AClockReadsTheSystemsClockOnceInAWindow) {
   for (int i = 0; i < 10'000; ++i) clock.now(rate_);
   const int readings = clock_readings - before;
   const std::int64_t windows = (steady_now() - begin) / CycleRate::kWindow + 1;
-  // Two for each window of the counter, which is a little shorter than one of the clock; and again if the thread was
-  // preempted during a reading.
+  // One at the beginning of a window, and some at its end, until the clock has reached the latest estimate. A reading
+  // during which the thread was preempted begins no window, so the next call reads again.
   EXPECT_LE(readings, 4 * windows + 100);
 }
 #endif

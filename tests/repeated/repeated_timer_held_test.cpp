@@ -106,7 +106,7 @@ TEST_F(StartMeetsAStart, ArmsItselfIfTheOtherIsRefused) {
   meet(std::make_exception_ptr(RejectedExecution("refused")));
   EXPECT_THROW(std::rethrow_exception(first_error_), RejectedExecution);
   EXPECT_EQ(second_error_, nullptr);
-  EXPECT_TRUE(repeated_.running()) << "it was told so";
+  EXPECT_TRUE(repeated_.running()) << "the second start() has returned without an error";
   expect_triggers();
 }
 
@@ -114,7 +114,7 @@ TEST_F(StartMeetsAStart, ArmsItselfIfTheOtherFindsNoMemory) {
   meet(std::make_exception_ptr(std::bad_alloc()));
   EXPECT_THROW(std::rethrow_exception(first_error_), std::bad_alloc);
   EXPECT_EQ(second_error_, nullptr);
-  EXPECT_TRUE(repeated_.running()) << "it was told so";
+  EXPECT_TRUE(repeated_.running()) << "the second start() has returned without an error";
   expect_triggers();
 }
 

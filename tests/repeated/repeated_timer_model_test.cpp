@@ -155,7 +155,7 @@ class History {
     }
     model_.triggering = false;
     log_ += ')';
-    // The end of the trigger, in the model: its clock stands still until the timer has done the same.
+    // Ends the trigger in the model. No time passes until the timer has ended the trigger too.
     if (model_.destroyed) destroy_model();
     arm_model();
   }

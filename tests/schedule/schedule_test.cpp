@@ -473,7 +473,6 @@ TEST(ScheduleCancel, IsFalseDuringARunOnAnotherThreadWhichIsTheLast) {
   Hold hold;
   HashedWheelTimer timer(1ms);
   const auto token = std::make_shared<int>();
-  const std::weak_ptr<int> job_alive = token;
   auto task = schedule(timer, Schedule::fixed_rate(0ms, 1ms), [&, copy = token] {
     hold();
     EXPECT_EQ(copy.use_count(), 2) << "the job must not be destroyed while it runs";
@@ -547,7 +546,8 @@ TEST(ScheduleCancel, IsTrueWhileTheNextWaitIsComputed) {
   EXPECT_EQ(task->runs(), 1U);
 }
 
-// In the job, after it, and while the next wait is made: the job is not forgotten between the two threads.
+// A cancel() may come during the job, after it, or while the next wait is made. One of the two threads then destroys
+// the job.
 TEST(ScheduleCancel, AtAnyMomentOfARunLeavesNothingBehind) {
   constexpr int kTasks = 1000;
   constexpr int kEnough = 3000;

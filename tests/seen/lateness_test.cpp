@@ -1,4 +1,4 @@
-// What lateness() promises: exactly, on an engine whose clock the test is, and on the timers themselves.
+// The promises of lateness(): with exact numbers on an engine to which the test tells the time, and on real timers.
 
 #include <gtest/gtest.h>
 
@@ -229,7 +229,7 @@ class Stall {
   ~Stall() {
     if (!ended_) end();
   }
-  /// When the thread has left the handler.
+  /// Restores the signal's handler. Precondition: the thread has left this one.
   void tidy() {
     EXPECT_EQ(sigaction(SIGUSR1, &before_, nullptr), 0);
     for (const int end : {entered_[0], entered_[1], left_[0], left_[1]}) close(end);
@@ -280,7 +280,7 @@ TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
     // Tasks of two ticks, or of one that the worker began late, tell nothing.
     judged = timer.stats().ticks == 2 && timer.stats().last_lag < 70ms;
     if (judged) {
-      EXPECT_LT(timer.lateness().sum() - before, 60ms) << "of both, each of which waited for 30 ms at most";
+      EXPECT_LT(timer.lateness().sum() - before, 60ms) << "each of the two was late by a tick and 10 ms at most";
     }
   }
   EXPECT_TRUE(judged) << "the worker was late in each attempt";

@@ -108,7 +108,7 @@ void Client::send(const std::shared_ptr<Request>& request) {
   }
 }
 
-/// Limits its last attempt. The rest of the budget of the request is the most.
+/// Limits the time of the latest attempt: to kAttempt, or to the rest of the request's budget if that is less.
 void Client::limit(const std::shared_ptr<Request>& request) {
   struct Limit {
     Client* client;
@@ -136,7 +136,7 @@ void Client::unlimit(const std::shared_ptr<Request>& request, int connection) {
   }
 }
 
-/// In the task of the limit, whose scope goes if the connection is to blame.
+/// Called by the task of a limit. If this breaks the connection, it destroys the scope of that limit inside its task.
 void Client::give_up(const std::shared_ptr<Request>& request, int number) {
   world_.trace("request ", request->number, " gets no answer on connection ", number);
   const auto it = std::find_if(request->attempts.begin(), request->attempts.end(),
@@ -162,7 +162,8 @@ void Client::finish(const std::shared_ptr<Request>& request, Outcome outcome) {
   }
   request->attempts.clear();
   ended_(request->number, outcome);
-  // What stop() has returned keeps its task, and that its request, as long as there is a handle: none may stay here.
+  // A handle keeps a timeout that stop() has returned. The timeout keeps its task, and the task keeps this request. So
+  // no handle may stay in the request.
   WatchedTimer::Handle hedge = std::exchange(request->hedge, {});
   WatchedTimer::Handle deadline = std::exchange(request->deadline, {});
   timer_.cancel(hedge);
@@ -236,7 +237,7 @@ void Client::broken(int number) {
   down(number);
 }
 
-/// Goes on with what there is, and dials again after a while.
+/// Takes the connection down, sends its requests on other connections, and dials again after a while.
 void Client::down(int number) {
   Connection& connection = at(number);
   if (connection.state == State::Down) return;

@@ -39,7 +39,8 @@ class WatchedTimer {
                        .trace_origins = traces_origins},
                start) {}
 
-  /// For what stands on a Timer of its own accord. Its user watches it.
+  /// For objects that use a Timer themselves, such as a KeyedTimer. The model does not know their timeouts, so their
+  /// user checks them.
   Timer& timer() { return *timer_; }
   TimePoint now() const { return timer_ ? timer_->now() : end_; }
   /// stop() or destroy() has been called.
@@ -141,7 +142,7 @@ class WatchedTimer {
     }
   }
 
-  /// Ends the timer, of which so many timeouts are pending in all.
+  /// Stops the timer. `pending`: the number of all its pending timeouts, also of those that were not started here.
   void stop(std::int64_t pending) {
     world_.trace("the timer stops");
     begin_end();

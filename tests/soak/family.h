@@ -272,7 +272,8 @@ class Family {
     shared.accepted = count(static_cast<bool>(shared.timeout), number);
   }
 
-  /// A task that schedules the next one, some times. It uses its timer, so that must be there: it runs on the worker.
+  /// A task that schedules the next one, some times. It uses its timer. So it must run on the worker, which the
+  /// destructor of the timer waits for.
   struct Link {
     Family* family;
     std::uint64_t number;

@@ -12,8 +12,8 @@ namespace hwt::soak {
 
 using std::chrono::steady_clock;
 
-/// Some numbers: how many, their sum, and the sum of their squares. Up to two of them that were exchanged for others
-/// make a difference.
+/// How many numbers were added, their sum, and the sum of their squares. Two tallies differ if one or two of their
+/// numbers differ.
 struct Tally {
   std::uint64_t count = 0;
   std::uint64_t sum = 0;
@@ -68,11 +68,11 @@ struct Ledger {
   std::atomic<std::int64_t> thrown{0};
   std::atomic<std::int64_t> early{0};
 
-  // Of the tasks and values that tell of their destruction: each is destroyed exactly once, whatever became of it.
+  // By the tasks and values that have a Life. Each is destroyed exactly once, however its timeout ended.
   SharedTally made;
   SharedTally destroyed;
 
-  // The latest of what must not be, whatever it is.
+  // The latest broken rule, as a message; null if there is none.
   std::atomic<const char*> wrong{nullptr};
 
   /// In a task. Some throw.
@@ -102,7 +102,7 @@ struct QuickTask {
   void operator()() const { ledger->run(number, not_before); }
 };
 
-/// Counts one destruction, wherever it has been moved.
+/// Adds its number to `made` once, and to `destroyed` once, even if it is moved.
 class Life {
  public:
   Life(Ledger& ledger, std::uint64_t number) : ledger_(&ledger), number_(number) { ledger.made.add(number); }

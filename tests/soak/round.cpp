@@ -16,7 +16,7 @@ namespace {
 
 enum class End {
   Stop,     // amid the traffic
-  Drain,    // when nothing is pending any more, which must come to pass
+  Drain,    // after the round has waited until nothing is pending
   Destroy,  // with timeouts pending
 };
 
@@ -176,7 +176,8 @@ class Round {
     }
   }
 
-  /// For as long as it gets on: where others have the processors, a worker that is ready may wait for minutes.
+  /// Waits until nothing is pending, as long as the number falls. Counts its own looks instead of time, because on a
+  /// busy machine the worker may wait for minutes.
   void drain() {
     constexpr int kMost = 6'000;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();

@@ -23,7 +23,7 @@ class RandomShortage {
   test::Shortage shortage_;
 };
 
-/// A shortage for another thread, from a task that runs there: until the next call, or the thread's end.
+/// Lets allocations of the calling thread fail, until its next call or its end. A task calls it to strike the worker.
 inline void strike_this_thread(Totals& totals, perf::Random& random) {
   thread_local std::optional<RandomShortage> shortage;
   shortage.reset();

@@ -1,4 +1,5 @@
-"""Compares the USDT probes of a library, which are notes in the file, with ARGUMENTS: change it with report/probes.h.
+"""Compares the USDT probes of a library, which are notes in the file, with the list ARGUMENTS in this script. A change
+of report/probes.h must change this list too.
 
 usage: probes.py LIBRARY READELF
 """

@@ -19,6 +19,7 @@ PLACES = [
     ("packaging/debian/control", r"libhashed-wheel-timer(?:-calendar)?(\d[\d.]*)", SERIES),
     ("README.md", r"find_package\(hashed_wheel_timer ([\d.]+)", SERIES),
     ("tests/consumer/program/CMakeLists.txt", r"find_package\(hashed_wheel_timer ([\d.]+)", SERIES),
+    ("tests/consumer/c/CMakeLists.txt", r"find_package\(hashed_wheel_timer ([\d.]+)", SERIES),
 ]
 SBOM = "packaging/sbom/hashed_wheel_timer.spdx.in"
 

@@ -7,9 +7,9 @@
 
 namespace hwt::test {
 
-/// Returns ticks of a timer's life at which a number in it carries. They are the first tick of each level of a wheel
-/// that has `1 << digit_bits` slots a level. A count of ticks, nanoseconds, microseconds, milliseconds or seconds
-/// exceeds 31, 32 or 62 bits at the others. `last`, the end of the clock, is one, and no tick is after it.
+/// Returns ticks of a timer's life at which a number in it carries. Some are the first ticks of the levels of a wheel
+/// that has `1 << digit_bits` slots a level. At others a count of ticks, nanoseconds, microseconds, milliseconds or
+/// seconds exceeds 31, 32 or 62 bits. The first in the result is `last`, the end of the clock. No tick is later.
 inline std::vector<std::int64_t> carries(int digit_bits, std::int64_t last, std::chrono::nanoseconds tick) {
   std::vector<std::int64_t> ticks{last};
   for (int bits = digit_bits; bits < 63; bits += digit_bits) ticks.push_back(std::int64_t{1} << bits);

@@ -54,8 +54,8 @@ class Checked<HashedWheel> : public HashedWheel {
       if (!is_consistent(bucket, index)) return false;
       const Tick due = due_.of(index);
       if ((bucket.items == 0) != (due == kNever)) return false;
-      // An item that finds no memory in its new bucket stays here and is visited at the next tick. Then `due` is a tick
-      // of another bucket: the floor, or the one after it if the visitor has stopped expire() since.
+      // An item that finds no memory in its new bucket stays here. Then `due` is the tick after the walk, which belongs
+      // to another bucket. That is floor_, or floor_ + 1 if the visitor has stopped the walk.
       if (bucket.items != 0 && revolutions_.bucket_of(due) != index && due > floor_ + 1) return false;
       if (due < due_.earliest()) return false;
       items += bucket.items;

@@ -40,7 +40,7 @@ inline constexpr std::chrono::microseconds kClockIsAhead{4};
 /// A delay that is no number.
 inline constexpr std::chrono::duration<double> kNanDelay{std::numeric_limits<double>::quiet_NaN()};
 
-/// A task that is cancelled, or far away.
+/// The task of a timeout that is cancelled, or far in the future.
 inline void must_not_run() { ADD_FAILURE() << "it must not run"; }
 
 class Latch {
@@ -217,6 +217,7 @@ class JobQueue {
       ++size_;
     };
   }
+  /// Waits until `count` jobs have come in all, those included that were taken since.
   [[nodiscard]] bool wait_for(int count) {
     return eventually([&] { return size_ >= count; });
   }
@@ -334,7 +335,7 @@ inline int for_each_allocation(const std::function<bool(std::int64_t n)>& attemp
     SCOPED_TRACE("allocation " + std::to_string(n) + " fails");
     if (!attempt(n) || ::testing::Test::HasFailure()) return n;
   }
-  ADD_FAILURE() << "there is no end to it";
+  ADD_FAILURE() << "an allocation still fails in the 1,000th attempt";
   return 0;
 }
 
@@ -388,7 +389,7 @@ inline std::string text_of(const Timeout& timeout) {
 }
 
 /// Checks promise 9: no timeout is counted twice or missed. The timer must be quiet, with `pending` timeouts. Most
-/// timers compute the pending ones from the other counters, so without that number their sum could not be wrong.
+/// timers compute stats.pending from the other counters, so that sum always balances. Only `pending` finds a fault.
 inline ::testing::AssertionResult is_balanced(const TimerStats& stats, std::int64_t pending = 0) {
   if (stats.pending == pending &&
       stats.scheduled == stats.expired + stats.cancelled + stats.unprocessed + stats.pending) {

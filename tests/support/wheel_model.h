@@ -23,7 +23,7 @@ struct alignas(kCacheLine) ModelItem : WheelItem {
   Tick came_at = -1;        // the tick at which it was taken
   std::size_t moves = 0;    // how often it has come down since it got its tick
   std::uint64_t order = 0;  // rises along the items of a tick; 0: it may come anywhere among them
-  std::uint64_t walk = 0;   // the last one that visited it
+  std::uint64_t walk = 0;   // the number of the last walk that visited it
   std::multimap<Tick, ModelItem*>::iterator place;
   bool expected = false;  // the model has it
   bool in_wheel() const { return position != nullptr; }
@@ -185,7 +185,8 @@ class WheelModel {
 
   void check_order(Item& item, bool any_taken) {
     if constexpr (kHashed) {
-      // A walk visits the items with the tag of its tick. Only if none has left the bucket, it may look at all items.
+      // The wheel visits the items with the tag of its tick. If none of them leaves the bucket, it may begin again, and
+      // look at all items of the bucket.
       if ((item.due - tick_) % tags() != 0 || item.order <= last_visited_) {
         require(!any_taken, "a walk visits the items of a bucket in order, and those of other tags never or last");
         if (!std::exchange(looks_at_all_, true)) last_visited_ = 0;
@@ -198,7 +199,7 @@ class WheelModel {
     last_visited_ = item.order;
   }
 
-  /// The ticks after which a hashed wheel cannot tell an item of the same bucket from another one.
+  /// Returns after how many ticks a tag repeats, so that a hashed wheel cannot tell two items of a bucket apart.
   Tick tags() const { return wheel_.revolution() * static_cast<Tick>(Revolutions::kTagMask + 1); }
   Tick clamp(Tick tick) const { return std::clamp(tick, floor_, kNever - 1); }
 
@@ -235,7 +236,7 @@ class WheelModel {
   // Of the last walk.
   Tick tick_ = 0;
   std::uint64_t walk_ = 0;
-  std::uint64_t last_visited_ = 0;  // its order
+  std::uint64_t last_visited_ = 0;  // the `order` of the item that it visited last
   bool looks_at_all_ = false;
 };
 

@@ -4,7 +4,7 @@
 
 namespace hwt::test {
 
-/// Makes the worker take all entries, as a producer does whose timeouts stay.
+/// Makes the worker take all entries, as a producer does when tens of thousands of its timeouts stay alive.
 inline void call_worker(internal::Core& core) {
   core.inbox().note_all_awaited();
   core.sleeper().wake();

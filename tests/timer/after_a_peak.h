@@ -29,7 +29,7 @@
 namespace hwt::test {
 
 inline constexpr int kPeak = kSanitized || kCounting ? 40'000 : 300'000;
-/// The nodes that a pool keeps for its owner.
+/// The most nodes that a pool keeps for its owner (docs/design.md, "Memory"), and a batch more.
 inline constexpr std::size_t kKeptByPool = 2304 + 256;
 /// A MiB in pages. The Collector does not begin for less.
 inline constexpr std::size_t kNotWorthIt = 256;
@@ -109,8 +109,8 @@ class AfterAPeak : public ::testing::Test {
   }
   /// The pages that may stay, if the nodes that the pool keeps lie in a row.
   std::size_t little() const { return slabs_.pages() / 10 + kNotWorthIt; }
-  /// The pages that may stay if the freed nodes lie in a row: some 40 for the nodes that a pool keeps, and the first
-  /// page of each slab.
+  /// The pages that may stay if the freed nodes lie in a row. A pool keeps the nodes of some 40 pages, and the first
+  /// page of a slab stays while another page of the slab does. The bound is generous: half a page for each slab.
   std::size_t very_little() const { return std::max<std::size_t>(slabs_.size() / 2, 64); }
   /// Waits until the worker of `timer`, the latest of schedule(), has slept for `time`. come_to_rest() does not notice
   /// a collection: the worker neither wakes up nor begins a tick then.

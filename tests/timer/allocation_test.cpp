@@ -97,7 +97,7 @@ TEST(Allocation, FailsInStart) {
     expect_usable(timer);
     return outcome.struck;
   });
-  EXPECT_GE(failures, 2) << "the order to go, the thread";
+  EXPECT_GE(failures, 2) << "the Launch that the worker waits for, the thread";
 }
 
 void fails_in_the_start(bool by_deadline) {
@@ -343,7 +343,7 @@ void cancel_a_timeout_before_it_is_refused(bool keeps_handle) {
   EXPECT_TRUE(last);
   EXPECT_EQ(timer.cancel(last), CancelResult::Gone);
   EXPECT_EQ(witness.use_count(), static_cast<int>(accepted.size()));
-  // All but the last, and the one that is not in `accepted`.
+  // Pending are all of `accepted` but the last, and the timeout that was scheduled just now.
   EXPECT_TRUE(is_balanced(timer.stats(), static_cast<std::int64_t>(accepted.size())));
   accepted.pop_back();
   for (const TimeoutId id : accepted) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
@@ -403,7 +403,8 @@ TEST(Allocation, AHandleThatIsUsedWhileTheTimerEndsLeavesNothingBehind) {
   }
 }
 
-/// The wheel has no memory for timeouts that were moved, and more have moved than the worker keeps.
+/// The wheel has no memory for the new places of moved timeouts. More have moved than the 256 recheck requests that the
+/// worker can keep for later.
 TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
   constexpr int kMoved = 1000;
   ManualTimer timer(1ms);
@@ -427,8 +428,8 @@ TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
   EXPECT_EQ(ran, kMoved);
 }
 
-// From one hour to two is a later deadline, which is only stored. But when the other thread has made it three
-// meanwhile, it is an earlier one. That needs a recheck request, for which there is no memory.
+// This thread moves timeouts from one hour to two. A later deadline is only stored. But if the other thread has moved
+// the timeout to three hours meanwhile, two is earlier. That needs a recheck request, for which there is no memory.
 TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   constexpr int kTimeouts = 1000;
   HashedWheelTimer timer(1ms);
@@ -442,7 +443,7 @@ TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   const Gate all_in_the_wheel_and_the_worker_held(timer);
   {
     const Shortage shortage(0, Shortage::kAll);
-    for (Timeout& other : others) other.cancel();  // until the memory for entries is full
+    for (Timeout& other : others) other.cancel();  // uses up the room for recheck requests
   }
   std::atomic<int> turn = -1;
   std::atomic<int> moved = -1;
@@ -871,8 +872,8 @@ TEST(Allocation, FailsInStop) {
   fails_in_stop<ManualTimer>();
 }
 
-/// A task that an executor keeps owns its only handle, and its destructor drops the executor's jobs. So the thread that
-/// takes the task back has the last reference.
+/// The task waits in an executor and owns its only handle. Its destructor drops the jobs of the executor. So the thread
+/// that takes the task back has the last reference.
 TEST(Allocation, ATaskTakenBackFromItsExecutorMayOwnItsOnlyHandle) {
   const auto round = [] {
     struct Owner {
@@ -895,8 +896,8 @@ TEST(Allocation, ATaskTakenBackFromItsExecutorMayOwnItsOnlyHandle) {
   EXPECT_LT(growth.now(), 5000) << "less than a core";
 }
 
-/// stop() whose result needs more room than there was at its beginning. Fails once the timer is stopped; the next one
-/// returns everything.
+/// stop() reserves room for its result, and then more timeouts come. It has no memory for more room, and throws after
+/// the timer has stopped. The next stop() returns all timeouts.
 template <class T>
 class StopThatGrows : public ::testing::Test {
  protected:
@@ -1123,8 +1124,11 @@ TEST(AllocationHook, CountsAndFails) {
 TEST(Allocation, TheWarningOfTooManyTimersDoesNotEndTheProcess) {
   std::vector<std::unique_ptr<HashedWheelTimer>> timers;
   for (int i = 0; i < 64; ++i) timers.push_back(std::make_unique<HashedWheelTimer>());
+  testing::internal::CaptureStderr();
   for_each_allocation(
       [&](std::int64_t n) { return with_failing(n, [&] { HashedWheelTimer timer; }, Shortage::kAll).struck; });
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(said, "more than 64 timers")) << said;
 }
 
 // The callable, which owns the timer, has been built when the queue finds that it has no memory for it.

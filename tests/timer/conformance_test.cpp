@@ -1,4 +1,4 @@
-// What every Timer promises, for each implementation: the same tests on the worker threads' clock and on the caller's.
+// The promises of every Timer: the same tests for timers with a worker and for timers that the test drives.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ using test::run_together;
 /// A HierarchicalWheelTimer, but with a tick of 1 us.
 struct ShortTicks {};
 
-/// A timer of one kind with a tick of 1 ms, and how time passes for it.
+/// A timer of one kind with a tick of kTick, and how time passes for it.
 template <class Kind>
 class Rig {
  public:
@@ -463,7 +463,7 @@ TYPED_TEST(Conformance, ALaterDeadlineHoldsAndTheTaskRunsOnce) {
       timeout = timer->new_timeout(
           [&](Timeout& self) {
             ++runs;
-            // While this thread finds out that it moves the timeout too late, deadline() is the one that it wanted.
+            // If this thread moves the timeout too late, deadline() shows the new one until the call takes it back.
             const Time now = timer->now();
             if (now < self.deadline() && !test::eventually([&] { return now >= self.deadline(); })) ++early;
           },
@@ -714,7 +714,7 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
       for (auto& fate_of : fates[static_cast<std::size_t>(thread)]) {
         std::atomic<int>* const fate = fate_of.get();
         const auto task = [&, fate](Timeout& self) {
-          // While another thread finds out that it moves the timeout too late, deadline() is the one that it wanted.
+          // If its thread moves the timeout too late, deadline() shows the new deadline until the call takes it back.
           const Time now = timer->now();
           if (now < self.deadline() && !test::eventually([&] { return now >= self.deadline(); })) ++early;
           ++*fate;

@@ -1,4 +1,4 @@
-// Netty's constructor checks, as far as this interface can be called wrongly; and the thread factory.
+// The constructor, with Netty's checks of its arguments and Netty's warnings, and the thread factory.
 
 #include <cstdlib>
 #include <iostream>
@@ -129,7 +129,7 @@ TEST(Constructor, NoLimitAtZeroAndBelow) {
   }
 }
 
-// Once per process: each of these runs in a process of its own.
+// The library warns of many timers once per process, so each of these tests runs in a process of its own.
 
 /// Runs `body`, prints how many warnings it gave, and ends the process.
 template <class Body>

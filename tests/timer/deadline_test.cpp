@@ -114,8 +114,8 @@ bool was_in_time(StartedTimer<T>& started, std::chrono::nanoseconds tick) {
   return started.latest_start < started.start + tick / 4 && started.timer.stats().max_lag < tick / 2;
 }
 
-/// A delay of zero that came first is first, however far in the past the deadlines after it are; and both wait for the
-/// same grid point. The worker has been asleep for several ticks, and nothing would wake it by itself.
+/// A delay of zero runs before deadlines that came after it, however far these are in the past. All wait for the same
+/// grid point. The worker has been asleep for more than a tick, and only these timeouts can wake it.
 TYPED_TEST(Deadlines, InThePastAreDueAtTheNextPointOfTheGridInTheOrderOfScheduling) {
   constexpr auto kTick = 40ms;
   int judged = 0;
@@ -193,7 +193,8 @@ TYPED_TEST(Deadlines, InThePastAreNoLag) {
   EXPECT_TRUE(small);
 }
 
-/// One wakes the worker, and it then sleeps to the end of the tick, at which all of them are due.
+/// One of them wakes the worker, which then sleeps to the end of the tick. All of them are due there. That makes two
+/// wake-ups, or four if a tick ends during the flood.
 TYPED_TEST(Deadlines, AFloodInThePastWakesTheWorkerOnce) {
   constexpr int kTimeouts = 500;
   TypeParam timer(100ms);

@@ -1,7 +1,9 @@
 // Defects of Netty's and Dubbo's HashedWheelTimer that this one does not share, numbered as they were found.
-// Tests of others are elsewhere: D2, D6 and D8 in constructor_test.cpp, D3 in races_test.cpp, D5 in promises_test.cpp,
-// D13 in conformance_test.cpp, D17 in handle_test.cpp, and D18 in task_lifetime_test.cpp. D11 (start() swallows an
-// interrupt) has no counterpart in C++.
+// Other files test the rest. D2 (a thread that cannot start), D6 (the count of timers) and D8 (a wheel that is too
+// large) are in constructor_test.cpp. D3 (a timeout lost in a race with stop()) is in races_test.cpp. D5 (a pending
+// count that leaks) is in promises_test.cpp. D13 (stop() runs the rest of the bucket) is in conformance_test.cpp. D17
+// (the text of a far deadline) is in handle_test.cpp, and D18 (tasks kept after stop()) in task_lifetime_test.cpp. D11
+// (start() swallows an interrupt) has no counterpart in C++.
 
 #include <array>
 #include <stdexcept>

@@ -1,4 +1,5 @@
-// The youngest entries of a producer (EntryBuffer), and the queue to which those move that stay (Inbox::hand_over).
+// The youngest entries of a producer (EntryBuffer), and the queue that takes entries which stay alive
+// (Inbox::hand_over).
 
 #include "hashed_wheel_timer/internal/handover/entry_buffer.h"
 
@@ -111,7 +112,7 @@ class ABuffer : public testing::Test {
     }
     return count;
   }
-  /// Keeps the oldest entries, so many.
+  /// Sifts, and keeps the `count` oldest entries.
   void keep(std::size_t count) {
     EXPECT_TRUE(buffer.sift(EntryBuffer::kMaxArray, [&](const NodeName&) { return count != 0 && count-- != 0; }));
   }
@@ -147,7 +148,8 @@ TEST_F(ABuffer, TakesNoMemoryWhileAsManyStayAlive) {
   EXPECT_EQ(bytes(), before);
 }
 
-/// Otherwise each of them would add an array for few entries, and each extend() passes all arrays that are not in use.
+/// Otherwise each entry more that stays alive would add a small array to the chain. The producer would then call
+/// extend() for each of these arrays.
 TEST_F(ABuffer, HasFewArraysAlthoughEverMoreStayAlive) {
   for (std::size_t alive = 1; alive < 4 * kFewest; ++alive) {
     keep(alive);
@@ -162,7 +164,7 @@ TEST_F(ABuffer, HasFewArraysAlthoughEverMoreStayAlive) {
   }
 }
 
-/// The plan includes the entries that come between the steps of a sift.
+/// extend() sizes the array for the planned entries, so the later calls need no memory.
 TEST_F(ABuffer, HasFewArraysAlthoughItIsExtendedByLittle) {
   ASSERT_EQ(buffer.extend(kFewest, 64 * kFewest), kFewest);
   const Shortage shortage(0, Shortage::kAll);

@@ -146,7 +146,7 @@ TEST(Fork, AChildWorksInTheMiddleOfAnyCallOfItsParentsThreads) {
   EXPECT_GT(hammer.rounds(), 0);
 }
 
-// Also one that has used a timer itself, and inherits static ones.
+// This thread has used timers before the fork, and the child destroys inherited static timers when it exits.
 TEST(Fork, AChildCanExitInTheMiddleOfAnyCallOfItsParentsThreads) {
   static HashedWheelTimer timer(1ms);
   static ManualTimer manual;

@@ -192,7 +192,8 @@ TEST_F(AfterAPeak, LeavesMemoryThatIsUsedAgain) {
   EXPECT_GE(slabs_.resident_pages(), slabs_.pages() * 45 / 100);
 }
 
-/// Half of it is used for a twentieth of the time: all is free when the worker looks, but half has been needed since.
+/// In one of twenty calls of advance() half of it is in use. All of it is free when the timer looks, but half was
+/// needed since the last look.
 TEST_F(AfterAPeak, LeavesMemoryThatWasUsedForAMoment) {
   ManualTimer timer(1ms);
   std::vector<Timeout> timeouts = schedule(timer, kPeak);
@@ -206,7 +207,8 @@ TEST_F(AfterAPeak, LeavesMemoryThatWasUsedForAMoment) {
   EXPECT_LE(slabs_.resident_pages(), slabs_.pages() * 60 / 100);
 }
 
-/// All was used again for a moment since the timer began to watch it, so it watches it once more.
+/// All of it was used again for a moment after the timer began to watch it. So the timer watches for the whole time
+/// again.
 TEST_F(AfterAPeak, StaysForTheWholeTimeSinceItWasUsed) {
   ManualTimer timer(1ms);
   std::vector<Timeout> timeouts = schedule(timer, kPeak);
@@ -234,7 +236,7 @@ TEST_F(AfterAPeak, NoPendingTimeoutIsFoundWhereMemoryWentBack) {
   EXPECT_EQ(origins[0].count, 1);
 }
 
-/// The nodes that were collected cost less than fresh ones.
+/// If a thread needs more nodes, the Collector puts back those that it has collected. They cost less than fresh ones.
 TEST_F(AfterAPeak, StaysIfMoreIsNeededWhileItIsCollected) {
   constexpr int kFew = 40'000;
   ManualTimer timer(1ms);
@@ -256,7 +258,7 @@ TEST_F(AfterAPeak, StaysIfTimeEndsBefore) {
   EXPECT_EQ(ran_, 0);
 }
 
-/// advance() does it, some at a time. The second peak needs fresh memory.
+/// Calls of advance() give the memory back, a bounded part in each. The second peak needs fresh memory.
 TEST_F(AfterAPeak, OfAManualTimer) {
   ManualTimer timer(1ms);
   for (const int peak : {kPeak, kPeak * 4 / 3}) {
@@ -334,7 +336,8 @@ TEST_F(AfterAPeak, NothingIsLostWhileMemoryGoesAndComes) {
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
-/// A pool goes by that number: with too many counted it would never get its nodes back.
+/// Threads return nodes to a pool only while nodes() is below a limit. If nodes() stayed too high, the pool would never
+/// get nodes again.
 TEST(BatchStack, CountsNothingWhenAllHasBeenTaken) {
   constexpr int kRounds = kSanitized || kCounting ? 50 : 500;
   constexpr std::size_t kPushes = 64;

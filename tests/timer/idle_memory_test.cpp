@@ -91,6 +91,7 @@ class AfterAPeakInSteps : public AfterAPeak {
       timer.advance(200ms);
       EXPECT_LE(depot.collected - std::exchange(collected, depot.collected), 8 * (2048 + most));
       const std::size_t before = std::exchange(resident, slabs_.resident_pages());
+      // A step gives back at most 8 slabs.
       EXPECT_LE(before, resident + 8 * 8 * internal::Slab::kMaxPages) << "in call " << i;
     }
     EXPECT_LE(resident, little());

@@ -143,7 +143,7 @@ TEST_F(Watched, NothingPendingAfterUse) {
 TEST_F(Watched, OnlyFarTimeoutsPending) {
   std::vector<Timeout> timeouts;
   for (int i = 0; i < 1000; ++i) timeouts.push_back(timer_.new_timeout([] {}, kFar - i * 1s));
-  // The worker leaves in its queue what comes while it is awake; for this it takes them all.
+  // The worker leaves far timeouts in the inbox. This task is due now, in the same place, so its pass takes them all.
   ASSERT_TRUE(ran_in_task(timer_, [] {}));
   ASSERT_TRUE(eventually([&] { return timer_.stats().backlog == 0; }));
   settle();
@@ -320,7 +320,7 @@ TEST(Transfers, EntriesInTheWorkersHandAreBacklog) {
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
 }
 
-/// The entry that it looks at does not count as taken, also when the timer stops.
+/// The entry that the worker looks at is no longer backlog. This also holds while stop() cancels.
 TEST(Transfers, TimeoutsThatStopCancelsAreNoBacklogAnyMore) {
   struct Hook final : TimerTask {
     explicit Hook(const HashedWheelTimer& its_timer) : timer(its_timer) {}

@@ -76,7 +76,7 @@ TYPED_TEST(LeewayOf, NeverRunsBeforeTheDeadlineNorAfterTheLeeway) {
   const auto timer = make_timer<TypeParam>();
   std::vector<Timeout> timeouts;
   std::vector<Time> deadlines;
-  // The first timeout starts the timer, so the ticks count from a moment after this.
+  timer->new_timeout([] {}, 0ns);  // starts the timer, so that its ticks begin before the deadlines
   const Time start = timer->now();
   for (int i = 0; i != 100; ++i) {
     const Time deadline = start + 30ms + i * 313us;
@@ -196,7 +196,7 @@ TYPED_TEST(LeewayOf, IsRefusedByAStoppedTimer) {
   EXPECT_FALSE(before.reschedule(kFar, Leeway{1s}));
 }
 
-TEST(LeewayWithoutAThread, IsAnErrorThatNamesItAndChangesNothing) {
+TEST(LeewayWithoutAThread, ThrowsTheErrorOfTheFactoryAndChangesNothing) {
   HashedWheelTimer timer{{.thread_factory = [](auto) -> std::thread { throw std::bad_alloc(); }}};
   EXPECT_THROW(timer.new_timeout([] {}, kFar, Leeway{1s}), std::bad_alloc);
   EXPECT_FALSE(timer.try_new_timeout([] {}, kFar, Leeway{1s}));

@@ -1,5 +1,5 @@
 // Floods. Memory is bounded by the number of pending timeouts, however long the worker is held. The work of a pass is
-// bounded by a constant, and that of a turn by the work to do, not by the number of threads.
+// bounded by a constant. The worker looks only at threads that have something for it, however many there are.
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@ class HeldWorker : public ::testing::TestWithParam<int> {
   int threads() const { return GetParam(); }
   int each() const { return kOperations / threads(); }
 
-  /// f(thread, growth), together on all threads, while the worker is held; then the worker goes on.
+  /// Calls f(thread, growth) on all threads at once while the worker is held. Then lets the worker go on.
   template <class F>
   void flood(HashedWheelTimer& timer, F f) {
     const std::int64_t pending_before = timer.pending_timeouts();
@@ -206,7 +206,7 @@ TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
   for (int i = 1; i < kDue; ++i) probe(300ms + i * 2ms);
   const auto due = probe(300ms + kDue * 2ms);
   Gate gate(timer);
-  least_backlog = kFlood;  // of those that ran before, on a machine that took so long to come here, nothing is asked
+  least_backlog = kFlood;  // forgets probes that ran before the gate, on a machine that took 300 ms to come here
   for (int i = 0; i < kFlood; ++i) timer.new_timeout(must_not_run, kFar);
   std::jthread([&] { probe(0ms); }).join();
   std::this_thread::sleep_until(std::max(due, timer.now()) + 10ms);  // so that the ticks of all are over

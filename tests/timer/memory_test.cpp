@@ -131,7 +131,8 @@ class AfterABurst : public ::testing::TestWithParam<int> {
  protected:
   static constexpr int kThreads = 300;
 
-  /// Up to 63 nodes stay with each thread. With fewer nodes than these, a thread would need a slab of its own.
+  /// Makes so many free nodes that no thread needs a slab of its own: for one burst, and 64 for each thread, because up
+  /// to 63 stay with it.
   void SetUp() override {
     std::vector<Timeout> handles;
     for (int i = 0; i < GetParam() + kThreads * 64; ++i) handles.push_back(timer.new_timeout([] {}, kFar));
@@ -171,7 +172,8 @@ TEST_P(AfterABurst, OfHandlesAThreadKeepsLittle) {
   });
 }
 
-/// Their entries are dropped by the thread that has scheduled them, and their nodes stay with it.
+/// The thread that has scheduled the timeouts drops the entries of those that the other thread has cancelled, and gets
+/// their nodes.
 TEST_P(AfterABurst, OfWhichAnotherThreadEndsSomeAThreadKeepsLittle) {
   expect_little([&] {
     std::vector<Timeout> handles;

@@ -233,6 +233,7 @@ TYPED_TEST(OriginsOf, OfATimeoutThatHasEndedAreNotReported) {
   EXPECT_TRUE(timer.pending_by_origin().empty());
 }
 
+/// Copying the task into the timer takes the last place under the limit. So the timer refuses a task that it has built.
 TYPED_TEST(OriginsOf, ARefusedTimeoutIsNotShownWhileItsTaskIsDestroyed) {
   struct Filling {
     Filling(Timer& of, std::size_t& most) : timer(&of), shown(&most) {}

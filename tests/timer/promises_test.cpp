@@ -305,6 +305,7 @@ TEST(Promise6, TheRefusalNamesTheLimitAndIsReported) {
   const std::string message = message_of<RejectedExecution>([&] { timer.new_timeout([] {}, kFar); });
   EXPECT_TRUE(contains(message, "max_pending_timeouts")) << message;
   EXPECT_TRUE(contains(message, "2")) << message;
+  EXPECT_EQ(timer.stats().rejected, 1);
 }
 
 TEST(Promise6, PendingDropsAtCancelItself) {
@@ -523,7 +524,7 @@ TEST(Promise10, ARemainingBacklogIsTransferredWithoutWaitingForATick) {
 TEST(Promise11, NoWakeUpsForEmptyBucketsAndOtherRevolutions) {
   HashedWheelTimer timer(1ms, 8);
   for (int i = 0; i < 100; ++i) timer.new_timeout([] {}, kFar - i * 10ms);
-  // Its worker comes to call cancelled(), and takes all of them.
+  // The worker wakes up to call cancelled(), and takes all timeouts of this thread.
   const auto task = std::make_shared<RecordingTask>();
   EXPECT_TRUE(timer.new_timeout(task, kFar).cancel());
   ASSERT_TRUE(task->was_cancelled.wait());

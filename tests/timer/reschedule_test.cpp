@@ -602,7 +602,7 @@ struct Subject {
         delay);
     promised = timeout.deadline().time_since_epoch().count();
   }
-  /// The one thread that reschedules it.
+  /// Reschedules the timeout. One thread at a time calls it, so that `promised` is the latest promise.
   bool move(std::chrono::nanoseconds delay) {
     if (!timeout.reschedule(delay)) return false;
     promised = timeout.deadline().time_since_epoch().count();

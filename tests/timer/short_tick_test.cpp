@@ -286,7 +286,7 @@ TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
       EXPECT_TRUE(eventually([&] { return !internal::Node::of(first)->core().running(); }));
       hold.let_go();
     }
-    EXPECT_EQ(runs, 0) << "what is due after stop() does not start";
+    EXPECT_EQ(runs, 0) << "a task of a past tick started after stop()";
   }
 }
 

@@ -46,7 +46,7 @@ TEST(WithoutMemory, ATaskThatNoBatchCanTakeRunsOnTheWorkerOnce) {
 }
 
 TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
-  constexpr int kMost = 500;  // nodes of a slab have room for more
+  constexpr int kMost = 500;  // fewer than the nodes of a slab
   ManualTimer timer;
   int added = 1;
   timer.add([] {}, kFar);
@@ -140,7 +140,8 @@ TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
   }
 }
 
-/// Slabs have numbers in this process, and a table of them grows.
+/// Each slab has a number in this process. The table of numbers grows by 1,024 entries at a time, and so many timeouts
+/// need more than 1,024 slabs.
 TEST(WithoutMemory, ForTheNumberOfASlabATimeoutIsRefusedAndTheNextIsNot) {
   constexpr int kTimeouts = 1'100'000;
   constexpr std::size_t kNumbers = 1024 * sizeof(internal::SlabDirectory::Entry);

@@ -1,5 +1,5 @@
-// Storms of reschedule(): several threads move the same timeouts, to earlier and to later, and the worker meets them at
-// all points of that.
+// Storms of reschedule(): several threads move the same timeouts, to earlier and to later. The worker may meet a
+// timeout at any point of a move.
 
 #include <limits>
 #include <random>
@@ -90,17 +90,13 @@ TYPED_TEST(Storm, AtTheirDeadlinesEachTimeoutEndsOnce) {
     const std::size_t count = few ? 4 : 64;
     std::vector<Run> runs(count);
     std::vector<std::atomic<int>> cancels(count);
-    std::atomic<int> early = 0;
     std::atomic<int> refused_and_pending = 0;
     Latch ended(static_cast<int>(count));
     std::vector<Timeout> timeouts;
     for (Run& run : runs) {
       timeouts.push_back(timer.new_timeout(
-          [&](Timeout& self) {
-            const auto now = steady_clock::now();
-            // While another thread finds out that it moves the timeout too late, deadline() is the one that it wanted.
-            if (now < self.deadline() && !eventually([&] { return now >= self.deadline(); })) ++early;
-            run.at = now.time_since_epoch().count();
+          [&] {
+            run.at = steady_clock::now().time_since_epoch().count();
             ++run.count;
             ended.count_down();
           },
@@ -133,13 +129,12 @@ TYPED_TEST(Storm, AtTheirDeadlinesEachTimeoutEndsOnce) {
       for (std::size_t which = 0; which < count; ++which) move(which, (random() % 3000) * 1us);
     });
     ASSERT_TRUE(ended.wait(10s)) << "lost";
-    EXPECT_EQ(early, 0);
     EXPECT_EQ(refused_and_pending, 0);
     for (std::size_t i = 0; i < count; ++i) {
       EXPECT_EQ(runs[i].count + cancels[i], 1);
       if (runs[i].count == 0) continue;
+      // Not deadline(): a reschedule() that raced with the expiry, and was refused, may have left its own there.
       EXPECT_GE(runs[i].at, runs[i].first_promise) << "early";
-      EXPECT_GE(runs[i].at, timeouts[i].deadline().time_since_epoch().count()) << "early";
     }
     EXPECT_EQ(timer.pending_timeouts(), 0);
   }

@@ -109,7 +109,7 @@ class Round {
   Round(const Setup& setup, unsigned seed) : setup_(setup), seed_(seed) {
     Options options{.tick_duration = 1ms, .ticks_per_wheel = 8, .max_pending_timeouts = setup.max_pending};
     if (setup.executor) {
-      executor_.emplace(20);  // late, because jobs wait for others
+      executor_.emplace(20);  // runs them late, because a job waits for up to 19 others
       options.executor = executor_->executor();
     }
     timer_.emplace(options);
@@ -635,7 +635,7 @@ TEST(Handles, OutliveTheTimerInManyThreads) {
       }
       for (std::vector<Timeout>& copies : handles) copies.push_back(timeout);
     }
-    // Every third round the timer goes while they do.
+    // In every third round the timer is destroyed while the threads drop their handles.
     if (rounds % 3 != 0) timer.reset();
     run_together(kThreads + 1, [&](int thread) {
       if (thread == kThreads) {

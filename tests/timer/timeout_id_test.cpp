@@ -458,9 +458,9 @@ TYPED_TEST(IdOnThreads, ATaskInAnExecutorIsRunningUntilItIsDisarmed) {
   EXPECT_EQ(timer->cancel(runs_late), CancelResult::Gone);
 }
 
-/// Each thread keeps the ids of all that it ever scheduled, and cancels them again at random, while other threads and
-/// the worker use the nodes. A stale id that cancels the timeout of a later life is seen by that timeout: it neither
-/// runs nor is cancelled by its own thread.
+/// The threads share the ids of ended timeouts and cancel them again at random, while other threads and the worker use
+/// the nodes. If a stale id cancelled a timeout of a later life, that cancel would not return Gone. Neither a run nor a
+/// cancel of that timeout would then be counted.
 TYPED_TEST(IdOnThreads, AStaleIdIsHarmlessAmongTimeoutsOfOtherThreads) {
   constexpr int kThreads = 4;
   constexpr int kStale = 1 << 16;

@@ -41,7 +41,7 @@ class BeforeASleep : public ::testing::Test {
   Timeout schedule(std::chrono::nanoseconds delay) {
     return timer_.new_timeout([this] { ran_.count_down(); }, delay);
   }
-  void expect_it_runs() { EXPECT_TRUE(ran_.wait(10s)) << "the worker sleeps over it"; }
+  void expect_it_runs() { EXPECT_TRUE(ran_.wait(10s)) << "the worker sleeps although a timeout is due"; }
 
   Latch ran_;
   HashedWheelTimer timer_{1ms};

@@ -20,7 +20,8 @@ constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
 /// Which node it is: handles of the same node are equal, and hash as one.
 std::size_t node_of(const Timeout& timeout) { return std::hash<Timeout>()(timeout); }
 
-/// Schedules and cancels `count` timeouts whose nodes are then used again. The worker is held: they stay in the queue.
+/// Schedules and cancels `count` timeouts whose nodes are then used again. Their entries stay in the inbox while the
+/// worker is held.
 void withdraw_some(Timer& timer, int count, std::chrono::nanoseconds delay = kFar) {
   for (int i = 0; i < count; ++i) {
     Timeout timeout = timer.new_timeout([] { ADD_FAILURE() << "ran although it was cancelled"; }, delay);

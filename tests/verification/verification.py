@@ -183,11 +183,12 @@ def run_part(root, name, part, tree, commit):
             end_group(process)
             raise
         refuse_interrupts()
+    seconds = time.monotonic() - begun
     line = result_line(part, log)
     if tree_of(root) != tree:
         passed, line = False, f"the tree changed during the check; {line}"
     return {"tree": tree, "passed": passed, "command": command, "commit": commit, "date": date,
-            "seconds": time.monotonic() - begun, "result": line}
+            "seconds": seconds, "result": line}
 
 
 def run_parts(root, parts, names):

@@ -101,7 +101,7 @@ class Verification(TemporaryTree):
         status, ran, output, _ = self.run_all()
         self.assertEqual(status, 1)
         self.assertEqual(ran, ["good", "bad", "long", "seeded"])
-        self.assertRegex(self.row("good"), r"\| \d{4}-\d\d-\d\d \d\d:\d\d \| 0 s \| [0-9a-f]{10} \| passed: `2 passed, 0 failed` \|$")
+        self.assertRegex(self.row("good"), r"\| \d{4}-\d\d-\d\d \d\d:\d\d \| \d+ s \| [0-9a-f]{10} \| passed: `2 passed, 0 failed` \|$")
         self.assertRegex(self.row("bad"), r" \| failed: `/` \|$")
         self.assertRegex(self.row("absent"), r" \| not run: no_such_program_anywhere is not installed \|$")
         self.assertRegex(self.row("seeded"), r"`seed \d+` \|$")

@@ -59,7 +59,7 @@ class BucketOfHoles : public ::testing::Test {
       ASSERT_LE(chunks(), 3 * (bucket_.items / Chunk::kEntries) + 6) << "after " << removed;
       ASSERT_TRUE(removed % 500 != 0 || is_consistent(bucket_, kNumber));
     }
-    EXPECT_LE(most_moved, 2 * Chunk::kEntries);
+    EXPECT_LE(most_moved, 2 * Chunk::kEntries);  // a removal makes one step of a sweep; see Bucket::tidy()
     EXPECT_LE(most_given_back, 6u);
     EXPECT_EQ(bucket_.first, nullptr);
     EXPECT_TRUE(is_consistent(bucket_, kNumber));
@@ -109,7 +109,7 @@ TEST_F(BucketOfHoles, KeepsTheOrderAndTheTags) {
   }
 }
 
-/// Where the highest 16 bits of addresses are not all the same.
+/// All items of a chunk have the same highest 16 bits of their addresses, the chunk's region.
 TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheRegionOfItsNewItems) {
   std::size_t removed = 0;
   while (removed < Chunk::kEntries) bucket_.remove(items_[removed++], pool_);
@@ -162,7 +162,7 @@ class BucketCheck : public ::testing::Test {
     EXPECT_TRUE(is_consistent(bucket_, kNumber));
   }
 
-  /// With `value` instead, it is not consistent. Afterwards it is again.
+  /// Expects that the check fails while `field` has this value, and passes when `field` has its own value again.
   template <class T, class U>
   void expect_noticed(const char* fault, T& field, U value) {
     const T right = field;

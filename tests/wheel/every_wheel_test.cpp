@@ -324,7 +324,7 @@ TYPED_TEST(EveryWheel, MoveIntoThePastIsDueInTheNextTick) {
   EXPECT_EQ(this->expire(42), std::vector<Item*>{&item});
 }
 
-/// The random walks rely on it.
+/// The random walks rely on consistent().
 TYPED_TEST(EveryWheel, ItsCheckFindsEachFault) {
   TypeParam& wheel = this->model_.wheel();
   Item& a = this->model_.insert(3);

@@ -32,8 +32,8 @@ using Item = ModelItem;
 void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
 using Model = WheelModel<Checked<HierarchicalWheel>, broken, test::kCounting ? 32 : 1>;
 
-/// Numbers of items with which a slot is crowded. No test has kNoCrowd items in a slot. Each test soon has as many as
-/// the other numbers.
+/// Numbers of items from which on a slot is crowded. No test has kNoCrowd items in a slot, but every test soon has as
+/// many as the other numbers.
 constexpr std::uint32_t kNoCrowd = 1'000'000;
 constexpr std::uint32_t kCrowds[] = {1, 7, 50, kNoCrowd};
 

@@ -81,7 +81,7 @@ class PanelDrawing {
     for (std::size_t i = 0; i + 1 < edges_.size(); ++i) {
       double sum = 0;
       for (const Bars& bars : panel_.series) sum += count_of(bars, i);
-      highest = std::max(highest, sum / widths_of(i));
+      highest = std::max(highest, sum / relative_width_of(i));
     }
     empty_ = highest == 0;
     top_count_ = std::max(1.0, 1.04 * highest);
@@ -123,7 +123,7 @@ class PanelDrawing {
     return bars.histogram->count_between(edges_[bar], edges_[bar + 1]);
   }
   /// Returns the width of a bar, relative to the width that `Panel::bars` gives.
-  double widths_of(std::size_t bar) const {
+  double relative_width_of(std::size_t bar) const {
     return (x_of(edges_[bar + 1]) - x_of(edges_[bar])) / ((kRight - kLeft) / panel_.bars);
   }
 
@@ -181,7 +181,7 @@ class PanelDrawing {
       for (const Bars& bars : panel_.series) {
         const double count = count_of(bars, i);
         if (count < 0.5) continue;
-        const double height = count / widths_of(i);
+        const double height = count / relative_width_of(i);
         const double top = y_of(below + height);
         out_.box(x + 0.4, top, width, y_of(below) - top, bars.color,
                  duration_text(edges_[i]) + " .. " + duration_text(edges_[i + 1]) + ": " +

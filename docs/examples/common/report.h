@@ -18,6 +18,7 @@ class Report {
   /// `value` is a count, a duration, or a text with its unit.
   template <class Value>
   void line(const std::string& name, const Value& value, std::string_view note = "") {
+    // The blank first row sets the widths, so that the values of all lines are aligned. It is then cut off.
     const std::string row = columns({{std::string(kName, ' '), std::string(kValue, ' ')}, {name, text_of(value)}});
     text_ += row.substr(row.find('\n') + 1);
     if (!note.empty()) text_.replace(text_.size() - 1, 1, "  " + std::string(note) + '\n');

@@ -106,7 +106,7 @@ bool run(common::Options& options) {
   options.number("--run-ms", settings.duration, {1, 86'400'000}, "Duration of the run");
   options.parse();
 
-  TimedOut timed_out;  // the loop's
+  TimedOut timed_out;  // only the thread of the loop uses it, until that has ended
   Loop loop(settings.tick);
   std::jthread runs = thread_of([&] { loop.run(); });
   std::vector<Sent> sent(settings.threads);

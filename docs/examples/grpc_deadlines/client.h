@@ -96,7 +96,7 @@ class Client {
 
   // Calls that are open for this long after the deadline count as lost.
   static constexpr std::chrono::seconds kLostAfter{30};
-  // The number of latencies that a quantile needs. It is computed again after as many more.
+  // A quantile needs this many latencies, and is computed again after as many more.
   static constexpr std::int64_t kEnough = 200;
   static constexpr std::chrono::milliseconds kFirstRetryAfter{10};  // doubles with each retry
   static constexpr int kRetries = 4;

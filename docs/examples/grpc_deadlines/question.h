@@ -67,7 +67,8 @@ class Question {
     }
   }
 
-  /// Runs on the timer's worker. If the first answer comes at this moment, gRPC cancels the second attempt at once.
+  /// Runs on the timer's worker. If the first answer comes after the check here, take() calls TryCancel() for the
+  /// second attempt. gRPC then cancels that attempt, even if it is sent later.
   void send_second() {
     if (answered_.load(std::memory_order_relaxed)) return end_one();
     hedged_ = true;

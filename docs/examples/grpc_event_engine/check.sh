@@ -9,7 +9,7 @@ expect 0 --calls 2000 --restarts 2 --pairs 20000
 expect_figure 0 failed left
 expect_figure 2000 calls
 expect_figure 2 restarts
-[ "$(figures scheduled)" -ge 2 ] || complain "report: RunAfter has not come to the timer"
+[ "$(figures scheduled)" -ge 2 ] || complain "report: RunAfter() scheduled too few timeouts on the timer"
 for name in 'this engine' "gRPC's own"; do [ -n "$(figures "$name")" ] || complain "report: no $name"; done
 
 expect 0 --calls 1 --threads 1 --restarts 0 --pairs 0

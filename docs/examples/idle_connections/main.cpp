@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"idle_connections",
-       "A server closes connections that have been silent for too long. One hwt::PassiveWheel drives its epoll loop.\n"
+       "A server closes connections that have been silent for too long. Its epoll loop drives one hwt::PassiveWheel.\n"
        "A client keeps some connections active; the others fall silent one after the other.",
        "a connection was closed too early, an active one was closed or an idle one was not"},
       idle::run);

@@ -172,6 +172,7 @@ bool run_live(const Settings& settings, const Times& times) {
   while ((overdue = pool.overdue_since(end)) > 0 && Clock::now() < give_up && !common::interrupted()) {
     std::this_thread::sleep_for(10ms);
   }
+  timer.stop();  // waits for a running expiry, which close() would count as lost until it has counted itself
   Results results = pool.close();
   if (Clock::now() >= give_up) results.lost += overdue;
   results.heartbeats = heartbeats;

@@ -129,7 +129,8 @@ void close_all(Server& server, kj::WaitScope& scope, Measured& measured) {
   const auto pass = [&](kj::Duration duration) {
     for (; duration > 0 * kj::SECONDS; duration -= kStep) server.advance(kStep, scope);
   };
-  // The first connection was made up to a second before the last.
+  // The first connection was made up to a second before the last. So until a second before the limit none has been
+  // idle for too long.
   pass(kIdleLimit - 1 * kj::SECONDS - kStep);
   measured.early = server.closed();
   pass(1 * kj::SECONDS + 2 * kStep);
@@ -180,8 +181,8 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"kj_http",
-       "A kj::HttpServer with many idle connections, whose timeouts are on a hwt::PassiveWheel: what requests\n"
-       "cost, compared with kj's own timer. The connections are pipes, and time is simulated.",
+       "A kj::HttpServer with many idle connections, whose timeouts are on a hwt::PassiveWheel. Measures the CPU\n"
+       "time of requests, compared with kj's own timer. The connections are pipes, and time is simulated.",
        "a connection was closed early, late or not at all"},
       kj_http::run);
 }

@@ -32,7 +32,7 @@ class WheelTimer final : public kj::Timer {
   kj::TimePoint now() const override { return loop_.now(); }
   kj::Promise<void> atTime(kj::TimePoint time) override {
     auto promise = kj::newAdaptedPromise<void, Waiting>(wheel_, to_std(time));
-    // There is one, because the wheel has this promise.
+    // next_wakeup() returns a time, because this promise is in the wheel.
     if (*wheel_.next_wakeup() < awake_at_) wakeup_ = wake_up().eagerlyEvaluate(nullptr);
     return promise;
   }

@@ -183,8 +183,8 @@ int main(int argc, char** argv) {
   return common::run_example(
       argc, argv,
       {"nats_timers",
-       "libnats with its timers replaced by a library on c.h: what it costs to create one, requests to a nats-server\n"
-       "that the program starts, and subscriptions with a timeout.",
+       "libnats with its timers replaced by a library on c.h. Measures the creation of timers. Makes requests to a\n"
+       "nats-server that the program starts, and waits for subscriptions with a timeout.",
        "a request failed, or a timeout did not come"},
       nats::run);
 }

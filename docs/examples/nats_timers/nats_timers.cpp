@@ -17,7 +17,7 @@
 
 #define EXPORTED [[gnu::visibility("default")]]
 
-extern "C" void nats_setNATSThreadKey();  // of libnats: this is a thread of libnats
+extern "C" void nats_setNATSThreadKey();  // of libnats: marks the calling thread as one of its own
 
 struct natsTimer {
   const std::shared_ptr<hwt_timer> wheel;

@@ -89,11 +89,12 @@ class Timer:
 
     def add(self, delay, callable):
         """Runs callable() once, `delay` seconds from now or up to a tick later. Returns the timeout."""
+        nanoseconds = min(max(round(delay * 1e9), 0), 2**63 - 1)  # ctypes would wrap it around
         with self._lock:
             self._numbers += 1
             number = self._numbers
             self._callables[number] = callable
-        timeout = LIBRARY.hwt_add(self._timer, round(delay * 1e9), self._callback, number)
+        timeout = LIBRARY.hwt_add(self._timer, nanoseconds, self._callback, number)
         if timeout == 0:
             error = last_error()
             self._take(number)

@@ -19,7 +19,8 @@ expect_elections() {
       if (first_killed != "" && term > first_killed) elected_again = 1
     }
     what == "steps down" { if (leading[node] && kills > 0) stepped_down = 1; leading[node] = 0 }
-    # A stalled machine deposes leaders. Then the first killed node may not lead, or a later one may.
+    # The program kills the leader first, and then followers. On a stalled machine the leader may have changed since
+    # the program chose the node. Then the last two checks do not apply.
     what == "is killed" {
       if (leading[node] != (kills == 0)) deposed = 1
       if (kills++ == 0) first_killed = term

@@ -27,8 +27,8 @@ inline void show_kinds() {
 
   struct Planned {
     std::shared_ptr<hwt::ScheduledTask> task;
-    // The due time of the next run. Set before the run, because next() then returns the run after it. Empty for later
-    // runs of a burst.
+    // The due time of the next run. Stored before the run, because next() returns nothing during a run. Empty for
+    // later runs of a burst, which follow without a wait.
     std::optional<Time> due;
     std::vector<std::vector<std::string>> table{{"task", "run", "scheduled", "actual", "late"}};
   };

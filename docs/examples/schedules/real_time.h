@@ -46,7 +46,8 @@ inline bool show_real_time(std::uint64_t runs) {
   const auto over = [&] {
     return tasks[3]->runs() > 0 && tasks[3]->next() && tasks[0]->done() && tasks[1]->done() && tasks[2]->done();
   };
-  while (!over() && !common::interrupted()) {
+  const auto give_up = start + runs * 250ms + 60s;
+  while (!over() && !common::interrupted() && steady_clock::now() < give_up) {
     std::this_thread::sleep_for(1ms);
     common::show_progress([&] {
       return common::in_seconds(steady_clock::now() - start) + " of the real clocks | " +

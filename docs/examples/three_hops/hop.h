@@ -75,9 +75,9 @@ class Workers {
     hwt::net::WheelTimer turn(world_.loop, world_.timer);
     turn.expires_at(deadline);
     waiting_.push_back(&turn);
-    Failure called;
-    co_await turn.async_wait(asio::redirect_error(asio::use_awaitable, called));
-    if (called) co_return true;
+    Failure cancelled;
+    co_await turn.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    if (cancelled) co_return true;  // by give_back(), which passes its worker on
     std::erase(waiting_, &turn);
     co_return false;
   }

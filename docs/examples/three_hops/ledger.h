@@ -20,7 +20,7 @@ struct Settings {
 
 inline constexpr std::size_t kHops = 3;
 
-/// The requests as the report sees them. No hop decides by it: a hop knows only the budget that it was sent.
+/// The requests as the report sees them. No hop reads the ledger: a hop knows only the budget that it received.
 class Ledger {
  public:
   using Clock = std::chrono::steady_clock;
@@ -48,7 +48,8 @@ class Ledger {
     const Request& of = requests_[request];
     ++hop.started;
     latest_start_ = std::max(latest_start_, now - of.deadline.time());
-    // A budget does not run while it is on the way, so each hop may take it for that much longer.
+    // A hop counts the budget from the arrival of the request, because the text does not say when it was sent. So the
+    // hop may start work later than the caller's deadline, by the time that the request was on the way.
     if (now - of.deadline.time() >= of.on_the_way) ++started_late_;
   }
   void not_started(Hop& hop, Clock::duration work) {

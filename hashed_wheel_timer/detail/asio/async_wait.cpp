@@ -30,11 +30,12 @@
 //   Idle     Ended    retire(): the destructor of the previous wait, or take()
 //   Idle     Ended    end(): the thread that runs the task, or is notified; it has nothing to complete
 //
-// Idle makes a wait that is put off cheap: its next wait needs no new node and, for a later deadline, no inbox. The
-// next wait uses the idle timeout in two steps. First begin_again() changes the deadline, so that the task cannot end
-// the new wait at the old one. Then it exchanges Idle for Waiting, so that the task finds the new wait. The first step
-// fails if the task was about to run for the old deadline. The second fails if the task has run meanwhile, or retire()
-// was called. After a failure no other thread has seen the new wait, and it gets a timeout of its own.
+// Idle makes it cheap to replace a wait by one with another expiry. The next wait needs no new node, and for a later
+// deadline no recheck request. It uses the idle timeout in two steps. First begin_again() changes the deadline, so that
+// the task cannot end the new wait at the old deadline. Then it exchanges Idle for Waiting, so that the task finds the
+// new wait. The first step fails if the task was about to run for the old deadline. The second fails if the task has
+// run meanwhile, or retire() was called. After a failure no other thread has seen the new wait, and it gets a timeout
+// of its own.
 //
 // An idle timeout is pending, so it counts as work for the loop of a LoopTimer. It must not stay if no wait follows. So
 // the previous wait, whose completion is still in the queue of its context, retires it in its destructor.
@@ -47,8 +48,8 @@
 //   the registry   its context, whose close() waits for threads that are completing a wait; so does ~WaitGroup()
 //
 // A group stores its handle before the timeout is published, because the wait may end, and its handler may use the
-// group, before start() has returned. The handle takes over the reference that start() gets from the timer. Until then
-// (returned_) no thread drops the handle.
+// group, before start() has returned. The handle takes over the reference that start() gets from the timer. start()
+// sets returned_ then. No thread drops the handle before.
 
 namespace hwt::detail {
 
@@ -320,7 +321,7 @@ void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool s
   if (stoppable) wait.enter(registry_);
   Timeout returned = wait.start_by([&] {
     if (!stoppable && waits_.size() == 1 && AsyncWait::Task::of(waits_[0]).begin_again(wait, deadline)) {
-      return Scheduled();
+      return Scheduled();  // Ok, without a reference: the group has the handle already
     }
     forget_ended();
     Timeout& held = waits_.emplace_back();

@@ -107,7 +107,8 @@ class HWT_API AsyncWait {
   /// Destroys the handler.
   virtual void abandon() noexcept = 0;
 
-  /// Returns kRoom bytes, aligned as a pointer. They may be used from complete() on, if no thread calls cancel().
+  /// Returns kRoom bytes, aligned as a pointer. They share memory with pending_, which cancel() reads. So they may be
+  /// used from complete() on, if no thread calls cancel().
   std::byte* room() noexcept { return room_; }
 
  private:

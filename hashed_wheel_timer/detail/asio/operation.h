@@ -72,10 +72,10 @@ void with_own_type(const Executor& executor, F&& f) {
   if constexpr (!std::is_same_v<Executor, LoopExecutor>) f(executor);
 }
 
-/// Cancels one wait. A cancellation slot holds it, and never longer than the wait exists: the wait clears the slot
-/// before it destroys its handler, with which the signal may go. The slot destroys the canceller earlier if the signal
-/// goes, or if another operation takes the slot. `in_slot`, a flag of the wait, is true while the canceller exists, so
-/// the wait does not touch a slot that has gone.
+/// Cancels one wait. A cancellation slot owns the canceller, and the wait outlives it: the wait clears the slot before
+/// it destroys its handler, which may own the signal of the slot. The slot destroys the canceller earlier if the signal
+/// is destroyed, or if another operation takes the slot. `in_slot`, a flag of the wait, is true while the canceller
+/// exists, so the wait does not touch a slot that has gone.
 ///
 /// Threads: nothing here is atomic. Asio's rule is that emit() and each other use of a signal or slot must not run
 /// concurrently with the start of the operation or with its completion. Programs use one thread or a strand for that.

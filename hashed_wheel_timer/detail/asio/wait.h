@@ -65,11 +65,11 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 ///
 /// Guarantees: those of async_wait_until(). Changing the expiry cancels the waits, and so does the destructor.
 /// Differences: cancel() counts a wait until the timer has ended it. A steady_timer counts it until a thread that runs
-/// the io_context has noticed the expiry. A wait that had expired before it began ends within a tick. Handlers that a
-/// handler of the same context cancels are queued when it returns, as by defer(). Nothing blocks, so there is no
-/// wait(). A new expiry that cancels a single wait without a cancellation slot leaves its timeout in the timer, for the
-/// next wait. The timeout counts as pending until the handler of the cancelled wait is called. A next wait without a
-/// slot needs no other timeout. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
+/// the io_context has noticed the expiry. A wait that had expired before it began ends within a tick. If a handler of
+/// the same context cancels waits, their handlers are queued when that handler returns, as by defer(). Nothing blocks,
+/// so there is no wait(). A new expiry that cancels a single wait without a cancellation slot leaves its timeout in the
+/// timer, for the next wait. The timeout counts as pending until the handler of the cancelled wait is called. A next
+/// wait without a slot needs no other timeout. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>

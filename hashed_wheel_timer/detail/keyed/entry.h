@@ -89,8 +89,8 @@ class KeyedRecord {
 
   /// The record that holds the present value of the key. At first it is this record. set() exchanges it, with the lock
   /// held, for a record with the new value, which has no timeout of its own. The winner of the claim exchanges it for
-  /// null. release and acquire hand over the value. In a record without a timeout, KeyedLeftovers gives it another
-  /// meaning. It is the last member, next to the key, because a search reads both.
+  /// null. release and acquire hand over the value. When the value of a record without a timeout has ended,
+  /// KeyedLeftovers stores here the record that held it. The last member, next to the key, because a search reads both.
   std::atomic<KeyedRecord*> holder_;
 };
 

@@ -69,14 +69,15 @@ class KeyedTable {
 
   static constexpr int kSmallest = 3;
   static constexpr int kLargest = 10;  // a split then takes some 20 us
+  // The fewest cells for each element of pages_ that a split may leave.
   static constexpr std::size_t kWorthAPage = 64;
 
   /// Returns the first `depth` bits of the hash after the `Used` ones.
   static std::size_t beginning(std::uint32_t hash, int depth) noexcept {
     return static_cast<std::size_t>(std::uint64_t{hash << Used} >> (32 - depth));
   }
-  /// Returns how many elements of pages_ are copies of a page of this depth. Only the first copy is kept up to date; a
-  /// search may use any, because all have the same cells.
+  /// Returns how many elements of pages_ are copies of a page of this depth. All copies refer to the same cells, so a
+  /// search may use any. The number of cells in use is kept up to date only in the first copy.
   std::size_t places(int depth) const noexcept { return std::size_t{1} << (depth_ - depth); }
   Page& page_of(std::uint32_t hash) noexcept {
     const std::size_t any = beginning(hash, depth_);

@@ -68,7 +68,8 @@ struct hwt_timer {
   hwt::ThreadedTimer* threaded = nullptr;
   hwt::internal::CLoopTimer* loop = nullptr;
   hwt::ManualTimer* manual = nullptr;
-  // The process that has used the timer; 0: none yet. relaxed: a child of fork() has all that its thread did before.
+  // c_process of the process that has used the timer; 0: none yet. relaxed: only fork() changes c_process, and the
+  // child has a copy of everything that the forking thread did.
   mutable std::atomic<std::uint64_t> process{0};
 };
 
@@ -87,7 +88,8 @@ bool is_known_size(std::size_t size) noexcept;
 /// the timer throws.
 std::unique_ptr<hwt_timer> make_timer(const hwt_options& options);
 
-/// The rare part of check().
+/// Called by check(). Notes this process as the one that uses the timer, and returns 0. Returns an error if `timer` is
+/// null, or if a parent of this process has used it.
 int begin_use(const hwt_timer* timer, const char* caller) noexcept;
 
 /// Returns 0, or an error for a timer that cannot be used in this process.

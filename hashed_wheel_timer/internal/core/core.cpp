@@ -99,7 +99,7 @@ template <bool kPlain>
     if (named) node.add_reference();
     return refuse(&node, why, 1);
   }
-  // There is no entry, so the worker will not drop the timer's reference.
+  // Without memory there is no entry, so the worker will not drop the timer's reference.
   if (why == Result::NoMemory && node.generation() == name.life() && node.drop_references(1)) recycle(&node);
   return {&node, name.value()};
 }
@@ -130,7 +130,7 @@ detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::
   return scheduled;
 }
 
-/// The timer was in this phase, and not Started.
+/// Refuses a timeout, because the timer was in `phase` and not Started.
 [[gnu::noinline, gnu::cold]] detail::Scheduled Core::refuse_in(Phase phase) noexcept {
   const bool can_start = phase == Phase::Init || phase == Phase::Starting;
   return detail::Scheduled::refused(can_start ? Result::NotStarted : Result::Stopped);
@@ -150,12 +150,12 @@ inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::
   return schedule_plain(task, when, *thread_cache::latest.producer);
 }
 
-/// `node`: with a built task and so many references, which belong to the caller; or null.
+/// Refuses a timeout. `node` has a built task and `references` references, all of them the caller's; or it is null.
 [[gnu::noinline, gnu::cold]] detail::Scheduled Core::refuse(Node* node, Result why, std::uint64_t references) noexcept {
   const detail::Scheduled refused = detail::Scheduled::refused(why, admission_.limit());
   if (node == nullptr) return refused;
   node->tell(detail::NotRun::Refused);
-  // The task may own the timer: after it is destroyed the node alone keeps the core.
+  // The task may own the timer. Once the task is destroyed, only the node keeps the core.
   node->destroy_task();
   if (node->drop_references(references)) recycle(node);
   return refused;
@@ -193,8 +193,9 @@ inline void Core::count_dead(Producer& canceller) noexcept {
   call_for_dead();
 }
 
-// The rare calls of the worker. In functions of their own so that cancel() needs few registers. Each stores a note for
-// the worker, or for the driver of a timer without one. Then it reads the announcement: as in offer_as().
+// These store a note for the worker, or for the driver of a timer without one. Then they read the announcement, as
+// offer_as() does, and wake the worker or call the driver. They are rare, and not inlined, so that cancel() needs few
+// registers.
 
 [[gnu::noinline, gnu::cold]] void Core::call_for_dead() noexcept {
   if (!inbox_.note_dead()) return;
@@ -214,9 +215,12 @@ inline void Core::count_dead(Producer& canceller) noexcept {
   sleeper_.wake_if_asleep();
 }
 
-/// This thread has cancelled the timeout, whose word was `before`, and owns its task. Until this returns, the caller's
-/// handle or a reference of the cancel keeps the node and with it the core. By an id there may be neither: then the
-/// timer keeps the core, and the node, which was Queued, may already be another timeout.
+/// Finishes a cancel by this thread, which owns the task now. `before`: the word before the cancel. `references`: those
+/// that the cancel has added, besides one for a callable. Drops them.
+///
+/// Until this returns, the caller's handle or an added reference keeps the node, and with it the core. A cancel of a
+/// Queued timeout by its id may have neither. Then the timer keeps the core, and the node may already be another
+/// timeout.
 inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept {
   if (probes::kThere && traces_origins()) [[unlikely]]
     fire_cancel_probe(node, before);
@@ -230,7 +234,7 @@ inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before
       wake_for_cancelled_hook();
       break;
     case detail::TaskKind::Callable:
-      // It may own the handle that is being used here, and the timer too: Node::cancel() has taken a reference.
+      // The callable may own the caller's handle, and the timer too. So the cancel has added a reference.
       {
         const TaskScope inside(node);
         node.stored_task().~TimerTask();
@@ -301,7 +305,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
 
 /// The rare rest of cancel(), in a function of its own so that the rest needs no stack.
 [[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, Node& node) noexcept {
-  // Its next life has begun.
+  // The node is free: its word has the generation of the next life already.
   if (probes::kThere && traces_origins())
     fire_cancel_probe(node, node.word.load(std::memory_order_relaxed) - 2 * Node::kGeneration);
   if (mine.pool.look_is_due()) mine.look();
@@ -333,19 +337,21 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
 }
 
 bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {
+  const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kCalls;
+  if (++producer.rechecks >= most) {
+    producer.rechecks = 0;
+    // Calls before it enqueues: on_earlier() may enqueue other requests, and for move() its own must be the latest.
+    call_for_rechecks();
+  }
   if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
   if (deadline != kForever) inbox_.list(producer.place, deadline);
-  const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kCalls;
-  if (++producer.rechecks >= most) {
-    producer.rechecks = 0;
-    call_for_rechecks();
-  }
   return true;
 }
 
-/// Lets an event loop that has nothing else to do end.
+/// Calls the driver of a timer without a worker, because no timeout is pending any more. Then an event loop that has
+/// nothing else to do can end.
 [[gnu::noinline]] void Core::wake_for_none_pending() noexcept {
   AsymmetricFence::light();  // as in offer_as(), but the driver reads the number of pending timeouts
   if (sleeper_.has_outside()) sleeper_.wake_if_asleep();

@@ -85,8 +85,8 @@ class Core final {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(grid.roundest(deadline, latest)));
   }
 
-  /// A producer is about to schedule a task that has an executor of its own. relaxed: the worker sees it at the latest
-  /// with the timeout.
+  /// Tells the worker that tasks may have executors of their own. A producer calls it before it schedules such a task.
+  /// relaxed: the worker sees the flag at the latest when it takes the timeout's entry.
   void expect_executors() noexcept {
     if (!expects_executors()) own_executors_.store(true, std::memory_order_relaxed);
   }
@@ -196,9 +196,9 @@ class Core final {
 
   // The closer.
 
-  /// The timer is gone and the worker has finished. Deletes the core, now or when the last handle goes. The inbox keeps
-  /// its entries, because nothing needs them. They are withdrawn timeouts, moves, and nodes that were cancelled in the
-  /// wheel and dropped when it was emptied. A late cancel() may still add some.
+  /// The timer is gone and the worker has finished. Deletes the core, now or when the last handle goes. No thread takes
+  /// the entries that are still in the inbox. They are of withdrawn timeouts, or they are recheck requests for nodes
+  /// that have left the wheel. A late cancel() may still add some.
   void close() noexcept { depot_.close(); }
 
  private:
@@ -213,7 +213,7 @@ class Core final {
   /// `producer` is null if there was no memory for one.
   detail::Scheduled offer_any(Producer* producer, const detail::TaskSource& task, std::int64_t deadline,
                               std::uint64_t trace = 0);
-  /// `kPlain`: the timer has no limit and no origins, as most have none. Then nothing asks for them on the way.
+  /// `kPlain`: the timer has no limit and traces no origins, like most timers. Then no code checks for them.
   template <bool kPlain>
   detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline,
                              std::uint64_t trace = 0);
@@ -222,7 +222,8 @@ class Core final {
   detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
   static detail::Scheduled refuse_in(Phase phase) noexcept;
   Producer* find_producer() const noexcept;
-  /// now() for a delay that begins now, by the thread that owns `mine`; or null.
+  /// Returns the present time, at which a delay begins. `mine`: the calling thread's producer, whose clock may estimate
+  /// the time by the cycle counter; or null, to call now().
   std::int64_t begin_of_delay(Producer* mine) noexcept {
     if (clock_ == Clock::Cycles && mine != nullptr) [[likely]]
       return mine->clock.now(cycles_);
@@ -256,11 +257,11 @@ class Core final {
   const std::uint64_t id_;
   const bool plain_;  // no limit and no origins
   const std::int64_t tick_duration_;
-  // A sleep that ends within this, and a tick, is soon enough for a cancelled().
+  // If the worker's sleep ends within this time plus a tick, that is soon enough for the cancelled() of a TimerTask.
   const std::int64_t hook_patience_;
   ErrorLog error_log_;
   bool ended_on_worker_ = false;  // the worker's alone
-  // relaxed: the time orders nothing; a deadline that is read with the node is.
+  // relaxed: the time orders nothing. Node::word orders the deadlines that are computed from it.
   std::atomic<std::int64_t> given_now_{0};
   std::atomic<bool> own_executors_{false};
 

@@ -10,7 +10,7 @@
 
 namespace hwt::internal {
 
-/// A LatencyHistogram that one thread at a time writes, the worker, and any thread reads meanwhile.
+/// A LatencyHistogram that only the worker writes. Any thread may read it meanwhile.
 class LatenessRecord {
  public:
   /// Adds `begun` minus `deadline`, or zero if that is negative. Only the worker calls it.

@@ -25,7 +25,8 @@ namespace hwt::internal {
 enum class Phase : std::uint8_t { Init, Starting, Started, Stopping, Stopped };
 
 /// The phase of a timer, and the process in which it left Init. Both are in one word without a lock, so that a forked
-/// child always finds out which process it was. Any thread reads it; the table above names the threads that change it.
+/// child can always tell that it is another process. Any thread reads the word. The table above names the threads that
+/// change it.
 ///
 /// Each change is a release: a thread that reads it with acquire sees what came before, the start time above all.
 /// AsymmetricFence orders it with the inbox when the timer stops.
@@ -49,7 +50,7 @@ class Lifecycle {
     return phase_of(word) != Phase::Init && process_of(word) != this_process();
   }
 
-  /// Returns when the phase is another. Of Starting or Stopping.
+  /// Waits until the phase is no longer `phase`, which must be Starting or Stopping.
   void wait_while(Phase phase) const noexcept {
     assert(phase == Phase::Starting || phase == Phase::Stopping);
     for (;;) {

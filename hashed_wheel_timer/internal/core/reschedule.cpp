@@ -32,12 +32,16 @@ bool Core::reschedule(Node& node, detail::When when) {
 /// deadline for which the node is in the wheel (docs/design.md, "Waits and their bounds").
 ///
 /// A later deadline needs no request: the worker finds it when it comes to the old one. An earlier one needs a recheck
-/// request, unless the node or a recheck request for it is still queued. The request is enqueued before the word and
-/// the deadline change, because allocating it may fail or take long. (If the node enters the wheel meanwhile, the
-/// deadline has changed already: see undo_move().) So the worker may take the request too early. This thread finds that
-/// out after it has set kRecheckQueued: its place has no recheck request any more. It then enqueues another one, which
-/// needs no new memory once the worker has freed that of the first. (For each request the worker exchanges the word of
-/// a pending timeout, so this thread sees that the worker has dequeued it.)
+/// request, unless the node or a recheck request for it is still queued.
+///
+/// The request is enqueued before the word and the deadline change, because allocating it may fail or take long. So the
+/// worker may take the request too early. Therefore this thread looks into its place after it has set kRecheckQueued.
+/// If the place has no recheck request any more, the thread enqueues another one. That needs no new memory once the
+/// worker has freed that of the first. (For each request the worker exchanges the word of a pending timeout, so this
+/// thread sees that the worker has dequeued it.)
+///
+/// The deadline changes first only if the need for a request arises during this call, for example because the node
+/// enters the wheel. If there is no memory for the request then, undo_move() restores the deadline.
 bool Core::move(Node& node, std::int64_t deadline) {
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   if (!Node::pending(seen)) return false;
@@ -83,8 +87,8 @@ bool Core::move(Node& node, std::int64_t deadline) {
   return true;
 }
 
-/// Restores the old deadline after a lack of memory for a recheck request, and throws std::bad_alloc. If the timeout
-/// has ended meanwhile, returns whether the worker has expired it: the task does not start before `deadline` then.
+/// Restores the old deadline `before`, because there is no memory for a recheck request, and throws std::bad_alloc. If
+/// the timeout has ended meanwhile, returns whether the worker has expired it at `deadline` or later.
 bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
   node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
   while (Node::pending(seen)) {
@@ -97,10 +101,10 @@ bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std
   return expired_at_or_after(deadline, seen);
 }
 
-/// Whether the worker has expired the timeout for `deadline`, which replaced a later one, or for that later one. If
-/// another reschedule() is under way, the worker may not have seen the later one, and may have expired the timeout for
-/// a yet older one. Then the time shows that it was too early for `deadline`, unless this thread was preempted until
-/// `deadline`.
+/// Returns whether the worker has expired the timeout at `deadline` or later. This thread has replaced a later deadline
+/// by `deadline`, and the worker normally acts on one of these two. But if another reschedule() is under way, the
+/// worker may have seen neither, and may have expired the timeout for an older deadline, before `deadline`. The clock
+/// shows that, unless this thread was preempted until `deadline`.
 bool Core::expired_at_or_after(std::int64_t deadline, std::uint64_t word) const noexcept {
   return Node::state_of(word) == NodeState::Expired && now() >= deadline;
 }

@@ -20,7 +20,7 @@ namespace {
 bool take_from_executor(Node& node, bool tell) noexcept {
   if (!node.take_over()) return false;
   {
-    // It may own the handle that is being used here: take_over() has taken a reference.
+    // The callable may own the caller's handle. So take_over() has added a reference.
     const TaskScope inside(node);
     if (tell) node.tell(detail::NotRun::Dropped);
     if (!node.shared()) node.destroy_task();

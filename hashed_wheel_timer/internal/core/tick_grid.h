@@ -35,9 +35,9 @@ struct BasicTickGrid {
   /// if a tick is a nanosecond and the start is negative.
   Signed end_of(Signed tick) const noexcept { return tick >= kNever - 1 ? Signed{kForever} : begin_of(tick + 1); }
 
-  /// The end of a tick in [earliest, latest], of the tick whose number ends in the most zero bits. Returns `earliest`
-  /// if no tick ends there. Returns kForever only for kForever. Such a tick is the first one of its slot on several
-  /// levels of a HierarchicalWheel, so the worker need not wake up on the way there.
+  /// Of the ticks that end in [earliest, latest], takes the one whose number ends in the most zero bits, and returns
+  /// its end. Such a tick is the first one of its slot on several levels of a HierarchicalWheel, so the worker need not
+  /// wake up on the way there. Returns `earliest` if no tick ends there, and kForever only if `earliest` is kForever.
   Signed roundest(Signed earliest, Signed latest) const noexcept {
     const Unsigned first = static_cast<Unsigned>(due_tick(earliest));
     const Unsigned end = static_cast<Unsigned>(at(std::min<Signed>(latest, kForever - 1)));
@@ -47,7 +47,8 @@ struct BasicTickGrid {
   /// The tick in [first, end) whose number ends in the most zero bits. Precondition: first < end.
   static Unsigned roundest_of(Unsigned first, Unsigned end) noexcept {
     using std::bit_floor;
-    // The highest bit in which they differ is set in end - 1. Without the bits below it, that is the roundest.
+    // The highest bit in which first - 1 and end - 1 differ is set in end - 1. Without the bits below that bit, end - 1
+    // is the roundest. If `first` is 0, they differ in the sign bit, and the result is 0.
     const Unsigned last = end - 1;
     return last & ~(bit_floor(last ^ (first - 1)) - 1);
   }
@@ -63,10 +64,11 @@ struct BasicTickGrid {
 
 using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 
-/// Announces a sleep until the tick `known`, passes the heavy fence, and asks `wanted` for the tick once more. That
-/// finds all that came before the fence; threads that come later find the announcement. If the tick is another one now,
-/// announces that one. Returns it. Until the end of the `current` tick no thread needs to wake the worker, because past
-/// deadlines are due then, too.
+/// Announces a sleep until the tick `known`, passes the heavy fence, and asks `wanted` for the tick once more. So the
+/// worker finds all that came before the fence, and threads that come later find the announcement. If the tick is
+/// another one now, announces that one. Returns the tick. A sleep until the end of the `current` tick is announced
+/// without a deadline. Even a timeout whose deadline has passed is due only at that end, so it need not wake the
+/// worker.
 template <class Wanted>
 Tick announce_sleep(Sleeper& sleeper, const TickGrid& grid, Tick known, Tick current, const Wanted& wanted) noexcept {
   const auto announce = [&](Tick until) {

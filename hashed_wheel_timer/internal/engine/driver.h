@@ -47,10 +47,10 @@ class Driver {
     Starved,  // there is no memory for the wheel: again soon
   };
 
-  /// Takes entries that were in the inbox when the call began, and puts nodes into the wheel or removes them. A
-  /// deadline before `present` had passed when it was scheduled, and is due at `present`. Places with a deadline up to
-  /// `until` come first. If `all` is false, the entries of other places stay in the inbox, unless an earlier pass has
-  /// begun to take them.
+  /// Takes entries that were in the inbox when the call began, and puts nodes into the wheel or removes them. A timeout
+  /// of a tick before `present` is due at `present`: its deadline had passed when it was scheduled, or the worker woke
+  /// up too late for it. Places with a deadline up to `until` come first. If `all` is false, the entries of other
+  /// places stay in the inbox, unless an earlier pass has begun to take them.
   Pass transfer(Tick present = 0, std::int64_t until = kForever, bool all = true) noexcept;
 
   /// Returns the tick of the earliest new deadline, or an earlier tick; kNever if nothing came.
@@ -157,7 +157,8 @@ class Driver {
 template <Wheel W>
 typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
   present_ = present;
-  // Otherwise the entries that are left would run a whole tick later than the rest of their tick.
+  // The latest pass has left entries that may be due in the latest tick, so nodes may enter that tick once more.
+  // Otherwise they would expire a whole tick later than the rest of it.
   if (is_unfinished_) wheel_.reopen(latest_);
   all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
   all ? intake_.open_all(until) : intake_.open(until);
@@ -202,7 +203,7 @@ bool Driver<W>::take_rechecks() noexcept {
   for (std::size_t done = 0; done < kMaxRechecks;) {
     const std::size_t kept = rechecks_kept_;
     const std::size_t room = rechecks_.size() - kept;
-    // Without room it asks for none, because a place that gives none leaves its round.
+    // Without room it does not call Intake, which takes a place out of the round if the place gives nothing.
     const std::size_t taken = room == 0 ? 0 : intake_.take_rechecks(&rechecks_[kept], room);
     const std::size_t end = kept + taken;
     rechecks_kept_ = 0;
@@ -296,9 +297,9 @@ template <Wheel W>
   std::int64_t deadline = 0;
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   do {
-    // A recheck request for a cancelled node is on its way, and expects to find the node in the wheel. So the node
-    // moves far away, because a walk may pass any number of ticks before that. It stays in the same bucket
-    // if there is a later revolution.
+    // A recheck request for a cancelled node is on its way. When the worker handles it, the node must still be in the
+    // wheel. Before that, the worker may process any number of ticks, so the node moves to the last revolution. In a
+    // HashedWheel it stays in its bucket.
     if (Node::state_of(seen) == NodeState::Cancelled)
       return Verdict::later(last_revolution(due.tick, wheel_.revolution()));
     // Compares times, not ticks: computing a tick needs a division.
@@ -353,7 +354,8 @@ Node* Driver<W>::cancel_all() noexcept {
     if (node->shared()) call_cancelled(node);
   };
   // A node in the wheel that another thread has cancelled has a recheck request in the inbox, or will have one soon.
-  // The loop below takes such requests and ignores them.
+  // The loop below takes such requests and ignores them. The overflow list may name such a node instead, but no
+  // thread takes that list any more.
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
     while (first_ != end_) {

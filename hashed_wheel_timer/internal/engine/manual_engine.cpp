@@ -17,15 +17,17 @@ namespace hwt::internal {
 namespace {
 
 constexpr std::int64_t kSlotsPerLevel = 64;
+// The most steps of the Collector in one call, because the calling thread has other things to do.
 constexpr int kStepsAtOnce = 8;
 constexpr std::int64_t kNap = 1'000'000;  // until a lack of memory may be over
+// The most passes of one transfer_all(), because other threads may schedule all the time.
 constexpr int kPasses = 8;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
-/// Lives while a thread turns the wheel. At its end it makes the call that is owed. If a task has destroyed the timer,
-/// it finishes the destruction.
+/// Lives while a thread turns the wheel. Its destructor calls earlier_ if call() was called meanwhile on this thread.
+/// If a task has destroyed the timer, it finishes the destruction instead.
 class ManualEngine::Turn {
  public:
   explicit Turn(ManualEngine& engine) : kept_(engine.weak_from_this().lock()), engine_(engine), lock_(engine.mutex_) {
@@ -117,8 +119,8 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
   for (Tick due = driver_.next_due(); core_->running();) {
     const std::int64_t end = grid_.end_of(due);
     if (end > now || end == kForever) {
-      // No timeout may enter a past tick: whatever its delay, it waits for the next one. The time does not go beyond
-      // `due`, because the last tick of all, which ends with time itself, is never over.
+      // Ends the past ticks, so that a new timeout is due at the end of the present tick at the earliest. But does not
+      // go beyond `due`: if that tick ends at kForever, it is never past, even at the time kForever.
       driver_.skip_to(std::min(due, grid_.at(now)));
       break;
     }
@@ -214,7 +216,8 @@ bool ManualEngine::is_asked() const noexcept {
   return driver_.is_urgent() || driver_.is_awaited() || core_->inbox().has_dead();
 }
 
-/// Returns whether all timeouts were cancelled, so that only a pass is left, which finds that out.
+/// Returns whether no timeout is pending, although the inbox or the wheel still has a next due tick. Only a pass drops
+/// the cancelled timeouts, so that next_call() no longer returns that tick.
 bool ManualEngine::has_ended() noexcept {
   return core_->counts_pending() && core_->pending() == 0 && next_due() != kNever;
 }
@@ -291,7 +294,7 @@ std::vector<Timeout> ManualEngine::stop() {
     finish();
     unprocessed_.take(timeouts);
   }
-  tell_stopped(timeouts);  // last: one of them may destroy the timer, and this with it
+  tell_stopped(timeouts);  // last: a will_not_run() may destroy the timer, and this with it
   return timeouts;
 }
 

@@ -55,6 +55,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
  private:
   class Turn;
+  /// How turn() moves the time forward: at once, or tick by tick, so that each task sees the end of its own tick.
   enum class Advance { Jump, Step };
   using Pass = Driver<HierarchicalWheel>::Pass;
 

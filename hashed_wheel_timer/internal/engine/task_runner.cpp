@@ -31,7 +31,7 @@ bool TaskRunner::run(Node& node, TaskScope& inside) noexcept {
 template <class Executor>
 void TaskRunner::run_by_executor(Node& node, const Executor& executor) noexcept {
   Timeout timeout = Node::adopt(&node);
-  // Outside the try block, because the last copy of the job destroys the task.
+  // Outside the try block, because the last copy of the job destroys the task, and the catch block may still run it.
   std::shared_ptr<ExecutorJob> task;
   try {
     task = std::make_shared<ExecutorJob>(timeout);

@@ -34,7 +34,8 @@ struct ThreadedEngine::Launch {
     announce_change(order);
   }
   bool await() noexcept {
-    // The factory has called the body instead of starting a thread: it would wait for ever.
+    // The factory has called the function itself instead of starting a thread. To wait here would block start() for
+    // ever.
     if (std::this_thread::get_id() == starter) return false;
     while (order.load(std::memory_order_relaxed) == Order::Wait) await_change(order, Order::Wait);
     return order.exchange(Order::Cancel, std::memory_order_acquire) == Order::Go;
@@ -137,7 +138,7 @@ std::vector<Timeout> ThreadedEngine::stop() {
   timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
   finish();
   unprocessed_.take(timeouts);
-  tell_stopped(timeouts);  // last: one of them may destroy the timer, and this with it
+  tell_stopped(timeouts);  // last: a will_not_run() may destroy the timer, and this with it
   return timeouts;
 }
 

@@ -22,9 +22,9 @@ namespace hwt::internal {
 /// only for cancelled nodes comes about once in Inbox::kSoon, and the worker processes the past ticks of that time
 /// together. If the tick is that long or longer, it processes one tick at a time.
 ///
-/// A worker that is woken for an earlier deadline leaves the timeout in the inbox and sleeps until that deadline. The
-/// inbox remembers the deadline even if the timeout is cancelled, and the wheel would not. Without it the worker would
-/// announce a later end of its next sleep, and on a quiet server each new request would wake it.
+/// A worker that is woken for an earlier deadline leaves the timeout in the inbox and sleeps until that deadline. If
+/// the timeout is cancelled, the inbox still remembers its deadline, but the wheel would forget it. Then the worker
+/// would announce a later end of its next sleep, and on a quiet server each new request would wake it.
 template <Wheel W>
 class WorkerLoop final : public ThreadedEngine {
  public:
@@ -117,8 +117,8 @@ class WorkerLoop final : public ThreadedEngine {
 
   bool has_work(Tick current) const noexcept { return driver_.next_due() < current || driver_.is_awaited(); }
 
-  /// Expires some past ticks. If the latest pass ended as Pass::More, expires all of them, because otherwise each would
-  /// wait for another pass.
+  /// Expires some past ticks. If the latest pass ended as Pass::More, expires all of them, because otherwise the worker
+  /// would make another pass before it expires the next ones.
   void work_off(Tick due, Tick current) noexcept {
     std::int64_t begun = clock_.now();
     do {
@@ -143,7 +143,8 @@ class WorkerLoop final : public ThreadedEngine {
       const Tick tick = std::min(due, driver_.next_waiting());
       if (driver_.is_urgent()) return std::min(tick, current);
       if (!driver_.is_awaited()) return tick;
-      // A note that came while the worker was awake has woken no thread. So this sleep must end in time for it.
+      // A note that came while the worker was awake does not end this sleep. So the sleep must end in time for the pass
+      // that the note asks for.
       return std::min(tick, std::max(current, grid().at(looked_ + collects_every_)));
     };
     // The first announcement, before the heavy fence, has the deadlines that are known already. Otherwise each thread
@@ -157,8 +158,9 @@ class WorkerLoop final : public ThreadedEngine {
     if (until < current) return core().sleeper().retract();
     core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), next_pass(now, current))));
     core().counters().wakeups.add(1);
-    // A timeout of a tick before `until` that came in time has ended the sleep early, and turn() then takes an earlier
-    // tick. After a whole sleep, one that is found later came too late. But an unfinished pass has left older ones.
+    // A timeout of a tick before `until` that came in time has ended the sleep early. Then turn() lowers past_before_
+    // to the current tick. If the sleep was not ended early, such a timeout came too late, and is due at `until`. After
+    // an unfinished pass that is not certain, because the pass has left older timeouts in the inbox.
     if (!is_unfinished()) past_before_ = until;
   }
 

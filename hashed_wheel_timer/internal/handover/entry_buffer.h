@@ -13,7 +13,7 @@ namespace hwt::internal {
 ///
 /// The owner appends, makes room, and trims, without a lock. All other changes need the lock of the place: the worker
 /// takes entries, and the owner sifts, in steps. Between two steps there is a gap after the entries that the sift has
-/// kept. A position is a place in the chain; positions go on from one array to the next.
+/// kept. A position is the index of an entry in the whole chain.
 class EntryBuffer {
  public:
   /// The fewest entries that are worth a sift, and the most of one array.
@@ -45,9 +45,9 @@ class EntryBuffer {
     tail_.store(tail + 1, std::memory_order_release);
     return true;
   }
-  /// Makes room for at most `most` entries, and returns for how many. Returns 0 without memory. `planned` entries come
-  /// before the end of the next sift: replaces an array that is too small for them. Preconditions: there is no room,
-  /// and `planned` is at least `most`.
+  /// Makes room for at most `most` entries, and returns for how many. Returns 0 without memory. `planned`: how many the
+  /// owner appends until the next sift ends. If the next array is too small for these, replaces it. Preconditions:
+  /// there is no room, and `planned` is at least `most`.
   std::size_t extend(std::size_t most, std::size_t planned) noexcept;
   /// Frees the arrays that `planned` entries beyond the room will not reach.
   void trim(std::size_t planned) noexcept;

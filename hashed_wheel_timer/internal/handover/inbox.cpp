@@ -40,8 +40,8 @@ void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
   const std::int64_t before = place.earliest_.exchange(deadline & ~kNotInList, std::memory_order_acq_rel);
   if ((before & kNotInList) != 0) listed_.push(place);
   // Store (the list, its deadline), then load (the phase, the announcement). A worker that empties a stopped timer, or
-  // is about to sleep, reads the list and not the queues. The fence before list() covers only a place that was listed
-  // before it.
+  // is about to sleep, reads the list and not the queues. The caller has passed a light fence after it enqueued the
+  // entry, but that was before this push.
   AsymmetricFence::light();
 }
 

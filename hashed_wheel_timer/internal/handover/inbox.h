@@ -50,7 +50,7 @@ class Inbox {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    /// Returns the earliest deadline that may wait here, or kUnlisted. For the owner.
+    /// Returns the earliest deadline that may wait here, maybe with kNotInList, or kUnlisted. For the owner.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
     /// Returns the number of entries. See EntryBuffer::size().
     std::size_t size() const noexcept { return queue_.size() + young_.size(); }
@@ -148,7 +148,8 @@ class Inbox {
 
   // Call these before the light fence.
 
-  /// Asks the worker to look within this tick, because a timeout is due earlier than its entry says.
+  /// Asks the worker to take everything within this tick, because a timeout is due earlier than the time for which its
+  /// place is listed.
   void note_urgent() noexcept { urgent_.store(true, std::memory_order_release); }
   /// Asks the worker to take the recheck requests within kSoon, or within this tick if that is longer. Only the worker
   /// can free the cancelled nodes.
@@ -156,6 +157,7 @@ class Inbox {
   /// Asks the worker to take everything within kSoon, or within this tick if that is longer. Either a cancelled
   /// TimerTask waits for its cancelled(), or many timeouts have stayed pending and belong in the wheel.
   void note_all_awaited() noexcept { all_awaited_.store(true, std::memory_order_release); }
+  /// Passes that only such notes ask for come about once in this time, so that they do not keep the worker busy.
   static constexpr std::int64_t kSoon = 1'000'000;  // ns
   /// Asks the worker to take everything within a second, because a thread has cancelled timeouts of another thread.
   /// That other thread may never sift its place. Returns whether the worker was not asked yet. relaxed: the word of
@@ -214,8 +216,8 @@ class Inbox {
   detail::IntrusiveStack<Place, &Place::next_listed_recheck_> listed_rechecks_;
   // Used when a queue has no memory, because cancel() must not fail.
   detail::IntrusiveStack<Node, &Node::next> overflow_;
-  // release when noted, acquire when cleared. The entry that the note is about was enqueued, and its place listed,
-  // before the note. So the pass that clears the note finds the entry.
+  // release when noted, acquire when cleared; only dead_ is relaxed. The entry that the note is about was enqueued, and
+  // its place listed, before the note. So the pass that clears the note finds the entry.
   std::atomic<bool> urgent_{false};
   std::atomic<bool> awaited_{false};
   std::atomic<bool> all_awaited_{false};

@@ -24,8 +24,9 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
   const bool is_put = Inbox::put(place, entry);
   // From here on, the user's on_earlier() may be called, which may schedule a timeout and come here again.
   if (settled) {
-    // Not only at the end of a sift: the worker may have taken all entries since, and new ones have come. It takes the
-    // entries of a place in order. So a timeout that is due soon waits for the far ones before it, which must be few.
+    // The worker takes the entries of a place in order. So a timeout that is due soon waits for the far ones before it,
+    // which must be few. The producer asks for a pass each time that the room is used up, not only when a sift ends.
+    // Otherwise new ones could come after the worker has taken all entries of the last sift.
     inbox.note_all_awaited();
     AsymmetricFence::light();  // as in Core::call_for_dead()
     sleeper.wake();            // also a worker that is about to sleep, until the end of a long tick
@@ -51,6 +52,7 @@ void Producer::look() noexcept {
   // entries already when they may be half of all.
   if (entries > EntryBuffer::kFewest && 2 * many >= entries) {
     take_back(sift());
+    // sift() has set cancelled_before if it has come to the end.
     const bool ended = cancelled_before == cancelled;
     ends_burst = ended && !came_back && kept_before <= many;
   }
@@ -96,8 +98,8 @@ Node* Producer::sift() noexcept {
   // While a step looks at 4,096 entries, 256 come. So the next sift begins a sixteenth before it is to end.
   until_step = end - kept - (end <= kStep ? 0 : end / (kStep / EntryBuffer::kFewest));
   until_end = end - kept;
-  // Once settled, half of the entries alive are enough. kept_twice may be small then, because the worker may have taken
-  // the entries that were alive in the last sift.
+  // A settled producer stays settled while at least half of its entries are alive. Its kept_twice may be small, because
+  // the worker may have taken the entries of the last sift.
   settled = kept_twice >= kHandOver || (settled && 2 * kept >= seen);
   if (settled) kept -= Inbox::hand_over(place, kStep);
   kept_before = std::exchange(kept, 0);
@@ -113,8 +115,8 @@ ProducerSet::~ProducerSet() {
 }
 
 Seat* ProducerSet::take() noexcept {
-  // A thread that takes a seat has all free ones in its hand for a moment. Some more looks cost less than a producer,
-  // which stays for ever.
+  // While another thread takes a seat, it holds all free seats for a moment. To look again some times costs less than a
+  // new producer, which stays for ever.
   for (int looks = 16; looks != 0; --looks) {
     if (Seat* const seat = seats_.take()) return seat;
     if (seats_.all_in_use()) break;

@@ -73,11 +73,12 @@ struct Producer {
   /// Above this number it ends at twice as many, because entries take memory, and so that the worker is called in time.
   static constexpr std::size_t kSparse = 65536;
   /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
-  /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel.
+  /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. The number
+  /// was measured: docs/decisions.md, "The youngest entries are in an array".
   static constexpr std::size_t kHandOver = 60000;
-  /// It also wakes the worker when it has cancelled this many queued timeouts of other producers. A move to an earlier
-  /// deadline wakes the worker after this many recheck requests of any kind. A timeout whose request is queued can be
-  /// moved again without another one.
+  /// The producer also wakes the worker when it has cancelled this many queued timeouts of other producers. A move to
+  /// an earlier deadline wakes the worker after this many recheck requests of any kind. A timeout whose request is
+  /// queued can be moved again without another request.
   static constexpr std::size_t kCalls = 16384;
   /// A cancel of a timeout in the wheel wakes the worker after this many recheck requests of any kind. Only the worker
   /// can give the memory of those nodes back. Promise 7 of README.md states it.

@@ -53,7 +53,8 @@ SeatTable::~SeatTable() {
 }
 
 bool SeatTable::reserve() noexcept {
-  // The smallest table is made anew each time: that is cheap, and a thread with few timers then keeps little of others.
+  // The smallest table is made anew for each seat. That is cheap, and drops the seats of cores that are gone. So a
+  // thread with few timers at a time keeps few such seats.
   if (size_ > kSmallest && 2 * (used_ + 1) <= size_) return true;
   std::size_t live = 0;
   for (std::size_t i = 0; i < size_; ++i) {
@@ -68,7 +69,8 @@ bool SeatTable::reserve() noexcept {
   for (std::size_t i = 0; i < old_size; ++i) {
     Seat* const seat = old[i];
     if (seat == nullptr) continue;
-    // A core may have gone since its seat was counted. There is room for those that were counted alone.
+    // A core may have gone since its seat was counted, so there may be fewer seats to add than were counted, never
+    // more.
     if (seat->home->closed()) {
       seat->home->give_back(seat);
     } else {

@@ -25,8 +25,8 @@ struct FreeNode {
   static FreeNode& of(Node* node) noexcept { return *std::launder(reinterpret_cast<FreeNode*>(node->storage)); }
   static Node*& next_batch_of(Node& node) noexcept { return of(&node).next_batch; }
 
-  // AddressSanitizer does not see what happens inside a slab: tell it that the storage behind the FreeNode must not be
-  // touched. (The node's word may be: the worker looks at it when the inbox still has an entry for it.)
+  // AddressSanitizer does not know which nodes of a slab are free. So make() poisons the storage behind the FreeNode.
+  // The node's word stays readable, because the worker reads it if the inbox still has an entry for the node.
   static void make(Node* node, Node* ahead) noexcept {
     (::new (node->storage) FreeNode)->ahead = ahead;
     poison_memory(node->storage + sizeof(FreeNode), sizeof(node->storage) - sizeof(FreeNode));
@@ -43,8 +43,8 @@ class BatchStack {
     count_in(nodes);
     return push_counted(first, nodes);
   }
-  // push() in two steps. The nodes are counted first, because they may be the last ones of a closing core. Then this
-  // stack is destroyed after the push.
+  // push() in two steps. The nodes are counted first, because after the push this stack may be gone: if they are the
+  // last nodes of a closing core, another thread destroys it.
   void count_in(std::size_t nodes) noexcept { nodes_.fetch_add(nodes, std::memory_order_relaxed); }
   bool push_counted(Node* first, std::size_t nodes) noexcept;
 

@@ -45,9 +45,9 @@ void Collector::watch(std::int64_t now) noexcept {
 std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (page_bytes_ == 0) return kForever;
   if (stage_ == Stage::Unaware) {
-    // If there were fewer since the last time, some have been used, and the free nodes may belong to other pages now.
-    // Each kGrown of them lower wake_worker_at_. That needs a fence of its own, because the fence of the sleep came
-    // before.
+    // kept_ counts the free nodes that the last collection left. If fewer were free meanwhile, timeouts have used some
+    // of them, and other pages may be complete now. So kept_ falls, in steps of kGrown, and with it wake_worker_at_.
+    // That needs a fence of its own, because the worker may have passed the fence of its sleep already.
     const std::size_t fewest = depot_.fewest_free_nodes();
     if (fewest + kGrown <= kept_) {
       kept_ = fewest;
@@ -191,7 +191,7 @@ void Collector::give_back(Slab& slab) noexcept {
 }
 
 void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noexcept {
-  bool there = false;  // or all of it is gone already
+  bool there = false;  // a page has nodes; otherwise the memory of all pages went back before
   std::uint32_t unused = 0;
   for (std::size_t i = first; i < first + pages; ++i) {
     Page& page = slab.pages[i];

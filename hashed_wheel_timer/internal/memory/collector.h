@@ -40,16 +40,17 @@ class Collector {
   /// Returns false if nothing is left to do for now; see next_step().
   bool step(std::int64_t now) noexcept;
 
-  /// Returns the time of the next step, or kForever if none is needed before the worker is woken. Only after the
-  /// announcement and the heavy fence is kForever final. Any other caller must ask again before it sleeps.
+  /// Returns the time of the next step, or kForever if none is needed before the worker is woken. A caller that gets
+  /// kForever must announce its sleep, pass the heavy fence and ask again, before it sleeps.
   std::int64_t next_step(std::int64_t now) noexcept;
 
  private:
   /// The fewest nodes that are worth a collection: 1 MiB.
   static constexpr std::size_t kWorthwhile = 16384;
-  /// The worker is woken for at least this many more than the last time.
+  /// The worker is woken only when at least this many more nodes are free than the last collection has kept.
   static constexpr std::size_t kGrown = 1024;
-  /// With so many kept, it waits twice as long before it looks at them again, and so on.
+  /// The wait before the next look grows in proportion to the kept nodes, because a collection visits them again. With
+  /// this many it is twice as long.
   static constexpr std::int64_t kSlowly = std::int64_t{1} << 21;
   // Bounds of one step: about a millisecond, if the nodes are in no cache.
   static constexpr std::int64_t kNodesAtOnce = 2048;

@@ -29,7 +29,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   /// Adds a pool, for the collector and for close(). Any thread.
   void add(NodePool& pool) noexcept;
-  /// Returns how many free nodes a pool may keep that would like to keep `most`: less, if there are many pools.
+  /// Returns how many free nodes a pool may keep: `most`, or fewer if there are many pools.
   std::int64_t share(std::int64_t most) const noexcept {
     return std::min(most, kShared / std::max<std::int64_t>(pool_count_.load(std::memory_order_relaxed), 1));
   }
@@ -110,8 +110,9 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // Bias of out_after_close_ while close() still counts, so that the counter cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
-  // A pool has two lists: of its owner, and of nodes that other threads return. This limits each kind over all pools,
-  // besides a batch for each pool: 4 MiB. The owner's list learns its smaller share only when it is full.
+  // A pool has two lists: of its owner, and of nodes that other threads return. All lists of a kind keep at most this
+  // many nodes (4 MiB), and a batch more for each pool. A pool reduces its owner's list to a smaller share only when
+  // that list is full.
   static constexpr std::int64_t kShared = 65536;
 
   BatchStack free_;

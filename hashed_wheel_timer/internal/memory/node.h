@@ -78,8 +78,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
 
   /// Begins a life, with the task in place: Queued, with a reference for the timer, and one for a handle unless it gets
   /// an id. The producer calls it. Returns the generation, for the entry of the inbox. A refused timeout is
-  /// Cancelled from the start, so that no other thread comes to it. release: pairs with the worker's first look at the
-  /// word.
+  /// Cancelled from the start, so that no other thread comes to it. The release pairs with the acquire load of
+  /// arrive(), and with that of a thread with an id.
   std::uint32_t publish(detail::TaskKind task_kind, bool named, Producer& producer,
                         NodeState state = NodeState::Queued) noexcept {
     position = reinterpret_cast<Position>(&producer);
@@ -158,9 +158,10 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   /// For Core::cancel(): replaces Queued or InWheel with Cancelled. Returns the word before, or one that is not pending
   /// if another thread was faster.
   ///
-  /// The caller then owns a callable: it is busy with it and has one more reference, destroys it, and calls finish().
-  /// `own`: the caller is the producer of the node, and withdraws it if it is still Queued. A shared task is not
-  /// withdrawn, because the worker calls its cancelled(). If it was InWheel, the caller must enqueue a recheck request.
+  /// If the task is a callable, kBusy is set and the caller has one more reference. It must destroy the callable and
+  /// call finish(). `own`: the caller is the producer, and withdraws a node that is still Queued. A shared task is not
+  /// withdrawn, because the worker calls its cancelled(). If the node was InWheel, the caller must enqueue a recheck
+  /// request.
   std::uint64_t cancel(bool own) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (pending(seen) && !exchange_for_cancelled(seen, own, 0)) {
@@ -209,7 +210,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   }
 
   /// The producer takes a node back that it has published in this life, with the timer's reference. Returns false if
-  /// another thread was faster: the worker has the node, or it was cancelled. It may be another timeout by now.
+  /// another thread was faster, because the worker has the node or the timeout was cancelled. Then the node may be
+  /// another timeout by now.
   bool withdraw(std::uint32_t life) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while (generation_of(seen) == life && state_of(seen) == NodeState::Queued) {
@@ -292,8 +294,9 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     }
   }
 
-  /// Clears the flag so that queued recheck requests ignore this node. Otherwise one of them could free it while it is
-  /// in the overflow list. For a canceller without memory for a recheck request. Returns false if a recheck came first.
+  /// Clears kRecheckQueued so that queued recheck requests ignore this node. Otherwise one of them could free it while
+  /// it is in the overflow list of the inbox. For a canceller without memory for a recheck request. Returns false if a
+  /// recheck came first.
   bool hide_from_rechecks() noexcept {
     return (word.fetch_and(~kRecheckQueued, std::memory_order_acq_rel) & kRecheckQueued) != 0;
   }

@@ -54,16 +54,17 @@ class NodePool {
     ++free_nodes_;
   }
 
-  /// Returns whether the pool has kLook more nodes than after spill() or drain(), or too many.
+  /// Returns whether the pool has kLook more nodes than after its last spill() or drain(), or too many.
   bool look_is_due() const noexcept { return free_nodes_ >= look_at_; }
+  /// So many nodes share the cost of one Producer::look().
   static constexpr std::int64_t kLook = 64;
   /// Moves batches of free nodes to the depot while the pool has too many. Only the owner calls it.
   void spill() noexcept;
   /// Moves all free nodes to the depot. Only the owner calls it.
   void drain() noexcept;
 
-  /// If is_closing() is false after this was made, the closer waits until it is destroyed. So the owner may use the
-  /// pool and the depot meanwhile.
+  /// Holds a closer back. If is_closing() returns false while an Inside exists, the closer waits until the Inside is
+  /// destroyed. So the owner may use the pool and the depot meanwhile.
   class Inside {
    public:
     explicit Inside(NodePool& pool) noexcept
@@ -177,8 +178,8 @@ inline bool end_life_or_retire(Node& node) noexcept {
   return false;
 }
 
-/// Collects nodes for one give_back() of many, to the pool from which the first of them came, or to the depot if there
-/// is one given. One thread.
+/// Collects nodes and gives them back as one batch: to the depot if one is given, otherwise to the pool of the first
+/// node. One thread.
 class ReturnBatch {
  public:
   explicit ReturnBatch(Depot* depot = nullptr) noexcept : depot_(depot) {}
@@ -191,6 +192,7 @@ class ReturnBatch {
 
  private:
   static constexpr std::size_t kMaxNodes = 256;  // the most nodes that the worker holds back from a pool
+  // A node is prefetched this many nodes before it is taken: see FreeNode::ahead.
   static constexpr std::size_t kAhead = 8;
 
   Depot* const depot_;
@@ -200,7 +202,8 @@ class ReturnBatch {
   std::array<Node*, kAhead> latest_;  // the latest nodes of the batch
 };
 
-/// Gives back a node that the calling thread's own pool does not take: end its life first. Any thread.
+/// Gives back a node that the calling thread's own pool does not take. Precondition: end_life_or_retire() has returned
+/// true for it. Any thread.
 void give_back_alone(Node* node) noexcept;
 
 inline Core& Node::core() const noexcept { return *Slab::header(*this).core; }

@@ -72,13 +72,14 @@ struct BasicNodeWord {
   /// The word of a life that begins: a free one becomes Queued, with a reference for the timer, and one for a handle
   /// unless it gets an id.
   static constexpr Word published(Word free, detail::TaskKind kind, bool named) noexcept {
+    // 2 * kReference - kNamed is one reference and kNamed.
     static_assert(kReference == 2 * kNamed);
     return free - free_word(0) + 2 * kReference - named * kNamed + (static_cast<std::uint64_t>(kind) << kKindShift);
   }
 
-  /// The word once a pending timeout is cancelled. The caller then owns a callable: it is busy with it, and has one
-  /// more reference. The kind becomes Gone, so that no other thread destroys the callable again. `own`: its producer
-  /// cancels it, and withdraws it if it is still Queued.
+  /// The word once a pending timeout is cancelled. A callable then belongs to the caller, which destroys it: kBusy is
+  /// set, and the caller has one more reference. The kind is Gone, so that no other thread destroys the callable again.
+  /// `own`: the caller is the producer. Then a timeout that is still Queued is withdrawn, unless its task is shared.
   static constexpr Word cancelled(Word seen, bool own) noexcept {
     Word left = with_state(seen, NodeState::Cancelled);
     if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
@@ -94,7 +95,7 @@ struct BasicNodeWord {
   /// Whether a life may begin with this generation. Otherwise the node, or the number of its slab, is retired.
   static constexpr bool usable(Half generation) noexcept { return generation <= kLastGeneration; }
 
-  /// Whether a life may follow this one, if this one was not withdrawn: the next generation is two more.
+  /// Whether another life may follow the one with this even generation. The next life has two more.
   static constexpr bool has_next(Half life) noexcept { return life < kLastGeneration; }
 
   /// Whether another reference must not be added. The limit is half of what fits, so that several threads that add one

@@ -46,6 +46,7 @@ class OriginTable {
   }
 
  private:
+  // If so many places in a row have other origins, the table counts as full, because each schedule searches it.
   static constexpr int kMaxLooks = 64;
 
   // A hash table with open addressing. Place 0 stays empty. None is removed, so a place that is taken keeps its origin.

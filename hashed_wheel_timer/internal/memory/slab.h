@@ -107,7 +107,7 @@ class SlabDirectory {
     const std::uint32_t end = used_.load(std::memory_order_relaxed);
     for (std::uint32_t number = 0; number != end; ++number) {
       const Entry* const chunk = chunks_[number / kChunk].load(std::memory_order_acquire);
-      if (chunk == nullptr) return;  // this thread sees the larger number before the chunk
+      if (chunk == nullptr) return;  // used_ is relaxed, so this thread may see a number before its chunk
       const Entry& entry = chunk[number % kChunk];
       if (entry.core_id.load(std::memory_order_acquire) != core_id) continue;
       const auto* const traces = entry.traces.load(std::memory_order_relaxed);

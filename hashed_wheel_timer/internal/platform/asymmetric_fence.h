@@ -26,8 +26,8 @@ class AsymmetricFence {
  private:
   static void full() noexcept;
 
-  // Unknown until prepare(). EachSide for good, if the system cannot help. If it withdraws its help later, Withdrawn
-  // for a moment, then EachSide.
+  // Unknown until prepare(), and with ThreadSanitizer for good, so that both sides call full(). EachSide for good, if
+  // the system cannot help. If the system withdraws its help later, Withdrawn for a moment, then EachSide.
   enum class Payer : std::uint8_t { Unknown, EachSide, HeavySide, Withdrawn };
   static std::atomic<Payer> payer;
 };

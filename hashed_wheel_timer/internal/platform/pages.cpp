@@ -28,7 +28,8 @@ std::size_t pages::size() noexcept {
 }
 
 void pages::give_back(std::byte* begin, std::size_t bytes) noexcept {
-  // An allocator that tags its memory has put the tag into the highest byte of the address. Fresh pages have none.
+  // An allocator that tags its memory has put the tag into the highest byte of the address. Fresh pages have no tag, so
+  // a later access by this address would fail. Such memory is kept.
   if (sizeof(void*) == 8 && std::uint64_t{reinterpret_cast<std::uintptr_t>(begin)} >> 56 != 0) return;
   madvise(begin, bytes, kAdvice);
 }

@@ -4,12 +4,12 @@
 
 namespace hwt::internal {
 
-/// Where threads sleep until something about an address changes, without a word of its own at that address: some places
-/// that all addresses share. The address only names the place; its object may be gone.
+/// Threads sleep here until an event that belongs to an object. The object needs no member for that: all addresses
+/// share some places with a counter. An address only chooses the place, so its object may be gone.
 ///
 /// A waiter takes a ticket, checks whether its event has come, makes sure that it will be woken, and parks. A waker
-/// lets the event come before it wakes. So either the look finds it, or the ticket is out of date when the thread
-/// parks. There is no lock, so a fork() finds none locked.
+/// makes the event happen before it calls wake_all(). So either the waiter's check finds the event, or its ticket is
+/// out of date when it parks. There is no lock, so a fork() finds none locked.
 class ParkingLot {
  public:
   using Ticket = std::uint32_t;

@@ -31,7 +31,7 @@ HANDLE make_timer() {
 
 Parking::Handle::~Handle() { CloseHandle(object); }
 
-// Either is reset by the wait that it ends.
+// Both objects reset themselves when they end a wait (auto-reset).
 Parking::Parking()
     : permit_(made(CreateEventW(nullptr, FALSE, FALSE, nullptr), "CreateEvent")),
       timer_(made(make_timer(), "CreateWaitableTimerEx")) {}

@@ -67,7 +67,8 @@ void CycleRate::check(const ClockReading& from, const ClockReading& to) noexcept
   const auto passed = static_cast<double>(to.time - from.time);
   const double most = cycles_between(from.before, to.after) * rate;
   const double least = cycles_between(from.after, to.before) * rate * (1 - 2 * kMargin);
-  // A thread whose counter goes back beyond its anchor renews the anchor at once.
+  // The counter has gone back beyond this anchor. A thread that sees this in now() renews its anchor at once. So only a
+  // thread with an older anchor makes deadlines too early, by less than a window unless it was idle before.
   if (most < 0) return give_up(kWindow);
   if (passed > most + kSlack) return give_up(static_cast<std::int64_t>(passed - least));
   if (passed + kSlack < least) give_up(0);

@@ -23,7 +23,7 @@ namespace hwt::internal {
 /// done.
 ///
 /// A timer without a worker has a driver outside, which sleeps somewhere else. A thread that would wake the worker
-/// calls the driver instead. It takes the announcement away first, so there is one call for each.
+/// calls the driver instead. It takes the announcement away first, so each announcement leads to one call at most.
 class Sleeper {
  public:
   /// The function to call instead of waking a worker.
@@ -84,7 +84,8 @@ class Sleeper {
   bool has_outside() const noexcept { return outside_.load(std::memory_order_relaxed) != nullptr; }
   /// Sets the function to call, or none if null. Call it after end_calls().
   void set_outside(Outside* outside) noexcept { outside_.store(outside, std::memory_order_relaxed); }
-  /// Begin and end of a call that replaces an earlier one. Between them, end_calls() returns false.
+  /// Begin and end of a call. The driver uses them for a call that came while it was busy, and that it makes itself
+  /// afterwards. Between them, end_calls() returns false.
   void begin_call() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
   void finish_call() noexcept;
 
@@ -115,7 +116,7 @@ class Sleeper {
   // the count. release when a call has ended, acquire by the thread that then destroys the called object.
   std::atomic<std::uint32_t> calls_{0};
 
- protected:
+ protected:  // for tests
   Parking parking_;
 };
 

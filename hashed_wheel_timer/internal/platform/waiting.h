@@ -5,9 +5,10 @@
 
 namespace hwt::internal {
 
-// std::atomic's wait() and notify_all(); on Windows the system's own. GCC's standard library (12 at least) loses a
-// notification there between its look at the word and its sleep. LLVM's looks again only every few milliseconds. No
-// other file of the library calls them: tests/structure/walls.py checks that.
+// Uses wait() and notify_all() of std::atomic, but functions of the system on Windows. On Windows, GCC's standard
+// library (12 at least) loses a notification that comes after wait() has read the word and before it sleeps. LLVM's
+// reads the word again only every few milliseconds. tests/structure/walls.py checks that no other file of the library
+// calls wait() and notify_all().
 
 #if defined(_WIN32)
 void wait_at(const void* address, const void* seen, std::size_t size) noexcept;

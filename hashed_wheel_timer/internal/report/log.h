@@ -9,7 +9,8 @@
 #include <string_view>
 #include <utility>
 
-// Everything that the library writes to stderr. No function here allocates: a line may report a lack of memory.
+// Lines on stderr. SlowTasks and the C interface write lines of their own. No function here allocates, because a line
+// may report a lack of memory.
 
 namespace hwt::internal {
 
@@ -68,7 +69,8 @@ class ErrorLog {
   LinePerSecond lines_;
 };
 
-/// Counts a live timer, and warns once per process when there are more than 64. Netty: INSTANCE_COUNT_LIMIT.
+/// Counts a live timer of a kind that has a thread. Warns once per process when there are more than 64, the limit of
+/// Netty (INSTANCE_COUNT_LIMIT).
 class LiveInstance {
  public:
   LiveInstance() noexcept;

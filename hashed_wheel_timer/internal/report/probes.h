@@ -10,7 +10,7 @@ namespace hwt::internal {
 
 /// USDT probes hwt:add, hwt:run and hwt:cancel, for perf, bpftrace and SystemTap, if the library was built with
 /// sys/sdt.h. A probe is a no-op instruction, and only timers that trace origins come to one. `id` is the value of the
-/// timeout's TimeoutId, which a timeout with a handle has here, too.
+/// timeout's TimeoutId. For a timeout with a handle it is the value that a TimeoutId would have.
 namespace probes {
 
 #if defined(STAP_PROBE1)

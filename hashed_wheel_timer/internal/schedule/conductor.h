@@ -17,8 +17,8 @@ namespace hwt::internal {
 ///   from     to       by
 ///   nobody   at work  a call of a user: enter()
 ///   nobody   in hook  the timeout that was armed last: enter_expired()
-///   at work  in hook  the conductor, around each hook: begin_hook(), end_hook()
-///   in hook  at work
+///   at work  in hook  the conductor, before each hook: begin_hook()
+///   in hook  at work  the conductor, after each hook: end_hook()
 ///   at work  nobody   the conductor: leave()
 ///
 /// A call that finds a hook running notes its request in the word, and the conductor meets it after the hook. A call
@@ -28,9 +28,9 @@ namespace hwt::internal {
 /// The worker waits for neither. An expiry that finds a conductor leaves a mark and returns. Most often the conductor
 /// is about to replace that timeout. But it may be the timeout that the conductor has just armed, if that thread was
 /// preempted for the whole delay. So a conductor that finds the mark in leave() checks the timeout that it has armed.
-/// If that has expired, it arms it once more, to expire at once. (It must not run the hook itself: a call that only
-/// starts, resets or stops runs no on_trigger.) So a thread that is preempted in a call delays this one RepeatedTimer
-/// and nothing else.
+/// If that timeout has expired, the conductor arms a new one, which expires at once. (The conductor must not run the
+/// hook itself: a call that only starts, resets or stops runs no on_trigger.) So a thread that is preempted in a call
+/// delays only this RepeatedTimer.
 ///
 /// Orders: the conductor owns all of RepeatedTimer that is not atomic. The next one gets it by the release of leave()
 /// and its acquire on entering. A note is a release, and end_hook() an acquire, so the conductor sees everything that

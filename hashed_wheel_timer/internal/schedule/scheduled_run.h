@@ -27,8 +27,8 @@ class Core;
 /// callable, and the callable keeps the run. One timeout is pending at a time. It is armed after a run, so runs never
 /// overlap.
 ///
-/// Threads: on_timeout() is called by the worker or in its executor, and waits for no user. A user who runs the task of
-/// a timeout that stop() returned calls it too, and nothing runs then. One word holds the state,
+/// Threads: on_timeout() is called by the worker or in its executor, and waits for no user. After stop(), a user may
+/// call it by running the task of the returned timeout by hand, which runs the job once. One word holds the state,
 /// whether the schedule has ended, and the number of runs. So cancel() and the start of a run are one exchange each,
 /// and one of them comes first. The word also hands over the job and the timetable: each exchange by the thread in
 /// on_timeout() is a release, and those of enter() and cancel() are acquires.
@@ -45,9 +45,9 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   // The members of ScheduledTask. `pending` is its pending_. Any thread may call them. Those that use `pending` wait
   // for its other users.
 
-  /// Ends the schedule: no run starts afterwards. Returns true, once, if none is under way, or if this is called inside
-  /// the job. Destroys the job, unless a thread is in on_timeout(). Then that thread does. Must not be called in a
-  /// forked child, because a thread that was not copied may have been using `pending`.
+  /// Ends the schedule: no run starts afterwards. The call that ends it returns true if no run is under way, or if it
+  /// is made inside the job. Destroys the job, unless a thread is in on_timeout(): then that thread destroys it. Must
+  /// not be called in a forked child, because a thread that was not copied may have been using `pending`.
   bool cancel(detail::PendingTimeout& pending);
   /// Returns whether the schedule has ended, or Timer::stop() has cancelled its timeout. In a forked child it does not
   /// look at the timeout.

@@ -19,7 +19,7 @@ namespace {
 const tz::time_zone& zone_of(const void* zone) { return *static_cast<const tz::time_zone*>(zone); }
 
 const tz::time_zone* find(const std::string& name) {
-  (void)tz::get_tzdb();  // whatever it throws is no fault of the name
+  (void)tz::get_tzdb();  // before the try: a missing database must not be reported as an unknown name
   try {
     return tz::locate_zone(name);
   } catch (const std::runtime_error&) {

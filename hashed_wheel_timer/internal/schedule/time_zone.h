@@ -7,7 +7,7 @@
 namespace hwt::internal {
 
 /// Local times of one zone. Hides which library knows the zones: <chrono> where it can, else Howard Hinnant's date.
-/// Local times are time points of sys_time here, since the two libraries name the type of their own differently.
+/// The type of a local time is std::chrono::sys_seconds here, because each library has a local_seconds of its own.
 class TimeZone {
  public:
   using Seconds = std::chrono::sys_seconds;

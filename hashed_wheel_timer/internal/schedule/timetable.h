@@ -12,7 +12,8 @@ namespace hwt::internal {
 
 using Jitter = std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)>;
 
-/// Adds the current exception to `all`. Only one exception can leave a task, so the earlier one is nested in the later.
+/// Adds the current exception to `all`. Only one exception can leave a task. So a second one becomes a
+/// std::runtime_error with its text, in which the earlier one is nested.
 void add_current_exception(std::exception_ptr& all) noexcept;
 
 /// Computes when the runs of a schedule are due. Calls functions of the user, so the caller must hold no lock. Their

@@ -22,8 +22,9 @@ namespace hwt::internal {
 /// A bucket is a list of chunks of 40 entries, so that a walk reads most memory in order and can prefetch the items.
 /// The tag of an entry is the revolution modulo 64, so a walk skips items of other revolutions without touching them.
 /// Items whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick. For the same reason a
-/// walk only guesses when an item of another tag is due. If a guess was wrong, a second walk looks at all items,
-/// unless there are very many. Otherwise a million items that are due in an hour would wake the worker in each tick.
+/// walk only guesses when an item of another tag is due. If a guess was wrong, a second walk looks at all items of the
+/// bucket, unless there are more than kMostLookedAt. Without second walks, many items that are due in an hour, in all
+/// buckets, would wake the worker in each tick.
 class HashedWheel {
  public:
   /// `buckets` is a power of two. Throws std::bad_alloc.

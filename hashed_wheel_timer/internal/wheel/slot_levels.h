@@ -10,9 +10,9 @@
 
 namespace hwt::internal {
 
-/// Computes where a tick lies in a hierarchy of slots. In base `slots` a tick has one digit for each level. A slot of
-/// level k stands for all ticks with the same digits from the k-th on, so it spans slots^k ticks. The levels cover all
-/// ticks.
+/// Computes where a tick lies in a hierarchy of slots. In base `slots` a tick has one digit for each level, the lowest
+/// digit for level 0. A slot of level k stands for all ticks with the same digits on level k and above, so it spans
+/// slots^k ticks. The levels cover all ticks.
 ///
 /// The level of a tick is that of the highest digit in which the tick and the cursor differ. Its slot is its digit on
 /// that level. Higher digits equal those of the cursor. So a slot number means one span of ticks, each level begins

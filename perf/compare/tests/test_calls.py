@@ -20,7 +20,7 @@ MADE_UP = '{"host": "Made %s", "calls": 1000, "in_flight": 64, "deadline_s": 10,
 
 
 def blocks(own: float, ours: float) -> str:
-    """A round: its blocks take so many times as long as the one without a deadline, and twice that much more CPU."""
+    """A round whose blocks take `own` and `ours` times as long as the first. Their CPU increases twice as much."""
     return str([[round(factor * 1e6), round((2 * factor - 1) * 2e6)] for factor in (1, own, ours)])
 
 

@@ -4,9 +4,10 @@ import unittest
 from collections import Counter
 
 from .. import plan
-from ..plan import NETTY, OURS, Config
+from ..metrics import TARGETS
+from ..plan import BRPC, NETTY, OURS, Config
 
-NAMES = [OURS, NETTY, "asio", "tokio"]
+NAMES = [OURS, NETTY, BRPC, "asio", "tokio"]
 
 
 class PlanTest(unittest.TestCase):
@@ -21,17 +22,19 @@ class PlanTest(unittest.TestCase):
         self.assertEqual({step.config.workload for step in steps if step.runner == "tokio"}, {"handoff"})
         self.assertEqual({step.config.workload for step in steps if step.runner == "asio"}, {"handoff", "expire"})
 
-    def test_sweeps_are_only_for_netty_by_default(self) -> None:
+    def test_sweeps_are_only_for_netty_and_brpc_by_default(self) -> None:
         entries = plan.entries_of(plan.sections(plan.FULL, ["churn"]))
         everyone = {(one.config.threads, one.config.tick_ms, one.config.pending) for one in entries if one.everyone}
         self.assertEqual(everyone, {(1, 1, 1000), (2, 1, 1000), (1, 100, 1000), (2, 100, 1000)})
         entry = next(entry for entry in entries if not entry.everyone)
-        self.assertEqual(entry.participants(NAMES), [OURS, NETTY])
+        self.assertEqual(entry.participants(NAMES), [OURS, NETTY, BRPC])
         entries = plan.entries_of(plan.sections(plan.FULL, ["churn"], sweep_everyone=True))
         self.assertTrue(all(entry.everyone for entry in entries))
 
     def test_the_full_plan_covers_the_targets(self) -> None:
         configs = [entry.config for entry in plan.entries_of(plan.sections(plan.FULL))]
+        for target in TARGETS:
+            self.assertTrue(any(target.applies(config) for config in configs), target.text)
         self.assertEqual({config.workload for config in configs}, set(plan.WORKLOADS))
         churn = [config for config in configs if config.workload == "churn"]
         self.assertEqual({config.threads for config in churn}, {1, 2, 4, 8, 16})

@@ -146,7 +146,7 @@ func moduleVersion() string {
 	return "unknown"
 }
 
-// must ends the program on an error. Its calls fail only on a closed wheel or for wrong arguments.
+// must ends the program on an error. None is expected: the wheel is open, and /proc and stdout can be used.
 func must(err error) {
 	if err != nil {
 		panic(err)

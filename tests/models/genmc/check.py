@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the programs beside this file under GenMC: as they are, and with each order weakened that they are to notice.
+"""Runs the programs beside this file under GenMC, as they are. Then weakens each order that a program must notice.
 
-check.py ROOT [PROGRAM...]  by GENMC if that names it, else by the genmc in PATH
+usage: check.py ROOT [PROGRAM...]
+
+The environment variable GENMC names the program genmc. Without it, genmc is searched for in PATH.
 """
 
 import os

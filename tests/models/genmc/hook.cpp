@@ -10,15 +10,15 @@ using hwt::internal::Node;
 using hwt::internal::NodeState;
 
 constinit Node node{};
-constinit std::atomic<bool> told{false};  // in place of the inbox
-int done = 0;                             // before cancel()
-int dropped = 0;
+constinit std::atomic<bool> recheck_queued{false};  // in place of the inbox
+int done = 0;                                       // written before cancel()
+int dropped = 0;                                    // references that the worker has dropped
 
 void cancel() {
   done = 1;
   const std::uint64_t before = node.cancel(false);
   MODEL_ASSERT(Node::pending(before));
-  if (Node::needs_recheck(before)) told.store(true, std::memory_order_relaxed);
+  if (Node::needs_recheck(before)) recheck_queued.store(true, std::memory_order_relaxed);
 }
 
 void drop() {
@@ -30,7 +30,7 @@ void work() {
   const Node::Arrival arrival = node.arrive(0);
   if (arrival == Node::Arrival::Cancelled) return drop();
   MODEL_ASSERT(arrival == Node::Arrival::Taken);
-  model::wait_until([] { return told.load(std::memory_order_relaxed); });
+  model::wait_until([] { return recheck_queued.load(std::memory_order_relaxed); });
   const Node::Sight sight = node.recheck();
   MODEL_ASSERT(sight == Node::Sight::Cancelled);
   drop();

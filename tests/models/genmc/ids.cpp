@@ -83,7 +83,7 @@ void produce() {
   schedule(kFirst, TaskKind::Callable, producers[0]);
   queued.store(true, std::memory_order_release);
   if (cancel(kFirst, node.published_by(producers[0]), producers[0])) return;
-  // All ways to ask agree.
+  // If one of these three functions returns false, the task has ended, and this thread sees all that it did.
   if (!node.is_claimed(kFirst) || !node.is_live(kFirst) || !node.add_reference_of(kFirst)) {
     MODEL_ASSERT(ran <= 1);  // a data race if the task still runs
   } else if (node.drop_references(1)) {

@@ -1,5 +1,5 @@
-// Free runs (RunStack): one thread pushes two, one takes one, and one pushes one and takes all. Each run is had once,
-// as it was left.
+// Free runs (RunStack). The first thread pushes two runs, the second takes one, and the third pushes another and takes
+// all. Each run comes to one thread, which sees it as it was pushed.
 
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/models/genmc/program.h"

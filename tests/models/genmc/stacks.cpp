@@ -1,5 +1,5 @@
-// Free nodes (BatchStack): one thread pushes two batches, one takes some and puts the rest back, and one pushes, takes
-// all, and closes. Each node is had once, as it was left.
+// Free nodes (BatchStack). The first thread pushes two batches. The second takes some and puts the rest back. The third
+// pushes a batch, takes all, and closes the stack. Each node comes to one thread, which sees it as it was pushed.
 
 #include "hashed_wheel_timer/internal/memory/batch_stack.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 #include "tests/models/genmc/program.h"

@@ -12,8 +12,8 @@ using hwt::internal::Lifecycle;
 using hwt::internal::Phase;
 
 constinit Lifecycle life;
-int thread_made = 0;  // of the thread that starts the timer, then of the one that stops it
-int emptied = 0;
+int thread_made = 0;  // like ThreadedEngine::thread_: owned by the thread in start(), then by the one in stop()
+int emptied = 0;      // written by the thread that stops the timer
 
 template <bool kFails>
 void start() {

@@ -10,8 +10,8 @@ void __VERIFIER_spin_end(bool) noexcept;
 
 namespace model {
 
-/// GenMC makes a run for each value that done() may find, and one more in which the thread waits for ever. That is an
-/// error only if no thread can make it true.
+/// Waits until done() is true. GenMC tries each value that done() may find, and also an execution in which the thread
+/// waits for ever. It reports that execution only if no other thread can make done() true.
 template <class Done>
 void wait_until(Done done) noexcept {
   __VERIFIER_loop_begin();

@@ -1,7 +1,7 @@
 // ManualTimer::on_earlier() is replaced, or the timer is destroyed, while threads call it (Sleeper::call_outside,
 // end_calls). Each announcement leads to at most one call, and no thread calls a function that was replaced.
 //
-// The release in end_calls() is not needed here: a thread that then finds the worker awake calls nothing.
+// The release in end_calls() is not needed here, because a thread that then finds kAwake calls nothing.
 
 #include "model.h"
 
@@ -24,20 +24,20 @@ constexpr int kAwake = -1;
 struct Calls : Model<Calls, kCallers + 1> {
   Atomic<int> wake_until{kAwake};
   Atomic<int> calls;
-  Plain<int> driver{0};  // the function to call: 0 when it was replaced
-  Atomic<int> called[2];
+  Plain<int> outside{0};  // the object to which Sleeper::outside_ points: 0 when it was replaced
+  Atomic<int> called[2];  // calls for each announcement
 
   void thread(unsigned index) {
-    if (index < kCallers) return wake();
+    if (index < kCallers) return call_outside();
     for (int round = 0; round != 2; ++round) {
-      driver.set(round + 1);
+      outside.set(round + 1);
       wake_until.store(round, announce_relaxed ? mo_relaxed : mo_release);
       while (!end_calls()) rl::yield(1, RL_INFO);
-      driver.set(0);
+      outside.set(0);
     }
   }
 
-  void wake() {
+  void call_outside() {
     if (!count_late) calls.fetch_add(1, mo_relaxed);
     int announced = kAwake;
     if (claim_by_load) {
@@ -49,7 +49,7 @@ struct Calls : Model<Calls, kCallers + 1> {
     }
     if (count_late) calls.fetch_add(1, mo_relaxed);
     if (announced != kAwake) {
-      MODEL_ASSERT(driver.get() == announced + 1);
+      MODEL_ASSERT(outside.get() == announced + 1);
       MODEL_ASSERT(called[announced].fetch_add(1, mo_relaxed) == 0);
     }
     calls.fetch_sub(1, finish_relaxed ? mo_relaxed : mo_release);

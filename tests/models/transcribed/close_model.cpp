@@ -9,29 +9,29 @@ namespace {
 
 Weakening no_light_fence{"put_back(): the light fence"};
 Weakening no_heavy_fence{"close(): the heavy fence"};
-Weakening inside_late{"put_back(): closing_ looked at before the owner says that it is inside"};
+Weakening inside_late{"put_back(): closing_ read before owner_inside_ is set"};
 Weakening no_wait{"close(): no wait for the owner"};
-Weakening inside_not_release{"put_back(): release at the end"};
-Weakening wait_relaxed{"close(): acquire of the wait"};
+Weakening inside_not_release{"~Inside(): release"};
+Weakening wait_relaxed{"close(): acquire of owner_inside_"};
 Weakening push_relaxed{"BatchStack::push(): release of the push"};
 Weakening close_relaxed{"BatchStack::close(): acquire of the exchange"};
 Weakening out_not_release{"returned_after_close(): release"};
 Weakening out_not_acquire{"returned_after_close(): acquire"};
 
 constexpr int kClosed = -1;
-constexpr int kCounting = 1000;
+constexpr int kCounting = 1000;  // more than all nodes, so that the count does not reach zero while close() counts
 constexpr int kCarved = 4;
 constexpr int kPool = 0;
 constexpr int kDepot = 1;
 
 struct Close : Model<Close, 3> {
-  Atomic<int> inside;
+  Atomic<int> owner_inside;
   Atomic<int> closing;
   Plain<int> free_nodes{0};
-  Atomic<int> tops[2];            // returned_ and the depot: the number of the node on top
+  Atomic<int> tops[2];            // of NodePool::returned_ and Depot::free_: the number of the node on top
   Plain<int> below[kCarved + 1];  // the number of the node below each
-  Atomic<int> out{kCounting};
-  Plain<int> core{1};
+  Atomic<int> out_after_close{kCounting};
+  Plain<int> core{1};  // 0 after its end
   int deleted = 0;
 
   void thread(unsigned index) {
@@ -46,19 +46,20 @@ struct Close : Model<Close, 3> {
     }
   }
 
+  /// `own`: by the owner of the pool. Node 4 comes to the depot, the others to the pool.
   void recycle(int node, bool own) {
     MODEL_ASSERT(core.get() == 1);
     if (own && put_back()) return;
-    if (!push(tops[node == 4 ? kDepot : kPool], node)) count_out(1);
+    if (!push(tops[node == 4 ? kDepot : kPool], node)) returned_after_close(1);
   }
 
   bool put_back() {
     const int early = closing.load(mo_relaxed);
-    inside.store(1, mo_relaxed);
+    owner_inside.store(1, mo_relaxed);
     if (!no_light_fence) light_fence();
     const bool open = (inside_late ? early : closing.load(mo_relaxed)) == 0;
     if (open) free_nodes.set(free_nodes.get() + 1);
-    inside.store(0, inside_not_release ? mo_relaxed : mo_release);
+    owner_inside.store(0, inside_not_release ? mo_relaxed : mo_release);
     return open;
   }
 
@@ -71,22 +72,23 @@ struct Close : Model<Close, 3> {
     return true;
   }
 
+  /// Depot::close() of one pool, with its begin_close() and close().
   void close() {
     closing.store(1, mo_relaxed);
     if (!no_heavy_fence) heavy_fence();
-    while (!no_wait && inside.load(wait_relaxed ? mo_relaxed : mo_acquire) != 0) rl::yield(1, RL_INFO);
+    while (!no_wait && owner_inside.load(wait_relaxed ? mo_relaxed : mo_acquire) != 0) rl::yield(1, RL_INFO);
     int still_out = kCarved - free_nodes.get();
     for (Atomic<int>& stack : tops) {
       for (int node = stack.exchange(kClosed, close_relaxed ? mo_relaxed : mo_acquire); node != 0; --still_out) {
         node = below[node].get();
       }
     }
-    count_out(kCounting - still_out);
+    returned_after_close(kCounting - still_out);
   }
 
-  void count_out(int nodes) {
+  void returned_after_close(int nodes) {
     const Order order = out_not_release ? mo_acquire : out_not_acquire ? mo_release : mo_acq_rel;
-    if (out.fetch_sub(nodes, order) != nodes) return;
+    if (out_after_close.fetch_sub(nodes, order) != nodes) return;
     core.set(0);
     ++deleted;
   }

@@ -1,6 +1,7 @@
 // A coroutine that sleeps (coroutine.cpp). The thread that awaits publishes the timeout, another requests the stop, and
-// the worker expires it. It is resumed once. The thread that resumes it owns the frame alone. No thread uses the node
-// after it was given back. A stop request always leads to a cancel(), by its own thread or by the thread that awaits.
+// the worker expires the timeout. The coroutine is resumed once. The thread that resumes it owns the frame alone. No
+// thread uses the node after it was given back. A stop request always leads to a cancel(), by its own thread or by the
+// thread that awaits.
 //
 // std::stop_callback is a model too, with the promises of the standard. Once it is destroyed, it will not be called, or
 // has returned, or runs on the same thread. If it is constructed after the request, it is called at once.
@@ -14,24 +15,24 @@ Weakening arm_relaxed{"arm(): release"};
 Weakening request_relaxed{"request(): acquire"};
 Weakening arm_blind{"arm(): a store instead of an exchange"};
 Weakening request_blind{"request(): a store instead of an exchange"};
-Weakening made_ignored{"await_suspend(): what was requested before arm() is not cancelled"};
+Weakening made_ignored{"await_suspend(): no cancel after a stop that was requested before arm()"};
 Weakening no_reference{"stop_requested(): without a reference"};
 Weakening no_handle{"await_suspend(): arms without a handle"};
 Weakening frame_after{"await_suspend(): uses the frame after publication"};
 Weakening callback_stays{"end(): the stop callback stays"};
-Weakening refused_stays{"will_not_run(): the stop callback of a refused one stays"};
+Weakening refused_stays{"will_not_run(): the stop callback of a refused timeout stays"};
 Weakening cancel_blind{"stop_requested(): resumes without having won"};
 
 enum : std::uint64_t { kNone, kPending, kExpired, kCancelled, kStateMask = 3 };
 constexpr std::uint64_t kReference = 4;
-enum : int { kNobody, kMade, kArmed };                          // Waker::request_
-enum : int { kUnregistered, kRegistered, kCalled, kReturned };  // the stop callback
+enum : int { kRequestNone, kMade, kArmed };                     // Waker::request_
+enum : int { kUnregistered, kRegistered, kCalled, kReturned };  // Sleep::on_stop_
 enum : int { kQueueEmpty, kQueued, kQueueRefused };             // the inbox
 enum : unsigned { kAwaits, kRequests, kWorker };
 
 struct Coroutine : Model<Coroutine, 3> {
   Atomic<std::uint64_t> word{kNone};
-  Atomic<int> request{kNobody};
+  Atomic<int> request{kRequestNone};
   Atomic<int> callback{kUnregistered};
   Atomic<int> inbox{kQueueEmpty};
   Plain<int> frame{0};
@@ -47,18 +48,18 @@ struct Coroutine : Model<Coroutine, 3> {
   void before() { refused = rl::rand(4) == 0; }
 
   void thread(unsigned index) {
-    if (index == kAwaits) await();
+    if (index == kAwaits) await_suspend();
     if (index == kRequests) request_stop();
     if (index == kWorker) work();
   }
 
-  void await() {
+  void await_suspend() {
     frame.set(1);
     node.set(1);
     sleep.set(1);
     // build_waker(): the callback is called at once if the stop has been requested.
     int seen = kUnregistered;
-    if (!callback.compare_exchange_strong(seen, kRegistered, mo_acq_rel, mo_acquire)) on_stop(kAwaits);
+    if (!callback.compare_exchange_strong(seen, kRegistered, mo_acq_rel, mo_acquire)) stop_requested(kAwaits);
     if (refused) {
       if (!refused_stays) remove_callback(kAwaits);
       give_back();
@@ -81,15 +82,15 @@ struct Coroutine : Model<Coroutine, 3> {
 
   void request_stop() {
     int seen = kUnregistered;
-    // From now on the callback is called where it is constructed.
+    // If this succeeds, the constructor of the callback will call it.
     if (callback.compare_exchange_strong(seen, kReturned, mo_acq_rel, mo_acquire)) return;
     seen = kRegistered;
     if (!callback.compare_exchange_strong(seen, kCalled, mo_acq_rel, mo_acquire)) return;
-    on_stop(kRequests);
+    stop_requested(kRequests);
     callback.store(kReturned, mo_release);
   }
 
-  void on_stop(unsigned index) {
+  void stop_requested(unsigned index) {
     frame.get();  // where the waker is
     node.get();
     requested = true;
@@ -109,7 +110,7 @@ struct Coroutine : Model<Coroutine, 3> {
     ++cancels;
     published.get();
     std::uint64_t seen = word.load(mo_acquire);
-    MODEL_ASSERT((seen & kStateMask) != kNone);  // it would be lost
+    MODEL_ASSERT((seen & kStateMask) != kNone);  // before publish(), a cancel would have no effect
     while ((seen & kStateMask) == kPending) {
       if (word.compare_exchange_weak(seen, seen - kPending + kCancelled, mo_acq_rel, mo_acquire)) return true;
     }
@@ -129,7 +130,7 @@ struct Coroutine : Model<Coroutine, 3> {
     drop();
   }
 
-  /// end(), and the coroutine goes on and is over.
+  /// end(), and then the coroutine runs to its end.
   void resume(unsigned index) {
     if (!callback_stays) remove_callback(index);
     sleep.set(2);
@@ -137,6 +138,7 @@ struct Coroutine : Model<Coroutine, 3> {
     ++resumed;
   }
 
+  /// on_stop_.reset(). Waits for a callback that runs on another thread.
   void remove_callback(unsigned index) {
     int seen = kRegistered;
     if (callback.compare_exchange_strong(seen, kReturned, mo_acq_rel, mo_acquire) || index == kRequests) return;

@@ -1,6 +1,6 @@
-// Memory of free nodes that goes back to the system (Collector). By then, entries of the inbox that name such a node
-// are out of the queue, and an owner that sifts has dropped them. No entry of an older life meets the node when it is
-// carved again.
+// Memory of free nodes that goes back to the system (Collector). By then no entry of the inbox names such a node.
+// Either the worker has dequeued the entry, or the owner of the place has dropped it in a sift. No entry of an older
+// life meets the node when it is carved again.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace {
 
 Weakening at_once{"step(): given back without a pass after it was collected"};
 Weakening held_up_is_done{"step() after a pass that was held up"};
-Weakening more_is_done{"step() after a pass that left something over"};
+Weakening more_is_done{"step() after a pass that left entries in the inbox"};
 Weakening free_relaxed{"push() of a free node: release"};
 Weakening collect_relaxed{"take_some(): acquire"};
 Weakening free_early{"a node that is free before its entry is listed"};
@@ -37,10 +37,10 @@ struct GiveBack : Model<GiveBack, 2> {
   Atomic<int> runs;   // 1: its memory is
   Plain<int> page;    // which life of the node is in memory
   // The worker's.
-  bool at_work = false;
-  bool counted = false;
-  int left = 0;
-  bool collected = false;
+  bool at_work = false;    // the place is in a Round of Intake
+  bool counted = false;    // Place::left_ is not kUncounted
+  int left = 0;            // Place::left_
+  bool collected = false;  // the Collector has the node
 
   void before() { page.set(1); }
 
@@ -63,12 +63,12 @@ struct GiveBack : Model<GiveBack, 2> {
     }
   }
 
-  // The owner of the place, which is the only one to have the node.
+  // The owner of the place. Only this thread schedules with the node.
 
   void live(int life) {
     if (free_early) depot.store(1, mo_release);
     put(life);
-    // Withdrawn.
+    // The owner withdraws the timeout, so the node is free.
     if (!free_early) depot.store(1, free_relaxed ? mo_relaxed : mo_release);
     sift();
   }
@@ -86,13 +86,14 @@ struct GiveBack : Model<GiveBack, 2> {
     if (!no_lock_to_sift) unlock();
   }
 
-  // Both.
+  // The owner and the worker.
 
   bool try_lock() { return !locked.load(mo_relaxed) && !locked.exchange(true, lock_relaxed ? mo_relaxed : mo_acquire); }
   void unlock() { locked.store(false, unlock_relaxed ? mo_relaxed : mo_release); }
   int size() const { return tail.load(mo_relaxed) - head.load(mo_relaxed); }
 
-  /// Producer::sift() and Node::arrive(): all entries are dead.
+  /// Takes the next entry, as Producer::sift() and Node::arrive() do. All entries are dead. Returns false if none is
+  /// left.
   bool look_at_next() {
     const int at = head.load(mo_relaxed);
     if (at >= tail.load(mo_acquire)) return false;
@@ -103,7 +104,7 @@ struct GiveBack : Model<GiveBack, 2> {
 
   // The worker.
 
-  /// True: it is Done.
+  /// Driver::transfer(). Returns whether it ended as Pass::Done.
   bool pass() {
     inbox.open([this](int) {
       at_work = true;
@@ -114,7 +115,7 @@ struct GiveBack : Model<GiveBack, 2> {
     if (!counted) left = size();
     counted = true;
     for (int batch = std::min(left, kAtOnce); batch > 0; --batch, --left) {
-      if (!look_at_next()) left = batch = 1;  // its owner has dropped some
+      if (!look_at_next()) left = batch = 1;  // the owner has dropped the rest: the loop makes both 0
     }
     unlock();
     at_work = left > 0;

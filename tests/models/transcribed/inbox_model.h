@@ -36,7 +36,7 @@ struct Inbox {
     Atomic<int> put;  // how many entries were ever put there
     Atomic<int> earliest{not_in_list(kUnlisted)};
     Plain<int> next_listed{-1};
-    bool in_list = false;  // not in the code
+    bool is_in_list = false;  // for an assertion; not in the code
     // The worker's.
     int filed = kUnlisted;  // under which deadline; kUnlisted: it is not filed
     int taken = 0;
@@ -70,8 +70,8 @@ struct Inbox {
       before = place.earliest.exchange(in_list(deadline), listed_not_acquire ? mo_relaxed : mo_acquire);
     }
     if (filed_unnoticed ? before == not_in_list(kUnlisted) : before % 2 == 1) {
-      MODEL_ASSERT(!place.in_list);
-      place.in_list = true;
+      MODEL_ASSERT(!place.is_in_list);
+      place.is_in_list = true;
       int next = listed.load(mo_relaxed);
       do {
         place.next_listed.set(next);
@@ -91,7 +91,7 @@ struct Inbox {
     for (int next = take_listed(); next != -1;) {
       Place& place = places[next];
       const int after = link_late ? -1 : place.next_listed.get();
-      place.in_list = false;
+      place.is_in_list = false;
       int seen = place.earliest.load(mo_relaxed);
       while (!place.earliest.compare_exchange_weak(seen, seen | 1, file_not_release ? mo_relaxed : mo_release,
                                                    mo_relaxed)) {
@@ -101,7 +101,7 @@ struct Inbox {
     }
   }
 
-  /// Intake::open_all() and the look into the queues, each of which finds all that is in it. `look` may look further.
+  /// Intake::open_all(), and then a take() of all entries of each opened place. Calls `look` for each of these places.
   template <class Visit>
   void open(Visit&& look) {
     file_listed();

@@ -19,7 +19,7 @@ struct Listing : Model<Listing, kProducers + 1> {
   void thread(unsigned index) {
     if (index == 0) {
       inbox.put_and_list(0, 5);
-      inbox.put_and_list(0, 6);  // later: nobody tells the worker of it, if the place is still listed
+      inbox.put_and_list(0, 6);  // later: does not list the place again if it is still listed
     } else if (index == 1) {
       inbox.put_and_list(1, 5);
       inbox.put_and_list(1, 4);
@@ -51,32 +51,32 @@ struct Rechecks : Model<Rechecks, kProducers + 1> {
   static constexpr int kRequests = 2;
 
   struct Place {
-    Atomic<int> rechecks;           // HandOverQueue<Node*>*. relaxed: the list brings it
-    Plain<int> inside_rechecks{0};  // what its constructor has written
+    Atomic<int> rechecks;           // HandOverQueue<Node*>*. relaxed here: the push and the take of the list order it
+    Plain<int> inside_rechecks{0};  // the members that its constructor has written
     Atomic<int> put;                // how many requests were ever put there
-    Atomic<int> listed;
-    Plain<int> next_listed{-1};
+    Atomic<int> rechecks_listed;
+    Plain<int> next_listed_recheck{-1};
     // The worker's.
-    bool open = false;
+    bool rechecked = false;
     int taken = 0;
   };
   Place places[kProducers];
-  Atomic<int> listed{-1};
+  Atomic<int> listed_rechecks{-1};
 
   void thread(unsigned index) {
     if (index == kProducers) {
-      for (int i = 0; i < 3; ++i) pass();
+      for (int i = 0; i < 3; ++i) open();
       return;
     }
     for (int i = 1; i <= kRequests; ++i) {
-      if (list_first) list(static_cast<int>(index));
-      put(places[index], i);
+      if (list_first) list_rechecks(static_cast<int>(index));
+      put_recheck(places[index], i);
       if (!no_light_fence) light_fence();
-      if (!list_first) list(static_cast<int>(index));
+      if (!list_first) list_rechecks(static_cast<int>(index));
     }
   }
 
-  void put(Place& place, int number) {
+  void put_recheck(Place& place, int number) {
     if (number == 1) {
       place.inside_rechecks.set(1);
       place.rechecks.store(1, mo_relaxed);
@@ -84,42 +84,43 @@ struct Rechecks : Model<Rechecks, kProducers + 1> {
     place.put.store(number, mo_release);
   }
 
-  void list(int index) {
+  void list_rechecks(int index) {
     Place& place = places[index];
-    if (place.listed.load(mo_relaxed) != 0) return;
-    if (place.listed.exchange(1, listed_not_acquire ? mo_relaxed : mo_acquire) != 0) return;
-    int next = listed.load(mo_relaxed);
+    if (place.rechecks_listed.load(mo_relaxed) != 0) return;
+    if (place.rechecks_listed.exchange(1, listed_not_acquire ? mo_relaxed : mo_acquire) != 0) return;
+    int next = listed_rechecks.load(mo_relaxed);
     do {
-      place.next_listed.set(next);
-    } while (!listed.compare_exchange_weak(next, index, push_relaxed ? mo_relaxed : mo_release, mo_relaxed));
+      place.next_listed_recheck.set(next);
+    } while (!listed_rechecks.compare_exchange_weak(next, index, push_relaxed ? mo_relaxed : mo_release, mo_relaxed));
   }
 
-  void pass() {
-    int next = listed.load(mo_relaxed);
+  /// Intake::open(), and then take_rechecks() until no request is left.
+  void open() {
+    int next = listed_rechecks.load(mo_relaxed);
     if (next == -1) return;
-    next = listed.exchange(-1, take_relaxed ? mo_relaxed : mo_acquire);
+    next = listed_rechecks.exchange(-1, take_relaxed ? mo_relaxed : mo_acquire);
     while (next != -1) {
       Place& place = places[next];
-      if (!link_late) next = place.next_listed.get();
-      if (look_early) look(place);
-      place.listed.exchange(0, unlist_not_release ? mo_relaxed : mo_release);
-      if (link_late) next = place.next_listed.get();
-      place.open = true;
+      if (!link_late) next = place.next_listed_recheck.get();
+      if (look_early) take_rechecks(place);
+      place.rechecks_listed.exchange(0, unlist_not_release ? mo_relaxed : mo_release);
+      if (link_late) next = place.next_listed_recheck.get();
+      place.rechecked = true;
     }
     if (!no_heavy_fence) heavy_fence();
     for (Place& place : places) {
-      if (std::exchange(place.open, false) && !look_early) look(place);
+      if (std::exchange(place.rechecked, false) && !look_early) take_rechecks(place);
     }
   }
 
-  void look(Place& place) {
+  void take_rechecks(Place& place) {
     MODEL_ASSERT(place.rechecks.load(mo_relaxed) == 1);
     MODEL_ASSERT(place.inside_rechecks.get() == 1);
     place.taken = place.put.load(mo_relaxed);
   }
 
   void after() {
-    pass();
+    open();
     for (const Place& place : places) MODEL_ASSERT(place.taken == kRequests);
   }
 };

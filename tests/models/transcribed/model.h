@@ -3,9 +3,9 @@
 // Models of the library's hand-overs, for relacy. It runs the threads of a model in any order, and lets each load
 // return any value that C++'s memory model allows. It finds data races, wrong results and deadlocks.
 //
-// A model copies the shared variables and memory orders of the code and asserts its promises. A Weakening is one fault.
-// check() expects the model to pass without faults and to fail with each. Orders that no run needs are relaxed or
-// marked.
+// A model copies the shared variables and memory orders of the code and asserts its promises. Most names are those of
+// the code. A Weakening is one fault. check() expects the model to pass without faults and to fail with each. Orders
+// that no run needs are relaxed here, or the top of the model names them.
 
 #include <relacy/relacy.hpp>
 #undef assert
@@ -102,7 +102,7 @@ struct Model : rl::test_suite<Derived, kThreads> {
   static void heavy_fence() {
     rl::atomic_thread_fence(rl::mo_seq_cst, RL_INFO);
     if (fences == Fences::EachSide) return;
-    // relacy knows no fence in another thread, but runs them all in this one: they lie in an array.
+    // relacy has no fence for another thread. But it keeps the states of all threads of the model in an array.
     using Thread = rl::thread_info<kThreads>;
     rl::context& context = rl::ctx();
     auto* const threads =
@@ -145,15 +145,15 @@ Run run(Fences kind, std::uint64_t schedules) {
   params.iteration_count = schedules;
   params.output_stream = &output;
   params.progress_stream = &output;
-  params.execution_depth_limit = 5000;
+  params.execution_depth_limit = 5000;  // steps; a longer schedule is reported as a livelock
   const bool passed = rl::simulate<M>(params);
   return {passed, params.stop_iteration, rl::test_result_str(params.test_result)};
 }
 
 }  // namespace detail
 
-/// Runs the model as it is for so many schedules, and with each weakening for up to eight times as many. They are drawn
-/// at random from a fixed seed. Returns the exit code of main().
+/// Runs the model as it is for so many schedules, with each kind of Fences. Each weakening gets up to eight times as
+/// many. Schedules are drawn at random from a fixed seed. Returns the exit code of main().
 template <class M>
 int check(std::initializer_list<Weakening*> weakenings, std::uint64_t schedules = 50'000) {
   bool good = true;
@@ -166,7 +166,8 @@ int check(std::initializer_list<Weakening*> weakenings, std::uint64_t schedules 
   }
   for (Weakening* const weakening : weakenings) {
     weakening->on = true;
-    // Where the light side does nothing it hides no missing order; a missing light fence shows in the other way alone.
+    // HeavySide first, because a light fence may hide that an order is missing. Only EachSide shows a missing light
+    // fence.
     detail::Run run = detail::run<M>(Fences::HeavySide, 8 * schedules);
     if (run.passed) run = detail::run<M>(Fences::EachSide, 8 * schedules);
     weakening->on = false;

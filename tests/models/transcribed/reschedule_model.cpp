@@ -22,8 +22,7 @@ Weakening move_unmarked{"move(): the flag that the deadline has changed"};
 Weakening move_in_two_steps{"move(): load and store of the deadline instead of an exchange"};
 Weakening no_second_request{"move(): no other recheck request when the worker has taken the first"};
 Weakening not_urgent{"move(): no note_urgent() when it relies on another's recheck request"};
-Weakening move_not_acquire{
-    "move(): acquire of all requests at the word, by which it relies on another's recheck request"};
+Weakening move_not_acquire{"move(): acquire of the word, before it relies on another thread's recheck request"};
 Weakening note_not_release{"note_urgent(): release"};
 Weakening clear_not_acquire{"clear_notes(): acquire"};
 Weakening no_light_fence{"reschedule(): the light fence"};
@@ -58,16 +57,16 @@ struct Reschedule : Model<Reschedule, 3> {
   Atomic<int> taken[2];     // and that the worker has dequeued
   Atomic<int> wake_until{kAwake};
   Atomic<int> urgent;
-  // Not in the code: the truth.
-  int true_deadline = kFirst;
-  int moved_by = -1;  // the thread that has exchanged the deadline last
-  bool called = false;
+  // Not in the code, for the assertions.
+  int true_deadline = kFirst;  // the latest value of `deadline`, without a stale load
+  int moved_by = -1;           // the thread that has exchanged the deadline last
+  bool called = false;         // a thread has woken the worker
   struct Move {
     bool under_way = false;       // the deadline is exchanged, and reschedule() has not returned
-    bool relied_on = false;       // it has made it earlier, and may have something to do yet
-    bool request_before = false;  // has put a recheck request before the exchange,
-    bool request_after = false;   // and one after it
-    int before = 0;
+    bool relied_on = false;       // the new deadline is earlier, and this thread may not have notified the worker yet
+    bool request_before = false;  // this thread has put a recheck request before it exchanged the deadline
+    bool request_after = false;   // this thread has put a recheck request after it exchanged the deadline
+    int before = 0;               // the deadline that it has replaced
   } moves[2];
 
   void thread(unsigned index) {
@@ -76,7 +75,7 @@ struct Reschedule : Model<Reschedule, 3> {
       sleep();  // and is not seen again
       return;
     }
-    // Another timeout, for which its place is listed already.
+    // Another timeout of this thread, so that its place may be listed already.
     if (rl::rand(2) == 0) inbox.put_and_list(static_cast<int>(index), 1);
     for (int i = 0; i < 2; ++i) {
       const int to = static_cast<int>(1 + 3 * rl::rand(5));
@@ -147,7 +146,8 @@ struct Reschedule : Model<Reschedule, 3> {
   }
 
   bool undo_move(int to, int before, int seen) {
-    // If another thread has moved it to the very same deadline meanwhile, that is taken back too: late, as above.
+    // If another thread has moved the timeout to the very same deadline, this restores the old one too. Then the
+    // deadline of that thread takes effect late: see the exception above.
     if (int found = to; deadline.compare_exchange_strong(found, before, mo_relaxed, mo_relaxed)) true_deadline = before;
     while (pending(seen)) {
       const int left = undo_unmarked ? seen : seen | kMoved;
@@ -247,12 +247,12 @@ struct Reschedule : Model<Reschedule, 3> {
     if (state_of(word.load(mo_relaxed)) == kInWheel) MODEL_ASSERT(place <= latest(false));
   }
 
-  /// When the worker must come to the node: by the place that it has, or by the end of the sleep. While the thread that
-  /// has exchanged the deadline last has not returned, each deadline that was replaced is allowed. Afterwards only
-  /// those of exceptions are.
+  /// Returns until when the worker must come to the node: by the end of its sleep, or by the node's place in the wheel.
+  /// While the thread that exchanged the deadline last is in reschedule(), replaced deadlines are allowed too. When it
+  /// has returned, only those of exceptions are.
   int latest(bool by_sleep) {
     int latest = deadline.load(mo_relaxed);
-    const bool returned = moved_by == -1 || !moves[moved_by].under_way;  // the reschedule() that this deadline is of
+    const bool returned = moved_by == -1 || !moves[moved_by].under_way;  // the reschedule() to this deadline
     for (int i = 0; i < 2; ++i) {
       const Move& move = moves[i];
       if (!move.under_way || (returned && !(move.relied_on && is_exception(i, by_sleep)))) continue;
@@ -261,8 +261,9 @@ struct Reschedule : Model<Reschedule, 3> {
     return latest;
   }
 
-  /// Of a thread that is relied on. A recheck request that is put before the exchange and still there is all that
-  /// others need. One that is put after it leads to the right tick, but perhaps nobody has woken the worker for it.
+  /// Returns whether the thread, on which others rely, has not yet done enough for them. A recheck request that it has
+  /// put before the exchange, and that is still there, is enough. One that it has put after the exchange leads to the
+  /// right tick, but the thread may not have woken the worker.
   bool is_exception(int index, bool by_sleep) {
     const Move& move = moves[index];
     const bool request_there = requests[index].load(mo_relaxed) != taken[index].load(mo_relaxed);

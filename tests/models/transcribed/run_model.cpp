@@ -5,24 +5,24 @@
 // once, and not while it may run. A reader finds the latest timeout. If a timeout expires before it is stored, the
 // thread that stores it makes the run.
 //
-// The acquire of enter() and the release of finish_arming() are not needed here. The timeout's own way from thread to
-// thread gives the same order, and cancel() finds the release of the exchange before.
+// The acquire of enter() and the release of finish_arming() are not needed here. The exchanges of the timeout's word
+// give the same order. For cancel(), the release of the exchange to Arming does.
 
 #include "model.h"
 
 namespace model {
 namespace {
 
-Weakening missed_lost{"enter(): nothing said to the thread that arms"};
-Weakening missed_unseen{"finish_arming(): what has expired meanwhile is not run"};
-Weakening cancelled_unseen{"go_on(): what cancel() has not found is not cancelled"};
-Weakening waits_first{"go_on(): stored after it is Waiting"};
-Weakening first_blind{"set_first(): although there is another"};
+Weakening missed_lost{"enter(): does not set Missed while a thread arms"};
+Weakening missed_unseen{"finish_arming(): no run after Missed"};
+Weakening cancelled_unseen{"go_on(): a timeout that cancel() has not found stays pending"};
+Weakening waits_first{"go_on(): the timeout is stored after the state has become Waiting"};
+Weakening first_blind{"set_first(): replaces a timeout that is already there"};
 Weakening set_relaxed{"set(): release"};
 Weakening loan_relaxed{"Loan: acquire"};
-Weakening back_blind{"~Loan: put back although it was replaced"};
+Weakening back_blind{"~Loan: puts the timeout back although it was replaced"};
 Weakening users_together{"Loan: without the mutex"};
-Weakening begin_blind{"begin_run(): although it has ended"};
+Weakening begin_blind{"begin_run(): starts a run although the schedule has ended"};
 Weakening cancel_relaxed{"cancel(): acquire"};
 
 constexpr int kTimeouts = 8;
@@ -53,6 +53,7 @@ struct Run : Model<Run, 4> {
   void thread(unsigned index) {
     if (index == 0) {
       const int first = arm();
+      // Late, so that the first runs may come before set_first().
       for (int held = static_cast<int>(rl::rand(3)) * 8; held > 0; --held) rl::yield(1, RL_INFO);
       int seen = kNothing;
       if (first_blind) {

@@ -25,25 +25,25 @@ Weakening listed_too_late{"list() with a deadline later than that of the entry"}
 Weakening no_light_fence_for_hook{"wake_for_cancelled_hook(): the light fence"};
 
 constexpr int kProducers = 2;
-constexpr int kDeadlines[kProducers][2] = {{7, 3}, {7, 8}};
+constexpr int kDeadlines[kProducers][2] = {{7, 3}, {7, 8}};  // of the two entries of each producer
 constexpr int kAwake = -1;
 constexpr int kDue = 50;  // the earliest in the wheel
 
 struct Sleep : Model<Sleep, kProducers + 1> {
   Inbox<Sleep, kProducers> inbox;
   Atomic<int> wake_until{kAwake};
-  Atomic<int> number;
+  Atomic<int> number;  // Sleeper::sleep_
   Atomic<int> woken_from;
   Atomic<int> permit;
-  Atomic<int> hook_waits;
-  Atomic<int> idle;
-  bool stuck[kProducers] = {};
+  Atomic<int> all_awaited;
+  Atomic<int> idle;             // only for linger()
+  bool stuck[kProducers] = {};  // the thread never goes on
   int sleeps_until = 0;
 
   void thread(unsigned index) {
     if (index == kProducers) return work();
     if (index == 1 && rl::rand(8) == 0) {
-      hook_waits.store(1, mo_release);
+      all_awaited.store(1, mo_release);
       if (!no_light_fence_for_hook) light_fence();
       stuck[1] = !wake_for(0);
       return;
@@ -57,7 +57,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
 
   void work() {
     for (int sleeps = 2;;) {
-      if (hook_waits.load(mo_relaxed) != 0) hook_waits.exchange(0, mo_acquire);
+      if (all_awaited.load(mo_relaxed) != 0) all_awaited.exchange(0, mo_acquire);
       // A worker that was woken before anything is due does not open the inbox, and sleeps on.
       if (sleeps == 2 || rl::rand(2) == 0) inbox.open();
       sleeps_until = sleep();
@@ -78,7 +78,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
     return until;
   }
 
-  int wanted() { return std::min({kDue, inbox.earliest_waiting(), hook_waits.load(mo_relaxed) != 0 ? 0 : kDue}); }
+  int wanted() { return std::min({kDue, inbox.earliest_waiting(), all_awaited.load(mo_relaxed) != 0 ? 0 : kDue}); }
 
   // A tick is one unit here. A deadline of the tick for which the worker sleeps need not wake it, so the announcement
   // is one less.
@@ -87,7 +87,7 @@ struct Sleep : Model<Sleep, kProducers + 1> {
     wake_until.store(end, mo_release);
   }
 
-  /// False: the thread never goes on.
+  /// Sleeper::wake_for() and wake_if_asleep(). Returns false if the thread never goes on.
   bool wake_for(int deadline) {
     if (deadline > wake_until.load(mo_relaxed)) return true;
     if (wake_until.load(mo_acquire) == kAwake) return true;
@@ -103,14 +103,14 @@ struct Sleep : Model<Sleep, kProducers + 1> {
     return true;
   }
 
-  /// Perhaps this thread does nothing for so long that others get somewhere: a rare case if all run at the same speed.
+  /// May pause this thread while others make many steps. Otherwise that is rare, because all run at the same speed.
   void linger() const {
     for (unsigned steps = 20 * rl::rand(2); steps != 0; --steps) idle.load(mo_relaxed);
   }
 
   void after() {
     if (permit.load(mo_relaxed) == 1) return;
-    MODEL_ASSERT(stuck[1] || hook_waits.load(mo_relaxed) == 0 || sleeps_until == 0);
+    MODEL_ASSERT(stuck[1] || all_awaited.load(mo_relaxed) == 0 || sleeps_until == 0);
     for (int i = 0; i < kProducers; ++i) {
       const auto& place = inbox.places[i];
       for (int entry = place.taken; entry < place.put.load(mo_relaxed); ++entry) {

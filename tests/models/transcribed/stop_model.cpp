@@ -9,9 +9,9 @@ namespace {
 
 using namespace inbox;
 
-Weakening phase_first{"offer(): running() before the entry is put and listed"};
-Weakening no_heavy_fence_before_empty{"body(): the heavy fence before empty()"};
-Weakening empty_first{"body(): empty() before the phase has changed"};
+Weakening phase_first{"offer_as(): running() before the entry is put and listed"};
+Weakening no_heavy_fence_before_cancel_all{"body(): the heavy fence before cancel_all()"};
+Weakening cancel_all_first{"body(): cancel_all() before the phase has changed"};
 Weakening permit_relaxed{"set_permit(): release"};
 Weakening park_relaxed{"park_until(): acquire"};
 Weakening withdraw_blind{"withdraw(): a store instead of a compare-exchange"};
@@ -20,25 +20,25 @@ enum : int { kQueued, kInWheel, kCancelled };
 
 struct Stop : Model<Stop, 3> {
   Inbox<Stop, 1> inbox;
-  Atomic<int> running{1};
+  Atomic<int> running{1};  // the phase of the Lifecycle is Started
   Atomic<int> permit;
-  Atomic<int> words[2];
+  Atomic<int> words[2];  // Node::word of both timeouts
   bool accepted[2] = {};
   bool found[2] = {};
 
   void thread(unsigned index) {
     if (index == 0) {
-      offer(0);
-      offer(1);
+      offer_as(0);
+      offer_as(1);
     } else if (index == 1) {
       running.exchange(0, mo_acq_rel);
       permit.exchange(1, permit_relaxed ? mo_relaxed : mo_release);
     } else {
-      work();
+      body();
     }
   }
 
-  void offer(int i) {
+  void offer_as(int i) {
     words[i].store(kQueued, mo_release);
     const bool ran = running.load(mo_relaxed) != 0;
     inbox.put_and_list(0, i);
@@ -55,18 +55,18 @@ struct Stop : Model<Stop, 3> {
     return false;
   }
 
-  void work() {
-    if (empty_first) empty();
+  void body() {
+    if (cancel_all_first) cancel_all();
     if (running.load(mo_relaxed) != 0) {
       while (permit.load(mo_relaxed) == 0) rl::yield(1, RL_INFO);
       permit.exchange(0, park_relaxed ? mo_relaxed : mo_acquire);
       MODEL_ASSERT(running.load(mo_relaxed) == 0);  // or it would sleep again, and nobody would wake it
     }
-    if (!no_heavy_fence_before_empty) heavy_fence();
-    if (!empty_first) empty();
+    if (!no_heavy_fence_before_cancel_all) heavy_fence();
+    if (!cancel_all_first) cancel_all();
   }
 
-  void empty() {
+  void cancel_all() {
     inbox.open();
     for (int i = 0; i < inbox.places[0].taken; ++i) {
       int seen = words[i].load(mo_acquire);
@@ -85,6 +85,6 @@ struct Stop : Model<Stop, 3> {
 
 int main() {
   using namespace model;
-  return check<Stop>({&no_light_fence, &no_second_light_fence, &phase_first, &no_heavy_fence_before_empty, &empty_first,
-                      &permit_relaxed, &park_relaxed, &withdraw_blind});
+  return check<Stop>({&no_light_fence, &no_second_light_fence, &phase_first, &no_heavy_fence_before_cancel_all,
+                      &cancel_all_first, &permit_relaxed, &park_relaxed, &withdraw_blind});
 }

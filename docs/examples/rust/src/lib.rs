@@ -91,7 +91,7 @@ pub struct Timeout {
     callable: *mut Callable,
 }
 
-// SAFETY: the pointer is used only by the thread whose cancel the library answers with 0, which it does once.
+// SAFETY: only the thread whose cancel returned 0 uses the pointer, and the library returns 0 once for each timeout.
 unsafe impl Send for Timeout {}
 unsafe impl Sync for Timeout {}
 

@@ -1,6 +1,6 @@
 //! tokio's timers in its own tasks. A timeout is a `Sleep` within the future of a request, so it needs no memory of its
-//! own. Polling it once with the waker of the task schedules it, and dropping it cancels it. There are as many workers
-//! as threads, each with a task.
+//! own. Polling it once with the waker of the task schedules it, and dropping it cancels it. Churn and touch have one
+//! worker and one task for each thread.
 
 use std::future::{Future, poll_fn};
 use std::mem::swap;
@@ -120,7 +120,7 @@ impl Ring {
             for n in slices(operations) {
                 let mut batch: Vec<Slot> = empty.recv().await.expect("a batch");
                 slice(|context| batch[..n as usize].iter_mut().for_each(|slot| schedule(slot, context))).await;
-                fill.send((batch, n)).await.expect("who cancels");
+                fill.send((batch, n)).await.expect("a receiver");
             }
         });
         while let Some((mut batch, n)) = full.recv().await {
@@ -165,7 +165,7 @@ fn slices(operations: u64) -> impl Iterator<Item = u64> {
     (0..operations).step_by(BATCH_SIZE as usize).map(move |done| BATCH_SIZE.min(operations - done))
 }
 
-/// Makes a task do its share with each of these.
+/// Runs `work` on the share of each ring, in a task of its own.
 fn together<Done>(runtime: &Runtime, rings: &mut Vec<Ring>, share: impl Fn(u64) -> u64, work: fn(Ring, u64) -> Done)
 where
     Done: Future<Output = Ring> + Send + 'static,

@@ -62,7 +62,7 @@ pub fn random(options: &Options, t: u64) -> SmallRng {
     SmallRng::seed_from_u64(options.seed + t)
 }
 
-/// Makes a thread do its share with each of these.
+/// Runs `work` on each part, in a thread of its own.
 fn together<T: Send>(timer: &Timer, parts: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
     let work = &work;
     thread::scope(|scope| {
@@ -127,7 +127,7 @@ impl Ring<'_> {
                     let mut batch = empty.recv().expect("a batch");
                     let some = ids.by_ref().take(BATCH_SIZE as usize);
                     batch.extend(some.map(|id| Timeout::schedule(LONG_DELAY, id, &fired)));
-                    fill.send(batch).expect("who cancels");
+                    fill.send(batch).expect("a receiver");
                 }
             });
             for mut batch in full {
@@ -300,7 +300,7 @@ fn rate(timer: &Timer, options: &Options) -> Value {
     let mut ring: Vec<Option<Timeout<Fired>>> = (0..options.pending).map(|_| None).collect();
     // A timeout must live until it expires.
     let mut kept = Vec::with_capacity((options.count / 1_000 + 1) as usize);
-    let mut due = None;
+    let mut due = [None, None]; // two, because the next one comes when the latest is due
     timer.fence();
     let (before, cpu, start) = (resident_bytes(), cpu_time(), Instant::now());
     for id in 0..options.count {
@@ -308,7 +308,8 @@ fn rate(timer: &Timer, options: &Options) -> Value {
             let millis = id / 100;
             sleep((start + Duration::from_millis(millis)).saturating_duration_since(Instant::now()));
             if options.due_ms != 0 && millis % options.due_ms == 0 {
-                due = Some(Timeout::schedule(Duration::from_millis(options.due_ms), 0, &fired));
+                due.swap(0, 1);
+                due[0] = Some(Timeout::schedule(Duration::from_millis(options.due_ms), 0, &fired));
             }
         }
         let slot = &mut ring[(id % options.pending) as usize];

@@ -36,7 +36,7 @@ record KafkaTimer(Timer timer) implements Peer.Timer {
         return ((KafkaTask) handle).tryCancel();
     }
 
-    /** Adding a pending task again moves it and keeps its delay, which is equal in the only workload that does so. */
+    /** Adding a pending task again moves it. It keeps its delay, which suffices because touch has only one delay. */
     @Override
     public Object putOff(Object handle, long delayMicros, long id, Peer.Task task) {
         timer.add((KafkaTask) handle);
