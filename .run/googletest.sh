@@ -23,8 +23,8 @@ build_googletest() {
     describe concurrentqueue 1.0 "-I$(queue_folder)" ""
 }
 
-# Prints the folder of concurrentqueue.h. A cross-compiler may search this folder, because no header of this system is
-# in it.
+# Prints the folder of concurrentqueue.h. A cross-compiler may search this folder, because it has no other headers of
+# this system.
 queue_folder() { dirname "$(find /usr/include -name concurrentqueue.h | head -n 1)"; }
 
 # describe NAME VERSION CFLAGS LIBS: writes a file for pkg-config.

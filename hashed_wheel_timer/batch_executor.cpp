@@ -19,7 +19,7 @@ class internal::BatchJobs : public std::enable_shared_from_this<BatchJobs> {
 
   void add(std::function<void()>&& job) {
     if (!waiting_.push(*new Job{std::move(job)})) return;
-    // Outside the try block, because the last copy of the batch drops the jobs, and the handler still runs them.
+    // Outside the try block, because the last copy of the batch drops the jobs, and the catch block still runs them.
     std::shared_ptr<Batch> batch;
     try {
       batch = std::make_shared<Batch>(shared_from_this());

@@ -1,6 +1,6 @@
 #pragma once
 
-// clang-format off: first, because below C++20 this header names the mistake, and <coroutine> reports errors of its own
+// clang-format off: first, because below C++20 export.h names the mistake, before <coroutine> reports its errors
 #include "hashed_wheel_timer/detail/export.h"
 // clang-format on
 

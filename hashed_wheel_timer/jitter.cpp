@@ -25,7 +25,8 @@ Engine seeded() {
   return Engine(seeds);
 }
 
-/// Returns a number from `first` to `last`, both included. An excluded end could not lie after the largest int64.
+/// Returns a number from `first` to `last`. Both are included, because no excluded end could lie after the largest
+/// int64.
 nanoseconds uniform(std::int64_t first, std::int64_t last) {
   thread_local Engine engine = seeded();
   thread_local std::int64_t process = internal::this_process();

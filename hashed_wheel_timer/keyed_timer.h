@@ -44,8 +44,8 @@ enum class KeyedResult {
 /// destroyed with the KeyedTimer. After move() returned Moved, the old deadline cannot expire the value. No value
 /// expires early, by the timer's clock, except the old value of a set() whose new deadline is earlier. If the thread of
 /// this set() is held up until that deadline, the old value may expire then, and the set() adds its own value or is
-/// refused. Otherwise nothing has changed after Stopped, Rejected or an exception, except as remove() states. But set()
-/// has taken its key and value by then, and destroys them. Members also throw what Hash, Equal and the move
+/// refused. Apart from that, nothing has changed after Stopped, Rejected or an exception, except as remove() states.
+/// But set() has taken its key and value by then, and destroys them. Members also throw what Hash, Equal and the move
 /// constructors of K and V throw.
 /// Threads: any thread may call any member at any time, also in on_expire and for any key. Only the destructor must not
 /// race other calls, except those in a running on_expire. Keys are divided into shards by their hash, each with a lock.

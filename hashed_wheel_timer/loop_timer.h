@@ -51,8 +51,9 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// Sets the function that wakes the loop, so that it calls run_due() again. A thread calls it when it makes something
   /// due before the time that run_due() last returned. It does so by scheduling, by rescheduling to an earlier time, or
   /// by cancelling a TimerTask, whose cancelled() then waits. There are other reasons: thousands of timeouts wait to be
-  /// taken into the wheel, or memory can be returned to the system. With Options::max_pending_timeouts, the cancel of
-  /// the last pending timeout is one too, so that run_due() then returns none.
+  /// taken into the wheel, or thousands were cancelled, or memory can be returned to the system. With
+  /// Options::max_pending_timeouts, the cancel of the last pending timeout is a reason too, so that run_due() then
+  /// returns none.
   /// At most one call is made until run_due() is called again, and it may turn out to be unnecessary. A call that a
   /// task causes is made when run_due() has run all tasks. The library holds no lock during the call. The function must
   /// not throw, wait, destroy the timer, or call on_earlier().

@@ -24,7 +24,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// Calls visit(id, trace, deadline) for the pending timeouts of a slab that has traces. Its header is at place 0.
+/// Calls visit(id, trace, deadline) for the pending timeouts of a slab that has traces. Place 0 has the slab's header.
 ///
 /// This thread reads the word, the deadline and the trace of a node, and then the word again. Meanwhile other threads
 /// may end the timeout and schedule another one in the node. They raise the generation first, and then store the

@@ -15,11 +15,10 @@ from typing import Callable, NoReturn
 
 from . import calls, machine, plan, plots, report, results, runners, system
 from .measure import Progress, duration, measure
-from .metrics import CHECKSUMS
 from .plan import OURS, WORKLOADS, Section
 from .results import Results
 from .runners import Paths, Program
-from .summary import Summary, differences
+from .summary import Summary, differences, still_known
 from .system import Failure, Interrupted, WrongUsage
 
 BUSY = 0.2  # processors that other programs may use without a warning
@@ -234,8 +233,7 @@ def _run(chosen: argparse.Namespace, paths: Paths, programs: Sequence[Program], 
     known = found.unequal
 
     def keep() -> None:
-        anew = {(run.config, run.round) for run in found.runs if any(key in (run.result or {}) for key in CHECKSUMS)}
-        found.unequal = [one for one in known if (one.config, one.round) not in anew] + differences(found)
+        found.unequal = still_known(known, found) + differences(found)
         results.save(found, partial)
 
     keep()  # an error of the disk shows now, not after half an hour

@@ -100,6 +100,13 @@ def differences(results: Results) -> list[Difference]:
     return found
 
 
+def still_known(known: list[Difference], results: Results) -> list[Difference]:
+    """Returns the differences of an earlier run, without those of rounds that were measured again. Runs that were loaded
+    from a file have no checksums."""
+    again = {(run.config, run.round) for run in results.runs if any(key in (run.result or {}) for key in CHECKSUMS)}
+    return [one for one in known if (one.config, one.round) not in again]
+
+
 # --- Against the targets ----------------------------------------------------------------------------------------------
 
 

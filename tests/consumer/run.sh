@@ -194,7 +194,7 @@ move_prefix() { mv "$work/$1$installed_prefix" "$work/$1-moved"; }
 
 installs_public_headers_only() {
   headers=$work/$1-moved/include/hashed_wheel_timer
-  diff -r "$headers" "$source/hashed_wheel_timer" | grep -v "^Only in $source" && return 1
+  LC_ALL=C diff -r "$headers" "$source/hashed_wheel_timer" | grep -v "^Only in $source" && return 1
   [ -e "$headers/timer.h" ] && [ ! -e "$headers/internal" ] && ! find "$headers" -type f ! -name '*.h' | grep .
 }
 

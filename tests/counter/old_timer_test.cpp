@@ -95,7 +95,7 @@ class Life {
 template <class Kind>
 class OldTimer : public ::testing::Test {};
 
-// Not with ticks of 1 ns, because a timer can count only 2^63 ticks. Tests of ManualTimer have such ticks.
+// Not with ticks of a nanosecond, because a timer can count only 2^63 ticks. Tests of ManualTimer have such ticks.
 using Kinds = ::testing::Types<Kind<HashedWheelTimer, 1'000'000>, Kind<HierarchicalWheelTimer, 1'000'000>,
                                Kind<HierarchicalWheelTimer, 1'000>, Kind<ManualTimer, 7>, Kind<ManualTimer, 1'000'000>,
                                Kind<LoopTimer, 7>, Kind<LoopTimer, 1'000'000>>;

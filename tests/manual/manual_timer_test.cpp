@@ -175,7 +175,7 @@ TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
   }
 }
 
-/// From this start the clock has 2^64 ticks of 1 ns, but a timer can count only 2^63.
+/// From this start the clock has 2^64 ticks of a nanosecond, but a timer can count only 2^63.
 TEST(Advance, IsNotEarlyWhereTicksCannotBeCounted) {
   ManualTimer timer(1ns, steady_clock::time_point::min());
   int runs = 0;

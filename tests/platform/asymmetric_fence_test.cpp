@@ -141,6 +141,12 @@ TEST(AsymmetricFence, OneSideSeesTheOtherWithFullFencesAndOncePrepared) {
 
 #if defined(__linux__) && defined(SYS_membarrier)
 
+bool asks_the_system() {
+  const long supported = syscall(SYS_membarrier, 0, 0, 0);
+  constexpr long kPrivateExpedited = 1 << 3;
+  return !HWT_TEST_THREAD_SANITIZER && supported > 0 && (supported & kPrivateExpedited) != 0;
+}
+
 /// Otherwise each long sleep of a worker would begin with a useless system call and the pause after it.
 TEST(AsymmetricFence, AsksNoMoreOnceTheSystemHasWithdrawnItsHelp) {
   run_in_child([] {
@@ -156,6 +162,7 @@ TEST(AsymmetricFence, AsksNoMoreOnceTheSystemHasWithdrawnItsHelp) {
 
 /// A thread that passed the light side before may have stores in its store buffer. They need time to leave it.
 TEST(AsymmetricFence, AllHeavySidesWaitOnceTheSystemHasWithdrawnItsHelp) {
+  if (!asks_the_system()) GTEST_SKIP() << "this system has no membarrier()";
   run_in_child([] {
     AsymmetricFence::prepare();
     AsymmetricFence::heavy();
@@ -174,10 +181,7 @@ TEST(AsymmetricFence, AllHeavySidesWaitOnceTheSystemHasWithdrawnItsHelp) {
 
 /// Without membarrier() on the heavy side, each request would pay for a full fence.
 TEST(AsymmetricFence, CallsTheSystemOnTheHeavySideWhereverThatIsPossible) {
-  const long supported = syscall(SYS_membarrier, 0, 0, 0);
-  constexpr long kPrivateExpedited = 1 << 3;
-  if (HWT_TEST_THREAD_SANITIZER || supported <= 0 || (supported & kPrivateExpedited) == 0)
-    GTEST_SKIP() << "this system has no membarrier()";
+  if (!asks_the_system()) GTEST_SKIP() << "this system has no membarrier()";
   constexpr int kNoFilters = 77;
   const int status = status_of_child([] {
     AsymmetricFence::prepare();

@@ -1128,7 +1128,9 @@ TEST(Allocation, TheWarningOfTooManyTimersDoesNotEndTheProcess) {
   for_each_allocation(
       [&](std::int64_t n) { return with_failing(n, [&] { HashedWheelTimer timer; }, Shortage::kAll).struck; });
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(contains(said, "more than 64 timers")) << said;
+  static bool has_warned = false;  // the warning comes once in a process
+  EXPECT_TRUE(has_warned || contains(said, "more than 64 timers")) << said;
+  has_warned = true;
 }
 
 // The callable, which owns the timer, has been built when the queue finds that it has no memory for it.

@@ -164,7 +164,7 @@ TEST_F(ABuffer, HasFewArraysAlthoughEverMoreStayAlive) {
   }
 }
 
-/// extend() sizes the array for the planned entries, so the later calls need no memory.
+/// extend() sizes the array for the planned entries, so its next calls need no memory.
 TEST_F(ABuffer, HasFewArraysAlthoughItIsExtendedByLittle) {
   ASSERT_EQ(buffer.extend(kFewest, 64 * kFewest), kFewest);
   const Shortage shortage(0, Shortage::kAll);

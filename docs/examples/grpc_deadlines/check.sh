@@ -32,7 +32,7 @@ expect_report
 expect_figure 0 answered failed
 expect_figure "$(figures calls)" 'over the limit'
 
-# All calls are refused and retried, so no Get is hedged. The deadline is so far that none ends the retries.
+# All calls are refused and retried, so no Get is hedged. The deadline is too far away to end the retries.
 expect 0 --seconds 0.3 --refuse 100% --deadline-ms 60000 --svg "$svg"
 expect_report
 expect_figure 0 answered hedged 'stopped at the limit'

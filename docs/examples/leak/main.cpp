@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -17,7 +18,7 @@ constexpr std::uint32_t kLines = 100;  // places of the server that schedule tim
 constexpr std::uint32_t kLeak = 42;    // the one that does not cancel all of its timeouts
 
 /// Handles requests: each line has up to 10,000 timeouts in flight, and cancels its oldest one for each new one.
-/// For one request in a hundred, the leaking line schedules a second timeout and never cancels it.
+/// For one in a hundred of its requests, the leaking line schedules a second timeout and never cancels it.
 void serve(hwt::Timer& timer, const std::atomic<bool>& end) {
   std::vector<std::deque<hwt::TimeoutId>> in_flight(kLines);
   for (std::uint64_t request = 0; !end; ++request) {

@@ -48,8 +48,8 @@
 //   the registry   its context, whose close() waits for threads that are completing a wait; so does ~WaitGroup()
 //
 // A group stores its handle before the timeout is published, because the wait may end, and its handler may use the
-// group, before start() has returned. The handle takes over the reference that start() gets from the timer. start()
-// sets returned_ then. No thread drops the handle before.
+// group, before start() has returned. The handle takes over the reference that start() gets from the timer. Then
+// start() sets returned_. Until then no thread drops the handle.
 
 namespace hwt::detail {
 

@@ -337,16 +337,16 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
 }
 
 bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {
-  const std::size_t most = deadline == kForever ? Producer::kRechecks : Producer::kCalls;
-  if (++producer.rechecks >= most) {
-    producer.rechecks = 0;
-    // Calls before it enqueues: on_earlier() may enqueue other requests, and for move() its own must be the latest.
-    call_for_rechecks();
-  }
+  const bool is_move = deadline != kForever;
+  const bool are_many = ++producer.rechecks >= (is_move ? Producer::kCalls : Producer::kRechecks);
+  if (are_many) producer.rechecks = 0;
+  // For move() its own request must be the latest, but on_earlier() may enqueue others. So the call comes first.
+  if (are_many && is_move) call_for_rechecks();
   if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
-  if (deadline != kForever) inbox_.list(producer.place, deadline);
+  if (is_move) inbox_.list(producer.place, deadline);
+  if (are_many && !is_move) call_for_rechecks();  // last, so that the pass finds this request too
   return true;
 }
 

@@ -40,8 +40,8 @@ bool Core::reschedule(Node& node, detail::When when) {
 /// worker has freed that of the first. (For each request the worker exchanges the word of a pending timeout, so this
 /// thread sees that the worker has dequeued it.)
 ///
-/// The deadline changes first only if the need for a request arises during this call, for example because the node
-/// enters the wheel. If there is no memory for the request then, undo_move() restores the deadline.
+/// If the need for a request arises only during this call, for example because the node enters the wheel, the deadline
+/// changes first. If there is no memory for the request then, undo_move() restores the deadline.
 bool Core::move(Node& node, std::int64_t deadline) {
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   if (!Node::pending(seen)) return false;

@@ -157,7 +157,7 @@ class Driver {
 template <Wheel W>
 typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
   present_ = present;
-  // The latest pass has left entries that may be due in the latest tick, so nodes may enter that tick once more.
+  // If the latest pass has left entries, some may be due in the latest tick. So nodes may enter that tick once more.
   // Otherwise they would expire a whole tick later than the rest of it.
   if (is_unfinished_) wheel_.reopen(latest_);
   all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();

@@ -20,14 +20,14 @@ constexpr std::int64_t kSlotsPerLevel = 64;
 // The most steps of the Collector in one call, because the calling thread has other things to do.
 constexpr int kStepsAtOnce = 8;
 constexpr std::int64_t kNap = 1'000'000;  // until a lack of memory may be over
-// The most passes of one transfer_all(), because other threads may schedule all the time.
+// After this many passes transfer_all() leaves new timeouts for later, because other threads may schedule all the time.
 constexpr int kPasses = 8;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
 /// Lives while a thread turns the wheel. Its destructor calls earlier_ if call() was called meanwhile on this thread.
-/// If a task has destroyed the timer, it finishes the destruction instead.
+/// If the timer was destroyed meanwhile, for example by a task, it finishes the destruction instead.
 class ManualEngine::Turn {
  public:
   explicit Turn(ManualEngine& engine) : kept_(engine.weak_from_this().lock()), engine_(engine), lock_(engine.mutex_) {

@@ -23,8 +23,8 @@ namespace hwt::internal {
 /// together. If the tick is that long or longer, it processes one tick at a time.
 ///
 /// A worker that is woken for an earlier deadline leaves the timeout in the inbox and sleeps until that deadline. If
-/// the timeout is cancelled, the inbox still remembers its deadline, but the wheel would forget it. Then the worker
-/// would announce a later end of its next sleep, and on a quiet server each new request would wake it.
+/// the timeout is cancelled, the inbox still remembers its deadline. The wheel would forget it, and the worker would
+/// announce a later end of its next sleep. On a quiet server each new request would then wake the worker.
 template <Wheel W>
 class WorkerLoop final : public ThreadedEngine {
  public:

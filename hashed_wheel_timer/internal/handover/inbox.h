@@ -24,10 +24,10 @@ namespace hwt::internal {
 /// are. Places with recheck requests have a second list. With it the worker collects cancelled nodes without taking the
 /// new timeouts, most of which are cancelled soon.
 ///
-/// For its new timeouts, a place is in the list, filed, or unlisted. In the list and filed both count as listed. The
-/// owner pushes the place onto the list. The worker takes the list, and files each place in a heap by its earliest
-/// deadline. When that time has come, the worker unlists the place and dequeues its entries. If the owner of a filed
-/// place enqueues an earlier deadline, it pushes the place again.
+/// For its new timeouts, a place is in the list, filed, or unlisted. In the first two states it is listed. The owner
+/// pushes the place onto the list. The worker takes the list, and files each place in a heap by its earliest deadline.
+/// When that time has come, the worker unlists the place and dequeues its entries. If the owner of a filed place
+/// enqueues an earlier deadline, it pushes the place again.
 ///
 /// Listing races with the worker that empties a place (Dekker). The producer enqueues an entry, passes the light fence,
 /// and reads whether the place is listed. The worker unlists it, passes the heavy fence, and reads the entries. One of
@@ -157,7 +157,8 @@ class Inbox {
   /// Asks the worker to take everything within kSoon, or within this tick if that is longer. Either a cancelled
   /// TimerTask waits for its cancelled(), or many timeouts have stayed pending and belong in the wheel.
   void note_all_awaited() noexcept { all_awaited_.store(true, std::memory_order_release); }
-  /// Passes that only such notes ask for come about once in this time, so that they do not keep the worker busy.
+  /// Passes that only awaited_ or all_awaited_ ask for come about once in this time, so that they do not keep the
+  /// worker busy.
   static constexpr std::int64_t kSoon = 1'000'000;  // ns
   /// Asks the worker to take everything within a second, because a thread has cancelled timeouts of another thread.
   /// That other thread may never sift its place. Returns whether the worker was not asked yet. relaxed: the word of
@@ -217,7 +218,8 @@ class Inbox {
   // Used when a queue has no memory, because cancel() must not fail.
   detail::IntrusiveStack<Node, &Node::next> overflow_;
   // release when noted, acquire when cleared; only dead_ is relaxed. The entry that the note is about was enqueued, and
-  // its place listed, before the note. So the pass that clears the note finds the entry.
+  // its place listed, before the note. So the pass that clears the note finds the entry. (A move makes its note first:
+  // see Core::put_recheck(). Its place is listed for its deadline, so that the request does not depend on the note.)
   std::atomic<bool> urgent_{false};
   std::atomic<bool> awaited_{false};
   std::atomic<bool> all_awaited_{false};

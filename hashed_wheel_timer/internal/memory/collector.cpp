@@ -46,7 +46,7 @@ std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (page_bytes_ == 0) return kForever;
   if (stage_ == Stage::Unaware) {
     // kept_ counts the free nodes that the last collection left. If fewer were free meanwhile, timeouts have used some
-    // of them, and other pages may be complete now. So kept_ falls, in steps of kGrown, and with it wake_worker_at_.
+    // of them, and other pages may be complete now. So kept_ falls, by kGrown or more at once, and wake_worker_at_ too.
     // That needs a fence of its own, because the worker may have passed the fence of its sleep already.
     const std::size_t fewest = depot_.fewest_free_nodes();
     if (fewest + kGrown <= kept_) {

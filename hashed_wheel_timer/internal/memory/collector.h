@@ -40,8 +40,8 @@ class Collector {
   /// Returns false if nothing is left to do for now; see next_step().
   bool step(std::int64_t now) noexcept;
 
-  /// Returns the time of the next step, or kForever if none is needed before the worker is woken. A caller that gets
-  /// kForever must announce its sleep, pass the heavy fence and ask again, before it sleeps.
+  /// Returns the time of the next step, or kForever if none is needed before the worker is woken. The answer kForever
+  /// is final only after the caller has announced its sleep and passed the heavy fence.
   std::int64_t next_step(std::int64_t now) noexcept;
 
  private:

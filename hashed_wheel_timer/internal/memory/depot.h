@@ -101,18 +101,18 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   /// See BatchStack::take_some().
   Node* collect(std::int64_t enough, std::int64_t& taken) noexcept { return free_.take_some(enough, taken); }
 
-  /// The nodes that the Collector has taken, less those that it has put back into the depot. Only the Collector uses
-  /// it, and then close(). Nodes whose memory went back to the system stay in it. If a pool carves such a node again,
-  /// the count of that pool rises, so close() still subtracts the right number.
+  /// The number of nodes that the Collector has taken, less those that it has put back into the depot. Only the
+  /// Collector uses it, and then close(). It includes nodes whose memory went back to the system. If a pool carves such
+  /// a node again, the count of that pool rises, so close() still subtracts the right number.
   std::int64_t collected = 0;
 
  private:
   // Bias of out_after_close_ while close() still counts, so that the counter cannot reach zero early.
   static constexpr std::int64_t kCounting = std::int64_t{1} << 62;
 
-  // A pool has two lists: of its owner, and of nodes that other threads return. All lists of a kind keep at most this
-  // many nodes (4 MiB), and a batch more for each pool. A pool reduces its owner's list to a smaller share only when
-  // that list is full.
+  // A pool has two lists: its owner's, and one of nodes that other threads return. All lists of a kind together keep at
+  // most this many nodes (4 MiB), and a batch more for each pool. If the share of a pool has fallen, its owner's list
+  // shrinks only when it is full.
   static constexpr std::int64_t kShared = 65536;
 
   BatchStack free_;

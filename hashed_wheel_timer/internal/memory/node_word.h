@@ -39,7 +39,7 @@ struct BasicNodeWord {
   static constexpr std::uint64_t kReferences = kGeneration - kReference;
   // Not 0, because the word of a node whose memory went back to the system may read as 0.
   static constexpr std::uint32_t kFirstGeneration = 2;
-  // Not 0xFFFF'FFFE: withdrawn it would be 0xFFFF'FFFF, and next_life() of that would wrap to 0.
+  // Not 0xFFFF'FFFE, because next_life() of that would wrap to 0, which usable() would accept.
   static constexpr std::uint32_t kLastGeneration = 0xFFFF'FFFC;
 
   static constexpr NodeState state_of(Word word) noexcept { return static_cast<NodeState>(word & kStateMask); }

@@ -15,8 +15,7 @@ ExactSleeps::ExactSleeps(bool wanted) noexcept {
   constexpr unsigned long kLeast = 1;  // ns; 0 would stand for the default
   if (!wanted) return;
   // prctl() returns an int, so a slack above 2 s is not read correctly. If a seccomp filter refuses the call, the slack
-  // stays as it is.
-  // Newer kernels return 0 under a real-time policy, and then nothing is to be done. 1 is kLeast already.
+  // stays as it is. Newer kernels return 0 under a real-time policy, which has no slack. 1 is kLeast already.
   const int before = prctl(PR_GET_TIMERSLACK);
   if (before > 1 && prctl(PR_SET_TIMERSLACK, kLeast) == 0) before_ = before;
 }

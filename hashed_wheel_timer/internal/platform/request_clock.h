@@ -22,8 +22,8 @@ struct ClockReading {
 /// anything. After the first comparison that fails, no thread uses the counter again.
 ///
 /// A counter that is slow, or stands still, has made deadlines too early until then. To make up for that, the worker's
-/// time stays behind steady_clock from then on: see behind(). A comparison fails if the two differ by more than
-/// kSlack and a thousandth of the time since the comparison before.
+/// time stays behind steady_clock from then on: see behind(). A comparison fails if the two differ by more than kSlack
+/// plus a thousandth of the time since the comparison before.
 ///
 /// Any thread may call any member. The atomic members are relaxed, because they order nothing, except for window_, and
 /// for the race of measure() with give_up().

@@ -42,11 +42,11 @@ class Verdict {
 ///                       and then changes nothing
 ///   move(item, tick)    gives an item of the wheel another tick, after reserve()
 ///   remove(item)        removes an item from the wheel
-///   expire(tick, visit) visits the items that may be due at `tick`, in order of insertion. Items that got this tick
-///                       later may come anywhere. Ticks rise from call to call. Precondition: tick <= next_due().
-///                       After a stop the same tick may be expired again. The visitor must not change the wheel. If
-///                       it answers with later() and there is no memory at the new place of the item, every later
-///                       tick visits the item again until there is memory
+///   expire(tick, visit) visits the items that may be due at `tick`, in order of insertion. An item that got this tick
+///                       by move() or later() may come anywhere. Ticks rise from call to call. Precondition:
+///                       tick <= next_due(). After a stop the same tick may be expired again. The visitor must not
+///                       change the wheel. If it answers with later() and there is no memory at the new place of the
+///                       item, every later tick visits the item again until there is memory
 ///   skip_to(tick)       treats all ticks before `tick` as expired. Precondition: next_due() >= tick
 ///   reopen(tick)        lets items enter `tick` again, and expire() be called for it. Precondition: it is the latest
 ///                       that has expired, or that skip_to() has skipped

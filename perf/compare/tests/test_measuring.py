@@ -47,10 +47,14 @@ class StepTest(unittest.TestCase):
         own_child = "print('ready', flush=True); import time; time.sleep(60)"
         code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {own_child!r}])"
         start = time.monotonic()
-        late = system.run(python(code), 3)
+        with mock.patch.object(system, "GRACE_SECONDS", 20):
+            late = system.run(python(code), 6)
         self.assertEqual((late.timed_out, late.ok, late.out), (True, False, "ready\n"))
-        # Each process that goes on keeps the pipe open, and so the call for as long as the grace.
-        self.assertLess(time.monotonic() - start, 3 + system.GRACE_SECONDS)
+        # A process that goes on keeps the pipe open, and the call then takes GRACE_SECONDS longer.
+        self.assertLess(time.monotonic() - start, 6 + 20)
+
+    def test_a_run_that_takes_too_long(self) -> None:
+        self.assertEqual(self.run_code("import time; time.sleep(60)", 0.3)[0], TIMED_OUT)
 
     def test_a_missing_program(self) -> None:
         self.assertEqual(system.run(["/no/such/program"], 1).status, 127)

@@ -7,8 +7,8 @@ from unittest import mock
 from .. import metrics
 from ..metrics import METRICS, TARGETS, Spread, main_metric
 from ..plan import BRPC, NETTY, OURS, QUICK, Config, sections
-from ..results import FAILED, OK, TIMED_OUT, Results, Run
-from ..summary import Summary, differences, spread, verdicts
+from ..results import FAILED, OK, TIMED_OUT, Difference, Results, Run
+from ..summary import Summary, differences, spread, still_known, verdicts
 from . import made_up
 
 CHURN = Config("churn", 1, 1, 1000, 200_000)
@@ -101,6 +101,16 @@ class ChecksTest(unittest.TestCase):
         kept = {key: value for key, value in (first.result or {}).items() if key not in metrics.CHECKSUMS}
         results.runs[0] = dataclasses.replace(first, result=kept)
         self.assertEqual(differences(results), [])
+
+    def test_a_difference_is_forgotten_when_its_round_is_measured_again(self) -> None:
+        results = made_up.results(sections(QUICK, ["expire"]), rounds=2)
+        config = results.runs[0].config
+        known = [Difference(NETTY, config, number, "fired 1 instead of 2") for number in (1, 2)]
+        loaded = [run for run in results.runs if run.round == 2]
+        for run in loaded:
+            kept = {key: value for key, value in (run.result or {}).items() if key not in metrics.CHECKSUMS}
+            results.runs[results.runs.index(run)] = dataclasses.replace(run, result=kept)
+        self.assertEqual(still_known(known, results), known[1:])
 
     def test_sums_of_64_bits_are_compared(self) -> None:
         results = made_up.results(sections(QUICK, ["expire"]), rounds=1)

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <latch>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -26,12 +27,12 @@ class BrpcTimer {
   using Slots = std::vector<TaskId>;
 
   explicit BrpcTimer(std::chrono::microseconds /*tick*/) {
-    const int error = timer_.start(nullptr);
+    const int error = timer_->start(nullptr);
     if (error != 0) throw std::system_error(error, std::generic_category(), "TimerThread::start");
   }
   BrpcTimer(const BrpcTimer&) = delete;
   BrpcTimer& operator=(const BrpcTimer&) = delete;
-  ~BrpcTimer() = default;  // TimerThread's joins its thread
+  ~BrpcTimer() = default;
 
   Slots make_slots(std::size_t size) const { return Slots(size, bthread::TimerThread::INVALID_TASK_ID); }
 
@@ -40,11 +41,11 @@ class BrpcTimer {
     std::atomic<Receiver*>& known = receiver_of<Receiver>();
     if (known.load(std::memory_order_relaxed) != &receiver) known.store(&receiver, std::memory_order_relaxed);
     const auto micros = std::chrono::ceil<std::chrono::microseconds>(delay);
-    slot = timer_.schedule([](void* argument) { expire<Receiver>(reinterpret_cast<std::uint64_t>(argument)); },
-                           reinterpret_cast<void*>(id), butil::microseconds_from_now(micros.count()));
+    slot = timer_->schedule([](void* argument) { expire<Receiver>(reinterpret_cast<std::uint64_t>(argument)); },
+                            reinterpret_cast<void*>(id), butil::microseconds_from_now(micros.count()));
   }
 
-  bool cancel(TaskId& slot) { return slot != bthread::TimerThread::INVALID_TASK_ID && timer_.unschedule(slot) == 0; }
+  bool cancel(TaskId& slot) { return slot != bthread::TimerThread::INVALID_TASK_ID && timer_->unschedule(slot) == 0; }
 
   template <class Receiver, class Delay>
   void put_off(TaskId& slot, Receiver& receiver, std::uint64_t id, Delay delay) {
@@ -67,9 +68,8 @@ class BrpcTimer {
     }
   }
 
-  void stop() {
-    if (!std::exchange(stopped_, true)) timer_.stop_and_join();
-  }
+  /// Destroys the TimerThread, which joins its thread in the destructor, also if it has done so before.
+  void stop() { timer_.reset(); }
 
  private:
   struct Passed {
@@ -89,8 +89,7 @@ class BrpcTimer {
     receiver_of<Receiver>().load(std::memory_order_relaxed)->expired(id);
   }
 
-  bthread::TimerThread timer_;
-  bool stopped_ = false;
+  std::optional<bthread::TimerThread> timer_{std::in_place};
 };
 
 }  // namespace

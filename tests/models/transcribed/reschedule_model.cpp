@@ -5,11 +5,11 @@
 // returned. Never missed: the worker comes to the node no later than at that deadline, even if another thread never
 // goes on inside reschedule().
 //
-// There is one exception, a known limit: two threads A and B move the timeout to earlier deadlines at once. Once A has
-// exchanged the deadline, B relies on A if B's own deadline is no earlier than A's. But A may still have to enqueue a
-// recheck request, to note that it is urgent, or to wake the worker. If A is preempted before that, or finds no memory,
-// B's deadline takes effect late. That is when A goes on, and no later than at the deadline that A has replaced. The
-// timeout is never early and never lost.
+// There is one exception, a known limit: two threads move the timeout to earlier deadlines at once. Once thread 0 has
+// exchanged the deadline, thread 1 relies on it if its own deadline is no earlier. But thread 0 may still have to
+// enqueue a recheck request, to note that it is urgent, or to wake the worker. If thread 0 is preempted before that, or
+// finds no memory, the deadline of thread 1 takes effect late. That is when thread 0 goes on, and no later than at the
+// deadline that thread 0 has replaced. The timeout is never early and never lost.
 
 #include "inbox_model.h"
 
@@ -63,6 +63,7 @@ struct Reschedule : Model<Reschedule, 3> {
   bool called = false;         // a thread has woken the worker
   struct Move {
     bool under_way = false;       // the deadline is exchanged, and reschedule() has not returned
+    bool settled = false;         // the word is exchanged too, so that the worker expires only at this deadline
     bool relied_on = false;       // the new deadline is earlier, and this thread may not have notified the worker yet
     bool request_before = false;  // this thread has put a recheck request before it exchanged the deadline
     bool request_after = false;   // this thread has put a recheck request after it exchanged the deadline
@@ -118,7 +119,7 @@ struct Reschedule : Model<Reschedule, 3> {
       asks = earlier && needs_recheck(seen);
       if (asks) {
         if (!put_before) {
-          if (rl::rand(8) == 0) return undo_move(to, before, seen);
+          if (rl::rand(8) == 0) return undo_move(mine, to, before, seen);
           put_recheck(mine, to);
           moves[mine].request_after = true;
           if (stops()) return false;
@@ -142,17 +143,22 @@ struct Reschedule : Model<Reschedule, 3> {
       if (stops()) return false;
       if (!not_urgent) urgent.store(1, note_not_release ? mo_relaxed : mo_release);
     }
+    moves[mine].settled = true;
     return true;
   }
 
-  bool undo_move(int to, int before, int seen) {
+  bool undo_move(unsigned mine, int to, int before, int seen) {
     // If another thread has moved the timeout to the very same deadline, this restores the old one too. Then the
     // deadline of that thread takes effect late: see the exception above.
-    if (int found = to; deadline.compare_exchange_strong(found, before, mo_relaxed, mo_relaxed)) true_deadline = before;
+    if (int found = to; deadline.compare_exchange_strong(found, before, mo_relaxed, mo_relaxed)) {
+      true_deadline = before;
+      moved_by = static_cast<int>(mine);
+    }
     while (pending(seen)) {
       const int left = undo_unmarked ? seen : seen | kMoved;
       if (word.compare_exchange_weak(seen, left, undo_not_release ? mo_acquire : mo_acq_rel, mo_acquire)) break;
     }
+    moves[mine].settled = true;
     return false;
   }
 
@@ -237,7 +243,8 @@ struct Reschedule : Model<Reschedule, 3> {
       const int left = (seen & ~kStateMask) | kExpired;
       if (word.compare_exchange_weak(seen, left, mo_acq_rel, visit_again_relaxed ? mo_relaxed : mo_acquire)) break;
     }
-    MODEL_ASSERT((moved_by != -1 && moves[moved_by].under_way) || due == true_deadline);
+    const bool moving = moved_by != -1 && moves[moved_by].under_way && !moves[moved_by].settled;
+    MODEL_ASSERT(moving || due == true_deadline);
   }
 
   void after() {
