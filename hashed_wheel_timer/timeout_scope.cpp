@@ -5,11 +5,26 @@
 #include <cstddef>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/platform/forked_child.h"
 
 namespace hwt {
+namespace {
+
+/// Frees the room of a peak. Keeps it if there is no memory for a smaller vector.
+void shrink(std::vector<TimeoutId>& ids, std::size_t room) noexcept {
+  try {
+    std::vector<TimeoutId> smaller;
+    smaller.reserve(room);
+    smaller.assign(ids.begin(), ids.end());
+    ids.swap(smaller);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
 
 TimeoutScope::TimeoutScope(Timer& timer) noexcept : timer_(timer), process_(internal::this_process()) {}
 
@@ -58,17 +73,6 @@ std::size_t TimeoutScope::size() const noexcept {
       std::count_if(ids_.begin(), ids_.end(), [&](TimeoutId id) { return detail::is_live(timer_, id); }));
 }
 
-/// Frees the room of a peak. Keeps it if there is no memory for a smaller vector.
-void TimeoutScope::shrink(std::size_t room) noexcept {
-  try {
-    std::vector<TimeoutId> smaller;
-    smaller.reserve(room);
-    smaller.assign(ids_.begin(), ids_.end());
-    ids_.swap(smaller);
-  } catch (const std::bad_alloc&) {
-  }
-}
-
 void TimeoutScope::begin_adding() {
   const std::lock_guard lock(mutex_);
   if (ending_) throw IllegalState("add: the scope is being destroyed");
@@ -78,7 +82,7 @@ void TimeoutScope::begin_adding() {
     // pays for one or two look-ups on average.
     const std::size_t needed = ids_.size() + adding_ + 1;
     if (2 * needed > ids_.capacity()) ids_.reserve(2 * needed);
-    if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) shrink(2 * needed);
+    if (ids_.capacity() > std::max(8 * needed, kAlwaysKept)) shrink(ids_, 2 * needed);
   }
   ++adding_;
 }

@@ -116,7 +116,6 @@ class HWT_API TimeoutScope {
   static constexpr std::size_t kAlwaysKept = 1024;  // ids: 8 KiB
 
   void begin_adding();
-  void shrink(std::size_t room) noexcept;
   void finish_adding(TimeoutId id) noexcept;
 
   Timer& timer_;
