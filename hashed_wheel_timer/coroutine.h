@@ -36,19 +36,21 @@ class Sleep;
 /// The coroutine is resumed by exactly one of these:
 /// - the deadline: where the timer runs tasks;
 /// - a stop request: inside request_stop(), on its thread;
-/// - Timer::stop() or the timer's destructor: on its thread, before it returns, or after the task in which it is
-/// called. The coroutine must not use the timer from then on;
+/// - Timer::stop() or the timer's destructor: on the calling thread, before the call returns. If a task destroys its
+/// timer, after that task;
 /// - an executor that drops the job: on the thread that drops it.
-/// The coroutine is not suspended if a stop was requested before (Stopped), or if the timer was stopped (Stopped). A
-/// delay of zero or less does not suspend it either, and gives Expired, also on a stopped timer.
+/// A stopped timer may still be used, a destroyed one may not, and Stopped does not tell the two apart. So after
+/// Stopped, use the timer only if the program knows that it still exists.
+/// In three cases the coroutine is not suspended. If a stop was requested before, the result is Stopped. Otherwise a
+/// delay of zero or less gives Expired, also on a stopped timer. Otherwise a stopped timer gives Stopped.
 /// Throws std::invalid_argument for a NaN. co_await throws what Timer::new_timeout() throws, except the IllegalState of
 /// a stopped timer. An exception that leaves the resumed coroutine goes to Options::on_task_error; inside
 /// request_stop() it ends the program.
 /// Not for: a loop that ignores Stopped, which spins.
 [[nodiscard]] HWT_API Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop = {});
 
-/// Suspends a coroutine until `deadline`, a time of the timer's own clock. Returns Expired at once if it has passed.
-/// See sleep_for().
+/// Suspends a coroutine until `deadline`, a time of the timer's own clock. A deadline that has passed counts as a delay
+/// of zero. See sleep_for().
 [[nodiscard]] HWT_API Sleep sleep_until(Timer& timer, std::chrono::steady_clock::time_point deadline,
                                         std::stop_token stop = {});
 
@@ -58,10 +60,16 @@ class Sleep;
 ///
 /// Guarantees: a sleeping coroutine is resumed exactly once; see sleep_for(). A sleep allocates nothing beyond the
 /// timeout.
-/// Threads: only the coroutine itself uses it. A sleeping coroutine may be destroyed if nothing can resume it at that
-/// moment. That holds on the thread that turns a ManualTimer, on the timer's worker if that runs its tasks, and after
-/// the timer was stopped. But it holds only if no other thread can request the stop meanwhile. Otherwise request the
-/// stop and join. After the coroutine was destroyed, a job that still waits in an executor does nothing.
+/// Threads: only the coroutine itself uses it. A sleeping coroutine may be destroyed only while no other thread can
+/// resume it, and so never while another thread may request its stop. Apart from stop requests:
+/// - without Options::executor, destroy it inside a task on the thread that turns the timer: the worker, or the caller
+/// of advance() or run_due(). A stop() on another thread waits for that task. You may also destroy it in a coroutine
+/// that stop() or the timer's destructor has resumed, or on the only thread that drives and stops a timer;
+/// - with an executor, destroy it only while no other thread runs or drops jobs of this timer, or stops the timer. The
+/// executor must refuse no job meanwhile, because the worker would run its task. A stop() does not wait for the
+/// executor.
+/// Otherwise request the stop, and wait until the coroutine has ended. After the coroutine was destroyed, a job that
+/// still waits in an executor does nothing.
 class HWT_API Sleep {
  public:
   /// Makes another sleep of the same length, which has not begun.
@@ -71,9 +79,10 @@ class HWT_API Sleep {
 
   // For the compiler.
 
-  /// Returns whether the sleep has ended already, or cannot begin.
+  /// Returns whether the coroutine goes on at once: a stop was requested, or the deadline has passed.
   bool await_ready();
-  /// Begins the sleep. Throws what Timer::new_timeout() throws; a stopped timer only ends the sleep.
+  /// Begins the sleep. Returns false if the coroutine goes on at once: the timer was stopped, or a stop was requested
+  /// during this call. Throws what Timer::new_timeout() throws, except the IllegalState of a stopped timer.
   bool await_suspend(std::coroutine_handle<> sleeper);
   /// Returns why the sleep has ended.
   Wake await_resume() const noexcept { return wake_; }

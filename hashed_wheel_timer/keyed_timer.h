@@ -138,7 +138,8 @@ class KeyedTimer {
   using Table = detail::KeyedTable<Cell, kShardBits>;
   using Tables = std::array<Table, kShards>;
 
-  /// A part of the keys.
+  /// A part of the keys, with a lock. A call for one key locks its shard; drain() and stop() lock all shards. An expiry
+  /// only tries the lock. If another thread holds the lock, the cell of the expired key stays until tidy() erases it.
   struct alignas(64) Shard {
     Cell* find(std::uint32_t hash, const K& key, const Equal& equal) const;
     Cell* find(const Entry& entry) const noexcept;
@@ -147,7 +148,7 @@ class KeyedTimer {
       keep(std::size_t{0} - 1);
       return table.erase(cell);
     }
-    /// Adds to the number of values. Called with the lock held.
+    /// Adds to the number of values. Wraps around, so std::size_t{0} - n subtracts n. Called with the lock held.
     void keep(std::size_t more) noexcept {
       kept.store(kept.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     }

@@ -136,8 +136,8 @@ class HWT_API PassiveWheel {
   class Running;
 
   // A tick has eight digits in base 256. A node is at the level of the highest digit in which its tick differs from the
-  // cursor, in the slot of that digit. So whatever is on one level is due before anything on a higher one, all ticks
-  // have a place, and no slot ever holds ticks of two revolutions.
+  // cursor, in the slot of that digit. So the nodes of a level are due before those of higher levels. Each tick has a
+  // place, and no slot ever holds ticks of two revolutions.
   static constexpr unsigned kDigitBits = 8;
   static constexpr std::size_t kSlotsPerLevel = std::size_t{1} << kDigitBits;
   static constexpr std::size_t kLevels = 64 / kDigitBits;

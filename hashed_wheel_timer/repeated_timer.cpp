@@ -164,7 +164,8 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
   // Called by the conductor.
 
-  // Returns whether it was running before this thread became the conductor. `before`: the word that it found then.
+  // Returns whether it was running before this thread became the conductor. `before`: the word that it found then. An
+  // armed timeout that is cancelled was cancelled by the Timer's stop(): see is_running().
   bool was_running(Word before) const noexcept {
     return (before & Conductor::kStopped) == 0 && armed_ && !armed_.is_cancelled();
   }
@@ -179,6 +180,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     conduct(First::Arm, errors);
   }
 
+  // The work of a conductor before it meets the requests of other calls. After a trigger it arms, too.
   enum class First : std::uint8_t { Nothing, Arm, Trigger };
 
   void conduct(First first) {

@@ -148,6 +148,21 @@ TEST(LoopTimer, OnEarlierIsCalledWhenTheLastPendingTimeoutOfALimitedTimerIsCance
   EXPECT_EQ(calls, 1);
 }
 
+TEST(LoopTimer, ALoopEndsWhenATaskHasCancelledTheLastPendingOne) {
+  for (const bool has_function : {true, false}) {
+    LoopTimer timer(Options{.tick_duration = 1ms, .max_pending_timeouts = 10});
+    if (has_function) timer.on_earlier([] {});
+    Timeout last = timer.new_timeout(must_not_run, kFar);
+    timer.run_due();  // takes it into the wheel
+    timer.new_timeout([&] { EXPECT_TRUE(last.cancel()); }, 1ms);
+    for (auto next = timer.run_due(); next; next = timer.run_due()) {
+      ASSERT_LT(*next, timer.now() + 60s) << "the loop sleeps until the tick of the cancelled one";
+      std::this_thread::sleep_until(*next);
+    }
+    EXPECT_TRUE(last.is_cancelled());
+  }
+}
+
 /// Most timeouts are cancelled before their tick ends, and a cancel costs least in the queue.
 TEST(LoopTimer, RunDueLeavesATimeoutInTheQueueUntilItsTickIsOver) {
   LoopTimer timer{10h};

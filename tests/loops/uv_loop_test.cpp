@@ -1,4 +1,5 @@
-// The block of the guide that drives a timer by libuv.
+// The block of docs/guide.md that drives a timer by libuv. The build extracts it into a header. The header uses the
+// literals of the line before it.
 
 #include "tests/loops/driven.h"
 

@@ -16,7 +16,7 @@ using std::chrono::nanoseconds;
 struct Repeated final : Run {
   const bool stops = random(2) == 0;
   const bool starts = random(2) == 0;
-  int in_hooks = 0;  // hooks never overlap, and each sees the writes of the one before
+  int in_hooks = 0;  // not atomic: a data race shows that hooks overlap, or that one does not see the one before
   Ghost<int> triggers = 0;
   hwt::ManualTimer timer{nanoseconds(1)};
   hwt::RepeatedTimer repeated{"",

@@ -1,4 +1,5 @@
-// Promise: the timeouts of a TimeoutScope end with it. After its destructor no task of it runs.
+// Promise: the timeouts of a TimeoutScope end with it. After its destructor no task of it runs, except one that has
+// destroyed it.
 
 #include "hashed_wheel_timer/timeout_scope.h"
 
@@ -265,26 +266,29 @@ TEST(TimeoutScope, MayBeDestroyedByATaskThatIsBeingAdded) {
 
 TEST(TimeoutScope, IsUnchangedByAnAddWithoutMemory) {
   ManualTimer timer;
-  for_each_allocation([&](std::int64_t n) {
-    TimeoutScope scope(timer);
-    int added = 0;
-    bool failed = false;
-    // Too large for the node, so it is allocated.
-    const auto large = [numbers = std::array<int, 20>()] { must_not_run(), static_cast<void>(numbers); };
-    for (; added < 100 && !failed; added += failed ? 0 : 1) {
-      failed = with_failing(n, [&] { scope.add(large, kFar); }, added == 50 ? 1 : 0).bad_alloc;
-    }
-    EXPECT_EQ(scope.size(), static_cast<std::size_t>(added));
-    EXPECT_EQ(timer.pending_timeouts(), added);
-    if (!failed) return false;
-    scope.add(must_not_run, kFar);
-    EXPECT_EQ(scope.cancel_all(), static_cast<std::size_t>(added + 1));
-    return true;
-  });
+  // Too large for the node, so it is allocated.
+  const auto large = [numbers = std::array<int, 20>()] { must_not_run(), static_cast<void>(numbers); };
+  std::int64_t most = 0;
+  for (int before = 0; before < 100; ++before) {
+    const auto is_unchanged = [&](std::int64_t n) {
+      TimeoutScope scope(timer);
+      for (int i = 0; i < before; ++i) scope.add(large, kFar);
+      const bool failed = with_failing(n, [&] { scope.add(large, kFar); }).bad_alloc;
+      const int added = before + (failed ? 0 : 1);
+      EXPECT_EQ(scope.size(), static_cast<std::size_t>(added));
+      EXPECT_EQ(timer.pending_timeouts(), added);
+      scope.add(must_not_run, kFar);
+      EXPECT_EQ(scope.cancel_all(), static_cast<std::size_t>(added + 1));
+      return failed;
+    };
+    most = std::max<std::int64_t>(most, for_each_allocation(is_unchanged));
+  }
+  EXPECT_GE(most, 2) << "the callable, and the room for the ids";
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// An add() that has begun has a place for its id, so that only the beginning of an add() can lack memory.
+/// An add() makes room for its id before it calls the timer. Afterwards the scope needs no memory, even if adds within
+/// the call find none.
 TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
   struct AddsWhenCopied {
     explicit AddsWhenCopied(std::function<void()> its_adds) : adds(std::move(its_adds)) {}
@@ -524,7 +528,7 @@ TEST(TimeoutScope, FreesTheMemoryOfAPeakWhenAsManyWereAddedAgain) {
     return before - bytes_in_use;
   };
   EXPECT_GT(bytes_after_peak(0), kPeak * 8);
-  EXPECT_LT(bytes_after_peak(3 * kPeak), kPeak);
+  EXPECT_LT(bytes_after_peak(kPeak), kPeak);
 }
 
 /// Calls of cancel_all() that overlap do not keep the scope from dropping the ids of ended timeouts.

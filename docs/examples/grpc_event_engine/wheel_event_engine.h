@@ -24,11 +24,12 @@ using grpc_event_engine::experimental::MemoryAllocatorFactory;
 ///     return std::make_unique<WheelEventEngine>(std::make_shared<hwt::HashedWheelTimer>(1ms), rest);
 ///   });
 ///
-/// Guarantees: those of EventEngine. Cancel() returns true if and only if the closure has not run and never will. It
-/// has then destroyed a Job; a Closure still belongs to the caller. The destructor stops the timer, and so destroys
-/// pending Jobs without running them.
-/// Threads: any thread may call any member except the destructor, also from a closure. Closures run on threads of the
-/// other engine, so a blocking closure does not delay the timer.
+/// Guarantees: those of EventEngine. Cancel() returns true if this call has cancelled the closure, which then never
+/// runs. It has then destroyed a Job; a Closure still belongs to the caller. The destructor stops the timer, and so
+/// destroys pending Jobs without running them.
+/// Threads: any thread may call any member, also in a closure. The destructor must not race other calls, and must not
+/// run on the timer's worker. Closures run on threads of the other engine, so a blocking closure does not delay the
+/// timer.
 /// Not for: a timer that other code uses too, because the engine stops it; a timer with max_pending_timeouts.
 /// RunAfter() throws what Timer::add() throws, and gRPC does not handle that.
 class WheelEventEngine final : public EventEngine {

@@ -18,6 +18,6 @@ expect_line 2 '--rounds.*"1.5"' --rounds 1.5
 expect_line 2 '--requests.*"nan"' --requests nan
 
 expect_manners '--connections 100 --requests 100 --rounds 1' '--connections 1000 --requests 1000 --rounds 1000000'
-expect_figure 0 'closed early' 'not closed' broken
+expect_figure 0 'closed early' 'not closed' broken # of the run that it interrupted last
 
 finish

@@ -320,6 +320,8 @@ WaitGroup::~WaitGroup() {
 void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool stoppable) {
   if (stoppable) wait.enter(registry_);
   Timeout returned = wait.start_by([&] {
+    // Uses an idle timeout only if the group has no other one, which is the usual case. A wait with a slot cannot use
+    // it: cancel() finds the task by pending_.task, and such a task must have listed_ set. build_task() does both.
     if (!stoppable && waits_.size() == 1 && AsyncWait::Task::of(waits_[0]).begin_again(wait, deadline)) {
       return Scheduled();  // Ok, without a reference: the group has the handle already
     }

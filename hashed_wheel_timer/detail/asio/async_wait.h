@@ -70,8 +70,9 @@ class HWT_API WaitRegistry {
   std::atomic<int> completing_{0};
 };
 
-/// A timeout that an asynchronous operation waits for. It ends once: by complete(), or by abandon(). It has no
-/// reference count: exactly one thread claims it and ends it. The protocol is in async_wait.cpp.
+/// A timeout that an asynchronous operation waits for. WaitOperation derives from it and has the handler. It ends once:
+/// by complete(), or by abandon(). It has no reference count: exactly one thread claims it and ends it. The states and
+/// the protocol are in async_wait.cpp.
 class HWT_API AsyncWait {
  public:
   AsyncWait(const AsyncWait&) = delete;
@@ -142,7 +143,8 @@ class HWT_API AsyncWait {
   };
 };
 
-/// Waits of one context on one timer that are cancelled together. Used by one thread at a time.
+/// The waits of one WheelTimer, which are cancelled together. One thread at a time uses it. Meanwhile other threads may
+/// end its waits, and a later call of the group forgets those. WaitRegistry::close() empties the group.
 class HWT_API WaitGroup : private WaitLink {
  public:
   WaitGroup(WaitRegistry& registry, Timer& timer);

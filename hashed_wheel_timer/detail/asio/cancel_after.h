@@ -4,7 +4,10 @@
 namespace hwt::HWT_ASIO_NAMESPACE {
 namespace detail {
 
-/// The state that an operation and its time limit share until the operation has completed.
+/// The state that an operation and its time limit share until the operation has completed. InitiateWithin makes it. It
+/// then starts a wait whose handler is Emit, and after that the operation with a LimitedHandler. Emit cancels the
+/// operation through `signal`. So does Forward, when the program uses the slot of its own handler. LimitedHandler ends
+/// the limit. Nothing here is atomic: see Canceller for the threads.
 struct Limit {
   HWT_ASIO::cancellation_signal signal;  // for the operation
   Timeout wait;
@@ -73,6 +76,7 @@ struct LimitedHandler {
   std::shared_ptr<Limit> limit;
 };
 
+/// The initiation of an operation with a time limit: starts the limit's wait, then the operation.
 template <class Initiation>
 struct InitiateWithin {
   using executor_type = HWT_ASIO::associated_executor_t<Initiation>;

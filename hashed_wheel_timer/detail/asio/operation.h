@@ -89,6 +89,7 @@ class Canceller {
   Canceller& operator=(const Canceller&) = delete;
   ~Canceller() { in_slot_ = false; }
 
+  /// Cancels for each of the three types, as Asio's own timers do, because an aborted wait has no side effects.
   void operator()(HWT_ASIO::cancellation_type type) {
     using Type = HWT_ASIO::cancellation_type;
     if ((type & (Type::terminal | Type::partial | Type::total)) != Type::none) wait_.cancel();

@@ -17,6 +17,9 @@ namespace hwt::detail {
 /// Each arming of a key has a number, which its timeout knows. A timeout claims the value only if there is no later
 /// arming. So an outdated timeout gets nothing, however late its task runs.
 ///
+/// A record is armed until a thread claims it (kEnded). The winner then takes the value out of holder_, and a
+/// later set() of the key makes a new record. A set() before the claim keeps the record, and exchanges the value.
+///
 /// A record and its value are one allocation, which is freed with the last reference. The value has a reference until
 /// it ends. The cell in the table has one. The task of each timeout has one, and may be destroyed years later.
 class KeyedRecord {
@@ -40,7 +43,8 @@ class KeyedRecord {
     }
     return false;
   }
-  /// Returns whether an arming comes before the latest one. Both are numbers of 31 bits, which begin again at 0.
+  /// Returns whether an arming comes before the latest one: the latest is 1 to 2^30 numbers ahead. Both are numbers of
+  /// 31 bits, which begin again at 0.
   static constexpr bool is_outdated(std::uint32_t arming, std::uint32_t latest) noexcept {
     constexpr std::uint32_t kNumbers = std::uint32_t{1} << 31;
     return ((latest - arming) & (kNumbers - 1)) - 1 < kNumbers / 2;
@@ -186,7 +190,7 @@ class KeyedLeftovers {
   IntrusiveStack<Entry, next> entries_;
 };
 
-/// A place in the table. It names both timeout and entry, so that they are fetched at the same time.
+/// A place in the table. It has both the timeout and the entry, so that the cache misses of the two overlap.
 template <class Entry>
 struct KeyedCell {
   Timeout timeout;  // of the latest arming

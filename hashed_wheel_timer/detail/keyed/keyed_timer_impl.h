@@ -290,6 +290,7 @@ template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Running {
  public:
   explicit Running(State& state) noexcept : state_(state), scope_(state.running) {}
+  // Releases on_expire if this call has destroyed the KeyedTimer, unless the function still runs in a call around it.
   ~Running() {
     if (has_value && state_.abandoned && scope_.outermost()) state_.on_expire = nullptr;
   }

@@ -21,8 +21,8 @@ class KeyedPage {
 
   static Cells allocate(int bits) { return std::make_unique<Cell[]>(std::size_t{1} << bits); }
 
-  /// Takes 2^bits cells, and keeps them until free(). `depth`: how many bits of the hash all cells have in common, not
-  /// counting those of the table.
+  /// Takes 2^bits cells, and keeps them until free(). `depth`: how many bits of the hash are equal in all cells. They
+  /// are the highest bits after those that chose the shard.
   KeyedPage(Cells cells, int bits, int depth) noexcept
       : cells_(cells.release()), bits_(static_cast<std::uint8_t>(bits)), depth_(static_cast<std::uint8_t>(depth)) {}
   void free() noexcept { Cells(std::exchange(cells_, nullptr)); }

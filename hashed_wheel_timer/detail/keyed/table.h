@@ -67,12 +67,13 @@ class KeyedTable {
  private:
   using Page = KeyedPage<Cell>;
 
+  // A page has 2^kSmallest to 2^kLargest cells, or more if many hashes are equal.
   static constexpr int kSmallest = 3;
   static constexpr int kLargest = 10;  // a split then takes some 20 us
   // The fewest cells for each element of pages_ that a split may leave.
   static constexpr std::size_t kWorthAPage = 64;
 
-  /// Returns the first `depth` bits of the hash after the `Used` ones.
+  /// Returns the first `depth` bits of the hash after the `Used` ones. In 64 bits, because a depth of 0 shifts by 32.
   static std::size_t beginning(std::uint32_t hash, int depth) noexcept {
     return static_cast<std::size_t>(std::uint64_t{hash << Used} >> (32 - depth));
   }

@@ -17,7 +17,7 @@ namespace hwt::internal {
 namespace {
 
 constinit thread_local std::array<char, 200> line{};
-// The refusal for which the line is still to be made. No caller: there is none.
+// The latest refusal, for which last_error() makes the line. `refused_caller` is null if no line is to be made.
 constinit thread_local const char* refused_caller = nullptr;
 constinit thread_local detail::Scheduled latest_refusal{};
 

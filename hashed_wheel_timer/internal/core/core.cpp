@@ -99,7 +99,8 @@ template <bool kPlain>
     if (named) node.add_reference();
     return refuse(&node, why, 1);
   }
-  // Without memory there is no entry, so the worker will not drop the timer's reference.
+  // Without memory there is no entry, so the worker will not drop the timer's reference. If the generation has changed,
+  // the cancel has taken that reference along.
   if (why == Result::NoMemory && node.generation() == name.life() && node.drop_references(1)) recycle(&node);
   return {&node, name.value()};
 }
@@ -295,6 +296,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
     if (node->published_by(mine) && node->withdraw_life(name.life())) [[likely]] {
       mine.counters.cancelled.add(1);
       mine.pool.untake(node);
+      // Left to do: fire a probe, release the admission, or the look of the pool.
       if ((probes::kThere ? !plain_ : admission_.limited()) || mine.pool.look_is_due()) [[unlikely]]
         return finish_withdrawal(mine, *node);
       return CancelResult::Cancelled;
@@ -340,11 +342,13 @@ bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) no
   const bool is_move = deadline != kForever;
   const bool are_many = ++producer.rechecks >= (is_move ? Producer::kCalls : Producer::kRechecks);
   if (are_many) producer.rechecks = 0;
-  // For move() its own request must be the latest, but on_earlier() may enqueue others. So the call comes first.
+  // This call may run the user's on_earlier(), which may enqueue other requests in the same place. After them move()
+  // could not see that the worker has taken its own request. So for move() the call comes first.
   if (are_many && is_move) call_for_rechecks();
   if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
+  // The place is listed for the new deadline too, so that the worker makes a pass in time for it.
   if (is_move) inbox_.list(producer.place, deadline);
   if (are_many && !is_move) call_for_rechecks();  // last, so that the pass finds this request too
   return true;

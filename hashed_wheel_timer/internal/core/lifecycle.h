@@ -70,8 +70,8 @@ class Lifecycle {
   }
   bool stop_unstarted() noexcept { return change(Phase::Init, Phase::Stopped, this_process()); }
 
-  // Called by the one thread that has begun to start or to stop. If the thread factory forks, the child may have set
-  // Stopped meanwhile.
+  // Called by the one thread that has begun to start or to stop. A timer without a thread calls finish_start() in Init.
+  // If the thread factory forks, the child may have set Stopped meanwhile.
 
   void give_start_up() noexcept {
     assert(phase() == Phase::Starting || phase() == Phase::Stopped);

@@ -90,7 +90,9 @@ bool Core::move(Node& node, std::int64_t deadline) {
 /// Restores the old deadline `before`, because there is no memory for a recheck request, and throws std::bad_alloc. If
 /// the timeout has ended meanwhile, returns whether the worker has expired it at `deadline` or later.
 bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
-  node.deadline.compare_exchange_strong(deadline, before, std::memory_order_relaxed);
+  // With a copy, which becomes the deadline of another reschedule() if that came meanwhile.
+  std::int64_t found = deadline;
+  node.deadline.compare_exchange_strong(found, before, std::memory_order_relaxed);
   while (Node::pending(seen)) {
     // A worker that has read `deadline` must fail to expire it.
     if (node.word.compare_exchange_weak(seen, seen | Node::kMoved, std::memory_order_acq_rel,

@@ -54,7 +54,9 @@ struct BasicTickGrid {
   }
 
  private:
-  // Unsigned, because the distance from a start before the clock's zero may exceed the signed range.
+  // Whole ticks from the start to `less` nanoseconds before `time`. For due_tick() it is 1, because a deadline at the
+  // end of a tick belongs to that tick. For at() it is 0, because such a time belongs to the next one. Unsigned,
+  // because the distance from a start before the clock's zero may exceed the signed range.
   Signed count(Signed time, Unsigned less) const noexcept {
     const Unsigned since = static_cast<Unsigned>(time) - static_cast<Unsigned>(start) - less;
     return static_cast<Signed>(
@@ -66,9 +68,12 @@ using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 
 /// Announces a sleep until the tick `known`, passes the heavy fence, and asks `wanted` for the tick once more. So the
 /// worker finds all that came before the fence, and threads that come later find the announcement. If the tick is
-/// another one now, announces that one. Returns the tick. A sleep until the end of the `current` tick is announced
-/// without a deadline. Even a timeout whose deadline has passed is due only at that end, so it need not wake the
-/// worker.
+/// another one now, announces that one. Returns the tick.
+///
+/// The sleep lasts until the end of the announced tick. The announced time is the begin of that tick: a timeout with a
+/// deadline up to this time is due in an earlier tick, so it must wake the worker. A sleep until the end of the
+/// `current` tick is announced without a deadline, so no timeout wakes the worker. Even a timeout whose deadline has
+/// passed is due only at that end.
 template <class Wanted>
 Tick announce_sleep(Sleeper& sleeper, const TickGrid& grid, Tick known, Tick current, const Wanted& wanted) noexcept {
   const auto announce = [&](Tick until) {

@@ -26,7 +26,16 @@
 namespace hwt::internal {
 
 /// The worker's side of a timer: takes entries from the inbox, turns the wheel, runs due tasks. Used by one thread at a
-/// time. Reads the clock only to time tasks (SlowTasks). Sleeps only in cancel_all(), while a producer sifts its place.
+/// time: the worker of a WorkerLoop, or a thread that drives a ManualEngine. Reads the clock only to time tasks
+/// (SlowTasks). Sleeps only in cancel_all(), while a producer sifts its place.
+///
+/// Until the timer stops, the caller repeats these steps. Then it calls cancel_all().
+///   1. transfer() makes a pass over the inbox. New timeouts enter the wheel, cancelled nodes leave it, moved nodes get
+///      another tick there.
+///   2. expire() or expire_before() runs the tasks of due ticks. Ticks rise from call to call.
+///
+/// A pass may end before it has handled all that it took from the inbox. Then entries stay in `batch_`, and recheck
+/// requests that lack memory stay in `rechecks_`. The next pass goes on with them.
 template <Wheel W>
 class Driver {
  public:
@@ -38,13 +47,14 @@ class Driver {
         tick_duration_(options.tick_duration.count()),
         wheel_(wheel_size) {}
 
-  /// How a transfer() ended.
+  /// How a transfer() ended. The order matters: after a result beyond Near the pass is unfinished, and another one must
+  /// follow.
   enum class Pass {
     Done,     // it took everything that was in the inbox when it began
     Near,     // it took all recheck requests and near deadlines
     More,     // it did as much as one pass may do
-    HeldUp,   // the rest is with producers that are sifting their places: again soon
-    Starved,  // there is no memory for the wheel: again soon
+    HeldUp,   // the rest is with producers that are sifting their places: the next pass should come soon
+    Starved,  // there is no memory for the wheel: the next pass should come soon
   };
 
   /// Takes entries that were in the inbox when the call began, and puts nodes into the wheel or removes them. A timeout
@@ -89,7 +99,8 @@ class Driver {
   }
 
   /// Cancels all pending timeouts and calls their cancelled(). Returns them as a chain linked by `next`, each with the
-  /// timer's reference. Nothing may be transferred after it.
+  /// timer's reference. Call it after the timer was stopped, and call no transfer() after it. A later cancel_all() only
+  /// drops entries that have come since.
   Node* cancel_all() noexcept;
 
  private:
@@ -100,7 +111,7 @@ class Driver {
   /// The bound for recheck requests, each of which touches two cold places in memory.
   static constexpr std::size_t kMaxRechecks = 8192;
   static constexpr std::size_t kBatch = 256;
-  static constexpr std::size_t kAhead = 8;  // that many nodes are on their way into the cache
+  static constexpr std::size_t kAhead = 8;  // a node is prefetched when it is this far ahead in its batch
 
   /// The tick that is being processed.
   struct Due {
@@ -143,13 +154,15 @@ class Driver {
   TaskRunner runner_;
   const std::int64_t tick_duration_;
   Tick present_ = 0;            // see transfer()
-  Tick latest_ = 0;             // that has expired, or was skipped
-  bool is_unfinished_ = false;  // the latest pass left entries that may be due in that tick
+  Tick latest_ = 0;             // the latest tick that has expired, or was skipped
+  bool is_unfinished_ = false;  // the latest pass left entries that may be due in latest_
   W wheel_;
-  std::array<NodeName, kBatch> batch_;  // in hand, taken and not yet transferred: [first_, end_)
+  // Entries in hand: those in [first_, end_) were taken from the inbox and have not been transferred yet.
+  std::array<NodeName, kBatch> batch_;
   std::size_t first_ = 0;
   std::size_t end_ = 0;
-  std::array<Node*, kBatch> rechecks_;  // the first rechecks_kept_ of them wait for memory
+  // Recheck requests that were taken from the inbox. Between passes, the first rechecks_kept_ of them wait for memory.
+  std::array<Node*, kBatch> rechecks_;
   std::size_t rechecks_kept_ = 0;
   ReturnBatch returns_;
 };
@@ -160,6 +173,7 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, b
   // If the latest pass has left entries, some may be due in the latest tick. So nodes may enter that tick once more.
   // Otherwise they would expire a whole tick later than the rest of it.
   if (is_unfinished_) wheel_.reopen(latest_);
+  // Before the pass is opened, so that a note that comes during the pass asks for another one.
   all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
   all ? intake_.open_all(until) : intake_.open(until);
   take_overflow();
@@ -167,6 +181,7 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, b
   if (!take_rechecks()) pass = Pass::More;
   if (rechecks_kept_ != 0) pass = Pass::Starved;
   for (std::int64_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
+    // `far` counts only once no near place is left, because far entries can wait and near ones cannot.
     if (done == kMaxTransfers || (!intake_.any_near() && ++far > kMaxFar)) {
       pass = Pass::More;
       break;
@@ -197,29 +212,34 @@ typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, b
   return pass;
 }
 
-/// Returns false if there are more recheck requests than one pass may take.
+/// Handles the recheck requests of this pass. Each round of the loop tries the requests that earlier rounds or passes
+/// have kept, and then newly taken ones, together at most kBatch. It keeps those that lack memory, for the next round.
+/// Returns true when the Intake has no more requests, or when kept ones fill `rechecks_` and some still lack memory.
+/// Then rechecks_kept_ is the number of kept ones. Returns false after kMaxRechecks requests, repeated tries included.
 template <Wheel W>
 bool Driver<W>::take_rechecks() noexcept {
   for (std::size_t done = 0; done < kMaxRechecks;) {
     const std::size_t kept = rechecks_kept_;
     const std::size_t room = rechecks_.size() - kept;
-    // Without room it does not call Intake, which takes a place out of the round if the place gives nothing.
+    // Does not ask the Intake for zero requests: it would forget the places that have some.
     const std::size_t taken = room == 0 ? 0 : intake_.take_rechecks(&rechecks_[kept], room);
     const std::size_t end = kept + taken;
     rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
       if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
-      // This node was prefetched before. Its `position` is its place in the wheel, or any address if it has left.
+      // The node was prefetched before. If it has left the wheel, `position` is any address, which is harmless.
       if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
       if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }
+    // With room and none taken, the Intake has no more. Without room, more tries are useless if some still lack memory.
     if (taken == 0 && (room != 0 || rechecks_kept_ != 0)) return true;
     done += end;
   }
   return false;
 }
 
-/// Handles a recheck request. Returns false without memory for the node's new place; then the request must be kept.
+/// Handles a recheck request. Returns false without memory for the node's new place; then the request must be kept. A
+/// cancelled node needs no new place, so it is handled even without memory.
 template <Wheel W>
 bool Driver<W>::recheck(Node& node) noexcept {
   if (!wheel_.reserve() && node.state(std::memory_order_relaxed) == NodeState::InWheel) return false;
@@ -246,6 +266,7 @@ void Driver<W>::take_overflow() noexcept {
   }
 }
 
+/// Returns whether the entry's timeout may enter the wheel. If not, it was cancelled or withdrawn, and never will.
 template <Wheel W>
 bool Driver<W>::needs_place(const NodeName& entry) noexcept {
   const std::uint64_t seen = entry.node().word.load(std::memory_order_relaxed);
@@ -341,10 +362,14 @@ void Driver<W>::drop_cancelled(Node* node) noexcept {
   if (node->drop_references(1)) returns_.add(node);
 }
 
+// Empties the wheel, then batch_ and the inbox, until no producer sifts its place. Takes recheck requests only to throw
+// them away, because their nodes have left the wheel. `take` has dropped the timer's reference to a cancelled one, and
+// Driver::recheck() would drop it again. So the overflow list of the inbox, which names such nodes too, stays.
 template <Wheel W>
 Node* Driver<W>::cancel_all() noexcept {
   Node* unprocessed = nullptr;
   Node** end = &unprocessed;
+  // Appends a pending node to the chain, and drops the timer's reference to a cancelled one.
   const auto take = [&](Node* node) {
     if (!node->abandon()) return drop_cancelled(node);
     core_.count_unprocessed();
@@ -353,9 +378,6 @@ Node* Driver<W>::cancel_all() noexcept {
     end = &node->next;
     if (node->shared()) call_cancelled(node);
   };
-  // A node in the wheel that another thread has cancelled has a recheck request in the inbox, or will have one soon.
-  // The loop below takes such requests and ignores them. The overflow list may name such a node instead, but no
-  // thread takes that list any more.
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });
   for (;;) {
     while (first_ != end_) {

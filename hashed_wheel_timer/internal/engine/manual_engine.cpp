@@ -118,6 +118,7 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
   std::size_t ran = 0;
   for (Tick due = driver_.next_due(); core_->running();) {
     const std::int64_t end = grid_.end_of(due);
+    // No due tick is past.
     if (end > now || end == kForever) {
       // Ends the past ticks, so that a new timeout is due at the end of the present tick at the earliest. But does not
       // go beyond `due`: if that tick ends at kForever, it is never past, even at the time kForever.
@@ -204,7 +205,7 @@ std::optional<std::int64_t> ManualEngine::next_wakeup() {
 /// Returns when the wheel must be turned next. If the caller can be woken, threads that schedule an earlier timeout
 /// wake it.
 std::int64_t ManualEngine::next_call() noexcept {
-  if (!earlier_) return is_asked() ? core_->now() : grid_.end_of(next_due());
+  if (!earlier_) return is_asked() || has_ended() ? core_->now() : grid_.end_of(next_due());
   const Tick until =
       announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(core_->now()), [this] { return next_due(); });
   if (!is_asked() && !has_ended()) return grid_.end_of(until);
@@ -227,6 +228,8 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
   const std::int64_t now = std::max(core_->now(), present_);
+  // A pass is needed if the latest one lacked memory, a thread asks for one, or a timeout in the inbox is due. It is
+  // also needed to drop the last cancelled timeouts, so that next_call() does not return their tick.
   const bool look = starved_ || is_asked() || driver_.next_waiting() < grid_.at(now) || has_ended();
   if (look) transfer_all();
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);

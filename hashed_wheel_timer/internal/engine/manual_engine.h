@@ -25,6 +25,11 @@ namespace hwt::internal {
 /// A timer without a thread: the caller of drive() or advance() does the worker's part. Times are nanoseconds since the
 /// epoch of steady_clock. The clock is steady_clock, or the caller gives the time.
 ///
+/// Each call that uses the wheel holds the mutex for one turn (class Turn). In a turn it makes passes, runs tasks, or
+/// stops the timer. Tasks run inside a turn, so a call from a task must not begin another one. There advance(),
+/// drive(), on_earlier() and stop() throw, and next_wakeup() returns the present time. destroy() leaves the rest to the
+/// end of the turn.
+///
 /// Shared, because an event loop may still call drive() after the timer was destroyed. It then finds the engine
 /// stopped.
 class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, private Sleeper::Outside {
@@ -86,8 +91,8 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
   // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
-  // The time that the wheel has been turned to. A timeout in the inbox with a deadline in an earlier tick was enqueued
-  // at this time or later. Others may be older, because drive() leaves far timeouts there.
+  // The time that the wheel has been turned to. Each drive() leaves only timeouts of this tick and of later ones in the
+  // inbox. So a timeout there with an earlier deadline was enqueued at this time or later.
   std::int64_t present_;
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;

@@ -11,8 +11,9 @@
 
 namespace hwt::internal {
 
-/// Runs the due tasks that need more than a call on the worker: an executor, two clock readings, or a probe. Only the
-/// worker uses it.
+/// Runs the due tasks that need more than a call on the worker: an executor, two clock readings (Options::slow_task),
+/// or a probe. Only the worker uses it. The Driver calls look() before each tick. It expires each due node by a CAS
+/// that adds claim(). Then it runs the task itself if plain() is true, and calls run() otherwise.
 class TaskRunner {
  public:
   TaskRunner(Core& core, const Options& options)

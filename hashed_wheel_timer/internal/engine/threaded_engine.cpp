@@ -104,6 +104,7 @@ void ThreadedEngine::body() noexcept {
 
 void ThreadedEngine::finish() noexcept {
   Lifecycle& life = core_->lifecycle();
+  // If stop_unstarted() or begin_stop() fails, another thread has changed the phase, and the loop reads it again.
   for (;;) {
     switch (const Phase phase = life.phase()) {
       case Phase::Init:
@@ -134,7 +135,7 @@ std::vector<Timeout> ThreadedEngine::stop() {
   }
   if (on_worker()) throw IllegalState("stop() cannot be called from inside a task");
   std::vector<Timeout> timeouts;
-  // Room beforehand, so that without memory the timer is not stopped at all. (More may arrive before it stops.)
+  // Reserves room first, so that without memory the timer is not stopped. (More may arrive before it stops.)
   timeouts.reserve(static_cast<std::size_t>(std::max<std::int64_t>(core_->pending(), 0)));
   finish();
   unprocessed_.take(timeouts);

@@ -15,7 +15,12 @@
 
 namespace hwt::internal {
 
-/// The worker thread: when it looks into the inbox, and how long it sleeps.
+/// The worker thread: when it makes a pass over the inbox (Driver::transfer), and how long it sleeps. ThreadedEngine
+/// calls turn() once on that thread. turn() repeats these steps until the timer stops:
+///   1. makes a pass, if must_look()
+///   2. expires past ticks in which timeouts are due, if there are any
+///   3. makes a pass for cancelled nodes, if step 1 made none and the time for it has come
+///   4. otherwise sleeps, if no due tick is past and the latest pass did not end as Pass::More
 ///
 /// A pass over the inbox may take longer than a short tick. The heavy fence alone takes more than a microsecond and
 /// interrupts the producers, and each entry leaves a producer's cache. So only expiry follows the tick. A pass that is
@@ -55,11 +60,12 @@ class WorkerLoop final : public ThreadedEngine {
       if (counts_cycles_ && !core().cycles().wanted()) [[unlikely]]
         tell_that_clocks_disagree();
       const Tick current = grid().at(now);
-      past_before_ = std::min(past_before_, current);  // if the sleep ended early
+      past_before_ = std::min(past_before_, current);  // sleep() has set a later tick, and the sleep ended early
       const bool look = must_look(now, current);
       if (look) transfer(now);
       if (!core().running()) break;  // a cancelled() may have destroyed the timer
       const Tick due = driver_.next_due();
+      // A pass for cancelled nodes: not if this round has made a pass, not too often, and only if there is work.
       const bool collect = looked_ != now && now - looked_ >= collects_every_ && has_work(current);
       if (due < current) {
         work_off(due, current);
@@ -76,14 +82,21 @@ class WorkerLoop final : public ThreadedEngine {
   }
 
   /// Returns whether the worker must make a pass before it processes ticks. All timeouts that are due before the
-  /// current tick must be in the wheel then, so that they run in the order of their ticks.
+  /// current tick must be in the wheel then, so that they run in the order of their ticks. The reasons for a pass, as
+  /// the condition lists them:
+  ///   - the latest pass is unfinished
+  ///   - a thread asks for a pass within this tick
+  ///   - a timeout in the inbox is due before the current tick
+  ///   - entries have been left in the inbox for long enough
+  ///   - the collector is due, and may step only after a pass
+  ///   - with ticks of Inbox::kSoon or more, there is work. With shorter ticks, turn() makes that pass less often
   bool must_look(std::int64_t now, Tick current) noexcept {
     return is_unfinished() || driver_.is_urgent() || driver_.next_waiting() < current || take_all_at() <= now ||
            driver_.collector().next_step(now) <= now || (!is_tick_short() && has_work(current));
   }
 
   /// Makes a pass. It takes everything if a note asks for it, the collector is due or kTakesAllEvery has passed, or if
-  /// it continues a pass that takes everything.
+  /// it continues a pass that takes everything. (The collector needs Pass::Done, which only such a pass returns.)
   void transfer(std::int64_t now) noexcept {
     takes_all_ = (takes_all_ && is_unfinished()) || driver_.is_urgent() || core().inbox().all_awaited() ||
                  driver_.collector().next_step(now) <= now || now - took_all_ >= kTakesAllEvery;
@@ -115,6 +128,7 @@ class WorkerLoop final : public ThreadedEngine {
     warn(line.data());
   }
 
+  /// Returns whether the wheel has a past due tick, or a thread asks for a pass within Inbox::kSoon.
   bool has_work(Tick current) const noexcept { return driver_.next_due() < current || driver_.is_awaited(); }
 
   /// Expires some past ticks. If the latest pass ended as Pass::More, expires all of them, because otherwise the worker
@@ -164,7 +178,9 @@ class WorkerLoop final : public ThreadedEngine {
     if (!is_unfinished()) past_before_ = until;
   }
 
-  /// Returns when the worker makes the next pass if no thread wakes it.
+  /// Returns when the worker makes the next pass if no thread wakes it. After an unfinished pass (HeldUp or Starved)
+  /// that is the end of the current tick, but at least kShortNap and at most kNap from now. Until then a producer may
+  /// have sifted its place, or memory may be free again.
   std::int64_t next_pass(std::int64_t now, Tick current) noexcept {
     if (is_unfinished()) return std::min(now + kNap, std::max(grid().end_of(current), now + kShortNap));
     return std::min(driver_.collector().next_step(now), take_all_at());

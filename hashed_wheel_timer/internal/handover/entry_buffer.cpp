@@ -16,8 +16,8 @@ std::size_t EntryBuffer::extend(std::size_t most, std::size_t planned) noexcept 
   if (last_ == nullptr || begin == last_->end) {
     Array*& next = last_ == nullptr ? first_ : last_->next;
     const std::size_t size = std::min(planned, kMaxArray);
-    // Replaces one that is too small. Otherwise the chain would get another small array each time that somewhat more
-    // entries stay alive than ever before.
+    // Replaces an empty array that is too small, and the empty ones after it. Otherwise the chain would get another
+    // small array each time that somewhat more entries stay alive than ever before.
     if (next == nullptr || next->end - next->begin < size) {
       Array* const made = new_array(begin, size);
       if (made != nullptr) free_chain(std::exchange(next, made));
@@ -36,8 +36,8 @@ void EntryBuffer::trim(std::size_t planned) noexcept {
   free_chain(std::exchange(*beyond, nullptr));
 }
 
-/// Passes the gap if nothing is before it, and frees the arrays before the oldest entry. Returns its position.
-/// Precondition: there is an entry.
+/// Jumps over the gap if no kept entries are left, and frees the arrays before the oldest entry. Returns the position
+/// of that entry. Precondition: there is an entry.
 inline std::size_t EntryBuffer::go_to_oldest() noexcept {
   std::size_t head = head_.load(std::memory_order_relaxed);
   if (head == gap_) {
@@ -77,7 +77,7 @@ std::size_t EntryBuffer::take(NodeName* entries, std::size_t max) noexcept {
   return taken;
 }
 
-/// Ends a sift. The last entry is in this array, before this position.
+/// Ends a sift, which has kept the entries in [head_, end). `last`: the array in which `end` is, or at whose end.
 void EntryBuffer::end_sift(Array* last, std::size_t end) noexcept {
   last_ = last;
   // Positions begin at 0 again, because 32 bits would overflow in time.

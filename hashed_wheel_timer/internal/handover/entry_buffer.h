@@ -12,8 +12,15 @@ namespace hwt::internal {
 /// entries are here. So it is cheap to append an entry, and to drop the dead ones in place.
 ///
 /// The owner appends, makes room, and trims, without a lock. All other changes need the lock of the place: the worker
-/// takes entries, and the owner sifts, in steps. Between two steps there is a gap after the entries that the sift has
-/// kept. A position is the index of an entry in the whole chain.
+/// takes entries, and the owner sifts, in steps. A position is the index of an entry in the whole chain. Between two
+/// steps of a sift there are three ranges of positions, and the room:
+///
+///   [head_, gap_)              entries that the sift has kept
+///   [gap_, gap_ + gap_size_)   the gap, without entries
+///   [gap_ + gap_size_, tail_)  entries that the sift has not looked at yet
+///   [tail_, limit_)            room for append()
+///
+/// When the worker has taken all kept entries, it jumps over the gap. Outside a sift the first two ranges are empty.
 class EntryBuffer {
  public:
   /// The fewest entries that are worth a sift, and the most of one array.
@@ -25,9 +32,10 @@ class EntryBuffer {
   EntryBuffer& operator=(const EntryBuffer&) = delete;
   ~EntryBuffer() { free_chain(first_); }
 
-  /// Returns the number of entries. Exact for the owner with the lock. For the worker with the lock, it includes all
-  /// entries that were appended before a fence pair. Without the lock it is about right, but it may be far off for a
-  /// moment while the owner sifts, or while the worker passes the gap.
+  /// Returns the number of entries. Exact for the owner with the lock. The worker with the lock may miss new entries.
+  /// It sees each one after which the owner has passed AsymmetricFence::light() before the worker passed heavy().
+  /// Without the lock the number is about right, but it may be far off for a moment while the owner sifts, or while the
+  /// worker jumps over the gap.
   std::size_t size() const noexcept {
     const std::size_t gone = head_.load(std::memory_order_relaxed) + gap_size_.load(std::memory_order_relaxed);
     const std::size_t tail = tail_.load(std::memory_order_relaxed);
@@ -46,10 +54,11 @@ class EntryBuffer {
     return true;
   }
   /// Makes room for at most `most` entries, and returns for how many. Returns 0 without memory. `planned`: how many the
-  /// owner appends until the next sift ends. If the next array is too small for these, replaces it. Preconditions:
-  /// there is no room, and `planned` is at least `most`.
+  /// owner appends until the next sift ends. A new array has space for these, but at most for kMaxArray. If the next
+  /// empty array is smaller, a new one replaces it and those after it, if there is memory. Preconditions: there is no
+  /// room, and `planned` is at least `most`.
   std::size_t extend(std::size_t most, std::size_t planned) noexcept;
-  /// Frees the arrays that `planned` entries beyond the room will not reach.
+  /// Frees the empty arrays that the owner will not need, if it fills the room and then appends `planned` entries.
   void trim(std::size_t planned) noexcept;
 
   // The owner or the worker, with the lock. Precondition of oldest(): there is an entry.
@@ -88,11 +97,11 @@ class EntryBuffer {
   Array* last_ = nullptr;  // limit_ is in it, or at its end. The arrays after it are empty
   // Written by the owner. release and acquire: the worker sees the entries and the links up to the last of them.
   std::atomic<std::size_t> tail_{0};
-  // Guarded by the lock. size() also reads the first two without it. The owner stores the first link before the first
-  // entry.
+  // Guarded by the lock, with two exceptions. size() also reads head_ and gap_size_ without it. The owner sets first_
+  // without it once, before the first entry, and tail_ publishes that.
   std::atomic<std::size_t> head_{0};
   std::atomic<std::size_t> gap_size_{0};
-  std::size_t gap_ = 0;  // the position of the gap, head_ if there is nothing before it
+  std::size_t gap_ = 0;  // where the kept entries end; head_ if there are none
   Array* first_ = nullptr;
 };
 

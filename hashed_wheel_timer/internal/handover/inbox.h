@@ -52,7 +52,7 @@ class Inbox {
 
     /// Returns the earliest deadline that may wait here, maybe with kNotInList, or kUnlisted. For the owner.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
-    /// Returns the number of entries. See EntryBuffer::size().
+    /// Returns the number of entries of new timeouts. See EntryBuffer::size().
     std::size_t size() const noexcept { return queue_.size() + young_.size(); }
 
    private:
@@ -180,7 +180,7 @@ class Inbox {
     return place.earliest_.fetch_or(kNotInList, std::memory_order_acq_rel);
   }
 
-  // After these, pass the heavy fence and then read the queue.
+  // After these, pass the heavy fence and then read the entries of the place.
 
   /// Unlists a place that was filed with this deadline, unless its owner has pushed it again.
   static void unlist(Place& place, std::int64_t deadline) noexcept {

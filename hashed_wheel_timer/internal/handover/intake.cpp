@@ -110,7 +110,7 @@ std::size_t Intake::take_from(Places& places, NodeName* entries, std::size_t max
     }
     if (place.left_ != 0) places.append(place);  // it gets another turn
     if (count != 0) return count;
-    if (&place == last) break;  // each place has had one turn
+    if (&place == last) break;  // each place has had one turn. Those that are left are locked by their owners
   }
   return 0;
 }

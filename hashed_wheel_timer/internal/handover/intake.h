@@ -7,8 +7,15 @@
 
 namespace hwt::internal {
 
-/// The worker's end of the inbox. Takes some entries of each place in turn, so that a flood of one producer does not
-/// delay the others. Places with a near deadline come first. Only the worker uses it.
+/// The worker's end of the inbox. Only the worker uses it. For each pass it calls open() or open_all(), and then
+/// take_rechecks() and take() until these return 0 or the pass has taken enough. A later pass takes the rest.
+///
+/// open() files the listed places in filed_. It unlists those whose time has come, appends them to near_, and passes
+/// the heavy fence. open_all() unlists all other places too, and appends them to far_. Both append the places with
+/// recheck requests to rechecked_.
+///
+/// The places of near_, far_ and rechecked_ take turns. In a turn the worker takes some entries of one place, so that a
+/// flood of one producer does not delay the others. Places of far_ have turns only when near_ gives nothing.
 class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
@@ -30,7 +37,7 @@ class Intake {
   bool any() const noexcept { return any_near() || !far_.empty() || !rechecked_.empty(); }
   /// Returns whether entries are left in places with a near deadline.
   bool any_near() const noexcept { return !near_.empty(); }
-  /// Returns whether the latest take() skipped a place that its owner is sifting.
+  /// Returns whether the latest take() skipped a place because its owner, which is sifting, had the lock.
   bool held_up() const noexcept { return held_up_; }
 
   /// Returns the earliest deadline in the inbox that no pass was opened for, or an earlier time. Returns kUnlisted if
@@ -67,7 +74,8 @@ class Intake {
 
   Inbox& inbox_;
   PairingHeap<Place, &Place::filed_> filed_;  // by earliest deadline
-  // A place may be in near_ and far_ at once. left_ counts its entries for both.
+  // A place may be in near_ and far_ at once: an earlier pass has left entries in far_, and then its owner has enqueued
+  // a near deadline. Its left_ counts the entries for both.
   Round<&Place::next_near_, &Place::near_> near_;
   Round<&Place::next_far_, &Place::far_> far_;
   Round<&Place::next_rechecked_, &Place::rechecked_> rechecked_;

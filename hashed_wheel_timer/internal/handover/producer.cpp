@@ -28,8 +28,10 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
     // which must be few. The producer asks for a pass each time that the room is used up, not only when a sift ends.
     // Otherwise new ones could come after the worker has taken all entries of the last sift.
     inbox.note_all_awaited();
-    AsymmetricFence::light();  // as in Core::call_for_dead()
-    sleeper.wake();            // also a worker that is about to sleep, until the end of a long tick
+    // Store (the note), then load (the announcement): wake() reads it if the timer has a driver outside. A worker that
+    // is about to sleep until the end of a long tick must be woken too, so wake_if_asleep() would not do.
+    AsymmetricFence::light();
+    sleeper.wake();
   }
   take_back(dropped);
   if (pool.look_is_due()) pool.spill();
@@ -54,6 +56,8 @@ void Producer::look() noexcept {
     take_back(sift());
     // sift() has set cancelled_before if it has come to the end.
     const bool ended = cancelled_before == cancelled;
+    // The end of a burst: all dead entries are dropped, and no more entries are alive than were cancelled. The producer
+    // has never made room for entries after such an end.
     ends_burst = ended && !came_back && kept_before <= many;
   }
   // A thread that has come back after a burst will come back again, and keeps its nodes: those that wander from thread
@@ -95,7 +99,8 @@ Node* Producer::sift() noexcept {
     return dropped;
   }
   const std::size_t end = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kSparse)));
-  // While a step looks at 4,096 entries, 256 come. So the next sift begins a sixteenth before it is to end.
+  // While a step looks at 4,096 entries, 256 come. So the next sift begins a sixteenth before it is to end, unless one
+  // step is enough.
   until_step = end - kept - (end <= kStep ? 0 : end / (kStep / EntryBuffer::kFewest));
   until_end = end - kept;
   // A settled producer stays settled while at least half of its entries are alive. Its kept_twice may be small, because

@@ -51,9 +51,10 @@ struct Producer {
   Inbox& inbox;
   Sleeper& sleeper;
 
-  // Only the owner uses these. A producer sifts its place, however busy the worker is: when the place has a multiple of
-  // the entries that were alive the last time, it drops the dead ones. So the number of entries is bounded by the
-  // number of live timeouts. It sifts in steps, so that no call of the user takes long.
+  // Only the owner uses these. A producer sifts its place, however busy the worker is. When the place has a multiple of
+  // the entries that were alive at the last sift, it drops the dead ones. So the number of entries is bounded by the
+  // number of live timeouts. It sifts in steps, so that no call of the user takes long. put() makes a step when
+  // `until_step` entries have come, and look() may make one after many cancels.
   std::size_t until_step = EntryBuffer::kFewest;  // entries until the next step, less those for which there is room
   std::size_t until_end = EntryBuffer::kFewest;   // the same until the end of the sift
   std::size_t seen = 0;                           // in this sift
@@ -70,7 +71,8 @@ struct Producer {
   /// A step of a sift looks at this many entries. The producer moves at most so many to the queue at a time.
   static constexpr std::size_t kStep = 16 * EntryBuffer::kFewest;
   /// A sift ends when there are four times as many entries as the last one kept, so it costs little for each timeout.
-  /// Above this number it ends at twice as many, because entries take memory, and so that the worker is called in time.
+  /// But it ends at this number already, or at twice as many as the last one kept if that is more. Entries take memory,
+  /// and the worker must be called in time.
   static constexpr std::size_t kSparse = 65536;
   /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
   /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. The number

@@ -38,7 +38,8 @@ class FreeSeats {
   Seat* add(Producer* producer, std::uint64_t core_id) noexcept;
   /// Takes a seat. Returns null if there is none, or if another thread is taking one.
   Seat* take() noexcept;
-  /// Returns whether each seat has an owner, so that it is in vain to try again.
+  /// Returns whether each seat has an owner, so that another take() would find none. Then the references, which include
+  /// the core's own, are more than the seats.
   bool all_in_use() const noexcept {
     return made_.load(std::memory_order_relaxed) < references_.load(std::memory_order_relaxed);
   }

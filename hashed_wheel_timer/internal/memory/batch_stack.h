@@ -35,7 +35,8 @@ struct FreeNode {
 };
 
 /// A stack of batches of free nodes. A batch is a chain linked by `next` and ended by null. Any thread pushes and
-/// takes.
+/// takes. Each NodePool has a stack of the nodes that other threads return, which is emptied by take_all(). The Depot
+/// has one for all pools, from which take_some() takes.
 class BatchStack {
  public:
   /// Pushes a chain of `nodes` nodes. Returns false if the stack is closed.

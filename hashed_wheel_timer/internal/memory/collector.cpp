@@ -77,6 +77,7 @@ bool Collector::step(std::int64_t now) noexcept {
   return stage_ == Stage::Collecting || stage_ == Stage::GivingBack;
 }
 
+/// Ends a wait in Watching. `unused`: the nodes that were free during the whole wait.
 void Collector::measure(std::int64_t now) noexcept {
   const std::size_t free = depot_.free_nodes();
   const std::size_t unused = std::min(free, depot_.fewest_free_nodes());
@@ -95,6 +96,8 @@ void Collector::measure(std::int64_t now) noexcept {
   }
 }
 
+/// One step of Collecting. Returns early when its bound is reached; the next step goes on there. A shortage ends the
+/// collection, because a producer needs the nodes.
 void Collector::collect() noexcept {
   for (int runs = 0; runs_ != nullptr; take_home(*std::exchange(runs_, runs_->next))) {
     if (++runs > kRunsAtOnce) return;
@@ -119,7 +122,8 @@ void Collector::collect(Slab& slab) noexcept {
   if (!std::exchange(slab.collected, true)) slab.next = std::exchange(slabs_, &slab);
 }
 
-/// Counts all nodes of the run's pages as collected, although there are none.
+/// Makes the pages of a free run complete, so that they may go back together with their neighbours. They hold no nodes,
+/// and Depot::collected has counted these since their memory went back.
 void Collector::take_home(Page& run) noexcept {
   Slab& slab = Slab::of(run);
   for (std::size_t i = run.index, end = run.run_end * sizeof(Node) / page_bytes_; i < end; ++i) {
@@ -128,6 +132,7 @@ void Collector::take_home(Page& run) noexcept {
   collect(slab);
 }
 
+/// Puts each node into the list of its page.
 void Collector::take_home(Node* batches) noexcept {
   while (batches != nullptr) {
     Node* node = std::exchange(batches, FreeNode::of(batches).next_batch);
@@ -192,6 +197,7 @@ void Collector::give_back(Slab& slab) noexcept {
 
 void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noexcept {
   bool there = false;  // a page has nodes; otherwise the memory of all pages went back before
+  // Becomes a generation that no node of the pages has had. A free node has the generation of its next life already.
   std::uint32_t unused = 0;
   for (std::size_t i = first; i < first + pages; ++i) {
     Page& page = slab.pages[i];

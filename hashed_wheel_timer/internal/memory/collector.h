@@ -16,20 +16,29 @@ namespace hwt::internal {
 /// slab has the header, so it goes back only when all other pages of the slab do, or have gone before. All other nodes
 /// go to the depot.
 ///
+///   from        to          when
+///   Unaware     Watching    1 MiB of nodes is free, and more than the last collection has kept: is_worthwhile()
+///   Watching    Collecting  the wait is over, and is_worthwhile() holds for the nodes that were free all the time
+///   Watching    Watching    the wait is over; fewer nodes were free all the time, but enough are free now
+///   Watching    Unaware     the wait is over; too few nodes are free
+///   Collecting  GivingBack  the Collector has taken the free runs, the pools' returned nodes and the unused nodes
+///   GivingBack  Watching    each page went back or its nodes to the depot; another collection may find more (`again_`)
+///   GivingBack  Unaware     the same, but another collection would find nothing more
+///
 /// Why no thread can touch a page that is gone, or confuse a node with an earlier life of it. Entries and recheck
 /// requests in the inbox, and stale ids, name a free node. A stale id is harmless, because its generation does not
 /// match. The worker skips an entry or a recheck request because of the node's word. A thread that had a reference put
 /// each of them there, and listed its place, before the node became free. The Collector took the node with acquire. So
-/// a pass (Driver::transfer) that begins after that opens all these places. When it is Done, it has taken every such
-/// entry out, unless the place's owner has sifted it away. The owner does that under Place::locked_, which the worker
-/// has held since. So after one such pass no entry names the node, no thread holds one, and none comes before the node
-/// is carved and published again. A step is made only right after such a pass, and gives back nodes that former steps
-/// have taken.
+/// a pass (Driver::transfer) that begins after that takes from all these places (Intake::open_all). When it is Done, it
+/// has taken every such entry out, unless the place's owner has sifted it away. The owner sifts under Place::locked_,
+/// and the pass has locked each place after that. So after one such pass no entry names the node, no thread holds one,
+/// and none comes before the node is carved and published again. A step is made only right after such a pass, and gives
+/// back nodes that former steps have taken.
 class Collector {
  public:
   /// How long memory must stay unused, in nanoseconds. Long enough that memory for bursts of requests stays. Short
-  /// enough that memory of a peak is given back within a minute. That takes two or three looks, because some nodes come
-  /// home only after the first.
+  /// enough that memory of a peak is given back within a minute. That takes two or three collections, because some
+  /// nodes reach the depot only after the first.
   static constexpr std::int64_t kUnusedFor = 12'000'000'000;
 
   explicit Collector(Depot& depot, std::int64_t unused_for = kUnusedFor) noexcept;
@@ -49,8 +58,8 @@ class Collector {
   static constexpr std::size_t kWorthwhile = 16384;
   /// The worker is woken only when at least this many more nodes are free than the last collection has kept.
   static constexpr std::size_t kGrown = 1024;
-  /// The wait before the next look grows in proportion to the kept nodes, because a collection visits them again. With
-  /// this many it is twice as long.
+  /// The wait in Watching grows in proportion to the kept nodes, because a collection visits them again. With this many
+  /// it is twice as long.
   static constexpr std::int64_t kSlowly = std::int64_t{1} << 21;
   // Bounds of one step: about a millisecond, if the nodes are in no cache.
   static constexpr std::int64_t kNodesAtOnce = 2048;
@@ -65,6 +74,8 @@ class Collector {
     GivingBack,
   };
 
+  /// Whether so many free nodes are worth a collection. The last one could not give back the kept nodes, because their
+  /// pages are in use. So the number must be higher, unless `again_` is set.
   bool is_worthwhile(std::size_t nodes) const noexcept { return nodes >= kWorthwhile && (again_ || nodes > kept_); }
   void rest() noexcept;
   void watch(std::int64_t now) noexcept;
@@ -89,8 +100,9 @@ class Collector {
   // them. During a collection, the nodes that it has not taken or has put back.
   std::size_t kept_ = 0;
   std::size_t kept_before_ = 0;  // the number of the collection before
-  // Look again, although no more nodes are free than before. The last collection gave something back or kept more than
-  // the one before, so more nodes may come home. Or a shortage ended it, and it put its nodes back.
+  // Collect again, although no more nodes are free than before. The last collection gave something back or kept more
+  // than the one before, so nodes that complete its pages may be freed soon. Or a shortage ended it, and it put its
+  // nodes back.
   bool again_ = false;
   bool has_given_back_ = false;   // in this collection
   Page* runs_ = nullptr;          // the free runs to collect

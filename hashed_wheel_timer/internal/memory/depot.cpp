@@ -26,14 +26,15 @@ void Depot::add(NodePool& pool) noexcept {
 
 void Depot::close() noexcept {
   closing_.store(true, std::memory_order_relaxed);
-  AsymmetricFence::heavy();
+  AsymmetricFence::heavy();  // pairs with add(): this walk finds the new pool, or add() finds closing_
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) pool->begin_close();
-  AsymmetricFence::heavy();
-  std::int64_t out = 0;
+  AsymmetricFence::heavy();  // pairs with NodePool::Inside: the owner finds its pool closing, or close() waits for it
+  std::int64_t out = 0;      // the nodes that were carved and are not in a pool
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) out += pool->close();
   // Subtracts the nodes in the depot, and the nodes in `collected`.
   out -= free_.close() + collected;
   for (const Node* node = retired_.close(); node != nullptr; node = node->next) --out;
+  // Replaces the bias by the number. Other threads may have counted some nodes down from the bias meanwhile.
   if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0)
     delete_core_(core_);
 }

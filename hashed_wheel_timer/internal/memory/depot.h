@@ -18,7 +18,10 @@ class Core;
 class NodePool;
 
 /// The free nodes that the pools of a core share, and address space of nodes whose memory went back to the system. See
-/// NodePool and Collector. It also counts the nodes of a closed timer until the last one is back.
+/// NodePool and Collector.
+///
+/// The thread that ends the timer (the closer) calls close(), after the worker has finished. From then on no node is
+/// kept: a thread that returns one only counts it. When the last one is back, its thread deletes the core.
 class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers write it
  public:
   /// `delete_core` is called with `core` once: by close() if no node is out, otherwise by the thread that brings the

@@ -20,13 +20,16 @@ struct Producer;
 /// One timeout in one cache line, its task inside.
 ///
 /// References: one for each handle, and one for the timer. The timer's moves with the node from the inbox to the wheel,
-/// and then to the worker, which expires the timeout or collects it after a cancel. The thread that drops the last one
+/// and then to the worker, which expires the timeout or drops it after a cancel. The thread that drops the last one
 /// keeps the node in its own pool, or gives it back to another.
+///
+/// Lives: a node is one timeout after another. A life begins with publish(), and ends with end_life() or
+/// withdraw_life(). A parameter `life` is the even generation with which it began, as an entry or an id names it.
 ///
 /// Withdrawn: a producer that cancels its own timeout before the worker has seen it takes the timer's reference along
 /// and raises the generation, all in one exchange. The entry that stays in the inbox names an old generation, and the
-/// worker skips it. The producer reuses the node for its next timeout while the node is still in its cache. That is the
-/// life of most timeouts, and it needs one read-modify-write in all.
+/// worker skips it. The producer reuses the node for its next timeout while the node is still in its cache. Most
+/// timeouts end so, and need one read-modify-write in all.
 struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   constexpr Node() noexcept : Node(kFirstGeneration) {}
   constexpr explicit Node(std::uint32_t generation) noexcept
@@ -125,7 +128,9 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
 
   /// Adds a reference for a thread that has an id and no handle. Returns false unless the timeout of this life is
   /// pending, or a thread or an executor has its task. Only an exchange of a word with a reference can add one, because
-  /// the thread that has dropped the last one owns the node.
+  /// the thread that has dropped the last one owns the node. Tests kNamed, because the number may be no id that was
+  /// given out. Masks `~1U`, because a timeout that was withdrawn has the odd generation while its callable is
+  /// destroyed.
   bool add_reference_of(std::uint32_t life) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     while ((generation_of(seen) & ~1U) == life && (seen & kNamed) != 0 && (seen & kReferences) != 0 &&

@@ -20,14 +20,17 @@ namespace hwt::internal {
 /// The free nodes of one producer. Its owner takes nodes; any thread gives them back.
 ///
 /// Taking is one pop of a private list. The owner puts all nodes there that it frees, also those of other pools. The
-/// worker gives nodes back in batches, a thread without a pool one by one. A general allocator would pay for each node
-/// that another thread frees: here every timeout that expires.
+/// worker gives nodes back in batches, a thread without a pool one by one. A general allocator is slow if one thread
+/// frees the memory of another, and here the worker frees the node of every timeout that expires.
 ///
 /// A node does not belong to one pool for good. A pool keeps only some thousands of unused nodes, and fewer if there
-/// are many pools, because threads that do nothing more may keep theirs. All others go to the depot, which the pools of
-/// a core share. A pool takes from there before it asks for memory. So the memory of a timer is bounded by the most
-/// timeouts that were alive at once, whichever threads have scheduled them. If the depot has unused nodes for some
-/// time, the Collector gives their memory back to the system.
+/// are many pools, because a thread that schedules nothing more keeps its nodes. All others go to the depot, which the
+/// pools of a core share. So the memory of a timer is bounded by the most timeouts that were alive at once, whichever
+/// threads have scheduled them. If the depot has unused nodes for some time, the Collector gives their memory back to
+/// the system.
+///
+/// take() searches in this order: the private list, a batch taken before, the returned batches, the depot. Then it
+/// carves (constructs) a node in the open slab, in a free run, or in a new slab.
 class NodePool {
  public:
   explicit NodePool(Depot& depot) noexcept : depot_(depot) {}
@@ -56,7 +59,7 @@ class NodePool {
 
   /// Returns whether the pool has kLook more nodes than after its last spill() or drain(), or too many.
   bool look_is_due() const noexcept { return free_nodes_ >= look_at_; }
-  /// So many nodes share the cost of one Producer::look().
+  /// So many freed nodes share the cost of one Producer::look(), which sifts the place or spills the pool if needed.
   static constexpr std::int64_t kLook = 64;
   /// Moves batches of free nodes to the depot while the pool has too many. Only the owner calls it.
   void spill() noexcept;
@@ -155,7 +158,7 @@ class NodePool {
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
   std::int64_t look_at_ = kLook;
-  std::int64_t most_ = kMaxFree + kBatch;  // a batch more than its share, as of the last time that it had so many
+  std::int64_t most_ = kMaxFree + kBatch;  // spill() moves nodes from here on: the share at its last move, and a batch
   Node* batches_ = nullptr;                // taken from returned_ or the depot, and not yet in use
   Node* fresh_ = nullptr;                  // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;

@@ -7,7 +7,8 @@
 
 namespace hwt::internal {
 
-/// Node::word: from its lowest bit the state, the task's kind, the flags, the number of references, and the generation.
+/// Node::word, from its lowest bit: state (2 bits), kind of the task (2), flags (6), number of references (22),
+/// generation (32).
 ///
 /// The generation tells the lives of a node apart. It is even; a withdrawn timeout has the next odd one. It never
 /// repeats: a node that has used up its generations is retired. See Node::end_life().

@@ -10,8 +10,8 @@
 
 namespace hwt::internal {
 
-/// The time at which a timeout was scheduled, and the number of its origin, in 8 bytes. The number has the lowest bits
-/// of the time, which are too exact to be of use.
+/// The time at which a timeout was scheduled, and the number of its origin, in 8 bytes. The number replaces the lowest
+/// 12 bits of the time, so the time is rounded down to about 4 us.
 class Trace {
  public:
   static constexpr std::size_t kOrigins = 4096;

@@ -78,8 +78,8 @@ class SlabDirectory {
     return reinterpret_cast<Node*>(entry.memory.load(std::memory_order_relaxed) + place_of(index) * kCacheLine);
   }
 
-  /// Returns the node with this index, or null if this core has none. Any index is valid. Precondition: the core
-  /// exists.
+  /// Returns the node with this index, or null if this core has none. Any index is valid: of a slab of no core or of
+  /// another, of a slab's header, or of a node that is not constructed yet. Precondition: the core exists.
   static Node* find(Index index, std::uint64_t core_id) noexcept {
     const std::uint32_t number = index >> kPlaceBits;
     const std::uint32_t place = place_of(index);
@@ -199,7 +199,7 @@ struct Slab {
 static_assert(Slab::kNodes == std::size_t{1} << SlabDirectory::kPlaceBits);
 
 /// Free runs: consecutive pages that hold no node and whose memory the system has. Each is named by its first page. A
-/// run that begins at the beginning of its slab is the whole slab, without its header.
+/// run that begins at the beginning of its slab is the whole slab. The pool that opens it writes a new header.
 using RunStack = detail::IntrusiveStack<Page, &Page::next>;
 
 }  // namespace hwt::internal

@@ -21,6 +21,9 @@ namespace hwt::internal {
 
 /// Where one thread sleeps until a time, or until another thread unparks it. Times are nanoseconds of steady_clock.
 ///
+/// unpark() sets a permit, and park_until() ends by clearing it. So an unpark() before the sleep is not lost, and
+/// several of them end one sleep.
+///
 /// On Linux a futex word, on Windows an event. unpark() needs no lock, so it waits for no thread, and a fork() finds
 /// none locked. On other systems a mutex and a condition variable, so unpark() waits for the mutex, and a fork() may
 /// find it locked.

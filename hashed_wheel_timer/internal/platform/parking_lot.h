@@ -5,7 +5,8 @@
 namespace hwt::internal {
 
 /// Threads sleep here until an event that belongs to an object. The object needs no member for that: all addresses
-/// share some places with a counter. An address only chooses the place, so its object may be gone.
+/// share 32 places. A place counts the calls of wake_all(), and a ticket is a value of this counter. An address only
+/// chooses the place, so its object may be gone.
 ///
 /// A waiter takes a ticket, checks whether its event has come, makes sure that it will be woken, and parks. A waker
 /// makes the event happen before it calls wake_all(). So either the waiter's check finds the event, or its ticket is

@@ -70,7 +70,9 @@ void CycleRate::check(const ClockReading& from, const ClockReading& to) noexcept
   // The counter has gone back beyond this anchor. A thread that sees this in now() renews its anchor at once. So only a
   // thread with an older anchor makes deadlines too early, by less than a window unless it was idle before.
   if (most < 0) return give_up(kWindow);
+  // The counter was too slow, so deadlines may be too early by the difference.
   if (passed > most + kSlack) return give_up(static_cast<std::int64_t>(passed - least));
+  // The counter was too fast, so deadlines are only too late.
   if (passed + kSlack < least) give_up(0);
 }
 

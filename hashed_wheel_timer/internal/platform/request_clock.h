@@ -21,6 +21,11 @@ struct ClockReading {
 /// with steady_clock about once in a millisecond (RequestClock). The worker compares them each time before it runs
 /// anything. After the first comparison that fails, no thread uses the counter again.
 ///
+///   state     wanted()  get()   window()
+///   measuring true      0       0         for 10 ms or more; threads read steady_clock
+///   in use    true      rate    cycles    threads estimate the time from their latest reading of both (the anchor)
+///   given up  false     any     0         for good; threads read steady_clock
+///
 /// A counter that is slow, or stands still, has made deadlines too early until then. To make up for that, the worker's
 /// time stays behind steady_clock from then on: see behind(). A comparison fails if the two differ by more than kSlack
 /// plus a thousandth of the time since the comparison before.

@@ -36,7 +36,7 @@ class Sleeper {
     ~Outside() = default;
   };
 
-  /// A sleep that no deadline ends.
+  /// An argument for announce(): no deadline ends the sleep, only wake() and wake_if_asleep() do.
   static constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::min() + 1;
 
   /// The worker: announces that a timeout with a deadline up to `wake_until` must wake it. A deadline of kForever never
@@ -75,8 +75,8 @@ class Sleeper {
   // The driver of the timer, one thread at a time.
 
   /// Takes the announcement back, so that no call begins before the next announcement. Returns false if a call is under
-  /// way. Call it before each announcement too, because an announcement must not hide that another thread has taken the
-  /// last one away.
+  /// way. Call it before each announcement too: announce() only stores, so without this exchange the driver might not
+  /// see the count of a thread that has taken the last announcement away.
   bool end_calls() noexcept;
   /// Waits until no thread calls the driver. Deadlocks inside such a call.
   void wait_for_calls() noexcept;

@@ -12,7 +12,8 @@ namespace hwt::internal {
 /// The thread that may act for a RepeatedTimer (the conductor), and the requested state. Both are in one word, so that
 /// the worker needs no lock when an expiry comes.
 ///
-/// One thread at a time is the conductor: it alone arms, and runs hooks. It is either in a hook or at work:
+/// One thread at a time is the conductor. It alone arms, which is to schedule the timeout of the next trigger, and runs
+/// hooks, the user's functions (RepeatedTimer::Hooks). It is either in a hook or at work:
 ///
 ///   from     to       by
 ///   nobody   at work  a call of a user: enter()

@@ -68,7 +68,8 @@ bool Occurrences::step() {
   return true;
 }
 
-/// Skips the whole cycles that have passed in one step. After a long stall, a loop over short gaps would take too long.
+/// Skips the whole cycles between the awaited occurrence and `passed`. After a long stall, a loop over short gaps would
+/// take too long. Without repetition there are no cycles, and a cycle that does not fit into nanoseconds cannot pass.
 void Occurrences::skip_cycles(time_point passed) {
   if (!repeat_ || at_ >= passed || cycle_ == (nanoseconds::max)()) return;
   const auto past_the_last = distance(at_, passed) % static_cast<std::uint64_t>(cycle_.count());

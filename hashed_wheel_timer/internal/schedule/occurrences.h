@@ -14,6 +14,10 @@ std::chrono::steady_clock::time_point saturating_sum(std::chrono::steady_clock::
                                                      std::chrono::nanoseconds b);
 
 /// Computes the scheduled times of a schedule that is not a calendar. Pure arithmetic: it reads no clock.
+///
+/// The first occurrence comes `initial` after start(), and each gap leads to the next one. After the last gap the first
+/// gap follows if the plan repeats, otherwise there is no further occurrence. With `from_end` the only gap counts from
+/// the end of each run. The caller calls start() once, runs the job at at(), and calls next() after each run.
 class Occurrences {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -46,7 +50,7 @@ class Occurrences {
   bool from_end_;
   CatchUp catch_up_;
   std::chrono::nanoseconds cycle_{};  // the sum of all gaps; max(): the sum does not fit
-  time_point at_;
+  time_point at_;                     // the awaited occurrence, or the latest one while its job runs
 };
 
 }  // namespace hwt::internal

@@ -89,7 +89,7 @@ std::optional<Wait> ScheduledRun::run_once(Core& core, std::exception_ptr& error
 }
 
 /// Claims the job for an expiry. Returns false if the schedule has ended or another thread has the job. If that thread
-/// is still storing the timeout, it finds the state Missed and makes the run.
+/// is Arming, because the timeout has expired before it was stored, enter() sets Missed and that thread makes the run.
 bool ScheduledRun::enter() noexcept {
   std::uint64_t seen = word_.load(std::memory_order_acquire);
   for (;;) {

@@ -18,14 +18,16 @@ namespace hwt::internal {
 
 class Core;
 
-/// The state that the timeouts of a schedule share: the job, its timetable and its progress.
+/// The state that the timeouts of a schedule share: the job, its timetable and its progress. A run is one call of the
+/// job. When a timeout expires, on_timeout() claims the job by enter(). turn() makes the due runs, each by run_once().
+/// Then go_on() arms the next timeout, or finish() ends the schedule.
 ///
 /// Ownership:       Timer -> pending Timeout -> its callable -> ScheduledRun
 ///                  user -> ScheduledTask -> ScheduledRun
 ///                          ScheduledTask -> Timeout    ScheduledRun ~> ScheduledTask (weak)
 /// A ScheduledRun holds no Timeout itself, because that would be a cycle: a timeout that stop() returned keeps its
-/// callable, and the callable keeps the run. One timeout is pending at a time. It is armed after a run, so runs never
-/// overlap.
+/// callable, and the callable keeps the ScheduledRun. One timeout is pending at a time. It is armed after a run, so
+/// runs never overlap.
 ///
 /// Threads: on_timeout() is called by the worker or in its executor, and waits for no user. After stop(), a user may
 /// call it by running the task of the returned timeout by hand, which runs the job once. One word holds the state,

@@ -82,11 +82,12 @@ class CalendarTimetable final : public Timetable {
 
   bool is_due(std::exception_ptr& errors) override {
     look_at_the_clock(errors);
+    // Not due while the clock or the rule fails, or if there is no occurrence.
     return wall_ && known_ && occurrence_ && remaining() <= nanoseconds::zero();
   }
 
   std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
-    // If the clock was set back, there may be occurrences before the chosen one.
+    // Asks the rule again if it failed. If the clock was set back, there may be occurrences before the chosen one.
     if (wall_ && (!known_ || floor<seconds>(*wall_) < after_)) choose(errors);
     return wait_from(now);
   }

@@ -16,8 +16,11 @@ using Jitter = std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)>
 /// std::runtime_error with its text, in which the earlier one is nested.
 void add_current_exception(std::exception_ptr& all) noexcept;
 
-/// Computes when the runs of a schedule are due. Calls functions of the user, so the caller must hold no lock. Their
-/// exceptions are added to `errors`, and the schedule goes on. One thread at a time.
+/// Computes when the runs of a schedule are due. The caller calls first() once. After each wait it calls is_due(). If
+/// the run is due, it makes the run and calls after_run(), otherwise wait_on(). Each returns the next wait.
+///
+/// Calls functions of the user, so the caller must hold no lock. Their exceptions are added to `errors`, and the
+/// schedule goes on. One thread at a time.
 class Timetable {
  public:
   using time_point = std::chrono::steady_clock::time_point;

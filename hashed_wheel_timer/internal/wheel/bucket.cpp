@@ -52,8 +52,8 @@ void Bucket::compact_next(ChunkPool& pool) noexcept {
   Chunk* const to = sweep != nullptr ? sweep : first;
   close_up(*to);
   Chunk* const from = to->next;
-  // Ends the sweep when few holes are left. If the oldest items were removed first, that is soon, because all holes
-  // were in front.
+  // Ends the sweep at the end of the list, or when few holes are left. If the oldest items were removed first, few are
+  // left soon, because all holes were in front.
   sweep = holes > items / 4 ? from : nullptr;
   if (sweep == nullptr) return;
   if (to->used != 0 && to->region != from->region) return;  // a chunk has entries of one region

@@ -22,7 +22,8 @@ struct Bucket {
   /// Removes an item. Precondition: it is in this bucket.
   void remove(WheelItem& item, ChunkPool& pool) noexcept;
 
-  /// Replaces an entry with a hole. For a walk, which calls tidy() at its end.
+  /// Replaces an entry with a hole. Gives no memory back: remove() calls tidy() for that, and a walk drops each chunk
+  /// in which no item is left.
   void punch(Chunk& chunk, std::size_t i) noexcept {
     chunk.assign(i, Chunk::kHole);
     --items;

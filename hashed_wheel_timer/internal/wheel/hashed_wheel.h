@@ -20,11 +20,17 @@ namespace hwt::internal {
 /// Netty: HashedWheelBucket.
 ///
 /// A bucket is a list of chunks of 40 entries, so that a walk reads most memory in order and can prefetch the items.
-/// The tag of an entry is the revolution modulo 64, so a walk skips items of other revolutions without touching them.
-/// Items whose ticks are 64 revolutions apart have the same tag, so the visitor checks the tick. For the same reason a
-/// walk only guesses when an item of another tag is due. If a guess was wrong, a second walk looks at all items of the
-/// bucket, unless there are more than kMostLookedAt. Without second walks, many items that are due in an hour, in all
-/// buckets, would wake the worker in each tick.
+/// The tag of an entry is the revolution modulo 64. A walk visits the items with the tag of the present revolution, and
+/// skips all others without touching them. Items whose ticks are 64 revolutions apart have the same tag, so the visitor
+/// checks the tick.
+///
+/// At its end, a walk notes when its bucket is due again. For the items that it has skipped, it guesses: the next
+/// revolution that has one of their tags. The guess is never too late, but may be a multiple of 64 revolutions too
+/// early. If far items of many revolutions are in a bucket, some tag always looks like the next revolution. If all
+/// buckets had such items, guesses alone would wake the worker in each tick.
+///
+/// So if a walk at a guessed tick takes nothing, and would guess again, a second walk visits all items of the bucket.
+/// The visitor tells their ticks, so that no guess is needed. There is no second walk of more than kMostLookedAt items.
 class HashedWheel {
  public:
   /// `buckets` is a power of two. Throws std::bad_alloc.
@@ -93,7 +99,7 @@ class HashedWheel {
   std::int64_t size_ = 0;
   ZeroedArray<Bucket> wheel_;
   DueTree due_;
-  ZeroedArray<bool> guessed_;  // due_.of() of the bucket comes from a tag
+  ZeroedArray<bool> guessed_;  // for each bucket: due_.of() it is a guess
   ChunkPool chunks_;
 };
 
@@ -104,7 +110,8 @@ void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
     floor_ = tick;
     if (!walk(index, tick, visit)) return;
     if (due_.earliest() > tick) break;
-    // The latest tick has no next one. Items that stay in it are visited again by the next call.
+    // Only at tick kNever - 1, which has no next one, the bucket may still be due now. The next call visits its items
+    // again.
     if (due_.of(index) <= tick) break;
   }
   floor_ = next_tick(tick);
@@ -146,6 +153,7 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit, bool all) n
         const bool same = revolutions_.bucket_of(later) == index;
         if (same || !insert(*item, later)) {
           const Tick again = same ? later : soonest;
+          // The tag that a walk of this bucket at `again` looks for, also if `again` belongs to another bucket.
           const std::uint64_t its_tag = revolutions_.tag_of(revolutions_.own_tick(index, again));
           if (its_tag != (entry & Chunk::kTagMask)) chunk->put(i, *item, its_tag);
           next = std::min(next, again);
@@ -168,6 +176,8 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit, bool all) n
   bucket.tidy(chunks_, kTidiedByWalk);
   const bool was_guessed = guessed_[index];
   set_due(index, bucket.items == 0 ? kNever : stopped ? tick : std::min(next, guess), guess < next);
+  // The guess for this tick was wrong if nothing was taken. The second walk is useful only if the bucket's due tick is
+  // a guess again. A stopped walk has not seen all items.
   const bool was_wrong = was_guessed && guess < next && size_ == size_before && !stopped;
   return was_wrong && bucket.items <= kMostLookedAt ? walk(index, tick, visit, true) : !stopped;
 }

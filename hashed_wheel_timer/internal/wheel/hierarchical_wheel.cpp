@@ -104,7 +104,7 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
 /// lower levels. Items that stayed in a bucket for lack of memory move to the slot of the next tick.
 void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   const SlotIndex next = levels_.place_of(next_tick(tick), tick);
-  if (place == next) return;  // the last tick has no next one, and nothing below it
+  if (place == next) return;  // tick kNever - 1 has no next one. Its items stay in its own slot, on level 0
   for (Slot* slot = &slot_at(place);; slot = &current_rows_[--place.level]->slot(0)) {
     if (slot->items != 0) hand_on(*slot, next);
     levels_.vacate(place);
@@ -115,7 +115,8 @@ void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   }
 }
 
-/// Makes `row` the row of its level. Items in the buckets of the present row came down before, so they go to the front.
+/// Makes `row`, which was below a slot, the row of its level. Items in the buckets of the present row have come down
+/// from that slot, so they are older and go to the front. Leaves out slot 0, because enter() empties that next.
 void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
   SlotRow*& place = current_rows_[row.level];
   for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {

@@ -26,8 +26,8 @@ namespace hwt::internal {
 /// inserted for the same tick are visited in the order of insertion. An item that got its tick later, by move() or by
 /// the visitor, may come anywhere among them.
 ///
-/// The slot in which `tick` lies is the only one that a walk visits, whatever its level. Each slot of a lower level
-/// between the cursor and `tick` is empty by then, and `tick` itself has no other slot.
+/// expire(tick) walks only the slot in which `tick` lies, whatever its level, and the first slots of the rows below it.
+/// All slots that begin between the cursor and `tick` are empty, because `tick` is not later than next_due().
 ///
 /// Millions of items in one slot must not come down at once, because items that are due meanwhile would wait for them.
 /// To stop halfway would not help, because the items that are due next are in the same slot. Therefore a slot with some
@@ -130,6 +130,8 @@ class HierarchicalWheel {
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
     const SlotIndex place = levels_.place_of(tick, now);
+    // Not on a lower level if `tick` lies beyond the span of the slot. Then the visitor has told a new tick, or the
+    // item was in this slot only for lack of memory.
     return place.level < level ? add_to_bucket(item, place, *current_rows_[place.level]) : add(item, tick, place);
   }
 
@@ -163,6 +165,7 @@ void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
   stopped_ = !walk_beginning_at(tick, place, visit);
   // The cursor stays, so that new items queue up behind the remaining ones.
   if (stopped_) return;
+  // Still occupied by a row below it, or by items that had no memory at their new places.
   if (slot_at(place).occupied()) enter(tick, place);
   cursor_ = tick;
   floor_ = next_tick(tick);
@@ -178,6 +181,7 @@ bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& v
     const bool any = slot.items != 0;
     if (any && !walk(tick, place.level, slot, visit)) return false;
     if (slot.below == nullptr) {
+      // A slot that was empty before the walk does not count as occupied.
       if (any && slot.items == 0) vacate(*row, digit);
       return true;
     }

@@ -107,7 +107,7 @@ struct Reschedule : Model<Reschedule, 3> {
     true_deadline = to;
     moved_by = static_cast<int>(mine);
     const bool earlier = to < before;
-    moves[mine] = {true, earlier, put_before, false, before};
+    moves[mine] = {.under_way = true, .relied_on = earlier, .request_before = put_before, .before = before};
     bool asks = false;
     if (stops()) return false;
     for (;;) {
