@@ -339,18 +339,16 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
 }
 
 bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {
-  const bool is_move = deadline != kForever;
-  const bool are_many = ++producer.rechecks >= (is_move ? Producer::kCalls : Producer::kRechecks);
-  if (are_many) producer.rechecks = 0;
-  // This call may run the user's on_earlier(), which may enqueue other requests in the same place. After them move()
-  // could not see that the worker has taken its own request. So for move() the call comes first.
-  if (are_many && is_move) call_for_rechecks();
   if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
-  // The place is listed for the new deadline too, so that the worker makes a pass in time for it.
-  if (is_move) inbox_.list(producer.place, deadline);
-  if (are_many && !is_move) call_for_rechecks();  // last, so that the pass finds this request too
+  // The place is listed for the new deadline of a move too, so that the worker makes a pass in time for it.
+  if (deadline != kForever) {
+    inbox_.list(producer.place, deadline);
+  } else if (++producer.rechecks >= Producer::kRechecks) {
+    producer.rechecks = 0;
+    call_for_rechecks();  // last, so that the pass finds this request too
+  }
   return true;
 }
 

@@ -48,7 +48,15 @@ bool Core::move(Node& node, std::int64_t deadline) {
   std::optional<ProducerLease> producer;
   const auto put = [&] {
     if (!producer) producer.emplace(producers_, thread_cache::find(id_));
-    return producer->get() != nullptr && put_recheck(*producer->get(), node, deadline);
+    Producer* const mine = producer->get();
+    if (mine == nullptr) return false;
+    if (++mine->rechecks >= Producer::kCalls) {
+      mine->rechecks = 0;
+      // May run the user's on_earlier(), which may enqueue other requests in the same place. After them has_rechecks()
+      // below could not tell that the worker has taken this call's own request. So this comes first.
+      call_for_rechecks();
+    }
+    return put_recheck(*mine, node, deadline);
   };
   bool put_before = Node::needs_recheck(seen) && deadline < node.deadline.load(std::memory_order_relaxed);
   if (put_before && !put()) throw std::bad_alloc();

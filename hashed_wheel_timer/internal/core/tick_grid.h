@@ -70,8 +70,8 @@ using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 /// worker finds all that came before the fence, and threads that come later find the announcement. If the tick is
 /// another one now, announces that one. Returns the tick.
 ///
-/// The sleep lasts until the end of the announced tick. The announced time is the begin of that tick: a timeout with a
-/// deadline up to this time is due in an earlier tick, so it must wake the worker. A sleep until the end of the
+/// The sleep lasts until the end of the announced tick. The announced time is the beginning of that tick: a timeout
+/// with a deadline up to this time is due in an earlier tick, so it must wake the worker. A sleep until the end of the
 /// `current` tick is announced without a deadline, so no timeout wakes the worker. Even a timeout whose deadline has
 /// passed is due only at that end.
 template <class Wanted>
