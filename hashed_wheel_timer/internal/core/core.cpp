@@ -175,7 +175,7 @@ inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t 
     if (producer != nullptr && !node.published_by(*producer)) count_dead(*producer);
     return;
   }
-  if (producer != nullptr && put_recheck(*producer, node, kForever)) [[likely]]
+  if (producer != nullptr && put_recheck(*producer, node)) [[likely]]
     return;
   if (node.hide_from_rechecks()) put_recheck_without_memory(node);
 }
@@ -338,14 +338,11 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
   return TaskScope::is_inside(*Node::of(timeout)) ? CancelResult::Running : CancelResult::Gone;
 }
 
-bool Core::put_recheck(Producer& producer, Node& node, std::int64_t deadline) noexcept {
+bool Core::put_recheck(Producer& producer, Node& node) noexcept {
   if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
-  // The place is listed for the new deadline of a move too, so that the worker makes a pass in time for it.
-  if (deadline != kForever) {
-    inbox_.list(producer.place, deadline);
-  } else if (++producer.rechecks >= Producer::kRechecks) {
+  if (++producer.rechecks >= Producer::kRechecks) {
     producer.rechecks = 0;
     call_for_rechecks();  // last, so that the pass finds this request too
   }

@@ -48,15 +48,7 @@ bool Core::move(Node& node, std::int64_t deadline) {
   std::optional<ProducerLease> producer;
   const auto put = [&] {
     if (!producer) producer.emplace(producers_, thread_cache::find(id_));
-    Producer* const mine = producer->get();
-    if (mine == nullptr) return false;
-    if (++mine->rechecks >= Producer::kCalls) {
-      mine->rechecks = 0;
-      // May run the user's on_earlier(), which may enqueue other requests in the same place. After them has_rechecks()
-      // below could not tell that the worker has taken this call's own request. So this comes first.
-      call_for_rechecks();
-    }
-    return put_recheck(*mine, node, deadline);
+    return producer->get() != nullptr && put_recheck_of_move(*producer->get(), node, deadline);
   };
   bool put_before = Node::needs_recheck(seen) && deadline < node.deadline.load(std::memory_order_relaxed);
   if (put_before && !put()) throw std::bad_alloc();
@@ -92,6 +84,21 @@ bool Core::move(Node& node, std::int64_t deadline) {
     // may be listed for a later time. So listing this thread's place is not enough.
     inbox_.note_urgent();
   }
+  return true;
+}
+
+bool Core::put_recheck_of_move(Producer& producer, Node& node, std::int64_t deadline) noexcept {
+  if (++producer.rechecks >= Producer::kCalls) {
+    producer.rechecks = 0;
+    // May run the user's on_earlier(), which may enqueue other requests in the same place. After them has_rechecks() in
+    // move() could not tell that the worker has taken the request of this move. So this comes first.
+    call_for_rechecks();
+  }
+  if (!Inbox::put_recheck(producer.place, node)) return false;
+  AsymmetricFence::light();  // as in Core::offer_as()
+  inbox_.list_rechecks(producer.place);
+  // The place is listed for the deadline too, so that the worker makes a pass in time for it.
+  inbox_.list(producer.place, deadline);
   return true;
 }
 

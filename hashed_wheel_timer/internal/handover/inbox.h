@@ -219,7 +219,8 @@ class Inbox {
   detail::IntrusiveStack<Node, &Node::next> overflow_;
   // release when noted, acquire when cleared; only dead_ is relaxed. The entry that the note is about was enqueued, and
   // its place listed, before the note. So the pass that clears the note finds the entry. (A move makes its note first:
-  // see Core::move(). Its place is listed for its deadline, so that the request does not depend on the note.)
+  // see Core::put_recheck_of_move(). Its place is listed for its deadline, so that the request does not depend on the
+  // note.)
   std::atomic<bool> urgent_{false};
   std::atomic<bool> awaited_{false};
   std::atomic<bool> all_awaited_{false};
