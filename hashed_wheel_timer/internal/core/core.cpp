@@ -349,6 +349,21 @@ bool Core::put_recheck(Producer& producer, Node& node) noexcept {
   return true;
 }
 
+bool Core::put_recheck_of_move(Producer& producer, Node& node, std::int64_t deadline) noexcept {
+  if (++producer.rechecks >= Producer::kCalls) {
+    producer.rechecks = 0;
+    // May run the user's on_earlier(), which may enqueue other requests in the same place. After them has_rechecks() in
+    // move() could not tell that the worker has taken the request of this move. So this comes first.
+    call_for_rechecks();
+  }
+  if (!Inbox::put_recheck(producer.place, node)) return false;
+  AsymmetricFence::light();  // as in offer_as()
+  inbox_.list_rechecks(producer.place);
+  // The place is listed for the deadline too, so that the worker makes a pass in time for it.
+  inbox_.list(producer.place, deadline);
+  return true;
+}
+
 /// Calls the driver of a timer without a worker, because no timeout is pending any more. Then an event loop that has
 /// nothing else to do can end.
 [[gnu::noinline]] void Core::wake_for_none_pending() noexcept {

@@ -87,21 +87,6 @@ bool Core::move(Node& node, std::int64_t deadline) {
   return true;
 }
 
-bool Core::put_recheck_of_move(Producer& producer, Node& node, std::int64_t deadline) noexcept {
-  if (++producer.rechecks >= Producer::kCalls) {
-    producer.rechecks = 0;
-    // May run the user's on_earlier(), which may enqueue other requests in the same place. After them has_rechecks() in
-    // move() could not tell that the worker has taken the request of this move. So this comes first.
-    call_for_rechecks();
-  }
-  if (!Inbox::put_recheck(producer.place, node)) return false;
-  AsymmetricFence::light();  // as in Core::offer_as()
-  inbox_.list_rechecks(producer.place);
-  // The place is listed for the deadline too, so that the worker makes a pass in time for it.
-  inbox_.list(producer.place, deadline);
-  return true;
-}
-
 /// Restores the old deadline `before`, because there is no memory for a recheck request, and throws std::bad_alloc. If
 /// the timeout has ended meanwhile, returns whether the worker has expired it at `deadline` or later.
 bool Core::undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen) {
