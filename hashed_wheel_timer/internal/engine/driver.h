@@ -99,8 +99,8 @@ class Driver {
   }
 
   /// Cancels all pending timeouts and calls their cancelled(). Returns them as a chain linked by `next`, each with the
-  /// timer's reference. Call it after the timer was stopped, and call no transfer() after it. A later cancel_all() only
-  /// drops entries that have come since.
+  /// timer's reference. Call it after the timer was stopped, and call no transfer() after it. A later cancel_all()
+  /// drops the entries that have come since. Then no thread may be in a schedule().
   Node* cancel_all() noexcept;
 
  private:
@@ -227,7 +227,7 @@ bool Driver<W>::take_rechecks() noexcept {
     rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
       if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
-      // The node was prefetched before. If it has left the wheel, `position` is any address, which is harmless.
+      // Most were prefetched before. If it has left the wheel, `position` is any address, which is harmless.
       if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
       if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }

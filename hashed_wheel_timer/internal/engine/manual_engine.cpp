@@ -269,7 +269,9 @@ void ManualEngine::call() noexcept {
 
 void ManualEngine::finish() noexcept {
   if (core_->lifecycle().phase() == Phase::Stopped) {
-    driver_.cancel_all();  // drops late entries only: see ThreadedEngine::drop_late_entries()
+    // Drops late entries only: see ThreadedEngine::drop_late_entries(). Not in a second stop(), which may come between
+    // a producer's look at the phase and its take_back(). It would take that timeout, and no thread would get it.
+    if (destroyed_) driver_.cancel_all();
     return;
   }
   core_->lifecycle().begin_stop();

@@ -91,8 +91,9 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
   // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
-  // The time that the wheel has been turned to. Each drive() leaves only timeouts of this tick and of later ones in the
-  // inbox. So a timeout there with an earlier deadline was enqueued at this time or later.
+  // The time that the wheel has been turned to. Unless memory is lacking, each drive() leaves only timeouts of this
+  // tick and of later ones in the inbox. So a timeout there with an earlier deadline was enqueued at this time or
+  // later.
   std::int64_t present_;
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;

@@ -21,7 +21,7 @@ namespace hwt::internal {
 ///   Watching    Collecting  the wait is over, and is_worthwhile() holds for the nodes that were free all the time
 ///   Watching    Watching    the wait is over; fewer nodes were free all the time, but enough are free now
 ///   Watching    Unaware     the wait is over; too few nodes are free
-///   Collecting  GivingBack  the Collector has taken the free runs, the pools' returned nodes and the unused nodes
+///   Collecting  GivingBack  the Collector has taken the free runs, the returned and the unused nodes; or a shortage
 ///   GivingBack  Watching    each page went back or its nodes to the depot; another collection may find more (`again_`)
 ///   GivingBack  Unaware     the same, but another collection would find nothing more
 ///

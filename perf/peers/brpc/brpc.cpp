@@ -68,7 +68,7 @@ class BrpcTimer {
     }
   }
 
-  /// Destroys the TimerThread, which joins its thread in the destructor, also if it has done so before.
+  /// Destroys the TimerThread. Does not call its stop_and_join(), because its destructor would join again.
   void stop() { timer_.reset(); }
 
  private:

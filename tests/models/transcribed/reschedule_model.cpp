@@ -130,6 +130,7 @@ struct Reschedule : Model<Reschedule, 3> {
       const Order order = move_not_release ? mo_acquire : move_not_acquire ? mo_release : mo_acq_rel;
       if (word.compare_exchange_strong(seen, moved, order, acquire)) break;
     }
+    moves[mine].settled = true;
     if (asks) {
       if (stops()) return false;
       const bool there = taken[mine].load(mo_relaxed) != requests[mine].load(mo_relaxed);
@@ -143,7 +144,6 @@ struct Reschedule : Model<Reschedule, 3> {
       if (stops()) return false;
       if (!not_urgent) urgent.store(1, note_not_release ? mo_relaxed : mo_release);
     }
-    moves[mine].settled = true;
     return true;
   }
 
