@@ -703,15 +703,15 @@ class RepeatedTimerClaimed : public ::testing::TestWithParam<Rival> {
   JobQueue jobs_;
   int triggers_ = 0;
   HashedWheelTimer wheel_{{.tick_duration = 1ms, .executor = jobs_.executor()}};
+  // Later timeouts stay in the wheel.
+  std::chrono::nanoseconds first_or_far(std::chrono::nanoseconds timeout) {
+    return std::exchange(armed_, true) ? kFar : timeout;
+  }
+
   bool armed_ = false;
-  Owned timer_ = std::make_unique<RepeatedTimer>(
-      "claimed", 1ms, wheel_,
-      RepeatedTimer::Hooks{.on_trigger = [this] { ++triggers_; },
-                           .adjust_timeout =
-                               [this](std::chrono::nanoseconds timeout) {
-                                 return std::exchange(armed_, true) ? kFar
-                                                                    : timeout;  // later timeouts stay in the wheel
-                               }});
+  RepeatedTimer::Hooks hooks_{.on_trigger = [this] { ++triggers_; },
+                              .adjust_timeout = [this](auto timeout) { return first_or_far(timeout); }};
+  Owned timer_ = std::make_unique<RepeatedTimer>("claimed", 1ms, wheel_, hooks_);
   std::vector<std::function<void()>> claimed_;
 };
 

@@ -17,27 +17,29 @@
 
 namespace hwt::test {
 
+template <std::size_t kSize>
+bool install(std::array<sock_filter, kSize> program) {
+  const sock_fprog filter{kSize, program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
 /// Gives a system call this verdict from now on. Returns false if the system does not allow that or has no filters.
 inline bool from_now_on(long call, std::uint32_t verdict) {
-  std::array<sock_filter, 4> program{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<std::uint32_t>(call)},
-                                      {BPF_RET | BPF_K, 0, 0, verdict},
-                                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
-  const sock_fprog filter{program.size(), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return install<4>({{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<std::uint32_t>(call)},
+                      {BPF_RET | BPF_K, 0, 0, verdict},
+                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}});
 }
 
 /// Like from_now_on(), but only for calls with this first argument.
 inline bool from_now_on_with(long call, std::uint32_t first_argument, std::uint32_t verdict) {
   constexpr std::size_t kLowHalf = std::endian::native == std::endian::little ? 0 : 4;
-  std::array<sock_filter, 6> program{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 3, static_cast<std::uint32_t>(call)},
-                                      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, args) + kLowHalf},
-                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, first_argument},
-                                      {BPF_RET | BPF_K, 0, 0, verdict},
-                                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
-  const sock_fprog filter{program.size(), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return install<6>({{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 3, static_cast<std::uint32_t>(call)},
+                      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, args) + kLowHalf},
+                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, first_argument},
+                      {BPF_RET | BPF_K, 0, 0, verdict},
+                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}});
 }
 
 /// Runs f() in a forked child. Skips the test if f() returns false, because the system has no filters.

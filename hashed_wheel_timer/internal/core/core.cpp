@@ -338,10 +338,15 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
   return TaskScope::is_inside(*Node::of(timeout)) ? CancelResult::Running : CancelResult::Gone;
 }
 
-bool Core::put_recheck(Producer& producer, Node& node) noexcept {
+inline bool Core::enqueue_recheck(Producer& producer, Node& node) noexcept {
   if (!Inbox::put_recheck(producer.place, node)) return false;
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
+  return true;
+}
+
+bool Core::put_recheck(Producer& producer, Node& node) noexcept {
+  if (!enqueue_recheck(producer, node)) return false;
   if (++producer.rechecks >= Producer::kRechecks) {
     producer.rechecks = 0;
     call_for_rechecks();  // last, so that the pass finds this request too
@@ -356,9 +361,7 @@ bool Core::put_recheck_of_move(Producer& producer, Node& node, std::int64_t dead
     // move() could not tell that the worker has taken the request of this move. So this comes first.
     call_for_rechecks();
   }
-  if (!Inbox::put_recheck(producer.place, node)) return false;
-  AsymmetricFence::light();  // as in offer_as()
-  inbox_.list_rechecks(producer.place);
+  if (!enqueue_recheck(producer, node)) return false;
   // The place is listed for the deadline too, so that the worker makes a pass in time for it.
   inbox_.list(producer.place, deadline);
   return true;

@@ -243,6 +243,8 @@ class Core final {
   bool move(Node& node, std::int64_t deadline);
   bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
   bool expired_at_or_after(std::int64_t deadline, std::uint64_t word) const noexcept;
+  /// Enqueues a recheck request and lists its place. Returns false without memory.
+  bool enqueue_recheck(Producer& producer, Node& node) noexcept;
   /// Enqueues a recheck request for a cancelled node. Returns false without memory.
   bool put_recheck(Producer& producer, Node& node) noexcept;
   /// Enqueues a recheck request for a node that moves to an earlier `deadline`. Returns false without memory.

@@ -227,7 +227,7 @@ bool Driver<W>::take_rechecks() noexcept {
     rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
       if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
-      // Most were prefetched before. If it has left the wheel, `position` is any address, which is harmless.
+      // If this node has left the wheel, its `position` is any address, whose prefetch is harmless.
       if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
       if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }

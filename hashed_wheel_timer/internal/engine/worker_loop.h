@@ -20,8 +20,7 @@ namespace hwt::internal {
 ///   1. makes a pass, if must_look()
 ///   2. expires past ticks in which timeouts are due, if there are any
 ///   3. makes a pass for cancelled nodes, if step 1 made none and the time for it has come
-///   4. otherwise makes a step of the Collector, or sleeps, if no due tick is past and the pass did not end as
-///   Pass::More
+///   4. otherwise makes a step of the Collector, or sleeps, if no due tick is past and the pass did not end as More
 ///
 /// A pass over the inbox may take longer than a short tick. The heavy fence alone takes more than a microsecond and
 /// interrupts the producers, and each entry leaves a producer's cache. So only expiry follows the tick. A pass that is

@@ -10,9 +10,9 @@ namespace hwt::internal {
 /// The worker's end of the inbox. Only the worker uses it. For each pass it calls open() or open_all(), and then
 /// take_rechecks() and take() until these return 0 or the pass has taken enough. A later pass takes the rest.
 ///
-/// open() files the listed places in filed_. It unlists those whose time has come, appends them to near_, and passes
-/// the heavy fence. open_all() unlists all other places too, and appends them to far_. Both append the places with
-/// recheck requests to rechecked_.
+/// open() files the listed places in filed_. It unlists those whose time has come, and appends them to near_.
+/// open_all() unlists all other places too, and appends them to far_. Both append the places with recheck requests to
+/// rechecked_. Both pass the heavy fence if they have appended any place.
 ///
 /// The places of near_, far_ and rechecked_ take turns. In a turn the worker takes some entries of one place, so that a
 /// flood of one producer does not delay the others. Places of far_ have turns only when near_ gives nothing.

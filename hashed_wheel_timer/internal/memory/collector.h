@@ -23,7 +23,7 @@ namespace hwt::internal {
 ///   Watching    Unaware     the wait is over; too few nodes are free
 ///   Collecting  GivingBack  the Collector has taken the free runs, the returned and the unused nodes; or a shortage
 ///   GivingBack  Watching    each page went back or its nodes to the depot; another collection may find more (`again_`)
-///   GivingBack  Unaware     the same, but another collection would find nothing more
+///   GivingBack  Unaware     each page went back or its nodes to the depot; another collection would find nothing more
 ///
 /// Why no thread can touch a page that is gone, or confuse a node with an earlier life of it. Entries and recheck
 /// requests in the inbox, and stale ids, name a free node. A stale id is harmless, because its generation does not

@@ -99,7 +99,7 @@ class HashedWheel {
   std::int64_t size_ = 0;
   ZeroedArray<Bucket> wheel_;
   DueTree due_;
-  ZeroedArray<bool> guessed_;  // for each bucket: due_.of() it is a guess
+  ZeroedArray<bool> guessed_;  // for each bucket: whether due_.of(its index) is a guess
   ChunkPool chunks_;
 };
 
