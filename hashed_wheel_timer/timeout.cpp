@@ -66,13 +66,14 @@ std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
     };
     return std::to_string(nanoseconds(to) - nanoseconds(from));
   };
+  const std::chrono::steady_clock::time_point deadline = timeout.deadline();  // once: another thread may move it
   out << "Timeout(deadline: ";
-  if (timeout.deadline() == (std::chrono::steady_clock::time_point::max)()) {
+  if (deadline == (std::chrono::steady_clock::time_point::max)()) {
     out << "never";
-  } else if (timeout.deadline() > now) {
-    out << distance(now, timeout.deadline()) << " ns later";
-  } else if (timeout.deadline() < now) {
-    out << distance(timeout.deadline(), now) << " ns ago";
+  } else if (deadline > now) {
+    out << distance(now, deadline) << " ns later";
+  } else if (deadline < now) {
+    out << distance(deadline, now) << " ns ago";
   } else {
     out << "now";
   }

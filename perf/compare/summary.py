@@ -114,7 +114,7 @@ def still_known(known: list[Difference], results: Results) -> list[Difference]:
 class Verdict:
     target: Target
     config: Config
-    other: str  # the runner that ours is compared with
+    other: str  # the runner whose figure stands beside ours: for `at_most` Netty
     reached: bool | None  # None: not measured
 
     @property

@@ -1,4 +1,5 @@
-// Deadline: texts and numbers from the wire against reading them digit by digit, and texts for the next hop.
+// Deadline: texts from the wire against reading them digit by digit, numbers against arithmetic, the order of two, and
+// texts for the next hop.
 
 #include <algorithm>
 #include <cstdint>

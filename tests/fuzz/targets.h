@@ -12,7 +12,7 @@ void timers(Input& input);         ///< ManualTimer, and all of the family on it
 void schedules(Input& input);      ///< the occurrences of a Schedule against counting them one by one
 void calendars(Input& input);      ///< the rules of calendar.h against the system's localtime
 void options(Input& input);        ///< valid and invalid arguments
-void deadlines(Input& input);      ///< texts and numbers of a Deadline against reading them digit by digit
+void deadlines(Input& input);      ///< texts, numbers and the order of a Deadline against simple models
 void durations(Input& input);      ///< durations, grids and histograms against numbers of 128 bits
 
 }  // namespace hwt::fuzz

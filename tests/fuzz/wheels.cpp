@@ -55,12 +55,12 @@ class Walk {
         return kNever - input_.up_to(99);
       case 3:
         return input_.number<Tick>();
-      case 4: {  // about where a level, or a number of revolutions, begins
+      case 4: {  // near the next multiple of a power of `turn`, where a level begins
         Tick edge = 1;
         for (auto level = input_.below(12); level > 0 && edge < kNever / turn; --level) edge *= turn;
         return sum(floor - floor % edge, sum(edge, input_.up_to(4) - 2));
       }
-      case 5:
+      case 5:  // near multiples of 64 revolutions, the most that a hashed wheel counts in the item
         return sum(floor, turn * 64 * input_.up_to(3) + input_.up_to(turn));
       default:
         return sum(floor, input_.up_to(255));

@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// Uses a timer first, because a thread keeps some memory from its first use on. So each test may be the only one.
+/// Uses a timer first, because a thread keeps some memory from its first use on. So no test depends on earlier ones.
 std::int64_t bytes_in_use_before() {
   ManualTimer().new_timeout([] {}, 1ms);
   return bytes_in_use;
@@ -86,7 +86,8 @@ struct CallsBack {
   }
 };
 
-// Such a value has a record of its own, beside that of the timeout. Both are left to the owner of the lock.
+// A value that has replaced another one has a record of its own, beside the record of the timeout. Both are left to the
+// thread that holds the lock.
 TEST(KeyedMemory, AReplacedValueThatExpiresWhileTheLockIsHeldLeavesNothingBehind) {
   const std::int64_t before = bytes_in_use_before();
   {
@@ -102,7 +103,8 @@ TEST(KeyedMemory, AReplacedValueThatExpiresWhileTheLockIsHeldLeavesNothingBehind
   EXPECT_EQ(bytes_in_use, before);
 }
 
-// Each timeout that stop() returns holds its task, the task its shard, and the shard the handles of its timeouts.
+// Each timeout that stop() returns holds its task, the task all shards, and each shard the handles of its timeouts,
+// until the destructor of the KeyedTimer drops them.
 TEST(KeyedMemory, TimeoutsOfAStoppedTimerAreNoCycleOfReferences) {
   const std::int64_t before = bytes_in_use_before();
   {

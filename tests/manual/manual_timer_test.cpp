@@ -175,7 +175,8 @@ TEST(Advance, EndsAtTheEndOfTimeWhereAlsoATickEnds) {
   }
 }
 
-/// From this start the clock has 2^64 ticks of a nanosecond, but a timer can count only 2^63.
+/// From this start the clock has 2^64 ticks of a nanosecond, but a timer can count only 2^63. A timeout that is due
+/// after the last one never runs.
 TEST(Advance, IsNotEarlyWhereTicksCannotBeCounted) {
   ManualTimer timer(1ns, steady_clock::time_point::min());
   int runs = 0;
@@ -342,7 +343,7 @@ TEST(AdvanceTo, TimeoutsThatMaxTasksLeavesOverRunAtTheNextCall) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST(AdvanceTo, AlsoRunsTimeoutsThatMaxTasksLeftOverInAdvance) {
+TEST(Advance, RunsTimeoutsThatMaxTasksLeftOverInAdvanceTo) {
   ManualTimer timer(1ms, kStart);
   int runs = 0;
   for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, 1ms);
@@ -519,7 +520,7 @@ TEST(ManualTimer, StopReturnsPendingTimeoutsAndNothingRunsAfterIt) {
   timer.new_timeout([&] { ++runs; }, 1ms);
   timer.advance(1ms);
   timer.new_timeout([&] { ++runs; }, 1ms);
-  timer.next_wakeup();  // one in the wheel, two in the queue
+  timer.next_wakeup();  // takes it into the wheel; the next two stay in the queue
   timer.new_timeout(task, 1s);
   timer.new_timeout([&] { ++runs; }, 1ms).cancel();
   const std::vector<Timeout> pending = timer.stop();

@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 struct Close final : Run {
   std::unique_ptr<hwt::ManualTimer> timer = std::make_unique<hwt::ManualTimer>(nanoseconds(1));
   hwt::Timeout handed_over;
-  // The user's own: nobody uses a timer that is being destroyed.
+  // The program's own: it hands over the handle, and destroys the timer only when no thread calls it.
   std::atomic<bool> handle{false};
   std::atomic<bool> scheduled{false};
   enum class Drop { AtOnce, Meanwhile, Late };  // relative to the end of the timer

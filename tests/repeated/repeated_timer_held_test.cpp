@@ -84,7 +84,7 @@ class StartMeetsAStart : public RepeatedTimerHeld {
       }
       returned_.count_down();
     });
-    EXPECT_FALSE(returned_.wait(5ms)) << "the first start() has not armed yet";
+    EXPECT_FALSE(returned_.wait(5ms)) << "the first start() has not ended";
     release();
     second_.join();
   }

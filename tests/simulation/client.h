@@ -25,8 +25,8 @@ enum class Outcome { Answered, TimedOut, Cancelled, ShutDown };
 /// An RPC client of some connections. A request has a deadline, which the server may put off. If the answer is slow, it
 /// is sent again on another connection. The first answer counts, and the other request is cancelled. Each attempt has a
 /// limit, which ends with its connection. Connections are made within a limit, send heartbeats, are given up when
-/// nothing comes back, and are made again after a while that doubles, with jitter. Anything may happen between any two
-/// of its calls of the timer.
+/// nothing comes back, and are made again after a while that doubles, with jitter. Another step may come at each
+/// World::pause(), so the client looks at its state again afterwards.
 class Client {
  public:
   using Ended = std::function<void(std::uint64_t request, Outcome)>;
@@ -72,7 +72,7 @@ class Client {
     std::optional<std::int64_t> idle_due;  // there is a value in idle_, due at this grid point
     TimePoint idle_deadline{};
   };
-  /// The value of a connection in the KeyedTimer.
+  /// The value of a connection in the KeyedTimer. Its memory shows a sanitizer a value that is lost or destroyed twice.
   struct Link {
     std::unique_ptr<int> memory = std::make_unique<int>(1);
   };

@@ -23,14 +23,15 @@ class WatchedScope {
   };
 
   WatchedScope(World& world, WatchedTimer& watch) : world_(world), watch_(watch), scope_(watch.timer()) {}
-  /// Perhaps inside a task of the scope. A member that runs afterwards breaks a promise of the WatchedTimer.
+  /// May be called inside a task of the scope. The model forgets all members, so one that still runs breaks a promise.
   ~WatchedScope() {
     for (const std::size_t number : numbers_) forget_if_pending(number);
   }
   WatchedScope(const WatchedScope&) = delete;
   WatchedScope& operator=(const WatchedScope&) = delete;
 
-  /// As WatchedTimer::start(). No member: the timer has ended.
+  /// As WatchedTimer::start(), but without pauses, in which another step might destroy the scope. Returns no member if
+  /// the timer has ended.
   template <class F>
   Member add(const char* name, Deadline deadline, Leeway leeway, F f) {
     const std::size_t number = watch_.entries_.size();

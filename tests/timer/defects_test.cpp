@@ -1,9 +1,14 @@
-// Defects of Netty's and Dubbo's HashedWheelTimer that this one does not share, numbered as they were found.
-// Other files test the rest. D2 (a thread that cannot start), D6 (the count of timers) and D8 (a wheel that is too
-// large) are in constructor_test.cpp. D3 (a timeout lost in a race with stop()) is in races_test.cpp. D5 (a pending
-// count that leaks) is in promises_test.cpp. D13 (stop() runs the rest of the bucket) is in conformance_test.cpp. D17
-// (the text of a far deadline) is in handle_test.cpp, and D18 (tasks kept after stop()) in task_lifetime_test.cpp. D11
-// (start() swallows an interrupt) has no counterpart in C++.
+// Defects of Netty's and Dubbo's HashedWheelTimer that this one does not share, numbered as they were found. These have
+// tests in other files:
+//   D2   a thread that cannot start            ThreadFactory.ItsExceptionReachesTheCallerAndTheTimerStaysUsable
+//   D3   a timeout lost in a race with stop()  Races.StopAgainstNewTimeout
+//   D5   a pending count that leaks            Promise9.StatsBalance
+//   D6   a wrong count of timers               LiveTimersDeathTest.DefectD6_FailedConstructorsAreNotCounted
+//   D8   a wheel that is too large             Constructor.TicksPerWheelMustBeInRange
+//   D13  stop() runs the rest of the bucket    Conformance.StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts
+//   D17  the text of a far deadline            Handle.PrintsThatADeadlineNeverComes
+//   D18  tasks kept after stop()               TaskLifetime.ATimeoutThatStopReturnsCanBeRun
+// D11 (start() swallows an interrupt) has no counterpart in C++.
 
 #include <array>
 #include <stdexcept>

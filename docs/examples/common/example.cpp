@@ -28,7 +28,7 @@ std::mutex printing;
 // Guarded by `printing`.
 int print_error = 0;
 bool progress_wanted = false;
-bool progress_shown = false;
+std::atomic<bool> progress_shown{false};  // complain() reads it without the lock
 std::chrono::steady_clock::time_point next_progress;
 
 extern "C" void note_signal(int) {
@@ -46,7 +46,7 @@ bool stderr_is_terminal() {
 }
 
 void clear_progress() {
-  if (std::exchange(progress_shown, false)) std::fputs("\r\033[K", stderr);
+  if (progress_shown.exchange(false)) std::fputs("\r\033[K", stderr);
 }
 
 /// Prints one line on stderr at the first call. Does not allocate.
@@ -54,8 +54,9 @@ void complain(const char* what, const char* more = "") noexcept {
   static std::atomic<bool> done{false};
   if (done.exchange(true)) return;
   char line[400];
-  std::snprintf(line, sizeof line, "%s%s: %s%s", progress_shown ? "\r\033[K" : "", program, what, more);
-  for (char* c = line + (progress_shown ? 4 : 0); *c != 0; ++c) {
+  const bool over_progress = progress_shown;
+  std::snprintf(line, sizeof line, "%s%s: %s%s", over_progress ? "\r\033[K" : "", program, what, more);
+  for (char* c = line + (over_progress ? 4 : 0); *c != 0; ++c) {
     if (static_cast<unsigned char>(*c) < 0x20 || *c == 0x7F) *c = '?';
   }
   std::fprintf(stderr, "%s\n", line);

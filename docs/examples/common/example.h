@@ -19,7 +19,7 @@ class Options;
 struct About {
   const char* name;
   const char* text;     // for --help
-  const char* failure;  // "a request was lost": the reason for exit status 1
+  const char* failure;  // for --help: "a request was lost", a reason for exit status 1
 };
 
 /// The main() of an example. `run` declares and parses its options, works, prints its report, and returns false if a
@@ -34,14 +34,14 @@ struct BadArgument : std::runtime_error {
 /// Returns true after Ctrl-C or SIGTERM: the run should end early and print its report. A second signal ends the
 /// program at once.
 bool interrupted() noexcept;
-/// The interval at which a run checks interrupted() and shows its progress.
+/// The interval at which a run checks interrupted().
 inline constexpr std::chrono::milliseconds kLook(50);
 
 /// Prints to stdout. If that fails, run_example() returns 1. Any thread may call it.
 void print(const std::string& text);
 
-/// Replaces the last line of a terminal by the text. Does not call `text` unless stderr is a terminal. Any thread may
-/// call it.
+/// Replaces the last line of a terminal by the text, at most five times a second. Otherwise, and if stderr is no
+/// terminal, it does not call `text`. Any thread may call it.
 void show_progress(const std::function<std::string()>& text);
 void hide_progress_for_good();
 

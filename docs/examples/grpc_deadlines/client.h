@@ -34,7 +34,7 @@ struct Results {
   std::int64_t calls = 0;
   std::int64_t answered = 0;
   std::int64_t over_limit = 0;  // ended as DEADLINE_EXCEEDED
-  std::int64_t failed = 0;      // refused after all retries
+  std::int64_t failed = 0;      // refused in the last attempt, or ended by another error
   std::int64_t retried = 0;
   std::int64_t hedged = 0;
   std::int64_t won_by_hedge = 0;

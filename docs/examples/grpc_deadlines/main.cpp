@@ -35,7 +35,7 @@ void report(const Load& load, const Limits& limits, const Results& results, cons
   report.line("calls", results.calls);
   report.line("answered", results.answered, common::percent_of(results.answered, results.calls));
   report.line("over the limit", results.over_limit, "ended by the server as DEADLINE_EXCEEDED");
-  report.line("failed", results.failed, "refused, retries too");
+  report.line("failed", results.failed, "refused in the last attempt, or another error");
   report.line("retried", results.retried, "after a backoff with jitter");
   report.line("hedged", results.hedged, "sent again because the first attempt took long");
   report.line("won by the hedge", results.won_by_hedge);

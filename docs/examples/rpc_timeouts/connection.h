@@ -8,7 +8,7 @@ namespace rpc {
 /// A request or an answer. It is sent as it lies in memory, because both ends are in one process.
 struct Frame {
   std::uint64_t id;
-  std::array<char, 64> body;  // of a small request or record
+  std::array<char, 64> body;
 };
 
 /// Describes an error, and its remedy if there is one.
@@ -24,7 +24,7 @@ class Connection {
   using OnFrame = std::function<void(std::uint64_t id)>;
   using OnError = std::function<void(const std::error_code&)>;
 
-  /// Calls `on_error` once, also if the other end closes. After that it neither reads nor writes.
+  /// Calls `on_error` once, also if the other end closes. After that it calls neither function.
   Connection(asio::ip::tcp::socket socket, OnFrame on_frame, OnError on_error)
       : socket_(std::move(socket)), on_frame_(std::move(on_frame)), on_error_(std::move(on_error)) {
     socket_.set_option(asio::ip::tcp::no_delay(true));
@@ -33,8 +33,9 @@ class Connection {
   void start() { read(); }
 
   void send(const Frame& frame) {
+    if (failed_) return;
     waiting_.push_back(frame);
-    if (write_pending_ || failed_) return;
+    if (write_pending_) return;
     write_pending_ = true;
     // Writes in a posted handler, so that all frames of the current handler go out in one system call.
     asio::post(socket_.get_executor(), [this] { write(); });
@@ -55,13 +56,14 @@ class Connection {
   void read() {
     socket_.async_read_some(asio::buffer(received_) + received_bytes_,
                             [this](const std::error_code& error, std::size_t bytes) {
+                              if (failed_) return;
                               if (error) return fail(error);
                               received_bytes_ += bytes;
                               const std::size_t whole = received_bytes_ / sizeof(Frame);
                               for (std::size_t i = 0; i < whole; ++i) on_frame_(received_[i].id);
                               received_bytes_ %= sizeof(Frame);
                               if (received_bytes_ != 0) received_[0] = received_[whole];  // the start of the next frame
-                              if (!failed_) read();
+                              read();
                             });
   }
 
@@ -77,7 +79,7 @@ class Connection {
   std::array<Frame, 1000> received_{};
   std::size_t received_bytes_ = 0;
 
-  // Bounded by the number of requests in flight.
+  // Frames stay here while the other end does not read, also those of requests that have timed out.
   std::vector<Frame> waiting_;
   std::vector<Frame> being_written_;
   bool write_pending_ = false;

@@ -40,12 +40,13 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 ///
 /// Guarantees: the completion is deferred to `executor`, the I/O executor, and never made inside this call. It is then
 /// dispatched to the handler's associated executor, with its allocator. Both have work until then. The handler is
-/// called once: without an error at the deadline or up to a tick later, or with operation_aborted. That follows a use
-/// of its cancellation slot, the end of the timer, or an executor of the timer that drops the task. A refusal completes
-/// too: with no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the
-/// timer found no thread. If the execution context is destroyed, it destroys the handler, uncalled. So does a thread
-/// that ends the wait without memory to post the completion. It then throws std::bad_alloc. A handler without an
-/// executor of its own needs no such memory on an io_context.
+/// called once: without an error if the timeout has expired, or with operation_aborted. That follows a use of its
+/// cancellation slot, the end of the timer, or an executor of the timer that drops the task. A refusal completes too:
+/// with no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the timer
+/// found no thread. If the execution context is destroyed, it destroys the handler, uncalled. So does a thread that
+/// ends the wait without memory to post the completion. Then its call throws std::bad_alloc: this one, the emit() of a
+/// cancellation signal, cancel() or expires_at() of a WheelTimer. A task of the timer reports it to on_task_error. A
+/// handler without an executor of its own needs no such memory on an io_context.
 /// Throws what copying the arguments throws, std::bad_alloc for the operation itself, and std::invalid_argument for a
 /// NaN. Passes on an exception of a thread_factory that means no lack of memory or threads.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
@@ -68,8 +69,8 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 /// the io_context has noticed the expiry. A wait that had expired before it began ends within a tick. If a handler of
 /// the same context cancels waits, their handlers are queued when that handler returns, as by defer(). Nothing blocks,
 /// so there is no wait(). A new expiry that cancels a single wait without a cancellation slot leaves its timeout in the
-/// timer, for the next wait. The timeout counts as pending until the handler of the cancelled wait is called. A next
-/// wait without a slot needs no other timeout. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
+/// timer, still pending. The next wait without a slot uses it. If no wait has begun before the handler of the cancelled
+/// wait is called, that timeout ends. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
@@ -89,7 +90,8 @@ class BasicWheelTimer {
   template <class Context, class AnyTimer>
     requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
   BasicWheelTimer(Context& context, AnyTimer& timer) : BasicWheelTimer(Executor(context.get_executor()), timer) {}
-  /// Cancels the waits. Waits for other threads that are posting the completion of a wait.
+  /// Cancels the waits. Waits for other threads that are posting the completion of a wait. Ends the program if there is
+  /// no memory to post a completion; see async_wait_until().
   ~BasicWheelTimer() { cancel(); }
   BasicWheelTimer(const BasicWheelTimer&) = delete;
   BasicWheelTimer& operator=(const BasicWheelTimer&) = delete;
@@ -115,7 +117,8 @@ class BasicWheelTimer {
     return expires_at((std::min)(now, (time_point::max)() - wanted) + wanted);
   }
 
-  /// Ends each wait with operation_aborted, unless it has expired. Returns how many.
+  /// Ends each wait with operation_aborted, unless it has expired. Returns how many. If it throws std::bad_alloc, later
+  /// waits go on; see async_wait_until().
   std::size_t cancel() {
     return cancel_by([&] { return waits_.cancel(std::numeric_limits<std::size_t>::max()); });
   }

@@ -25,8 +25,8 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
   // From here on, the user's on_earlier() may be called, which may schedule a timeout and come here again.
   if (settled) {
     // The worker takes the entries of a place in order. So a timeout that is due soon waits for the far ones before it,
-    // which must be few. The producer asks for a pass each time that the room is used up, not only when a sift ends.
-    // Otherwise new ones could come after the worker has taken all entries of the last sift.
+    // which must be few. The producer asks for a pass each time that the room is used up. If it asked only when a sift
+    // ends, the far entries that come after that pass would wait until the next sift ends.
     inbox.note_all_awaited();
     // Store (the note), then load (the announcement): wake() reads it if the timer has a driver outside. A worker that
     // is about to sleep until the end of a long tick must be woken too, so wake_if_asleep() would not do.
@@ -56,8 +56,8 @@ void Producer::look() noexcept {
     take_back(sift());
     // sift() has set cancelled_before if it has come to the end.
     const bool ended = cancelled_before == cancelled;
-    // The end of a burst: all dead entries are dropped, and no more entries are alive than were cancelled. The producer
-    // has never made room for entries after such an end.
+    // The end of a burst: the sift has ended, and kept no more entries than were cancelled. The producer has never made
+    // room for entries after an earlier burst.
     ends_burst = ended && !came_back && kept_before <= many;
   }
   // A thread that has come back after a burst will come back again, and keeps its nodes: those that wander from thread

@@ -1,4 +1,4 @@
-// On Windows: an event, and a timer that does not round to the system's ticks of 15.6 ms, as all waits with a time do.
+// On Windows: an event, and a timer of high resolution. Other waits with a time round to the system's ticks of 15.6 ms.
 
 #include "hashed_wheel_timer/internal/platform/parking.h"
 

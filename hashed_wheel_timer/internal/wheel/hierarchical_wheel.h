@@ -54,8 +54,8 @@ class HierarchicalWheel {
   /// Gives an item another tick. An item that stays in the same slot keeps its place.
   void move(WheelItem& item, Tick tick) noexcept;
 
-  /// Returns the first tick at which an item is due or comes down. After a stopped walk, returns the tick of that walk,
-  /// even if the items that were left have been removed.
+  /// Returns the first tick at which an item is due or comes down. After a stopped walk, returns the tick of that walk
+  /// while the wheel has any items, even if those that were left have been removed.
   Tick next_due() const noexcept {
     if (size_ == 0) return kNever;
     return stopped_ ? floor_ : levels_.begin_of(levels_.first(), cursor_);
@@ -130,8 +130,8 @@ class HierarchicalWheel {
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
     const SlotIndex place = levels_.place_of(tick, now);
-    // Not on a lower level if `tick` lies beyond the span of the slot. Then the visitor has told a new tick, or the
-    // item was in this slot only for lack of memory.
+    // The new place is on a lower level, unless `tick` lies beyond the span of the slot. That is so if the visitor has
+    // given a new tick, or if the item was in this slot only for lack of memory. Then add() treats it as a new item.
     return place.level < level ? add_to_bucket(item, place, *current_rows_[place.level]) : add(item, tick, place);
   }
 
@@ -181,7 +181,7 @@ bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& v
     const bool any = slot.items != 0;
     if (any && !walk(tick, place.level, slot, visit)) return false;
     if (slot.below == nullptr) {
-      // A slot that was empty before the walk does not count as occupied.
+      // A slot that was empty before the walk is not marked as occupied.
       if (any && slot.items == 0) vacate(*row, digit);
       return true;
     }

@@ -14,33 +14,33 @@ inline std::atomic<std::uint64_t> broken_at{0};  // cycles
 
 inline bool is_the_clock() noexcept { return true; }
 
-inline std::uint64_t read_whole() noexcept {
+inline std::uint64_t read_real() noexcept {
   return 2 *
          static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
 inline std::uint64_t read() noexcept {
-  const std::uint64_t whole = read_whole();
-  const std::uint64_t since = whole - broken_at.load();
+  const std::uint64_t real = read_real();
+  const std::uint64_t since = real - broken_at.load();
   switch (fault.load()) {
     case Fault::Fast:
-      return whole + since;
+      return real + since;
     case Fault::Slow:
-      return whole - since / 2;
+      return real - since / 2;
     case Fault::Still:
-      return whole - since;
+      return real - since;
     case Fault::Back:
-      return whole - 600'000;  // 300 us, which is within the window of a thread
+      return real - 600'000;  // 300 us, less than RequestClock::kWindow: a thread may not notice it
     case Fault::FarBack:
-      return whole / 2;
+      return real / 2;
     case Fault::None:
       break;
   }
-  return whole;
+  return real;
 }
 
 inline void break_it(Fault how) noexcept {
-  broken_at.store(read_whole());
+  broken_at.store(read_real());
   fault.store(how);
 }
 

@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
@@ -69,7 +68,10 @@ final class Process {
                         int at = status.indexOf("\n" + SWITCHES) + 1 + SWITCHES.length();
                         sum += Long.parseLong(status.substring(at).lines().findFirst().orElseThrow().strip());
                     }
-                } catch (NoSuchFileException e) {
+                } catch (IOException e) {
+                    if (Files.exists(task)) {
+                        throw e;
+                    }
                     // The thread has ended.
                 }
             }
