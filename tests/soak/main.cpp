@@ -2,6 +2,7 @@
 // Threads and timers that come and go, stalls of the process, memory that is refused, executors that drop and throw,
 // tasks that throw. Each timeout is to end exactly once and never early, and memory is to stay as it is.
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <charconv>
@@ -36,6 +37,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   setpriority(PRIO_PROCESS, 0, 19);  // others come first
+  // Otherwise glibc raises this limit, and the heap of each thread keeps its free end, which malloc_trim() leaves.
+  mallopt(M_TRIM_THRESHOLD, 128 << 10);
   try {
     return hwt::soak::supervise(*length, argc == 3 ? argv[2] : "") ? 0 : 1;
   } catch (const std::exception& error) {
