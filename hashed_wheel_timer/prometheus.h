@@ -30,13 +30,13 @@ namespace hwt::prometheus {
 ///   const auto metrics = std::make_shared<hwt::prometheus::TimerCollector<>>(timer);
 ///   exposer.RegisterCollectable(metrics);   // which keeps a weak pointer only
 ///
-/// Guarantees: metrics are read when they are collected; between two scrapes it costs nothing. Counters grow.
-/// (hwt_timeouts_scheduled_total may include a refused timeout for a moment, see TimerStats. Then it falls if nothing
-/// is scheduled until the next scrape.) `T` is a Timer of any kind, or another class with its stats() and lateness().
-/// If the timer traces origins, each collection walks over its pending timeouts, and exports the ten origins with the
-/// most of them, in the label "origin". Threads: any thread may collect, several at once. Not for: several timers at
-/// one endpoint, whose names would repeat; see CollectorGroup. Source: prometheus.io, "Metric and label naming" and
-/// "Histograms and summaries".
+/// Guarantees: metrics are read when they are collected; between two scrapes it costs nothing. Counters grow, except
+/// that hwt_timeouts_scheduled_total may include a refused timeout for a moment, and then fall again; see TimerStats.
+/// `T` is a Timer of any kind, or another class with its stats() and lateness(). If the timer traces origins, each
+/// collection walks over its pending timeouts, and exports the ten origins with the most of them in the label "origin".
+/// Threads: any thread may collect, several at once.
+/// Not for: several timers at one endpoint, whose names would repeat; see CollectorGroup.
+/// Source: prometheus.io, "Metric and label naming" and "Histograms and summaries".
 template <class T = Timer>
 class TimerCollector : public ::prometheus::Collectable {
  public:

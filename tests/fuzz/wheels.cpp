@@ -60,7 +60,7 @@ class Walk {
         for (auto level = input_.below(12); level > 0 && edge < kNever / turn; --level) edge *= turn;
         return sum(floor - floor % edge, sum(edge, input_.up_to(4) - 2));
       }
-      case 5:  // near multiples of 64 revolutions, the most that a hashed wheel counts in the item
+      case 5:  // near multiples of 64 revolutions, after which the tags of a hashed wheel repeat
         return sum(floor, turn * 64 * input_.up_to(3) + input_.up_to(turn));
       default:
         return sum(floor, input_.up_to(255));

@@ -19,7 +19,8 @@ using std::chrono::nanoseconds;
 struct Close final : Run {
   std::unique_ptr<hwt::ManualTimer> timer = std::make_unique<hwt::ManualTimer>(nanoseconds(1));
   hwt::Timeout handed_over;
-  // The program's own: it hands over the handle, and destroys the timer only when no thread calls it.
+  // Flags of the program. By the first it hands over the handle. It destroys the timer only after the second, when no
+  // thread calls the timer.
   std::atomic<bool> handle{false};
   std::atomic<bool> scheduled{false};
   enum class Drop { AtOnce, Meanwhile, Late };  // relative to the end of the timer

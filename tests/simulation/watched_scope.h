@@ -23,7 +23,8 @@ class WatchedScope {
   };
 
   WatchedScope(World& world, WatchedTimer& watch) : world_(world), watch_(watch), scope_(watch.timer()) {}
-  /// May be called inside a task of the scope. The model forgets all members, so one that still runs breaks a promise.
+  /// May be called inside a task of the scope. The model forgets all pending members, so one that still runs breaks a
+  /// promise.
   ~WatchedScope() {
     for (const std::size_t number : numbers_) forget_if_pending(number);
   }

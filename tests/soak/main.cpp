@@ -37,7 +37,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   setpriority(PRIO_PROCESS, 0, 19);  // others come first
-  // Otherwise glibc raises this limit, and the heap of each thread keeps its free end, which malloc_trim() leaves.
+  // Unless a program sets its trim threshold, glibc raises it when a large block is freed. Then the heap of each thread
+  // would keep its free end, which malloc_trim() leaves.
   mallopt(M_TRIM_THRESHOLD, 128 << 10);
   try {
     return hwt::soak::supervise(*length, argc == 3 ? argv[2] : "") ? 0 : 1;

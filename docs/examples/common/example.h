@@ -40,8 +40,8 @@ inline constexpr std::chrono::milliseconds kLook(50);
 /// Prints to stdout. If that fails, run_example() returns 1. Any thread may call it.
 void print(const std::string& text);
 
-/// Replaces the last line of a terminal by the text, at most five times a second. Otherwise, and if stderr is no
-/// terminal, it does not call `text`. Any thread may call it.
+/// Replaces the last line of a terminal by the text, at most five times a second. Does not call `text` more often, nor
+/// if stderr is no terminal, nor after hide_progress_for_good(). Any thread may call it.
 void show_progress(const std::function<std::string()>& text);
 void hide_progress_for_good();
 

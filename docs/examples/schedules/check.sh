@@ -17,7 +17,8 @@ for policy in skip once; do
   expect_lines 1 "^  fixed rate, $policy +6 +8 s +8 s"
 done
 expect_lines 10 '^  fixed rate, burst +[0-9]'
-expect_lines 2 '^  fixed rate, burst +[67] +made up +7\.6 s'
+# A burst pauses after 5 ms of real time. On a busy machine a run after the pause shows when it was due.
+expect_lines 2 '^  fixed rate, burst +[67] +(made up|[67] s) +7\.6[0-9]* s'
 expect_lines 4 '^  sequence +[0-9]'
 expect_lines 4 '^  cycle, limit 4 +[0-9]'
 expect_lines 1 ' Sun 2028-03-26 01:30:00 +24 h 0 min' # 02:30 is shifted; the table that skips it has none

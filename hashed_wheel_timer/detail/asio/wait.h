@@ -44,9 +44,11 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 /// cancellation slot, the end of the timer, or an executor of the timer that drops the task. A refusal completes too:
 /// with no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the timer
 /// found no thread. If the execution context is destroyed, it destroys the handler, uncalled. So does a thread that
-/// ends the wait without memory to post the completion. Then its call throws std::bad_alloc: this one, the emit() of a
-/// cancellation signal, cancel() or expires_at() of a WheelTimer. A task of the timer reports it to on_task_error. A
-/// handler without an executor of its own needs no such memory on an io_context.
+/// ends the wait without memory to post the completion. If a call ends the wait, it then throws std::bad_alloc:
+/// async_wait_until() after a refusal, emit() of a cancellation signal, and a WheelTimer's cancel(), cancel_one(),
+/// expires_at() and expires_after(). If the timeout has expired, its timer has ended, or an executor has dropped the
+/// task, the exception goes to on_task_error. A handler without an executor of its own needs no such memory on an
+/// io_context.
 /// Throws what copying the arguments throws, std::bad_alloc for the operation itself, and std::invalid_argument for a
 /// NaN. Passes on an exception of a thread_factory that means no lack of memory or threads.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
@@ -69,8 +71,8 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 /// the io_context has noticed the expiry. A wait that had expired before it began ends within a tick. If a handler of
 /// the same context cancels waits, their handlers are queued when that handler returns, as by defer(). Nothing blocks,
 /// so there is no wait(). A new expiry that cancels a single wait without a cancellation slot leaves its timeout in the
-/// timer, still pending. The next wait without a slot uses it. If no wait has begun before the handler of the cancelled
-/// wait is called, that timeout ends. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
+/// timer, still pending. The next wait without a slot uses it. If no such wait has begun before the handler of the
+/// cancelled wait is called, that timeout ends. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
@@ -101,13 +103,13 @@ class BasicWheelTimer {
 
   /// Returns when waits that begin now will end.
   time_point expiry() const noexcept { return expiry_; }
-  /// Sets the expiry, cancels the present waits, and returns how many.
+  /// Sets the expiry, cancels the present waits, and returns how many. See cancel() for std::bad_alloc.
   std::size_t expires_at(time_point expiry) {
     expiry_ = expiry;
     return cancel_by([&] { return waits_.cancel_for_next(); });
   }
   /// Sets the expiry to `delay` from now, cancels the present waits, and returns how many. A delay beyond the range of
-  /// the clock means never. Throws std::invalid_argument for a NaN.
+  /// the clock means never. Throws std::invalid_argument for a NaN. See cancel() for std::bad_alloc.
   std::size_t expires_after(Delay delay) {
     waits_.prefetch();
     const std::chrono::nanoseconds wanted = hwt::detail::number("WheelTimer: delay", delay);
@@ -117,8 +119,8 @@ class BasicWheelTimer {
     return expires_at((std::min)(now, (time_point::max)() - wanted) + wanted);
   }
 
-  /// Ends each wait with operation_aborted, unless it has expired. Returns how many. If it throws std::bad_alloc, later
-  /// waits go on; see async_wait_until().
+  /// Ends each wait with operation_aborted, unless it has expired. Returns how many. If it throws std::bad_alloc, the
+  /// waits that began after the failed one go on; see async_wait_until().
   std::size_t cancel() {
     return cancel_by([&] { return waits_.cancel(std::numeric_limits<std::size_t>::max()); });
   }

@@ -130,8 +130,9 @@ class HierarchicalWheel {
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
     const SlotIndex place = levels_.place_of(tick, now);
-    // The new place is on a lower level, unless `tick` lies beyond the span of the slot. That is so if the visitor has
-    // given a new tick, or if the item was in this slot only for lack of memory. Then add() treats it as a new item.
+    // The new place is on a lower level, unless `tick` lies beyond the span of the slot. That can be so only if the
+    // visitor has given a new tick, or if the item was in this slot for lack of memory. Then add() treats it as a new
+    // item.
     return place.level < level ? add_to_bucket(item, place, *current_rows_[place.level]) : add(item, tick, place);
   }
 

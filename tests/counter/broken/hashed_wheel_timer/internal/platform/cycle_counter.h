@@ -30,7 +30,7 @@ inline std::uint64_t read() noexcept {
     case Fault::Still:
       return real - since;
     case Fault::Back:
-      return real - 600'000;  // 300 us, less than RequestClock::kWindow: a thread may not notice it
+      return real - 600'000;  // 300 us, less than CycleRate::kWindow: a thread may not notice it
     case Fault::FarBack:
       return real / 2;
     case Fault::None:
