@@ -160,7 +160,9 @@ class Alarms {
     // Inside a task, and inside a cancelled() that another next_wakeup() calls, the wake-up is now.
     const bool within = inside();
     ++depth_;
-    const std::optional<TimePoint> wakeup = timer_->next_wakeup();
+    std::optional<TimePoint> wakeup = timer_->next_wakeup();
+    // A cancelled() that this call makes may cancel another timeout. Then a second call makes the cancelled() of that.
+    for (int calls = 0; calls != kDeepest * 4 && !within && wakeup == now(); ++calls) wakeup = timer_->next_wakeup();
     --depth_;
     const auto first = by_due_.begin();
     if (first == by_due_.end() || time_of(first->first) == TimePoint::max()) return;
