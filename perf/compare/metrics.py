@@ -115,7 +115,7 @@ def ratio_and_range(value: Spread) -> str:
 @dataclass(frozen=True)
 class Target:
     """One of three kinds: `at_most` in the unit of the metric, 1/`parts` of the figure of `other`, or less than every
-    other peer that several threads can use. Netty is not among these peers, because it has a stricter target."""""
+    other peer that several threads can use. Netty is not among these peers, because it has a stricter target."""
 
     workload: str
     text: str

@@ -161,8 +161,10 @@ class Alarms {
     const bool within = inside();
     ++depth_;
     std::optional<TimePoint> wakeup = timer_->next_wakeup();
-    // A cancelled() that this call makes may cancel another timeout. Then a second call makes the cancelled() of that.
-    for (int calls = 0; calls != kDeepest * 4 && !within && wakeup == now(); ++calls) wakeup = timer_->next_wakeup();
+    // A cancelled() that this call makes may cancel another task, whose cancelled() the next call makes, and so on. The
+    // input ends such a chain soon.
+    constexpr int kLongestChain = 16;
+    for (int calls = 0; calls != kLongestChain && !within && wakeup == now(); ++calls) wakeup = timer_->next_wakeup();
     --depth_;
     const auto first = by_due_.begin();
     if (first == by_due_.end() || time_of(first->first) == TimePoint::max()) return;

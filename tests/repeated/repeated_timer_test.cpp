@@ -701,14 +701,14 @@ class RepeatedTimerClaimed : public ::testing::TestWithParam<Rival> {
     EXPECT_EQ(wheel_.pending_timeouts(), 0);
   }
 
-  JobQueue jobs_;
-  int triggers_ = 0;
-  HashedWheelTimer wheel_{{.tick_duration = 1ms, .executor = jobs_.executor()}};
   // Later timeouts stay in the wheel.
   std::chrono::nanoseconds first_or_far(std::chrono::nanoseconds timeout) {
     return std::exchange(armed_, true) ? kFar : timeout;
   }
 
+  JobQueue jobs_;
+  int triggers_ = 0;
+  HashedWheelTimer wheel_{{.tick_duration = 1ms, .executor = jobs_.executor()}};
   bool armed_ = false;
   RepeatedTimer::Hooks hooks_{.on_trigger = [this] { ++triggers_; },
                               .adjust_timeout = [this](auto timeout) { return first_or_far(timeout); }};

@@ -189,6 +189,22 @@ TEST(Handle, PrintsTheTimeUntilTheDeadline) {
   EXPECT_GT(left, std::chrono::nanoseconds(kFar - kGenerous).count());
 }
 
+TEST(Handle, PrintsOneDeadlineWhileAnotherThreadMovesIt) {
+  ManualTimer timer;  // keeps a timeout pending although its deadline has passed
+  const Timeout timeout = timer.new_timeout([] {}, 1h);
+  std::jthread mover([copy = timeout, now = timer.now()](const std::stop_token& over) mutable {
+    while (!over.stop_requested()) {
+      copy.reschedule_at(now - 1h);
+      copy.reschedule_at(now + 1h);
+    }
+  });
+  const std::string before("Timeout(deadline: ");
+  for (const Deadline end(100ms); !end.passed();) {
+    const std::string text = text_of(timeout);
+    ASSERT_LE(std::stoull(text.substr(before.size())), 3'600'000'000'000U) << text;
+  }
+}
+
 TEST(Handle, PrintsAfterTheTimerIsGone) {
   Timeout timeout;
   {
