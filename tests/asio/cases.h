@@ -606,6 +606,30 @@ TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
   begin([&](const Throwing& handler) { return host::bind_executor(other.get_executor(), handler); });
 }
 
+/// A handler whose cancellation slot has no memory.
+struct WithFullSlot {
+  struct cancellation_slot_type {  // NOLINT(readability-identifier-naming): Asio's name
+    bool is_connected() const noexcept { return true; }
+    template <class Canceller, class... Args>
+    Canceller& emplace(Args&&...) {
+      throw std::bad_alloc();
+    }
+    void clear() { ADD_FAILURE() << "nothing was put into the slot"; }
+  };
+  cancellation_slot_type get_cancellation_slot() const noexcept { return {}; }
+  void operator()(const Error&) const { ADD_FAILURE() << "called although the wait threw"; }
+
+  std::shared_ptr<int> kept;
+};
+
+TEST_F(WaitOnManualTimer, LeavesNothingIfTheSlotOfTheHandlerThrows) {
+  const auto kept = std::make_shared<int>();
+  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), 1ms, WithFullSlot{kept}), std::bad_alloc);
+  EXPECT_EQ(kept.use_count(), 1) << "the handler is still there";
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(loop.run(), 0u);
+}
+
 TEST_F(WaitOnManualTimer, ItsContextMayGoFirst) {
   const auto kept = std::make_shared<int>();
   auto goes = std::make_unique<host::io_context>();

@@ -1,6 +1,6 @@
 // Waits without Asio: AsyncWait and WaitGroup. Waits that are put off while there is no memory for the next one, or
 // while another thread destroys the handler. Waits that are refused, or cancelled after their registry has gone. The
-// end of a group.
+// ends of a group and of a registry.
 
 #include <array>
 #include <atomic>
@@ -244,6 +244,41 @@ TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
     group.reset();
     EXPECT_EQ(ends, std::vector{Result::Stopped}) << "the end of the group is that of its waits";
   }
+}
+
+/// Is slow to destroy its handler.
+class SlowToGo final : public AsyncWait {
+ public:
+  SlowToGo(std::atomic<bool>& begun, std::atomic<bool>& gone) : begun_(begun), gone_(gone) {}
+  ~SlowToGo() = default;
+
+ private:
+  void complete(Result) override {
+    ADD_FAILURE() << "completed although it was discarded";
+    delete this;
+  }
+  void abandon() noexcept override {
+    begun_ = true;
+    std::this_thread::sleep_for(20ms);  // a close() that did not wait would be done by then
+    gone_ = true;
+    delete this;
+  }
+
+  std::atomic<bool>& begun_;
+  std::atomic<bool>& gone_;
+};
+
+/// The handler may use the context, so the end of the context waits until the handler is destroyed.
+TEST(DiscardedWait, MakesTheEndOfItsContextWait) {
+  std::atomic<bool> begun = false;
+  std::atomic<bool> gone = false;
+  ManualTimer timer(1ms);
+  WaitRegistry registry;
+  Timeout wait = (new SlowToGo(begun, gone))->start(registry, timer, timer.now() + kFar);
+  std::jthread discarding([&] { AsyncWait::discard(std::exchange(wait, {})); });
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  registry.close();
+  EXPECT_TRUE(gone);
 }
 
 /// The handler may use the context, so the destructor waits for the handler.

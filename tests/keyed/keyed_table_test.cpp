@@ -88,6 +88,28 @@ TEST(KeyedTable, ErasedCellsLeaveTheOthersWhereTheyAreFound) {
   }
 }
 
+// drain() and stop() take all cells with a swap.
+TEST(KeyedTable, ASwapLeavesAllCellsOfBothTablesWhereTheyAreFound) {
+  constexpr std::uint32_t kMany = 300'000;  // in many pages
+  constexpr std::uint32_t kFew = 3;         // in one
+  Table many;
+  Table few;
+  for (std::uint32_t number = 1; number <= kMany; ++number) insert(many, spread(number), number);
+  for (std::uint32_t number = 1; number <= kFew; ++number) insert(few, spread(number), number);
+  few.swap(many);
+  const auto expect_cells = [](Table& table, std::uint32_t cells) {
+    EXPECT_EQ(table.size(), cells);
+    std::uint32_t seen = 0;
+    table.for_each([&seen](const CountedCell&) { ++seen; });
+    EXPECT_EQ(seen, cells);
+    for (std::uint32_t number = 1; number <= kMany; ++number) {
+      ASSERT_EQ(find(table, spread(number), number) != nullptr, number <= cells) << number;
+    }
+  };
+  expect_cells(few, kMany);
+  expect_cells(many, kFew);
+}
+
 // A bad hash costs time, not memory: nothing can be split.
 TEST(KeyedTable, EqualHashesOnlyEnlargeOnePage) {
   constexpr std::uint32_t kCells = 3000;

@@ -25,6 +25,7 @@ import time
 
 PARTS = "tests/verification/parts.ini"
 PAGE = "docs/verification.md"
+UNNOTICEABLE = "tests/mutation/unnoticeable.txt"
 RESULTS = "build/verification.json"
 LOGS = "build/verification"
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -37,15 +38,23 @@ def git(root, *arguments, index=None):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8", env=environment).stdout.strip()
 
 
-def tree_of(root, with_changes=True):
-    """Returns git's name of the tree without the page, with or without uncommitted changes."""
+def tree_of(root, with_changes=True, without=(PAGE,)):
+    """Returns git's name of the tree without some files, with or without uncommitted changes."""
     with tempfile.TemporaryDirectory() as folder:
         index = os.path.join(folder, "index")
         git(root, "read-tree", "HEAD", index=index)
         if with_changes:
             git(root, "add", "--all", index=index)
-        git(root, "rm", "--cached", "--quiet", "--ignore-unmatch", PAGE, index=index)
+        git(root, "rm", "--cached", "--quiet", "--ignore-unmatch", *without, index=index)
         return git(root, "write-tree", index=index)
+
+
+def seed_of(root):
+    """Returns a number that each tree has its own. Only two files do not change it: the page, and the list of faults that
+    no test can notice. So the faults that the number chooses stay the same when those of them are listed that turned
+    out to be unnoticeable.
+    """
+    return int(tree_of(root, without=(PAGE, UNNOTICEABLE))[:6], 16)
 
 
 def read_parts(root):
@@ -78,8 +87,8 @@ def cannot_run(part):
     return ""
 
 
-def command_of(part, tree):
-    return part["command"].format(seed=int(tree[:6], 16))
+def command_of(part, seed):
+    return part["command"].format(seed=seed)
 
 
 def result_line(part, log):
@@ -106,7 +115,7 @@ def state_of(part, result, tree):
     return "cannot run" if cannot_run(part) else "not run"
 
 
-def row(name, part, result, tree):
+def row(name, part, result, tree, seed):
     state = state_of(part, result, tree)
     if state in ("passed", "failed"):
         told = f"{state}: {code(result['result'])}"
@@ -116,7 +125,7 @@ def row(name, part, result, tree):
         told = "not run"
         if result:
             told += f" on this tree; an earlier one {'passed' if result['passed'] else 'failed'}"
-    cells = [name, " ".join(part["covers"].split()), code(result["command"] if result else command_of(part, tree))]
+    cells = [name, " ".join(part["covers"].split()), code(result["command"] if result else command_of(part, seed))]
     cells += [result["date"], duration(result["seconds"]), result["commit"]] if result else ["", "", ""]
     return "| " + " | ".join([*cells, told]) + " |"
 
@@ -137,7 +146,8 @@ def page(root, parts, results, tree):
         lines += ["", *textwrap.wrap(paragraph, 120, break_long_words=False, break_on_hyphens=False)]
     lines += ["", "| check | covers | command | date (UTC) | took | commit | result |",
               "| -- | -- | -- | -- | -- | -- | -- |"]
-    lines += [row(name, parts[name], results.get(name), tree) for name in parts.sections()]
+    seed = seed_of(root)
+    lines += [row(name, parts[name], results.get(name), tree, seed) for name in parts.sections()]
     return "\n".join(lines) + "\n"
 
 
@@ -166,7 +176,7 @@ def end_group(process):
 def run_part(root, name, part, tree, commit):
     """Returns the result of the part, of the tree on which it was started."""
     log = os.path.join(root, LOGS, name + ".log")
-    command = command_of(part, tree)
+    command = command_of(part, seed_of(root))
     say(f"== {name}: {command}, about {part['takes']}; its output: {os.path.relpath(log, root)}")
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
     begun = time.monotonic()

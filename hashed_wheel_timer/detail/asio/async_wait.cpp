@@ -42,10 +42,10 @@
 //
 // These keep memory alive:
 //   the node       the handle in the group or in cancel_after's limit, the handle of the wait that left it idle, and
-//                  the timer until the task has run. A wait leaves the registry before it completes, so each wait in
-//                  the registry has a node.
+//                  the timer until the task has run. A wait leaves the registry before it ends, so each wait in the
+//                  registry has a node.
 //   the wait       the thread that will end it; after that its completion, until the handler is called
-//   the registry   its context, whose close() waits for threads that are completing a wait; so does ~WaitGroup()
+//   the registry   its context, whose close() waits for threads that are ending a wait; so does ~WaitGroup()
 //
 // A group stores its handle before the timeout is published, because the wait may end, and its handler may use the
 // group, before start() has returned. The handle takes over the reference that start() gets from the timer. Then
@@ -104,8 +104,7 @@ class AsyncWait::Task final : public TimerTask {
   void discard() noexcept {
     internal::Core::cancel(node());
     if (!change(State::Waiting, State::Ending)) return;
-    wait().leave();
-    wait().abandon();
+    wait().leave([&ended = wait()] { ended.abandon(); });
     // release: pairs with the acquire of wait_until_over().
     state_.store(State::Ended, std::memory_order_release);
   }
@@ -206,8 +205,8 @@ Timeout AsyncWait::start_by(Schedule schedule) {
   } catch (const IllegalState&) {  // a thread factory that returned none
     refusal = Result::NoThread;
   } catch (...) {
-    leave();
-    abandon();
+    leave([] {});
+    abandon();  // without holding close() back, because the handler may own the context
     throw;
   }
   finish(refusal);
@@ -230,25 +229,27 @@ void AsyncWait::enter(WaitRegistry& registry) {
   registry.waits_.insert(pending_);
 }
 
-void AsyncWait::leave(int completing) noexcept {
+/// Takes the wait out of its registry and calls end(), which ends it. close() of the registry waits for that. Called by
+/// the thread that claimed the wait.
+template <class End>
+void AsyncWait::leave(End end) {
   WaitRegistry* const registry = pending_.registry.load(std::memory_order_relaxed);
-  if (registry == nullptr) return;
-  const std::lock_guard lock(registry->mutex_);
-  pending_.unlink();
-  pending_.registry.store(nullptr, std::memory_order_relaxed);
-  registry->completing_.fetch_add(completing, std::memory_order_relaxed);
+  if (registry == nullptr) return end();
+  {
+    const std::lock_guard lock(registry->mutex_);
+    pending_.unlink();
+    pending_.registry.store(nullptr, std::memory_order_relaxed);
+    registry->ending_.fetch_add(1, std::memory_order_relaxed);
+  }
+  struct Ended {
+    ~Ended() { registry.ending_.fetch_sub(1, std::memory_order_release); }
+    WaitRegistry& registry;
+  } ended{*registry};
+  end();
 }
 
-/// Called by the thread that claimed the wait.
 void AsyncWait::finish(Result end) {
-  WaitRegistry* const registry = pending_.registry.load(std::memory_order_relaxed);
-  if (registry == nullptr) return complete(end);
-  leave(1);
-  struct Completed {
-    ~Completed() { registry.completing_.fetch_sub(1, std::memory_order_release); }
-    WaitRegistry& registry;
-  } completed{*registry};
-  complete(end);
+  leave([this, end] { complete(end); });
 }
 
 void AsyncWait::cancel() {
@@ -302,7 +303,7 @@ void WaitRegistry::close() noexcept {
       break;
     }
   }
-  while (completing_.load(std::memory_order_acquire) != 0) std::this_thread::sleep_for(kOtherIsBusy);
+  while (ending_.load(std::memory_order_acquire) != 0) std::this_thread::sleep_for(kOtherIsBusy);
 }
 
 WaitGroup::WaitGroup(WaitRegistry& registry, Timer& timer) : registry_(registry), timer_(timer) {

@@ -65,9 +65,9 @@ class HWT_API WaitRegistry {
   // Guarded by mutex_.
   WaitLink waits_;   // waits without a WaitGroup, and those with a cancellation slot
   WaitLink groups_;  // mutex_ does not guard WaitGroup::waits_: one thread at a time uses a group
-  // The number of waits that have left waits_ and are about to complete. Raised under the lock. release when one has
-  // completed; acquire by close(), before the context is destroyed.
-  std::atomic<int> completing_{0};
+  // The number of waits that have left waits_ and are about to end: to complete, or to be abandoned. Raised under the
+  // lock. release when one has ended; acquire by close(), before the context is destroyed.
+  std::atomic<int> ending_{0};
 };
 
 /// A timeout that an asynchronous operation waits for. WaitOperation derives from it and has the handler. It ends once:
@@ -133,7 +133,8 @@ class HWT_API AsyncWait {
   Timeout start_by(Schedule schedule);
   static void retire(const Timeout& idle) noexcept;
   void enter(WaitRegistry& registry);
-  void leave(int completing = 0) noexcept;
+  template <class End>
+  void leave(End end);
   void finish(Result end);
 
   Timeout idle_;  // the timeout of this wait, if it was left idle for the next wait
