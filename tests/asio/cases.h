@@ -607,7 +607,7 @@ TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
 }
 
 /// A handler whose cancellation slot has no memory.
-struct WithFullSlot {
+struct WithSlotWithoutMemory {
   struct cancellation_slot_type {  // NOLINT(readability-identifier-naming): Asio's name
     bool is_connected() const noexcept { return true; }
     template <class Canceller, class... Args>
@@ -624,8 +624,8 @@ struct WithFullSlot {
 
 TEST_F(WaitOnManualTimer, LeavesNothingIfTheSlotOfTheHandlerThrows) {
   const auto kept = std::make_shared<int>();
-  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), 1ms, WithFullSlot{kept}), std::bad_alloc);
-  EXPECT_EQ(kept.use_count(), 1) << "the handler is still there";
+  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), 1ms, WithSlotWithoutMemory{kept}), std::bad_alloc);
+  ASSERT_EQ(kept.use_count(), 1) << "the handler is still there";
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_EQ(loop.run(), 0u);
 }
@@ -1527,6 +1527,17 @@ TEST(LoopTimer, RunsTasksOnTheThreadOfTheLoopInOrderAndNotEarly) {
   loop.run();
   EXPECT_EQ(ran, (std::vector<int>{1, 2, 3}));
   EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// The alarm is set for the end of that tick, where it has just rung.
+TEST(LoopTimer, SetsItsAlarmAgainForATimeoutThatATaskSchedulesInTheTickOfTheAlarm) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor(), 10ms);
+  bool ran = false;
+  const auto deadline = timer.now() + 20ms;
+  timer.add_at([&] { timer.add_at([&] { ran = true; }, deadline); }, deadline);
+  loop.run_for(60s);
+  EXPECT_TRUE(ran);
 }
 
 TEST(LoopTimer, HasALimitAndStatistics) {

@@ -249,7 +249,12 @@ TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
 /// Is slow to destroy its handler.
 class SlowToGo final : public AsyncWait {
  public:
-  SlowToGo(std::atomic<bool>& begun, std::atomic<bool>& gone) : begun_(begun), gone_(gone) {}
+  struct Flags {
+    std::atomic<bool> begun = false;
+    std::atomic<bool> closing = false;
+    std::atomic<bool> gone = false;
+  };
+  explicit SlowToGo(Flags& flags) : flags_(flags) {}
   ~SlowToGo() = default;
 
  private:
@@ -258,27 +263,48 @@ class SlowToGo final : public AsyncWait {
     delete this;
   }
   void abandon() noexcept override {
-    begun_ = true;
+    flags_.begun = true;
+    while (!flags_.closing) std::this_thread::yield();
     std::this_thread::sleep_for(20ms);  // a close() that did not wait would be done by then
-    gone_ = true;
+    flags_.gone = true;
     delete this;
   }
 
-  std::atomic<bool>& begun_;
-  std::atomic<bool>& gone_;
+  Flags& flags_;
 };
 
 /// The handler may use the context, so the end of the context waits until the handler is destroyed.
 TEST(DiscardedWait, MakesTheEndOfItsContextWait) {
-  std::atomic<bool> begun = false;
-  std::atomic<bool> gone = false;
+  SlowToGo::Flags flags;
   ManualTimer timer(1ms);
   WaitRegistry registry;
-  Timeout wait = (new SlowToGo(begun, gone))->start(registry, timer, timer.now() + kFar);
+  Timeout wait = (new SlowToGo(flags))->start(registry, timer, timer.now() + kFar);
   std::jthread discarding([&] { AsyncWait::discard(std::exchange(wait, {})); });
-  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  ASSERT_TRUE(eventually([&] { return flags.begun.load(); }));
+  flags.closing = true;
   registry.close();
-  EXPECT_TRUE(gone);
+  EXPECT_TRUE(flags.gone);
+}
+
+/// A handler that owns a WheelTimer owns a group. Asio destroys it uncalled if its strand has gone before. If close()
+/// kept its lock meanwhile, both would hang.
+TEST(EndingWait, MayDestroyAGroupOfTheContextThatGoes) {
+  std::vector<Result> ends;
+  std::atomic<bool> entered = false;
+  std::atomic<bool> closing = false;
+  ManualTimer timer(1ms);
+  WaitRegistry registry;
+  auto* const wait = new Noting(ends, [&, group = std::make_shared<WaitGroup>(registry, timer)] {
+    entered = true;
+    while (!closing) std::this_thread::yield();
+    std::this_thread::sleep_for(20ms);  // until close() waits
+  });
+  wait->start(registry, timer, timer.now() + 1ms);
+  std::jthread advancing([&] { timer.advance(1ms); });
+  ASSERT_TRUE(eventually([&] { return entered.load(); }));
+  closing = true;
+  registry.close();
+  EXPECT_EQ(ends, std::vector{Result::Ok});
 }
 
 /// The handler may use the context, so the destructor waits for the handler.

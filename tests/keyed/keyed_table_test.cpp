@@ -106,7 +106,7 @@ TEST(KeyedTable, ASwapLeavesAllCellsOfBothTablesWhereTheyAreFound) {
       ASSERT_EQ(find(table, spread(number), number) != nullptr, number <= cells) << number;
     }
   };
-  expect_cells(few, kMany);
+  ASSERT_NO_FATAL_FAILURE(expect_cells(few, kMany));
   expect_cells(many, kFew);
 }
 

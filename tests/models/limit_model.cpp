@@ -1,6 +1,6 @@
 // The limit of an operation within cancel_after, without Asio (AsyncWait, WaitRegistry). One thread begins the limit's
-// wait, and closes the registry of its context when that context goes. Another thread discards the wait, because the
-// operation has ended. A third turns the wheel. The wait ends once, and no thread uses the context once it has gone.
+// wait, and later closes the registry and destroys the context. Another thread discards the wait, because the operation
+// has ended. A third turns the wheel. The wait ends once, and no thread uses the context once it has gone.
 
 #include <atomic>
 #include <chrono>

@@ -60,7 +60,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// How long to sleep while another thread finishes some instructions and posts a completion. It may be preempted.
+// How long to sleep while another thread finishes some instructions, and posts a completion or destroys a handler.
+// It may be preempted.
 constexpr std::chrono::microseconds kOtherIsBusy{50};
 
 }  // namespace
@@ -303,6 +304,8 @@ void WaitRegistry::close() noexcept {
       break;
     }
   }
+  // Without the lock, because a handler that another thread destroys may own a WaitGroup of this registry.
+  lock.unlock();
   while (ending_.load(std::memory_order_acquire) != 0) std::this_thread::sleep_for(kOtherIsBusy);
 }
 

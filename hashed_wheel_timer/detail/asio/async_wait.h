@@ -53,8 +53,8 @@ class HWT_API WaitRegistry {
   WaitRegistry(const WaitRegistry&) = delete;
   WaitRegistry& operator=(const WaitRegistry&) = delete;
 
-  /// Called when the context is destroyed, and only timers still use it. Claims all waits and destroys their handlers,
-  /// uncalled. When it returns, no timer uses the context any more.
+  /// Called when the context is destroyed, and only timers and discard() still use it. Claims all waits and destroys
+  /// their handlers, uncalled. When it returns, neither uses the context any more.
   void close() noexcept;
 
  private:
@@ -119,7 +119,7 @@ class HWT_API AsyncWait {
   struct Source;
   /// Members that the wait needs until it ends. Only cancel() reads them later.
   struct Pending : WaitLink {
-    // The registry that lists the wait; or null, also once the wait has left it to complete. Written by the thread that
+    // The registry that lists the wait; or null, also once the wait has left it to end. Written by the thread that
     // starts or ends the wait. cancel() may read it later, when the registry is gone. relaxed: nothing is handed over.
     std::atomic<WaitRegistry*> registry{nullptr};
     Task* task = nullptr;  // in the timeout's node
