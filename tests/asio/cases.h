@@ -1529,7 +1529,8 @@ TEST(LoopTimer, RunsTasksOnTheThreadOfTheLoopInOrderAndNotEarly) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// The alarm is set for the end of that tick, where it has just rung.
+/// The second timeout is due at the time for which the alarm has just rung. So the alarm is set for that time once
+/// more.
 TEST(LoopTimer, SetsItsAlarmAgainForATimeoutThatATaskSchedulesInTheTickOfTheAlarm) {
   host::io_context loop;
   net::LoopTimer timer(loop.get_executor(), 10ms);

@@ -286,8 +286,8 @@ TEST(DiscardedWait, MakesTheEndOfItsContextWait) {
   EXPECT_TRUE(flags.gone);
 }
 
-/// A handler that owns a WheelTimer owns a group. Asio destroys it uncalled if its strand has gone before. If close()
-/// kept its lock meanwhile, both would hang.
+/// A handler that owns a WheelTimer owns a group. If its strand has gone, Asio destroys the handler on the thread that
+/// ends the wait. The destructor of the group locks the registry. So close() must not keep that lock while it waits.
 TEST(EndingWait, MayDestroyAGroupOfTheContextThatGoes) {
   std::vector<Result> ends;
   std::atomic<bool> entered = false;

@@ -50,9 +50,9 @@ def tree_of(root, with_changes=True, without=(PAGE,)):
 
 
 def seed_of(root):
-    """Returns the number of the tree. Each tree has another one. Only two files do not change it: the page, and the list of
-    faults that no test can notice. So if some of the chosen faults are listed, the others stay, and new ones take the
-    places of the listed.
+    """Returns a number that differs from tree to tree. Only two files do not change it: the page, and the list of faults
+    that no test can notice. So if some of the chosen faults are listed, the others stay, and new ones take the places
+    of the listed.
     """
     return int(tree_of(root, without=(PAGE, UNNOTICEABLE))[:6], 16)
 

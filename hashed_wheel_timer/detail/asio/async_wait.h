@@ -119,7 +119,7 @@ class HWT_API AsyncWait {
   struct Source;
   /// Members that the wait needs until it ends. Only cancel() reads them later.
   struct Pending : WaitLink {
-    // The registry that lists the wait; or null, also once the wait has left it to end. Written by the thread that
+    // The registry that lists the wait; null if none does, as when the wait is about to end. Written by the thread that
     // starts or ends the wait. cancel() may read it later, when the registry is gone. relaxed: nothing is handed over.
     std::atomic<WaitRegistry*> registry{nullptr};
     Task* task = nullptr;  // in the timeout's node
