@@ -108,11 +108,11 @@ class Walk {
 
   /// Walks the next tick at which something may be due, or one before it.
   void expire() {
-    const Tick next = std::min(model_.next_due(), kNever - 1);
+    const Tick next = std::min(model_.next_due(), model_.kFirstNever - 1);
     const Tick tick = input_.one_in(4) ? std::min(next, sum(model_.floor(), input_.up_to(300))) : next;
     if (tick < model_.floor()) return;
     const bool takes_all =
-        tick == kNever - 1 || !input_.one_in(2);  // after the last one there is nothing to put off to
+        tick >= kNever - 2 || !input_.one_in(2);  // after the last ones there is nothing to put off to
     model_.expire(tick, [&](const Item& item) {
       if (!takes_all && input_.one_in(8)) return Verdict::stop();
       if (item.due > tick && input_.one_in(4)) return Verdict::later(sum(item.due, input_.up_to(200)));

@@ -386,5 +386,56 @@ TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMean
   }
 }
 
+/// Each cancelled() schedules more than a pass takes, and makes the next cancelled() due.
+TEST(LoopTimer, ACallOfRunDueTakesOnlyWhatCameBeforeIt) {
+  constexpr int kMore = 101'000;
+  constexpr int kCalls = 3;
+  struct Chain : RecordingTask {
+    explicit Chain(LoopTimer& its_timer) : timer(its_timer) {}
+    void cancelled(Timeout& timeout) override {
+      RecordingTask::cancelled(timeout);
+      if (cancellations == kCalls) return;
+      for (int i = 0; i < kMore; ++i) timer.add(must_not_run, kFar);
+      timer.new_timeout(self, kFar).cancel();
+    }
+    LoopTimer& timer;
+    std::shared_ptr<Chain> self;
+  };
+  LoopTimer timer{1ms};
+  const auto chain = std::make_shared<Chain>(timer);
+  chain->self = chain;
+  timer.new_timeout(chain, kFar).cancel();
+  for (int calls = 1; calls <= kCalls; ++calls) {
+    const auto next = timer.run_due();
+    EXPECT_EQ(chain->cancellations, calls);
+    if (calls != kCalls) {
+      EXPECT_LE(next, steady_clock::now()) << "there is more to do";
+    }
+  }
+  chain->self = nullptr;
+}
+
+/// Whether the timeout waits in the inbox or is in the wheel, or was there and is cancelled.
+TEST(LoopTimer, ATimeoutThatIsNeverDueIsNoReasonForAnotherCall) {
+  for (const std::int64_t limit : {0, 100}) {
+    for (const std::chrono::nanoseconds tick : {std::chrono::nanoseconds(1), std::chrono::nanoseconds(7),
+                                                std::chrono::nanoseconds(1ms), std::chrono::nanoseconds(24h)}) {
+      SCOPED_TRACE(std::to_string(tick.count()) + " ns, limit " + std::to_string(limit));
+      LoopTimer timer{{.tick_duration = tick, .max_pending_timeouts = limit}};
+      timer.new_timeout(must_not_run, std::chrono::hours::max());
+      EXPECT_EQ(timer.run_due(), std::nullopt);
+      timer.new_timeout(std::make_shared<RecordingTask>(), kFar).cancel();  // its cancelled() asks for a pass
+      timer.run_due();
+      EXPECT_EQ(timer.run_due(), std::nullopt);
+      Timeout moved = timer.new_timeout(must_not_run, 72h);
+      EXPECT_NE(timer.run_due(), std::nullopt);
+      EXPECT_TRUE(moved.reschedule(std::chrono::hours::max()));
+      timer.new_timeout(std::make_shared<RecordingTask>(), kFar).cancel();
+      timer.on_earlier([] {});
+      EXPECT_EQ(timer.pending_timeouts(), 2);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hwt

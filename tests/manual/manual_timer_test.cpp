@@ -377,6 +377,29 @@ TEST(NextWakeup, IsNoneWhenNothingIsPending) {
   EXPECT_FALSE(timer.next_wakeup());
 }
 
+TEST(NextWakeup, IsNoneForATimeoutThatIsNeverDue) {
+  for (const nanoseconds tick : {nanoseconds(1), nanoseconds(7), nanoseconds(1ms), nanoseconds(24h)}) {
+    SCOPED_TRACE(tick.count());
+    ManualTimer timer(tick, steady_clock::time_point(1ns));
+    timer.new_timeout([] {}, 5s);
+    Timeout never = timer.new_timeout(test::must_not_run, std::chrono::hours::max());
+    Timeout moved = timer.new_timeout(test::must_not_run, 72h);
+    EXPECT_TRUE(moved.reschedule(nanoseconds::max()));
+    while (const auto next = timer.next_wakeup()) timer.advance_to(*next);
+    EXPECT_LE(timer.now(), steady_clock::time_point(72h + 1ns + tick)) << "the clock has run on";
+    EXPECT_EQ(timer.pending_timeouts(), 2);
+    EXPECT_TRUE(never.cancel());
+    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+    int runs = 0;
+    EXPECT_TRUE(moved.reschedule(1s));
+    timer.new_timeout([&] { ++runs; }, 2s);
+    EXPECT_NE(timer.next_wakeup(), std::nullopt);
+    moved.cancel();
+    timer.advance(2s + 2 * tick);
+    EXPECT_EQ(runs, 1);
+  }
+}
+
 TEST(NextWakeup, ComesNearInAFewSteps) {
   for (const nanoseconds tick : {nanoseconds(1), nanoseconds(1ms)}) {
     ManualTimer timer(tick, kStart);

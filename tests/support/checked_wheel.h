@@ -77,13 +77,13 @@ class Checked<HierarchicalWheel> : public HierarchicalWheel {
       for (std::size_t digit = 0; digit < digits(); ++digit) {
         const bool occupied = row.slot(digit).occupied();
         if (occupied != levels_.occupied({level, digit})) return false;
-        if (occupied && !stopped_ && levels_.begin_of({level, digit}, cursor_) < floor_) return false;
+        if (occupied && stopped_at_ == kNever && levels_.begin_of({level, digit}, cursor_) < floor_) return false;
       }
       const std::int64_t in_row = items_of(row);
       if (in_row < 0) return false;
       items += in_row;
     }
-    return items == size_;
+    return items + never_.items == size_ && is_consistent(never_, kNeverNumber);
   }
 
  private:

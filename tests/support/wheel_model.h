@@ -40,6 +40,9 @@ class WheelModel {
   static constexpr bool kHashed = std::derived_from<W, HashedWheel>;
   static constexpr bool kHierarchical = std::derived_from<W, HierarchicalWheel>;
 
+  // The first tick of which next_due() does not tell. In a hashed wheel the latest tick is like any other.
+  static constexpr Tick kFirstNever = kHashed ? kNever : kNever - 1;
+
   explicit WheelModel(std::int64_t size) : wheel_(size) {}
   WheelModel(std::int64_t slots, std::uint32_t crowd)
     requires kHierarchical
@@ -92,16 +95,24 @@ class WheelModel {
     check();
   }
 
-  void reopen(Tick tick) {
-    wheel_.reopen(tick);
-    floor_ = tick;
+  void close(Tick tick) {
+    wheel_.close(tick);
+    floor_ = std::max(floor_, next_tick(tick));
+    stopped_ = false;
     check();
   }
 
-  /// Expires `tick`, which is between floor() and next_due(). `answer` is asked about each item that the wheel visits.
-  /// Returns the taken items, in order.
+  /// Expires and closes `tick`, which is between floor() and next_due(). A stopped walk leaves it open. `answer` is
+  /// asked about each item that the wheel visits. Returns the taken items, in order.
   template <class Answer>
   std::vector<Item*> expire(Tick tick, const Answer& answer) {
+    std::vector<Item*> taken = walk(tick, answer);
+    if (!stopped_) close(tick);
+    return taken;
+  }
+  /// Expires `tick`, and leaves it open.
+  template <class Answer>
+  std::vector<Item*> walk(Tick tick, const Answer& answer) {
     require(floor_ <= tick && tick <= next_due(), "a test leaves out no tick");
     std::vector<Item*> taken;
     std::size_t stayed = 0;
@@ -133,7 +144,7 @@ class WheelModel {
       }
       return verdict;
     });
-    floor_ = stopped_ ? tick : next_tick(tick);
+    floor_ = tick;
     if (stopped_) {
       require(next_due() == tick, "after a stop the tick is due again");
     } else {
@@ -149,9 +160,10 @@ class WheelModel {
   /// The answer of most visitors during expire(): takes a due item, and leaves another one until it is due.
   Verdict usual(const Item& item) const { return item.due > tick_ ? Verdict::later(item.due) : Verdict::taken(); }
 
-  /// Expires until the wheel is empty.
+  /// Expires until nothing is due any more, and then empties the wheel.
   void drain() {
-    while (size() != 0 && !broken_) expire(next_due());
+    while (next_due() != kNever && !broken_) expire(next_due());
+    clear();
   }
 
   void clear() {
@@ -177,9 +189,9 @@ class WheelModel {
 
   void check() {
     require(wheel_.size() == static_cast<std::int64_t>(by_due_.size()), "the wheel counts its items");
-    require(next_due() <= first_due(), "nothing is due before next_due()");
+    require(next_due() <= first_due() || first_due() >= kFirstNever, "nothing is due before next_due()");
     require(next_due() >= floor_, "next_due() is not in the past");
-    require((next_due() == kNever) == by_due_.empty(), "only an empty wheel is never due");
+    require((next_due() == kNever) == (first_due() >= kFirstNever), "a wheel is due unless its items never are");
     if constexpr (kEach != 0) require(++checks_ % kEach != 0 || wheel_.consistent(), "the wheel is consistent");
   }
 

@@ -108,6 +108,63 @@ TEST_F(ManyPlaces, GiveTimeoutsThatBecomeNearBeforeTheRestOfAnOpenedRound) {
   EXPECT_EQ(taken, std::vector<std::uint32_t>(kEntries + 1, 500));
 }
 
+/// An earlier pass has opened place 5, and the flood goes on in each pass.
+TEST_F(ManyPlaces, GiveTimeoutsOfAnOpenedRoundWhenTheirTimeHasComeWhateverFloodsBesideThem) {
+  constexpr std::uint32_t kFlood = 0;
+  const auto flood = [&] {
+    for (int i = 0; i < 2000; ++i) put(kFlood, kNear);
+  };
+  std::array<NodeName, 100> entries;
+  // Makes a pass that the flood does not let finish. Returns how many entries of each place it took.
+  const auto pass = [&](std::int64_t until) {
+    flood();
+    intake.open_all(until);
+    std::map<std::uint32_t, std::size_t> taken;
+    for (int takes = 0; takes < 10; ++takes) {
+      const std::size_t count = intake.take(entries.data(), entries.size());
+      for (std::size_t i = 0; i < count; ++i) ++taken[entries[i].index()];
+    }
+    EXPECT_TRUE(intake.any_near());
+    return taken;
+  };
+  EXPECT_EQ(pass(kNear)[5], 0U);
+  EXPECT_EQ(pass(kLater)[5], 0U);
+  EXPECT_EQ(pass(kLater + 5)[5], kEntries);
+}
+
+TEST_F(ManyPlaces, HaveTurnsWhileNearOnesNeverRunOutOfEntries) {
+  constexpr std::uint32_t kFlood = 0;
+  std::size_t far = 0;
+  for (int pass = 0; pass < 100; ++pass) {
+    put(kFlood, kNear);
+    intake.open_all(kNear);
+    for (int takes = 0; takes < 20; ++takes) {
+      for (int i = 0; i < 2; ++i) put(kFlood, kNear);
+      NodeName entry;
+      ASSERT_EQ(intake.take(&entry, 1), 1U);
+      far += entry.index() != kFlood ? 1 : 0;
+    }
+  }
+  EXPECT_GE(far, 100 * 20 / 20);
+}
+
+/// A pass takes 100,000 entries.
+TEST_F(ManyPlaces, HaveATurnInEachPassHoweverManyAreNear) {
+  for (std::uint32_t place = 0; place < kPlaces; ++place) {
+    for (int i = 0; i < 500; ++i) put(place, kNear);
+  }
+  intake.open(kNear);
+  std::vector<bool> seen(kPlaces);
+  std::array<NodeName, 256> entries;
+  for (std::size_t taken = 0; taken < 100'000;) {
+    const std::size_t count = intake.take(entries.data(), entries.size());
+    ASSERT_NE(count, 0U);
+    for (std::size_t i = 0; i < count; ++i) seen[entries[i].index()] = true;
+    taken += count;
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), kPlaces);
+}
+
 TEST_F(ManyPlaces, StayInAnOpenedRoundWhenTheyAreListedAgain) {
   intake.open_all(kNear);
   std::array<NodeName, 7> entries;
@@ -236,6 +293,61 @@ TEST(APass, ThatDoesNotFinishMakesNoTimeoutATickLate) {
     timer.driver().expire(due, 0);
     EXPECT_EQ(ran, kMoved);
   }
+}
+
+/// The first part has entered a tick that has not expired when the second part comes.
+TEST(APass, ThatDoesNotFinishKeepsTheOrderOfOneThread) {
+  using Pass = ThreadlessTimer::Driver::Pass;
+  constexpr int kTimeouts = 100'001;
+  ThreadlessTimer timer;
+  const auto time = [](std::chrono::nanoseconds since_start) {
+    return std::chrono::steady_clock::time_point(since_start);
+  };
+  timer.add_at([] {}, time(5ms));
+  EXPECT_EQ(timer.driver().transfer(), Pass::Done);
+  timer.driver().expire(timer.driver().next_due(), 0);
+  std::vector<int> order;
+  for (int i = 0; i < kTimeouts; ++i) timer.add_at([&order, i] { order.push_back(i); }, time(1ms));
+  EXPECT_EQ(timer.driver().transfer(), Pass::More);
+  EXPECT_EQ(timer.driver().transfer(), Pass::Done);
+  timer.expire_all();
+  EXPECT_EQ(order.size(), kTimeouts);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(APass, ThatIsResumedTakesOnlyWhatCameBeforeItBegan) {
+  using Pass = ThreadlessTimer::Driver::Pass;
+  ThreadlessTimer timer;
+  const auto add = [&] {
+    for (int i = 0; i < 60'000; ++i) timer.add([] {}, 1ms);
+  };
+  add();
+  add();
+  EXPECT_EQ(timer.driver().transfer(), Pass::More);
+  add();
+  EXPECT_EQ(timer.driver().resume(), Pass::Done);
+  EXPECT_EQ(timer.core().stats().backlog, 60'000);
+}
+
+/// Many threads ask for far more than a pass handles, and one of them has a timeout that is due earlier now.
+TEST(APass, HandlesRecheckRequestsOfEachThread) {
+  constexpr std::size_t kPlaces = 500;
+  ThreadlessTimer timer;
+  internal::Node* const node = internal::Node::of(timer.find(timer.add(must_not_run, kFar)));
+  Inbox inbox;
+  Intake intake(inbox);
+  std::vector<Inbox::Place> places(kPlaces);
+  for (Inbox::Place& place : places) {
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(Inbox::put_recheck(place, *node));
+    inbox.list_rechecks(place);
+  }
+  intake.open(0);
+  // Each turn gives requests of one place. Together they are at most a pass: 8,192.
+  std::array<internal::Node*, 256> nodes;
+  std::size_t taken = 0;
+  for (std::size_t turn = 0; turn < kPlaces; ++turn) taken += intake.take_rechecks(nodes.data(), nodes.size());
+  EXPECT_GE(taken, kPlaces);
+  EXPECT_LE(taken, 8192U);
 }
 
 /// The base class knows only the number of pending timeouts.

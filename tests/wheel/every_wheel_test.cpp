@@ -111,7 +111,7 @@ class Walk : public ::testing::Test {
           break;
         case 1:
           // Not far, so that there is always a past and a future.
-          if (model_->size() != 0 && model_->next_due() - model_->floor() <= 1'000'000) expire(model_->next_due());
+          if (const Tick due = model_->next_due(); due != kNever && due - model_->floor() <= 1'000'000) expire(due);
           break;
         default:
           if (item.in_wheel()) {
@@ -155,8 +155,8 @@ class Walk : public ::testing::Test {
     }
   }
   void expire(Tick due) {
-    expired_ += model_->expire(due).size();
-    if (random_() % 4 == 0) model_->reopen(due);
+    expired_ += model_->walk(due, [this](const Item& item) { return model_->usual(item); }).size();
+    if (random_() % 4 != 0) model_->close(due);
   }
 
   std::mt19937_64 random_;
@@ -193,37 +193,41 @@ TYPED_TEST(Walk, AgreesWithAModelJustBeforeEachCarry) {
   }
 }
 
-TYPED_TEST(EveryWheel, AReopenedTickTakesMoreItemsAndExpiresAgain) {
+TYPED_TEST(EveryWheel, AnExpiredTickTakesMoreItemsAndExpiresAgainUntilItIsClosed) {
+  const auto take_all = [](const Item&) { return Verdict::taken(); };
   for (const Tick tick : {7, 64, 4095}) {
     Item& first = this->model_.insert(tick);
-    EXPECT_EQ(this->expire(tick), std::vector<Item*>{&first});
-    this->model_.reopen(tick);
+    while (this->model_.next_due() < tick) this->model_.expire(this->model_.next_due());
+    EXPECT_EQ(this->model_.walk(tick, take_all), std::vector<Item*>{&first});
     this->model_.insert(tick + 1);
     Item& late = this->model_.insert(tick);
     this->expect_next_due(tick);
-    const auto take_all = [](const Item&) { return Verdict::taken(); };
     EXPECT_EQ(this->model_.expire(tick, take_all), std::vector<Item*>{&late});
+    Item& too_late = this->model_.insert(tick);
+    EXPECT_EQ(too_late.due, tick + 1);
     this->model_.clear();
   }
 }
 
-TYPED_TEST(EveryWheel, TheLatestTickIsDueSomeDay) {
-  Item& item = this->model_.insert(kNever);
-  this->expect_next_due(kNever - 1);
-  EXPECT_EQ(this->expire(kNever - 1), std::vector<Item*>{&item});
+/// A wheel may leave out the latest tick, which never comes.
+TYPED_TEST(EveryWheel, TheLatestTickThatComesIsDueSomeDay) {
+  const Tick last = this->model_.kFirstNever - 1;
+  Item& item = this->model_.insert(last);
+  this->expect_next_due(last);
+  EXPECT_EQ(this->expire(last), std::vector<Item*>{&item});
 }
 
-TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTick) {
-  Item& item = this->model_.insert(7);  // in the bucket of the latest tick
+TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTickOrNever) {
+  this->model_.insert(7);  // in the bucket of the latest tick
   this->model_.expire(7, [](const Item&) { return Verdict::later(kNever); });
-  this->expect_next_due(kNever - 1);
-  EXPECT_EQ(this->expire(kNever - 1), std::vector<Item*>{&item});
+  this->expect_next_due(this->model_.kHashed ? kNever - 1 : kNever);
+  this->model_.clear();
 }
 
 /// In the last revolution a bucket has no later tick of its own. An item whose timeout is cancelled cannot be put off
 /// by whole revolutions there.
 TYPED_TEST(EveryWheel, AnItemThatCannotBePutOffIsVisitedAtTheNextTick) {
-  const Tick last = kNever - 1;
+  const Tick last = this->model_.kHashed ? kNever - 1 : kNever - 3;
   const Tick tick = last - 3;
   Item& stays = this->model_.insert(tick);
   Item& taken = this->model_.insert(tick);
@@ -243,14 +247,16 @@ TYPED_TEST(EveryWheel, AnItemThatCannotBePutOffIsVisitedAtTheNextTick) {
     ASSERT_EQ(this->model_.next_due(), present);
     EXPECT_EQ(visit(present), 1);
   }
-  // The latest tick has no next one.
-  EXPECT_EQ(this->model_.next_due(), last);
-  EXPECT_EQ(visit(last), 1);
+  if (this->model_.kHashed) {  // the latest tick has no next one
+    EXPECT_EQ(this->model_.next_due(), last);
+    EXPECT_EQ(visit(last), 1);
+  }
   this->model_.remove(stays);
 }
 
 /// The visitor's answer for a timeout that never expires.
 TYPED_TEST(EveryWheel, PutOffForEverInTheLatestTickIsVisitedOnceInEachCall) {
+  if (!this->model_.kHashed) return;  // it leaves that tick out
   this->model_.insert(kNever);
   ASSERT_TRUE(this->expire(kNever - 2).empty());
   for (int call = 0; call < 3; ++call) {

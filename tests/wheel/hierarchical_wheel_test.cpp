@@ -258,8 +258,8 @@ TEST(HierarchicalWheel, TheTopLevelDoesNotWrap) {
       std::deque<Item> items;
       wheel.skip_to(start);
       for (const Tick due : {start, start + 1, start + (kNever - start) / 2, (Tick{1} << 62) - 1, Tick{1} << 62,
-                             (Tick{1} << 62) + 1, kNever - 3, kNever - 2, kNever - 1}) {
-        if (due < start || due >= kNever) continue;
+                             (Tick{1} << 62) + 1, kNever - 4, kNever - 3, kNever - 2}) {
+        if (due < start || due >= kNever - 1) continue;
         ASSERT_TRUE(insert(wheel, items.emplace_back(), due));
         ASSERT_LE(wheel.next_due(), due);
         ASSERT_GE(wheel.next_due(), start);
@@ -274,32 +274,41 @@ TEST(HierarchicalWheel, TheTopLevelDoesNotWrap) {
   }
 }
 
-TEST(HierarchicalWheel, TheLatestTickIsDueSomeDay) {
+/// Whether the wheel is new or old, and whether the item was inserted, moved or put off.
+TEST(HierarchicalWheel, DoesNotTellOfTheLatestTickWhichNeverComes) {
+  for (const Tick start : {Tick{0}, Tick{1} << 61, kNever - 70, kNever - 2}) {
+    Checked<HierarchicalWheel> wheel(64);
+    std::array<Item, 3> items;
+    wheel.skip_to(start);
+    ASSERT_TRUE(wheel.insert(items[0], kNever));
+    ASSERT_TRUE(insert(wheel, items[1], start));
+    wheel.move(items[1], kNever - 1);
+    ASSERT_TRUE(insert(wheel, items[2], start));
+    EXPECT_EQ(wheel.next_due(), start);
+    wheel.expire(start, [&](WheelItem&) { return Verdict::later(wheel.put_off(start)); });
+    EXPECT_EQ(wheel.next_due(), kNever);
+    EXPECT_EQ(wheel.size(), 3);
+    wheel.skip_to(kNever);
+    EXPECT_TRUE(wheel.consistent());
+    wheel.move(items[1], kNever);
+    wheel.remove(items[1]);
+    EXPECT_TRUE(wheel.consistent());
+    int cleared = 0;
+    wheel.clear([&](WheelItem&) { ++cleared; });
+    EXPECT_EQ(cleared, 2);
+    EXPECT_TRUE(wheel.consistent());
+  }
+}
+
+TEST(HierarchicalWheel, AnItemOfTheLatestTickCanBeMovedToAnEarlierOne) {
   Checked<HierarchicalWheel> wheel(64);
   Item item;
   ASSERT_TRUE(wheel.insert(item, kNever));
-  item.due = kNever - 1;
+  wheel.move(item, 5000);
+  item.due = 5000;
   run_all(wheel);
-  EXPECT_EQ(item.came_at, kNever - 1);
-  EXPECT_EQ(wheel.next_due(), kNever);
-  // There is no later tick: whatever comes now is due at the last one again.
-  Item last;
-  ASSERT_TRUE(insert(wheel, last, 7));
-  int visits = 0;
-  wheel.expire(kNever - 1, [&](WheelItem&) {
-    ++visits;
-    return Verdict::later(kNever);
-  });
-  EXPECT_EQ(visits, 1);
-  EXPECT_EQ(wheel.next_due(), kNever - 1);
+  EXPECT_EQ(item.came_at, 5000);
   EXPECT_TRUE(wheel.consistent());
-  wheel.skip_to(kNever - 1);
-  wheel.remove(last);
-  EXPECT_EQ(wheel.next_due(), kNever);
-  wheel.skip_to(kNever);
-  ASSERT_TRUE(insert(wheel, last, kNever));
-  EXPECT_EQ(wheel.next_due(), kNever - 1);
-  wheel.remove(last);
 }
 
 /// The cost of an item is that of the way down through the levels, however far away the item is.

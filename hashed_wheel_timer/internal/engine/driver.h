@@ -35,7 +35,11 @@ namespace hwt::internal {
 ///   2. expire() or expire_before() runs the tasks of due ticks. Ticks rise from call to call.
 ///
 /// A pass may end before it has handled all that it took from the inbox. Then entries stay in `batch_`, and recheck
-/// requests that lack memory stay in `rechecks_`. The next pass goes on with them.
+/// requests that lack memory stay in `rechecks_`. resume() and the next pass go on with them.
+///
+/// The latest expired tick stays open while a pass is unfinished, so that entries that the pass has left may still
+/// enter it. Otherwise they would expire a whole tick later than the rest of their tick. The earliest open tick only
+/// rises. So a timeout that a later step takes never overtakes an earlier one of its thread.
 template <Wheel W>
 class Driver {
  public:
@@ -63,11 +67,20 @@ class Driver {
   /// places stay in the inbox, unless an earlier pass has begun to take them.
   Pass transfer(Tick present = 0, std::int64_t until = kForever, bool all = true) noexcept;
 
-  /// Returns the tick of the earliest new deadline, or an earlier tick; kNever if nothing came.
+  /// Goes on with a pass that was unfinished. Takes only what was in the inbox when transfer() began. So a caller that
+  /// repeats it comes to an end, whatever other threads schedule and cancel meanwhile.
+  Pass resume() noexcept;
+
+  /// Returns the tick of the earliest new deadline, or an earlier tick; kNever if nothing came that is ever due.
   Tick next_waiting() noexcept {
     const std::int64_t earliest = intake_.earliest_waiting();
-    return earliest == Inbox::kUnlisted ? kNever : grid().due_tick(earliest);
+    return earliest >= Inbox::kLatest ? kNever : tick_of(earliest);
   }
+  /// Returns whether the latest pass has left anything in the inbox, or something has come since.
+  bool is_waiting() noexcept { return intake_.earliest_waiting() != Inbox::kUnlisted; }
+
+  /// Returns whether an unfinished pass has left entries of places with a near deadline.
+  bool has_near() const noexcept { return first_ != end_ || intake_.any_near(); }
 
   Collector& collector() noexcept { return collector_; }
 
@@ -93,10 +106,7 @@ class Driver {
   Expired expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept;
 
   /// Skips the ticks before `tick`. Precondition: nothing is due before it.
-  void skip_to(Tick tick) noexcept {
-    latest_ = std::max(latest_, tick - 1);
-    wheel_.skip_to(tick);
-  }
+  void skip_to(Tick tick) noexcept { wheel_.skip_to(tick); }
 
   /// Cancels all pending timeouts and calls their cancelled(). Returns them as a chain linked by `next`, each with the
   /// timer's reference. Call it after the timer was stopped, and call no transfer() after it. A later cancel_all()
@@ -121,12 +131,16 @@ class Driver {
   };
 
   TickGrid grid() const noexcept { return {core_.lifecycle().start_time(), tick_duration_}; }
-  Tick tick_of(const Node& node) const noexcept {
-    return grid().due_tick(node.deadline.load(std::memory_order_relaxed));
+  /// The tick at whose end a deadline is due; kNever if that end is beyond the range of the clock.
+  Tick tick_of(std::int64_t deadline) const noexcept {
+    const Tick tick = grid().due_tick(deadline);
+    return deadline >= kForever - tick_duration_ && grid().end_of(tick) == kForever ? kNever : tick;
   }
   /// The tick of a node that enters the wheel or moves in it. A passed deadline counts as the present tick; otherwise
   /// it would overtake earlier timeouts, and count as lateness of the worker.
-  Tick place_of(const Node& node) const noexcept { return std::max(tick_of(node), present_); }
+  Tick place_of(const Node& node) const noexcept {
+    return std::max(tick_of(node.deadline.load(std::memory_order_relaxed)), present_);
+  }
 
   bool refill() noexcept {
     first_ = 0;
@@ -154,8 +168,9 @@ class Driver {
   TaskRunner runner_;
   const std::int64_t tick_duration_;
   Tick present_ = 0;            // see transfer()
-  Tick latest_ = 0;             // the latest tick that has expired, or was skipped
+  Tick latest_ = -1;            // the latest tick that has expired
   bool is_unfinished_ = false;  // the latest pass left entries that may be due in latest_
+  Pass complete_ = Pass::Done;  // the result of the latest pass when nothing is left
   W wheel_;
   // Entries in hand: those in [first_, end_) were taken from the inbox and have not been transferred yet.
   std::array<NodeName, kBatch> batch_;
@@ -170,14 +185,19 @@ class Driver {
 template <Wheel W>
 typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
   present_ = present;
-  // If the latest pass has left entries, some may be due in the latest tick. So nodes may enter that tick once more.
-  // Otherwise they would expire a whole tick later than the rest of it.
-  if (is_unfinished_) wheel_.reopen(latest_);
+  // If something is still due in the latest tick, new nodes queue up behind it.
+  if (!is_unfinished_ && wheel_.next_due() > latest_) wheel_.close(latest_);
   // Before the pass is opened, so that a note that comes during the pass asks for another one.
   all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
   all ? intake_.open_all(until) : intake_.open(until);
   take_overflow();
-  Pass pass = all ? Pass::Done : Pass::Near;
+  complete_ = all ? Pass::Done : Pass::Near;
+  return resume();
+}
+
+template <Wheel W>
+typename Driver<W>::Pass Driver<W>::resume() noexcept {
+  Pass pass = complete_;
   if (!take_rechecks()) pass = Pass::More;
   if (rechecks_kept_ != 0) pass = Pass::Starved;
   for (std::int64_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
@@ -319,13 +339,11 @@ template <Wheel W>
   std::uint64_t seen = node.word.load(std::memory_order_acquire);
   do {
     // A recheck request for a cancelled node is on its way. When the worker handles it, the node must still be in the
-    // wheel. Before that, the worker may process any number of ticks, so the node moves to the last revolution. In a
-    // HashedWheel it stays in its bucket.
-    if (Node::state_of(seen) == NodeState::Cancelled)
-      return Verdict::later(last_revolution(due.tick, wheel_.revolution()));
+    // wheel, however many ticks the worker processes before.
+    if (Node::state_of(seen) == NodeState::Cancelled) return Verdict::later(wheel_.put_off(due.tick));
     // Compares times, not ticks: computing a tick needs a division.
     deadline = node.deadline.load(std::memory_order_relaxed);
-    if (deadline > due.end) return Verdict::later(grid().due_tick(deadline));
+    if (deadline > due.end) return Verdict::later(tick_of(deadline));
   } while (!node.claim(seen, runner_.claim()));
   core_.counters().lateness.add(due.begun, deadline);
   core_.counters().note_running_since(due.begun);

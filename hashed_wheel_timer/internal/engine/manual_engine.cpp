@@ -19,9 +19,14 @@ namespace {
 constexpr std::int64_t kSlotsPerLevel = 64;
 // The most steps of the Collector in one call, because the calling thread has other things to do.
 constexpr int kStepsAtOnce = 8;
-constexpr std::int64_t kNap = 1'000'000;  // until a lack of memory may be over
-// After this many passes transfer_all() leaves new timeouts for later, because other threads may schedule all the time.
-constexpr int kPasses = 8;
+constexpr std::int64_t kPatience = 1'000'000;  // until a lack of memory may be over
+// While a producer sifts its place, no pass can take from it. It looks at 4,096 entries, which takes microseconds. But
+// it may be preempted, and other producers may sift next. A function that promises to take all that was scheduled
+// before waits for a second. run_due() does not wait: it leaves the place for its next call.
+constexpr std::chrono::microseconds kNap{50};
+constexpr int kNaps = 20'000;
+// For timeouts that a cancelled() schedules. Bounded, because other threads may schedule all the time.
+constexpr int kBegins = 8;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
@@ -160,34 +165,25 @@ void ManualEngine::give_memory_back() noexcept {
   const std::int64_t now = present_;
   Collector& collector = driver_.collector();
   if (collector.next_step(now) > now) return;
-  for (int steps = 0; steps != kStepsAtOnce && core_->running() && transfer_all(); ++steps) {
+  for (int steps = 0; steps != kStepsAtOnce && transfer(now, 1, 0); ++steps) {
     if (!collector.step(now)) break;
   }
 }
 
-bool ManualEngine::transfer_all() noexcept {
-  starved_ = false;
-  for (int passes = 1; core_->running(); ++passes) {
+bool ManualEngine::transfer_all() noexcept { return transfer(kForever, kBegins, kNaps); }
+
+bool ManualEngine::transfer(std::int64_t until, int begins, int naps) noexcept {
+  for (; begins != 0 && core_->running(); --begins) {
     // A deadline before this time had passed when its timeout was enqueued.
-    switch (driver_.transfer(grid_.at(present_))) {
-      case Pass::Done:
-        // A cancelled() may have scheduled more. The number of passes is limited, because other threads may schedule
-        // all the time.
-        if (driver_.next_waiting() == kNever || passes >= kPasses) return core_->running();
-        break;
-      case Pass::Starved:
-        starved_ = true;
-        return false;
-      case Pass::HeldUp:
-        // A producer is sifting its place. That takes some microseconds, unless the thread is preempted.
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-        break;
-      case Pass::More:
-      case Pass::Near:  // not asked for
-        break;
+    pass_ = driver_.transfer(grid_.at(present_), until);
+    for (; pass_ != Pass::Done && core_->running(); pass_ = driver_.resume()) {
+      if (until != kForever && !driver_.has_near()) return false;
+      if (pass_ == Pass::Starved || (pass_ == Pass::HeldUp && naps-- == 0)) return false;
+      if (pass_ == Pass::HeldUp) std::this_thread::sleep_for(kNap);
     }
+    if (!driver_.is_waiting()) break;
   }
-  return false;
+  return core_->running();
 }
 
 std::optional<std::int64_t> ManualEngine::next_wakeup() {
@@ -228,15 +224,16 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
   const std::int64_t now = std::max(core_->now(), present_);
-  // A pass is needed if the latest one lacked memory, a thread asks for one, or a timeout in the inbox is due. It is
+  // A pass is needed if the latest one has left entries, a thread asks for one, or a timeout in the inbox is due. It is
   // also needed to drop the last cancelled timeouts, so that next_call() does not return their tick.
-  const bool look = starved_ || is_asked() || driver_.next_waiting() < grid_.at(now) || has_ended();
-  if (look) transfer_all();
+  const bool look = pass_ != Pass::Done || is_asked() || driver_.next_waiting() < grid_.at(now) || has_ended();
+  if (look) transfer(now, 1, 0);
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
-  if (starved_) return std::min(end, now + kNap);
+  if (pass_ == Pass::Starved) return std::min(end, now + kPatience);
+  if (pass_ != Pass::Done) return now;
   if (end == kForever) return {};
   return end;
 }

@@ -74,8 +74,12 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   /// Returns whether a thread has asked for a pass.
   bool is_asked() const noexcept;
   std::int64_t next_call() noexcept;
-  /// Takes all timeouts into the wheel. Waits for producers that sift their place, and may call cancelled(). Returns
-  /// false without memory for all, or if the timer stops.
+  /// Takes the timeouts that were in the inbox when the call began into the wheel: those of all places, or only those
+  /// of the places with a deadline up to `until`, and of the others as many as one pass takes. May call cancelled(). If
+  /// timeouts have come meanwhile, for example from a cancelled(), begins again, up to `begins` times in all. Waits for
+  /// producers that sift their place, in at most `naps` naps. Returns whether everything was taken, and the timer is
+  /// running.
+  bool transfer(std::int64_t until, int begins, int naps) noexcept;
   bool transfer_all() noexcept;
   void set_present(std::int64_t now) noexcept;
   /// Returns the time since `time`, which is not later than now.
@@ -91,14 +95,12 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
   // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
-  // The time that the wheel has been turned to. Unless memory is lacking, each drive() leaves only timeouts of this
-  // tick and of later ones in the inbox. So a timeout there with an earlier deadline was enqueued at this time or
-  // later.
+  // The time that the wheel has been turned to. If the latest pass is complete, the inbox has only timeouts of this
+  // tick and of later ones. So a timeout there with an earlier deadline was enqueued at this time or later.
   std::int64_t present_;
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;
-  // Whether the latest pass lacked memory. Then the driver holds entries, which next_waiting() does not count.
-  bool starved_ = false;
+  Pass pass_ = Pass::Done;  // how the latest pass ended; next_waiting() does not count entries that it has left
   Unprocessed unprocessed_;
   bool time_is_known_;  // false until a clock without a start is first advanced
   bool destroyed_ = false;

@@ -114,7 +114,7 @@ class WorkerLoop final : public ThreadedEngine {
   /// Returns when a pass must take everything: entries that the latest pass has left, or that other threads have
   /// cancelled. Their producers may never sift.
   std::int64_t take_all_at() noexcept {
-    const bool left = pass_ == Pass::Near && driver_.next_waiting() != kNever;
+    const bool left = pass_ == Pass::Near && driver_.is_waiting();
     return left || core().inbox().has_dead() ? took_all_ + kTakesAllEvery : kForever;
   }
 

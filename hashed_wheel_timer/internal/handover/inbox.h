@@ -39,6 +39,8 @@ class Inbox {
   /// A bit of Place::earliest_. It is set while the place is not in the list, because it is filed or unlisted.
   /// Deadlines are rounded down to even nanoseconds, so the bit is free.
   static constexpr std::int64_t kNotInList = 1;
+  /// What the latest deadline, which never comes, is rounded down to.
+  static constexpr std::int64_t kLatest = kUnlisted & ~kNotInList;
 
   /// The place of one producer.
   class Place {
@@ -94,7 +96,8 @@ class Inbox {
     bool near_ = false;
     bool far_ = false;
     bool rechecked_ = false;
-    std::size_t left_ = 0;  // new timeouts that Intake has still to take
+    std::size_t left_ = 0;           // new timeouts that Intake has still to take
+    std::int64_t opened_until_ = 0;  // none of those is due earlier
     std::size_t rechecks_left_ = 0;
   };
 

@@ -13,6 +13,7 @@ void Intake::Round<kNext, kMember>::append(Place& place) noexcept {
   place.*kNext = nullptr;
   (last_ == nullptr ? first_ : last_->*kNext) = &place;
   last_ = &place;
+  ++size_;
 }
 
 template <Inbox::Place* Inbox::Place::* kNext, bool Inbox::Place::* kMember>
@@ -20,17 +21,20 @@ Inbox::Place& Intake::Round<kNext, kMember>::pop() noexcept {
   Place& place = *std::exchange(first_, first_->*kNext);
   if (first_ == nullptr) last_ = nullptr;
   place.*kMember = false;
+  --size_;
   return place;
 }
 
 void Intake::open(std::int64_t until) noexcept {
   file_listed();
+  bring_near(until);
   const bool unlisted = unlist_until(until, near_);
   if (unlist_rechecks() || unlisted) AsymmetricFence::heavy();
 }
 
 void Intake::open_all(std::int64_t until) noexcept {
   file_listed();
+  bring_near(until);
   bool unlisted = unlist_until(until, near_);
   if (unlist_until(Inbox::kUnlisted, far_)) unlisted = true;
   if (unlist_rechecks() || unlisted) AsymmetricFence::heavy();
@@ -50,11 +54,20 @@ bool Intake::unlist_until(std::int64_t deadline, Places& places) noexcept {
   for (Place* place = filed_.top(); place != nullptr && place->filed_.key <= deadline; place = filed_.top()) {
     filed_.remove(*place);
     Inbox::unlist(*place, place->filed_.key);
+    // The place may still have entries of an earlier pass, with earlier deadlines.
+    place->opened_until_ = place->left_ == 0 ? place->filed_.key : std::min(place->opened_until_, place->filed_.key);
     place->left_ = kUncounted;
     places.append(*place);
     any = true;
   }
   return any;
+}
+
+/// Appends the places of far_ whose time has come to near_. Takes O(n) time, as opening them did.
+void Intake::bring_near(std::int64_t until) noexcept {
+  for (Place* place = far_.first(); place != nullptr; place = place->next_far_) {
+    if (place->left_ != 0 && place->opened_until_ <= until) near_.append(*place);
+  }
 }
 
 /// Unlists all places with recheck requests and adds them to rechecked_. Returns whether there were any.
@@ -76,7 +89,8 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
     HandOverQueue<Node*>& rechecks = *place.rechecks_.load(std::memory_order_acquire);
     // Counted after the fence in open(). A producer that enqueues later lists its place again.
     if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = rechecks.size();
-    const std::size_t count = rechecks.dequeue(nodes, std::min(max, place.rechecks_left_));
+    const std::size_t most = std::min(max, share(kRecheckRound, rechecked_.size() + 1));
+    const std::size_t count = rechecks.dequeue(nodes, std::min(most, place.rechecks_left_));
     place.rechecks_left_ -= count;
     // The place gets another turn.
     if (count != 0 && place.rechecks_left_ != 0) rechecked_.append(place);
@@ -87,7 +101,12 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
 
 std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
   held_up_ = false;
-  if (const std::size_t count = take_from(near_, entries, max); count != 0) return count;
+  if (++turns_ > kNearTurns) {
+    turns_ = 0;
+    if (const std::size_t count = take_from(far_, entries, max); count != 0) return count;
+  }
+  if (const std::size_t count = take_from(near_, entries, std::min(max, share(kRound, near_.size()))); count != 0)
+    return count;
   return take_from(far_, entries, max);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,8 +15,10 @@ namespace hwt::internal {
 /// open_all() unlists all other places too, and appends them to far_. Both append the places with recheck requests to
 /// rechecked_. Both pass the heavy fence if they have appended any place.
 ///
-/// The places of near_, far_ and rechecked_ take turns. In a turn the worker takes some entries of one place, so that a
-/// flood of one producer does not delay the others. Places of far_ have turns only when near_ gives nothing.
+/// The places of near_, far_ and rechecked_ take turns. In a turn the worker takes some entries of one place. A round
+/// of turns takes no more than half of a pass, so each place has a turn in each pass, whatever floods beside it. Places
+/// of far_ have one turn in kNearTurns, and those that near_ does not need. When their time has come before their turn,
+/// open() appends them to near_ too.
 class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
@@ -52,6 +55,8 @@ class Intake {
   class Round {
    public:
     bool empty() const noexcept { return first_ == nullptr; }
+    std::size_t size() const noexcept { return size_; }
+    Place* first() const noexcept { return first_; }
     Place* last() const noexcept { return last_; }
     /// Does nothing if the place is a member already.
     void append(Place& place) noexcept;
@@ -60,14 +65,26 @@ class Intake {
    private:
     Place* first_ = nullptr;
     Place* last_ = nullptr;
+    std::size_t size_ = 0;
   };
 
   // The value of left_ and rechecks_left_ until the place has its first turn of a pass.
   static constexpr std::size_t kUncounted = ~std::size_t{0};
+  // The most that a round of turns takes, unless there are more places: half of Driver's bounds for a pass.
+  static constexpr std::size_t kRound = 50'000;
+  static constexpr std::size_t kRecheckRound = 4096;
+  // Far places have one turn after so many of near ones, because a cancelled() may wait there.
+  static constexpr std::size_t kNearTurns = 16;
+
+  /// Returns how many entries one of so many places may give in a turn.
+  static std::size_t share(std::size_t round, std::size_t places) noexcept {
+    return std::max<std::size_t>(round / std::max<std::size_t>(places, 1), 1);
+  }
 
   void file_listed() noexcept;
   template <class Places>
   bool unlist_until(std::int64_t deadline, Places& places) noexcept;
+  void bring_near(std::int64_t until) noexcept;
   bool unlist_rechecks() noexcept;
   template <class Places>
   std::size_t take_from(Places& places, NodeName* entries, std::size_t max) noexcept;
@@ -79,6 +96,7 @@ class Intake {
   Round<&Place::next_near_, &Place::near_> near_;
   Round<&Place::next_far_, &Place::far_> far_;
   Round<&Place::next_rechecked_, &Place::rechecked_> rechecked_;
+  std::size_t turns_ = 0;  // since the latest one that was for a far place
   bool held_up_ = false;
 };
 

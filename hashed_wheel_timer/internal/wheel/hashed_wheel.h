@@ -38,6 +38,8 @@ class HashedWheel {
 
   /// Returns the ticks until the same bucket is due again.
   Tick revolution() const noexcept { return revolutions_.length(); }
+  /// Returns a tick of the same bucket, so that the item stays where it is.
+  Tick put_off(Tick tick) const noexcept { return last_revolution(tick, revolution()); }
   std::int64_t size() const noexcept { return size_; }
 
   bool reserve() noexcept { return chunks_.reserve(); }
@@ -55,7 +57,7 @@ class HashedWheel {
     floor_ = std::max(floor_, tick);
   }
 
-  void reopen(Tick tick) noexcept { floor_ = std::min(floor_, tick); }
+  void close(Tick tick) noexcept { floor_ = std::max(floor_, next_tick(tick)); }
 
   /// Visits the items that may be due at `tick`. An item with a later tick moves to the bucket of that tick, or keeps
   /// its place if that is the same bucket. Without memory in the other bucket the item also keeps its place, and is
@@ -105,16 +107,15 @@ class HashedWheel {
 
 template <class Visitor>
 void HashedWheel::expire(Tick tick, Visitor&& visit) noexcept {
+  assert(tick >= floor_);
+  floor_ = tick;
   // Walks the bucket of the tick, and other buckets with items that could not move without memory.
   for (std::size_t index = revolutions_.bucket_of(tick);; index = due_.first()) {
-    floor_ = tick;
-    if (!walk(index, tick, visit)) return;
-    if (due_.earliest() > tick) break;
+    if (!walk(index, tick, visit) || due_.earliest() > tick) return;
     // Only at tick kNever - 1, which has no next one, the bucket may still be due now. The next call visits its items
     // again.
-    if (due_.of(index) <= tick) break;
+    if (due_.of(index) <= tick) return;
   }
-  floor_ = next_tick(tick);
 }
 
 /// Walks a bucket: its items with the tag of the tick, or all. Returns false if the visitor has stopped the walk.

@@ -18,18 +18,19 @@ HierarchicalWheel::HierarchicalWheel(std::int64_t slots, std::uint32_t crowd)
 bool HierarchicalWheel::insert(WheelItem& item, Tick tick) noexcept {
   assert((reinterpret_cast<std::uintptr_t>(&item) & Chunk::kTagMask) == 0);
   tick = clamp(tick);
-  if (!add(item, tick, levels_.place_of(tick, cursor_))) return false;
+  if (tick == kNever - 1 ? !add_to_never(item) : !add(item, tick, levels_.place_of(tick, cursor_))) return false;
   ++size_;
   return true;
 }
 
 void HierarchicalWheel::remove(WheelItem& item) noexcept {
   const std::uint32_t number = Chunk::of(item.position).bucket;
+  --size_;
+  if (number == kNeverNumber) return never_.remove(item, chunks_);
   SlotRow& row = slot_rows_.row_of(number);
   const std::size_t digit = slot_rows_.digit_of(number);
   Slot& slot = row.slot(digit);
   slot.remove(item, chunks_);
-  --size_;
   if (!slot.occupied()) vacate(row, digit);
 }
 
@@ -42,6 +43,7 @@ void HierarchicalWheel::move(WheelItem& item, Tick tick) noexcept {
 
 bool HierarchicalWheel::is_where_it_belongs(const WheelItem& item, Tick tick) const noexcept {
   const std::uint32_t number = Chunk::of(item.position).bucket;
+  if (number == kNeverNumber || tick == kNever - 1) return number == kNeverNumber && tick == kNever - 1;
   const SlotIndex place = levels_.place_of(tick, cursor_);
   for (const SlotRow* row = current_rows_[place.level]; row != nullptr;) {
     const std::size_t digit = levels_.digit_of(tick, row->level);
@@ -58,7 +60,7 @@ void HierarchicalWheel::skip_to(Tick tick) noexcept {
   // Every occupied slot begins at `tick` or later, so its items belong there for the new cursor too.
   floor_ = tick;
   cursor_ = tick - 1;
-  stopped_ = false;
+  stopped_at_ = kNever;
 }
 
 bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place) noexcept {

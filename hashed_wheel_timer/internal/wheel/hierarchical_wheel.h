@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
@@ -35,6 +36,8 @@ namespace hwt::internal {
 /// when the span begins. When it begins, only the slot's own bucket comes down item by item, and the whole row becomes
 /// the row of the level below. Slots of that row can be crowded in turn. The items of a bucket are older than those in
 /// the row below, and go in front of them, so the order stays.
+///
+/// The latest tick never comes. Its items lie in a bucket of their own, so that next_due() does not tell of them.
 class HierarchicalWheel {
  public:
   /// `slots`: the number of slots of each level; see SlotLevels. Throws std::bad_alloc.
@@ -54,11 +57,14 @@ class HierarchicalWheel {
   /// Gives an item another tick. An item that stays in the same slot keeps its place.
   void move(WheelItem& item, Tick tick) noexcept;
 
-  /// Returns the first tick at which an item is due or comes down. After a stopped walk, returns the tick of that walk
-  /// while the wheel has any items, even if those that were left have been removed.
+  Tick put_off(Tick) const noexcept { return kNever - 1; }
+
+  /// Returns the first tick at which an item is due or comes down; kNever if there are only items of the latest tick.
+  /// After a stopped walk, returns the tick of that walk while the wheel has any others, even if those that were left
+  /// have been removed.
   Tick next_due() const noexcept {
-    if (size_ == 0) return kNever;
-    return stopped_ ? floor_ : levels_.begin_of(levels_.first(), cursor_);
+    if (size_ == std::int64_t{never_.items}) return kNever;
+    return stopped_at_ != kNever ? stopped_at_ : levels_.begin_of(levels_.first(), cursor_);
   }
 
   /// Visits the items that are due or come down at `tick`. Without memory at its new place an item is visited at each
@@ -67,9 +73,9 @@ class HierarchicalWheel {
   void expire(Tick tick, Visitor&& visit) noexcept;
 
   void skip_to(Tick tick) noexcept;
-  void reopen(Tick tick) noexcept {
-    assert(tick >= cursor_);
-    floor_ = std::min(floor_, tick);
+  void close(Tick tick) noexcept {
+    floor_ = std::max(floor_, next_tick(tick));
+    stopped_at_ = kNever;
   }
 
   template <class Visitor>
@@ -97,6 +103,8 @@ class HierarchicalWheel {
   Tick clamp(Tick tick) const noexcept { return std::clamp(tick, floor_, kNever - 1); }
 
   Slot& slot_at(SlotIndex place) noexcept { return current_rows_[place.level]->slot(place.digit); }
+
+  bool add_to_never(WheelItem& item) noexcept { return never_.add(item, 0, kNeverNumber, chunks_); }
 
   /// Adds an item to the slot of its tick, `place`. Returns false without memory.
   bool add(WheelItem& item, Tick tick, SlotIndex place) noexcept {
@@ -129,6 +137,8 @@ class HierarchicalWheel {
   /// visited again.
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
+    if (tick == kNever - 1) [[unlikely]]
+      return add_to_never(item);
     const SlotIndex place = levels_.place_of(tick, now);
     // The new place is on a lower level, unless `tick` lies beyond the span of the slot. That can be so only if the
     // visitor has given a new tick, or if the item was in this slot for lack of memory. Then add() treats it as a new
@@ -148,28 +158,32 @@ class HierarchicalWheel {
   void hand_on(Bucket& from, SlotIndex to) noexcept;
 
  protected:
+  static constexpr std::uint32_t kNeverNumber = std::numeric_limits<std::uint32_t>::max();
+
   SlotLevels levels_;
   SlotRows slot_rows_;
   std::array<SlotRow*, SlotLevels::kMaxLevels> current_rows_{};  // of each level, the row in whose span the cursor lies
   ChunkPool chunks_;
   const std::uint32_t crowd_;
+  Bucket never_{};  // the items of the latest tick
   std::int64_t size_ = 0;
   Tick cursor_ = 0;
-  Tick floor_ = 0;        // the earliest tick that items may enter: the cursor or later
-  bool stopped_ = false;  // the walk of floor_ was stopped, and cursor_ has not advanced
+  Tick floor_ = 0;            // the earliest tick that items may enter: the cursor or later
+  Tick stopped_at_ = kNever;  // the walk of this tick was stopped, and cursor_ has not advanced
 };
 
 template <class Visitor>
 void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
   const SlotIndex place = levels_.place_of(tick, cursor_);
+  assert(tick >= floor_);
   floor_ = tick;
-  stopped_ = !walk_beginning_at(tick, place, visit);
-  // The cursor stays, so that new items queue up behind the remaining ones.
-  if (stopped_) return;
+  stopped_at_ = tick;
+  // After a stop the cursor stays, so that new items queue up behind the remaining ones.
+  if (!walk_beginning_at(tick, place, visit)) return;
+  stopped_at_ = kNever;
   // Still occupied by a row below it, or by items that had no memory at their new places.
   if (slot_at(place).occupied()) enter(tick, place);
   cursor_ = tick;
-  floor_ = next_tick(tick);
 }
 
 /// Walks the buckets whose spans begin at `tick`: that of the slot, and the first of each row below. Returns false if
@@ -233,8 +247,9 @@ void HierarchicalWheel::clear(Visitor&& visit) noexcept {
     clear(slot_at(place), visit);
     levels_.vacate(place);
   }
+  never_.clear(chunks_, visit);
   size_ = 0;
-  stopped_ = false;
+  stopped_at_ = kNever;
 }
 
 template <class Visitor>

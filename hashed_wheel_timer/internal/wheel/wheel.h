@@ -36,20 +36,21 @@ class Verdict {
 /// it takes the size, a power of two.
 ///
 ///   revolution()        returns the ticks of one turn of the wheel, or of its lowest level
+///   put_off(tick)       returns the tick for later() of an item of `tick` that is not to be due any more
 ///   next_due()          returns a tick before which no item is due; kNever if the wheel is empty
 ///   reserve()           makes sure that the next insert() or move() succeeds; returns false without memory
-///   insert(item, tick)  inserts an item; a past tick means the next one to expire; returns false without memory,
+///   insert(item, tick)  inserts an item; a closed tick means the first one that is not; returns false without memory,
 ///                       and then changes nothing
 ///   move(item, tick)    gives an item of the wheel another tick, after reserve()
 ///   remove(item)        removes an item from the wheel
 ///   expire(tick, visit) visits the items that may be due at `tick`, in order of insertion. An item that got this tick
-///                       by move() or later() may come anywhere. Ticks rise from call to call. Precondition:
-///                       tick <= next_due(). After a stop the same tick may be expired again. The visitor must not
-///                       change the wheel. If it answers with later() and there is no memory at the new place of the
-///                       item, every later tick visits the item again until there is memory
-///   skip_to(tick)       treats all ticks before `tick` as expired. Precondition: next_due() >= tick
-///   reopen(tick)        lets items enter `tick` again, and expire() be called for it. Precondition: it is the latest
-///                       that has expired, or that skip_to() has skipped
+///                       by move() or later() may come anywhere. Ticks never fall from call to call. Precondition:
+///                       tick <= next_due(). Until close(tick), items may still enter the tick, and it may be expired
+///                       again. After a stop the same tick may be expired again too. The visitor must not change the
+///                       wheel. If it answers with later() and there is no memory at the new place of the item, every
+///                       later tick visits the item again until there is memory
+///   close(tick)         lets no more items enter `tick` or an earlier one. Precondition: next_due() > tick
+///   skip_to(tick)       treats all ticks before `tick` as expired and closed. Precondition: next_due() >= tick
 ///   clear(take)         removes all items, in no particular order
 ///
 /// insert(), move() and later() take kNever as the tick before it. The memory of removed items is used again. The tests
@@ -59,6 +60,7 @@ concept Wheel =
     std::constructible_from<W, std::int64_t> && requires(W wheel, const W& seen, WheelItem& item, Tick tick,
                                                          Verdict (&visit)(WheelItem&), void (&take)(WheelItem&)) {
       { seen.revolution() } noexcept -> std::same_as<Tick>;
+      { seen.put_off(tick) } noexcept -> std::same_as<Tick>;
       { seen.next_due() } noexcept -> std::same_as<Tick>;
       { wheel.reserve() } noexcept -> std::same_as<bool>;
       { wheel.insert(item, tick) } noexcept -> std::same_as<bool>;
@@ -66,7 +68,7 @@ concept Wheel =
       { wheel.remove(item) } noexcept;
       { wheel.expire(tick, visit) } noexcept;
       { wheel.skip_to(tick) } noexcept;
-      { wheel.reopen(tick) } noexcept;
+      { wheel.close(tick) } noexcept;
       { wheel.clear(take) } noexcept;
     };
 

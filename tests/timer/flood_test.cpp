@@ -1,0 +1,182 @@
+// A timeout of one thread stays punctual, whatever floods of other threads' timeouts beside it do.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "tests/support/any_timer.h"
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+using std::chrono::nanoseconds;
+
+/// A kind of timer with a tick.
+template <class T, int kMicroseconds>
+struct Kind {
+  using Timer = T;
+  static std::unique_ptr<T> make() {
+    return std::make_unique<T>(Options{.tick_duration = std::chrono::microseconds(kMicroseconds)});
+  }
+};
+
+/// Threads that schedule and cancel as fast as they can, so many timeouts in flight each.
+void schedule_and_cancel(Timer& timer, const std::atomic<bool>& over, int threads, std::size_t in_flight, bool shared) {
+  run_together(threads, [&](int) {
+    const auto task = std::make_shared<RecordingTask>();
+    std::vector<Timeout> timeouts(in_flight);
+    while (!over) {
+      for (Timeout& timeout : timeouts) {
+        if (over) break;
+        timeout.cancel();
+        timeout = shared ? timer.new_timeout(task, kFar) : timer.new_timeout(must_not_run, kFar);
+      }
+    }
+    for (Timeout& timeout : timeouts) timeout.cancel();
+  });
+}
+
+/// So many tasks that schedule themselves again without a delay.
+void schedule_again(Timer& timer, const std::atomic<bool>& over, int tasks) {
+  struct Again {
+    void operator()() const {
+      if (!over) timer.add(*this, 0ns);
+    }
+    Timer& timer;
+    const std::atomic<bool>& over;
+  };
+  for (int i = 0; i < tasks; ++i) timer.add(Again{timer, over}, 0ns);
+  while (!over) std::this_thread::sleep_for(1ms);
+}
+
+/// Threads that move the timeouts of others to and fro in the wheel.
+void reschedule_always(Timer& timer, const std::atomic<bool>& over, int threads, std::size_t timeouts) {
+  std::vector<Timeout> moved(timeouts);
+  for (Timeout& timeout : moved) timeout = timer.new_timeout(must_not_run, 2 * kFar);
+  run_together(threads, [&](int thread) {
+    while (!over) {
+      for (auto i = static_cast<std::size_t>(thread); i < moved.size() && !over; ++i) {
+        moved[i].reschedule(kFar - std::chrono::milliseconds(i % 7));
+        moved[i].reschedule(2 * kFar);
+      }
+    }
+  });
+  for (Timeout& timeout : moved) timeout.cancel();
+}
+
+/// Many threads with far timeouts, which they leave to the worker.
+void leave_far_ones(Timer& timer, const std::atomic<bool>& over, int threads, int timeouts) {
+  run_together(threads, [&](int) {
+    while (!over) {
+      std::vector<Timeout> left;
+      for (int i = 0; i < timeouts && !over; ++i) left.push_back(timer.new_timeout(must_not_run, kFar));
+      std::this_thread::sleep_for(50ms);
+      for (Timeout& timeout : left) timeout.cancel();
+    }
+  });
+}
+
+template <class K>
+class UnderAFlood : public ::testing::Test {
+ protected:
+  using T = typename K::Timer;
+
+  /// Schedules a timeout of 20 ms again and again beside the flood, and checks how late each one is.
+  void expect_punctual(const std::function<void(Timer&, const std::atomic<bool>&)>& flood) {
+    constexpr auto kDelay = 20ms;
+    // Two quiet processors keep to 100 ms. But the threads of the flood take turns with the worker, and a busy machine
+    // or a sanitizer makes each turn longer.
+    constexpr auto kMost = 10s;
+    const std::unique_ptr<T> timer = K::make();
+    std::atomic<bool> over = false;
+    std::jthread flooding([&] { flood(*timer, over); });
+    std::atomic<bool> probes_end = false;
+    std::atomic<int> ran = 0;
+    std::atomic<nanoseconds> latest = 0ns;
+    std::jthread probing([&] {
+      for (int i = 0; i < 25 && !probes_end; ++i) {
+        const auto due = steady_clock::now() + kDelay;
+        std::atomic<bool> done = false;
+        Timeout probe = timer->new_timeout(
+            [&, due] {
+              const nanoseconds late = steady_clock::now() - due;
+              EXPECT_GE(late, 0ns);
+              latest = std::max(latest.load(), late);
+              ++ran;
+              done = true;
+            },
+            kDelay);
+        while (!done && steady_clock::now() - due < kMost) std::this_thread::sleep_for(500us);
+        if (!done) {
+          probe.cancel_and_wait();
+          latest = std::max<nanoseconds>(latest.load(), steady_clock::now() - due);
+          break;
+        }
+      }
+      over = true;
+    });
+    if constexpr (kDriven<T>) {
+      while (!over) {
+        timer->run_due();
+        std::this_thread::sleep_for(100us);
+      }
+    }
+    flooding.join();
+    probing.join();
+    EXPECT_GT(ran, 0);
+    EXPECT_LT(latest.load(), kMost);
+    std::cout << ran << " ran, at most " << latest.load() / 1us << " us late" << std::endl;
+  }
+};
+
+struct KindNames {
+  template <class K>
+  static std::string GetName(int number) {
+    return TimerNames::GetName<typename K::Timer>(number) + std::to_string(number);
+  }
+};
+using Kinds = ::testing::Types<Kind<HashedWheelTimer, 1000>, Kind<HierarchicalWheelTimer, 1000>,
+                               Kind<HierarchicalWheelTimer, 100>, Kind<LoopTimer, 1000>>;
+TYPED_TEST_SUITE(UnderAFlood, Kinds, KindNames);
+
+TYPED_TEST(UnderAFlood, OfTwoThreadsThatScheduleAndCancelATimeoutIsPunctual) {
+  this->expect_punctual([](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 100'000, false); });
+}
+
+TYPED_TEST(UnderAFlood, OfSixThreadsThatScheduleAndCancelATimeoutIsPunctual) {
+  this->expect_punctual([](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 6, 20'000, false); });
+}
+
+TYPED_TEST(UnderAFlood, OfDueTasksATimeoutIsPunctual) {
+  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 150'000); });
+}
+
+TYPED_TEST(UnderAFlood, OfMoreDueTasksATimeoutIsPunctual) {
+  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 300'000); });
+}
+
+TYPED_TEST(UnderAFlood, OfCancelledTimerTasksATimeoutIsPunctual) {
+  this->expect_punctual([](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 20'000, true); });
+}
+
+TYPED_TEST(UnderAFlood, OfRescheduledTimeoutsATimeoutIsPunctual) {
+  this->expect_punctual([](Timer& timer, const auto& over) { reschedule_always(timer, over, 3, 50'000); });
+}
+
+TYPED_TEST(UnderAFlood, OfManyThreadsWithFarTimeoutsATimeoutIsPunctual) {
+  this->expect_punctual([](Timer& timer, const auto& over) { leave_far_ones(timer, over, 60, 1'000); });
+}
+
+}  // namespace
+}  // namespace hwt
