@@ -21,7 +21,8 @@ build_targets() {
   # Regenerates build.ninja first, because Meson looks for the targets in the old one.
   [ $# -eq 0 ] || quietly ninja -C "$directory" build.ninja || return 1
   if [ -t 2 ]; then
-    meson compile -C "$directory" "$@" >&2
+    # When the user interrupts the build, Ninja ends it and says so. Meson would add a traceback.
+    (trap '' INT && exec meson compile -C "$directory" "$@" >&2)
   else
     quietly meson compile -C "$directory" "$@"
   fi
@@ -29,24 +30,35 @@ build_targets() {
 
 # The build for CI and for the check: all targets, with warnings as errors. No debug information, with which it would
 # take a third longer.
-build_strict() (
+build_strict() { configure_strict && build_targets strict; }
+configure_strict() (
   CXX=g++ && export CXX
-  compile strict -Ddebug=false -Doptimization=2 --werror -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled \
+  configure strict -Ddebug=false -Doptimization=2 --werror -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled \
     -Dbenchmarks=enabled
 )
 
+# tests ARGUMENTS...: without arguments, runs a few tests before it builds the rest.
 tests() {
   if [ -n "${CI:-}" ]; then
     kind=strict
     set_up check
-    build_strict
+    configure_strict
   else
     kind=test
     set_up test
-    compile test --buildtype=debugoptimized -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled -Dbenchmarks=disabled
+    configure test --buildtype=debugoptimized -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled -Dbenchmarks=disabled
   fi || fail "the build failed"
-  run_tests $kind "$@"
-  status=$?
+  logs=$build/$kind/meson-logs
+  rm -f "$logs/first.json"
+  status=0
+  if [ $# -eq 0 ]; then
+    build_targets $kind first || fail "the build failed"
+    run_tests $kind --suite first || status=1
+    mv "$logs/testlog.json" "$logs/first.json"
+    set -- --no-suite first
+  fi
+  build_targets $kind || fail "the build failed"
+  run_tests $kind "$@" || status=1
   count_tests $kind || status=1
   return $status
 }
@@ -64,7 +76,7 @@ run_tests() {
 # count_tests KIND: prints "N passed, N failed". Each case of a GoogleTest program counts. Reads Meson's log instead of
 # GoogleTest's XML, because a program that crashes leaves the XML of the previous run.
 count_tests() {
-  python3 - "$build/$1"/meson-logs/testlog*.json <<'END'
+  python3 - "$build/$1"/meson-logs/first.json "$build/$1"/meson-logs/testlog*.json <<'END'
 import json, os, re, sys
 
 passed = failed = 0

@@ -111,7 +111,7 @@ steps_of() {
 check() {
   # Steps with arguments run alone.
   case "${1:-} ${2:-}" in
-    all\ * | compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
+    all\ * | bare\ * | compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
       "$@"
       return
       ;;

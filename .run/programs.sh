@@ -12,9 +12,11 @@ demo() {
   case $example in */*) no_such_example "$example" ;; esac
   [ -f "$root/docs/examples/$example/main.cpp" ] || no_such_example "$example"
   set_up_example "$example"
-  compile demo --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=enabled -Dtests=disabled \
-    -Dbenchmarks=disabled || fail "the build failed"
-  [ -x "$build/demo/docs/examples/$example" ] || fail "$example has not been built: what it needs is missing"
+  configure demo --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=enabled -Dtests=disabled \
+    -Dbenchmarks=disabled && quietly ninja -C "$build/demo" build.ninja || fail "the build failed"
+  ninja -C "$build/demo" -t query "docs/examples/$example" >/dev/null 2>&1 ||
+    fail "$example cannot be built: what it needs is missing"
+  build_targets demo "$example:executable" || fail "the build failed"
   exec 9<&- # ends this command's turn, so that others can build while the example runs
   exec "$build/demo/docs/examples/$example" "$@"
 }

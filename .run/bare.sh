@@ -1,0 +1,108 @@
+# Uses the project in a Debian or Ubuntu that has nothing but its base packages, in build/bare.
+
+# bare [demo]: runs the demo there, as root and as an ordinary user. Without an argument, also builds by each way that
+# docs/embedding.md shows, and runs a few tests.
+bare() {
+  case "$# ${1:-}" in
+    "0 " | "1 demo") ;;
+    *) wrong "bare: \"$*\" (expected: nothing, or demo)" ;;
+  esac
+  have apt-get || fail "check bare needs Debian or Ubuntu"
+  [ "$(id -u)" -eq 0 ] || fail "check bare needs root, because it makes another system and enters it"
+  unshare --mount true 2>/dev/null || fail "check bare needs the right to mount: unshare --mount"
+  take_turn
+  install_packages "$(have mmdebstrap || echo mmdebstrap; have git || echo git)"
+  folder=$build/bare
+  system=$folder/system
+  trap 'rm -rf --one-file-system "$system"' EXIT
+  trap 'exit 143' TERM
+  make_system || fail "could not make the system"
+  status=0
+  try_bare "$@" || status=1
+  [ $status -ne 0 ] || echo "bare: passed"
+  return $status
+}
+
+try_bare() {
+  say "== demo as root"
+  clone_into root && timed_demo root || return 1
+  say "== demo as an ordinary user"
+  inside root useradd --create-home user && clone_into home/user && inside root chown -R user: /home/user &&
+    timed_demo user || return 1
+  [ $# -eq 0 ] || return 0
+  documented=hashed_wheel_timer/tests/consumer/documented.sh
+  # ./run test installs CMake. A user of Meson may have none.
+  say "== a Meson subproject without CMake"
+  ! inside root which cmake && inside user "$documented" meson || return 1
+  say "== tests"
+  inside root sh -c 'cd hashed_wheel_timer && ./run test consumer calendar_test keyed_timer_test doc_blocks references' ||
+    return 1
+  say "== FetchContent, and the installed library"
+  inside root apt-get install -qq --no-install-recommends make >/dev/null && inside user "$documented" cmake installed
+}
+
+# timed_demo USER: tells how long the demo took until its first line.
+timed_demo() {
+  began=$(date +%s)
+  { inside "$1" hashed_wheel_timer/run demo; echo $? >"$folder/status"; } | {
+    IFS= read -r line && printf '%s\n' "$line" && cat
+    echo "bare: the demo of $1 ended after $(($(date +%s) - began)) s"
+  }
+  [ "$(cat "$folder/status")" -eq 0 ]
+}
+
+# Makes the system anew. Keeps its base packages in an archive, for the next time.
+make_system() {
+  rm -rf --one-file-system "$system"
+  mkdir -p "$system" || return 1
+  quietly apt-get update || say "apt-get update failed; going on with what apt knows"
+  sources_of_system >"$folder/sources"
+  [ -s "$folder/sources" ] || { say "apt has no source of this system's packages"; return 1; }
+  apt-config dump | grep '^Acquire::' >"$folder/apt.conf"
+  stamp=$(cat "$folder/sources" "$folder/apt.conf" $(cat "$folder/sources") | cksum)
+  if [ "$(cat "$folder/stamp" 2>/dev/null)" != "$stamp" ]; then
+    say "making a system of the base packages in ${folder#"$root/"}"
+    rm -f "$folder/stamp"
+    quietly mmdebstrap --mode=root --variant=minbase --aptopt="$folder/apt.conf" \
+      --setup-hook='cp -R /etc/apt/auth.conf* "$1/etc/apt/" || true' \
+      --customize-hook='rm -rf "$1"/etc/apt/auth.conf*' \
+      "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$folder/base.tar" $(cat "$folder/sources") || return 1
+    printf '%s\n' "$stamp" >"$folder/stamp"
+  fi
+  tar -x -f "$folder/base.tar" -C "$system" --numeric-owner && take_settings
+}
+
+# Prints the files with apt's sources of this distribution. Those of others are not used.
+sources_of_system() {
+  origin=$(. /etc/os-release && echo "$ID" | sed 's/./\U&/')
+  apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' "Origin: $origin" | sed 's/:[0-9]*$//' | sort -u
+}
+
+# Copies the machine's way to the network: the sources, keys and passwords of apt, certificates, and the resolver.
+take_settings() {
+  rm -f "$system/etc/apt/sources.list" "$system"/etc/apt/sources.list.d/*
+  (cat "$folder/sources" && find /etc/apt/auth.conf* /etc/apt/keyrings /etc/apt/trusted.gpg.d /etc/ssl/certs \
+    /usr/local/share/ca-certificates -type f 2>/dev/null) | sed 's|^/||' | tar -c -C / -T - | tar -x -C "$system" || return 1
+  cp "$folder/apt.conf" "$system/etc/apt/apt.conf.d/99machine" && cp -L /etc/resolv.conf /etc/hosts "$system/etc/"
+}
+
+# clone_into HOME: clones the commit into this folder of the system, even if another user owns the files.
+clone_into() {
+  printf '[safe]\ndirectory = *\n' >"$folder/gitconfig"
+  GIT_CONFIG_GLOBAL=$folder/gitconfig quietly git clone --depth 1 "file://$root" "$system/$1/hashed_wheel_timer"
+}
+
+# inside USER COMMAND...: runs the command in the system, in the user's home. The mounts are in a namespace of their own
+# and vanish with it.
+inside() {
+  user=$1
+  shift
+  home=/home/$user
+  [ "$user" != root ] || home=/root
+  for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    eval "[ -z \"\${$name:-}\" ] || set -- \"$name=\$$name\" \"\$@\""
+  done
+  unshare --mount sh -c 'for it in dev proc; do mount --rbind "/$it" "$0/$it" || exit; done && exec "$@"' "$system" \
+    chroot --userspec="$user:$user" "$system" env -i --chdir="$home" HOME="$home" USER="$user" \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" </dev/null 9<&-
+}
