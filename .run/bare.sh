@@ -35,18 +35,17 @@ try_bare() {
   say "== a Meson subproject without CMake"
   ! inside root which cmake && inside user "$documented" meson || return 1
   say "== tests"
-  inside root sh -c 'cd hashed_wheel_timer && ./run test consumer calendar_test keyed_timer_test doc_blocks references' ||
-    return 1
+  inside root hashed_wheel_timer/run test consumer calendar_test keyed_timer_test doc_blocks references || return 1
   say "== FetchContent, and the installed library"
   inside root apt-get install -qq --no-install-recommends make >/dev/null && inside user "$documented" cmake installed
 }
 
-# timed_demo USER: tells how long the demo took until its first line.
+# timed_demo USER: runs the demo, and tells how long its first line took.
 timed_demo() {
   began=$(date +%s)
   { inside "$1" hashed_wheel_timer/run demo; echo $? >"$folder/status"; } | {
-    IFS= read -r line && printf '%s\n' "$line" && cat
-    echo "bare: the demo of $1 ended after $(($(date +%s) - began)) s"
+    IFS= read -r line && say "bare: the demo's first line came after $(($(date +%s) - began)) s"
+    printf '%s\n' "$line" && cat
   }
   [ "$(cat "$folder/status")" -eq 0 ]
 }
@@ -75,14 +74,16 @@ make_system() {
 # Prints the files with apt's sources of this distribution. Those of others are not used.
 sources_of_system() {
   origin=$(. /etc/os-release && echo "$ID" | sed 's/./\U&/')
-  apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' "Origin: $origin" | sed 's/:[0-9]*$//' | sort -u
+  apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' "Origin: $origin" |
+    sed 's/:[0-9]*$//' | sort -u
 }
 
 # Copies the machine's way to the network: the sources, keys and passwords of apt, certificates, and the resolver.
 take_settings() {
   rm -f "$system/etc/apt/sources.list" "$system"/etc/apt/sources.list.d/*
   (cat "$folder/sources" && find /etc/apt/auth.conf* /etc/apt/keyrings /etc/apt/trusted.gpg.d /etc/ssl/certs \
-    /usr/local/share/ca-certificates -type f 2>/dev/null) | sed 's|^/||' | tar -c -C / -T - | tar -x -C "$system" || return 1
+    /usr/local/share/ca-certificates -type f 2>/dev/null) |
+    sed 's|^/||' | tar -c -C / -T - | tar -x -C "$system" || return 1
   cp "$folder/apt.conf" "$system/etc/apt/apt.conf.d/99machine" && cp -L /etc/resolv.conf /etc/hosts "$system/etc/"
 }
 
