@@ -10,9 +10,10 @@ import sys
 
 # Each file, an expression that finds the version in it, and how many numbers of the version it has.
 ALL, SERIES = 3, 2
+UNRELEASED = r"\A# Changelog\n\n(?:## Unreleased\n(?:(?!## ).*\n)*)?"
 PLACES = [
     ("hashed_wheel_timer/version.h", r'HWT_VERSION_STRING "(.*)"', ALL),
-    ("CHANGELOG.md", r"\A# Changelog\n\n(?:## Unreleased\n(?:(?!## ).*\n)*)?## (\S+), (?:\d{4}-\d\d-\d\d|not released)\n", ALL),
+    ("CHANGELOG.md", UNRELEASED + r"## (\S+), (?:\d{4}-\d\d-\d\d|not released)\n", ALL),
     ("MODULE.bazel", r'name = "hashed_wheel_timer",\n    version = "(.*)"', ALL),
     ("packaging/vcpkg/hashed-wheel-timer/vcpkg.json", r'"version": "(.*)"', ALL),
     ("packaging/debian/changelog", r"\A\S+ \((.*)-\d+\)", ALL),
