@@ -16,10 +16,13 @@ namespace hwt {
 ///
 ///   hwt::LoopTimer timer{1ms};
 ///   timer.on_earlier([wakeup] { eventfd_write(wakeup, 1); });   // the loop waits for `wakeup` too, with EPOLLET
-///   for (;;) {
-///     const int ready = epoll_wait(epoll, events, 64, hwt::poll_timeout(timer.run_due()));
+///   for (auto next = timer.run_due(); !ended; next = timer.run_due()) {
+///     const int ready = epoll_wait(epoll, events, 64, hwt::poll_timeout(next));
 ///     ...
 ///   }
+///   ...
+///   ended = true;   // on any thread
+///   timer.stop();   // wakes the loop
 ///
 /// Guarantees: those of Timer. Its clock is steady_clock, which goes on while the loop sleeps, so a delay counts from
 /// the call. A task starts at the end of its tick, or when the loop next calls run_due(). If the loop waits for the
@@ -42,9 +45,9 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   ~LoopTimer() override;
 
   /// Runs the due tasks in the order of ticks, at most `max_tasks`. Returns when to call it next, or none if no pending
-  /// timeout will ever be due. That time is never later than the first due task. It has passed if tasks were left over.
-  /// It may be early if a deadline was moved or is far away. One thread at a time runs tasks; others wait. Throws
-  /// IllegalState inside a task.
+  /// timeout will ever be due or the timer was stopped. That time is never later than the first due task. It has passed
+  /// if tasks were left over. It may be early if a deadline was moved or is far away. One thread at a time runs tasks;
+  /// others wait. Throws IllegalState inside a task.
   std::optional<std::chrono::steady_clock::time_point> run_due(
       std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
 
@@ -54,12 +57,13 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// taken into the wheel, or thousands were cancelled, or memory can be returned to the system. With
   /// Options::max_pending_timeouts, the cancel of the last pending timeout is a reason too, so that run_due() then
   /// returns none.
-  /// At most one call is made until run_due() is called again, and it may turn out to be unnecessary. A call that a
-  /// task causes is made when run_due() has run all tasks. The library holds no lock during the call. The function must
-  /// not throw, wait, destroy the timer, or call on_earlier().
-  /// An empty function ends the calls. The destructor and on_earlier() wait for a call on another thread. In addition,
-  /// on_earlier() waits for a run_due() on another thread, and may call the cancelled() of tasks. Throws IllegalState
-  /// inside a task.
+  /// At most one such call is made until run_due() is called again, and it may turn out to be unnecessary. A call that
+  /// a task causes is made when run_due() has run all tasks. The stop() that ends the timer makes one more call, also
+  /// if the loop does not sleep. From then on run_due() returns none. So a thread that tells the loop to end, and then
+  /// calls stop(), wakes it. The library holds no lock during a call. The function must not throw, wait, destroy the
+  /// timer, or call on_earlier(). An empty function ends the calls. The destructor makes none. The destructor and
+  /// on_earlier() wait for a call on another thread. In addition, on_earlier() waits for a run_due() on another thread,
+  /// and may call the cancelled() of tasks. Throws IllegalState inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 

@@ -70,8 +70,8 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
   /// Sets the function that a thread calls when it makes something due before the time that next_wakeup() last
-  /// returned. It is for simulations that sleep until then. See LoopTimer::on_earlier(), with next_wakeup() in the
-  /// place of run_due(). Throws IllegalState inside a task.
+  /// returned, and that stop() calls. It is for simulations that sleep until then. See LoopTimer::on_earlier(), with
+  /// next_wakeup() in the place of run_due(). Throws IllegalState inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 

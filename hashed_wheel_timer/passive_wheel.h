@@ -62,7 +62,7 @@ class HWT_API WheelNode : private detail::WheelLink {
 ///   hwt::PassiveWheel wheel(10ms, steady_clock::now());
 ///   wheel.schedule(connection, 30s);
 ///   wheel.postpone(connection, 30s);                     // with every byte that arrives: one store
-///   for (;;) {
+///   while (!ended) {
 ///     wait_for_events(until(wheel.next_wakeup()));
 ///     wheel.advance(steady_clock::now());                // first: the wheel knows no other time, delays count from it
 ///     handle_events();

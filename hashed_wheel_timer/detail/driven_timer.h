@@ -41,7 +41,7 @@ class HWT_API LoopDriver {
 class HWT_API DrivenTimer : public Timer {
  public:
   /// Ends the timer for good; see Timer::stop(). Waits for a task that runs on another thread. No task starts
-  /// afterwards, except those that an executor already has.
+  /// afterwards, except those that an executor already has. Wakes the loop: see LoopTimer::on_earlier().
   std::vector<Timeout> stop() override;
   std::int64_t pending_timeouts() const noexcept override;
   std::chrono::steady_clock::time_point now() const noexcept override;

@@ -379,6 +379,22 @@ TEST(CInterface, ALoopSleepsUntilTheFirstCallbackAndIsWokenForAnEarlierOne) {
   EXPECT_EQ(wakeups, 1) << "NULL ends the calls";
 }
 
+TEST(CInterface, StopOfAnotherThreadWakesALoopThatSleeps) {
+  for (const int kind : {HWT_LOOP, HWT_MANUAL}) {
+    const Owner timer = make(kind);
+    std::atomic<int> wakeups = 0;
+    hwt_add(timer.get(), kHour, must_not_run, nullptr);
+    ASSERT_EQ(hwt_on_earlier(timer.get(), count, &wakeups), 0);
+    EXPECT_GT(hwt_next(timer.get()), hwt_now(timer.get()));
+    EXPECT_EQ(wakeups, 0);
+    std::thread([&] { EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0); }).join();
+    EXPECT_EQ(wakeups, 1);
+    EXPECT_EQ(hwt_next(timer.get()), HWT_NEVER);
+    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+    EXPECT_EQ(wakeups, 1) << "the timer had been stopped";
+  }
+}
+
 TEST(CInterface, NextRunsNoCallbackThatIsDue) {
   for (const int kind : kDriven) {
     const Owner timer = make(kind);
@@ -698,11 +714,13 @@ TEST(CDeathTest, AFunctionForTheExecutorStopOrOnEarlierThatThrowsEndsTheProgramW
   dies([] {
     const Owner timer = make(HWT_MANUAL);
     hwt_add(timer.get(), kHour, must_not_run, nullptr);
-    hwt_stop(timer.get(), [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); }, nullptr);
+    hwt_stop(
+        timer.get(), [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); }, nullptr);
   });
   dies([] {
     const Owner timer = make(HWT_MANUAL);
-    hwt_on_earlier(timer.get(), [](void*) { throw std::runtime_error("a mistake"); }, nullptr);
+    hwt_on_earlier(
+        timer.get(), [](void*) { throw std::runtime_error("a mistake"); }, nullptr);
     hwt_next(timer.get());
     hwt_add(timer.get(), 0, must_not_run, nullptr);
   });

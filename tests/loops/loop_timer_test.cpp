@@ -148,6 +148,42 @@ TEST(LoopTimer, OnEarlierIsCalledWhenTheLastPendingTimeoutOfALimitedTimerIsCance
   EXPECT_EQ(calls, 1);
 }
 
+/// A loop that is told to end and then woken by stop() ends, wherever it was.
+TEST(LoopTimer, StopOfAnotherThreadWakesALoopSoThatItEnds) {
+  for (int round = 0; round < 200; ++round) {
+    std::mutex mutex;
+    std::condition_variable woken;
+    bool wake = false;
+    std::atomic<bool> ended = false;
+    LoopTimer timer{1ms};
+    timer.new_timeout(must_not_run, kFar);
+    timer.on_earlier([&] {
+      const std::lock_guard lock(mutex);
+      wake = true;
+      woken.notify_one();
+    });
+    std::thread loop([&] {
+      while (!ended) {
+        const auto next = timer.run_due();
+        std::unique_lock lock(mutex);
+        const auto hopeless = steady_clock::now() + kGenerous;
+        if (!woken.wait_until(lock, std::min(next.value_or(hopeless), hopeless), [&] { return wake; })) {
+          ASSERT_LT(steady_clock::now(), hopeless) << "the loop sleeps on, although it was told to end";
+        }
+        wake = false;
+      }
+    });
+    if (round % 4 == 0) std::this_thread::sleep_for(1ms);  // it may fall asleep
+    Timeout earlier;
+    if (round % 2 == 0) earlier = timer.new_timeout(must_not_run, 1h);  // it may be awake, because it was called
+    ended = true;
+    timer.stop();
+    loop.join();
+    if (HasFailure()) return;
+    EXPECT_EQ(timer.run_due(), std::nullopt);
+  }
+}
+
 TEST(LoopTimer, ALoopEndsWhenATaskHasCancelledTheLastPendingOne) {
   for (const bool has_function : {true, false}) {
     LoopTimer timer(Options{.tick_duration = 1ms, .max_pending_timeouts = 10});

@@ -164,6 +164,24 @@ TEST_F(OnEarlier, IsNotCalledForTimeoutsThatWouldNotWakeAWorker) {
   EXPECT_EQ(calls, 0);
 }
 
+/// A driver that sleeps must learn that nothing will come. One that has used up the call for another timeout, and does
+/// not sleep, may be about to.
+TEST_F(OnEarlier, IsCalledOnceByStopThatEndsTheTimerAsleepOrNot) {
+  for (const bool asleep : {true, false}) {
+    int stops = 0;
+    ManualTimer ends{10ms, kStart};
+    ends.new_timeout([] {}, kFar);
+    ends.on_earlier([&] { ++stops; });
+    if (!asleep) ends.new_timeout([] {}, 1s);
+    EXPECT_EQ(stops, asleep ? 0 : 1);
+    run_together(1, [&](int) { EXPECT_EQ(ends.stop().size(), asleep ? 1u : 2u); });
+    EXPECT_EQ(stops, asleep ? 1 : 2);
+    EXPECT_EQ(ends.next_wakeup(), std::nullopt);
+    EXPECT_TRUE(ends.stop().empty());
+    EXPECT_EQ(stops, asleep ? 1 : 2) << "the timer had been stopped";
+  }
+}
+
 TEST_F(OnEarlier, IsNotCalledAfterStop) {
   Timeout timeout = timer.new_timeout(std::make_shared<RecordingTask>(), kFar);
   std::vector<Timeout> many;  // so many that freeing their nodes would make a call
@@ -171,12 +189,23 @@ TEST_F(OnEarlier, IsNotCalledAfterStop) {
   timer.next_wakeup();
   calls = 0;
   timer.stop();
+  EXPECT_EQ(calls, 1);
   many.clear();
-  EXPECT_EQ(calls, 0);
   timeout.cancel();
   timeout.reschedule(0s);
   EXPECT_FALSE(timer.try_new_timeout([] {}, 0s));
   EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(OnEarlier, IsNotCalledByTheDestructor) {
+  {
+    ManualTimer destroyed{10ms, kStart};
+    destroyed.on_earlier([this] { ++calls; });
+    destroyed.new_timeout([] {}, kFar);
+    ASSERT_TRUE(destroyed.next_wakeup());
+    calls = 0;
+  }
   EXPECT_EQ(calls, 0);
 }
 
@@ -287,6 +316,12 @@ TEST(OnEarlierLocks, NoneIsHeldWhereverItIsCalled) {
   timer.new_timeout([] {}, 2s);
   EXPECT_EQ(timer.advance_to(kStart + 1s), 1u);
   EXPECT_EQ(calls, 2) << "at the end of advance_to()";
+  timer.on_earlier([&] {
+    ++calls;
+    std::thread([&] { EXPECT_FALSE(timer.next_wakeup()); }).join();
+  });
+  timer.stop();
+  EXPECT_EQ(calls, 3) << "from stop()";
 }
 
 TEST(OnEarlierThreads, NoTimeoutWaitsForADriverThatSleeps) {
@@ -377,6 +412,23 @@ TEST(OnEarlierThreads, CanBeReplacedWhileItIsCalled) {
   done = true;
   scheduler.join();
   EXPECT_GT(calls, 0);
+}
+
+/// Otherwise the loop could close its eventfd while the call of stop() still writes to it.
+TEST(OnEarlierThreads, AnotherFunctionWaitsForTheCallOfStop) {
+  test::Hold hold;
+  std::atomic<bool> replaced = false;
+  ManualTimer timer{10ms, kStart};
+  timer.on_earlier([&] { hold(); });
+  std::jthread stopping([&] { timer.stop(); });
+  ASSERT_TRUE(hold.wait_until_entered());
+  std::jthread replacing([&] {
+    timer.on_earlier(nullptr);
+    replaced = true;
+  });
+  std::this_thread::sleep_for(20ms);  // it may come to its wait
+  EXPECT_FALSE(replaced);
+  hold.let_go();
 }
 
 /// Otherwise the call could outlive the function's captures.

@@ -1,6 +1,7 @@
 // A timer that a loop drives (LoopTimer, announce_sleep, Sleeper) against another thread. That thread
-// schedules an earlier timeout, cancels a task with a cancelled(), or cancels the last pending timeout. The loop is
-// called, or it has found the change itself and does not sleep. A cancelled() that is due soon is not forgotten.
+// schedules an earlier timeout, cancels a task with a cancelled(), cancels the last pending timeout, or stops the
+// timer. The loop is called, or it has found the change itself and does not sleep. A cancelled() that is due soon is
+// not forgotten. A stop() calls the loop in any case.
 
 #include <chrono>
 #include <memory>
@@ -24,8 +25,8 @@ class Timer final : public hwt::detail::DrivenTimer {
 };
 
 struct Loop final : Run {
-  enum class Comes { Earlier, Hook, End };
-  const Comes comes = static_cast<Comes>(random(3));
+  enum class Comes { Earlier, Hook, End, Stop };
+  const Comes comes = static_cast<Comes>(random(4));
   Ghost<bool> called = false;
   Ghost<int> hooks = 0;
   int owned = 0;  // a cancelled() sees all writes before cancel()
@@ -65,8 +66,10 @@ struct Loop final : Run {
     } else if (comes == Comes::Hook) {
       ++owned;
       other.cancel();
-    } else {
+    } else if (comes == Comes::End) {
       pending.cancel();
+    } else {
+      timer.stop();
     }
   }
 
@@ -83,6 +86,10 @@ struct Loop final : Run {
         break;
       case Comes::End:
         MODEL_ASSERT(called || !until || *until <= now);
+        break;
+      case Comes::Stop:
+        MODEL_ASSERT(called);
+        MODEL_ASSERT(!driver.run_due());
         break;
     }
   }

@@ -52,12 +52,9 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
 
   /// Ends the timer for good and returns the pending timeouts, cancelled. See Timer::stop().
   std::vector<Timeout> stop() override {
-    const std::shared_ptr<Loop> loop = loop_;  // because a notified task may destroy this timer
     // Waits that end here count as work no longer, and their completions are not posted yet.
-    const auto work = HWT_ASIO::make_work_guard(loop->get_executor());
-    std::vector<Timeout> left = DrivenTimer::stop();
-    loop->wake();
-    return left;
+    const auto work = HWT_ASIO::make_work_guard(get_executor());
+    return DrivenTimer::stop();  // which wakes the loop
   }
 
  private:

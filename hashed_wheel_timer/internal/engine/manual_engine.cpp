@@ -41,7 +41,10 @@ class ManualEngine::Turn {
   ~Turn() {
     // Once, because destructors of the user may still call the engine.
     const bool destroyed = std::exchange(engine_.destroyed_, false);
-    if (destroyed) engine_.finish();
+    // After a stop() only late entries are left: see ThreadedEngine::drop_late_entries(). A second stop() must leave
+    // them, because it may come between a producer's look at the phase and its take_back(). It would take that timeout,
+    // and no thread would get it.
+    if (destroyed && !engine_.finish()) engine_.driver_.cancel_all();
     engine_.turning_.store({}, std::memory_order_relaxed);
     if (destroyed) {
       // Without the mutex, because destructors of the user may still call the engine.
@@ -264,19 +267,15 @@ void ManualEngine::call() noexcept {
   }
 }
 
-void ManualEngine::finish() noexcept {
-  if (core_->lifecycle().phase() == Phase::Stopped) {
-    // Drops late entries only: see ThreadedEngine::drop_late_entries(). Not in a second stop(), which may come between
-    // a producer's look at the phase and its take_back(). It would take that timeout, and no thread would get it.
-    if (destroyed_) driver_.cancel_all();
-    return;
-  }
+bool ManualEngine::finish() noexcept {
+  if (core_->lifecycle().phase() == Phase::Stopped) return false;
   core_->lifecycle().begin_stop();
   // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer_as(). See ThreadedEngine::body.
   AsymmetricFence::heavy();
   core_->sleeper().end_calls();
   unprocessed_.set(driver_.cancel_all());
   core_->lifecycle().finish_stop();
+  return true;
 }
 
 std::vector<Timeout> ManualEngine::stop() {
@@ -293,7 +292,9 @@ std::vector<Timeout> ManualEngine::stop() {
   core_->lifecycle().begin_stop();
   {
     const Turn turning(*this);
-    finish();
+    // Even if the driver has announced no sleep. It may have been called already, have used up that call, and be about
+    // to ask when it must come again. It then learns that it never must.
+    if (finish()) owes_call_ = true;
     unprocessed_.take(timeouts);
   }
   tell_stopped(timeouts);  // last: a will_not_run() may destroy the timer, and this with it

@@ -88,7 +88,8 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   void call() noexcept override;
   template <class F>
   void between_calls(F f);
-  void finish() noexcept;
+  /// Stops the timer. Returns false if it was stopped before.
+  bool finish() noexcept;
 
   const std::unique_ptr<Core, CloseCore> core_;
   const TickGrid grid_;
