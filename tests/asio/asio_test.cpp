@@ -15,12 +15,25 @@ inline constexpr auto kDeferred = asio::experimental::deferred;
 namespace guide {
 #include "asio_block.h"
 
-TEST(Guide, ServesUntilItsLoopIsStopped) {
-  asio::io_context loop;
-  asio::ip::tcp::socket socket(loop, asio::ip::tcp::v4());
-  asio::post(loop, [&] { loop.stop(); });
-  serve(loop, socket);
-  EXPECT_TRUE(socket.is_open());
+TEST(Guide, ServesUntilAnyThreadStopsItsLoop) {
+  for (const bool itself : {true, false}) {
+    asio::io_context loop;
+    asio::ip::tcp::socket socket(loop, asio::ip::tcp::v4());
+    hwt::test::Latch runs;
+    asio::post(loop, [&] {
+      runs.count_down();
+      if (itself) loop.stop();
+    });
+    std::thread ends([&] {
+      EXPECT_TRUE(runs.wait());
+      if (!itself) loop.stop();
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    serve(loop, socket);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s) << "it waited until the connection was idle";
+    ends.join();
+    EXPECT_TRUE(socket.is_open());
+  }
 }
 
 TEST(Guide, TellsALimitFromAnotherCancelAndFromAnAnswer) {

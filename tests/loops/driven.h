@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -51,5 +52,31 @@ inline void expect_driven(LoopTimer& timer) {
     EXPECT_EQ(timer.pending_timeouts(), 0);
   }
 }
+
+/// Runs a loop on a thread of its own by run(), and ends it by end() on this thread. Before, other threads use the
+/// timer in some rounds. In the others the loop may sleep until a far timeout, sleep without one, be awake, or not run
+/// yet. The loop ends in all of them.
+template <class Run, class End>
+void expect_driven_and_ended(int round, LoopTimer& timer, Run run, End end) {
+  Latch ended;
+  std::thread loop([&] {
+    run();
+    ended.count_down();
+  });
+  if (round == 0) expect_driven(timer);
+  Timeout far;
+  Timeout earlier;
+  if (round % 2 == 0) far = timer.new_timeout(must_not_run, 2 * kFar);
+  if (round % 3 != 0) std::this_thread::sleep_for(1ms);  // it may fall asleep
+  if (round % 5 == 0) earlier = timer.new_timeout(must_not_run, kFar);
+  end();
+  if (!ended.wait()) {
+    ADD_FAILURE() << "the loop sleeps on, although it was told to end: round " << round;
+    std::abort();  // because nothing ends its thread
+  }
+  loop.join();
+}
+
+inline constexpr int kDrivenRounds = 60;
 
 }  // namespace hwt::test

@@ -1,7 +1,8 @@
 // The block of the guide that drives a timer by epoll.
 
 #include <sys/epoll.h>
-#include <unistd.h>
+
+#include <atomic>
 
 #include "tests/loops/driven.h"
 
@@ -9,9 +10,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Ends the loop: handle() throws it when the test has written to a pipe.
-struct Ended {};
-void handle(const epoll_event& event);
+int g_handled = 0;  // used by the loop
+void handle(const epoll_event&) { ++g_handled; }
 
 }  // namespace
 
@@ -19,29 +19,54 @@ void handle(const epoll_event& event);
 
 namespace {
 
-int g_end = -1;
-
-void handle(const epoll_event& event) {
-  if (event.data.fd == g_end) throw Ended();
+TEST(EpollLoop, RunsTimeoutsOfAnyThreadAndEndsWhenAnyThreadSaysSo) {
+  for (int round = 0; round < hwt::test::kDrivenRounds; ++round) {
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    ASSERT_GE(epoll, 0);
+    hwt::LoopTimer timer{1ms};
+    std::atomic<bool> ended{false};
+    hwt::test::expect_driven_and_ended(
+        round, timer, [&] { run(epoll, timer, ended); }, [&] { end(timer, ended); });
+    EXPECT_EQ(g_handled, 0) << "the loop handles its own wake-ups";
+    close(epoll);
+  }
 }
 
-TEST(EpollLoop, RunsTimeoutsOfAnyThread) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  g_end = ends[0];
+TEST(EpollLoop, EndsWhenATaskSaysSo) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   ASSERT_GE(epoll, 0);
-  epoll_event ended{};
-  ended.events = EPOLLIN;
-  ended.data.fd = g_end;
-  ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, g_end, &ended), 0);
   hwt::LoopTimer timer{1ms};
-  std::thread loop([&] { EXPECT_THROW(run(epoll, timer), Ended); });
-  hwt::test::expect_driven(timer);
-  ASSERT_EQ(write(ends[1], "", 1), 1);
+  std::atomic<bool> ended{false};
+  const hwt::Timeout far = timer.new_timeout(hwt::test::must_not_run, hwt::test::kFar);
+  timer.new_timeout([&] { ended = true; }, 5ms);
+  hwt::test::Latch returned;
+  std::thread loop([&] {
+    run(epoll, timer, ended);
+    returned.count_down();
+  });
+  EXPECT_TRUE(returned.wait()) << "the loop sleeps on";
+  if (!returned.is_open()) end(timer, ended);
   loop.join();
-  timer.on_earlier({});
-  for (const int fd : {epoll, ends[0], ends[1]}) close(fd);
+  close(epoll);
+}
+
+TEST(EpollLoop, HandlesTheEventsOfOtherDescriptors) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  const int other = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  ASSERT_GE(epoll, 0);
+  ASSERT_GE(other, 0);
+  epoll_event readable{};
+  readable.events = EPOLLIN | EPOLLET;
+  readable.data.fd = other;
+  ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, other, &readable), 0);
+  hwt::LoopTimer timer{1ms};
+  std::atomic<bool> ended{false};
+  timer.new_timeout([&] { ended = true; }, 5ms);
+  g_handled = 0;
+  run(epoll, timer, ended);
+  EXPECT_EQ(g_handled, 1);
+  close(other);
+  close(epoll);
 }
 
 }  // namespace

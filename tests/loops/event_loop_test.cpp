@@ -10,18 +10,18 @@ using namespace std::chrono_literals;
 
 namespace {
 
-TEST(EventTimer, RunsTimeoutsOfAnyThread) {
+TEST(EventTimer, RunsTimeoutsOfAnyThreadAndItsLoopEndsWhenAnyThreadSaysSo) {
   ASSERT_EQ(evthread_use_pthreads(), 0);
-  event_base* const base = event_base_new();
-  ASSERT_NE(base, nullptr);
-  {
-    EventTimer timer(base);
-    std::thread runs([&] { event_base_loop(base, EVLOOP_NO_EXIT_ON_EMPTY); });
-    hwt::test::expect_driven(timer.timer);
-    event_base_loopbreak(base);
-    runs.join();
+  for (int round = 0; round < hwt::test::kDrivenRounds; ++round) {
+    event_base* const base = event_base_new();
+    ASSERT_NE(base, nullptr);
+    {
+      EventTimer timer(base);
+      hwt::test::expect_driven_and_ended(
+          round, timer.timer, [&] { run(base); }, [&] { end(base); });
+    }
+    event_base_free(base);
   }
-  event_base_free(base);
 }
 
 }  // namespace
