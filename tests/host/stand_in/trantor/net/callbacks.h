@@ -1,0 +1,9 @@
+#pragma once
+
+#include <functional>
+
+namespace trantor {
+
+using TimerCallback = std::function<void()>;
+
+}  // namespace trantor
