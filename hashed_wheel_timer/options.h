@@ -59,8 +59,11 @@ struct Options {
   /// in less than half the time, if Linux derives steady_clock from that counter and a tick is at least 100 us. A task
   /// then starts up to 4 us later, and never earlier. Threads compare the two clocks about once in a millisecond. If
   /// they disagree, the timer returns to steady_clock for good. Deadlines computed before that may be too early. So
-  /// it runs all tasks later from then on, by a time that a line on stderr names. lateness() and last_lag leave that
-  /// time out. TimerStats::counts_cycles is true while the counter is in use. Timers without a thread never use it.
+  /// it runs all tasks later from then on, by a time that a line on stderr names. lateness() and last_lag include that
+  /// time. It is at most 1.05 ms, also after a long slew of the clock, or after a suspend that resets the counter. It
+  /// is longer only if the counter then runs at less than half its rate. SECURITY.md names two faults of a counter that
+  /// can still make a task early. TimerStats::counts_cycles is true while the counter is in use. Timers without a
+  /// thread never use it.
   bool exact_clock = false;
   /// True: each timeout remembers where it was scheduled, for Timer::pending_by_origin() and Timer::for_each_pending().
   /// That takes 8 bytes and some ten nanoseconds for each timeout. Scheduling by a deadline then reads the clock. If

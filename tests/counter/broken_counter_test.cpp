@@ -119,8 +119,8 @@ TEST_P(BrokenCounter, NoMovedTimeoutIsEarly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, BrokenCounter,
-                         testing::Values(Fault::None, Fault::Fast, Fault::Slow, Fault::Still, Fault::Back,
-                                         Fault::FarBack));
+                         testing::Values(Fault::None, Fault::Fast, Fault::Slow, Fault::Slewed, Fault::Still,
+                                         Fault::Back, Fault::FarBack));
 
 TEST(CycleCounter, IsNotUsedWhenTheUserWantsTheExactClock) {
   hwt::HashedWheelTimer timer{{.tick_duration = 1ms, .exact_clock = true}};
@@ -140,22 +140,57 @@ TEST(CycleCounter, IsNotUsedBelowATickOf100Microseconds) {
   EXPECT_FALSE(timer.stats().counts_cycles);
 }
 
-TEST(CycleCounter, AFaultIsTold) {
+/// Breaks the counter of a timer that rests. Returns by how many milliseconds it runs all tasks later, as it tells on
+/// stderr in one line.
+double tells_delay_after_rest(hwt::HashedWheelTimer& timer, Fault fault, std::chrono::milliseconds rest) {
+  await_counter(timer);
+  timer.add([] {}, 1h);  // the worker has nothing else to do
   testing::internal::CaptureStderr();
-  {
-    hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
-    await_counter(timer);
-    break_it(Fault::FarBack);
-    earliest(timer);
-  }
+  break_it(fault);
+  std::this_thread::sleep_for(rest);
+  EXPECT_GE(earliest(timer), 0ns);
   break_it(Fault::None);
   const std::string line = testing::internal::GetCapturedStderr();
-  EXPECT_NE(line.find("the cycle counter and steady_clock disagree"), std::string::npos) << line;
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
-  double behind = 0;  // ms
-  ASSERT_EQ(std::sscanf(line.c_str(), "%*[^,], and runs all tasks %lf ms later", &behind), 1) << line;
-  EXPECT_GT(behind, 0);
-  EXPECT_LT(behind, 1000);
+  const char* const told = "the cycle counter and steady_clock disagree";
+  const std::size_t begin = line.find(told);
+  double delay = -1;  // ms
+  if (begin == line.npos || std::sscanf(line.c_str() + begin, "%*[^,], and runs all tasks %lf ms later", &delay) != 1) {
+    ADD_FAILURE() << line;
+  }
+  return delay;
+}
+
+TEST(CycleCounter, AFaultIsTold) {
+  hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
+  const double delay = tells_delay_after_rest(timer, Fault::FarBack, 0ms);
+  EXPECT_GT(delay, 0);
+  EXPECT_LT(delay, 1000);
+}
+
+/// Not by the lack of the counter in half a second, which is 38 ms.
+TEST(CycleCounter, TasksAreLaterByAtMostAMillisecondAfterTheClockWasSlewed) {
+  hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
+  const double delay = tells_delay_after_rest(timer, Fault::Slewed, 500ms);
+  EXPECT_GT(delay, 0);
+  EXPECT_LE(delay, 1.049);
+}
+
+TEST(CycleCounter, LatenessIncludesByWhatTasksAreLater) {
+  hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
+  const double delay = tells_delay_after_rest(timer, Fault::Still, 100ms);
+  EXPECT_GE(delay, 90);
+  const auto before = timer.lateness();
+  std::atomic<bool> ran{false};
+  timer.add([&] { ran = true; }, 1ms);
+  while (!ran) std::this_thread::sleep_for(1ms);
+  const auto after = timer.lateness();
+  const std::chrono::duration<double, std::milli> late = after.sum() - before.sum();
+  EXPECT_EQ(after.count() - before.count(), 1u);
+  EXPECT_GE(late.count(), delay - 0.001);
+  // The worker stores the lag after the task.
+  for (int i = 0; i < 10'000 && timer.stats().last_lag < 90ms; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_GE(timer.stats().last_lag, 90ms);
 }
 
 }  // namespace

@@ -305,6 +305,227 @@ TEST(RequestClock, NoticesAFaultWithoutTheWorker) {
   EXPECT_FALSE(cycles.wanted());
 }
 
+/// Threads and a worker that rest for long between their uses of a timer. The worker is asleep meanwhile, and wakes up
+/// for due timeouts only.
+class Resting {
+ public:
+  static constexpr std::int64_t kTick = kMillisecond;
+
+  CycleRate& cycles() { return cycles_; }
+  std::int64_t earliest() const { return earliest_; }
+  std::int64_t latest() const { return latest_; }
+  bool all_ran() const { return pending_.empty(); }
+
+  /// Uses the timer until the counter is in use.
+  void begin() {
+    while (cycles_.window() == 0) {
+      rest(100'000);
+      for (std::size_t thread = 0; thread < kThreads; ++thread) schedule(thread, 0);
+    }
+    rest(5 * kTick);
+    look();
+  }
+  void schedule(std::size_t thread, std::int64_t delay) {
+    const std::int64_t called = machine.now;
+    pending_.push_back({called + delay, clocks_.at(thread).now(cycles_) + delay});
+  }
+  /// A look of the worker, at the beginning of a tick.
+  void look() {
+    const std::int64_t present = worker_.now();
+    std::erase_if(pending_, [&](const Timeout& timeout) {
+      if (timeout.deadline > present) return false;
+      const std::int64_t late = machine.now - timeout.not_before;
+      earliest_ = std::min(earliest_, late);
+      latest_ = std::max(latest_, late);
+      return true;
+    });
+  }
+  /// Lets time pass. The worker wakes up at the end of each tick in which a timeout is due.
+  void rest(std::int64_t ns) {
+    const std::int64_t end = machine.now + ns;
+    for (;;) {
+      std::int64_t due = end;
+      for (const Timeout& timeout : pending_) due = std::min(due, worker_.steady(timeout.deadline));
+      if (due >= end) break;
+      machine.pass(std::max<std::int64_t>(due - machine.now, 0) + kTick / 2);
+      look();
+    }
+    machine.pass(std::max<std::int64_t>(end - machine.now, 0));
+  }
+
+  static constexpr std::size_t kThreads = 3;
+
+ private:
+  CycleRate cycles_{true};
+  std::array<RequestClock, kThreads> clocks_;
+  WorkerClock worker_{cycles_};
+  std::vector<Timeout> pending_;
+  std::int64_t earliest_ = 0;  // the least (start of the task) - (call + delay); negative: early
+  std::int64_t latest_ = 0;
+};
+
+constexpr std::int64_t kHour = 3'600'000 * kMillisecond;
+// A window, half a tick until the worker looks, and the time that the readings take.
+constexpr std::int64_t kLatest = CycleRate::kWindow + Resting::kTick / 2 + 50'000;
+// When the timer gives up, the time of a thread may stand still for a window.
+constexpr std::int64_t kLatestMeanwhile = kLatest + CycleRate::kWindow;
+
+/// The clock is slewed by `ppm` millionths for `slewed` ns, while all threads rest for `ns`. After that the worker or a
+/// thread is the first that uses the timer. Returns by how much the worker's time stays behind.
+std::int64_t rest_with_slewed_clock(int ppm, std::int64_t slewed, std::int64_t ns, bool worker_first) {
+  machine = Machine{};
+  Resting timer;
+  timer.begin();
+  for (std::size_t thread = 0; thread < Resting::kThreads; ++thread) timer.schedule(thread, 2 * kHour);
+  machine.factor = 1 / (1 + ppm / 1e6);
+  for (std::size_t thread = 0; thread < Resting::kThreads; ++thread) {
+    timer.schedule(thread, ns / 2);
+    timer.rest(200'000);
+    timer.schedule(thread, ns + 3 * kMillisecond);
+  }
+  timer.rest(slewed);
+  if (slewed < ns) machine.factor = 1;
+  timer.rest(ns - slewed);
+  if (worker_first) timer.look();
+  for (int i = 0; i < 1000; ++i) {
+    timer.schedule(static_cast<std::size_t>(i) % Resting::kThreads, i % 7 * kMillisecond);
+    timer.rest(i % 11 * 100'000);
+  }
+  timer.rest(2 * kHour);
+  EXPECT_TRUE(timer.all_ran());
+  EXPECT_GE(timer.earliest(), 0);
+  EXPECT_LE(timer.latest(), kLatest);
+  EXPECT_EQ(timer.cycles().window() == 0, timer.cycles().behind() != 0);
+  return timer.cycles().behind();
+}
+
+TEST(RestingTimer, IsLateByAtMostAWindowAfterTheClockWasSlewed) {
+  for (const bool worker_first : {false, true}) {
+    for (const int ppm : {83'333, 500'000, 900'000}) {
+      SCOPED_TRACE(ppm);
+      for (const int seconds : {3, 12, 3600}) {
+        const std::int64_t slewed = seconds * 1000 * kMillisecond;
+        EXPECT_EQ(rest_with_slewed_clock(ppm, slewed, slewed + kMillisecond, worker_first), CycleRate::kWindow);
+        EXPECT_EQ(rest_with_slewed_clock(ppm, slewed, slewed * 2, worker_first), CycleRate::kWindow);
+      }
+    }
+    EXPECT_EQ(rest_with_slewed_clock(500, kHour, kHour, worker_first), 0) << "NTP corrects every clock by that much";
+  }
+}
+
+TEST(RestingTimer, IsLateByAtMostAWindowAfterTheCounterWentBackToZero) {
+  // An hour after it the counter has passed all anchors from before.
+  for (const std::int64_t after : {kMillisecond, 7000 * kMillisecond, kHour}) {
+    for (const bool worker_first : {false, true}) {
+      machine = Machine{};
+      machine.cycles = 10'000 * kMillisecond * machine.frequency;
+      Resting timer;
+      timer.begin();
+      timer.schedule(0, 2 * kHour + kMillisecond);
+      timer.rest(kHour);
+      machine.cycles = 0;
+      timer.rest(after);
+      if (worker_first) timer.look();
+      for (int i = 0; i < 1000; ++i) {
+        timer.schedule(static_cast<std::size_t>(i) % Resting::kThreads, i % 7 * kMillisecond);
+        timer.rest(i % 11 * 100'000);
+      }
+      timer.rest(2 * kHour);
+      EXPECT_TRUE(timer.all_ran());
+      EXPECT_FALSE(timer.cycles().wanted());
+      EXPECT_GE(timer.earliest(), 0) << after;
+      EXPECT_LE(timer.latest(), kLatest) << after;
+      EXPECT_LE(timer.cycles().behind(), CycleRate::kWindow) << after;
+    }
+  }
+}
+
+/// Threads and worker rest for any time. The counter becomes slower, down to half its rate, or goes back.
+TEST(RestingTimer, IsNeverEarlyAndLateByAtMostAWindow) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    machine = Machine{};
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::int64_t end) {
+      return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
+    };
+    Resting timer;
+    timer.begin();
+    const std::int64_t breaks_at = below(200);
+    std::int64_t missed = 0;
+    for (std::int64_t i = 0; i < 400; ++i) {
+      if (i == breaks_at && seed % 3 == 0) machine.factor = 1 / (1 + static_cast<double>(below(990'000)) / 1e6);
+      if (i == breaks_at && seed % 3 == 1)
+        machine.cycles -= static_cast<double>(below(kMillisecond)) * machine.frequency;
+      if (i == breaks_at && seed % 3 == 2) machine.cycles = 0;
+      if (i == breaks_at + 100 && random() % 2 == 0) machine.factor = 1;
+      if (timer.cycles().behind() > CycleRate::kWindow) ++missed;
+      timer.schedule(static_cast<std::size_t>(below(Resting::kThreads)), below(std::int64_t{1} << below(36)) + 1);
+      timer.rest(below(std::int64_t{1} << (1 + below(random() % 8 == 0 ? 40 : 21))));
+    }
+    timer.rest(kHour);
+    EXPECT_TRUE(timer.all_ran());
+    ASSERT_GE(timer.earliest(), 0) << "seed " << seed;
+    ASSERT_LE(timer.latest(), kLatestMeanwhile) << "seed " << seed;
+    ASSERT_EQ(missed, 0) << "seed " << seed;
+  }
+}
+
+/// No window bounds the error then. So all tasks are later, by the time for which the counter has stood still.
+TEST(RestingTimer, IsNotEarlyIfTheCounterStandsStillForAnHour) {
+  machine = Machine{};
+  Resting timer;
+  timer.begin();
+  timer.schedule(0, 3 * kHour);
+  machine.factor = 0;
+  timer.rest(kHour);
+  timer.schedule(0, 5 * kMillisecond);
+  timer.rest(8 * kHour);
+  EXPECT_TRUE(timer.all_ran());
+  EXPECT_GE(timer.earliest(), 0);
+  EXPECT_GE(timer.cycles().behind(), kHour - kMillisecond);
+}
+
+/// The thread that gives up has used the timer for a short time only, and knows of a short time in which the counter
+/// was slow.
+TEST(RestingTimer, ComparesOnceMoreAfterAnotherThreadHasGivenUp) {
+  machine = Machine{};
+  Resting timer;
+  CycleRate& cycles = timer.cycles();
+  timer.begin();
+  timer.schedule(0, kHour);
+  machine.factor = 0;
+  machine.pass(20 * kMillisecond);
+  timer.schedule(0, 25 * kMillisecond);
+  machine.factor = 0.3;
+  RequestClock young;
+  for (int i = 0; i < 100 && cycles.wanted(); ++i) {
+    machine.pass(100'000);
+    young.now(cycles);
+  }
+  EXPECT_FALSE(cycles.wanted());
+  EXPECT_LT(cycles.behind(), 10 * kMillisecond);
+  timer.rest(2 * kHour);
+  EXPECT_TRUE(timer.all_ran());
+  EXPECT_GE(timer.earliest(), 0);
+}
+
+TEST(RestingTimer, IsNotEarlyIfTheWorkerIsPreemptedWhileItCompares) {
+  machine = Machine{};
+  Resting timer;
+  timer.begin();
+  machine.pass(2 * kMillisecond);
+  preempted = 5 * kMillisecond;
+  timer.look();
+  EXPECT_TRUE(timer.cycles().wanted());
+  timer.schedule(0, kHour);
+  machine.factor = 0;
+  machine.pass(3 * kMillisecond);
+  timer.schedule(0, kMillisecond / 2);
+  timer.rest(3 * kHour);
+  EXPECT_TRUE(timer.all_ran());
+  EXPECT_GE(timer.earliest(), 0);
+}
+
 }  // namespace
 
 bool hwt::internal::cycle_counter::is_the_clock() noexcept { return machine.counter_is_clock; }

@@ -134,11 +134,12 @@ class WorkerLoop final : public ThreadedEngine {
   /// Expires some past ticks. If the latest pass ended as Pass::More, expires all of them, because otherwise the worker
   /// would make another pass before it expires the next ones.
   void work_off(Tick due, Tick current) noexcept {
-    std::int64_t begun = clock_.now();
+    // By steady_clock, so that lateness() and last_lag include CycleRate::behind().
+    std::int64_t begun = clock_.steady(clock_.now());
     do {
       const typename Driver<W>::Expired expired =
           driver_.expire_before(current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, kTasksAtOnce);
-      begun = clock_.now();
+      begun = clock_.steady(clock_.now());
       // If no task ran, there is no lag: timeouts were only skipped, or moved down a level from a slot that has long
       // begun.
       if (expired.tasks != 0) {

@@ -14,6 +14,7 @@ constexpr double kMargin = 0.001;
 // The rate is exact to one part in so many.
 constexpr std::uint64_t kPrecision = 4096;
 constexpr std::int64_t kLongEnough = 10'000'000;  // ns, to measure the rate
+constexpr std::int64_t kGlance = 10'000;          // ns, to see whether the counter runs
 
 /// Signed: it is negative if the counter has gone back.
 double cycles_between(std::uint64_t from, std::uint64_t to) noexcept {
@@ -28,6 +29,18 @@ ClockReading narrowest_of_four() noexcept {
     if (next.after - next.before < best.after - best.before) best = next;
   }
   return best;
+}
+
+/// Returns whether the counter runs at less than half its rate at present. Judges by the two readings if they are close
+/// together, and takes two others if not.
+bool crawls(ClockReading from, ClockReading to, double rate) noexcept {
+  if (to.time - from.time > 2 * CycleRate::kWindow) {
+    from = to;
+    do {
+      to = ClockReading::take();
+    } while (to.time - from.time < kGlance);
+  }
+  return cycles_between(from.before, to.after) * rate < static_cast<double>(to.time - from.time) / 2;
 }
 
 }  // namespace
@@ -67,11 +80,13 @@ void CycleRate::check(const ClockReading& from, const ClockReading& to) noexcept
   const auto passed = static_cast<double>(to.time - from.time);
   const double most = cycles_between(from.before, to.after) * rate;
   const double least = cycles_between(from.after, to.before) * rate * (1 - 2 * kMargin);
-  // The counter has gone back beyond this anchor. A thread that sees this in now() renews its anchor at once. So only a
-  // thread with an older anchor makes deadlines too early, by less than a window unless it was idle before.
+  // The counter has gone back beyond this anchor. A thread that sees this in now() renews its anchor at once.
   if (most < 0) return give_up(kWindow);
-  // The counter was too slow, so deadlines may be too early by the difference.
-  if (passed > most + kSlack) return give_up(static_cast<std::int64_t>(passed - least));
+  // The counter was too slow, or it has gone back.
+  if (passed > most + kSlack) {
+    const auto lack = static_cast<std::int64_t>(passed - least);
+    return give_up(lack < kWindow || crawls(from, to, rate) ? lack : kWindow);
+  }
   // The counter was too fast, so deadlines are only too late.
   if (passed + kSlack < least) give_up(0);
 }
@@ -92,9 +107,7 @@ std::int64_t RequestClock::renew(CycleRate& cycles) noexcept {
   cycles.measure(now);
   // Time stands still for this thread until the clock has reached end_.
   if (now.time < end_) return end_;
-  const std::uint64_t window = cycles.window();
-  // If the thread was preempted during the reading, its time would be ahead of the clock by that much.
-  if (now.after - now.before >= window / 1024) return now.time;
+  if (cycles.window() == 0 || cycles.is_blurred(now)) return now.time;
   anchor_ = now;
   begin_ = now.time + CycleRate::kSlack;
   end_ = begin_ + CycleRate::kWindow;
@@ -102,11 +115,20 @@ std::int64_t RequestClock::renew(CycleRate& cycles) noexcept {
 }
 
 std::int64_t WorkerClock::now() noexcept {
-  if (!cycles_.wanted()) return steady_now() - cycles_.behind();
-  const ClockReading now = ClockReading::take();
+  if (latest_.after == 0 && !cycles_.wanted()) return steady_now() - cycles_.behind();
+  ClockReading now = ClockReading::take();
+  if (cycles_.is_blurred(now)) now = narrowest_of_four();
   if (latest_.after != 0) cycles_.check(latest_, now);
-  latest_ = now;
-  return now.time - cycles_.behind();
+  if (cycles_.wanted()) {
+    latest_ = now;
+    return now.time;
+  }
+  // From here on all threads see that the window is 0. The thread that gave up may not have stored that yet.
+  cycles_.give_up();
+  const ClockReading last = ClockReading::take();
+  if (latest_.after != 0) cycles_.check(latest_, last);
+  latest_ = ClockReading{};
+  return last.time - cycles_.behind();
 }
 
 }  // namespace hwt::internal

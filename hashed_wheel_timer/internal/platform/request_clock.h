@@ -26,9 +26,27 @@ struct ClockReading {
 ///   in use    true      rate    cycles    threads estimate the time from their latest reading of both (the anchor)
 ///   given up  false     any     0         for good; threads read steady_clock
 ///
-/// A counter that is slow, or stands still, has made deadlines too early until then. To make up for that, the worker's
-/// time stays behind steady_clock from then on: see behind(). A comparison fails if the two differ by more than kSlack
-/// plus a thousandth of the time since the comparison before.
+/// A comparison fails if the two differ by more than kSlack plus a thousandth of the time since the comparison before.
+///
+/// A counter that is slow has made deadlines too early until then. To make up for that, the worker's time stays behind
+/// steady_clock from then on: see behind(). An estimate counts from an anchor and ends before a window of cycles has
+/// passed. So the estimate is too early by less than kWindow in two cases:
+///   - The counter runs at half its rate or faster. Then its window ends within two windows of the clock. The clock may
+///     have been slewed by up to 1,000,000 millionths, for any time.
+///   - The counter goes back. A thread that finds it before its anchor compares at once.
+///
+/// If the counter crawls (runs at less than half its rate) or stands still, no window bounds the error. Then only the
+/// clock shows that time passes, and the worker compares the two before it runs anything. The error is at most the lack
+/// of the counter since the comparison before. If the counter crawls at the comparison, behind() is this lack.
+/// Otherwise behind() is the lack, but at most kWindow.
+///
+/// So a deadline can remain too early in two cases. In both the counter is right again before any thread compares:
+///   - It stood still or crawled for more than kWindow, and a thread estimated meanwhile or in the millisecond after.
+///   - It went back, and reached the window of the anchor of a thread that had been idle since before that. This thread
+///     must be the first one of the timer that reads the counter again, and must read it in this millisecond.
+///
+/// The kernel itself derives steady_clock from the counter: see cycle_counter::is_the_clock(). So a counter that stands
+/// still takes the clock along, unless the kernel has changed its clock source meanwhile.
 ///
 /// Any thread may call any member. The atomic members are relaxed, because they order nothing, except for window_, and
 /// for the race of measure() with give_up().
@@ -45,9 +63,17 @@ class CycleRate {
   std::uint64_t window() const noexcept { return window_.load(std::memory_order_acquire); }
   /// Sets get() and window(), if enough time has passed since the constructor.
   void measure(const ClockReading& now) noexcept;
+  /// Returns whether a thread that took this reading was preempted in its midst. Such a reading hides a lack of the
+  /// counter, and estimates from it would be ahead of the clock.
+  bool is_blurred(const ClockReading& reading) const noexcept {
+    return reading.after - reading.before >= window() / 1024 && window() != 0;
+  }
   /// Compares the counter with the clock between two readings of one thread.
   void check(const ClockReading& from, const ClockReading& to) noexcept;
-  /// Returns by how many nanoseconds an estimate can have been too early.
+  /// Notes that no thread may use the counter any more.
+  void give_up() noexcept { give_up(0); }
+  /// Returns by how many nanoseconds the worker's time stays behind steady_clock, because an estimate can have been too
+  /// early by that. At most kWindow, unless the counter crawled when a comparison failed.
   std::int64_t behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
 
   /// The window in nanoseconds. An estimate is ahead of the clock by at most some thousandths of the window, plus
@@ -107,14 +133,16 @@ class WorkerClock {
  public:
   explicit WorkerClock(CycleRate& cycles) noexcept : cycles_(cycles) {}
 
-  /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first.
+  /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first, so behind() covers
+  /// all estimates that were made since the call before. The last comparison is made after the use of the counter has
+  /// ended, also if another thread has ended it, because that thread may have had a younger anchor.
   std::int64_t now() noexcept;
   /// Returns the time of steady_clock at which now() will return `time`.
   std::int64_t steady(std::int64_t time) const noexcept { return deadline_after(time, cycles_.behind()); }
 
  private:
   CycleRate& cycles_;
-  ClockReading latest_{};
+  ClockReading latest_{};  // the latest reading while the counter was in use, or wanted; none after the last comparison
 };
 
 }  // namespace hwt::internal

@@ -7,7 +7,7 @@
 // Takes the place of the library's header: a counter of two cycles in a nanosecond, which a test can break.
 namespace hwt::internal::cycle_counter {
 
-enum class Fault : int { None, Fast, Slow, Still, Back, FarBack };
+enum class Fault : int { None, Fast, Slow, Slewed, Still, Back, FarBack };
 
 inline std::atomic<Fault> fault{Fault::None};
 inline std::atomic<std::uint64_t> broken_at{0};  // cycles
@@ -27,6 +27,8 @@ inline std::uint64_t read() noexcept {
       return real + since;
     case Fault::Slow:
       return real - since / 2;
+    case Fault::Slewed:
+      return real - since / 13;  // as if the clock were slewed by 83,333 millionths
     case Fault::Still:
       return real - since;
     case Fault::Back:
