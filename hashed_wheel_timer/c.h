@@ -195,8 +195,8 @@ static inline void hwt_get_stats(const hwt_timer* timer, hwt_stats* stats) HWT_C
 }
 
 /** Returns when hwt_advance() must be called next: never later than the first callback is due. Returns HWT_NEVER if
- * nothing is pending, and -1 with errno EINVAL for NULL or a timer with a thread, or EPERM. Inside a callback it
- * returns the present time. */
+ * nothing that is pending will ever be due, and -1 with errno EINVAL for NULL or a timer with a thread, or EPERM.
+ * Inside a callback it returns the present time. */
 HWT_C_API int64_t hwt_next(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Calls the callbacks that are due at `now_ns`, in the order of ticks, and returns their number. An HWT_LOOP timer

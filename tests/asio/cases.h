@@ -1570,6 +1570,20 @@ TEST(LoopTimer, PendingTimeoutsAreWorkUntilTheLastIsCancelled) {
   thread.join();
 }
 
+TEST(LoopTimer, ATimeoutThatIsNeverDueIsNoWork) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  int runs = 0;
+  timer.new_timeout([&] { ++runs; }, 2ms);
+  timer.new_timeout([] { ADD_FAILURE(); }, std::chrono::hours::max());
+  loop.run();
+  EXPECT_EQ(runs, 1);
+  timer.new_timeout([] { ADD_FAILURE(); }, std::chrono::hours::max());
+  loop.restart();
+  loop.run();
+  EXPECT_EQ(timer.pending_timeouts(), 2);
+}
+
 /// A handler that calls `*when` if it is asked for its allocator. A wait asks after its timeout was cancelled and
 /// before its completion is posted.
 struct Asked {

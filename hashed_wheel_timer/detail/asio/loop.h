@@ -9,11 +9,11 @@ namespace hwt::HWT_ASIO_NAMESPACE {
 ///   asio::io_context loop;
 ///   hwt::net::LoopTimer timer(loop.get_executor());
 ///   timer.new_timeout([] { retry(); }, 5s);
-///   loop.run();   // returns when nothing is pending
+///   loop.run();   // returns when nothing is pending that will ever be due
 ///
 /// Guarantees: those of Timer. If the io_context has no memory for one more steady_timer, its run() throws
-/// std::bad_alloc; call it again. The io_context must outlive the timer. Pending timeouts count as its work. Tasks run
-/// only while a thread runs the io_context.
+/// std::bad_alloc; call it again. The io_context must outlive the timer. Pending timeouts count as its work, unless
+/// they are never due. Tasks run only while a thread runs the io_context.
 /// Threads: any thread may call any member, but see stop() and the destructor. Both wait for a task that runs on
 /// another thread.
 /// Not for: one timer that several loops share; use HashedWheelTimer.
