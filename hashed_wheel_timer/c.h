@@ -11,7 +11,8 @@
  *
  * Times are nanoseconds. Deadlines are times of CLOCK_MONOTONIC, except those of an HWT_MANUAL timer.
  * Unless a function says otherwise, any thread may call it, also inside a callback. A signal handler must not call any
- * of them. A callback that throws a C++ exception ends the program with a line on stderr.
+ * of them. A callback that throws a C++ exception ends the program with a line on stderr. So does one that calls
+ * pthread_exit(), or whose thread is cancelled by pthread_cancel().
  * A call with a wrong argument changes nothing, and hwt_last_error() names the argument. In the child of a fork(),
  * calls on a timer that the parent has used fail with EPERM. Only hwt_stop() and hwt_destroy() work there. */
 

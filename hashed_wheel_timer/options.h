@@ -46,7 +46,8 @@ struct Options {
   std::function<std::thread(std::function<void()>)> thread_factory = {};
   /// Receives each exception from a task, from TimerTask::cancelled(), from the executor and from on_slow_task, with
   /// the Timeout. Called on the thread on which it was thrown. Its own exceptions go to stderr. Empty: a line on
-  /// stderr, at most one a second.
+  /// stderr, at most one a second. A task that calls pthread_exit(), or whose thread is cancelled by pthread_cancel(),
+  /// ends the program with a line on stderr. So does any other function of the user that the timer calls.
   std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {};
   /// If longer than 0: tasks that ran strictly longer on the worker are counted in TimerStats::slow_tasks and reported.
   /// The time includes the destruction of the callable, and costs two clock readings a task. Tasks in the executor are

@@ -31,7 +31,7 @@ class Errors {
   enum Source : std::size_t { Trigger, Adjust, Arm, Destroy, kSources };
 
   /// Call in a catch block.
-  void add(Source source) noexcept { errors_[source] = std::current_exception(); }
+  void add(Source source) noexcept { errors_[source] = internal::caught_exception("a hook of a RepeatedTimer"); }
 
   /// Throws the errors, if any. A single error is thrown as it is. Several are thrown as one text, so that none is
   /// lost.
@@ -305,7 +305,7 @@ RepeatedTimer::~RepeatedTimer() {
   try {
     state_->destroy();
   } catch (...) {
-    internal::ErrorLog().report(std::current_exception(), "a hook of a RepeatedTimer");
+    internal::ErrorLog().report(internal::caught_exception("a hook of a RepeatedTimer"), "a hook of a RepeatedTimer");
   }
   state_->wait_for_conductor();
 }

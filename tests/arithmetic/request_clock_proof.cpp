@@ -51,5 +51,14 @@ int main(int count, char** arguments) {
     require(CycleRate::nanoseconds_of(window, rate) <= Word(CycleRate::kWindow),
             "a whole window lasts at most kWindow");
   });
+  proof.lemma("clock_error", [] {
+    const Word rate = any_rate();
+    const Word cycles = any_cycles("cycles", rate);
+    const Word passed("passed");  // ns by the clock, while the counter has counted `cycles`
+    assume(Bit(cycles.expr() * rate.expr() * 2 >= passed.expr() * Word(kUnit).expr()));  // half the rate or faster
+    const Word estimate = CycleRate::nanoseconds_of(cycles, rate);
+    require(Bit(passed.expr() <= estimate.expr() + Word(std::uint64_t(CycleRate::kWindow + CycleRate::kSlack)).expr()),
+            "too early by at most a window; CycleRate adds kSlack to each estimate");
+  });
   return proof.result();
 }

@@ -1,8 +1,23 @@
 // Where tasks run, when the worker calls cancelled(), and how the timer treats executors and exceptions.
 
-#include <array>
-#include <stdexcept>
+#if __has_include(<pthread.h>)
+#include <pthread.h>
+#include <unistd.h>
+#endif
 
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "hashed_wheel_timer/loop_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/repeated_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+#include "tests/support/counted_abort.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -313,6 +328,126 @@ TEST(Errors, WithoutAHandlerATextOfSeveralLinesIsOneToo) {
   EXPECT_EQ(count_of(text, "\n"), 1) << text;
   EXPECT_EQ(text.back(), '\n');
 }
+
+#if defined(__GLIBC__)
+void leave_by_exit() { pthread_exit(nullptr); }
+
+void leave_by_cancel() {
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+}
+
+class LeavesInCancelled final : public TimerTask {
+ public:
+  void run(Timeout&) override {}
+  void cancelled(Timeout&) override { leave_by_exit(); }
+};
+
+class LeavesInDestructor {
+ public:
+  LeavesInDestructor() = default;
+  LeavesInDestructor(LeavesInDestructor&& other) noexcept : owns_(std::exchange(other.owns_, false)) {}
+  ~LeavesInDestructor() {
+    if (owns_) leave_by_exit();
+  }
+  void operator()() const {}
+
+ private:
+  bool owns_ = true;
+};
+
+/// Expects that the use of a timer ends the program, with a line on stderr that matches `line`.
+void expect_end(const char* line, const std::function<void()>& use) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        count_until_abort();
+        use();
+        pause();
+      },
+      std::string("^") + line + "[^\n]*\n$");
+}
+
+Options with_handler() {
+  return {.tick_duration = 1ms, .on_task_error = [](const std::exception_ptr&, const Timeout&) { std::_Exit(1); }};
+}
+
+TEST(ErrorsDeathTest, ATaskThatEndsItsThreadEndsTheProgramWithALine) {
+  const char* const line = "hashed_wheel_timer: a task was ended by pthread_exit\\(\\), pthread_cancel\\(\\)";
+  for (void (*leave)() : {leave_by_exit, leave_by_cancel}) {
+    for (const bool handled : {false, true}) {
+      const Options options = handled ? with_handler() : Options{.tick_duration = 1ms};
+      expect_end(line, [&] {
+        HashedWheelTimer timer(options);
+        timer.new_timeout(leave, 0ms);
+        pause();
+      });
+    }
+    expect_end(line, [&] {
+      ManualTimer timer(1ms);
+      timer.new_timeout(leave, 0ms);
+      timer.advance(1s);
+    });
+    expect_end(line, [&] {
+      Options options = with_handler();
+      options.executor = [](std::function<void()> job) { std::thread(std::move(job)).detach(); };
+      HashedWheelTimer timer(options);
+      timer.new_timeout(leave, 0ms);
+      pause();
+    });
+  }
+}
+
+TEST(ErrorsDeathTest, AnyFunctionThatEndsItsThreadEndsTheProgramWithALine) {
+  const std::string end = " was ended by pthread_exit";
+  expect_end(("hashed_wheel_timer: cancelled\\(\\) of a task" + end).c_str(), [] {
+    ManualTimer timer(1ms);
+    timer.new_timeout(std::make_shared<LeavesInCancelled>(), kFar).cancel();
+    timer.advance(1s);
+  });
+  expect_end(("hashed_wheel_timer: the executor" + end).c_str(), [] {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .executor = [](const std::function<void()>&) { leave_by_exit(); }}};
+    timer.new_timeout([] {}, 0ms);
+    pause();
+  });
+  expect_end(("hashed_wheel_timer: on_slow_task" + end).c_str(), [] {
+    HashedWheelTimer timer{{.tick_duration = 1ms,
+                            .slow_task = 1ns,
+                            .on_slow_task = [](const Timeout&, std::chrono::nanoseconds) { leave_by_exit(); }}};
+    timer.new_timeout([] { std::this_thread::sleep_for(1ms); }, 0ms);
+    pause();
+  });
+  expect_end(("hashed_wheel_timer: a schedule" + end).c_str(), [] {
+    ManualTimer timer(1ms);
+    const auto every = schedule(timer, Schedule::fixed_delay(1s, 1s), leave_by_exit);
+    timer.advance(2s);
+  });
+  expect_end(("hashed_wheel_timer: a hook of a RepeatedTimer" + end).c_str(), [] {
+    ManualTimer timer(1ms);
+    RepeatedTimer repeated("", 1s, timer, {.on_trigger = leave_by_exit});
+    repeated.start();
+    timer.advance(2s);
+  });
+  // The C++ library ends the program: two must not throw, and one runs while an exception is handled.
+  expect_end("terminate called", [] {
+    HashedWheelTimer timer{
+        {.tick_duration = 1ms, .on_task_error = [](const std::exception_ptr&, const Timeout&) { leave_by_exit(); }}};
+    timer.new_timeout([] { throw 1; }, 0ms);
+    pause();
+  });
+  expect_end("terminate called", [] {
+    ManualTimer timer(1ms);
+    timer.new_timeout(LeavesInDestructor(), 0ms);
+    timer.advance(1s);
+  });
+  expect_end("terminate called", [] {
+    LoopTimer timer{{.tick_duration = 1ms}};
+    timer.on_earlier(leave_by_exit);
+    timer.run_due();
+    timer.new_timeout([] {}, 0ms);
+  });
+}
+#endif
 
 }  // namespace
 }  // namespace hwt

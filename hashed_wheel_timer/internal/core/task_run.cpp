@@ -50,17 +50,14 @@ bool cancel_and_wait(Node& node) noexcept {
 }
 
 void Core::report_error(const Timeout& timeout, const char* origin) noexcept {
+  const std::exception_ptr error = caught_exception(origin);
   counters_.note_task_error();
-  if (on_task_error_) {
-    try {
-      on_task_error_(std::current_exception(), timeout);
-      return;
-    } catch (...) {  // the handler's own exception is logged instead
-      error_log_.report(std::current_exception(), "on_task_error");
-      return;
-    }
+  if (!on_task_error_) return error_log_.report(error, origin);
+  try {
+    on_task_error_(error, timeout);
+  } catch (...) {  // the handler's own exception is logged instead
+    error_log_.report(caught_exception("on_task_error"), "on_task_error");
   }
-  error_log_.report(std::current_exception(), origin);
 }
 
 void Node::tell(detail::NotRun why) noexcept {

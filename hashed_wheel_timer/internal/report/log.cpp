@@ -21,6 +21,16 @@ void die(std::string_view message) noexcept {
   std::abort();
 }
 
+std::exception_ptr caught_exception(const char* origin) noexcept {
+  if (std::exception_ptr error = std::current_exception()) return error;
+  std::array<char, 200> line{};
+  std::snprintf(line.data(), line.size(),
+                "%s was ended by pthread_exit(), pthread_cancel() or a foreign exception (expected: it returns or "
+                "throws a C++ exception)",
+                origin);
+  die(line.data());
+}
+
 LinePerSecond::Turn LinePerSecond::take_turn() noexcept {
   constexpr std::int64_t kBetweenLines = std::chrono::steady_clock::duration(std::chrono::seconds(1)).count();
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();

@@ -23,6 +23,11 @@ void warn(std::string_view message) noexcept;
 /// Writes one line to stderr and ends the program, because what comes next would be undefined.
 [[noreturn]] void die(std::string_view message) noexcept;
 
+/// Returns the C++ exception that is being handled, for a catch block around code of the user. If it is none of C++,
+/// ends the program with a line on stderr that names the `origin`. On Linux pthread_exit() and pthread_cancel() unwind
+/// the thread by such an exception, which no catch block may end.
+std::exception_ptr caught_exception(const char* origin) noexcept;
+
 /// Calls f(text) with the text of an exception, a const char*, and returns its result.
 template <class F>
 decltype(auto) with_text_of(const std::exception_ptr& error, F&& f) {

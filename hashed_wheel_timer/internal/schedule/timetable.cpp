@@ -180,12 +180,13 @@ class CalendarTimetable final : public Timetable {
 }  // namespace
 
 void add_current_exception(std::exception_ptr& all) noexcept {
+  const std::exception_ptr error = caught_exception("a schedule");
   if (!all) {
-    all = std::current_exception();
+    all = error;
     return;
   }
   try {
-    const std::string text = with_text_of(std::current_exception(), [](const char* what) { return std::string(what); });
+    const std::string text = with_text_of(error, [](const char* what) { return std::string(what); });
     try {
       std::rethrow_exception(all);
     } catch (...) {
