@@ -29,7 +29,7 @@ missing_packages() {
       ;;
     machines) libraries="libconcurrentqueue-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
-    brpc) libraries="libgflags-dev libprotobuf-dev libssl-dev" ;;
+    brpc) libraries="libgflags-dev libleveldb-dev libprotobuf-dev libprotoc-dev libssl-dev" ;;
     test)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libhowardhinnant-date-dev"
       libraries="$libraries prometheus-cpp-dev libuv1-dev libevent-dev"
@@ -42,11 +42,11 @@ missing_packages() {
   case $1 in
     test | check)
       have cmake || echo cmake
-      # For tests of the C interface and the probes, and for two examples and their tests. Outside CI these are
-      # optional.
+      # For tests of the C interface, the probes and Thrift, and for two examples and their tests. Outside CI these
+      # are optional.
       if [ -n "${CI:-}" ]; then
         have cargo || echo cargo
-        libraries="$libraries libcapnp-dev libnats-dev systemtap-sdt-dev"
+        libraries="$libraries libcapnp-dev libnats-dev libthrift-dev systemtap-sdt-dev"
         have nats-server || echo nats-server
       fi
       ;;

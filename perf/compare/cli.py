@@ -100,7 +100,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help=f"default and minimum {MIN_ROUNDS}; with --quick default 1; with --calls default {calls.ROUNDS}")
     add("--quick", action=flag, help="small counts, a minute or two: a test of the programs, not of their speed")
     add("--calls", action=flag, help="instead: the cost of a deadline in a call of gRPC, kj and Asio; only with --rounds, --quick")
-    add("--brpc", type=Path, metavar="DIR", help="a checkout of brpc: build it, about a minute, and run its TimerThread")
+    add("--brpc", type=Path, metavar="PREFIX", help="the folder into which brpc was installed: run its TimerThread too")
     add("--resume", action=flag, help="continue an interrupted run of these options, or start if there is none")
     add("--sweep-all", action=flag, help="vary threads and pending timeouts for all peers, not only for Netty and brpc")
     add("--timeout", type=_number(1, 86_400), default=120, metavar="SECONDS", help="limit of each run; default 120")
@@ -116,8 +116,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise WrongUsage(f"argument --rounds: {chosen.rounds} is less than {MIN_ROUNDS}, which only --quick allows")
     if chosen.quick and chosen.output:
         raise WrongUsage("argument --output: a quick run writes no results there")
-    if chosen.brpc and not (chosen.brpc / "src" / "bthread" / "timer_thread.h").exists():
-        raise WrongUsage(f"argument --brpc: {chosen.brpc} is no checkout of brpc")
+    if chosen.brpc and not (chosen.brpc / "include" / "bthread" / "timer_thread.h").exists():
+        raise WrongUsage(f"argument --brpc: {chosen.brpc} (expected: a folder into which brpc was installed)")
     others = [name for name in vars(chosen) if name not in ("render", "build", "cpp")]
     if chosen.render and any(getattr(chosen, name) != parser.get_default(name) for name in others):
         raise WrongUsage("argument --render: no other option may be given")
@@ -130,8 +130,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     # Without the options that the script adds.
     shown = [one for one, before in zip(arguments, ["", *arguments]) if not {one, before} & {"--build", "--cpp"}]
     # The results do not name a folder of this machine.
-    shown = [re.sub("^--brpc=.*", "--brpc=CHECKOUT", one) for one in shown]
-    shown = ["CHECKOUT" if before == "--brpc" else one for one, before in zip(shown, ["", *shown])]
+    shown = [re.sub("^--brpc=.*", "--brpc=PREFIX", one) for one in shown]
+    shown = ["PREFIX" if before == "--brpc" else one for one, before in zip(shown, ["", *shown])]
     chosen.command = ["./run", "compare", *shown]
     chosen.whole = not chosen.quick and chosen.peers is None and len(chosen.workloads) == len(WORKLOADS)
     return chosen

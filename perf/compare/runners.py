@@ -27,7 +27,7 @@ class Paths:
     root: Path
     build: Path
     cpp: Path  # the Meson build directory
-    brpc: Path | None = None  # a checkout
+    brpc: Path | None = None  # where it is installed
 
     @property
     def kept(self) -> Path:

@@ -1,7 +1,10 @@
-// The blocks of docs/hosts.md: brpc's TimerThread, and the TimerQueues of muduo and trantor on a stand-in for their
-// loops.
+// The blocks of docs/hosts.md: brpc's TimerThread on a stand-in for the rest of brpc, and the TimerQueues of muduo and
+// trantor on a stand-in for their loops.
 
+#include <bthread/timer_thread.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <time.h>
 
 #include <atomic>
 #include <chrono>
@@ -10,12 +13,16 @@
 #include <functional>
 #include <latch>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <random>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include "brpc_block.h"
 #include "loop_timers_block.h"
 #include "muduo_block.h"
 #include "trantor_block.h"
@@ -32,9 +39,97 @@ timespec wall_clock_in(std::chrono::nanoseconds delay) {
   return {wall.tv_sec + delay.count() / 1'000'000'000 + ns / 1'000'000'000, ns % 1'000'000'000};
 }
 
+/// Runs before and after each reading of a clock by the block, on this thread.
+thread_local std::function<void(clockid_t)> before_reading;
+thread_local std::function<void(clockid_t, timespec&)> after_reading;
+
+/// The flags and variables of brpc that are known.
+class KnownNames {
+ public:
+  void add(const std::string& name, std::function<double()> read) {
+    const std::lock_guard lock(mutex_);
+    names_[name] = std::move(read);
+  }
+  void remove(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    names_.erase(name);
+  }
+  bool has(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    return names_.count(name) == 1;
+  }
+  double read(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    return names_.at(name)();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::function<double()>> names_;
+};
+
+KnownNames& known_names() {
+  static KnownNames names;
+  return names;
+}
+
+/// The function of the program that each thread of brpc runs first.
+std::function<void()> worker_startfn;
+
+}  // namespace
+
+extern "C" int stand_in_clock_gettime(clockid_t clock, timespec* time) noexcept {
+  if (before_reading) before_reading(clock);
+  const int error = clock_gettime(clock, time);
+  if (after_reading) after_reading(clock, *time);
+  return error;
+}
+
+namespace stand_in {
+
+void make_known(const std::string& name, std::function<double()> read) { known_names().add(name, std::move(read)); }
+void forget(const std::string& name) { known_names().remove(name); }
+
+}  // namespace stand_in
+
+// In brpc, bthread_set_worker_startfn() sets the function.
+namespace bthread {
+
+void run_worker_startfn() {
+  if (worker_startfn) worker_startfn();
+}
+
+}  // namespace bthread
+
+namespace {
+
 class BrpcTimerThread : public testing::Test {
  protected:
+  ~BrpcTimerThread() override {
+    before_reading = nullptr;
+    after_reading = nullptr;
+  }
   void SetUp() override { ASSERT_EQ(thread_.start(nullptr), 0); }
+
+  /// Schedules a task for then, and waits until it has run. It must not be early.
+  void expect_not_early(std::chrono::nanoseconds delay) {
+    struct Run {
+      timespec time;
+      bool early = false;
+      std::latch ran{1};
+    } run;
+    run.time = wall_clock_in(delay);
+    const auto note = [](void* argument) {
+      Run& own = *static_cast<Run*>(argument);
+      timespec now{};
+      clock_gettime(CLOCK_REALTIME, &now);
+      own.early = std::pair(now.tv_sec, now.tv_nsec) < std::pair(own.time.tv_sec, own.time.tv_nsec);
+      own.ran.count_down();
+    };
+    EXPECT_NE(thread_.schedule(note, &run, run.time), bthread::TimerThread::INVALID_TASK_ID);
+    run.ran.wait();
+    EXPECT_FALSE(run.early);
+  }
 
   bthread::TimerThread thread_;
 };
@@ -88,6 +183,117 @@ TEST_F(BrpcTimerThread, SchedulesNothingOnceStopped) {
   thread_.stop_and_join();
   EXPECT_EQ(thread_.unschedule(id), -1);
   EXPECT_EQ(thread_.schedule([](void*) {}, nullptr, wall_clock_in(1h)), bthread::TimerThread::INVALID_TASK_ID);
+}
+
+TEST_F(BrpcTimerThread, RunsNoTaskEarly) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) expect_not_early(std::chrono::nanoseconds(random() % 1'500'000));
+}
+
+// The coarse clocks change between the reading of one and that of the other.
+TEST_F(BrpcTimerThread, RunsNoTaskEarlyWhenTheCoarseClocksChange) {
+  for (const int changed : {1, 2}) {
+    int readings = 0;
+    after_reading = [&](clockid_t clock, timespec& time) {
+      // The steady clock has not changed yet at the first reading, and has at the second one.
+      if (clock != CLOCK_MONOTONIC_COARSE || ++readings != changed) return;
+      const std::int64_t ns = time.tv_sec * 1'000'000'000 + time.tv_nsec + (changed == 1 ? -10'000'000 : 10'000'000);
+      time = {ns / 1'000'000'000, ns % 1'000'000'000};
+    };
+    expect_not_early(30ms);
+    EXPECT_EQ(readings, 2);
+  }
+}
+
+TEST_F(BrpcTimerThread, RunsNoTaskEarlyAfterAPauseBetweenItsClocks) {
+  before_reading = [](clockid_t) { std::this_thread::sleep_for(12ms); };
+  expect_not_early(100ms);
+}
+
+TEST_F(BrpcTimerThread, ReadsOnlyCoarseClocksWhileTheyDoNotChange) {
+  const timespec wall = wall_clock_in(0ms);
+  int exact = 0;
+  after_reading = [&](clockid_t clock, timespec& time) {
+    if (clock == CLOCK_MONOTONIC_COARSE) time = {1'000'000, 0};
+    if (clock == CLOCK_REALTIME_COARSE) time = wall;
+    if (clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME) ++exact;
+  };
+  for (int i = 0; i < 100; ++i) thread_.schedule([](void*) {}, nullptr, wall);
+  EXPECT_EQ(exact, 0);
+}
+
+TEST_F(BrpcTimerThread, HasTheThreadOfItsTasks) {
+  std::pair<pthread_t, std::latch> seen{0, 1};
+  const auto note = [](void* argument) {
+    auto& [thread, ran] = *static_cast<std::pair<pthread_t, std::latch>*>(argument);
+    thread = pthread_self();
+    ran.count_down();
+  };
+  thread_.schedule(note, &seen, {0, 0});
+  seen.second.wait();
+  EXPECT_TRUE(pthread_equal(seen.first, thread_.thread_id()));
+}
+
+TEST_F(BrpcTimerThread, StartsAtMostOnceAndSchedulesNothingBefore) {
+  EXPECT_EQ(thread_.start(nullptr), 0);
+  bthread::TimerThread other;
+  EXPECT_EQ(other.schedule([](void*) {}, nullptr, {0, 0}), bthread::TimerThread::INVALID_TASK_ID);
+  EXPECT_EQ(other.unschedule(1), -1);
+  other.stop_and_join();
+}
+
+TEST_F(BrpcTimerThread, ExposesItsVariablesUntilItStops) {
+  const std::vector<std::string> names{"own_scheduled_second", "own_triggered_second", "own_usage"};
+  bthread::TimerThreadOptions options;
+  options.bvar_prefix = "own";
+  bthread::TimerThread thread;
+  ASSERT_EQ(thread.start(&options), 0);
+  for (const std::string& name : names) EXPECT_TRUE(known_names().has(name)) << name;
+  const double scheduled = known_names().read("own_scheduled_second");
+  for (int i = 0; i < 5; ++i) thread.schedule([](void*) {}, nullptr, wall_clock_in(1h));
+  EXPECT_EQ(known_names().read("own_scheduled_second"), scheduled + 5);
+  EXPECT_GE(known_names().read("own_triggered_second"), 0);
+  EXPECT_GE(known_names().read("own_usage"), 0);
+  thread.stop_and_join();
+  for (const std::string& name : names) EXPECT_FALSE(known_names().has(name)) << name;
+}
+
+TEST(BrpcGlobalTimerThread, IsMadeOnceAndRunsTheFunctionOfTheProgramFirst) {
+  EXPECT_EQ(bthread::get_global_timer_thread(), nullptr);
+  struct Seen {
+    std::latch ran{1};
+    std::thread::id first;
+    std::thread::id task;
+    bool timer_is_there = false;
+    char name[16] = {};
+  };
+  static Seen seen;  // like the timer, it is there until the end
+  worker_startfn = [] {
+    seen.first = std::this_thread::get_id();
+    seen.timer_is_there = bthread::get_or_create_global_timer_thread() != nullptr;
+  };
+  bthread::TimerThread* const thread = bthread::get_or_create_global_timer_thread();
+  ASSERT_NE(thread, nullptr);
+  EXPECT_EQ(bthread::get_or_create_global_timer_thread(), thread);
+  EXPECT_EQ(bthread::get_global_timer_thread(), thread);
+  const auto note = [](void*) {
+    seen.task = std::this_thread::get_id();
+    pthread_getname_np(pthread_self(), seen.name, sizeof seen.name);
+    seen.ran.count_down();
+  };
+  thread->schedule(note, nullptr, {0, 0});
+  seen.ran.wait();
+  EXPECT_EQ(seen.first, seen.task);
+  EXPECT_TRUE(seen.timer_is_there);
+  EXPECT_STREQ(seen.name, "brpc_timer");
+  EXPECT_TRUE(known_names().has("bthread_timer_usage"));
+  worker_startfn = nullptr;
+}
+
+TEST(BrpcFlags, AreKnown) {
+  for (const char* name :
+       {"brpc_timer_num_buckets", "brpc_timer_heap_sweep_min_size", "brpc_timer_max_wakeup_interval_ms"})
+    EXPECT_TRUE(known_names().has(name)) << name;
 }
 
 struct Muduo {

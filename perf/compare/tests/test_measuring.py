@@ -157,10 +157,10 @@ class PeersTest(unittest.TestCase):
             self.assertLessEqual(set(program.workloads), set(WORKLOADS))
             self.assertNotIn("{", " ".join([*program.run, *sum(program.build, ())]))
 
-    def test_brpc_needs_a_checkout(self) -> None:
+    def test_brpc_needs_the_folder_into_which_it_was_installed(self) -> None:
         root = Path(__file__).resolve().parents[3]
-        for checkout, missing in ((None, "needs --brpc: a checkout of brpc"), (Path("/some/where"), "")):
-            paths = Paths(root, root / "build", root / "build" / "compare", checkout)
+        for prefix, missing in ((None, "needs --brpc: a folder into which brpc was installed"), (Path("/some/where"), "")):
+            paths = Paths(root, root / "build", root / "build" / "compare", prefix)
             brpc = next(program for program in runners.load(paths) if program.name == BRPC)
             with mock.patch("shutil.which", return_value="/usr/bin/cmake"):
                 self.assertEqual(brpc.missing(), missing)
@@ -196,12 +196,12 @@ class OptionsTest(unittest.TestCase):
             self.assertEqual((chosen.rounds, chosen.whole), (rounds, whole), arguments)
         self.assertEqual(cli.parse([]).workloads, list(WORKLOADS))
 
-    def test_results_do_not_name_the_folder_of_a_checkout(self) -> None:
+    def test_results_do_not_name_the_folder_of_brpc(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            header = Path(folder) / "src" / "bthread" / "timer_thread.h"
+            header = Path(folder) / "include" / "bthread" / "timer_thread.h"
             header.parent.mkdir(parents=True)
             header.touch()
-            for given, stored in ((["--brpc", folder], ["--brpc", "CHECKOUT"]), ([f"--brpc={folder}"], ["--brpc=CHECKOUT"])):
+            for given, stored in ((["--brpc", folder], ["--brpc", "PREFIX"]), ([f"--brpc={folder}"], ["--brpc=PREFIX"])):
                 chosen = cli.parse([*given, "--resume"])
                 self.assertEqual((chosen.brpc, chosen.whole), (Path(folder), True))
                 self.assertEqual(chosen.command, ["./run", "compare", *stored, "--resume"])

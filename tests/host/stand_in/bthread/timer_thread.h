@@ -1,0 +1,3 @@
+#pragma once
+
+#include "brpc_header_block.h"

@@ -1,0 +1,3 @@
+#pragma once
+
+#include "tests/host/stand_in/brpc.h"

@@ -1,0 +1,308 @@
+// The promises of Thrift's TimerManager, kept by the block of docs/hosts.md. The tests also run on Thrift's own timer,
+// so that they show what the real one does: Debian's libthrift 0.17.0.
+
+#include <gtest/gtest.h>
+#include <thrift/concurrency/FunctionRunner.h>
+#include <thrift/concurrency/TimerManager.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "thrift_block.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace apache::thrift::concurrency;
+using Clock = std::chrono::steady_clock;
+
+/// A task that calls a function.
+std::shared_ptr<Runnable> task_of(std::function<void()> function) {
+  return std::make_shared<FunctionRunner>(std::move(function));
+}
+
+/// Notes the thread that it makes.
+class NotingFactory final : public ThreadFactory {
+ public:
+  explicit NotingFactory(bool detached) : ThreadFactory(detached) {}
+  std::shared_ptr<Thread> newThread(std::shared_ptr<Runnable> runnable) const override {
+    return ThreadFactory::newThread(task_of([this, runnable] {
+      thread_ = std::this_thread::get_id();
+      runnable->run();
+    }));
+  }
+  bool made_this_thread() const { return thread_ == std::this_thread::get_id(); }
+
+ private:
+  mutable std::thread::id thread_;
+};
+
+class ThriftTimers : public testing::TestWithParam<bool> {
+ protected:
+  bool on_wheel() const { return GetParam(); }
+  std::unique_ptr<TimerManager> make() const {
+    return on_wheel() ? std::unique_ptr<TimerManager>(new WheelTimerManager) : std::make_unique<TimerManager>();
+  }
+  void start(bool detached = true) {
+    manager_->threadFactory(std::make_shared<ThreadFactory>(detached));
+    manager_->start();
+  }
+  /// Returns when the tasks that are due have run.
+  void pass() {
+    std::latch ran(1);
+    manager_->add(task_of([&] { ran.count_down(); }), 1ms);
+    ran.wait();
+  }
+
+  std::unique_ptr<TimerManager> manager_ = make();
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, ThriftTimers, testing::Values(true, false),
+                         [](const auto& info) { return info.param ? "Wheel" : "Thrift"; });
+
+TEST_P(ThriftTimers, RunsATaskAfterItsDelayAndNotEarlier) {
+  start();
+  std::latch ran(2);
+  const auto start = Clock::now();
+  const auto task = task_of([&] {
+    EXPECT_GE(Clock::now() - start, 20ms);
+    ran.count_down();
+  });
+  manager_->add(task, 20ms);
+  manager_->add(task, std::uint64_t{20});
+  ran.wait();
+}
+
+TEST_P(ThriftTimers, RunsATaskAtATimeAndNotEarlier) {
+  start();
+  std::latch ran(1);
+  const auto time = Clock::now() + 20ms + 123'456ns;
+  manager_->add(task_of([&] {
+                  EXPECT_GE(Clock::now(), time);
+                  ran.count_down();
+                }),
+                time);
+  ran.wait();
+}
+
+TEST_P(ThriftTimers, RunsAnEarlierTaskThatIsAddedLater) {
+  start();
+  std::latch ran(1);
+  manager_->add(task_of([] { ADD_FAILURE(); }), 1h);
+  pass();  // now the thread sleeps until that one
+  manager_->add(task_of([&] { ran.count_down(); }), 1ms);
+  ran.wait();
+  EXPECT_EQ(manager_->taskCount(), 1U);
+}
+
+TEST_P(ThriftTimers, StartsOnceWithAFactory) {
+  EXPECT_EQ(manager_->state(), TimerManager::UNINITIALIZED);
+  EXPECT_THROW(manager_->start(), InvalidArgumentException);
+  EXPECT_THROW(manager_->add(task_of([] {}), 1ms), IllegalStateException);
+  start();
+  manager_->start();
+  EXPECT_EQ(manager_->state(), TimerManager::STARTED);
+  manager_->stop();
+  EXPECT_EQ(manager_->state(), TimerManager::STOPPED);
+  manager_->start();
+  EXPECT_EQ(manager_->state(), TimerManager::STOPPED);
+}
+
+// Thrift's own timer may end the program when its thread is not detached: that thread may be the one that destroys its
+// std::thread.
+TEST_P(ThriftTimers, RunsTasksOnTheThreadOfItsFactory) {
+  for (const bool detached : {true, false}) {
+    if (!detached && !on_wheel()) break;
+    const auto factory = std::make_shared<NotingFactory>(detached);
+    manager_ = make();
+    manager_->threadFactory(factory);
+    EXPECT_EQ(manager_->threadFactory(), factory);
+    manager_->start();
+    std::latch ran(1);
+    manager_->add(task_of([&] {
+                    EXPECT_TRUE(factory->made_this_thread());
+                    ran.count_down();
+                  }),
+                  1ms);
+    ran.wait();
+  }
+}
+
+TEST_P(ThriftTimers, RefusesATimeThatHasPassed) {
+  start();
+  EXPECT_THROW(manager_->add(task_of([] {}), -1ms), InvalidArgumentException);
+  EXPECT_THROW(manager_->add(task_of([] {}), Clock::now() - 1ms), InvalidArgumentException);
+  EXPECT_EQ(manager_->taskCount(), 0U);
+}
+
+TEST_P(ThriftTimers, RemovesOneTimer) {
+  start();
+  const auto task = task_of([] { ADD_FAILURE(); });
+  const std::weak_ptr<Runnable> kept = task;
+  const TimerManager::Timer removed = manager_->add(task, 1h);
+  const TimerManager::Timer other = manager_->add(task, 1h);
+  EXPECT_EQ(manager_->taskCount(), 2U);
+  manager_->remove(removed);
+  EXPECT_EQ(manager_->taskCount(), 1U);
+  EXPECT_THROW(manager_->remove(removed), NoSuchTaskException);
+  EXPECT_THROW(manager_->remove(TimerManager::Timer()), NoSuchTaskException);
+  manager_->remove(other);
+  EXPECT_EQ(manager_->taskCount(), 0U);
+  EXPECT_EQ(kept.use_count(), 1);  // `task`
+}
+
+TEST_P(ThriftTimers, RemovesAllTimersOfATask) {
+  start();
+  std::latch ran(1);
+  const auto removed = task_of([] { ADD_FAILURE(); });
+  const auto other = task_of([&] { ran.count_down(); });
+  std::vector<TimerManager::Timer> timers;
+  for (int i = 0; i < 10; ++i) {
+    timers.push_back(manager_->add(removed, 1h + i * 1ms));
+    timers.push_back(manager_->add(removed, std::chrono::milliseconds(3'600'500 - i)));
+  }
+  for (const int single : {0, 7, 19}) manager_->remove(timers[static_cast<std::size_t>(single)]);
+  manager_->add(other, 1h);
+  EXPECT_EQ(manager_->taskCount(), 18U);
+  manager_->remove(removed);
+  EXPECT_EQ(manager_->taskCount(), 1U);
+  EXPECT_THROW(manager_->remove(removed), NoSuchTaskException);
+  for (const auto& timer : timers) EXPECT_THROW(manager_->remove(timer), NoSuchTaskException);
+  EXPECT_EQ(removed.use_count(), 1);
+  manager_->add(other, 1ms);
+  ran.wait();
+  manager_->remove(other);
+  EXPECT_EQ(manager_->taskCount(), 0U);
+}
+
+TEST_P(ThriftTimers, DoesNotRemoveATaskThatRuns) {
+  start();
+  std::latch inside(1);
+  std::latch go_on(1);
+  const auto task = task_of([&] {
+    inside.count_down();
+    go_on.wait();
+  });
+  const TimerManager::Timer timer = manager_->add(task, 1ms);
+  inside.wait();
+  EXPECT_EQ(manager_->taskCount(), 0U);
+  EXPECT_THROW(manager_->remove(timer), UncancellableTaskException);
+  EXPECT_THROW(manager_->remove(task), NoSuchTaskException);
+  const TimerManager::Timer later = manager_->add(task, 1h);
+  manager_->remove(task);
+  EXPECT_THROW(manager_->remove(later), NoSuchTaskException);
+  go_on.count_down();
+  pass();
+  for (const auto give_up = Clock::now() + 20s; !timer.expired() && Clock::now() < give_up;) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_THROW(manager_->remove(timer), NoSuchTaskException);
+}
+
+TEST_P(ThriftTimers, AddsAndRemovesInsideATask) {
+  start();
+  std::latch ran(1);
+  const auto removed = task_of([] { ADD_FAILURE(); });
+  manager_->add(removed, 1h);
+  manager_->add(task_of([&] {
+                  manager_->remove(removed);
+                  manager_->add(task_of([&] { ran.count_down(); }), 1ms);
+                }),
+                1ms);
+  ran.wait();
+  EXPECT_EQ(manager_->taskCount(), 0U);
+}
+
+TEST_P(ThriftTimers, DropsItsTasksWhenItStops) {
+  start();
+  auto task = task_of([] { ADD_FAILURE(); });
+  const std::weak_ptr<Runnable> dropped = task;
+  const TimerManager::Timer timer = manager_->add(std::exchange(task, nullptr), 1h);
+  manager_->stop();
+  EXPECT_TRUE(dropped.expired());
+  EXPECT_THROW(manager_->add(task_of([] {}), 1ms), IllegalStateException);
+  EXPECT_THROW(manager_->remove(timer), IllegalStateException);
+  EXPECT_THROW(manager_->remove(task_of([] {})), IllegalStateException);
+  manager_->stop();
+}
+
+TEST_P(ThriftTimers, StopWaitsForTheTaskThatRuns) {
+  start();
+  std::latch inside(1);
+  std::atomic<bool> ended{false};
+  manager_->add(task_of([&] {
+                  inside.count_down();
+                  std::this_thread::sleep_for(20ms);
+                  ended = true;
+                }),
+                1ms);
+  inside.wait();
+  manager_.reset();
+  EXPECT_TRUE(ended);
+}
+
+// Each timer ends once: it runs, or one thread removes it.
+TEST_P(ThriftTimers, EndsEachTimerOnceForManyThreads) {
+  constexpr int kThreads = 3;
+  constexpr int kTimers = 2'000;
+  start();
+  std::atomic<int> ran{0};
+  std::atomic<int> removed{0};
+  const auto task = task_of([&] { ++ran; });
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937 random(i);
+      const auto own = task_of([&] { ++ran; });
+      std::vector<TimerManager::Timer> timers;
+      for (int n = 0; n < kTimers; ++n) {
+        timers.push_back(manager_->add(random() % 2 == 0 ? own : task, std::chrono::milliseconds(1 + random() % 5)));
+        try {
+          manager_->remove(timers[random() % timers.size()]);
+          ++removed;
+        } catch (const NoSuchTaskException&) {
+        } catch (const UncancellableTaskException&) {
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto give_up = Clock::now() + 20s; ran + removed < kThreads * kTimers && Clock::now() < give_up;) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(manager_->taskCount(), 0U);
+  manager_.reset();
+  EXPECT_EQ(ran + removed, kThreads * kTimers);
+}
+
+/// Not Thrift's own timer: it refuses a delay of zero, ends the program after an exception, and adds a long delay to
+/// the time, which overflows.
+class ThriftTimersOnWheel : public ThriftTimers {};
+
+INSTANTIATE_TEST_SUITE_P(Of, ThriftTimersOnWheel, testing::Values(true), [](const auto&) { return "Wheel"; });
+
+TEST_P(ThriftTimersOnWheel, TakesTheShortestAndTheLongestDelay) {
+  start();
+  std::latch ran(1);
+  manager_->add(task_of([] { ADD_FAILURE(); }), std::chrono::milliseconds::max());
+  manager_->add(task_of([&] { ran.count_down(); }), 0ms);
+  ran.wait();
+  EXPECT_EQ(manager_->taskCount(), 1U);
+}
+
+TEST_P(ThriftTimersOnWheel, GoesOnAfterAnException) {
+  start();
+  manager_->add(task_of([] { throw std::runtime_error("of a task"); }), 0ms);
+  pass();
+}
+
+}  // namespace
