@@ -1,5 +1,5 @@
-// The promises of Thrift's TimerManager, kept by the block of docs/hosts.md. The tests also run on Thrift's own timer,
-// so that they show what the real one does: Debian's libthrift 0.17.0.
+// The promises of a TimerManager of Thrift, kept by the block of docs/hosts.md. The tests also run on the timer of
+// Thrift, seen in Debian's libthrift 0.17.0.
 
 #include <gtest/gtest.h>
 #include <thrift/concurrency/FunctionRunner.h>

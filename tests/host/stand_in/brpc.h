@@ -1,7 +1,7 @@
 #pragma once
 
-// Stands in for brpc 1.17.0 and gflags 2.2.2: the names that a TimerThread uses, with their signatures, in C++14. Each
-// comment says what the real one was seen to do.
+// Stands in for brpc 1.17.0 and gflags 2.2.2: the names that a TimerThread uses, with their signatures, in C++14. The
+// comments describe the behaviour of these versions.
 
 #include <errno.h>
 #include <linux/futex.h>
