@@ -56,6 +56,7 @@ FAULTS = [
     ("durations", "durations_deadline_after", DEADLINE, "now > kForever - delay ?", "now > kForever ?"),
     ("durations", "durations_distance", SCALE, "return exact < kMax ? exact : Word{kMax}", "return exact"),
     ("request_clock", "clock_conversion", CLOCK, "(cycles * rate) >> 32", "(cycles * rate) >> 31"),
+    ("request_clock", "clock_error", CLOCK, "(cycles * rate) >> 32", "(cycles * rate) >> 33"),
     ("request_clock", "clock_window", CLOCK, "static_cast<std::uint64_t>(kWindow) << 32", "static_cast<std::uint64_t>(kWindow) << 33"),
     ("node_word", "generation_next_life", WORD, "return (generation | 1) + 1", "return generation + 1"),
     ("node_word", "generation_next_life", WORD, "return (generation | 1) + 1", "return (generation | 1) - 1"),

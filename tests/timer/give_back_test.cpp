@@ -387,5 +387,60 @@ TEST(RunStack, HasEveryRunOnceWhenAllThreadsTakeAndPush) {
   EXPECT_EQ(found.size(), kRuns);
 }
 
+/// Takes all nodes out of the depot, as a thread does that is preempted while it takes some.
+class PreemptedInDepot {
+ public:
+  explicit PreemptedInDepot(internal::Depot& depot) : depot_(depot), held_(depot.take(1 << 30)) {}
+  ~PreemptedInDepot() {
+    while (held_ != nullptr) {
+      const internal::FreeNode& batch = internal::FreeNode::of(held_);
+      Node* const first = std::exchange(held_, batch.next_batch);
+      depot_.push(first, static_cast<std::size_t>(batch.nodes));
+    }
+  }
+  PreemptedInDepot(const PreemptedInDepot&) = delete;
+  PreemptedInDepot& operator=(const PreemptedInDepot&) = delete;
+
+ private:
+  internal::Depot& depot_;
+  Node* held_;
+};
+
+/// SECURITY.md: each such preemption adds at most the nodes of one more peak.
+TEST(NodesHiddenInTheDepot, AddAtMostOnePeakEachTime) {
+  constexpr std::size_t kAlive = 30'000;
+  constexpr std::size_t kHidden = 4;
+  constexpr std::size_t kKept = 2304 + 2 * 4352;  // by the pool: docs/design.md, "Memory"
+  ManualTimer timer(1ms);
+  Slabs slabs;
+  internal::Core* core = nullptr;
+  const auto burst = [&] {
+    std::vector<Timeout> timeouts;
+    for (std::size_t i = 0; i < kAlive; ++i) {
+      timeouts.push_back(timer.new_timeout([] {}, kFar));
+      slabs.add(timeouts.back());
+    }
+    core = &Node::of(timeouts.back())->core();
+    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+  };
+  const auto most = [&](std::size_t peaks) {
+    constexpr std::size_t kInSlab = internal::Slab::kNodes - 1;
+    return (peaks * kAlive + kKept) / kInSlab + 1;
+  };
+  for (int i = 0; i < 10; ++i) burst();
+  EXPECT_LE(slabs.size(), most(1));
+  for (std::size_t times = 1; times <= kHidden; ++times) {
+    {
+      const PreemptedInDepot preempted(core->depot());
+      for (int i = 0; i < 10; ++i) burst();
+    }
+    EXPECT_GT(slabs.size(), most(times) - kKept / internal::Slab::kNodes) << "nothing was hidden";
+    EXPECT_LE(slabs.size(), most(1 + times));
+  }
+  const std::size_t before = slabs.size();
+  for (int i = 0; i < 10; ++i) burst();
+  EXPECT_EQ(slabs.size(), before);
+}
+
 }  // namespace
 }  // namespace hwt

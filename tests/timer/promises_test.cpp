@@ -276,6 +276,7 @@ TEST(Promise5, NegativeDelaysAreAllDueNowAndKeepTheirOrder) {
 // Also tests/timer/reschedule_test.cpp: Reschedule.PendingIsUnaffected
 // Also tests/timer/reschedule_test.cpp: RescheduleOf.ATimeoutUnderALimitKeepsItsOnePlace
 // Also tests/timer/stress_test.cpp: Limit
+// Also tests/timer/wait_test.cpp: StoppedTimer.HasNonePendingWhenStopReturns
 // Also tests/timer/withdraw_test.cpp: Withdraw.GivesThePlaceUnderTheLimitBackAtOnce
 
 TEST(Promise6, NeverMoreThanTheLimitAreAccepted) {

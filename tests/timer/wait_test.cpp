@@ -1,7 +1,11 @@
 // No thread waits for a thread that may not run, and the worker does not sleep while it has work. The tests hold
 // threads and the worker at chosen points, as if the system had preempted them.
 
+#include <thread>
+#include <utility>
+
 #include "tests/support/allocation_hook.h"
+#include "tests/support/any_timer.h"
 #include "tests/support/test_support.h"
 
 namespace hwt {
@@ -181,6 +185,59 @@ TEST_F(WithAThreadInReschedule, TheTimerStops) {
   EXPECT_TRUE(timeout_.is_cancelled());
   EXPECT_EQ(runs_, 0);
   EXPECT_TRUE(is_balanced(timer_.stats()));
+}
+
+/// A callable that notes when it was built in its node. From then on a new_timeout() allocates only to enqueue it.
+struct Built {
+  explicit Built(bool* is_built) : is_built(is_built) {}
+  Built(const Built& other) : is_built(other.is_built) { *is_built = true; }
+  void operator()() const {}
+
+  bool* is_built;
+};
+
+template <class T>
+class StoppedTimer : public ::testing::Test {};
+TYPED_TEST_SUITE(StoppedTimer, AllTimers, TimerNames);
+
+/// A thread was preempted while it enqueued a timeout. It has counted the timeout already, and will be refused.
+TYPED_TEST(StoppedTimer, HasNonePendingWhenStopReturns) {
+  for (const std::int64_t limit : {-1, 10}) {
+    TypeParam timer(Options{.max_pending_timeouts = limit});
+    timer.new_timeout([] {}, kFar);
+    Latch enqueues;
+    Latch stopped;
+    std::jthread late([&] {
+      bool is_built = false;
+      bool held = false;
+      const AllocationObserver observer([&](std::size_t) {
+        if (!is_built || std::exchange(held, true)) return;
+        enqueues.count_down();
+        EXPECT_TRUE(stopped.wait());
+      });
+      const Built task(&is_built);
+      const auto add = [&] {
+        is_built = false;
+        timer.new_timeout(task, kFar).cancel();
+      };
+      EXPECT_THROW(
+          {
+            for (int i = 0; i < 100'000; ++i) add();
+          },
+          IllegalState);
+      EXPECT_TRUE(held);
+    });
+    ASSERT_TRUE(enqueues.wait());
+    EXPECT_EQ(timer.stop().size(), 1u);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    const TimerStats stats = timer.stats();
+    EXPECT_EQ(stats.pending, 0);
+    EXPECT_EQ(stats.scheduled, stats.cancelled + stats.unprocessed);
+    stopped.count_down();
+    late.join();
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_EQ(timer.stats().scheduled, stats.scheduled);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <utility>
 
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/internal/core/admission.h"
@@ -162,11 +163,15 @@ class Core final {
 
   /// Returns whether pending() is exact. Then the timer's driver is called when it becomes zero.
   bool counts_pending() const noexcept { return admission_.limited(); }
+  /// Returns the number of pending timeouts. After stop() only those are counted that their threads have published and
+  /// take back (take_back()). None of them is pending, so the result is 0.
   std::int64_t pending() const noexcept {
+    if (lifecycle_.phase() == Phase::Stopped) return 0;
     return admission_.limited() ? admission_.pending() : counters_.read_timeouts(producers_).pending;
   }
   TimerStats stats() const noexcept {
     TimerStats stats = counters_.read(producers_, now());
+    if (lifecycle_.phase() == Phase::Stopped) stats.scheduled -= std::exchange(stats.pending, 0);  // as in pending()
     stats.counts_cycles = cycles_.window() != 0;
     // A forked child has no worker that could be at anything.
     if (lifecycle_.is_of_another_process()) stats.running_for = std::chrono::nanoseconds(0);
