@@ -69,7 +69,7 @@ class HWT_API Deadline {
   // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
   friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
   /// Returns the earlier deadline.
-  friend constexpr Deadline min(Deadline a, Deadline b) noexcept { return b < a ? b : a; }
+  friend constexpr Deadline(min)(Deadline a, Deadline b) noexcept { return b < a ? b : a; }
 
   /// Reads the value of a grpc-timeout header, such as "250m": 1 to 8 digits and one of H, M, S, m, u, n (hours,
   /// minutes, seconds, milliseconds, microseconds, nanoseconds). The budget counts from now. Reads steady_clock. Throws

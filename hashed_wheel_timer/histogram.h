@@ -43,7 +43,7 @@ struct LatencyHistogram {
   /// Returns the sum of all values. It stays at nanoseconds::max(), 292 years, once it is there.
   std::chrono::nanoseconds sum() const noexcept { return sum_; }
   /// Returns the largest value, or zero if there is none.
-  std::chrono::nanoseconds max() const noexcept { return max_; }
+  std::chrono::nanoseconds(max)() const noexcept { return max_; }
 
   /// Returns the nearest rank: the smallest value that at least `p` percent of the values do not exceed. It is rounded
   /// up to the end of its bucket, in the last occupied bucket to max(). So a value from 125 ns to 71 min is at most

@@ -50,7 +50,7 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// it begins, and of the rest no more than some thousand timeouts. So it returns while other threads schedule and
   /// cancel without a pause. One thread at a time runs tasks; others wait. Throws IllegalState inside a task.
   std::optional<std::chrono::steady_clock::time_point> run_due(
-      std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
+      std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Sets the function that wakes the loop, so that it calls run_due() again. A thread calls it when it makes something
   /// due before the time that run_due() last returned. It does so by scheduling, by rescheduling to an earlier time, or

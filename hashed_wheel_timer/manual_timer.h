@@ -60,7 +60,7 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   /// next_wakeup(), and then nothing has changed. Delays have counted from zero, so a jump to the time of a real clock
   /// would end them all.
   std::size_t advance_to(std::chrono::steady_clock::time_point now,
-                         std::size_t max_tasks = std::numeric_limits<std::size_t>::max());
+                         std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Returns when to call advance_to() next, or none if no pending timeout will ever be due. The time is never later
   /// than the first due task. It may be earlier if a deadline was moved or is far away. It is now() if this call

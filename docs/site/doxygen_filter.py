@@ -5,7 +5,8 @@ usage: doxygen_filter.py HEADER
 Text with an indent of three blanks is code. "Guarantees:", "Threads:" and similar words at the start of a line are
 titles of paragraphs. Deleted functions are left out. Two dots of a range do not end a sentence. asio.h includes classes
 of detail/. The base of ManualTimer and LoopTimer is not documented, so the filter lets them derive from Timer. It marks
-the file as documented, because Doxygen otherwise leaves its functions out.
+the file as documented, because Doxygen otherwise leaves its functions out. Names in parentheses, which keep macros off,
+lose these.
 """
 
 import re
@@ -15,6 +16,7 @@ INDENTED = re.compile(r" *///   ")
 COMMENT = re.compile(r" *///( |$)")
 TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|Fork|Costs|Differences|Precondition): ")
 DELETED = re.compile(r" *[^/ ].* = delete;")
+NAME = re.compile(r" ?\((min|max)\)\(")
 HEADER = '/** @headerfile asio.h "hashed_wheel_timer/asio.h" */ '
 
 
@@ -34,6 +36,8 @@ def filtered(lines, in_detail):
             in_example, line = True, line + " @code{.cpp}"
         elif in_detail and line.startswith("class "):
             line = HEADER + line
+        elif not COMMENT.match(line):
+            line = NAME.sub(r" \1(", line)
         else:
             line = TITLE.sub(r"\1@titled{\2} ", line).replace(" .. ", " ..&nbsp;")
         yield line.replace("detail::DrivenTimer", "Timer")

@@ -31,7 +31,7 @@ class HWT_API LoopDriver {
   /// See LoopTimer::run_due(). Stores the number of tasks that ran in `*ran`. A task may destroy the timer, but not
   /// this object.
   std::optional<std::chrono::steady_clock::time_point> run_due(
-      std::size_t max_tasks = std::numeric_limits<std::size_t>::max(), std::size_t* ran = nullptr);
+      std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)(), std::size_t* ran = nullptr);
 
  private:
   const std::shared_ptr<internal::ManualEngine> engine_;

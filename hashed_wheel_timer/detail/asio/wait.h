@@ -122,7 +122,7 @@ class BasicWheelTimer {
   /// Ends each wait with operation_aborted, unless it has expired. Returns how many. If it throws std::bad_alloc, the
   /// waits that began after the failed one go on; see async_wait_until().
   std::size_t cancel() {
-    return cancel_by([&] { return waits_.cancel(std::numeric_limits<std::size_t>::max()); });
+    return cancel_by([&] { return waits_.cancel((std::numeric_limits<std::size_t>::max)()); });
   }
   /// Cancels the oldest wait, as cancel() does. Returns how many: 0 or 1.
   std::size_t cancel_one() {
@@ -169,7 +169,7 @@ class BasicWheelTimer {
     const bool stoppable = HWT_ASIO::get_associated_cancellation_slot(handler).is_connected();
     // A pending timeout of the loop's own timer already counts as work, unless it is never due. A wait with a slot
     // counts too, because another thread may emit the signal, and the loop must not end meanwhile.
-    const bool counts = !on_own_loop_ || stoppable || expiry_ == time_point::max();
+    const bool counts = !on_own_loop_ || stoppable || expiry_ == (time_point::max)();
     waits_.start(detail::WaitOperation<Handler, Own>::make(std::move(handler), own, counts), expiry_, stoppable);
   }
 
