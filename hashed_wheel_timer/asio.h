@@ -26,6 +26,7 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 #include <asio/associated_executor.hpp>
 #include <asio/associator.hpp>
 #include <asio/async_result.hpp>
+#include <asio/bind_cancellation_slot.hpp>
 #include <asio/bind_executor.hpp>
 #include <asio/cancellation_signal.hpp>
 #include <asio/defer.hpp>
@@ -40,6 +41,7 @@ static_assert(false, "ASIO_VERSION: " HWT_AS_TEXT(ASIO_VERSION) " (expected: 102
 #include <asio/query.hpp>
 #include <asio/recycling_allocator.hpp>
 #include <asio/steady_timer.hpp>
+#include <asio/wait_traits.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstddef>

@@ -36,6 +36,10 @@ class HWT_API BatchExecutor {
   /// Makes an executor that gives each batch to `post`, which must call it once, later or on another thread. Throws
   /// std::invalid_argument for a null `post`, and std::bad_alloc.
   explicit BatchExecutor(std::function<void(std::function<void()>)> post);
+  /// Makes another executor of the same jobs. A move is a copy too, so each object can be used.
+  BatchExecutor(const BatchExecutor&) noexcept = default;
+  /// Becomes another executor of the jobs of the other one. A move is a copy too.
+  BatchExecutor& operator=(const BatchExecutor&) noexcept = default;
 
   /// Adds a job to the batch that waits for the loop, or posts a new batch. Allocates memory for each job, and for each
   /// new batch. Throws std::bad_alloc without memory: either the job was not added, or this thread has run the

@@ -22,6 +22,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/associator.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/defer.hpp>
@@ -36,6 +37,7 @@ static_assert(false, "Boost: " BOOST_LIB_VERSION " (expected: 1_81 or later; Deb
 #include <boost/asio/query.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/wait_traits.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -154,7 +154,7 @@ Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop) {
   return {timer, Delay(detail::number("sleep_for: delay", delay)), std::move(stop)};
 }
 
-Sleep sleep_until(Timer& timer, steady_clock::time_point deadline, std::stop_token stop) {
+Sleep sleep_until(Timer& timer, detail::Point deadline, std::stop_token stop) {
   return {timer, deadline, std::move(stop)};
 }
 

@@ -51,8 +51,7 @@ class Sleep;
 
 /// Suspends a coroutine until `deadline`, a time of the timer's own clock. A deadline that has passed counts as a delay
 /// of zero. See sleep_for().
-[[nodiscard]] HWT_API Sleep sleep_until(Timer& timer, std::chrono::steady_clock::time_point deadline,
-                                        std::stop_token stop = {});
+[[nodiscard]] HWT_API Sleep sleep_until(Timer& timer, detail::Point deadline, std::stop_token stop = {});
 
 /// The result of sleep_for() and sleep_until(), for co_await in a coroutine of any kind but asio::awaitable, which
 /// awaits only operations of Asio. A copy is another sleep of the same length. An object may be awaited several times,
@@ -89,7 +88,7 @@ class HWT_API Sleep {
 
  private:
   friend Sleep sleep_for(Timer& timer, Delay delay, std::stop_token stop);
-  friend Sleep sleep_until(Timer& timer, std::chrono::steady_clock::time_point deadline, std::stop_token stop);
+  friend Sleep sleep_until(Timer& timer, detail::Point deadline, std::stop_token stop);
 
   class Waker;
   struct OnStopRequest {

@@ -8,7 +8,6 @@
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/when.h"
-#include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt {
@@ -36,11 +35,11 @@ Deadline after(Deadline::time_point now, std::int64_t number, std::int64_t unit)
 
 }  // namespace
 
-Deadline Deadline::in(Delay budget, time_point now) {
+Deadline Deadline::in(Delay budget, detail::PresentTime now) {
   return after(now, std::max<std::int64_t>(detail::number("Deadline: budget", budget).count(), 0), 1);
 }
 
-std::optional<Deadline> Deadline::try_from_grpc_timeout(std::string_view text, time_point now) noexcept {
+std::optional<Deadline> Deadline::try_from_grpc_timeout(std::string_view text, detail::PresentTime now) noexcept {
   if (text.size() < 2 || text.size() > kMostDigits + 1) return {};
   const char* const end = text.data() + text.size() - 1;
   const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& each) { return each.letter == *end; });
@@ -51,16 +50,15 @@ std::optional<Deadline> Deadline::try_from_grpc_timeout(std::string_view text, t
   return after(now, number, unit->nanoseconds);
 }
 
-Deadline Deadline::from_grpc_timeout(std::string_view text, time_point now) {
+Deadline Deadline::from_grpc_timeout(std::string_view text, detail::PresentTime now) {
   if (const std::optional<Deadline> deadline = try_from_grpc_timeout(text, now)) return *deadline;
   // The text comes from a peer, so it may be long and hold anything.
-  std::string shown(text.substr(0, 40));
-  internal::make_one_line(shown);
+  const std::string shown(text.substr(0, 40));
   internal::refuse("Deadline: grpc-timeout", '"' + shown + (shown.size() < text.size() ? "...\"" : "\""),
                    "1 to 8 digits and one of H, M, S, m, u, n");
 }
 
-std::string Deadline::to_grpc_timeout(time_point now) const {
+std::string Deadline::to_grpc_timeout(detail::PresentTime now) const {
   if (is_never()) return {};
   const std::int64_t left = remaining(now).count();
   const auto fits = [&](const Unit& unit) { return left / unit.nanoseconds <= kMostNumber; };
@@ -68,11 +66,11 @@ std::string Deadline::to_grpc_timeout(time_point now) const {
   return std::to_string(left / unit.nanoseconds) + unit.letter;
 }
 
-Deadline Deadline::from_milliseconds(std::int64_t budget, time_point now) noexcept {
+Deadline Deadline::from_milliseconds(std::int64_t budget, detail::PresentTime now) noexcept {
   return budget < 0 ? never() : after(now, budget, 1'000'000);
 }
 
-std::int64_t Deadline::to_milliseconds(time_point now) const noexcept {
+std::int64_t Deadline::to_milliseconds(detail::PresentTime now) const noexcept {
   return is_never() ? -1 : remaining(now).count() / 1'000'000;
 }
 

@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/when.h"
 
 namespace hwt {
 
@@ -35,11 +37,19 @@ class HWT_API Deadline {
   constexpr Deadline() noexcept = default;
   /// Makes a deadline at `at`. time_point::max() makes one that never comes.
   constexpr Deadline(time_point at) noexcept : at_(at) {}  // NOLINT(google-explicit-constructor): it is a time
+  /// Makes a deadline at a point of another precision. A fraction of a nanosecond is rounded up. A point beyond the
+  /// range of the clock becomes its end, so a late one never comes.
+  template <class Duration>
+    requires(!std::is_same_v<Duration, time_point::duration> &&
+             !std::chrono::treat_as_floating_point_v<typename Duration::rep>)
+  constexpr Deadline(  // NOLINT(google-explicit-constructor): it is a time
+      std::chrono::time_point<std::chrono::steady_clock, Duration> at) noexcept
+      : at_(detail::Point(at)) {}
   /// Returns the deadline `budget` from now. A negative budget gives the present time. A budget beyond the range of the
   /// clock gives never(). Reads steady_clock. Throws std::invalid_argument for a NaN.
   static Deadline in(Delay budget) { return in(budget, std::chrono::steady_clock::now()); }
   /// Returns the deadline `budget` after `now`. Throws std::invalid_argument for a NaN.
-  static Deadline in(Delay budget, time_point now);
+  static Deadline in(Delay budget, detail::PresentTime now);
   /// Returns a deadline that never comes.
   static constexpr Deadline never() noexcept { return {}; }
 
@@ -51,17 +61,13 @@ class HWT_API Deadline {
   constexpr bool is_never() const noexcept { return at_ == (time_point::max)(); }
 
   /// Returns the rest of the budget: zero if it is used up, nanoseconds::max() if the deadline never comes.
-  constexpr std::chrono::nanoseconds remaining(time_point now) const noexcept {
-    if (is_never()) return (std::chrono::nanoseconds::max)();
-    if (expired(now)) return std::chrono::nanoseconds::zero();
-    // `now` may be before the clock's zero. Then the difference may exceed the longest duration.
-    const bool too_long = now < time_point() && at_ > (time_point::max)() + now.time_since_epoch();
-    return too_long ? (std::chrono::nanoseconds::max)() : std::chrono::nanoseconds(at_ - now);
+  constexpr std::chrono::nanoseconds remaining(detail::PresentTime now) const noexcept {
+    return detail::time_until(at_, now);
   }
   /// Returns the rest of the budget. Reads steady_clock.
   std::chrono::nanoseconds remaining() const noexcept { return remaining(std::chrono::steady_clock::now()); }
   /// Returns whether the budget is used up at `now`.
-  constexpr bool expired(time_point now) const noexcept { return !is_never() && now >= at_; }
+  constexpr bool expired(detail::PresentTime now) const noexcept { return !is_never() && time_point(now) >= at_; }
   /// Returns whether the budget is used up. Reads steady_clock.
   bool expired() const noexcept { return expired(std::chrono::steady_clock::now()); }
 
@@ -80,26 +86,26 @@ class HWT_API Deadline {
   }
   /// Reads the value of a grpc-timeout header. The budget counts from `now`. Throws std::invalid_argument for any other
   /// text.
-  static Deadline from_grpc_timeout(std::string_view text, time_point now);
+  static Deadline from_grpc_timeout(std::string_view text, detail::PresentTime now);
   /// Reads the value of a grpc-timeout header. The budget counts from `now`. Returns std::nullopt for any other text.
-  static std::optional<Deadline> try_from_grpc_timeout(std::string_view text, time_point now) noexcept;
+  static std::optional<Deadline> try_from_grpc_timeout(std::string_view text, detail::PresentTime now) noexcept;
 
   /// Returns the rest of the budget as the value of a grpc-timeout header, in the finest unit that needs at most 8
   /// digits, rounded down. Returns "0n" if the budget is used up. Returns an empty text if the deadline never comes:
   /// then send no header.
-  std::string to_grpc_timeout(time_point now) const;
+  std::string to_grpc_timeout(detail::PresentTime now) const;
   /// Returns the rest of the budget as the value of a grpc-timeout header. Reads steady_clock.
   std::string to_grpc_timeout() const { return to_grpc_timeout(std::chrono::steady_clock::now()); }
 
   /// Returns the deadline for a number of milliseconds from the wire, as brpc and Dubbo send it. The budget counts from
   /// `now`. A negative number gives never().
-  static Deadline from_milliseconds(std::int64_t budget, time_point now) noexcept;
+  static Deadline from_milliseconds(std::int64_t budget, detail::PresentTime now) noexcept;
   /// Returns the deadline for a number of milliseconds from the wire. Reads steady_clock.
   static Deadline from_milliseconds(std::int64_t budget) noexcept {
     return from_milliseconds(budget, std::chrono::steady_clock::now());
   }
   /// Returns the rest of the budget in milliseconds, rounded down: 0 if it is used up, -1 if the deadline never comes.
-  std::int64_t to_milliseconds(time_point now) const noexcept;
+  std::int64_t to_milliseconds(detail::PresentTime now) const noexcept;
   /// Returns the rest of the budget in milliseconds. Reads steady_clock.
   std::int64_t to_milliseconds() const noexcept { return to_milliseconds(std::chrono::steady_clock::now()); }
 

@@ -96,12 +96,12 @@ class KeyedTimer {
   /// Stores the value and lets it expire at `deadline`, a point of the timer's own clock. A deadline that has passed is
   /// due now, time_point::max() is never due. Reads no clock except to start the timer, and with
   /// Options::trace_origins. Returns and throws as set() does.
-  KeyedResult set_at(K key, V value, std::chrono::steady_clock::time_point deadline) {
+  KeyedResult set_at(K key, V value, detail::Point deadline) {
     return set_when(std::move(key), std::move(value), deadline);
   }
   /// Moves the deadline of a value to a point of the timer's own clock. Reads no clock, unless its expiry had begun.
   /// Returns and throws as move() does.
-  KeyedResult move_at(const K& key, std::chrono::steady_clock::time_point deadline) { return move_when(key, deadline); }
+  KeyedResult move_at(const K& key, detail::Point deadline) { return move_when(key, deadline); }
 
   /// Takes a value out. Returns nothing if the key has none. If the move constructor of V throws, remove() loses the
   /// value. If a move constructor of K or V throws, drain() and stop() lose all values.

@@ -14,11 +14,11 @@ using std::chrono::steady_clock;
 
 ManualTimer::ManualTimer(nanoseconds tick_duration) : ManualTimer(Options{.tick_duration = tick_duration}) {}
 
-ManualTimer::ManualTimer(nanoseconds tick_duration, steady_clock::time_point start,
+ManualTimer::ManualTimer(nanoseconds tick_duration, detail::PresentTime start,
                          std::function<void(std::exception_ptr, const Timeout&)> on_task_error)
     : ManualTimer(Options{.tick_duration = tick_duration, .on_task_error = std::move(on_task_error)}, start) {}
 
-ManualTimer::ManualTimer(const Options& options, std::optional<steady_clock::time_point> start)
+ManualTimer::ManualTimer(const Options& options, std::optional<detail::PresentTime> start)
     : DrivenTimer("ManualTimer", options, start) {}
 
 ManualTimer::~ManualTimer() { end(); }
@@ -29,7 +29,7 @@ std::size_t ManualTimer::advance(Delay by) {
   return engine().advance(passing.count());
 }
 
-std::size_t ManualTimer::advance_to(steady_clock::time_point now, std::size_t max_tasks) {
+std::size_t ManualTimer::advance_to(detail::PresentTime now, std::size_t max_tasks) {
   return engine().advance_to(internal::nanoseconds_of(now), max_tasks);
 }
 

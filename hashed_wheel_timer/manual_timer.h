@@ -9,6 +9,7 @@
 
 #include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/options.h"
 
 namespace hwt {
@@ -35,13 +36,13 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   /// Makes a timer whose clock begins at `start`. `on_task_error` is that of Options. A timeout that is due more than
   /// 2^63 ticks after `start` never runs; that takes a start before the clock's zero and a tick of a nanosecond. Throws
   /// std::invalid_argument for a tick of zero or less; std::bad_alloc; std::system_error if no pthread key is left.
-  ManualTimer(std::chrono::nanoseconds tick_duration, std::chrono::steady_clock::time_point start,
+  ManualTimer(std::chrono::nanoseconds tick_duration, detail::PresentTime start,
               std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
   /// Makes a timer with these options, whose clock begins at `start`, or at zero. Set Options::tick_duration, whose
   /// default is 100 ms. The wheel has 64 slots a level and ignores Options::ticks_per_wheel. slow_task is measured by
   /// steady_clock. Throws std::invalid_argument that names the option, its value and the valid range, also for a
   /// thread_factory; std::bad_alloc; std::system_error if no pthread key is left.
-  explicit ManualTimer(const Options& options, std::optional<std::chrono::steady_clock::time_point> start = {});
+  explicit ManualTimer(const Options& options, std::optional<detail::PresentTime> start = {});
 
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its
   /// Timeouts. May run inside a task; the advance() that runs the task then ends after it.
@@ -59,8 +60,7 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   /// Throws IllegalState inside a task. A timer without a start throws std::invalid_argument for a first jump beyond
   /// next_wakeup(), and then nothing has changed. Delays have counted from zero, so a jump to the time of a real clock
   /// would end them all.
-  std::size_t advance_to(std::chrono::steady_clock::time_point now,
-                         std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
+  std::size_t advance_to(detail::PresentTime now, std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Returns when to call advance_to() next, or none if no pending timeout will ever be due. The time is never later
   /// than the first due task. It may be earlier if a deadline was moved or is far away. It is now() if this call

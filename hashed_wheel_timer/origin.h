@@ -28,9 +28,11 @@ class HWT_API Origin final {
   /// Makes an unknown origin.
   constexpr Origin() noexcept = default;
   /// Makes a name from a constant, such as a string literal.
-  consteval explicit Origin(const char* name) noexcept : text_(name) {}
-  /// Makes a line of a file. The name of the file must exist as long as timeouts of this origin are pending.
-  constexpr Origin(const char* file, std::uint32_t line) noexcept : text_(file), line_(line) {}
+  consteval explicit Origin(const char* name) noexcept : Origin(name, 0) {}
+  /// Makes a line of a file. The name of the file must exist as long as timeouts of this origin are pending. A null
+  /// name is "unknown".
+  constexpr Origin(const char* file, std::uint32_t line) noexcept
+      : text_(file != nullptr ? file : kUnknown), line_(line) {}
 #if defined(__cpp_lib_source_location)
   /// Converts a line, for functions that pass on the line of their own caller.
   constexpr explicit Origin(const std::source_location& place) noexcept : Origin(place.file_name(), place.line()) {}
@@ -49,7 +51,9 @@ class HWT_API Origin final {
   }
 
  private:
-  const char* text_ = "unknown";
+  static constexpr const char* kUnknown = "unknown";
+
+  const char* text_ = kUnknown;
   std::uint32_t line_ = 0;
 };
 

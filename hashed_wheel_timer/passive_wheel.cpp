@@ -45,7 +45,7 @@ class PassiveWheel::Running {
   PassiveWheel* wheel_;
 };
 
-PassiveWheel::PassiveWheel(std::chrono::nanoseconds tick_duration, TimePoint now)
+PassiveWheel::PassiveWheel(std::chrono::nanoseconds tick_duration, detail::PresentTime now)
     : tick_duration_(
           static_cast<std::uint64_t>(internal::positive("PassiveWheel: tick_duration", tick_duration).count())),
       start_(now) {
@@ -58,7 +58,8 @@ PassiveWheel::~PassiveWheel() {
   if (running_ != nullptr) running_->wheel_goes();
 }
 
-std::size_t PassiveWheel::advance(TimePoint now, std::size_t max_tasks) {
+std::size_t PassiveWheel::advance(detail::PresentTime present_time, std::size_t max_tasks) {
+  const TimePoint now = present_time;
   if (running_ != nullptr) throw IllegalState("PassiveWheel: advance() inside on_timeout() of the same wheel");
   if (now > now_) set_now(now);
   const std::uint64_t present = tick_duration_.divide_rounding_up(elapsed_ + 1) - 1;

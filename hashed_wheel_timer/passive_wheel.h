@@ -11,6 +11,7 @@
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/fast_divider.h"
 #include "hashed_wheel_timer/detail/wheel_link.h"
+#include "hashed_wheel_timer/detail/when.h"
 
 namespace hwt {
 
@@ -79,7 +80,7 @@ class HWT_API WheelNode : private detail::WheelLink {
 class HWT_API PassiveWheel {
  public:
   /// Makes a wheel whose grid starts at `now`. Throws std::invalid_argument unless tick_duration is positive.
-  PassiveWheel(std::chrono::nanoseconds tick_duration, std::chrono::steady_clock::time_point now);
+  PassiveWheel(std::chrono::nanoseconds tick_duration, detail::PresentTime now);
   /// Takes all nodes out. Allowed inside on_timeout(); the advance() around it then returns.
   ~PassiveWheel();
   PassiveWheel(const PassiveWheel&) = delete;
@@ -98,7 +99,7 @@ class HWT_API PassiveWheel {
 
   /// Lets the node fire at a point of the caller's clock, and cancels its former schedule in any wheel. A deadline that
   /// is not after the wheel's time is due at the next tick. WheelNode::deadline() returns exactly this deadline.
-  void schedule_at(WheelNode& node, std::chrono::steady_clock::time_point deadline);
+  void schedule_at(WheelNode& node, detail::Point deadline) { schedule_when(node, deadline); }
 
   /// Moves the deadline to `delay` after the wheel's time, if that is later than the present deadline. Changes nothing
   /// otherwise, for a NaN, or if the node is not scheduled in this wheel. Made for keep-alives: it only stores the
@@ -106,7 +107,7 @@ class HWT_API PassiveWheel {
   void postpone(WheelNode& node, Delay delay) noexcept;
 
   /// Moves the deadline to `deadline`, if that is later; see postpone().
-  void postpone_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept;
+  void postpone_at(WheelNode& node, detail::Point deadline) noexcept;
 
   /// Sets the wheel's time to `now`, unless that is earlier, and runs the due nodes in the order of ticks, at most
   /// max_tasks. Returns their number. The next call goes on with the rest, also after an exception of on_timeout().
@@ -115,8 +116,7 @@ class HWT_API PassiveWheel {
   /// Nodes of far deadlines also move while these come nearer, perhaps millions at once. With max_tasks it moves no
   /// more than some thousands. If fewer than max_tasks have run and next_wakeup() is in the past, it has more nodes to
   /// move: handle other events, and call it again.
-  std::size_t advance(std::chrono::steady_clock::time_point now,
-                      std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
+  std::size_t advance(detail::PresentTime now, std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Returns when to call advance() next, or nothing if the wheel is empty. The time is never after the first tick at
   /// which something is due, so it may bound the sleep of an event loop. It may be earlier: each timeout costs a few
@@ -153,6 +153,7 @@ class HWT_API PassiveWheel {
   std::uint64_t clipped(std::chrono::nanoseconds delay) const noexcept;
   template <class Duration>
   void schedule_in(WheelNode& node, Duration delay);
+  void schedule_when(WheelNode& node, std::chrono::steady_clock::time_point deadline);
   void schedule_clipped(WheelNode& node, Delay delay);
   void schedule_clipped_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept;
   std::uint64_t due_tick(const WheelNode& node) const noexcept;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "hashed_wheel_timer/detail/one_line.h"
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timer.h"
@@ -45,8 +46,10 @@ class TimerCollector : public ::prometheus::Collectable {
   explicit TimerCollector(const T& timer, std::map<std::string, std::string> labels = {}) : timer_(timer) {
     for (auto& [name, value] : labels) {
       if (!is_label(name) || name == "le" || name == "origin") {
+        std::string shown = name;
+        hwt::detail::make_one_line(shown);
         throw std::invalid_argument(
-            "label: \"" + name +
+            "label: \"" + shown +
             "\" (expected: letters, digits and _, not a digit or __ first, not \"le\" or \"origin\")");
       }
       labels_.push_back({name, std::move(value)});

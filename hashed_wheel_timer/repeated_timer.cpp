@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "hashed_wheel_timer/detail/one_line.h"
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/internal/platform/forked_child.h"
@@ -126,11 +127,9 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   bool running() const { return is_running(conductor_.word()); }
 
   std::string describe() const {
-    std::string name = name_;
-    internal::make_one_line(name);
     const Word seen = conductor_.word();
     const char* state = (seen & Conductor::kDestroyed) != 0 ? "destroyed" : is_running(seen) ? "running" : "stopped";
-    return "RepeatedTimer(" + name + ", timeout: " + std::to_string(timeout().count()) + " ns, " + state +
+    return "RepeatedTimer(" + name_ + ", timeout: " + std::to_string(timeout().count()) + " ns, " + state +
            ((seen & Conductor::kTriggering) != 0 ? ", triggering)" : ")");
   }
 
@@ -294,6 +293,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 RepeatedTimer::RepeatedTimer(std::string name, Delay timeout, Timer& timer, Hooks hooks) {
   const nanoseconds checked = positive_timeout(timeout);
   if (!hooks.on_trigger) internal::refuse("RepeatedTimer: on_trigger", "null", "a callable");
+  detail::make_one_line(name);
   state_ = std::make_shared<State>(std::move(name), checked, timer, std::move(hooks));
 }
 

@@ -23,6 +23,10 @@ nanoseconds not_negative(const char* what, Delay delay) {
   return value;
 }
 
+void expect_times(const char* what, const detail::SchedulePlan& plan) {
+  if (plan.limit == 0) refuse(what, "a Schedule that was moved from", "one that has its times");
+}
+
 detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_up) {
   if (gaps.empty()) refuse("Schedule: gaps", "none", "at least one");
   for (std::size_t i = 0; i < gaps.size(); ++i) {
@@ -80,14 +84,22 @@ Schedule Schedule::calendar(hwt::calendar::Rule rule,
   return made;
 }
 
+Schedule Schedule::limit(std::uint64_t runs) const& { return Schedule(*this).limit(runs); }
+
 Schedule Schedule::limit(std::uint64_t runs) && {
   if (runs == 0) refuse("Schedule: limit", "0", "1 or more");
+  expect_times("Schedule: limit", plan_);
   plan_.limit = runs;
   return std::move(*this);
 }
 
+Schedule Schedule::jitter(std::function<nanoseconds(nanoseconds)> adjust) const& {
+  return Schedule(*this).jitter(std::move(adjust));
+}
+
 Schedule Schedule::jitter(std::function<nanoseconds(nanoseconds)> adjust) && {
   if (!adjust) refuse("Schedule: jitter", "null", "a function");
+  expect_times("Schedule: jitter", plan_);
   plan_.jitter = std::move(adjust);
   return std::move(*this);
 }
@@ -106,6 +118,7 @@ std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const
 std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job) {
   if (!job) refuse("schedule: job", "null", "a callable");
   const detail::SchedulePlan& plan = schedule.plan();
+  expect_times("schedule: schedule", plan);
   auto run = std::make_shared<internal::ScheduledRun>(internal::make_timetable(plan), plan.limit, std::move(job));
   auto task = std::make_shared<ScheduledTask>(run);
   run->start(timer, task);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "hashed_wheel_timer/calendar.h"
@@ -59,20 +60,39 @@ class HWT_API Schedule {
   static Schedule cycle(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Skip);
   /// Returns the runs of a rule by the wall clock. The timer waits at most 60 s at a time, so that it notices a changed
   /// clock and a suspend. An occurrence that has passed unnoticed runs once, late; further ones are skipped. After the
-  /// clock was set back, nothing runs before it has passed the last occurrence that has run.
+  /// clock was set back, nothing runs before it has passed the last occurrence that has run. But if it is more than an
+  /// hour before that occurrence, the clock was wrong when it ran. Then the schedule goes by the present time at once.
   /// A rule that throws, or returns a time that is not after its argument, is asked again after 60 s, and so is a wall
   /// clock that throws. For the first occurrence schedule() throws the exception. `wall_clock` is for tests; empty:
   /// system_clock::now().
   static Schedule calendar(hwt::calendar::Rule rule,
                            std::function<std::chrono::system_clock::time_point()> wall_clock = {});
 
-  /// Ends the schedule after `runs` runs, 1 or more. Skipped occurrences do not count.
-  Schedule limit(std::uint64_t runs) &&;
+  /// Makes another schedule of the same times.
+  Schedule(const Schedule&) = default;
+  /// Replaces the times by those of `other`.
+  Schedule& operator=(const Schedule&) = default;
+  /// Takes over the times. `other` has none then: schedule(), limit() and jitter() refuse it.
+  Schedule(Schedule&& other) noexcept : plan_(std::move(other.plan_)) { other.plan_.limit = 0; }
+  /// Takes over the times of `other`, which has none then: schedule(), limit() and jitter() refuse it.
+  Schedule& operator=(Schedule&& other) noexcept {
+    Schedule taken(std::move(other));
+    std::swap(plan_, taken.plan_);
+    return *this;
+  }
+  ~Schedule() = default;
 
-  /// Replaces the wait for each run by `adjust(wait)`; a negative one becomes 0. The scheduled times stay as they are,
-  /// except those of fixed_delay(), so jitter does not add up. If `adjust` throws, that is reported and the wait is
-  /// used as it is; for the first wait schedule() throws it. See jitter.h.
-  Schedule jitter(std::function<nanoseconds(nanoseconds)> adjust) &&;
+  /// Returns a schedule that ends after `runs` runs, 1 or more. Skipped occurrences do not count.
+  [[nodiscard]] Schedule limit(std::uint64_t runs) const&;
+  /// Returns this schedule, ended after `runs` runs, 1 or more. This one has no times then.
+  [[nodiscard]] Schedule limit(std::uint64_t runs) &&;
+
+  /// Returns a schedule whose wait for each run is `adjust(wait)`; a negative one becomes 0. The scheduled times stay
+  /// as they are, except those of fixed_delay(), so jitter does not add up. If `adjust` throws, that is reported and
+  /// the wait is used as it is; for the first wait schedule() throws it. See jitter.h.
+  [[nodiscard]] Schedule jitter(std::function<nanoseconds(nanoseconds)> adjust) const&;
+  /// Returns this schedule with the waits that `adjust` returns. This one has no times then.
+  [[nodiscard]] Schedule jitter(std::function<nanoseconds(nanoseconds)> adjust) &&;
 
   /// Returns the plan, for schedule().
   const detail::SchedulePlan& plan() const noexcept { return plan_; }
@@ -139,8 +159,8 @@ class HWT_API ScheduledTask {
 /// by itself or be cancelled.
 /// Threads: any thread may call it. The job runs where the timer runs its tasks.
 /// Not for: an executor that drops tasks, which ends a schedule unnoticed.
-/// Throws std::invalid_argument for a null job, and the exceptions of Timer::new_timeout(), a rule or a jitter. Then
-/// nothing is scheduled.
+/// Throws std::invalid_argument for a null job and for a moved-from Schedule, and the exceptions of
+/// Timer::new_timeout(), a rule or a jitter. Then nothing is scheduled.
 HWT_API std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job);
 
 }  // namespace hwt

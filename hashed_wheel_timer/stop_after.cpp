@@ -30,7 +30,7 @@ StopAfter::StopAfter(Timer& timer, Delay delay, std::stop_token parent)
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
 
-StopAfter::StopAfter(Timer& timer, std::chrono::steady_clock::time_point deadline, std::stop_token parent)
+StopAfter::StopAfter(Timer& timer, detail::Point deadline, std::stop_token parent)
     : timeout_(timer.new_timeout_at(Deadline(*this), deadline, kOrigin)) {
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }

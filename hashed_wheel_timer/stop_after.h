@@ -31,8 +31,9 @@ class HWT_API StopAfter {
                                                                                          std::stop_token parent = {});
   /// Requests the stop at `deadline`, a point of the timer's own clock or a hwt::Deadline. Throws what
   /// Timer::new_timeout_at() throws.
-  [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(
-      Timer& timer, std::chrono::steady_clock::time_point deadline, std::stop_token parent = {});
+  [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer,
+                                                                                         detail::Point deadline,
+                                                                                         std::stop_token parent = {});
 
   /// Cancels, and ends the link to the parent. Waits while another thread makes the request, stop callbacks included;
   /// not inside that request. A deadline that waits in an executor is disarmed. Hold no lock that a stop callback

@@ -96,9 +96,7 @@ class HWT_API Timeout {
   /// time_point::max() is never due. Returns true if the task will run once, and not before the new deadline; false in
   /// the cases of reschedule(). With a leeway the task may run that much later. Any thread. Throws
   /// std::invalid_argument for a NaN leeway, and std::bad_alloc for an earlier deadline; then nothing has changed.
-  bool reschedule_at(std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
-    return move(deadline, leeway);
-  }
+  bool reschedule_at(detail::Point deadline, Leeway leeway = {}) { return move(deadline, leeway); }
 
   /// Returns whether cancel() or stop() cancelled the timeout. False on a null handle.
   bool is_cancelled() const noexcept;

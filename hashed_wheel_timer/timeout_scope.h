@@ -66,8 +66,7 @@ class HWT_API TimeoutScope {
   /// Runs `callable` once at `deadline`, unless the scope ends before. Returns its id. Throws what add() throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
-                   Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+  TimeoutId add_at(F&& callable, detail::Point deadline, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     return add_by(std::forward<F>(callable),
                   [&]<class Task>(Task&& task) { return timer_.add_at(std::forward<Task>(task), deadline, terms); });
   }

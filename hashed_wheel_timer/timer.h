@@ -105,14 +105,13 @@ class HWT_API Timer {
   /// Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline,
-                         Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+  Timeout new_timeout_at(F&& callable, detail::Point deadline, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, terms, kHandle).node);
   }
 
   /// Runs a shared task once at `deadline`; see the overload for callables. Throws std::invalid_argument for a null
   /// task, and what new_timeout() throws.
-  Timeout new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline,
+  Timeout new_timeout_at(std::shared_ptr<TimerTask> task, detail::Point deadline,
                          Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     return Timeout(schedule_shared<OrThrow>(task, deadline, terms).node);
   }
@@ -137,7 +136,7 @@ class HWT_API Timer {
   /// only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout try_new_timeout_at(F&& callable, std::chrono::steady_clock::time_point deadline,
+  Timeout try_new_timeout_at(F&& callable, detail::Point deadline,
                              Terms terms = {
                                  {},
                                  __builtin_FILE(),
@@ -147,7 +146,7 @@ class HWT_API Timer {
 
   /// Runs a shared task once at `deadline`. Returns a null handle where new_timeout_at() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
-  Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, std::chrono::steady_clock::time_point deadline,
+  Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, detail::Point deadline,
                              Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept {
     return Timeout(schedule_shared<OrNull>(task, deadline, terms).node);
   }
@@ -164,8 +163,7 @@ class HWT_API Timer {
   /// start the timer, and with Options::trace_origins. Throws what new_timeout() throws. Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
-                   Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+  TimeoutId add_at(F&& callable, detail::Point deadline, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, terms, kId).value);
   }
 
@@ -182,7 +180,7 @@ class HWT_API Timer {
   /// throws only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId try_add_at(F&& callable, std::chrono::steady_clock::time_point deadline,
+  TimeoutId try_add_at(F&& callable, detail::Point deadline,
                        Terms terms = {{},
                                       __builtin_FILE(),
                                       __builtin_LINE()}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
@@ -210,7 +208,7 @@ class HWT_API Timer {
   /// Moves the deadline to a point of the timer's own clock, and reads no clock. Returns what reschedule() returns. Any
   /// thread. Throws std::invalid_argument for a NaN leeway, and std::bad_alloc for an earlier deadline; then nothing
   /// has changed.
-  bool reschedule_at(TimeoutId id, std::chrono::steady_clock::time_point deadline, Leeway leeway = {}) {
+  bool reschedule_at(TimeoutId id, detail::Point deadline, Leeway leeway = {}) {
     return find(id).reschedule_at(deadline, leeway);
   }
 

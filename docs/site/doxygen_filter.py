@@ -6,7 +6,7 @@ Text with an indent of three blanks is code. "Guarantees:", "Threads:" and simil
 titles of paragraphs. Deleted functions are left out. Two dots of a range do not end a sentence. asio.h includes classes
 of detail/. The base of ManualTimer and LoopTimer is not documented, so the filter lets them derive from Timer. It marks
 the file as documented, because Doxygen otherwise leaves its functions out. Names in parentheses, which keep macros off,
-lose these.
+lose these. A time point of any precision is shown as one of steady_clock.
 """
 
 import re
@@ -17,6 +17,7 @@ COMMENT = re.compile(r" *///( |$)")
 TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|Fork|Costs|Differences|Precondition): ")
 DELETED = re.compile(r" *[^/ ].* = delete;")
 NAME = re.compile(r" ?\((min|max)\)\(")
+POINT = re.compile(r"\b(hwt::)?detail::(Point|PresentTime)\b")
 HEADER = '/** @headerfile asio.h "hashed_wheel_timer/asio.h" */ '
 
 
@@ -40,7 +41,7 @@ def filtered(lines, in_detail):
             line = NAME.sub(r" \1(", line)
         else:
             line = TITLE.sub(r"\1@titled{\2} ", line).replace(" .. ", " ..&nbsp;")
-        yield line.replace("detail::DrivenTimer", "Timer")
+        yield POINT.sub("std::chrono::steady_clock::time_point", line.replace("detail::DrivenTimer", "Timer"))
 
 
 if __name__ == "__main__":

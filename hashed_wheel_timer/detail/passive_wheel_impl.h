@@ -30,7 +30,7 @@ inline void PassiveWheel::schedule_in(WheelNode& node, Duration delay) {
   link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
 }
 
-inline void PassiveWheel::schedule_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
+inline void PassiveWheel::schedule_when(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
   // Unsigned, so that the distance cannot overflow. If the deadline is now, has passed or is too far, wait - 1 is at
   // least left_.
   const auto count = [](std::chrono::steady_clock::time_point time) {
@@ -46,8 +46,9 @@ inline void PassiveWheel::schedule_at(WheelNode& node, std::chrono::steady_clock
   link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
 }
 
-inline void PassiveWheel::postpone_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept {
-  if (node.wheel_ == this && deadline > node.deadline_) node.deadline_ = deadline;
+inline void PassiveWheel::postpone_at(WheelNode& node, detail::Point deadline) noexcept {
+  const std::chrono::steady_clock::time_point later = deadline;
+  if (node.wheel_ == this && later > node.deadline_) node.deadline_ = later;
 }
 
 inline void PassiveWheel::postpone(WheelNode& node, Delay delay) noexcept {

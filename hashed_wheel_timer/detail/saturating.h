@@ -148,6 +148,39 @@ constexpr std::chrono::nanoseconds saturating_nanoseconds(std::chrono::duration<
   return is_nan(value) ? kNaN : std::chrono::nanoseconds(0);
 }
 
+/// Converts a count of periods to nanoseconds, rounded down and saturated. Precondition: count > 0, an integer.
+template <class Period, class Rep>
+constexpr std::int64_t whole_nanoseconds(Rep count) noexcept {
+  const std::int64_t rounded_up = positive_nanoseconds<Period>(count);
+  // Whole seconds have no fraction, and periods of centuries saturate.
+  if constexpr (Period::den == 1 || Period::num / Period::den >= kMaxNanoseconds / std::nano::den) {
+    return rounded_up;
+  } else {
+    using Count = std::conditional_t<(sizeof(Rep) > sizeof(std::uint64_t)), Rep, std::uint64_t>;
+    // In lowest terms. So a fraction is left unless the denominator divides the count.
+    constexpr auto kDen = static_cast<Count>(std::ratio_divide<Period, std::nano>::den);
+    return static_cast<Count>(count) % kDen == 0 ? rounded_up : rounded_up - 1;
+  }
+}
+
+/// Returns a time since an epoch in nanoseconds, saturated. A fraction of a nanosecond becomes the next later one
+/// (`kLater`) or the next earlier one, also before the epoch. The count is an integer.
+template <bool kLater, class Rep, class Period>
+constexpr std::chrono::nanoseconds saturating_time(std::chrono::duration<Rep, Period> since_epoch) noexcept {
+  using std::chrono::nanoseconds;
+  if constexpr (std::is_same_v<std::chrono::duration<Rep, Period>, nanoseconds>) {
+    return since_epoch;
+  } else {
+    const Rep count = since_epoch.count();
+    if (count == Rep{}) return nanoseconds::zero();
+    if (count > Rep{}) {
+      return nanoseconds(kLater ? positive_nanoseconds<Period>(count) : whole_nanoseconds<Period>(count));
+    }
+    const auto before = magnitude(count);
+    return nanoseconds(-(kLater ? whole_nanoseconds<Period>(before) : positive_nanoseconds<Period>(before)));
+  }
+}
+
 /// Returns zero for a negative delay and for NaN.
 constexpr std::chrono::nanoseconds not_negative(std::chrono::nanoseconds delay) noexcept {
   return delay.count() < 0 ? std::chrono::nanoseconds(0) : delay;

@@ -25,7 +25,7 @@ struct SchedulePlan {
   CatchUp catch_up{};                                                   // CatchUp::Skip by default
   calendar::Rule rule{};                                                // if set, replaces the members above
   std::function<std::chrono::system_clock::time_point()> wall_clock{};  // for `rule`; empty: system_clock::now()
-  std::uint64_t limit = (std::numeric_limits<std::uint64_t>::max)();
+  std::uint64_t limit = (std::numeric_limits<std::uint64_t>::max)();    // of runs; 0: the plan was moved from
   std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> jitter{};
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -42,7 +43,10 @@ constexpr auto kAborted = host::error::operation_aborted;
 /// steady_timer itself.
 struct Steady {
   using Waits = host::steady_timer;
-  Waits make() { return Waits(loop); }
+  template <class... Expiry>
+  Waits make(Expiry... expiry) {
+    return Waits(loop, expiry...);
+  }
   std::int64_t pending() const { return 0; }
 
   host::io_context loop;
@@ -50,7 +54,10 @@ struct Steady {
 
 struct OnLoop {
   using Waits = net::WheelTimer;
-  Waits make() { return Waits(loop, *timer); }
+  template <class... Expiry>
+  Waits make(Expiry... expiry) {
+    return Waits(loop, *timer, expiry...);
+  }
   std::int64_t pending() const { return timer->pending_timeouts(); }
 
   host::io_context loop;
@@ -59,7 +66,10 @@ struct OnLoop {
 
 struct OnShared {
   using Waits = net::WheelTimer;
-  Waits make() { return Waits(loop, *timer); }
+  template <class... Expiry>
+  Waits make(Expiry... expiry) {
+    return Waits(loop, *timer, expiry...);
+  }
   std::int64_t pending() const { return timer->pending_timeouts(); }
 
   host::io_context loop;
@@ -904,6 +914,234 @@ TEST_F(WaitOnManualTimer, IsCalledWhenTheContextOfItsStrandIsGone) {
   EXPECT_TRUE(called);
 }
 
+// --- Moves and constructors of a WheelTimer ------------------------------------------------------------------------
+
+TYPED_TEST(Waiting, AMoveTakesTheWaitsAlongAndLeavesAUsableTimer) {
+  std::vector<Error> errors;
+  auto waits = this->make(kFar);
+  const auto expiry = waits.expiry();
+  waits.async_wait(Note{&errors});
+  waits.async_wait(Note{&errors});
+  auto moved = std::move(waits);
+  EXPECT_EQ(moved.expiry(), expiry);
+  EXPECT_TRUE(moved.get_executor() == this->loop.get_executor());
+  EXPECT_EQ(waits.cancel(), 0u);  // NOLINT(bugprone-use-after-move): it can be used
+  this->loop.poll();
+  EXPECT_TRUE(errors.empty());
+  EXPECT_EQ(moved.cancel(), 2u);
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>(2, kAborted));
+  waits.expires_after(1ms);
+  waits.async_wait(Note{&errors});
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{kAborted, kAborted, Error()}));
+}
+
+TYPED_TEST(Waiting, AMoveDoesNotEndAWaitThatThenExpires) {
+  std::vector<Error> errors;
+  auto waits = std::make_optional(this->make(5ms));
+  waits->async_wait(Note{&errors});
+  auto moved = std::move(*waits);
+  waits.reset();
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  moved.expires_after(1ms);  // once more, with a timeout of the first wait or another one
+  moved.async_wait(Note{&errors});
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>(2, Error()));
+}
+
+TYPED_TEST(Waiting, AMoveAssignmentCancelsTheWaitsOfItsTarget) {
+  std::vector<Error> ended;
+  std::vector<Error> taken;
+  auto target = this->make(kFar);
+  auto source = this->make(5ms);
+  target.async_wait(Note{&ended});
+  source.async_wait(Note{&taken});
+  const auto expiry = source.expiry();
+  target = std::move(source);
+  EXPECT_EQ(target.expiry(), expiry);
+  this->loop.run();
+  EXPECT_EQ(ended, std::vector<Error>{kAborted});
+  EXPECT_EQ(taken, std::vector<Error>{Error()});
+  EXPECT_EQ(target.cancel(), 0u);
+}
+
+TYPED_TEST(Waiting, AVectorOfTimersGrows) {
+  std::vector<Error> errors;
+  std::vector<typename TestFixture::Waits> all;
+  for (int i = 0; i < 20; ++i) {
+    all.push_back(this->make(i % 2 == 0 ? std::chrono::nanoseconds(1ms) : std::chrono::nanoseconds(kFar)));
+    all.back().async_wait(Note{&errors});
+  }
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const auto& waits) { return waits.expiry() > steady_clock::now() + 1min; }),
+            all.end());
+  EXPECT_EQ(all.size(), 10u);
+  this->loop.run();
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), kAborted), 10);
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), Error()), 10);
+}
+
+TYPED_TEST(Waiting, AMoveBetweenACancelAndTheNextWaitKeepsBoth) {
+  std::vector<Error> errors;
+  auto waits = this->make(kFar);
+  waits.async_wait(Note{&errors});
+  EXPECT_EQ(waits.expires_after(2ms), 1u);  // may leave a timeout for the next wait
+  auto moved = std::move(waits);
+  moved.async_wait(Note{&errors});
+  this->loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error()}));
+}
+
+TYPED_TEST(Waiting, IsMovedInsideItsHandler) {
+  std::vector<Error> errors;
+  auto waits = this->make(1ms);
+  auto other = this->make();
+  waits.async_wait([&](const Error& first) {
+    errors.push_back(first);
+    other = std::move(waits);
+    other.expires_after(1ms);
+    other.async_wait(Note{&errors});
+  });
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>(2, Error()));
+}
+
+TYPED_TEST(Waiting, BeginsWithAnExpiry) {
+  const auto before = steady_clock::now();
+  EXPECT_GE(this->make(20ms).expiry(), before + 20ms);
+  EXPECT_EQ(this->make(before + 1h).expiry(), before + 1h);
+  std::vector<Error> errors;
+  auto waits = this->make(steady_clock::now() - 1s);
+  waits.async_wait(Note{&errors});
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+}
+
+TYPED_TEST(Waiting, TakesADefaultTokenByRebind) {
+  using Token = host::use_awaitable_t<>;
+  using Rebound = typename Token::template as_default_on_t<typename TestFixture::Waits>;
+  bool woken = false;
+  auto waits = this->make(1ms);
+  host::co_spawn(
+      this->loop,
+      [&]() -> host::awaitable<void> {
+        Rebound rebound = Token::as_default_on(std::move(waits));
+        co_await rebound.async_wait();
+        rebound.expires_after(1ms);
+        co_await rebound.async_wait();
+        woken = true;
+      },
+      host::detached);
+  this->loop.run();
+  EXPECT_TRUE(woken);
+}
+
+TEST(WheelTimerMoves, GoToAWiderTypeOfExecutor) {
+  host::io_context loop;
+  ManualTimer timer;
+  std::vector<Error> errors;
+  net::BasicWheelTimer<host::io_context::executor_type> narrow(loop, timer, 1s);
+  narrow.async_wait(Note{&errors});
+  net::WheelTimer wide(std::move(narrow));
+  EXPECT_TRUE(wide.get_executor() == loop.get_executor());
+  timer.advance(2s);
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  narrow = net::BasicWheelTimer<host::io_context::executor_type>(loop, timer, 1s);
+  narrow.async_wait(Note{&errors});
+  wide = std::move(narrow);
+  EXPECT_EQ(wide.cancel(), 1u);
+  loop.restart();
+  loop.run();
+}
+
+TEST(WheelTimerMoves, BringTheTimerAndTheContextAlong) {
+  host::io_context near;
+  host::io_context far;
+  ManualTimer first;
+  ManualTimer second;
+  std::vector<Error> errors;
+  net::WheelTimer target(near, first, kFar);
+  target.async_wait(Note{&errors});
+  target = net::WheelTimer(far, second, 1s);
+  EXPECT_EQ(first.pending_timeouts(), 0);
+  target.async_wait(Note{&errors});
+  second.advance(2s);
+  EXPECT_EQ(near.run(), 1u);
+  EXPECT_EQ(far.run(), 1u);
+  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error()}));
+  EXPECT_THROW(net::WheelTimer(near, first, kNanDelay), std::invalid_argument);
+}
+
+TEST(CoarseExpiry, OfTheLastPointIsNever) {
+  using Coarse = std::chrono::time_point<steady_clock, std::chrono::milliseconds>;
+  host::io_context loop;
+  ManualTimer timer;
+  int ended = 0;
+  const auto count = [&](const Error&) { ++ended; };
+  net::WheelTimer waits(loop, timer, (Coarse::max)());
+  EXPECT_EQ(waits.expiry(), (steady_clock::time_point::max)());
+  waits.async_wait(count);
+  async_wait_until(timer, loop.get_executor(), (Coarse::max)(), count);
+  net::WheelTimer limited(loop, timer, kFar);
+  limited.async_wait(net::cancel_after(timer, (Coarse::max)(), count));
+  timer.advance(1min);
+  loop.poll();
+  EXPECT_EQ(ended, 0);
+  waits.expires_at((Coarse::min)());
+  waits.async_wait(count);
+  timer.advance(1s);
+  loop.restart();
+  loop.poll();
+  EXPECT_EQ(ended, 2) << "the cancelled wait and the next one";
+}
+
+// --- A handler whose move throws -----------------------------------------------------------------------------------
+
+/// Counts the bytes in use, and the allocations in the next element. Its move throws once `throws` is set.
+struct HardToMove {
+  using allocator_type = Counting<std::byte>;
+  HardToMove(std::array<std::atomic<int>, 2>& in_use, const bool& fails) : left(in_use.data()), throws(&fails) {}
+  HardToMove(const HardToMove&) = default;
+  HardToMove(HardToMove&& other) : left(other.left), throws(other.throws) {
+    if (*throws) throw std::runtime_error("move");
+  }
+  allocator_type get_allocator() const { return allocator_type(left, left + 1); }
+  void operator()(const Error&) const { ADD_FAILURE() << "it could not be moved"; }
+
+  std::atomic<int>* left;
+  const bool* throws;
+};
+
+TYPED_TEST(Waiting, AHandlerWhoseMoveThrowsLeaksNothing) {
+  std::array<std::atomic<int>, 2> in_use{};
+  bool throws = false;
+  auto waits = this->make(1ms);
+  const HardToMove handler(in_use, throws);
+  waits.async_wait(handler);
+  throws = true;
+  EXPECT_GT(in_use[0], 0);
+  EXPECT_THROW(this->loop.run(), std::runtime_error);
+  EXPECT_EQ(in_use[0], 0) << "bytes of " << in_use[1] << " allocations";
+}
+
+TEST(HandlerThatCannotBeMoved, IsDestroyedWithTheContext) {
+  std::array<std::atomic<int>, 2> in_use{};
+  bool throws = false;
+  ManualTimer timer;
+  auto loop = std::make_optional<host::io_context>();
+  async_wait_for(timer, loop->get_executor(), kFar, HardToMove(in_use, throws));
+  EXPECT_GT(in_use[0], 0);
+  throws = true;
+  loop.reset();
+  EXPECT_EQ(in_use[0], 0);
+}
+
 // --- Contents of a cancellation slot -------------------------------------------------------------------------------
 
 /// A wait with a slot, whose context goes before the signal does.
@@ -1393,6 +1631,29 @@ TEST_F(CancelAfter, LeavesTheSlotOfTheHandlerAsItIs) {
   EXPECT_EQ(ended, Error(kAborted));
   EXPECT_EQ(timer.pending_timeouts(), 0);
   signal.emit(host::cancellation_type::terminal);  // does nothing: the operation has ended
+}
+
+TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlot) {
+  std::vector<Error> ended;
+  host::cancellation_signal signal;
+  const auto read = [&](hwt::Delay limit) {
+    here.async_read_some(host::buffer(buffer),
+                         host::bind_cancellation_slot(
+                             signal.slot(), net::cancel_after(timer, limit, [&](const Error& error, std::size_t) {
+                               ended.push_back(error);
+                             })));
+    loop.restart();
+    loop.poll();
+  };
+  read(kFar);
+  EXPECT_TRUE(ended.empty());
+  signal.emit(host::cancellation_type::terminal);
+  loop.run();
+  EXPECT_EQ(ended, std::vector<Error>{kAborted});
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  read(2ms);
+  loop.run();
+  EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
 }
 
 TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {

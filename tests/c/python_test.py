@@ -74,6 +74,11 @@ class Timers(unittest.TestCase):
     def test_errors_name_the_value_and_the_range(self):
         with self.assertRaisesRegex(ValueError, r"tick_duration: 0 ns \(expected: "):
             hwt.Timer(tick=0)
+        for number in (2**63, 2**64, 2**64 + 5, -(2**63) - 1):
+            with self.assertRaisesRegex(ValueError, rf"max_pending: {number} \(expected: "):
+                hwt.Timer(max_pending=number)
+        with self.assertRaisesRegex(ValueError, r"tick in nanoseconds: 18446744073\d+ \(expected: "):
+            hwt.Timer(tick=2**64 / 1e9)
         with hwt.Timer(max_pending=1) as timer:
             timer.add(3600, self.fail)
             with self.assertRaisesRegex(RuntimeError, "1 timeouts are pending already"):

@@ -84,11 +84,51 @@ TEST_F(WallClockTest, AClockSetBackOverARunDoesNotRepeatIt) {
   start(hourly());
   timer_.advance(2h + 30min);
   EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h)}));
-  offset_ -= 2h;  // 0:30 again
+  offset_ -= 90min;  // 1:00 again
   timer_.advance(1h + 50min);
   EXPECT_EQ(runs_.size(), 2U) << "1:00 and 2:00 have run";
   timer_.advance(1h);
   EXPECT_EQ(runs_, std::vector<WallTime>({at(1h), at(2h), at(3h)}));
+}
+
+TEST_F(WallClockTest, AClockThatWasAheadForAMomentHoldsTheRunsBackForAnHourAtMost) {
+  for (const auto ahead : {nanoseconds(2h), nanoseconds(87660h)}) {
+    runs_.clear();
+    const auto task = start(hourly());
+    timer_.advance(55min);
+    offset_ += ahead;
+    timer_.advance(10min);
+    ASSERT_EQ(runs_.size(), 2U) << "late, and at a full hour of that clock";
+    offset_ -= ahead;
+    timer_.advance(1h);
+    EXPECT_EQ(runs_.size(), 3U) << "the next full hour";
+    timer_.advance(2h);
+    EXPECT_EQ(runs_.size(), 5U) << "and each one after it";
+    task->cancel();
+    timer_.advance(55min);
+  }
+}
+
+TEST_F(WallClockTest, AScheduleThatBeganWhileTheClockWasAheadGoesOnOnceTheClockIsRight) {
+  offset_ = std::chrono::years(10);
+  const auto task = start(hourly());
+  timer_.advance(24h);
+  const std::size_t before = runs_.size();
+  EXPECT_GE(before, 23U);
+  offset_ = nanoseconds::zero();
+  timer_.advance(2h);
+  EXPECT_EQ(runs_.size(), before + 2);
+}
+
+TEST_F(WallClockTest, AWallClockAtTheEndsOfItsRangeIsNoError) {
+  for (const auto end : {(system_clock::time_point::min)(), (system_clock::time_point::max)()}) {
+    const auto task =
+        schedule(timer_, Schedule::calendar([](WallTime after) { return after + 1h; }, [&] { return end; }),
+                 [] { ADD_FAILURE() << "the clock stands still"; });
+    timer_.advance(2min);
+    EXPECT_NEAR(std::chrono::duration<double>(*task->next() - timer_.now()).count(), 3600, 1);
+    EXPECT_TRUE(task->cancel());
+  }
 }
 
 TEST_F(WallClockTest, AClockSetBackBeforeTheFirstRunIsFollowed) {

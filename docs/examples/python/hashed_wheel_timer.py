@@ -55,6 +55,13 @@ def load():
     return library
 
 
+def int64(name, value):
+    """Returns the number as ctypes takes it, which would wrap a larger one around."""
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{name}: {value} (expected: -2^63 .. 2^63 - 1)")
+    return value
+
+
 LIBRARY = load()
 
 # The timers that have not been closed. Their threads call into Python, so Python must not free them.
@@ -75,8 +82,8 @@ class Timer:
     def __init__(self, tick=0.01, max_pending=-1):
         options = Options()
         LIBRARY.hwt_options_init_sized(options, ctypes.sizeof(options))
-        options.tick_ns = round(tick * 1e9)
-        options.max_pending = max_pending
+        options.tick_ns = int64("tick in nanoseconds", round(tick * 1e9))
+        options.max_pending = int64("max_pending", max_pending)
         self._timer = ctypes.c_void_p()
         if LIBRARY.hwt_create(options, self._timer) != 0:
             raise ValueError(last_error())

@@ -95,7 +95,7 @@ class HWT_API AsyncWait {
 
   AsyncWait() = default;
   /// If the wait was cancelled for a next wait that has not begun yet, takes its idle timeout out of the timer.
-  ~AsyncWait() {
+  virtual ~AsyncWait() {
     if (idle_) retire(idle_);
   }
 
@@ -149,12 +149,14 @@ class HWT_API AsyncWait {
 class HWT_API WaitGroup : private WaitLink {
  public:
   WaitGroup(WaitRegistry& registry, Timer& timer);
+  /// Takes over the waits of `other`, which can still be used. No wait refers to its group.
+  WaitGroup(WaitGroup&& other) noexcept;
+  /// Ends its waits as the destructor does. Then takes over the waits of `other`, its timer and its registry.
+  WaitGroup& operator=(WaitGroup&& other);
   /// Cancels all waits. Then waits for other threads that are completing a wait or are still in start().
   ~WaitGroup();
-  WaitGroup(const WaitGroup&) = delete;
-  WaitGroup& operator=(const WaitGroup&) = delete;
 
-  Timer& timer() const noexcept { return timer_; }
+  Timer& timer() const noexcept { return *timer_; }
 
   /// Begins a wait: see AsyncWait::start(). `stoppable`: the wait has a cancellation slot.
   void start(AsyncWait& wait, std::chrono::steady_clock::time_point deadline, bool stoppable);
@@ -177,9 +179,12 @@ class HWT_API WaitGroup : private WaitLink {
   friend class WaitRegistry;
 
   void forget_ended() noexcept;
+  void end_all();
+  void leave_registry() noexcept;
 
-  WaitRegistry& registry_;
-  Timer& timer_;
+  // Neither is null.
+  WaitRegistry* registry_;
+  Timer* timer_;
   std::vector<Timeout> waits_;  // the oldest first; some may have ended, one may be idle
 };
 

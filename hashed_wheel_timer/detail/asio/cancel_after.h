@@ -153,7 +153,7 @@ detail::CancelAfter<std::decay_t<Token>> cancel_after(
 /// the overload for a delay.
 template <class Token>
 detail::CancelAfter<std::decay_t<Token>> cancel_after(
-    Timer& timer, std::chrono::steady_clock::time_point deadline, Token&& token,
+    Timer& timer, hwt::detail::Point deadline, Token&& token,
     HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
   return {&timer, deadline, std::forward<Token>(token), type};
 }
@@ -176,6 +176,27 @@ class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>
     return HWT_ASIO::async_initiate<Token, Signatures...>(
         Within<Initiation>{std::forward<Initiation>(initiation), limited.timer, limited.when, limited.type}, token,
         std::forward<Args>(args)...);
+  }
+};
+
+// bind_cancellation_slot() around cancel_after(): binds the slot inside, because the limit needs the slot of the
+// operation for itself. It then forwards what the bound slot says.
+template <class Token, class Slot, class Signature>
+class HWT_ASIO::async_result<
+    HWT_ASIO::cancellation_slot_binder<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Slot>, Signature> {
+  using Bound = HWT_ASIO::cancellation_slot_binder<Token, Slot>;
+  using Limited = hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Bound>;
+
+ public:
+  template <class Initiation, class Binder, class... Args>
+  static auto initiate(Initiation&& initiation, Binder&& binder, Args&&... args)
+      -> decltype(HWT_ASIO::async_initiate<Limited, Signature>(std::declval<Initiation>(), std::declval<Limited&>(),
+                                                               std::declval<Args>()...)) {
+    const Slot slot = binder.get_cancellation_slot();
+    auto inner = std::forward<Binder>(binder).get();
+    Limited limited{inner.timer, inner.when, Bound(slot, std::move(inner.token)), inner.type};
+    return HWT_ASIO::async_initiate<Limited, Signature>(std::forward<Initiation>(initiation), limited,
+                                                        std::forward<Args>(args)...);
   }
 };
 

@@ -283,15 +283,20 @@ class WaitOperation final : public AsyncWait {
   void call() {
     leave_slot();
     [[maybe_unused]] const auto work = std::move(handler_work_);
+    std::unique_ptr<WaitOperation, Destroy> owned(this);  // destroys it too if the move of the handler throws
     Handler handler = std::move(handler_);
     const Error error = error_of(end_);
-    destroy();  // before the handler, which may start the next wait in the same memory
+    owned.reset();  // before the handler, which may start the next wait in the same memory
     std::move(handler)(error);
   }
 
   void abandon() noexcept override {
     leave_slot();
-    [[maybe_unused]] const Handler handler = std::move(handler_);  // goes last: it may own the memory of its allocator
+    std::optional<Handler> last;  // goes last: it may own the memory of its allocator
+    try {
+      last.emplace(std::move(handler_));
+    } catch (...) {  // the handler is destroyed with the operation
+    }
     destroy();
   }
 
@@ -302,6 +307,9 @@ class WaitOperation final : public AsyncWait {
     }
   }
 
+  struct Destroy {
+    void operator()(WaitOperation* wait) const noexcept { wait->destroy(); }
+  };
   void destroy() noexcept {
     Allocator allocator(allocator_);
     Memory::destroy(allocator, this);

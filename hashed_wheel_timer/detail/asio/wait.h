@@ -54,8 +54,7 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
 /// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>
-auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::steady_clock::time_point deadline,
-                      Token&& token) {
+auto async_wait_until(Timer& timer, const Executor& executor, hwt::detail::Point deadline, Token&& token) {
   using Initiate = detail::InitiateWait<Executor>;
   return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, deadline}, token);
 }
@@ -78,10 +77,16 @@ auto async_wait_until(Timer& timer, const Executor& executor, std::chrono::stead
 template <class Executor = HWT_ASIO::any_io_executor>
 class BasicWheelTimer {
  public:
-  using executor_type = Executor;                ///< as basic_waitable_timer
-  using clock_type = std::chrono::steady_clock;  ///< as basic_waitable_timer
-  using duration = clock_type::duration;         ///< as basic_waitable_timer
-  using time_point = clock_type::time_point;     ///< as basic_waitable_timer
+  using executor_type = Executor;                         ///< as basic_waitable_timer
+  using clock_type = std::chrono::steady_clock;           ///< as basic_waitable_timer
+  using duration = clock_type::duration;                  ///< as basic_waitable_timer
+  using time_point = clock_type::time_point;              ///< as basic_waitable_timer
+  using traits_type = HWT_ASIO::wait_traits<clock_type>;  ///< as basic_waitable_timer
+  /// The type of a timer on another executor, for `use_awaitable_t<>::as_default_on()` and similar functions.
+  template <class OtherExecutor>
+  struct rebind_executor {
+    using other = BasicWheelTimer<OtherExecutor>;  ///< as basic_waitable_timer
+  };
 
   /// Makes a timer whose waits complete on that executor.
   BasicWheelTimer(const Executor& executor, Timer& timer) : BasicWheelTimer(executor, timer, nullptr) {}
@@ -92,11 +97,54 @@ class BasicWheelTimer {
   template <class Context, class AnyTimer>
     requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
   BasicWheelTimer(Context& context, AnyTimer& timer) : BasicWheelTimer(Executor(context.get_executor()), timer) {}
+  /// Makes a timer whose waits end at `expiry`, a time of the timer's own clock.
+  template <class AnyTimer>
+    requires std::is_base_of_v<Timer, AnyTimer>
+  BasicWheelTimer(const Executor& executor, AnyTimer& timer, hwt::detail::Point expiry)
+      : BasicWheelTimer(executor, timer) {
+    expiry_ = expiry;
+  }
+  /// Makes a timer whose waits end `delay` from now. Throws std::invalid_argument for a NaN.
+  template <class AnyTimer>
+    requires std::is_base_of_v<Timer, AnyTimer>
+  BasicWheelTimer(const Executor& executor, AnyTimer& timer, Delay delay) : BasicWheelTimer(executor, timer) {
+    expires_after(delay);
+  }
+  /// Makes a timer on the executor of that context, whose waits end at `expiry`.
+  template <class Context, class AnyTimer>
+    requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
+  BasicWheelTimer(Context& context, AnyTimer& timer, hwt::detail::Point expiry)
+      : BasicWheelTimer(Executor(context.get_executor()), timer, expiry) {}
+  /// Makes a timer on the executor of that context, whose waits end `delay` from now. Throws std::invalid_argument for
+  /// a NaN.
+  template <class Context, class AnyTimer>
+    requires(std::is_convertible_v<Context&, HWT_ASIO::execution_context&> && std::is_base_of_v<Timer, AnyTimer>)
+  BasicWheelTimer(Context& context, AnyTimer& timer, Delay delay)
+      : BasicWheelTimer(Executor(context.get_executor()), timer, delay) {}
+
+  /// Takes over the waits and the expiry of `other`, which can still be used, and has no waits.
+  BasicWheelTimer(BasicWheelTimer&& other) noexcept : BasicWheelTimer(other.executor_, other) {}
+  /// Takes over the waits and the expiry of a timer with another type of executor. See the move constructor.
+  template <class OtherExecutor>
+    requires std::is_convertible_v<const OtherExecutor&, Executor>
+  BasicWheelTimer(BasicWheelTimer<OtherExecutor>&& other)  // NOLINT(google-explicit-constructor): as Asio's timers
+      : BasicWheelTimer(Executor(other.executor_), other) {}
+  /// Cancels its waits. Then takes over the waits, the expiry, the executor and the Timer of `other`, which can still
+  /// be used, and has no waits. See cancel() for std::bad_alloc.
+  BasicWheelTimer& operator=(BasicWheelTimer&& other) {
+    if (this != &other) replace_by(other.executor_, other);
+    return *this;
+  }
+  /// Cancels its waits. Then takes over a timer with another type of executor. See the move assignment.
+  template <class OtherExecutor>
+    requires std::is_convertible_v<const OtherExecutor&, Executor>
+  BasicWheelTimer& operator=(BasicWheelTimer<OtherExecutor>&& other) {
+    replace_by(Executor(other.executor_), other);
+    return *this;
+  }
   /// Cancels the waits. Waits for other threads that are posting the completion of a wait. Ends the program if there is
   /// no memory to post a completion; see async_wait_until().
   ~BasicWheelTimer() { cancel(); }
-  BasicWheelTimer(const BasicWheelTimer&) = delete;
-  BasicWheelTimer& operator=(const BasicWheelTimer&) = delete;
 
   /// Returns the executor on which the waits complete.
   executor_type get_executor() const noexcept { return executor_; }
@@ -104,7 +152,7 @@ class BasicWheelTimer {
   /// Returns when waits that begin now will end.
   time_point expiry() const noexcept { return expiry_; }
   /// Sets the expiry, cancels the present waits, and returns how many. See cancel() for std::bad_alloc.
-  std::size_t expires_at(time_point expiry) {
+  std::size_t expires_at(hwt::detail::Point expiry) {
     expiry_ = expiry;
     return cancel_by([&] { return waits_.cancel_for_next(); });
   }
@@ -129,13 +177,16 @@ class BasicWheelTimer {
     return cancel_by([&] { return waits_.cancel(1); });
   }
 
-  /// Begins a wait, void(error_code): see async_wait_until().
-  template <class Token>
-  auto async_wait(Token&& token) {
+  /// Begins a wait, void(error_code): see async_wait_until(). Without a token it uses the default one of the executor.
+  template <class Token = typename HWT_ASIO::default_completion_token<Executor>::type>
+  auto async_wait(Token&& token = typename HWT_ASIO::default_completion_token<Executor>::type()) {
     return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{this}, token);
   }
 
  private:
+  template <class>
+  friend class BasicWheelTimer;
+
   struct Initiate {
     using executor_type = Executor;
     executor_type get_executor() const noexcept { return waits->executor_; }
@@ -153,6 +204,26 @@ class BasicWheelTimer {
         loop_(loop_of(executor)),
         on_own_loop_(loop_ != nullptr && loop_ == driven),
         waits_(detail::WaitService::registry_of(executor), timer) {}
+
+  /// Takes over `other`, with its executor in our type.
+  template <class OtherExecutor>
+  BasicWheelTimer(const Executor& executor, BasicWheelTimer<OtherExecutor>& other)
+      : executor_(executor),
+        loop_(other.loop_),
+        on_own_loop_(other.on_own_loop_),
+        waits_(std::move(other.waits_)),
+        expiry_(other.expiry_) {}
+  template <class OtherExecutor>
+  void replace_by(const Executor& executor, BasicWheelTimer<OtherExecutor>& other) {
+    cancel();
+    waits_ = std::move(other.waits_);
+    // Not by assignment, which executors need not have. Their copies do not throw.
+    std::destroy_at(&executor_);
+    std::construct_at(&executor_, executor);
+    loop_ = other.loop_;
+    on_own_loop_ = other.on_own_loop_;
+    expiry_ = other.expiry_;
+  }
 
   static HWT_ASIO::io_context* loop_of(const Executor& executor) noexcept {
     const detail::LoopExecutor* const loop = detail::as_loop(executor);
@@ -183,9 +254,9 @@ class BasicWheelTimer {
     return cancel();
   }
 
-  const Executor executor_;
-  HWT_ASIO::io_context* const loop_;  // null: the executor is of another type
-  const bool on_own_loop_;
+  Executor executor_;
+  HWT_ASIO::io_context* loop_;  // null: the executor is of another type
+  bool on_own_loop_;
   detail::WaitGroup waits_;
   time_point expiry_{};
 };

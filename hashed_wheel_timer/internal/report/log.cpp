@@ -4,13 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace hwt::internal {
+#include "hashed_wheel_timer/detail/one_line.h"
 
-void make_one_line(std::span<char> text) noexcept {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-}
+namespace hwt::internal {
 
 void warn(std::string_view message) noexcept {
   std::fprintf(stderr, "hashed_wheel_timer: %.*s\n", static_cast<int>(message.size()), message.data());
@@ -57,7 +53,7 @@ void ErrorLog::report(const std::exception_ptr& error, const char* origin) noexc
   with_text_of(error, [&](const char* text) {
     std::array<char, 500> what{};  // no allocation: this may report the lack of memory
     std::snprintf(what.data(), what.size(), "%s", text);
-    make_one_line({what.data(), std::strlen(what.data())});
+    detail::make_one_line({what.data(), std::strlen(what.data())});
     std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by %s: %s%s\n", origin, what.data(),
                  turn.left_out().data());
   });

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -13,9 +12,6 @@
 // may report a lack of memory.
 
 namespace hwt::internal {
-
-/// Makes a text one line: control characters become question marks.
-void make_one_line(std::span<char> text) noexcept;
 
 /// Writes one line to stderr, in one write.
 void warn(std::string_view message) noexcept;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "hashed_wheel_timer/detail/one_line.h"
+
 namespace hwt::internal {
 
 /// Returns a duration as a whole number of the largest unit up to seconds that divides it: "10 s", "1500 us", "0 ns".
@@ -20,7 +22,8 @@ inline std::string text_of(std::chrono::nanoseconds duration) {
 
 /// Throws the std::invalid_argument for an argument or an option: "what: value (expected: range)". `what` names the
 /// class or function too: "HashedWheelTimer: tick_duration". Inline, because the calendar is a library of its own.
-[[noreturn]] inline void refuse(std::string_view what, const std::string& value, const std::string& expected) {
+[[noreturn]] inline void refuse(std::string_view what, std::string value, const std::string& expected) {
+  detail::make_one_line(value);
   throw std::invalid_argument(std::string(what) + ": " + value + " (expected: " + expected + ")");
 }
 [[noreturn]] inline void refuse(std::string_view what, std::int64_t value, const std::string& expected) {

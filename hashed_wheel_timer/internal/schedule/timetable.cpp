@@ -102,6 +102,7 @@ class CalendarTimetable final : public Timetable {
 
  private:
   static constexpr seconds kPiece{60};
+  static constexpr std::chrono::hours kHeldBack{1};  // how long nothing runs because the clock was set back
 
   system_clock::time_point present() const { return wall_clock_ ? wall_clock_() : system_clock::now(); }
 
@@ -121,7 +122,10 @@ class CalendarTimetable final : public Timetable {
     const WallTime whole = floor<seconds>(wall);
     if (time >= whole + kFar) return kFar;
     if (time <= whole - kFar) return -kFar;
-    return (time - whole) - (wall - whole);
+    // Not wall - whole: in the first second of the clock's range, `whole` is before that range.
+    nanoseconds fraction = wall.time_since_epoch() % seconds(1);
+    if (fraction < nanoseconds::zero()) fraction += seconds(1);
+    return (time - whole) - fraction;
   }
 
   /// Returns the time until the run is due; zero or less if it is due.
@@ -135,6 +139,8 @@ class CalendarTimetable final : public Timetable {
   void choose(std::exception_ptr& errors) {
     try {
       const WallTime second = floor<seconds>(*wall_);
+      // The clock was wrong when that occurrence ran. Otherwise nothing would run until the clock is as late again.
+      if (last_run_ && *last_run_ > second + kHeldBack) last_run_.reset();
       choose(last_run_ ? std::max(*last_run_, second) : second);
     } catch (...) {
       add_current_exception(errors);
