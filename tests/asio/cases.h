@@ -556,6 +556,48 @@ TEST_F(WaitOnManualTimer, AnExpirySaturatesAlsoBeforeTheZeroOfTheClock) {
   EXPECT_EQ(later.expiry(), steady_clock::time_point(1h - kMost));
 }
 
+/// Returns the messages of two awaited operations with a NaN.
+host::awaitable<void> await_nan(hwt::Timer& timer, std::vector<std::string>& messages) {
+  const auto executor = co_await host::this_coro::executor;
+  try {
+    co_await async_wait_for(timer, executor, kNanDelay, host::use_awaitable);
+  } catch (const std::invalid_argument& refusal) {
+    messages.emplace_back(refusal.what());
+  }
+  try {
+    co_await async_wait_for(timer, executor, 1ms, net::cancel_after(timer, kNanDelay, host::use_awaitable));
+  } catch (const std::invalid_argument& refusal) {
+    messages.emplace_back(refusal.what());
+  }
+}
+
+TEST_F(WaitOnManualTimer, ANanIsThrownIntoTheCoroutineThatAwaits) {
+  std::vector<std::string> messages;
+  host::co_spawn(loop, await_nan(timer, messages), host::detached);
+  loop.run();
+  EXPECT_EQ(messages, (std::vector<std::string>{"async_wait_for: delay: NaN (expected: a number)",
+                                                "cancel_after: delay: NaN (expected: a number)"}));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(WaitOnManualTimer, OnEarlierMayBeginAndCancelWaits) {
+  int calls = 0;
+  net::WheelTimer other(loop, timer);
+  timer.on_earlier([&] {
+    if (++calls != 1) return;
+    async_wait_for(timer, loop.get_executor(), 1h, Note{&errors});
+    other.expires_after(1h);
+    other.async_wait(Note{&errors});
+    EXPECT_EQ(other.cancel(), 1u);
+  });
+  async_wait_for(timer, loop.get_executor(), 1s, Note{&errors});
+  EXPECT_EQ(calls, 1);
+  timer.on_earlier({});
+  timer.advance(1h);
+  loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error(), Error()}));
+}
+
 TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
   EXPECT_THROW(async_wait_for(timer, loop.get_executor(), kNanDelay, Note{&errors}), std::invalid_argument);
   EXPECT_EQ(loop.run(), 0u);

@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
@@ -216,10 +215,7 @@ Timeout AsyncWait::start_by(Schedule schedule) {
 
 Timeout AsyncWait::start(WaitRegistry& registry, Timer& timer, When when) {
   enter(registry);
-  return start_by([&] {
-    if (when.is_nan()) refuse_nan("async_wait_for: delay");
-    return schedule(*this, timer, when, nullptr);
-  });
+  return start_by([&] { return schedule(*this, timer, when, nullptr); });
 }
 
 void AsyncWait::retire(const Timeout& idle) noexcept { Task::of(idle).retire(); }
@@ -273,8 +269,8 @@ void AsyncWait::discard(const Timeout& wait) noexcept {
 
 void WaitRegistry::close() noexcept {
   std::unique_lock lock(mutex_);
-  const auto end = [&](const Timeout& wait) {
-    // Without the lock, because it destroys handlers of the user.
+  const auto end = [&](Timeout wait) {
+    // Without the lock, because it destroys handlers of the user, and dropping the handle may call on_earlier().
     lock.unlock();
     AsyncWait::Task& task = AsyncWait::Task::of(wait);
     if (task.take()) {
@@ -282,6 +278,7 @@ void WaitRegistry::close() noexcept {
     } else {
       task.wait_until_over();
     }
+    wait = Timeout();
     lock.lock();
   };
   for (;;) {
@@ -297,9 +294,9 @@ void WaitRegistry::close() noexcept {
         group.unlink();
         continue;
       }
-      const Timeout wait = std::move(group.waits_.back());
+      Timeout wait = std::move(group.waits_.back());
       group.waits_.pop_back();
-      end(wait);
+      end(std::move(wait));
     } else {
       break;
     }

@@ -9,6 +9,7 @@
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/scheduled.h"
 #include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/timeout.h"
@@ -79,9 +80,9 @@ class HWT_API AsyncWait {
   AsyncWait& operator=(const AsyncWait&) = delete;
 
   /// Begins the wait. Called once. The wait may end on any thread, even before this call returns. If the timer refuses
-  /// the timeout, completes the wait. Returns the handle for discard(), or null after a refusal. Throws
-  /// std::invalid_argument for a NaN, and what complete() throws. Passes on an exception of a thread_factory, except
-  /// std::bad_alloc, std::system_error and IllegalState. After an exception the handler was destroyed.
+  /// the timeout, completes the wait. Returns the handle for discard(), or null after a refusal. Throws what complete()
+  /// throws. Passes on an exception of a thread_factory, except std::bad_alloc, std::system_error and IllegalState.
+  /// After an exception the handler was destroyed. Precondition: `when` is no NaN.
   Timeout start(WaitRegistry& registry, Timer& timer, When when);
 
   /// Completes the wait as Stopped, unless it has ended. For a cancellation slot. Must not race a call of the handler.

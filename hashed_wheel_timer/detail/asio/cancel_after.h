@@ -135,10 +135,11 @@ struct CancelAfter {
 ///
 /// Guarantees: the operation completes once, by itself or cancelled. Its completion ends the limit. The handler's own
 /// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once. But a stopped
-/// timer limits nothing, nor does a timer whose executor drops the task. Works with any completion token, and any
+/// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
+/// timer. Works with any completion token, and any
 /// operation that has a cancellation slot.
-/// The initiation of the operation throws what async_wait_until() throws, for example std::invalid_argument for a NaN.
-/// Then the operation has not begun.
+/// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait_until() throws. Then
+/// the operation has not begun.
 /// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio.
 /// Not for: two limits around one operation that must be told apart.
 /// Source: Asio's cancel_after, from 1.31 on.
@@ -146,7 +147,7 @@ template <class Token>
 detail::CancelAfter<std::decay_t<Token>> cancel_after(
     Timer& timer, Delay delay, Token&& token,
     HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
-  return {&timer, delay, std::forward<Token>(token), type};
+  return {&timer, Delay(hwt::detail::number("cancel_after: delay", delay)), std::forward<Token>(token), type};
 }
 
 /// A completion token that cancels its operation at `deadline`, a time of the timer's own clock or a hwt::Deadline. See

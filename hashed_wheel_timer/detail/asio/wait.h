@@ -26,11 +26,13 @@ struct InitiateWait {
 
 }  // namespace detail
 
-/// Waits for `delay`, which begins when the token initiates the operation; see async_wait_until().
+/// Waits for `delay`, which begins when the token initiates the operation; see async_wait_until(). Throws
+/// std::invalid_argument for a NaN, before the operation is initiated.
 template <class Executor, class Token>
 auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&& token) {
   using Initiate = detail::InitiateWait<Executor>;
-  return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, delay}, token);
+  const Delay number = hwt::detail::number("async_wait_for: delay", delay);  // here, as an initiation must not throw
+  return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, number}, token);
 }
 
 /// Waits until `deadline`, a time of the timer's own clock. The signature of the completion is void(error_code), and
@@ -49,8 +51,8 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 /// expires_at() and expires_after(). If the timeout has expired, its timer has ended, or an executor has dropped the
 /// task, the exception goes to on_task_error. A handler without an executor of its own needs no such memory on an
 /// io_context.
-/// Throws what copying the arguments throws, std::bad_alloc for the operation itself, and std::invalid_argument for a
-/// NaN. Passes on an exception of a thread_factory that means no lack of memory or threads.
+/// Throws what copying the arguments throws, and std::bad_alloc for the operation itself. Passes on an exception of a
+/// thread_factory that means no lack of memory or threads.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
 /// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>
@@ -72,8 +74,9 @@ auto async_wait_until(Timer& timer, const Executor& executor, hwt::detail::Point
 /// so there is no wait(). A new expiry that cancels a single wait without a cancellation slot leaves its timeout in the
 /// timer, still pending. The next wait without a slot uses it. If no such wait has begun before the handler of the
 /// cancelled wait is called, that timeout ends. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
-/// Threads: one at a time, as basic_waitable_timer. The Timer must outlive it, and it must not outlive the context.
-/// Source: Asio's basic_waitable_timer.
+/// Threads: one at a time, as basic_waitable_timer. So the function of Timer's on_earlier() must not use the WheelTimer
+/// whose call runs it; async_wait_for() and other WheelTimers are allowed there. The Timer must outlive it, and it must
+/// not outlive the context. Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
 class BasicWheelTimer {
  public:
