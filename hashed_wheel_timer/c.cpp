@@ -1,10 +1,12 @@
 #include "hashed_wheel_timer/c.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -56,7 +58,10 @@ int reschedule(hwt_timer* timer, hwt_id id, hwt::detail::When when, const char* 
   try {
     hwt::Timeout timeout = timer->timer->find(hwt::TimeoutId::from_value(id));
     if (hwt::detail::reschedule(timeout, when)) return 0;
-    fail(ESRCH, caller, "the id names no pending timeout");
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "id: %llu (expected: that of a pending timeout)",
+                  static_cast<unsigned long long>(id));
+    fail(ESRCH, caller, text.data());
   } catch (...) {
     fail_by_exception(caller, ECANCELED);
   }

@@ -1,7 +1,11 @@
 #include "hashed_wheel_timer/jitter.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -38,6 +42,17 @@ nanoseconds uniform(std::int64_t first, std::int64_t last) {
   return nanoseconds(std::uniform_int_distribution<std::int64_t>(first, last)(engine));
 }
 
+/// Returns the shortest text that no other number has.
+std::string text_of(double number) {
+  if (std::isnan(number)) return "NaN";
+  std::array<char, 32> text{};
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text.data(), text.size(), "%.*g", digits, number);
+    if (std::strtod(text.data(), nullptr) == number) break;
+  }
+  return text.data();
+}
+
 }  // namespace
 
 nanoseconds between(nanoseconds lo, nanoseconds hi) {
@@ -47,7 +62,7 @@ nanoseconds between(nanoseconds lo, nanoseconds hi) {
 
 nanoseconds around(nanoseconds mean, double fraction) {
   if (mean < nanoseconds::zero()) refuse("jitter::around: mean", mean, "0 ns or more");
-  if (!(fraction >= 0 && fraction <= 1)) refuse("jitter::around: fraction", std::to_string(fraction), "0 .. 1");
+  if (!(fraction >= 0 && fraction <= 1)) refuse("jitter::around: fraction", text_of(fraction), "0 .. 1");
   const std::int64_t middle = mean.count();
   // A product that rounds up to 2^63 does not fit; for a fraction of one no product is needed.
   const std::int64_t spread =

@@ -201,7 +201,7 @@ TEST(CInterface, RescheduleMovesATimeout) {
   EXPECT_EQ(ran, 1);
   EXPECT_EQ(hwt_reschedule(timer.get(), id, kMs), -1);
   EXPECT_EQ(errno, ESRCH);
-  EXPECT_SAYS("hwt_reschedule: the id names no pending timeout");
+  EXPECT_SAYS("hwt_reschedule: id: " + std::to_string(id) + " (expected: that of a pending timeout)");
 }
 
 TEST(CInterface, StopHandsBackEachPendingCallbackWithItsArgument) {
@@ -625,7 +625,8 @@ TEST(CMisuse, OnlyACallThatFailsChangesTheLine) {
       EXPECT_EQ(hwt_last_error(), line) << "hwt_cancel_and_wait() of " << stale;
     }
     EXPECT_EQ(hwt_reschedule(here, gone, 0), -1);
-    EXPECT_STREQ(hwt_last_error(), "hwt_reschedule: the id names no pending timeout");
+    EXPECT_EQ(hwt_last_error(),
+              "hwt_reschedule: id: " + std::to_string(gone) + " (expected: that of a pending timeout)");
   }
 }
 

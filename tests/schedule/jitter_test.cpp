@@ -121,8 +121,11 @@ TEST(Jitter, BadRangesAreNamed) {
   EXPECT_EQ(message([] { jitter::between(2ns, 2ns); }), "jitter::between: lo: 2 ns (expected: less than hi, 2 ns)");
   EXPECT_EQ(message([] { jitter::between(3ns, -2ns); }), "jitter::between: lo: 3 ns (expected: less than hi, -2 ns)");
   EXPECT_EQ(message([] { jitter::around(-1ns, 0.5); }), "jitter::around: mean: -1 ns (expected: 0 ns or more)");
-  EXPECT_EQ(message([] { jitter::around(1ns, -0.5); }), "jitter::around: fraction: -0.500000 (expected: 0 .. 1)");
-  EXPECT_EQ(message([] { jitter::around(1ns, 1.5); }), "jitter::around: fraction: 1.500000 (expected: 0 .. 1)");
+  EXPECT_EQ(message([] { jitter::around(1ns, -0.5); }), "jitter::around: fraction: -0.5 (expected: 0 .. 1)");
+  EXPECT_EQ(message([] { jitter::around(1ns, 1.5); }), "jitter::around: fraction: 1.5 (expected: 0 .. 1)");
+  EXPECT_EQ(message([] { jitter::around(1ns, -1e-9); }), "jitter::around: fraction: -1e-09 (expected: 0 .. 1)");
+  EXPECT_EQ(message([] { jitter::around(1ns, 1.0000000000000002); }),
+            "jitter::around: fraction: 1.0000000000000002 (expected: 0 .. 1)");
   EXPECT_TRUE(contains(message([] { jitter::around(1ns, std::numeric_limits<double>::quiet_NaN()); }), "nan"));
   EXPECT_EQ(message([] { jitter::first_half(0ns); }), "jitter::first_half: full: 0 ns (expected: 1 ns or more)");
 }
