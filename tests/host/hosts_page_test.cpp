@@ -389,9 +389,9 @@ TYPED_TEST(TimerQueue, RepeatsUntilItIsCancelled) {
   EXPECT_EQ(runs, before);
 }
 
-// If another timer, due between the second run and the time at which a run counted from the first run would be due, is
-// later than the second run, the deadlines do not count from the runs. A thread that is held up for so long that the
-// second run is skipped shows nothing, so there are several attempts.
+// The first run is due at 100 ms and starts at 150 ms. The second is due at 200 ms by deadline, but at 250 ms if it
+// counts from the first run. A timer at 225 ms shows which of the two it is. If the thread is held up for so long that
+// the second run is skipped, the attempt shows nothing, so there are several.
 TYPED_TEST(TimerQueue, RepeatsByDeadlineAlsoAfterALateRun) {
   bool by_deadline = false;
   for (int attempt = 0; attempt != 20 && !by_deadline; ++attempt) {
@@ -403,7 +403,7 @@ TYPED_TEST(TimerQueue, RepeatsByDeadlineAlsoAfterALateRun) {
       this->host_.loop.quit();
     };
     this->host_.add(between, 225ms, 0ms);
-    std::this_thread::sleep_until(start + 150ms);  // the first run is 50 ms late
+    std::this_thread::sleep_until(start + 150ms);
     this->host_.loop.loop();
     this->host_.cancel(id);
   }
