@@ -134,7 +134,7 @@ void schedule(Input& input) {
     }
     default: {
       const auto limit = static_cast<std::uint64_t>(any_number(input));
-      return expect_refusal(limit == 0 ? "limit" : "", [&] { Schedule::once(nanoseconds(0)).limit(limit); });
+      return expect_refusal(limit == 0 ? "limit" : "", [&] { (void)Schedule::once(nanoseconds(0)).limit(limit); });
     }
   }
 }

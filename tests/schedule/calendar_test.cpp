@@ -260,6 +260,9 @@ TEST(CalendarErrors, BadArgumentsAreNamedWithTheirRange) {
   for (const char* name : {"Europe/Atlantis", "", "../etc/passwd"}) {
     EXPECT_TRUE(contains(message([=] { calendar::daily(0s, {name}); }), std::string("zone: \"") + name + '"'));
   }
+  EXPECT_TRUE(
+      contains(message([] { calendar::daily(0s, {"Mars\nERROR \x1b[31m\x7f"}); }), "zone: \"Mars?ERROR ?[31m?\""))
+      << "a message is one line";
 }
 
 TEST(CalendarThreads, ManyThreadsMayCallOneRule) {

@@ -681,14 +681,70 @@ TEST(ScheduleErrors, BadArgumentsAreNamedWithTheirRange) {
   EXPECT_EQ(message([] { Schedule::cycle({nanoseconds::min()}); }),
             "Schedule: gaps[0]: -9223372036854775808 ns (expected: 1 ns or more)");
   EXPECT_EQ(message([] { Schedule::calendar({}); }), "Schedule: rule: null (expected: a function)");
-  EXPECT_EQ(message([] { Schedule::once(1ns).limit(0); }), "Schedule: limit: 0 (expected: 1 or more)");
-  EXPECT_EQ(message([] { Schedule::once(1ns).jitter({}); }), "Schedule: jitter: null (expected: a function)");
+  EXPECT_EQ(message([] { (void)Schedule::once(1ns).limit(0); }), "Schedule: limit: 0 (expected: 1 or more)");
+  EXPECT_EQ(message([] { (void)Schedule::once(1ns).jitter({}); }), "Schedule: jitter: null (expected: a function)");
   ManualTimer timer;
   EXPECT_EQ(message([&] { schedule(timer, Schedule::once(1ns), {}); }), "schedule: job: null (expected: a callable)");
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
 // --- Jitter ------------------------------------------------------------------------------------------------------
+
+TEST(ScheduleErrors, AMovedFromScheduleIsRefused) {
+  using Kind = Schedule (*)();
+  const Kind kinds[] = {
+      [] { return Schedule::once(1s); },
+      [] { return Schedule::fixed_delay(1s, 1s); },
+      [] { return Schedule::fixed_rate(1s, 1s); },
+      [] { return Schedule::sequence({1s, 2s}); },
+      [] { return Schedule::cycle({1s, 2s}); },
+      [] { return Schedule::calendar([](WallTime after) { return after + 1s; }); },
+  };
+  constexpr const char* kRefused = ": a Schedule that was moved from (expected: one that has its times)";
+  const auto no_jitter = [](nanoseconds wait) { return wait; };
+  ManualTimer timer;
+  for (const Kind kind : kinds) {
+    for (int how = 0; how < 4; ++how) {
+      Schedule plan = kind();
+      Schedule other = Schedule::once(1h);
+      if (how == 0) other = std::move(plan);
+      if (how == 1) other = Schedule(std::move(plan));
+      if (how == 2) other = std::move(plan).limit(1);
+      if (how == 3) other = std::move(plan).jitter(no_jitter);
+      // NOLINTBEGIN(bugprone-use-after-move): it is what this test is about
+      const Schedule copy = plan;
+      for (const Schedule& empty : {plan, copy}) {
+        EXPECT_EQ(message_of<std::invalid_argument>([&] { schedule(timer, empty, [] {}); }),
+                  std::string("schedule: schedule") + kRefused);
+        EXPECT_EQ(message_of<std::invalid_argument>([&] { (void)empty.limit(1); }),
+                  std::string("Schedule: limit") + kRefused);
+        EXPECT_EQ(message_of<std::invalid_argument>([&] { (void)empty.jitter(no_jitter); }),
+                  std::string("Schedule: jitter") + kRefused);
+      }
+      EXPECT_EQ(timer.pending_timeouts(), 0);
+      plan = std::move(other);
+      // NOLINTEND(bugprone-use-after-move)
+      const auto task = schedule(timer, plan, [] {});
+      EXPECT_FALSE(task->done());
+      EXPECT_TRUE(task->cancel());
+    }
+  }
+}
+
+TEST(ScheduleKinds, LimitAndJitterOfANamedScheduleLeaveItAsItIs) {
+  ManualTimer timer;
+  int runs = 0;
+  const Schedule plan = Schedule::fixed_rate(1s, 1s);
+  schedule(timer, plan.limit(2), [&] { ++runs; });
+  schedule(timer, plan.jitter([](nanoseconds wait) { return wait + 500ms; }).limit(1), [&] { runs += 10; });
+  timer.advance(1s);
+  EXPECT_EQ(runs, 1);
+  timer.advance(9s);
+  EXPECT_EQ(runs, 12);
+  const auto unlimited = schedule(timer, plan, [&] { runs += 100; });
+  timer.advance(9s);
+  EXPECT_EQ(runs, 912);
+}
 
 TEST(ScheduleJitter, IsAppliedToEveryWaitAndDoesNotAddUp) {
   Journal journal;

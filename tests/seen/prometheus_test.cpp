@@ -186,6 +186,10 @@ TEST(TimerCollector, RefusesALabelThatCannotBeOne) {
         "label: \"" + std::string(name) + "\""))
         << name;
   }
+  EXPECT_TRUE(test::contains(
+      test::message_of<std::invalid_argument>([&] { TimerCollector<Given>(given, {{"a\nb\x1b", "value"}}); }),
+      "label: \"a?b?\""))
+      << "a message is one line";
 }
 
 TEST(CollectorGroup, MakesOneFamilyOfEachName) {

@@ -23,6 +23,10 @@ PROGRAMS = [
     ("a key without ==", [], ["hashed_wheel_timer", "keyed_timer"], f"{KEY} {HASH} {KEYED}", "has no operator==", 1),
     ("a StopAfter without a name", [], ["hashed_wheel_timer", "stop_after"],
      f"int main() {{ {TIMER} hwt::StopAfter(timer, std::chrono::seconds(1)); }}", "a StopAfter without a name", 1),
+    *[(f"a Schedule that is lost by {call}", [], ["hashed_wheel_timer", "schedule"],
+       f"int main() {{ auto plan = hwt::Schedule::once(std::chrono::seconds(1)); {call}; }}", "nodiscard", 1)
+      for call in ["plan.limit(5)", "std::move(plan).limit(5)", "plan.jitter([](auto wait) { return wait; })",
+                   "std::move(plan).jitter([](auto wait) { return wait; })"]],
     ("no mistake", [], ["hashed_wheel_timer", "keyed_timer"], f"{KEY} {HASH} {EQUAL} {KEYED}", "", 0),
 ]
 

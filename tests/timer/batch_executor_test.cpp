@@ -327,5 +327,16 @@ TEST(BatchExecutorAlone, RunsTheJobsItselfWhenPostThrows) {
   EXPECT_EQ(ran, 1);
 }
 
+TEST(BatchExecutorAlone, StillHasItsJobsAfterAMove) {
+  int ran = 0;
+  BatchExecutor executor([](const std::function<void()>& batch) { batch(); });
+  const BatchExecutor taken = std::move(executor);
+  executor([&] { ++ran; });  // NOLINT(bugprone-use-after-move): a move is a copy
+  BatchExecutor other([](const std::function<void()>&) { ADD_FAILURE() << "it was replaced"; });
+  other = std::move(executor);
+  for (const BatchExecutor& each : {taken, other, executor}) each([&] { ++ran; });
+  EXPECT_EQ(ran, 4);
+}
+
 }  // namespace
 }  // namespace hwt

@@ -78,6 +78,19 @@ TEST(OriginValue, IsALineOrAName) {
 #endif
 }
 
+TEST(OriginValue, OfANullNameIsUnknown) {
+  const Origin file(nullptr, 7);
+  EXPECT_STREQ(file.text(), "unknown");
+  EXPECT_EQ(file.describe(), "unknown:7");
+  EXPECT_FALSE(file == Origin("rpc.cpp", 7));
+  constexpr const char* kNone = nullptr;
+  EXPECT_EQ(Origin(kNone).describe(), "unknown");
+  ManualTimer timer(Options{.tick_duration = 1ms, .trace_origins = true});
+  timer.add([] {}, 1s, Origin(nullptr, 7));
+  ASSERT_EQ(timer.pending_by_origin().size(), 1U);
+  EXPECT_EQ(timer.pending_by_origin()[0].origin, file);
+}
+
 TEST(OriginValue, IsComparedByItsTextAndItsLine) {
   const std::string copy = "rpc.cpp";
   EXPECT_EQ(Origin("rpc.cpp", 1), Origin(copy.c_str(), 1));
