@@ -107,7 +107,9 @@ bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
   const detail::Scheduled scheduled =
       detail::schedule_named(timer_, {&build_waker, this, detail::TaskKind::Trivial}, when_, "hwt::sleep_for");
   if (scheduled.node == nullptr) {
-    if (scheduled.result() != detail::Result::Stopped) detail::raise(scheduled);
+    if (scheduled.result() != detail::Result::Stopped) {
+      detail::raise(scheduled, when_.is_deadline() ? "sleep_until" : "sleep_for");
+    }
     wake_ = Wake::Stopped;
     return false;
   }

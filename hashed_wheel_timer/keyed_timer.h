@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "hashed_wheel_timer/detail/held_calls.h"
 #include "hashed_wheel_timer/detail/keyed/entry.h"
 #include "hashed_wheel_timer/detail/keyed/expiry.h"
 #include "hashed_wheel_timer/detail/keyed/table.h"
@@ -50,13 +51,13 @@ enum class KeyedResult {
 /// Threads: any thread may call any member at any time, also in on_expire and for any key. Only the destructor must not
 /// race other calls, except those in a running on_expire. Keys are divided into shards by their hash, each with a lock.
 /// Equal is called under that lock, and so is the timer's thread_factory if the first set() starts the timer; neither
-/// may call the KeyedTimer. Hash, on_expire, and the construction and destruction of keys and values run without a
-/// lock. An expiry waits for no lock. If it finds one held, the key is destroyed later, perhaps by another thread.
-/// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing. The child
-/// must not call other members, except size(), because a lock may stay locked for ever.
-/// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
-/// or taken out. The table grows with the keys, and only drain() and stop() free its memory.
-/// Source: go-zero's TimingWheel.
+/// may call the KeyedTimer. Hash, on_expire, the function of on_earlier(), and the construction and destruction of keys
+/// and values run without a lock. An expiry waits for no lock. If it finds one held, the key is destroyed later,
+/// perhaps by another thread. Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and
+/// release nothing. The child must not call other members, except size(), because a lock may stay locked for ever. Not
+/// for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced or
+/// taken out. The table grows with the keys, and only drain() and stop() free its memory. Source: go-zero's
+/// TimingWheel.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 class KeyedTimer {
   static_assert(std::is_invocable_r_v<std::size_t, const Hash&, const K&>,
@@ -187,11 +188,15 @@ class KeyedTimer {
   Shard& shard_of(std::uint32_t hash) const noexcept { return state_->shards[shard_number(hash)]; }
   KeyedResult set_when(K&& key, V&& value, detail::When when);
   KeyedResult move_when(const K& key, detail::When when);
+  static KeyedResult refusal(detail::Result why) noexcept {
+    return why == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  }
   KeyedResult arm_again(Cell& cell, detail::When when);
   KeyedResult add(Shard& shard, Value& value, detail::When when);
   std::vector<Item> take_all(bool for_good);
 
   Timer& timer_;
+  internal::Sleeper& sleeper_;  // of timer_, for HeldCalls
   const Hash hash_{};
   const Equal equal_{};
   const detail::HashSeed seed_ = detail::HashSeed::random();

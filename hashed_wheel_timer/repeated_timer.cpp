@@ -8,9 +8,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "hashed_wheel_timer/detail/held_calls.h"
 #include "hashed_wheel_timer/detail/one_line.h"
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/named_timeout.h"
 #include "hashed_wheel_timer/internal/platform/forked_child.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
@@ -36,7 +39,7 @@ class Errors {
 
   /// Throws the errors, if any. A single error is thrown as it is. Several are thrown as one text, so that none is
   /// lost.
-  void rethrow(const std::string& name) const {
+  void rethrow(const std::string& label) const {
     const std::exception_ptr* single = nullptr;
     int count = 0;
     for (const std::exception_ptr& error : errors_) {
@@ -45,7 +48,7 @@ class Errors {
       ++count;
     }
     if (count == 1) std::rethrow_exception(*single);
-    if (count > 1) throw std::runtime_error("RepeatedTimer " + name + ": " + text());
+    if (count > 1) throw std::runtime_error(label + ": " + text());
   }
 
  private:
@@ -73,11 +76,17 @@ class Errors {
 // SOFAJRaft it can.
 //
 // Only the conductor calls the Timer, and other calls wait for it. The Timer calls back only the destructor of our own
-// task, and its thread_factory if it was not started.
+// task, and its thread_factory if it was not started. It may also have to call its on_earlier(), whose function may
+// call this object. So the conductor holds that call back until it has left, or until it runs a hook.
 class RepeatedTimer::State : public std::enable_shared_from_this<State> {
  public:
   State(std::string name, nanoseconds timeout, Timer& timer, Hooks hooks)
-      : name_(std::move(name)), timer_(timer), timeout_(timeout.count()), hooks_(std::move(hooks)) {}
+      : name_(std::move(name)),
+        label_("RepeatedTimer " + name_),
+        timer_(timer),
+        sleeper_(detail::HeldCalls::sleeper_of(timer)),
+        timeout_(timeout.count()),
+        hooks_(std::move(hooks)) {}
 
   bool in_forked_child() const noexcept { return process_.in_forked_child(); }
 
@@ -99,6 +108,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   void reset(nanoseconds timeout) {
     if ((conductor_.word() & Conductor::kDestroyed) != 0) return;
     timeout_.store(timeout.count(), std::memory_order_relaxed);
+    if (conductor_.is_here()) asked_ = timeout;  // inside adjust_timeout: counts for the next arming
     arm_again_if_running();
   }
 
@@ -111,7 +121,6 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     const auto before = conductor_.enter(unchanged);
     if (!before) return false;
     const bool runs = was_running(*before);
-    if (runs) disarm();
     conduct(runs ? First::Trigger : First::Nothing);
     return runs;
   }
@@ -163,6 +172,13 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
   // Called by the conductor.
 
+  // A conductor that has left calls on_earlier() and throws the errors.
+  struct Work {
+    explicit Work(internal::Sleeper& sleeper) noexcept : calls(sleeper) {}
+    Errors errors;
+    detail::HeldCalls calls;
+  };
+
   // Returns whether it was running before this thread became the conductor. `before`: the word that it found then. An
   // armed timeout that is cancelled was cancelled by the Timer's stop(): see is_running().
   bool was_running(Word before) const noexcept {
@@ -171,69 +187,79 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 
   // Called when the timeout of this number expires. If it waited in an executor during a stop(), restart(), reset() or
   // run_once_now(), its number is old, or the conductor is about to replace it.
-  void on_expiry(Word arming) {
+  void on_expiry(Word arming, const Timeout& expired) {
     if (!conductor_.enter_expired(arming)) return;
+    Work work(sleeper_);
     forget_armed();
-    Errors errors;
-    run_hook(errors, Errors::Trigger, hooks_.on_trigger);
-    conduct(First::Arm, errors);
+    run_hook(work, Errors::Trigger, hooks_.on_trigger);
+    try {
+      conduct(First::Arm, work);
+    } catch (...) {
+      if (expired.is_cancelled()) throw;  // stop() returned it, and the user runs it
+      internal::Node::of(expired)->core().report_error(expired, "a RepeatedTimer");
+    }
   }
 
   // The work of a conductor before it meets the requests of other calls. After a trigger it arms, too.
   enum class First : std::uint8_t { Nothing, Arm, Trigger };
 
   void conduct(First first) {
-    Errors errors;
+    Work work(sleeper_);
     if (first == First::Trigger) {
+      disarm();
       conductor_.begin_hook(Conductor::kTriggering);
-      run_hook(errors, Errors::Trigger, hooks_.on_trigger);
+      run_hook(work, Errors::Trigger, hooks_.on_trigger);
     }
-    conduct(first, errors);
+    conduct(first, work);
   }
 
-  // Meets the requests, ceases to be the conductor, and throws the errors. Arms first, unless `first` is Nothing.
-  void conduct(First first, Errors& errors) {
-    if (first != First::Nothing && conductor_.wanted()) arm(errors);
+  // Meets the requests, ceases to be the conductor, calls on_earlier(), and throws the errors. Arms first, unless
+  // `first` is Nothing.
+  void conduct(First first, Work& work) {
+    if (first != First::Nothing && conductor_.wanted()) arm(work);
     if (!conductor_.wanted()) disarm();
-    if (conductor_.destroyed()) release_hooks(errors);
+    if (conductor_.destroyed()) release_hooks(work);
     while (!conductor_.leave()) {
       // This thread was preempted for so long that the timeout that it had armed has expired.
-      if (armed_.is_expired()) arm_anew(nanoseconds::zero(), errors);
+      if (armed_.is_expired()) arm_anew(nanoseconds::zero(), work);
     }
-    errors.rethrow(name_);
+    work.calls.make();
+    work.errors.rethrow(label_);
   }
 
   // Arms the next trigger. Arming also meets requests that come meanwhile, such as a restart(). Only a new timeout
   // needs another call of adjust_timeout.
-  void arm(Errors& errors) {
-    nanoseconds asked{};
+  void arm(Work& work) {
     nanoseconds delay{};
     do {
-      delay = asked = timeout();
+      delay = asked_ = timeout();
       if (hooks_.adjust_timeout) {
         conductor_.begin_hook(0);
-        run_hook(errors, Errors::Adjust, [&] { delay = hooks_.adjust_timeout(asked); });
+        run_hook(work, Errors::Adjust, [&] { delay = hooks_.adjust_timeout(delay); });
         if (!conductor_.wanted()) return;
       }
-    } while (asked != timeout());
+    } while (asked_ != timeout());
     try {
       // Moving the armed timeout is cheaper than a new one, and cannot be refused for max_pending_timeouts.
       if (armed_.reschedule(delay)) return;
     } catch (...) {
-      errors.add(Errors::Arm);
+      work.errors.add(Errors::Arm);
       return;
     }
-    arm_anew(delay, errors);
+    arm_anew(delay, work);
   }
 
-  void arm_anew(nanoseconds delay, Errors& errors) {
+  void arm_anew(nanoseconds delay, Work& work) {
     disarm();
     try {
-      armed_ =
-          timer_.new_timeout([self = shared_from_this(), arming = conductor_.arming()] { self->on_expiry(arming); },
-                             delay, Origin{"hwt::RepeatedTimer"});
+      armed_ = internal::named_timeout(
+          timer_,
+          [self = shared_from_this(), arming = conductor_.arming()](Timeout& expired) {
+            self->on_expiry(arming, expired);
+          },
+          Delay(delay), "hwt::RepeatedTimer", label_.c_str());
     } catch (...) {
-      errors.add(Errors::Arm);  // is_running() is false from now on
+      work.errors.add(Errors::Arm);  // is_running() is false from now on
       return;
     }
     shown_.set(armed_);
@@ -253,31 +279,34 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   }
 
   // Runs on_destroy and destroys the hooks, because they may own the RepeatedTimer.
-  void release_hooks(Errors& errors) {
+  void release_hooks(Work& work) {
     Hooks hooks = std::exchange(hooks_, {});
     conductor_.begin_hook(0);
-    run_hook(errors, Errors::Destroy, [&] {
+    run_hook(work, Errors::Destroy, [&] {
       if (hooks.on_destroy) hooks.on_destroy();
     });
     conductor_.begin_hook(0);
-    hooks = {};
-    conductor_.end_hook();
+    run_hook(work, Errors::Destroy, [&] { hooks = {}; });
   }
 
   // Runs a hook that begin_hook() or enter_expired() has begun, and ends it.
   template <class Hook>
-  void run_hook(Errors& errors, Errors::Source source, const Hook& hook) {
+  void run_hook(Work& work, Errors::Source source, const Hook& hook) {
+    work.calls.make();
     try {
       hook();
     } catch (...) {
-      errors.add(source);
+      work.errors.add(source);
     }
+    work.calls.hold();
     conductor_.end_hook();
   }
 
   const internal::MadeInProcess process_;
   const std::string name_;
+  const std::string label_;  // begins messages
   Timer& timer_;
+  internal::Sleeper& sleeper_;  // of timer_, which may be gone when this object is stopped or destroyed
 
   Conductor conductor_;
   // relaxed: reset() stores it before it enters or notes, and the conductor reads it after it has entered or ended a
@@ -286,6 +315,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   mutable detail::PendingTimeout shown_;  // a copy of armed_, for is_running()
 
   // Only the conductor uses these.
+  nanoseconds asked_{};  // the timeout for which it called adjust_timeout last
   Timeout armed_;
   Hooks hooks_;
 };

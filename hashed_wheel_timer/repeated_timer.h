@@ -26,25 +26,26 @@ namespace hwt {
 /// in a running hook. Hooks run one at a time and without a lock, on the Timer's worker or executor, or on the caller's
 /// thread where a member says so. A call that comes while a hook runs takes effect when the hook has returned. While a
 /// thread is arming, calls of other threads that change something wait for it. Only the destructor waits for a hook. If
-/// a call starts the Timer, its thread_factory must not call this object.
-/// Fork: in the child, stop(), destroy() and the destructor return at once. They release nothing and do not call
-/// on_destroy. The child must not call start(), restart(), reset() or run_once_now(). They would wait for ever if
-/// another thread was arming at the fork, because the child does not have that thread.
-/// Not for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule.
-/// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
+/// a call starts the Timer, its thread_factory must not call this object. The function of on_earlier() may: it is
+/// called when the call has armed. Fork: in the child, stop(), destroy() and the destructor return at once. They
+/// release nothing and do not call on_destroy. The child must not call start(), restart(), reset() or run_once_now().
+/// They would wait for ever if another thread was arming at the fork, because the child does not have that thread. Not
+/// for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule. Source: SOFAJRaft's
+/// RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {
  public:
   /// The functions of the user. The call that runs a hook throws the hook's exception, after it has armed, stopped or
   /// destroyed the timer. On the Timer's thread the exception goes to the Timer's error handler. Several errors at once
   /// become one std::runtime_error with all texts.
   /// The triggers go on; after a throwing adjust_timeout they use the timeout as it is. They end only when the Timer
-  /// refuses the next timeout (stopped, max_pending_timeouts, no memory). That is reported in the same way, running()
-  /// is then false, and start() tries again. An executor that drops a task ends them unnoticed, until restart(),
-  /// reset() or run_once_now().
+  /// refuses the next timeout (stopped, max_pending_timeouts, no memory). That is reported in the same way, by a
+  /// message that names this object. running() is then false, and start() tries again. An executor that drops a task
+  /// ends them unnoticed, until restart(), reset() or run_once_now().
   struct Hooks {
     std::function<void()> on_trigger;  ///< required
     /// Returns the timeout to use this time, for jitter; zero or less means the next tick. Called once for each arming,
-    /// with the timeout, and again if reset() changes the timeout meanwhile. Empty: the timeout as it is.
+    /// with the timeout, and again if reset() on another thread changes the timeout meanwhile. A reset() inside it
+    /// counts for the next arming. Empty: the timeout as it is.
     std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)> adjust_timeout = {};
     std::function<void()> on_destroy = {};  ///< runs exactly once, as the last hook; the hooks are destroyed after it
   };
@@ -82,7 +83,8 @@ class HWT_API RepeatedTimer {
 
   /// Stores a new timeout, also if stopped, and arms from now if running. If a hook is running, its thread arms once,
   /// after the hook. Runs adjust_timeout on this thread, and throws what start() throws. After std::bad_alloc the new
-  /// timeout is stored, but the one that was armed before may still be armed. Throws std::invalid_argument if the
+  /// timeout is stored, but the one that was armed before may still be armed. Inside adjust_timeout it only stores the
+  /// timeout, for the next arming. Throws std::invalid_argument if the
   /// timeout is NaN, zero or less; then nothing has changed.
   void reset(Delay timeout);
 

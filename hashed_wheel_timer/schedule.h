@@ -21,7 +21,7 @@ namespace hwt {
 enum class CatchUp : std::uint8_t {
   Skip,   ///< those that have passed when a run ends do not run
   Once,   ///< a run stands for all that have passed when it starts; those that pass during it cause one more run
-  Burst,  ///< each runs, one after the other; after 5 ms the rest wait for the next tick
+  Burst,  ///< each runs, one after the other; after 5 ms of the timer's clock, or 100,000 runs, the rest wait a tick
 };
 
 namespace internal {
@@ -153,7 +153,7 @@ class HWT_API ScheduledTask {
 ///
 /// Guarantees: the job never overlaps itself: the next wait begins when a run has ended. Its exceptions go to the
 /// timer's on_task_error, and the schedule goes on. It ends when the timer refuses the next wait: silently after
-/// stop(), otherwise with the exception in on_task_error.
+/// stop(), otherwise with the exception in on_task_error. Messages of refusals name schedule().
 /// Lifetime: the job is destroyed after the last run or when it is cancelled. If the timer ends, it is destroyed with
 /// the timeouts that stop() returns or with the handle, whichever goes last. So a job that owns its own handle must end
 /// by itself or be cancelled.

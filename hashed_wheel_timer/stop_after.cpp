@@ -2,13 +2,11 @@
 
 #include <utility>
 
+#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/internal/core/named_timeout.h"
 
 namespace hwt {
-
-namespace {
-constexpr Origin kOrigin{"hwt::StopAfter"};
-}
 
 /// The task of the deadline. After the timer's end the user may run it, even when the StopAfter was destroyed.
 class StopAfter::Deadline {
@@ -25,13 +23,14 @@ class StopAfter::Deadline {
 };
 
 StopAfter::StopAfter(Timer& timer, Delay delay, std::stop_token parent)
-    : timeout_(timer.new_timeout(Deadline(*this), delay, kOrigin)) {
-  // Last, because the callback runs at once if the parent was stopped before.
-  on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
-}
+    : StopAfter(timer, detail::When(detail::number("StopAfter: delay", delay)), std::move(parent)) {}
 
 StopAfter::StopAfter(Timer& timer, detail::Point deadline, std::stop_token parent)
-    : timeout_(timer.new_timeout_at(Deadline(*this), deadline, kOrigin)) {
+    : StopAfter(timer, detail::When(deadline), std::move(parent)) {}
+
+StopAfter::StopAfter(Timer& timer, detail::When when, std::stop_token parent)
+    : timeout_(internal::named_timeout(timer, Deadline(*this), when, "hwt::StopAfter", "StopAfter")) {
+  // Last, because the callback runs at once if the parent was stopped before.
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
 
@@ -44,11 +43,15 @@ bool StopAfter::timed_out() const noexcept { return state_.load(std::memory_orde
 
 bool StopAfter::cancel() noexcept {
   State seen = State::Pending;
-  if (state_.compare_exchange_strong(seen, State::Cancelled, std::memory_order_relaxed)) timeout_.cancel();
+  if (state_.compare_exchange_strong(seen, State::Cancelled, std::memory_order_relaxed)) {
+    Timeout(timeout_).cancel();  // a copy, because on_earlier() may destroy this
+  }
   return seen != State::TimedOut;
 }
 
-bool StopAfter::reschedule(Delay delay) { return timeout_.reschedule(delay); }
+bool StopAfter::reschedule(Delay delay) {
+  return detail::reschedule(timeout_, detail::When(detail::number("StopAfter: delay", delay)));
+}
 
 void StopAfter::time_out() noexcept {
   State seen = State::Pending;
@@ -58,8 +61,8 @@ void StopAfter::time_out() noexcept {
 }
 
 void StopAfter::parent_stopped() noexcept {
+  std::stop_source stop = stop_;  // a stop callback or on_earlier() may destroy this
   cancel();
-  std::stop_source stop = stop_;  // a stop callback may destroy this
   stop.request_stop();
 }
 

@@ -20,13 +20,15 @@ namespace hwt {
 ///   if (limit.timed_out()) ...
 ///
 /// Guarantees: the stop is requested at the deadline or when `parent` is stopped, whichever comes first. A stop of the
-/// parent cancels the deadline. If the timer ends first, the deadline requests nothing.
+/// parent cancels the deadline. If the timer is stopped or destroyed first, the deadline never comes: it requests
+/// nothing, also when the program runs the timeout that Timer::stop() returned. A wait by the token then goes on, so
+/// stop the parent before the timer.
 /// Threads: any thread may call any member, also in stop callbacks. Stop callbacks of the deadline run where the timer
 /// runs tasks, those of the parent on the thread that requests that stop.
 /// Not for: abandoning work that cannot be stopped.
 class HWT_API StopAfter {
  public:
-  /// Requests the stop after `delay`. Throws what Timer::new_timeout() throws.
+  /// Requests the stop after `delay`. Throws what Timer::new_timeout() throws, with messages that name StopAfter.
   [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer, Delay delay,
                                                                                          std::stop_token parent = {});
   /// Requests the stop at `deadline`, a point of the timer's own clock or a hwt::Deadline. Throws what
@@ -65,6 +67,7 @@ class HWT_API StopAfter {
   };
   enum class State : std::uint8_t { Pending, Cancelled, TimedOut };
 
+  StopAfter(Timer& timer, detail::When when, std::stop_token parent);
   void time_out() noexcept;
   void parent_stopped() noexcept;
 

@@ -137,7 +137,7 @@ class HWT_API Timeout {
   static void release(internal::Node* node) noexcept;
   bool move(detail::When when, Leeway leeway) {
     if (!leeway.is_given()) return move_to(when);
-    if (leeway.is_nan()) detail::refuse_nan("reschedule: leeway");
+    if (leeway.is_nan()) detail::refuse_nan(when.is_deadline() ? "reschedule_at: leeway" : "reschedule: leeway");
     return move_to(when, leeway);
   }
   bool move_to(detail::When when);

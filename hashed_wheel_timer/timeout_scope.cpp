@@ -8,9 +8,16 @@
 #include <vector>
 
 #include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/forked_child.h"
 
 namespace hwt {
+
+using internal::Core;
+using internal::Node;
+
 namespace {
 
 /// Frees the room of a peak. Keeps it if there is no memory for a smaller vector.
@@ -44,9 +51,34 @@ TimeoutScope::~TimeoutScope() {
   none_adding_.wait(lock, [&] { return adding_ == 0; });
   std::vector<TimeoutId> ids = std::exchange(ids_, {});
   lock.unlock();
+  const Timeout keeper = Node::adopt(keeper_.load(std::memory_order_relaxed));  // dropped when all have ended
   // Cancels all before it waits for one, so that no pending timeout expires meanwhile.
-  std::erase_if(ids, [&](TimeoutId id) { return timer_.cancel(id) == CancelResult::Cancelled; });
-  for (const TimeoutId id : ids) timer_.cancel_and_wait(id);
+  std::erase_if(ids, [&](TimeoutId id) { return cancel(id); });
+  for (const TimeoutId id : ids) core()->cancel_and_wait(id);
+}
+
+/// Returns the timer's core, or null before the first add().
+Core* TimeoutScope::core() const noexcept {
+  Node* const keeper = keeper_.load(std::memory_order_acquire);
+  return keeper == nullptr ? nullptr : &keeper->core();
+}
+
+/// Takes a node of the timer, and makes it a timeout that was cancelled before any thread could see it. Called with the
+/// lock held.
+void TimeoutScope::keep_core() {
+  Core& core = *timer_.core_;
+  const internal::ProducerLease lease(core.producers(), internal::thread_cache::find(core.id()));
+  Node* const node = lease.get() == nullptr ? nullptr : lease.get()->pool.take();
+  if (node == nullptr) throw std::bad_alloc();
+  node->publish(detail::TaskKind::Gone, false, *lease.get(), internal::NodeState::Cancelled);
+  node->drop_references(1);  // the timer's
+  keeper_.store(node, std::memory_order_release);
+}
+
+bool TimeoutScope::cancel(TimeoutId id) noexcept {
+  Core* const core = this->core();
+  if (core == nullptr || core->timer() != nullptr) return timer_.cancel(id) == CancelResult::Cancelled;
+  return core->find(id).cancel();  // a task that has destroyed the timer may still run on its worker
 }
 
 /// Goes from the last id to the first, in groups of 64. Between two groups another thread may remove ids, which moves
@@ -61,7 +93,7 @@ std::size_t TimeoutScope::cancel_all() noexcept {
     std::copy_n(ids_.begin() + static_cast<std::ptrdiff_t>(left), count, some.begin());
     // Cancels without the lock, because that destroys callables of the user.
     lock.unlock();
-    for (std::size_t i = 0; i < count; ++i) cancelled += timer_.cancel(some[i]) == CancelResult::Cancelled ? 1 : 0;
+    for (std::size_t i = 0; i < count; ++i) cancelled += cancel(some[i]) ? 1 : 0;
     lock.lock();
   }
   return cancelled;
@@ -70,14 +102,15 @@ std::size_t TimeoutScope::cancel_all() noexcept {
 std::size_t TimeoutScope::size() const noexcept {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(
-      std::count_if(ids_.begin(), ids_.end(), [&](TimeoutId id) { return detail::is_live(timer_, id); }));
+      std::count_if(ids_.begin(), ids_.end(), [&](TimeoutId id) { return core()->is_live(id); }));
 }
 
 void TimeoutScope::begin_adding() {
   const std::lock_guard lock(mutex_);
   if (ending_) throw IllegalState("add: the scope is being destroyed");
+  if (keeper_.load(std::memory_order_relaxed) == nullptr) keep_core();
   if (ids_.size() + adding_ >= ids_.capacity()) {
-    std::erase_if(ids_, [&](TimeoutId id) { return !detail::is_live(timer_, id); });
+    std::erase_if(ids_, [&](TimeoutId id) { return !core()->is_live(id); });
     // Makes room for twice the ids. So at least as many are added before the next look-up of all, and each added id
     // pays for one or two look-ups on average.
     const std::size_t needed = ids_.size() + adding_ + 1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -20,6 +21,11 @@
 
 namespace hwt {
 
+namespace internal {
+class Core;
+struct Node;
+}  // namespace internal
+
 /// Owns the timeouts of one object, such as a connection, and ends them with it. So their callables may use the object.
 ///
 ///   class Connection {
@@ -34,9 +40,12 @@ namespace hwt {
 /// unless the program runs timeouts that Timer::stop() returned. The scope drops the ids of timeouts that have ended.
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
-/// Not for: timeouts that outlive the object. The timer must outlive the scope.
-/// Costs: add() takes a mutex twice, cancel() takes none. An id takes up to 16 bytes. The scope keeps the memory of a
-/// peak until about as many timeouts were added again. Then it keeps at most 64 bytes for each live timeout, or 8 KiB.
+/// Lifetime: the scope may outlive its timer, which ends the timeouts. Then every member but add() and add_at() may be
+/// called, and the destructor still waits for tasks in an executor.
+/// Not for: timeouts that outlive the object.
+/// Costs: add() takes a mutex twice, cancel() takes none. The first add() takes 64 bytes until the scope ends, and an
+/// id takes up to 16 bytes. The scope keeps the memory of a peak until about as many timeouts were added again. Then it
+/// keeps at most 64 bytes for each live timeout, or 8 KiB.
 class HWT_API TimeoutScope {
  public:
   /// Makes a scope without timeouts.
@@ -72,8 +81,9 @@ class HWT_API TimeoutScope {
   }
 
   /// Cancels the timeout of this id on the timer, as Timer::cancel() does, also one that is not of this scope. Returns
-  /// true if this call has cancelled it: its task has not run and never will. Waits for no task.
-  bool cancel(TimeoutId id) noexcept { return timer_.cancel(id) == CancelResult::Cancelled; }
+  /// true if this call has cancelled it: its task has not run and never will. Waits for no task. Before the first add()
+  /// the timer must exist.
+  bool cancel(TimeoutId id) noexcept;
 
   /// Cancels all timeouts and returns their number. Does not wait for tasks that run now, and takes none back from an
   /// executor. The scope can be used afterwards.
@@ -116,10 +126,16 @@ class HWT_API TimeoutScope {
 
   void begin_adding();
   void finish_adding(TimeoutId id) noexcept;
+  void keep_core();
+  internal::Core* core() const noexcept;
 
-  Timer& timer_;
+  Timer& timer_;                           // may be gone; see core()
   std::optional<BatchExecutor> executor_;  // never changed
   const std::int64_t process_;             // the process that made the scope; a forked child is another one
+  // A node of the timer that is no timeout, with a reference, so that the timer's core exists as long as the scope.
+  // Null until the first add(), which stores it before it returns an id. release by that add(), acquire by a cancel()
+  // without the lock: it sees the node.
+  std::atomic<internal::Node*> keeper_{nullptr};
   mutable std::mutex mutex_;  // guards the members below; the scope runs no code of the user while it holds it
   // When the vector is full, the scope removes the ids of ended timeouts and makes room for twice the remaining ids. It
   // shrinks the vector to that room if there is room for more than eight times these ids and more than kAlwaysKept.

@@ -26,10 +26,10 @@ void Timer::expect_executors() noexcept { core_->expect_executors(); }
 Timeout Timer::find(TimeoutId id) noexcept { return core_->find(id); }
 
 Scheduled Timer::retry_or_throw(Timer& timer, const detail::TaskSource& task, detail::When when, Scheduled refused,
-                                const Origin& origin) {
+                                const Origin& origin, const char* caller) {
   if (refused.result() == Result::NotStarted) refused = detail::schedule(timer, task, when);
   if (refused.result() == Result::Untraced) refused = timer.core_->schedule_traced(task, when, origin);
-  if (refused.node == nullptr) detail::raise(refused, caller(task.named));
+  if (refused.node == nullptr) detail::raise(refused, caller);
   return refused;
 }
 
@@ -56,8 +56,6 @@ detail::When Timer::rounded(detail::When when, Leeway leeway) noexcept {
   }
   return core_->rounded(when, leeway);
 }
-
-bool detail::is_live(const Timer& timer, TimeoutId id) noexcept { return timer.core_->is_live(id); }
 
 Scheduled detail::schedule(Timer& timer, const TaskSource& task, When when) {
   const Scheduled scheduled = timer.schedule(task, when);

@@ -32,6 +32,8 @@ class Core;
 
 namespace detail {
 
+class HeldCalls;
+
 /// Schedules, and starts the timer if it was not started. For schedule_named().
 /// Throws what starting the timer and building the task throw.
 HWT_API Scheduled schedule(Timer& timer, const TaskSource& task, When when);
@@ -46,10 +48,6 @@ inline Scheduled schedule_named(Timer& timer, const TaskSource& task, When when,
     return schedule_traced(timer, task, when, name);
   return scheduled;
 }
-
-/// Returns whether the timeout is pending, its task runs, an executor has the task, or a thread is destroying the
-/// callable. A moment later that may have changed.
-HWT_API bool is_live(const Timer& timer, TimeoutId id) noexcept;
 
 /// Throws what Timer::new_timeout() and Timer::add() throw for a refusal. `caller` is the name of the function.
 [[noreturn]] HWT_API void raise(Scheduled refused, const char* caller = "new_timeout");
@@ -284,7 +282,8 @@ class HWT_API Timer {
   friend detail::Scheduled detail::schedule(Timer& timer, const detail::TaskSource& task, detail::When when);
   friend detail::Scheduled detail::schedule_traced(Timer& timer, const detail::TaskSource& task, detail::When when,
                                                    const char* name);
-  friend bool detail::is_live(const Timer& timer, TimeoutId id) noexcept;
+  friend class TimeoutScope;
+  friend class detail::HeldCalls;
   friend class internal::Core;
 
   // The treatment of a refusal.
@@ -304,34 +303,35 @@ class HWT_API Timer {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
       return schedule_callable<Refused>(&callable, when, terms, named);
     } else {
-      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, named);
+      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, caller(when, named));
       if constexpr (detail::HasExecutor<std::decay_t<F>>) expect_executors();
       return schedule_source<Refused>(detail::source_of<F>(callable, named), when, terms);
     }
   }
   template <class Refused>
   detail::Scheduled schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when, const Terms& terms) {
-    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask, kHandle);
+    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask, caller(when, kHandle));
     return schedule_source<Refused>(detail::source_of_shared(task), when, terms);
   }
   template <class Refused>
   detail::Scheduled schedule_source(const detail::TaskSource& task, detail::When when, const Terms& terms) {
-    if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber, task.named);
+    const char* const name = caller(when, task.named);  // before a leeway makes the delay a deadline
+    if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber, name);
     if (const Leeway leeway = terms.leeway(); leeway.is_given()) {
-      if (leeway.is_nan()) return refuse<Refused>(detail::Result::LeewayNotANumber, task.named);
+      if (leeway.is_nan()) return refuse<Refused>(detail::Result::LeewayNotANumber, name);
       when = rounded(when, leeway);
     }
     const detail::Scheduled scheduled = schedule(task, when);
     if (scheduled.node == nullptr) [[unlikely]] {
-      if constexpr (Refused::kThrows) return retry_or_throw(*this, task, when, scheduled, terms.origin());
+      if constexpr (Refused::kThrows) return retry_or_throw(*this, task, when, scheduled, terms.origin(), name);
       return retry_or_null(*this, task, when, scheduled, terms.origin());
     }
     return scheduled;
   }
   template <class Refused>
-  static detail::Scheduled refuse(detail::Result why, bool named) {
+  static detail::Scheduled refuse(detail::Result why, const char* caller) {
     const detail::Scheduled refused = detail::Scheduled::refused(why);
-    if constexpr (Refused::kThrows) detail::raise(refused, caller(named));
+    if constexpr (Refused::kThrows) detail::raise(refused, caller);
     return refused;
   }
   /// From now on the worker asks each due task for its executor.
@@ -339,7 +339,11 @@ class HWT_API Timer {
   static TimeoutId id_of(detail::Scheduled scheduled) noexcept {
     return TimeoutId::from_value(scheduled.node == nullptr ? 0 : scheduled.value);
   }
-  static constexpr const char* caller(bool named) noexcept { return named ? "add" : "new_timeout"; }
+  /// Returns the name of the function that schedules, for messages.
+  static constexpr const char* caller(detail::When when, bool named) noexcept {
+    if (when.is_deadline()) return named ? "add_at" : "new_timeout_at";
+    return named ? "add" : "new_timeout";
+  }
   /// Returns the deadline with this leeway. Starts the timer if it was not started, because its ticks count from the
   /// start.
   detail::When rounded(detail::When when, Leeway leeway) noexcept;
@@ -347,7 +351,7 @@ class HWT_API Timer {
   // the timer traces origins, the function passes the origin to it. Both are static, because a refused task may have
   // destroyed the timer that it owned.
   static detail::Scheduled retry_or_throw(Timer& timer, const detail::TaskSource& task, detail::When when,
-                                          detail::Scheduled refused, const Origin& origin);
+                                          detail::Scheduled refused, const Origin& origin, const char* caller);
   static detail::Scheduled retry_or_null(Timer& timer, const detail::TaskSource& task, detail::When when,
                                          detail::Scheduled refused, const Origin& origin);
   void visit_pending(void (*visit)(void* context, const TracedTimeout& timeout), void* context) const;

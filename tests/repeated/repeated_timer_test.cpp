@@ -484,6 +484,36 @@ TEST_F(RepeatedTimerAdjusting, ANewTimeoutDuringItIsAskedAbout) {
   EXPECT_EQ(triggers_, (Times{21ms, 42ms}));
 }
 
+TEST_F(RepeatedTimerAdjusting, AResetInsideItCountsForTheNextArming) {
+  when_asked_ = [this](auto timeout) {
+    if (asked_ == 100) throw std::runtime_error("asked again and again");
+    timer_->reset(2 * timeout);
+    return timeout;
+  };
+  timer_->start();
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(timer_->timeout(), 100ms);
+  clock_.advance(350ms);
+  EXPECT_EQ(triggers_, (Times{50ms, 150ms, 350ms}));
+  EXPECT_EQ(asked_, 4);
+  timer_->restart();
+  EXPECT_EQ(asked_, 5);
+  EXPECT_EQ(timer_->timeout(), 1600ms);
+  EXPECT_EQ(errors_.errors(), std::vector<std::string>());
+}
+
+TEST_F(RepeatedTimerAdjusting, AResetOfAnotherThreadAfterOneInsideItIsAskedAbout) {
+  when_asked_ = [this](auto timeout) {
+    timer_->reset(70ms);
+    if (timeout == 50ms) on_another_thread([this] { timer_->reset(20ms); });
+    return timeout;
+  };
+  timer_->start();
+  EXPECT_EQ(asked_, 2);
+  clock_.advance(90ms);
+  EXPECT_EQ(triggers_, (Times{20ms, 90ms}));
+}
+
 TEST_F(RepeatedTimerAdjusting, NoTriggerDuringIt) {
   timer_->start();
   when_asked_ = [this](auto timeout) {

@@ -1,10 +1,18 @@
 // The contents of messages: the origin of an exception, the function that was called, and readable durations.
 
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
+#include "hashed_wheel_timer/repeated_timer.h"
+#include "hashed_wheel_timer/schedule.h"
+#include "hashed_wheel_timer/stop_after.h"
+#include "hashed_wheel_timer/timeout_scope.h"
+#include "tests/coroutine/coroutine_support.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/held_timer.h"
 
@@ -33,6 +41,34 @@ struct Throwing final : TimerTask {
 TEST(MessageOfAnException, NamesATask) {
   EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
             "hashed_wheel_timer: an exception was thrown by a task: wrong\n");
+}
+
+TEST(MessageOfAnException, NamesAScheduleThatWasRefused) {
+  Timeout other;
+  const auto refuse_next = [&](ManualTimer& timer) {
+    schedule(timer, Schedule::fixed_rate(0s, 1s), [&] { other = timer.new_timeout([] {}, kFar); });
+  };
+  EXPECT_EQ(line_about({.max_pending_timeouts = 1}, refuse_next),
+            "hashed_wheel_timer: an exception was thrown by a schedule, which has ended: "
+            "schedule: max_pending_timeouts: 1 timeouts are pending already\n");
+}
+
+TEST(MessageOfAnException, NamesARepeatedTimer) {
+  Timeout other;
+  std::optional<RepeatedTimer> repeated;
+  const auto refuse_next = [&](ManualTimer& timer) {
+    repeated.emplace("election", 1ns, timer,
+                     RepeatedTimer::Hooks{.on_trigger = [&] { other = timer.new_timeout([] {}, kFar); }});
+    repeated->start();
+  };
+  EXPECT_EQ(line_about({.max_pending_timeouts = 1}, refuse_next),
+            "hashed_wheel_timer: an exception was thrown by a RepeatedTimer: "
+            "RepeatedTimer election: max_pending_timeouts: 1 timeouts are pending already\n");
+  const auto throws = [&](ManualTimer& timer) {
+    repeated.emplace("election", 1ns, timer, RepeatedTimer::Hooks{.on_trigger = throw_wrong});
+    repeated->start();
+  };
+  EXPECT_EQ(line_about({}, throws), "hashed_wheel_timer: an exception was thrown by a RepeatedTimer: wrong\n");
 }
 
 TEST(MessageOfAnException, NamesCancelled) {
@@ -119,6 +155,62 @@ TEST(MessageOfADuration, IsAWholeNumberOfTheLargestUnitUpToSeconds) {
   EXPECT_EQ(text_of(std::chrono::nanoseconds::max()), "9223372036854775807 ns");
   EXPECT_EQ(message_of<std::invalid_argument>([] { ManualTimer timer(-10s); }),
             "ManualTimer: tick_duration: -10 s (expected: 1 ns or more)");
+}
+
+Detached note_refusal(Sleep sleep, std::string& message) {
+  try {
+    co_await sleep;
+  } catch (const RejectedExecution& refusal) {
+    message = refusal.what();
+  }
+}
+
+/// Each function is named that schedules, and not the one of Timer that it may use.
+TEST(MessageOfARefusal, NamesTheFunctionThatSchedules) {
+  const auto nan = kNanDelay;
+  ManualTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1}};
+  timer.new_timeout([] {}, kFar);
+  TimeoutScope scope(timer);
+  const auto at = timer.now() + kFar;
+  const auto expect = [](const std::string& name, const std::function<void()>& call) {
+    EXPECT_EQ(message_of<RejectedExecution>(call), name + ": max_pending_timeouts: 1 timeouts are pending already");
+  };
+  expect("new_timeout", [&] { timer.new_timeout([] {}, 1s); });
+  expect("new_timeout", [&] { timer.new_timeout([] {}, 1s, Leeway(1s)); });
+  expect("new_timeout_at", [&] { timer.new_timeout_at([] {}, at); });
+  expect("add", [&] { timer.add([] {}, 1s); });
+  expect("add_at", [&] { timer.add_at([] {}, at); });
+  expect("add", [&] { scope.add([] {}, 1s); });
+  expect("add_at", [&] { scope.add_at([] {}, at); });
+  expect("schedule", [&] { schedule(timer, Schedule::once(1s), [] {}); });
+  expect("StopAfter", [&] { const StopAfter limit(timer, 1s); });
+  expect("StopAfter", [&] { const StopAfter limit(timer, at); });
+  std::string message;
+  note_refusal(sleep_for(timer, 1s), message);
+  EXPECT_EQ(message, "sleep_for: max_pending_timeouts: 1 timeouts are pending already");
+  note_refusal(sleep_until(timer, at), message);
+  EXPECT_EQ(message, "sleep_until: max_pending_timeouts: 1 timeouts are pending already");
+
+  const auto text = [](const std::function<void()>& call) { return message_of<std::invalid_argument>(call); };
+  EXPECT_EQ(text([&] { const StopAfter limit(timer, nan); }), "StopAfter: delay: NaN (expected: a number)");
+  EXPECT_EQ(text([&] { timer.new_timeout_at(std::function<void()>(), at); }),
+            "new_timeout_at: task: null (expected: a callable or a TimerTask)");
+  EXPECT_EQ(text([&] { timer.add_at([] {}, at, Leeway(nan)); }), "add_at: leeway: NaN (expected: a number)");
+  EXPECT_EQ(text([&] { Timeout().reschedule_at(at, Leeway(nan)); }), "reschedule_at: leeway: NaN (expected: a number)");
+  EXPECT_EQ(text([&] {
+              ManualTimer clock;
+              clock.new_timeout([] {}, 1ms);
+              clock.advance_to(at);
+            }),
+            "ManualTimer::advance_to: now: 3600 s (expected: at most 1 ms, when a timeout may be due; the clock began "
+            "at 0, because the constructor got no start)");
+}
+
+TEST(MessageOfARefusal, OfAStopAfterNamesItWhenItIsMoved) {
+  ManualTimer timer;
+  StopAfter limit(timer, kFar);
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { limit.reschedule(kNanDelay); }),
+            "StopAfter: delay: NaN (expected: a number)");
 }
 
 /// A class is named by each of its messages.

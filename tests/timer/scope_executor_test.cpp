@@ -56,6 +56,19 @@ TYPED_TEST(ScopeOnALoop, RunsItsTasksThereAndPostsOnceATick) {
   }
 }
 
+TYPED_TEST(ScopeOnALoop, TakesItsTasksBackAlsoWhenItsTimerIsGone) {
+  auto timer = make_timer<TypeParam>();
+  auto scope = std::make_unique<TimeoutScope>(*timer, this->loop);
+  const TimeoutId id = scope->add(must_not_run, 0ns);
+  ASSERT_TRUE(passes_until(*timer, [&] { return timer->pending_timeouts() == 0; }));
+  ASSERT_TRUE(this->posted.wait_for(1));
+  timer.reset();
+  EXPECT_EQ(scope->size(), 1u);
+  EXPECT_FALSE(scope->cancel(id));
+  scope.reset();
+  EXPECT_EQ(this->posted.run_all(), 1u);
+}
+
 TYPED_TEST(ScopeOnALoop, AddsByDelayAndByLeewayToo) {
   TimeoutScope scope(*this->timer, this->loop);
   int ran = 0;

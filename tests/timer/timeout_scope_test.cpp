@@ -74,6 +74,51 @@ TYPED_TEST(Scope, CancelsOne) {
   EXPECT_FALSE(scope.cancel({}));
 }
 
+TYPED_TEST(Scope, MayOutliveItsTimer) {
+  auto timer = make_timer<TypeParam>();
+  TimeoutScope unused(*timer);
+  TimeoutScope scope(*timer);
+  const auto token = std::make_shared<int>();
+  std::vector<TimeoutId> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(scope.add([token] { must_not_run(); }, kFar));
+  EXPECT_TRUE(scope.cancel(ids[0]));
+  timer.reset();
+  EXPECT_EQ(token.use_count(), 1);
+  EXPECT_EQ(scope.size(), 0U);
+  for (const TimeoutId id : ids) EXPECT_FALSE(scope.cancel(id));
+  EXPECT_EQ(scope.cancel_all(), 0U);
+}
+
+TYPED_TEST(Scope, KeepsNoCallableOfAStoppedTimer) {
+  const auto token = std::make_shared<int>();
+  TimeoutScope scope(*this->timer);
+  scope.add([token] { must_not_run(); }, kFar);
+  EXPECT_EQ(this->timer->stop().size(), 1U);
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TYPED_TEST(Scope, MayBeDestroyedInsideTheTaskThatDestroysItsTimer) {
+  auto timer = make_timer<TypeParam>();
+  auto scope = std::make_unique<TimeoutScope>(*timer);
+  Latch ended;
+  for (int i = 0; i < 10; ++i) scope->add(must_not_run, kFar);
+  [[maybe_unused]] TypeParam& driven = *timer;
+  scope->add(
+      [&] {
+        timer.reset();
+        scope.reset();
+        ended.count_down();
+      },
+      0ns);
+  if constexpr (std::is_same_v<TypeParam, ManualTimer>) {
+    driven.advance(1ms);
+  } else if constexpr (kDriven<TypeParam>) {
+    std::this_thread::sleep_for(2ms);
+    driven.run_due();
+  }
+  EXPECT_TRUE(ended.wait());
+}
+
 TYPED_TEST(Scope, CancelsNothingOfOthers) {
   Timer& timer = *this->timer;
   const TimeoutId outside = timer.add(must_not_run, kFar);

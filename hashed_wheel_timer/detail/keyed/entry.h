@@ -165,23 +165,20 @@ class KeyedLeftovers {
   }
 
   bool empty() const noexcept { return entries_.empty(); }
-  /// Takes all entries, linked by `next`. With the lock held.
-  Entry* take_all() noexcept { return entries_.take_all(); }
+  /// Takes an entry, or returns null. With the lock held.
+  Entry* take_one() noexcept { return entries_.take_one(); }
 
   /// Returns the record from which the value of `entry` was taken.
   static Entry& record_of(Entry& entry) noexcept {
     auto* const record = static_cast<Entry*>(entry.holder_.load(std::memory_order_relaxed));
     return record == nullptr ? entry : *record;
   }
-  /// Destroys the keys and drops the references. Called without the lock, because destructors of the user run.
-  static void free(Entry* first) noexcept {
-    while (first != nullptr) {
-      Entry* const entry = std::exchange(first, first->next);
-      Entry& record = record_of(*entry);
-      if (&record != entry) typename Entry::Drop()(&record);
-      std::destroy_at(std::addressof(entry->key));
-      typename Entry::Drop()(entry);
-    }
+  /// Destroys the key and drops the references. Called without the lock, because a destructor of the user runs.
+  static void free(Entry& entry) noexcept {
+    Entry& record = record_of(entry);
+    if (&record != &entry) typename Entry::Drop()(&record);
+    std::destroy_at(std::addressof(entry.key));
+    typename Entry::Drop()(&entry);
   }
 
  private:

@@ -44,13 +44,14 @@ class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
   class Unlocked;
 };
 
-/// Holds the lock of a shard. Then removes the cells that expiries could not remove meanwhile.
+/// Holds the lock of a shard. Then makes calls that were held back, and removes cells that expiries could not remove.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::Lock {
  public:
-  explicit Lock(Shard& shard) : shard_(shard) { shard.mutex.lock(); }
+  explicit Lock(Shard& shard, detail::HeldCalls* calls = nullptr) : shard_(shard), calls_(calls) { shard.mutex.lock(); }
   ~Lock() {
     shard_.mutex.unlock();
+    if (calls_ != nullptr) calls_->make();
     if (!shard_.leftovers.empty()) [[unlikely]]
       shard_.tidy();
   }
@@ -59,6 +60,7 @@ class KeyedTimer<K, V, Hash, Equal>::Lock {
 
  private:
   Shard& shard_;
+  detail::HeldCalls* const calls_;
 };
 
 /// All entries at one moment. The destructor destroys the values that were not taken out.
@@ -104,7 +106,7 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
 
 template <class K, class V, class Hash, class Equal>
 KeyedTimer<K, V, Hash, Equal>::KeyedTimer(Timer& timer, std::function<void(const K&, V&)> on_expire)
-    : timer_(timer), state_(make_state(std::move(on_expire))) {}
+    : timer_(timer), sleeper_(detail::HeldCalls::sleeper_of(timer)), state_(make_state(std::move(on_expire))) {}
 
 template <class K, class V, class Hash, class Equal>
 auto KeyedTimer<K, V, Hash, Equal>::make_state(std::function<void(const K&, V&)> on_expire) -> State* {
@@ -142,7 +144,8 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, detail::
   // Declared before the lock, so that an old or refused value is destroyed after the lock was released.
   Value fresh(new Entry(std::move(key), std::move(value), hash));
   Value old;
-  const Lock lock(shard);
+  detail::HeldCalls calls(sleeper_);
+  const Lock lock(shard, &calls);
   if (shard.stopped) return KeyedResult::Stopped;
   if (Cell* const cell = shard.find(hash, fresh->key, equal_)) {
     // Keeps the present timeout, and so its place under max_pending_timeouts.
@@ -171,8 +174,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, detai
   shard.keep(1);
   std::unique_ptr<Shard, typename Shard::Uncount> counted(&shard);
   const detail::Result armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
-  if (armed != detail::Result::Ok)
-    return armed == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  if (armed != detail::Result::Ok) return refusal(armed);
   counted.release();
   value.release();  // the thread that claims it destroys it, perhaps already
   shard.table.insert({std::move(timeout), std::move(reference), hash});
@@ -183,7 +185,8 @@ template <class K, class V, class Hash, class Equal>
 KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, detail::When when) {
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
-  const Lock lock(shard);
+  detail::HeldCalls calls(sleeper_);
+  const Lock lock(shard, &calls);
   if (shard.stopped) return KeyedResult::Stopped;
   Cell* const cell = shard.find(hash, key, equal_);
   if (cell == nullptr) return KeyedResult::NotFound;
@@ -200,8 +203,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::arm_again(Cell& cell, detail::When wh
   entry.add_references(1);
   Timeout timeout;
   const detail::Result armed = detail::arm(timer_, *state_, entry, arming, when, timeout);
-  if (armed != detail::Result::Ok)
-    return armed == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
+  if (armed != detail::Result::Ok) return refusal(armed);
   if (!entry.rearm(arming)) {
     timeout.cancel();
     return KeyedResult::NotFound;
@@ -341,8 +343,7 @@ void KeyedTimer<K, V, Hash, Equal>::State::expire(detail::KeyedRecord& record, s
     if (entry.end(arming)) {  // otherwise the value was armed again, or has ended
       call.has_value = true;
       taken = entry.take();
-      Cell* const place = shard.find(entry);
-      if (place != nullptr) {
+      if (Cell* const place = shard.find(entry)) {
         cell = shard.erase(place);
       } else {  // drain(), stop() or the destructor has the table
         shard.count_ended();
@@ -388,12 +389,11 @@ std::size_t KeyedTimer<K, V, Hash, Equal>::Shard::size() const noexcept {
 template <class K, class V, class Hash, class Equal>
 void KeyedTimer<K, V, Hash, Equal>::Shard::tidy() noexcept {
   while (!leftovers.empty() && mutex.try_lock()) {
-    Entry* const first = leftovers.take_all();
-    for (Entry* entry = first; entry != nullptr; entry = entry->next) {
-      if (Cell* const cell = find(detail::KeyedLeftovers<Entry>::record_of(*entry))) table.erase(cell);
-    }
-    mutex.unlock();
-    detail::KeyedLeftovers<Entry>::free(first);
+    Entry* const entry = leftovers.take_one();
+    Cell* const cell = entry == nullptr ? nullptr : find(detail::KeyedLeftovers<Entry>::record_of(*entry));
+    const Cell erased = cell == nullptr ? Cell() : table.erase(cell);
+    mutex.unlock();  // first, because destroying key and handle may call the user's code
+    if (entry != nullptr) detail::KeyedLeftovers<Entry>::free(*entry);
   }
 }
 

@@ -99,7 +99,8 @@ class Core final {
   CancelResult cancel(TimeoutId id) noexcept;
   /// Timer::cancel_and_wait().
   CancelResult cancel_and_wait(TimeoutId id) noexcept;
-  /// detail::is_live().
+  /// Returns whether the timeout is pending, its task runs, an executor has the task, or a thread is destroying the
+  /// callable. A moment later that may have changed.
   bool is_live(TimeoutId id) const noexcept {
     const NodeName name(id.value());
     const Node* const node = SlabDirectory::find(name.index(), id_);

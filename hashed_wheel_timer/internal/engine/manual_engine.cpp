@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "hashed_wheel_timer/detail/held_calls.h"
 #include "hashed_wheel_timer/detail/saturating.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
@@ -110,9 +111,9 @@ std::size_t ManualEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
   transfer_all();
   if (!time_is_known_) {
     if (const std::int64_t next = grid_.end_of(next_due()); now > next) {
-      refuse("ManualTimer: now", std::chrono::nanoseconds(now),
+      refuse("ManualTimer::advance_to: now", std::chrono::nanoseconds(now),
              "at most " + text_of(std::chrono::nanoseconds(next)) +
-                 ", when a timeout may be due: the clock began at 0, unless the constructor is given the start");
+                 ", when a timeout may be due; the clock began at 0, because the constructor got no start");
     }
     time_is_known_ = true;
   }
@@ -262,7 +263,7 @@ void ManualEngine::between_calls(F f) {
 void ManualEngine::call() noexcept {
   if (turning_here()) {
     owes_call_ = true;
-  } else {
+  } else if (!detail::HeldCalls::hold_back(core_->sleeper())) {
     earlier_();
   }
 }

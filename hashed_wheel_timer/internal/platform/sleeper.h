@@ -85,9 +85,11 @@ class Sleeper {
   /// Sets the function to call, or none if null. Call it after end_calls().
   void set_outside(Outside* outside) noexcept { outside_.store(outside, std::memory_order_relaxed); }
   /// Begin and end of a call. The driver uses them for a call that came while it was busy, and that it makes itself
-  /// afterwards. Between them, end_calls() returns false.
+  /// afterwards. So does detail::HeldCalls. Between them, end_calls() returns false.
   void begin_call() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
   void finish_call() noexcept;
+  /// Makes a call between begin_call() and finish_call(), on the thread that took the announcement away.
+  void make_call() noexcept { outside_.load(std::memory_order_relaxed)->call(); }
 
   bool awake() const noexcept { return wake_until_.load(std::memory_order_relaxed) == kAwake; }
 

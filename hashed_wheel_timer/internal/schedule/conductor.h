@@ -131,10 +131,15 @@ class Conductor {
     }
   }
 
+  /// Returns whether this thread is the conductor.
+  bool is_here() const noexcept {
+    // Only this thread writes its own id here, and it clears it before it leaves: relaxed.
+    return thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+
   /// Returns when there is no conductor, or when it is this thread.
   void wait_for_other() const noexcept {
-    // Only this thread writes its own id here, and it clears it before it leaves: relaxed.
-    if (thread_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
+    if (is_here()) return;
     for (Word seen = word(); (seen & kConducted) != 0; seen = word()) await_change(word_, seen);
   }
 

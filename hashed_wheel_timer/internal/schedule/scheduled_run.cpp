@@ -4,6 +4,7 @@
 
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/named_timeout.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 
@@ -13,18 +14,20 @@ using Wait = Timetable::Wait;
 
 namespace {
 
-/// How long overdue runs may follow each other before the thread turns to other timeouts, in nanoseconds.
+// After so many nanoseconds by the timer's clock, or so many overdue runs, the thread turns to other timeouts. The
+// clock of a ManualTimer stands still meanwhile, so there the number alone decides, however long the runs take.
 constexpr std::int64_t kBurst = 5'000'000;
+constexpr int kRunsOfBurst = 100'000;  // in 5 ms, even an empty job runs less often
 
 Timetable::time_point now(const Core& core) noexcept {
   return Timetable::time_point(std::chrono::nanoseconds(core.now()));
 }
 
-void report(Core& core, const Timeout& timeout, std::exception_ptr error) noexcept {
+void report(Core& core, const Timeout& timeout, std::exception_ptr error, const char* origin = "a task") noexcept {
   try {
     std::rethrow_exception(std::move(error));
   } catch (...) {
-    core.report_error(timeout);
+    core.report_error(timeout, origin);
   }
 }
 
@@ -56,18 +59,19 @@ void ScheduledRun::on_timeout(Timeout& self) {
     expired = armed;
     after = go_on(core, turn(core, expired, errors), armed, errors);
   }
-  if (after == After::Finish) finish();
+  if (after != After::Wait) finish();
+  if (after == After::Refused) return report(core, expired, errors, "a schedule, which has ended");
   if (errors) std::rethrow_exception(errors);
 }
 
-/// Runs the job if it is due or stop() returned `expired`, and then once for each overdue occurrence, for kBurst at
+/// Runs the job if it is due or stop() returned `expired`, and then once for each overdue occurrence, for a burst at
 /// most. Returns the wait for the next run, or nothing if there is no further run.
 std::optional<Wait> ScheduledRun::turn(Core& core, const Timeout& expired, std::exception_ptr& errors) {
   if (!expired.is_cancelled() && !timetable_->is_due(errors)) return timetable_->wait_on(now(core), errors);
-  const std::int64_t give_way_at = steady_now() + kBurst;
-  for (;;) {
+  const std::int64_t give_way_at = deadline_after(core.now(), kBurst);
+  for (int left = kRunsOfBurst;;) {
     const std::optional<Wait> wait = run_once(core, errors);
-    if (!wait || !wait->at_once || steady_now() >= give_way_at) return wait;
+    if (!wait || !wait->at_once || --left == 0 || core.now() >= give_way_at) return wait;
     // The errors of the last run are not reported here: on_timeout() throws them.
     if (errors) report(core, expired, std::exchange(errors, nullptr));
     if (!core.running()) return wait;
@@ -129,7 +133,8 @@ bool ScheduledRun::begin_run() noexcept {
 /// Arms the next timeout and stores it in `armed`. Returns
 /// - Wait if it is pending. Another thread may be in on_timeout() by then.
 /// - RunAgain if it has expired already. This thread must make its run.
-/// - Finish if `wait` is empty, the schedule was cancelled, or the timer is gone or refuses the timeout.
+/// - Finish if `wait` is empty, the schedule was cancelled, or the timer is gone or was stopped.
+/// - Refused if the timer refuses the timeout, which is the last of `errors`.
 ScheduledRun::After ScheduledRun::go_on(Core& core, const std::optional<Wait>& wait, Timeout& armed,
                                         std::exception_ptr& errors) {
   if (!wait) return After::Finish;
@@ -144,7 +149,7 @@ ScheduledRun::After ScheduledRun::go_on(Core& core, const std::optional<Wait>& w
     return After::Finish;
   } catch (...) {
     add_current_exception(errors);
-    return After::Finish;
+    return After::Refused;
   }
   if (task != nullptr) task->pending_.set(armed);
   const After after = finish_arming(wait->due.has_value());
@@ -177,8 +182,9 @@ void ScheduledRun::finish() noexcept {
 
 Timeout ScheduledRun::arm(Timer& timer, const Wait& wait) {
   if (wait.due) next_.store(wait.due->time_since_epoch().count(), std::memory_order_relaxed);
-  return timer.new_timeout([run = shared_from_this()](Timeout& self) { run->on_timeout(self); }, wait.delay,
-                           Origin{"hwt::schedule"});
+  return named_timeout(
+      timer, [run = shared_from_this()](Timeout& self) { run->on_timeout(self); }, Delay(wait.delay), "hwt::schedule",
+      "schedule");
 }
 
 bool ScheduledRun::cancel(detail::PendingTimeout& pending) {

@@ -94,7 +94,7 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   }
 
   /// The next step after a run.
-  enum class After : std::uint8_t { Wait, RunAgain, Finish };
+  enum class After : std::uint8_t { Wait, RunAgain, Finish, Refused };
 
   void on_timeout(Timeout& self);
   std::optional<Timetable::Wait> turn(Core& core, const Timeout& expired, std::exception_ptr& errors);

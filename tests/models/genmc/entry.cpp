@@ -34,7 +34,7 @@ void with_the_lock() {
     MODEL_ASSERT(record->holder() == nullptr);
   }
   if (record->end()) had[0] += have(record->take());
-  Leftovers::free(leftovers.take_all());
+  while (Entry* const left = leftovers.take_one()) Leftovers::free(*left);
   Entry::Drop()(record);
 }
 
@@ -57,7 +57,7 @@ int main() {
   record = new Entry(1, 0, 0);
   record->add_references(3);
   model::run<with_the_lock, expire<0>, expire<1>>();
-  Leftovers::free(leftovers.take_all());
+  while (Entry* const left = leftovers.take_one()) Leftovers::free(*left);
   MODEL_ASSERT(had[0] + had[1] == made);
   return 0;
 }
