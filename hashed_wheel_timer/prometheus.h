@@ -13,12 +13,11 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/detail/one_line.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timer.h"
@@ -46,11 +45,8 @@ class TimerCollector : public ::prometheus::Collectable {
   explicit TimerCollector(const T& timer, std::map<std::string, std::string> labels = {}) : timer_(timer) {
     for (auto& [name, value] : labels) {
       if (!is_label(name) || name == "le" || name == "origin") {
-        std::string shown = name;
-        hwt::detail::make_one_line(shown);
-        throw std::invalid_argument(
-            "label: \"" + shown +
-            "\" (expected: letters, digits and _, not a digit or __ first, not \"le\" or \"origin\")");
+        hwt::detail::refuse_text("label", name.c_str(),
+                                 "letters, digits and _, not a digit or __ first, not \"le\" or \"origin\"");
       }
       labels_.push_back({name, std::move(value)});
     }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "hashed_wheel_timer/detail/held_calls.h"
-#include "hashed_wheel_timer/detail/one_line.h"
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/internal/core/core.h"
@@ -323,7 +322,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
 RepeatedTimer::RepeatedTimer(std::string name, Delay timeout, Timer& timer, Hooks hooks) {
   const nanoseconds checked = positive_timeout(timeout);
   if (!hooks.on_trigger) internal::refuse("RepeatedTimer: on_trigger", "null", "a callable");
-  detail::make_one_line(name);
+  internal::make_one_line(name);
   state_ = std::make_shared<State>(std::move(name), checked, timer, std::move(hooks));
 }
 

@@ -18,4 +18,7 @@ inline std::chrono::nanoseconds number(const char* parameter, Delay delay) {
   return delay;
 }
 
+/// Throws the std::invalid_argument for a text from outside, which the message shows in quotes and as one line.
+[[noreturn]] HWT_API void refuse_text(const char* what, const char* text, const char* expected);
+
 }  // namespace hwt::detail

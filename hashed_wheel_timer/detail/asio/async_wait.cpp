@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -306,47 +307,30 @@ void WaitRegistry::close() noexcept {
   while (ending_.load(std::memory_order_acquire) != 0) std::this_thread::sleep_for(kOtherIsBusy);
 }
 
-WaitGroup::WaitGroup(WaitRegistry& registry, Timer& timer) : registry_(&registry), timer_(&timer) {
-  const std::lock_guard lock(registry_->mutex_);
-  registry_->groups_.insert(*this);
+WaitGroup::WaitGroup(WaitRegistry& registry, Timer& timer) : registry_(registry), timer_(timer) {
+  const std::lock_guard lock(registry_.mutex_);
+  registry_.groups_.insert(*this);
 }
 
-WaitGroup::WaitGroup(WaitGroup&& other) noexcept : WaitGroup(*other.registry_, *other.timer_) {
+WaitGroup::WaitGroup(WaitGroup&& other) noexcept : WaitGroup(other.registry_, other.timer_) {
   waits_.swap(other.waits_);
 }
 
-WaitGroup& WaitGroup::operator=(WaitGroup&& other) {
+WaitGroup& WaitGroup::operator=(WaitGroup&& other) noexcept {
   if (this == &other) return *this;
-  end_all();
-  waits_.clear();
-  timer_ = other.timer_;
-  if (registry_ != other.registry_) {
-    leave_registry();
-    registry_ = other.registry_;
-    const std::lock_guard lock(registry_->mutex_);
-    registry_->groups_.insert(*this);
-  }
-  waits_.swap(other.waits_);
-  return *this;
+  std::destroy_at(this);
+  return *std::construct_at(this, std::move(other));
 }
 
 WaitGroup::~WaitGroup() {
-  end_all();
-  leave_registry();
-}
-
-void WaitGroup::end_all() {
   cancel(waits_.size());
   for (const Timeout& wait : waits_) AsyncWait::Task::of(wait).wait_until_over();
-}
-
-void WaitGroup::leave_registry() noexcept {
-  const std::lock_guard lock(registry_->mutex_);
+  const std::lock_guard lock(registry_.mutex_);
   unlink();
 }
 
 void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool stoppable) {
-  if (stoppable) wait.enter(*registry_);
+  if (stoppable) wait.enter(registry_);
   Timeout returned = wait.start_by([&] {
     // Uses an idle timeout only if the group has no other one, which is the usual case. A wait with a slot cannot use
     // it: cancel() finds the task by pending_.task, and such a task must have listed_ set. build_task() does both.
@@ -360,7 +344,7 @@ void WaitGroup::start(AsyncWait& wait, steady_clock::time_point deadline, bool s
       waits_.pop_back();
     };
     try {
-      const Scheduled scheduled = AsyncWait::schedule(wait, *timer_, deadline, &held);
+      const Scheduled scheduled = AsyncWait::schedule(wait, timer_, deadline, &held);
       if (scheduled.result() != Result::Ok) forget_held();
       return scheduled;
     } catch (...) {

@@ -153,11 +153,11 @@ class HWT_API WaitGroup : private WaitLink {
   /// Takes over the waits of `other`, which can still be used. No wait refers to its group.
   WaitGroup(WaitGroup&& other) noexcept;
   /// Ends its waits as the destructor does. Then takes over the waits of `other`, its timer and its registry.
-  WaitGroup& operator=(WaitGroup&& other);
+  WaitGroup& operator=(WaitGroup&& other) noexcept;
   /// Cancels all waits. Then waits for other threads that are completing a wait or are still in start().
   ~WaitGroup();
 
-  Timer& timer() const noexcept { return *timer_; }
+  Timer& timer() const noexcept { return timer_; }
 
   /// Begins a wait: see AsyncWait::start(). `stoppable`: the wait has a cancellation slot.
   void start(AsyncWait& wait, std::chrono::steady_clock::time_point deadline, bool stoppable);
@@ -180,12 +180,9 @@ class HWT_API WaitGroup : private WaitLink {
   friend class WaitRegistry;
 
   void forget_ended() noexcept;
-  void end_all();
-  void leave_registry() noexcept;
 
-  // Neither is null.
-  WaitRegistry* registry_;
-  Timer* timer_;
+  WaitRegistry& registry_;
+  Timer& timer_;
   std::vector<Timeout> waits_;  // the oldest first; some may have ended, one may be idle
 };
 

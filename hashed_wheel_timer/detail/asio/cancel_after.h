@@ -181,7 +181,7 @@ class HWT_ASIO::async_result<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>
 };
 
 // bind_cancellation_slot() around cancel_after(): binds the slot inside, because the limit needs the slot of the
-// operation for itself. It then forwards what the bound slot says.
+// operation for itself. Forward then passes on the cancellations of the bound slot.
 template <class Token, class Slot, class Signature>
 class HWT_ASIO::async_result<
     HWT_ASIO::cancellation_slot_binder<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Slot>, Signature> {

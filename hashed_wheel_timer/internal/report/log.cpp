@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "hashed_wheel_timer/detail/one_line.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 
 namespace hwt::internal {
 
@@ -53,7 +53,7 @@ void ErrorLog::report(const std::exception_ptr& error, const char* origin) noexc
   with_text_of(error, [&](const char* text) {
     std::array<char, 500> what{};  // no allocation: this may report the lack of memory
     std::snprintf(what.data(), what.size(), "%s", text);
-    detail::make_one_line({what.data(), std::strlen(what.data())});
+    make_one_line({what.data(), std::strlen(what.data())});
     std::fprintf(stderr, "hashed_wheel_timer: an exception was thrown by %s: %s%s\n", origin, what.data(),
                  turn.left_out().data());
   });

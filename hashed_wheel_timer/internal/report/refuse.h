@@ -2,12 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "hashed_wheel_timer/detail/one_line.h"
 
 namespace hwt::internal {
 
@@ -20,10 +19,17 @@ inline std::string text_of(std::chrono::nanoseconds duration) {
   return std::to_string(duration.count()) + " ns";
 }
 
+/// Makes a text one line: control characters become question marks. Messages show texts that come from outside.
+inline void make_one_line(std::span<char> text) noexcept {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+}
+
 /// Throws the std::invalid_argument for an argument or an option: "what: value (expected: range)". `what` names the
 /// class or function too: "HashedWheelTimer: tick_duration". Inline, because the calendar is a library of its own.
 [[noreturn]] inline void refuse(std::string_view what, std::string value, const std::string& expected) {
-  detail::make_one_line(value);
+  make_one_line(value);
   throw std::invalid_argument(std::string(what) + ": " + value + " (expected: " + expected + ")");
 }
 [[noreturn]] inline void refuse(std::string_view what, std::int64_t value, const std::string& expected) {
