@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +43,6 @@ nanoseconds uniform(std::int64_t first, std::int64_t last) {
 
 /// Returns the shortest text that no other number has.
 std::string text_of(double number) {
-  if (std::isnan(number)) return "NaN";
   std::array<char, 32> text{};
   for (int digits = 1; digits <= 17; ++digits) {
     std::snprintf(text.data(), text.size(), "%.*g", digits, number);
