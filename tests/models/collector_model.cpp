@@ -1,6 +1,7 @@
 // Free memory (Depot, Collector) against a worker that goes to sleep. The worker sees that many nodes were freed, or it
 // is woken. This also holds if the worker was to be woken for a larger number before.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,13 +20,14 @@ using hwt::internal::FreeNode;
 using hwt::internal::kForever;
 using hwt::internal::Node;
 
-// `many` and `few` are one node each, and count as so many. Together they are worth a collection
-// (Collector::kWorthwhile); `many` alone is not.
+// Each node counts as so many. Together they are worth a collection (Collector::kWorthwhile); `many` alone are not.
+// Each stack of the depot gets one of `many`. Then `few` are in the fullest one, from which they are taken first.
+constexpr std::size_t kStacks = 8;
 constexpr std::size_t kMany = 16'000;
 constexpr std::size_t kFew = 500;
 
 struct Freed final : Run {
-  Node many{};
+  std::array<Node, kStacks> many{};
   Node few{};
   ModelTimer timer{ModelTimer::Parts{}};
   Core& core = timer.core();
@@ -46,11 +48,11 @@ struct Freed final : Run {
     core.depot().take(1);
     collector.step(4 * kLater);
     MODEL_ASSERT(collector.next_step(0) == kForever);
-    core.depot().take(1);
+    for (std::size_t i = 0; i < kStacks; ++i) core.depot().take(1);
   }
 
   void free() {
-    free(many, kMany);
+    for (Node& node : many) free(node, kMany / kStacks);
     free(few, kFew);
   }
   void free(Node& node, std::size_t nodes) {
@@ -70,7 +72,10 @@ struct Freed final : Run {
     }
   }
 
-  void after() override { core.depot().take(kMany + kFew); }
+  void after() override {
+    while (core.depot().take(1) != nullptr) {
+    }
+  }
 };
 
 }  // namespace
