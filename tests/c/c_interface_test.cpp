@@ -715,13 +715,11 @@ TEST(CDeathTest, AFunctionForTheExecutorStopOrOnEarlierThatThrowsEndsTheProgramW
   dies([] {
     const Owner timer = make(HWT_MANUAL);
     hwt_add(timer.get(), kHour, must_not_run, nullptr);
-    hwt_stop(
-        timer.get(), [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); }, nullptr);
+    hwt_stop(timer.get(), [](void*, hwt_callback, void*) { throw std::runtime_error("a mistake"); }, nullptr);
   });
   dies([] {
     const Owner timer = make(HWT_MANUAL);
-    hwt_on_earlier(
-        timer.get(), [](void*) { throw std::runtime_error("a mistake"); }, nullptr);
+    hwt_on_earlier(timer.get(), [](void*) { throw std::runtime_error("a mistake"); }, nullptr);
     hwt_next(timer.get());
     hwt_add(timer.get(), 0, must_not_run, nullptr);
   });

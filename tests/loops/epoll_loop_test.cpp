@@ -25,8 +25,7 @@ TEST(EpollLoop, RunsTimeoutsOfAnyThreadAndEndsWhenAnyThreadSaysSo) {
     ASSERT_GE(epoll, 0);
     hwt::LoopTimer timer{1ms};
     std::atomic<bool> ended{false};
-    hwt::test::expect_driven_and_ended(
-        round, timer, [&] { run(epoll, timer, ended); }, [&] { end(timer, ended); });
+    hwt::test::expect_driven_and_ended(round, timer, [&] { run(epoll, timer, ended); }, [&] { end(timer, ended); });
     EXPECT_EQ(g_handled, 0) << "the loop handles its own wake-ups";
     close(epoll);
   }

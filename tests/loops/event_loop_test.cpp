@@ -17,8 +17,7 @@ TEST(EventTimer, RunsTimeoutsOfAnyThreadAndItsLoopEndsWhenAnyThreadSaysSo) {
     ASSERT_NE(base, nullptr);
     {
       EventTimer timer(base);
-      hwt::test::expect_driven_and_ended(
-          round, timer.timer, [&] { run(base); }, [&] { end(base); });
+      hwt::test::expect_driven_and_ended(round, timer.timer, [&] { run(base); }, [&] { end(base); });
     }
     event_base_free(base);
   }

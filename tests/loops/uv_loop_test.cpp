@@ -17,8 +17,7 @@ TEST(UvTimer, RunsTimeoutsOfAnyThreadAndItsLoopEndsWhenAnyThreadSaysSo) {
     ASSERT_EQ(uv_loop_init(&loop), 0);
     {
       UvTimer uv(&loop);
-      hwt::test::expect_driven_and_ended(
-          round, uv.timer, [&] { uv_run(&loop, UV_RUN_DEFAULT); }, [&] { uv.close(); });
+      hwt::test::expect_driven_and_ended(round, uv.timer, [&] { uv_run(&loop, UV_RUN_DEFAULT); }, [&] { uv.close(); });
     }
     EXPECT_EQ(uv_loop_close(&loop), 0);
   }
