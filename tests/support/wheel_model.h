@@ -95,19 +95,12 @@ class WheelModel {
     check();
   }
 
-  void close(Tick tick) {
-    wheel_.close(tick);
-    floor_ = std::max(floor_, next_tick(tick));
-    stopped_ = false;
-    check();
-  }
-
   /// Expires and closes `tick`, which is between floor() and next_due(). A stopped walk leaves it open. `answer` is
   /// asked about each item that the wheel visits. Returns the taken items, in order.
   template <class Answer>
   std::vector<Item*> expire(Tick tick, const Answer& answer) {
     std::vector<Item*> taken = walk(tick, answer);
-    if (!stopped_) close(tick);
+    if (!stopped_) skip_to(next_tick(tick));
     return taken;
   }
   /// Expires `tick`, and leaves it open.

@@ -73,7 +73,7 @@ TEST_P(RandomWalk, AgreesWithAModel) {
         model.remove(any());
       } else if (dice < 62) {
         model.move(any(), later(model.floor()) - 1);
-      } else if (dice < 66 && !model.stopped()) {
+      } else if (dice < 66) {
         model.skip_to(model.floor() + up_to(model.next_due() - model.floor()));
       } else {
         Tick tick = model.next_due();
@@ -298,6 +298,24 @@ TEST(HierarchicalWheel, DoesNotTellOfTheLatestTickWhichNeverComes) {
     EXPECT_EQ(cleared, 2);
     EXPECT_TRUE(wheel.consistent());
   }
+}
+
+/// The walk of a tick in a higher level was stopped, and nothing that it left is there any more.
+TEST(HierarchicalWheel, NothingIsDueBeforeATickThatWasSkippedAfterAStop) {
+  constexpr Tick kTick = 64;
+  Checked<HierarchicalWheel> wheel(64);
+  std::array<Item, 3> items;
+  ASSERT_TRUE(insert(wheel, items[0], kTick));
+  ASSERT_TRUE(insert(wheel, items[1], kTick));
+  int visits = 0;
+  wheel.expire(kTick, [&](WheelItem&) { return visits++ == 0 ? Verdict::taken() : Verdict::stop(); });
+  EXPECT_EQ(wheel.next_due(), kTick);
+  wheel.remove(items[1]);
+  wheel.skip_to(kTick + 1);
+  ASSERT_TRUE(insert(wheel, items[2], kTick + 5));
+  EXPECT_GT(wheel.next_due(), kTick);
+  EXPECT_TRUE(wheel.consistent());
+  wheel.remove(items[2]);
 }
 
 TEST(HierarchicalWheel, AnItemOfTheLatestTickCanBeMovedToAnEarlierOne) {

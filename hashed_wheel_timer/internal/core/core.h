@@ -164,8 +164,8 @@ class Core final {
 
   /// Returns whether pending() is exact. Then the timer's driver is called when it becomes zero.
   bool counts_pending() const noexcept { return admission_.limited(); }
-  /// Returns the number of pending timeouts. After stop() only those are counted that their threads have published and
-  /// take back (take_back()). None of them is pending, so the result is 0.
+  /// Returns the number of pending timeouts. After stop() that is 0, although the counters still hold timeouts that
+  /// their threads are taking back: see take_back().
   std::int64_t pending() const noexcept {
     if (lifecycle_.phase() == Phase::Stopped) return 0;
     return admission_.limited() ? admission_.pending() : counters_.read_timeouts(producers_).pending;

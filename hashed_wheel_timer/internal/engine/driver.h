@@ -38,8 +38,9 @@ namespace hwt::internal {
 /// requests that lack memory stay in `rechecks_`. resume() and the next pass go on with them.
 ///
 /// The latest expired tick stays open while a pass is unfinished, so that entries that the pass has left may still
-/// enter it. Otherwise they would expire a whole tick later than the rest of their tick. The earliest open tick only
-/// rises. So a timeout that a later step takes never overtakes an earlier one of its thread.
+/// enter it. Otherwise they would expire a whole tick later than the rest of their tick. For the same reason the caller
+/// neither skips ticks nor passes a later `present` to transfer() while a pass is unfinished. The earliest open tick
+/// only rises. So a timeout that a later step takes never overtakes an earlier one of its thread.
 template <Wheel W>
 class Driver {
  public:
@@ -80,7 +81,7 @@ class Driver {
   bool is_waiting() noexcept { return intake_.earliest_waiting() != Inbox::kUnlisted; }
 
   /// Returns whether an unfinished pass has left entries of places with a near deadline.
-  bool has_near() const noexcept { return first_ != end_ || intake_.any_near(); }
+  bool has_near() const noexcept { return (first_ != end_ && intake_.took_near()) || intake_.any_near(); }
 
   Collector& collector() noexcept { return collector_; }
 
@@ -186,7 +187,7 @@ template <Wheel W>
 typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
   present_ = present;
   // If something is still due in the latest tick, new nodes queue up behind it.
-  if (!is_unfinished_ && wheel_.next_due() > latest_) wheel_.close(latest_);
+  if (!is_unfinished_ && wheel_.next_due() > latest_) wheel_.skip_to(next_tick(latest_));
   // Before the pass is opened, so that a note that comes during the pass asks for another one.
   all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
   all ? intake_.open_all(until) : intake_.open(until);
@@ -201,8 +202,7 @@ typename Driver<W>::Pass Driver<W>::resume() noexcept {
   if (!take_rechecks()) pass = Pass::More;
   if (rechecks_kept_ != 0) pass = Pass::Starved;
   for (std::int64_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
-    // `far` counts only once no near place is left, because far entries can wait and near ones cannot.
-    if (done == kMaxTransfers || (!intake_.any_near() && ++far > kMaxFar)) {
+    if (done == kMaxTransfers || (!intake_.took_near() && ++far > kMaxFar)) {
       pass = Pass::More;
       break;
     }

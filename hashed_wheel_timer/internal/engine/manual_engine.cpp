@@ -20,11 +20,11 @@ namespace {
 constexpr std::int64_t kSlotsPerLevel = 64;
 // The most steps of the Collector in one call, because the calling thread has other things to do.
 constexpr int kStepsAtOnce = 8;
-constexpr std::int64_t kPatience = 1'000'000;  // until a lack of memory may be over
+constexpr std::int64_t kPatience = 1'000'000;  // until memory may be free again, or a producer has sifted its place
 // While a producer sifts its place, no pass can take from it. It looks at 4,096 entries, which takes microseconds. But
 // it may be preempted, and other producers may sift next. A function that promises to take all that was scheduled
 // before waits for a second. run_due() does not wait: it leaves the place for its next call.
-constexpr std::chrono::microseconds kNap{50};
+constexpr std::chrono::nanoseconds kNap{50'000};
 constexpr int kNaps = 20'000;
 // For timeouts that a cancelled() schedules. Bounded, because other threads may schedule all the time.
 constexpr int kBegins = 8;
@@ -131,7 +131,7 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
     if (end > now || end == kForever) {
       // Ends the past ticks, so that a new timeout is due at the end of the present tick at the earliest. But does not
       // go beyond `due`: if that tick ends at kForever, it is never past, even at the time kForever.
-      driver_.skip_to(std::min(due, grid_.at(now)));
+      if (pass_ == Pass::Done) driver_.skip_to(std::min(due, grid_.at(now)));
       break;
     }
     if (ran == max_tasks) break;
@@ -161,6 +161,7 @@ std::chrono::nanoseconds ManualEngine::since(std::int64_t time) const noexcept {
 
 void ManualEngine::set_present(std::int64_t now) noexcept {
   present_ = now;
+  if (pass_ == Pass::Done) past_before_ = grid_.at(now);
   core_->set_now(now);
 }
 
@@ -178,8 +179,7 @@ bool ManualEngine::transfer_all() noexcept { return transfer(kForever, kBegins, 
 
 bool ManualEngine::transfer(std::int64_t until, int begins, int naps) noexcept {
   for (; begins != 0 && core_->running(); --begins) {
-    // A deadline before this time had passed when its timeout was enqueued.
-    pass_ = driver_.transfer(grid_.at(present_), until);
+    pass_ = driver_.transfer(past_before_, until);
     for (; pass_ != Pass::Done && core_->running(); pass_ = driver_.resume()) {
       if (until != kForever && !driver_.has_near()) return false;
       if (pass_ == Pass::Starved || (pass_ == Pass::HeldUp && naps-- == 0)) return false;
@@ -236,7 +236,9 @@ std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size
   if (ran != nullptr) *ran = ran_now;
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
-  if (pass_ == Pass::Starved) return std::min(end, now + kPatience);
+  // Later than now, so that the loop sleeps, and the producer that sifts can go on.
+  if (pass_ == Pass::HeldUp && driver_.has_near()) return std::min(end, now + kNap.count());
+  if (pass_ == Pass::HeldUp || pass_ == Pass::Starved) return std::min(end, now + kPatience);
   if (pass_ != Pass::Done) return now;
   if (end == kForever) return {};
   return end;

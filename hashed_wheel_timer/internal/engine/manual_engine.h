@@ -96,9 +96,10 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
 
   // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
-  // The time that the wheel has been turned to. If the latest pass is complete, the inbox has only timeouts of this
-  // tick and of later ones. So a timeout there with an earlier deadline was enqueued at this time or later.
-  std::int64_t present_;
+  std::int64_t present_;  // the time that the wheel has been turned to
+  // When the latest pass was complete, the wheel was turned to this tick. So a timeout in the inbox with an earlier
+  // deadline had passed it when it was scheduled, and is due at this tick.
+  Tick past_before_ = 0;
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Driver<HierarchicalWheel> driver_;
   Pass pass_ = Pass::Done;  // how the latest pass ended; next_waiting() does not count entries that it has left

@@ -58,7 +58,7 @@ class WorkerLoop final : public ThreadedEngine {
     while (core().running()) {
       const std::int64_t now = clock_.now();
       if (counts_cycles_ && !core().cycles().wanted()) [[unlikely]]
-        tell_that_clocks_disagree();
+        tell_that_clocks_disagree(now);
       const Tick current = grid().at(now);
       past_before_ = std::min(past_before_, current);  // sleep() has set a later tick, and the sleep ended early
       const bool look = must_look(now, current);
@@ -118,8 +118,10 @@ class WorkerLoop final : public ThreadedEngine {
     return left || core().inbox().has_dead() ? took_all_ + kTakesAllEvery : kForever;
   }
 
-  void tell_that_clocks_disagree() noexcept {
+  void tell_that_clocks_disagree(std::int64_t now) noexcept {
     counts_cycles_ = false;
+    took_all_ = std::min(took_all_, now);  // the worker's time has gone back
+    looked_ = std::min(looked_, now);
     std::array<char, 160> line;
     std::snprintf(line.data(), line.size(),
                   "the cycle counter and steady_clock disagree; the timer reads steady_clock from now on, and runs all "

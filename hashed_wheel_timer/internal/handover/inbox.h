@@ -97,7 +97,7 @@ class Inbox {
     bool far_ = false;
     bool rechecked_ = false;
     std::size_t left_ = 0;           // new timeouts that Intake has still to take
-    std::int64_t opened_until_ = 0;  // none of those is due earlier
+    std::int64_t opened_until_ = 0;  // the earliest deadline that those may have
     std::size_t rechecks_left_ = 0;
   };
 

@@ -100,14 +100,15 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
 }
 
 std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
-  held_up_ = false;
+  held_up_ = took_near_ = false;
+  const std::size_t most = std::min(max, share(kRound, near_.size()));
   if (++turns_ > kNearTurns) {
     turns_ = 0;
-    if (const std::size_t count = take_from(far_, entries, max); count != 0) return count;
+    if (const std::size_t count = take_from(far_, entries, most); count != 0) return count;
   }
-  if (const std::size_t count = take_from(near_, entries, std::min(max, share(kRound, near_.size()))); count != 0)
-    return count;
-  return take_from(far_, entries, max);
+  const std::size_t count = take_from(near_, entries, most);
+  took_near_ = count != 0;
+  return took_near_ ? count : take_from(far_, entries, max);
 }
 
 template <class Places>

@@ -40,6 +40,8 @@ class Intake {
   bool any() const noexcept { return any_near() || !far_.empty() || !rechecked_.empty(); }
   /// Returns whether entries are left in places with a near deadline.
   bool any_near() const noexcept { return !near_.empty(); }
+  /// Returns whether the latest entries that take() returned are of such a place.
+  bool took_near() const noexcept { return took_near_; }
   /// Returns whether the latest take() skipped a place because its owner, which is sifting, had the lock.
   bool held_up() const noexcept { return held_up_; }
 
@@ -76,7 +78,7 @@ class Intake {
   // Far places have one turn after so many of near ones, because a cancelled() may wait there.
   static constexpr std::size_t kNearTurns = 16;
 
-  /// Returns how many entries one of so many places may give in a turn.
+  /// Returns how many entries one of so many places gives in a turn at most.
   static std::size_t share(std::size_t round, std::size_t places) noexcept {
     return std::max<std::size_t>(round / std::max<std::size_t>(places, 1), 1);
   }
@@ -98,6 +100,7 @@ class Intake {
   Round<&Place::next_rechecked_, &Place::rechecked_> rechecked_;
   std::size_t turns_ = 0;  // since the latest one that was for a far place
   bool held_up_ = false;
+  bool took_near_ = false;
 };
 
 }  // namespace hwt::internal

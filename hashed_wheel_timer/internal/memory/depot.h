@@ -45,7 +45,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
     BatchStack& stack = emptiest();
     stack.count_in(nodes);
     AsymmetricFence::light();
-    // Before the push, because afterwards the core may be gone.
+    // Before the push, when the core still exists. Sums of two pushes may miss each other; then the next push wakes it.
     if (free_nodes() >= wake_worker_at_.load(std::memory_order_relaxed)) [[unlikely]]
       sleeper_.wake_if_asleep();
     return stack.push_counted(first, nodes);

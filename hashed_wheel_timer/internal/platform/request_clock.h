@@ -40,14 +40,14 @@ struct ClockReading {
 /// of the counter since the comparison before. If the counter crawls at the comparison, behind() is this lack.
 /// Otherwise behind() is the lack, but at most kWindow.
 ///
-/// So a deadline can remain too early in two cases. In both the counter is right again before any thread compares:
+/// So a deadline can remain too early by a thousandth of the worker's sleep before, and in two cases in which the
+/// counter is right again before any thread compares:
 ///   - It stood still or crawled for more than kWindow, and a thread estimated meanwhile or in the millisecond after.
 ///   - It went back, and reached the window of the anchor of a thread that had been idle since before that. This thread
-///     must be the first one of the timer that reads the counter again, and must read it in this millisecond.
+///     must be the first of the timer that reads the counter again, and in this millisecond.
 ///
-/// The kernel itself derives steady_clock from the counter: see cycle_counter::is_the_clock(). So a counter that stands
-/// still takes the clock along, unless the kernel has changed its clock source meanwhile.
-///
+/// The kernel derives steady_clock from the counter: see cycle_counter::is_the_clock(). So a counter that stands still
+/// takes the clock along, unless the kernel has changed its clock source meanwhile.
 /// Any thread may call any member. The atomic members are relaxed, because they order nothing, except for window_, and
 /// for the race of measure() with give_up().
 class CycleRate {
@@ -134,8 +134,9 @@ class WorkerClock {
   explicit WorkerClock(CycleRate& cycles) noexcept : cycles_(cycles) {}
 
   /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first, so behind() covers
-  /// all estimates that were made since the call before. The last comparison is made after the use of the counter has
-  /// ended, also if another thread has ended it, because that thread may have had a younger anchor.
+  /// the estimates since the call before, unless the comparison allows their error. The last comparison is made after
+  /// the use of the counter has ended, also if another thread has ended it, because that thread may have had a younger
+  /// anchor.
   std::int64_t now() noexcept;
   /// Returns the time of steady_clock at which now() will return `time`.
   std::int64_t steady(std::int64_t time) const noexcept { return deadline_after(time, cycles_.behind()); }

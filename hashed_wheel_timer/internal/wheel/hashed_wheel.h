@@ -57,8 +57,6 @@ class HashedWheel {
     floor_ = std::max(floor_, tick);
   }
 
-  void close(Tick tick) noexcept { floor_ = std::max(floor_, next_tick(tick)); }
-
   /// Visits the items that may be due at `tick`. An item with a later tick moves to the bucket of that tick, or keeps
   /// its place if that is the same bucket. Without memory in the other bucket the item also keeps its place, and is
   /// visited again at the next tick, at which this bucket then counts as due.

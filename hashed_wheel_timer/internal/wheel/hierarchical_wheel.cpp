@@ -56,11 +56,10 @@ bool HierarchicalWheel::is_where_it_belongs(const WheelItem& item, Tick tick) co
 void HierarchicalWheel::skip_to(Tick tick) noexcept {
   assert(next_due() >= tick);
   tick = std::min(tick, kNever - 1);
-  if (tick <= floor_) return;
   // Every occupied slot begins at `tick` or later, so its items belong there for the new cursor too.
-  floor_ = tick;
-  cursor_ = tick - 1;
-  stopped_at_ = kNever;
+  floor_ = std::max(floor_, tick);
+  cursor_ = std::max(cursor_, tick - 1);
+  if (stopped_at_ < tick) stopped_at_ = kNever;  // the items that were left have been removed
 }
 
 bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place) noexcept {

@@ -60,8 +60,8 @@ class HierarchicalWheel {
   Tick put_off(Tick) const noexcept { return kNever - 1; }
 
   /// Returns the first tick at which an item is due or comes down; kNever if there are only items of the latest tick.
-  /// After a stopped walk, returns the tick of that walk while the wheel has any others, even if those that were left
-  /// have been removed.
+  /// After a stopped walk, returns the tick of that walk, even if the items that were left there have been removed,
+  /// unless it returns kNever.
   Tick next_due() const noexcept {
     if (size_ == std::int64_t{never_.items}) return kNever;
     return stopped_at_ != kNever ? stopped_at_ : levels_.begin_of(levels_.first(), cursor_);
@@ -73,10 +73,6 @@ class HierarchicalWheel {
   void expire(Tick tick, Visitor&& visit) noexcept;
 
   void skip_to(Tick tick) noexcept;
-  void close(Tick tick) noexcept {
-    floor_ = std::max(floor_, next_tick(tick));
-    stopped_at_ = kNever;
-  }
 
   template <class Visitor>
   void clear(Visitor&& visit) noexcept;

@@ -37,7 +37,7 @@ class Verdict {
 ///
 ///   revolution()        returns the ticks of one turn of the wheel, or of its lowest level
 ///   put_off(tick)       returns the tick for later() of an item of `tick` that is not to be due any more
-///   next_due()          returns a tick before which no item is due; kNever if the wheel is empty
+///   next_due()          returns a tick before which no item is due; kNever if none is ever due
 ///   reserve()           makes sure that the next insert() or move() succeeds; returns false without memory
 ///   insert(item, tick)  inserts an item; a closed tick means the first one that is not; returns false without memory,
 ///                       and then changes nothing
@@ -45,12 +45,11 @@ class Verdict {
 ///   remove(item)        removes an item from the wheel
 ///   expire(tick, visit) visits the items that may be due at `tick`, in order of insertion. An item that got this tick
 ///                       by move() or later() may come anywhere. Ticks never fall from call to call. Precondition:
-///                       tick <= next_due(). Until close(tick), items may still enter the tick, and it may be expired
-///                       again. After a stop the same tick may be expired again too. The visitor must not change the
-///                       wheel. If it answers with later() and there is no memory at the new place of the item, every
-///                       later tick visits the item again until there is memory
-///   close(tick)         lets no more items enter `tick` or an earlier one. Precondition: next_due() > tick
-///   skip_to(tick)       treats all ticks before `tick` as expired and closed. Precondition: next_due() >= tick
+///                       tick <= next_due(). Until skip_to() closes the tick, items may still enter it, and it may be
+///                       expired again. The visitor must not change the wheel. If it answers with later() and there is
+///                       no memory at the new place of the item, every later tick visits the item again until there is
+///                       memory
+///   skip_to(tick)       closes all ticks before `tick`, so that no item enters them. Precondition: next_due() >= tick
 ///   clear(take)         removes all items, in no particular order
 ///
 /// insert(), move() and later() take kNever as the tick before it. The memory of removed items is used again. The tests
@@ -68,7 +67,6 @@ concept Wheel =
       { wheel.remove(item) } noexcept;
       { wheel.expire(tick, visit) } noexcept;
       { wheel.skip_to(tick) } noexcept;
-      { wheel.close(tick) } noexcept;
       { wheel.clear(take) } noexcept;
     };
 
