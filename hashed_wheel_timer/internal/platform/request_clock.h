@@ -40,8 +40,7 @@ struct ClockReading {
 /// of the counter since the comparison before. If the counter crawls at the comparison, behind() is this lack.
 /// Otherwise behind() is the lack, but at most kWindow.
 ///
-/// So a deadline can remain too early by a thousandth of the worker's sleep before, and in two cases in which the
-/// counter is right again before any thread compares:
+/// So a deadline can remain too early by a thousandth of a sleep, and if the counter recovers before a comparison:
 ///   - It stood still or crawled for more than kWindow, and a thread estimated meanwhile or in the millisecond after.
 ///   - It went back, and reached the window of the anchor of a thread that had been idle since before that. This thread
 ///     must be the first of the timer that reads the counter again, and in this millisecond.
