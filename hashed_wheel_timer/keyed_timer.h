@@ -53,11 +53,12 @@ enum class KeyedResult {
 /// Equal is called under that lock, and so is the timer's thread_factory if the first set() starts the timer; neither
 /// may call the KeyedTimer. Hash, on_expire, the function of on_earlier(), and the construction and destruction of keys
 /// and values run without a lock. An expiry waits for no lock. If it finds one held, the key is destroyed later,
-/// perhaps by another thread. Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and
-/// release nothing. The child must not call other members, except size(), because a lock may stay locked for ever. Not
-/// for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced or
-/// taken out. The table grows with the keys, and only drain() and stop() free its memory. Source: go-zero's
-/// TimingWheel.
+/// perhaps by another thread.
+/// Fork: in the child, the destructor, stop() and drain() return at once, with nothing, and release nothing. The child
+/// must not call other members, except size(), because a lock may stay locked for ever.
+/// Not for: outliving its Timer. If an executor drops an expiry, the value stays, overdue, until it is moved, replaced
+/// or taken out. The table grows with the keys, and only drain() and stop() free its memory.
+/// Source: go-zero's TimingWheel.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 class KeyedTimer {
   static_assert(std::is_invocable_r_v<std::size_t, const Hash&, const K&>,

@@ -63,10 +63,10 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// if the loop does not sleep. From then on run_due() returns none. So a thread that tells the loop to end, and then
   /// calls stop(), wakes it. The library holds no lock during a call. So the function may use objects that share the
   /// timer, such as a KeyedTimer, also if their call runs it. But it must not destroy the handle or the coroutine whose
-  /// call runs it, and must not use that WheelTimer. The function must not throw, wait, destroy the timer, or call
-  /// on_earlier(). An empty function ends the calls. The destructor makes none. The destructor and on_earlier() wait
-  /// for a call on another thread. In addition, on_earlier() waits for a run_due() on another thread, and may call the
-  /// cancelled() of tasks. Throws IllegalState inside a task.
+  /// call runs it, and must not use a WheelTimer whose call runs it. The function must not throw, wait, destroy the
+  /// timer, or call on_earlier(). An empty function ends the calls. The destructor makes none. The destructor and
+  /// on_earlier() wait for a call on another thread. In addition, on_earlier() waits for a run_due() on another thread,
+  /// and may call the cancelled() of tasks. Throws IllegalState inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 

@@ -28,44 +28,6 @@ nanoseconds positive_timeout(Delay timeout) {
   return internal::positive("RepeatedTimer: timeout", detail::number("RepeatedTimer: timeout", timeout));
 }
 
-/// The errors while a thread ran hooks: the latest one of each source.
-class Errors {
- public:
-  enum Source : std::size_t { Trigger, Adjust, Arm, Destroy, kSources };
-
-  /// Call in a catch block.
-  void add(Source source) noexcept { errors_[source] = internal::caught_exception("a hook of a RepeatedTimer"); }
-
-  /// Throws the errors, if any. A single error is thrown as it is. Several are thrown as one text, so that none is
-  /// lost.
-  void rethrow(const std::string& label) const {
-    const std::exception_ptr* single = nullptr;
-    int count = 0;
-    for (const std::exception_ptr& error : errors_) {
-      if (error == nullptr) continue;
-      single = &error;
-      ++count;
-    }
-    if (count == 1) std::rethrow_exception(*single);
-    if (count > 1) throw std::runtime_error(label + ": " + text());
-  }
-
- private:
-  std::string text() const {
-    constexpr std::array<const char*, kSources> kNames = {"on_trigger", "adjust_timeout", "arming", "on_destroy"};
-    std::string all;
-    for (std::size_t source = 0; source < kSources; ++source) {
-      if (errors_[source] == nullptr) continue;
-      if (!all.empty()) all += "; ";
-      all += std::string(kNames[source]) + ": ";
-      internal::with_text_of(errors_[source], [&all](const char* what) { all += what; });
-    }
-    return all;
-  }
-
-  std::array<std::exception_ptr, kSources> errors_;
-};
-
 }  // namespace
 
 // One thread at a time is the conductor: it alone runs hooks and arms (internal/schedule/conductor.h). Before it
@@ -78,6 +40,44 @@ class Errors {
 // task, and its thread_factory if it was not started. It may also have to call its on_earlier(), whose function may
 // call this object. So the conductor holds that call back until it has left, or until it runs a hook.
 class RepeatedTimer::State : public std::enable_shared_from_this<State> {
+  /// The errors while a thread ran hooks: the latest one of each source.
+  class Errors {
+   public:
+    enum Source : std::size_t { Trigger, Adjust, Arm, Destroy, kSources };
+
+    /// Call in a catch block.
+    void add(Source source) noexcept { errors_[source] = internal::caught_exception("a hook of a RepeatedTimer"); }
+
+    /// Throws the errors, if any. A single error is thrown as it is. Several are thrown as one text, so that none is
+    /// lost.
+    void rethrow(const std::string& label) const {
+      const std::exception_ptr* single = nullptr;
+      int count = 0;
+      for (const std::exception_ptr& error : errors_) {
+        if (error == nullptr) continue;
+        single = &error;
+        ++count;
+      }
+      if (count == 1) std::rethrow_exception(*single);
+      if (count > 1) throw std::runtime_error(label + ": " + text());
+    }
+
+   private:
+    std::string text() const {
+      constexpr std::array<const char*, kSources> kNames = {"on_trigger", "adjust_timeout", "arming", "on_destroy"};
+      std::string all;
+      for (std::size_t source = 0; source < kSources; ++source) {
+        if (errors_[source] == nullptr) continue;
+        if (!all.empty()) all += "; ";
+        all += std::string(kNames[source]) + ": ";
+        internal::with_text_of(errors_[source], [&all](const char* what) { all += what; });
+      }
+      return all;
+    }
+
+    std::array<std::exception_ptr, kSources> errors_;
+  };
+
  public:
   State(std::string name, nanoseconds timeout, Timer& timer, Hooks hooks)
       : name_(std::move(name)),

@@ -27,11 +27,12 @@ namespace hwt {
 /// thread where a member says so. A call that comes while a hook runs takes effect when the hook has returned. While a
 /// thread is arming, calls of other threads that change something wait for it. Only the destructor waits for a hook. If
 /// a call starts the Timer, its thread_factory must not call this object. The function of on_earlier() may: it is
-/// called when the call has armed. Fork: in the child, stop(), destroy() and the destructor return at once. They
-/// release nothing and do not call on_destroy. The child must not call start(), restart(), reset() or run_once_now().
-/// They would wait for ever if another thread was arming at the fork, because the child does not have that thread. Not
-/// for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule. Source: SOFAJRaft's
-/// RepeatedTimer; braft's RepeatedTimerTask.
+/// called when the call has armed.
+/// Fork: in the child, stop(), destroy() and the destructor return at once. They release nothing and do not call
+/// on_destroy. The child must not call start(), restart(), reset() or run_once_now(). They would wait for ever if
+/// another thread was arming at the fork, because the child does not have that thread.
+/// Not for: outliving its Timer, which it never stops; a fixed rate, for which see Schedule.
+/// Source: SOFAJRaft's RepeatedTimer; braft's RepeatedTimerTask.
 class HWT_API RepeatedTimer {
  public:
   /// The functions of the user. The call that runs a hook throws the hook's exception, after it has armed, stopped or
@@ -84,8 +85,8 @@ class HWT_API RepeatedTimer {
   /// Stores a new timeout, also if stopped, and arms from now if running. If a hook is running, its thread arms once,
   /// after the hook. Runs adjust_timeout on this thread, and throws what start() throws. After std::bad_alloc the new
   /// timeout is stored, but the one that was armed before may still be armed. Inside adjust_timeout it only stores the
-  /// timeout, for the next arming. Throws std::invalid_argument if the
-  /// timeout is NaN, zero or less; then nothing has changed.
+  /// timeout, for the next arming. Throws std::invalid_argument if the timeout is NaN, zero or less; then nothing has
+  /// changed.
   void reset(Delay timeout);
 
   /// Runs on_trigger on this thread, arms again and returns true, if running and no hook runs. Otherwise returns false.

@@ -24,7 +24,7 @@ nanoseconds not_negative(const char* what, Delay delay) {
 }
 
 void expect_times(const char* what, const detail::SchedulePlan& plan) {
-  if (plan.limit == 0) refuse(what, "a Schedule that was moved from", "one that has its times");
+  if (plan.limit == 0) refuse(what, "moved from", "a Schedule that has its times");
 }
 
 detail::SchedulePlan plan_of_gaps(std::vector<nanoseconds> gaps, CatchUp catch_up) {
@@ -118,7 +118,7 @@ std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const
 std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job) {
   if (!job) refuse("schedule: job", "null", "a callable");
   const detail::SchedulePlan& plan = schedule.plan();
-  expect_times("schedule: schedule", plan);
+  expect_times("schedule: plan", plan);
   auto run = std::make_shared<internal::ScheduledRun>(internal::make_timetable(plan), plan.limit, std::move(job));
   auto task = std::make_shared<ScheduledTask>(run);
   run->start(timer, task);

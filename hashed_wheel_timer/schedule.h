@@ -60,8 +60,8 @@ class HWT_API Schedule {
   static Schedule cycle(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Skip);
   /// Returns the runs of a rule by the wall clock. The timer waits at most 60 s at a time, so that it notices a changed
   /// clock and a suspend. An occurrence that has passed unnoticed runs once, late; further ones are skipped. After the
-  /// clock was set back, nothing runs before it has passed the last occurrence that has run. But if it is more than an
-  /// hour before that occurrence, the clock was wrong when it ran. Then the schedule goes by the present time at once.
+  /// clock was set back, nothing runs before it has passed the last occurrence that has run. But if the
+  /// clock is more than an hour before that occurrence, it was wrong then, and the schedule follows it at once.
   /// A rule that throws, or returns a time that is not after its argument, is asked again after 60 s, and so is a wall
   /// clock that throws. For the first occurrence schedule() throws the exception. `wall_clock` is for tests; empty:
   /// system_clock::now().

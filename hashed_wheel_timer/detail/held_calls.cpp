@@ -14,19 +14,19 @@ namespace {
 
 // The innermost object of this thread that holds calls back. Each set() and move() of a KeyedTimer writes it, so it has
 // the cheap model of thread_cache::latest: these are 8 bytes more.
-HWT_INITIAL_EXEC constinit thread_local HeldCalls* innermost = nullptr;
+HWT_INITIAL_EXEC constinit thread_local HeldCalls* innermost_held = nullptr;
 
 }  // namespace
 
 Sleeper& HeldCalls::sleeper_of(const Timer& timer) noexcept { return timer.core_->sleeper(); }
 
 void HeldCalls::hold() noexcept {
-  outer_ = std::exchange(innermost, this);
+  outer_ = std::exchange(innermost_held, this);
   holds_ = true;
 }
 
 void HeldCalls::make() noexcept {
-  innermost = outer_;
+  innermost_held = outer_;
   holds_ = false;
   if (!std::exchange(owed_, false)) return;
   sleeper_.make_call();
@@ -34,7 +34,7 @@ void HeldCalls::make() noexcept {
 }
 
 bool HeldCalls::hold_back(Sleeper& sleeper) noexcept {
-  for (HeldCalls* held = innermost; held != nullptr; held = held->outer_) {
+  for (HeldCalls* held = innermost_held; held != nullptr; held = held->outer_) {
     if (&held->sleeper_ != &sleeper) continue;
     // One call is enough for several reasons, because it comes after them.
     if (!std::exchange(held->owed_, true)) sleeper.begin_call();

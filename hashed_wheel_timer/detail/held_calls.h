@@ -20,7 +20,7 @@ namespace detail {
 /// of the thread; the objects of one thread are nested.
 class HWT_API HeldCalls {
  public:
-  /// Begins to hold the calls of the timer with this sleeper back. The timer may be gone.
+  /// Begins to hold back the calls of the timer with this sleeper. The timer may be gone.
   explicit HeldCalls(internal::Sleeper& sleeper) noexcept : sleeper_(sleeper) { hold(); }
   /// Calls make() if calls are held back.
   ~HeldCalls() {
@@ -37,7 +37,7 @@ class HWT_API HeldCalls {
   /// Holds calls back again. Precondition: none are held back.
   void hold() noexcept;
 
-  /// Holds a call of the timer with this sleeper back, if the calling thread holds its calls back. Returns whether it
+  /// Holds back a call of the timer with this sleeper, if the calling thread holds back its calls. Returns whether it
   /// does. For the timer, which otherwise makes the call.
   static bool hold_back(internal::Sleeper& sleeper) noexcept;
 

@@ -159,7 +159,7 @@ constexpr std::int64_t whole_nanoseconds(Rep count) noexcept {
     using Count = std::conditional_t<(sizeof(Rep) > sizeof(std::uint64_t)), Rep, std::uint64_t>;
     // In lowest terms. So a fraction is left unless the denominator divides the count.
     constexpr auto kDen = static_cast<Count>(std::ratio_divide<Period, std::nano>::den);
-    return static_cast<Count>(count) % kDen == 0 ? rounded_up : rounded_up - 1;
+    return static_cast<Count>(count) % kDen == 0 || rounded_up == kMaxNanoseconds ? rounded_up : rounded_up - 1;
   }
 }
 

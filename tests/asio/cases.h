@@ -1698,6 +1698,23 @@ TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlot) {
   EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
 }
 
+TEST_F(CancelAfter, WithinABoundSlotTakesAHandlerThatCanOnlyBeMoved) {
+  host::cancellation_signal signal;
+  std::vector<Error> ended;
+  here.async_read_some(
+      host::buffer(buffer),
+      host::bind_cancellation_slot(
+          signal.slot(),
+          net::cancel_after(timer, kFar, [&, owned = std::make_unique<int>(7)](const Error& error, std::size_t) {
+            EXPECT_EQ(*owned, 7);
+            ended.push_back(error);
+          })));
+  loop.poll();
+  signal.emit(host::cancellation_type::terminal);
+  loop.run();
+  EXPECT_EQ(ended, std::vector<Error>{kAborted});
+}
+
 TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {
   struct Handler {
     using allocator_type = Counting<std::byte>;

@@ -701,7 +701,7 @@ TEST(ScheduleErrors, AMovedFromScheduleIsRefused) {
       [] { return Schedule::cycle({1s, 2s}); },
       [] { return Schedule::calendar([](WallTime after) { return after + 1s; }); },
   };
-  constexpr const char* kRefused = ": a Schedule that was moved from (expected: one that has its times)";
+  constexpr const char* kRefused = ": moved from (expected: a Schedule that has its times)";
   const auto no_jitter = [](nanoseconds wait) { return wait; };
   ManualTimer timer;
   for (const Kind kind : kinds) {
@@ -716,7 +716,7 @@ TEST(ScheduleErrors, AMovedFromScheduleIsRefused) {
       const Schedule copy = plan;
       for (const Schedule& empty : {plan, copy}) {
         EXPECT_EQ(message_of<std::invalid_argument>([&] { schedule(timer, empty, [] {}); }),
-                  std::string("schedule: schedule") + kRefused);
+                  std::string("schedule: plan") + kRefused);
         EXPECT_EQ(message_of<std::invalid_argument>([&] { (void)empty.limit(1); }),
                   std::string("Schedule: limit") + kRefused);
         EXPECT_EQ(message_of<std::invalid_argument>([&] { (void)empty.jitter(no_jitter); }),

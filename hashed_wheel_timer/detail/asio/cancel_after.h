@@ -136,8 +136,8 @@ struct CancelAfter {
 /// Guarantees: the operation completes once, by itself or cancelled. Its completion ends the limit. The handler's own
 /// cancellation slot still works. If the timer refuses the timeout, the operation is cancelled at once. But a stopped
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
-/// timer. Works with any completion token, and any
-/// operation that has a cancellation slot.
+/// timer. Works with any completion token, and any operation that has a cancellation slot. A binder may be inside, and
+/// bind_cancellation_slot() around it; with bind_executor() around that, too.
 /// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait_until() throws. Then
 /// the operation has not begun.
 /// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio.
@@ -187,6 +187,11 @@ class HWT_ASIO::async_result<
     HWT_ASIO::cancellation_slot_binder<hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Token>, Slot>, Signature> {
   using Bound = HWT_ASIO::cancellation_slot_binder<Token, Slot>;
   using Limited = hwt::HWT_ASIO_NAMESPACE::detail::CancelAfter<Bound>;
+  // Moves the token out of a binder that is given away, and copies it otherwise. Asio's get() returns an lvalue.
+  template <class Binder>
+  using TokenOf =
+      std::conditional_t<std::is_lvalue_reference_v<Binder> || std::is_const_v<std::remove_reference_t<Binder>>,
+                         const Token&, Token&&>;
 
  public:
   template <class Initiation, class Binder, class... Args>
@@ -194,8 +199,8 @@ class HWT_ASIO::async_result<
       -> decltype(HWT_ASIO::async_initiate<Limited, Signature>(std::declval<Initiation>(), std::declval<Limited&>(),
                                                                std::declval<Args>()...)) {
     const Slot slot = binder.get_cancellation_slot();
-    auto inner = std::forward<Binder>(binder).get();
-    Limited limited{inner.timer, inner.when, Bound(slot, std::move(inner.token)), inner.type};
+    auto& inner = binder.get();
+    Limited limited{inner.timer, inner.when, Bound(slot, static_cast<TokenOf<Binder>>(inner.token)), inner.type};
     return HWT_ASIO::async_initiate<Limited, Signature>(std::forward<Initiation>(initiation), limited,
                                                         std::forward<Args>(args)...);
   }

@@ -76,7 +76,8 @@ auto async_wait_until(Timer& timer, const Executor& executor, hwt::detail::Point
 /// cancelled wait is called, that timeout ends. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. So the function of Timer's on_earlier() must not use the WheelTimer
 /// whose call runs it; async_wait_for() and other WheelTimers are allowed there. The Timer must outlive it, and it must
-/// not outlive the context. Source: Asio's basic_waitable_timer.
+/// not outlive the context.
+/// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
 class BasicWheelTimer {
  public:
