@@ -29,7 +29,6 @@
 namespace hwt {
 
 using internal::Node;
-using std::chrono::steady_clock;
 
 /// The task of the timeout of a Sleep. The node never destroys it (TaskKind::Trivial), so it stays valid until the node
 /// is reused.
