@@ -441,13 +441,15 @@ TEST(LoopTimer, ACallOfRunDueTakesOnlyWhatCameBeforeIt) {
   const auto chain = std::make_shared<Chain>(timer);
   chain->self = chain;
   timer.new_timeout(chain, kFar).cancel();
-  for (int calls = 1; calls <= kCalls; ++calls) {
+  for (int calls = 1; chain->cancellations != kCalls && calls <= 100; ++calls) {
+    const int before = chain->cancellations;
     const auto next = timer.run_due();
-    EXPECT_EQ(chain->cancellations, calls);
-    if (calls != kCalls) {
+    EXPECT_LE(chain->cancellations, before + 1);
+    if (chain->cancellations != kCalls) {
       EXPECT_LE(next, steady_clock::now()) << "there is more to do";
     }
   }
+  EXPECT_EQ(chain->cancellations, kCalls);
   chain->self = nullptr;
 }
 

@@ -15,6 +15,7 @@
 #include "hashed_wheel_timer/internal/engine/task_runner.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
+#include "hashed_wheel_timer/internal/handover/pass_limits.h"
 #include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
@@ -34,13 +35,9 @@ namespace hwt::internal {
 ///      another tick there.
 ///   2. expire() or expire_before() runs the tasks of due ticks. Ticks rise from call to call.
 ///
-/// A pass may end before it has handled all that it took from the inbox. Then entries stay in `batch_`, and recheck
-/// requests that lack memory stay in `rechecks_`. resume() and the next pass go on with them.
-///
-/// The latest expired tick stays open while a pass is unfinished, so that entries that the pass has left may still
-/// enter it. Otherwise they would expire a whole tick later than the rest of their tick. For the same reason the caller
-/// neither skips ticks nor passes a later `present` to transfer() while a pass is unfinished. The earliest open tick
-/// only rises. So a timeout that a later step takes never overtakes an earlier one of its thread.
+/// A pass may be unfinished. Then entries stay in `batch_`, and recheck requests that lack memory stay in `rechecks_`.
+/// Until a pass is complete, the latest expired tick stays open for the rest of its entries, and the caller neither
+/// skips ticks nor passes a later `present`. The earliest open tick only rises, so the order of each thread stays.
 template <Wheel W>
 class Driver {
  public:
@@ -52,8 +49,7 @@ class Driver {
         tick_duration_(options.tick_duration.count()),
         wheel_(wheel_size) {}
 
-  /// How a transfer() ended. The order matters: after a result beyond Near the pass is unfinished, and another one must
-  /// follow.
+  /// How a transfer() ended. After a result beyond Near the pass is unfinished, and another one must follow.
   enum class Pass {
     Done,     // it took everything that was in the inbox when it began
     Near,     // it took all recheck requests and near deadlines
@@ -68,8 +64,7 @@ class Driver {
   /// places stay in the inbox, unless an earlier pass has begun to take them.
   Pass transfer(Tick present = 0, std::int64_t until = kForever, bool all = true) noexcept;
 
-  /// Goes on with a pass that was unfinished. Takes only what was in the inbox when transfer() began. So a caller that
-  /// repeats it comes to an end, whatever other threads schedule and cancel meanwhile.
+  /// Goes on with an unfinished pass. Takes only entries that came before transfer(), so a caller may repeat it.
   Pass resume() noexcept;
 
   /// Returns the tick of the earliest new deadline, or an earlier tick; kNever if nothing came that is ever due.
@@ -77,7 +72,7 @@ class Driver {
     const std::int64_t earliest = intake_.earliest_waiting();
     return earliest >= Inbox::kLatest ? kNever : tick_of(earliest);
   }
-  /// Returns whether the latest pass has left anything in the inbox, or something has come since.
+  /// Returns whether anything is in the inbox that no pass was opened for.
   bool is_waiting() noexcept { return intake_.earliest_waiting() != Inbox::kUnlisted; }
 
   /// Returns whether an unfinished pass has left entries of places with a near deadline.
@@ -91,7 +86,6 @@ class Driver {
   bool is_awaited() const noexcept { return core_.inbox().awaited() || core_.inbox().overflown(); }
 
   Tick next_due() const noexcept { return wheel_.next_due(); }
-
   /// Runs the tasks that are due at `tick`; see Wheel::expire. `begun` is the time, for lateness. Ends early when the
   /// timer is stopped, and after `max_tasks`; then the next call for the tick goes on. Returns their number.
   std::size_t expire(Tick tick, std::int64_t begun,
@@ -115,12 +109,6 @@ class Driver {
   Node* cancel_all() noexcept;
 
  private:
-  /// Netty's bound: a flood of new timeouts must not keep the worker from expiring. Dead entries count as well.
-  static constexpr std::int64_t kMaxTransfers = 100'000;
-  /// The bound for entries of places in which nothing is due soon. They take half a millisecond.
-  static constexpr std::int64_t kMaxFar = 8192;
-  /// The bound for recheck requests, each of which touches two cold places in memory.
-  static constexpr std::size_t kMaxRechecks = 8192;
   static constexpr std::size_t kBatch = 256;
   static constexpr std::size_t kAhead = 8;  // a node is prefetched when it is this far ahead in its batch
 
@@ -201,8 +189,8 @@ typename Driver<W>::Pass Driver<W>::resume() noexcept {
   Pass pass = complete_;
   if (!take_rechecks()) pass = Pass::More;
   if (rechecks_kept_ != 0) pass = Pass::Starved;
-  for (std::int64_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
-    if (done == kMaxTransfers || (!intake_.took_near() && ++far > kMaxFar)) {
+  for (std::size_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
+    if (done == PassLimits::kTransfers || (!intake_.took_near() && ++far > PassLimits::kFar)) {
       pass = Pass::More;
       break;
     }
@@ -214,16 +202,9 @@ typename Driver<W>::Pass Driver<W>::resume() noexcept {
     ++first_;
     if (first_ + kAhead < end_) prefetch_to_write(&batch_[first_ + kAhead].node());
     Node& node = entry.node();
-    switch (node.arrive(entry.life())) {
-      case Node::Arrival::Taken:
-        wheel_.insert(node, place_of(node));
-        break;
-      case Node::Arrival::Cancelled:
-        drop_cancelled(&node);
-        break;
-      case Node::Arrival::Withdrawn:
-        break;
-    }
+    const Node::Arrival arrival = node.arrive(entry.life());
+    if (arrival == Node::Arrival::Taken) wheel_.insert(node, place_of(node));
+    if (arrival == Node::Arrival::Cancelled) drop_cancelled(&node);
   }
   if (pass <= Pass::Near && intake_.held_up()) pass = Pass::HeldUp;
   is_unfinished_ = pass > Pass::Near;
@@ -235,10 +216,11 @@ typename Driver<W>::Pass Driver<W>::resume() noexcept {
 /// Handles the recheck requests of this pass. Each round of the loop tries the requests that earlier rounds or passes
 /// have kept, and then newly taken ones, together at most kBatch. It keeps those that lack memory, for the next round.
 /// Returns true when the Intake has no more requests, or when kept ones fill `rechecks_` and some still lack memory.
-/// Then rechecks_kept_ is the number of kept ones. Returns false after kMaxRechecks requests, repeated tries included.
+/// Then rechecks_kept_ is the number of kept ones. Returns false after PassLimits::kRechecks requests, repeated tries
+/// included.
 template <Wheel W>
 bool Driver<W>::take_rechecks() noexcept {
-  for (std::size_t done = 0; done < kMaxRechecks;) {
+  for (std::size_t done = 0; done < PassLimits::kRechecks;) {
     const std::size_t kept = rechecks_kept_;
     const std::size_t room = rechecks_.size() - kept;
     // Does not ask the Intake for zero requests: it would forget the places that have some.

@@ -26,6 +26,8 @@ constexpr std::int64_t kPatience = 1'000'000;  // until memory may be free again
 // before waits for a second. run_due() does not wait: it leaves the place for its next call.
 constexpr std::chrono::nanoseconds kNap{50'000};
 constexpr int kNaps = 20'000;
+// run_due() takes as many far entries as this number of passes: more than those for which a thread calls it.
+constexpr int kFarPasses = 4;
 // For timeouts that a cancelled() schedules. Bounded, because other threads may schedule all the time.
 constexpr int kBegins = 8;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
@@ -180,8 +182,8 @@ bool ManualEngine::transfer_all() noexcept { return transfer(kForever, kBegins, 
 bool ManualEngine::transfer(std::int64_t until, int begins, int naps) noexcept {
   for (; begins != 0 && core_->running(); --begins) {
     pass_ = driver_.transfer(past_before_, until);
-    for (; pass_ != Pass::Done && core_->running(); pass_ = driver_.resume()) {
-      if (until != kForever && !driver_.has_near()) return false;
+    for (int far = kFarPasses; pass_ != Pass::Done && core_->running(); pass_ = driver_.resume()) {
+      if (until != kForever && !driver_.has_near() && --far == 0) return false;
       if (pass_ == Pass::Starved || (pass_ == Pass::HeldUp && naps-- == 0)) return false;
       if (pass_ == Pass::HeldUp) std::this_thread::sleep_for(kNap);
     }

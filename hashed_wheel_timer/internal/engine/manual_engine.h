@@ -74,11 +74,11 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   /// Returns whether a thread has asked for a pass.
   bool is_asked() const noexcept;
   std::int64_t next_call() noexcept;
-  /// Takes the timeouts that were in the inbox when the call began into the wheel: those of all places, or only those
-  /// of the places with a deadline up to `until`, and of the others as many as one pass takes. May call cancelled(). If
-  /// timeouts have come meanwhile, for example from a cancelled(), begins again, up to `begins` times in all. Waits for
-  /// producers that sift their place, in at most `naps` naps. Returns whether everything was taken, and the timer is
-  /// running.
+  /// Takes timeouts that were in the inbox when the call began into the wheel. If `until` is not kForever, takes those
+  /// of places with a deadline up to `until`, and of the others as many as some passes may take. May call cancelled().
+  /// If timeouts have come meanwhile, for example from a cancelled(), begins again, up to `begins` times in all. Waits
+  /// for producers that sift their place, in at most `naps` naps. Returns whether everything was taken, and the timer
+  /// is running.
   bool transfer(std::int64_t until, int begins, int naps) noexcept;
   bool transfer_all() noexcept;
   void set_present(std::int64_t now) noexcept;

@@ -39,7 +39,7 @@ class Inbox {
   /// A bit of Place::earliest_. It is set while the place is not in the list, because it is filed or unlisted.
   /// Deadlines are rounded down to even nanoseconds, so the bit is free.
   static constexpr std::int64_t kNotInList = 1;
-  /// What the latest deadline, which never comes, is rounded down to.
+  /// The latest deadline, which never comes, rounded down.
   static constexpr std::int64_t kLatest = kUnlisted & ~kNotInList;
 
   /// The place of one producer.

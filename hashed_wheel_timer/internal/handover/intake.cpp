@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hashed_wheel_timer/internal/handover/pass_limits.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 
 namespace hwt::internal {
@@ -89,7 +90,7 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
     HandOverQueue<Node*>& rechecks = *place.rechecks_.load(std::memory_order_acquire);
     // Counted after the fence in open(). A producer that enqueues later lists its place again.
     if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = rechecks.size();
-    const std::size_t most = std::min(max, share(kRecheckRound, rechecked_.size() + 1));
+    const std::size_t most = std::min(max, share(PassLimits::kRecheckRound, rechecked_.size() + 1));
     const std::size_t count = rechecks.dequeue(nodes, std::min(most, place.rechecks_left_));
     place.rechecks_left_ -= count;
     // The place gets another turn.
@@ -101,7 +102,7 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
 
 std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
   held_up_ = took_near_ = false;
-  const std::size_t most = std::min(max, share(kRound, near_.size()));
+  const std::size_t most = std::min(max, share(PassLimits::kRound, near_.size()));
   if (++turns_ > kNearTurns) {
     turns_ = 0;
     if (const std::size_t count = take_from(far_, entries, most); count != 0) return count;

@@ -72,9 +72,6 @@ class Intake {
 
   // The value of left_ and rechecks_left_ until the place has its first turn of a pass.
   static constexpr std::size_t kUncounted = ~std::size_t{0};
-  // The most that a round of turns takes, unless there are more places: half of Driver's bounds for a pass.
-  static constexpr std::size_t kRound = 50'000;
-  static constexpr std::size_t kRecheckRound = 4096;
   // Far places have one turn after so many of near ones, because a cancelled() may wait there.
   static constexpr std::size_t kNearTurns = 16;
 
