@@ -1,7 +1,6 @@
 // Free memory (Depot, Collector) against a worker that goes to sleep. The worker sees that many nodes were freed, or it
 // is woken. This also holds if the worker was to be woken for a larger number before.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,14 +19,13 @@ using hwt::internal::FreeNode;
 using hwt::internal::kForever;
 using hwt::internal::Node;
 
-// Each node counts as so many. Together they are worth a collection (Collector::kWorthwhile); `many` alone are not.
-// Each stack of the depot gets one of `many`. Then `few` are in the fullest one, from which they are taken first.
-constexpr std::size_t kStacks = 8;
+// `many` and `few` are one node each, and count as so many. Together they are worth a collection
+// (Collector::kWorthwhile); `many` alone is not.
 constexpr std::size_t kMany = 16'000;
 constexpr std::size_t kFew = 500;
 
 struct Freed final : Run {
-  std::array<Node, kStacks> many{};
+  Node many{};
   Node few{};
   ModelTimer timer{ModelTimer::Parts{}};
   Core& core = timer.core();
@@ -48,11 +46,11 @@ struct Freed final : Run {
     core.depot().take(1);
     collector.step(4 * kLater);
     MODEL_ASSERT(collector.next_step(0) == kForever);
-    for (std::size_t i = 0; i < kStacks; ++i) core.depot().take(1);
+    core.depot().take(1);
   }
 
   void free() {
-    for (Node& node : many) free(node, kMany / kStacks);
+    free(many, kMany);
     free(few, kFew);
   }
   void free(Node& node, std::size_t nodes) {
@@ -72,10 +70,7 @@ struct Freed final : Run {
     }
   }
 
-  void after() override {
-    while (core.depot().take(1) != nullptr) {
-    }
-  }
+  void after() override { core.depot().take(kMany + kFew); }
 };
 
 }  // namespace

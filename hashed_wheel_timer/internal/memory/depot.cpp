@@ -8,30 +8,11 @@ NodePool*& Depot::next(NodePool& pool) noexcept { return pool.next; }
 
 Node* Depot::take(std::int64_t enough) noexcept {
   std::int64_t taken = 0;
-  Node* const batches = collect(enough, taken);
-  if (const std::size_t left = free_nodes(); left < fewest_.load(std::memory_order_relaxed)) {
+  Node* const batches = free_.take_some(enough, taken);
+  if (const std::size_t left = free_.nodes(); left < fewest_.load(std::memory_order_relaxed)) {
     fewest_.store(left, std::memory_order_relaxed);
   }
   return batches;
-}
-
-/// Takes from the fullest stack. If another thread hides it, takes from the fullest of the others.
-Node* Depot::collect(std::int64_t enough, std::int64_t& taken) noexcept {
-  taken = 0;
-  for (std::array<bool, kStacks> tried{};;) {
-    std::size_t fullest = 0;
-    std::size_t most = 0;
-    for (std::size_t i = 0; i != kStacks; ++i) {
-      const std::size_t nodes = free_[i].nodes();
-      if (!tried[i] && nodes > most) {
-        fullest = i;
-        most = nodes;
-      }
-    }
-    if (most == 0) return nullptr;
-    if (Node* const batches = free_[fullest].take_some(enough, taken)) return batches;
-    tried[fullest] = true;
-  }
 }
 
 void Depot::add(NodePool& pool) noexcept {
@@ -51,8 +32,7 @@ void Depot::close() noexcept {
   std::int64_t out = 0;      // the nodes that were carved and are not in a pool
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) out += pool->close();
   // Subtracts the nodes in the depot, and the nodes in `collected`.
-  for (BatchStack& stack : free_) out -= stack.close();
-  out -= collected;
+  out -= free_.close() + collected;
   for (const Node* node = retired_.close(); node != nullptr; node = node->next) --out;
   // Replaces the bias by the number. Other threads may have counted some nodes down from the bias meanwhile.
   if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0)

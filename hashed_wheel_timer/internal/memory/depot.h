@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -42,13 +41,12 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   /// Pushes a chain of `nodes` nodes, linked by `next` and ended by null. Returns false if the depot is closed.
   bool push(Node* first, std::size_t nodes) noexcept {
-    BatchStack& stack = emptiest();
-    stack.count_in(nodes);
+    free_.count_in(nodes);
     AsymmetricFence::light();
-    // Before the push, when the core still exists. Sums of two pushes may miss each other; then the next push wakes it.
-    if (free_nodes() >= wake_worker_at_.load(std::memory_order_relaxed)) [[unlikely]]
+    // Before the push, because afterwards the core may be gone.
+    if (free_.nodes() >= wake_worker_at_.load(std::memory_order_relaxed)) [[unlikely]]
       sleeper_.wake_if_asleep();
-    return stack.push_counted(first, nodes);
+    return free_.push_counted(first, nodes);
   }
 
   // Producers that schedule.
@@ -87,11 +85,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   /// Makes the thread that frees this many nodes wake the sleeping worker. kNoWakeUp: none does.
   void wake_worker_at(std::size_t nodes) noexcept { wake_worker_at_.store(nodes, std::memory_order_relaxed); }
 
-  std::size_t free_nodes() const noexcept {
-    std::size_t nodes = 0;
-    for (const BatchStack& stack : free_) nodes += stack.nodes();
-    return nodes;
-  }
+  std::size_t free_nodes() const noexcept { return free_.nodes(); }
   /// Begins to note the fewest free nodes, with this number.
   void begin_watch(std::size_t nodes) noexcept { fewest_.store(nodes, std::memory_order_relaxed); }
   std::size_t fewest_free_nodes() const noexcept { return fewest_.load(std::memory_order_relaxed); }
@@ -108,7 +102,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   Page* take_runs() noexcept { return runs_.take_all(); }
   void push_run(Page& run) noexcept { runs_.push(run); }
   /// See BatchStack::take_some().
-  Node* collect(std::int64_t enough, std::int64_t& taken) noexcept;
+  Node* collect(std::int64_t enough, std::int64_t& taken) noexcept { return free_.take_some(enough, taken); }
 
   /// The number of nodes that the Collector has taken, less those that it has put back into the depot. Only the
   /// Collector uses it, and then close(). It includes nodes whose memory went back to the system. If a pool carves such
@@ -124,17 +118,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   // shrinks only when it is full.
   static constexpr std::int64_t kShared = 65536;
 
-  BatchStack& emptiest() noexcept {
-    return *std::min_element(free_.begin(), free_.end(),
-                             [](const BatchStack& a, const BatchStack& b) { return a.nodes() < b.nodes(); });
-  }
-
-  // A thread that is preempted in BatchStack::take_some() hides the nodes of one stack, and others then carve fresh
-  // nodes. A push goes to the emptiest stack, so no stack ever gets more than its share of all nodes. (Each thread that
-  // pushes at the same time may add one batch more.) So the memory stays bounded, however often a thread is preempted
-  // there: see SECURITY.md. Until their thread has put them back, hidden nodes are counted in nodes().
-  static constexpr std::size_t kStacks = 8;
-  std::array<BatchStack, kStacks> free_;
+  BatchStack free_;
   RunStack runs_;
 
   // The fewest nodes that were left since the Collector began to watch. Threads that take nodes overwrite each other,
