@@ -15,12 +15,15 @@
 #include <vector>
 
 #include "tests/support/any_timer.h"
+#include "tests/support/build_kind.h"
 
 namespace hwt {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
+
+constexpr int kShare = kSanitized ? 10 : 1;  // of each flood
 
 /// A kind of timer with a tick.
 template <class T, int kMicroseconds>
@@ -101,11 +104,11 @@ class UnderAFlood : public ::testing::Test {
     const std::unique_ptr<T> timer = K::make();
     std::atomic<bool> over = false;
     std::jthread flooding([&] { flood(*timer, over); });
-    std::atomic<bool> probes_end = false;
     std::atomic<int> ran = 0;
     std::atomic<nanoseconds> latest = 0ns;
     std::jthread probing([&] {
-      for (int i = 0; i < 25 && !probes_end; ++i) {
+      const auto begin = steady_clock::now();
+      for (int i = 0; i < 25 && steady_clock::now() - begin < 1s; ++i) {
         const auto due = steady_clock::now() + kDelay;
         std::atomic<bool> done = false;
         Timeout probe = timer->new_timeout(
@@ -151,31 +154,34 @@ using Kinds = ::testing::Types<Kind<HashedWheelTimer, 1000>, Kind<HierarchicalWh
 TYPED_TEST_SUITE(UnderAFlood, Kinds, KindNames);
 
 TYPED_TEST(UnderAFlood, OfTwoThreadsThatScheduleAndCancelATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 100'000, false); });
+  this->expect_punctual(
+      [](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 100'000 / kShare, false); });
 }
 
 TYPED_TEST(UnderAFlood, OfSixThreadsThatScheduleAndCancelATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 6, 20'000, false); });
+  this->expect_punctual(
+      [](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 6, 20'000 / kShare, false); });
 }
 
 TYPED_TEST(UnderAFlood, OfDueTasksATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 150'000); });
+  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 150'000 / kShare); });
 }
 
 TYPED_TEST(UnderAFlood, OfMoreDueTasksATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 300'000); });
+  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 300'000 / kShare); });
 }
 
 TYPED_TEST(UnderAFlood, OfCancelledTimerTasksATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 20'000, true); });
+  this->expect_punctual(
+      [](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 20'000 / kShare, true); });
 }
 
 TYPED_TEST(UnderAFlood, OfRescheduledTimeoutsATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { reschedule_always(timer, over, 3, 50'000); });
+  this->expect_punctual([](Timer& timer, const auto& over) { reschedule_always(timer, over, 3, 50'000 / kShare); });
 }
 
 TYPED_TEST(UnderAFlood, OfManyThreadsWithFarTimeoutsATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { leave_far_ones(timer, over, 60, 1'000); });
+  this->expect_punctual([](Timer& timer, const auto& over) { leave_far_ones(timer, over, 60, 1'000 / kShare); });
 }
 
 }  // namespace
