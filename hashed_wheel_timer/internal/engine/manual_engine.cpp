@@ -26,8 +26,8 @@ constexpr std::int64_t kPatience = 1'000'000;  // until memory may be free again
 // before waits for a second. run_due() does not wait: it leaves the place for its next call.
 constexpr std::chrono::nanoseconds kNap{50'000};
 constexpr int kNaps = 20'000;
-// run_due() takes as many far entries as this number of passes: more than those for which a thread calls it.
-constexpr int kFarPasses = 4;
+// run_due() takes as many far entries as this number of passes: as many as a producer may have when it calls for them.
+constexpr int kFarPasses = 8;
 // For timeouts that a cancelled() schedules. Bounded, because other threads may schedule all the time.
 constexpr int kBegins = 8;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
