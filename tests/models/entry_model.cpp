@@ -47,7 +47,7 @@ struct Entries final : Run {
       MODEL_ASSERT(record->holder() == nullptr);
     }
     if (record->end()) count(record->take());
-    Leftovers::free(leftovers.take_all());
+    while (Entry* const left = leftovers.take_one()) Leftovers::free(*left);
     Entry::Drop()(record);
   }
 
@@ -74,7 +74,7 @@ struct Entries final : Run {
   }
 
   void after() override {
-    Leftovers::free(leftovers.take_all());
+    while (Entry* const left = leftovers.take_one()) Leftovers::free(*left);
     MODEL_ASSERT(taken == made);
   }
 };
