@@ -464,6 +464,7 @@ TYPED_TEST(TimerQueue, TakesCallsOfOtherThreads) {
 }
 
 TEST(TrantorTimerQueue, IsDestroyedOnAnyThread) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto destroy_on_another_thread = [] {
     std::unique_ptr<Trantor> host;
     std::thread([&] {

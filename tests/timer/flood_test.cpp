@@ -101,8 +101,8 @@ class UnderAFlood : public ::testing::Test {
     // Two quiet processors keep to 100 ms. But the threads of the flood take turns with the worker, and a busy machine
     // or a sanitizer makes each turn longer.
     constexpr auto kMost = 10s;
+    std::atomic<bool> over = false;  // outlives the timer, whose tasks read it
     const std::unique_ptr<T> timer = K::make();
-    std::atomic<bool> over = false;
     std::jthread flooding([&] { flood(*timer, over); });
     std::atomic<int> ran = 0;
     std::atomic<nanoseconds> latest = 0ns;
