@@ -1,7 +1,7 @@
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 
 #include "hashed_wheel_timer/internal/engine/checked_options.h"
-#include "hashed_wheel_timer/internal/engine/worker_loop.h"
+#include "hashed_wheel_timer/internal/engine/worker_thread.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
 namespace hwt {
@@ -26,7 +26,7 @@ HashedWheelTimer::HashedWheelTimer(std::chrono::nanoseconds tick_duration, std::
 
 HashedWheelTimer::HashedWheelTimer(Options options) {
   options = internal::checked_options("HashedWheelTimer", std::move(options), kHashedLimits);
-  set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, options.ticks_per_wheel));
+  set_engine(new internal::WorkerThread<internal::HashedWheel>(*this, options, options.ticks_per_wheel));
 }
 
 HashedWheelTimer::~HashedWheelTimer() { end(); }

@@ -1,7 +1,7 @@
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 
 #include "hashed_wheel_timer/internal/engine/checked_options.h"
-#include "hashed_wheel_timer/internal/engine/worker_loop.h"
+#include "hashed_wheel_timer/internal/engine/worker_thread.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/internal/wheel/slot_levels.h"
 
@@ -20,7 +20,7 @@ constexpr internal::Limits kHierarchicalLimits = {
 
 internal::ThreadedEngine* make_engine(Timer& timer, Options options) {
   options = internal::checked_options("HierarchicalWheelTimer", std::move(options), kHierarchicalLimits);
-  return new internal::WorkerLoop<internal::HierarchicalWheel>(timer, options, options.ticks_per_wheel);
+  return new internal::WorkerThread<internal::HierarchicalWheel>(timer, options, options.ticks_per_wheel);
 }
 
 }  // namespace

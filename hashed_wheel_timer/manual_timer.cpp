@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
-#include "hashed_wheel_timer/internal/engine/manual_engine.h"
+#include "hashed_wheel_timer/internal/engine/driven_engine.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 

@@ -3,16 +3,16 @@
 #include <utility>
 
 #include "hashed_wheel_timer/internal/engine/checked_options.h"
-#include "hashed_wheel_timer/internal/engine/manual_engine.h"
+#include "hashed_wheel_timer/internal/engine/driven_engine.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 
 namespace hwt::detail {
 
-using internal::ManualEngine;
+using internal::DrivenEngine;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-LoopDriver::LoopDriver(std::shared_ptr<ManualEngine> engine) noexcept : engine_(std::move(engine)) {}
+LoopDriver::LoopDriver(std::shared_ptr<DrivenEngine> engine) noexcept : engine_(std::move(engine)) {}
 
 std::optional<steady_clock::time_point> LoopDriver::run_due(std::size_t max_tasks, std::size_t* ran) {
   const std::optional<std::int64_t> next = engine_->drive(max_tasks, ran);
@@ -29,10 +29,10 @@ Options checked(const char* name, const Options& options) {
 }  // namespace
 
 DrivenTimer::DrivenTimer(const char* name, const Options& options)
-    : engine_(std::make_shared<ManualEngine>(*this, checked(name, options))) {}
+    : engine_(std::make_shared<DrivenEngine>(*this, checked(name, options))) {}
 
 DrivenTimer::DrivenTimer(const char* name, const Options& options, std::optional<steady_clock::time_point> start)
-    : engine_(std::make_shared<ManualEngine>(*this, checked(name, options),
+    : engine_(std::make_shared<DrivenEngine>(*this, checked(name, options),
                                              start ? std::optional(internal::nanoseconds_of(*start)) : std::nullopt)) {}
 
 DrivenTimer::~DrivenTimer() = default;

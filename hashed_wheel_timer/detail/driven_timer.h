@@ -18,7 +18,7 @@
 namespace hwt {
 
 namespace internal {
-class ManualEngine;
+class DrivenEngine;
 }
 
 namespace detail {
@@ -26,7 +26,7 @@ namespace detail {
 /// Runs the due tasks of a timer. An event loop may keep a LoopDriver longer than the timer; then nothing is due.
 class HWT_API LoopDriver {
  public:
-  explicit LoopDriver(std::shared_ptr<internal::ManualEngine> engine) noexcept;
+  explicit LoopDriver(std::shared_ptr<internal::DrivenEngine> engine) noexcept;
 
   /// See LoopTimer::run_due(). Stores the number of tasks that ran in `*ran`. A task may destroy the timer, but not
   /// this object.
@@ -34,7 +34,7 @@ class HWT_API LoopDriver {
       std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)(), std::size_t* ran = nullptr);
 
  private:
-  const std::shared_ptr<internal::ManualEngine> engine_;
+  const std::shared_ptr<internal::DrivenEngine> engine_;
 };
 
 /// The base of the timers without a thread: the caller does the worker's part. Not for users.
@@ -59,7 +59,7 @@ class HWT_API DrivenTimer : public Timer {
   ~DrivenTimer() override;
 
   LoopDriver driver() const noexcept { return LoopDriver(engine_); }
-  internal::ManualEngine& engine() const noexcept { return *engine_; }
+  internal::DrivenEngine& engine() const noexcept { return *engine_; }
 
   /// See LoopTimer::on_earlier().
   void on_earlier(std::function<void()> call);
@@ -69,7 +69,7 @@ class HWT_API DrivenTimer : public Timer {
   void end() noexcept;
 
  private:
-  const std::shared_ptr<internal::ManualEngine> engine_;  // shared, because a task may destroy the timer
+  const std::shared_ptr<internal::DrivenEngine> engine_;  // shared, because a task may destroy the timer
 };
 
 }  // namespace detail

@@ -86,9 +86,9 @@ extern "C" {
   for (Timeout& timeout : timeouts) timeout.reschedule(1h);
 }
 
-[[gnu::noinline]] void counted_transfer(ThreadlessTimer& timer) { timer.driver().transfer(); }
-[[gnu::noinline]] void counted_pass_over_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(); }
-[[gnu::noinline]] void counted_collect_cancelled(ThreadlessTimer& timer) { timer.driver().transfer(); }
+[[gnu::noinline]] void counted_transfer(ThreadlessTimer& timer) { timer.worker().transfer(); }
+[[gnu::noinline]] void counted_pass_over_cancelled(ThreadlessTimer& timer) { timer.worker().transfer(); }
+[[gnu::noinline]] void counted_collect_cancelled(ThreadlessTimer& timer) { timer.worker().transfer(); }
 [[gnu::noinline]] void counted_expire(ThreadlessTimer& timer) { timer.expire_all(); }
 [[gnu::noinline]] void counted_pair(Timer& timer) { pair(timer); }
 [[gnu::noinline]] void counted_pair_by_deadline(Timer& timer, std::chrono::steady_clock::time_point deadline) {
@@ -210,7 +210,7 @@ class Counted {
       count("cancel_before_transfer_elsewhere", counted_cancel_before_transfer_elsewhere, timeouts_);
     }).join();
     drop(timeouts_);
-    timer_.driver().transfer();
+    timer_.worker().transfer();
 
     new_timeouts();
     count("transfer", counted_transfer, timer_);
@@ -220,20 +220,20 @@ class Counted {
 
     new_timeouts();
     drop(timeouts_);
-    timer_.driver().transfer();
+    timer_.worker().transfer();
     count("expire", counted_expire, timer_);
 
     new_timeouts();
-    timer_.driver().transfer();
+    timer_.worker().transfer();
     timer_.expire_all();
     count("drop_last_handle", counted_drop_last_handle, timeouts_);
 
     schedule(rescheduling_, timeouts_);
-    rescheduling_.driver().transfer();
+    rescheduling_.worker().transfer();
     count("reschedule_later", counted_reschedule_later, timeouts_);
     cancel(timeouts_);
     drop(timeouts_);
-    rescheduling_.driver().transfer();
+    rescheduling_.worker().transfer();
   }
 
   void pairs() {
@@ -241,11 +241,11 @@ class Counted {
     count("pair_by_deadline", counted_pair_by_deadline, *unattended_, unattended_->now() + 5s);
     count("pair_by_id", counted_pair_by_id, *unattended_);
     count("pair_of_owning_task", counted_pair_of_owning_task, timer_);
-    timer_.driver().transfer();
+    timer_.worker().transfer();
     count("pair_with_limit", counted_pair_with_limit, limited_);
-    limited_.driver().transfer();
+    limited_.worker().transfer();
     count("pair_with_1000_timers", counted_pair_with_1000_timers, timers_);
-    for (const auto& timer : timers_) timer->driver().transfer();
+    for (const auto& timer : timers_) timer->worker().transfer();
   }
 
   /// Each ring has its own timer and stays full.

@@ -116,7 +116,7 @@ class ThreadlessChurn {
   }
 
  private:
-  void collect() { timer_.driver().transfer(); }
+  void collect() { timer_.worker().transfer(); }
 
   std::size_t ran_ = 0;
   ThreadlessTimer timer_;

@@ -25,7 +25,7 @@ void scope_end(benchmark::State& state, bool transferred, bool by_destructor) {
     state.PauseTiming();
     std::optional<hwt::TimeoutScope> scope(std::in_place, timer);
     for (std::int64_t i = 0; i < kMembers; ++i) scope->add([&state] { benchmark::DoNotOptimize(&state); }, 600s);
-    if (transferred) timer.driver().transfer();
+    if (transferred) timer.worker().transfer();
     state.ResumeTiming();
     if (by_destructor) {
       scope.reset();
@@ -34,7 +34,7 @@ void scope_end(benchmark::State& state, bool transferred, bool by_destructor) {
     }
     state.PauseTiming();
     scope.reset();
-    timer.driver().transfer();
+    timer.worker().transfer();
     state.ResumeTiming();
   }
 }

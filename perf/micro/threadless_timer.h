@@ -6,7 +6,7 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
-#include "hashed_wheel_timer/internal/engine/driver.h"
+#include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/timer.h"
@@ -17,18 +17,18 @@ namespace hwt::perf {
 /// worker's part and sets the time. So each part can be measured alone, with the same instructions each time.
 class ThreadlessTimer final : public Timer {
  public:
-  using Driver = internal::Driver<internal::HashedWheel>;
+  using Worker = internal::Worker<internal::HashedWheel>;
 
   explicit ThreadlessTimer(const Options& options = {.tick_duration = std::chrono::milliseconds(1)})
       : core_(new internal::Core(*this, options, internal::Core::Clock::Given)),
-        driver_(*core_, options, options.ticks_per_wheel),
+        worker_(*core_, options, options.ticks_per_wheel),
         grid_{0, options.tick_duration.count()} {
     core_->lifecycle().finish_start(0);
   }
 
   ~ThreadlessTimer() override {
     core_->lifecycle().begin_stop();
-    for (internal::Node* node = driver_.cancel_all(); node != nullptr;) {
+    for (internal::Node* node = worker_.cancel_all(); node != nullptr;) {
       internal::Node* const next = node->next;
       if (!node->shared()) node->destroy_task();
       internal::Node::adopt(node);
@@ -37,7 +37,7 @@ class ThreadlessTimer final : public Timer {
     core_->close();
   }
 
-  Driver& driver() noexcept { return driver_; }
+  Worker& worker() noexcept { return worker_; }
   internal::Core& core() noexcept { return *core_; }
 
   /// Sets the present time of new_timeout() in nanoseconds. The timer started at 0. Do not call it during
@@ -47,14 +47,14 @@ class ThreadlessTimer final : public Timer {
 
   /// Takes everything that is new or cancelled from the inbox, in as many passes as that needs.
   void transfer_all() noexcept {
-    while (driver_.transfer() == Driver::Pass::More) {
+    while (worker_.transfer() == Worker::Pass::More) {
     }
   }
 
   /// Runs all timeouts in the wheel, each at the end of its tick.
   void expire_all() noexcept {
-    for (internal::Tick due = driver_.next_due(); due != internal::kNever; due = driver_.next_due()) {
-      driver_.expire(due, grid_.end_of(due));
+    for (internal::Tick due = worker_.next_due(); due != internal::kNever; due = worker_.next_due()) {
+      worker_.expire(due, grid_.end_of(due));
     }
   }
 
@@ -66,7 +66,7 @@ class ThreadlessTimer final : public Timer {
 
  private:
   internal::Core* const core_;  // deletes itself after close()
-  Driver driver_;
+  Worker worker_;
   const internal::TickGrid grid_;
 };
 

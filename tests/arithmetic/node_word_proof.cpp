@@ -82,6 +82,7 @@ int main(int count, char** arguments) {
   proof.lemma("generation_cancelled", [] {
     const Word word("word");
     const bool own = each("own", 0, 1) != 0;
+    const bool asks = each("asks", 0, 1) != 0;
     assume(NodeWord::pending(word));
     assume(references(word) >= 1);
     if (NodeWord::too_many_references(word)) return;
@@ -89,7 +90,7 @@ int main(int count, char** arguments) {
     const NodeState state = NodeWord::state_of(word);
     const TaskKind kind = NodeWord::kind_of(word);
     assume((word & NodeWord::kBusy) == 0);
-    const Word left = NodeWord::cancelled(word, own);
+    const Word left = NodeWord::cancelled(word, own, asks);
     const bool withdrawn = own && state == NodeState::Queued && kind != TaskKind::Shared;
     const bool callable = kind == TaskKind::Callable;
     require(NodeWord::state_of(left) == NodeState::Cancelled, "it is cancelled");
@@ -97,8 +98,9 @@ int main(int count, char** arguments) {
             "the generation rises only if it was withdrawn: no reference is carried into it");
     require(references(left) == references(word) + (callable ? 1 : 0) - (withdrawn ? 1 : 0),
             "the caller has a callable's reference");
-    require(implies(Word(state == NodeState::InWheel ? 1 : 0) == 1, (left & NodeWord::kRecheckQueued) != 0),
-            "the worker is told of a node in the wheel");
+    require((left & NodeWord::kRecheckQueued) ==
+                (asks ? Word(NodeWord::kRecheckQueued) : (word & NodeWord::kRecheckQueued)),
+            "a recheck request is queued if the caller enqueues one, or another thread has");
     require(flags(left) == flags(word), "all else stays");
   });
   // Threads that add a reference at once, each after a look: as many as 2^20.

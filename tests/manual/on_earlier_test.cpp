@@ -295,6 +295,34 @@ TEST(OnEarlierCalls, MayCancelWhileATimeoutMovesToEarlier) {
   EXPECT_EQ(ran, kThousands);
 }
 
+/// The driver is called when the last timeout is cancelled. Whatever room the thread has left for recheck requests,
+/// that of this cancel is not taken by a cancel inside the function.
+TEST(OnEarlierCalls, MayCancelWhileTheLastTimeoutIsCancelled) {
+  for (int before = 250; before < 260; ++before) {
+    Options options{.tick_duration = 1ms};
+    options.max_pending_timeouts = 1000;
+    ManualTimer timer(options);
+    bool cancels = false;
+    timer.on_earlier([&] {
+      if (!std::exchange(cancels, false)) return;
+      Timeout other = timer.new_timeout([] {}, kFar);
+      timer.next_wakeup();  // into the wheel
+      EXPECT_TRUE(other.cancel());
+    });
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < before; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    const auto task = std::make_shared<RecordingTask>();
+    Timeout last = timer.new_timeout(task, kFar);
+    timer.next_wakeup();
+    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+    cancels = true;
+    EXPECT_TRUE(last.cancel());
+    timer.next_wakeup();
+    EXPECT_FALSE(cancels);
+    EXPECT_EQ(task->cancellations, 1) << "after " << before;
+  }
+}
+
 TEST(OnEarlierLocks, NoneIsHeldWhereverItIsCalled) {
   ManualTimer timer(10ms, kStart);
   bool inside = false;

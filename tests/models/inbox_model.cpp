@@ -56,13 +56,14 @@ struct In final : Run {
       if (i == kEntries - 2) Inbox::hand_over(place, 1);
     }
     for (unsigned i = 0; i < kRechecks; ++i) {
+      MODEL_ASSERT(Inbox::reserve_recheck(place));
       Inbox::put_recheck(place, nodes[index]);
       AsymmetricFence::light();
       inbox.list_rechecks(place);
     }
     inbox.put_without_memory(overflown[index]);
     noted[index] = 1;
-    index == 0 ? inbox.note_urgent() : inbox.note_awaited();
+    inbox.note(index == 0 ? Inbox::kUrgent : Inbox::kRechecks);
   }
 
   void put(unsigned index, std::uint32_t entry) {
@@ -76,11 +77,10 @@ struct In final : Run {
   }
 
   void pass() {
-    const bool urgent = inbox.urgent();
-    const bool awaited = inbox.awaited();
-    inbox.clear_notes();
-    MODEL_ASSERT(!urgent || noted[0] == 1);
-    MODEL_ASSERT(!awaited || noted[1] == 1);
+    const std::uint32_t asked = inbox.asked();
+    inbox.take_requests(asked);
+    MODEL_ASSERT((asked & Inbox::kUrgent) == 0 || noted[0] == 1);
+    MODEL_ASSERT((asked & Inbox::kRechecks) == 0 || noted[1] == 1);
     intake.open_all(4);
     for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next) ++overflow;
     take_all();

@@ -1,6 +1,6 @@
 #pragma once
 
-// A timer of a Core and a Driver. It takes fewer steps than a ManualTimer, which has an engine. One thread turns it.
+// A timer of a Core and a Worker. It takes fewer steps than a ManualTimer, which has an engine. One thread turns it.
 
 #include <chrono>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
-#include "hashed_wheel_timer/internal/engine/driver.h"
+#include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/timer.h"
@@ -37,17 +37,21 @@ class ModelTimer final : public hwt::Timer {
   /// Runs all tasks that are due by then, in ticks of a nanosecond. A timeout that this turn finds in the inbox waits
   /// for the next turn.
   void turn(std::int64_t now) {
-    using Pass = hwt::internal::Driver<hwt::internal::HierarchicalWheel>::Pass;
     core_.set_now(now);
-    while (driver_.transfer(now) != Pass::Done) yield();
-    while (core_.running() && driver_.next_due() < now) driver_.expire(driver_.next_due(), now);
+    worker_.close_before(now);
+    worker_.transfer();
+    while (worker_.is_unfinished()) {
+      yield();
+      worker_.transfer();
+    }
+    while (core_.running() && worker_.next_due() < now) worker_.expire(worker_.next_due(), now);
   }
 
   /// By the thread that turns it.
   std::vector<hwt::Timeout> stop() override {
     core_.lifecycle().begin_stop();
     hwt::internal::AsymmetricFence::heavy();
-    unprocessed_.set(driver_.cancel_all());
+    unprocessed_.set(worker_.cancel_all());
     core_.lifecycle().finish_stop();
     std::vector<hwt::Timeout> timeouts;
     unprocessed_.take(timeouts);
@@ -68,7 +72,7 @@ class ModelTimer final : public hwt::Timer {
 
   const hwt::Options options_;
   hwt::internal::Core& core_ = *new hwt::internal::Core(*this, options_, hwt::internal::Core::Clock::Given);
-  hwt::internal::Driver<hwt::internal::HierarchicalWheel> driver_{core_, options_, 64};
+  hwt::internal::Worker<hwt::internal::HierarchicalWheel> worker_{core_, options_, 64};
   hwt::internal::Unprocessed unprocessed_;
 };
 

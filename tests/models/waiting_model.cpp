@@ -1,5 +1,5 @@
-// One node by itself, and threads that wait for its task (Node::cancel, take_over, finish, wait_while_busy,
-// ParkingLot). Also a thread that sleeps until it is woken (Sleeper, Parking). A woken thread sees all writes before
+// One node by itself, and threads that wait for its task (Node::cancel, take_over, finish, wait_while_busy).
+// Also a thread that sleeps until it is woken (Sleeper, Parking). A woken thread sees all writes before
 // the wake-up.
 
 #include <atomic>

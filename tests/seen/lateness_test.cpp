@@ -37,8 +37,8 @@ constexpr std::int64_t ns(nanoseconds duration) { return duration.count(); }
 
 /// Processes the next tick with due timeouts from `begun` on.
 void expire_next(ThreadlessTimer& timer, nanoseconds begun) {
-  timer.driver().transfer();
-  timer.driver().expire(timer.driver().next_due(), ns(begun));
+  timer.worker().transfer();
+  timer.worker().expire(timer.worker().next_due(), ns(begun));
 }
 
 TEST(Lateness, IsTheBeginningOfTheWorkOnATickMinusTheDeadline) {
@@ -74,11 +74,11 @@ TEST(Lateness, IsZeroAtTheDeadlineAndNeverNegative) {
 TEST(Lateness, GoesByTheLatestDeadline) {
   ThreadlessTimer timer;
   Timeout later = timer.new_timeout([] {}, 1ms);
-  timer.driver().transfer();
+  timer.worker().transfer();
   ASSERT_TRUE(later.reschedule(1h));
-  timer.driver().expire(timer.driver().next_due(), ns(1ms));
+  timer.worker().expire(timer.worker().next_due(), ns(1ms));
   EXPECT_EQ(timer.core().lateness().count(), 0U);
-  timer.driver().expire(timer.driver().next_due(), ns(later.deadline().time_since_epoch()) + 42);
+  timer.worker().expire(timer.worker().next_due(), ns(later.deadline().time_since_epoch()) + 42);
   EXPECT_EQ(timer.core().lateness().count(), 1U);
   EXPECT_EQ(timer.core().lateness().sum(), 42ns);
 }
@@ -97,9 +97,9 @@ TEST(Lateness, ATimeoutThatHasNotExpiredDoesNotCount) {
   ThreadlessTimer timer;
   Timeout cancelled = timer.new_timeout([] {}, 1ms);
   timer.new_timeout([] {}, 1ms);
-  timer.driver().transfer();
+  timer.worker().transfer();
   cancelled.cancel();
-  timer.driver().expire(timer.driver().next_due(), ns(1ms));
+  timer.worker().expire(timer.worker().next_due(), ns(1ms));
   EXPECT_EQ(timer.core().lateness().count(), 1U);
 }
 

@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/engine/worker_loop.h"
+#include "hashed_wheel_timer/internal/engine/worker_thread.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/threaded_timer.h"
 #include "tests/support/test_support.h"
@@ -17,7 +17,7 @@ class HeldTimer final : public ThreadedTimer {
   enum class At { Nowhere, Entry, Exit };
 
   explicit HeldTimer(Options options = {.tick_duration = 1ms}) {
-    set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, 64));
+    set_engine(new internal::WorkerThread<internal::HashedWheel>(*this, options, 64));
   }
   ~HeldTimer() override {
     if (!stays_held_) go_on();

@@ -5,9 +5,6 @@
 namespace hwt::test {
 
 /// Makes the worker take all entries, as a producer does when tens of thousands of its timeouts stay alive.
-inline void call_worker(internal::Core& core) {
-  core.inbox().note_all_awaited();
-  core.sleeper().wake();
-}
+inline void call_worker(internal::Core& core) { core.inbox().ask(internal::Inbox::kEverything, core.sleeper()); }
 
 }  // namespace hwt::test

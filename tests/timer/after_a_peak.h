@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/internal/engine/worker_loop.h"
+#include "hashed_wheel_timer/internal/engine/worker_thread.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
@@ -39,7 +39,7 @@ class HastyTimer final : public ThreadedTimer {
  public:
   explicit HastyTimer(std::chrono::nanoseconds unused_for, std::int64_t wheel_size = 512) {
     const Options options{.tick_duration = 1ms};
-    set_engine(new internal::WorkerLoop<internal::HashedWheel>(*this, options, wheel_size, unused_for.count()));
+    set_engine(new internal::WorkerThread<internal::HashedWheel>(*this, options, wheel_size, unused_for.count()));
   }
   ~HastyTimer() override { end(); }
 };

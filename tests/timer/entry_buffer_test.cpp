@@ -20,7 +20,7 @@
 namespace hwt {
 namespace {
 
-using internal::EntryBuffer;
+using EntryBuffer = internal::EntryBuffer<internal::NodeName>;
 using internal::Inbox;
 using internal::Intake;
 using internal::NodeName;

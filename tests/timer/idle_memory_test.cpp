@@ -132,6 +132,22 @@ class AfterAPeakInUse : public AfterAPeak, public ::testing::WithParamInterface<
 INSTANTIATE_TEST_SUITE_P(AfterAPeak, AfterAPeakInUse, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "NeedsMoreThanIsLeft" : "UsesAllThatIsLeft"; });
 
+/// There is memory to give back, and none for the wheel.
+TEST(WithoutMemoryForTheWheel, TheWorkerSleepsBetweenItsTries) {
+  constexpr int kAlive = 200'000;
+  HastyTimer timer(100ms);
+  Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
+  std::vector<TimeoutId> ids;
+  for (int i = 0; i < kAlive; ++i) ids.push_back(timer.add(must_not_run, kFar));
+  ASSERT_TRUE(eventually([&] { return shortage.failed() >= 3; }));
+  for (int i = kAlive - 60'000; i < kAlive; ++i) timer.cancel(ids[static_cast<std::size_t>(i)]);
+  std::this_thread::sleep_for(300ms);  // the Collector looks
+  const std::int64_t before = timer.stats().wakeups;
+  std::this_thread::sleep_for(200ms);
+  EXPECT_GT(timer.stats().wakeups, before + 5);
+  shortage.end();
+}
+
 TEST_P(AfterAPeakInUse, GoesAfterTheNextLook) {
   const std::int64_t at_first = bytes_in_use;
   {

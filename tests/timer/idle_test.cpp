@@ -251,6 +251,21 @@ TEST_F(Watched, CancellingACallableWakesNoThread) {
 
 /// The worker goes to sleep for long again and again, and each time a timeout comes just then. If its wake-up is lost,
 /// it waits for ever: nothing else would wake the worker.
+/// The inbox remembers the deadline of a cancelled request, so later ones need no other wake-up.
+TEST(Idle, ARequestNowAndThenWakesTheWorkerOnce) {
+  HashedWheelTimer timer(1ms);
+  timer.new_timeout([] {}, kFar).cancel();
+  std::this_thread::sleep_for(50ms);
+  const std::int64_t before = timer.stats().wakeups;
+  for (int i = 0; i < 5; ++i) {
+    Timeout request = timer.new_timeout(must_not_run, kFar - 1min);
+    std::this_thread::sleep_for(5ms);
+    EXPECT_TRUE(request.cancel());
+    std::this_thread::sleep_for(600ms);
+  }
+  EXPECT_LE(timer.stats().wakeups - before, 2);
+}
+
 TEST(Idle, NoWakeUpIsLost) {
   constexpr auto kHunt = 2s;
   constexpr int kThreads = 2;

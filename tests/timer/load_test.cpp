@@ -153,7 +153,7 @@ TEST_P(HeldWorker, ReschedulesInTheQueueLeaveNothing) {
 // Passes.
 
 constexpr int kFlood = 300'000;
-// The most entries of each kind that a pass takes; see Driver. The tests allow 1,000 more, of the next pass.
+// The most entries of each kind that a pass takes; see Worker. The tests allow 1,000 more, of the next pass.
 constexpr int kNewInAPass = 100'000;
 constexpr int kRechecksInAPass = 8192;
 

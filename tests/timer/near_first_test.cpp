@@ -230,13 +230,13 @@ TEST(APass, TakesRecheckRequestsAndLeavesFarTimeouts) {
   ThreadlessTimer timer;
   std::vector<Timeout> in_wheel;
   for (int i = 0; i < 100; ++i) in_wheel.push_back(timer.new_timeout(must_not_run, kFar));
-  timer.driver().transfer();
+  timer.worker().transfer();
   std::vector<Timeout> far;
   for (int i = 0; i < 50; ++i) far.push_back(timer.new_timeout(must_not_run, kFar));
   for (Timeout& timeout : in_wheel) timeout.cancel();
-  EXPECT_EQ(timer.driver().transfer(0, 0, false), ThreadlessTimer::Driver::Pass::Near);
+  EXPECT_EQ(timer.worker().transfer(0, false), ThreadlessTimer::Worker::Pass::Done);
   EXPECT_EQ(timer.core().stats().backlog, 50);
-  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::Done);
+  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::Done);
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
@@ -249,7 +249,8 @@ TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
   Intake intake(inbox);
   Inbox::Place place;
   const auto request = [&](internal::Node* node) {
-    EXPECT_TRUE(Inbox::put_recheck(place, *node));
+    EXPECT_TRUE(Inbox::reserve_recheck(place));
+    Inbox::put_recheck(place, *node);
     inbox.list_rechecks(place);
   };
   for (const std::size_t most : {1, 2}) {
@@ -274,58 +275,78 @@ TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
 
 /// More were moved to one tick than a pass may move.
 TEST(APass, ThatDoesNotFinishMakesNoTimeoutATickLate) {
-  using Pass = ThreadlessTimer::Driver::Pass;
+  using Pass = ThreadlessTimer::Worker::Pass;
   constexpr int kMoved = 10'000;
   for (const auto delay : {1ms, 5ms}) {
     ThreadlessTimer timer;
     int ran = 0;
     std::vector<Timeout> moved;
     for (int i = 0; i < kMoved; ++i) moved.push_back(timer.new_timeout([&] { ++ran; }, kFar));
-    while (timer.driver().transfer() != Pass::Done) {
+    while (timer.worker().transfer() != Pass::Done) {
     }
     for (Timeout& timeout : moved) EXPECT_TRUE(timeout.reschedule(delay));
-    EXPECT_EQ(timer.driver().transfer(), Pass::More);
-    const internal::Tick due = timer.driver().next_due();
-    timer.driver().expire(due, 0);
+    EXPECT_EQ(timer.worker().transfer(), Pass::More);
+    const internal::Tick due = timer.worker().next_due();
+    timer.worker().expire(due, 0);
     EXPECT_EQ(ran, 8192);
-    EXPECT_EQ(timer.driver().transfer(), Pass::Done);
-    EXPECT_EQ(timer.driver().next_due(), due);
-    timer.driver().expire(due, 0);
+    EXPECT_EQ(timer.worker().transfer(), Pass::Done);
+    EXPECT_EQ(timer.worker().next_due(), due);
+    timer.worker().expire(due, 0);
     EXPECT_EQ(ran, kMoved);
   }
 }
 
 /// The first part has entered a tick that has not expired when the second part comes.
 TEST(APass, ThatDoesNotFinishKeepsTheOrderOfOneThread) {
-  using Pass = ThreadlessTimer::Driver::Pass;
+  using Pass = ThreadlessTimer::Worker::Pass;
   constexpr int kTimeouts = 100'001;
   ThreadlessTimer timer;
   const auto time = [](std::chrono::nanoseconds since_start) {
     return std::chrono::steady_clock::time_point(since_start);
   };
   timer.add_at([] {}, time(5ms));
-  EXPECT_EQ(timer.driver().transfer(), Pass::Done);
-  timer.driver().expire(timer.driver().next_due(), 0);
+  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
+  timer.worker().expire(timer.worker().next_due(), 0);
   std::vector<int> order;
   for (int i = 0; i < kTimeouts; ++i) timer.add_at([&order, i] { order.push_back(i); }, time(1ms));
-  EXPECT_EQ(timer.driver().transfer(), Pass::More);
-  EXPECT_EQ(timer.driver().transfer(), Pass::Done);
+  EXPECT_EQ(timer.worker().transfer(), Pass::More);
+  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
   timer.expire_all();
   EXPECT_EQ(order.size(), kTimeouts);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
+/// The producer sifts its place, so the worker can take nothing from it.
+TEST(APass, ThatIsHeldUpMakesNoTimeoutLater) {
+  using Pass = ThreadlessTimer::Worker::Pass;
+  constexpr internal::Tick kLater = 100;
+  ThreadlessTimer timer;
+  timer.add([] {}, 1ms);
+  Inbox::sift(internal::thread_cache::latest.producer->place, 1, [&](const internal::NodeName&) {
+    EXPECT_EQ(timer.worker().transfer(), Pass::HeldUp);
+    timer.worker().close_before(kLater);
+    return true;
+  });
+  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
+  EXPECT_LE(timer.worker().next_due(), 1);
+  timer.expire_all();
+  timer.worker().close_before(kLater);
+  timer.add([] {}, 1ms);  // comes too late for its own tick
+  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
+  EXPECT_EQ(timer.worker().next_due(), kLater);
+}
+
 TEST(APass, ThatIsResumedTakesOnlyWhatCameBeforeItBegan) {
-  using Pass = ThreadlessTimer::Driver::Pass;
+  using Pass = ThreadlessTimer::Worker::Pass;
   ThreadlessTimer timer;
   const auto add = [&] {
     for (int i = 0; i < 60'000; ++i) timer.add([] {}, 1ms);
   };
   add();
   add();
-  EXPECT_EQ(timer.driver().transfer(), Pass::More);
+  EXPECT_EQ(timer.worker().transfer(), Pass::More);
   add();
-  EXPECT_EQ(timer.driver().resume(), Pass::Done);
+  EXPECT_EQ(timer.worker().resume(), Pass::Done);
   EXPECT_EQ(timer.core().stats().backlog, 60'000);
 }
 
@@ -338,7 +359,10 @@ TEST(APass, HandlesRecheckRequestsOfEachThread) {
   Intake intake(inbox);
   std::vector<Inbox::Place> places(kPlaces);
   for (Inbox::Place& place : places) {
-    for (int i = 0; i < 300; ++i) ASSERT_TRUE(Inbox::put_recheck(place, *node));
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_TRUE(Inbox::reserve_recheck(place));
+      Inbox::put_recheck(place, *node);
+    }
     inbox.list_rechecks(place);
   }
   intake.open(0);
@@ -362,10 +386,10 @@ TEST(APass, TakesAtMost8192FarTimeouts) {
   ThreadlessTimer timer;
   std::vector<Timeout> far;
   for (int i = 0; i < 20'000; ++i) far.push_back(timer.new_timeout(must_not_run, kFar));
-  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::More);
+  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::More);
   EXPECT_EQ(timer.core().stats().backlog, 20'000 - 8192);
-  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::More);
-  EXPECT_EQ(timer.driver().transfer(0, 0, true), ThreadlessTimer::Driver::Pass::Done);
+  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::More);
+  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::Done);
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
@@ -373,9 +397,9 @@ TEST(APass, TakesAtMost8192FarTimeouts) {
 TEST(APass, TakesAtMost100000NearTimeouts) {
   ThreadlessTimer timer;
   for (int i = 0; i < 150'000; ++i) timer.add(must_not_run, kFar);
-  EXPECT_EQ(timer.driver().transfer(), ThreadlessTimer::Driver::Pass::More);
+  EXPECT_EQ(timer.worker().transfer(), ThreadlessTimer::Worker::Pass::More);
   EXPECT_EQ(timer.core().stats().backlog, 50'000);
-  EXPECT_EQ(timer.driver().transfer(), ThreadlessTimer::Driver::Pass::Done);
+  EXPECT_EQ(timer.worker().transfer(), ThreadlessTimer::Worker::Pass::Done);
   EXPECT_EQ(timer.core().stats().backlog, 0);
 }
 
@@ -385,11 +409,11 @@ TEST(AProducer, CallsTheWorkerAgainAfterAtMost65536MoreFarTimeouts) {
     ThreadlessTimer timer;
     const auto add = [&](int count) {
       for (int i = 0; i < count; ++i) timer.add(must_not_run, kFar);
-      return timer.core().inbox().all_awaited();
+      return (timer.core().inbox().asked() & Inbox::kEverything) != 0;
     };
     ASSERT_TRUE(add(first));
     for (int times = 0; times < 3; ++times) {
-      while (timer.driver().transfer() != ThreadlessTimer::Driver::Pass::Done) {
+      while (timer.worker().transfer() != ThreadlessTimer::Worker::Pass::Done) {
       }
       ASSERT_FALSE(add(0));
       EXPECT_TRUE(add(65'536)) << first << ", " << times;
@@ -401,15 +425,15 @@ TEST(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
   ThreadlessTimer timer;
   std::vector<TimeoutId> ids;
   for (int i = 0; i < 200'000; ++i) ids.push_back(timer.add(must_not_run, kFar));
-  ASSERT_TRUE(timer.core().inbox().all_awaited());
+  ASSERT_TRUE((timer.core().inbox().asked() & Inbox::kEverything) != 0);
   for (const TimeoutId id : ids) timer.cancel(id);
   const auto churn = [&] {
     for (int i = 0; i < 200'000; ++i) timer.cancel(timer.add(must_not_run, kFar));
   };
   churn();
-  timer.core().inbox().clear_notes();
+  timer.core().inbox().take_requests(Inbox::kEverything);
   churn();
-  EXPECT_FALSE(timer.core().inbox().all_awaited());
+  EXPECT_FALSE((timer.core().inbox().asked() & Inbox::kEverything) != 0);
 }
 
 /// With so many in flight that a sift has several steps.
@@ -439,7 +463,7 @@ TEST(AProducer, HasRoomForFourTimesThePendingTimeouts) {
 TEST(ANewProducer, CallsTheWorkerWhen60000TimeoutsWereAliveAtTwoSifts) {
   ThreadlessTimer timer;
   int scheduled = 0;
-  while (!timer.core().inbox().all_awaited() && scheduled < 1'000'000) {
+  while ((timer.core().inbox().asked() & Inbox::kEverything) == 0 && scheduled < 1'000'000) {
     timer.add(must_not_run, kFar);
     ++scheduled;
   }

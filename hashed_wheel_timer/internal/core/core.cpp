@@ -162,24 +162,6 @@ inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::
   return refused;
 }
 
-/// `producer` is null when there was no memory for one.
-inline void Core::count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept {
-  if (producer != nullptr) [[likely]] {
-    producer->counters.cancelled.add(1);
-  } else {
-    counters_.note_cancelled_without_producer();
-  }
-  if (admission_.release()) [[unlikely]]
-    wake_for_none_pending();
-  if (Node::state_of(before) != NodeState::InWheel) {
-    if (producer != nullptr && !node.published_by(*producer)) count_dead(*producer);
-    return;
-  }
-  if (producer != nullptr && put_recheck(*producer, node)) [[likely]]
-    return;
-  if (node.hide_from_rechecks()) put_recheck_without_memory(node);
-}
-
 /// The timeout, whose word was `before`, was cancelled.
 [[gnu::noinline, gnu::cold]] void Core::fire_cancel_probe(const Node& node, std::uint64_t before) noexcept {
   probes::cancel(NodeName(Slab::index_of(node), Node::generation_of(before)).value());
@@ -191,44 +173,41 @@ inline void Core::count_dead(Producer& canceller) noexcept {
   if (++canceller.dead < Producer::kCalls) [[likely]]
     return;
   canceller.dead = 0;
-  call_for_dead();
+  if ((inbox_.asked() & Inbox::kDead) == 0) ask(Inbox::kDead);
 }
 
-// These store a note for the worker, or for the driver of a timer without one. Then they read the announcement, as
-// offer_as() does, and wake the worker or call the driver. They are rare, and not inlined, so that cancel() needs few
-// registers.
+/// Not inlined, so that cancel() needs few registers.
+[[gnu::noinline, gnu::cold]] void Core::ask(Inbox::Request request) noexcept { inbox_.ask(request, sleeper_); }
 
-[[gnu::noinline, gnu::cold]] void Core::call_for_dead() noexcept {
-  if (!inbox_.note_dead()) return;
-  AsymmetricFence::light();
-  sleeper_.wake();
-}
-
-[[gnu::noinline, gnu::cold]] void Core::call_for_rechecks() noexcept {
-  inbox_.note_awaited();
-  AsymmetricFence::light();
-  sleeper_.wake_if_asleep();
-}
-
-[[gnu::noinline, gnu::cold]] void Core::put_recheck_without_memory(Node& node) noexcept {
-  inbox_.put_without_memory(node);  // this makes Driver::is_awaited() true
-  AsymmetricFence::light();
-  sleeper_.wake_if_asleep();
-}
-
-/// Finishes a cancel by this thread, which owns the task now. `before`: the word before the cancel. `references`: those
-/// that the cancel has added, besides one for a callable. Drops them.
+/// Finishes a cancel by this thread, which owns the task now. `producer` is null if there was no memory for one. `own`:
+/// it has scheduled the timeout.
 ///
-/// Until this returns, the caller's handle or an added reference keeps the node, and with it the core. A cancel of a
-/// Queued timeout by its id may have neither. Then the timer keeps the core, and the node may already be another
-/// timeout.
-inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept {
+/// Until this returns, the core exists. The caller's handle keeps it, or the reference that the cancel of a callable,
+/// or of an id in the wheel, has added. Otherwise the timer keeps it, and the node may already be another timeout.
+inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own) noexcept {
+  const std::uint64_t before = cancel.before;
   if (probes::kThere && traces_origins()) [[unlikely]]
     fire_cancel_probe(node, before);
-  if (mine != nullptr) [[likely]] {
-    count_cancelled(mine, node, before);
+  if (producer != nullptr) [[likely]] {
+    producer->counters.cancelled.add(1);
   } else {
-    count_cancelled(ProducerLease(producers_, nullptr).get(), node, before);
+    counters_.note_cancelled_without_producer();
+  }
+  const bool lacks_memory = !cancel.asks && Node::needs_recheck(before);
+  if (cancel.asks) {
+    put_recheck(*producer, node);
+  } else if (lacks_memory) {
+    inbox_.put_without_memory(node);
+  }
+  // From here on, the user's on_earlier() may be called, which may use the timer.
+  if (admission_.release()) [[unlikely]]
+    wake_for_none_pending();
+  if (cancel.asks) {
+    call_for_rechecks(*producer, Producer::kRechecks);
+  } else if (lacks_memory) {
+    ask(Inbox::kRechecks);
+  } else if (producer != nullptr && !own && Node::state_of(before) == NodeState::Queued) {
+    count_dead(*producer);
   }
   switch (Node::kind_of(before)) {
     case detail::TaskKind::Shared:
@@ -240,14 +219,14 @@ inline void Core::finish_cancel(Producer* mine, Node& node, std::uint64_t before
         const TaskScope inside(node);
         node.stored_task().~TimerTask();
       }
-      if (node.finish(references + 1)) recycle(&node);
-      return;
+      if (node.finish(1)) recycle(&node);
+      break;
     default:
       break;
   }
-  if (references != 0 && node.drop_references(references)) recycle(&node);
 }
 
+/// Returns the calling thread's producer, or null if it has none.
 inline Producer* Core::find_producer() const noexcept {
   Producer* const mine = thread_cache::find(id_);
   if (mine != nullptr) [[likely]]
@@ -279,10 +258,11 @@ bool Core::cancel(Node& node) noexcept {
 }
 
 [[gnu::noinline]] bool Core::cancel_any(Node& node) noexcept {
-  Producer* const mine = find_producer();
-  const std::uint64_t before = node.cancel(mine != nullptr && node.published_by(*mine));
-  if (!Node::pending(before)) return false;
-  finish_cancel(mine, node, before, 0);
+  ProducerLease lease(find_producer());
+  const bool own = lease.get() != nullptr && node.published_by(*lease.get());
+  const Node::Cancel cancel = node.cancel(own, [&] { return reserve_recheck(lease); });
+  if (!Node::pending(cancel.before)) return false;
+  finish_cancel(lease.get(producers_), node, cancel, own);
   return true;
 }
 
@@ -316,12 +296,15 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
 }
 
 [[gnu::noinline]] CancelResult Core::cancel_any(Node& node, std::uint32_t life) noexcept {
-  Producer* const mine = find_producer();
-  const bool own = mine != nullptr && node.published_by(*mine);
-  const std::uint64_t before = node.cancel_life(life, own);
-  if (!Node::pending(before)) return node.is_claimed(life) ? CancelResult::Running : CancelResult::Gone;
-  finish_cancel(mine, node, before, Node::state_of(before) == NodeState::InWheel ? 1 : 0);
-  if (own && Node::leaves_no_reference(before)) recycle(&node);
+  ProducerLease lease(find_producer());
+  const bool own = lease.get() != nullptr && node.published_by(*lease.get());
+  const Node::Cancel cancel = node.cancel_life(life, own, [&] { return reserve_recheck(lease); });
+  if (!Node::pending(cancel.before)) return node.is_claimed(life) ? CancelResult::Running : CancelResult::Gone;
+  finish_cancel(lease.get(producers_), node, cancel, own);
+  const bool is_last = Node::state_of(cancel.before) == NodeState::InWheel
+                           ? node.drop_references(1)
+                           : own && Node::leaves_no_reference(cancel.before);
+  if (is_last) recycle(&node);
   return CancelResult::Cancelled;
 }
 
@@ -338,33 +321,22 @@ CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
   return TaskScope::is_inside(*Node::of(timeout)) ? CancelResult::Running : CancelResult::Gone;
 }
 
-inline bool Core::enqueue_recheck(Producer& producer, Node& node) noexcept {
-  if (!Inbox::put_recheck(producer.place, node)) return false;
+bool Core::reserve_recheck(ProducerLease& lease) noexcept {
+  Producer* const producer = lease.get(producers_);
+  return producer != nullptr && Inbox::reserve_recheck(producer->place);
+}
+
+void Core::put_recheck(Producer& producer, Node& node) noexcept {
+  Inbox::put_recheck(producer.place, node);
   AsymmetricFence::light();  // as in offer_as()
   inbox_.list_rechecks(producer.place);
-  return true;
 }
 
-bool Core::put_recheck(Producer& producer, Node& node) noexcept {
-  if (!enqueue_recheck(producer, node)) return false;
-  if (++producer.rechecks >= Producer::kRechecks) {
-    producer.rechecks = 0;
-    call_for_rechecks();  // last, so that the pass finds this request too
-  }
-  return true;
-}
-
-bool Core::put_recheck_of_move(Producer& producer, Node& node, std::int64_t deadline) noexcept {
-  if (++producer.rechecks >= Producer::kCalls) {
-    producer.rechecks = 0;
-    // May run the user's on_earlier(), which may enqueue other requests in the same place. After them has_rechecks() in
-    // move() could not tell that the worker has taken the request of this move. So this comes first.
-    call_for_rechecks();
-  }
-  if (!enqueue_recheck(producer, node)) return false;
-  // The place is listed for the deadline too, so that the worker makes a pass in time for it.
-  inbox_.list(producer.place, deadline);
-  return true;
+void Core::call_for_rechecks(Producer& producer, std::size_t many) noexcept {
+  if (++producer.rechecks < many) [[likely]]
+    return;
+  producer.rechecks = 0;
+  ask(Inbox::kRechecks);
 }
 
 /// Calls the driver of a timer without a worker, because no timeout is pending any more. Then an event loop that has
@@ -375,7 +347,7 @@ bool Core::put_recheck_of_move(Producer& producer, Node& node, std::int64_t dead
 }
 
 void Core::wake_for_cancelled_hook() noexcept {
-  inbox_.note_all_awaited();
+  inbox_.note(Inbox::kEverything);
   AsymmetricFence::light();
   if (!sleeper_.awake()) sleeper_.wake_for(now() + hook_patience_);
 }

@@ -37,7 +37,7 @@ namespace hwt::internal {
 ///   producers  any thread in schedule(): its own Producer, the inbox, the admission, the phase, the announced sleep
 ///   cancellers any thread in cancel() or reschedule(): its own Producer, the inbox, the admission, the announced sleep
 ///   readers    any thread in stats(), pending(), is_live() or find(): the counters, the admission, the words of nodes
-///   the worker one thread at a time (Driver): takes from the inbox; the admission, the worker's counters, its sleep
+///   the worker one thread at a time (Worker): takes from the inbox; the admission, the worker's counters, its sleep
 ///   the closer the one thread that destroys the timer, when producers are done and the worker has finished
 /// A node goes from hand to hand by Node::word (see NodeState).
 class Core final {
@@ -227,7 +227,6 @@ class Core final {
   detail::Scheduled take_back(Producer& producer, NodeName name, bool named, detail::Result why) noexcept;
   detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
   static detail::Scheduled refuse_in(Phase phase) noexcept;
-  Producer* find_producer() const noexcept;
   /// Returns the present time, at which a delay begins. `mine`: the calling thread's producer, whose clock may estimate
   /// the time by the cycle counter; or null, to call now().
   std::int64_t begin_of_delay(Producer* mine) noexcept {
@@ -235,26 +234,25 @@ class Core final {
       return mine->clock.now(cycles_);
     return now();
   }
+  Producer* find_producer() const noexcept;
   CancelResult finish_withdrawal(Producer& mine, Node& node) noexcept;
   static void fire_cancel_probe(const Node& node, std::uint64_t before) noexcept;
   bool cancel_of_other(Producer& mine, Node& node) noexcept;
   bool cancel_any(Node& node) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
-  void count_cancelled(Producer* producer, Node& node, std::uint64_t before) noexcept;
   void count_dead(Producer& canceller) noexcept;
-  void call_for_dead() noexcept;
-  void call_for_rechecks() noexcept;
-  void put_recheck_without_memory(Node& node) noexcept;
-  void finish_cancel(Producer* mine, Node& node, std::uint64_t before, std::uint64_t references) noexcept;
+  /// Inbox::ask().
+  void ask(Inbox::Request request) noexcept;
+  void finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own) noexcept;
+  /// Makes room for a recheck request of the calling thread. Returns false without memory. The thread runs no code of
+  /// the user before put_recheck(), because that might use the room.
+  bool reserve_recheck(ProducerLease& lease) noexcept;
+  /// Enqueues a recheck request and lists its place. Precondition: reserve_recheck().
+  void put_recheck(Producer& producer, Node& node) noexcept;
+  /// Calls the worker if this many requests have come. May call the user's on_earlier(), so it comes last.
+  void call_for_rechecks(Producer& producer, std::size_t many) noexcept;
   bool move(Node& node, std::int64_t deadline);
-  bool undo_move(Node& node, std::int64_t deadline, std::int64_t before, std::uint64_t seen);
   bool expired_at_or_after(std::int64_t deadline, std::uint64_t word) const noexcept;
-  /// Enqueues a recheck request and lists its place. Returns false without memory.
-  bool enqueue_recheck(Producer& producer, Node& node) noexcept;
-  /// Enqueues a recheck request for a cancelled node. Returns false without memory.
-  bool put_recheck(Producer& producer, Node& node) noexcept;
-  /// Enqueues a recheck request for a node that moves to an earlier `deadline`. Returns false without memory.
-  bool put_recheck_of_move(Producer& producer, Node& node, std::int64_t deadline) noexcept;
   void wake_for_cancelled_hook() noexcept;
   void wake_for_none_pending() noexcept;
 

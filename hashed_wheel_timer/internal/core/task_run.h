@@ -7,7 +7,7 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/platform/parking_lot.h"
+#include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/timer.h"
 
 // The ends of a task: its run, on the worker or in an executor; cancel_and_wait(); stop() and the timer's destructor.
@@ -59,7 +59,7 @@ void drop_handed_over(Node& node) noexcept;
 inline void hand_over(Node& node) noexcept {
   const std::uint64_t before = node.word.fetch_sub(Node::kBusy - Node::kHandedOver, std::memory_order_release);
   if ((before & Node::kAwaited) != 0) [[unlikely]]
-    ParkingLot::wake_all(&node);
+    announce_change(node.word);
 }
 
 /// Runs the task of a timeout that this thread has claimed, and destroys it if it is a callable. The task may move

@@ -12,7 +12,7 @@
 namespace hwt::internal {
 
 /// Runs the due tasks that need more than a call on the worker: an executor, two clock readings (Options::slow_task),
-/// or a probe. Only the worker uses it. The Driver calls look() before each tick. It expires each due node by a CAS
+/// or a probe. Only the worker uses it. The worker calls look() before each tick. It expires each due node by a CAS
 /// that adds claim(). Then it runs the task itself if plain() is true, and calls run() otherwise.
 class TaskRunner {
  public:

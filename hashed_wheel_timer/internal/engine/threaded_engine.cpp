@@ -87,10 +87,10 @@ void ThreadedEngine::start(const char* caller) {
 
 void ThreadedEngine::body() noexcept {
   this_threads_worker = this;
-  turn();
+  run();
   // A task has forked: this is a copy of the worker, in a child that has stopped or destroyed the timer.
   if (core_->lifecycle().is_of_another_process()) return;
-  // Load (the phase, which ended turn()), then load (the inbox): pairs with the light fence in Core::offer_as(),
+  // Load (the phase, which ended run()), then load (the inbox): pairs with the light fence in Core::offer_as(),
   // between a producer's store to the inbox and its look at the phase. A producer that still found the timer running
   // has its node in the inbox by now.
   AsymmetricFence::heavy();

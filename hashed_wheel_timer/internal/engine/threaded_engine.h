@@ -16,7 +16,7 @@ namespace hwt::internal {
 
 /// The life of a timer with a worker thread: starts it once and stops it once, however many threads ask at a time. A
 /// compare-and-swap of the phase decides which thread does that, so a forked child finds no lock taken. The derived
-/// class has the loop of the worker, turn().
+/// class has the loop of the worker, run().
 class ThreadedEngine {
  public:
   ThreadedEngine(Timer& timer, const Options& options);
@@ -46,8 +46,8 @@ class ThreadedEngine {
   virtual ~ThreadedEngine() = default;
 
   /// Runs the worker from Started until the phase changes.
-  virtual void turn() noexcept = 0;
-  /// See Driver::cancel_all().
+  virtual void run() noexcept = 0;
+  /// See Worker::cancel_all().
   virtual Node* cancel_all() noexcept = 0;
 
  private:

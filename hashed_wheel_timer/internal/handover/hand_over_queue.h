@@ -51,7 +51,7 @@ class HandOverQueue {
     return queue_.enqueue(token_, entry);
   }
   /// Dequeues entries, at most `max`, the oldest first. Returns their number, which is 0 if the caller sees none. One
-  /// thread at a time: of a place, the one that has its lock, or the worker for recheck requests.
+  /// thread at a time: the one that has the lock of the place.
   std::size_t dequeue(Entry* entries, std::size_t max) noexcept {
     const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.try_dequeue_bulk_from_producer(token_, entries, max);

@@ -1,7 +1,6 @@
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 
 #include <algorithm>
-#include <new>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 
@@ -12,20 +11,6 @@ std::size_t Inbox::Place::dequeue(NodeName* entries, std::size_t max) noexcept {
   return count != 0 ? count : young_.take(entries, max);
 }
 
-bool Inbox::put_recheck(Place& place, Node& node) noexcept {
-  HandOverQueue<Node*>* rechecks = place.rechecks_.load(std::memory_order_relaxed);
-  if (rechecks == nullptr) [[unlikely]] {
-    rechecks = new (std::nothrow) HandOverQueue<Node*>;
-    if (rechecks == nullptr) return false;
-    if (!rechecks->valid()) {
-      delete rechecks;
-      return false;
-    }
-    place.rechecks_.store(rechecks, std::memory_order_release);
-  }
-  return rechecks->enqueue(&node);
-}
-
 std::size_t Inbox::hand_over(Place& place, std::size_t most) noexcept {
   if (!place.try_lock()) return 0;
   most = place.queue_.size() == 0 ? std::min(most, place.young_.size()) : 0;
@@ -34,6 +19,13 @@ std::size_t Inbox::hand_over(Place& place, std::size_t most) noexcept {
     place.young_.take(&entry, 1);
   place.unlock();
   return moved;
+}
+
+void Inbox::ask(Request request, Sleeper& sleeper) noexcept {
+  note(request);
+  // Store (the request), then load (the announcement). A worker that announces a sleep later finds the request.
+  AsymmetricFence::light();
+  sleeper.wake_if_asleep();
 }
 
 void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
@@ -47,6 +39,7 @@ void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
 
 void Inbox::list_rechecks_anew(Place& place) noexcept {
   if (!place.rechecks_listed_.exchange(true, std::memory_order_acq_rel)) listed_rechecks_.push(place);
+  AsymmetricFence::light();  // store (the list), then load: the caller may look whether its place is listed
 }
 
 }  // namespace hwt::internal

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/internal/platform/sleeper.h"
 
 namespace hwt::internal {
 
@@ -47,10 +49,6 @@ class Inbox {
    public:
     /// Returns false if the constructor found no memory.
     bool valid() const noexcept { return queue_.valid(); }
-    ~Place() { delete rechecks_.load(std::memory_order_relaxed); }
-    Place() = default;
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
 
     /// Returns the earliest deadline that may wait here, maybe with kNotInList, or kUnlisted. For the owner.
     std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
@@ -75,11 +73,11 @@ class Inbox {
     std::size_t dequeue(NodeName* entries, std::size_t max) noexcept;
 
     // New timeouts. The entries in the queue are older. Most timeouts are cancelled before their entries get there.
-    EntryBuffer young_;
+    EntryBuffer<NodeName> young_;
     HandOverQueue<NodeName> queue_;
-    // A second queue, so that the worker can collect cancelled nodes even while it has no memory for new timeouts. The
-    // owner makes it for its first recheck request. release and acquire: the worker sees it constructed.
-    std::atomic<HandOverQueue<Node*>*> rechecks_{nullptr};
+    // A second buffer, so that the worker can collect cancelled nodes even while it has no memory for new timeouts. Its
+    // owner does not sift it, so the worker takes from it without the lock.
+    EntryBuffer<Node*> rechecks_;
     std::atomic<bool> locked_{false};
     // The owner lowers it. The worker sets kNotInList when it files the place, and kUnlisted when it unlists it. Each
     // is a read-modify-write, so the owner knows whether the place is in the list. acq_rel hands over next_listed_.
@@ -112,12 +110,13 @@ class Inbox {
   }
   /// See EntryBuffer::trim().
   static void trim(Place& place, std::size_t planned) noexcept { place.young_.trim(planned); }
-  /// Enqueues a recheck request. Returns false without memory. After true, pass the light fence and call
+  /// Makes sure that there is room for the next recheck request. Returns false without memory.
+  static bool reserve_recheck(Place& place) noexcept { return place.rechecks_.reserve(); }
+  /// Enqueues a recheck request. Precondition: reserve_recheck(). Afterwards pass the light fence and call
   /// list_rechecks().
-  static bool put_recheck(Place& place, Node& node) noexcept;
-  /// Returns whether the place has recheck requests that the worker has not taken yet. Precondition: it has had one.
-  static bool has_rechecks(const Place& place) noexcept {
-    return place.rechecks_.load(std::memory_order_relaxed)->size() != 0;
+  static void put_recheck(Place& place, Node& node) noexcept {
+    [[maybe_unused]] const bool has_room = place.rechecks_.append(&node);
+    assert(has_room);
   }
   /// See EntryBuffer::sift(). Does nothing and returns false while the worker dequeues.
   template <class Keep>
@@ -145,30 +144,33 @@ class Inbox {
 
   // Any thread may call these.
 
-  /// Enqueues a recheck request without memory and without a place.
-  void put_without_memory(Node& node) noexcept { overflow_.push(node); }
-  bool overflown() const noexcept { return !overflow_.empty(); }
-
-  // Call these before the light fence.
-
-  /// Asks the worker to take everything within this tick, because a timeout is due earlier than the time for which its
-  /// place is listed.
-  void note_urgent() noexcept { urgent_.store(true, std::memory_order_release); }
-  /// Asks the worker to take the recheck requests within kSoon, or within this tick if that is longer. Only the worker
-  /// can free the cancelled nodes.
-  void note_awaited() noexcept { awaited_.store(true, std::memory_order_release); }
-  /// Asks the worker to take everything within kSoon, or within this tick if that is longer. Either a cancelled
-  /// TimerTask waits for its cancelled(), or many timeouts have stayed pending and belong in the wheel.
-  void note_all_awaited() noexcept { all_awaited_.store(true, std::memory_order_release); }
-  /// Passes that only awaited_ or all_awaited_ ask for come about once in this time, so that they do not keep the
-  /// worker busy.
+  /// A pass for which a thread asks. Bits of one word.
+  enum Request : std::uint32_t {
+    /// Within this tick: a timeout is due earlier than the time for which its place is listed.
+    kUrgent = 1,
+    /// Over the recheck requests, within kSoon, or this tick if that is longer: only the worker can free the nodes.
+    kRechecks = 2,
+    /// Over everything, within kSoon, or this tick if that is longer: a cancelled TimerTask waits for its cancelled(),
+    /// or many timeouts have stayed pending and belong in the wheel.
+    kEverything = 4,
+    /// Over everything, within a second: a thread has cancelled timeouts of another thread, which may never sift.
+    kDead = 8,
+  };
+  /// The worker makes a pass for kRechecks and kEverything about once in this time, so that they do not keep it busy.
   static constexpr std::int64_t kSoon = 1'000'000;  // ns
-  /// Asks the worker to take everything within a second, because a thread has cancelled timeouts of another thread.
-  /// That other thread may never sift its place. Returns whether the worker was not asked yet. relaxed: the word of
-  /// each node tells that it was cancelled.
-  bool note_dead() noexcept {
-    return !dead_.load(std::memory_order_relaxed) && !dead_.exchange(true, std::memory_order_relaxed);
-  }
+
+  /// Notes a request. Afterwards pass the light fence, and wake the worker if it would sleep too long.
+  ///
+  /// release: the pass that takes the request finds all that the caller has enqueued and listed before.
+  void note(Request request) noexcept { requests_.fetch_or(request, std::memory_order_release); }
+  /// Asks for a pass: notes the request and wakes the worker if it sleeps. In a timer without a worker it calls the
+  /// driver, so it may call the user's on_earlier().
+  void ask(Request request, Sleeper& sleeper) noexcept;
+  /// Returns the requests that no pass has taken yet.
+  std::uint32_t asked() const noexcept { return requests_.load(std::memory_order_relaxed); }
+  /// Enqueues a cancelled node of the wheel, whose canceller has no memory for a recheck request. Afterwards ask for
+  /// kRechecks. Preconditions: its word lacks kRecheckQueued, and the caller has a reference.
+  void put_without_memory(Node& node) noexcept { overflow_.push(node); }
 
   // Called by the worker.
 
@@ -194,23 +196,14 @@ class Inbox {
     place.rechecks_listed_.exchange(false, std::memory_order_acq_rel);
   }
 
+  /// Takes these requests. Call it before Intake::open() or open_all(), so that a request that comes during the pass
+  /// asks for another one.
+  void take_requests(std::uint32_t requests) noexcept {
+    if ((asked() & requests) != 0) requests_.fetch_and(~requests, std::memory_order_acquire);
+  }
+
   /// Returns the nodes of put_without_memory(), linked by Node::next.
   Node* take_overflow() noexcept { return overflow_.take_all(); }
-  bool urgent() const noexcept { return urgent_.load(std::memory_order_relaxed); }
-  bool awaited() const noexcept { return awaited_.load(std::memory_order_relaxed) || all_awaited(); }
-  bool all_awaited() const noexcept { return all_awaited_.load(std::memory_order_relaxed); }
-  bool has_dead() const noexcept { return dead_.load(std::memory_order_relaxed); }
-  /// Call it before Intake::open().
-  void clear_awaited() noexcept {
-    if (awaited_.load(std::memory_order_relaxed)) awaited_.exchange(false, std::memory_order_acquire);
-  }
-  /// Call it before Intake::open_all().
-  void clear_notes() noexcept {
-    clear_awaited();
-    if (urgent()) urgent_.exchange(false, std::memory_order_acquire);
-    if (all_awaited()) all_awaited_.exchange(false, std::memory_order_acquire);
-    if (has_dead()) dead_.store(false, std::memory_order_relaxed);
-  }
 
  private:
   void list_anew(Place& place, std::int64_t deadline) noexcept;
@@ -218,16 +211,9 @@ class Inbox {
 
   alignas(kCacheLine) detail::IntrusiveStack<Place, &Place::next_listed_> listed_;
   detail::IntrusiveStack<Place, &Place::next_listed_recheck_> listed_rechecks_;
-  // Used when a queue has no memory, because cancel() must not fail.
+  // Cancelled nodes of the wheel, without kRecheckQueued: cancel() must not fail for lack of memory.
   detail::IntrusiveStack<Node, &Node::next> overflow_;
-  // release when noted, acquire when cleared; only dead_ is relaxed. The entry that the note is about was enqueued, and
-  // its place listed, before the note. So the pass that clears the note finds the entry. (A move makes its note first:
-  // see Core::put_recheck_of_move(). Its place is listed for its deadline, so that the request does not depend on the
-  // note.)
-  std::atomic<bool> urgent_{false};
-  std::atomic<bool> awaited_{false};
-  std::atomic<bool> all_awaited_{false};
-  std::atomic<bool> dead_{false};
+  std::atomic<std::uint32_t> requests_{0};  // release when set, acquire when taken
 };
 
 template <class Keep>

@@ -29,8 +29,7 @@ Inbox::Place& Intake::Round<kNext, kMember>::pop() noexcept {
 void Intake::open(std::int64_t until) noexcept {
   file_listed();
   bring_near(until);
-  const bool unlisted = unlist_until(until, near_);
-  if (unlist_rechecks() || unlisted) AsymmetricFence::heavy();
+  finish_unlisting(unlist_until(until, near_));
 }
 
 void Intake::open_all(std::int64_t until) noexcept {
@@ -38,7 +37,17 @@ void Intake::open_all(std::int64_t until) noexcept {
   bring_near(until);
   bool unlisted = unlist_until(until, near_);
   if (unlist_until(Inbox::kUnlisted, far_)) unlisted = true;
-  if (unlist_rechecks() || unlisted) AsymmetricFence::heavy();
+  finish_unlisting(unlisted);
+}
+
+/// Unlists the places with recheck requests too. Passes the heavy fence if it or the caller has unlisted any place.
+void Intake::finish_unlisting(bool unlisted) noexcept {
+  if (unlist_rechecks()) unlisted = true;
+  if (!unlisted) return;
+  AsymmetricFence::heavy();
+  // A thread that has moved a timeout lists its request, and then finds its place listed for the deadline. If this pass
+  // has unlisted the place meanwhile, it must find the request.
+  if (unlist_rechecks()) AsymmetricFence::heavy();
 }
 
 void Intake::file_listed() noexcept {
@@ -87,11 +96,10 @@ bool Intake::unlist_rechecks() noexcept {
 std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
   while (!rechecked_.empty()) {
     Place& place = rechecked_.pop();
-    HandOverQueue<Node*>& rechecks = *place.rechecks_.load(std::memory_order_acquire);
     // Counted after the fence in open(). A producer that enqueues later lists its place again.
-    if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = rechecks.size();
+    if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = place.rechecks_.size();
     const std::size_t most = std::min(max, share(PassLimits::kRecheckRound, rechecked_.size() + 1));
-    const std::size_t count = rechecks.dequeue(nodes, std::min(most, place.rechecks_left_));
+    const std::size_t count = place.rechecks_.take(nodes, std::min(most, place.rechecks_left_));
     place.rechecks_left_ -= count;
     // The place gets another turn.
     if (count != 0 && place.rechecks_left_ != 0) rechecked_.append(place);

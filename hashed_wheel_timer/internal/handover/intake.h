@@ -85,6 +85,7 @@ class Intake {
   bool unlist_until(std::int64_t deadline, Places& places) noexcept;
   void bring_near(std::int64_t until) noexcept;
   bool unlist_rechecks() noexcept;
+  void finish_unlisting(bool unlisted) noexcept;
   template <class Places>
   std::size_t take_from(Places& places, NodeName* entries, std::size_t max) noexcept;
 

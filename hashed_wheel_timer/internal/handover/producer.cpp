@@ -27,11 +27,7 @@ bool Producer::put_with_more_room(NodeName entry) noexcept {
     // The worker takes the entries of a place in order. So a timeout that is due soon waits for the far ones before it,
     // which must be few. The producer asks for a pass each time that the room is used up. If it asked only when a sift
     // ends, the far entries that come after that pass would wait until the next sift ends.
-    inbox.note_all_awaited();
-    // Store (the note), then load (the announcement): wake() reads it if the timer has a driver outside. A worker that
-    // is about to sleep until the end of a long tick must be woken too, so wake_if_asleep() would not do.
-    AsymmetricFence::light();
-    sleeper.wake();
+    inbox.ask(Inbox::kEverything, sleeper);
   }
   take_back(dropped);
   if (pool.look_is_due()) pool.spill();
@@ -52,7 +48,7 @@ void Producer::look() noexcept {
   const std::size_t entries = place.size();
   // A thread that cancels a burst of timeouts may do nothing more with the timer afterwards. So it drops the dead
   // entries already when they may be half of all.
-  if (entries > EntryBuffer::kFewest && 2 * many >= entries) {
+  if (entries > kFewest && 2 * many >= entries) {
     take_back(sift());
     // sift() has set cancelled_before if it has come to the end.
     const bool ended = cancelled_before == cancelled;
@@ -95,13 +91,13 @@ Node* Producer::sift() noexcept {
     return true;
   };
   if (!Inbox::sift(place, kStep, keep)) {
-    until_step = EntryBuffer::kFewest;
+    until_step = kFewest;
     return dropped;
   }
-  const std::size_t end = std::max(EntryBuffer::kFewest, std::min(4 * kept, std::max(2 * kept, kSparse)));
+  const std::size_t end = std::max(kFewest, std::min(4 * kept, std::max(2 * kept, kSparse)));
   // While a step looks at 4,096 entries, 256 come. So the next sift begins a sixteenth before it is to end, unless one
   // step is enough.
-  until_step = end - kept - (end <= kStep ? 0 : end / (kStep / EntryBuffer::kFewest));
+  until_step = end - kept - (end <= kStep ? 0 : end / (kStep / kFewest));
   until_end = end - kept;
   // A settled producer stays settled while at least half of its entries are alive. Its kept_twice may be small, because
   // the worker may have taken the entries of the last sift.

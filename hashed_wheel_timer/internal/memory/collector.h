@@ -29,7 +29,7 @@ namespace hwt::internal {
 /// requests in the inbox, and stale ids, name a free node. A stale id is harmless, because its generation does not
 /// match. The worker skips an entry or a recheck request because of the node's word. A thread that had a reference put
 /// each of them there, and listed its place, before the node became free. The Collector took the node with acquire. So
-/// a pass (Driver::transfer) that begins after that takes from all these places (Intake::open_all). When it is Done, it
+/// a pass (Worker::transfer) that begins after that takes from all these places (Intake::open_all). When it is Done, it
 /// has taken every such entry out, unless the place's owner has sifted it away. The owner sifts under Place::locked_,
 /// and the pass has locked each place after that. So after one such pass no entry names the node, no thread holds one,
 /// and none comes before the node is carved and published again. A step is made only right after such a pass, and gives

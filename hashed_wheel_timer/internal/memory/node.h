@@ -7,7 +7,7 @@
 
 #include "hashed_wheel_timer/internal/memory/node_state.h"
 #include "hashed_wheel_timer/internal/memory/node_word.h"
-#include "hashed_wheel_timer/internal/platform/parking_lot.h"
+#include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "hashed_wheel_timer/timer.h"
@@ -160,32 +160,31 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
            (pending(seen) || (seen & (kBusy | kHandedOver)) != 0);
   }
 
-  /// For Core::cancel(): replaces Queued or InWheel with Cancelled. Returns the word before, or one that is not pending
-  /// if another thread was faster.
+  /// The result of cancel().
+  struct Cancel {
+    std::uint64_t before;  // the word; not pending if another thread was faster
+    bool asks;             // the caller must enqueue a recheck request
+  };
+  /// For Core::cancel(): replaces Queued or InWheel with Cancelled.
   ///
   /// If the task is a callable, kBusy is set and the caller has one more reference. It must destroy the callable and
   /// call finish(). `own`: the caller is the producer, and withdraws a node that is still Queued. A shared task is not
-  /// withdrawn, because the worker calls its cancelled(). If the node was InWheel, the caller must enqueue a recheck
-  /// request.
-  std::uint64_t cancel(bool own) noexcept {
-    std::uint64_t seen = word.load(std::memory_order_acquire);
-    while (pending(seen) && !exchange_for_cancelled(seen, own, 0)) {
-    }
-    return seen;
+  /// withdrawn, because the worker calls its cancelled().
+  ///
+  /// If the node is InWheel, reserve() makes room for a recheck request. Without memory it returns false. If no other
+  /// request is queued then, the caller must call Inbox::put_without_memory().
+  template <class Reserve>
+  Cancel cancel(bool own, const Reserve& reserve) noexcept {
+    return cancel_if([](std::uint64_t) { return true; }, own, 0, reserve);
   }
 
   /// cancel() for a thread that has an id and no handle. Returns a word that is not pending if there is no timeout with
-  /// an id in this life. If it was InWheel, the caller has a reference, because it must enqueue a recheck request.
-  std::uint64_t cancel_life(std::uint32_t life, bool own) noexcept {
-    std::uint64_t seen = word.load(std::memory_order_acquire);
-    while (pending(seen)) {
-      if ((seen & (kNamed | ~(kGeneration - 1))) != (std::uint64_t{life} << kGenerationShift | kNamed)) {
-        return with_state(seen, NodeState::Cancelled);
-      }
-      const bool in_wheel = state_of(seen) == NodeState::InWheel;
-      if (exchange_for_cancelled(seen, own, in_wheel ? kReference : 0)) break;
-    }
-    return seen;
+  /// an id in this life. If it was InWheel, the caller has a reference more, because it must enqueue a recheck request.
+  template <class Reserve>
+  Cancel cancel_life(std::uint32_t life, bool own, const Reserve& reserve) noexcept {
+    constexpr std::uint64_t kNamedLife = kNamed | ~(kGeneration - 1);
+    const std::uint64_t name = std::uint64_t{life} << kGenerationShift | kNamed;
+    return cancel_if([name](std::uint64_t seen) { return (seen & kNamedLife) == name; }, own, kReference, reserve);
   }
 
   /// The producer cancels its own timeout, which has an id, no handle, and a task that needs no destruction. If it is
@@ -244,14 +243,12 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     Cancelled,  // the worker must take it out of the wheel and drop the timer's reference
     Moved,      // it is pending, and may have another deadline
   };
-  /// Handles a recheck request, on the worker. Exchanges the word of a pending timeout even if no flag is set. So a
-  /// reschedule() that has enqueued this request, and sets kRecheckQueued later, sees that the request was taken: see
-  /// Core::move().
+  /// Handles a recheck request, on the worker. Without kRecheckQueued it is an old one, of an earlier life of the node.
   Sight recheck() noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     for (;;) {
       const bool moved = state_of(seen) == NodeState::InWheel;
-      if (!moved && (state_of(seen) != NodeState::Cancelled || (seen & kRecheckQueued) == 0)) return Sight::Nothing;
+      if ((seen & kRecheckQueued) == 0 || (!moved && state_of(seen) != NodeState::Cancelled)) return Sight::Nothing;
       const std::uint64_t left = seen & ~(kRecheckQueued | kMoved);
       if (word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) {
         return moved ? Sight::Moved : Sight::Cancelled;
@@ -268,7 +265,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
       return false;
     }
     return word.compare_exchange_weak(seen, with_state(seen, NodeState::Expired) + claim, std::memory_order_acq_rel,
-                                      std::memory_order_acquire);
+                                      std::memory_order_relaxed);
   }
 
   /// Takes the task of an expired timeout over from an executor. The caller is then busy with the task and has one more
@@ -286,24 +283,14 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
 
   /// Waits until no other thread is busy with the task, and sees all that it did. Any thread that has a reference.
   void wait_while_busy() noexcept {
-    for (;;) {
-      // Takes the ticket before it reads the word: see ParkingLot.
-      const ParkingLot::Ticket ticket = ParkingLot::ticket(this);
-      std::uint64_t seen = word.load(std::memory_order_acquire);
-      if ((seen & kBusy) == 0) return;
-      // relaxed: the flag hands nothing over, and the exchange continues the release sequence of the word.
-      if ((seen & kAwaited) == 0 && !word.compare_exchange_weak(seen, seen | kAwaited, std::memory_order_relaxed)) {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    while ((seen & kBusy) != 0) {
+      // No release: the flag hands nothing over, and the exchange continues the release sequence of the word.
+      if ((seen & kAwaited) == 0 && !word.compare_exchange_weak(seen, seen | kAwaited, std::memory_order_acquire))
         continue;
-      }
-      ParkingLot::park(this, ticket);
+      await_change(word, seen | kAwaited);
+      seen = word.load(std::memory_order_acquire);
     }
-  }
-
-  /// Clears kRecheckQueued so that queued recheck requests ignore this node. Otherwise one of them could free it while
-  /// it is in the overflow list of the inbox. For a canceller without memory for a recheck request. Returns false if a
-  /// recheck came first.
-  bool hide_from_rechecks() noexcept {
-    return (word.fetch_and(~kRecheckQueued, std::memory_order_acq_rel) & kRecheckQueued) != 0;
   }
 
   void add_reference() noexcept {
@@ -326,7 +313,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     // release: pairs with the acquire of wait_while_busy().
     const std::uint64_t before = word.fetch_sub(count * kReference + kBusy, std::memory_order_acq_rel);
     if ((before & kAwaited) != 0) [[unlikely]]
-      ParkingLot::wake_all(this);
+      announce_change(word);  // the node may be gone: see announce_change()
     return (before & kReferences) == count * kReference;
   }
 
@@ -345,11 +332,21 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
     return (word.load(std::memory_order_acquire) & (kReferences | kNamed)) == count * kReference;
   }
 
-  /// One exchange of `seen`, which is pending, for Cancelled, with `more` references. Returns false if it failed; then
-  /// `seen` is the present word.
-  bool exchange_for_cancelled(std::uint64_t& seen, bool own, std::uint64_t more) noexcept {
-    return word.compare_exchange_weak(seen, cancelled(seen, own) + more, std::memory_order_acq_rel,
-                                      std::memory_order_acquire);
+  /// `held`: added to the word if the node is InWheel.
+  template <class Matches, class Reserve>
+  Cancel cancel_if(const Matches& matches, bool own, std::uint64_t held, const Reserve& reserve) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    for (bool has_room = false; pending(seen);) {
+      if (!matches(seen)) return {with_state(seen, NodeState::Cancelled), false};
+      // Even if another thread's request is queued, because that thread may only be about to enqueue it.
+      const bool in_wheel = state_of(seen) == NodeState::InWheel;
+      const bool asks = in_wheel && (has_room = has_room || reserve());
+      if (word.compare_exchange_weak(seen, cancelled(seen, own, asks) + (in_wheel ? held : 0),
+                                     std::memory_order_acq_rel, std::memory_order_acquire)) {
+        return {seen, asks};
+      }
+    }
+    return {seen, false};
   }
 };
 inline TimerTask& Node::task() noexcept {

@@ -20,8 +20,8 @@ struct BasicNodeWord {
   static constexpr std::uint64_t kStateMask = 3;
   static constexpr int kKindShift = 2;
   static constexpr std::uint64_t kKindMask = std::uint64_t{3} << kKindShift;
-  // A recheck request for the node, which is in the wheel, is in the inbox. Or the thread that has set the flag, by a
-  // cancel or a reschedule, is about to enqueue it.
+  // A recheck request for the node, which is in the wheel, is in the inbox or in the worker's hands. Or the thread that
+  // has set the flag, by a cancel or a reschedule, is about to enqueue it. It has reserved room, so it cannot fail.
   static constexpr std::uint64_t kRecheckQueued = std::uint64_t{1} << 4;
   // The task of an expired timeout is on its way through the executor. The thread that clears this flag owns the task.
   static constexpr std::uint64_t kHandedOver = std::uint64_t{1} << 5;
@@ -29,8 +29,9 @@ struct BasicNodeWord {
   static constexpr std::uint64_t kBusy = std::uint64_t{1} << 6;
   // Another thread waits until kBusy is cleared, and must be woken. The flag stays: a second wake-up is harmless.
   static constexpr std::uint64_t kAwaited = std::uint64_t{1} << 7;
-  // A reschedule() has changed the deadline since the worker last cleared this flag. Only the worker clears it, and
-  // reads the deadline afterwards. It expires a timeout only by an exchange of a word without the flag.
+  // A reschedule() has changed the deadline since the worker last cleared this flag. Only the worker clears it, with
+  // acquire, and reads the deadline afterwards. It expires a timeout only by an exchange of a word without the flag. So
+  // it has read the deadline of every reschedule() that has returned, even if it reads the word with relaxed.
   static constexpr std::uint64_t kMoved = std::uint64_t{1} << 8;
   // The timeout has an id, so any thread may add a reference while the node has at least one.
   static constexpr std::uint64_t kNamed = std::uint64_t{1} << 9;
@@ -81,9 +82,10 @@ struct BasicNodeWord {
   /// The word once a pending timeout is cancelled. A callable then belongs to the caller, which destroys it: kBusy is
   /// set, and the caller has one more reference. The kind is Gone, so that no other thread destroys the callable again.
   /// `own`: the caller is the producer. Then a timeout that is still Queued is withdrawn, unless its task is shared.
-  static constexpr Word cancelled(Word seen, bool own) noexcept {
+  /// `asks`: the caller enqueues a recheck request.
+  static constexpr Word cancelled(Word seen, bool own, bool asks) noexcept {
     Word left = with_state(seen, NodeState::Cancelled);
-    if (state_of(seen) == NodeState::InWheel) left |= kRecheckQueued;
+    if (asks) left |= kRecheckQueued;
     if (kind_of(seen) == detail::TaskKind::Callable) left = (left & ~kKindMask) + kReference + kBusy;
     if (own && state_of(seen) == NodeState::Queued && kind_of(seen) != detail::TaskKind::Shared) left = withdrawn(left);
     return left;

@@ -64,13 +64,8 @@ class Sleeper {
   }
   /// Any thread: wakes the worker if it has announced a sleep.
   void wake_if_asleep() noexcept;
-  /// Any thread: ends the worker's present sleep, or its next one. If the timer has an Outside, calls that instead, and
-  /// only if a sleep is announced.
-  void wake() noexcept {
-    if (has_outside()) [[unlikely]]
-      return call_outside();
-    parking_.unpark();
-  }
+  /// Any thread: ends the worker's present sleep, or its next one. Not for a timer that has an Outside.
+  void wake() noexcept { parking_.unpark(); }
 
   // The driver of the timer, one thread at a time.
 

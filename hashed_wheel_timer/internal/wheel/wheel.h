@@ -31,7 +31,7 @@ class Verdict {
   Tick tick_;
 };
 
-/// Holds items by the tick at which they are due. A Driver turns it. One thread at a time uses it, and it reads no
+/// Holds items by the tick at which they are due. A Worker turns it. One thread at a time uses it, and it reads no
 /// clock. Its only atomic is WheelItem::position, which another thread may read meanwhile. Only the constructor throws;
 /// it takes the size, a power of two.
 ///

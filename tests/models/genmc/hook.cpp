@@ -16,9 +16,9 @@ int dropped = 0;                                    // references that the worke
 
 void cancel() {
   done = 1;
-  const std::uint64_t before = node.cancel(false);
-  MODEL_ASSERT(Node::pending(before));
-  if (Node::needs_recheck(before)) recheck_queued.store(true, std::memory_order_relaxed);
+  const Node::Cancel cancelled = node.cancel(false, [] { return true; });
+  MODEL_ASSERT(Node::pending(cancelled.before));
+  if (cancelled.asks) recheck_queued.store(true, std::memory_order_relaxed);
 }
 
 void drop() {

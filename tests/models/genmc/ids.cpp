@@ -62,7 +62,7 @@ void recycle(Producer& mine) {
 
 /// As Core::cancel_any(). Returns false if the id names no pending timeout.
 bool cancel(std::uint32_t life, bool own, Producer& mine) {
-  const std::uint64_t before = node.cancel_life(life, own);
+  const std::uint64_t before = node.cancel_life(life, own, [] { return true; }).before;
   if (!Node::pending(before)) return false;
   if (life == kSecond) {
     ++had[1];

@@ -50,6 +50,7 @@ void own() {
     ++dropped;
     return false;
   });
+  Inbox::reserve_recheck(place);
   Inbox::put_recheck(place, node);
   AsymmetricFence::light();
   inbox.list_rechecks(place);
@@ -59,13 +60,13 @@ void own_other() {
   put(other_place, kOtherIndex, 0);
   inbox.put_without_memory(overflown);
   noted = 1;
-  inbox.note_awaited();
+  inbox.note(Inbox::kRechecks);
 }
 
 void pass() {
-  const bool awaited = inbox.awaited();
-  inbox.clear_notes();
-  if (awaited) MODEL_ASSERT(noted == 1);
+  const bool asked = inbox.asked() != 0;
+  inbox.take_requests(Inbox::kRechecks);
+  if (asked) MODEL_ASSERT(noted == 1);
   intake.open_all(4);
   for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next) ++overflow;
   Node* looked = nullptr;

@@ -1,5 +1,5 @@
 // A place that is listed again (Inbox, Intake). Its owner enqueues an entry and looks whether the worker sleeps. Then
-// it enqueues an earlier entry and two recheck requests, and notes something urgent and awaited. The worker announces
+// it enqueues an earlier entry and two recheck requests, and notes two requests. The worker announces
 // its sleep, looks into the list, and takes once. One of them sees the other. No entry is lost, late or
 // taken twice.
 
@@ -42,6 +42,7 @@ void put(std::uint32_t entry, std::int64_t deadline) {
 }
 
 void put_recheck() {
+  Inbox::reserve_recheck(place);
   Inbox::put_recheck(place, node);
   AsymmetricFence::light();
   inbox.list_rechecks(place);
@@ -54,13 +55,13 @@ void own() {
   put_recheck();
   put_recheck();
   noted = 1;
-  inbox.note_urgent();
-  inbox.note_all_awaited();
+  inbox.note(Inbox::kUrgent);
+  inbox.note(Inbox::kEverything);
 }
 
 void pass() {
-  const bool asked = inbox.urgent() || inbox.all_awaited();
-  inbox.clear_notes();
+  const bool asked = inbox.asked() != 0;
+  inbox.take_requests(Inbox::kUrgent | Inbox::kEverything);
   if (asked) MODEL_ASSERT(noted == 1);
   intake.open(kEarly);
   Node* looked = nullptr;

@@ -3,7 +3,6 @@
 // all others.
 
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/platform/parking_lot.cpp"  // NOLINT(bugprone-suspicious-include): one unit
 #include "tests/models/genmc/program.h"
 
 namespace {

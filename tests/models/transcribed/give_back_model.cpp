@@ -104,7 +104,7 @@ struct GiveBack : Model<GiveBack, 2> {
 
   // The worker.
 
-  /// Driver::transfer(). Returns whether it ended as Pass::Done.
+  /// Worker::transfer(). Returns whether it ended as Pass::Done.
   bool pass() {
     inbox.open([this](int) {
       at_work = true;

@@ -1,5 +1,6 @@
 // Timeout::reschedule() from two threads (Core::move) against the worker that takes the node, comes to a recheck
-// request, expires the node and sleeps (Node::arrive, Node::recheck, Driver::visit, WorkerLoop::sleep).
+// request, expires the node and sleeps (Node::arrive, Node::recheck, Worker::visit, WorkerThread::sleep). The worker
+// comes to a queued node by itself; tests show that it does so in time (Inbox::kUrgent).
 //
 // Never early: the worker expires a timeout only at a deadline that is not before the one of any reschedule() that has
 // returned. Never missed: the worker comes to the node no later than at that deadline, even if another thread never
@@ -7,9 +8,9 @@
 //
 // There is one exception, a known limit: two threads move the timeout to earlier deadlines at once. Once thread 0 has
 // exchanged the deadline, thread 1 relies on it if its own deadline is no earlier. But thread 0 may still have to
-// enqueue a recheck request, to note that it is urgent, or to wake the worker. If thread 0 is preempted before that, or
-// finds no memory, the deadline of thread 1 takes effect late. That is when thread 0 goes on, and no later than at the
-// deadline that thread 0 has replaced. The timeout is never early and never lost.
+// enqueue a recheck request, or to wake the worker. If thread 0 is preempted before that, the
+// deadline of thread 1 takes effect late. That is when thread 0 goes on, or at the deadline for which the node is in
+// the wheel. The timeout is never early and never lost.
 
 #include "inbox_model.h"
 
@@ -20,21 +21,15 @@ Weakening move_not_release{"move(): release of the exchange of the word"};
 Weakening move_same_word{"move(): no exchange for a queued node"};
 Weakening move_unmarked{"move(): the flag that the deadline has changed"};
 Weakening move_in_two_steps{"move(): load and store of the deadline instead of an exchange"};
-Weakening no_second_request{"move(): no other recheck request when the worker has taken the first"};
-Weakening not_urgent{"move(): no note_urgent() when it relies on another's recheck request"};
+Weakening request_first{"move(): the recheck request enqueued before the flag is set"};
+Weakening not_listed{"move(): the place not listed for the deadline"};
+Weakening no_fence_before_list{"move(): the light fence before the place is listed"};
+Weakening own_deadline{"move(): the place listed for the thread's own deadline only"};
 Weakening move_not_acquire{"move(): acquire of the word, before it relies on another thread's recheck request"};
-Weakening note_not_release{"note_urgent(): release"};
-Weakening clear_not_acquire{"clear_notes(): acquire"};
-Weakening no_light_fence{"reschedule(): the light fence"};
-Weakening undo_not_release{"undo_move(): release of the exchange of the word"};
-Weakening undo_unmarked{"undo_move(): the flag that the deadline has changed"};
 Weakening put_recheck_relaxed{"put_recheck(): release of the queue"};
 Weakening arrive_not_acquire{"arrive(): acquire of the exchange"};
-Weakening recheck_without_exchange{"recheck(): no exchange of a word without a flag"};
 Weakening recheck_keeps_flag{"recheck(): the flag of the request kept"};
-Weakening recheck_deadline_early{"Driver::recheck(): the deadline read before the exchange"};
-Weakening visit_relaxed{"visit(): acquire of the first look at the word"};
-Weakening visit_again_relaxed{"visit(): acquire of an exchange that fails"};
+Weakening recheck_deadline_early{"Worker::recheck(): the deadline read before the exchange"};
 Weakening visit_deadline_early{"visit(): the deadline read before the word"};
 Weakening visit_clears_late{"visit(): the flag cleared after the deadline is read"};
 
@@ -54,20 +49,19 @@ struct Reschedule : Model<Reschedule, 3> {
   Atomic<int> deadline{kFirst};
   inbox::Inbox<Reschedule, 2> inbox;
   Atomic<int> requests[2];  // recheck requests that each thread has enqueued
-  Atomic<int> taken[2];     // and that the worker has dequeued
+  int taken[2] = {};        // and that the worker has dequeued
   Atomic<int> wake_until{kAwake};
-  Atomic<int> urgent;
   // Not in the code, for the assertions.
   int true_deadline = kFirst;  // the latest value of `deadline`, without a stale load
+  int farthest = kFirst;       // the highest value that `deadline` has had
   int moved_by = -1;           // the thread that has exchanged the deadline last
   bool called = false;         // a thread has woken the worker
   struct Move {
-    bool under_way = false;       // the deadline is exchanged, and reschedule() has not returned
-    bool settled = false;         // the word is exchanged too, so that the worker expires only at this deadline
-    bool relied_on = false;       // the new deadline is earlier, and this thread may not have notified the worker yet
-    bool request_before = false;  // this thread has put a recheck request before it exchanged the deadline
-    bool request_after = false;   // this thread has put a recheck request after it exchanged the deadline
-    int before = 0;               // the deadline that it has replaced
+    bool under_way = false;  // the deadline is exchanged, and reschedule() has not returned
+    bool settled = false;    // the word is exchanged too, so that the worker expires only at this deadline
+    bool relied_on = false;  // the new deadline is earlier
+    bool has_put = false;    // the recheck request is enqueued
+    int before = 0;          // the deadline that it has replaced
   } moves[2];
 
   void thread(unsigned index) {
@@ -81,33 +75,28 @@ struct Reschedule : Model<Reschedule, 3> {
     for (int i = 0; i < 2; ++i) {
       const int to = static_cast<int>(1 + 3 * rl::rand(5));
       if (!move(index, to) || stops()) return;
-      if (!no_light_fence) light_fence();
-      if (to <= wake_until.load(mo_relaxed)) called = true;
       moves[index] = {};
     }
   }
 
-  /// False: the thread never goes on, or there is nothing to move, or no memory.
+  /// False: the thread never goes on, or there is nothing to move.
   bool move(unsigned mine, int to) {
     const Order acquire = move_not_acquire ? mo_relaxed : mo_acquire;
     int seen = word.load(acquire);
     if (!pending(seen)) return false;
-    bool put_before = needs_recheck(seen) && to < deadline.load(mo_relaxed);
-    if (put_before) {
-      put_recheck(mine, to);
-      if (stops()) return false;
-    }
-    int before = 0;
+    int before = deadline.load(mo_relaxed);
+    if (request_first && to < before) put_recheck(mine);
     if (move_in_two_steps) {
-      before = deadline.load(mo_relaxed);
       deadline.store(to, mo_relaxed);
     } else {
-      before = deadline.exchange(to, mo_relaxed);
+      while (!deadline.compare_exchange_weak(before, to, mo_relaxed, mo_relaxed)) {
+      }
     }
     true_deadline = to;
+    farthest = std::max(farthest, to);
     moved_by = static_cast<int>(mine);
     const bool earlier = to < before;
-    moves[mine] = {.under_way = true, .relied_on = earlier, .request_before = put_before, .before = before};
+    moves[mine] = {.under_way = true, .relied_on = earlier, .before = before};
     bool asks = false;
     if (stops()) return false;
     for (;;) {
@@ -117,55 +106,29 @@ struct Reschedule : Model<Reschedule, 3> {
       int moved = seen;
       if (in_wheel && !move_unmarked) moved |= kMoved;
       asks = earlier && needs_recheck(seen);
-      if (asks) {
-        if (!put_before) {
-          if (rl::rand(8) == 0) return undo_move(mine, to, before, seen);
-          put_recheck(mine, to);
-          moves[mine].request_after = true;
-          if (stops()) return false;
-        }
-        put_before = true;
-        moved |= kRecheckQueued;
-      }
+      if (asks) moved |= kRecheckQueued;
       const Order order = move_not_release ? mo_acquire : move_not_acquire ? mo_release : mo_acq_rel;
       if (word.compare_exchange_strong(seen, moved, order, acquire)) break;
     }
     moves[mine].settled = true;
+    if (!earlier) return true;
+    if (stops()) return false;
     if (asks) {
-      if (stops()) return false;
-      const bool there = taken[mine].load(mo_relaxed) != requests[mine].load(mo_relaxed);
-      if (there) {
-        if (!moves[mine].request_after) moves[mine].relied_on = false;
-      } else if (!no_second_request) {
-        put_recheck(mine, to);
-        moves[mine].request_after = true;
-      }
-    } else if (earlier) {
-      if (stops()) return false;
-      if (!not_urgent) urgent.store(1, note_not_release ? mo_relaxed : mo_release);
+      if (!request_first) put_recheck(mine);
+      moves[mine].has_put = true;
+    } else {
+      if (!no_fence_before_list) light_fence();
     }
+    const int earliest = own_deadline ? to : std::min(to, deadline.load(mo_relaxed));
+    if (!not_listed) inbox.list(static_cast<int>(mine), earliest);
+    if (stops()) return false;
+    if (earliest <= wake_until.load(mo_relaxed)) called = true;
     return true;
   }
 
-  bool undo_move(unsigned mine, int to, int before, int seen) {
-    // If another thread has moved the timeout to the very same deadline, this restores the old one too. Then the
-    // deadline of that thread takes effect late: see the exception above.
-    if (int found = to; deadline.compare_exchange_strong(found, before, mo_relaxed, mo_relaxed)) {
-      true_deadline = before;
-      moved_by = static_cast<int>(mine);
-    }
-    while (pending(seen)) {
-      const int left = undo_unmarked ? seen : seen | kMoved;
-      if (word.compare_exchange_weak(seen, left, undo_not_release ? mo_acquire : mo_acq_rel, mo_acquire)) break;
-    }
-    moves[mine].settled = true;
-    return false;
-  }
-
-  void put_recheck(unsigned mine, int to) {
+  void put_recheck(unsigned mine) {
     requests[mine].store(requests[mine].load(mo_relaxed) + 1, put_recheck_relaxed ? mo_relaxed : mo_release);
     light_fence();
-    inbox.list(static_cast<int>(mine), to);
   }
 
   /// Whether this thread is preempted here, and never goes on.
@@ -187,20 +150,18 @@ struct Reschedule : Model<Reschedule, 3> {
   }
 
   void take_rechecks() {
-    if (urgent.load(mo_relaxed) != 0) urgent.exchange(0, clear_not_acquire ? mo_relaxed : mo_acquire);
-    inbox.open([this](int index) {
-      for (const int end = requests[index].load(mo_acquire); taken[index].load(mo_relaxed) != end;) {
-        taken[index].store(taken[index].load(mo_relaxed) + 1, mo_relaxed);
-        recheck();
-      }
-    });
+    inbox.open();
+    // The places with recheck requests have a list of their own, which the model `listing` has.
+    for (int index = 0; index < 2; ++index) {
+      for (const int end = requests[index].load(mo_acquire); taken[index] != end; ++taken[index]) recheck();
+    }
   }
 
   void sleep() {
     const int due = place == -1 ? kFirst : place;  // while it is queued its own entry is listed
     wake_until.store(due - 1, mo_release);
     heavy_fence();
-    sleeps_until = std::min({due, inbox.earliest_waiting(), urgent.load(mo_relaxed) != 0 ? 0 : due});
+    sleeps_until = std::min({due, inbox.earliest_waiting()});
     if (sleeps_until != due) wake_until.store(sleeps_until - 1, mo_release);
   }
 
@@ -216,8 +177,7 @@ struct Reschedule : Model<Reschedule, 3> {
     const int early = deadline.load(mo_relaxed);
     int seen = word.load(mo_acquire);
     for (;;) {
-      if (state_of(seen) != kInWheel) return;
-      if (recheck_without_exchange && (seen & kRecheckQueued) == 0) break;
+      if (state_of(seen) != kInWheel || (seen & kRecheckQueued) == 0) return;
       const int left = recheck_keeps_flag ? seen & ~kMoved : seen & ~(kRecheckQueued | kMoved);
       if (word.compare_exchange_weak(seen, left, mo_acq_rel, mo_acquire)) break;
     }
@@ -226,7 +186,7 @@ struct Reschedule : Model<Reschedule, 3> {
 
   void visit() {
     int due = deadline.load(mo_relaxed);
-    int seen = word.load(visit_relaxed ? mo_relaxed : mo_acquire);
+    int seen = word.load(mo_relaxed);
     for (;;) {
       if (!pending(seen)) return;
       if (!visit_deadline_early) due = deadline.load(mo_relaxed);
@@ -241,7 +201,7 @@ struct Reschedule : Model<Reschedule, 3> {
         if (!visit_clears_late) continue;
       }
       const int left = (seen & ~kStateMask) | kExpired;
-      if (word.compare_exchange_weak(seen, left, mo_acq_rel, visit_again_relaxed ? mo_relaxed : mo_acquire)) break;
+      if (word.compare_exchange_weak(seen, left, mo_acq_rel, mo_relaxed)) break;
     }
     const bool moving = moved_by != -1 && moves[moved_by].under_way && !moves[moved_by].settled;
     MODEL_ASSERT(moving || due == true_deadline);
@@ -255,28 +215,23 @@ struct Reschedule : Model<Reschedule, 3> {
   }
 
   /// Returns until when the worker must come to the node: by the end of its sleep, or by the node's place in the wheel.
-  /// While the thread that exchanged the deadline last is in reschedule(), replaced deadlines are allowed too. When it
-  /// has returned, only those of exceptions are.
+  /// While the thread that exchanged the deadline last is in reschedule(), the replaced deadline is allowed too. In the
+  /// exceptions every deadline is for which the node may be in the wheel.
   int latest(bool by_sleep) {
     int latest = deadline.load(mo_relaxed);
     const bool returned = moved_by == -1 || !moves[moved_by].under_way;  // the reschedule() to this deadline
     for (int i = 0; i < 2; ++i) {
       const Move& move = moves[i];
-      if (!move.under_way || (returned && !(move.relied_on && is_exception(i, by_sleep)))) continue;
-      latest = std::max(latest, move.before);
+      if (!move.under_way) continue;
+      if (move.relied_on && is_exception(i, by_sleep)) return farthest;
+      if (!returned) latest = std::max(latest, move.before);
     }
     return latest;
   }
 
-  /// Returns whether the thread, on which others rely, has not yet done enough for them. A recheck request that it has
-  /// put before the exchange, and that is still there, is enough. One that it has put after the exchange leads to the
-  /// right tick, but the thread may not have woken the worker.
-  bool is_exception(int index, bool by_sleep) {
-    const Move& move = moves[index];
-    const bool request_there = requests[index].load(mo_relaxed) != taken[index].load(mo_relaxed);
-    return by_sleep ? move.request_after || !move.request_before || !request_there
-                    : !move.request_after && !request_there;
-  }
+  /// Returns whether the thread, on which others rely, has not yet done enough for them. Its recheck request leads to
+  /// the right tick, but the thread may not have woken the worker.
+  bool is_exception(int index, bool by_sleep) { return by_sleep || !moves[index].has_put; }
 };
 
 }  // namespace
@@ -284,12 +239,9 @@ struct Reschedule : Model<Reschedule, 3> {
 
 int main() {
   using namespace model;
-  return check<Reschedule>({&move_not_release,    &move_same_word,         &move_unmarked,
-                            &move_in_two_steps,   &no_second_request,      &not_urgent,
-                            &move_not_acquire,    &note_not_release,       &clear_not_acquire,
-                            &no_light_fence,      &undo_not_release,       &undo_unmarked,
-                            &put_recheck_relaxed, &arrive_not_acquire,     &visit_relaxed,
-                            &recheck_keeps_flag,  &recheck_deadline_early, &recheck_without_exchange,
-                            &visit_again_relaxed, &visit_deadline_early,   &visit_clears_late},
-                           200'000);
+  return check<Reschedule>(
+      {&move_not_release, &move_same_word, &move_unmarked, &move_in_two_steps, &request_first, &not_listed,
+       &own_deadline, &no_fence_before_list, &move_not_acquire, &put_recheck_relaxed, &arrive_not_acquire,
+       &recheck_keeps_flag, &recheck_deadline_early, &visit_deadline_early, &visit_clears_late},
+      200'000);
 }

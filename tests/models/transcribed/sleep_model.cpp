@@ -1,7 +1,7 @@
-// The worker's sleep (WorkerLoop::sleep, announce_sleep, Sleeper, Parking) against threads that enqueue. No timeout in
-// the inbox is due before the announced end of the sleep, unless the worker was woken. A cancelled() that is due soon
-// does not wait either (Core::wake_for_cancelled_hook). A thread need not wake the worker if another one has done so.
-// But no thread relies on one that may be preempted, so some threads here stop half-way for good.
+// The worker's sleep (WorkerThread::sleep, announce_sleep, Sleeper, Parking) against threads that enqueue. No timeout
+// in the inbox is due before the announced end of the sleep, unless the worker was woken. A cancelled() that is due
+// soon does not wait either (Core::wake_for_cancelled_hook). A thread need not wake the worker if another one has done
+// so. But no thread relies on one that may be preempted, so some threads here stop half-way for good.
 //
 // In relacy, loads may return old values, but a store never moves before earlier operations of its thread. In the code,
 // the release of the sleep's number and the acquire in wake_if_asleep() keep the wake-up behind the load of the number.

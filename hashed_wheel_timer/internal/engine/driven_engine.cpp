@@ -1,4 +1,4 @@
-#include "hashed_wheel_timer/internal/engine/manual_engine.h"
+#include "hashed_wheel_timer/internal/engine/driven_engine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -36,9 +36,9 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 /// Lives while a thread turns the wheel. Its destructor calls earlier_ if call() was called meanwhile on this thread.
 /// If the timer was destroyed meanwhile, for example by a task, it finishes the destruction instead.
-class ManualEngine::Turn {
+class DrivenEngine::Turn {
  public:
-  explicit Turn(ManualEngine& engine) : kept_(engine.weak_from_this().lock()), engine_(engine), lock_(engine.mutex_) {
+  explicit Turn(DrivenEngine& engine) : kept_(engine.weak_from_this().lock()), engine_(engine), lock_(engine.mutex_) {
     engine_.turning_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
   ~Turn() {
@@ -47,7 +47,7 @@ class ManualEngine::Turn {
     // After a stop() only late entries are left: see ThreadedEngine::drop_late_entries(). A second stop() must leave
     // them, because it may come between a producer's look at the phase and its take_back(). It would take that timeout,
     // and no thread would get it.
-    if (destroyed && !engine_.finish()) engine_.driver_.cancel_all();
+    if (destroyed && !engine_.finish()) engine_.worker_.cancel_all();
     engine_.turning_.store({}, std::memory_order_relaxed);
     if (destroyed) {
       // Without the mutex, because destructors of the user may still call the engine.
@@ -69,37 +69,37 @@ class ManualEngine::Turn {
     sleeper.finish_call();
   }
 
-  const std::shared_ptr<ManualEngine> kept_;
-  ManualEngine& engine_;
+  const std::shared_ptr<DrivenEngine> kept_;
+  DrivenEngine& engine_;
   std::unique_lock<std::mutex> lock_;
 };
 
-ManualEngine::ManualEngine(Timer& timer, const Options& options)
-    : ManualEngine(timer, options, steady_now(), Core::Clock::Steady, true) {}
+DrivenEngine::DrivenEngine(Timer& timer, const Options& options)
+    : DrivenEngine(timer, options, steady_now(), Core::Clock::Steady, true) {}
 
-ManualEngine::ManualEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start)
-    : ManualEngine(timer, options, start.value_or(0), Core::Clock::Given, start.has_value()) {}
+DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start)
+    : DrivenEngine(timer, options, start.value_or(0), Core::Clock::Given, start.has_value()) {}
 
-ManualEngine::ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock,
+DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock,
                            bool time_is_known)
     : core_(new Core(timer, options, clock)),
       grid_{start, options.tick_duration.count()},
       present_(start),
-      driver_(*core_, options, kSlotsPerLevel),
+      worker_(*core_, options, kSlotsPerLevel),
       time_is_known_(time_is_known) {
   core_->set_now(start);
   core_->lifecycle().finish_start(start);
 }
 
-bool ManualEngine::turning_here() const noexcept {
+bool DrivenEngine::turning_here() const noexcept {
   return turning_.load(std::memory_order_relaxed) == std::this_thread::get_id();
 }
 
-void ManualEngine::refuse_inside_task(const char* what) const {
+void DrivenEngine::refuse_inside_task(const char* what) const {
   if (turning_here()) throw IllegalState(std::string(what) + " cannot be called from inside a task");
 }
 
-std::size_t ManualEngine::advance(std::int64_t by) {
+std::size_t DrivenEngine::advance(std::int64_t by) {
   refuse_inside_task("advance()");
   const Turn turning(*this);
   time_is_known_ = true;
@@ -107,7 +107,7 @@ std::size_t ManualEngine::advance(std::int64_t by) {
   return turn(present_ > kForever - by ? kForever : present_ + by, kAll, Advance::Step);
 }
 
-std::size_t ManualEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
+std::size_t DrivenEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
   refuse_inside_task("advance_to()");
   const Turn turning(*this);
   transfer_all();
@@ -122,32 +122,25 @@ std::size_t ManualEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
   return turn(std::max(now, present_), max_tasks, Advance::Jump);
 }
 
-std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance advance) {
+std::size_t DrivenEngine::turn(std::int64_t now, std::size_t max_tasks, Advance advance) {
   // Only the thread that turns the wheel changes the time.
   if (advance == Advance::Jump) set_present(now);
   core_->counters().wakeups.add(1);
   std::size_t ran = 0;
-  for (Tick due = driver_.next_due(); core_->running();) {
+  for (Tick due = worker_.next_due(); core_->running();) {
     const std::int64_t end = grid_.end_of(due);
-    // No due tick is past.
-    if (end > now || end == kForever) {
-      // Ends the past ticks, so that a new timeout is due at the end of the present tick at the earliest. But does not
-      // go beyond `due`: if that tick ends at kForever, it is never past, even at the time kForever.
-      if (pass_ == Pass::Done) driver_.skip_to(std::min(due, grid_.at(now)));
-      break;
-    }
-    if (ran == max_tasks) break;
+    if (end > now || end == kForever || ran == max_tasks) break;
     if (advance == Advance::Step) set_present(std::max(end, present_));
-    const std::size_t ran_now = driver_.expire(due, core_->now(), max_tasks - ran);
+    const std::size_t ran_now = worker_.expire(due, core_->now(), max_tasks - ran);
     ran += ran_now;
-    const Tick worked_off = std::exchange(due, driver_.next_due());
+    const Tick worked_off = std::exchange(due, worker_.next_due());
     if (due != worked_off) core_->counters().ticks.add(1);
     if (ran_now != 0) core_->counters().note_lag(since(end));
     // After a jump, timeouts that tasks schedule wait for the next call. They are due after `now`, or at once without a
     // delay. The latter could keep this call from ending.
     if (advance == Advance::Step) {
       transfer_all();
-      due = driver_.next_due();
+      due = worker_.next_due();
     }
   }
   set_present(now);
@@ -156,43 +149,43 @@ std::size_t ManualEngine::turn(std::int64_t now, std::size_t max_tasks, Advance 
 }
 
 /// Saturates, because the time may jump further than nanoseconds::max().
-std::chrono::nanoseconds ManualEngine::since(std::int64_t time) const noexcept {
+std::chrono::nanoseconds DrivenEngine::since(std::int64_t time) const noexcept {
   const auto now = static_cast<std::uint64_t>(core_->now());
   return std::chrono::nanoseconds(static_cast<std::int64_t>(detail::distance(static_cast<std::uint64_t>(time), now)));
 }
 
-void ManualEngine::set_present(std::int64_t now) noexcept {
+void DrivenEngine::set_present(std::int64_t now) noexcept {
   present_ = now;
-  if (pass_ == Pass::Done) past_before_ = grid_.at(now);
+  worker_.close_before(grid_.at(now));
   core_->set_now(now);
 }
 
 /// Takes only a few small steps, because the calling thread has other things to do.
-void ManualEngine::give_memory_back() noexcept {
+void DrivenEngine::give_memory_back() noexcept {
   const std::int64_t now = present_;
-  Collector& collector = driver_.collector();
+  Collector& collector = worker_.collector();
   if (collector.next_step(now) > now) return;
   for (int steps = 0; steps != kStepsAtOnce && transfer(now, 1, 0); ++steps) {
     if (!collector.step(now)) break;
   }
 }
 
-bool ManualEngine::transfer_all() noexcept { return transfer(kForever, kBegins, kNaps); }
+bool DrivenEngine::transfer_all() noexcept { return transfer(kForever, kBegins, kNaps); }
 
-bool ManualEngine::transfer(std::int64_t until, int begins, int naps) noexcept {
+bool DrivenEngine::transfer(std::int64_t until, int begins, int naps) noexcept {
   for (; begins != 0 && core_->running(); --begins) {
-    pass_ = driver_.transfer(past_before_, until);
-    for (int far = kFarPasses; pass_ != Pass::Done && core_->running(); pass_ = driver_.resume()) {
-      if (until != kForever && !driver_.has_near() && --far == 0) return false;
-      if (pass_ == Pass::Starved || (pass_ == Pass::HeldUp && naps-- == 0)) return false;
-      if (pass_ == Pass::HeldUp) std::this_thread::sleep_for(kNap);
+    Pass pass = worker_.transfer(until);
+    for (int far = kFarPasses; pass != Pass::Done && core_->running(); pass = worker_.resume()) {
+      if (until != kForever && !worker_.has_near() && --far == 0) return false;
+      if (pass == Pass::Starved || (pass == Pass::HeldUp && naps-- == 0)) return false;
+      if (pass == Pass::HeldUp) std::this_thread::sleep_for(kNap);
     }
-    if (!driver_.is_waiting()) break;
+    if (!worker_.is_waiting()) break;
   }
   return core_->running();
 }
 
-std::optional<std::int64_t> ManualEngine::next_wakeup() {
+std::optional<std::int64_t> DrivenEngine::next_wakeup() {
   // While a task runs, the wheel must not be touched. The present time is never too late.
   if (turning_here()) return core_->now();
   const Turn turning(*this);
@@ -206,7 +199,7 @@ std::optional<std::int64_t> ManualEngine::next_wakeup() {
 
 /// Returns when the wheel must be turned next. If the caller can be woken, threads that schedule an earlier timeout
 /// wake it.
-std::int64_t ManualEngine::next_call() noexcept {
+std::int64_t DrivenEngine::next_call() noexcept {
   if (!earlier_) return is_asked() || has_ended() ? core_->now() : grid_.end_of(next_due());
   const Tick until =
       announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(core_->now()), [this] { return next_due(); });
@@ -215,38 +208,37 @@ std::int64_t ManualEngine::next_call() noexcept {
   return core_->now();
 }
 
-bool ManualEngine::is_asked() const noexcept {
-  return driver_.is_urgent() || driver_.is_awaited() || core_->inbox().has_dead();
-}
+bool DrivenEngine::is_asked() const noexcept { return core_->inbox().asked() != 0; }
 
 /// Returns whether no timeout is pending, although the inbox or the wheel still has a next due tick. Only a pass drops
 /// the cancelled timeouts, so that next_call() no longer returns that tick.
-bool ManualEngine::has_ended() noexcept {
+bool DrivenEngine::has_ended() noexcept {
   return core_->counts_pending() && core_->pending() == 0 && next_due() != kNever;
 }
 
-std::optional<std::int64_t> ManualEngine::drive(std::size_t max_tasks, std::size_t* ran) {
+std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size_t* ran) {
   refuse_inside_task("run_due()");
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
   const std::int64_t now = std::max(core_->now(), present_);
   // A pass is needed if the latest one has left entries, a thread asks for one, or a timeout in the inbox is due. It is
   // also needed to drop the last cancelled timeouts, so that next_call() does not return their tick.
-  const bool look = pass_ != Pass::Done || is_asked() || driver_.next_waiting() < grid_.at(now) || has_ended();
+  const bool look = worker_.is_unfinished() || is_asked() || worker_.next_waiting() < grid_.at(now) || has_ended();
   if (look) transfer(now, 1, 0);
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
   // Later than now, so that the loop sleeps, and the producer that sifts can go on.
-  if (pass_ == Pass::HeldUp && driver_.has_near()) return std::min(end, now + kNap.count());
-  if (pass_ == Pass::HeldUp || pass_ == Pass::Starved) return std::min(end, now + kPatience);
-  if (pass_ != Pass::Done) return now;
+  const Pass pass = worker_.pass();
+  if (pass == Pass::HeldUp && worker_.has_near()) return std::min(end, now + kNap.count());
+  if (pass == Pass::HeldUp || pass == Pass::Starved) return std::min(end, now + kPatience);
+  if (pass == Pass::More) return now;
   if (end == kForever) return {};
   return end;
 }
 
-void ManualEngine::on_earlier(std::function<void()> call) {
+void DrivenEngine::on_earlier(std::function<void()> call) {
   refuse_inside_task("on_earlier()");
   between_calls([&] {
     earlier_.swap(call);
@@ -257,14 +249,14 @@ void ManualEngine::on_earlier(std::function<void()> call) {
 
 /// Calls f() in a turn in which no thread calls earlier_. Waits for such calls without the mutex.
 template <class F>
-void ManualEngine::between_calls(F f) {
+void DrivenEngine::between_calls(F f) {
   for (;; core_->sleeper().wait_for_calls()) {
     const Turn turning(*this);
     if (core_->sleeper().end_calls()) return f();
   }
 }
 
-void ManualEngine::call() noexcept {
+void DrivenEngine::call() noexcept {
   if (turning_here()) {
     owes_call_ = true;
   } else if (!detail::HeldCalls::hold_back(core_->sleeper())) {
@@ -272,18 +264,18 @@ void ManualEngine::call() noexcept {
   }
 }
 
-bool ManualEngine::finish() noexcept {
+bool DrivenEngine::finish() noexcept {
   if (core_->lifecycle().phase() == Phase::Stopped) return false;
   core_->lifecycle().begin_stop();
   // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer_as(). See ThreadedEngine::body.
   AsymmetricFence::heavy();
   core_->sleeper().end_calls();
-  unprocessed_.set(driver_.cancel_all());
+  unprocessed_.set(worker_.cancel_all());
   core_->lifecycle().finish_stop();
   return true;
 }
 
-std::vector<Timeout> ManualEngine::stop() {
+std::vector<Timeout> DrivenEngine::stop() {
   // A thread of the parent may have been turning the wheel: see ThreadedEngine::destroy().
   if (core_->lifecycle().is_of_another_process()) {
     core_->lifecycle().stop_in_forked_child();
@@ -306,7 +298,7 @@ std::vector<Timeout> ManualEngine::stop() {
   return timeouts;
 }
 
-void ManualEngine::destroy() noexcept {
+void DrivenEngine::destroy() noexcept {
   if (core_->lifecycle().is_of_another_process()) {
     core_->lifecycle().stop_in_forked_child();
     kept_in_forked_child_ = weak_from_this().lock();

@@ -20,28 +20,30 @@
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
-#include "hashed_wheel_timer/internal/wheel/revolutions.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 
 namespace hwt::internal {
 
-/// The worker's side of a timer: takes entries from the inbox, turns the wheel, runs due tasks. Used by one thread at a
-/// time: the worker of a WorkerLoop, or a thread that drives a ManualEngine. Reads the clock only to time tasks
-/// (SlowTasks). Sleeps only in cancel_all(), while a producer sifts its place.
+/// The steps of a timer's worker: take timeouts from the inbox into the wheel, and run the due tasks. Used by one
+/// thread at a time: the thread of a WorkerThread, or one that drives a DrivenEngine. Reads the clock only to time
+/// tasks (SlowTasks). Sleeps only in cancel_all(), while a producer sifts its place.
 ///
-/// Until the timer stops, the caller repeats these steps. Then it calls cancel_all().
-///   1. transfer() makes a pass over the inbox. New timeouts enter the wheel, cancelled nodes leave it, moved nodes get
-///      another tick there.
-///   2. expire() or expire_before() runs the tasks of due ticks. Ticks rise from call to call.
+/// Until the timer stops, the caller repeats these steps, with the names that they have in Netty. It may leave out the
+/// first three. Then it calls cancel_all().
+///   1. open_inbox() begins a pass
+///   2. process_cancelled_timeouts() takes cancelled nodes out of the wheel, and gives moved ones another tick there
+///   3. transfer_timeouts_to_buckets() takes new timeouts into the wheel
+///   4. expire_timeouts() runs the tasks of due ticks. Ticks rise from call to call
 ///
-/// A pass may be unfinished. Then entries stay in `batch_`, and recheck requests that lack memory stay in `rechecks_`.
-/// Until a pass is complete, the latest expired tick stays open for the rest of its entries, and the caller neither
-/// skips ticks nor passes a later `present`. The earliest open tick only rises, so the order of each thread stays.
+/// The earliest tick that a timeout may enter is `floor_`. It only rises, so two timeouts of one thread with the same
+/// deadline keep their order. The caller raises it by close_before() to a tick before which nothing is due that came
+/// in time. A timeout that comes afterwards with an earlier deadline had passed it when it was scheduled, or the worker
+/// has woken up too late. While a pass is unfinished it does not rise, because the inbox has older entries.
 template <Wheel W>
-class Driver {
+class Worker {
  public:
-  Driver(Core& core, const Options& options, std::int64_t wheel_size, std::int64_t unused_for = Collector::kUnusedFor)
+  Worker(Core& core, const Options& options, std::int64_t wheel_size, std::int64_t unused_for = Collector::kUnusedFor)
       : core_(core),
         intake_(core.inbox()),
         collector_(core.depot(), unused_for),
@@ -49,23 +51,44 @@ class Driver {
         tick_duration_(options.tick_duration.count()),
         wheel_(wheel_size) {}
 
-  /// How a transfer() ended. After a result beyond Near the pass is unfinished, and another one must follow.
+  /// How a pass ended. After a result beyond Done it is unfinished, and another one must follow.
   enum class Pass {
-    Done,     // it took everything that was in the inbox when it began
-    Near,     // it took all recheck requests and near deadlines
+    Done,     // it took all that it was to take
     More,     // it did as much as one pass may do
     HeldUp,   // the rest is with producers that are sifting their places: the next pass should come soon
     Starved,  // there is no memory for the wheel: the next pass should come soon
   };
 
-  /// Takes entries that were in the inbox when the call began, and puts nodes into the wheel or removes them. A timeout
-  /// of a tick before `present` is due at `present`: its deadline had passed when it was scheduled, or the worker woke
-  /// up too late for it. Places with a deadline up to `until` come first. If `all` is false, the entries of other
-  /// places stay in the inbox, unless an earlier pass has begun to take them.
-  Pass transfer(Tick present = 0, std::int64_t until = kForever, bool all = true) noexcept;
+  /// Begins a pass: over the recheck requests that were in the inbox when the call began, and over the new timeouts of
+  /// places with a deadline up to `until`. If `everything`, the pass takes the new timeouts of all other places after
+  /// those. It takes what earlier passes have left too.
+  void open_inbox(std::int64_t until, bool everything) noexcept;
+  /// Takes recheck requests from the inbox, and its overflow. Calls cancelled() of cancelled tasks.
+  void process_cancelled_timeouts() noexcept;
+  /// Takes new timeouts from the inbox into the wheel, but drops those that were cancelled. Calls cancelled() of those.
+  void transfer_timeouts_to_buckets() noexcept;
+  Pass pass() const noexcept { return pass_; }
+  bool is_unfinished() const noexcept { return pass_ != Pass::Done; }
 
-  /// Goes on with an unfinished pass. Takes only entries that came before transfer(), so a caller may repeat it.
-  Pass resume() noexcept;
+  /// Steps 1 to 3. Returns pass().
+  Pass transfer(std::int64_t until = kForever, bool everything = true) noexcept {
+    open_inbox(until, everything);
+    return resume();
+  }
+  /// Steps 2 and 3. Takes no entry that came after open_inbox(), so a caller may repeat it while the pass is
+  /// unfinished.
+  Pass resume() noexcept {
+    process_cancelled_timeouts();
+    transfer_timeouts_to_buckets();
+    return pass_;
+  }
+
+  /// Closes the ticks before `tick`, unless the latest pass is unfinished. See `floor_`.
+  void close_before(Tick tick) noexcept {
+    if (is_unfinished()) return;
+    floor_ = std::max(floor_, tick);
+    wheel_.skip_to(std::min(floor_, wheel_.next_due()));
+  }
 
   /// Returns the tick of the earliest new deadline, or an earlier tick; kNever if nothing came that is ever due.
   Tick next_waiting() noexcept {
@@ -80,31 +103,22 @@ class Driver {
 
   Collector& collector() noexcept { return collector_; }
 
-  /// Returns whether the worker must make a pass within this tick.
-  bool is_urgent() const noexcept { return core_.inbox().urgent(); }
-  /// Returns whether the worker must make a pass within Inbox::kSoon, or within this tick if that is longer.
-  bool is_awaited() const noexcept { return core_.inbox().awaited() || core_.inbox().overflown(); }
-
   Tick next_due() const noexcept { return wheel_.next_due(); }
   /// Runs the tasks that are due at `tick`; see Wheel::expire. `begun` is the time, for lateness. Ends early when the
   /// timer is stopped, and after `max_tasks`; then the next call for the tick goes on. Returns their number.
   std::size_t expire(Tick tick, std::int64_t begun,
                      std::size_t max_tasks = std::numeric_limits<std::size_t>::max()) noexcept;
 
-  /// The result of expire_before().
   struct Expired {
     std::size_t tasks = 0;
     std::int64_t ticks = 0;  // that were worked off
     Tick first = kNever;     // of those in which a task ran
   };
   /// Runs the tasks that are due before `end`, by whole ticks, until `enough` tasks have run or the timer is stopped.
-  Expired expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept;
-
-  /// Skips the ticks before `tick`. Precondition: nothing is due before it.
-  void skip_to(Tick tick) noexcept { wheel_.skip_to(tick); }
+  Expired expire_timeouts(Tick end, std::int64_t begun, std::size_t enough) noexcept;
 
   /// Cancels all pending timeouts and calls their cancelled(). Returns them as a chain linked by `next`, each with the
-  /// timer's reference. Call it after the timer was stopped, and call no transfer() after it. A later cancel_all()
+  /// timer's reference. Call it after the timer was stopped, and make no pass after it. A later cancel_all()
   /// drops the entries that have come since. Then no thread may be in a schedule().
   Node* cancel_all() noexcept;
 
@@ -125,10 +139,9 @@ class Driver {
     const Tick tick = grid().due_tick(deadline);
     return deadline >= kForever - tick_duration_ && grid().end_of(tick) == kForever ? kNever : tick;
   }
-  /// The tick of a node that enters the wheel or moves in it. A passed deadline counts as the present tick; otherwise
-  /// it would overtake earlier timeouts, and count as lateness of the worker.
+  /// The tick of a node that enters the wheel or moves in it.
   Tick place_of(const Node& node) const noexcept {
-    return std::max(tick_of(node.deadline.load(std::memory_order_relaxed)), present_);
+    return std::max(tick_of(node.deadline.load(std::memory_order_relaxed)), floor_);
   }
 
   bool refill() noexcept {
@@ -145,7 +158,6 @@ class Driver {
   std::size_t expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept;
   bool take_rechecks() noexcept;
   bool recheck(Node& node) noexcept;
-  void take_overflow() noexcept;
   static bool needs_place(const NodeName& entry) noexcept;
   Verdict visit(Node& node, const Due& due, TaskScope& inside) noexcept;
   void drop_cancelled(Node* node) noexcept;
@@ -156,47 +168,47 @@ class Driver {
   Collector collector_;
   TaskRunner runner_;
   const std::int64_t tick_duration_;
-  Tick present_ = 0;            // see transfer()
-  Tick latest_ = -1;            // the latest tick that has expired
-  bool is_unfinished_ = false;  // the latest pass left entries that may be due in latest_
-  Pass complete_ = Pass::Done;  // the result of the latest pass when nothing is left
+  Tick floor_ = 0;          // see above. The wheel has a floor of its own, below which it takes nothing
+  Pass pass_ = Pass::Done;  // how the latest pass ended
   W wheel_;
-  // Entries in hand: those in [first_, end_) were taken from the inbox and have not been transferred yet.
+  // Entries in hand: those in [first_, end_) were taken from the inbox. An unfinished pass may leave some.
   std::array<NodeName, kBatch> batch_;
   std::size_t first_ = 0;
   std::size_t end_ = 0;
-  // Recheck requests that were taken from the inbox. Between passes, the first rechecks_kept_ of them wait for memory.
+  // Recheck requests in hand. Between passes, the first rechecks_kept_ of them wait for memory.
   std::array<Node*, kBatch> rechecks_;
   std::size_t rechecks_kept_ = 0;
   ReturnBatch returns_;
 };
 
 template <Wheel W>
-typename Driver<W>::Pass Driver<W>::transfer(Tick present, std::int64_t until, bool all) noexcept {
-  present_ = present;
-  // If something is still due in the latest tick, new nodes queue up behind it.
-  if (!is_unfinished_ && wheel_.next_due() > latest_) wheel_.skip_to(next_tick(latest_));
-  // Before the pass is opened, so that a note that comes during the pass asks for another one.
-  all ? core_.inbox().clear_notes() : core_.inbox().clear_awaited();
-  all ? intake_.open_all(until) : intake_.open(until);
-  take_overflow();
-  complete_ = all ? Pass::Done : Pass::Near;
-  return resume();
+void Worker<W>::open_inbox(std::int64_t until, bool everything) noexcept {
+  // Before the pass is opened, so that a request that comes during the pass asks for another one.
+  core_.inbox().take_requests(everything ? ~std::uint32_t{0} : std::uint32_t{Inbox::kRechecks});
+  everything ? intake_.open_all(until) : intake_.open(until);
 }
 
 template <Wheel W>
-typename Driver<W>::Pass Driver<W>::resume() noexcept {
-  Pass pass = complete_;
-  if (!take_rechecks()) pass = Pass::More;
-  if (rechecks_kept_ != 0) pass = Pass::Starved;
+void Worker<W>::process_cancelled_timeouts() noexcept {
+  for (Node* left = core_.inbox().take_overflow(); left != nullptr;) {
+    Node* const node = std::exchange(left, left->next);
+    wheel_.remove(*node);
+    drop_cancelled(node);
+  }
+  pass_ = take_rechecks() ? Pass::Done : Pass::More;
+  if (rechecks_kept_ != 0) pass_ = Pass::Starved;
+}
+
+template <Wheel W>
+void Worker<W>::transfer_timeouts_to_buckets() noexcept {
   for (std::size_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
     if (done == PassLimits::kTransfers || (!intake_.took_near() && ++far > PassLimits::kFar)) {
-      pass = Pass::More;
+      pass_ = Pass::More;
       break;
     }
     const NodeName entry = batch_[first_];
     if (!wheel_.reserve() && needs_place(entry)) {
-      pass = Pass::Starved;
+      pass_ = Pass::Starved;
       break;
     }
     ++first_;
@@ -206,11 +218,9 @@ typename Driver<W>::Pass Driver<W>::resume() noexcept {
     if (arrival == Node::Arrival::Taken) wheel_.insert(node, place_of(node));
     if (arrival == Node::Arrival::Cancelled) drop_cancelled(&node);
   }
-  if (pass <= Pass::Near && intake_.held_up()) pass = Pass::HeldUp;
-  is_unfinished_ = pass > Pass::Near;
+  if (pass_ == Pass::Done && intake_.held_up()) pass_ = Pass::HeldUp;
   note_in_hand();
   returns_.flush();
-  return pass;
 }
 
 /// Handles the recheck requests of this pass. Each round of the loop tries the requests that earlier rounds or passes
@@ -219,7 +229,7 @@ typename Driver<W>::Pass Driver<W>::resume() noexcept {
 /// Then rechecks_kept_ is the number of kept ones. Returns false after PassLimits::kRechecks requests, repeated tries
 /// included.
 template <Wheel W>
-bool Driver<W>::take_rechecks() noexcept {
+bool Worker<W>::take_rechecks() noexcept {
   for (std::size_t done = 0; done < PassLimits::kRechecks;) {
     const std::size_t kept = rechecks_kept_;
     const std::size_t room = rechecks_.size() - kept;
@@ -243,7 +253,7 @@ bool Driver<W>::take_rechecks() noexcept {
 /// Handles a recheck request. Returns false without memory for the node's new place; then the request must be kept. A
 /// cancelled node needs no new place, so it is handled even without memory.
 template <Wheel W>
-bool Driver<W>::recheck(Node& node) noexcept {
+bool Worker<W>::recheck(Node& node) noexcept {
   if (!wheel_.reserve() && node.state(std::memory_order_relaxed) == NodeState::InWheel) return false;
   switch (node.recheck()) {
     case Node::Sight::Nothing:
@@ -259,24 +269,15 @@ bool Driver<W>::recheck(Node& node) noexcept {
   return true;
 }
 
-template <Wheel W>
-void Driver<W>::take_overflow() noexcept {
-  for (Node* left = core_.inbox().take_overflow(); left != nullptr;) {
-    Node* const node = std::exchange(left, left->next);
-    wheel_.remove(*node);
-    drop_cancelled(node);
-  }
-}
-
 /// Returns whether the entry's timeout may enter the wheel. If not, it was cancelled or withdrawn, and never will.
 template <Wheel W>
-bool Driver<W>::needs_place(const NodeName& entry) noexcept {
+bool Worker<W>::needs_place(const NodeName& entry) noexcept {
   const std::uint64_t seen = entry.node().word.load(std::memory_order_relaxed);
   return Node::generation_of(seen) == entry.life() && Node::state_of(seen) == NodeState::Queued;
 }
 
 template <Wheel W>
-std::size_t Driver<W>::expire(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
+std::size_t Worker<W>::expire(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
   const std::size_t ran = expire_one(tick, begun, max_tasks);
   core_.counters().note_none_running();
   returns_.flush();
@@ -284,7 +285,7 @@ std::size_t Driver<W>::expire(Tick tick, std::int64_t begun, std::size_t max_tas
 }
 
 template <Wheel W>
-typename Driver<W>::Expired Driver<W>::expire_before(Tick end, std::int64_t begun, std::size_t enough) noexcept {
+typename Worker<W>::Expired Worker<W>::expire_timeouts(Tick end, std::int64_t begun, std::size_t enough) noexcept {
   Expired expired;
   for (Tick due = wheel_.next_due(); due < end && expired.tasks < enough && core_.running(); due = wheel_.next_due()) {
     const std::size_t ran = expire_one(due, begun, std::numeric_limits<std::size_t>::max());
@@ -298,9 +299,8 @@ typename Driver<W>::Expired Driver<W>::expire_before(Tick end, std::int64_t begu
 }
 
 template <Wheel W>
-std::size_t Driver<W>::expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
+std::size_t Worker<W>::expire_one(Tick tick, std::int64_t begun, std::size_t max_tasks) noexcept {
   runner_.look();
-  latest_ = std::max(latest_, tick);
   const Due due{tick, grid().end_of(tick), begun};
   std::size_t ran = 0;
   TaskScope inside;
@@ -315,10 +315,10 @@ std::size_t Driver<W>::expire_one(Tick tick, std::int64_t begun, std::size_t max
 
 // Inlined by force, because compilers do not inline a function with so many rare exits into the walk.
 template <Wheel W>
-[[gnu::always_inline]] inline Verdict Driver<W>::visit(Node& node, const Due& due, TaskScope& inside) noexcept {
+[[gnu::always_inline]] inline Verdict Worker<W>::visit(Node& node, const Due& due, TaskScope& inside) noexcept {
   if (!core_.running()) return Verdict::stop();
   std::int64_t deadline = 0;
-  std::uint64_t seen = node.word.load(std::memory_order_acquire);
+  std::uint64_t seen = node.word.load(std::memory_order_relaxed);  // see Node::kMoved
   do {
     // A recheck request for a cancelled node is on its way. When the worker handles it, the node must still be in the
     // wheel, however many ticks the worker processes before.
@@ -345,7 +345,7 @@ template <Wheel W>
 }
 
 template <Wheel W>
-void Driver<W>::call_cancelled(Node* node) noexcept {
+void Worker<W>::call_cancelled(Node* node) noexcept {
   note_in_hand();
   node->add_reference();
   Timeout timeout = Node::adopt(node);
@@ -357,16 +357,16 @@ void Driver<W>::call_cancelled(Node* node) noexcept {
 }
 
 template <Wheel W>
-void Driver<W>::drop_cancelled(Node* node) noexcept {
+void Worker<W>::drop_cancelled(Node* node) noexcept {
   if (node->shared()) call_cancelled(node);
   if (node->drop_references(1)) returns_.add(node);
 }
 
 // Empties the wheel, then batch_ and the inbox, until no producer sifts its place. Takes recheck requests only to throw
 // them away, because their nodes have left the wheel. `take` has dropped the timer's reference to a cancelled one, and
-// Driver::recheck() would drop it again. So the overflow list of the inbox, which names such nodes too, stays.
+// Worker::recheck() would drop it again. So the overflow list of the inbox, which names such nodes too, stays.
 template <Wheel W>
-Node* Driver<W>::cancel_all() noexcept {
+Node* Worker<W>::cancel_all() noexcept {
   Node* unprocessed = nullptr;
   Node** end = &unprocessed;
   // Appends a pending node to the chain, and drops the timer's reference to a cancelled one.

@@ -15,7 +15,7 @@
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
-#include "hashed_wheel_timer/internal/engine/driver.h"
+#include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/options.h"
@@ -32,15 +32,15 @@ namespace hwt::internal {
 ///
 /// Shared, because an event loop may still call drive() after the timer was destroyed. It then finds the engine
 /// stopped.
-class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, private Sleeper::Outside {
+class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, private Sleeper::Outside {
  public:
   /// Makes an engine on steady_clock.
-  ManualEngine(Timer& timer, const Options& options);
+  DrivenEngine(Timer& timer, const Options& options);
   /// Makes an engine to which the caller gives the time, from `start` on. Without a start it begins at 0, and the first
   /// advance_to() must not pass a pending deadline, because a caller that passes a real time has forgotten the start.
-  ManualEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start);
-  ManualEngine(const ManualEngine&) = delete;
-  ManualEngine& operator=(const ManualEngine&) = delete;
+  DrivenEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start);
+  DrivenEngine(const DrivenEngine&) = delete;
+  DrivenEngine& operator=(const DrivenEngine&) = delete;
 
   Core& core() noexcept { return *core_; }
 
@@ -62,14 +62,14 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   class Turn;
   /// How turn() moves the time forward: at once, or tick by tick, so that each task sees the end of its own tick.
   enum class Advance { Jump, Step };
-  using Pass = Driver<HierarchicalWheel>::Pass;
+  using Pass = Worker<HierarchicalWheel>::Pass;
 
-  ManualEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock, bool time_is_known);
+  DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock, bool time_is_known);
 
   bool turning_here() const noexcept;
   void refuse_inside_task(const char* what) const;
   std::size_t turn(std::int64_t now, std::size_t max_tasks, Advance advance);
-  Tick next_due() noexcept { return std::min(driver_.next_due(), driver_.next_waiting()); }
+  Tick next_due() noexcept { return std::min(worker_.next_due(), worker_.next_waiting()); }
   bool has_ended() noexcept;
   /// Returns whether a thread has asked for a pass.
   bool is_asked() const noexcept;
@@ -97,12 +97,8 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
   std::int64_t present_;  // the time that the wheel has been turned to
-  // When the latest pass was complete, the wheel was turned to this tick. So a timeout in the inbox with an earlier
-  // deadline had passed it when it was scheduled, and is due at this tick.
-  Tick past_before_ = 0;
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
-  Driver<HierarchicalWheel> driver_;
-  Pass pass_ = Pass::Done;  // how the latest pass ended; next_waiting() does not count entries that it has left
+  Worker<HierarchicalWheel> worker_;
   Unprocessed unprocessed_;
   bool time_is_known_;  // false until a clock without a start is first advanced
   bool destroyed_ = false;
@@ -110,7 +106,7 @@ class ManualEngine final : public std::enable_shared_from_this<ManualEngine>, pr
   bool owes_call_ = false;         // call earlier_ at the end of the turn, without the mutex
 
   // Never reset. Set without the mutex: a thread that was not copied may hold it.
-  std::shared_ptr<ManualEngine> kept_in_forked_child_;
+  std::shared_ptr<DrivenEngine> kept_in_forked_child_;
 
   // The thread that holds the mutex. relaxed: a thread only looks for its own id, and no other thread stores that.
   std::atomic<std::thread::id> turning_{};
