@@ -320,8 +320,8 @@ template <Wheel W>
   std::int64_t deadline = 0;
   std::uint64_t seen = node.word.load(std::memory_order_relaxed);  // see Node::kMoved
   do {
-    // A recheck request for a cancelled node is on its way. When the worker handles it, the node must still be in the
-    // wheel, however many ticks the worker processes before.
+    // A cancelled node is in the overflow of the inbox, or a recheck request for it is on its way. When the worker
+    // comes to that, the node must still be in the wheel, however many ticks the worker processes before.
     if (Node::state_of(seen) == NodeState::Cancelled) return Verdict::later(wheel_.put_off(due.tick));
     // Compares times, not ticks: computing a tick needs a division.
     deadline = node.deadline.load(std::memory_order_relaxed);

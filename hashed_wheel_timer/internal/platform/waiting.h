@@ -27,10 +27,10 @@ void await_change(const std::atomic<T>& word, T seen) noexcept {
 #endif
 }
 
-/// Wakes the threads that wait for the word to change. Its object may be gone by then, or be another one, because only
-/// the address is used. The standard libraries choose a place in a table of their own by it. Linux compares the address
-/// of a private futex with those of sleeping threads, and Windows does the same. At worst a thread that waits at this
-/// address for another change wakes up early, and looks again.
+/// Wakes the threads that wait for the word to change. Its object may be gone by then, because only the address is
+/// used. The standard libraries choose a place in a table by the address. Linux and Windows compare it with the
+/// addresses at which threads sleep. If another object is there now, a thread that waits for that one wakes up early
+/// and looks again.
 template <class T>
 void announce_change(std::atomic<T>& word) noexcept {
 #if defined(_WIN32)
