@@ -36,16 +36,19 @@ void settle(Timer& timer) {
 void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {
   const auto shared = std::make_shared<RecordingTask>();
   KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
-  Timeout moved = timer.new_timeout([] {}, kFar);
+  // One for each deadline: reschedule() of a timeout that the worker expires meanwhile reads a clock.
+  std::vector<Timeout> far;
+  for (std::size_t i = 0; i < deadlines.size(); ++i) far.push_back(timer.new_timeout([] {}, kFar));
   const int before = clock_readings;
-  for (const Time deadline : deadlines) {
+  for (std::size_t i = 0; i < deadlines.size(); ++i) {
+    const Time deadline = deadlines[i];
     timer.new_timeout_at([] {}, deadline);
     timer.new_timeout_at(shared, deadline);
     timer.try_new_timeout_at([] {}, deadline);
     timer.try_new_timeout_at(shared, deadline);
     Timeout cancelled = timer.new_timeout_at([] {}, deadline);
     cancelled.cancel();
-    moved.reschedule_at(deadline);
+    far[i].reschedule_at(deadline);
     keyed.set_at(1, 1, deadline);
     keyed.set_at(1, 2, deadline);
     keyed.move_at(1, deadline);

@@ -162,9 +162,10 @@ inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::
   return refused;
 }
 
-/// The timeout, whose word was `before`, was cancelled.
-[[gnu::noinline, gnu::cold]] void Core::fire_cancel_probe(const Node& node, std::uint64_t before) noexcept {
-  probes::cancel(NodeName(Slab::index_of(node), Node::generation_of(before)).value());
+/// Fires the probe of a cancel, and releases its admission. This may call the user's on_earlier().
+[[gnu::noinline]] void Core::release_cancelled(const Node& node, std::uint32_t life) noexcept {
+  if (probes::kThere && traces_origins()) probes::cancel(NodeName(Slab::index_of(node), life).value());
+  if (admission_.release()) wake_for_none_pending();
 }
 
 /// Counts a dead entry in the place of another producer. That producer drops it at a sift, unless its thread does
@@ -179,6 +180,23 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 /// Not inlined, so that cancel() needs few registers.
 [[gnu::noinline, gnu::cold]] void Core::ask(Inbox::Request request) noexcept { inbox_.ask(request, sleeper_); }
 
+/// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out.
+inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel) noexcept {
+  const bool lacks_memory = !cancel.asks && Node::needs_recheck(cancel.before);
+  if (cancel.asks) {
+    put_recheck(*producer, node);
+  } else if (lacks_memory) {
+    inbox_.put_without_memory(node);
+  }
+  // Only now, because it may call on_earlier(), which may use the timer.
+  if (!plain_) release_cancelled(node, Node::generation_of(cancel.before));
+  if (cancel.asks) {
+    call_for_rechecks(*producer, Producer::kRechecks);
+  } else if (lacks_memory) {
+    ask(Inbox::kRechecks);
+  }
+}
+
 /// Finishes a cancel by this thread, which owns the task now. `producer` is null if there was no memory for one. `own`:
 /// it has scheduled the timeout.
 ///
@@ -186,28 +204,16 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 /// or of an id in the wheel, has added. Otherwise the timer keeps it, and the node may already be another timeout.
 inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own) noexcept {
   const std::uint64_t before = cancel.before;
-  if (probes::kThere && traces_origins()) [[unlikely]]
-    fire_cancel_probe(node, before);
   if (producer != nullptr) [[likely]] {
     producer->counters.cancelled.add(1);
   } else {
     counters_.note_cancelled_without_producer();
   }
-  const bool lacks_memory = !cancel.asks && Node::needs_recheck(before);
-  if (cancel.asks) {
-    put_recheck(*producer, node);
-  } else if (lacks_memory) {
-    inbox_.put_without_memory(node);
-  }
-  // From here on, the user's on_earlier() may be called, which may use the timer.
-  if (admission_.release()) [[unlikely]]
-    wake_for_none_pending();
-  if (cancel.asks) {
-    call_for_rechecks(*producer, Producer::kRechecks);
-  } else if (lacks_memory) {
-    ask(Inbox::kRechecks);
-  } else if (producer != nullptr && !own && Node::state_of(before) == NodeState::Queued) {
-    count_dead(*producer);
+  if (Node::state_of(before) == NodeState::InWheel) {
+    free_from_wheel(producer, node, cancel);
+  } else {
+    if (!plain_) release_cancelled(node, Node::generation_of(before));
+    if (producer != nullptr && !own) count_dead(*producer);
   }
   switch (Node::kind_of(before)) {
     case detail::TaskKind::Shared:
@@ -237,11 +243,13 @@ inline Producer* Core::find_producer() const noexcept {
 bool Core::cancel(Node& node) noexcept {
   Core& core = node.core();
   // Most timeouts end here or in cancel_of_other(), because the worker has not seen them.
-  if (core.plain_ && thread_cache::has(core.id_)) [[likely]] {
+  if (thread_cache::has(core.id_)) [[likely]] {
     Producer& mine = *thread_cache::latest.producer;
     if (!node.published_by(mine)) return core.cancel_of_other(mine, node);
     if (node.cancel_queued(true)) [[likely]] {
       mine.counters.cancelled.add(1);
+      if (!core.plain_) [[unlikely]]
+        core.release_cancelled(node, node.generation() - 1);  // withdrawn
       return true;
     }
   }
@@ -251,7 +259,7 @@ bool Core::cancel(Node& node) noexcept {
 /// Another producer has scheduled the timeout, or it is in the wheel. In a function of its own so that cancel() needs
 /// no stack.
 [[gnu::noinline]] bool Core::cancel_of_other(Producer& mine, Node& node) noexcept {
-  if (!node.cancel_queued(false)) return cancel_any(node);
+  if (!plain_ || !node.cancel_queued(false)) return cancel_any(node);
   mine.counters.cancelled.add(1);
   count_dead(mine);
   return true;
@@ -276,8 +284,8 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
     if (node->published_by(mine) && node->withdraw_life(name.life())) [[likely]] {
       mine.counters.cancelled.add(1);
       mine.pool.untake(node);
-      // Left to do: fire a probe, release the admission, or the look of the pool.
-      if ((probes::kThere ? !plain_ : admission_.limited()) || mine.pool.look_is_due()) [[unlikely]]
+      // Left to do: release_cancelled(), or the look of the pool.
+      if (!plain_ || mine.pool.look_is_due()) [[unlikely]]
         return finish_withdrawal(mine, *node);
       return CancelResult::Cancelled;
     }
@@ -287,11 +295,9 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
 
 /// The rare rest of cancel(), in a function of its own so that the rest needs no stack.
 [[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, Node& node) noexcept {
-  // The node is free: its word has the generation of the next life already.
-  if (probes::kThere && traces_origins())
-    fire_cancel_probe(node, node.word.load(std::memory_order_relaxed) - 2 * Node::kGeneration);
+  const std::uint32_t next_life = node.generation();  // the node is free
   if (mine.pool.look_is_due()) mine.look();
-  if (admission_.release()) wake_for_none_pending();
+  if (!plain_) release_cancelled(node, next_life - 2);
   return CancelResult::Cancelled;
 }
 

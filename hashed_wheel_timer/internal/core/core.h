@@ -236,13 +236,14 @@ class Core final {
   }
   Producer* find_producer() const noexcept;
   CancelResult finish_withdrawal(Producer& mine, Node& node) noexcept;
-  static void fire_cancel_probe(const Node& node, std::uint64_t before) noexcept;
+  void release_cancelled(const Node& node, std::uint32_t life) noexcept;
   bool cancel_of_other(Producer& mine, Node& node) noexcept;
   bool cancel_any(Node& node) noexcept;
   CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
   void count_dead(Producer& canceller) noexcept;
   /// Inbox::ask().
   void ask(Inbox::Request request) noexcept;
+  void free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel) noexcept;
   void finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own) noexcept;
   /// Makes room for a recheck request of the calling thread. Returns false without memory. The thread runs no code of
   /// the user before put_recheck(), because that might use the room.
