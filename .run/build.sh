@@ -37,7 +37,8 @@ configure_strict() (
     -Dbenchmarks=enabled
 )
 
-# tests ARGUMENTS...: without arguments, runs a few tests before it builds the rest.
+# tests ARGUMENTS...: without arguments, runs a few tests before it builds the rest. Otherwise builds only the programs of
+# the named tests; if all of them are scripts, Meson builds everything.
 tests() {
   if [ -n "${CI:-}" ]; then
     kind=strict
@@ -53,11 +54,11 @@ tests() {
   status=0
   if [ $# -eq 0 ]; then
     build_targets $kind first || fail "the build failed"
-    run_tests $kind --suite first || status=1
+    run_tests $kind --no-rebuild --suite first || status=1
     mv "$logs/testlog.json" "$logs/first.json"
-    set -- --no-suite first
+    build_targets $kind || fail "the build failed"
+    set -- --no-rebuild --no-suite first
   fi
-  build_targets $kind || fail "the build failed"
   run_tests $kind "$@" || status=1
   count_tests $kind || status=1
   return $status
@@ -69,7 +70,7 @@ run_tests() {
   directory=$build/$1
   shift
   rm -f "$directory"/meson-logs/testlog*.json
-  meson test -C "$directory" --no-rebuild --print-errorlogs --no-suite models \
+  meson test -C "$directory" --print-errorlogs --no-suite models \
     --num-processes "$((2 * $(nproc 2>/dev/null || echo 2)))" "$@"
 }
 
@@ -106,7 +107,7 @@ run_programs() {
   began=$(date +%s)
   name=$1
   shift
-  run_tests "$@" --suite unit --timeout-multiplier 10
+  run_tests "$@" --no-rebuild --suite unit --timeout-multiplier 10
   python3 - "$name" $(($(date +%s) - began)) "$build/$1/meson-logs/testlog.json" <<'END'
 import json, re, sys
 

@@ -1,26 +1,21 @@
 # The steps of `./run check`.
 
-# Warnings are errors in these builds. clang's warnings do not depend on the sanitizers, so one build serves both steps.
-gcc_warnings() { build_strict; }
-clang_warnings() {
-  configure_sanitized clang-asan-ubsan address,undefined --werror -Dtests=enabled -Dexamples=enabled \
-    -Dbenchmarks=enabled && build_targets clang-asan-ubsan
-}
-
 # A unity build, which compiles the library in seconds. Other builds check that each source compiles alone. The size is
 # larger than the number of sources, because Meson 1.0 fails if their number is a multiple of it.
 in_one_piece='-Dunity=on -Dunity_size=1000'
+
+# Warnings are errors in these builds. clang's warnings do not depend on the sanitizers, so one build serves both steps.
+gcc_warnings() { build_strict; }
+clang_warnings() {
+  configure_sanitized clang-asan-ubsan address,undefined --werror $in_one_piece -Dtests=enabled -Dexamples=enabled \
+    -Dbenchmarks=enabled && build_targets clang-asan-ubsan
+}
 
 gcc_tsan() {
   configure_sanitized gcc-tsan thread $in_one_piece -Dtests=enabled -Dexamples=disabled -Dbenchmarks=disabled &&
     build_targets gcc-tsan && run_sanitized gcc-tsan
 }
 clang_asan_ubsan() { clang_warnings && run_sanitized clang-asan-ubsan; }
-# Runs the tests that define operator new, which clang's sanitizers do not allow.
-gcc_asan_ubsan() {
-  configure_sanitized gcc-asan-ubsan address,undefined $in_one_piece -Dtests=enabled -Dexamples=disabled \
-    -Dbenchmarks=disabled && build_targets gcc-asan-ubsan own_new && run_sanitized gcc-asan-ubsan --suite own_new
-}
 
 # Runs only if it is named: one of the examples simulates a year on one thread, which takes minutes.
 gcc_tsan_examples() {
@@ -33,29 +28,40 @@ gcc_tsan_examples() {
 configure_sanitized() {
   kind=$1
   sanitizers=$2
+  shift 2
   case $kind in
     gcc-*) CXX=g++ ;;
-    *) CXX=clang++ ;;
+    *)
+      CXX=clang++
+      # Unlike the static runtime, the shared one lets a test define operator new.
+      set -- "-Dcpp_link_args=['-shared-libsan', '-Wl,-rpath,$(clang++ --print-runtime-dir)']" "$@"
+      ;;
   esac
   export CXX
-  shift 2
   configure "$kind" -Ddebug=false -Dcpp_args=-g1 -Doptimization=1 -Ddefault_library=static \
     -Db_sanitize="$sanitizers" -Db_lundef=false -Dcalendar=enabled "$@"
 }
 
 # run_sanitized KIND ARGUMENTS... Without the tests of texts and lists, which run nothing of the library.
 run_sanitized() {
-  run_tests "$@" --no-suite structure --timeout-multiplier 5
+  run_tests "$@" --no-rebuild --no-suite structure --timeout-multiplier 5
   status=$?
   counts=$(count_tests "$1") || status=1
   echo "$1: $counts"
   return $status
 }
 
+# Most checks take the library in one piece, so that they read its headers once. The analyser looks only at functions of
+# the source that it is given. So it takes each source, by the commands of the strict build.
 tidy() {
-  clang_warnings || return 1
-  find "$root/hashed_wheel_timer" -name '*.cpp' -print0 |
-    xargs -0 -n 1 -P "$(nproc 2>/dev/null || echo 2)" clang-tidy -p "$build/clang-asan-ubsan" --quiet
+  clang_warnings && configure_strict || return 1
+  {
+    find "$build/clang-asan-ubsan/hashed_wheel_timer" -name '*-unity*.cpp' \
+      -printf 'clang-asan-ubsan\n-clang-analyzer-*\n%p\n'
+    find "$root/hashed_wheel_timer" -name '*.cpp' \
+      -printf 'strict\n-*,clang-analyzer-*,-clang-analyzer-optin.performance.Padding\n%p\n'
+  } | xargs -d '\n' -n 3 -P "$(nproc 2>/dev/null || echo 2)" \
+    sh -c 'exec clang-tidy -p "$0/$1" --quiet "--checks=$2" "$3"' "$build"
 }
 
 # Builds and runs the models. No other command builds them.
@@ -86,7 +92,7 @@ coverage() {
     "-Dcpp_args=-fprofile-update=atomic -fprofile-filter-files=hashed_wheel_timer/" \
     -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
   forget_old_coverage
-  run_tests coverage --suite unit --timeout-multiplier 5 &&
+  run_tests coverage --no-rebuild --suite unit --timeout-multiplier 5 &&
     python3 -B "$root/tests/coverage/coverage.py" "$root" "$build/coverage" 99 96
 }
 
@@ -100,7 +106,7 @@ forget_old_coverage() {
 steps_of() {
   case $1 in
     warnings) echo gcc_warnings clang_warnings ;;
-    sanitizers) echo gcc_tsan gcc_asan_ubsan clang_asan_ubsan ;;
+    sanitizers) echo gcc_tsan clang_asan_ubsan ;;
     packages) echo bazel_build c_abi conan_package debian_package reproducible sbom vcpkg_port wrapdb_wrap ;;
     examples) echo gcc_tsan_examples ;;
     tidy | format | models | orders | genmc | arithmetic | coverage | docs | fuzz | words | reproducible | sbom) echo "$1" ;;

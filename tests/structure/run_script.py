@@ -157,6 +157,12 @@ class Run(unittest.TestCase):
         self.assertEqual(output.splitlines()[-1], "run: the build failed", output)
         self.assertEqual(status, 1)
 
+    def test_a_named_test_builds_only_what_it_needs(self):
+        self.make_project([("wrong", "")])
+        self.write("docs/examples/wrong/main.cpp", WRONG_PROGRAM)
+        status, output = self.output_of("test", "first_test")
+        self.assertEqual((status, output.splitlines()[-1]), (0, "1 passed, 0 failed"), output)
+
     def test_the_count_of_passed_and_failed_tests_is_that_of_all(self):
         self.make_project([("right", "")])
         self.write("docs/examples/right/main.cpp", PROGRAM)

@@ -22,6 +22,7 @@
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/build_kind.h"
 
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
@@ -542,7 +543,7 @@ TEST(TimeoutScope, TakesAtMostSixteenBytesForEachTimeout) {
   // The inbox has room for more or fewer dead entries each time. So this returns the least of many times.
   const auto bytes_with = [&](auto& where) {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    for (int times = 0; times < 100; ++times) {
+    for (int times = 0; times < (kSanitized ? 10 : 100); ++times) {
       for (int i = 0; i < kTimeouts; ++i) ids.push_back(where.add(must_not_run, kFar));
       for (const TimeoutId id : ids) where.cancel(id);
       ids.clear();

@@ -9,13 +9,15 @@
 #include <iostream>
 #include <string>
 
+#include "common/page.h"
+
 extern "C" int __real_main();                       // NOLINT: the linker's name for the main() of the example
 extern "C" int __wrap_main(int argc, char** argv);  // NOLINT: the linker's name for its replacement
 
 namespace {
 
 int complain(const std::string& what, int status) {
-  std::string line = PAGE_NAME ": " + what;
+  std::string line = std::string(common::page_name) + ": " + what;
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   }
@@ -24,7 +26,7 @@ int complain(const std::string& what, int status) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(PAGE_TEXT, PAGE_NAME);
+  CLI::App app(common::page_text, common::page_name);
   app.footer("Exit status: 0; 2 for an invalid argument; 1 for an error while running.");
   try {
     app.parse(argc, argv);

@@ -165,7 +165,7 @@ class Core final {
   /// Returns whether pending() is exact. Then the timer's driver is called when it becomes zero.
   bool counts_pending() const noexcept { return admission_.limited(); }
   /// Returns the number of pending timeouts. After stop() that is 0, although the counters still hold timeouts that
-  /// their threads are taking back: see take_back().
+  /// their threads are taking back: see unpublish().
   std::int64_t pending() const noexcept {
     if (lifecycle_.phase() == Phase::Stopped) return 0;
     return admission_.limited() ? admission_.pending() : counters_.read_timeouts(producers_).pending;
@@ -224,7 +224,7 @@ class Core final {
   detail::Scheduled offer_as(Producer& producer, const detail::TaskSource& task, std::int64_t deadline,
                              std::uint64_t trace = 0);
   detail::Scheduled tell_worker(Producer& producer, NodeName name, bool named, std::int64_t deadline) noexcept;
-  detail::Scheduled take_back(Producer& producer, NodeName name, bool named, detail::Result why) noexcept;
+  detail::Scheduled unpublish(Producer& producer, NodeName name, bool named, detail::Result why) noexcept;
   detail::Scheduled refuse(Node* node, detail::Result why, std::uint64_t references = 0) noexcept;
   static detail::Scheduled refuse_in(Phase phase) noexcept;
   /// Returns the present time, at which a delay begins. `mine`: the calling thread's producer, whose clock may estimate

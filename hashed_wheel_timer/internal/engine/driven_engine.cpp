@@ -45,7 +45,7 @@ class DrivenEngine::Turn {
     // Once, because destructors of the user may still call the engine.
     const bool destroyed = std::exchange(engine_.destroyed_, false);
     // After a stop() only late entries are left: see ThreadedEngine::drop_late_entries(). A second stop() must leave
-    // them, because it may come between a producer's look at the phase and its take_back(). It would take that timeout,
+    // them, because it may come between a producer's look at the phase and its unpublish(). It would take that timeout,
     // and no thread would get it.
     if (destroyed && !engine_.finish()) engine_.worker_.cancel_all();
     engine_.turning_.store({}, std::memory_order_relaxed);

@@ -101,7 +101,7 @@ Node* Producer::sift() noexcept {
   until_end = end - kept;
   // A settled producer stays settled while at least half of its entries are alive. Its kept_twice may be small, because
   // the worker may have taken the entries of the last sift.
-  settled = kept_twice >= kHandOver || (settled && 2 * kept >= seen);
+  settled = kept_twice >= kSettled || (settled && 2 * kept >= seen);
   if (settled) kept -= Inbox::hand_over(place, kStep);
   kept_before = std::exchange(kept, 0);
   seen = kept_twice = 0;

@@ -1,16 +1,8 @@
-// asio.h. The cases are those of boost_asio_test.cpp, too.
+// The blocks of docs/guide.md with asio.h.
 
-#include "hashed_wheel_timer/asio.h"
+#include "tests/asio/kit.h"
 
-#include <asio.hpp>
-#include <asio/experimental/deferred.hpp>
-
-namespace host = asio;
-namespace net = hwt::net;
-using Error = asio::error_code;
-inline constexpr auto kDeferred = asio::experimental::deferred;
-
-#include "tests/asio/cases.h"
+using namespace std::chrono_literals;
 
 namespace guide {
 #include "asio_block.h"

@@ -1,0 +1,197 @@
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+
+namespace hwt {
+namespace internal {
+
+/// Fires the probe of a cancel, and releases its admission. This may call the user's on_earlier().
+[[gnu::noinline]] void Core::release_cancelled(const Node& node, std::uint32_t life) noexcept {
+  if (probes::kThere && traces_origins()) probes::cancel(NodeName(Slab::index_of(node), life).value());
+  if (admission_.release()) wake_for_none_pending();
+}
+
+/// Counts a dead entry in the place of another producer. That producer drops it at a sift, unless its thread does
+/// nothing more with the timer. Then the worker must.
+inline void Core::count_dead(Producer& canceller) noexcept {
+  if (++canceller.dead < Producer::kCalls) [[likely]]
+    return;
+  canceller.dead = 0;
+  if ((inbox_.asked() & Inbox::kDead) == 0) ask(Inbox::kDead);
+}
+
+/// Not inlined, so that cancel() needs few registers.
+[[gnu::noinline, gnu::cold]] void Core::ask(Inbox::Request request) noexcept { inbox_.ask(request, sleeper_); }
+
+/// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out.
+inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel) noexcept {
+  const bool lacks_memory = !cancel.asks && Node::needs_recheck(cancel.before);
+  if (cancel.asks) {
+    put_recheck(*producer, node);
+  } else if (lacks_memory) {
+    inbox_.put_without_memory(node);
+  }
+  // Only now, because it may call on_earlier(), which may use the timer.
+  if (!plain_) release_cancelled(node, Node::generation_of(cancel.before));
+  if (cancel.asks) {
+    call_for_rechecks(*producer, Producer::kRechecks);
+  } else if (lacks_memory) {
+    ask(Inbox::kRechecks);
+  }
+}
+
+/// Finishes a cancel by this thread, which owns the task now. `producer` is null if there was no memory for one. `own`:
+/// it has scheduled the timeout.
+///
+/// Until this returns, the core exists. The caller's handle keeps it, or the reference that the cancel of a callable,
+/// or of an id in the wheel, has added. Otherwise the timer keeps it, and the node may already be another timeout.
+inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own) noexcept {
+  const std::uint64_t before = cancel.before;
+  if (producer != nullptr) [[likely]] {
+    producer->counters.cancelled.add(1);
+  } else {
+    counters_.note_cancelled_without_producer();
+  }
+  if (Node::state_of(before) == NodeState::InWheel) {
+    free_from_wheel(producer, node, cancel);
+  } else {
+    if (!plain_) release_cancelled(node, Node::generation_of(before));
+    if (producer != nullptr && !own) count_dead(*producer);
+  }
+  switch (Node::kind_of(before)) {
+    case detail::TaskKind::Shared:
+      wake_for_cancelled_hook();
+      break;
+    case detail::TaskKind::Callable:
+      // The callable may own the caller's handle, and the timer too. So the cancel has added a reference.
+      {
+        const TaskScope inside(node);
+        node.stored_task().~TimerTask();
+      }
+      if (node.finish(1)) recycle(&node);
+      break;
+    default:
+      break;
+  }
+}
+
+/// Returns the calling thread's producer, or null if it has none.
+inline Producer* Core::find_producer() const noexcept {
+  Producer* const mine = thread_cache::find(id_);
+  if (mine != nullptr) [[likely]]
+    return mine;
+  return thread_cache::find_held(id_);
+}
+
+bool Core::cancel(Node& node) noexcept {
+  Core& core = node.core();
+  // Most timeouts end here or in cancel_of_other(), because the worker has not seen them.
+  if (thread_cache::has(core.id_)) [[likely]] {
+    Producer& mine = *thread_cache::latest.producer;
+    if (!node.published_by(mine)) return core.cancel_of_other(mine, node);
+    if (node.cancel_queued(true)) [[likely]] {
+      mine.counters.cancelled.add(1);
+      if (!core.plain_) [[unlikely]]
+        core.release_cancelled(node, node.generation() - 1);  // withdrawn
+      return true;
+    }
+  }
+  return core.cancel_any(node);
+}
+
+/// Another producer has scheduled the timeout, or it is in the wheel. In a function of its own so that cancel() needs
+/// no stack.
+[[gnu::noinline]] bool Core::cancel_of_other(Producer& mine, Node& node) noexcept {
+  if (!plain_ || !node.cancel_queued(false)) return cancel_any(node);
+  mine.counters.cancelled.add(1);
+  count_dead(mine);
+  return true;
+}
+
+[[gnu::noinline]] bool Core::cancel_any(Node& node) noexcept {
+  ProducerLease lease(find_producer());
+  const bool own = lease.get() != nullptr && node.published_by(*lease.get());
+  const Node::Cancel cancel = node.cancel(own, [&] { return reserve_recheck(lease); });
+  if (!Node::pending(cancel.before)) return false;
+  finish_cancel(lease.get(producers_), node, cancel, own);
+  return true;
+}
+
+inline CancelResult Core::cancel(TimeoutId id) noexcept {
+  const NodeName name(id.value());
+  Node* const node = SlabDirectory::find(name.index(), id_);
+  if (node == nullptr) return CancelResult::Gone;
+  // Most timeouts end here: the producer's own, which the worker has not seen.
+  if (thread_cache::has(id_)) [[likely]] {
+    Producer& mine = *thread_cache::latest.producer;
+    if (node->published_by(mine) && node->withdraw_life(name.life())) [[likely]] {
+      mine.counters.cancelled.add(1);
+      mine.pool.untake(node);
+      // Left to do: release_cancelled(), or the look of the pool.
+      if (!plain_ || mine.pool.look_is_due()) [[unlikely]]
+        return finish_withdrawal(mine, *node);
+      return CancelResult::Cancelled;
+    }
+  }
+  return cancel_any(*node, name.life());
+}
+
+/// The rare rest of cancel(), in a function of its own so that the rest needs no stack.
+[[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, Node& node) noexcept {
+  const std::uint32_t next_life = node.generation();  // the node is free
+  if (mine.pool.look_is_due()) mine.look();
+  if (!plain_) release_cancelled(node, next_life - 2);
+  return CancelResult::Cancelled;
+}
+
+[[gnu::noinline]] CancelResult Core::cancel_any(Node& node, std::uint32_t life) noexcept {
+  ProducerLease lease(find_producer());
+  const bool own = lease.get() != nullptr && node.published_by(*lease.get());
+  const Node::Cancel cancel = node.cancel_life(life, own, [&] { return reserve_recheck(lease); });
+  if (!Node::pending(cancel.before)) return node.is_claimed(life) ? CancelResult::Running : CancelResult::Gone;
+  finish_cancel(lease.get(producers_), node, cancel, own);
+  const bool is_last = Node::state_of(cancel.before) == NodeState::InWheel
+                           ? node.drop_references(1)
+                           : own && Node::leaves_no_reference(cancel.before);
+  if (is_last) recycle(&node);
+  return CancelResult::Cancelled;
+}
+
+Timeout Core::find(TimeoutId id) noexcept {
+  const NodeName name(id.value());
+  Node* const node = SlabDirectory::find(name.index(), id_);
+  return Node::adopt(node != nullptr && node->add_reference_of(name.life()) ? node : nullptr);
+}
+
+CancelResult Core::cancel_and_wait(TimeoutId id) noexcept {
+  Timeout timeout = find(id);
+  if (!timeout) return CancelResult::Gone;
+  if (timeout.cancel_and_wait()) return CancelResult::Cancelled;
+  return TaskScope::is_inside(*Node::of(timeout)) ? CancelResult::Running : CancelResult::Gone;
+}
+
+bool Core::reserve_recheck(ProducerLease& lease) noexcept {
+  Producer* const producer = lease.get(producers_);
+  return producer != nullptr && Inbox::reserve_recheck(producer->place);
+}
+
+void Core::put_recheck(Producer& producer, Node& node) noexcept {
+  Inbox::put_recheck(producer.place, node);
+  AsymmetricFence::light();  // as in offer_as()
+  inbox_.list_rechecks(producer.place);
+}
+
+void Core::call_for_rechecks(Producer& producer, std::size_t many) noexcept {
+  if (++producer.rechecks < many) [[likely]]
+    return;
+  producer.rechecks = 0;
+  ask(Inbox::kRechecks);
+}
+
+}  // namespace internal
+
+// In this file so that the compiler inlines Core::cancel().
+CancelResult Timer::cancel(TimeoutId id) noexcept { return core_->cancel(id); }
+
+}  // namespace hwt

@@ -1,0 +1,166 @@
+#pragma once
+
+// Shared by the tests of asio.h. These are built for standalone Asio, and with HWT_TEST_BOOST for Boost's.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#ifdef HWT_TEST_BOOST
+#include <boost/asio.hpp>
+
+#include "hashed_wheel_timer/boost_asio.h"
+
+namespace host = boost::asio;
+namespace net = hwt::boost_net;
+using Error = boost::system::error_code;
+inline constexpr auto kDeferred = boost::asio::deferred;
+#else
+#include <asio.hpp>
+#include <asio/experimental/deferred.hpp>
+
+#include "hashed_wheel_timer/asio.h"
+
+namespace host = asio;
+namespace net = hwt::net;
+using Error = asio::error_code;
+inline constexpr auto kDeferred = asio::experimental::deferred;
+#endif
+
+#include "hashed_wheel_timer/deadline.h"
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/test_support.h"
+
+namespace asio_test {
+
+using namespace std::chrono_literals;
+using hwt::HashedWheelTimer;
+using hwt::ManualTimer;
+using hwt::Timeout;
+using hwt::test::eventually;
+using hwt::test::kFar;
+using hwt::test::kNanDelay;
+using hwt::test::run_together;
+using net::async_wait_for;
+using net::async_wait_until;
+using std::chrono::steady_clock;
+
+inline constexpr auto kAborted = host::error::operation_aborted;
+
+/// steady_timer itself.
+struct Steady {
+  using Waits = host::steady_timer;
+  template <class... Expiry>
+  Waits make(Expiry... expiry) {
+    return Waits(loop, expiry...);
+  }
+  std::int64_t pending() const { return 0; }
+
+  host::io_context loop;
+};
+
+struct OnLoop {
+  using Waits = net::WheelTimer;
+  template <class... Expiry>
+  Waits make(Expiry... expiry) {
+    return Waits(loop, *timer, expiry...);
+  }
+  std::int64_t pending() const { return timer->pending_timeouts(); }
+
+  host::io_context loop;
+  std::optional<net::LoopTimer> timer{std::in_place, loop.get_executor()};
+};
+
+struct OnShared {
+  using Waits = net::WheelTimer;
+  template <class... Expiry>
+  Waits make(Expiry... expiry) {
+    return Waits(loop, *timer, expiry...);
+  }
+  std::int64_t pending() const { return timer->pending_timeouts(); }
+
+  host::io_context loop;
+  std::optional<HashedWheelTimer> timer{std::in_place, 1ms};
+};
+
+template <class Kit>
+struct Waiting : testing::Test, Kit {
+  // The worker may have claimed the timeout of a wait that was then cancelled, and not have counted it yet.
+  ~Waiting() override {
+    EXPECT_TRUE(eventually([this] { return this->pending() == 0; }));
+  }
+};
+using Kits = testing::Types<Steady, OnLoop, OnShared>;
+
+/// Notes how a wait has ended.
+struct Note {
+  void operator()(const Error& error) const { errors->push_back(error); }
+  std::vector<Error>* errors;
+};
+
+/// Counts the allocations through it.
+template <class T>
+struct Counting {
+  using value_type = T;
+  explicit Counting(std::atomic<int>* bytes, std::atomic<int>* calls) : left(bytes), made(calls) {}
+  template <class U>
+  Counting(const Counting<U>& other) : left(other.left), made(other.made) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(std::size_t n) {
+    ++*made;
+    *left += static_cast<int>(n * sizeof(T));
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* memory, std::size_t n) {
+    *left -= static_cast<int>(n * sizeof(T));
+    std::allocator<T>().deallocate(memory, n);
+  }
+  template <class U>
+  bool operator==(const Counting<U>& other) const {
+    return left == other.left;
+  }
+
+  std::atomic<int>* left;
+  std::atomic<int>* made;
+};
+
+/// Counts `*copies` down with each copy, and throws at zero. It has no move constructor, so a move is a copy.
+struct Throwing {
+  using allocator_type = Counting<std::byte>;
+
+  Throwing(int* copies_left, std::atomic<int>* bytes, std::atomic<int>* calls)
+      : copies(copies_left), left(bytes), made(calls) {}
+  Throwing(const Throwing& other) : Throwing(other.copies, other.left, other.made) {
+    if (--*copies == 0) throw std::runtime_error("no more copies");
+  }
+  Throwing& operator=(const Throwing&) = delete;
+  allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+  void operator()(const Error& error) const { EXPECT_FALSE(error); }
+
+  int* copies;
+  std::atomic<int>* left;
+  std::atomic<int>* made;
+};
+
+struct WaitOnManualTimer : testing::Test {
+  std::vector<Error> errors;
+  ManualTimer timer{1ms, steady_clock::time_point(1h)};
+  host::io_context loop;
+};
+
+}  // namespace asio_test

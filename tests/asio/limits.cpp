@@ -1,0 +1,251 @@
+// cancel_after().
+
+#include "tests/asio/kit.h"
+
+namespace asio_test {
+namespace {
+
+struct CancelAfter : testing::Test {
+  CancelAfter() { host::local::connect_pair(here, there); }
+
+  host::io_context loop;
+  net::LoopTimer timer{loop.get_executor()};
+  host::local::stream_protocol::socket here{loop};
+  host::local::stream_protocol::socket there{loop};
+  std::array<char, 4> buffer{};
+};
+
+TEST_F(CancelAfter, CancelsTheOperationAtItsLimit) {
+  std::optional<Error> ended;
+  const auto start = steady_clock::now();
+  here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 20ms, [&](const Error& error, std::size_t size) {
+                         ended = error;
+                         EXPECT_EQ(size, 0u);
+                       }));
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_GE(steady_clock::now() - start, 20ms);
+}
+
+TEST_F(CancelAfter, CancelsTheOperationAtADeadline) {
+  const hwt::Deadline deadline = hwt::Deadline::in(20ms);
+  std::optional<Error> ended;
+  here.async_read_some(host::buffer(buffer),
+                       net::cancel_after(timer, deadline, [&](const Error& error, std::size_t) { ended = error; }));
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_TRUE(deadline.expired());
+}
+
+TEST_F(CancelAfter, ADeadlineThatNeverComesLimitsNothing) {
+  std::optional<Error> ended;
+  here.async_read_some(
+      host::buffer(buffer),
+      net::cancel_after(timer, hwt::Deadline::never(), [&](const Error& error, std::size_t) { ended = error; }));
+  there.send(host::buffer("answer", 4));
+  loop.run();
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(*ended);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(CancelAfter, ItsLimitEndsNoOperationBeforeADeadlineByTheTimersClockThatWasTakenBefore) {
+  HashedWheelTimer shared(1ms);
+  for (hwt::Timer* const limit : {static_cast<hwt::Timer*>(&timer), static_cast<hwt::Timer*>(&shared)}) {
+    for (int i = 0; i < 20; ++i) {
+      const auto delay = std::chrono::microseconds(100 * i);
+      const auto deadline = limit->now() + delay;
+      std::optional<Error> ended;
+      here.async_read_some(host::buffer(buffer), net::cancel_after(*limit, delay, [&](const Error& error, std::size_t) {
+                             ended = error;
+                             EXPECT_GE(limit->now(), deadline);
+                           }));
+      loop.run();
+      loop.restart();
+      EXPECT_EQ(ended, Error(kAborted));
+    }
+  }
+}
+
+TEST_F(CancelAfter, EndsWithTheOperation) {
+  std::optional<Error> ended;
+  host::write(there, host::buffer("four", 4));
+  host::async_read(here, host::buffer(buffer),
+                   net::cancel_after(timer, kFar, [&](const Error& error, std::size_t size) {
+                     ended = error;
+                     EXPECT_EQ(size, 4u);
+                   }));
+  loop.run();  // returns: no limit is left to wait for
+  EXPECT_EQ(ended, Error());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(CancelAfter, LeavesTheSlotOfTheHandlerAsItIs) {
+  std::optional<Error> ended;
+  host::cancellation_signal signal;
+  here.async_read_some(
+      host::buffer(buffer),
+      net::cancel_after(timer, kFar, host::bind_cancellation_slot(signal.slot(), [&](const Error& error, std::size_t) {
+                          ended = error;
+                        })));
+  loop.poll();
+  signal.emit(host::cancellation_type::terminal);
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  signal.emit(host::cancellation_type::terminal);  // does nothing: the operation has ended
+}
+
+TEST_F(CancelAfter, WithinABoundSlotHasItsLimitAndTheSlot) {
+  std::vector<Error> ended;
+  host::cancellation_signal signal;
+  const auto read = [&](hwt::Delay limit) {
+    here.async_read_some(host::buffer(buffer),
+                         host::bind_cancellation_slot(
+                             signal.slot(), net::cancel_after(timer, limit, [&](const Error& error, std::size_t) {
+                               ended.push_back(error);
+                             })));
+    loop.restart();
+    loop.poll();
+  };
+  read(kFar);
+  EXPECT_TRUE(ended.empty());
+  signal.emit(host::cancellation_type::terminal);
+  loop.run();
+  EXPECT_EQ(ended, std::vector<Error>{kAborted});
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  read(2ms);
+  loop.run();
+  EXPECT_EQ(ended, std::vector<Error>(2, kAborted));
+}
+
+TEST_F(CancelAfter, WithinABoundSlotTakesAHandlerThatCanOnlyBeMoved) {
+  host::cancellation_signal signal;
+  std::vector<Error> ended;
+  here.async_read_some(
+      host::buffer(buffer),
+      host::bind_cancellation_slot(
+          signal.slot(),
+          net::cancel_after(timer, kFar, [&, owned = std::make_unique<int>(7)](const Error& error, std::size_t) {
+            EXPECT_EQ(*owned, 7);
+            ended.push_back(error);
+          })));
+  loop.poll();
+  signal.emit(host::cancellation_type::terminal);
+  loop.run();
+  EXPECT_EQ(ended, std::vector<Error>{kAborted});
+}
+
+TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {
+  struct Handler {
+    using allocator_type = Counting<std::byte>;
+    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+    void operator()(const Error& error, std::size_t) const {
+      EXPECT_EQ(error, kAborted);
+      EXPECT_TRUE(strand->running_in_this_thread());
+      ++*called;
+    }
+    std::atomic<int>* left;
+    std::atomic<int>* made;
+    const host::strand<host::io_context::executor_type>* strand;
+    int* called;
+  };
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  int called = 0;
+  const auto strand = host::make_strand(loop);
+  const Handler handler{&left, &made, &strand, &called};
+  here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 1ms, host::bind_executor(strand, handler)));
+  loop.run();
+  EXPECT_EQ(called, 1);
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(left, 0);
+}
+
+host::awaitable<void> read_within(hwt::Timer& timer, host::local::stream_protocol::socket& socket, int& steps) {
+  std::array<char, 4> buffer{};
+  EXPECT_EQ(co_await socket.async_read_some(host::buffer(buffer), net::cancel_after(timer, kFar, host::use_awaitable)),
+            4u);
+  ++steps;
+  try {
+    co_await host::async_read(socket, host::buffer(buffer), net::cancel_after(timer, 5ms, host::use_awaitable));
+  } catch (const std::exception&) {
+    ++steps;
+  }
+}
+
+TEST_F(CancelAfter, LimitsWhatACoroutineAwaits) {
+  int steps = 0;
+  host::write(there, host::buffer("four", 4));
+  host::co_spawn(loop, read_within(timer, here, steps), host::detached);
+  loop.run();
+  EXPECT_EQ(steps, 2);
+}
+
+TEST_F(CancelAfter, FitsOperationsWithOverloadsAndOtherTokens) {
+  using host::ip::tcp;
+  tcp::acceptor acceptor(loop, tcp::endpoint(host::ip::address_v4::loopback(), 0));
+  tcp::socket socket(loop);
+  const std::vector<tcp::endpoint> endpoints{acceptor.local_endpoint()};
+  std::future<tcp::endpoint> connected =
+      host::async_connect(socket, endpoints, net::cancel_after(timer, kFar, host::use_future));
+  std::future<tcp::socket> accepted = acceptor.async_accept(net::cancel_after(timer, kFar, host::use_future));
+  loop.run();
+  EXPECT_EQ(connected.get(), acceptor.local_endpoint());
+  auto operation = here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 1ms, kDeferred));
+  std::optional<Error> ended;
+  std::move(operation)([&](const Error& error, std::size_t) { ended = error; });
+  loop.restart();
+  loop.run();
+  EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_NO_THROW(accepted.get());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(CancelAfter, CancelsAtOnceWhereThereIsNoRoomAndNeverAfterTheTimersEnd) {
+  HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
+  const Timeout first = full.new_timeout([] {}, kFar);
+  HashedWheelTimer stopped;
+  stopped.stop();
+  std::vector<Error> errors;
+  const auto note = [&](const Error& error, std::size_t) { errors.push_back(error); };
+  here.async_read_some(host::buffer(buffer), net::cancel_after(full, kFar, note));
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+  loop.restart();
+  here.async_read_some(host::buffer(buffer), net::cancel_after(stopped, 0ms, note));
+  loop.poll();
+  host::write(there, host::buffer("four", 4));
+  loop.run();
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_FALSE(errors[1]);
+}
+
+TEST_F(CancelAfter, EachEndsOnceHoweverLimitAndOperationRace) {
+  constexpr int kRounds = 1'500;
+  int ended = 0;
+  std::mt19937 random(1);
+  HashedWheelTimer shared(1ms);
+  auto strand = host::make_strand(loop);
+  std::function<void()> next = [&] {
+    if (ended == kRounds) return;
+    hwt::Timer& limit = ended % 2 == 0 ? static_cast<hwt::Timer&>(shared) : timer;
+    here.async_read_some(host::buffer(buffer),
+                         net::cancel_after(limit, std::chrono::microseconds(random() % 1500),
+                                           host::bind_executor(strand, [&](const Error&, std::size_t) {
+                                             ++ended;
+                                             next();
+                                           })));
+    if (random() % 2 == 0) there.write_some(host::buffer("four", 4));
+  };
+  host::post(strand, next);
+  std::thread other([this] { loop.run(); });
+  loop.run();
+  other.join();
+  EXPECT_EQ(ended, kRounds);
+  EXPECT_TRUE(eventually([&] { return shared.pending_timeouts() == 0; })) << "its worker may have yet to count one";
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+}  // namespace
+}  // namespace asio_test

@@ -1,0 +1,293 @@
+// LoopTimer, whose tasks run on the loop of a context.
+
+#include "tests/asio/kit.h"
+
+namespace asio_test {
+namespace {
+
+TEST(LoopTimer, RunsTasksOnTheThreadOfTheLoopInOrderAndNotEarly) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  std::vector<int> ran;
+  const auto start = timer.now();
+  for (const int i : {3, 1, 2}) {
+    timer.new_timeout_at(
+        [&, i, thread = std::this_thread::get_id()](Timeout& self) {
+          EXPECT_EQ(std::this_thread::get_id(), thread);
+          EXPECT_GE(timer.now(), self.deadline());
+          EXPECT_EQ(self.timer(), &timer);
+          ran.push_back(i);
+        },
+        start + i * 5ms);
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 3);
+  loop.run();
+  EXPECT_EQ(ran, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// The second timeout is due at the time for which the alarm has just rung. So the alarm is set for that time once
+/// more.
+TEST(LoopTimer, SetsItsAlarmAgainForATimeoutThatATaskSchedulesInTheTickOfTheAlarm) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor(), 10ms);
+  bool ran = false;
+  const auto deadline = timer.now() + 20ms;
+  timer.add_at([&] { timer.add_at([&] { ran = true; }, deadline); }, deadline);
+  loop.run_for(60s);
+  EXPECT_TRUE(ran);
+}
+
+TEST(LoopTimer, HasALimitAndStatistics) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor(), {.tick_duration = 1ms, .max_pending_timeouts = 1});
+  timer.new_timeout([] {}, 1ms);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
+  loop.run();
+  EXPECT_EQ(timer.stats().expired, 1);
+  EXPECT_EQ(timer.stats().rejected, 1);
+  EXPECT_EQ(timer.lateness().count(), 1u);
+  EXPECT_THROW(net::LoopTimer(loop.get_executor(), {.tick_duration = 0ms}), std::invalid_argument);
+}
+
+TEST(LoopTimer, PendingTimeoutsAreWorkUntilTheLastIsCancelled) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  Timeout first = timer.new_timeout([] {}, kFar);
+  Timeout second = timer.new_timeout([] {}, kFar);
+  std::atomic<bool> returned{false};
+  std::thread thread([&] {
+    loop.run();
+    returned = true;
+  });
+  EXPECT_TRUE(first.cancel());
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(returned);
+  EXPECT_TRUE(second.cancel());
+  thread.join();
+}
+
+TEST(LoopTimer, ATimeoutThatIsNeverDueIsNoWork) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  int runs = 0;
+  timer.new_timeout([&] { ++runs; }, 2ms);
+  timer.new_timeout([] { ADD_FAILURE(); }, std::chrono::hours::max());
+  loop.run();
+  EXPECT_EQ(runs, 1);
+  timer.new_timeout([] { ADD_FAILURE(); }, std::chrono::hours::max());
+  loop.restart();
+  loop.run();
+  EXPECT_EQ(timer.pending_timeouts(), 2);
+}
+
+/// A handler that calls `*when` if it is asked for its allocator. A wait asks after its timeout was cancelled and
+/// before its completion is posted.
+struct Asked {
+  using allocator_type = std::allocator<std::byte>;
+  allocator_type get_allocator() const noexcept {
+    if (*when) (*when)();
+    return {};
+  }
+  void operator()(const Error& error) const { errors->push_back(error); }
+
+  std::function<void()>* when;
+  std::vector<Error>* errors;
+};
+
+TEST(LoopTimer, ItsLoopDoesNotEndBeforeItHasHeardOfAWaitThatAnotherThreadCancels) {
+  const std::array<std::function<void(std::unique_ptr<net::WheelTimer>&)>, 4> ways{
+      [](auto& waits) { EXPECT_EQ(waits->cancel(), 1u); }, [](auto& waits) { EXPECT_EQ(waits->cancel_one(), 1u); },
+      [](auto& waits) { EXPECT_EQ(waits->expires_after(kFar), 1u); }, [](auto& waits) { waits.reset(); }};
+  for (const auto& cancel : ways) {
+    host::io_context loop;
+    host::io_context other;
+    net::LoopTimer timer(loop.get_executor());
+    std::vector<Error> errors;
+    std::function<void()> between;
+    int asked = 0;
+    auto waits = std::make_unique<net::WheelTimer>(loop, timer);
+    waits->expires_after(kFar);
+    waits->async_wait(host::bind_executor(other.get_executor(), Asked{&between, &errors}));
+    loop.poll();
+    between = [&] {
+      ++asked;
+      loop.poll();
+      EXPECT_FALSE(loop.stopped()) << "out of work";
+    };
+    cancel(waits);
+    between = nullptr;
+    EXPECT_GT(asked, 0);
+    loop.poll();
+    other.poll();
+    EXPECT_EQ(errors, std::vector<Error>{kAborted});
+    loop.run();  // returns: nothing is left to wait for
+  }
+}
+
+TEST(LoopTimer, ATimeoutOfAnotherThreadWakesTheLoop) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  Timeout keeps = timer.new_timeout([] {}, kFar);
+  std::thread thread([&] { loop.run(); });
+  for (int i = 0; i < 200; ++i) {
+    hwt::test::Latch ran;
+    timer.new_timeout([&] { ran.count_down(); }, (i % 3) * 1ms);
+    ASSERT_TRUE(ran.wait());
+  }
+  EXPECT_TRUE(keeps.cancel());
+  thread.join();
+}
+
+TEST(LoopTimer, RunsOneTaskAtATimeOnSeveralThreads) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  std::atomic<int> inside{0};
+  int ran = 0;
+  for (int i = 0; i < 300; ++i) {
+    timer.new_timeout(
+        [&] {
+          EXPECT_EQ(++inside, 1);
+          ++ran;
+          --inside;
+        },
+        std::chrono::microseconds(i * 50));
+  }
+  run_together(3, [&](int) { loop.run(); });
+  EXPECT_EQ(ran, 300);
+}
+
+TEST(LoopTimer, StopEndsItsWork) {
+  host::io_context loop;
+  net::LoopTimer timer(loop.get_executor());
+  timer.new_timeout([] { ADD_FAILURE(); }, kFar);
+  loop.poll();
+  EXPECT_EQ(timer.stop().size(), 1u);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, 1ms));
+  loop.run();
+}
+
+TEST(LoopTimer, MayBeDestroyedInsideOneOfItsTasksOrBeforeTheLoopRuns) {
+  for (const bool inside : {true, false}) {
+    host::io_context loop;
+    auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());
+    Timeout other = timer->new_timeout([] { ADD_FAILURE(); }, kFar);
+    if (inside) {
+      timer->new_timeout([&] { timer.reset(); }, 1ms);
+    } else {
+      timer.reset();
+    }
+    loop.run();
+    EXPECT_TRUE(other.is_cancelled());
+  }
+}
+
+TEST(LoopTimer, ItsLoopEndsAlthoughAnAlarmThatWasReplacedRings) {
+  for (const bool by_cancel : {true, false}) {
+    host::io_context loop;
+    std::optional<net::LoopTimer> timer(std::in_place, loop.get_executor());
+    timer->new_timeout([] {}, 5ms);
+    Timeout far = timer->new_timeout([] { ADD_FAILURE(); }, kFar);
+    loop.poll();  // sets the alarm for the first
+    host::post(loop, [&] {
+      timer->new_timeout([] {}, 0ms);
+      host::post(loop, [&] {
+        if (by_cancel) {
+          EXPECT_TRUE(far.cancel());
+        } else {
+          timer.reset();
+        }
+      });
+      std::this_thread::sleep_for(20ms);  // the alarm rings
+    });
+    loop.run_for(std::chrono::seconds(60));
+    EXPECT_TRUE(loop.stopped()) << "by cancel: " << by_cancel;
+  }
+}
+
+TEST(LoopTimer, ALoopThatIsPolledInsideStopGoesOnAfterwards) {
+  class PollsWhenCancelled final : public hwt::TimerTask {
+   public:
+    explicit PollsWhenCancelled(host::io_context& loop) : loop_(loop) {}
+    void run(Timeout&) override { ADD_FAILURE(); }
+    void cancelled(Timeout&) override {
+      EXPECT_THROW(loop_.poll(), hwt::IllegalState);
+      ++polls;
+    }
+
+    int polls = 0;
+
+   private:
+    host::io_context& loop_;
+  };
+  host::io_context loop;
+  const auto task = std::make_shared<PollsWhenCancelled>(loop);
+  net::LoopTimer timer(loop.get_executor());
+  const Timeout pending = timer.new_timeout(task, kFar);
+  loop.poll();
+  timer.new_timeout([] { ADD_FAILURE(); }, 1ms);
+  timer.stop();
+  EXPECT_EQ(task->polls, 1);
+  loop.restart();
+  loop.run_for(std::chrono::seconds(60));
+  EXPECT_TRUE(loop.stopped());
+}
+
+TEST(LoopTimer, RefusesATickThatIsNotPositive) {
+  host::io_context loop;
+  EXPECT_THROW(net::LoopTimer(loop.get_executor(), 0ns), std::invalid_argument);
+}
+
+TEST(LoopTimer, NoTaskStartsOnceAnotherThreadDestroysIt) {
+  host::io_context loop;
+  auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());
+  std::atomic<bool> runs{false};
+  const auto deadline = steady_clock::now();
+  timer->new_timeout_at(
+      [&](Timeout& self) {
+        runs = true;
+        EXPECT_TRUE(eventually([&] { return self.timer() == nullptr; }));
+      },
+      deadline);
+  const Timeout next = timer->new_timeout_at([] { ADD_FAILURE(); }, deadline);
+  std::jthread thread([&] { loop.run(); });
+  EXPECT_TRUE(eventually([&] { return runs.load(); }));
+  timer.reset();
+  EXPECT_TRUE(next.is_cancelled());
+}
+
+TEST(LoopTimerRaces, ItMayGoWhileOtherThreadsRunItAndUseItsHandles) {
+  for (int round = 0; round < 500; ++round) {
+    host::io_context loop;
+    auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());
+    std::atomic<int> ran{0};
+    std::vector<Timeout> timeouts;
+    for (int i = 0; i < 10; ++i) {
+      timeouts.push_back(timer->new_timeout([&] { ++ran; }, std::chrono::microseconds(i * 200)));
+    }
+    int cancelled = 0;
+    run_together(3, [&](int thread) {
+      if (thread == 0) {
+        loop.run();
+      } else if (thread == 1) {
+        for (Timeout& timeout : timeouts) {
+          timeout.reschedule(0ns);  // wakes the loop
+          cancelled += timeout.cancel() ? 1 : 0;
+        }
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(round * 7 % 2000));
+        timer.reset();
+      }
+    });
+    int expired = 0;
+    for (const Timeout& timeout : timeouts) {
+      expired += timeout.is_expired() ? 1 : 0;
+      ASSERT_NE(timeout.is_expired(), timeout.is_cancelled());
+    }
+    ASSERT_EQ(ran, expired);
+    ASSERT_LE(cancelled, 10 - expired) << "the destructor has cancelled the others";
+  }
+}
+
+}  // namespace
+}  // namespace asio_test

@@ -1,0 +1,259 @@
+// A cancellation slot after its wait or its limit has ended, in every way.
+
+#include "tests/asio/kit.h"
+
+namespace asio_test {
+namespace {
+
+/// A wait with a slot, whose context goes before the signal does.
+struct SlotOfAWait : WaitOnManualTimer {
+  auto executor() const { return goes->get_executor(); }
+  /// A handler in the slot.
+  auto never_called() {
+    return host::bind_cancellation_slot(signal->slot(), [kept = kept](const Error&) { ADD_FAILURE(); });
+  }
+  bool is_occupied() { return signal->slot().has_handler(); }
+  void expect_that_it_is_empty() {
+    EXPECT_EQ(kept.use_count(), 1) << "the handler is still there";
+    EXPECT_FALSE(is_occupied());
+    signal->emit(host::cancellation_type::terminal);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+  }
+
+  const std::shared_ptr<int> kept = std::make_shared<int>();
+  std::optional<host::cancellation_signal> signal{std::in_place};
+  std::unique_ptr<host::io_context> goes = std::make_unique<host::io_context>();
+};
+
+TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitAlong) {
+  const std::vector<std::function<void()>> begins{
+      [this] { async_wait_for(timer, executor(), 1ms, never_called()); },
+      [this] { async_wait_until(timer, executor(), timer.now() + 1ms, never_called()); },
+      [this] { async_wait_for(timer, host::any_io_executor(executor()), 1ms, never_called()); },
+      [this] { async_wait_for(timer, host::make_strand(executor()), 1ms, never_called()); },
+      [this] { async_wait_for(timer, executor(), 1ms, host::bind_executor(host::make_strand(*goes), never_called())); },
+      [this] { async_wait_for(timer, executor(), 1ms, host::bind_executor(loop.get_executor(), never_called())); }};
+  // When the context goes, the completion was not posted yet, or it is in a queue of the context.
+  const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(1ms); },
+                                                [this] { signal->emit(host::cancellation_type::total); }};
+  for (const auto& begin : begins) {
+    for (const auto& end : ends) {
+      begin();
+      EXPECT_TRUE(is_occupied());
+      end();
+      goes.reset();
+      expect_that_it_is_empty();
+      goes = std::make_unique<host::io_context>();
+    }
+  }
+}
+
+TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitOfAWheelTimerAlong) {
+  const std::vector<std::function<void(net::WheelTimer&)>> ends{
+      [](net::WheelTimer&) {}, [this](net::WheelTimer&) { timer.advance(1ms); },
+      [](net::WheelTimer& waits) { EXPECT_EQ(waits.cancel(), 1u); },
+      [](net::WheelTimer& waits) { EXPECT_EQ(waits.expires_after(2ms), 1u); },
+      [this](net::WheelTimer& waits) {
+        waits.expires_after(2ms);
+        waits.async_wait(never_called());
+      }};
+  for (const auto& end : ends) {
+    for (const bool put_off : {true, false}) {
+      for (const bool object_goes_first : {true, false}) {
+        auto waits = std::make_shared<net::WheelTimer>(*goes, timer);
+        if (put_off) waits->async_wait([kept = kept](const Error&) { ADD_FAILURE(); });
+        EXPECT_EQ(waits->expires_after(1ms), put_off ? 1u : 0u);
+        waits->async_wait(never_called());
+        EXPECT_TRUE(is_occupied());
+        end(*waits);
+        if (!object_goes_first) host::post(*goes, [waits] {});  // it goes with the context's queue
+        waits.reset();
+        goes.reset();
+        expect_that_it_is_empty();
+        goes = std::make_unique<host::io_context>();
+      }
+    }
+  }
+}
+
+TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasGoneWhicheverWayTheTimerEndedBefore) {
+  {
+    ManualTimer ends;
+    async_wait_for(ends, executor(), kFar, never_called());
+  }
+  goes.reset();
+  expect_that_it_is_empty();
+  goes = std::make_unique<host::io_context>();
+  async_wait_for(timer, executor(), kFar, never_called());
+  EXPECT_EQ(timer.stop().size(), 1u);
+  goes.reset();
+  expect_that_it_is_empty();
+  goes = std::make_unique<host::io_context>();
+  async_wait_for(timer, executor(), kFar, never_called());  // refused
+  goes.reset();
+  expect_that_it_is_empty();
+}
+
+TEST_F(SlotOfAWait, MayBeToldAfterTheContextOfTheWaitHasGoneAndBeforeItsHandlerIsCalledElsewhere) {
+  async_wait_for(timer, executor(), 1ms,
+                 host::bind_cancellation_slot(signal->slot(), host::bind_executor(loop.get_executor(), Note{&errors})));
+  timer.advance(1ms);
+  EXPECT_EQ(goes->run(), 1u);  // from here it is in the other queue
+  goes.reset();
+  signal->emit(host::cancellation_type::terminal);
+  EXPECT_EQ(loop.run(), 1u);
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  expect_that_it_is_empty();
+}
+
+TEST_F(SlotOfAWait, IsEmptyAfterAWaitThatThrew) {
+  EXPECT_THROW(async_wait_for(timer, executor(), kNanDelay, never_called()), std::invalid_argument);
+  expect_that_it_is_empty();
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  int copies = -1;
+  auto handler = host::bind_cancellation_slot(signal->slot(), Throwing(&copies, &left, &made));
+  bool begun = false;
+  for (int at = 1; !begun; ++at) {
+    ASSERT_LT(at, 100) << "there is no end to it";
+    copies = at;
+    try {
+      async_wait_for(timer, executor(), 1ms, handler);
+      begun = true;
+    } catch (const std::runtime_error&) {
+      expect_that_it_is_empty();
+    }
+  }
+  copies = -1;
+  goes.reset();
+  expect_that_it_is_empty();
+  EXPECT_EQ(left, 0);
+}
+
+TEST_F(SlotOfAWait, IsNotTouchedOnceTheSignalHasGone) {
+  struct Other {
+    void operator()(host::cancellation_type) const {}
+  };
+  for (const bool called : {true, false}) {
+    async_wait_for(timer, executor(), 1ms,
+                   host::bind_cancellation_slot(signal->slot(), [called](const Error&) { EXPECT_TRUE(called); }));
+    signal.emplace();  // another one in its place
+    signal->slot().emplace<Other>();
+    timer.advance(1ms);
+    EXPECT_EQ(called ? goes->run() : 1u, 1u);
+    goes = std::make_unique<host::io_context>();
+    EXPECT_TRUE(is_occupied());
+  }
+}
+
+TEST_F(SlotOfAWait, BelongsToTheWaitThatTookItLast) {
+  async_wait_for(timer, executor(), 1ms, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
+  async_wait_for(timer, executor(), kFar, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
+  timer.advance(1ms);
+  goes->poll();
+  signal->emit(host::cancellation_type::terminal);
+  goes->poll();
+  EXPECT_EQ(errors, (std::vector<Error>{Error(), kAborted}));
+  expect_that_it_is_empty();
+}
+
+/// A wait or another operation with a slot, within cancel_after.
+struct SlotOfALimit : SlotOfAWait {
+  auto limited(std::shared_ptr<void> with = nullptr) {
+    return net::cancel_after(
+        timer, 2ms, host::bind_cancellation_slot(signal->slot(), [kept = kept, with](const Error&) { ADD_FAILURE(); }));
+  }
+  /// Each is an operation of the context that never calls its handler.
+  std::vector<std::function<void()>> begins() {
+    return {[this] { async_wait_for(timer, executor(), 1ms, limited()); },
+            [this] {
+              const auto waits = std::make_shared<net::WheelTimer>(*goes, timer);
+              waits->async_wait(limited(waits));
+            },
+            [this] {
+              const auto steady = std::make_shared<host::steady_timer>(*goes, kFar);
+              steady->async_wait(limited(steady));
+            },
+            [this] { async_wait_for(timer, executor(), 1ms, net::cancel_after(timer, 3ms, limited())); }};
+  }
+};
+
+TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasTakenTheOperationAlong) {
+  // When the context goes, the end of the limit was not posted yet, or it is in a queue of the context.
+  const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(3ms); },
+                                                [this] { signal->emit(host::cancellation_type::total); }};
+  for (const auto& begin : begins()) {
+    for (const auto& end : ends) {
+      begin();
+      EXPECT_TRUE(is_occupied());
+      end();
+      goes.reset();
+      expect_that_it_is_empty();
+      goes = std::make_unique<host::io_context>();
+    }
+  }
+}
+
+TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasGoneAfterTheTimer) {
+  for (const auto& begin : begins()) begin();
+  EXPECT_FALSE(timer.stop().empty());
+  goes.reset();
+  expect_that_it_is_empty();
+}
+
+/// An operation that never begins: it destroys its handler, or throws before it takes that.
+struct NeverBegins {
+  using executor_type = host::io_context::executor_type;
+  executor_type get_executor() const noexcept { return executor; }
+
+  template <class Handler>
+  void operator()(Handler&& handler) const {
+    if (throws) throw std::runtime_error("not begun");
+    const std::decay_t<Handler> taken(std::forward<Handler>(handler));
+  }
+
+  executor_type executor;
+  bool throws;
+};
+
+TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWithAnOperationThatDropsItsHandlerOrThrows) {
+  auto token = limited();
+  using Token = decltype(token);
+  host::async_initiate<Token, void(Error)>(NeverBegins{executor(), false}, token);
+  EXPECT_FALSE(is_occupied());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_THROW((host::async_initiate<Token, void(Error)>(NeverBegins{executor(), true}, token)), std::runtime_error);
+  EXPECT_FALSE(is_occupied());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  signal->emit(host::cancellation_type::terminal);
+  EXPECT_EQ(goes->run(), 0u);
+}
+
+TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWhereverTheHandlerThrows) {
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  int copies = -1;
+  int thrown = 0;
+  auto handler = host::bind_cancellation_slot(signal->slot(), Throwing(&copies, &left, &made));
+  for (bool begun = false; !begun;) {
+    ASSERT_LT(thrown, 100) << "there is no end to it";
+    auto token = net::cancel_after(timer, kFar, handler);
+    copies = thrown + 1;
+    try {
+      async_wait_for(timer, executor(), 1ms, token);
+      begun = true;
+    } catch (const std::runtime_error&) {
+      ++thrown;
+      expect_that_it_is_empty();
+      ASSERT_EQ(left, 0);
+    }
+    copies = -1;
+  }
+  EXPECT_GT(thrown, 0);
+  goes.reset();
+  expect_that_it_is_empty();
+  EXPECT_EQ(left, 0);
+}
+
+}  // namespace
+}  // namespace asio_test

@@ -1,0 +1,397 @@
+// The promises of a WheelTimer that basic_waitable_timer makes too. They run on steady_timer as well.
+
+#include "tests/asio/kit.h"
+
+namespace asio_test {
+namespace {
+
+TYPED_TEST_SUITE(Waiting, Kits);
+
+TYPED_TEST(Waiting, EndsAtTheDeadlineAndKeepsRunUntilThen) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_after(20ms);
+  const auto deadline = waits.expiry();
+  waits.async_wait(Note{&errors});
+  EXPECT_GE(this->loop.run(), 1u);
+  EXPECT_GE(steady_clock::now(), deadline);
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+}
+
+TYPED_TEST(Waiting, NeverEndsInsideTheCallThatBeginsIt) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_at(steady_clock::now() - 1s);
+  waits.async_wait(Note{&errors});
+  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(errors.empty());
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+}
+
+TYPED_TEST(Waiting, IsAbortedByCancelWhichReturnsHowMany) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_after(kFar);
+  EXPECT_EQ(waits.cancel(), 0u);
+  for (int i = 0; i < 3; ++i) waits.async_wait(Note{&errors});
+  EXPECT_EQ(waits.cancel(), 3u);
+  EXPECT_EQ(waits.cancel(), 0u);
+  EXPECT_TRUE(errors.empty());
+  this->loop.run();  // returns: nothing is left to wait for
+  EXPECT_EQ(errors, std::vector<Error>(3, kAborted));
+}
+
+TYPED_TEST(Waiting, CancelOneEndsTheOldest) {
+  std::vector<int> ended;
+  auto waits = this->make();
+  waits.expires_after(kFar);
+  for (int i = 0; i < 3; ++i) {
+    waits.async_wait([&ended, i](const Error& error) {
+      EXPECT_EQ(error, kAborted);
+      ended.push_back(i);
+    });
+  }
+  EXPECT_EQ(waits.cancel_one(), 1u);
+  EXPECT_EQ(waits.cancel_one(), 1u);
+  this->loop.poll();
+  EXPECT_EQ(ended, (std::vector<int>{0, 1}));
+  EXPECT_EQ(waits.cancel(), 1u);
+  this->loop.run();
+}
+
+TYPED_TEST(Waiting, ToChangeTheExpiryCancels) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  EXPECT_EQ(waits.expires_after(kFar), 0u);
+  waits.async_wait(Note{&errors});
+  EXPECT_EQ(waits.expires_after(1ms), 1u);
+  waits.async_wait(Note{&errors});
+  this->loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error()}));
+}
+
+TYPED_TEST(Waiting, ToChangeTheExpiryLeavesNothingToWaitFor) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_after(kFar);
+  waits.async_wait(Note{&errors});
+  EXPECT_EQ(waits.expires_after(kFar), 1u);
+  EXPECT_EQ(waits.expires_after(kFar), 0u);
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+  EXPECT_EQ(this->pending(), 0);
+}
+
+TYPED_TEST(Waiting, IsAbortedWhenTheTimerObjectGoes) {
+  std::vector<Error> errors;
+  {
+    auto waits = this->make();
+    waits.expires_after(kFar);
+    waits.async_wait(Note{&errors});
+  }
+  EXPECT_TRUE(errors.empty());
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+TYPED_TEST(Waiting, ALoopThatRanDryGoesOnWithTheNextWait) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  for (std::size_t i = 1; i != 4; ++i) {
+    waits.expires_after(2ms);
+    waits.async_wait(Note{&errors});
+    this->loop.run();
+    this->loop.restart();
+    EXPECT_EQ(errors, std::vector<Error>(i));
+  }
+}
+
+TYPED_TEST(Waiting, RunsOnTheExecutorOfTheHandlerWhichHasWorkUntilThen) {
+  host::io_context other;
+  std::thread::id ran_on;
+  auto waits = this->make();
+  waits.expires_after(5ms);
+  waits.async_wait(host::bind_executor(other.get_executor(), [&](const Error& error) {
+    EXPECT_FALSE(error);
+    ran_on = std::this_thread::get_id();
+  }));
+  std::thread thread([&] { other.run(); });
+  const std::thread::id expected = thread.get_id();
+  this->loop.run();
+  thread.join();
+  EXPECT_EQ(ran_on, expected);
+}
+
+TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerAndFreesBeforeTheCall) {
+  struct Handler {
+    using allocator_type = Counting<std::byte>;
+    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+    void operator()(const Error&) const {
+      EXPECT_EQ(*left, 0);
+      ++*called;
+    }
+    std::atomic<int>* left;
+    std::atomic<int>* made;
+    int* called;
+  };
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  int called = 0;
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  waits.async_wait(Handler{&left, &made, &called});
+  EXPECT_GT(left, 0);
+  this->loop.run();
+  EXPECT_EQ(called, 1);
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(left, 0);
+  waits.expires_after(kFar);
+  waits.async_wait(Handler{&left, &made, &called});
+  waits.cancel();
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_EQ(called, 2);
+  EXPECT_EQ(left, 0);
+}
+
+TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerOnAnotherExecutorToo) {
+  struct Handler {
+    using allocator_type = Counting<std::byte>;
+    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+    void operator()(const Error& error) const {
+      EXPECT_FALSE(error);
+      ++*called;
+    }
+    std::atomic<int>* left;
+    std::atomic<int>* made;
+    int* called;
+  };
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  int called = 0;
+  const auto strand = host::make_strand(this->loop);
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  waits.async_wait(host::bind_executor(strand, Handler{&left, &made, &called}));
+  this->loop.run();
+  EXPECT_EQ(called, 1);
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(left, 0);
+}
+
+TYPED_TEST(Waiting, IsAbortedByItsCancellationSlot) {
+  std::vector<Error> errors;
+  host::cancellation_signal signal;
+  auto waits = this->make();
+  waits.expires_after(kFar);
+  for (const auto type :
+       {host::cancellation_type::terminal, host::cancellation_type::partial, host::cancellation_type::total}) {
+    waits.async_wait(host::bind_cancellation_slot(signal.slot(), Note{&errors}));
+    signal.emit(host::cancellation_type::none);
+    this->loop.poll();
+    EXPECT_TRUE(errors.empty()) << "cancelled by none";
+    signal.emit(type);
+    EXPECT_TRUE(errors.empty());
+    this->loop.run();
+    this->loop.restart();
+    EXPECT_EQ(errors, std::vector<Error>{kAborted});
+    errors.clear();
+    signal.emit(type);  // does nothing: the wait has ended
+  }
+}
+
+TYPED_TEST(Waiting, TakesAHandlerThatCanOnlyBeMoved) {
+  auto ended = std::make_unique<bool>(false);
+  bool* const seen = ended.get();
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  bool called = false;
+  waits.async_wait([ended = std::move(ended), seen, &called](const Error&) {
+    EXPECT_EQ(ended.get(), seen);
+    called = true;
+  });
+  this->loop.run();
+  EXPECT_TRUE(called);
+}
+
+TYPED_TEST(Waiting, GivesAFuture) {
+  auto waits = this->make();
+  waits.expires_after(5ms);
+  std::future<void> ended = waits.async_wait(host::use_future);
+  this->loop.run();
+  EXPECT_NO_THROW(ended.get());
+  waits.expires_after(kFar);
+  ended = waits.async_wait(host::use_future);
+  waits.cancel();
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_THROW(ended.get(), std::exception);
+}
+
+TYPED_TEST(Waiting, BeginsWhenADeferredOneIsAsked) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_after(1ms);
+  auto operation = waits.async_wait(kDeferred);
+  EXPECT_EQ(this->loop.run(), 0u);
+  std::move(operation)(Note{&errors});
+  this->loop.restart();
+  this->loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{Error()});
+}
+
+template <class Waits>
+host::awaitable<void> wait_twice(Waits& waits, int& steps) {
+  waits.expires_after(2ms);
+  co_await waits.async_wait(host::use_awaitable);
+  ++steps;
+  waits.expires_after(kFar);
+  try {
+    co_await waits.async_wait(host::use_awaitable);
+  } catch (...) {
+    ++steps;
+    throw;
+  }
+}
+
+TYPED_TEST(Waiting, IsAwaitedByACoroutineWhoseCancellationEndsIt) {
+  int steps = 0;
+  bool failed = false;
+  host::cancellation_signal signal;
+  auto waits = this->make();
+  auto later = this->make();
+  std::function<void()> cancel_the_second = [&] {
+    later.expires_after(5ms);
+    later.async_wait(
+        [&](const Error&) { steps == 0 ? cancel_the_second() : signal.emit(host::cancellation_type::terminal); });
+  };
+  cancel_the_second();
+  host::co_spawn(
+      this->loop, wait_twice(waits, steps),
+      host::bind_cancellation_slot(signal.slot(), [&](const std::exception_ptr& e) { failed = e != nullptr; }));
+  this->loop.run();
+  EXPECT_EQ(steps, 2);
+  EXPECT_TRUE(failed);
+}
+
+TYPED_TEST(Waiting, GoesUncalledWithTheContext) {
+  const auto kept = std::make_shared<int>();
+  bool called = false;
+  {
+    TypeParam kit;
+    auto waits = kit.make();
+    waits.expires_after(kFar);
+    waits.async_wait([&called, kept](const Error&) { called = true; });
+    EXPECT_EQ(kept.use_count(), 2);
+  }
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_FALSE(called);
+}
+
+TYPED_TEST(Waiting, EndsOnceHoweverCancelAndExpiryRace) {
+  constexpr int kRounds = 3'000;
+  std::atomic<int> ended{0};
+  auto work = host::make_work_guard(this->loop);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) threads.emplace_back([this] { this->loop.run(); });
+  run_together(2, [&](int thread) {
+    std::mt19937 random(static_cast<std::uint32_t>(thread));
+    auto waits = this->make();
+    for (int i = 0; i < kRounds; ++i) {
+      waits.expires_after(std::chrono::microseconds(random() % 2000));
+      waits.async_wait([&](const Error&) { ++ended; });
+      if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+      if (random() % 2 == 0) waits.cancel();
+    }
+  });
+  work.reset();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ended, 2 * kRounds);
+}
+
+TYPED_TEST(Waiting, EndsOnceHoweverItsSlotAndExpiryRace) {
+  constexpr int kRounds = 2'000;
+  int ended = 0;
+  auto strand = host::make_strand(this->loop);
+  host::cancellation_signal signal;
+  auto waits = this->make();
+  std::mt19937 random(1);
+  std::function<void()> next = [&] {
+    if (ended == kRounds) return;
+    waits.expires_after(std::chrono::microseconds(random() % 1500));
+    waits.async_wait(host::bind_cancellation_slot(signal.slot(), host::bind_executor(strand, [&](const Error&) {
+                                                    ++ended;
+                                                    next();
+                                                  })));
+    host::post(strand, [&] {
+      if (random() % 2 == 0) signal.emit(host::cancellation_type::total);
+    });
+  };
+  host::post(strand, next);
+  std::thread other([this] { this->loop.run(); });
+  this->loop.run();
+  other.join();
+  EXPECT_EQ(ended, kRounds);
+}
+
+TYPED_TEST(Waiting, ACancelOnAnotherThreadIsHeardBeforeTheLoopEnds) {
+  for (int round = 0; round < 1'000; ++round) {
+    std::vector<Error> errors;
+    auto waits = this->make();
+    waits.expires_after(kFar);
+    waits.async_wait(Note{&errors});
+    std::thread thread([this] { this->loop.run(); });
+    if (round % 2 == 0) std::this_thread::yield();
+    EXPECT_EQ(waits.cancel(), 1u);
+    thread.join();
+    ASSERT_EQ(errors, std::vector<Error>{kAborted});
+    this->loop.restart();
+  }
+}
+
+TYPED_TEST(Waiting, OneThatIsNeverDueIsWorkToo) {
+  std::vector<Error> errors;
+  auto waits = this->make();
+  waits.expires_at(steady_clock::time_point::max());
+  waits.async_wait(Note{&errors});
+  std::atomic<bool> returned{false};
+  std::thread thread([&] {
+    this->loop.run();
+    returned = true;
+  });
+  std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(returned);
+  waits.cancel();
+  thread.join();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+TYPED_TEST(Waiting, ItsHandlerMayWaitAgainAndDestroyTheTimerBeforeTheFirstCallHasReturned) {
+  using Waits = typename TypeParam::Waits;
+  auto work = host::make_work_guard(this->loop);
+  std::thread thread([this] { this->loop.run(); });
+  for (int round = 0; round < 1'000; ++round) {
+    std::promise<void> over;
+    auto waits = std::unique_ptr<Waits>(new Waits(this->make()));
+    int left = round % 3;
+    std::function<void(const Error&)> next = [&](const Error& error) {
+      EXPECT_FALSE(error);
+      if (left-- == 0) {
+        waits.reset();
+        return over.set_value();
+      }
+      waits->expires_after(0ms);
+      waits->async_wait(next);
+    };
+    waits->expires_at(steady_clock::now());
+    Waits& first = *waits;
+    first.async_wait(next);
+    over.get_future().wait();
+  }
+  work.reset();
+  thread.join();
+}
+
+}  // namespace
+}  // namespace asio_test

@@ -1,0 +1,434 @@
+// async_wait_for(), async_wait_until(): their ends, executors and memory, refusals and races.
+
+#include "tests/asio/kit.h"
+
+namespace asio_test {
+namespace {
+
+TEST_F(WaitOnManualTimer, EndsWhenTheTimerSaysSo) {
+  async_wait_for(timer, loop.get_executor(), 5ms, Note{&errors});
+  async_wait_until(timer, loop.get_executor(), timer.now() + 7ms, Note{&errors});
+  timer.advance(4ms);
+  EXPECT_EQ(loop.poll(), 0u);
+  timer.advance(1ms);
+  EXPECT_TRUE(errors.empty()) << "called by the timer instead of the loop";
+  EXPECT_EQ(loop.poll(), 1u);
+  timer.advance(2ms);
+  EXPECT_EQ(loop.run(), 1u);
+  EXPECT_EQ(errors, std::vector<Error>(2));
+}
+
+TEST_F(WaitOnManualTimer, IsAbortedByTheEndOfTheTimer) {
+  {
+    ManualTimer ends;
+    async_wait_for(ends, loop.get_executor(), kFar, Note{&errors});
+  }
+  async_wait_for(timer, loop.get_executor(), kFar, Note{&errors});
+  std::vector<Timeout> left = timer.stop();
+  ASSERT_EQ(left.size(), 1u);
+  left[0].task().run(left[0]);  // does nothing
+  async_wait_for(timer, loop.get_executor(), 1ms, Note{&errors});
+  EXPECT_TRUE(errors.empty());
+  EXPECT_EQ(loop.run(), 3u);
+  EXPECT_EQ(errors, std::vector<Error>(3, kAborted));
+}
+
+TEST_F(WaitOnManualTimer, AnExpirySaturatesAlsoBeforeTheZeroOfTheClock) {
+  ManualTimer before_zero{1ms, steady_clock::time_point(-1h)};
+  net::WheelTimer wait(loop, before_zero);
+  constexpr std::chrono::nanoseconds kMost = (std::chrono::nanoseconds::max)();
+  wait.expires_after(kMost);
+  EXPECT_EQ(wait.expiry(), steady_clock::time_point(kMost - 1h));
+  wait.expires_after(-2h);
+  EXPECT_EQ(wait.expiry(), steady_clock::time_point(-3h));
+  wait.expires_after(-kMost);
+  EXPECT_EQ(wait.expiry(), (steady_clock::time_point::min)());
+  net::WheelTimer later(loop, timer);
+  later.expires_after(kMost);
+  EXPECT_EQ(later.expiry(), (steady_clock::time_point::max)());
+  later.expires_after(-kMost);
+  EXPECT_EQ(later.expiry(), steady_clock::time_point(1h - kMost));
+}
+
+/// Returns the messages of two awaited operations with a NaN.
+host::awaitable<void> await_nan(hwt::Timer& timer, std::vector<std::string>& messages) {
+  const auto executor = co_await host::this_coro::executor;
+  try {
+    co_await async_wait_for(timer, executor, kNanDelay, host::use_awaitable);
+  } catch (const std::invalid_argument& refusal) {
+    messages.emplace_back(refusal.what());
+  }
+  try {
+    co_await async_wait_for(timer, executor, 1ms, net::cancel_after(timer, kNanDelay, host::use_awaitable));
+  } catch (const std::invalid_argument& refusal) {
+    messages.emplace_back(refusal.what());
+  }
+}
+
+TEST_F(WaitOnManualTimer, ANanIsThrownIntoTheCoroutineThatAwaits) {
+  std::vector<std::string> messages;
+  host::co_spawn(loop, await_nan(timer, messages), host::detached);
+  loop.run();
+  EXPECT_EQ(messages, (std::vector<std::string>{"async_wait_for: delay: NaN (expected: a number)",
+                                                "cancel_after: delay: NaN (expected: a number)"}));
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(WaitOnManualTimer, OnEarlierMayBeginAndCancelWaits) {
+  int calls = 0;
+  net::WheelTimer other(loop, timer);
+  timer.on_earlier([&] {
+    if (++calls != 1) return;
+    async_wait_for(timer, loop.get_executor(), 1h, Note{&errors});
+    other.expires_after(1h);
+    other.async_wait(Note{&errors});
+    EXPECT_EQ(other.cancel(), 1u);
+  });
+  async_wait_for(timer, loop.get_executor(), 1s, Note{&errors});
+  EXPECT_EQ(calls, 1);
+  timer.on_earlier({});
+  timer.advance(1h);
+  loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error(), Error()}));
+}
+
+TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
+  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), kNanDelay, Note{&errors}), std::invalid_argument);
+  EXPECT_EQ(loop.run(), 0u);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
+  host::io_context other;
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+  const auto begin = [&](auto bind) {
+    int allocations = 0;  // that were made before a copy threw
+    for (int at = 1;; ++at) {
+      ASSERT_LT(at, 100) << "there is no end to it";
+      int copies = -1;
+      auto handler = bind(Throwing(&copies, &left, &made));
+      copies = at;
+      made = 0;
+      try {
+        async_wait_for(timer, loop.get_executor(), 1ms, handler);
+      } catch (const std::runtime_error&) {
+        allocations += made;
+        ASSERT_EQ(left, 0) << "thrown by copy " << at;
+        ASSERT_EQ(timer.pending_timeouts(), 0);
+        ASSERT_EQ(loop.run() + other.run(), 0u);
+        loop.restart();
+        other.restart();
+        continue;
+      }
+      copies = -1;
+      timer.advance(1ms);
+      loop.run();
+      other.run();
+      break;
+    }
+    EXPECT_EQ(left, 0);
+    EXPECT_GT(allocations, 0) << "no copy has thrown after an allocation";
+  };
+  begin([](const Throwing& handler) { return handler; });
+  begin([&](const Throwing& handler) { return host::bind_executor(other.get_executor(), handler); });
+}
+
+/// A handler whose cancellation slot has no memory.
+struct WithSlotWithoutMemory {
+  struct cancellation_slot_type {  // NOLINT(readability-identifier-naming): Asio's name
+    bool is_connected() const noexcept { return true; }
+    template <class Canceller, class... Args>
+    Canceller& emplace(Args&&...) {
+      throw std::bad_alloc();
+    }
+    void clear() { ADD_FAILURE() << "nothing was put into the slot"; }
+  };
+  cancellation_slot_type get_cancellation_slot() const noexcept { return {}; }
+  void operator()(const Error&) const { ADD_FAILURE() << "called although the wait threw"; }
+
+  std::shared_ptr<int> kept;
+};
+
+TEST_F(WaitOnManualTimer, LeavesNothingIfTheSlotOfTheHandlerThrows) {
+  const auto kept = std::make_shared<int>();
+  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), 1ms, WithSlotWithoutMemory{kept}), std::bad_alloc);
+  ASSERT_EQ(kept.use_count(), 1) << "the handler is still there";
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(loop.run(), 0u);
+}
+
+TEST_F(WaitOnManualTimer, ItsContextMayGoFirst) {
+  const auto kept = std::make_shared<int>();
+  auto goes = std::make_unique<host::io_context>();
+  async_wait_for(timer, goes->get_executor(), 1ms, [kept](const Error&) { ADD_FAILURE(); });
+  EXPECT_EQ(kept.use_count(), 2);
+  goes.reset();
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  EXPECT_EQ(timer.advance(1s), 0u);
+}
+
+TEST_F(WaitOnManualTimer, ASystemExecutorIsAnIoExecutorToo) {
+  std::promise<Error> ended;
+  async_wait_for(timer, host::system_executor(), 1ms, [&](const Error& error) { ended.set_value(error); });
+  timer.advance(1ms);
+  EXPECT_EQ(ended.get_future().get(), Error());
+}
+
+// --- Executors and memory ------------------------------------------------------------------------------------------
+
+/// An executor that is type-erased may be any, not only that of an io_context.
+TEST_F(WaitOnManualTimer, IsCalledOnAStrandOfAnyType) {
+  const auto strand = host::make_strand(loop);
+  const auto strand_of_any = host::make_strand(host::any_io_executor(loop.get_executor()));
+  int called = 0;
+  const auto on = [&](const auto& right) {
+    return [&called, right](const Error&) {
+      EXPECT_TRUE(right.running_in_this_thread());
+      ++called;
+    };
+  };
+  async_wait_for(timer, host::any_io_executor(strand), 1ms, on(strand));
+  async_wait_for(timer, host::any_io_executor(strand_of_any), 1ms, on(strand_of_any));
+  async_wait_for(timer, loop.get_executor(), 1ms, host::bind_executor(host::any_io_executor(strand), on(strand)));
+  net::WheelTimer waits(host::any_io_executor(strand), timer);
+  waits.expires_after(1ms);
+  waits.async_wait(on(strand));
+  timer.advance(1ms);
+  loop.run();
+  EXPECT_EQ(called, 4);
+}
+
+/// Memory that belongs to a session, such as a buffer in it.
+template <class T>
+struct SessionMemory {
+  using value_type = T;
+  explicit SessionMemory(int* in_use) : blocks(in_use) {}
+  template <class U>
+  SessionMemory(const SessionMemory<U>& other) : blocks(other.blocks) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(std::size_t n) {
+    ++*blocks;
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* memory, std::size_t n) {
+    --*blocks;
+    std::allocator<T>().deallocate(memory, n);
+  }
+  template <class U>
+  bool operator==(const SessionMemory<U>& other) const {
+    return blocks == other.blocks;
+  }
+  int* blocks;
+};
+
+/// A handler that owns its session, and lets it go when it is called.
+struct OwnsItsSession {
+  using allocator_type = SessionMemory<std::byte>;
+  explicit OwnsItsSession(int& blocks)
+      : session(&blocks, [](const int* left) { EXPECT_EQ(*left, 0) << "memory of a session that is gone"; }),
+        in_use(&blocks) {}
+  allocator_type get_allocator() const noexcept { return allocator_type(in_use); }
+  void operator()(const Error&) { session.reset(); }
+
+  std::shared_ptr<int> session;
+  int* in_use;
+};
+
+TEST_F(WaitOnManualTimer, UsesNoMemoryOfAHandlerThatIsGone) {
+  int blocks = 0;
+  const auto begin = [&](host::io_context& context) {
+    async_wait_for(timer, context.get_executor(), 1ms, OwnsItsSession(blocks));
+    EXPECT_GT(blocks, 0);
+  };
+  {
+    host::io_context goes;
+    begin(goes);
+  }
+  {
+    host::io_context goes;
+    begin(goes);
+    timer.advance(1ms);  // posts the completion
+  }
+  {
+    host::io_context goes;
+    net::WheelTimer waits(goes, timer);
+    waits.expires_after(1ms);
+    waits.async_wait(OwnsItsSession(blocks));
+    waits.cancel();
+  }
+  EXPECT_EQ(blocks, 0);
+}
+
+TEST_F(WaitOnManualTimer, CancelAfterUsesNoMemoryOfItsHandlerWhenThatIsCalled) {
+  int blocks = 0;
+  for (const auto limit : {1ms, 2ms, 1000ms}) {
+    async_wait_for(timer, loop.get_executor(), 2ms, net::cancel_after(timer, limit, OwnsItsSession(blocks)));
+    timer.advance(2ms);
+    loop.run();
+    loop.restart();
+    EXPECT_EQ(blocks, 0);
+  }
+}
+
+/// The context of the wait's strand is destroyed before the handler's context calls the handler.
+TEST_F(WaitOnManualTimer, IsCalledWhenTheContextOfItsStrandIsGone) {
+  bool called = false;
+  auto goes = std::make_unique<host::io_context>();
+  async_wait_for(timer, host::make_strand(*goes), 1ms,
+                 host::bind_executor(loop.get_executor(), [&](const Error&) { called = true; }));
+  timer.advance(1ms);
+  goes->run();
+  goes.reset();
+  loop.run();
+  EXPECT_TRUE(called);
+}
+
+// --- Its memory ----------------------------------------------------------------------------------------------------
+
+TEST(WaitOperation, OfALoopIsAmongTheBlocksThatMallocIsQuickFor) {
+  struct OneWord {
+    void operator()(const Error&) const {}
+    void* object;
+  };
+  using Operation = net::detail::WaitOperation<OneWord, host::io_context::executor_type, true>;
+  // Asio stores the size behind the block, and asks for a multiple of 16. malloc has a word before the block. Freed
+  // blocks of up to 16 words go into the fast bins of glibc, however many they are.
+  const std::size_t asked_for = (sizeof(Operation) + 1 + 15) / 16 * 16;
+  EXPECT_LE(asked_for + sizeof(void*), 16 * sizeof(void*));
+}
+
+// --- Refused waits -------------------------------------------------------------------------------------------------
+
+/// A timer that calls a function, which throws, instead of scheduling.
+struct Refusing final : hwt::Timer {
+  explicit Refusing(std::function<void()> by) : refuse(std::move(by)) {}
+  std::vector<Timeout> stop() override { return {}; }
+  std::int64_t pending_timeouts() const noexcept override { return 0; }
+  steady_clock::time_point now() const noexcept override { return {}; }
+  hwt::detail::Scheduled schedule(const hwt::detail::TaskSource&, hwt::detail::When) override {
+    refuse();
+    return {};
+  }
+  std::function<void()> refuse;
+};
+
+TEST(WaitRefused, CompletesWithWhatItWasRefusedFor) {
+  std::vector<Error> errors;
+  host::io_context loop;
+  HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
+  const Timeout first = full.new_timeout([] {}, kFar);
+  Refusing no_memory([] { throw std::bad_alloc(); });
+  Refusing no_thread([] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); });
+  async_wait_for(full, loop.get_executor(), 1ms, Note{&errors});
+  async_wait_for(no_memory, loop.get_executor(), 1ms, Note{&errors});
+  HashedWheelTimer given_none({.thread_factory = [](const std::function<void()>&) { return std::thread(); }});
+  async_wait_for(no_thread, loop.get_executor(), 1ms, Note{&errors});
+  async_wait_for(given_none, loop.get_executor(), 1ms, Note{&errors});
+  EXPECT_TRUE(errors.empty());
+  loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{host::error::no_buffer_space, host::error::no_memory, host::error::try_again,
+                                        host::error::try_again}));
+}
+
+TEST(WaitRefused, AWheelTimersWaitCompletesWithTheErrorOfATimerThatCannotStart) {
+  std::vector<Error> errors;
+  host::io_context loop;
+  HashedWheelTimer none({.thread_factory = [](const std::function<void()>&) -> std::thread {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }});
+  net::WheelTimer waits(loop, none);
+  waits.expires_after(1ms);
+  waits.async_wait(Note{&errors});
+  EXPECT_TRUE(errors.empty());
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{host::error::try_again});
+}
+
+TEST(WaitRefused, AWheelTimersWaitCompletesToo) {
+  std::vector<Error> errors;
+  host::io_context loop;
+  HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
+  const Timeout first = full.new_timeout([] {}, kFar);
+  net::WheelTimer waits(loop, full);
+  waits.expires_after(kFar);
+  waits.async_wait(Note{&errors});
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{host::error::no_buffer_space});
+  EXPECT_EQ(waits.cancel(), 0u);
+}
+
+TEST(WaitDropped, IsAbortedWhenTheTimersExecutorDropsIt) {
+  std::vector<Error> errors;
+  host::io_context loop;
+  HashedWheelTimer timer({.tick_duration = 1ms, .executor = [](const std::function<void()>&) {}});
+  async_wait_for(timer, loop.get_executor(), 1ms, Note{&errors});
+  loop.run();
+  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+}
+
+TEST(WaitRaces, EachEndsOnceHoweverTheTimerEnds) {
+  for (int round = 0; round < 400; ++round) {
+    std::atomic<int> ended{0};
+    host::io_context loop;
+    auto work = host::make_work_guard(loop);
+    std::thread thread([&] { loop.run(); });
+    {
+      HashedWheelTimer timer(1ms);
+      for (int i = 0; i < 20; ++i) {
+        async_wait_for(timer, loop.get_executor(), std::chrono::microseconds(100 * i), [&](const Error&) { ++ended; });
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(round * 10 % 2500));
+      if (round % 2 == 0) timer.stop();
+    }
+    work.reset();
+    thread.join();
+    ASSERT_EQ(ended, 20);
+  }
+}
+
+TEST(WaitRaces, EachGoesOnceHoweverTheContextEnds) {
+  HashedWheelTimer timer(1ms);
+  const auto kept = std::make_shared<int>();
+  for (int round = 0; round < 1'000; ++round) {
+    auto loop = std::make_unique<host::io_context>();
+    for (int i = 0; i < 10; ++i) {
+      async_wait_for(timer, loop->get_executor(), std::chrono::microseconds(100 * i), [kept](const Error&) {});
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(round * 7 % 1500));
+    loop.reset();
+    ASSERT_EQ(kept.use_count(), 1);
+    // The worker may have claimed the last one, and be about to count it.
+    ASSERT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
+  }
+}
+
+TEST(WaitRaces, EachGoesOnceHoweverTheTimersStopAndTheContextsEndRace) {
+  const auto kept = std::make_shared<int>();
+  for (int round = 0; round < 1'000; ++round) {
+    HashedWheelTimer timer(1ms);
+    auto loop = std::make_unique<host::io_context>();
+    host::cancellation_signal signal;
+    for (int i = 0; i < 10; ++i) async_wait_for(timer, loop->get_executor(), kFar, [kept](const Error&) {});
+    auto waits = std::make_shared<net::WheelTimer>(*loop, timer);
+    waits->expires_after(kFar);
+    // The context destroys both handlers, and the last handler destroys the WheelTimer.
+    waits->async_wait([kept, waits](const Error&) {});
+    waits->async_wait(host::bind_cancellation_slot(signal.slot(), [kept, waits](const Error&) {}));
+    waits.reset();
+    run_together(2, [&](int thread) {
+      if (thread == 0) {
+        timer.stop();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(round % 50));
+        loop.reset();
+      }
+    });
+    ASSERT_EQ(kept.use_count(), 1);
+    ASSERT_FALSE(signal.slot().has_handler());
+    ASSERT_EQ(timer.pending_timeouts(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace asio_test

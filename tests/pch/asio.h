@@ -1,0 +1,3 @@
+// Precompiled for the tests of asio.h.
+
+#include "tests/asio/kit.h"
