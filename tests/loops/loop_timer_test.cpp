@@ -372,7 +372,7 @@ TEST(LoopTimer, RunDueTellsATaskThatWasCancelled) {
 
 /// Otherwise they would stay in the queue, and their nodes with them, until the next timeout comes.
 TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
-  constexpr int kEnough = internal::Producer::kCalls;
+  constexpr int kEnough = internal::Tuning::kCalls;
   int calls = 0;
   LoopTimer timer{1ms};
   timer.new_timeout([] {}, kFar);
@@ -397,7 +397,7 @@ TEST(LoopTimer, RunDueDropsTimeoutsThatAnotherThreadHasCancelled) {
 }
 
 TEST(LoopTimer, RunDueAsksForACallAtOnceIfAnotherThreadHasCancelledThousandsMeanwhile) {
-  constexpr int kEnough = 16'500;  // more than Producer::kCalls
+  constexpr int kEnough = 16'500;  // more than Tuning::kCalls
   for (const bool is_woken : {false, true}) {
     LoopTimer timer{1ms};
     if (is_woken) timer.on_earlier([] {});

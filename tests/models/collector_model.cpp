@@ -20,7 +20,7 @@ using hwt::internal::kForever;
 using hwt::internal::Node;
 
 // `many` and `few` are one node each, and count as so many. Together they are worth a collection
-// (Collector::kWorthwhile); `many` alone is not.
+// (Tuning::kWorthwhile); `many` alone is not.
 constexpr std::size_t kMany = 16'000;
 constexpr std::size_t kFew = 500;
 
@@ -34,7 +34,7 @@ struct Freed final : Run {
   Freed() {
     if (random(2) == 0) return;
     // Both have been free before, and a shortage ended their collection. Then a producer takes `few`. So the collector
-    // rests with `many` kept, and is to be woken for 1,024 nodes more (Collector::kGrown). Then a producer takes `many`
+    // rests with `many` kept, and is to be woken for 1,024 nodes more (Tuning::kGrown). Then a producer takes `many`
     // too.
     constexpr std::int64_t kLater = std::int64_t{1} << 40;
     free();

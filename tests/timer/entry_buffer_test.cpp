@@ -26,7 +26,7 @@ using internal::Intake;
 using internal::NodeName;
 using test::Shortage;
 
-constexpr std::size_t kFewest = EntryBuffer::kFewest;
+constexpr std::size_t kFewest = internal::Tuning::kFewest;
 
 NodeName entry(std::uint64_t number) { return NodeName(number); }
 
@@ -89,7 +89,7 @@ TEST(EntryBuffer, KeepsWhatIsAliveInItsOrderWhateverComesInBetween) {
     for (std::size_t count = up_to(40); count != 0; --count) model.append(1 + up_to(20));
     if (up_to(2) == 0) model.take(up_to(60));
     const std::size_t dies = 1 + up_to(5);
-    const std::size_t most = up_to(1) == 0 ? up_to(30) : EntryBuffer::kMaxArray;
+    const std::size_t most = up_to(1) == 0 ? up_to(30) : internal::Tuning::kMaxArray;
     if (up_to(2) == 0) model.sift(most, [&](std::uint64_t number) { return number % dies != 0; });
     if (model.buffer.size() != 0) {
       EXPECT_EQ(model.buffer.oldest().value(), model.expected.front());
@@ -114,7 +114,7 @@ class ABuffer : public testing::Test {
   }
   /// Sifts, and keeps the `count` oldest entries.
   void keep(std::size_t count) {
-    EXPECT_TRUE(buffer.sift(EntryBuffer::kMaxArray, [&](const NodeName&) { return count != 0 && count-- != 0; }));
+    EXPECT_TRUE(buffer.sift(internal::Tuning::kMaxArray, [&](const NodeName&) { return count != 0 && count-- != 0; }));
   }
   std::int64_t bytes() const { return test::bytes_in_use - before_; }
 

@@ -484,7 +484,7 @@ TEST(ANewProducer, LooksAtFewEntriesInEachCall) {
     timer.core().producers().for_each([&](const internal::Producer& producer) { seen = producer.seen; });
     if (seen > before) most = std::max(most, seen - before);
   }
-  EXPECT_EQ(most, internal::Producer::kStep);
+  EXPECT_EQ(most, internal::Tuning::kSiftStep);
 }
 
 /// Timeouts that another thread has cancelled would otherwise keep their nodes until the earliest deadline. The passes

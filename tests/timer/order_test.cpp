@@ -84,7 +84,7 @@ TEST(OrderOfManyTimeouts, HoldsWhileTheyMoveToTheQueue) {
 /// Without memory a thread keeps its live timeouts, drops dead ones, and refuses new ones. When there is memory again,
 /// no timeout has overtaken another.
 TEST(OrderWithoutMemory, HoldsForTimeoutsBeforeAndAfterTheShortage) {
-  constexpr int kFew = internal::EntryBuffer<internal::NodeName>::kFewest;
+  constexpr int kFew = internal::Tuning::kFewest;
   for (const int alive : {1, kFew / 2, kFew, 5 * kFew}) {
     constexpr int kTimeouts = 20 * kFew;
     Order order(kTimeouts);

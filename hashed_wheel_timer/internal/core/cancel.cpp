@@ -2,6 +2,7 @@
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt {
 namespace internal {
@@ -15,7 +16,7 @@ namespace internal {
 /// Counts a dead entry in the place of another producer. That producer drops it at a sift, unless its thread does
 /// nothing more with the timer. Then the worker must.
 inline void Core::count_dead(Producer& canceller) noexcept {
-  if (++canceller.dead < Producer::kCalls) [[likely]]
+  if (++canceller.dead < Tuning::kCalls) [[likely]]
     return;
   canceller.dead = 0;
   if ((inbox_.asked() & Inbox::kDead) == 0) ask(Inbox::kDead);
@@ -35,7 +36,7 @@ inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Ca
   // Only now, because it may call on_earlier(), which may use the timer.
   if (!plain_) release_cancelled(node, Node::generation_of(cancel.before));
   if (cancel.asks) {
-    call_for_rechecks(*producer, Producer::kRechecks);
+    call_for_rechecks(*producer, Tuning::kRecheckCalls);
   } else if (lacks_memory) {
     ask(Inbox::kRechecks);
   }

@@ -5,25 +5,19 @@
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
 
-namespace {
-
-/// Below this an estimate would be late by more than some hundredths of a tick.
-constexpr std::chrono::microseconds kShortestTickOfCycles{100};
-
-}  // namespace
-
 Core::Core(Timer& timer, const Options& options, Clock clock)
     : timer_(&timer),
-      cycles_(clock == Clock::Cycles && !options.exact_clock && options.tick_duration >= kShortestTickOfCycles),
+      cycles_(clock == Clock::Cycles && !options.exact_clock && options.tick_duration >= Tuning::kShortestTickOfCycles),
       clock_(clock == Clock::Cycles && !cycles_.wanted() ? Clock::Steady : clock),
       on_task_error_(options.on_task_error),
       id_(new_core_id()),
       plain_(options.max_pending_timeouts <= 0 && !options.trace_origins),
       tick_duration_(options.tick_duration.count()),
-      hook_patience_(std::max<std::int64_t>(Inbox::kSoon - options.tick_duration.count(), 0)),
+      hook_patience_(std::max<std::int64_t>(Tuning::kSoon - options.tick_duration.count(), 0)),
       depot_(*this, id_, options.trace_origins, sleeper_, [](Core& core) noexcept { delete &core; }),
       admission_(options.max_pending_timeouts) {
   AsymmetricFence::prepare();

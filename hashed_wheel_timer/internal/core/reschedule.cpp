@@ -4,6 +4,7 @@
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt::internal {
@@ -66,7 +67,7 @@ bool Core::move(Node& node, std::int64_t deadline) {
   const std::int64_t earliest = std::min(deadline, node.deadline.load(std::memory_order_relaxed));
   inbox_.list(lease.get()->place, earliest);
   sleeper_.wake_for(earliest);
-  if (asks) call_for_rechecks(*lease.get(), Producer::kCalls);
+  if (asks) call_for_rechecks(*lease.get(), Tuning::kCalls);
   return true;
 }
 

@@ -12,24 +12,13 @@
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
 
 namespace {
 
 constexpr std::int64_t kSlotsPerLevel = 64;
-// The most steps of the Collector in one call, because the calling thread has other things to do.
-constexpr int kStepsAtOnce = 8;
-constexpr std::int64_t kPatience = 1'000'000;  // until memory may be free again, or a producer has sifted its place
-// While a producer sifts its place, no pass can take from it. It looks at 4,096 entries, which takes microseconds. But
-// it may be preempted, and other producers may sift next. A function that promises to take all that was scheduled
-// before waits for a second. run_due() does not wait: it leaves the place for its next call.
-constexpr std::chrono::nanoseconds kNap{50'000};
-constexpr int kNaps = 20'000;
-// run_due() takes as many far entries as this number of passes: as many as a producer may have when it calls for them.
-constexpr int kFarPasses = 8;
-// For timeouts that a cancelled() schedules. Bounded, because other threads may schedule all the time.
-constexpr int kBegins = 8;
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
@@ -165,20 +154,20 @@ void DrivenEngine::give_memory_back() noexcept {
   const std::int64_t now = present_;
   Collector& collector = worker_.collector();
   if (collector.next_step(now) > now) return;
-  for (int steps = 0; steps != kStepsAtOnce && transfer(now, 1, 0); ++steps) {
+  for (int steps = 0; steps != Tuning::kStepsAtOnce && transfer(now, 1, 0); ++steps) {
     if (!collector.step(now)) break;
   }
 }
 
-bool DrivenEngine::transfer_all() noexcept { return transfer(kForever, kBegins, kNaps); }
+bool DrivenEngine::transfer_all() noexcept { return transfer(kForever, Tuning::kBegins, Tuning::kNaps); }
 
 bool DrivenEngine::transfer(std::int64_t until, int begins, int naps) noexcept {
   for (; begins != 0 && core_->running(); --begins) {
     Pass pass = worker_.transfer(until);
-    for (int far = kFarPasses; pass != Pass::Done && core_->running(); pass = worker_.resume()) {
+    for (int far = Tuning::kFarPasses; pass != Pass::Done && core_->running(); pass = worker_.resume()) {
       if (until != kForever && !worker_.has_near() && --far == 0) return false;
       if (pass == Pass::Starved || (pass == Pass::HeldUp && naps-- == 0)) return false;
-      if (pass == Pass::HeldUp) std::this_thread::sleep_for(kNap);
+      if (pass == Pass::HeldUp) std::this_thread::sleep_for(std::chrono::nanoseconds(Tuning::kShortNap));
     }
     if (!worker_.is_waiting()) break;
   }
@@ -231,8 +220,8 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   const std::int64_t end = next_call();
   // Later than now, so that the loop sleeps, and the producer that sifts can go on.
   const Pass pass = worker_.pass();
-  if (pass == Pass::HeldUp && worker_.has_near()) return std::min(end, now + kNap.count());
-  if (pass == Pass::HeldUp || pass == Pass::Starved) return std::min(end, now + kPatience);
+  if (pass == Pass::HeldUp && worker_.has_near()) return std::min(end, now + Tuning::kShortNap);
+  if (pass == Pass::HeldUp || pass == Pass::Starved) return std::min(end, now + Tuning::kNap);
   if (pass == Pass::More) return now;
   if (end == kForever) return {};
   return end;

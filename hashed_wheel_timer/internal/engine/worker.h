@@ -15,10 +15,10 @@
 #include "hashed_wheel_timer/internal/engine/task_runner.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
-#include "hashed_wheel_timer/internal/handover/pass_limits.h"
 #include "hashed_wheel_timer/internal/memory/collector.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
@@ -123,9 +123,6 @@ class Worker {
   Node* cancel_all() noexcept;
 
  private:
-  static constexpr std::size_t kBatch = 256;
-  static constexpr std::size_t kAhead = 8;  // a node is prefetched when it is this far ahead in its batch
-
   /// The tick that is being processed.
   struct Due {
     Tick tick;
@@ -146,9 +143,9 @@ class Worker {
 
   bool refill() noexcept {
     first_ = 0;
-    end_ = intake_.take(batch_.data(), kBatch);
+    end_ = intake_.take(batch_.data(), Tuning::kBatch);
     note_in_hand();
-    for (std::size_t i = 0; i < std::min(end_, kAhead); ++i) prefetch_to_write(&batch_[i].node());
+    for (std::size_t i = 0; i < std::min(end_, Tuning::kAhead); ++i) prefetch_to_write(&batch_[i].node());
     return end_ != 0;
   }
   /// Stores the number of entries in hand, for stats(). Within a batch it is updated only before user code runs,
@@ -172,11 +169,11 @@ class Worker {
   Pass pass_ = Pass::Done;  // how the latest pass ended
   W wheel_;
   // Entries in hand: those in [first_, end_) were taken from the inbox. An unfinished pass may leave some.
-  std::array<NodeName, kBatch> batch_;
+  std::array<NodeName, Tuning::kBatch> batch_;
   std::size_t first_ = 0;
   std::size_t end_ = 0;
   // Recheck requests in hand. Between passes, the first rechecks_kept_ of them wait for memory.
-  std::array<Node*, kBatch> rechecks_;
+  std::array<Node*, Tuning::kBatch> rechecks_;
   std::size_t rechecks_kept_ = 0;
   ReturnBatch returns_;
 };
@@ -202,7 +199,7 @@ void Worker<W>::process_cancelled_timeouts() noexcept {
 template <Wheel W>
 void Worker<W>::transfer_timeouts_to_buckets() noexcept {
   for (std::size_t done = 0, far = 0; first_ != end_ || refill(); ++done) {
-    if (done == PassLimits::kTransfers || (!intake_.took_near() && ++far > PassLimits::kFar)) {
+    if (done == Tuning::kTransfers || (!intake_.took_near() && ++far > Tuning::kFarTransfers)) {
       pass_ = Pass::More;
       break;
     }
@@ -212,7 +209,7 @@ void Worker<W>::transfer_timeouts_to_buckets() noexcept {
       break;
     }
     ++first_;
-    if (first_ + kAhead < end_) prefetch_to_write(&batch_[first_ + kAhead].node());
+    if (first_ + Tuning::kAhead < end_) prefetch_to_write(&batch_[first_ + Tuning::kAhead].node());
     Node& node = entry.node();
     const Node::Arrival arrival = node.arrive(entry.life());
     if (arrival == Node::Arrival::Taken) wheel_.insert(node, place_of(node));
@@ -224,13 +221,13 @@ void Worker<W>::transfer_timeouts_to_buckets() noexcept {
 }
 
 /// Handles the recheck requests of this pass. Each round of the loop tries the requests that earlier rounds or passes
-/// have kept, and then newly taken ones, together at most kBatch. It keeps those that lack memory, for the next round.
-/// Returns true when the Intake has no more requests, or when kept ones fill `rechecks_` and some still lack memory.
-/// Then rechecks_kept_ is the number of kept ones. Returns false after PassLimits::kRechecks requests, repeated tries
-/// included.
+/// have kept, and then newly taken ones, together at most Tuning::kBatch. It keeps those that lack memory, for the next
+/// round. Returns true when the Intake has no more requests, or when kept ones fill `rechecks_` and some still lack
+/// memory. Then rechecks_kept_ is the number of kept ones. Returns false after Tuning::kRecheckTransfers requests,
+/// repeated tries included.
 template <Wheel W>
 bool Worker<W>::take_rechecks() noexcept {
-  for (std::size_t done = 0; done < PassLimits::kRechecks;) {
+  for (std::size_t done = 0; done < Tuning::kRecheckTransfers;) {
     const std::size_t kept = rechecks_kept_;
     const std::size_t room = rechecks_.size() - kept;
     // Does not ask the Intake for zero requests: it would forget the places that have some.
@@ -238,9 +235,9 @@ bool Worker<W>::take_rechecks() noexcept {
     const std::size_t end = kept + taken;
     rechecks_kept_ = 0;
     for (std::size_t i = 0; i < end; ++i) {
-      if (i + kAhead < end) prefetch_to_write(rechecks_[i + kAhead]);
+      if (i + Tuning::kAhead < end) prefetch_to_write(rechecks_[i + Tuning::kAhead]);
       // If this node has left the wheel, its `position` is any address, whose prefetch is harmless.
-      if (i + kAhead / 2 < end) prefetch_to_write(rechecks_[i + kAhead / 2]->position);
+      if (i + Tuning::kAhead / 2 < end) prefetch_to_write(rechecks_[i + Tuning::kAhead / 2]->position);
       if (!recheck(*rechecks_[i])) rechecks_[rechecks_kept_++] = rechecks_[i];
     }
     // With room and none taken, the Intake has no more. Without room, more tries are useless if some still lack memory.

@@ -12,6 +12,7 @@
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
 
@@ -33,8 +34,8 @@ class WorkerThread final : public ThreadedEngine {
                std::int64_t unused_for = Collector::kUnusedFor)
       : ThreadedEngine(timer, options),
         tick_duration_(options.tick_duration.count()),
-        ticks_at_once_(std::max<Tick>(Inbox::kSoon / tick_duration_, 1)),
-        collects_every_(std::max<std::int64_t>(Inbox::kSoon - tick_duration_, 0)),
+        ticks_at_once_(std::max<Tick>(Tuning::kSoon / tick_duration_, 1)),
+        collects_every_(std::max<std::int64_t>(Tuning::kSoon - tick_duration_, 0)),
         counts_cycles_(core().cycles().wanted()),
         clock_(core().cycles()),
         worker_(core(), options, wheel_size, unused_for) {}
@@ -46,9 +47,9 @@ class WorkerThread final : public ThreadedEngine {
 
   void run() noexcept override {
     // 50 us of slack do not matter for a tick of a millisecond, and the processor can sleep longer.
-    const ExactSleeps exact(tick_duration_ < Inbox::kSoon);
+    const ExactSleeps exact(tick_duration_ < Tuning::kSoon);
     looked_ = clock_.now();
-    took_everything_ = looked_ - kTakesEverythingEvery;  // if there is anything, the first pass takes it
+    took_everything_ = looked_ - Tuning::kTakesEverythingEvery;  // if there is anything, the first pass takes it
     while (core().running()) {
       const Tick tick = wait_for_next_tick();
       if (must_look(tick)) {
@@ -95,16 +96,17 @@ class WorkerThread final : public ThreadedEngine {
     const std::uint32_t asked = core().inbox().asked();
     if ((asked & Inbox::kUrgent) != 0 || worker_.pass() == Pass::More) return now_;
     if (worker_.is_unfinished())
-      return looked_ + std::clamp(grid().end_of(grid().at(looked_)) - looked_, kShortNap, kNap);
+      return looked_ + std::clamp(grid().end_of(grid().at(looked_)) - looked_, Tuning::kShortNap, Tuning::kNap);
     const bool has_left = looked_ != took_everything_ && worker_.is_waiting();
-    return std::min(worker_.collector().next_step(now_),
-                    has_left || (asked & Inbox::kDead) != 0 ? took_everything_ + kTakesEverythingEvery : kForever);
+    return std::min(worker_.collector().next_step(now_), has_left || (asked & Inbox::kDead) != 0
+                                                             ? took_everything_ + Tuning::kTakesEverythingEvery
+                                                             : kForever);
   }
 
   void open_inbox() noexcept {
     const bool everything = (core().inbox().asked() & (Inbox::kUrgent | Inbox::kEverything)) != 0 ||
                             worker_.collector().next_step(now_) <= now_ ||
-                            now_ - took_everything_ >= kTakesEverythingEvery;
+                            now_ - took_everything_ >= Tuning::kTakesEverythingEvery;
     looked_ = now_;
     if (everything) took_everything_ = now_;
     worker_.open_inbox(now_, everything);
@@ -131,8 +133,8 @@ class WorkerThread final : public ThreadedEngine {
     // By steady_clock, so that lateness() and last_lag include CycleRate::behind().
     std::int64_t begun = clock_.steady(clock_.now());
     do {
-      const typename Worker<W>::Expired expired =
-          worker_.expire_timeouts(current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, kTasksAtOnce);
+      const typename Worker<W>::Expired expired = worker_.expire_timeouts(
+          current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, Tuning::kTasksAtOnce);
       begun = clock_.steady(clock_.now());
       // If no task ran, there is no lag: timeouts were only skipped, or moved down a level from a slot that has long
       // begun.
@@ -175,16 +177,6 @@ class WorkerThread final : public ThreadedEngine {
   }
 
   Node* cancel_all() noexcept override { return worker_.cancel_all(); }
-
-  // A pass leaves far timeouts to their producers. A producer that does nothing more leaves dead entries behind, so a
-  // pass takes everything at this interval.
-  static constexpr std::int64_t kTakesEverythingEvery = 1'000'000'000;
-  // The longest and the shortest sleep of a worker that lacks memory, or that waits for a producer to sift.
-  static constexpr std::int64_t kNap = 1'000'000;
-  static constexpr std::int64_t kShortNap = 50'000;
-  // With short ticks, the worker runs about this many tasks before it reads the clock and looks into the inbox again.
-  // stats() computes one lag for all of them.
-  static constexpr std::size_t kTasksAtOnce = 64;
 
   const std::int64_t tick_duration_;
   const Tick ticks_at_once_;

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "hashed_wheel_timer/internal/tuning.h"
+
 namespace hwt::internal {
 
 template <class Entry>
@@ -18,7 +20,7 @@ std::size_t EntryBuffer<Entry>::extend(std::size_t most, std::size_t planned) no
   const Position begin = limit_;
   if (last_ == nullptr || begin == last_->end) {
     Array*& next = last_ == nullptr ? first_ : last_->next;
-    const std::size_t size = std::min(planned, kMaxArray);
+    const std::size_t size = std::min(planned, Tuning::kMaxArray);
     // Replaces an empty array that is too small, and the empty ones after it. Otherwise the chain would get another
     // small array each time that somewhat more entries stay alive than ever before.
     if (next == nullptr || next->size() < size) {
@@ -94,8 +96,8 @@ void EntryBuffer<Entry>::end_sift(Array* last, Position end) noexcept {
   gap_ = head_.load(std::memory_order_relaxed);
   gap_size_.store(0, std::memory_order_relaxed);
   // Few are left. The producer may not need a large array again.
-  if (limit_ - first_->begin > kFewest || first_->size() <= 4 * kFewest) return;
-  Array* const small = new_array(first_->begin, kFewest);
+  if (limit_ - first_->begin > Tuning::kFewest || first_->size() <= 4 * Tuning::kFewest) return;
+  Array* const small = new_array(first_->begin, Tuning::kFewest);
   if (small == nullptr) return;
   for (Position i = gap_; i != limit_; ++i) *small->at(i) = *first_->at(i);
   free_chain(std::exchange(first_, small));

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
 
@@ -26,10 +27,6 @@ namespace hwt::internal {
 template <class Entry>
 class EntryBuffer {
  public:
-  /// The fewest entries that are worth a sift, and the most of one array.
-  static constexpr std::size_t kFewest = 256;
-  static constexpr std::size_t kMaxArray = 65536;
-
   EntryBuffer() = default;
   EntryBuffer(const EntryBuffer&) = delete;
   EntryBuffer& operator=(const EntryBuffer&) = delete;
@@ -57,12 +54,14 @@ class EntryBuffer {
     return true;
   }
   /// Makes room for at most `most` entries, and returns for how many. Returns 0 without memory. `planned`: how many the
-  /// owner appends until the next sift ends. A new array has space for these, but at most for kMaxArray. If the next
-  /// empty array is smaller, a new one replaces it and those after it, if there is memory. Preconditions: there is no
-  /// room, and `planned` is at least `most`.
+  /// owner appends until the next sift ends. A new array has space for these, but at most for Tuning::kMaxArray. If the
+  /// next empty array is smaller, a new one replaces it and those after it, if there is memory. Preconditions: there is
+  /// no room, and `planned` is at least `most`.
   std::size_t extend(std::size_t most, std::size_t planned) noexcept;
   /// Makes sure that the next append() succeeds. Returns false without memory.
-  bool reserve() noexcept { return tail_.load(std::memory_order_relaxed) != limit_ || extend(kFewest, kFewest) != 0; }
+  bool reserve() noexcept {
+    return tail_.load(std::memory_order_relaxed) != limit_ || extend(Tuning::kFewest, Tuning::kFewest) != 0;
+  }
   /// Frees the empty arrays that the owner will not need, if it fills the room and then appends `planned` entries.
   void trim(std::size_t planned) noexcept;
 

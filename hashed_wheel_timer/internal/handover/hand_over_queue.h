@@ -14,6 +14,7 @@
 #include <concurrentqueue/concurrentqueue.h>
 #endif
 
+#include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/sanitizers.h"
 
 namespace hwt::internal {
@@ -34,10 +35,9 @@ struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
 /// a later one. Without that order it might find the word of the node's former life, and skip a timeout.
 /// ThreadSanitizer would misunderstand the fences inside; it sees the acquire and release of Node::word instead, which
 /// order all the rest.
-template <class Entry>
 class HandOverQueue {
  public:
-  using Queue = moodycamel::ConcurrentQueue<Entry, QueueTraits>;
+  using Queue = moodycamel::ConcurrentQueue<NodeName, QueueTraits>;
   static constexpr std::size_t kBlock = QueueTraits::BLOCK_SIZE;
 
   HandOverQueue() : queue_(0), token_(queue_) {}
@@ -46,13 +46,13 @@ class HandOverQueue {
   bool valid() const noexcept { return token_.valid(); }
 
   /// Enqueues an entry. Returns false without memory.
-  bool enqueue(Entry entry) noexcept {
+  bool enqueue(NodeName entry) noexcept {
     const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.enqueue(token_, entry);
   }
   /// Dequeues entries, at most `max`, the oldest first. Returns their number, which is 0 if the caller sees none. One
   /// thread at a time: the one that has the lock of the place.
-  std::size_t dequeue(Entry* entries, std::size_t max) noexcept {
+  std::size_t dequeue(NodeName* entries, std::size_t max) noexcept {
     const UnwatchedByThreadSanitizer moodycamel_uses_fences;
     return queue_.try_dequeue_bulk_from_producer(token_, entries, max);
   }

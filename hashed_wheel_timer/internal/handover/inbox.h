@@ -74,7 +74,7 @@ class Inbox {
 
     // New timeouts. The entries in the queue are older. Most timeouts are cancelled before their entries get there.
     EntryBuffer<NodeName> young_;
-    HandOverQueue<NodeName> queue_;
+    HandOverQueue queue_;
     // A second buffer, so that the worker can collect cancelled nodes even while it has no memory for new timeouts. Its
     // owner does not sift it, so the worker takes from it without the lock.
     EntryBuffer<Node*> rechecks_;
@@ -148,17 +148,16 @@ class Inbox {
   enum Request : std::uint32_t {
     /// Within this tick: a timeout is due earlier than the time for which its place is listed.
     kUrgent = 1,
-    /// Over the recheck requests, within kSoon, or this tick if that is longer: only the worker can free the nodes.
+    /// Over the recheck requests, within Tuning::kSoon, or this tick if that is longer: only the worker can free the
+    /// nodes.
     kRechecks = 2,
-    /// Over everything, within kSoon, or this tick if that is longer: a cancelled TimerTask waits for its cancelled(),
+    /// Over everything, within Tuning::kSoon, or this tick if that is longer: a cancelled TimerTask waits for its
+    /// cancelled(),
     /// or many timeouts have stayed pending and belong in the wheel.
     kEverything = 4,
     /// Over everything, within a second: a thread has cancelled timeouts of another thread, which may never sift.
     kDead = 8,
   };
-  /// The worker makes a pass for kRechecks and kEverything about once in this time, so that they do not keep it busy.
-  static constexpr std::int64_t kSoon = 1'000'000;  // ns
-
   /// Notes a request. Afterwards pass the light fence, and wake the worker if it would sleep too long.
   ///
   /// release: the pass that takes the request finds all that the caller has enqueued and listed before.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "hashed_wheel_timer/internal/handover/pass_limits.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
 
@@ -98,7 +98,7 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
     Place& place = rechecked_.pop();
     // Counted after the fence in open(). A producer that enqueues later lists its place again.
     if (place.rechecks_left_ == kUncounted) place.rechecks_left_ = place.rechecks_.size();
-    const std::size_t most = std::min(max, share(PassLimits::kRecheckRound, rechecked_.size() + 1));
+    const std::size_t most = std::min(max, share(Tuning::kRecheckRound, rechecked_.size() + 1));
     const std::size_t count = place.rechecks_.take(nodes, std::min(most, place.rechecks_left_));
     place.rechecks_left_ -= count;
     // The place gets another turn.
@@ -110,8 +110,8 @@ std::size_t Intake::take_rechecks(Node** nodes, std::size_t max) noexcept {
 
 std::size_t Intake::take(NodeName* entries, std::size_t max) noexcept {
   held_up_ = took_near_ = false;
-  const std::size_t most = std::min(max, share(PassLimits::kRound, near_.size()));
-  if (++turns_ > kNearTurns) {
+  const std::size_t most = std::min(max, share(Tuning::kRound, near_.size()));
+  if (++turns_ > Tuning::kNearTurns) {
     turns_ = 0;
     if (const std::size_t count = take_from(far_, entries, most); count != 0) return count;
   }

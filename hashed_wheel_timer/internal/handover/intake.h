@@ -17,8 +17,8 @@ namespace hwt::internal {
 ///
 /// The places of near_, far_ and rechecked_ take turns. In a turn the worker takes some entries of one place. A round
 /// of turns takes no more than half of a pass, so each place has a turn in each pass, whatever floods beside it. Places
-/// of far_ have one turn in kNearTurns, and those that near_ does not need. When their time has come before their turn,
-/// open() appends them to near_ too.
+/// of far_ have one turn in Tuning::kNearTurns, and those that near_ does not need. When their time has come before
+/// their turn, open() appends them to near_ too.
 class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
@@ -72,8 +72,6 @@ class Intake {
 
   // The value of left_ and rechecks_left_ until the place has its first turn of a pass.
   static constexpr std::size_t kUncounted = ~std::size_t{0};
-  // Far places have one turn after so many of near ones, because a cancelled() may wait there.
-  static constexpr std::size_t kNearTurns = 16;
 
   /// Returns how many entries one of so many places gives in a turn at most.
   static std::size_t share(std::size_t round, std::size_t places) noexcept {

@@ -9,6 +9,7 @@
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/thread_end.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
 
@@ -48,7 +49,7 @@ void Producer::look() noexcept {
   const std::size_t entries = place.size();
   // A thread that cancels a burst of timeouts may do nothing more with the timer afterwards. So it drops the dead
   // entries already when they may be half of all.
-  if (entries > kFewest && 2 * many >= entries) {
+  if (entries > Tuning::kFewest && 2 * many >= entries) {
     take_back(sift());
     // sift() has set cancelled_before if it has come to the end.
     const bool ended = cancelled_before == cancelled;
@@ -90,19 +91,19 @@ Node* Producer::sift() noexcept {
     kept_twice += seen <= kept_before ? 1 : 0;
     return true;
   };
-  if (!Inbox::sift(place, kStep, keep)) {
-    until_step = kFewest;
+  if (!Inbox::sift(place, Tuning::kSiftStep, keep)) {
+    until_step = Tuning::kFewest;
     return dropped;
   }
-  const std::size_t end = std::max(kFewest, std::min(4 * kept, std::max(2 * kept, kSparse)));
+  const std::size_t end = std::max(Tuning::kFewest, std::min(4 * kept, std::max(2 * kept, Tuning::kSparse)));
   // While a step looks at 4,096 entries, 256 come. So the next sift begins a sixteenth before it is to end, unless one
   // step is enough.
-  until_step = end - kept - (end <= kStep ? 0 : end / (kStep / kFewest));
+  until_step = end - kept - (end <= Tuning::kSiftStep ? 0 : end / (Tuning::kSiftStep / Tuning::kFewest));
   until_end = end - kept;
   // A settled producer stays settled while at least half of its entries are alive. Its kept_twice may be small, because
   // the worker may have taken the entries of the last sift.
-  settled = kept_twice >= kSettled || (settled && 2 * kept >= seen);
-  if (settled) kept -= Inbox::hand_over(place, kStep);
+  settled = kept_twice >= Tuning::kSettled || (settled && 2 * kept >= seen);
+  if (settled) kept -= Inbox::hand_over(place, Tuning::kSiftStep);
   kept_before = std::exchange(kept, 0);
   seen = kept_twice = 0;
   cancelled_before = counters.cancelled.get();

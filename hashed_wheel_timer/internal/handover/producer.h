@@ -9,6 +9,7 @@
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 // Each schedule and each cancel reads a variable of its thread. In a shared library that would be a call, for which the
 // compiler would also save registers. With this model it is one load, from the space that glibc keeps for libraries
@@ -55,36 +56,18 @@ struct Producer {
   // the entries that were alive at the last sift, it drops the dead ones. So the number of entries is bounded by the
   // number of live timeouts. It sifts in steps, so that no call of the user takes long. put() makes a step when
   // `until_step` entries have come, and look() may make one after many cancels.
-  std::size_t until_step = kFewest;   // entries until the next step, less those for which there is room
-  std::size_t until_end = kFewest;    // the same until the end of the sift
-  std::size_t seen = 0;               // in this sift
-  std::size_t kept = 0;               // in this sift
-  std::size_t kept_before = 0;        // in the last sift. They are the oldest, until the worker takes some
-  std::size_t kept_twice = 0;         // in both sifts, if the worker has taken none
-  bool settled = false;               // so many are alive that they belong in the wheel
-  std::int64_t cancelled_before = 0;  // counters.cancelled when it last made room for entries, or ended a sift
-  bool ends_burst = false;            // it has cancelled many timeouts, and made no room for entries since
-  bool came_back = false;             // it has made room for entries after the end of a burst
-  std::size_t rechecks = 0;           // since the worker was last called for them
+  std::size_t until_step = Tuning::kFewest;  // entries until the next step, less those for which there is room
+  std::size_t until_end = Tuning::kFewest;   // the same until the end of the sift
+  std::size_t seen = 0;                      // in this sift
+  std::size_t kept = 0;                      // in this sift
+  std::size_t kept_before = 0;               // in the last sift. They are the oldest, until the worker takes some
+  std::size_t kept_twice = 0;                // in both sifts, if the worker has taken none
+  bool settled = false;                      // so many are alive that they belong in the wheel
+  std::int64_t cancelled_before = 0;         // counters.cancelled when it last made room for entries, or ended a sift
+  bool ends_burst = false;                   // it has cancelled many timeouts, and made no room for entries since
+  bool came_back = false;                    // it has made room for entries after the end of a burst
+  std::size_t rechecks = 0;                  // since the worker was last called for them
   std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
-
-  static constexpr std::size_t kFewest = EntryBuffer<NodeName>::kFewest;
-  /// A step of a sift looks at this many entries. The producer moves at most so many to the queue at a time.
-  static constexpr std::size_t kStep = 16 * kFewest;
-  /// A sift ends when there are four times as many entries as the last one kept, so it costs little for each timeout.
-  /// But it ends at this number already, or at twice as many as the last one kept if that is more. Entries take memory,
-  /// and the worker must be called in time.
-  static constexpr std::size_t kSparse = 65536;
-  /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
-  /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. The number
-  /// was measured: docs/decisions.md, "The youngest entries are in an array".
-  static constexpr std::size_t kSettled = 60000;
-  /// The producer also wakes the worker when it has cancelled this many queued timeouts of other producers. A move to
-  /// an earlier deadline wakes the worker after this many recheck requests of any kind.
-  static constexpr std::size_t kCalls = 16384;
-  /// A cancel of a timeout in the wheel wakes the worker after this many recheck requests of any kind. Only the worker
-  /// can give the memory of those nodes back. Promise 7 of README.md states it.
-  static constexpr std::size_t kRechecks = 4096;
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published
 

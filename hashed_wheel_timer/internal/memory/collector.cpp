@@ -8,6 +8,7 @@
 #include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
 #include "hashed_wheel_timer/internal/platform/sanitizers.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt::internal {
@@ -31,13 +32,13 @@ Collector::Collector(Depot& depot, std::int64_t unused_for) noexcept
 void Collector::rest() noexcept {
   stage_ = Stage::Unaware;
   again_ = false;
-  depot_.wake_worker_at(std::max(kWorthwhile, kept_ + kGrown));
+  depot_.wake_worker_at(std::max(Tuning::kWorthwhile, kept_ + Tuning::kGrown));
 }
 
 void Collector::watch(std::int64_t now) noexcept {
   stage_ = Stage::Watching;
   depot_.wake_worker_at(Depot::kNoWakeUp);
-  const std::int64_t wait = unused_for_ + unused_for_ / kSlowly * static_cast<std::int64_t>(kept_);
+  const std::int64_t wait = unused_for_ + unused_for_ / Tuning::kSlowly * static_cast<std::int64_t>(kept_);
   look_at_ = deadline_after(now, wait);
   depot_.begin_watch(depot_.free_nodes());
 }
@@ -46,10 +47,11 @@ std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (page_bytes_ == 0) return kForever;
   if (stage_ == Stage::Unaware) {
     // kept_ counts the free nodes that the last collection left. If fewer were free meanwhile, timeouts have used some
-    // of them, and other pages may be complete now. So kept_ falls, by kGrown or more at once, and wake_worker_at_ too.
-    // That needs a fence of its own, because the worker may have passed the fence of its sleep already.
+    // of them, and other pages may be complete now. So kept_ falls, by Tuning::kGrown or more at once, and
+    // wake_worker_at_ too. That needs a fence of its own, because the worker may have passed the fence of its sleep
+    // already.
     const std::size_t fewest = depot_.fewest_free_nodes();
-    if (fewest + kGrown <= kept_) {
+    if (fewest + Tuning::kGrown <= kept_) {
       kept_ = fewest;
       rest();
       AsymmetricFence::heavy();
@@ -100,17 +102,17 @@ void Collector::measure(std::int64_t now) noexcept {
 /// collection, because a producer needs the nodes.
 void Collector::collect() noexcept {
   for (int runs = 0; runs_ != nullptr; take_home(*std::exchange(runs_, runs_->next))) {
-    if (++runs > kRunsAtOnce) return;
+    if (++runs > Tuning::kRunsAtOnce) return;
   }
-  const std::int64_t enough = depot_.collected + kNodesAtOnce;
+  const std::int64_t enough = depot_.collected + Tuning::kNodesAtOnce;
   for (int pools = 0; pool_ != nullptr; pool_ = pool_->next) {
-    if (depot_.collected >= enough || ++pools > kPoolsAtOnce) return;
+    if (depot_.collected >= enough || ++pools > Tuning::kPoolsAtOnce) return;
     take_home(pool_->take_returned());
   }
   while (to_collect_ > 0 && !depot_.has_shortage()) {
     if (depot_.collected >= enough) return;
     std::int64_t taken = 0;
-    take_home(depot_.collect(std::min(to_collect_, kNodesAtOnce), taken));
+    take_home(depot_.collect(std::min(to_collect_, Tuning::kNodesAtOnce), taken));
     if (taken == 0) break;
     to_collect_ -= taken;
     kept_ -= std::min(kept_, static_cast<std::size_t>(taken));
@@ -157,7 +159,7 @@ std::size_t Collector::nodes_of(const Page& page) const noexcept {
 }
 
 void Collector::give_back_some(std::int64_t now) noexcept {
-  for (int slabs = 0; slabs_ != nullptr && slabs != kSlabsAtOnce; ++slabs) {
+  for (int slabs = 0; slabs_ != nullptr && slabs != Tuning::kSlabsAtOnce; ++slabs) {
     Slab& slab = *std::exchange(slabs_, slabs_->next);
     slab.collected = false;
     give_back(slab);
@@ -171,7 +173,7 @@ void Collector::give_back_some(std::int64_t now) noexcept {
   // Without the nodes that have come meanwhile.
   kept_ = std::min(kept_, depot_.free_nodes());
   depot_.begin_watch(kept_);
-  again_ = kept_ >= kWorthwhile && (has_given_back_ || kept_ > kept_before_);
+  again_ = kept_ >= Tuning::kWorthwhile && (has_given_back_ || kept_ > kept_before_);
   if (again_) return watch(now);
   rest();
 }

@@ -5,6 +5,7 @@
 
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
 
@@ -54,19 +55,6 @@ class Collector {
   std::int64_t next_step(std::int64_t now) noexcept;
 
  private:
-  /// The fewest nodes that are worth a collection: 1 MiB.
-  static constexpr std::size_t kWorthwhile = 16384;
-  /// The worker is woken only when at least this many more nodes are free than the last collection has kept.
-  static constexpr std::size_t kGrown = 1024;
-  /// The wait in Watching grows in proportion to the kept nodes, because a collection visits them again. With this many
-  /// it is twice as long.
-  static constexpr std::int64_t kSlowly = std::int64_t{1} << 21;
-  // Bounds of one step: about a millisecond, if the nodes are in no cache.
-  static constexpr std::int64_t kNodesAtOnce = 2048;
-  static constexpr int kRunsAtOnce = 1024;
-  static constexpr int kPoolsAtOnce = 256;
-  static constexpr int kSlabsAtOnce = 8;
-
   enum class Stage : std::uint8_t {
     Unaware,     // few nodes are free
     Watching,    // until look_at_
@@ -76,7 +64,9 @@ class Collector {
 
   /// Whether so many free nodes are worth a collection. The last one could not give back the kept nodes, because their
   /// pages are in use. So the number must be higher, unless `again_` is set.
-  bool is_worthwhile(std::size_t nodes) const noexcept { return nodes >= kWorthwhile && (again_ || nodes > kept_); }
+  bool is_worthwhile(std::size_t nodes) const noexcept {
+    return nodes >= Tuning::kWorthwhile && (again_ || nodes > kept_);
+  }
   void rest() noexcept;
   void watch(std::int64_t now) noexcept;
   void measure(std::int64_t now) noexcept;

@@ -9,6 +9,7 @@
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/sanitizers.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt::internal {
@@ -24,7 +25,7 @@ NodePool::~NodePool() {
 
 bool NodePool::refill() noexcept {
   if (batches_ == nullptr) batches_ = returned_.take_all();
-  if (batches_ == nullptr) batches_ = depot_.take(depot_.share(kMaxFree));
+  if (batches_ == nullptr) batches_ = depot_.take(depot_.share(Tuning::kMaxFree));
   if (batches_ == nullptr) return false;
   free_ = batches_;
   free_nodes_ = FreeNode::of(free_).nodes;
@@ -34,8 +35,8 @@ bool NodePool::refill() noexcept {
 
 void NodePool::spill() noexcept {
   while (free_nodes_ >= most_) {
-    most_ = depot_.share(kMaxFree) + kBatch;
-    push(kBatch);
+    most_ = depot_.share(Tuning::kMaxFree) + Tuning::kFreeBatch;
+    push(Tuning::kFreeBatch);
   }
   look_at_ = std::min(free_nodes_ + kLook, most_);
 }
@@ -46,7 +47,7 @@ void NodePool::drain() noexcept {
     Node* const first = std::exchange(batches_, FreeNode::of(batches_).next_batch);
     depot_.push(first, static_cast<std::size_t>(FreeNode::of(first).nodes));
   }
-  while (free_nodes_ != 0) push(std::min(free_nodes_, kBatch));
+  while (free_nodes_ != 0) push(std::min(free_nodes_, Tuning::kFreeBatch));
 }
 
 /// Moves so many free nodes to the depot.
@@ -85,7 +86,7 @@ bool NodePool::open_free_run() noexcept {
 bool NodePool::open_next_slab() noexcept {
   depot_.note_shortage();
   if (regions_.empty() || slabs_opened_ == regions_.back().slabs) {
-    const std::size_t slabs = regions_.empty() ? 1 : std::min(regions_.back().slabs * 2, kMaxSlabsPerRegion);
+    const std::size_t slabs = regions_.empty() ? 1 : std::min(regions_.back().slabs * 2, Tuning::kMaxSlabsPerRegion);
     const std::size_t bytes = Slab::kBytes + sizeof(Slab) + (depot_.traces_origins() ? Slab::kTraceBytes : 0);
     try {
       regions_.reserve(regions_.size() + 1);
@@ -122,8 +123,9 @@ void NodePool::open(Slab& slab, std::size_t first, std::size_t end, std::uint32_
 }
 
 bool NodePool::give_back(Node* first, std::size_t nodes) noexcept {
-  return static_cast<std::int64_t>(returned_.nodes()) < depot_.share(kMaxReturned) ? returned_.push(first, nodes)
-                                                                                   : depot_.push(first, nodes);
+  return static_cast<std::int64_t>(returned_.nodes()) < depot_.share(Tuning::kMaxReturned)
+             ? returned_.push(first, nodes)
+             : depot_.push(first, nodes);
 }
 
 std::int64_t NodePool::close() noexcept {
@@ -140,10 +142,10 @@ void ReturnBatch::add(Node* node) noexcept {
 }
 
 void ReturnBatch::add_free(Node* node) noexcept {
-  if (nodes_ == kMaxNodes) flush();
+  if (nodes_ == Tuning::kHeldBack) flush();
   if (nodes_ == 0) pool_ = &NodePool::of(*node);
-  Node*& latest = latest_[nodes_ % kAhead];
-  FreeNode::make(node, nodes_ < kAhead ? nullptr : latest);
+  Node*& latest = latest_[nodes_ % Tuning::kAhead];
+  FreeNode::make(node, nodes_ < Tuning::kAhead ? nullptr : latest);
   latest = node;
   node->next = first_;
   first_ = node;

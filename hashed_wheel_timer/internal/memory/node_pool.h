@@ -13,6 +13,7 @@
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt::internal {
@@ -123,7 +124,6 @@ class NodePool {
  private:
   // Slabs come in regions, because an allocator wastes up to a slab to align each region. The first one is small, since
   // most threads have few timeouts at once.
-  static constexpr std::size_t kMaxSlabsPerRegion = 64;
 
   struct Region {
     std::byte* memory;
@@ -139,12 +139,6 @@ class NodePool {
     }
   };
 
-  // The most nodes that a pool keeps for itself; see Depot::share(). With so many, the cost of going to the depot is
-  // negligible for each node.
-  static constexpr std::int64_t kMaxFree = 2048;
-  static constexpr std::int64_t kMaxReturned = 4096;
-  static constexpr std::int64_t kBatch = 256;
-
   [[gnu::noinline]] Node* carve() noexcept;
   bool open_free_run() noexcept;
   bool open_next_slab() noexcept;
@@ -158,9 +152,10 @@ class NodePool {
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
   std::int64_t look_at_ = kLook;
-  std::int64_t most_ = kMaxFree + kBatch;  // spill() moves nodes from here on: the share at its last move, and a batch
-  Node* batches_ = nullptr;                // taken from returned_ or the depot, and not yet in use
-  Node* fresh_ = nullptr;                  // never used so far: [fresh_, fresh_end_) of the open slab or run
+  std::int64_t most_ = Tuning::kMaxFree +
+                       Tuning::kFreeBatch;  // spill() moves nodes from here on: the share at its last move, and a batch
+  Node* batches_ = nullptr;                 // taken from returned_ or the depot, and not yet in use
+  Node* fresh_ = nullptr;                   // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
   std::uint32_t fresh_generation_ = 0;
   std::size_t slabs_opened_ = 0;  // of the last region
@@ -194,15 +189,11 @@ class ReturnBatch {
   void flush() noexcept;
 
  private:
-  static constexpr std::size_t kMaxNodes = 256;  // the most nodes that the worker holds back from a pool
-  // A node is prefetched this many nodes before it is taken: see FreeNode::ahead.
-  static constexpr std::size_t kAhead = 8;
-
   Depot* const depot_;
   NodePool* pool_ = nullptr;
   Node* first_ = nullptr;
   std::size_t nodes_ = 0;
-  std::array<Node*, kAhead> latest_;  // the latest nodes of the batch
+  std::array<Node*, Tuning::kAhead> latest_;  // the latest nodes of the batch
 };
 
 /// Gives back a node that the calling thread's own pool does not take. Precondition: end_life_or_retire() has returned

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "hashed_wheel_timer/internal/tuning.h"
+
 namespace hwt::internal {
 
 Chunk* ChunkPool::take() noexcept {
@@ -10,13 +12,13 @@ Chunk* ChunkPool::take() noexcept {
     free_ = chunk->next;
     return chunk;
   }
-  if (carved_ == kChunksPerRegion && !grow()) return nullptr;
+  if (carved_ == Tuning::kChunksPerRegion && !grow()) return nullptr;
   return &regions_.back()[carved_++];
 }
 
 bool ChunkPool::grow() noexcept {
   try {
-    regions_.push_back(std::unique_ptr<Chunk[]>(new Chunk[kChunksPerRegion]));
+    regions_.push_back(std::unique_ptr<Chunk[]>(new Chunk[Tuning::kChunksPerRegion]));
   } catch (const std::bad_alloc&) {
     return false;
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 
@@ -68,17 +69,15 @@ static_assert(sizeof(Chunk) == alignof(Chunk));
 class ChunkPool {
  public:
   /// Makes sure that the next take() succeeds. Returns false without memory.
-  bool reserve() noexcept { return free_ != nullptr || carved_ != kChunksPerRegion || grow(); }
+  bool reserve() noexcept { return free_ != nullptr || carved_ != Tuning::kChunksPerRegion || grow(); }
   Chunk* take() noexcept;  // null: no memory
   void give_back(Chunk* chunk) noexcept;
 
  private:
-  static constexpr std::size_t kChunksPerRegion = 64;  // 16 KiB
-
   bool grow() noexcept;
 
   std::vector<std::unique_ptr<Chunk[]>> regions_;
-  std::size_t carved_ = kChunksPerRegion;  // of the last region
+  std::size_t carved_ = Tuning::kChunksPerRegion;  // of the last region
   Chunk* free_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
 #include "hashed_wheel_timer/internal/wheel/chunk.h"
 #include "hashed_wheel_timer/internal/wheel/due_tree.h"
@@ -30,7 +31,8 @@ namespace hwt::internal {
 /// buckets had such items, guesses alone would wake the worker in each tick.
 ///
 /// So if a walk at a guessed tick takes nothing, and would guess again, a second walk visits all items of the bucket.
-/// The visitor tells their ticks, so that no guess is needed. There is no second walk of more than kMostLookedAt items.
+/// The visitor tells their ticks, so that no guess is needed. There is no second walk of more than
+/// Tuning::kMostLookedAt items.
 class HashedWheel {
  public:
   /// `buckets` is a power of two. Throws std::bad_alloc.
@@ -67,12 +69,6 @@ class HashedWheel {
   void clear(Visitor&& visit) noexcept;
 
  private:
-  static constexpr std::size_t kPrefetchDistance = 8;
-  // A walk looks at no more items than this to correct a guess. They take half a millisecond.
-  static constexpr std::uint32_t kMostLookedAt = 8192;
-  // A walk tidies too, because a bucket may have holes and no removals. It takes some 10 us longer at most.
-  static constexpr int kTidiedByWalk = 16;
-
   /// Prefetches the i-th item from the start of `chunk`, which may be in the next chunk, if it has this tag.
   [[gnu::always_inline]] static void prefetch(const Chunk& chunk, std::size_t i, std::uint64_t tag) noexcept {
     const Chunk* holder = &chunk;
@@ -131,7 +127,7 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit, bool all) n
     if (chunk->next != nullptr) chunk->next->prefetch();
     bool any_left = false;
     for (std::size_t i = 0; i < chunk->used; ++i) {
-      prefetch(*chunk, i + kPrefetchDistance, tag);
+      prefetch(*chunk, i + Tuning::kAhead, tag);
       const std::uint64_t entry = chunk->entry(i);
       if (entry == Chunk::kHole) continue;
       if (const std::uint64_t ahead = Revolutions::ahead(entry, tag); ahead != 0 && !all) {
@@ -172,13 +168,13 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit, bool all) n
     }
     chunk = following;
   }
-  bucket.tidy(chunks_, kTidiedByWalk);
+  bucket.tidy(chunks_, Tuning::kTidiedByWalk);
   const bool was_guessed = guessed_[index];
   set_due(index, bucket.items == 0 ? kNever : stopped ? tick : std::min(next, guess), guess < next);
   // The guess for this tick was wrong if nothing was taken. The second walk is useful only if the bucket's due tick is
   // a guess again. A stopped walk has not seen all items.
   const bool was_wrong = was_guessed && guess < next && size_ == size_before && !stopped;
-  return was_wrong && bucket.items <= kMostLookedAt ? walk(index, tick, visit, true) : !stopped;
+  return was_wrong && bucket.items <= Tuning::kMostLookedAt ? walk(index, tick, visit, true) : !stopped;
 }
 
 template <class Visitor>

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
 #include "hashed_wheel_timer/internal/wheel/chunk.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
@@ -79,8 +80,6 @@ class HierarchicalWheel {
 
  private:
   using SlotIndex = SlotLevels::SlotIndex;
-
-  static constexpr std::size_t kPrefetchDistance = 8;
 
   /// Prefetches the i-th item from the start of `chunk`, which may be in the next chunk.
   [[gnu::always_inline]] static void prefetch(const Chunk& chunk, std::size_t i) noexcept {
@@ -210,7 +209,7 @@ bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visit
     if (chunk->next != nullptr) chunk->next->prefetch();
     bool stay = false;
     for (std::size_t i = 0; i < chunk->used; ++i) {
-      prefetch(*chunk, i + kPrefetchDistance);
+      prefetch(*chunk, i + Tuning::kAhead);
       const std::uint64_t entry = chunk->entry(i);
       if (entry == Chunk::kHole) continue;
       WheelItem* const item = chunk->item_of(entry);

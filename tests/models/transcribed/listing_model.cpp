@@ -51,7 +51,7 @@ struct Rechecks : Model<Rechecks, kProducers + 1> {
   static constexpr int kRequests = 2;
 
   struct Place {
-    Atomic<int> rechecks;           // HandOverQueue<Node*>*. relaxed here: the push and the take of the list order it
+    Atomic<int> rechecks;           // EntryBuffer<Node*>*. relaxed here: the push and the take of the list order it
     Plain<int> inside_rechecks{0};  // the members that its constructor has written
     Atomic<int> put;                // how many requests were ever put there
     Atomic<int> rechecks_listed;
