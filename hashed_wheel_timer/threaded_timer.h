@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <vector>
 
 #include "hashed_wheel_timer/detail/export.h"
@@ -35,11 +33,6 @@ class HWT_API ThreadedTimer : public Timer {
   void start();
 
   std::vector<Timeout> stop() override;
-  std::int64_t pending_timeouts() const noexcept override;
-  /// Returns the time of steady_clock.
-  std::chrono::steady_clock::time_point now() const noexcept override;
-  TimerStats stats() const noexcept override;
-  LatencyHistogram lateness() const noexcept override;
 
  protected:
   /// Makes a timer without an engine; see set_engine().

@@ -1,5 +1,6 @@
 #include "hashed_wheel_timer/timer.h"
 
+#include <chrono>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -13,9 +14,15 @@ using detail::Scheduled;
 
 Timer::~Timer() = default;
 
-TimerStats Timer::stats() const noexcept { return {.pending = pending_timeouts()}; }
+std::int64_t Timer::pending_timeouts() const noexcept { return core_->pending(); }
 
-LatencyHistogram Timer::lateness() const noexcept { return {}; }
+std::chrono::steady_clock::time_point Timer::now() const noexcept {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(core_->now()));
+}
+
+TimerStats Timer::stats() const noexcept { return core_->stats(); }
+
+LatencyHistogram Timer::lateness() const noexcept { return core_->lateness(); }
 
 void Timer::begin() {}
 

@@ -226,13 +226,14 @@ class HWT_API Timer {
   /// Returns the number of timeouts that are neither cancelled, expired nor returned by stop(). A running task is not
   /// pending. A timeout that ends on another thread may be counted for a moment after its handle says so. Any thread.
   /// Adds up counters of all threads that use the timer, unless Options::max_pending_timeouts is set.
-  virtual std::int64_t pending_timeouts() const noexcept = 0;
+  std::int64_t pending_timeouts() const noexcept;
 
-  /// Returns the time of the clock that deadlines are measured by. Any thread.
-  virtual std::chrono::steady_clock::time_point now() const noexcept = 0;
+  /// Returns the time of the clock that deadlines are measured by: steady_clock, or the time that the caller has given
+  /// to the timer. Any thread.
+  std::chrono::steady_clock::time_point now() const noexcept;
 
   /// Returns the counters. Any thread; adds up the counters of all threads that use the timer.
-  virtual TimerStats stats() const noexcept;
+  TimerStats stats() const noexcept;
 
   /// Returns how late timeouts were. For each expired timeout it has the time at which the worker started to process
   /// its tick, minus its deadline. That includes the rest of the tick, the wake-up of the worker, and the ticks before.
@@ -241,7 +242,7 @@ class HWT_API Timer {
   /// included; their queueing time is not.
   /// A timeout is counted before its task runs. While timeouts expire, sum() and max() may be ahead of count(), never
   /// behind. Any thread; copies 2 kB.
-  virtual LatencyHistogram lateness() const noexcept;
+  LatencyHistogram lateness() const noexcept;
 
   /// Returns the pending timeouts by origin, the most frequent origin first; none without Options::trace_origins. It
   /// shows a line that schedules and never cancels. Counts each timeout that is pending from beginning to end of the

@@ -43,14 +43,4 @@ void DrivenTimer::end() noexcept { engine_->destroy(); }
 
 std::vector<Timeout> DrivenTimer::stop() { return engine_->stop(); }
 
-std::int64_t DrivenTimer::pending_timeouts() const noexcept { return engine_->core().pending(); }
-
-steady_clock::time_point DrivenTimer::now() const noexcept {
-  return steady_clock::time_point(nanoseconds(engine_->core().now()));
-}
-
-TimerStats DrivenTimer::stats() const noexcept { return engine_->core().stats(); }
-
-LatencyHistogram DrivenTimer::lateness() const noexcept { return engine_->core().lateness(); }
-
 }  // namespace hwt::detail

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -10,9 +9,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/detail/export.h"
-#include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/options.h"
-#include "hashed_wheel_timer/stats.h"
 #include "hashed_wheel_timer/timer.h"
 
 namespace hwt {
@@ -43,10 +40,6 @@ class HWT_API DrivenTimer : public Timer {
   /// Ends the timer for good; see Timer::stop(). Waits for a task that runs on another thread. No task starts
   /// afterwards, except those that an executor already has. Wakes the loop: see LoopTimer::on_earlier().
   std::vector<Timeout> stop() override;
-  std::int64_t pending_timeouts() const noexcept override;
-  std::chrono::steady_clock::time_point now() const noexcept override;
-  TimerStats stats() const noexcept override;
-  LatencyHistogram lateness() const noexcept override;
 
  protected:
   /// Makes a timer on steady_clock. `name`: the class, for messages. Throws std::invalid_argument that names the

@@ -59,10 +59,6 @@ class ThreadlessTimer final : public Timer {
   }
 
   std::vector<Timeout> stop() override { return {}; }
-  std::int64_t pending_timeouts() const noexcept override { return core_->pending(); }
-  std::chrono::steady_clock::time_point now() const noexcept override {
-    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time()));
-  }
 
  private:
   internal::Core* const core_;  // deletes itself after close()

@@ -301,11 +301,9 @@ TEST(WaitOperation, OfALoopIsAmongTheBlocksThatMallocIsQuickFor) {
 // --- Refused waits -------------------------------------------------------------------------------------------------
 
 /// A timer that calls a function, which throws, instead of scheduling.
-struct Refusing final : hwt::Timer {
-  explicit Refusing(std::function<void()> by) : refuse(std::move(by)) {}
-  std::vector<Timeout> stop() override { return {}; }
-  std::int64_t pending_timeouts() const noexcept override { return 0; }
-  steady_clock::time_point now() const noexcept override { return {}; }
+struct Refusing final : hwt::detail::DrivenTimer {
+  explicit Refusing(std::function<void()> by) : DrivenTimer("Refusing", {}), refuse(std::move(by)) {}
+  ~Refusing() override { end(); }
   hwt::detail::Scheduled schedule(const hwt::detail::TaskSource&, hwt::detail::When) override {
     refuse();
     return {};

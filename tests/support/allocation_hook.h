@@ -14,6 +14,8 @@
 #include <new>
 #include <utility>
 
+#include "hashed_wheel_timer/internal/platform/sanitizers.h"
+
 namespace hwt::test {
 
 /// The bytes that were allocated by new and not yet deleted.
@@ -176,7 +178,9 @@ inline void release(void* block) noexcept {
   const Header header = *reinterpret_cast<Header*>(reinterpret_cast<std::uintptr_t>(block) - sizeof(Header));
   bytes_in_use.fetch_sub(static_cast<std::int64_t>(header.size), std::memory_order_relaxed);
   // So that a use of freed memory shows. Only the beginning, because the rest may not be in memory.
-  std::memset(block, 0xDD, std::min<std::size_t>(header.size, 64));
+  const std::size_t shown = std::min<std::size_t>(header.size, 64);
+  internal::unpoison_memory(block, shown);  // clang poisons the number of elements before an array
+  std::memset(block, 0xDD, shown);
   asm volatile("" : : "r"(block) : "memory");  // compilers drop a memset before free()
   std::free(header.base);
 }
