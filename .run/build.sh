@@ -37,8 +37,8 @@ configure_strict() (
     -Dbenchmarks=enabled
 )
 
-# tests ARGUMENTS...: without arguments, runs a few tests before it builds the rest. Otherwise builds only the programs of
-# the named tests; if all of them are scripts, Meson builds everything.
+# tests ARGUMENTS...: without arguments, runs a few tests before it builds the rest. Otherwise builds only the programs
+# of the named tests; if all of them are scripts, Meson builds everything.
 tests() {
   if [ -n "${CI:-}" ]; then
     kind=strict

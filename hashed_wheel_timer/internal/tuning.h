@@ -6,8 +6,8 @@
 
 namespace hwt::internal {
 
-/// The numbers that were measured, or that trade one promise of README.md against another. Each names the figure or the
-/// promise that it serves. After a change, measure that figure again: `./run bench --check`, and perf/README.md.
+/// The core's numbers that were measured, or that trade one promise of README.md against another. Each names the figure
+/// or the promise that it serves. After a change, measure that figure again: `./run bench --check`, and perf/README.md.
 struct Tuning {
   // --- A pass of the worker over the inbox
 
@@ -23,7 +23,7 @@ struct Tuning {
   static constexpr std::size_t kRecheckRound = kRecheckTransfers / 2;
   /// Far places have one turn after so many of near ones, because a cancelled() may wait there.
   static constexpr std::size_t kNearTurns = 16;
-  /// The worker takes so many entries in one call: as many nodes as stay in the first-level cache.
+  /// The most entries that the worker takes in one call.
   static constexpr std::size_t kBatch = 256;
   /// A walk over nodes prefetches each one when it is this far ahead. It hides the latency of the memory.
   static constexpr std::size_t kAhead = 8;
@@ -39,8 +39,8 @@ struct Tuning {
   /// The worker makes a pass for the requests that can wait about once in this time, in ns, so that they do not keep it
   /// busy.
   static constexpr std::int64_t kSoon = 1'000'000;
-  /// The longest and the shortest time, in ns, until a driver without memory, or whose producers are sifting, tries
-  /// again.
+  /// A worker or a driven timer lacks memory, or its producers are sifting: the longest and the shortest time, in ns,
+  /// until it tries again.
   static constexpr std::int64_t kNap = 1'000'000;
   static constexpr std::int64_t kShortNap = 50'000;
 

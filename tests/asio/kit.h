@@ -75,7 +75,9 @@ struct Steady {
   host::io_context loop;
 };
 
-struct OnLoop {
+/// A wheel timer, which the derived class makes.
+template <class Timer>
+struct OnWheel {
   using Waits = net::WheelTimer;
   template <class... Expiry>
   Waits make(Expiry... expiry) {
@@ -84,19 +86,15 @@ struct OnLoop {
   std::int64_t pending() const { return timer->pending_timeouts(); }
 
   host::io_context loop;
-  std::optional<net::LoopTimer> timer{std::in_place, loop.get_executor()};
+  std::optional<Timer> timer;
 };
 
-struct OnShared {
-  using Waits = net::WheelTimer;
-  template <class... Expiry>
-  Waits make(Expiry... expiry) {
-    return Waits(loop, *timer, expiry...);
-  }
-  std::int64_t pending() const { return timer->pending_timeouts(); }
+struct OnLoop : OnWheel<net::LoopTimer> {
+  OnLoop() { timer.emplace(loop.get_executor()); }
+};
 
-  host::io_context loop;
-  std::optional<HashedWheelTimer> timer{std::in_place, 1ms};
+struct OnShared : OnWheel<HashedWheelTimer> {
+  OnShared() { timer.emplace(1ms); }
 };
 
 template <class Kit>

@@ -19,6 +19,20 @@ struct SlotOfAWait : WaitOnManualTimer {
     signal->emit(host::cancellation_type::terminal);
     EXPECT_EQ(timer.pending_timeouts(), 0);
   }
+  /// Begins each operation, ends it in each way, and lets the context go.
+  void expect_that_it_is_empty_after(const std::vector<std::function<void()>>& begins,
+                                     const std::vector<std::function<void()>>& ends) {
+    for (const auto& begin : begins) {
+      for (const auto& end : ends) {
+        begin();
+        EXPECT_TRUE(is_occupied());
+        end();
+        goes.reset();
+        expect_that_it_is_empty();
+        goes = std::make_unique<host::io_context>();
+      }
+    }
+  }
 
   const std::shared_ptr<int> kept = std::make_shared<int>();
   std::optional<host::cancellation_signal> signal{std::in_place};
@@ -36,16 +50,7 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitAlong) {
   // When the context goes, the completion was not posted yet, or it is in a queue of the context.
   const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(1ms); },
                                                 [this] { signal->emit(host::cancellation_type::total); }};
-  for (const auto& begin : begins) {
-    for (const auto& end : ends) {
-      begin();
-      EXPECT_TRUE(is_occupied());
-      end();
-      goes.reset();
-      expect_that_it_is_empty();
-      goes = std::make_unique<host::io_context>();
-    }
-  }
+  expect_that_it_is_empty_after(begins, ends);
 }
 
 TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitOfAWheelTimerAlong) {
@@ -182,16 +187,7 @@ TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasTakenTheOperationAlong) {
   // When the context goes, the end of the limit was not posted yet, or it is in a queue of the context.
   const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(3ms); },
                                                 [this] { signal->emit(host::cancellation_type::total); }};
-  for (const auto& begin : begins()) {
-    for (const auto& end : ends) {
-      begin();
-      EXPECT_TRUE(is_occupied());
-      end();
-      goes.reset();
-      expect_that_it_is_empty();
-      goes = std::make_unique<host::io_context>();
-    }
-  }
+  expect_that_it_is_empty_after(begins(), ends);
 }
 
 TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasGoneAfterTheTimer) {

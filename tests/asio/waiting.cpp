@@ -123,31 +123,36 @@ TYPED_TEST(Waiting, RunsOnTheExecutorOfTheHandlerWhichHasWorkUntilThen) {
   EXPECT_EQ(ran_on, expected);
 }
 
+/// A handler that allocates through Counting. The derived classes are called.
+struct Allocating {
+  using allocator_type = Counting<std::byte>;
+  allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+
+  std::atomic<int>* left;
+  std::atomic<int>* made;
+  int* called;
+};
+
 TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerAndFreesBeforeTheCall) {
-  struct Handler {
-    using allocator_type = Counting<std::byte>;
-    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+  struct Handler : Allocating {
     void operator()(const Error&) const {
       EXPECT_EQ(*left, 0);
       ++*called;
     }
-    std::atomic<int>* left;
-    std::atomic<int>* made;
-    int* called;
   };
   std::atomic<int> left{0};
   std::atomic<int> made{0};
   int called = 0;
   auto waits = this->make();
   waits.expires_after(1ms);
-  waits.async_wait(Handler{&left, &made, &called});
+  waits.async_wait(Handler{{&left, &made, &called}});
   EXPECT_GT(left, 0);
   this->loop.run();
   EXPECT_EQ(called, 1);
   EXPECT_GT(made, 0);
   EXPECT_EQ(left, 0);
   waits.expires_after(kFar);
-  waits.async_wait(Handler{&left, &made, &called});
+  waits.async_wait(Handler{{&left, &made, &called}});
   waits.cancel();
   this->loop.restart();
   this->loop.run();
@@ -156,16 +161,11 @@ TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerAndFreesBeforeTheCall) {
 }
 
 TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerOnAnotherExecutorToo) {
-  struct Handler {
-    using allocator_type = Counting<std::byte>;
-    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+  struct Handler : Allocating {
     void operator()(const Error& error) const {
       EXPECT_FALSE(error);
       ++*called;
     }
-    std::atomic<int>* left;
-    std::atomic<int>* made;
-    int* called;
   };
   std::atomic<int> left{0};
   std::atomic<int> made{0};
@@ -173,7 +173,7 @@ TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerOnAnotherExecutorToo) {
   const auto strand = host::make_strand(this->loop);
   auto waits = this->make();
   waits.expires_after(1ms);
-  waits.async_wait(host::bind_executor(strand, Handler{&left, &made, &called}));
+  waits.async_wait(host::bind_executor(strand, Handler{{&left, &made, &called}}));
   this->loop.run();
   EXPECT_EQ(called, 1);
   EXPECT_GT(made, 0);

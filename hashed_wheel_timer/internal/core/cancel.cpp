@@ -7,7 +7,8 @@
 namespace hwt {
 namespace internal {
 
-/// Fires the probe of a cancel, and releases its admission. This may call the user's on_earlier().
+/// The rest of a cancel in a timer that is not plain_: fires the probe of this life, and releases the admission. May
+/// call the user's on_earlier(). The node may be another timeout already.
 [[gnu::noinline]] void Core::release_cancelled(const Node& node, std::uint32_t life) noexcept {
   if (probes::kThere && traces_origins()) probes::cancel(NodeName(Slab::index_of(node), life).value());
   if (admission_.release()) wake_for_none_pending();
@@ -27,6 +28,7 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 
 /// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out.
 inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel) noexcept {
+  // Otherwise a request of another thread is queued, or about to be.
   const bool lacks_memory = !cancel.asks && Node::needs_recheck(cancel.before);
   if (cancel.asks) {
     put_recheck(*producer, node);
@@ -131,7 +133,7 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
       mine.pool.untake(node);
       // Left to do: release_cancelled(), or the look of the pool.
       if (!plain_ || mine.pool.look_is_due()) [[unlikely]]
-        return finish_withdrawal(mine, *node);
+        return finish_withdrawal(mine, *node, name.life());
       return CancelResult::Cancelled;
     }
   }
@@ -139,10 +141,9 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
 }
 
 /// The rare rest of cancel(), in a function of its own so that the rest needs no stack.
-[[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, Node& node) noexcept {
-  const std::uint32_t next_life = node.generation();  // the node is free
+[[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, const Node& node, std::uint32_t life) noexcept {
   if (mine.pool.look_is_due()) mine.look();
-  if (!plain_) release_cancelled(node, next_life - 2);
+  if (!plain_) release_cancelled(node, life);
   return CancelResult::Cancelled;
 }
 

@@ -235,7 +235,7 @@ class Core final {
     return now();
   }
   Producer* find_producer() const noexcept;
-  CancelResult finish_withdrawal(Producer& mine, Node& node) noexcept;
+  CancelResult finish_withdrawal(Producer& mine, const Node& node, std::uint32_t life) noexcept;
   void release_cancelled(const Node& node, std::uint32_t life) noexcept;
   bool cancel_of_other(Producer& mine, Node& node) noexcept;
   bool cancel_any(Node& node) noexcept;

@@ -124,7 +124,6 @@ class NodePool {
  private:
   // Slabs come in regions, because an allocator wastes up to a slab to align each region. The first one is small, since
   // most threads have few timeouts at once.
-
   struct Region {
     std::byte* memory;
     std::size_t slabs;
@@ -152,10 +151,10 @@ class NodePool {
   Node* free_ = nullptr;
   std::int64_t free_nodes_ = 0;
   std::int64_t look_at_ = kLook;
-  std::int64_t most_ = Tuning::kMaxFree +
-                       Tuning::kFreeBatch;  // spill() moves nodes from here on: the share at its last move, and a batch
-  Node* batches_ = nullptr;                 // taken from returned_ or the depot, and not yet in use
-  Node* fresh_ = nullptr;                   // never used so far: [fresh_, fresh_end_) of the open slab or run
+  // spill() moves nodes from here on: the share at its last move, and a batch.
+  std::int64_t most_ = Tuning::kMaxFree + Tuning::kFreeBatch;
+  Node* batches_ = nullptr;  // taken from returned_ or the depot, and not yet in use
+  Node* fresh_ = nullptr;    // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
   std::uint32_t fresh_generation_ = 0;
   std::size_t slabs_opened_ = 0;  // of the last region
