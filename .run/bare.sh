@@ -1,6 +1,6 @@
 # Uses the project in a Debian or Ubuntu that has nothing but its base packages, in build/bare.
 
-# bare [demo]: runs the demo there, as root and as an ordinary user. Without an argument, also builds by each way that
+# bare [demo]: runs the demo there as root. Without an argument, also runs it as an ordinary user, builds by each way that
 # docs/embedding.md shows, and runs a few tests.
 bare() {
   case "$# ${1:-}" in
@@ -26,10 +26,10 @@ bare() {
 try_bare() {
   say "== demo as root"
   clone_into root && timed_demo root || return 1
+  [ $# -eq 0 ] || return 0
   say "== demo as an ordinary user"
   inside root useradd --create-home user && clone_into home/user && inside root chown -R user: /home/user &&
     timed_demo user || return 1
-  [ $# -eq 0 ] || return 0
   documented=hashed_wheel_timer/tests/consumer/documented.sh
   # ./run test installs CMake. A user of Meson may have none.
   say "== a Meson subproject without CMake"

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(UnitInMs, KeyedMove, ::testing::Values(1ms, 97ms),
                          [](const auto& info) { return std::to_string(info.param.count()); });
 
 TEST_P(KeyedMove, IsExactInBothDirectionsFromEveryPhase) {
-  constexpr int kLongest = 30;
+  constexpr int kLongest = kSanitized ? 15 : 30;
   const std::chrono::milliseconds unit = GetParam();
   struct Case {
     nanoseconds due{};

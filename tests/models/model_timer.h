@@ -57,10 +57,6 @@ class ModelTimer final : public hwt::Timer {
     unprocessed_.take(timeouts);
     return timeouts;
   }
-  std::int64_t pending_timeouts() const noexcept override { return core_.pending(); }
-  std::chrono::steady_clock::time_point now() const noexcept override {
-    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(core_.now()));
-  }
 
  private:
   static hwt::Options options_of(const Parts& parts) {

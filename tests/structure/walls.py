@@ -7,6 +7,7 @@ usage: walls.py SOURCE_ROOT [--self-test]
 Prints file:line and the broken rule. The self-test breaks each rule in a copy and expects an error for it.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -102,29 +103,43 @@ def cycle_in(includes):
     return next(filter(None, map(visit, includes)), None)
 
 
+@functools.cache  # the self-test changes one file at a time
+def marks_of(text):
+    """Returns the number of lines, and the numbers of the lines that name the queue or wait for an atomic. Then the
+    number of each other include, with the included path.
+    """
+    lines = text.splitlines()
+    queue, waits, includes = [], [], []
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if QUEUE.search(line):
+            queue.append(number)
+        elif match:
+            includes.append((number, match[1] or match[2]))
+        if DIRECT_WAIT.search(line.split("//")[0]):
+            waits.append(number)
+    return len(lines), queue, waits, includes
+
+
 def broken_rules(root):
-    sources = {path: read(root, path).splitlines() for path in files_below(root, LIBRARY, ".h", ".cpp")}
+    sources = {path: marks_of(read(root, path)) for path in files_below(root, LIBRARY, ".h", ".cpp")}
     broken = []
     includes = {path: {} for path in sources}  # path -> {included path: line}
     users_of_the_queue = {}
 
-    for path, lines in sources.items():
+    for path, (lines, queue, waits, included) in sources.items():
         room = room_of(path)
         if path.startswith(INTERNAL) and room not in MAY_INCLUDE and path != ANY_ROOM:
             broken.append((path, 1, f"internal/ has no room {room}: tests/structure/walls.py says which there are"))
             continue
-        if len(lines) > MAX_LINES:
-            broken.append((path, MAX_LINES + 1, f"a file has at most {MAX_LINES} lines, this one {len(lines)}"))
-        for number, line in enumerate(lines, 1):
-            if QUEUE.search(line):
-                users_of_the_queue.setdefault(path, number)
-            if path not in MAY_WAIT and DIRECT_WAIT.search(line.split("//")[0]):
-                broken.append((path, number, "waits for an atomic or notifies directly: call await_change() or "
-                               "announce_change() of internal/platform/waiting.h"))
-            match = INCLUDE.match(line)
-            if not match or QUEUE.search(line):
-                continue
-            other = match[1] or match[2]
+        if lines > MAX_LINES:
+            broken.append((path, MAX_LINES + 1, f"a file has at most {MAX_LINES} lines, this one {lines}"))
+        if queue:
+            users_of_the_queue[path] = queue[0]
+        if path not in MAY_WAIT:
+            broken += [(path, number, "waits for an atomic or notifies directly: call await_change() or "
+                        "announce_change() of internal/platform/waiting.h") for number in waits]
+        for number, other in included:
             if other not in sources:
                 broken.append((path, number, f"includes {other}: no file of {LIBRARY}/, written from the root"))
                 continue

@@ -51,7 +51,7 @@ class RandomWalk : public ::testing::TestWithParam<std::tuple<std::int64_t, std:
 TEST_P(RandomWalk, AgreesWithAModel) {
   const auto [slots, crowd] = GetParam();
   const int steps = slots > 64 ? 1'500 : 6'000;  // each looks at all slots
-  const unsigned seeds = crowd != kNoCrowd ? 2 : slots > 64 ? 3 : 6;
+  const unsigned seeds = crowd != kNoCrowd || test::kSanitized ? 2 : slots > 64 ? 3 : 6;
   for (unsigned seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -146,7 +146,7 @@ class AllOfASmallWheel : public ::testing::TestWithParam<std::tuple<std::int64_t
 
 /// From every cursor to every tick, over several levels, however the cursor came to where it is.
 TEST_P(AllOfASmallWheel, ExactFromEveryCursorToEveryTick) {
-  constexpr Tick kTicks = test::kCounting ? 80 : 300;  // nine levels of 2 slots, five of 4
+  constexpr Tick kTicks = test::kCounting ? 80 : test::kSanitized ? 150 : 300;  // nine levels of 2 slots, five of 4
   for (Tick cursor = 0; cursor < kTicks; ++cursor) {
     for (Tick due = cursor; due <= kTicks; ++due) {
       for (const bool by_skipping : {false, true}) {
@@ -169,7 +169,7 @@ TEST_P(AllOfASmallWheel, ExactFromEveryCursorToEveryTick) {
 
 /// A second item comes at any time until the first one is due.
 TEST_P(AllOfASmallWheel, ExactForEveryTwo) {
-  constexpr Tick kTicks = test::kCounting ? 30 : 70;
+  constexpr Tick kTicks = test::kCounting ? 30 : test::kSanitized ? 40 : 70;
   for (Tick first = 0; first <= kTicks; ++first) {
     for (Tick now = 0; now <= first; ++now) {
       for (Tick second = now; second <= kTicks; ++second) {
