@@ -41,7 +41,7 @@ struct In final : Run {
   void thread(unsigned index) override {
     if (index == kOwners) {
       for (int passes = 0; passes < 3; ++passes) {
-        intake.open(4);
+        intake.open(4, false);
         take_all();
         pass();
       }
@@ -81,7 +81,7 @@ struct In final : Run {
     inbox.take_requests(asked);
     MODEL_ASSERT((asked & Inbox::kUrgent) == 0 || noted[0] == 1);
     MODEL_ASSERT((asked & Inbox::kRechecks) == 0 || noted[1] == 1);
-    intake.open_all(4);
+    intake.open(4, true);
     for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next) ++overflow;
     take_all();
   }

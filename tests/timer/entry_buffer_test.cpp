@@ -244,7 +244,7 @@ class APlace : public testing::Test {
     }
   }
   void expect_taken(std::uint64_t end) {
-    intake.open_all(1);
+    intake.open(1, true);
     std::array<NodeName, 7> entries;
     std::uint64_t next = 0;
     while (const std::size_t count = intake.take(entries.data(), entries.size())) {
@@ -290,7 +290,7 @@ TEST_F(APlace, LosesNothingIfTheQueueHasNoMemory) {
 /// While the owner sifts, the worker takes nothing and goes on. Neither waits.
 TEST_F(APlace, IsLeftAloneByOthersWhileItsOwnerSifts) {
   put(0, 20);
-  intake.open_all(1);
+  intake.open(1, true);
   std::array<NodeName, 7> entries;
   const bool ended = Inbox::sift(place, 1, [&](const NodeName&) {
     EXPECT_EQ(intake.take(entries.data(), entries.size()), 0U);
@@ -307,7 +307,7 @@ TEST_F(APlace, IsLeftAloneByOthersWhileItsOwnerSifts) {
 
 TEST_F(APlace, LeavesTheRoundWhenItsOwnerHasDroppedTheRest) {
   put(0, 10);
-  intake.open_all(1);
+  intake.open(1, true);
   std::array<NodeName, 7> entries;
   ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
   EXPECT_TRUE(Inbox::sift(place, 10, [](const NodeName&) { return false; }));

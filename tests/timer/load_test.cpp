@@ -231,7 +231,7 @@ TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   };
   for (auto& place : places) put(place);
   EXPECT_EQ(intake.earliest_waiting(), 2);
-  intake.open(2);
+  intake.open(2, false);
   std::size_t taken = 0;
   std::array<internal::Node*, 16> looks;
   const auto no_looks = [&] { return intake.take_rechecks(looks.data(), looks.size()) == 0; };
@@ -239,13 +239,13 @@ TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   while (const std::size_t count = intake.take(entries.data(), entries.size())) taken += count;
   EXPECT_EQ(taken, kPlaces);
   EXPECT_FALSE(intake.any());
-  intake.open_all(2);
+  intake.open(2, true);
   EXPECT_FALSE(intake.any());
   EXPECT_EQ(intake.earliest_waiting(), internal::Inbox::kUnlisted);
   for (const std::size_t i : {std::size_t{0}, kPlaces / 2, kPlaces - 1}) {
     put(places[i]);
     EXPECT_EQ(intake.earliest_waiting(), 2);
-    intake.open(2);
+    intake.open(2, false);
     EXPECT_TRUE(no_looks());
     EXPECT_EQ(intake.take(entries.data(), entries.size()), 1u);
     EXPECT_FALSE(intake.any()) << "it has more to look at than that one";

@@ -75,17 +75,17 @@ class ManyPlaces : public testing::Test {
 
 TEST_F(ManyPlaces, GiveOnlyThatOfANearDeadline) {
   put(700, kNear);
-  intake.open(kNear);
+  intake.open(kNear, false);
   EXPECT_EQ(take(), std::vector<std::uint32_t>(kEntries + 1, 700));
   EXPECT_EQ(intake.earliest_waiting(), kLater);
-  intake.open(kLater - 1);
+  intake.open(kLater - 1, false);
   EXPECT_TRUE(take().empty());
 }
 
 TEST_F(ManyPlaces, GiveNearTimeoutsFirstWhenAllAreTaken) {
   put(300, kNear);
   put(900, kNear - 2);
-  intake.open_all(kNear);
+  intake.open(kNear, true);
   const std::vector<std::uint32_t> taken = take();
   ASSERT_EQ(taken.size(), kPlaces * kEntries + 2);
   for (std::size_t i = 0; i < 2 * (kEntries + 1); ++i) EXPECT_TRUE(taken[i] == 300 || taken[i] == 900);
@@ -95,12 +95,12 @@ TEST_F(ManyPlaces, GiveNearTimeoutsFirstWhenAllAreTaken) {
 TEST_F(ManyPlaces, GiveTimeoutsThatBecomeNearBeforeTheRestOfAnOpenedRound) {
   for (int i = 0; i < 2; ++i) put(800, kLater);  // 22 entries: three takes of seven leave one
   EXPECT_FALSE(intake.any());
-  intake.open_all(kNear);
+  intake.open(kNear, true);
   EXPECT_TRUE(intake.any());
   std::array<NodeName, 7> entries;
   ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
   put(500, kNear);
-  intake.open(kNear);
+  intake.open(kNear, false);
   EXPECT_TRUE(intake.any_near());
   std::vector<std::uint32_t> taken = take();
   EXPECT_EQ(taken.size(), kPlaces * kEntries + 3 - entries.size());
@@ -119,7 +119,7 @@ TEST_F(ManyPlaces, GiveTimeoutsOfAnOpenedRoundWhenTheirTimeHasComeWhateverFloods
   // Makes a pass that the flood does not let finish. Returns how many entries of each place it took.
   const auto pass = [&](std::int64_t until) {
     flood();
-    intake.open_all(until);
+    intake.open(until, true);
     std::map<std::uint32_t, std::size_t> taken;
     for (int takes = 0; takes < 10; ++takes) {
       const std::size_t count = intake.take(entries.data(), entries.size());
@@ -138,7 +138,7 @@ TEST_F(ManyPlaces, HaveTurnsWhileNearOnesNeverRunOutOfEntries) {
   std::size_t far = 0;
   for (int pass = 0; pass < 100; ++pass) {
     put(kFlood, kNear);
-    intake.open_all(kNear);
+    intake.open(kNear, true);
     for (int takes = 0; takes < 20; ++takes) {
       for (int i = 0; i < 2; ++i) put(kFlood, kNear);
       NodeName entry;
@@ -154,7 +154,7 @@ TEST_F(ManyPlaces, HaveATurnInEachPassHoweverManyAreNear) {
   for (std::uint32_t place = 0; place < kPlaces; ++place) {
     for (int i = 0; i < 500; ++i) put(place, kNear);
   }
-  intake.open(kNear);
+  intake.open(kNear, false);
   std::vector<bool> seen(kPlaces);
   std::array<NodeName, 256> entries;
   for (std::size_t taken = 0; taken < 100'000;) {
@@ -167,11 +167,11 @@ TEST_F(ManyPlaces, HaveATurnInEachPassHoweverManyAreNear) {
 }
 
 TEST_F(ManyPlaces, StayInAnOpenedRoundWhenTheyAreListedAgain) {
-  intake.open_all(kNear);
+  intake.open(kNear, true);
   std::array<NodeName, 7> entries;
   ASSERT_EQ(intake.take(entries.data(), entries.size()), entries.size());
   put(3, kLater);
-  intake.open_all(kNear);
+  intake.open(kNear, true);
   EXPECT_EQ(take().size(), kPlaces * kEntries + 1 - entries.size());
 }
 
@@ -186,11 +186,11 @@ TEST_F(ManyPlaces, AreKnownByTheEarliestDeadlineThatEachGotSince) {
 }
 
 TEST_F(ManyPlaces, AreListedAgainAfterTheyWereTaken) {
-  intake.open_all(kNear);
+  intake.open(kNear, true);
   EXPECT_EQ(take().size(), kPlaces * kEntries);
   put(5, kLater);
   EXPECT_EQ(intake.earliest_waiting(), kLater);
-  intake.open(kLater);
+  intake.open(kLater, false);
   EXPECT_EQ(take(), std::vector<std::uint32_t>{5});
 }
 
@@ -256,7 +256,7 @@ TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
   };
   for (const std::size_t most : {1, 2}) {
     for (std::size_t i = 0; i < 3; ++i) request(nodes[i]);
-    intake.open(0);
+    intake.open(0, false);
     std::array<internal::Node*, 4> taken{};
     for (std::size_t count = 0; count < 3;) {
       EXPECT_TRUE(intake.any());
@@ -267,7 +267,7 @@ TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
     }
     EXPECT_EQ(taken, (std::array<internal::Node*, 4>{nodes[0], nodes[1], nodes[2], nullptr}));
     EXPECT_FALSE(intake.any());
-    intake.open(0);
+    intake.open(0, false);
     EXPECT_EQ(intake.take_rechecks(taken.data(), most), 1U);
     EXPECT_EQ(taken[0], nodes[3]);
     EXPECT_EQ(intake.take_rechecks(taken.data(), most), 0U);
@@ -366,7 +366,7 @@ TEST(APass, HandlesRecheckRequestsOfEachThread) {
     }
     inbox.list_rechecks(place);
   }
-  intake.open(0);
+  intake.open(0, false);
   // Each turn gives requests of one place. Together they are at most a pass: 8,192.
   std::array<internal::Node*, 256> nodes;
   std::size_t taken = 0;

@@ -8,10 +8,15 @@ namespace hwt {
 namespace internal {
 
 /// The rest of a cancel in a timer that is not plain_: fires the probe of this life, and releases the admission. May
-/// call the user's on_earlier(). The node may be another timeout already.
-[[gnu::noinline]] void Core::release_cancelled(const Node& node, std::uint32_t life) noexcept {
-  if (probes::kThere && traces_origins()) probes::cancel(NodeName(Slab::index_of(node), life).value());
+/// call the user's on_earlier(). The node may be another timeout already, or its memory gone.
+[[gnu::noinline]] void Core::release_cancelled(NodeName name) noexcept {
+  if (probes::kThere && traces_origins()) probes::cancel(name.value());
   if (admission_.release()) wake_for_none_pending();
+}
+
+/// Returns the name for release_cancelled(). The caller has a reference to the node, because this reads its header.
+inline NodeName Core::name_of(const Node& node, std::uint32_t life) const noexcept {
+  return probes::kThere && traces_origins() ? NodeName(Slab::index_of(node), life) : NodeName(0);
 }
 
 /// Counts a dead entry in the place of another producer. That producer drops it at a sift, unless its thread does
@@ -27,7 +32,7 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 [[gnu::noinline, gnu::cold]] void Core::ask(Inbox::Request request) noexcept { inbox_.ask(request, sleeper_); }
 
 /// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out.
-inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel) noexcept {
+inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel, NodeName name) noexcept {
   // Otherwise a request of another thread is queued, or about to be.
   const bool lacks_memory = !cancel.asks && Node::needs_recheck(cancel.before);
   if (cancel.asks) {
@@ -36,7 +41,7 @@ inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Ca
     inbox_.put_without_memory(node);
   }
   // Only now, because it may call on_earlier(), which may use the timer.
-  if (!plain_) release_cancelled(node, Node::generation_of(cancel.before));
+  if (!plain_) release_cancelled(name);
   if (cancel.asks) {
     call_for_rechecks(*producer, Tuning::kRecheckCalls);
   } else if (lacks_memory) {
@@ -49,7 +54,8 @@ inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Ca
 ///
 /// Until this returns, the core exists. The caller's handle keeps it, or the reference that the cancel of a callable,
 /// or of an id in the wheel, has added. Otherwise the timer keeps it, and the node may already be another timeout.
-inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own) noexcept {
+inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own,
+                                NodeName name) noexcept {
   const std::uint64_t before = cancel.before;
   if (producer != nullptr) [[likely]] {
     producer->counters.cancelled.add(1);
@@ -57,9 +63,9 @@ inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Canc
     counters_.note_cancelled_without_producer();
   }
   if (Node::state_of(before) == NodeState::InWheel) {
-    free_from_wheel(producer, node, cancel);
+    free_from_wheel(producer, node, cancel, name);
   } else {
-    if (!plain_) release_cancelled(node, Node::generation_of(before));
+    if (!plain_) release_cancelled(name);
     if (producer != nullptr && !own) count_dead(*producer);
   }
   switch (Node::kind_of(before)) {
@@ -96,7 +102,7 @@ bool Core::cancel(Node& node) noexcept {
     if (node.cancel_queued(true)) [[likely]] {
       mine.counters.cancelled.add(1);
       if (!core.plain_) [[unlikely]]
-        core.release_cancelled(node, node.generation() - 1);  // withdrawn
+        core.release_cancelled(core.name_of(node, node.generation() - 1));  // withdrawn
       return true;
     }
   }
@@ -117,7 +123,7 @@ bool Core::cancel(Node& node) noexcept {
   const bool own = lease.get() != nullptr && node.published_by(*lease.get());
   const Node::Cancel cancel = node.cancel(own, [&] { return reserve_recheck(lease); });
   if (!Node::pending(cancel.before)) return false;
-  finish_cancel(lease.get(producers_), node, cancel, own);
+  finish_cancel(lease.get(producers_), node, cancel, own, name_of(node, Node::generation_of(cancel.before)));
   return true;
 }
 
@@ -133,26 +139,27 @@ inline CancelResult Core::cancel(TimeoutId id) noexcept {
       mine.pool.untake(node);
       // Left to do: release_cancelled(), or the look of the pool.
       if (!plain_ || mine.pool.look_is_due()) [[unlikely]]
-        return finish_withdrawal(mine, *node, name.life());
+        return finish_withdrawal(mine, name);
       return CancelResult::Cancelled;
     }
   }
-  return cancel_any(*node, name.life());
+  return cancel_any(*node, name);
 }
 
 /// The rare rest of cancel(), in a function of its own so that the rest needs no stack.
-[[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, const Node& node, std::uint32_t life) noexcept {
+[[gnu::noinline]] CancelResult Core::finish_withdrawal(Producer& mine, NodeName name) noexcept {
   if (mine.pool.look_is_due()) mine.look();
-  if (!plain_) release_cancelled(node, life);
+  if (!plain_) release_cancelled(name);
   return CancelResult::Cancelled;
 }
 
-[[gnu::noinline]] CancelResult Core::cancel_any(Node& node, std::uint32_t life) noexcept {
+[[gnu::noinline]] CancelResult Core::cancel_any(Node& node, NodeName name) noexcept {
+  const std::uint32_t life = name.life();
   ProducerLease lease(find_producer());
   const bool own = lease.get() != nullptr && node.published_by(*lease.get());
   const Node::Cancel cancel = node.cancel_life(life, own, [&] { return reserve_recheck(lease); });
   if (!Node::pending(cancel.before)) return node.is_claimed(life) ? CancelResult::Running : CancelResult::Gone;
-  finish_cancel(lease.get(producers_), node, cancel, own);
+  finish_cancel(lease.get(producers_), node, cancel, own, name);
   const bool is_last = Node::state_of(cancel.before) == NodeState::InWheel
                            ? node.drop_references(1)
                            : own && Node::leaves_no_reference(cancel.before);

@@ -235,16 +235,17 @@ class Core final {
     return now();
   }
   Producer* find_producer() const noexcept;
-  CancelResult finish_withdrawal(Producer& mine, const Node& node, std::uint32_t life) noexcept;
-  void release_cancelled(const Node& node, std::uint32_t life) noexcept;
+  CancelResult finish_withdrawal(Producer& mine, NodeName name) noexcept;
+  void release_cancelled(NodeName name) noexcept;
+  NodeName name_of(const Node& node, std::uint32_t life) const noexcept;
   bool cancel_of_other(Producer& mine, Node& node) noexcept;
   bool cancel_any(Node& node) noexcept;
-  CancelResult cancel_any(Node& node, std::uint32_t life) noexcept;
+  CancelResult cancel_any(Node& node, NodeName name) noexcept;
   void count_dead(Producer& canceller) noexcept;
   /// Inbox::ask().
   void ask(Inbox::Request request) noexcept;
-  void free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel) noexcept;
-  void finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own) noexcept;
+  void free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel, NodeName name) noexcept;
+  void finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own, NodeName name) noexcept;
   /// Makes room for a recheck request of the calling thread. Returns false without memory. The thread runs no code of
   /// the user before put_recheck(), because that might use the room.
   bool reserve_recheck(ProducerLease& lease) noexcept;

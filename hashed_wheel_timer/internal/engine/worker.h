@@ -182,7 +182,7 @@ template <Wheel W>
 void Worker<W>::open_inbox(std::int64_t until, bool everything) noexcept {
   // Before the pass is opened, so that a request that comes during the pass asks for another one.
   core_.inbox().take_requests(everything ? ~std::uint32_t{0} : std::uint32_t{Inbox::kRechecks});
-  everything ? intake_.open_all(until) : intake_.open(until);
+  intake_.open(until, everything);
 }
 
 template <Wheel W>
@@ -384,7 +384,7 @@ Node* Worker<W>::cancel_all() noexcept {
       if (arrival == Node::Arrival::Taken) take(&node);
       if (arrival == Node::Arrival::Cancelled) drop_cancelled(&node);
     }
-    intake_.open(kForever);
+    intake_.open(kForever, true);
     if (intake_.take_rechecks(rechecks_.data(), rechecks_.size()) != 0 || refill()) continue;
     if (!intake_.held_up()) break;
     // A producer is sifting its place. That takes some microseconds, unless the thread is preempted.

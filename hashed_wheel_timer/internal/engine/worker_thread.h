@@ -90,7 +90,7 @@ class WorkerThread final : public ThreadedEngine {
   /// Returns when a pass must come, even if no timeout in the inbox is due. The reasons, in the order of the code:
   ///   - a thread asks for one within this tick, or the latest pass has done as much as one may do
   ///   - producers hold entries back, or memory is short: in a short time that may be over
-  ///   - the Collector makes a step, which must follow a pass over everything
+  ///   - the Collector makes a step: a pass over everything brings nodes back that the inbox still holds
   ///   - the latest pass has left entries, or other threads have cancelled some: their producers may never sift
   std::int64_t next_pass() noexcept {
     const std::uint32_t asked = core().inbox().asked();
@@ -146,9 +146,9 @@ class WorkerThread final : public ThreadedEngine {
     } while (worker_.pass() == Pass::More && due < current && core().running());
   }
 
-  /// Makes a step of the Collector if this round has taken everything, and nothing is due.
+  /// Makes a step of the Collector if this round made a pass over everything, and nothing is due.
   void give_memory_back(Tick current) noexcept {
-    if (took_everything_ == now_ && worker_.pass() == Pass::Done && worker_.next_due() >= current && core().running())
+    if (took_everything_ == now_ && worker_.next_due() >= current && !worker_.has_near() && core().running())
       worker_.collector().step(now_);
   }
 

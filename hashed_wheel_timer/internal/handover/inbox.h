@@ -195,8 +195,8 @@ class Inbox {
     place.rechecks_listed_.exchange(false, std::memory_order_acq_rel);
   }
 
-  /// Takes these requests. Call it before Intake::open() or open_all(), so that a request that comes during the pass
-  /// asks for another one.
+  /// Takes these requests. Call it before Intake::open(), so that a request that comes during the pass asks for another
+  /// one.
   void take_requests(std::uint32_t requests) noexcept {
     if ((asked() & requests) != 0) requests_.fetch_and(~requests, std::memory_order_acquire);
   }

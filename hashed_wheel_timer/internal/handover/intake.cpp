@@ -26,24 +26,13 @@ Inbox::Place& Intake::Round<kNext, kMember>::pop() noexcept {
   return place;
 }
 
-void Intake::open(std::int64_t until) noexcept {
+void Intake::open(std::int64_t until, bool everything) noexcept {
   file_listed();
   bring_near(until);
-  finish_unlisting(unlist_until(until, near_));
-}
-
-void Intake::open_all(std::int64_t until) noexcept {
-  file_listed();
-  bring_near(until);
-  bool unlisted = unlist_until(until, near_);
-  if (unlist_until(Inbox::kUnlisted, far_)) unlisted = true;
-  finish_unlisting(unlisted);
-}
-
-/// Unlists the places with recheck requests too. Passes the heavy fence if it or the caller has unlisted any place.
-void Intake::finish_unlisting(bool unlisted) noexcept {
-  if (unlist_rechecks()) unlisted = true;
-  if (!unlisted) return;
+  const bool any_near = unlist_until(until, near_);
+  const bool any_far = everything && unlist_until(Inbox::kUnlisted, far_);
+  const bool any_rechecks = unlist_rechecks();
+  if (!any_near && !any_far && !any_rechecks) return;
   AsymmetricFence::heavy();
   // A thread that has moved a timeout lists its request, and then finds its place listed for the deadline. If this pass
   // has unlisted the place meanwhile, it must find the request.

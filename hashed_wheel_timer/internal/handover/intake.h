@@ -8,12 +8,11 @@
 
 namespace hwt::internal {
 
-/// The worker's end of the inbox. Only the worker uses it. For each pass it calls open() or open_all(), and then
-/// take_rechecks() and take() until these return 0 or the pass has taken enough. A later pass takes the rest.
+/// The worker's end of the inbox. Only the worker uses it. For each pass it calls open(), and then take_rechecks() and
+/// take() until these return 0 or the pass has taken enough. A later pass takes the rest.
 ///
-/// open() files the listed places in filed_. It unlists those whose time has come, and appends them to near_.
-/// open_all() unlists all other places too, and appends them to far_. Both append the places with recheck requests to
-/// rechecked_. Both pass the heavy fence if they have appended any place.
+/// A listed place waits in filed_ until its time has come, and a pass moves it to near_. A pass over everything moves
+/// all other places to far_. A place with recheck requests is moved to rechecked_.
 ///
 /// The places of near_, far_ and rechecked_ take turns. In a turn the worker takes some entries of one place. A round
 /// of turns takes no more than half of a pass, so each place has a turn in each pass, whatever floods beside it. Places
@@ -23,12 +22,11 @@ class Intake {
  public:
   explicit Intake(Inbox& inbox) noexcept : inbox_(inbox) {}
 
-  /// Begins a pass over the places with a deadline up to `until`. From now on take() returns the entries that were
-  /// enqueued there before this call, and those that earlier passes have left. Calls of take_rechecks() return
-  /// all recheck requests that were enqueued before this call.
-  void open(std::int64_t until) noexcept;
-  /// Begins a pass over all places. take() returns the entries of places with a deadline up to `until` first.
-  void open_all(std::int64_t until) noexcept;
+  /// Begins a pass over the places with a deadline up to `until`, and over all others after them if `everything`. From
+  /// now on take() returns the entries that were enqueued there before this call, and those that earlier passes have
+  /// left. Calls of take_rechecks() return all recheck requests that were enqueued before this call. Passes the heavy
+  /// fence if it has moved any place.
+  void open(std::int64_t until, bool everything) noexcept;
 
   /// Takes the next new timeouts, all of one producer and in its order. Returns their number. Returns 0 if none are
   /// left, or if their producers are sifting (see held_up()).
@@ -83,7 +81,6 @@ class Intake {
   bool unlist_until(std::int64_t deadline, Places& places) noexcept;
   void bring_near(std::int64_t until) noexcept;
   bool unlist_rechecks() noexcept;
-  void finish_unlisting(bool unlisted) noexcept;
   template <class Places>
   std::size_t take_from(Places& places, NodeName* entries, std::size_t max) noexcept;
 

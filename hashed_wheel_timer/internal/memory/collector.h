@@ -26,15 +26,12 @@ namespace hwt::internal {
 ///   GivingBack  Watching    each page went back or its nodes to the depot; another collection may find more (`again_`)
 ///   GivingBack  Unaware     each page went back or its nodes to the depot; another collection would find nothing more
 ///
-/// Why no thread can touch a page that is gone, or confuse a node with an earlier life of it. Entries and recheck
-/// requests in the inbox, and stale ids, name a free node. A stale id is harmless, because its generation does not
-/// match. The worker skips an entry or a recheck request because of the node's word. A thread that had a reference put
-/// each of them there, and listed its place, before the node became free. The Collector took the node with acquire. So
-/// a pass (Worker::transfer) that begins after that takes from all these places (Intake::open_all). When it is Done, it
-/// has taken every such entry out, unless the place's owner has sifted it away. The owner sifts under Place::locked_,
-/// and the pass has locked each place after that. So after one such pass no entry names the node, no thread holds one,
-/// and none comes before the node is carved and published again. A step is made only right after such a pass, and gives
-/// back nodes that former steps have taken.
+/// Entries and recheck requests in the inbox, and stale ids, may still name a node whose page is gone. They are
+/// harmless by this invariant: the word of a free node has a generation that no entry and no id names, no reference,
+/// and no kRecheckQueued. So a thread that comes by a stale name finds no match, and changes nothing. A page that is
+/// gone reads as before, or as 0. No life has the generation 0 (NodeWord::kFirstGeneration). A pool that carves the
+/// node again gives it a generation that no node of the page has had. Nobody reads the header of a slab by a stale
+/// name.
 class Collector {
  public:
   /// How long memory must stay unused, in nanoseconds. Long enough that memory for bursts of requests stays. Short
@@ -46,8 +43,8 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  /// Performs one bounded step. Call it only right after a pass that returned Done. `now`: by the timer's clock.
-  /// Returns false if nothing is left to do for now; see next_step().
+  /// Performs one bounded step. `now`: by the timer's clock. Returns false if nothing is left to do for now; see
+  /// next_step().
   bool step(std::int64_t now) noexcept;
 
   /// Returns the time of the next step, or kForever if none is needed before the worker is woken. The answer kForever

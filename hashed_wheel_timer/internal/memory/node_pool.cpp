@@ -66,7 +66,8 @@ Node* NodePool::carve() noexcept {
   SlabDirectory::Entry& entry = Slab::header(*fresh_).slab->entry;
   Node* node = nullptr;
   {
-    // A thread with a stale id may read the word of a node whose memory went back to the system.
+    // A thread with a stale id or entry may read the word of a node whose memory went back to the system. It finds a
+    // generation that it does not look for, also amid this write. See Collector.
     const UnwatchedByThreadSanitizer constructs_atomics;
     node = ::new (fresh_++) Node(fresh_generation_);
   }

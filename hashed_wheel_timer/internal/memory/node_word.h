@@ -108,4 +108,8 @@ struct BasicNodeWord {
 
 using NodeWord = BasicNodeWord<std::uint64_t, std::uint32_t>;
 
+// See Collector.
+static_assert((NodeWord::free_word(NodeWord::kLastGeneration) & (NodeWord::kReferences | NodeWord::kRecheckQueued)) ==
+              0);
+
 }  // namespace hwt::internal

@@ -67,7 +67,7 @@ void pass() {
   const bool asked = inbox.asked() != 0;
   inbox.take_requests(Inbox::kRechecks);
   if (asked) MODEL_ASSERT(noted == 1);
-  intake.open_all(4);
+  intake.open(4, true);
   for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next) ++overflow;
   Node* looked = nullptr;
   while (intake.take_rechecks(&looked, 1) != 0) ++looks;

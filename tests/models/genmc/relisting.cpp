@@ -63,7 +63,7 @@ void pass() {
   const bool asked = inbox.asked() != 0;
   inbox.take_requests(Inbox::kUrgent | Inbox::kEverything);
   if (asked) MODEL_ASSERT(noted == 1);
-  intake.open(kEarly);
+  intake.open(kEarly, false);
   Node* looked = nullptr;
   while (intake.take_rechecks(&looked, 1) != 0) ++looks;
   NodeName entry{};

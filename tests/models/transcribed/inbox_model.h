@@ -101,7 +101,7 @@ struct Inbox {
     }
   }
 
-  /// Intake::open_all(), and then a take() of all entries of each opened place. Calls `look` for each of these places.
+  /// Intake::open(), and then a take() of all entries of each opened place. Calls `look` for each of these places.
   template <class Visit>
   void open(Visit&& look) {
     file_listed();
