@@ -28,7 +28,7 @@ class Leeway final {
 
   /// Returns the leeway, zero or more.
   constexpr std::chrono::nanoseconds duration() const noexcept { return detail::not_negative(leeway_); }
-  /// Returns whether it came from a floating NaN.
+  /// Returns whether the duration was a floating-point NaN.
   constexpr bool is_nan() const noexcept { return leeway_.is_nan(); }
   /// Returns whether it is not zero.
   constexpr bool is_given() const noexcept { return std::chrono::nanoseconds(leeway_).count() != 0; }

@@ -71,7 +71,7 @@ Scheduled detail::schedule(Timer& timer, const TaskSource& task, When when) {
   try {
     timer.begin();
   } catch (...) {
-    // If the timer has been stopped meanwhile, that is the answer.
+    // begin() also throws if another thread has stopped the timer meanwhile. Then the refusal says so.
     const Scheduled stopped = timer.schedule(task, when);
     if (stopped.result() == Result::NotStarted) throw;
     return stopped;

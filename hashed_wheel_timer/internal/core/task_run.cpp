@@ -17,6 +17,8 @@ bool TaskScope::is_inside(const Node& node) noexcept {
 
 namespace {
 
+/// Takes a task back that was handed to an executor, and destroys a callable. `tell`: first notifies the task that it
+/// will not run. Returns false if another thread has the task.
 bool take_from_executor(Node& node, bool tell) noexcept {
   if (!node.take_over()) return false;
   {

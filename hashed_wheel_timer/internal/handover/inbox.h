@@ -38,8 +38,8 @@ class Inbox {
  public:
   /// The earliest deadline of a place that is not listed.
   static constexpr std::int64_t kUnlisted = std::numeric_limits<std::int64_t>::max();
-  /// A bit of Place::earliest_. It is set while the place is not in the list, because it is filed or unlisted.
-  /// Deadlines are rounded down to even nanoseconds, so the bit is free.
+  /// A bit of Place::earliest_. It is set while the place is not in the list, because it is filed or unlisted
+  /// (kUnlisted is odd). Deadlines are rounded down to even nanoseconds, so the bit is free.
   static constexpr std::int64_t kNotInList = 1;
   /// The latest deadline, which never comes, rounded down.
   static constexpr std::int64_t kLatest = kUnlisted & ~kNotInList;

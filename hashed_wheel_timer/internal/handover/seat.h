@@ -38,8 +38,8 @@ class FreeSeats {
   Seat* add(Producer* producer, std::uint64_t core_id) noexcept;
   /// Takes a seat. Returns null if there is none, or if another thread is taking one.
   Seat* take() noexcept;
-  /// Returns whether each seat has an owner, so that another take() would find none. Then the references, which include
-  /// the core's own, are more than the seats.
+  /// Returns whether each seat has an owner, so that another take() would find none. The core has a reference, and so
+  /// has each seat in use. So there are more references than seats only if all seats are in use.
   bool all_in_use() const noexcept {
     return made_.load(std::memory_order_relaxed) < references_.load(std::memory_order_relaxed);
   }
@@ -70,8 +70,8 @@ class FreeSeats {
 /// The seats of one thread, found by the id of their core. It is an open-addressing hash table that is at most half
 /// full. So a search takes few steps, however many timers the thread uses. Only that thread touches it.
 ///
-/// Seats of cores that are gone stay until the table is full. Growing drops them, so at most some four times as many
-/// seats are kept as are live, and a new seat costs O(1) on average.
+/// Seats of cores that are gone stay until the table is full. Before it grows, it drops them. So it has at most some
+/// four times as many seats as are of use, and a new seat costs O(1) on average.
 class SeatTable {
  public:
   SeatTable() = default;

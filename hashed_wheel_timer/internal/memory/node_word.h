@@ -71,10 +71,10 @@ struct BasicNodeWord {
     return state_of(word) == NodeState::InWheel && (word & kRecheckQueued) == 0;
   }
 
-  /// The word of a life that begins: a free one becomes Queued, with a reference for the timer, and one for a handle
-  /// unless it gets an id.
+  /// The word of a life that begins: a free one becomes Queued. A timeout with an id has kNamed, and a reference for
+  /// the timer. Any other one has a reference for its handle too.
   static constexpr Word published(Word free, detail::TaskKind kind, bool named) noexcept {
-    // 2 * kReference - kNamed is one reference and kNamed.
+    // Without a branch: two references, less kNamed, are one reference and kNamed.
     static_assert(kReference == 2 * kNamed);
     return free - free_word(0) + 2 * kReference - named * kNamed + (static_cast<std::uint64_t>(kind) << kKindShift);
   }

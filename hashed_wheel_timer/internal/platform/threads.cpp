@@ -34,12 +34,13 @@ void name_this_thread() noexcept {
 }
 
 #if defined(__linux__)
-/// The processors of the process, before any of its threads is pinned to fewer: what taskset, say, has given it.
+/// The processors that the process may use, as taskset sets them. Read when the library is loaded, because a program
+/// may pin its threads to fewer later.
 struct Processors {
   Processors() noexcept : known(sched_getaffinity(0, sizeof set, &set) == 0) {}
 
   cpu_set_t set{};
-  bool known;  // not where there are more than a cpu_set_t holds
+  bool known;  // false on a machine with more processors than a cpu_set_t holds
 };
 const Processors processors_at_start;
 

@@ -73,6 +73,7 @@ bool HierarchicalWheel::add_to_crowd(WheelItem& item, Tick tick, SlotIndex place
     digit = levels_.digit_of(tick, row->level);
   }
   Slot& there = row->slot(digit);
+  // Only rows below a slot are counted, because they go when they are empty.
   if (row->above != nullptr && !there.occupied()) ++row->occupied;
   there.add(item, 0, row->number(digit), chunks_);
   return true;
@@ -101,8 +102,9 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
 
-/// Prepares a move of the cursor to `tick`, at which the slot begins. The rows below the slot become the rows of the
-/// lower levels. Items that stayed in a bucket for lack of memory move to the slot of the next tick.
+/// Prepares a move of the cursor to `tick`, at which the slot at `place` begins. Each row below that slot becomes the
+/// present row of its level. Without memory, items have stayed in the slots that begin now: they move to the slot of
+/// the next tick.
 void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   const SlotIndex next = levels_.place_of(next_tick(tick), tick);
   if (place == next) return;  // tick kNever - 1 has no next one. Its items stay in its own slot, on level 0
@@ -116,8 +118,8 @@ void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
   }
 }
 
-/// Makes `row`, which was below a slot, the row of its level. Items in the buckets of the present row have come down
-/// from that slot, so they are older and go to the front. Leaves out slot 0, because enter() empties that next.
+/// Puts `row`, which was below a slot, in place of the present row of its level. The items of the present row came down
+/// from that slot before, so they go in front of those of `row`. Leaves out slot 0, because enter() empties that next.
 void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
   SlotRow*& place = current_rows_[row.level];
   for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {

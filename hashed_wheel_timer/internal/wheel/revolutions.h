@@ -25,7 +25,7 @@ class BasicRevolutions {
   Size bucket_of(Signed tick) const noexcept { return static_cast<Size>(tick & mask_); }
   Unsigned tag_of(Signed tick) const noexcept { return static_cast<Unsigned>(tick >> shift_) & kTagMask; }
 
-  /// The latest tick up to `tick` that is one of the bucket's own.
+  /// Returns the latest tick, `tick` or earlier, whose timeouts belong into this bucket.
   Signed own_tick(Size bucket, Signed tick) const noexcept {
     return tick - ((tick - static_cast<Signed>(bucket)) & mask_);
   }
@@ -44,7 +44,8 @@ class BasicRevolutions {
 
 using Revolutions = BasicRevolutions<Tick, std::uint64_t, std::size_t>;
 
-/// The latest tick that lies whole revolutions after `tick`, which is `tick` itself in the last revolution.
+/// Returns the latest tick before kNever that lies a whole number of revolutions after `tick`. `revolution`: its length
+/// in ticks, a power of two.
 template <class Signed>
 constexpr Signed last_revolution(Signed tick, std::int64_t revolution) noexcept {
   return tick + ((kNever - 1 - tick) & -revolution);
