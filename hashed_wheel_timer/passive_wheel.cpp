@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
@@ -70,20 +71,25 @@ std::size_t PassiveWheel::advance(detail::PresentTime present_time, std::size_t 
 
 std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks) {
   constexpr auto kAll = (std::numeric_limits<std::size_t>::max)();
+  constexpr auto kNever = (std::numeric_limits<std::uint64_t>::max)();  // numbers of ticks are less
   Running running(*this);
   std::size_t ran = 0;
   std::size_t moves_left = max_tasks == kAll ? kAll : kMoves;
   while (ran < max_tasks) {
-    if (half_moved_ == 0 && !occupied_until(present)) {
+    // Moves the cursor to the first tick of the next slot. While it is there, no node enters the slot, for two reasons.
+    // New nodes are due after the present tick. And a moved node differs from the cursor in a lower digit, or is due
+    // after the slot.
+    std::size_t index = std::exchange(half_moved_, 0);
+    std::uint64_t begin = cursor_ + 1;
+    if (index == 0) {
+      index = empty() ? 0 : first_occupied();
+      begin = empty() ? kNever : first_tick_of(index);
+    }
+    if (begin > present) {
       cursor_ = present;  // passes no occupied slot: each begins later
       break;
     }
-    // Moves the cursor to the slot's first tick. While it is there, no node enters the slot, for two reasons. New nodes
-    // are due after the present tick. And a moved node differs from the cursor in a lower digit, or is due after the
-    // slot.
-    const std::size_t index = half_moved_ != 0 ? half_moved_ : first_occupied();
-    cursor_ = half_moved_ != 0 ? cursor_ + 1 : first_tick_of(index);
-    half_moved_ = 0;
+    cursor_ = begin;
     const Link& slot = slots_[index];
     while (slot.next_ != &slot) {
       if (moves_left == 0) {
@@ -96,12 +102,13 @@ std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks
       auto& node = static_cast<WheelNode&>(*slot.next_);
       internal::prefetch_to_write(node.next_);  // the next node of the walk, while this one is handled
       const std::uint64_t due = due_tick(node);
-      unlink(node);
       if (due > cursor_ || index >= kSlotsPerLevel) {
-        link(node, due);
+        detach(node);
+        append(node, due);
         --moves_left;
         continue;
       }
+      unlink(node);
       node.on_timeout();
       if (++ran == max_tasks || running.wheel_has_gone()) return ran;
     }
@@ -159,6 +166,10 @@ TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
 // Returns the first tick at or after the deadline, but no tick before the one for which the node was linked. A node
 // without a delay was linked for the next tick, which may be later than the tick of its deadline.
 std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
+  // Without a division for a node that was not postponed beyond its tick. If the product is more than 64 bits have, the
+  // tick is the last one, and nothing is later.
+  if (since_start(node.deadline_) <= node.tick_ * tick_duration_.divisor()) [[likely]]
+    return node.tick_;
   return std::max(node.tick_, tick_after(node.deadline_));
 }
 

@@ -161,6 +161,9 @@ class HWT_API PassiveWheel {
 
   void link(WheelNode& node, std::uint64_t tick) noexcept;
   void unlink(WheelNode& node) noexcept;
+  /// The part of link() and unlink() that concerns the slot.
+  void append(WheelNode& node, std::uint64_t tick) noexcept;
+  void detach(WheelNode& node) noexcept;
 
   bool empty() const noexcept { return occupied_words_ == 0; }
   bool occupied_until(std::uint64_t tick) const noexcept;

@@ -63,6 +63,18 @@ inline std::uint64_t PassiveWheel::clipped(std::chrono::nanoseconds delay) const
 }
 
 inline void PassiveWheel::link(WheelNode& node, std::uint64_t tick) noexcept {
+  append(node, tick);
+  node.wheel_ = this;
+  ++size_;
+}
+
+inline void PassiveWheel::unlink(WheelNode& node) noexcept {
+  detach(node);
+  node.wheel_ = nullptr;
+  --size_;
+}
+
+inline void PassiveWheel::append(WheelNode& node, std::uint64_t tick) noexcept {
   // The level is the highest digit in which the tick differs from the cursor; `shift` is where that digit begins.
   const auto highest_bit = static_cast<unsigned>(std::countl_zero((tick ^ cursor_) | 1)) ^ 63U;
   const unsigned shift = highest_bit / kDigitBits * kDigitBits;
@@ -74,19 +86,15 @@ inline void PassiveWheel::link(WheelNode& node, std::uint64_t tick) noexcept {
   last->next_ = &node;
   slot.previous_ = &node;
   node.previous_ = last;
-  node.wheel_ = this;
   node.tick_ = tick;
-  ++size_;
   if (last == &slot) mark_occupied(slot);
 }
 
-inline void PassiveWheel::unlink(WheelNode& node) noexcept {
+inline void PassiveWheel::detach(WheelNode& node) noexcept {
   Link* const next = node.next_;
   Link* const previous = node.previous_;
   next->previous_ = previous;
   previous->next_ = next;
-  node.wheel_ = nullptr;
-  --size_;
   if (next == previous) mark_empty(*next);  // both neighbours are one: that is the slot, alone now
 }
 
