@@ -503,6 +503,24 @@ TYPED_TEST(IdOnThreads, AStaleIdIsHarmlessAmongTimeoutsOfOtherThreads) {
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
+/// Such a page reads as 0, or as before. Entries and recheck requests of the inbox may still name its nodes.
+TEST(ANodeOfAPageThatWentBack, IsFoundByNoNameAndStaysAsItIs) {
+  constexpr std::uint32_t kLater = Node::kFirstGeneration + 4;
+  Node node;
+  for (const std::uint64_t word : {std::uint64_t{0}, Node::free_word(kLater)}) {
+    node.word = word;
+    for (std::uint32_t life = Node::kFirstGeneration; life < kLater; ++life) {
+      EXPECT_EQ(node.arrive(life), Node::Arrival::Withdrawn);
+      EXPECT_FALSE(node.withdraw_life(life));
+      EXPECT_FALSE(Node::pending(node.cancel_life(life, false, [] { return true; }).before));
+      EXPECT_FALSE(node.add_reference_of(life));
+      EXPECT_FALSE(node.is_live(life));
+    }
+    EXPECT_EQ(node.recheck(), Node::Sight::Nothing);
+    EXPECT_EQ(node.word, word);
+  }
+}
+
 using internal::SlabDirectory;
 
 TEST(SlabNumbers, AreFoundByTheirCoreAlone) {

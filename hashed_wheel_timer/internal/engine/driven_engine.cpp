@@ -154,9 +154,9 @@ void DrivenEngine::give_memory_back() noexcept {
   const std::int64_t now = present_;
   Collector& collector = worker_.collector();
   if (collector.next_step(now) > now) return;
-  for (int steps = 0; steps != Tuning::kStepsAtOnce && core_->running(); ++steps) {
+  for (int steps = 0; steps != Tuning::kStepsAtOnce; ++steps) {
     const bool took_everything = transfer(now, 1, 0);
-    if (!collector.step(now) || !took_everything) break;
+    if (worker_.has_near() || !core_->running() || !collector.step(now) || !took_everything) return;
   }
 }
 
