@@ -1,6 +1,8 @@
 #include "hashed_wheel_timer/passive_wheel.h"
 
 #include <algorithm>
+#include <cassert>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -185,6 +187,7 @@ bool PassiveWheel::occupied_until(std::uint64_t tick) const noexcept {
 // Returns the first occupied slot. Precondition: the wheel is not empty.
 std::size_t PassiveWheel::first_occupied() const noexcept {
   const auto word = static_cast<std::size_t>(std::countr_zero(occupied_words_));
+  assert(word < std::size(occupied_) && occupied_[word] != 0);
   return word * 64 + static_cast<std::size_t>(std::countr_zero(occupied_[word]));
 }
 

@@ -36,22 +36,29 @@ void settle(Timer& timer) {
 void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {
   const auto shared = std::make_shared<RecordingTask>();
   KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
-  // One for each deadline: reschedule() of a timeout that the worker expires meanwhile reads a clock.
+  // An act on a timeout whose expiry has begun reads a clock. So each act has a timeout or key of its own, which is far
+  // from due until then.
+  const int count = static_cast<int>(deadlines.size());
   std::vector<Timeout> far;
-  for (std::size_t i = 0; i < deadlines.size(); ++i) far.push_back(timer.new_timeout([] {}, kFar));
+  for (int i = 0; i < count; ++i) {
+    far.push_back(timer.new_timeout([] {}, kFar));
+    keyed.set(3 * i, 1, kFar);
+    keyed.set(3 * i + 1, 1, kFar);
+  }
   const int before = clock_readings;
-  for (std::size_t i = 0; i < deadlines.size(); ++i) {
-    const Time deadline = deadlines[i];
+  for (int i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Time deadline = deadlines[at];
     timer.new_timeout_at([] {}, deadline);
     timer.new_timeout_at(shared, deadline);
     timer.try_new_timeout_at([] {}, deadline);
     timer.try_new_timeout_at(shared, deadline);
     Timeout cancelled = timer.new_timeout_at([] {}, deadline);
     cancelled.cancel();
-    far[i].reschedule_at(deadline);
-    keyed.set_at(1, 1, deadline);
-    keyed.set_at(1, 2, deadline);
-    keyed.move_at(1, deadline);
+    far[at].reschedule_at(deadline);
+    keyed.set_at(3 * i, 2, deadline);
+    keyed.move_at(3 * i + 1, deadline);
+    keyed.set_at(3 * i + 2, 1, deadline);
   }
   EXPECT_EQ(clock_readings, before);
 }
