@@ -1,6 +1,6 @@
 #pragma once
 
-// hwt::net: async_wait_for(), async_wait_until(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from
+// hwt::net: async_wait(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from
 // 1.22.1 on. Not included by any other header.
 
 #include <asio/version.hpp>

@@ -33,8 +33,7 @@ using std::chrono::steady_clock;
 steady_clock::time_point time_of(std::int64_t ns) noexcept { return steady_clock::time_point(nanoseconds(ns)); }
 std::int64_t ns_of(steady_clock::time_point time) noexcept { return nanoseconds(time.time_since_epoch()).count(); }
 
-hwt_id add(hwt_timer* timer, hwt::detail::When when, hwt_callback callback, void* argument,
-           const char* caller) noexcept {
+hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argument, const char* caller) noexcept {
   if (check(timer, caller) != 0) return 0;
   if (callback == nullptr) [[unlikely]] {
     fail(EINVAL, caller, "callback: NULL (expected: a function)");
@@ -53,7 +52,7 @@ hwt_id add(hwt_timer* timer, hwt::detail::When when, hwt_callback callback, void
   return 0;
 }
 
-int reschedule(hwt_timer* timer, hwt_id id, hwt::detail::When when, const char* caller) noexcept {
+int reschedule(hwt_timer* timer, hwt_id id, hwt::When when, const char* caller) noexcept {
   if (check(timer, caller) != 0) return -1;
   try {
     hwt::Timeout timeout = timer->timer->find(hwt::TimeoutId::from_value(id));
@@ -116,11 +115,15 @@ int hwt_start(hwt_timer* timer) noexcept {
 }
 
 hwt_id hwt_add(hwt_timer* timer, std::int64_t delay_ns, hwt_callback callback, void* argument) noexcept {
-  return add(timer, hwt::Delay(nanoseconds(delay_ns)), callback, argument, "hwt_add");
+  return add(timer, nanoseconds(delay_ns), callback, argument, "hwt_add");
 }
 
 hwt_id hwt_add_at(hwt_timer* timer, std::int64_t deadline_ns, hwt_callback callback, void* argument) noexcept {
   return add(timer, time_of(deadline_ns), callback, argument, "hwt_add_at");
+}
+
+hwt_id hwt_add_wall(hwt_timer* timer, std::int64_t unix_ns, hwt_callback callback, void* argument) noexcept {
+  return add(timer, std::chrono::sys_time<nanoseconds>(nanoseconds(unix_ns)), callback, argument, "hwt_add_wall");
 }
 
 int hwt_cancel(hwt_timer* timer, hwt_id id) noexcept {
@@ -134,7 +137,7 @@ int hwt_cancel_and_wait(hwt_timer* timer, hwt_id id) noexcept {
 }
 
 int hwt_reschedule(hwt_timer* timer, hwt_id id, std::int64_t delay_ns) noexcept {
-  return reschedule(timer, id, hwt::Delay(nanoseconds(delay_ns)), "hwt_reschedule");
+  return reschedule(timer, id, nanoseconds(delay_ns), "hwt_reschedule");
 }
 
 int hwt_reschedule_at(hwt_timer* timer, hwt_id id, std::int64_t deadline_ns) noexcept {

@@ -104,7 +104,7 @@ typedef struct hwt_options {
 
 /** Counters of a timer. Later versions add members at the end. */
 typedef struct hwt_stats {
-  int64_t scheduled;      /**< timeouts that hwt_add() or hwt_add_at() accepted */
+  int64_t scheduled;      /**< timeouts that hwt_add() and its kin accepted */
   int64_t expired;        /**< timeouts whose callback has started, or was handed to the executor */
   int64_t cancelled;      /**< timeouts that hwt_cancel() or hwt_cancel_and_wait() cancelled */
   int64_t rejected;       /**< calls refused because of max_pending; not in `scheduled` */
@@ -146,6 +146,11 @@ HWT_C_API hwt_id hwt_add(hwt_timer* timer, int64_t delay_ns, hwt_callback callba
  * due now. Reads no clock except to start the worker. Returns what hwt_add() returns. */
 HWT_C_API hwt_id hwt_add_at(hwt_timer* timer, int64_t deadline_ns, hwt_callback callback,
                             void* argument) HWT_C_NOEXCEPT;
+
+/** Calls callback(argument) once when the wall clock shows `unix_ns`, nanoseconds since 1970, or up to a tick later,
+ * never earlier. The time is converted now: a wall clock that is set later does not move the timeout. INT64_MAX is
+ * never due. Returns what hwt_add() returns. */
+HWT_C_API hwt_id hwt_add_wall(hwt_timer* timer, int64_t unix_ns, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
 
 /** Cancels a timeout. Returns 0 if its callback has not run and never will. Returns 1 if it runs now, on this thread or
  * another, or if the executor has it. Returns -1 otherwise, also for a number that was never an id. A stale id is

@@ -71,7 +71,7 @@ class Sleep::Waker final : public TimerTask {
   std::atomic<Request> request_ = Request::None;
 };
 
-Sleep::Sleep(Timer& timer, detail::When when, std::stop_token stop) noexcept
+Sleep::Sleep(Timer& timer, When when, std::stop_token stop) noexcept
     : timer_(timer), when_(when), stop_(std::move(stop)) {}
 
 Sleep::Sleep(const Sleep& other) noexcept : Sleep(other.timer_, other.when_, other.stop_) {}

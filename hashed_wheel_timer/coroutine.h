@@ -95,7 +95,7 @@ class HWT_API Sleep {
     Sleep* sleep;
     void operator()() const noexcept { sleep->stop_requested(); }
   };
-  Sleep(Timer& timer, detail::When when, std::stop_token stop) noexcept;
+  Sleep(Timer& timer, When when, std::stop_token stop) noexcept;
 
   static TimerTask* build_waker(void* storage, void* sleep);
   Timeout handle() const noexcept;
@@ -103,7 +103,7 @@ class HWT_API Sleep {
   void end(Wake why) noexcept;
 
   Timer& timer_;
-  const detail::When when_;
+  const When when_;
   const std::stop_token stop_;
 
   // Used while the coroutine sleeps. The protocol in coroutine.cpp states which thread owns these.

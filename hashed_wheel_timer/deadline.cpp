@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
-#include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
+#include "hashed_wheel_timer/when.h"
 
 namespace hwt {
 
@@ -29,7 +29,7 @@ constexpr std::array<Unit, 6> kUnits = {
 /// A sum or product beyond the range of the clock never comes.
 Deadline after(Deadline::time_point now, std::int64_t number, std::int64_t unit) noexcept {
   if (number > (nanoseconds::max)().count() / unit) return Deadline::never();
-  const detail::When when(nanoseconds(number * unit));
+  const When when(nanoseconds(number * unit));
   return Deadline::time_point(nanoseconds(when.deadline([&] { return nanoseconds(now.time_since_epoch()).count(); })));
 }
 

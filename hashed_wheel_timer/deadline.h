@@ -11,7 +11,7 @@
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
-#include "hashed_wheel_timer/detail/when.h"
+#include "hashed_wheel_timer/detail/point.h"
 
 namespace hwt {
 
@@ -20,10 +20,10 @@ namespace hwt {
 ///   hwt::Deadline deadline;                                        // never: a request without the header
 ///   if (text) deadline = hwt::Deadline::from_grpc_timeout(*text);  // the header grpc-timeout
 ///   if (deadline.expired()) return too_late();
-///   hwt::TimeoutId id = timer.add_at([request] { fail(request); }, deadline);
+///   hwt::TimeoutId id = timer.add([request] { fail(request); }, deadline);
 ///   forward(request, min(deadline, hwt::Deadline::in(100ms)).to_grpc_timeout());
 ///
-/// Guarantees: converts to a time_point, so add_at(), new_timeout_at() and sleep_until() take it. A budget that is
+/// Guarantees: converts to a time_point, so each function that takes a When or a deadline takes it. A budget that is
 /// written to the wire and read again is never longer.
 /// Threads: like an `int`. Several threads may read one object, unless a thread writes it.
 /// Not for: wall-clock times, which may jump.

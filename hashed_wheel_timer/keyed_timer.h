@@ -24,7 +24,7 @@
 
 namespace hwt {
 
-/// The result of KeyedTimer::set(), move(), set_at() and move_at().
+/// The result of KeyedTimer::set() and move().
 enum class KeyedResult {
   Added,     ///< the key is new
   Replaced,  ///< the key had a value; value and deadline were replaced
@@ -79,31 +79,18 @@ class KeyedTimer {
   KeyedTimer(const KeyedTimer&) = delete;
   KeyedTimer& operator=(const KeyedTimer&) = delete;
 
-  /// Stores the value and lets it expire after `delay`. A delay of zero or less expires at the next tick, never inside
-  /// the call. Replaces the present value of the key. Returns Added, Replaced, Stopped or Rejected. Throws
+  /// Stores the value and lets it expire after `when`, or at that deadline; see When. A delay of zero or less and a
+  /// deadline that has passed expire at the next tick, never inside the call. A deadline reads no clock, as with
+  /// Timer::new_timeout(). Replaces the present value of the key. Returns Added, Replaced, Stopped or Rejected. Throws
   /// std::invalid_argument for a NaN delay, std::bad_alloc, and what Timer::new_timeout() throws when the timer cannot
   /// be started.
-  KeyedResult set(K key, V value, Delay delay) {
-    return set_when(std::move(key), std::move(value), Delay(detail::number("KeyedTimer: delay", delay)));
-  }
+  KeyedResult set(K key, V value, When when);
 
-  /// Moves the deadline of a value to `delay` from now, earlier or later. Returns Moved, NotFound, Stopped or Rejected.
-  /// Rejected: its expiry had begun, and the timer has no room for a new timeout. Then the value expires, unless an
-  /// executor drops the expiry. Throws std::invalid_argument for a NaN delay. Throws std::bad_alloc for an earlier
-  /// deadline, or if its expiry had begun.
-  KeyedResult move(const K& key, Delay delay) {
-    return move_when(key, Delay(detail::number("KeyedTimer: delay", delay)));
-  }
-
-  /// Stores the value and lets it expire at `deadline`, a point of the timer's own clock. A deadline that has passed is
-  /// due now, time_point::max() is never due. Reads no clock except to start the timer, and with
-  /// Options::trace_origins. Returns and throws as set() does.
-  KeyedResult set_at(K key, V value, detail::Point deadline) {
-    return set_when(std::move(key), std::move(value), deadline);
-  }
-  /// Moves the deadline of a value to a point of the timer's own clock. Reads no clock, unless its expiry had begun.
-  /// Returns and throws as move() does.
-  KeyedResult move_at(const K& key, detail::Point deadline) { return move_when(key, deadline); }
+  /// Moves the deadline of a value, earlier or later. Reads no clock for a deadline, unless the expiry had begun.
+  /// Returns Moved, NotFound, Stopped or Rejected. Rejected: its expiry had begun, and the timer has no room for a new
+  /// timeout. Then the value expires, unless an executor drops the expiry. Throws std::invalid_argument for a NaN
+  /// delay. Throws std::bad_alloc for an earlier deadline, or if its expiry had begun.
+  KeyedResult move(const K& key, When when);
 
   /// Takes a value out. Returns nothing if the key has none. If the move constructor of V throws, remove() loses the
   /// value. If a move constructor of K or V throws, drain() and stop() lose all values.
@@ -183,17 +170,14 @@ class KeyedTimer {
   class State;
   struct Taken;
 
-  static State* make_state(std::function<void(const K&, V&)> on_expire);
   static std::size_t shard_number(std::uint32_t hash) noexcept { return hash >> (32 - kShardBits); }
   std::uint32_t hash_of(const K& key) const { return detail::mixed_hash(hash_(key), seed_); }
   Shard& shard_of(std::uint32_t hash) const noexcept { return state_->shards[shard_number(hash)]; }
-  KeyedResult set_when(K&& key, V&& value, detail::When when);
-  KeyedResult move_when(const K& key, detail::When when);
   static KeyedResult refusal(detail::Result why) noexcept {
     return why == detail::Result::Stopped ? KeyedResult::Stopped : KeyedResult::Rejected;
   }
-  KeyedResult arm_again(Cell& cell, detail::When when);
-  KeyedResult add(Shard& shard, Value& value, detail::When when);
+  KeyedResult arm_again(Cell& cell, When when);
+  KeyedResult add(Shard& shard, Value& value, When when);
   std::vector<Item> take_all(bool for_good);
 
   Timer& timer_;

@@ -9,7 +9,7 @@
 
 #include "hashed_wheel_timer/detail/driven_timer.h"
 #include "hashed_wheel_timer/detail/export.h"
-#include "hashed_wheel_timer/detail/when.h"
+#include "hashed_wheel_timer/detail/point.h"
 #include "hashed_wheel_timer/options.h"
 
 namespace hwt {

@@ -132,8 +132,8 @@ std::size_t PassiveWheel::cancel_all() noexcept {
   return count;
 }
 
-void PassiveWheel::schedule_clipped(WheelNode& node, Delay delay) {
-  const std::uint64_t wait = clipped(detail::number("PassiveWheel: delay", delay));
+void PassiveWheel::schedule_clipped(WheelNode& node, std::chrono::nanoseconds delay) noexcept {
+  const std::uint64_t wait = clipped(delay);
   const std::uint64_t next_tick = tick_duration_.divide_rounding_up(elapsed_ + 1);
   node.cancel();
   node.deadline_ = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(wait));

@@ -7,11 +7,11 @@
 #include <limits>
 #include <optional>
 
-#include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/fast_divider.h"
+#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/wheel_link.h"
-#include "hashed_wheel_timer/detail/when.h"
+#include "hashed_wheel_timer/when.h"
 
 namespace hwt {
 
@@ -86,28 +86,23 @@ class HWT_API PassiveWheel {
   PassiveWheel(const PassiveWheel&) = delete;
   PassiveWheel& operator=(const PassiveWheel&) = delete;
 
-  /// Lets the node fire `delay` after the wheel's time, and cancels its former schedule in any wheel. A delay of 0 or
-  /// less ends with the next tick, never within the running advance(). A deadline beyond the range of the clock is the
-  /// end of time: never. Nodes of the same tick run in the order of their scheduling, except postponed ones. Throws
-  /// std::invalid_argument for a NaN; then nothing has changed.
-  void schedule(WheelNode& node, Delay delay) { schedule_in(node, delay); }
-  /// Lets the node fire `delay` after the wheel's time; see the overload for a Delay.
+  /// Lets the node fire after a delay from the wheel's time, or at a point of the caller's clock, and cancels its
+  /// former schedule in any wheel; see When. A delay of 0 or less, and a deadline that is not after the wheel's time,
+  /// are due at the next tick, never within the running advance(). A deadline beyond the range of the clock is the end
+  /// of time: never. WheelNode::deadline() returns exactly the deadline that was given. Nodes of the same tick run in
+  /// the order of their scheduling, except postponed ones. Throws std::invalid_argument for a NaN; then nothing has
+  /// changed.
+  void schedule(WheelNode& node, When when);
+  /// Lets the node fire `delay` after the wheel's time; see the overload for a When.
   template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some fifty
   void schedule(WheelNode& node, Nanoseconds delay) {
     schedule_in(node, delay);
   }
 
-  /// Lets the node fire at a point of the caller's clock, and cancels its former schedule in any wheel. A deadline that
-  /// is not after the wheel's time is due at the next tick. WheelNode::deadline() returns exactly this deadline.
-  void schedule_at(WheelNode& node, detail::Point deadline) { schedule_when(node, deadline); }
-
-  /// Moves the deadline to `delay` after the wheel's time, if that is later than the present deadline. Changes nothing
-  /// otherwise, for a NaN, or if the node is not scheduled in this wheel. Made for keep-alives: it only stores the
-  /// deadline. The wheel moves the node when it comes to the node's old tick.
-  void postpone(WheelNode& node, Delay delay) noexcept;
-
-  /// Moves the deadline to `deadline`, if that is later; see postpone().
-  void postpone_at(WheelNode& node, detail::Point deadline) noexcept;
+  /// Moves the deadline, if the new one is later than the present one; a delay counts from the wheel's time. Changes
+  /// nothing otherwise, for a NaN, or if the node is not scheduled in this wheel. Made for keep-alives: it only stores
+  /// the deadline. The wheel moves the node when it comes to the node's old tick.
+  void postpone(WheelNode& node, When when) noexcept;
 
   /// Sets the wheel's time to `now`, unless that is earlier, and runs the due nodes in the order of ticks, at most
   /// max_tasks. Returns their number. The next call goes on with the rest, also after an exception of on_timeout().
@@ -151,10 +146,9 @@ class HWT_API PassiveWheel {
   std::uint64_t tick_after(std::chrono::steady_clock::time_point deadline) const noexcept;
   std::chrono::steady_clock::time_point time_of(std::uint64_t tick) const noexcept;
   std::uint64_t clipped(std::chrono::nanoseconds delay) const noexcept;
-  template <class Duration>
-  void schedule_in(WheelNode& node, Duration delay);
-  void schedule_when(WheelNode& node, std::chrono::steady_clock::time_point deadline);
-  void schedule_clipped(WheelNode& node, Delay delay);
+  void schedule_in(WheelNode& node, std::chrono::nanoseconds delay);
+  void schedule_by(WheelNode& node, std::chrono::steady_clock::time_point deadline);
+  void schedule_clipped(WheelNode& node, std::chrono::nanoseconds delay) noexcept;
   void schedule_clipped_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept;
   std::uint64_t due_tick(const WheelNode& node) const noexcept;
   std::size_t run_until(std::uint64_t present, std::size_t max_tasks);

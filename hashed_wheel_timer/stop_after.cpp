@@ -22,14 +22,9 @@ class StopAfter::Deadline {
   StopAfter* limit_;
 };
 
-StopAfter::StopAfter(Timer& timer, Delay delay, std::stop_token parent)
-    : StopAfter(timer, detail::When(detail::number("StopAfter: delay", delay)), std::move(parent)) {}
-
-StopAfter::StopAfter(Timer& timer, detail::Point deadline, std::stop_token parent)
-    : StopAfter(timer, detail::When(deadline), std::move(parent)) {}
-
-StopAfter::StopAfter(Timer& timer, detail::When when, std::stop_token parent)
-    : timeout_(internal::named_timeout(timer, Deadline(*this), when, "hwt::StopAfter", "StopAfter")) {
+StopAfter::StopAfter(Timer& timer, When when, std::stop_token parent)
+    : timeout_(internal::named_timeout(timer, Deadline(*this), detail::checked("StopAfter: delay", when),
+                                       "hwt::StopAfter", "StopAfter")) {
   // Last, because the callback runs at once if the parent was stopped before.
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
 }
@@ -49,8 +44,8 @@ bool StopAfter::cancel() noexcept {
   return seen != State::TimedOut;
 }
 
-bool StopAfter::reschedule(Delay delay) {
-  return detail::reschedule(timeout_, detail::When(detail::number("StopAfter: delay", delay)));
+bool StopAfter::reschedule(When when) {
+  return detail::reschedule(timeout_, detail::checked("StopAfter: delay", when));
 }
 
 void StopAfter::time_out() noexcept {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <stop_token>
 
-#include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/timer.h"
+#include "hashed_wheel_timer/when.h"
 
 namespace hwt {
 
@@ -28,13 +28,9 @@ namespace hwt {
 /// Not for: abandoning work that cannot be stopped.
 class HWT_API StopAfter {
  public:
-  /// Requests the stop after `delay`. Throws what Timer::new_timeout() throws, with messages that name StopAfter.
-  [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer, Delay delay,
-                                                                                         std::stop_token parent = {});
-  /// Requests the stop at `deadline`, a point of the timer's own clock or a hwt::Deadline. Throws what
-  /// Timer::new_timeout_at() throws.
-  [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer,
-                                                                                         detail::Point deadline,
+  /// Requests the stop after a delay or at a deadline; see When. Throws what Timer::new_timeout() throws, with messages
+  /// that name StopAfter.
+  [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer, When when,
                                                                                          std::stop_token parent = {});
 
   /// Cancels, and ends the link to the parent. Waits while another thread makes the request, stop callbacks included;
@@ -55,9 +51,10 @@ class HWT_API StopAfter {
   /// The parent stays linked. Waits for no thread.
   bool cancel() noexcept;
 
-  /// Moves the deadline to `delay` from now. Returns false if the deadline has passed, or if cancel() or a stop of the
-  /// parent has cancelled it, or if the timer has ended. Throws what Timeout::reschedule() throws.
-  bool reschedule(Delay delay);
+  /// Moves the deadline: to `when` from now, or to that deadline. Returns false if the deadline has passed, or if
+  /// cancel() or a stop of the parent has cancelled it, or if the timer has ended. Throws what Timeout::reschedule()
+  /// throws.
+  bool reschedule(When when);
 
  private:
   class Deadline;
@@ -67,7 +64,6 @@ class HWT_API StopAfter {
   };
   enum class State : std::uint8_t { Pending, Cancelled, TimedOut };
 
-  StopAfter(Timer& timer, detail::When when, std::stop_token parent);
   void time_out() noexcept;
   void parent_stopped() noexcept;
 

@@ -29,9 +29,9 @@ bool Timeout::cancel() noexcept { return node_ != nullptr && Core::cancel(*node_
 
 bool Timeout::cancel_and_wait() noexcept { return node_ != nullptr && internal::cancel_and_wait(*node_); }
 
-bool Timeout::move_to(detail::When when) { return node_ != nullptr && Core::reschedule(*node_, when); }
+bool Timeout::move_to(When when) { return node_ != nullptr && Core::reschedule(*node_, when); }
 
-bool Timeout::move_to(detail::When when, Leeway leeway) {
+bool Timeout::move_to(When when, Leeway leeway) {
   return node_ != nullptr && Core::reschedule(*node_, node_->core().rounded(when, leeway));
 }
 

@@ -6,11 +6,10 @@
 #include <iosfwd>
 #include <utility>
 
-#include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
-#include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/leeway.h"
+#include "hashed_wheel_timer/when.h"
 
 namespace hwt {
 
@@ -21,7 +20,7 @@ class TimerTask;
 
 namespace detail {
 enum class NotRun : unsigned char;
-/// Moves a timeout: Timeout::reschedule() or reschedule_at(). Precondition: not a NaN.
+/// Moves a timeout, as Timeout::reschedule() does. Precondition: not a NaN.
 bool reschedule(Timeout& timeout, When when);
 }  // namespace detail
 namespace internal {
@@ -81,22 +80,20 @@ class HWT_API Timeout {
   /// two tasks that wait for each other. Source: Linux's timer_delete_sync.
   bool cancel_and_wait() noexcept;
 
-  /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
+  /// Moves the deadline: to `when` from now, or to that deadline; see When. Returns true if the task will run once, and
+  /// not before the new deadline.
   /// (Exception: two threads move it while it expires, and one of them is preempted until its new deadline.)
   /// Returns false if the timeout has expired, also while its task waits in an executor. Returns false if it was
   /// cancelled or returned by stop(), or if the handle is null. A race with one of these has exactly one winner.
   /// With a leeway the task may run that much later. Any thread, also inside a task. For a later deadline the call
   /// allocates and enqueues nothing. An earlier deadline takes effect at the end of the present tick or later. Throws
   /// std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has changed.
-  bool reschedule(Delay delay, Leeway leeway = {}) {
-    return move(Delay(detail::number("reschedule: delay", delay)), leeway);
+  bool reschedule(When when, Leeway leeway = {}) {
+    when = detail::checked("reschedule: delay", when);
+    if (!leeway.is_given()) return move_to(when);
+    if (leeway.is_nan()) detail::refuse_nan("reschedule: leeway");
+    return move_to(when, leeway);
   }
-
-  /// Moves the deadline to a point of the timer's own clock, and reads no clock. A deadline that has passed is due now,
-  /// time_point::max() is never due. Returns true if the task will run once, and not before the new deadline; false in
-  /// the cases of reschedule(). With a leeway the task may run that much later. Any thread. Throws
-  /// std::invalid_argument for a NaN leeway, and std::bad_alloc for an earlier deadline; then nothing has changed.
-  bool reschedule_at(detail::Point deadline, Leeway leeway = {}) { return move(deadline, leeway); }
 
   /// Returns whether cancel() or stop() cancelled the timeout. False on a null handle.
   bool is_cancelled() const noexcept;
@@ -132,16 +129,11 @@ class HWT_API Timeout {
   friend class Timer;
   friend struct internal::Node;
   friend struct std::hash<Timeout>;
-  friend bool detail::reschedule(Timeout& timeout, detail::When when);
+  friend bool detail::reschedule(Timeout& timeout, When when);
   explicit Timeout(internal::Node* adopted) noexcept : node_(adopted) {}
   static void release(internal::Node* node) noexcept;
-  bool move(detail::When when, Leeway leeway) {
-    if (!leeway.is_given()) return move_to(when);
-    if (leeway.is_nan()) detail::refuse_nan(when.is_deadline() ? "reschedule_at: leeway" : "reschedule: leeway");
-    return move_to(when, leeway);
-  }
-  bool move_to(detail::When when);
-  bool move_to(detail::When when, Leeway leeway);
+  bool move_to(When when);
+  bool move_to(When when, Leeway leeway);
 
   internal::Node* node_ = nullptr;
 };

@@ -40,7 +40,7 @@ struct Node;
 /// unless the program runs timeouts that Timer::stop() returned. The scope drops the ids of timeouts that have ended.
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
-/// Lifetime: the scope may outlive its timer, which ends the timeouts. Then every member but add() and add_at() may be
+/// Lifetime: the scope may outlive its timer, which ends the timeouts. Then every member but add() may be
 /// called, and the destructor waits for tasks in an executor. But no call may race the timer's destructor.
 /// Not for: timeouts that outlive the object.
 /// Costs: add() takes a mutex twice, cancel() takes none. The first add() takes 64 bytes until the scope ends, and an
@@ -62,22 +62,14 @@ class HWT_API TimeoutScope {
   TimeoutScope(const TimeoutScope&) = delete;
   TimeoutScope& operator=(const TimeoutScope&) = delete;
 
-  /// Runs `callable` once after `delay`, unless the scope ends before. Returns its id, for cancel(). Amortised O(1),
-  /// but a call that must make room for the id looks up every id under the lock. Throws what Timer::add() throws, and
-  /// IllegalState if a task calls it while the destructor waits for that task.
+  /// Runs `callable` once, after a delay or at a deadline, unless the scope ends before. Returns its id, for cancel().
+  /// Amortised O(1), but a call that must make room for the id looks up every id under the lock. Throws what
+  /// Timer::add() throws, and IllegalState if a task calls it while the destructor waits for that task.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+  TimeoutId add(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
     return add_by(std::forward<F>(callable),
-                  [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), delay, terms); });
-  }
-
-  /// Runs `callable` once at `deadline`, unless the scope ends before. Returns its id. Throws what add() throws.
-  template <class F>
-    requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, detail::Point deadline, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return add_by(std::forward<F>(callable),
-                  [&]<class Task>(Task&& task) { return timer_.add_at(std::forward<Task>(task), deadline, terms); });
+                  [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), when, terms); });
   }
 
   /// Cancels the timeout of this id on the timer, as Timer::cancel() does, also one that is not of this scope. Returns

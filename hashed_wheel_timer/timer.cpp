@@ -32,7 +32,7 @@ void Timer::expect_executors() noexcept { core_->expect_executors(); }
 
 Timeout Timer::find(TimeoutId id) noexcept { return core_->find(id); }
 
-Scheduled Timer::retry_or_throw(Timer& timer, const detail::TaskSource& task, detail::When when, Scheduled refused,
+Scheduled Timer::retry_or_throw(Timer& timer, const detail::TaskSource& task, When when, Scheduled refused,
                                 const Origin& origin, const char* caller) {
   if (refused.result() == Result::NotStarted) refused = detail::schedule(timer, task, when);
   if (refused.result() == Result::Untraced) refused = timer.core_->schedule_traced(task, when, origin);
@@ -40,7 +40,7 @@ Scheduled Timer::retry_or_throw(Timer& timer, const detail::TaskSource& task, de
   return refused;
 }
 
-Scheduled Timer::retry_or_null(Timer& timer, const detail::TaskSource& task, detail::When when, Scheduled refused,
+Scheduled Timer::retry_or_null(Timer& timer, const detail::TaskSource& task, When when, Scheduled refused,
                                const Origin& origin) {
   if (refused.result() == Result::NotStarted) {
     try {
@@ -53,7 +53,7 @@ Scheduled Timer::retry_or_null(Timer& timer, const detail::TaskSource& task, det
   return refused.result() == Result::Untraced ? timer.core_->schedule_traced(task, when, origin) : refused;
 }
 
-detail::When Timer::rounded(detail::When when, Leeway leeway) noexcept {
+When Timer::rounded(When when, Leeway leeway) noexcept {
   if (!core_->lifecycle().started()) {
     try {
       begin();

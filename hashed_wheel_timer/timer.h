@@ -8,11 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/scheduled.h"
 #include "hashed_wheel_timer/detail/task.h"
-#include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/leeway.h"
@@ -21,6 +19,7 @@
 #include "hashed_wheel_timer/timeout.h"
 #include "hashed_wheel_timer/timeout_id.h"
 #include "hashed_wheel_timer/version.h"
+#include "hashed_wheel_timer/when.h"
 
 namespace hwt {
 
@@ -76,113 +75,59 @@ class HWT_API Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  /// Runs `callable`, f(Timeout&) or f(), once after `delay`, and returns a handle. A negative delay is due now, one
-  /// beyond the range of the clock is never due. `terms` is a leeway, an origin, or both; see Terms. Starts the timer
-  /// if it was not started. Throws IllegalState after stop(), RejectedExecution at max_pending_timeouts,
+  /// Runs `callable`, f(Timeout&) or f(), once, and returns a handle. `when` is a delay, or a deadline by the timer's
+  /// own clock or by the wall clock; see When. `terms` is a leeway, an origin, or both; see Terms. Starts the timer if
+  /// it was not started. Throws IllegalState after stop(), RejectedExecution at max_pending_timeouts,
   /// std::invalid_argument for a null callable or a NaN, std::bad_alloc, and what copying the callable throws. If it
   /// starts the timer, throws what ThreadedTimer::start() throws. After an exception nothing is scheduled. But the
-  /// timer may have been started, and a callable that was passed with std::move may be gone. Any thread. Costs one
-  /// clock reading, no lock, and no allocation for callables of up to 24 bytes.
+  /// timer may have been started, and a callable that was passed with std::move may be gone. Any thread. Costs no lock,
+  /// and no allocation for callables of up to 24 bytes. A delay costs one clock reading. A deadline costs none, except
+  /// to start the timer, and with Options::trace_origins; Timeout::deadline() then returns exactly this deadline,
+  /// unless a leeway has moved it.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout new_timeout(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), delay, terms, kHandle).node);
+  Timeout new_timeout(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), when, terms, kHandle).node);
   }
 
-  /// Runs a shared task once after `delay`, as the overload for callables does, and throws what that throws;
+  /// Runs a shared task once, as the overload for callables does, and throws what that throws;
   /// std::invalid_argument for a null task.
-  Timeout new_timeout(std::shared_ptr<TimerTask> task, Delay delay,
+  Timeout new_timeout(std::shared_ptr<TimerTask> task, When when,
                       Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return Timeout(schedule_shared<OrThrow>(task, delay, terms).node);
+    return Timeout(schedule_shared<OrThrow>(task, when, terms).node);
   }
 
-  /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns a handle. A deadline that has
-  /// passed is due now, time_point::max() is never due. Use it when you already know the deadline, for example from the
-  /// request. It reads no clock except to start the timer, and with Options::trace_origins. Timeout::deadline() returns
-  /// exactly this deadline. A leeway may move the deadline later by up to that much. Throws what new_timeout() throws.
-  /// Any thread.
-  template <class F>
-    requires detail::TimeoutCallable<F>
-  Timeout new_timeout_at(F&& callable, detail::Point deadline, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, terms, kHandle).node);
-  }
-
-  /// Runs a shared task once at `deadline`; see the overload for callables. Throws std::invalid_argument for a null
-  /// task, and what new_timeout() throws.
-  Timeout new_timeout_at(std::shared_ptr<TimerTask> task, detail::Point deadline,
-                         Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return Timeout(schedule_shared<OrThrow>(task, deadline, terms).node);
-  }
-
-  /// Runs `callable` once after `delay`, for code that is built without exceptions. Returns a null handle if
+  /// Runs `callable` once, for code that is built without exceptions. Returns a null handle if
   /// new_timeout() would throw, also for lack of memory or of a thread. Throws only if copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout try_new_timeout(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept(
+  Timeout try_new_timeout(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept(
       std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), delay, terms, kHandle).node);
+    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), when, terms, kHandle).node);
   }
 
-  /// Runs a shared task once after `delay`. Returns a null handle where new_timeout() throws.
+  /// Runs a shared task once. Returns a null handle where new_timeout() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
-  Timeout try_new_timeout(std::shared_ptr<TimerTask> task, Delay delay,
+  Timeout try_new_timeout(std::shared_ptr<TimerTask> task, When when,
                           Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept {
-    return Timeout(schedule_shared<OrNull>(task, delay, terms).node);
+    return Timeout(schedule_shared<OrNull>(task, when, terms).node);
   }
 
-  /// Runs `callable` once at `deadline`, as new_timeout_at() does. Returns a null handle where that throws, and throws
-  /// only what copying the callable throws.
-  template <class F>
-    requires detail::TimeoutCallable<F>
-  Timeout try_new_timeout_at(F&& callable, detail::Point deadline,
-                             Terms terms = {
-                                 {},
-                                 __builtin_FILE(),
-                                 __builtin_LINE()}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), deadline, terms, kHandle).node);
-  }
-
-  /// Runs a shared task once at `deadline`. Returns a null handle where new_timeout_at() throws.
-  // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
-  Timeout try_new_timeout_at(std::shared_ptr<TimerTask> task, detail::Point deadline,
-                             Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept {
-    return Timeout(schedule_shared<OrNull>(task, deadline, terms).node);
-  }
-
-  /// Runs `callable`, f(Timeout&) or f(), once after `delay`, and returns an id instead of a handle. An id is a plain
+  /// Runs `callable`, f(Timeout&) or f(), once, and returns an id instead of a handle. An id is a plain
   /// number that may be kept for ever, and costs less than a handle. Throws what new_timeout() throws. Any thread.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId add(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), delay, terms, kId).value);
+  TimeoutId add(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
+    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), when, terms, kId).value);
   }
 
-  /// Runs `callable` once at `deadline`, a point of the timer's own clock, and returns an id. Reads no clock except to
-  /// start the timer, and with Options::trace_origins. Throws what new_timeout() throws. Any thread.
-  template <class F>
-    requires detail::TimeoutCallable<F>
-  TimeoutId add_at(F&& callable, detail::Point deadline, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), deadline, terms, kId).value);
-  }
-
-  /// Runs `callable` once after `delay`, and returns an id. Returns an id of no timeout where add() throws, and throws
+  /// Runs `callable` once, and returns an id. Returns an id of no timeout where add() throws, and throws
   /// only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId try_add(F&& callable, Delay delay, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept(
+  TimeoutId try_add(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept(
       std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), delay, terms, kId));
-  }
-
-  /// Runs `callable` once at `deadline`, and returns an id. Returns an id of no timeout where add_at() throws, and
-  /// throws only what copying the callable throws.
-  template <class F>
-    requires detail::TimeoutCallable<F>
-  TimeoutId try_add_at(F&& callable, detail::Point deadline,
-                       Terms terms = {{},
-                                      __builtin_FILE(),
-                                      __builtin_LINE()}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), deadline, terms, kId));
+    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), when, terms, kId));
   }
 
   /// Cancels the timeout that add() returned this id for. Returns Cancelled if this call cancelled it: the task has not
@@ -197,18 +142,11 @@ class HWT_API Timer {
   /// and for the locks that the caller must not hold.
   CancelResult cancel_and_wait(TimeoutId id) noexcept;
 
-  /// Moves the deadline to `delay` from now. Returns true if the task will run once, and not before the new deadline.
-  /// Returns false if the task has started, or if the id names no pending timeout. With a leeway the task may run that
-  /// much later. Any thread. Throws std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then
-  /// nothing has changed.
-  bool reschedule(TimeoutId id, Delay delay, Leeway leeway = {}) { return find(id).reschedule(delay, leeway); }
-
-  /// Moves the deadline to a point of the timer's own clock, and reads no clock. Returns what reschedule() returns. Any
-  /// thread. Throws std::invalid_argument for a NaN leeway, and std::bad_alloc for an earlier deadline; then nothing
-  /// has changed.
-  bool reschedule_at(TimeoutId id, detail::Point deadline, Leeway leeway = {}) {
-    return find(id).reschedule_at(deadline, leeway);
-  }
+  /// Moves the deadline: to `when` from now, or to that deadline. Returns true if the task will run once, and not
+  /// before the new deadline. Returns false if the task has started, or if the id names no pending timeout. With a
+  /// leeway the task may run that much later. Any thread. Throws std::invalid_argument for a NaN, and std::bad_alloc
+  /// for an earlier deadline; then nothing has changed.
+  bool reschedule(TimeoutId id, When when, Leeway leeway = {}) { return find(id).reschedule(when, leeway); }
 
   /// Returns a handle of the timeout while it is pending, while an executor has its task, and while a thread runs the
   /// task or destroys its callable. Returns a null handle otherwise. Any thread. If the timeout already has 2,097,151
@@ -273,15 +211,15 @@ class HWT_API Timer {
   /// Builds the task and schedules it. Calls `task.build` at most once. A refusal may have destroyed the task, which
   /// may have owned the timer: the caller must not use the timer after any result but Ok, NotStarted and Untraced.
   /// Throws what building the task throws. Tests override it, to hold a thread here.
-  virtual detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
+  virtual detail::Scheduled schedule(const detail::TaskSource& task, When when);
 
   /// Starts a timer whose schedule() returned NotStarted. Throws what making the worker throws, IllegalState after
   /// stop().
   virtual void begin();
 
  private:
-  friend detail::Scheduled detail::schedule(Timer& timer, const detail::TaskSource& task, detail::When when);
-  friend detail::Scheduled detail::schedule_traced(Timer& timer, const detail::TaskSource& task, detail::When when,
+  friend detail::Scheduled detail::schedule(Timer& timer, const detail::TaskSource& task, When when);
+  friend detail::Scheduled detail::schedule_traced(Timer& timer, const detail::TaskSource& task, When when,
                                                    const char* name);
   friend class TimeoutScope;
   friend class detail::HeldCalls;
@@ -300,23 +238,23 @@ class HWT_API Timer {
   static constexpr bool kId = true;
 
   template <class Refused, class F>
-  detail::Scheduled schedule_callable(F&& callable, detail::When when, const Terms& terms, bool named) {
+  detail::Scheduled schedule_callable(F&& callable, When when, const Terms& terms, bool named) {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
       return schedule_callable<Refused>(&callable, when, terms, named);
     } else {
-      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, caller(when, named));
+      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, caller(named));
       if constexpr (detail::HasExecutor<std::decay_t<F>>) expect_executors();
       return schedule_source<Refused>(detail::source_of<F>(callable, named), when, terms);
     }
   }
   template <class Refused>
-  detail::Scheduled schedule_shared(std::shared_ptr<TimerTask>& task, detail::When when, const Terms& terms) {
-    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask, caller(when, kHandle));
+  detail::Scheduled schedule_shared(std::shared_ptr<TimerTask>& task, When when, const Terms& terms) {
+    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask, caller(kHandle));
     return schedule_source<Refused>(detail::source_of_shared(task), when, terms);
   }
   template <class Refused>
-  detail::Scheduled schedule_source(const detail::TaskSource& task, detail::When when, const Terms& terms) {
-    const char* const name = caller(when, task.named);  // before a leeway makes the delay a deadline
+  detail::Scheduled schedule_source(const detail::TaskSource& task, When when, const Terms& terms) {
+    const char* const name = caller(task.named);
     if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber, name);
     if (const Leeway leeway = terms.leeway(); leeway.is_given()) {
       if (leeway.is_nan()) return refuse<Refused>(detail::Result::LeewayNotANumber, name);
@@ -341,19 +279,16 @@ class HWT_API Timer {
     return TimeoutId::from_value(scheduled.node == nullptr ? 0 : scheduled.value);
   }
   /// Returns the name of the function that schedules, for messages.
-  static constexpr const char* caller(detail::When when, bool named) noexcept {
-    if (when.is_deadline()) return named ? "add_at" : "new_timeout_at";
-    return named ? "add" : "new_timeout";
-  }
+  static constexpr const char* caller(bool named) noexcept { return named ? "add" : "new_timeout"; }
   /// Returns the deadline with this leeway. Starts the timer if it was not started, because its ticks count from the
   /// start.
-  detail::When rounded(detail::When when, Leeway leeway) noexcept;
+  When rounded(When when, Leeway leeway) noexcept;
   // The rest of a refused call, out of line. Each function starts a timer that was not started, and schedules again. If
   // the timer traces origins, the function passes the origin to it. Both are static, because a refused task may have
   // destroyed the timer that it owned.
-  static detail::Scheduled retry_or_throw(Timer& timer, const detail::TaskSource& task, detail::When when,
+  static detail::Scheduled retry_or_throw(Timer& timer, const detail::TaskSource& task, When when,
                                           detail::Scheduled refused, const Origin& origin, const char* caller);
-  static detail::Scheduled retry_or_null(Timer& timer, const detail::TaskSource& task, detail::When when,
+  static detail::Scheduled retry_or_null(Timer& timer, const detail::TaskSource& task, When when,
                                          detail::Scheduled refused, const Origin& origin);
   void visit_pending(void (*visit)(void* context, const TracedTimeout& timeout), void* context) const;
 

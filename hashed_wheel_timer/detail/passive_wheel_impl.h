@@ -17,20 +17,28 @@ inline bool WheelNode::cancel() noexcept {
   return true;
 }
 
-template <class Duration>
-inline void PassiveWheel::schedule_in(WheelNode& node, Duration delay) {
-  const std::chrono::nanoseconds ahead = delay;
-  const auto wait = static_cast<std::uint64_t>(ahead.count());
-  if (wait - 1 >= left_) [[unlikely]] {  // 0, negative, NaN, or past the end of time
+inline void PassiveWheel::schedule(WheelNode& node, When when) {
+  when = detail::checked("PassiveWheel: delay", when);
+  const std::chrono::nanoseconds time(when.nanoseconds());
+  if (when.is_deadline()) {
+    schedule_by(node, std::chrono::steady_clock::time_point(time));
+  } else {
+    schedule_in(node, time);
+  }
+}
+
+inline void PassiveWheel::schedule_in(WheelNode& node, std::chrono::nanoseconds delay) {
+  const auto wait = static_cast<std::uint64_t>(delay.count());
+  if (wait - 1 >= left_) [[unlikely]] {  // 0, negative, or past the end of time
     schedule_clipped(node, delay);
     return;
   }
   node.cancel();
-  node.deadline_ = now_ + ahead;
+  node.deadline_ = now_ + delay;
   link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
 }
 
-inline void PassiveWheel::schedule_when(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
+inline void PassiveWheel::schedule_by(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
   // Unsigned, so that the distance cannot overflow. If the deadline is now, has passed or is too far, wait - 1 is at
   // least left_.
   const auto count = [](std::chrono::steady_clock::time_point time) {
@@ -46,14 +54,11 @@ inline void PassiveWheel::schedule_when(WheelNode& node, std::chrono::steady_clo
   link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
 }
 
-inline void PassiveWheel::postpone_at(WheelNode& node, detail::Point deadline) noexcept {
-  const std::chrono::steady_clock::time_point later = deadline;
-  if (node.wheel_ == this && later > node.deadline_) node.deadline_ = later;
-}
-
-inline void PassiveWheel::postpone(WheelNode& node, Delay delay) noexcept {
-  if (node.wheel_ != this || delay.is_nan()) return;
-  const auto deadline = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(clipped(delay)));
+inline void PassiveWheel::postpone(WheelNode& node, When when) noexcept {
+  if (node.wheel_ != this || when.is_nan()) return;
+  const std::chrono::nanoseconds time(when.nanoseconds());
+  const auto deadline = when.is_deadline() ? std::chrono::steady_clock::time_point(time)
+                                           : now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(clipped(time)));
   if (deadline > node.deadline_) node.deadline_ = deadline;
 }
 

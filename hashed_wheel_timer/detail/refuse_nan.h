@@ -4,6 +4,7 @@
 
 #include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
+#include "hashed_wheel_timer/when.h"
 
 namespace hwt::detail {
 
@@ -16,6 +17,13 @@ inline std::chrono::nanoseconds number(const char* parameter, Delay delay) {
   if (delay.is_nan()) [[unlikely]]
     refuse_nan(parameter);
   return delay;
+}
+
+/// Returns `when`. Calls refuse_nan() for a NaN.
+inline When checked(const char* parameter, When when) {
+  if (when.is_nan()) [[unlikely]]
+    refuse_nan(parameter);
+  return when;
 }
 
 /// Throws the std::invalid_argument for a text from outside, which the message shows in quotes and as one line.

@@ -68,7 +68,7 @@ void pair(Timer& timer) {
 }
 void pair_at(Timer& timer, std::chrono::steady_clock::time_point deadline) {
   for (std::size_t i = 0; i < kBatch; ++i) {
-    timer.new_timeout_at([i] { ran += static_cast<std::int64_t>(i); }, deadline).cancel();
+    timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, deadline).cancel();
   }
 }
 
@@ -110,7 +110,7 @@ extern "C" {
                                                 std::chrono::steady_clock::time_point deadline) {
   for (std::size_t i = 0; i < kBatch; ++i) {
     timeouts[i].cancel();
-    timeouts[i] = timer.new_timeout_at([i] { ran += static_cast<std::int64_t>(i); }, deadline);
+    timeouts[i] = timer.new_timeout([i] { ran += static_cast<std::int64_t>(i); }, deadline);
   }
 }
 [[gnu::noinline]] void counted_ring_by_id(Timer& timer, Ids& ids) {
@@ -123,7 +123,7 @@ extern "C" {
                                                        std::chrono::steady_clock::time_point deadline) {
   for (std::size_t i = 0; i < kBatch; ++i) {
     timer.cancel(ids[i]);
-    ids[i] = timer.add_at([i] { ran += static_cast<std::int64_t>(i); }, deadline);
+    ids[i] = timer.add([i] { ran += static_cast<std::int64_t>(i); }, deadline);
   }
 }
 [[gnu::noinline]] void counted_pair_with_1000_timers(Timers& timers) {

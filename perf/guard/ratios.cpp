@@ -66,7 +66,7 @@ class Churn {
   }
   Slice slice_by_deadline() {
     return slice_with(1, [this, deadline = timer_.now() + 600s](auto task) mutable {
-      return timer_.new_timeout_at(task, deadline += 50ns);
+      return timer_.new_timeout(task, deadline += 50ns);
     });
   }
 

@@ -125,7 +125,7 @@ BENCHMARK(in_turn)->Name("timer/in_turn")->ArgName("timers")->Arg(1)->Arg(16)->A
 // The deadline is given, as by a request. Compare with timer/churn and floor/schedule_cancel_at.
 void churn_by_deadline(benchmark::State& state) {
   churn(state,
-        [deadline = timer->now() + 600s](auto task) mutable { return timer->new_timeout_at(task, deadline += 1us); });
+        [deadline = timer->now() + 600s](auto task) mutable { return timer->new_timeout(task, deadline += 1us); });
 }
 BENCHMARK(churn_by_deadline)->Name("timer/churn_at")->Apply(with_tick)->Arg(1)->Arg(100)->Apply(with_threads);
 

@@ -328,7 +328,7 @@ TEST(CoarseExpiry, OfTheLastPointIsNever) {
   net::WheelTimer waits(loop, timer, (Coarse::max)());
   EXPECT_EQ(waits.expiry(), (steady_clock::time_point::max)());
   waits.async_wait(count);
-  async_wait_until(timer, loop.get_executor(), (Coarse::max)(), count);
+  async_wait(timer, loop.get_executor(), (Coarse::max)(), count);
   net::WheelTimer limited(loop, timer, kFar);
   limited.async_wait(net::cancel_after(timer, (Coarse::max)(), count));
   timer.advance(1min);
@@ -376,7 +376,7 @@ TEST(HandlerThatCannotBeMoved, IsDestroyedWithTheContext) {
   bool throws = false;
   ManualTimer timer;
   auto loop = std::make_optional<host::io_context>();
-  async_wait_for(timer, loop->get_executor(), kFar, HardToMove(in_use, throws));
+  async_wait(timer, loop->get_executor(), kFar, HardToMove(in_use, throws));
   EXPECT_GT(in_use[0], 0);
   throws = true;
   loop.reset();

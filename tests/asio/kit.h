@@ -57,8 +57,7 @@ using hwt::test::eventually;
 using hwt::test::kFar;
 using hwt::test::kNanDelay;
 using hwt::test::run_together;
-using net::async_wait_for;
-using net::async_wait_until;
+using net::async_wait;
 using std::chrono::steady_clock;
 
 inline constexpr auto kAborted = host::error::operation_aborted;

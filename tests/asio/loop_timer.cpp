@@ -11,7 +11,7 @@ TEST(LoopTimer, RunsTasksOnTheThreadOfTheLoopInOrderAndNotEarly) {
   std::vector<int> ran;
   const auto start = timer.now();
   for (const int i : {3, 1, 2}) {
-    timer.new_timeout_at(
+    timer.new_timeout(
         [&, i, thread = std::this_thread::get_id()](Timeout& self) {
           EXPECT_EQ(std::this_thread::get_id(), thread);
           EXPECT_GE(timer.now(), self.deadline());
@@ -33,7 +33,7 @@ TEST(LoopTimer, SetsItsAlarmAgainForATimeoutThatATaskSchedulesInTheTickOfTheAlar
   net::LoopTimer timer(loop.get_executor(), 10ms);
   bool ran = false;
   const auto deadline = timer.now() + 20ms;
-  timer.add_at([&] { timer.add_at([&] { ran = true; }, deadline); }, deadline);
+  timer.add([&] { timer.add([&] { ran = true; }, deadline); }, deadline);
   loop.run_for(60s);
   EXPECT_TRUE(ran);
 }
@@ -243,13 +243,13 @@ TEST(LoopTimer, NoTaskStartsOnceAnotherThreadDestroysIt) {
   auto timer = std::make_unique<net::LoopTimer>(loop.get_executor());
   std::atomic<bool> runs{false};
   const auto deadline = steady_clock::now();
-  timer->new_timeout_at(
+  timer->new_timeout(
       [&](Timeout& self) {
         runs = true;
         EXPECT_TRUE(eventually([&] { return self.timer() == nullptr; }));
       },
       deadline);
-  const Timeout next = timer->new_timeout_at([] { ADD_FAILURE(); }, deadline);
+  const Timeout next = timer->new_timeout([] { ADD_FAILURE(); }, deadline);
   std::jthread thread([&] { loop.run(); });
   EXPECT_TRUE(eventually([&] { return runs.load(); }));
   timer.reset();

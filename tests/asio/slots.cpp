@@ -41,12 +41,12 @@ struct SlotOfAWait : WaitOnManualTimer {
 
 TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitAlong) {
   const std::vector<std::function<void()>> begins{
-      [this] { async_wait_for(timer, executor(), 1ms, never_called()); },
-      [this] { async_wait_until(timer, executor(), timer.now() + 1ms, never_called()); },
-      [this] { async_wait_for(timer, host::any_io_executor(executor()), 1ms, never_called()); },
-      [this] { async_wait_for(timer, host::make_strand(executor()), 1ms, never_called()); },
-      [this] { async_wait_for(timer, executor(), 1ms, host::bind_executor(host::make_strand(*goes), never_called())); },
-      [this] { async_wait_for(timer, executor(), 1ms, host::bind_executor(loop.get_executor(), never_called())); }};
+      [this] { async_wait(timer, executor(), 1ms, never_called()); },
+      [this] { async_wait(timer, executor(), timer.now() + 1ms, never_called()); },
+      [this] { async_wait(timer, host::any_io_executor(executor()), 1ms, never_called()); },
+      [this] { async_wait(timer, host::make_strand(executor()), 1ms, never_called()); },
+      [this] { async_wait(timer, executor(), 1ms, host::bind_executor(host::make_strand(*goes), never_called())); },
+      [this] { async_wait(timer, executor(), 1ms, host::bind_executor(loop.get_executor(), never_called())); }};
   // When the context goes, the completion was not posted yet, or it is in a queue of the context.
   const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(1ms); },
                                                 [this] { signal->emit(host::cancellation_type::total); }};
@@ -84,24 +84,24 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitOfAWheelTimerAlong) {
 TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasGoneWhicheverWayTheTimerEndedBefore) {
   {
     ManualTimer ends;
-    async_wait_for(ends, executor(), kFar, never_called());
+    async_wait(ends, executor(), kFar, never_called());
   }
   goes.reset();
   expect_that_it_is_empty();
   goes = std::make_unique<host::io_context>();
-  async_wait_for(timer, executor(), kFar, never_called());
+  async_wait(timer, executor(), kFar, never_called());
   EXPECT_EQ(timer.stop().size(), 1u);
   goes.reset();
   expect_that_it_is_empty();
   goes = std::make_unique<host::io_context>();
-  async_wait_for(timer, executor(), kFar, never_called());  // refused
+  async_wait(timer, executor(), kFar, never_called());  // refused
   goes.reset();
   expect_that_it_is_empty();
 }
 
 TEST_F(SlotOfAWait, MayBeToldAfterTheContextOfTheWaitHasGoneAndBeforeItsHandlerIsCalledElsewhere) {
-  async_wait_for(timer, executor(), 1ms,
-                 host::bind_cancellation_slot(signal->slot(), host::bind_executor(loop.get_executor(), Note{&errors})));
+  async_wait(timer, executor(), 1ms,
+             host::bind_cancellation_slot(signal->slot(), host::bind_executor(loop.get_executor(), Note{&errors})));
   timer.advance(1ms);
   EXPECT_EQ(goes->run(), 1u);  // from here it is in the other queue
   goes.reset();
@@ -112,7 +112,7 @@ TEST_F(SlotOfAWait, MayBeToldAfterTheContextOfTheWaitHasGoneAndBeforeItsHandlerI
 }
 
 TEST_F(SlotOfAWait, IsEmptyAfterAWaitThatThrew) {
-  EXPECT_THROW(async_wait_for(timer, executor(), kNanDelay, never_called()), std::invalid_argument);
+  EXPECT_THROW(async_wait(timer, executor(), kNanDelay, never_called()), std::invalid_argument);
   expect_that_it_is_empty();
   std::atomic<int> left{0};
   std::atomic<int> made{0};
@@ -123,7 +123,7 @@ TEST_F(SlotOfAWait, IsEmptyAfterAWaitThatThrew) {
     ASSERT_LT(at, 100) << "there is no end to it";
     copies = at;
     try {
-      async_wait_for(timer, executor(), 1ms, handler);
+      async_wait(timer, executor(), 1ms, handler);
       begun = true;
     } catch (const std::runtime_error&) {
       expect_that_it_is_empty();
@@ -140,8 +140,8 @@ TEST_F(SlotOfAWait, IsNotTouchedOnceTheSignalHasGone) {
     void operator()(host::cancellation_type) const {}
   };
   for (const bool called : {true, false}) {
-    async_wait_for(timer, executor(), 1ms,
-                   host::bind_cancellation_slot(signal->slot(), [called](const Error&) { EXPECT_TRUE(called); }));
+    async_wait(timer, executor(), 1ms,
+               host::bind_cancellation_slot(signal->slot(), [called](const Error&) { EXPECT_TRUE(called); }));
     signal.emplace();  // another one in its place
     signal->slot().emplace<Other>();
     timer.advance(1ms);
@@ -152,8 +152,8 @@ TEST_F(SlotOfAWait, IsNotTouchedOnceTheSignalHasGone) {
 }
 
 TEST_F(SlotOfAWait, BelongsToTheWaitThatTookItLast) {
-  async_wait_for(timer, executor(), 1ms, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
-  async_wait_for(timer, executor(), kFar, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
+  async_wait(timer, executor(), 1ms, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
+  async_wait(timer, executor(), kFar, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
   timer.advance(1ms);
   goes->poll();
   signal->emit(host::cancellation_type::terminal);
@@ -170,7 +170,7 @@ struct SlotOfALimit : SlotOfAWait {
   }
   /// Each is an operation of the context that never calls its handler.
   std::vector<std::function<void()>> begins() {
-    return {[this] { async_wait_for(timer, executor(), 1ms, limited()); },
+    return {[this] { async_wait(timer, executor(), 1ms, limited()); },
             [this] {
               const auto waits = std::make_shared<net::WheelTimer>(*goes, timer);
               waits->async_wait(limited(waits));
@@ -179,7 +179,7 @@ struct SlotOfALimit : SlotOfAWait {
               const auto steady = std::make_shared<host::steady_timer>(*goes, kFar);
               steady->async_wait(limited(steady));
             },
-            [this] { async_wait_for(timer, executor(), 1ms, net::cancel_after(timer, 3ms, limited())); }};
+            [this] { async_wait(timer, executor(), 1ms, net::cancel_after(timer, 3ms, limited())); }};
   }
 };
 
@@ -236,7 +236,7 @@ TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWhereverTheHandlerThrows) {
     auto token = net::cancel_after(timer, kFar, handler);
     copies = thrown + 1;
     try {
-      async_wait_for(timer, executor(), 1ms, token);
+      async_wait(timer, executor(), 1ms, token);
       begun = true;
     } catch (const std::runtime_error&) {
       ++thrown;

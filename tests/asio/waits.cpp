@@ -1,4 +1,4 @@
-// async_wait_for(), async_wait_until(): their ends, executors and memory, refusals and races.
+// async_wait(), async_wait(): their ends, executors and memory, refusals and races.
 
 #include "tests/asio/kit.h"
 
@@ -6,8 +6,8 @@ namespace asio_test {
 namespace {
 
 TEST_F(WaitOnManualTimer, EndsWhenTheTimerSaysSo) {
-  async_wait_for(timer, loop.get_executor(), 5ms, Note{&errors});
-  async_wait_until(timer, loop.get_executor(), timer.now() + 7ms, Note{&errors});
+  async_wait(timer, loop.get_executor(), 5ms, Note{&errors});
+  async_wait(timer, loop.get_executor(), timer.now() + 7ms, Note{&errors});
   timer.advance(4ms);
   EXPECT_EQ(loop.poll(), 0u);
   timer.advance(1ms);
@@ -21,16 +21,30 @@ TEST_F(WaitOnManualTimer, EndsWhenTheTimerSaysSo) {
 TEST_F(WaitOnManualTimer, IsAbortedByTheEndOfTheTimer) {
   {
     ManualTimer ends;
-    async_wait_for(ends, loop.get_executor(), kFar, Note{&errors});
+    async_wait(ends, loop.get_executor(), kFar, Note{&errors});
   }
-  async_wait_for(timer, loop.get_executor(), kFar, Note{&errors});
+  async_wait(timer, loop.get_executor(), kFar, Note{&errors});
   std::vector<Timeout> left = timer.stop();
   ASSERT_EQ(left.size(), 1u);
   left[0].task().run(left[0]);  // does nothing
-  async_wait_for(timer, loop.get_executor(), 1ms, Note{&errors});
+  async_wait(timer, loop.get_executor(), 1ms, Note{&errors});
   EXPECT_TRUE(errors.empty());
   EXPECT_EQ(loop.run(), 3u);
   EXPECT_EQ(errors, std::vector<Error>(3, kAborted));
+}
+
+TEST_F(WaitOnManualTimer, AWaitAndALimitByTheWallClockAreNotEarly) {
+  ManualTimer now{1ms, steady_clock::now()};
+  const auto due = steady_clock::now() + 1h;  // read first, so the deadlines are not before it
+  const auto wall = std::chrono::system_clock::now() + 1h;
+  async_wait(now, loop.get_executor(), wall, Note{&errors});
+  async_wait(now, loop.get_executor(), 24h, net::cancel_after(now, wall, Note{&errors}));
+  now.advance_to(due - 1ns);
+  loop.poll();
+  EXPECT_TRUE(errors.empty());
+  now.advance_to(due + 1min);
+  loop.run();
+  EXPECT_EQ(errors, (std::vector<Error>{Error(), kAborted}));
 }
 
 TEST_F(WaitOnManualTimer, AnExpirySaturatesAlsoBeforeTheZeroOfTheClock) {
@@ -54,12 +68,12 @@ TEST_F(WaitOnManualTimer, AnExpirySaturatesAlsoBeforeTheZeroOfTheClock) {
 host::awaitable<void> await_nan(hwt::Timer& timer, std::vector<std::string>& messages) {
   const auto executor = co_await host::this_coro::executor;
   try {
-    co_await async_wait_for(timer, executor, kNanDelay, host::use_awaitable);
+    co_await async_wait(timer, executor, kNanDelay, host::use_awaitable);
   } catch (const std::invalid_argument& refusal) {
     messages.emplace_back(refusal.what());
   }
   try {
-    co_await async_wait_for(timer, executor, 1ms, net::cancel_after(timer, kNanDelay, host::use_awaitable));
+    co_await async_wait(timer, executor, 1ms, net::cancel_after(timer, kNanDelay, host::use_awaitable));
   } catch (const std::invalid_argument& refusal) {
     messages.emplace_back(refusal.what());
   }
@@ -69,7 +83,7 @@ TEST_F(WaitOnManualTimer, ANanIsThrownIntoTheCoroutineThatAwaits) {
   std::vector<std::string> messages;
   host::co_spawn(loop, await_nan(timer, messages), host::detached);
   loop.run();
-  EXPECT_EQ(messages, (std::vector<std::string>{"async_wait_for: delay: NaN (expected: a number)",
+  EXPECT_EQ(messages, (std::vector<std::string>{"async_wait: delay: NaN (expected: a number)",
                                                 "cancel_after: delay: NaN (expected: a number)"}));
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
@@ -79,12 +93,12 @@ TEST_F(WaitOnManualTimer, OnEarlierMayBeginAndCancelWaits) {
   net::WheelTimer other(loop, timer);
   timer.on_earlier([&] {
     if (++calls != 1) return;
-    async_wait_for(timer, loop.get_executor(), 1h, Note{&errors});
+    async_wait(timer, loop.get_executor(), 1h, Note{&errors});
     other.expires_after(1h);
     other.async_wait(Note{&errors});
     EXPECT_EQ(other.cancel(), 1u);
   });
-  async_wait_for(timer, loop.get_executor(), 1s, Note{&errors});
+  async_wait(timer, loop.get_executor(), 1s, Note{&errors});
   EXPECT_EQ(calls, 1);
   timer.on_earlier({});
   timer.advance(1h);
@@ -93,7 +107,7 @@ TEST_F(WaitOnManualTimer, OnEarlierMayBeginAndCancelWaits) {
 }
 
 TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
-  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), kNanDelay, Note{&errors}), std::invalid_argument);
+  EXPECT_THROW(async_wait(timer, loop.get_executor(), kNanDelay, Note{&errors}), std::invalid_argument);
   EXPECT_EQ(loop.run(), 0u);
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
@@ -111,7 +125,7 @@ TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
       copies = at;
       made = 0;
       try {
-        async_wait_for(timer, loop.get_executor(), 1ms, handler);
+        async_wait(timer, loop.get_executor(), 1ms, handler);
       } catch (const std::runtime_error&) {
         allocations += made;
         ASSERT_EQ(left, 0) << "thrown by copy " << at;
@@ -152,7 +166,7 @@ struct WithSlotWithoutMemory {
 
 TEST_F(WaitOnManualTimer, LeavesNothingIfTheSlotOfTheHandlerThrows) {
   const auto kept = std::make_shared<int>();
-  EXPECT_THROW(async_wait_for(timer, loop.get_executor(), 1ms, WithSlotWithoutMemory{kept}), std::bad_alloc);
+  EXPECT_THROW(async_wait(timer, loop.get_executor(), 1ms, WithSlotWithoutMemory{kept}), std::bad_alloc);
   ASSERT_EQ(kept.use_count(), 1) << "the handler is still there";
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_EQ(loop.run(), 0u);
@@ -161,7 +175,7 @@ TEST_F(WaitOnManualTimer, LeavesNothingIfTheSlotOfTheHandlerThrows) {
 TEST_F(WaitOnManualTimer, ItsContextMayGoFirst) {
   const auto kept = std::make_shared<int>();
   auto goes = std::make_unique<host::io_context>();
-  async_wait_for(timer, goes->get_executor(), 1ms, [kept](const Error&) { ADD_FAILURE(); });
+  async_wait(timer, goes->get_executor(), 1ms, [kept](const Error&) { ADD_FAILURE(); });
   EXPECT_EQ(kept.use_count(), 2);
   goes.reset();
   EXPECT_EQ(kept.use_count(), 1);
@@ -171,7 +185,7 @@ TEST_F(WaitOnManualTimer, ItsContextMayGoFirst) {
 
 TEST_F(WaitOnManualTimer, ASystemExecutorIsAnIoExecutorToo) {
   std::promise<Error> ended;
-  async_wait_for(timer, host::system_executor(), 1ms, [&](const Error& error) { ended.set_value(error); });
+  async_wait(timer, host::system_executor(), 1ms, [&](const Error& error) { ended.set_value(error); });
   timer.advance(1ms);
   EXPECT_EQ(ended.get_future().get(), Error());
 }
@@ -189,9 +203,9 @@ TEST_F(WaitOnManualTimer, IsCalledOnAStrandOfAnyType) {
       ++called;
     };
   };
-  async_wait_for(timer, host::any_io_executor(strand), 1ms, on(strand));
-  async_wait_for(timer, host::any_io_executor(strand_of_any), 1ms, on(strand_of_any));
-  async_wait_for(timer, loop.get_executor(), 1ms, host::bind_executor(host::any_io_executor(strand), on(strand)));
+  async_wait(timer, host::any_io_executor(strand), 1ms, on(strand));
+  async_wait(timer, host::any_io_executor(strand_of_any), 1ms, on(strand_of_any));
+  async_wait(timer, loop.get_executor(), 1ms, host::bind_executor(host::any_io_executor(strand), on(strand)));
   net::WheelTimer waits(host::any_io_executor(strand), timer);
   waits.expires_after(1ms);
   waits.async_wait(on(strand));
@@ -238,7 +252,7 @@ struct OwnsItsSession {
 TEST_F(WaitOnManualTimer, UsesNoMemoryOfAHandlerThatIsGone) {
   int blocks = 0;
   const auto begin = [&](host::io_context& context) {
-    async_wait_for(timer, context.get_executor(), 1ms, OwnsItsSession(blocks));
+    async_wait(timer, context.get_executor(), 1ms, OwnsItsSession(blocks));
     EXPECT_GT(blocks, 0);
   };
   {
@@ -263,7 +277,7 @@ TEST_F(WaitOnManualTimer, UsesNoMemoryOfAHandlerThatIsGone) {
 TEST_F(WaitOnManualTimer, CancelAfterUsesNoMemoryOfItsHandlerWhenThatIsCalled) {
   int blocks = 0;
   for (const auto limit : {1ms, 2ms, 1000ms}) {
-    async_wait_for(timer, loop.get_executor(), 2ms, net::cancel_after(timer, limit, OwnsItsSession(blocks)));
+    async_wait(timer, loop.get_executor(), 2ms, net::cancel_after(timer, limit, OwnsItsSession(blocks)));
     timer.advance(2ms);
     loop.run();
     loop.restart();
@@ -275,8 +289,8 @@ TEST_F(WaitOnManualTimer, CancelAfterUsesNoMemoryOfItsHandlerWhenThatIsCalled) {
 TEST_F(WaitOnManualTimer, IsCalledWhenTheContextOfItsStrandIsGone) {
   bool called = false;
   auto goes = std::make_unique<host::io_context>();
-  async_wait_for(timer, host::make_strand(*goes), 1ms,
-                 host::bind_executor(loop.get_executor(), [&](const Error&) { called = true; }));
+  async_wait(timer, host::make_strand(*goes), 1ms,
+             host::bind_executor(loop.get_executor(), [&](const Error&) { called = true; }));
   timer.advance(1ms);
   goes->run();
   goes.reset();
@@ -304,7 +318,7 @@ TEST(WaitOperation, OfALoopIsAmongTheBlocksThatMallocIsQuickFor) {
 struct Refusing final : hwt::detail::DrivenTimer {
   explicit Refusing(std::function<void()> by) : DrivenTimer("Refusing", {}), refuse(std::move(by)) {}
   ~Refusing() override { end(); }
-  hwt::detail::Scheduled schedule(const hwt::detail::TaskSource&, hwt::detail::When) override {
+  hwt::detail::Scheduled schedule(const hwt::detail::TaskSource&, hwt::When) override {
     refuse();
     return {};
   }
@@ -318,11 +332,11 @@ TEST(WaitRefused, CompletesWithWhatItWasRefusedFor) {
   const Timeout first = full.new_timeout([] {}, kFar);
   Refusing no_memory([] { throw std::bad_alloc(); });
   Refusing no_thread([] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); });
-  async_wait_for(full, loop.get_executor(), 1ms, Note{&errors});
-  async_wait_for(no_memory, loop.get_executor(), 1ms, Note{&errors});
+  async_wait(full, loop.get_executor(), 1ms, Note{&errors});
+  async_wait(no_memory, loop.get_executor(), 1ms, Note{&errors});
   HashedWheelTimer given_none({.thread_factory = [](const std::function<void()>&) { return std::thread(); }});
-  async_wait_for(no_thread, loop.get_executor(), 1ms, Note{&errors});
-  async_wait_for(given_none, loop.get_executor(), 1ms, Note{&errors});
+  async_wait(no_thread, loop.get_executor(), 1ms, Note{&errors});
+  async_wait(given_none, loop.get_executor(), 1ms, Note{&errors});
   EXPECT_TRUE(errors.empty());
   loop.run();
   EXPECT_EQ(errors, (std::vector<Error>{host::error::no_buffer_space, host::error::no_memory, host::error::try_again,
@@ -360,7 +374,7 @@ TEST(WaitDropped, IsAbortedWhenTheTimersExecutorDropsIt) {
   std::vector<Error> errors;
   host::io_context loop;
   HashedWheelTimer timer({.tick_duration = 1ms, .executor = [](const std::function<void()>&) {}});
-  async_wait_for(timer, loop.get_executor(), 1ms, Note{&errors});
+  async_wait(timer, loop.get_executor(), 1ms, Note{&errors});
   loop.run();
   EXPECT_EQ(errors, std::vector<Error>{kAborted});
 }
@@ -374,7 +388,7 @@ TEST(WaitRaces, EachEndsOnceHoweverTheTimerEnds) {
     {
       HashedWheelTimer timer(1ms);
       for (int i = 0; i < 20; ++i) {
-        async_wait_for(timer, loop.get_executor(), std::chrono::microseconds(100 * i), [&](const Error&) { ++ended; });
+        async_wait(timer, loop.get_executor(), std::chrono::microseconds(100 * i), [&](const Error&) { ++ended; });
       }
       std::this_thread::sleep_for(std::chrono::microseconds(round * 10 % 2500));
       if (round % 2 == 0) timer.stop();
@@ -391,7 +405,7 @@ TEST(WaitRaces, EachGoesOnceHoweverTheContextEnds) {
   for (int round = 0; round < 1'000; ++round) {
     auto loop = std::make_unique<host::io_context>();
     for (int i = 0; i < 10; ++i) {
-      async_wait_for(timer, loop->get_executor(), std::chrono::microseconds(100 * i), [kept](const Error&) {});
+      async_wait(timer, loop->get_executor(), std::chrono::microseconds(100 * i), [kept](const Error&) {});
     }
     std::this_thread::sleep_for(std::chrono::microseconds(round * 7 % 1500));
     loop.reset();
@@ -407,7 +421,7 @@ TEST(WaitRaces, EachGoesOnceHoweverTheTimersStopAndTheContextsEndRace) {
     HashedWheelTimer timer(1ms);
     auto loop = std::make_unique<host::io_context>();
     host::cancellation_signal signal;
-    for (int i = 0; i < 10; ++i) async_wait_for(timer, loop->get_executor(), kFar, [kept](const Error&) {});
+    for (int i = 0; i < 10; ++i) async_wait(timer, loop->get_executor(), kFar, [kept](const Error&) {});
     auto waits = std::make_shared<net::WheelTimer>(*loop, timer);
     waits->expires_after(kFar);
     // The context destroys both handlers, and the last handler destroys the WheelTimer.

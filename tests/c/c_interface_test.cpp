@@ -187,6 +187,23 @@ TEST(CInterface, CancelAndWaitLetsTheArgumentBeFreed) {
   }
 }
 
+TEST(CInterface, ATimeoutByTheWallClockIsNotEarly) {
+  for (const int kind : kAll) {
+    if (kind == HWT_MANUAL) continue;  // its clock has no relation to the wall clock
+    const Owner timer = make(kind);
+    std::atomic<int> ran = 0;
+    const auto wall = [] {
+      return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+    };
+    const std::int64_t due = wall() + 20 * kMs;
+    ASSERT_NE(hwt_add_wall(timer.get(), due, count, &ran), 0u);
+    ASSERT_NE(hwt_add_wall(timer.get(), (std::numeric_limits<std::int64_t>::max)(), must_not_run, nullptr), 0u);
+    EXPECT_TRUE(run_until(timer.get(), kind, [&] { return ran == 1; }));
+    EXPECT_GE(wall(), due) << kind;
+    EXPECT_EQ(hwt_pending(timer.get()), 1) << "the end of the wall clock is never";
+  }
+}
+
 TEST(CInterface, RescheduleMovesATimeout) {
   const Owner timer = make(HWT_MANUAL);
   std::atomic<int> ran = 0;
@@ -459,6 +476,7 @@ TEST(CMisuse, NullIsRefusedByEachFunction) {
   refused(hwt_start(nullptr), EINVAL, "hwt_start: timer: NULL");
   refused(static_cast<int>(hwt_add(nullptr, 0, count, nullptr)), 0, "hwt_add: timer: NULL");
   refused(static_cast<int>(hwt_add_at(nullptr, 0, count, nullptr)), 0, "hwt_add_at: timer: NULL");
+  refused(static_cast<int>(hwt_add_wall(nullptr, 0, count, nullptr)), 0, "hwt_add_wall: timer: NULL");
   refused(hwt_cancel(nullptr, 1), -1, "hwt_cancel: timer: NULL");
   refused(hwt_cancel_and_wait(nullptr, 1), -1, "hwt_cancel_and_wait: timer: NULL");
   refused(hwt_reschedule(nullptr, 1, 0), -1, "hwt_reschedule: timer: NULL");

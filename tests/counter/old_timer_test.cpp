@@ -65,10 +65,9 @@ class Life {
         ++(i % 4 == 3 ? cancelled_ran_ : ran_);
       };
       const auto due = now + i * 1ms;
-      Timeout timeout = timer_->new_timeout_at(task, i % 2 == 0 ? due : now + 1h);
+      Timeout timeout = timer_->new_timeout(task, i % 2 == 0 ? due : now + 1h);
       // Moving later fails if this thread was held up.
-      const bool done =
-          i % 4 == 3 ? timeout.cancel() : i % 4 != 0 && timeout.reschedule_at(i % 4 == 1 ? due : due + 40ms);
+      const bool done = i % 4 == 3 ? timeout.cancel() : i % 4 != 0 && timeout.reschedule(i % 4 == 1 ? due : due + 40ms);
       EXPECT_TRUE(done || i % 2 == 0);
     }
   }

@@ -168,7 +168,7 @@ class Walk {
         const nanoseconds delay = any_delay(side);
         const bool at = input_.one_in(2);
         const TimePoint deadline = at ? any_deadline(side) : side.after(delay);
-        at ? side.wheel->postpone_at(node, deadline) : side.wheel->postpone(node, delay);
+        at ? side.wheel->postpone(node, deadline) : side.wheel->postpone(node, delay);
         if (expected.side != &side || deadline <= expected.deadline) break;
         expect(index, {&side, std::max(expected.due, side.ticks_until(deadline)), deadline, expected.order, true});
         break;
@@ -176,7 +176,7 @@ class Walk {
       case 5:
       case 6: {
         const TimePoint deadline = any_deadline(side);
-        side.wheel->schedule_at(node, deadline);
+        side.wheel->schedule(node, deadline);
         scheduled(side, index, deadline);
         break;
       }

@@ -75,7 +75,7 @@ class Scoped {
     const Deadline deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
     const auto leeway = any_leeway();
     const auto task = [this, &slot] { on_run(slot); };
-    slot.id = by_deadline ? scope_->add_at(task, deadline, Leeway(leeway)) : scope_->add(task, delay, Leeway(leeway));
+    slot.id = by_deadline ? scope_->add(task, deadline, Leeway(leeway)) : scope_->add(task, delay, Leeway(leeway));
     alarms_.expect(slot.alarm, alarms_.roundest(deadline, leeway));
     check(slot, deadline, leeway);
   }
@@ -85,7 +85,7 @@ class Scoped {
     const auto delay = alarms_.any_delay();
     const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
     const auto leeway = any_leeway();
-    const bool moved = by_deadline ? alarms_.timer().reschedule_at(slot.id, deadline, Leeway(leeway))
+    const bool moved = by_deadline ? alarms_.timer().reschedule(slot.id, deadline, Leeway(leeway))
                                    : alarms_.timer().reschedule(slot.id, delay, Leeway(leeway));
     require(moved == slot.alarm.has_value(), "reschedule() tells whether it was pending");
     if (!moved) return;

@@ -43,13 +43,13 @@ TEST(KeyedMemory, ALackOfMemoryChangesNothing) {
   for (int key = 0; key < 500; ++key) {
     std::optional<KeyedResult> added;
     until_it_passes([&] {
-      if (!added) added = key % 2 == 0 ? keyed.set(key, value, 1h) : keyed.set_at(key, value, timer.now() + 1h);
+      if (!added) added = key % 2 == 0 ? keyed.set(key, value, 1h) : keyed.set(key, value, timer.now() + 1h);
     });
     EXPECT_EQ(added, KeyedResult::Added);
   }
   until_it_passes([&] { EXPECT_EQ(keyed.set(1, value + value, 2h), KeyedResult::Replaced); });
   until_it_passes([&] { EXPECT_EQ(keyed.move(2, 1s), KeyedResult::Moved); });
-  until_it_passes([&] { EXPECT_EQ(keyed.move_at(3, timer.now() - 1s), KeyedResult::Moved); });
+  until_it_passes([&] { EXPECT_EQ(keyed.move(3, timer.now() - 1s), KeyedResult::Moved); });
   EXPECT_GT(failures, 1000);
   EXPECT_EQ(keyed.remove(1), value + value);
   std::optional<std::vector<std::pair<int, std::string>>> drained;

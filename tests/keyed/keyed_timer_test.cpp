@@ -163,14 +163,14 @@ TEST_F(Keyed, TheLongestDelayIsNever) {
 
 TEST_F(Keyed, ADeadlineActsAsTheEqualDelay) {
   const steady_clock::time_point now = timer_.now();
-  EXPECT_EQ(keyed_.set_at(1, 10, now + 5ms), KeyedResult::Added);
+  EXPECT_EQ(keyed_.set(1, 10, now + 5ms), KeyedResult::Added);
   EXPECT_EQ(keyed_.set(2, 20, 5ms), KeyedResult::Added);
   EXPECT_EQ(keyed_.remaining(1), keyed_.remaining(2));
-  EXPECT_EQ(keyed_.set_at(3, 30, now + 1h), KeyedResult::Added);
-  EXPECT_EQ(keyed_.set_at(3, 31, now + 5ms), KeyedResult::Replaced);
-  EXPECT_EQ(keyed_.set_at(4, 40, now + 1ms), KeyedResult::Added);
-  EXPECT_EQ(keyed_.move_at(4, now + 5ms), KeyedResult::Moved);
-  EXPECT_EQ(keyed_.move_at(5, now + 5ms), KeyedResult::NotFound);
+  EXPECT_EQ(keyed_.set(3, 30, now + 1h), KeyedResult::Added);
+  EXPECT_EQ(keyed_.set(3, 31, now + 5ms), KeyedResult::Replaced);
+  EXPECT_EQ(keyed_.set(4, 40, now + 1ms), KeyedResult::Added);
+  EXPECT_EQ(keyed_.move(4, now + 5ms), KeyedResult::Moved);
+  EXPECT_EQ(keyed_.move(5, now + 5ms), KeyedResult::NotFound);
   timer_.advance(5ms - 1ns);
   EXPECT_EQ(take_expired(), Items());
   timer_.advance(1ns);
@@ -182,12 +182,12 @@ TEST_F(Keyed, ADeadlineInThePastExpiresAtTheNextTickOnceAndNotInside) {
   timer_.advance(1s);
   const steady_clock::time_point now = timer_.now();
   for (const steady_clock::time_point deadline : {now, now - 1ns, now - 1h, steady_clock::time_point::min()}) {
-    keyed_.set_at(1, 10, deadline);
+    keyed_.set(1, 10, deadline);
     EXPECT_EQ(keyed_.remaining(1), 0ns);
     keyed_.set(2, 20, 1h);
-    EXPECT_EQ(keyed_.set_at(2, 21, deadline), KeyedResult::Replaced);
+    EXPECT_EQ(keyed_.set(2, 21, deadline), KeyedResult::Replaced);
     keyed_.set(3, 30, 1h);
-    EXPECT_EQ(keyed_.move_at(3, deadline), KeyedResult::Moved);
+    EXPECT_EQ(keyed_.move(3, deadline), KeyedResult::Moved);
     EXPECT_EQ(take_expired(), Items());
     timer_.advance(1ms);
     EXPECT_EQ(sorted(take_expired()), (Items{{1, 10}, {2, 21}, {3, 30}}));
@@ -197,11 +197,11 @@ TEST_F(Keyed, ADeadlineInThePastExpiresAtTheNextTickOnceAndNotInside) {
 }
 
 TEST_F(Keyed, TheEndOfTimeAsADeadlineIsNever) {
-  keyed_.set_at(1, 10, steady_clock::time_point::max());
+  keyed_.set(1, 10, steady_clock::time_point::max());
   timer_.advance(24h * 365);
   EXPECT_EQ(keyed_.remaining(1), nanoseconds::max());
-  EXPECT_EQ(keyed_.move_at(1, timer_.now() + 5ms), KeyedResult::Moved);
-  EXPECT_EQ(keyed_.move_at(1, steady_clock::time_point::max()), KeyedResult::Moved);
+  EXPECT_EQ(keyed_.move(1, timer_.now() + 5ms), KeyedResult::Moved);
+  EXPECT_EQ(keyed_.move(1, steady_clock::time_point::max()), KeyedResult::Moved);
   timer_.advance(1h);
   EXPECT_EQ(take_expired(), Items());
   EXPECT_EQ(keyed_.remove(1), 10);
@@ -393,15 +393,15 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMove) {
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMoveAtAndSetAt) {
   for (const bool by_set : {false, true}) {
-    keyed_->set_at(1, 10, timer_.now() - 1s);
+    keyed_->set(1, 10, timer_.now() - 1s);
     ASSERT_TRUE(wait_for_claims(by_set ? 3 : 1));
     const steady_clock::time_point later = timer_.now() + 1h;
-    EXPECT_EQ(by_set ? keyed_->set_at(1, 11, later) : keyed_->move_at(1, later),
+    EXPECT_EQ(by_set ? keyed_->set(1, 11, later) : keyed_->move(1, later),
               by_set ? KeyedResult::Replaced : KeyedResult::Moved);
     jobs_.run_all();
     EXPECT_EQ(take_expired(), Items());
     EXPECT_GT(keyed_->remaining(1), 30min);
-    EXPECT_EQ(keyed_->move_at(1, timer_.now()), KeyedResult::Moved);
+    EXPECT_EQ(keyed_->move(1, timer_.now()), KeyedResult::Moved);
     ASSERT_TRUE(wait_for_claims(by_set ? 4 : 2));
     jobs_.run_all();
     EXPECT_EQ(take_expired(), (Items{{1, by_set ? 11 : 10}}));
@@ -466,8 +466,8 @@ TEST_F(Claimed, ARejectedMoveLeavesTheValueToTheExpiry) {
   const Timeout other = timer_.new_timeout([] {}, 1h);  // takes the one place
   EXPECT_EQ(keyed_->move(1, 1h), KeyedResult::Rejected);
   EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Rejected);
-  EXPECT_EQ(keyed_->move_at(1, timer_.now() + 1h), KeyedResult::Rejected);
-  EXPECT_EQ(keyed_->set_at(1, 11, timer_.now() + 1h), KeyedResult::Rejected);
+  EXPECT_EQ(keyed_->move(1, timer_.now() + 1h), KeyedResult::Rejected);
+  EXPECT_EQ(keyed_->set(1, 11, timer_.now() + 1h), KeyedResult::Rejected);
   jobs_.run_all();
   EXPECT_EQ(take_expired(), (Items{{1, 10}}));
 }
@@ -475,7 +475,7 @@ TEST_F(Claimed, ARejectedMoveLeavesTheValueToTheExpiry) {
 TEST_F(Claimed, AtTheLimitANewKeyIsRejectedAndAnOldOneReplaced) {
   EXPECT_EQ(keyed_->set(1, 10, 1h), KeyedResult::Added);
   EXPECT_EQ(keyed_->set(2, 20, 1ms), KeyedResult::Rejected);
-  EXPECT_EQ(keyed_->set_at(2, 20, timer_.now() - 1ms), KeyedResult::Rejected);
+  EXPECT_EQ(keyed_->set(2, 20, timer_.now() - 1ms), KeyedResult::Rejected);
   EXPECT_FALSE(keyed_->contains(2));
   EXPECT_EQ(keyed_->size(), 1u);
   EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Replaced);
@@ -496,10 +496,10 @@ TEST(KeyedAndItsTimer, AStoppedTimerRefusesAndLosesNothing) {
   EXPECT_EQ(keyed->set(9, 90, 1ms), KeyedResult::Stopped);
   EXPECT_EQ(keyed->move(1, 1ms), KeyedResult::Stopped);
   EXPECT_EQ(keyed->move(9, 1ms), KeyedResult::NotFound);
-  EXPECT_EQ(keyed->set_at(1, 11, timer.now()), KeyedResult::Stopped);
-  EXPECT_EQ(keyed->set_at(9, 90, timer.now()), KeyedResult::Stopped);
-  EXPECT_EQ(keyed->move_at(1, timer.now()), KeyedResult::Stopped);
-  EXPECT_EQ(keyed->move_at(9, timer.now()), KeyedResult::NotFound);
+  EXPECT_EQ(keyed->set(1, 11, timer.now()), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->set(9, 90, timer.now()), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->move(1, timer.now()), KeyedResult::Stopped);
+  EXPECT_EQ(keyed->move(9, timer.now()), KeyedResult::NotFound);
   EXPECT_EQ(keyed->size(), 4u);
   EXPECT_EQ(keyed->remove(1), 10);
   // A program that stops a timer may run the returned timeouts. Those of removed values do nothing, the others expire.
@@ -784,13 +784,13 @@ void compare_with_a_map(int keys) {
       case 0:
       case 1:
       case 2:
-        ASSERT_EQ(by_deadline ? keyed.set_at(key, step, at) : keyed.set(key, step, delay),
+        ASSERT_EQ(by_deadline ? keyed.set(key, step, at) : keyed.set(key, step, delay),
                   there ? KeyedResult::Replaced : KeyedResult::Added);
         model[key] = {step, deadline};
         break;
       case 3:
       case 4:
-        ASSERT_EQ(by_deadline ? keyed.move_at(key, at) : keyed.move(key, delay),
+        ASSERT_EQ(by_deadline ? keyed.move(key, at) : keyed.move(key, delay),
                   there ? KeyedResult::Moved : KeyedResult::NotFound);
         if (there) found->second.second = deadline;
         break;

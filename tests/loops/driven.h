@@ -41,7 +41,7 @@ inline void expect_driven(LoopTimer& timer) {
         if (i % 3 == 0) {
           timer.new_timeout([&] { wait.end(); }, delay);
         } else if (i % 3 == 1) {
-          timer.new_timeout_at([&] { wait.end(); }, wait.deadline);
+          timer.new_timeout([&] { wait.end(); }, wait.deadline);
         } else {
           keyed.set(thread, &wait, delay);
         }

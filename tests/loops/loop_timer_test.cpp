@@ -60,8 +60,8 @@ TEST(LoopTimer, RunDueReturnsWhenToCallItAgain) {
   LoopTimer timer{1ms};
   EXPECT_EQ(timer.run_due(), std::nullopt);
   const auto deadline = steady_clock::now() + kFar;
-  timer.new_timeout_at([] {}, deadline + 1h);
-  Timeout first = timer.new_timeout_at([] {}, deadline);
+  timer.new_timeout([] {}, deadline + 1h);
+  Timeout first = timer.new_timeout([] {}, deadline);
   EXPECT_LE(timer.run_due(), deadline + 1ms);
   EXPECT_GT(timer.run_due(), steady_clock::now());
   timer.stop();
@@ -72,7 +72,7 @@ TEST(LoopTimer, RunDueRunsAtMostMaxTasksAndComesBackAtOnceForTheRest) {
   LoopTimer timer{1ms};
   int runs = 0;
   const auto deadline = steady_clock::now();
-  for (int i = 0; i < 10; ++i) timer.new_timeout_at([&] { ++runs; }, deadline);
+  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, deadline);
   while (runs == 0) timer.run_due(4);
   EXPECT_EQ(runs, 4);
   EXPECT_LE(timer.run_due(0), steady_clock::now());
@@ -123,7 +123,7 @@ TEST(LoopTimer, OnEarlierIsNotCalledForWhatTasksScheduleInRunDue) {
   timer.on_earlier([&] { ++calls; });
   timer.new_timeout(
       [&] {
-        timer.new_timeout_at([] {}, steady_clock::time_point::min());
+        timer.new_timeout([] {}, steady_clock::time_point::min());
         ran = true;
       },
       10ms);

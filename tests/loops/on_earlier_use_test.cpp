@@ -90,7 +90,7 @@ class KeyedTimerInOnEarlier : public UseInOnEarlier {
 
 TEST_F(KeyedTimerInOnEarlier, ASetOfANewKey) {
   expect_call_of([this] { return sessions_.set(1, "first", 30s); }, KeyedResult::Added);
-  expect_call_of([this] { return sessions_.set_at(1, "first", timer_.now() + 30s); }, KeyedResult::Added);
+  expect_call_of([this] { return sessions_.set(1, "first", timer_.now() + 30s); }, KeyedResult::Added);
 }
 
 TEST_F(KeyedTimerInOnEarlier, ASetOfAKeyThatHasAValue) {
@@ -102,7 +102,7 @@ TEST_F(KeyedTimerInOnEarlier, AMove) {
   sessions_.set(1, "first", kFar);
   expect_call_of([this] { return sessions_.move(1, 30s); }, KeyedResult::Moved);
   sessions_.set(1, "first", kFar);
-  expect_call_of([this] { return sessions_.move_at(1, timer_.now() + 30s); }, KeyedResult::Moved);
+  expect_call_of([this] { return sessions_.move(1, timer_.now() + 30s); }, KeyedResult::Moved);
 }
 
 TEST_F(KeyedTimerInOnEarlier, StopsAndRefusesTheNextSet) {

@@ -43,7 +43,7 @@ class Model {
   /// Lets the clock jump until `before` ticks before `carry`. Timeouts around the carry wait from the start on.
   void grow_old(std::int64_t carry, std::int64_t before) {
     for (const std::int64_t after : {2, 1, 0, -1, 300, 70'000}) {
-      schedule_at(after < latest() - carry ? start_ + (carry + after) * tick_ : TimePoint::max());
+      schedule(after < latest() - carry ? start_ + (carry + after) * tick_ : TimePoint::max());
     }
     timer_.advance_to(start_ + std::max<std::int64_t>(carry - before, 0) * tick_);
     ASSERT_TRUE(timer_.pending_timeouts() == 6 || carry <= before);
@@ -131,10 +131,10 @@ class Model {
     by_due_.erase(std::find_if(first, end, [&](const auto& entry) { return entry.second == index; }));
   }
 
-  void schedule_at(TimePoint deadline) {
+  void schedule(TimePoint deadline) {
     const std::size_t index = entries_.size();
     entries_.emplace_back();
-    entries_[index].timeout = timer_.new_timeout_at([this, index] { on_run(index); }, deadline);
+    entries_[index].timeout = timer_.new_timeout([this, index] { on_run(index); }, deadline);
     expect(index, deadline);
   }
 
@@ -143,7 +143,7 @@ class Model {
     const nanoseconds delay = random_delay();
     const TimePoint deadline = by_deadline ? random_deadline() : after(delay);
     if (entries_.empty() || below(3) != 0) {
-      if (by_deadline) return schedule_at(deadline);
+      if (by_deadline) return schedule(deadline);
       const std::size_t index = entries_.size();
       entries_.emplace_back();
       entries_[index].timeout = timer_.new_timeout([this, index] { on_run(index); }, delay);
@@ -158,7 +158,7 @@ class Model {
       entry.pending = false;
       return;
     }
-    ASSERT_EQ(by_deadline ? entry.timeout.reschedule_at(deadline) : entry.timeout.reschedule(delay), entry.pending);
+    ASSERT_EQ(by_deadline ? entry.timeout.reschedule(deadline) : entry.timeout.reschedule(delay), entry.pending);
     if (!entry.pending) return;
     forget(index);
     entry.moved = true;

@@ -259,9 +259,9 @@ TEST(AdvanceTo, APastDeadlineIsDueAtTheNextTickThoughMaxTasksLeftSomethingOver) 
   for (const auto delay : {1ms, 1ms, 5ms}) timer.new_timeout([] {}, delay);
   Timeout moved = timer.new_timeout([] {}, 1h);
   EXPECT_EQ(timer.advance_to(kStart + 10ms, 1), 1u);
-  timer.new_timeout_at([] {}, kStart - 1h);
-  timer.new_timeout_at([] {}, kStart + 3ms);
-  EXPECT_TRUE(moved.reschedule_at(kStart + 3ms));
+  timer.new_timeout([] {}, kStart - 1h);
+  timer.new_timeout([] {}, kStart + 3ms);
+  EXPECT_TRUE(moved.reschedule(kStart + 3ms));
   EXPECT_EQ(timer.advance_to(kStart + 11ms - 1ns), 2u) << "what was left over";
   EXPECT_EQ(timer.advance(1ns), 3u);
 }

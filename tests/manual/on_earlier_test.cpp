@@ -44,12 +44,12 @@ TEST_F(OnEarlier, IsCalledWhenATimeoutIsDueBeforeTheWakeupThatWasSaid) {
   const auto said = timer.next_wakeup();
   ASSERT_TRUE(said);
   calls = 0;
-  timer.new_timeout_at([] {}, *said + 1ns);
-  timer.new_timeout_at([] {}, *said);
-  timer.new_timeout_at([] {}, *said - 10ms + 1ns);
+  timer.new_timeout([] {}, *said + 1ns);
+  timer.new_timeout([] {}, *said);
+  timer.new_timeout([] {}, *said - 10ms + 1ns);
   timer.new_timeout([] {}, std::chrono::nanoseconds::max());
   EXPECT_EQ(calls, 0) << "for one that is due no earlier";
-  timer.new_timeout_at([] {}, *said - 10ms);
+  timer.new_timeout([] {}, *said - 10ms);
   EXPECT_EQ(calls, 1);
   EXPECT_LE(timer.next_wakeup(), *said - 10ms);
 }
@@ -336,7 +336,7 @@ TEST(OnEarlierLocks, NoneIsHeldWhereverItIsCalled) {
   timer.new_timeout(
       [&] {
         inside = true;
-        timer.new_timeout_at([] {}, kStart);
+        timer.new_timeout([] {}, kStart);
         inside = false;
       },
       1s);

@@ -30,12 +30,12 @@ Time deadline(unsigned number) { return kFar + nanoseconds(10 * number); }
 struct Origins final : Run {
   hwt::ManualTimer timer{hwt::Options{.tick_duration = nanoseconds(1), .trace_origins = true}};
   std::array<std::atomic<std::uint64_t>, kLives> ids{};  // the user's own
-  const TimeoutId stable = timer.add_at([] {}, deadline(kLives), line(kLives));
+  const TimeoutId stable = timer.add([] {}, deadline(kLives), line(kLives));
 
   void thread(unsigned index) override {
     if (index == 0) {
       for (unsigned life = 0; life < kLives; ++life) {
-        const TimeoutId id = timer.add_at([] {}, deadline(life), line(life));
+        const TimeoutId id = timer.add([] {}, deadline(life), line(life));
         ids[life].store(id.value(), std::memory_order_release);
         if (random(4) != 0) timer.cancel(id);
       }
@@ -51,7 +51,7 @@ struct Origins final : Run {
             timer.cancel(id);
             break;
           case 1:
-            timer.reschedule_at(id, deadline(life) + nanoseconds(1));
+            timer.reschedule(id, deadline(life) + nanoseconds(1));
             break;
           default:
             timer.advance(nanoseconds(1));

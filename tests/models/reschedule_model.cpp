@@ -32,7 +32,7 @@ struct Reschedule final : Run {
   Ghost<bool> known = true;      // which of the deadlines holds: not if two calls came at once
   Ghost<std::int64_t> deadline = kFirst;
   std::int64_t targets[2][2];  // of the calls of each thread
-  hwt::Timeout timeout = timer.new_timeout_at([this] { run(); }, at(kFirst));
+  hwt::Timeout timeout = timer.new_timeout([this] { run(); }, at(kFirst));
 
   Reschedule() {
     for (auto& of_thread : targets) {
@@ -64,7 +64,7 @@ struct Reschedule final : Run {
     if (++under_way == 2) known = false;
     const bool alone = known;
     const bool had_run = runs != 0;
-    const bool moved = timeout.reschedule_at(at(to));
+    const bool moved = timeout.reschedule(at(to));
     if (moved && alone && known) deadline = to;
     // No thread has moved it to an earlier time. If it has run meanwhile, it ran for this deadline, unless this thread
     // was preempted until `to`: see Core::expired_at_or_after().

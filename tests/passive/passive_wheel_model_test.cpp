@@ -52,7 +52,7 @@ class Model {
   /// Lets the clock jump until `before` ticks before `carry`. Nodes around the carry wait from the start on.
   void grow_old(std::int64_t carry, std::int64_t before) {
     for (std::size_t index = 0; const std::int64_t after : {2, 1, 0, -1, 300, 70'000}) {
-      schedule_at(index++, after < latest() - carry ? time_of(carry + after) : TimePoint::max());
+      schedule(index++, after < latest() - carry ? time_of(carry + after) : TimePoint::max());
     }
     now_ = time_of(std::max<std::int64_t>(carry - before, 0));
     wheel_.advance(now_);
@@ -188,7 +188,7 @@ class Model {
         const nanoseconds delay = random_delay();
         const bool at = below(2) == 0;
         const TimePoint deadline = at ? random_deadline() : deadline_after(delay);
-        at ? wheel_.postpone_at(node, deadline) : wheel_.postpone(node, delay);
+        at ? wheel_.postpone(node, deadline) : wheel_.postpone(node, delay);
         if (!scheduled) break;
         Expected later = *expected_[index];
         if (deadline <= later.deadline) break;
@@ -209,7 +209,7 @@ class Model {
       case 11:
       case 12:
       case 13:
-        schedule_at(index, random_deadline());
+        schedule(index, random_deadline());
         break;
       default:
         schedule(index, random_delay());
@@ -221,8 +221,8 @@ class Model {
     wheel_.schedule(*nodes_[index], delay);
     scheduled(index, deadline_after(delay));
   }
-  void schedule_at(std::size_t index, TimePoint deadline) {
-    wheel_.schedule_at(*nodes_[index], deadline);
+  void schedule(std::size_t index, TimePoint deadline) {
+    wheel_.schedule(*nodes_[index], deadline);
     scheduled(index, deadline);
   }
   void scheduled(std::size_t index, TimePoint deadline) {

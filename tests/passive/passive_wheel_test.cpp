@@ -246,7 +246,7 @@ TEST(PassiveWheel, ADeadlineIsTheSameAsTheDelayThatComesToIt) {
       Node& first = numbered.add();
       Node& second = numbered.add();
       wheel.schedule(first, delay);
-      wheel.schedule_at(second, kStart + 300ms + into_tick + delay);
+      wheel.schedule(second, kStart + 300ms + into_tick + delay);
       wheel.schedule(numbered.add(), delay);
       EXPECT_EQ(second.deadline(), first.deadline());
       const TimePoint due =
@@ -267,7 +267,7 @@ TEST(PassiveWheel, APastDeadlineIsKeptAndDueAtTheNextTick) {
         Wheel wheel;
         wheel.advance(now);
         Node node;
-        wheel.schedule_at(node, deadline);
+        wheel.schedule(node, deadline);
         EXPECT_EQ(node.deadline(), deadline);
         expect_fires_at(wheel, node, kStart + (tick + 1) * 1ms);
         EXPECT_EQ(node.deadline(), deadline);
@@ -278,7 +278,7 @@ TEST(PassiveWheel, APastDeadlineIsKeptAndDueAtTheNextTick) {
 
 TEST(PassiveWheel, APastDeadlineInOnTimeoutDoesNotRunInTheSameAdvance) {
   Wheel wheel;
-  Node node([&] { wheel.schedule_at(node, TimePoint::min()); });
+  Node node([&] { wheel.schedule(node, TimePoint::min()); });
   wheel.schedule(node, 1ms);
   EXPECT_EQ(wheel.advance_to(1000), 1u);
   EXPECT_EQ(wheel.advance_to(1000), 0u);
@@ -290,9 +290,9 @@ TEST(PassiveWheel, TheEndOfTimeIsKeptAsADeadlineAndReached) {
   for (const TimePoint start : {TimePoint::min(), TimePoint::min() + 1ns, TimePoint(-5ns), TimePoint(), kStart}) {
     PassiveWheel wheel(1ns, start);
     Node node, postponed;
-    wheel.schedule_at(node, TimePoint::max());
-    wheel.schedule_at(postponed, TimePoint::max() - 2ns);
-    wheel.postpone_at(postponed, TimePoint::max());
+    wheel.schedule(node, TimePoint::max());
+    wheel.schedule(postponed, TimePoint::max() - 2ns);
+    wheel.postpone(postponed, TimePoint::max());
     EXPECT_EQ(node.deadline(), TimePoint::max());
     EXPECT_EQ(postponed.deadline(), TimePoint::max());
     std::size_t ran = wheel.advance(TimePoint::max() - 2ns);
@@ -310,7 +310,7 @@ TEST(PassiveWheel, EveryDeadlineIsReachedFromEveryStart) {
         PassiveWheel wheel(3ns, start);
         wheel.advance(now);
         Node node;
-        wheel.schedule_at(node, deadline);
+        wheel.schedule(node, deadline);
         EXPECT_EQ(node.deadline(), deadline);
         const TimePoint due = grid_point_at_or_after(start, 3ns, std::max({deadline, now + 1ns, start + 1ns}));
         if (start == TimePoint::min() && due == TimePoint::max()) continue;  // the one nanosecond that is not counted
@@ -324,27 +324,27 @@ TEST(PassiveWheel, PostponeAtMovesTheDeadlineOnlyLater) {
   Wheel wheel;
   Wheel other;
   Node node;
-  wheel.postpone_at(node, kStart + 1h);
+  wheel.postpone(node, kStart + 1h);
   EXPECT_EQ(node.deadline(), TimePoint());
-  wheel.schedule_at(node, kStart + 10ms);
-  wheel.postpone_at(node, kStart + 10ms - 1ns);
-  wheel.postpone_at(node, TimePoint::min());
-  other.postpone_at(node, kStart + 1h);
+  wheel.schedule(node, kStart + 10ms);
+  wheel.postpone(node, kStart + 10ms - 1ns);
+  wheel.postpone(node, TimePoint::min());
+  other.postpone(node, kStart + 1h);
   EXPECT_EQ(node.deadline(), kStart + 10ms);
-  wheel.postpone_at(node, kStart + 18ms - 1ns);
+  wheel.postpone(node, kStart + 18ms - 1ns);
   EXPECT_EQ(node.deadline(), kStart + 18ms - 1ns);
   EXPECT_EQ(wheel.next_tick(), 10) << "the wheel meets it at its old tick";
   expect_fires_at(wheel, node, kStart + 18ms);
-  static_assert(noexcept(wheel.postpone_at(node, kStart)));
+  static_assert(noexcept(wheel.postpone(node, kStart)));
 }
 
 TEST(PassiveWheel, PostponeAtWithinThePastLeavesItDueAtTheNextTick) {
   Wheel wheel;
   wheel.advance_to(10);
   Node node;
-  wheel.schedule_at(node, TimePoint::min());
-  wheel.postpone_at(node, kStart - 1ns);
-  wheel.postpone_at(node, kStart + 3ms);
+  wheel.schedule(node, TimePoint::min());
+  wheel.postpone(node, kStart - 1ns);
+  wheel.postpone(node, kStart + 3ms);
   EXPECT_EQ(node.deadline(), kStart + 3ms);
   expect_fires_at(wheel, node, kStart + 11ms);
 }

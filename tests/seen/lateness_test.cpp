@@ -293,13 +293,13 @@ TYPED_TEST(LatenessOfTimers, HasTheTasksOfTheTickBefore) {
   Gate gate(timer);
   const std::int64_t before = ns(timer.lateness().sum());
   const steady_clock::time_point due = timer.now() + 1ms;
-  timer.new_timeout_at(
+  timer.new_timeout(
       [&] {
         in_first = ns(timer.lateness().sum());
         std::this_thread::sleep_for(60ms);
       },
       due);
-  timer.new_timeout_at([&] { in_second = ns(timer.lateness().sum()); }, due + 1ms);
+  timer.new_timeout([&] { in_second = ns(timer.lateness().sum()); }, due + 1ms);
   // When the gate opens, both ticks are over.
   ASSERT_TRUE(eventually([&] { return steady_clock::now() > due + 10ms; }));
   gate.open();

@@ -39,9 +39,8 @@ class WatchedScope {
     watch_.entries_.push_back({name, deadline});
     Member member;
     try {
-      member = {
-          scope_.add_at(WatchedTimer::Task<F>{&watch_, number, std::move(f)}, deadline, {leeway, Origin(name, 0)}),
-          number};
+      member = {scope_.add(WatchedTimer::Task<F>{&watch_, number, std::move(f)}, deadline, {leeway, Origin(name, 0)}),
+                number};
     } catch (const IllegalState&) {
     }
     world_.trace(name, " #", number, member.id ? " is to expire with its scope" : " is refused", ", with a leeway of ",

@@ -157,7 +157,7 @@ class Family {
       Kept& kept = kept_.emplace_back();
       kept.number = next_++;
       kept.deadline = in(2'000, 20'000);
-      kept.timeout = timer_.try_new_timeout_at(
+      kept.timeout = timer_.try_new_timeout(
           [&ledger = ledger_, &kept] { ledger.run(kept.number, kept.deadline.load()); }, kept.deadline.load());
       count(static_cast<bool>(kept.timeout), kept.number);
       return;
@@ -167,7 +167,7 @@ class Family {
     const auto after = in(0, 40'000);
     kept.deadline = std::min(before, after);
     bool done = false;
-    unless_refused([&] { done = kept.timeout.reschedule_at(after); });
+    unless_refused([&] { done = kept.timeout.reschedule(after); });
     if (done) kept.deadline = after;
     ++totals_.rescheduled;
     if (!done && &kept == &kept_[kept_at_]) ++kept_at_;
@@ -178,7 +178,7 @@ class Family {
     std::atomic<bool>& alive = alive_.emplace_back(true);
     const std::uint64_t number = next_++;
     const auto deadline = in(-500, 1'500);
-    Timeout timeout = timer_.try_new_timeout_at(
+    Timeout timeout = timer_.try_new_timeout(
         [&ledger = ledger_, &alive, number] {
           if (!by_hand) ledger.expect(alive, "a task ran after cancel_and_wait()");
           ledger.run(number, {});
@@ -244,7 +244,7 @@ class Family {
         const Leeway leeway(std::chrono::microseconds(random_.between(0, 1) * random_.between(0, 5'000)));
         unless_refused([&] {
           member.accepted =
-              static_cast<bool>(scope.add_at(MemberTask(ledger_, member, scope, alive, deadline), deadline, leeway));
+              static_cast<bool>(scope.add(MemberTask(ledger_, member, scope, alive, deadline), deadline, leeway));
         });
         count(member.accepted, member.number);
       }
@@ -268,7 +268,7 @@ class Family {
     const std::uint64_t number = next_++;
     auto task = std::make_shared<SharedTask>(ledger_, number, deadline);
     Shared& shared = shared_.emplace_back(Shared{number, false, std::move(task), {}});
-    shared.timeout = timer_.try_new_timeout_at(shared.task, deadline);
+    shared.timeout = timer_.try_new_timeout(shared.task, deadline);
     shared.accepted = count(static_cast<bool>(shared.timeout), number);
   }
 
@@ -313,7 +313,7 @@ class Family {
       case 0:
       case 1: {
         Deadline& deadline = deadlines_.emplace_back(when);
-        const KeyedResult result = values_->set_at(key, Value{Life(ledger_, next_++), &deadline}, when);
+        const KeyedResult result = values_->set(key, Value{Life(ledger_, next_++), &deadline}, when);
         if (result == KeyedResult::Added || result == KeyedResult::Replaced) deadline_of_[key] = &deadline;
         break;
       }
@@ -327,7 +327,7 @@ class Family {
         if (deadline == nullptr) return;
         const auto before = deadline->load();
         *deadline = std::min(before, when);
-        if (values_->move_at(key, when) == KeyedResult::Moved) *deadline = when;
+        if (values_->move(key, when) == KeyedResult::Moved) *deadline = when;
       }
     }
   }

@@ -89,8 +89,8 @@ class Lane {
     const auto deadline = now + (choice == 0   ? std::chrono::microseconds(random_.between(-1'000, 15'000))
                                  : choice == 1 ? std::chrono::microseconds(1h)
                                                : std::chrono::microseconds(random_.between(5'000, 1'000'000)));
-    pending.timeout = tracked_ ? timer_.try_new_timeout_at(TrackedTask(ledger_, pending.number, deadline), deadline)
-                               : timer_.try_new_timeout_at(QuickTask{&ledger_, pending.number, deadline}, deadline);
+    pending.timeout = tracked_ ? timer_.try_new_timeout(TrackedTask(ledger_, pending.number, deadline), deadline)
+                               : timer_.try_new_timeout(QuickTask{&ledger_, pending.number, deadline}, deadline);
     (pending.timeout ? accepted_ : refused_).add(pending.number);
     return pending;
   }

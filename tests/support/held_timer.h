@@ -38,7 +38,7 @@ class HeldTimer final : public ThreadedTimer {
   void stay_held() { stays_held_ = true; }
 
  private:
-  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when) override {
+  detail::Scheduled schedule(const detail::TaskSource& task, When when) override {
     const At at = hold_.exchange(At::Nowhere);
     if (at == At::Entry) {
       hold();

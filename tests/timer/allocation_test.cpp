@@ -106,7 +106,7 @@ void fails_in_the_start(bool by_deadline) {
     HashedWheelTimer timer(1ms);
     Timeout timeout;
     const Outcome outcome = with_failing(n, [&] {
-      timeout = by_deadline ? timer.new_timeout_at([] {}, timer.now() + kFar) : timer.new_timeout([] {}, kFar);
+      timeout = by_deadline ? timer.new_timeout([] {}, timer.now() + kFar) : timer.new_timeout([] {}, kFar);
     });
     EXPECT_TRUE(outcome.struck || timeout);  // the queue can do without one of its allocations
     EXPECT_EQ(outcome.bad_alloc, !timeout);
@@ -174,7 +174,7 @@ class Subject {
   Subject() { kind_.task(witness_); }
 
   Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
-    if constexpr (kByDeadline) return timer.new_timeout_at(kind_.task(witness_), timer.now() + delay);
+    if constexpr (kByDeadline) return timer.new_timeout(kind_.task(witness_), timer.now() + delay);
     return timer.new_timeout(kind_.task(witness_), delay);
   }
   Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
@@ -184,7 +184,7 @@ class Subject {
     } catch (const std::bad_alloc&) {
       return {};
     }
-    if constexpr (kByDeadline) return timer.try_new_timeout_at(*std::move(task), timer.now() + delay);
+    if constexpr (kByDeadline) return timer.try_new_timeout(*std::move(task), timer.now() + delay);
     return timer.try_new_timeout(*std::move(task), delay);
   }
   long alive() const { return witness_.use_count() - 1; }
@@ -1008,7 +1008,7 @@ TEST(Allocation, FailsAnywhereInAManualTimer) {
           const auto delay = i % 3 == 0 ? i * 1ms : i * std::chrono::milliseconds(1h);
           const auto task = [&ran] { ++ran; };
           Timeout timeout =
-              i % 2 == 0 ? timer->try_new_timeout(task, delay) : timer->try_new_timeout_at(task, timer->now() + delay);
+              i % 2 == 0 ? timer->try_new_timeout(task, delay) : timer->try_new_timeout(task, timer->now() + delay);
           if (timeout) pending.push_back(std::move(timeout));
         }
         timer->next_wakeup();

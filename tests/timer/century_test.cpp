@@ -36,8 +36,8 @@ class OfManualTimer {
   OfManualTimer(nanoseconds tick, Expired expired) : expired_(std::move(expired)), timer_(tick, kStart) {}
 
   void set(std::size_t i, TimePoint deadline) {
-    if (timeouts_[i].reschedule_at(deadline)) return;
-    timeouts_[i] = timer_.new_timeout_at([this, i] { expired_(i, timer_.now()); }, deadline);
+    if (timeouts_[i].reschedule(deadline)) return;
+    timeouts_[i] = timer_.new_timeout([this, i] { expired_(i, timer_.now()); }, deadline);
   }
   void pass(nanoseconds time) { timer_.advance(time); }
 
@@ -53,7 +53,7 @@ class OfPassiveWheel {
     for (Node& node : nodes_) node.owner = this;
   }
 
-  void set(std::size_t i, TimePoint deadline) { wheel_.schedule_at(nodes_[i], deadline); }
+  void set(std::size_t i, TimePoint deadline) { wheel_.schedule(nodes_[i], deadline); }
   void pass(nanoseconds time) {
     for (const TimePoint end = kStart + time; *wheel_.next_wakeup() <= end;) {
       ASSERT_GT(*wheel_.next_wakeup(), now_) << "does not sleep";

@@ -92,19 +92,19 @@ TEST(CoarseDeadline, TheTimerNeverRunsATaskOfTheLastPoint) {
   };
   const auto shared = std::make_shared<Failing>();
   const Timeout timeouts[] = {
-      timer.new_timeout_at(fail, (Coarse::max)()),
-      timer.try_new_timeout_at(fail, (Coarse::max)()),
-      timer.new_timeout_at(shared, (Coarse::max)()),
-      timer.try_new_timeout_at(shared, (Coarse::max)()),
+      timer.new_timeout(fail, (Coarse::max)()),
+      timer.try_new_timeout(fail, (Coarse::max)()),
+      timer.new_timeout(shared, (Coarse::max)()),
+      timer.try_new_timeout(shared, (Coarse::max)()),
       timer.new_timeout(fail, 1s),
   };
-  EXPECT_TRUE(timer.add_at(fail, (Coarse::max)()));
-  EXPECT_TRUE(timer.try_add_at(fail, (Coarse::max)()));
+  EXPECT_TRUE(timer.add(fail, (Coarse::max)()));
+  EXPECT_TRUE(timer.try_add(fail, (Coarse::max)()));
   const TimeoutId moved = timer.add(fail, 1s);
-  EXPECT_TRUE(timer.reschedule_at(moved, (Coarse::max)()));
-  EXPECT_TRUE(Timeout(timeouts[4]).reschedule_at((Coarse::max)()));
+  EXPECT_TRUE(timer.reschedule(moved, (Coarse::max)()));
+  EXPECT_TRUE(Timeout(timeouts[4]).reschedule((Coarse::max)()));
   TimeoutScope scope(timer);
-  scope.add_at(fail, (Coarse::max)());
+  scope.add(fail, (Coarse::max)());
   for (const Timeout& timeout : timeouts) EXPECT_EQ(timeout.deadline(), kNever);
   timer.advance(24h);
   EXPECT_EQ(timer.pending_timeouts(), 9);
@@ -113,13 +113,13 @@ TEST(CoarseDeadline, TheTimerNeverRunsATaskOfTheLastPoint) {
 TEST(CoarseDeadline, TheTimerRunsATaskOfACoarsePointAtThatPoint) {
   ManualTimer timer;
   int ran = 0;
-  const Timeout timeout = timer.new_timeout_at([&] { ++ran; }, Coarse(std::chrono::milliseconds(250)));
+  const Timeout timeout = timer.new_timeout([&] { ++ran; }, Coarse(std::chrono::milliseconds(250)));
   EXPECT_EQ(timeout.deadline(), steady_clock::time_point(250ms));
   timer.advance(249ms);
   EXPECT_EQ(ran, 0);
   timer.advance(1ms);
   EXPECT_EQ(ran, 1);
-  timer.new_timeout_at([&] { ++ran; }, (Coarse::min)());
+  timer.new_timeout([&] { ++ran; }, (Coarse::min)());
   timer.advance(1ms);
   EXPECT_EQ(ran, 2) << "the first point has passed";
 }
@@ -140,9 +140,9 @@ TEST(CoarseDeadline, AManualTimerTakesCoarsePresentTimes) {
 TEST(CoarseDeadline, AKeyedTimerNeverExpiresAKeyOfTheLastPoint) {
   ManualTimer timer;
   KeyedTimer<int, int> keyed(timer, [](int key, int) { ADD_FAILURE() << key << " is never due"; });
-  EXPECT_EQ(keyed.set_at(1, 1, (Coarse::max)()), KeyedResult::Added);
+  EXPECT_EQ(keyed.set(1, 1, (Coarse::max)()), KeyedResult::Added);
   EXPECT_EQ(keyed.set(2, 2, 1s), KeyedResult::Added);
-  EXPECT_EQ(keyed.move_at(2, (Coarse::max)()), KeyedResult::Moved);
+  EXPECT_EQ(keyed.move(2, (Coarse::max)()), KeyedResult::Moved);
   timer.advance(24h);
   EXPECT_EQ(keyed.size(), 2U);
   EXPECT_EQ(keyed.remaining(1), (nanoseconds::max)());
@@ -170,9 +170,9 @@ TEST(CoarseDeadline, APassiveWheelNeverFiresANodeOfTheLastPoint) {
   PassiveWheel wheel(1ms, Coarse());
   Node node;
   Node postponed;
-  wheel.schedule_at(node, (Coarse::max)());
+  wheel.schedule(node, (Coarse::max)());
   wheel.schedule(postponed, 1s);
-  wheel.postpone_at(postponed, (Coarse::max)());
+  wheel.postpone(postponed, (Coarse::max)());
   EXPECT_EQ(node.deadline(), kNever);
   EXPECT_EQ(postponed.deadline(), kNever);
   wheel.advance((Coarse::min)());
@@ -197,8 +197,8 @@ TEST(CoarseDeadline, ATypeThatConvertsToAPointIsTaken) {
     operator steady_clock::time_point() const { return steady_clock::time_point(250ms); }
   };
   ManualTimer timer;
-  EXPECT_EQ(timer.new_timeout_at([] {}, Request()).deadline(), steady_clock::time_point(250ms));
-  EXPECT_EQ(timer.new_timeout_at([] {}, hwt::Deadline::never()).deadline(), kNever);
+  EXPECT_EQ(timer.new_timeout([] {}, Request()).deadline(), steady_clock::time_point(250ms));
+  EXPECT_EQ(timer.new_timeout([] {}, hwt::Deadline::never()).deadline(), kNever);
 }
 
 }  // namespace

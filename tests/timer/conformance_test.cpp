@@ -132,9 +132,9 @@ TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
     const auto held = timer.hold();
     const auto start = timer->now();
     for (const int ms : {60, 5, 40, 20}) {
-      timer->new_timeout_at([&order, ms] { order.push_back(ms); }, start + ms * 1ms);
+      timer->new_timeout([&order, ms] { order.push_back(ms); }, start + ms * 1ms);
     }
-    timer->new_timeout_at([&] { done = true; }, start + 100ms);
+    timer->new_timeout([&] { done = true; }, start + 100ms);
   }
   ASSERT_TRUE(timer.until([&] { return done.load(); }));
   EXPECT_EQ(order, (std::vector<int>{5, 20, 40, 60}));
@@ -190,14 +190,14 @@ TYPED_TEST(Conformance, ADeadlineIsKeptAsItWasPassed) {
   const auto shared = std::make_shared<RecordingTask>();
   Rig<TypeParam> timer;
   for (const Time deadline : deadlines_around(timer->now())) {
-    EXPECT_EQ(timer->new_timeout_at([] {}, deadline).deadline(), deadline);
-    EXPECT_EQ(timer->new_timeout_at(shared, deadline).deadline(), deadline);
-    EXPECT_EQ(timer->try_new_timeout_at([] {}, deadline).deadline(), deadline);
-    EXPECT_EQ(timer->try_new_timeout_at(shared, deadline).deadline(), deadline);
+    EXPECT_EQ(timer->new_timeout([] {}, deadline).deadline(), deadline);
+    EXPECT_EQ(timer->new_timeout(shared, deadline).deadline(), deadline);
+    EXPECT_EQ(timer->try_new_timeout([] {}, deadline).deadline(), deadline);
+    EXPECT_EQ(timer->try_new_timeout(shared, deadline).deadline(), deadline);
     for (const bool in_the_wheel : {false, true}) {
       Timeout moved = timer->new_timeout([] {}, kFar);
       if (in_the_wheel) timer.settle();
-      EXPECT_TRUE(moved.reschedule_at(deadline));
+      EXPECT_TRUE(moved.reschedule(deadline));
       EXPECT_EQ(moved.deadline(), deadline);
     }
   }
@@ -211,10 +211,10 @@ TYPED_TEST(Conformance, APassedDeadlineIsDueNowAndTheEndOfTimeIsNever) {
   const Time now = timer->now();
   const std::array past{Time::min(), Time(), now - 1h, now - 1ns, now};
   for (const Time deadline : past) {
-    timer->new_timeout_at([&] { ++due; }, deadline);
-    timer->new_timeout_at(shared, deadline);
+    timer->new_timeout([&] { ++due; }, deadline);
+    timer->new_timeout(shared, deadline);
   }
-  for (const Time deadline : {Time::max(), Time::max() - 1ns}) timer->new_timeout_at([&] { ++never; }, deadline);
+  for (const Time deadline : {Time::max(), Time::max() - 1ns}) timer->new_timeout([&] { ++never; }, deadline);
   timer.settle();
   EXPECT_EQ(due, static_cast<int>(past.size())) << "no later than a delay of zero that came after them";
   EXPECT_EQ(shared->runs, static_cast<int>(past.size()));
@@ -228,11 +228,11 @@ TYPED_TEST(Conformance, APastDeadlineAndOneMovedThereNeedNoOtherTimeoutToRun) {
   Rig<TypeParam> timer;
   for (int i = 0; i < 20; ++i) {
     timer.settle();
-    timer->new_timeout_at([&] { ++runs; }, i % 2 == 0 ? Time::min() : timer->now() - 1ms);
+    timer->new_timeout([&] { ++runs; }, i % 2 == 0 ? Time::min() : timer->now() - 1ms);
     EXPECT_TRUE(timer.until([&] { return runs == 2 * i + 1; }));
-    Timeout moved = timer->new_timeout_at([&] { ++runs; }, Time::max());
+    Timeout moved = timer->new_timeout([&] { ++runs; }, Time::max());
     if (i % 4 < 2) timer.settle();
-    EXPECT_TRUE(moved.reschedule_at(i % 2 == 0 ? Time::min() : timer->now() - 1ms));
+    EXPECT_TRUE(moved.reschedule(i % 2 == 0 ? Time::min() : timer->now() - 1ms));
     EXPECT_TRUE(timer.until([&] { return runs == 2 * i + 2; }));
   }
 }
@@ -247,7 +247,7 @@ TYPED_TEST(Conformance, TimeoutsWithDeadlinesThatDoNotFallRunInThatOrder) {
   const Time base = timer->now() - 5ms;
   for (int i = 0; i < kTimeouts; ++i) {
     const Time deadline = i < 100 ? Time::min() + i * 1h : base + i / 4 * 100us;
-    timer->new_timeout_at(
+    timer->new_timeout(
         [&, i, deadline](Timeout& self) {
           EXPECT_EQ(self.deadline(), deadline);
           EXPECT_GE(timer->now(), deadline);
@@ -268,10 +268,10 @@ TYPED_TEST(Conformance, TasksThatScheduleThemselvesInThePastLetTimePass) {
   Rig<TypeParam> timer;
   std::function<void()> again = [&] {
     ++runs;
-    if (!other_ran) timer->new_timeout_at(again, Time::min());
+    if (!other_ran) timer->new_timeout(again, Time::min());
   };
   const Time before = timer->now();
-  timer->new_timeout_at(again, Time::min());
+  timer->new_timeout(again, Time::min());
   timer->new_timeout([&] { other_ran = true; }, 20ms);
   EXPECT_TRUE(timer.until([&] { return other_ran.load(); }));
   timer.settle();
@@ -289,48 +289,48 @@ TYPED_TEST(Conformance, ReschedulingToADeadlineHoldsLaterEarlierAndForNever) {
   Rig<TypeParam> timer;
   for (const bool in_the_wheel : {false, true}) {
     runs = 0;
-    Timeout never = timer->new_timeout_at(task, timer->now() + 1h);
-    Timeout earlier = timer->new_timeout_at(task, Time::max());
-    Timeout same = timer->new_timeout_at(task, timer->now() + 20ms);
-    Timeout later = timer->new_timeout_at(task, timer->now() + 1h);
+    Timeout never = timer->new_timeout(task, timer->now() + 1h);
+    Timeout earlier = timer->new_timeout(task, Time::max());
+    Timeout same = timer->new_timeout(task, timer->now() + 20ms);
+    Timeout later = timer->new_timeout(task, timer->now() + 1h);
     if (in_the_wheel) timer.settle();
     const Time deadline = timer->now() + 60ms;
-    EXPECT_TRUE(never.reschedule_at(Time::max()));
-    EXPECT_TRUE(earlier.reschedule_at(deadline));
-    EXPECT_TRUE(later.reschedule_at(later.deadline() + 1h));
-    static_cast<void>(same.reschedule_at(same.deadline()));  // false if this thread was held up
-    EXPECT_TRUE(later.reschedule_at(deadline));
+    EXPECT_TRUE(never.reschedule(Time::max()));
+    EXPECT_TRUE(earlier.reschedule(deadline));
+    EXPECT_TRUE(later.reschedule(later.deadline() + 1h));
+    static_cast<void>(same.reschedule(same.deadline()));  // false if this thread was held up
+    EXPECT_TRUE(later.reschedule(deadline));
     EXPECT_TRUE(timer.until([&] { return earlier.is_expired() && later.is_expired() && same.is_expired(); }));
     EXPECT_GE(timer->now(), deadline);
     timer.settle();
     EXPECT_EQ(runs, 3);
-    EXPECT_FALSE(earlier.reschedule_at(Time::max()));
+    EXPECT_FALSE(earlier.reschedule(Time::max()));
     EXPECT_TRUE(never.cancel());
-    EXPECT_FALSE(never.reschedule_at(Time::min()));
+    EXPECT_FALSE(never.reschedule(Time::min()));
   }
   EXPECT_EQ(early, 0);
-  EXPECT_FALSE(Timeout().reschedule_at(Time::max()));
+  EXPECT_FALSE(Timeout().reschedule(Time::max()));
 }
 
 TYPED_TEST(Conformance, ByDeadlineTheSameIsRefusedAsByDelay) {
   Rig<TypeParam> timer;
   const Time far = timer->now() + kFar;
-  EXPECT_THROW(timer->new_timeout_at(std::function<void()>(), far), std::invalid_argument);
-  EXPECT_THROW(timer->new_timeout_at(std::shared_ptr<TimerTask>(), far), std::invalid_argument);
-  EXPECT_FALSE(timer->try_new_timeout_at(std::function<void()>(), far));
-  EXPECT_FALSE(timer->try_new_timeout_at(std::shared_ptr<TimerTask>(), far));
+  EXPECT_THROW(timer->new_timeout(std::function<void()>(), far), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout(std::shared_ptr<TimerTask>(), far), std::invalid_argument);
+  EXPECT_FALSE(timer->try_new_timeout(std::function<void()>(), far));
+  EXPECT_FALSE(timer->try_new_timeout(std::shared_ptr<TimerTask>(), far));
   const auto nothing = [] {};
-  static_assert(noexcept(std::declval<Timer&>().try_new_timeout_at(nothing, far)));
-  static_assert(noexcept(std::declval<Timer&>().try_new_timeout_at(std::shared_ptr<TimerTask>(), far)));
+  static_assert(noexcept(std::declval<Timer&>().try_new_timeout(nothing, far)));
+  static_assert(noexcept(std::declval<Timer&>().try_new_timeout(std::shared_ptr<TimerTask>(), far)));
   EXPECT_EQ(timer->pending_timeouts(), 0);
-  Timeout pending = timer->new_timeout_at(nothing, far);
+  Timeout pending = timer->new_timeout(nothing, far);
   EXPECT_EQ(timer->stop().size(), 1u);
   for (const Time deadline : deadlines_around(timer->now())) {
-    EXPECT_THROW(timer->new_timeout_at(nothing, deadline), IllegalState);
-    EXPECT_THROW(timer->new_timeout_at(std::make_shared<RecordingTask>(), deadline), IllegalState);
-    EXPECT_FALSE(timer->try_new_timeout_at(nothing, deadline));
-    EXPECT_FALSE(timer->try_new_timeout_at(std::make_shared<RecordingTask>(), deadline));
-    EXPECT_FALSE(pending.reschedule_at(deadline));
+    EXPECT_THROW(timer->new_timeout(nothing, deadline), IllegalState);
+    EXPECT_THROW(timer->new_timeout(std::make_shared<RecordingTask>(), deadline), IllegalState);
+    EXPECT_FALSE(timer->try_new_timeout(nothing, deadline));
+    EXPECT_FALSE(timer->try_new_timeout(std::make_shared<RecordingTask>(), deadline));
+    EXPECT_FALSE(pending.reschedule(deadline));
     EXPECT_EQ(pending.deadline(), far);
   }
   EXPECT_EQ(timer->pending_timeouts(), 0);
@@ -614,13 +614,13 @@ TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
   {
     const auto held = timer.hold();
     const Time due = timer->now();  // of all, which therefore lie in one bucket
-    timer->new_timeout_at(
+    timer->new_timeout(
         [&] {
           hold();
           finished = true;
         },
         due);
-    for (int i = 0; i < 10; ++i) timer->new_timeout_at([&] { ++later; }, due);
+    for (int i = 0; i < 10; ++i) timer->new_timeout([&] { ++later; }, due);
   }
   std::thread driver([&] {
     if constexpr (std::is_same_v<TypeParam, ManualTimer>) {
@@ -721,9 +721,9 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
           ++expired;
         };
         const nanoseconds delay = random() % 8 == 0 ? nanoseconds(kFar) : nanoseconds(random() % 8'000'000);
-        mine.emplace_back(random() % 2 == 0 ? timer->new_timeout(task, delay)
-                                            : timer->new_timeout_at(task, timer->now() + delay - 2ms),
-                          fate);
+        mine.emplace_back(
+            random() % 2 == 0 ? timer->new_timeout(task, delay) : timer->new_timeout(task, timer->now() + delay - 2ms),
+            fate);
         auto& [timeout, its_fate] = mine[random() % mine.size()];
         switch (random() % 6) {
           case 0:
@@ -739,10 +739,10 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
             timeout.reschedule(kFar);
             break;
           case 3:
-            timeout.reschedule_at(timer->now() + nanoseconds(random() % 8'000'000) - 2ms);
+            timeout.reschedule(timer->now() + nanoseconds(random() % 8'000'000) - 2ms);
             break;
           case 4:
-            timeout.reschedule_at(random() % 8 == 0 ? Time::min() : Time::max());
+            timeout.reschedule(random() % 8 == 0 ? Time::min() : Time::max());
             break;
           default:
             break;

@@ -49,16 +49,16 @@ void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const Time deadline = deadlines[at];
-    timer.new_timeout_at([] {}, deadline);
-    timer.new_timeout_at(shared, deadline);
-    timer.try_new_timeout_at([] {}, deadline);
-    timer.try_new_timeout_at(shared, deadline);
-    Timeout cancelled = timer.new_timeout_at([] {}, deadline);
+    timer.new_timeout([] {}, deadline);
+    timer.new_timeout(shared, deadline);
+    timer.try_new_timeout([] {}, deadline);
+    timer.try_new_timeout(shared, deadline);
+    Timeout cancelled = timer.new_timeout([] {}, deadline);
     cancelled.cancel();
-    far[at].reschedule_at(deadline);
-    keyed.set_at(3 * i, 2, deadline);
-    keyed.move_at(3 * i + 1, deadline);
-    keyed.set_at(3 * i + 2, 1, deadline);
+    far[at].reschedule(deadline);
+    keyed.set(3 * i, 2, deadline);
+    keyed.move(3 * i + 1, deadline);
+    keyed.set(3 * i + 2, 1, deadline);
   }
   EXPECT_EQ(clock_readings, before);
 }
@@ -95,9 +95,9 @@ TEST(ManualDeadlines, ReadNoClock) {
 TYPED_TEST(Deadlines, OnlyTheFirstMayReadAClockToStartTheTimer) {
   const Time deadline = steady_clock::now() + kFar;
   TypeParam timer(1ms);
-  timer.new_timeout_at([] {}, deadline);
+  timer.new_timeout([] {}, deadline);
   const int before = clock_readings;
-  timer.new_timeout_at([] {}, deadline);
+  timer.new_timeout([] {}, deadline);
   EXPECT_EQ(clock_readings, before);
 }
 
@@ -144,10 +144,10 @@ TYPED_TEST(Deadlines, InThePastAreDueAtTheNextPointOfTheGridInTheOrderOfScheduli
         done.count_down();
       };
     };
-    timer.new_timeout_at(task(0), start - 1h);
+    timer.new_timeout(task(0), start - 1h);
     timer.new_timeout(task(1), 0ms);
-    timer.new_timeout_at(task(2), start);
-    timer.new_timeout_at(task(3), Time::min());
+    timer.new_timeout(task(2), start);
+    timer.new_timeout(task(3), Time::min());
     const bool in_one_tick = timer.now() < start + 2 * kTick;
     ASSERT_TRUE(done.wait());
     if (!was_in_time(started, kTick) || !in_one_tick) continue;
@@ -176,7 +176,7 @@ TYPED_TEST(Deadlines, MovedToThePastAreDueAtTheNextPointOfTheGrid) {
         kFar);
     if (attempt % 2 == 0) settle(timer);
     std::this_thread::sleep_until(start + kTick * 5 / 2);
-    ASSERT_TRUE(moved.reschedule_at(start - 1h));
+    ASSERT_TRUE(moved.reschedule(start - 1h));
     const bool in_one_tick = timer.now() < start + 3 * kTick;
     ASSERT_TRUE(done.wait());
     if (!was_in_time(started, kTick) || !in_one_tick) continue;
@@ -195,7 +195,7 @@ TYPED_TEST(Deadlines, InThePastAreNoLag) {
     settle(timer);
     std::this_thread::sleep_for(kIdle);
     Latch done;
-    timer.new_timeout_at([&] { done.count_down(); }, timer.now() - 100ms);
+    timer.new_timeout([&] { done.count_down(); }, timer.now() - 100ms);
     ASSERT_TRUE(done.wait());
     settle(timer);
     small = timer.stats().max_lag < kIdle / 4;
@@ -215,7 +215,7 @@ TYPED_TEST(Deadlines, AFloodInThePastWakesTheWorkerOnce) {
     const std::int64_t before = timer.stats().wakeups;
     Latch done(kTimeouts);
     for (int i = 0; i < kTimeouts; ++i) {
-      timer.new_timeout_at([&] { done.count_down(); }, Time::min() + 1h);
+      timer.new_timeout([&] { done.count_down(); }, Time::min() + 1h);
       if (i % 50 == 0) std::this_thread::sleep_for(100us);  // the worker may sleep again
     }
     ASSERT_TRUE(done.wait());
@@ -227,23 +227,23 @@ TYPED_TEST(Deadlines, AFloodInThePastWakesTheWorkerOnce) {
 TYPED_TEST(Deadlines, CountAgainstTheLimit) {
   TypeParam timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
   const Time far = timer.now() + kFar;
-  Timeout first = timer.new_timeout_at([] {}, far);
-  EXPECT_THROW(timer.new_timeout_at([] {}, far), RejectedExecution);
-  EXPECT_THROW(timer.new_timeout_at(std::make_shared<RecordingTask>(), Time::min()), RejectedExecution);
-  EXPECT_FALSE(timer.try_new_timeout_at([] {}, Time::min()));
+  Timeout first = timer.new_timeout([] {}, far);
+  EXPECT_THROW(timer.new_timeout([] {}, far), RejectedExecution);
+  EXPECT_THROW(timer.new_timeout(std::make_shared<RecordingTask>(), Time::min()), RejectedExecution);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, Time::min()));
   EXPECT_EQ(timer.stats().rejected, 3);
   EXPECT_EQ(timer.pending_timeouts(), 1);
-  EXPECT_TRUE(first.reschedule_at(Time::max())) << "keeps its place";
+  EXPECT_TRUE(first.reschedule(Time::max())) << "keeps its place";
   EXPECT_TRUE(first.cancel());
-  EXPECT_TRUE(timer.try_new_timeout_at([] {}, far));
+  EXPECT_TRUE(timer.try_new_timeout([] {}, far));
 }
 
 TYPED_TEST(Deadlines, AThreadFactoryThatFailsIsReportedOrANullHandle) {
   TypeParam timer({.tick_duration = 1ms, .thread_factory = [](std::function<void()>) -> std::thread {
                      throw std::runtime_error("no thread");
                    }});
-  EXPECT_THROW(timer.new_timeout_at([] {}, Time::min()), std::runtime_error);
-  EXPECT_FALSE(timer.try_new_timeout_at([] {}, Time::min()));
+  EXPECT_THROW(timer.new_timeout([] {}, Time::min()), std::runtime_error);
+  EXPECT_FALSE(timer.try_new_timeout([] {}, Time::min()));
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 

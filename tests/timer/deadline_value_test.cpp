@@ -95,23 +95,23 @@ class TakesADeadline : public testing::Test {
 };
 
 TEST_F(TakesADeadline, NewTimeoutAt) {
-  runs_at([&](Deadline deadline, bool& ran) { return timer.new_timeout_at([&ran] { ran = true; }, deadline); });
-  EXPECT_EQ(timer.new_timeout_at([] {}, Deadline::never()).deadline(), time_point::max());
+  runs_at([&](Deadline deadline, bool& ran) { return timer.new_timeout([&ran] { ran = true; }, deadline); });
+  EXPECT_EQ(timer.new_timeout([] {}, Deadline::never()).deadline(), time_point::max());
 }
 
 TEST_F(TakesADeadline, AddAt) {
-  runs_at([&](Deadline deadline, bool& ran) { return timer.add_at([&ran] { ran = true; }, deadline); });
+  runs_at([&](Deadline deadline, bool& ran) { return timer.add([&ran] { ran = true; }, deadline); });
 }
 
 TEST_F(TakesADeadline, AddAtOfAScope) {
   TimeoutScope scope(timer);
-  runs_at([&](Deadline deadline, bool& ran) { return scope.add_at([&ran] { ran = true; }, deadline); });
+  runs_at([&](Deadline deadline, bool& ran) { return scope.add([&ran] { ran = true; }, deadline); });
 }
 
 TEST_F(TakesADeadline, RescheduleAt) {
   runs_at([&](Deadline deadline, bool& ran) {
     Timeout timeout = timer.new_timeout([&ran] { ran = true; }, 1s);
-    EXPECT_TRUE(timeout.reschedule_at(deadline));
+    EXPECT_TRUE(timeout.reschedule(deadline));
     return timeout;
   });
 }

@@ -194,8 +194,8 @@ TEST(Handle, PrintsOneDeadlineWhileAnotherThreadMovesIt) {
   const Timeout timeout = timer.new_timeout([] {}, 1h);
   std::jthread mover([copy = timeout, now = timer.now()](const std::stop_token& over) mutable {
     while (!over.stop_requested()) {
-      copy.reschedule_at(now - 1h);
-      copy.reschedule_at(now + 1h);
+      copy.reschedule(now - 1h);
+      copy.reschedule(now + 1h);
     }
   });
   const std::string before("Timeout(deadline: ");

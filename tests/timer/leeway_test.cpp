@@ -81,7 +81,7 @@ TYPED_TEST(LeewayOf, NeverRunsBeforeTheDeadlineNorAfterTheLeeway) {
   for (int i = 0; i != 100; ++i) {
     const Time deadline = start + 30ms + i * 313us;
     deadlines.push_back(deadline);
-    timeouts.push_back(timer->new_timeout_at(
+    timeouts.push_back(timer->new_timeout(
         [&early, &ran, deadline, &timer = *timer] {
           if (timer.now() < deadline) ++early;
           ++ran;
@@ -115,30 +115,30 @@ TYPED_TEST(LeewayOf, IsTakenByEachFunctionThatSchedulesOrMoves) {
   EXPECT_GE(expected, exact + 1s);
   const auto at = [&](TimeoutId id) { return timer->find(id).deadline(); };
   EXPECT_EQ(timer->new_timeout(shared, kDelay, leeway).deadline(), expected);
-  EXPECT_EQ(timer->new_timeout_at([] {}, exact, leeway).deadline(), expected);
-  EXPECT_EQ(timer->new_timeout_at(shared, exact, leeway).deadline(), expected);
+  EXPECT_EQ(timer->new_timeout([] {}, exact, leeway).deadline(), expected);
+  EXPECT_EQ(timer->new_timeout(shared, exact, leeway).deadline(), expected);
   EXPECT_EQ(timer->try_new_timeout([] {}, kDelay, leeway).deadline(), expected);
   EXPECT_EQ(timer->try_new_timeout(shared, kDelay, leeway).deadline(), expected);
-  EXPECT_EQ(timer->try_new_timeout_at([] {}, exact, leeway).deadline(), expected);
-  EXPECT_EQ(timer->try_new_timeout_at(shared, exact, leeway).deadline(), expected);
+  EXPECT_EQ(timer->try_new_timeout([] {}, exact, leeway).deadline(), expected);
+  EXPECT_EQ(timer->try_new_timeout(shared, exact, leeway).deadline(), expected);
   EXPECT_EQ(at(timer->add([] {}, kDelay, leeway)), expected);
-  EXPECT_EQ(at(timer->add_at([] {}, exact, leeway)), expected);
+  EXPECT_EQ(at(timer->add([] {}, exact, leeway)), expected);
   EXPECT_EQ(at(timer->try_add([] {}, kDelay, leeway)), expected);
-  EXPECT_EQ(at(timer->try_add_at([] {}, exact, leeway)), expected);
+  EXPECT_EQ(at(timer->try_add([] {}, exact, leeway)), expected);
   TimeoutScope scope(*timer);
   EXPECT_EQ(at(scope.add([] {}, kDelay, leeway)), expected);
-  EXPECT_EQ(at(scope.add_at([] {}, exact, leeway)), expected);
+  EXPECT_EQ(at(scope.add([] {}, exact, leeway)), expected);
   Timeout moved = timer->new_timeout([] {}, 10 * kFar);
   EXPECT_TRUE(moved.reschedule(kDelay, leeway));
   EXPECT_EQ(moved.deadline(), expected);
-  EXPECT_TRUE(moved.reschedule_at(exact + 10 * kFar));
-  EXPECT_TRUE(moved.reschedule_at(exact, leeway));
+  EXPECT_TRUE(moved.reschedule(exact + 10 * kFar));
+  EXPECT_TRUE(moved.reschedule(exact, leeway));
   EXPECT_EQ(moved.deadline(), expected);
   const TimeoutId named = timer->add([] {}, 10 * kFar);
   EXPECT_TRUE(timer->reschedule(named, kDelay, leeway));
   EXPECT_EQ(at(named), expected);
-  EXPECT_TRUE(timer->reschedule_at(named, exact + 10 * kFar));
-  EXPECT_TRUE(timer->reschedule_at(named, exact, leeway));
+  EXPECT_TRUE(timer->reschedule(named, exact + 10 * kFar));
+  EXPECT_TRUE(timer->reschedule(named, exact, leeway));
   EXPECT_EQ(at(named), expected);
   EXPECT_FALSE(Timeout().reschedule(kDelay, leeway));
 }
@@ -147,7 +147,7 @@ TYPED_TEST(LeewayOf, OfZeroOrLessKeepsTheDeadline) {
   const auto timer = make_timer<TypeParam>();
   const Time deadline = timer->now() + kFar + 123ns;
   for (const Leeway leeway : {Leeway(), Leeway{0ms}, Leeway{-1ms}, Leeway{(nanoseconds::min)()}}) {
-    EXPECT_EQ(timer->new_timeout_at([] {}, deadline, leeway).deadline(), deadline);
+    EXPECT_EQ(timer->new_timeout([] {}, deadline, leeway).deadline(), deadline);
   }
 }
 
@@ -155,13 +155,13 @@ TYPED_TEST(LeewayOf, BeyondTheRangeOfTheClockIsNoError) {
   std::atomic<bool> ran = false;
   const auto timer = make_timer<TypeParam>();
   const Leeway leeway{(nanoseconds::max)()};
-  EXPECT_EQ(timer->new_timeout_at([] {}, (Time::max)(), leeway).deadline(), (Time::max)());
+  EXPECT_EQ(timer->new_timeout([] {}, (Time::max)(), leeway).deadline(), (Time::max)());
   const Time deadline = (Time::max)() - 1ns;
-  EXPECT_EQ(timer->new_timeout_at([] {}, deadline, leeway).deadline(), deadline);
+  EXPECT_EQ(timer->new_timeout([] {}, deadline, leeway).deadline(), deadline);
   EXPECT_LT(timer->new_timeout([] {}, kFar, leeway).deadline(), (Time::max)());
   EXPECT_GE(timer->new_timeout([] {}, kFar, leeway).deadline(), timer->now() + kFar - kClockIsAhead - 1s);
   // A deadline that has passed is due now, if the leeway has passed as well.
-  timer->new_timeout_at([&ran] { ran = true; }, (Time::min)(), Leeway{1ms});
+  timer->new_timeout([&ran] { ran = true; }, (Time::min)(), Leeway{1ms});
   EXPECT_TRUE(passes_until(*timer, [&] { return ran.load(); }));
 }
 

@@ -177,11 +177,11 @@ TEST(MessageOfARefusal, NamesTheFunctionThatSchedules) {
   };
   expect("new_timeout", [&] { timer.new_timeout([] {}, 1s); });
   expect("new_timeout", [&] { timer.new_timeout([] {}, 1s, Leeway(1s)); });
-  expect("new_timeout_at", [&] { timer.new_timeout_at([] {}, at); });
+  expect("new_timeout", [&] { timer.new_timeout([] {}, at); });
   expect("add", [&] { timer.add([] {}, 1s); });
-  expect("add_at", [&] { timer.add_at([] {}, at); });
+  expect("add", [&] { timer.add([] {}, at); });
   expect("add", [&] { scope.add([] {}, 1s); });
-  expect("add_at", [&] { scope.add_at([] {}, at); });
+  expect("add", [&] { scope.add([] {}, at); });
   expect("schedule", [&] { schedule(timer, Schedule::once(1s), [] {}); });
   expect("StopAfter", [&] { const StopAfter limit(timer, 1s); });
   expect("StopAfter", [&] { const StopAfter limit(timer, at); });
@@ -193,10 +193,10 @@ TEST(MessageOfARefusal, NamesTheFunctionThatSchedules) {
 
   const auto text = [](const std::function<void()>& call) { return message_of<std::invalid_argument>(call); };
   EXPECT_EQ(text([&] { const StopAfter limit(timer, nan); }), "StopAfter: delay: NaN (expected: a number)");
-  EXPECT_EQ(text([&] { timer.new_timeout_at(std::function<void()>(), at); }),
-            "new_timeout_at: task: null (expected: a callable or a TimerTask)");
-  EXPECT_EQ(text([&] { timer.add_at([] {}, at, Leeway(nan)); }), "add_at: leeway: NaN (expected: a number)");
-  EXPECT_EQ(text([&] { Timeout().reschedule_at(at, Leeway(nan)); }), "reschedule_at: leeway: NaN (expected: a number)");
+  EXPECT_EQ(text([&] { timer.new_timeout(std::function<void()>(), at); }),
+            "new_timeout: task: null (expected: a callable or a TimerTask)");
+  EXPECT_EQ(text([&] { timer.add([] {}, at, Leeway(nan)); }), "add: leeway: NaN (expected: a number)");
+  EXPECT_EQ(text([&] { Timeout().reschedule(at, Leeway(nan)); }), "reschedule: leeway: NaN (expected: a number)");
   EXPECT_EQ(text([&] {
               ManualTimer clock;
               clock.new_timeout([] {}, 1ms);

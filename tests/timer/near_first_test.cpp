@@ -305,11 +305,11 @@ TEST(APass, ThatDoesNotFinishKeepsTheOrderOfOneThread) {
   const auto time = [](std::chrono::nanoseconds since_start) {
     return std::chrono::steady_clock::time_point(since_start);
   };
-  timer.add_at([] {}, time(5ms));
+  timer.add([] {}, time(5ms));
   EXPECT_EQ(timer.worker().transfer(), Pass::Done);
   timer.worker().expire(timer.worker().next_due(), 0);
   std::vector<int> order;
-  for (int i = 0; i < kTimeouts; ++i) timer.add_at([&order, i] { order.push_back(i); }, time(1ms));
+  for (int i = 0; i < kTimeouts; ++i) timer.add([&order, i] { order.push_back(i); }, time(1ms));
   EXPECT_EQ(timer.worker().transfer(), Pass::More);
   EXPECT_EQ(timer.worker().transfer(), Pass::Done);
   timer.expire_all();

@@ -60,7 +60,7 @@ bool runs_callable_and_task(Timer& timer) {
   const Timeout callable = timer.try_new_timeout([callable_ran] { *callable_ran = true; }, 0ms);
   const Timeout task = timer.new_timeout(std::make_shared<Flag>(task_ran), 0ms);
   const auto deadline_ran = std::make_shared<std::atomic<bool>>(false);
-  const Timeout deadline = timer.try_new_timeout_at([deadline_ran] { *deadline_ran = true; }, timer.now() - 1ms);
+  const Timeout deadline = timer.try_new_timeout([deadline_ran] { *deadline_ran = true; }, timer.now() - 1ms);
   return callable && task && deadline && becomes_true(*callable_ran) && becomes_true(*task_ran) &&
          becomes_true(*deadline_ran) && callable.is_expired() && task.is_expired() && deadline.is_expired();
 }
@@ -74,8 +74,8 @@ bool bad_arguments_are_null_handles(Timer& timer) {
   const std::chrono::duration<double> nan(std::numeric_limits<double>::quiet_NaN());
   return !timer.try_new_timeout(std::function<void()>(), 1ms) &&
          !timer.try_new_timeout(std::shared_ptr<TimerTask>(), 1ms) && !timer.try_new_timeout([] {}, nan) &&
-         !timer.try_new_timeout_at(std::function<void()>(), timer.now()) &&
-         !timer.try_new_timeout_at(std::shared_ptr<TimerTask>(), timer.now());
+         !timer.try_new_timeout(std::function<void()>(), timer.now()) &&
+         !timer.try_new_timeout(std::shared_ptr<TimerTask>(), timer.now());
 }
 
 bool sleeps_and_is_stopped(Timer& timer) {

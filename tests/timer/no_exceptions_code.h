@@ -13,7 +13,7 @@ bool runs_callable_and_task(Timer& timer);
 /// Schedules far ahead and cancels; true when cancel() and the handle say so.
 bool cancels(Timer& timer);
 
-/// True when try_new_timeout() and try_new_timeout_at() return a null handle for a null callable and a null task, and
+/// True when try_new_timeout() and try_new_timeout() return a null handle for a null callable and a null task, and
 /// try_new_timeout() for a NaN delay.
 bool bad_arguments_are_null_handles(Timer& timer);
 

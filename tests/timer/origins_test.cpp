@@ -108,20 +108,20 @@ TYPED_TEST(OriginsOf, AreTheLinesOfTheCallersOfEachFunctionThatSchedules) {
   // clang-format off
   timer.new_timeout([] {}, kFar); expect(__LINE__);
   timer.new_timeout(shared, kFar); expect(__LINE__);
-  timer.new_timeout_at([] {}, deadline); expect(__LINE__);
-  timer.new_timeout_at(shared, deadline); expect(__LINE__);
+  timer.new_timeout([] {}, deadline); expect(__LINE__);
+  timer.new_timeout(shared, deadline); expect(__LINE__);
   timer.try_new_timeout([] {}, kFar); expect(__LINE__);
   timer.try_new_timeout(shared, kFar); expect(__LINE__);
-  timer.try_new_timeout_at([] {}, deadline); expect(__LINE__);
-  timer.try_new_timeout_at(shared, deadline); expect(__LINE__);
+  timer.try_new_timeout([] {}, deadline); expect(__LINE__);
+  timer.try_new_timeout(shared, deadline); expect(__LINE__);
   timer.add([] {}, kFar); expect(__LINE__);
-  timer.add_at([] {}, deadline); expect(__LINE__);
+  timer.add([] {}, deadline); expect(__LINE__);
   timer.try_add([] {}, kFar); expect(__LINE__);
-  timer.try_add_at([] {}, deadline); expect(__LINE__);
+  timer.try_add([] {}, deadline); expect(__LINE__);
   timer.add([] {}, kFar, {}); expect(__LINE__);
   timer.add([] {}, kFar, Leeway(1s)); expect(__LINE__);
   scope.add([] {}, kFar); expect(__LINE__);
-  scope.add_at([] {}, deadline); expect(__LINE__);
+  scope.add([] {}, deadline); expect(__LINE__);
   // clang-format on
   std::set<std::string> found;
   for (const auto& [origin, count] : this->counts()) {
@@ -157,9 +157,9 @@ TYPED_TEST(OriginsOf, GoTogetherWithALeeway) {
   Timer& timer = *this->timer;
   timer.new_timeout([] {}, 0s);  // starts the timer, from which ticks count
   const Time deadline = timer.now() + kFar + 123ns;
-  const Time with_leeway = timer.new_timeout_at([] {}, deadline, Leeway(1s)).deadline();
+  const Time with_leeway = timer.new_timeout([] {}, deadline, Leeway(1s)).deadline();
   EXPECT_NE(with_leeway, deadline);
-  const Timeout both = timer.new_timeout_at([] {}, deadline, {Leeway(1s), Origin{"both"}});
+  const Timeout both = timer.new_timeout([] {}, deadline, {Leeway(1s), Origin{"both"}});
   EXPECT_EQ(both.deadline(), with_leeway);
   EXPECT_EQ(this->count("both"), 1);
 }
@@ -189,11 +189,11 @@ TYPED_TEST(OriginsOf, AreReportedWithTheLargestCountFirst) {
 TYPED_TEST(OriginsOf, AreReportedWithTheOldestAndTheNextDeadline) {
   Timer& timer = *this->timer;
   const Time before = timer.now();
-  timer.new_timeout_at([] {}, before + 3 * kFar, Origin{"line"});
+  timer.new_timeout([] {}, before + 3 * kFar, Origin{"line"});
   const Time between = timer.now();
   if constexpr (std::is_same_v<TypeParam, ManualTimer>) this->timer->advance(1s);
-  timer.new_timeout_at([] {}, before + 2 * kFar, Origin{"line"});
-  timer.new_timeout_at([] {}, before + kFar, Origin{"other"});
+  timer.new_timeout([] {}, before + 2 * kFar, Origin{"line"});
+  timer.new_timeout([] {}, before + kFar, Origin{"other"});
   const std::vector<PendingOrigin> origins = timer.pending_by_origin();
   EXPECT_EQ(origins.size(), 2U);
   for (const PendingOrigin& found : origins) {
@@ -211,7 +211,7 @@ TYPED_TEST(OriginsOf, StayWithATimeoutThatIsMoved) {
   const Time after = timer.now();
   this->settle();
   const Time deadline = before + 5 * kFar;
-  EXPECT_TRUE(timer.reschedule_at(id, deadline));
+  EXPECT_TRUE(timer.reschedule(id, deadline));
   const TracedTimeout found = this->only();
   EXPECT_EQ(found.origin, Origin{"moved"});
   EXPECT_EQ(found.deadline, deadline);
@@ -363,9 +363,9 @@ TYPED_TEST(OriginsOf, BelongToTheirTimeoutsWhileOtherThreadsScheduleAndCancel) {
       for (std::uint32_t i = 0; !end; ++i) {
         timer.cancel(ids[i % ids.size()]);
         const std::uint32_t line = i % 7 + 1;
-        ids[i % ids.size()] = timer.add_at([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
+        ids[i % ids.size()] = timer.add([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
         if (i == 20 * ids.size()) busy.count_down();
-        if (i % 5 == 0) timer.reschedule_at(ids[i % ids.size()], far + line * 1s + 1ms);
+        if (i % 5 == 0) timer.reschedule(ids[i % ids.size()], far + line * 1s + 1ms);
       }
       for (const TimeoutId id : ids) timer.cancel(id);
     });

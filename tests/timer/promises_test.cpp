@@ -181,8 +181,8 @@ TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
   {
     const Gate gate(timer);
     const auto deadline = timer.now();  // one for both, so that they are due in the same tick
-    timer.new_timeout_at([&] { won = victim.cancel(); }, deadline);
-    victim = timer.new_timeout_at([&] { ++victim_runs; }, deadline);
+    timer.new_timeout([&] { won = victim.cancel(); }, deadline);
+    victim = timer.new_timeout([&] { ++victim_runs; }, deadline);
     timer.new_timeout([&] { done.count_down(); }, 0ms);
   }
   ASSERT_TRUE(done.wait());

@@ -59,7 +59,7 @@ class Reschedule : public ::testing::TestWithParam<Where> {
   }
 
   void move_to(steady_clock::time_point deadline) {
-    EXPECT_TRUE(timeout_.reschedule_at(deadline));
+    EXPECT_TRUE(timeout_.reschedule(deadline));
     EXPECT_EQ(timeout_.deadline(), deadline);
   }
 
@@ -242,7 +242,7 @@ TEST_P(Reschedule, ToLaterOrToTheSameTakesNoMemoryAndNoPlaceInTheQueue) {
   const std::int64_t bytes = bytes_in_use;
   Shortage shortage(0, Shortage::kAll);
   for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(timeout_.reschedule(20ms + i * 1us));
-  EXPECT_TRUE(timeout_.reschedule_at(timeout_.deadline()));
+  EXPECT_TRUE(timeout_.reschedule(timeout_.deadline()));
   shortage.end();
   EXPECT_EQ(shortage.failed(), 0);
   EXPECT_EQ(bytes_in_use - bytes, 0);
@@ -271,7 +271,7 @@ void Reschedule::to_earlier_without_memory(bool by_deadline) {
   std::jthread([&] {  // a thread that is new to the timer, and has to ask for memory
     const auto deadline = timeout_.deadline();
     const auto move = [&] {
-      EXPECT_TRUE(by_deadline ? timeout_.reschedule_at(deadline - 1min) : timeout_.reschedule(kFar - 1min));
+      EXPECT_TRUE(by_deadline ? timeout_.reschedule(deadline - 1min) : timeout_.reschedule(kFar - 1min));
     };
     const bool refused = with_failing(0, move, Shortage::kAll).bad_alloc;
     EXPECT_TRUE(refused || GetParam() == Where::InTheQueue);
@@ -287,7 +287,7 @@ void Reschedule::to_earlier_without_memory(bool by_deadline) {
     const auto deadline = timeout_.deadline();
     const Shortage shortage(0, Shortage::kAll);
     try {
-      by_deadline ? timeout_.reschedule_at(deadline - i * 1s) : timeout_.reschedule(2 * kFar - i * 1s);
+      by_deadline ? timeout_.reschedule(deadline - i * 1s) : timeout_.reschedule(2 * kFar - i * 1s);
     } catch (const std::bad_alloc&) {
       refused = true;
       EXPECT_EQ(timeout_.deadline(), deadline);
@@ -356,7 +356,7 @@ TEST(RescheduleOf, AnotherThatRunsNextInTheSameTick) {
   int runs = 0;
   ManualTimer timer(1ms, steady_clock::time_point(1h));
   Timeout other;
-  timer.new_timeout([&] { EXPECT_TRUE(other.reschedule_at(other.deadline() - 1us)); }, 1ms);
+  timer.new_timeout([&] { EXPECT_TRUE(other.reschedule(other.deadline() - 1us)); }, 1ms);
   other = timer.new_timeout([&] { ++runs; }, 1ms);
   EXPECT_EQ(timer.advance(1ms), 2U);
   EXPECT_EQ(runs, 1);

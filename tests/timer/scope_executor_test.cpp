@@ -31,7 +31,7 @@ class ScopeOnALoop : public testing::Test {
   /// Lets time pass until the worker has handed over all tasks that are due by then.
   void hand_over(steady_clock::time_point deadline) {
     std::atomic<bool> later = false;
-    timer->add_at([&] { later = true; }, deadline + 1ms);
+    timer->add([&] { later = true; }, deadline + 1ms);
     ASSERT_TRUE(passes_until(*timer, [&] { return later.load(); }));
   }
 
@@ -46,7 +46,7 @@ TYPED_TEST(ScopeOnALoop, RunsItsTasksThereAndPostsOnceATick) {
   int ran = 0;  // only this thread writes it
   for (int tick = 1; tick <= 3; ++tick) {
     const auto deadline = this->soon();
-    for (int i = 0; i < 100; ++i) scope.add_at([&] { ++ran; }, deadline);
+    for (int i = 0; i < 100; ++i) scope.add([&] { ++ran; }, deadline);
     this->hand_over(deadline);
     EXPECT_EQ(ran, 100 * (tick - 1));
     EXPECT_EQ(scope.size(), 100u);
@@ -85,9 +85,9 @@ TYPED_TEST(ScopeOnALoop, TakesBackAtItsEndTasksThatItsLoopHasNotRun) {
   std::optional<TimeoutScope> scope(std::in_place, *this->timer, this->loop);
   TimeoutScope other(*this->timer, this->loop);
   const auto deadline = this->soon();
-  for (int i = 0; i < 100; ++i) scope->add_at([captured] { must_not_run(); }, deadline);
+  for (int i = 0; i < 100; ++i) scope->add([captured] { must_not_run(); }, deadline);
   int ran = 0;
-  other.add_at([&] { ++ran; }, deadline);
+  other.add([&] { ++ran; }, deadline);
   this->hand_over(deadline);
   scope.reset();
   EXPECT_EQ(captured.use_count(), 1);
@@ -98,7 +98,7 @@ TYPED_TEST(ScopeOnALoop, TakesBackAtItsEndTasksThatItsLoopHasNotRun) {
 TYPED_TEST(ScopeOnALoop, PostsNothingIfItEndsBefore) {
   std::optional<TimeoutScope> scope(std::in_place, *this->timer, this->loop);
   const auto deadline = this->timer->now() + kFar;
-  for (int i = 0; i < 100; ++i) scope->add_at(must_not_run, deadline);
+  for (int i = 0; i < 100; ++i) scope->add(must_not_run, deadline);
   scope.reset();
   EXPECT_EQ(this->timer->pending_timeouts(), 0);
   this->hand_over(this->soon());
@@ -111,14 +111,14 @@ TYPED_TEST(ScopeOnALoop, WaitsAtItsEndForATaskThatItsLoopRuns) {
     std::atomic<bool> runs = false;
     std::atomic<bool> over = false;
     const auto deadline = this->soon();
-    scope->add_at(
+    scope->add(
         [&] {
           runs = true;
           std::this_thread::sleep_for(2ms);
           over = true;
         },
         deadline);
-    scope->add_at(must_not_run, deadline + kFar);
+    scope->add(must_not_run, deadline + kFar);
     this->hand_over(deadline);
     const std::jthread runner([&] { EXPECT_EQ(this->posted.run_all(), 1u); });
     ASSERT_TRUE(eventually([&] { return runs.load(); }));
@@ -131,7 +131,7 @@ TYPED_TEST(ScopeOnALoop, CancelAllLeavesTheTasksThatItsLoopHas) {
   TimeoutScope scope(*this->timer, this->loop);
   const auto deadline = this->soon();
   int ran = 0;
-  for (int i = 0; i < 3; ++i) scope.add_at([&] { ++ran; }, deadline);
+  for (int i = 0; i < 3; ++i) scope.add([&] { ++ran; }, deadline);
   for (int i = 0; i < 5; ++i) scope.add(must_not_run, kFar);
   this->hand_over(deadline);
   EXPECT_EQ(scope.size(), 8u);
@@ -145,8 +145,8 @@ TYPED_TEST(ScopeOnALoop, CancelAllLeavesTheTasksThatItsLoopHas) {
 TYPED_TEST(ScopeOnALoop, MayEndInATaskBeforeTheOthersOfItsBatch) {
   auto scope = std::make_unique<TimeoutScope>(*this->timer, this->loop);
   const auto deadline = this->soon();
-  scope->add_at([&] { scope.reset(); }, deadline);
-  for (int i = 0; i < 10; ++i) scope->add_at(must_not_run, deadline);
+  scope->add([&] { scope.reset(); }, deadline);
+  for (int i = 0; i < 10; ++i) scope->add(must_not_run, deadline);
   this->hand_over(deadline);
   EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_EQ(scope, nullptr);
@@ -157,7 +157,7 @@ TYPED_TEST(ScopeOnALoop, MayBeUsedInsideItsOwnTasks) {
   TimeoutScope scope(*this->timer, this->loop);
   int ran = 0;
   const auto deadline = this->soon();
-  scope.add_at([&] { scope.add_at([&] { ++ran; }, deadline); }, deadline);
+  scope.add([&] { scope.add([&] { ++ran; }, deadline); }, deadline);
   for (int runs = 0; runs < 2; ++runs) {
     this->hand_over(deadline);
     EXPECT_EQ(this->posted.run_all(), 1u);
@@ -171,7 +171,7 @@ TYPED_TEST(ScopeOnALoop, ATimeoutsOwnExecutorGoesFirst) {
   TimeoutScope scope(*this->timer, this->loop);
   const auto deadline = this->soon();
   bool ran = false;
-  scope.add_at(on(other, [&] { ran = true; }), deadline);
+  scope.add(on(other, [&] { ran = true; }), deadline);
   this->hand_over(deadline);
   EXPECT_EQ(this->posted.run_all(), 0u);
   EXPECT_EQ(other_posted.run_all(), 1u);
@@ -182,9 +182,9 @@ TYPED_TEST(ScopeOnALoop, LeavesOtherTasksToTheWorker) {
   TimeoutScope scope(*this->timer, this->loop);
   TimeoutScope plain(*this->timer);
   const auto deadline = this->soon();
-  scope.add_at([] {}, deadline);
+  scope.add([] {}, deadline);
   Latch ran;
-  plain.add_at([&] { ran.count_down(); }, deadline);
+  plain.add([&] { ran.count_down(); }, deadline);
   this->hand_over(deadline);
   EXPECT_TRUE(ran.is_open());
   EXPECT_EQ(this->posted.run_all(), 1u);
@@ -205,8 +205,8 @@ TYPED_TEST(ScopeOnALoop, TakesCallablesOfAnySizeThatOnlyMove) {
   TimeoutScope scope(*this->timer, this->loop);
   const auto deadline = this->soon();
   int sum = 0;
-  scope.add_at([&sum, numbers = std::array<int, 20>{1}, one = std::make_unique<int>(1)] { sum += numbers[0] + *one; },
-               deadline);
+  scope.add([&sum, numbers = std::array<int, 20>{1}, one = std::make_unique<int>(1)] { sum += numbers[0] + *one; },
+            deadline);
   this->hand_over(deadline);
   EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_EQ(sum, 2);
@@ -218,7 +218,7 @@ TYPED_TEST(ScopeOnALoop, KeepsItsExecutor) {
   short_lived.reset();
   const auto deadline = this->soon();
   bool ran = false;
-  scope.add_at([&] { ran = true; }, deadline);
+  scope.add([&] { ran = true; }, deadline);
   this->hand_over(deadline);
   EXPECT_EQ(this->posted.run_all(), 1u);
   EXPECT_TRUE(ran);

@@ -242,7 +242,7 @@ TEST(ShortTicks, AreCaughtUpTogether) {
     const auto first = steady_clock::now() + head_start;
     std::vector<Timeout> timeouts;
     for (int i = 0; i < kTicks; ++i) {
-      timeouts.push_back(timer.new_timeout_at(
+      timeouts.push_back(timer.new_timeout(
           [&] {
             readings_at_last = clock_readings;
             if (runs == 0) readings_at_first = clock_readings;

@@ -81,7 +81,7 @@ TEST(WithoutMemory, ALoopIsToComeBackAtOnceForTasksThatAreLeft) {
   LoopTimer timer(1ms);
   const auto add = [&](int count, auto task) {
     const auto deadline = steady_clock::now();
-    for (int i = 0; i < count; ++i) timer.new_timeout_at(task, deadline);
+    for (int i = 0; i < count; ++i) timer.new_timeout(task, deadline);
     ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
   };
   add(3, [&] { ++ran; });
@@ -99,7 +99,7 @@ TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
   bool ran = false;
   LoopTimer timer(1ms);
   const auto deadline = steady_clock::now();
-  timer.new_timeout_at([&] { ran = true; }, deadline);
+  timer.new_timeout([&] { ran = true; }, deadline);
   ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
   std::optional<steady_clock::time_point> next;
   const auto before = steady_clock::now();

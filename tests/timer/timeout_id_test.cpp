@@ -101,8 +101,8 @@ TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
     if (timer->now() < deadline) early = true;
     ++this->runs_;
   };
-  const std::array ids{timer->add(run, 5ms), timer->add_at(run, deadline), timer->try_add(run, 5ms),
-                       timer->try_add_at(run, deadline)};
+  const std::array ids{timer->add(run, 5ms), timer->add(run, deadline), timer->try_add(run, 5ms),
+                       timer->try_add(run, deadline)};
   EXPECT_TRUE(passes_until(*timer, [&] { return this->runs_ == 4; }));
   EXPECT_FALSE(early);
   for (const TimeoutId id : ids) {
@@ -215,7 +215,7 @@ TYPED_TEST(IdOf, ATimeoutMovesItsDeadline) {
   EXPECT_TRUE(passes_until(*timer, [&] { return this->runs_ == 1; }));
   EXPECT_GE(timer->now(), deadline);
   const auto far = timer->now() + 2 * kFar;
-  EXPECT_TRUE(timer->reschedule_at(later, far));
+  EXPECT_TRUE(timer->reschedule(later, far));
   EXPECT_EQ(timer->find(later).deadline(), far);
   EXPECT_FALSE(timer->reschedule(TimeoutId(), 1ms));
   EXPECT_EQ(message_of<std::invalid_argument>([&] { timer->reschedule(later, kNanDelay); }),
@@ -282,7 +282,7 @@ TYPED_TEST(IdOf, ARefusedTimeoutIsNone) {
   const TimeoutId id = timer->add([] {}, kFar);
   EXPECT_EQ(message_of<RejectedExecution>([&] { timer->add([] {}, kFar); }),
             "add: max_pending_timeouts: 1 timeouts are pending already");
-  EXPECT_EQ(timer->try_add_at([] {}, timer->now() + kFar).value(), 0U);
+  EXPECT_EQ(timer->try_add([] {}, timer->now() + kFar).value(), 0U);
   EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
   EXPECT_TRUE(timer->add([] {}, kFar)) << "there is room again";
 }
@@ -292,13 +292,13 @@ TYPED_TEST(IdOf, AFunctionMayBeThatOfAnyCallable) {
   const auto timer = make_timer<TypeParam>();
   void (*const null)() = nullptr;
   timer->add(count_call, 0ms);
-  timer->add_at(&count_call, timer->now());
+  timer->add(&count_call, timer->now());
   timer->try_add(count_call, 0ms);
-  timer->try_add_at(&count_call, timer->now());
+  timer->try_add(&count_call, timer->now());
   EXPECT_THROW(timer->add(null, 0ms), std::invalid_argument);
-  EXPECT_THROW(timer->add_at(null, timer->now()), std::invalid_argument);
+  EXPECT_THROW(timer->add(null, timer->now()), std::invalid_argument);
   EXPECT_FALSE(timer->try_add(null, 0ms));
-  EXPECT_FALSE(timer->try_add_at(null, timer->now()));
+  EXPECT_FALSE(timer->try_add(null, timer->now()));
   EXPECT_FALSE(timer->try_add(count_call, kNanDelay));
   this->run_all(*timer);
   EXPECT_TRUE(eventually([] { return calls == 4; }));

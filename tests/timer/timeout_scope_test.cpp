@@ -45,7 +45,7 @@ TYPED_TEST(Scope, RunsItsTimeoutsAndForgetsThem) {
   TimeoutScope scope(*this->timer);
   std::unique_ptr<Gate> gate = hold_worker(*this->timer);  // neither runs before size()
   scope.add([&] { ++ran; }, 1ms);
-  scope.add_at([&] { ++ran; }, this->timer->now() + 2ms);
+  scope.add([&] { ++ran; }, this->timer->now() + 2ms);
   EXPECT_EQ(scope.size(), 2u);
   gate.reset();
   EXPECT_TRUE(passes_until(*this->timer, [&] { return ran == 2; }));

@@ -9,7 +9,7 @@
 using namespace std::chrono_literals;
 
 /// A coroutine type. Those of cppcoro, folly, libcoro or stdexec work as well. An asio::awaitable can
-/// await only operations of Asio, such as hwt::net::async_wait_for().
+/// await only operations of Asio, such as hwt::net::async_wait().
 struct Detached {
   struct promise_type {
     Detached get_return_object() noexcept { return {}; }

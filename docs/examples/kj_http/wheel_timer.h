@@ -46,7 +46,7 @@ class WheelTimer final : public kj::Timer {
 
   struct Waiting final : hwt::WheelNode {
     Waiting(kj::PromiseFulfiller<void>& fulfiller, hwt::PassiveWheel& wheel, TimePoint time) : fulfiller_(fulfiller) {
-      wheel.schedule_at(*this, time);
+      wheel.schedule(*this, time);
     }
     void on_timeout() override { fulfiller_.fulfill(); }
 

@@ -19,7 +19,7 @@ void measure(const char* name, hwt::Leeway leeway) {
   const auto begin = std::chrono::steady_clock::now() + 200ms;
   const auto schedule = [&](int first) {
     for (int i = first; i < 10'000; i += 4) {
-      timer.new_timeout_at([&all] { all.count_down(); }, begin + i * 100us, leeway);
+      timer.new_timeout([&all] { all.count_down(); }, begin + i * 100us, leeway);
     }
   };
   {

@@ -118,7 +118,7 @@ class Client {
     call.sent = Clock::now();
     // By deadline, because the clock was just read. The timer stores these captures without an allocation.
     const Clock::time_point due = call.sent + load_.timeout;
-    call.timeout = timer.new_timeout_at([this, id = call.id, due] { time_out(id, due); }, due);
+    call.timeout = timer.new_timeout([this, id = call.id, due] { time_out(id, due); }, due);
     connections_[call.id % connections_.size()]->send({call.id, {}});
     ++results_.requests;
   }

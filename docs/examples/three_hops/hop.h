@@ -152,8 +152,8 @@ class Hop {
       co_return false;
     }
     world_.ledger.started(request, counts_, now);
-    co_await hwt::net::async_wait_until(world_.timer, world_.loop.get_executor(),
-                                        min(deadline, hwt::Deadline::in(work, now)), asio::use_awaitable);
+    co_await hwt::net::async_wait(world_.timer, world_.loop.get_executor(), min(deadline, hwt::Deadline::in(work, now)),
+                                  asio::use_awaitable);
     workers_.give_back();
     if (deadline.expired(world_.timer.now())) {
       ++counts_.stopped;

@@ -25,7 +25,7 @@ asio::awaitable<void> call(World& world, tcp::endpoint first, std::function<void
 /// Shows the progress until the callers have ended.
 asio::awaitable<void> watch(World& world, const std::uint64_t& callers) {
   while (callers != 0) {
-    co_await hwt::net::async_wait_for(world.timer, world.loop.get_executor(), common::kLook, asio::use_awaitable);
+    co_await hwt::net::async_wait(world.timer, world.loop.get_executor(), common::kLook, asio::use_awaitable);
     common::show_progress([&] { return common::counted(world.ledger.requests(), "request"); });
   }
 }

@@ -11,8 +11,8 @@
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/scheduled.h"
-#include "hashed_wheel_timer/detail/when.h"
 #include "hashed_wheel_timer/timeout.h"
+#include "hashed_wheel_timer/when.h"
 
 // The parts of async_wait_for(), WheelTimer and cancel_after() that do not depend on Asio. Not for users.
 

@@ -110,7 +110,7 @@ struct InitiateWithin {
 
   Initiation initiation;
   Timer* timer;
-  hwt::detail::When when;
+  When when;
   HWT_ASIO::cancellation_type type;
 };
 
@@ -118,17 +118,17 @@ struct InitiateWithin {
 template <class Token>
 struct CancelAfter {
   Timer* timer;
-  hwt::detail::When when;
+  When when;
   Token token;
   HWT_ASIO::cancellation_type type;
 };
 
 }  // namespace detail
 
-/// A completion token that limits its operation. `delay` after the operation is initiated, it is cancelled through its
-/// cancellation slot, on the handler's executor. It then completes with its own error for that, mostly
-/// operation_aborted. A cancel for another reason has the same error. To tell them apart, compute the deadline before
-/// the operation begins. If timer.now() is before it, the limit was not the reason.
+/// A completion token that limits its operation. After a delay that begins with the operation, or at a deadline, the
+/// operation is cancelled through its cancellation slot, on the handler's executor; see When. It then completes with
+/// its own error for that, mostly operation_aborted. A cancel for another reason has the same error. To tell them
+/// apart, compute the deadline before the operation begins. If timer.now() is before it, the limit was not the reason.
 ///
 ///   auto limited = hwt::net::cancel_after(timer, 250ms, asio::use_awaitable);
 ///   std::size_t size = co_await socket.async_read_some(buffer, limited);
@@ -138,25 +138,16 @@ struct CancelAfter {
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
 /// timer. Works with any completion token, and any operation that has a cancellation slot. A binder may be inside, and
 /// bind_cancellation_slot() around it; with bind_executor() around that, too.
-/// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait_until() throws. Then
+/// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then
 /// the operation has not begun.
 /// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio.
 /// Not for: two limits around one operation that must be told apart.
 /// Source: Asio's cancel_after, from 1.31 on.
 template <class Token>
 detail::CancelAfter<std::decay_t<Token>> cancel_after(
-    Timer& timer, Delay delay, Token&& token,
-    HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
-  return {&timer, Delay(hwt::detail::number("cancel_after: delay", delay)), std::forward<Token>(token), type};
-}
-
-/// A completion token that cancels its operation at `deadline`, a time of the timer's own clock or a hwt::Deadline. See
-/// the overload for a delay.
-template <class Token>
-detail::CancelAfter<std::decay_t<Token>> cancel_after(
-    Timer& timer, hwt::detail::Point deadline, Token&& token,
-    HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
-  return {&timer, deadline, std::forward<Token>(token), type};
+    Timer& timer, When when, Token&& token, HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
+  when = hwt::detail::checked("cancel_after: delay", when);
+  return {&timer, when, std::forward<Token>(token), type};
 }
 
 }  // namespace hwt::HWT_ASIO_NAMESPACE

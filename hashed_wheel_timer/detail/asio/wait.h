@@ -21,24 +21,15 @@ struct InitiateWait {
 
   Executor executor;
   Timer* timer;
-  hwt::detail::When when;
+  When when;
 };
 
 }  // namespace detail
 
-/// Waits for `delay`, which begins when the token initiates the operation; see async_wait_until(). Throws
-/// std::invalid_argument for a NaN, before the operation is initiated.
-template <class Executor, class Token>
-auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&& token) {
-  using Initiate = detail::InitiateWait<Executor>;
-  const Delay number = hwt::detail::number("async_wait_for: delay", delay);  // here, as an initiation must not throw
-  return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, number}, token);
-}
-
-/// Waits until `deadline`, a time of the timer's own clock. The signature of the completion is void(error_code), and
-/// any completion token works. Unlike a steady_timer it needs no object.
+/// Waits for a delay, which begins when the token initiates the operation, or until a deadline; see When. The signature
+/// of the completion is void(error_code), and any completion token works. Unlike a steady_timer it needs no object.
 ///
-///   co_await hwt::net::async_wait_for(timer, socket.get_executor(), 250ms, asio::use_awaitable);
+///   co_await hwt::net::async_wait(timer, socket.get_executor(), 250ms, asio::use_awaitable);
 ///
 /// Guarantees: the completion is deferred to `executor`, the I/O executor, and never made inside this call. It is then
 /// dispatched to the handler's associated executor, with its allocator. Both have work until then. The handler is
@@ -47,18 +38,20 @@ auto async_wait_for(Timer& timer, const Executor& executor, Delay delay, Token&&
 /// with no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the timer
 /// found no thread. If the execution context is destroyed, it destroys the handler, uncalled. So does a thread that
 /// ends the wait without memory to post the completion. If a call ends the wait, it then throws std::bad_alloc:
-/// async_wait_until() after a refusal, emit() of a cancellation signal, and a WheelTimer's cancel(), cancel_one(),
+/// async_wait() after a refusal, emit() of a cancellation signal, and a WheelTimer's cancel(), cancel_one(),
 /// expires_at() and expires_after(). If the timeout has expired, its timer has ended, or an executor has dropped the
 /// task, the exception goes to on_task_error. A handler without an executor of its own needs no such memory on an
 /// io_context.
-/// Throws what copying the arguments throws, and std::bad_alloc for the operation itself. Passes on an exception of a
+/// Throws std::invalid_argument for a NaN before the operation is initiated, what copying the arguments throws, and
+/// std::bad_alloc for the operation itself. Passes on an exception of a
 /// thread_factory that means no lack of memory or threads.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
 /// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>
-auto async_wait_until(Timer& timer, const Executor& executor, hwt::detail::Point deadline, Token&& token) {
+auto async_wait(Timer& timer, const Executor& executor, When when, Token&& token) {
   using Initiate = detail::InitiateWait<Executor>;
-  return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, deadline}, token);
+  when = hwt::detail::checked("async_wait: delay", when);  // here, as an initiation must not throw
+  return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, when}, token);
 }
 
 /// A replacement for basic_waitable_timer that waits on a Timer. Use it where objects have a steady_timer as a member.
@@ -67,7 +60,7 @@ auto async_wait_until(Timer& timer, const Executor& executor, hwt::detail::Point
 ///   deadline.expires_after(250ms);
 ///   deadline.async_wait([&](asio::error_code error) { if (!error) socket.cancel(); });
 ///
-/// Guarantees: those of async_wait_until(). Changing the expiry cancels the waits, and so does the destructor.
+/// Guarantees: those of async_wait(). Changing the expiry cancels the waits, and so does the destructor.
 /// Differences: cancel() counts a wait until the timer has ended it. A steady_timer counts it until a thread that runs
 /// the io_context has noticed the expiry. A wait that had expired before it began ends within a tick. If a handler of
 /// the same context cancels waits, their handlers are queued when that handler returns, as by defer(). Nothing blocks,
@@ -75,7 +68,7 @@ auto async_wait_until(Timer& timer, const Executor& executor, hwt::detail::Point
 /// timer, still pending. The next wait without a slot uses it. If no such wait has begun before the handler of the
 /// cancelled wait is called, that timeout ends. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
 /// Threads: one at a time, as basic_waitable_timer. So the function of Timer's on_earlier() must not use the WheelTimer
-/// whose call runs it; async_wait_for() and other WheelTimers are allowed there. The Timer must outlive it, and it must
+/// whose call runs it; async_wait() and other WheelTimers are allowed there. The Timer must outlive it, and it must
 /// not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
@@ -147,7 +140,7 @@ class BasicWheelTimer {
     return *this;
   }
   /// Cancels the waits. Waits for other threads that are posting the completion of a wait. Ends the program if there is
-  /// no memory to post a completion; see async_wait_until().
+  /// no memory to post a completion; see async_wait().
   ~BasicWheelTimer() { cancel(); }
 
   /// Returns the executor on which the waits complete.
@@ -172,7 +165,7 @@ class BasicWheelTimer {
   }
 
   /// Ends each wait with operation_aborted, unless it has expired. Returns how many. If it throws std::bad_alloc, the
-  /// waits that began after the failed one go on; see async_wait_until().
+  /// waits that began after the failed one go on; see async_wait().
   std::size_t cancel() {
     return cancel_by([&] { return waits_.cancel((std::numeric_limits<std::size_t>::max)()); });
   }
@@ -181,7 +174,7 @@ class BasicWheelTimer {
     return cancel_by([&] { return waits_.cancel(1); });
   }
 
-  /// Begins a wait, void(error_code): see async_wait_until(). Without a token it uses the default one of the executor.
+  /// Begins a wait, void(error_code): see async_wait(). Without a token it uses the default one of the executor.
   template <class Token = typename HWT_ASIO::default_completion_token<Executor>::type>
   auto async_wait(Token&& token = typename HWT_ASIO::default_completion_token<Executor>::type()) {
     return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{this}, token);

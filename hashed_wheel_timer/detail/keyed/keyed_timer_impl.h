@@ -26,7 +26,9 @@ namespace hwt {
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
  public:
-  explicit State(std::function<void(const K&, V&)> its_on_expire) noexcept : on_expire(std::move(its_on_expire)) {}
+  explicit State(std::function<void(const K&, V&)> its_on_expire) : on_expire(std::move(its_on_expire)) {
+    if (!on_expire) detail::refuse_empty_on_expire();
+  }
   ~State() override {
     for (Shard& shard : shards) shard.tidy();
   }
@@ -106,13 +108,7 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
 
 template <class K, class V, class Hash, class Equal>
 KeyedTimer<K, V, Hash, Equal>::KeyedTimer(Timer& timer, std::function<void(const K&, V&)> on_expire)
-    : timer_(timer), sleeper_(detail::HeldCalls::sleeper_of(timer)), state_(make_state(std::move(on_expire))) {}
-
-template <class K, class V, class Hash, class Equal>
-auto KeyedTimer<K, V, Hash, Equal>::make_state(std::function<void(const K&, V&)> on_expire) -> State* {
-  if (!on_expire) detail::refuse_empty_on_expire();
-  return new State(std::move(on_expire));
-}
+    : timer_(timer), sleeper_(detail::HeldCalls::sleeper_of(timer)), state_(new State(std::move(on_expire))) {}
 
 template <class K, class V, class Hash, class Equal>
 KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
@@ -138,7 +134,8 @@ KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
 }
 
 template <class K, class V, class Hash, class Equal>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, detail::When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, When when) {
+  when = detail::checked("KeyedTimer: delay", when);
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   // Declared before the lock, so that an old or refused value is destroyed after the lock was released.
@@ -162,7 +159,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set_when(K&& key, V&& value, detail::
 }
 
 template <class K, class V, class Hash, class Equal>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, detail::When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When when) {
   Entry* const entry = value.get();
   const std::uint32_t hash = entry->hash;
   shard.table.make_room(hash);
@@ -182,7 +179,8 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, detai
 }
 
 template <class K, class V, class Hash, class Equal>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, detail::When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::move(const K& key, When when) {
+  when = detail::checked("KeyedTimer: delay", when);
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   detail::HeldCalls calls(sleeper_);
@@ -197,7 +195,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::move_when(const K& key, detail::When 
 /// the timer was stopped. The old task then cannot claim the value. Returns NotFound if it has claimed the value
 /// already.
 template <class K, class V, class Hash, class Equal>
-KeyedResult KeyedTimer<K, V, Hash, Equal>::arm_again(Cell& cell, detail::When when) {
+KeyedResult KeyedTimer<K, V, Hash, Equal>::arm_again(Cell& cell, When when) {
   Entry& entry = *cell.entry;
   const std::uint32_t arming = entry.next_arming();
   entry.add_references(1);

@@ -70,15 +70,15 @@ class Core final {
   // Producers.
 
   /// Timer::schedule().
-  detail::Scheduled schedule(const detail::TaskSource& task, detail::When when);
+  detail::Scheduled schedule(const detail::TaskSource& task, When when);
   /// Schedules after schedule() has returned Untraced.
-  detail::Scheduled schedule_traced(const detail::TaskSource& task, detail::When when, const Origin& origin);
+  detail::Scheduled schedule_traced(const detail::TaskSource& task, When when, const Origin& origin);
   /// Options::trace_origins.
   bool traces_origins() const noexcept { return depot_.traces_origins(); }
 
   /// Returns the deadline that a timeout with this leeway gets. Returns `when` unless the timer is started: before that
   /// there is no grid, and afterwards no timeout. Preconditions: neither is a NaN.
-  detail::When rounded(detail::When when, Leeway leeway) const noexcept {
+  When rounded(When when, Leeway leeway) const noexcept {
     if (!lifecycle_.started()) return when;
     const std::int64_t deadline = when.deadline([this] { return now(); });
     const std::int64_t latest = deadline_after(deadline, std::int64_t{leeway.duration().count()});
@@ -113,8 +113,8 @@ class Core final {
 
   /// Timeout::cancel() of a node of any core.
   static bool cancel(Node& node) noexcept;
-  /// Timeout::reschedule() and Timeout::reschedule_at() of a node of any core.
-  static bool reschedule(Node& node, detail::When when);
+  /// Timeout::reschedule() of a node of any core.
+  static bool reschedule(Node& node, When when);
 
   Timer* timer() const noexcept { return timer_.load(std::memory_order_acquire); }
   /// The timer is about to go. Waits for each TimerInUse.
@@ -212,10 +212,10 @@ class Core final {
 
   static constexpr std::uint32_t kTimerGoes = std::uint32_t{1} << 31;
 
-  detail::Scheduled schedule_plain(const detail::TaskSource& task, detail::When when, Producer& mine);
+  detail::Scheduled schedule_plain(const detail::TaskSource& task, When when, Producer& mine);
   /// Schedules if the timer has a limit, or if the thread has used no timer or another one last. In the second case
   /// `mine` is null. Returns Untraced if the timer traces origins.
-  detail::Scheduled schedule_any(const detail::TaskSource& task, detail::When when, Producer* mine);
+  detail::Scheduled schedule_any(const detail::TaskSource& task, When when, Producer* mine);
   /// `producer` is null if there was no memory for one.
   detail::Scheduled offer_any(Producer* producer, const detail::TaskSource& task, std::int64_t deadline,
                               std::uint64_t trace = 0);

@@ -9,7 +9,7 @@
 
 namespace hwt::internal {
 
-bool Core::reschedule(Node& node, detail::When when) {
+bool Core::reschedule(Node& node, When when) {
   // A connection that has been quiet has its node in no cache: fetch it while the clock is read.
   if (!when.is_deadline()) prefetch_to_write(&node);
   Core& core = node.core();

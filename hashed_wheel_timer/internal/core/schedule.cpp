@@ -84,8 +84,7 @@ template <bool kPlain>
   return offer_as<false>(*producer, task, deadline, trace);
 }
 
-[[gnu::noinline]] detail::Scheduled Core::schedule_any(const detail::TaskSource& task, detail::When when,
-                                                       Producer* mine) {
+[[gnu::noinline]] detail::Scheduled Core::schedule_any(const detail::TaskSource& task, When when, Producer* mine) {
   // schedule() takes no Origin, so that untraced timers do not pay for passing it. The caller passes it to
   // schedule_traced().
   if (traces_origins()) return detail::Scheduled::refused(Result::Untraced);
@@ -93,7 +92,7 @@ template <bool kPlain>
   return offer_any(lease.get(), task, when.deadline([&] { return begin_of_delay(lease.get()); }));
 }
 
-detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::When when, const Origin& origin) {
+detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, When when, const Origin& origin) {
   if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) return refuse_in(phase);
   const ProducerLease lease(producers_, thread_cache::find(id_));
   const std::int64_t begin = begin_of_delay(lease.get());
@@ -111,12 +110,11 @@ detail::Scheduled Core::schedule_traced(const detail::TaskSource& task, detail::
 }
 
 /// The way of most timeouts. In a function of its own so that schedule() needs no stack.
-[[gnu::noinline]] detail::Scheduled Core::schedule_plain(const detail::TaskSource& task, detail::When when,
-                                                         Producer& mine) {
+[[gnu::noinline]] detail::Scheduled Core::schedule_plain(const detail::TaskSource& task, When when, Producer& mine) {
   return offer_as<true>(mine, task, when.deadline([&] { return begin_of_delay(&mine); }));
 }
 
-inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::When when) {
+inline detail::Scheduled Core::schedule(const detail::TaskSource& task, When when) {
   if (const Phase phase = lifecycle_.phase(); phase != Phase::Started) [[unlikely]]
     return refuse_in(phase);
   if (!plain_ || !thread_cache::has(id_)) [[unlikely]]
@@ -138,8 +136,6 @@ inline detail::Scheduled Core::schedule(const detail::TaskSource& task, detail::
 }  // namespace internal
 
 // In this file so that the compiler inlines Core::schedule().
-detail::Scheduled Timer::schedule(const detail::TaskSource& task, detail::When when) {
-  return core_->schedule(task, when);
-}
+detail::Scheduled Timer::schedule(const detail::TaskSource& task, When when) { return core_->schedule(task, when); }
 
 }  // namespace hwt

@@ -1,0 +1,273 @@
+// When takes delays, points of the timer's clock and points of the wall clock, and nothing else. A point of the wall
+// clock is converted once, exactly or a little late, and never early.
+
+#include "hashed_wheel_timer/when.h"
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "hashed_wheel_timer/deadline.h"
+#include "hashed_wheel_timer/keyed_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/passive_wheel.h"
+#include "hashed_wheel_timer/stop_after.h"
+#include "hashed_wheel_timer/timeout_scope.h"
+#include "tests/support/test_support.h"
+
+#if defined(__linux__) && defined(__GLIBC__)
+#define HWT_TEST_SETS_CLOCKS 1
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <vector>
+
+namespace {
+
+/// The next readings of the clocks, for this thread. Empty: those of the system.
+struct Reading {
+  clockid_t clock;
+  std::int64_t time;
+};
+thread_local std::vector<Reading>* script = nullptr;
+
+}  // namespace
+
+// Instead of the one of the C library, for the whole program.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  if (script != nullptr && !script->empty() && script->front().clock == clock) {
+    const std::int64_t now = script->front().time;
+    script->erase(script->begin());
+    *time = {now / 1'000'000'000, now % 1'000'000'000};
+    return 0;
+  }
+  return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+}
+#endif
+
+namespace hwt::test {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+using WallPoint = std::chrono::time_point<system_clock, nanoseconds>;
+
+template <class T>
+constexpr bool kTaken = std::is_convertible_v<T, When>;
+
+struct Setting {
+  operator nanoseconds() const { return 5ms; }
+};
+
+static_assert(kTaken<nanoseconds> && kTaken<std::chrono::hours> && kTaken<std::chrono::duration<float>>);
+static_assert(kTaken<Delay> && kTaken<Setting>);
+static_assert(kTaken<steady_clock::time_point> && kTaken<hwt::Deadline>);
+static_assert(kTaken<std::chrono::time_point<steady_clock, std::chrono::seconds>>);
+static_assert(kTaken<system_clock::time_point> && kTaken<std::chrono::sys_seconds> && kTaken<std::chrono::sys_days>);
+static_assert(!kTaken<int> && !kTaken<long> && !kTaken<double> && !kTaken<bool> && !kTaken<std::nullptr_t>);
+static_assert(!std::is_default_constructible_v<When>, "no delay and no deadline");
+static_assert(!kTaken<std::chrono::time_point<std::chrono::file_clock>>,
+              "neither the timer's clock nor the wall clock");
+static_assert(!kTaken<std::chrono::time_point<steady_clock, std::chrono::duration<double>>>, "may be a NaN");
+static_assert(!kTaken<std::chrono::time_point<system_clock, std::chrono::duration<double>>>, "may be a NaN");
+static_assert(std::is_trivially_copyable_v<When> && sizeof(When) == 16, "goes through two registers");
+
+constexpr std::int64_t kMax = (nanoseconds::max)().count();
+constexpr When kHour = 1h;
+static_assert(!kHour.is_deadline() && kHour.nanoseconds() == 3'600'000'000'000, "usable at compile time");
+
+TEST(WhenTest, ADelayCountsFromTheTimeAtWhichTheTimerTakesIt) {
+  EXPECT_EQ(When(5ms).deadline([] { return std::int64_t{7}; }), 5'000'007);
+  EXPECT_EQ(When(-5ms).deadline([] { return std::int64_t{7}; }), 7) << "due now";
+  EXPECT_EQ(When((nanoseconds::max)()).deadline([] { return std::int64_t{7}; }), kMax) << "never";
+  EXPECT_EQ(When(Setting()).nanoseconds(), 5'000'000);
+}
+
+TEST(WhenTest, ADeadlineAsksForNoTime) {
+  const auto fail = [] {
+    ADD_FAILURE() << "read a clock";
+    return std::int64_t{0};
+  };
+  EXPECT_EQ(When(steady_clock::time_point(5ns)).deadline(fail), 5);
+  EXPECT_EQ(When(steady_clock::time_point(-5ns)).deadline(fail), -5) << "it comes back exactly";
+  EXPECT_EQ(When(hwt::Deadline::never()).deadline(fail), kMax);
+}
+
+TEST(WhenTest, OnlyADelayCanBeNaN) {
+  EXPECT_TRUE(When(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())).is_nan());
+  EXPECT_TRUE(When(Delay(std::chrono::duration<float>(std::numeric_limits<float>::quiet_NaN()))).is_nan());
+  EXPECT_FALSE(When((nanoseconds::min)()).is_nan());
+  EXPECT_FALSE(When((steady_clock::time_point::min)()).is_nan());
+}
+
+/// The readings of both clocks around the making of a When bound its deadline.
+TEST(WallClock, APointBecomesTheOneAtWhichTheWallClockShowsItAndNeverAnEarlierOne) {
+  for (const nanoseconds ahead : {nanoseconds(1h), nanoseconds(-1h), nanoseconds(0), nanoseconds(24h * 36500)}) {
+    for (int i = 0; i < 1000; ++i) {
+      const auto steady_before = steady_clock::now();
+      const WallPoint wall = system_clock::now();
+      const WallPoint point = wall + ahead;
+      const When when = point;
+      ASSERT_TRUE(when.is_deadline());
+      // The reading of steady_clock came first. So the deadline is not before this, unless it is early.
+      ASSERT_GE(when.nanoseconds(), (steady_before.time_since_epoch() + ahead).count());
+      ASSERT_LE(nanoseconds(when.nanoseconds()), steady_clock::now().time_since_epoch() + ahead + 1s) << "generous";
+    }
+  }
+}
+
+TEST(WallClock, TheEndOfTheWallClockIsNeverAndItsBeginningIsDueNow) {
+  EXPECT_EQ(When((system_clock::time_point::max)()).nanoseconds(), kMax);
+  EXPECT_EQ(When((WallPoint::max)()).nanoseconds(), kMax);
+  EXPECT_EQ(When((std::chrono::sys_days::max)()).nanoseconds(), kMax);
+  EXPECT_LT(When((WallPoint::max)() - 1ns).nanoseconds(), kMax) << "a point, and not never";
+  EXPECT_LT(When((WallPoint::min)()).nanoseconds(), 0);
+  EXPECT_LT(When((std::chrono::sys_days::min)()).nanoseconds(), 0);
+  EXPECT_LT(When(std::chrono::sys_seconds()).nanoseconds(), steady_clock::now().time_since_epoch().count()) << "1970";
+}
+
+#ifdef HWT_TEST_SETS_CLOCKS
+
+/// The clocks of this thread show these times, one after the other.
+class Script {
+ public:
+  explicit Script(std::vector<Reading> readings) : readings_(std::move(readings)) { script = &readings_; }
+  ~Script() {
+    script = nullptr;
+    EXPECT_TRUE(readings_.empty()) << "it read " << readings_.size() << " times less than it must";
+  }
+
+ private:
+  std::vector<Reading> readings_;
+};
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+TEST(WallClock, TheCoarseClocksAreUsedIfTheyWereNotUpdatedMeanwhile) {
+  const Script clocks({{CLOCK_MONOTONIC_COARSE, 5 * kSecond + 1},
+                       {CLOCK_REALTIME_COARSE, 1000 * kSecond},
+                       {CLOCK_MONOTONIC_COARSE, 5 * kSecond + 1}});
+  EXPECT_EQ(When(WallPoint(1001s)).nanoseconds(), 6 * kSecond + 1) << "exact";
+}
+
+TEST(WallClock, IfTheCoarseClocksAreUpdatedMeanwhileTheExactOnesMakeItLateAndNotEarly) {
+  // The true distance is 5 s against 1000 s. This thread is preempted for 2 s after each reading.
+  const Script clocks({{CLOCK_MONOTONIC_COARSE, 5 * kSecond},
+                       {CLOCK_REALTIME_COARSE, 1002 * kSecond},
+                       {CLOCK_MONOTONIC_COARSE, 9 * kSecond},
+                       {CLOCK_REALTIME, 1006 * kSecond},
+                       {CLOCK_MONOTONIC, 13 * kSecond}});
+  EXPECT_EQ(When(WallPoint(1100s)).nanoseconds(), 107 * kSecond) << "the wall clock shows it at 105 s";
+}
+
+TEST(WallClock, ADistanceBeyondTheRangeOfTheClockIsItsEnd) {
+  {
+    const Script clocks(
+        {{CLOCK_MONOTONIC_COARSE, 10 * kSecond}, {CLOCK_REALTIME_COARSE, 0}, {CLOCK_MONOTONIC_COARSE, 10 * kSecond}});
+    EXPECT_EQ(When((WallPoint::max)() - 1s).nanoseconds(), kMax);
+  }
+  const Script clocks(
+      {{CLOCK_MONOTONIC_COARSE, 0}, {CLOCK_REALTIME_COARSE, 10 * kSecond}, {CLOCK_MONOTONIC_COARSE, 0}});
+  EXPECT_EQ(When((WallPoint::min)() + 1s).nanoseconds(), (std::numeric_limits<std::int64_t>::min)());
+}
+
+#endif
+
+// --- Each function that takes a When takes the wall clock ------------------------------------------------------------
+
+class ByTheWallClock : public ::testing::Test {
+ protected:
+  // Reads steady_clock first, so a deadline that is an hour by the wall clock from then on is not before due_.
+  ByTheWallClock() : due_(steady_clock::now() + 1h), wall_(system_clock::now() + 1h) {}
+
+  void expect_due(steady_clock::time_point deadline) const {
+    EXPECT_GE(deadline, due_);
+    EXPECT_LE(deadline, due_ + 1min) << "generous";
+  }
+  auto counting() {
+    return [this] { ++ran_; };
+  }
+  /// Nothing runs before due_, and `count` tasks have run a minute later.
+  void expect_runs(int count) {
+    timer_.advance_to(due_ - 1ns);
+    EXPECT_EQ(ran_, 0);
+    timer_.advance_to(due_ + 2min);
+    EXPECT_EQ(ran_, count);
+  }
+
+  const steady_clock::time_point due_;
+  const system_clock::time_point wall_;
+  int ran_ = 0;
+  ManualTimer timer_{1ms, steady_clock::now()};
+};
+
+TEST_F(ByTheWallClock, ATimerSchedules) {
+  struct Counting : TimerTask {
+    explicit Counting(int& count) : ran(count) {}
+    void run(Timeout&) override { ++ran; }
+    int& ran;
+  };
+  const auto shared = std::make_shared<Counting>(ran_);
+  expect_due(timer_.new_timeout(counting(), wall_).deadline());
+  expect_due(timer_.new_timeout(shared, wall_).deadline());
+  expect_due(timer_.try_new_timeout(counting(), wall_).deadline());
+  expect_due(timer_.try_new_timeout(shared, wall_).deadline());
+  expect_due(timer_.find(timer_.add(counting(), wall_)).deadline());
+  expect_due(timer_.find(timer_.try_add(counting(), wall_)).deadline());
+  TimeoutScope scope(timer_);
+  expect_due(timer_.find(scope.add(counting(), wall_)).deadline());
+  expect_runs(7);
+}
+
+TEST_F(ByTheWallClock, ATimeoutMoves) {
+  Timeout timeout = timer_.new_timeout(counting(), 1s);
+  EXPECT_TRUE(timeout.reschedule(wall_));
+  expect_due(timeout.deadline());
+  const TimeoutId id = timer_.add(counting(), 1s);
+  EXPECT_TRUE(timer_.reschedule(id, wall_));
+  expect_due(timer_.find(id).deadline());
+  expect_runs(2);
+}
+
+TEST_F(ByTheWallClock, AKeyedTimerExpires) {
+  KeyedTimer<int, int> keyed(timer_, [this](int, int) { ++ran_; });
+  EXPECT_EQ(keyed.set(1, 1, wall_), KeyedResult::Added);
+  EXPECT_EQ(keyed.set(2, 2, 1s), KeyedResult::Added);
+  EXPECT_EQ(keyed.move(2, wall_), KeyedResult::Moved);
+  expect_runs(2);
+}
+
+TEST_F(ByTheWallClock, AStopAfterStops) {
+  const StopAfter limit(timer_, wall_);
+  StopAfter moved(timer_, 1s);
+  EXPECT_TRUE(moved.reschedule(wall_));
+  timer_.advance_to(due_ - 1ns);
+  EXPECT_FALSE(limit.timed_out() || moved.timed_out());
+  timer_.advance_to(due_ + 2min);
+  EXPECT_TRUE(limit.timed_out() && moved.timed_out());
+}
+
+TEST_F(ByTheWallClock, APassiveWheelFires) {
+  struct Node : WheelNode {
+    void on_timeout() override {}
+  };
+  PassiveWheel wheel(1ms, steady_clock::now());
+  Node node;
+  wheel.schedule(node, wall_);
+  expect_due(node.deadline());
+  Node postponed;
+  wheel.schedule(postponed, 1s);
+  wheel.postpone(postponed, wall_);
+  expect_due(postponed.deadline());
+  EXPECT_EQ(wheel.advance(due_ - 1ns), 0U);
+  EXPECT_EQ(wheel.advance(due_ + 2min), 2U);
+}
+
+}  // namespace
+}  // namespace hwt::test
