@@ -3,13 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <utility>
 
 namespace hwt::detail {
 
 /// A Treiber stack whose elements carry their own link. `kNext` is a pointer to a data member, or a function that
-/// returns a reference to the link. Any thread may push. A thread always takes the whole stack with one exchange:
-/// take_one() puts the rest back. So there is no ABA problem, no lock, and nothing to reclaim.
+/// returns the link or an object that is used like it. Any thread may push. A thread always takes the whole stack with
+/// one exchange: take_one() puts the rest back. So there is no ABA problem, no lock, and nothing to reclaim.
 ///
 /// Memory order: a push releases and a take acquires, so the taker sees each element as its pusher left it. Pushes are
 /// read-modify-writes, so one acquire covers all of them. The taker owns the links from then on.
@@ -54,7 +53,10 @@ class IntrusiveStack {
   Element* take_one() noexcept {
     Element* const first = take_all();
     if (first == nullptr) return nullptr;
-    if (Element* const rest = std::exchange(next(*first), nullptr)) put_back(*rest);
+    if (Element* const rest = next(*first)) {
+      next(*first) = nullptr;
+      put_back(*rest);
+    }
     return first;
   }
 
@@ -79,7 +81,7 @@ class IntrusiveStack {
   Element* close() noexcept { return top_.exchange(closed_mark(), std::memory_order_acquire); }
 
  private:
-  static Element*& next(Element& element) noexcept { return std::invoke(kNext, element); }
+  static decltype(auto) next(Element& element) noexcept { return std::invoke(kNext, element); }
   // No element has this address.
   static Element* closed_mark() noexcept { return reinterpret_cast<Element*>(std::uintptr_t{1}); }
 

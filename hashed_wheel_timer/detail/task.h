@@ -54,7 +54,8 @@ concept HasExecutor = requires(const F& callable) {
   { callable.executor() } noexcept -> std::same_as<const BatchExecutor&>;
 };
 
-inline constexpr std::size_t kTaskStorageSize = 32;  // a vtable pointer and 24 bytes of captures
+// A vtable pointer and 32 bytes of captures, the size of libstdc++'s std::function.
+inline constexpr std::size_t kTaskStorageSize = 40;
 inline constexpr std::size_t kTaskStorageAlign = 16;
 
 /// The way to build a task in the storage of its node. `build` constructs it from `source` and returns it, or null

@@ -94,6 +94,18 @@ extern "C" {
 [[gnu::noinline]] void counted_pair_by_deadline(Timer& timer, std::chrono::steady_clock::time_point deadline) {
   pair_at(timer, deadline);
 }
+// Both as counted_pair_by_deadline(), but with a callable that fills its node, and with a std::function as hosts pass.
+[[gnu::noinline]] void counted_pair_of_32_bytes(Timer& timer, std::chrono::steady_clock::time_point deadline) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    timer.new_timeout([i, j = i, k = i, l = i] { ran += static_cast<std::int64_t>(i + j + k + l); }, deadline).cancel();
+  }
+}
+[[gnu::noinline]] void counted_pair_of_function(Timer& timer, std::chrono::steady_clock::time_point deadline) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    std::function<void()> function([i] { ran += static_cast<std::int64_t>(i); });
+    timer.new_timeout(std::move(function), deadline).cancel();
+  }
+}
 [[gnu::noinline]] void counted_pair_by_id(Timer& timer) {
   for (std::size_t i = 0; i < kBatch; ++i) {
     timer.cancel(timer.add([i] { ran += static_cast<std::int64_t>(i); }, 5s));
@@ -164,7 +176,7 @@ extern "C" {
 
 [[gnu::noinline]] void counted_pool_give_back(NodePool& pool, Nodes& nodes) {
   for (std::size_t i = 0; i < kBatch; i += kRun) {
-    for (std::size_t j = i; j < i + kRun; ++j) nodes[j]->next = j + 1 < i + kRun ? nodes[j + 1] : nullptr;
+    for (std::size_t j = i; j < i + kRun; ++j) nodes[j]->next() = j + 1 < i + kRun ? nodes[j + 1] : nullptr;
     pool.give_back(nodes[i], static_cast<std::int64_t>(kRun));
   }
 }
@@ -239,6 +251,8 @@ class Counted {
   void pairs() {
     count("pair", counted_pair, *unattended_);
     count("pair_by_deadline", counted_pair_by_deadline, *unattended_, unattended_->now() + 5s);
+    count("pair_of_32_bytes", counted_pair_of_32_bytes, *unattended_, unattended_->now() + 5s);
+    count("pair_of_function", counted_pair_of_function, *unattended_, unattended_->now() + 5s);
     count("pair_by_id", counted_pair_by_id, *unattended_);
     count("pair_of_owning_task", counted_pair_of_owning_task, timer_);
     timer_.worker().transfer();

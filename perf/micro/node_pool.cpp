@@ -28,7 +28,7 @@ using Nodes = std::array<Node*, kBatch>;
 /// Returns the nodes in runs of this length.
 void give_back(NodePool& pool, const Nodes& nodes, std::size_t run) {
   for (std::size_t i = 0; i < kBatch; i += run) {
-    for (std::size_t j = i; j < i + run; ++j) nodes[j]->next = j + 1 < i + run ? nodes[j + 1] : nullptr;
+    for (std::size_t j = i; j < i + run; ++j) nodes[j]->next() = j + 1 < i + run ? nodes[j + 1] : nullptr;
     pool.give_back(nodes[i], static_cast<std::int64_t>(run));
   }
 }

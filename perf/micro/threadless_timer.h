@@ -29,7 +29,7 @@ class ThreadlessTimer final : public Timer {
   ~ThreadlessTimer() override {
     core_->lifecycle().begin_stop();
     for (internal::Node* node = worker_.cancel_all(); node != nullptr;) {
-      internal::Node* const next = node->next;
+      internal::Node* const next = node->next();
       if (!node->shared()) node->destroy_task();
       internal::Node::adopt(node);
       node = next;

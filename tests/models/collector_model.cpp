@@ -55,7 +55,7 @@ struct Freed final : Run {
   }
   void free(Node& node, std::size_t nodes) {
     FreeNode::make(&node, nullptr);
-    node.next = nullptr;
+    node.next() = nullptr;
     core.depot().push(&node, nodes);
   }
 

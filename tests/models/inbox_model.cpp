@@ -82,7 +82,7 @@ struct In final : Run {
     MODEL_ASSERT((asked & Inbox::kUrgent) == 0 || noted[0] == 1);
     MODEL_ASSERT((asked & Inbox::kRechecks) == 0 || noted[1] == 1);
     intake.open(4, true);
-    for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next) ++overflow;
+    for (Node* node = inbox.take_overflow(); node != nullptr; node = node->next_in_overflow()) ++overflow;
     take_all();
   }
 

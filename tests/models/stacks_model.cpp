@@ -36,7 +36,7 @@ struct Stacks final : Run {
     if (index < 2) {
       for (unsigned i = index * kEach; i < (index + 1) * kEach; ++i) {
         FreeNode::make(&nodes[i], nullptr);
-        nodes[i].next = nullptr;
+        nodes[i].next() = nullptr;
         if (!batches.push(&nodes[i], 1)) ++refused;
         pages[i].run_begin = 1;
         runs.push(pages[i]);
@@ -61,7 +61,7 @@ struct Stacks final : Run {
   void have(Node* batch) {
     for (; batch != nullptr; batch = FreeNode::of(batch).next_batch) {
       MODEL_ASSERT(FreeNode::of(batch).nodes == 1);
-      batch->next = batch;
+      batch->next() = batch;
       ++nodes_had;
     }
   }

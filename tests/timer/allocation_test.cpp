@@ -588,6 +588,32 @@ TEST(Allocation, TheCancelledQueueRecovers) {
   EXPECT_EQ(task.runs, 0);
 }
 
+/// The link of a node that is cancelled without memory lies where the end of a large callable was, so the callable is
+/// destroyed first.
+TEST(Allocation, ACallableThatFillsItsNodeIsDestroyedOnceByACancelWithoutMemory) {
+  struct Filling {
+    std::shared_ptr<int> first;
+    std::shared_ptr<int> last;
+    void operator()() const { ADD_FAILURE() << "ran although it was cancelled"; }
+  };
+  static_assert(detail::kFitsNode<Filling> && sizeof(Filling) + sizeof(void*) == detail::kTaskStorageSize);
+  const Filling callable{std::make_shared<int>(1), std::make_shared<int>(2)};
+  ManualTimer timer;
+  std::vector<Timeout> timeouts;
+  for (int i = 0; i < 100; ++i) timeouts.push_back(timer.new_timeout(callable, kFar));
+  timer.advance(1ms);  // in the wheel
+  std::thread([&] {
+    const Shortage shortage(0, Shortage::kAll);
+    for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
+  }).join();
+  EXPECT_EQ(callable.first.use_count(), 1);
+  EXPECT_EQ(callable.last.use_count(), 1);
+  timer.advance(1ms);
+  EXPECT_EQ(timer.next_wakeup(), std::nullopt) << "the nodes are out of the wheel";
+  timeouts.clear();
+  expect_usable(timer);
+}
+
 TEST(Allocation, ARecheckRequestWithoutRoomLeavesNothingBehind) {
   ManualTimer timer;
   Timeout timeout = timer.new_timeout([] {}, kFar);

@@ -349,7 +349,7 @@ TEST(BatchStack, CountsNothingWhenAllHasBeenTaken) {
     std::jthread pusher([&] {
       for (Node& node : nodes) {
         internal::FreeNode::make(&node, nullptr);
-        node.next = nullptr;
+        node.next() = nullptr;
         EXPECT_TRUE(stack.push(&node, 1));
       }
       done = true;

@@ -188,7 +188,7 @@ void Worker<W>::open_inbox(std::int64_t until, bool everything) noexcept {
 template <Wheel W>
 void Worker<W>::process_cancelled_timeouts() noexcept {
   for (Node* left = core_.inbox().take_overflow(); left != nullptr;) {
-    Node* const node = std::exchange(left, left->next);
+    Node* const node = std::exchange(left, left->next_in_overflow());
     wheel_.remove(*node);
     drop_cancelled(node);
   }
@@ -365,14 +365,17 @@ void Worker<W>::drop_cancelled(Node* node) noexcept {
 template <Wheel W>
 Node* Worker<W>::cancel_all() noexcept {
   Node* unprocessed = nullptr;
-  Node** end = &unprocessed;
+  Node* last = nullptr;
   // Appends a pending node to the chain, and drops the timer's reference to a cancelled one.
   const auto take = [&](Node* node) {
     if (!node->abandon()) return drop_cancelled(node);
     core_.count_unprocessed();
-    node->next = nullptr;
-    *end = node;
-    end = &node->next;
+    node->next() = nullptr;
+    if (Node* const before = std::exchange(last, node)) {
+      before->next() = node;
+    } else {
+      unprocessed = node;
+    }
     if (node->shared()) call_cancelled(node);
   };
   wheel_.clear([&](WheelItem& item) { take(static_cast<Node*>(&item)); });

@@ -168,7 +168,7 @@ class Inbox {
   /// Returns the requests that no pass has taken yet.
   std::uint32_t asked() const noexcept { return requests_.load(std::memory_order_relaxed); }
   /// Enqueues a cancelled node of the wheel, whose canceller has no memory for a recheck request. Afterwards ask for
-  /// kRechecks. Preconditions: its word lacks kRecheckQueued, and the caller has a reference.
+  /// kRechecks. Preconditions: its word lacks kRecheckQueued, the caller has a reference, and a callable was destroyed.
   void put_without_memory(Node& node) noexcept { overflow_.push(node); }
 
   // Called by the worker.
@@ -201,7 +201,7 @@ class Inbox {
     if ((asked() & requests) != 0) requests_.fetch_and(~requests, std::memory_order_acquire);
   }
 
-  /// Returns the nodes of put_without_memory(), linked by Node::next.
+  /// Returns the nodes of put_without_memory(), linked by Node::next_in_overflow().
   Node* take_overflow() noexcept { return overflow_.take_all(); }
 
  private:
@@ -211,7 +211,7 @@ class Inbox {
   alignas(kCacheLine) detail::IntrusiveStack<Place, &Place::next_listed_> listed_;
   detail::IntrusiveStack<Place, &Place::next_listed_recheck_> listed_rechecks_;
   // Cancelled nodes of the wheel, without kRecheckQueued: cancel() must not fail for lack of memory.
-  detail::IntrusiveStack<Node, &Node::next> overflow_;
+  detail::IntrusiveStack<Node, &Node::next_in_overflow> overflow_;
   std::atomic<std::uint32_t> requests_{0};  // release when set, acquire when taken
 };
 

@@ -69,7 +69,7 @@ void Producer::look() noexcept {
 /// Keeps the nodes that a step of a sift has dropped. Calls nothing of the user, and begins no other step.
 void Producer::take_back(Node* dropped) noexcept {
   while (dropped != nullptr) {
-    Node* const node = std::exchange(dropped, dropped->next);
+    Node* const node = std::exchange(dropped, dropped->next());
     if (end_life_or_retire(*node)) pool.untake(node);
   }
 }
@@ -84,7 +84,7 @@ Node* Producer::sift() noexcept {
     if (Node::generation_of(word) != entry.life()) return false;  // withdrawn, as most are
     // The worker calls the cancelled() of a shared task.
     if (Node::state_of(word) == NodeState::Cancelled && !node.shared()) {
-      if (node.drop_references(1)) node.next = std::exchange(dropped, &node);
+      if (node.drop_references(1)) node.next() = std::exchange(dropped, &node);
       return false;
     }
     ++kept;

@@ -143,7 +143,7 @@ void Collector::take_home(Node* batches) noexcept {
       Slab& slab = *Slab::header(*node).slab;
       const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(node) - slab.memory);
       Page& page = slab.pages[offset / page_bytes_];
-      Node* const next = std::exchange(node->next, page.home);
+      Node* const next = node->next().exchange(page.home);
       page.home = node;
       ++page.nodes;
       ++depot_.collected;
@@ -204,7 +204,7 @@ void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noex
   for (std::size_t i = first; i < first + pages; ++i) {
     Page& page = slab.pages[i];
     unused = std::max(unused, page.first_generation);
-    for (const Node* node = std::exchange(page.home, nullptr); node != nullptr; node = node->next) {
+    for (Node* node = std::exchange(page.home, nullptr); node != nullptr; node = node->next()) {
       unused = std::max(unused, node->generation());
       there = true;
     }
@@ -229,7 +229,7 @@ void Collector::return_nodes(Page& page) noexcept {
   kept_ += page.nodes;
   page.nodes = 0;
   for (Node* node = std::exchange(page.home, nullptr); node != nullptr;) {
-    Node* const next = node->next;
+    Node* const next = node->next();
     returns_.add_free(node);
     node = next;
   }

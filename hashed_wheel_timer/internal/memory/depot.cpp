@@ -33,7 +33,7 @@ void Depot::close() noexcept {
   for (NodePool* pool = pools_.top(); pool != nullptr; pool = pool->next) out += pool->close();
   // Subtracts the nodes in the depot, and the nodes in `collected`.
   out -= free_.close() + collected;
-  for (const Node* node = retired_.close(); node != nullptr; node = node->next) --out;
+  for (Node* node = retired_.close(); node != nullptr; node = node->next()) --out;
   // Replaces the bias by the number. Other threads may have counted some nodes down from the bias meanwhile.
   if (out_after_close_.fetch_add(out - kCounting, std::memory_order_acq_rel) + out - kCounting == 0)
     delete_core_(core_);

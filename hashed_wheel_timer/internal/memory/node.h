@@ -32,8 +32,7 @@ struct Producer;
 /// timeouts end so, and need one read-modify-write in all.
 struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   constexpr Node() noexcept : Node(kFirstGeneration) {}
-  constexpr explicit Node(std::uint32_t generation) noexcept
-      : word(free_word(generation)), storage{}, deadline(0), next(nullptr) {}
+  constexpr explicit Node(std::uint32_t generation) noexcept : word(free_word(generation)), storage{}, deadline(0) {}
 
   /// A change that hands over the task or the node releases, and the next owner acquires. So it sees all writes to the
   /// node.
@@ -47,10 +46,38 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   /// exchange of that same value. So it has read the deadline of every reschedule() that has returned.
   std::atomic<std::int64_t> deadline;
 
+  /// The link of a node, read and written like a pointer. It has the memory of `position`, because a node in a list is
+  /// neither Queued nor in the wheel.
+  class Link {
+   public:
+    explicit Link(RelaxedPosition& memory) noexcept : memory_(&memory) {}
+    operator Node*() const noexcept { return reinterpret_cast<Node*>(static_cast<Position>(*memory_)); }
+    Node* operator->() const noexcept { return *this; }
+    Link& operator=(Node* node) noexcept {
+      *memory_ = reinterpret_cast<Position>(node);
+      return *this;
+    }
+    Node* exchange(Node* node) noexcept {
+      Node* const before = *this;
+      *this = node;
+      return before;
+    }
+
+   private:
+    RelaxedPosition* memory_;
+  };
   /// Link of the one list that the node is in. A free node is in a pool, in a batch, or with the Collector
-  /// (Page::home). Other lists are of retired nodes, of nodes that a sift has dropped, of the inbox's overflow, and of
-  /// the unprocessed timeouts of a stopped timer.
-  Node* next;
+  /// (Page::home). Other lists are of retired nodes, of nodes that a sift has dropped, and of the unprocessed timeouts
+  /// of a stopped timer.
+  Link next() noexcept { return Link(position); }
+
+  /// Link of a cancelled node in the inbox's overflow. The node is still in the wheel, so the link is where the last
+  /// bytes of a large callable were. A shared task does not need these bytes.
+  Node*& next_in_overflow() noexcept {
+    constexpr std::size_t kBegin = detail::kTaskStorageSize - sizeof(Node*);
+    static_assert(kBegin >= sizeof(detail::SharedTask));
+    return *std::launder(reinterpret_cast<Node**>(storage + kBegin));
+  }
 
   NodeState state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
   detail::TaskKind kind() const noexcept { return kind_of(word.load(std::memory_order_relaxed)); }
@@ -103,7 +130,7 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   }
 
   /// Returns whether this producer published the node, if it is Queued. Until it is in the wheel, `position` stores its
-  /// producer. Otherwise the result is arbitrary. Any thread.
+  /// producer. Otherwise the result is arbitrary, because `position` is a place in the wheel or a link. Any thread.
   bool published_by(const Producer& producer) const noexcept {
     return position == reinterpret_cast<Position>(const_cast<Producer*>(&producer));
   }

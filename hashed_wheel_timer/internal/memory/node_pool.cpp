@@ -23,6 +23,9 @@ NodePool::~NodePool() {
   }
 }
 
+/// The rest of take() when the private list is empty.
+Node* NodePool::take_more() noexcept { return refill() ? take() : carve(); }
+
 bool NodePool::refill() noexcept {
   if (batches_ == nullptr) batches_ = returned_.take_all();
   if (batches_ == nullptr) batches_ = depot_.take(depot_.share(Tuning::kMaxFree));
@@ -54,8 +57,8 @@ void NodePool::drain() noexcept {
 void NodePool::push(std::int64_t nodes) noexcept {
   Node* const first = free_;
   Node* last = first;
-  for (std::int64_t i = 1; i < nodes; ++i) last = last->next;
-  free_ = std::exchange(last->next, nullptr);
+  for (std::int64_t i = 1; i < nodes; ++i) last = last->next();
+  free_ = last->next().exchange(nullptr);
   free_nodes_ -= nodes;
   depot_.push(first, static_cast<std::size_t>(nodes));
 }
@@ -148,7 +151,7 @@ void ReturnBatch::add_free(Node* node) noexcept {
   Node*& latest = latest_[nodes_ % Tuning::kAhead];
   FreeNode::make(node, nodes_ < Tuning::kAhead ? nullptr : latest);
   latest = node;
-  node->next = first_;
+  node->next() = first_;
   first_ = node;
   ++nodes_;
 }
@@ -166,7 +169,7 @@ void ReturnBatch::flush() noexcept {
   NodePool& pool = NodePool::of(*node);
   Depot& depot = pool.depot();
   FreeNode::make(node, nullptr);
-  node->next = nullptr;
+  node->next() = nullptr;
   if (!pool.give_back(node, 1)) depot.returned_after_close(1);
 }
 

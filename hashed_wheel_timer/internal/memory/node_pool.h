@@ -41,9 +41,10 @@ class NodePool {
 
   /// Takes a free node, or a new one. Returns null without memory. Only the owner calls it.
   Node* take() noexcept {
-    if (free_ == nullptr && !refill()) [[unlikely]]
-      return carve();
-    Node* const node = std::exchange(free_, free_->next);
+    Node* const node = free_;
+    if (node == nullptr) [[unlikely]]
+      return take_more();
+    free_ = node->next();
     if (Node* const ahead = FreeNode::of(node).ahead) prefetch_to_write(ahead);
     --free_nodes_;
     FreeNode::unmake(node);
@@ -53,7 +54,7 @@ class NodePool {
   /// Inside whose pool is not closing. Afterwards call Producer::look() if look_is_due().
   void untake(Node* node) noexcept {
     FreeNode::make(node, nullptr);
-    node->next = free_;
+    node->next() = free_;
     free_ = node;
     ++free_nodes_;
   }
@@ -138,11 +139,12 @@ class NodePool {
     }
   };
 
-  [[gnu::noinline]] Node* carve() noexcept;
+  [[gnu::noinline]] Node* take_more() noexcept;
+  Node* carve() noexcept;
   bool open_free_run() noexcept;
   bool open_next_slab() noexcept;
   void open(Slab& slab, std::size_t first, std::size_t end, std::uint32_t generation) noexcept;
-  [[gnu::noinline]] bool refill() noexcept;
+  bool refill() noexcept;
   void push(std::int64_t nodes) noexcept;
 
   Depot& depot_;

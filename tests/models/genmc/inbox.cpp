@@ -68,7 +68,7 @@ void pass() {
   inbox.take_requests(Inbox::kRechecks);
   if (asked) MODEL_ASSERT(noted == 1);
   intake.open(4, true);
-  for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next) ++overflow;
+  for (Node* first = inbox.take_overflow(); first != nullptr; first = first->next_in_overflow()) ++overflow;
   Node* looked = nullptr;
   while (intake.take_rechecks(&looked, 1) != 0) ++looks;
   NodeName entry{};

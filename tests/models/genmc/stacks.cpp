@@ -18,15 +18,15 @@ std::int64_t had[3];                      // each thread's own
 /// Returns how many it still has.
 std::int64_t push(int node) {
   FreeNode::make(&nodes[node], nullptr);
-  nodes[node].next = nullptr;
+  nodes[node].next() = nullptr;
   return stack.push(&nodes[node], 1) ? 0 : 1;
 }
 
 std::int64_t have(Node* batches) {
   std::int64_t count = 0;
   for (; batches != nullptr; batches = FreeNode::of(batches).next_batch) {
-    MODEL_ASSERT(batches->next == nullptr);
-    batches->next = batches;
+    MODEL_ASSERT(batches->next() == nullptr);
+    batches->next() = batches;
     ++count;
   }
   return count;
