@@ -38,10 +38,10 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   /// std::invalid_argument for a tick of zero or less; std::bad_alloc; std::system_error if no pthread key is left.
   ManualTimer(std::chrono::nanoseconds tick_duration, detail::PresentTime start,
               std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
-  /// Makes a timer with these options, whose clock begins at `start`, or at zero. Set Options::tick_duration, whose
-  /// default is 100 ms. The wheel has 64 slots a level and ignores Options::ticks_per_wheel. slow_task is measured by
-  /// steady_clock. Throws std::invalid_argument that names the option, its value and the valid range, also for a
-  /// thread_factory; std::bad_alloc; std::system_error if no pthread key is left.
+  /// Makes a timer with these options, whose clock begins at `start`, or at zero. The wheel has 64 slots a level and
+  /// ignores Options::ticks_per_wheel. slow_task is measured by steady_clock. Throws std::invalid_argument that names
+  /// the option, its value and the valid range, also for a thread_factory; std::bad_alloc; std::system_error if no
+  /// pthread key is left.
   explicit ManualTimer(const Options& options, std::optional<detail::PresentTime> start = {});
 
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its

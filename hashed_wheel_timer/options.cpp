@@ -35,11 +35,13 @@ Options checked_options(const char* timer, Options options, const Limits& limits
   if (limits.max_ticks != 0) {
     options.ticks_per_wheel = checked_ticks(what("ticks_per_wheel"), options.ticks_per_wheel, limits);
   }
-  options.tick_duration = checked_tick_duration(what("tick_duration"), options.tick_duration, limits.shortest_tick);
+  const nanoseconds tick = checked_tick_duration(
+      what("tick_duration"), options.tick_duration.value_or(limits.default_tick), limits.shortest_tick);
+  options.tick_duration = tick;
   if (limits.limits_revolution) {
     const nanoseconds longest((nanoseconds::max)().count() / options.ticks_per_wheel - 1);
-    if (options.tick_duration > longest) {
-      refuse(what("tick_duration"), options.tick_duration,
+    if (tick > longest) {
+      refuse(what("tick_duration"), tick,
              text_of(limits.shortest_tick) + " .. " + text_of(std::chrono::floor<std::chrono::milliseconds>(longest)) +
                  " for a wheel of " + std::to_string(options.ticks_per_wheel) + " ticks");
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "hashed_wheel_timer/timer.h"
@@ -24,8 +25,9 @@ namespace hwt {
 struct Options {
   /// The length of a tick. A task is late by at most one tick plus the worker's own lag. HashedWheelTimer raises ticks
   /// below 1 ms to 1 ms with a warning, as Netty does. HierarchicalWheelTimer takes ticks from 1 us on, timers without
-  /// a thread any tick. HashedWheelTimer: tick_duration * ticks_per_wheel must fit into int64 nanoseconds.
-  std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(100);
+  /// a thread any tick. HashedWheelTimer: tick_duration * ticks_per_wheel must fit into int64 nanoseconds. Not set:
+  /// 100 ms, as in Netty; LoopTimer, net::LoopTimer and ManualTimer 1 ms.
+  std::optional<std::chrono::nanoseconds> tick_duration = {};
   /// The number of buckets, 1 .. 2^30, rounded up to a power of two. A timeout more than 64 revolutions ahead costs a
   /// little extra. HierarchicalWheelTimer: the number of slots of each level; see there.
   /// A bucket takes 42 bytes of address space, of which the system commits only the pages in use. That is 22 kB for 512

@@ -35,6 +35,10 @@ bool Timeout::move_to(When when, Leeway leeway) {
   return node_ != nullptr && Core::reschedule(*node_, node_->core().rounded(when, leeway));
 }
 
+bool Timeout::is_pending() const noexcept {
+  return node_ != nullptr && Node::pending(node_->word.load(std::memory_order_acquire));
+}
+
 bool Timeout::is_cancelled() const noexcept {
   return node_ != nullptr && node_->state(std::memory_order_acquire) == NodeState::Cancelled;
 }

@@ -95,6 +95,9 @@ class HWT_API Timeout {
     return move_to(when, leeway);
   }
 
+  /// Returns whether the task may still start: the timeout is neither cancelled nor expired. False on a null handle.
+  bool is_pending() const noexcept;
+
   /// Returns whether cancel() or stop() cancelled the timeout. False on a null handle.
   bool is_cancelled() const noexcept;
 

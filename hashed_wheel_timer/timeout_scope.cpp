@@ -53,7 +53,7 @@ TimeoutScope::~TimeoutScope() {
   lock.unlock();
   const Timeout keeper = Node::adopt(keeper_.load(std::memory_order_relaxed));  // dropped when all have ended
   // Cancels all before it waits for one, so that no pending timeout expires meanwhile.
-  std::erase_if(ids, [&](TimeoutId id) { return cancel(id); });
+  std::erase_if(ids, [&](TimeoutId id) { return cancel(id) == CancelResult::Cancelled; });
   for (const TimeoutId id : ids) core()->cancel_and_wait(id);
 }
 
@@ -75,10 +75,11 @@ void TimeoutScope::keep_core() {
   keeper_.store(node, std::memory_order_release);
 }
 
-bool TimeoutScope::cancel(TimeoutId id) noexcept {
+CancelResult TimeoutScope::cancel(TimeoutId id) noexcept {
   Core* const core = this->core();
-  if (core == nullptr || core->timer() != nullptr) return timer_.cancel(id) == CancelResult::Cancelled;
-  return core->find(id).cancel();  // a task that has destroyed the timer may still run on its worker
+  if (core == nullptr || core->timer() != nullptr) return timer_.cancel(id);
+  Timeout timeout = core->find(id);  // a task that has destroyed the timer may still run on its worker
+  return timeout.cancel() ? CancelResult::Cancelled : timeout ? CancelResult::Running : CancelResult::Gone;
 }
 
 /// Goes from the last id to the first, in groups of 64. Between two groups another thread may remove ids, which moves
@@ -93,7 +94,7 @@ std::size_t TimeoutScope::cancel_all() noexcept {
     std::copy_n(ids_.begin() + static_cast<std::ptrdiff_t>(left), count, some.begin());
     // Cancels without the lock, because that destroys callables of the user.
     lock.unlock();
-    for (std::size_t i = 0; i < count; ++i) cancelled += cancel(some[i]) ? 1 : 0;
+    for (std::size_t i = 0; i < count; ++i) cancelled += cancel(some[i]) == CancelResult::Cancelled ? 1 : 0;
     lock.lock();
   }
   return cancelled;

@@ -72,10 +72,9 @@ class HWT_API TimeoutScope {
                   [&]<class Task>(Task&& task) { return timer_.add(std::forward<Task>(task), when, terms); });
   }
 
-  /// Cancels the timeout of this id on the timer, as Timer::cancel() does, also one that is not of this scope. Returns
-  /// true if this call has cancelled it: its task has not run and never will. Waits for no task. Before the first add()
-  /// the timer must exist.
-  bool cancel(TimeoutId id) noexcept;
+  /// Cancels the timeout of this id on the timer, also one that is not of this scope, and returns what Timer::cancel()
+  /// returns. Waits for no task. Before the first add() the timer must exist.
+  CancelResult cancel(TimeoutId id) noexcept;
 
   /// Cancels all timeouts and returns their number. Does not wait for tasks that run now, and takes none back from an
   /// executor. The scope can be used afterwards.

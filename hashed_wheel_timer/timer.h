@@ -101,15 +101,17 @@ class HWT_API Timer {
   /// new_timeout() would throw, also for lack of memory or of a thread. Throws only if copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  Timeout try_new_timeout(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept(
-      std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+  [[nodiscard("a null handle means that nothing was scheduled")]] Timeout try_new_timeout(
+      F&& callable, When when,
+      Terms terms = {
+          {}, __builtin_FILE(), __builtin_LINE()}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
     return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), when, terms, kHandle).node);
   }
 
   /// Runs a shared task once. Returns a null handle where new_timeout() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
-  Timeout try_new_timeout(std::shared_ptr<TimerTask> task, When when,
-                          Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept {
+  [[nodiscard("a null handle means that nothing was scheduled")]] Timeout try_new_timeout(
+      std::shared_ptr<TimerTask> task, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept {
     return Timeout(schedule_shared<OrNull>(task, when, terms).node);
   }
 
@@ -125,8 +127,10 @@ class HWT_API Timer {
   /// only what copying the callable throws.
   template <class F>
     requires detail::TimeoutCallable<F>
-  TimeoutId try_add(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept(
-      std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
+  [[nodiscard("an id of no timeout means that nothing was scheduled")]] TimeoutId try_add(
+      F&& callable, When when,
+      Terms terms = {
+          {}, __builtin_FILE(), __builtin_LINE()}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
     return id_of(schedule_callable<OrNull>(std::forward<F>(callable), when, terms, kId));
   }
 

@@ -23,7 +23,9 @@ std::optional<steady_clock::time_point> LoopDriver::run_due(std::size_t max_task
 namespace {
 
 Options checked(const char* name, const Options& options) {
-  return internal::checked_options(name, options, {.shortest_tick = nanoseconds(1), .has_thread = false});
+  return internal::checked_options(
+      name, options,
+      {.shortest_tick = nanoseconds(1), .default_tick = std::chrono::milliseconds(1), .has_thread = false});
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class ThreadlessTimer final : public Timer {
   explicit ThreadlessTimer(const Options& options = {.tick_duration = std::chrono::milliseconds(1)})
       : core_(new internal::Core(*this, options, internal::Core::Clock::Given)),
         worker_(*core_, options, options.ticks_per_wheel),
-        grid_{0, options.tick_duration.count()} {
+        grid_{0, options.tick_duration.value().count()} {
     core_->lifecycle().finish_start(0);
   }
 

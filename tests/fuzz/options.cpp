@@ -78,7 +78,7 @@ void wheel_timer(Input& input) {
                         .max_pending_timeouts = any_number(input),
                         .slow_task = any_time(input)};
   const std::int64_t ticks = options.ticks_per_wheel;
-  const std::int64_t tick = options.tick_duration.count();
+  const std::int64_t tick = options.tick_duration.value().count();
   std::string refused;
   if (ticks < fewest || ticks > most) {
     refused = "ticks_per_wheel";

@@ -24,7 +24,8 @@ class Scoped {
     switch (alarms_.input().below(12)) {
       case 0:
       case 1:
-        require(scope_->cancel(slot.id) == slot.alarm.has_value(), "a scope cancels what is pending");
+        require((scope_->cancel(slot.id) == CancelResult::Cancelled) == slot.alarm.has_value(),
+                "a scope cancels what is pending");
         return alarms_.forget(slot.alarm);
       case 2:
         require(scope_->cancel_all() == pending(), "cancel_all() cancels all that is pending");

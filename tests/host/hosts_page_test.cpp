@@ -39,10 +39,6 @@ timespec wall_clock_in(std::chrono::nanoseconds delay) {
   return {wall.tv_sec + delay.count() / 1'000'000'000 + ns / 1'000'000'000, ns % 1'000'000'000};
 }
 
-/// Runs before and after each reading of a clock by the block, on this thread.
-thread_local std::function<void(clockid_t)> before_reading;
-thread_local std::function<void(clockid_t, timespec&)> after_reading;
-
 /// The flags and variables of brpc that are known.
 class KnownNames {
  public:
@@ -78,13 +74,6 @@ std::function<void()> worker_startfn;
 
 }  // namespace
 
-extern "C" int stand_in_clock_gettime(clockid_t clock, timespec* time) noexcept {
-  if (before_reading) before_reading(clock);
-  const int error = clock_gettime(clock, time);
-  if (after_reading) after_reading(clock, *time);
-  return error;
-}
-
 namespace stand_in {
 
 void make_known(const std::string& name, std::function<double()> read) { known_names().add(name, std::move(read)); }
@@ -105,10 +94,6 @@ namespace {
 
 class BrpcTimerThread : public testing::Test {
  protected:
-  ~BrpcTimerThread() override {
-    before_reading = nullptr;
-    after_reading = nullptr;
-  }
   void SetUp() override { ASSERT_EQ(thread_.start(nullptr), 0); }
 
   /// Schedules a task for then, and waits until it has run. It must not be early.
@@ -188,38 +173,6 @@ TEST_F(BrpcTimerThread, SchedulesNothingOnceStopped) {
 TEST_F(BrpcTimerThread, RunsNoTaskEarly) {
   std::mt19937 random(1);
   for (int i = 0; i < 300; ++i) expect_not_early(std::chrono::nanoseconds(random() % 1'500'000));
-}
-
-// The coarse clocks change between the reading of one and that of the other.
-TEST_F(BrpcTimerThread, RunsNoTaskEarlyWhenTheCoarseClocksChange) {
-  for (const int changed : {1, 2}) {
-    int readings = 0;
-    after_reading = [&](clockid_t clock, timespec& time) {
-      // The steady clock has not changed yet at the first reading, and has at the second one.
-      if (clock != CLOCK_MONOTONIC_COARSE || ++readings != changed) return;
-      const std::int64_t ns = time.tv_sec * 1'000'000'000 + time.tv_nsec + (changed == 1 ? -10'000'000 : 10'000'000);
-      time = {ns / 1'000'000'000, ns % 1'000'000'000};
-    };
-    expect_not_early(30ms);
-    EXPECT_EQ(readings, 2);
-  }
-}
-
-TEST_F(BrpcTimerThread, RunsNoTaskEarlyAfterAPauseBetweenItsClocks) {
-  before_reading = [](clockid_t) { std::this_thread::sleep_for(12ms); };
-  expect_not_early(100ms);
-}
-
-TEST_F(BrpcTimerThread, ReadsOnlyCoarseClocksWhileTheyDoNotChange) {
-  const timespec wall = wall_clock_in(0ms);
-  int exact = 0;
-  after_reading = [&](clockid_t clock, timespec& time) {
-    if (clock == CLOCK_MONOTONIC_COARSE) time = {1'000'000, 0};
-    if (clock == CLOCK_REALTIME_COARSE) time = wall;
-    if (clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME) ++exact;
-  };
-  for (int i = 0; i < 100; ++i) thread_.schedule([](void*) {}, nullptr, wall);
-  EXPECT_EQ(exact, 0);
 }
 
 TEST_F(BrpcTimerThread, HasTheThreadOfItsTasks) {

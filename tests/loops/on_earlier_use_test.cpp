@@ -277,7 +277,7 @@ TEST_F(UseInOnEarlier, ATimeoutScope) {
   expect_call([&] { scope.add(test::must_not_run, 30s); },
               [&] {
                 EXPECT_EQ(scope.size(), 1U) << "the second add() has not returned";
-                EXPECT_TRUE(scope.cancel(first));
+                EXPECT_EQ(scope.cancel(first), CancelResult::Cancelled);
                 EXPECT_TRUE(scope.add(test::must_not_run, kFar));
                 EXPECT_EQ(scope.cancel_all(), 1U);
               });

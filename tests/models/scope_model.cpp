@@ -124,7 +124,7 @@ struct Scope final : Run {
     }
   }
   void cancel(TimeoutId id) {
-    if (scope->cancel(id)) ++cancelled;
+    if (scope->cancel(id) == hwt::CancelResult::Cancelled) ++cancelled;
   }
   void cancel_all() {
     const std::size_t count = scope->cancel_all();

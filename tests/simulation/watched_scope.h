@@ -56,7 +56,7 @@ class WatchedScope {
 
   void cancel(const Member& member) {
     if (!member.id) return;
-    const bool done = scope_.cancel(member.id);
+    const bool done = scope_.cancel(member.id) == CancelResult::Cancelled;
     world_.expect(done == is_pending(member.number), "a scope cancels a timeout that is pending, and no other one");
     if (done) watch_.forget(member.number);
   }

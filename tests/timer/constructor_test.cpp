@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "hashed_wheel_timer/loop_timer.h"
 #include "tests/support/test_support.h"
 
 #if defined(__linux__)
@@ -33,11 +34,24 @@ void expect_refused(const Options& options, const std::string& option, const std
 
 TEST(Constructor, Defaults) {
   const Options options;
-  EXPECT_EQ(options.tick_duration, 100ms);
+  EXPECT_EQ(options.tick_duration, std::nullopt) << "each timer has its own";
   EXPECT_EQ(options.ticks_per_wheel, 512);
   EXPECT_EQ(options.max_pending_timeouts, -1);
   EXPECT_EQ(options.slow_task, 0ns);
   EXPECT_FALSE(options.executor || options.thread_factory || options.on_task_error);
+}
+
+TEST(Constructor, WithoutATickEachTimerHasItsOwn) {
+  ManualTimer manual(Options{.max_pending_timeouts = 10});
+  manual.new_timeout([] {}, 1ns);
+  EXPECT_EQ(manual.next_wakeup(), manual.now() + 1ms);
+  LoopTimer loop(Options{.max_pending_timeouts = 10});
+  const Timeout far = loop.new_timeout([] {}, 1s);
+  EXPECT_LE(*loop.run_due() - far.deadline(), 1ms);
+  HashedWheelTimer hashed(Options{.max_pending_timeouts = 10});
+  const Timeout timeout = hashed.new_timeout([] {}, 1ms);
+  std::this_thread::sleep_until(timeout.deadline() + 20ms);
+  EXPECT_TRUE(timeout.is_pending() || std::chrono::steady_clock::now() > timeout.deadline() + 90ms) << "100 ms";
 }
 
 TEST(Constructor, EveryOverloadMakesAWorkingTimer) {

@@ -51,8 +51,8 @@ void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {
     const Time deadline = deadlines[at];
     timer.new_timeout([] {}, deadline);
     timer.new_timeout(shared, deadline);
-    timer.try_new_timeout([] {}, deadline);
-    timer.try_new_timeout(shared, deadline);
+    EXPECT_TRUE(timer.try_new_timeout([] {}, deadline));
+    EXPECT_TRUE(timer.try_new_timeout(shared, deadline));
     Timeout cancelled = timer.new_timeout([] {}, deadline);
     cancelled.cancel();
     far[at].reschedule(deadline);

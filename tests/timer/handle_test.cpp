@@ -36,6 +36,23 @@ TEST(Handle, NullByDefault) {
   EXPECT_FALSE(copy);
 }
 
+TEST(Handle, IsPendingUntilTheTimeoutExpiresOrIsCancelled) {
+  EXPECT_FALSE(Timeout().is_pending());
+  ManualTimer timer(1ms);
+  bool pending_in_task = true;
+  Timeout expiring = timer.new_timeout([&](Timeout& self) { pending_in_task = self.is_pending(); }, 1ms);
+  Timeout cancelled = timer.new_timeout([] {}, 1ms);
+  const Timeout stopped = timer.new_timeout([] {}, kFar);
+  EXPECT_TRUE(expiring.is_pending() && cancelled.is_pending() && stopped.is_pending());
+  cancelled.cancel();
+  EXPECT_FALSE(cancelled.is_pending());
+  timer.advance(1ms);  // the others are in the wheel
+  EXPECT_FALSE(expiring.is_pending() || pending_in_task);
+  EXPECT_TRUE(stopped.is_pending());
+  timer.stop();
+  EXPECT_FALSE(stopped.is_pending());
+}
+
 TEST(Handle, CopiesAreTheSameTimeout) {
   HashedWheelTimer timer;
   const Timeout original = timer.new_timeout([] {}, kFar);

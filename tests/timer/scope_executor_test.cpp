@@ -64,7 +64,7 @@ TYPED_TEST(ScopeOnALoop, TakesItsTasksBackAlsoWhenItsTimerIsGone) {
   ASSERT_TRUE(this->posted.wait_for(1));
   timer.reset();
   EXPECT_EQ(scope->size(), 1u);
-  EXPECT_FALSE(scope->cancel(id));
+  EXPECT_EQ(scope->cancel(id), CancelResult::Running);
   scope.reset();
   EXPECT_EQ(this->posted.run_all(), 1u);
 }

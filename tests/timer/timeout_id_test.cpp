@@ -293,8 +293,8 @@ TYPED_TEST(IdOf, AFunctionMayBeThatOfAnyCallable) {
   void (*const null)() = nullptr;
   timer->add(count_call, 0ms);
   timer->add(&count_call, timer->now());
-  timer->try_add(count_call, 0ms);
-  timer->try_add(&count_call, timer->now());
+  EXPECT_TRUE(timer->try_add(count_call, 0ms));
+  EXPECT_TRUE(timer->try_add(&count_call, timer->now()));
   EXPECT_THROW(timer->add(null, 0ms), std::invalid_argument);
   EXPECT_THROW(timer->add(null, timer->now()), std::invalid_argument);
   EXPECT_FALSE(timer->try_add(null, 0ms));

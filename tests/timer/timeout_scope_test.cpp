@@ -68,11 +68,22 @@ TYPED_TEST(Scope, CancelsOne) {
   TimeoutScope scope(*this->timer);
   const TimeoutId one = scope.add(must_not_run, kFar);
   const TimeoutId other = scope.add(must_not_run, kFar);
-  EXPECT_TRUE(scope.cancel(one));
-  EXPECT_FALSE(scope.cancel(one));
+  EXPECT_EQ(scope.cancel(one), CancelResult::Cancelled);
+  EXPECT_EQ(scope.cancel(one), CancelResult::Gone);
   EXPECT_EQ(scope.size(), 1u);
-  EXPECT_TRUE(scope.cancel(other));
-  EXPECT_FALSE(scope.cancel({}));
+  EXPECT_EQ(scope.cancel(other), CancelResult::Cancelled);
+  EXPECT_EQ(scope.cancel({}), CancelResult::Gone);
+}
+
+TEST(ScopeTest, CancelTellsATaskThatItRuns) {
+  ManualTimer timer;
+  TimeoutScope scope(timer);
+  TimeoutId id;
+  CancelResult result = CancelResult::Gone;
+  id = scope.add([&] { result = scope.cancel(id); }, 1ms);
+  timer.advance(1ms);
+  EXPECT_EQ(result, CancelResult::Running);
+  EXPECT_EQ(scope.cancel(id), CancelResult::Gone);
 }
 
 TYPED_TEST(Scope, MayOutliveItsTimer) {
@@ -82,11 +93,11 @@ TYPED_TEST(Scope, MayOutliveItsTimer) {
   const auto token = std::make_shared<int>();
   std::vector<TimeoutId> ids;
   for (int i = 0; i < 100; ++i) ids.push_back(scope.add([token] { must_not_run(); }, kFar));
-  EXPECT_TRUE(scope.cancel(ids[0]));
+  EXPECT_EQ(scope.cancel(ids[0]), CancelResult::Cancelled);
   timer.reset();
   EXPECT_EQ(token.use_count(), 1);
   EXPECT_EQ(scope.size(), 0U);
-  for (const TimeoutId id : ids) EXPECT_FALSE(scope.cancel(id));
+  for (const TimeoutId id : ids) EXPECT_EQ(scope.cancel(id), CancelResult::Gone);
   EXPECT_EQ(scope.cancel_all(), 0U);
 }
 
@@ -367,7 +378,7 @@ TEST(TimeoutScope, KeepsTheMemoryOfAPeakWithoutMemoryForLess) {
   for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
   scope.cancel_all();
   const Shortage shortage(0, Shortage::kAll);
-  for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(scope.cancel(scope.add(must_not_run, kFar))) << i;
+  for (int i = 0; i < 20'000; ++i) ASSERT_EQ(scope.cancel(scope.add(must_not_run, kFar)), CancelResult::Cancelled) << i;
 }
 
 /// From the copy of the callable to the end of add(), no allocation succeeds.
@@ -452,7 +463,7 @@ TEST(TimeoutScope, CountsATimeoutWhoseCallableIsBeingDestroyed) {
     std::atomic<bool>* held_;
     std::atomic<bool>* over_;
   };
-  std::jthread canceller([&] { EXPECT_TRUE(scope.cancel(scope.add(Slow(held, over), kFar))); });
+  std::jthread canceller([&] { EXPECT_EQ(scope.cancel(scope.add(Slow(held, over), kFar)), CancelResult::Cancelled); });
   EXPECT_TRUE(eventually([&] { return held.load(); }));
   EXPECT_EQ(scope.size(), 1u);
   over = true;
@@ -623,7 +634,7 @@ TEST(TimeoutScope, IsUsedByManyThreads) {
                   ++ran;
                 },
                 i % 3 * 500us);
-            if (i % 5 == thread) cancelled += scope->cancel(id) ? 1 : 0;
+            if (i % 5 == thread) cancelled += scope->cancel(id) == CancelResult::Cancelled ? 1 : 0;
             if (i % 50 == thread) cancelled += static_cast<int>(scope->cancel_all());
           }
         });

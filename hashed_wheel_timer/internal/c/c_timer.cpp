@@ -73,7 +73,7 @@ hwt_options default_options() noexcept {
   hwt_options options{};
   options.size = sizeof options;
   options.kind = HWT_HASHED_WHEEL;
-  options.tick_ns = cxx.tick_duration.count();
+  options.tick_ns = nanoseconds(std::chrono::milliseconds(100)).count();  // for each kind: c.h says so
   options.ticks_per_wheel = static_cast<std::uint32_t>(cxx.ticks_per_wheel);
   options.max_pending = cxx.max_pending_timeouts;
   return options;

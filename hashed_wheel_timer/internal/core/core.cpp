@@ -16,8 +16,8 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
       on_task_error_(options.on_task_error),
       id_(new_core_id()),
       plain_(options.max_pending_timeouts <= 0 && !options.trace_origins),
-      tick_duration_(options.tick_duration.count()),
-      hook_patience_(std::max<std::int64_t>(Tuning::kSoon - options.tick_duration.count(), 0)),
+      tick_duration_(options.tick_duration.value().count()),
+      hook_patience_(std::max<std::int64_t>(Tuning::kSoon - options.tick_duration.value().count(), 0)),
       depot_(*this, id_, options.trace_origins, sleeper_, [](Core& core) noexcept { delete &core; }),
       admission_(options.max_pending_timeouts) {
   AsymmetricFence::prepare();

@@ -7,6 +7,9 @@
 
 namespace hwt::internal {
 
+/// The tick of HashedWheelTimer and HierarchicalWheelTimer, if the user sets none.
+inline constexpr std::chrono::nanoseconds kTickOfThreaded = std::chrono::milliseconds(100);
+
 /// The options that one kind of timer accepts.
 struct Limits {
   /// A shorter tick is raised to this, with a warning. A tick of zero or less is refused.
@@ -14,6 +17,8 @@ struct Limits {
   /// ticks_per_wheel must be in [min_ticks, max_ticks], and is rounded up to a power of two. 0: it is ignored.
   std::int64_t min_ticks = 0;
   std::int64_t max_ticks = 0;
+  /// The tick if the user sets none.
+  std::chrono::nanoseconds default_tick = kTickOfThreaded;
   /// A revolution of the wheel must fit into nanoseconds.
   bool limits_revolution = false;
   /// The timer makes its thread by thread_factory.

@@ -72,7 +72,7 @@ DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::optional<s
 DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock,
                            bool time_is_known)
     : core_(new Core(timer, options, clock)),
-      grid_{start, options.tick_duration.count()},
+      grid_{start, options.tick_duration.value().count()},
       present_(start),
       worker_(*core_, options, kSlotsPerLevel),
       time_is_known_(time_is_known) {

@@ -48,7 +48,7 @@ class Worker {
         intake_(core.inbox()),
         collector_(core.depot(), unused_for),
         runner_(core, options),
-        tick_duration_(options.tick_duration.count()),
+        tick_duration_(options.tick_duration.value().count()),
         wheel_(wheel_size) {}
 
   /// How a pass ended. After a result beyond Done it is unfinished, and another one must follow.

@@ -33,7 +33,7 @@ class WorkerThread final : public ThreadedEngine {
   WorkerThread(Timer& timer, const Options& options, std::int64_t wheel_size,
                std::int64_t unused_for = Collector::kUnusedFor)
       : ThreadedEngine(timer, options),
-        tick_duration_(options.tick_duration.count()),
+        tick_duration_(options.tick_duration.value().count()),
         ticks_at_once_(std::max<Tick>(Tuning::kSoon / tick_duration_, 1)),
         collects_every_(std::max<std::int64_t>(Tuning::kSoon - tick_duration_, 0)),
         counts_cycles_(core().cycles().wanted()),
