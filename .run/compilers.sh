@@ -113,7 +113,7 @@ configure_with() {
 # templates, arithmetic, atomics, sleeps, time zones.
 tests_with() {
   echo conformance_test coroutine_test fast_divider_test handle_test hashed_wheel_test keyed_timer_test \
-    no_exceptions_test passive_wheel_test races_test schedule_test stop_after_test wall_clock_test
+    no_exceptions_test passive_wheel_test races_test schedule_test stop_after_test wall_clock_test when_test
   case $1 in
     zig-*) ;;
     *) echo calendar_test ;;

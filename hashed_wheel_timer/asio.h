@@ -1,7 +1,7 @@
 #pragma once
 
-// hwt::net: async_wait(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from
-// 1.22.1 on. Not included by any other header.
+// hwt::net: async_wait(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from 1.22.1 on. Not included by
+// any other header.
 
 #include <asio/version.hpp>
 

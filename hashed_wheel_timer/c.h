@@ -148,8 +148,9 @@ HWT_C_API hwt_id hwt_add_at(hwt_timer* timer, int64_t deadline_ns, hwt_callback 
                             void* argument) HWT_C_NOEXCEPT;
 
 /** Calls callback(argument) once when the wall clock shows `unix_ns`, nanoseconds since 1970, or up to a tick later,
- * never earlier. The time is converted now: a wall clock that is set later does not move the timeout. INT64_MAX is
- * never due. Returns what hwt_add() returns. */
+ * not earlier. The time is converted now. If somebody sets the wall clock later, or the machine is suspended, the
+ * timeout does not follow. INT64_MAX is never due. The clock of HWT_MANUAL has no relation to the wall clock. Returns
+ * what hwt_add() returns. */
 HWT_C_API hwt_id hwt_add_wall(hwt_timer* timer, int64_t unix_ns, hwt_callback callback, void* argument) HWT_C_NOEXCEPT;
 
 /** Cancels a timeout. Returns 0 if its callback has not run and never will. Returns 1 if it runs now, on this thread or

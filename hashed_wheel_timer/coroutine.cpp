@@ -124,7 +124,8 @@ bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
 /// Builds the waker in the node, and registers the stop callback. Before, there is no node for the callback. Afterwards
 /// the timeout is published, and another thread may own the frame.
 TimerTask* Sleep::build_waker(void* storage, void* sleep) {
-  static_assert(sizeof(Waker) <= detail::kTaskStorageSize && alignof(Waker) <= detail::kTaskStorageAlign);
+  // It is used after a cancel.
+  static_assert(sizeof(Waker) <= detail::kKeptStorageSize && alignof(Waker) <= detail::kTaskStorageAlign);
   Sleep& self = *static_cast<Sleep*>(sleep);
   self.waker_ = ::new (storage) Waker(self);
   if (self.stop_.stop_possible()) self.on_stop_.emplace(self.stop_, OnStopRequest{&self});

@@ -36,9 +36,9 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
   /// Makes a timer with this tick. Throws std::invalid_argument for a tick of zero or less; std::bad_alloc;
   /// std::system_error if no pthread key is left.
   explicit LoopTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1));
-  /// Makes a timer with these options. The wheel has 64 slots a
-  /// level and ignores Options::ticks_per_wheel. Throws std::invalid_argument that names the option, its value and the
-  /// valid range, also for a thread_factory; std::bad_alloc; std::system_error if no pthread key is left.
+  /// Makes a timer with these options. The wheel has 64 slots a level and ignores Options::ticks_per_wheel. Throws
+  /// std::invalid_argument that names the option, its value and the valid range, also for a thread_factory;
+  /// std::bad_alloc; std::system_error if no pthread key is left.
   explicit LoopTimer(const Options& options);
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its
   /// Timeouts. May run inside a task; run_due() then ends after it.

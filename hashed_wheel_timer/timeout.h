@@ -95,7 +95,8 @@ class HWT_API Timeout {
     return move_to(when, leeway);
   }
 
-  /// Returns whether the task may still start: the timeout is neither cancelled nor expired. False on a null handle.
+  /// Returns whether the timeout is neither cancelled nor expired. A task that waits in an executor may still start,
+  /// but its timeout has expired. False on a null handle.
   bool is_pending() const noexcept;
 
   /// Returns whether cancel() or stop() cancelled the timeout. False on a null handle.

@@ -79,7 +79,8 @@ CancelResult TimeoutScope::cancel(TimeoutId id) noexcept {
   Core* const core = this->core();
   if (core == nullptr || core->timer() != nullptr) return timer_.cancel(id);
   Timeout timeout = core->find(id);  // a task that has destroyed the timer may still run on its worker
-  return timeout.cancel() ? CancelResult::Cancelled : timeout ? CancelResult::Running : CancelResult::Gone;
+  if (timeout.cancel()) return CancelResult::Cancelled;
+  return timeout.is_expired() ? CancelResult::Running : CancelResult::Gone;
 }
 
 /// Goes from the last id to the first, in groups of 64. Between two groups another thread may remove ids, which moves

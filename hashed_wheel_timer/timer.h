@@ -81,9 +81,9 @@ class HWT_API Timer {
   /// std::invalid_argument for a null callable or a NaN, std::bad_alloc, and what copying the callable throws. If it
   /// starts the timer, throws what ThreadedTimer::start() throws. After an exception nothing is scheduled. But the
   /// timer may have been started, and a callable that was passed with std::move may be gone. Any thread. Costs no lock,
-  /// and no allocation for callables of up to 32 bytes. A delay costs one clock reading. A deadline costs none, except
-  /// to start the timer, and with Options::trace_origins; Timeout::deadline() then returns exactly this deadline,
-  /// unless a leeway has moved it.
+  /// and no allocation for callables of up to 32 bytes. A delay costs one clock reading. A point of the timer's own
+  /// clock costs none, except to start the timer, and with Options::trace_origins; Timeout::deadline() then returns
+  /// exactly this deadline, unless a leeway has moved it.
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {

@@ -16,17 +16,14 @@ namespace {
 /// Returns the time of steady_clock less that of the wall clock: exactly, or too much by the time between two readings.
 std::int64_t steady_less_wall() noexcept {
 #if defined(__linux__)
-  const auto read = [](clockid_t clock) {
-    timespec time{};
-    clock_gettime(clock, &time);
-    return std::int64_t{time.tv_sec} * std::nano::den + time.tv_nsec;
-  };
+  timespec steady{}, wall{}, again{};
   // The system sets both coarse clocks in one update. If there was none between the two readings of steady_clock, the
   // reading of the wall clock belongs to them. No loop: if a system has exact clocks here, they always differ.
-  const std::int64_t steady = read(CLOCK_MONOTONIC_COARSE);
-  const std::int64_t wall = read(CLOCK_REALTIME_COARSE);
-  if (read(CLOCK_MONOTONIC_COARSE) == steady) [[likely]]
-    return steady - wall;
+  if (clock_gettime(CLOCK_MONOTONIC_COARSE, &steady) == 0 && clock_gettime(CLOCK_REALTIME_COARSE, &wall) == 0 &&
+      clock_gettime(CLOCK_MONOTONIC_COARSE, &again) == 0 && steady.tv_nsec == again.tv_nsec &&
+      steady.tv_sec == again.tv_sec) [[likely]] {
+    return (std::int64_t{steady.tv_sec} - wall.tv_sec) * std::nano::den + steady.tv_nsec - wall.tv_nsec;
+  }
 #endif
   // The wall clock first: a thread that is preempted between the two readings gets a later deadline, not an earlier
   // one.

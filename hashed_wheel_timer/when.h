@@ -28,14 +28,16 @@ HWT_API std::int64_t steady_time_of(std::int64_t wall) noexcept;
 /// Guarantees:
 /// - A delay begins when the timer takes the timeout. A negative delay is due now, one beyond the range of the clock is
 ///   never due. A function that takes a When refuses a NaN.
-/// - A deadline that has passed is due now, time_point::max() is never due. A fraction of a nanosecond counts as a
-/// whole
-///   one. A point beyond the range of the timer's clock becomes its end. A timeout by a deadline reads no clock.
-/// - A point of the wall clock becomes one of steady_clock at once, here: some ten nanoseconds. It is exact, or up to
-///   some microseconds too late, never too early. If somebody sets the wall clock later, or it has a leap second, that
-///   does not move the timeout.
+/// - A deadline that has passed is due now, time_point::max() is never due. A fraction of a nanosecond counts as one.
+///   A point beyond the range of the timer's clock becomes its end. A point of the timer's own clock costs no clock
+///   reading.
+/// - A point of the wall clock becomes one of steady_clock at once, here, in some ten nanoseconds. The result is exact,
+///   or late by the time between two readings on this thread, and never early.
+/// - Afterwards the timeout does not follow the wall clock: not if somebody sets it, if it has a leap second, or if the
+///   system slews only this clock. On Linux steady_clock stands still while the machine is suspended.
 /// Threads: a value; each thread needs a copy of its own.
-/// Not for: storing a delay or calculating. A ManualTimer with a start of its own has no relation to the wall clock.
+/// Not for: storing a delay or calculating. For a ManualTimer or PassiveWheel whose time is not that of
+/// steady_clock, a point of the wall clock means nothing.
 class When final {
  public:
   /// A delay.
@@ -70,8 +72,8 @@ class When final {
   /// A point of the wall clock, in any unit of an integer. Reads the clocks.
   template <class Duration>
     requires(!std::chrono::treat_as_floating_point_v<typename Duration::rep>)
-  When(std::chrono::time_point<std::chrono::system_clock, Duration>
-           deadline) noexcept  // NOLINT(google-explicit-constructor)
+  When(  // NOLINT(google-explicit-constructor)
+      std::chrono::time_point<std::chrono::system_clock, Duration> deadline) noexcept
       : nanoseconds_(detail::steady_time_of(detail::saturating_time<true>(deadline.time_since_epoch()).count())),
         is_deadline_(true) {}
 

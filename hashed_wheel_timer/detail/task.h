@@ -56,6 +56,8 @@ concept HasExecutor = requires(const F& callable) {
 
 // A vtable pointer and 32 bytes of captures, the size of libstdc++'s std::function.
 inline constexpr std::size_t kTaskStorageSize = 40;
+// The part of the storage that a cancelled task which is not destroyed keeps: see Node::next_in_overflow().
+inline constexpr std::size_t kKeptStorageSize = kTaskStorageSize - sizeof(void*);
 inline constexpr std::size_t kTaskStorageAlign = 16;
 
 /// The way to build a task in the storage of its node. `build` constructs it from `source` and returns it, or null

@@ -1,4 +1,4 @@
-// async_wait(), async_wait(): their ends, executors and memory, refusals and races.
+// async_wait(): its ends, executors and memory, refusals and races.
 
 #include "tests/asio/kit.h"
 
@@ -35,7 +35,8 @@ TEST_F(WaitOnManualTimer, IsAbortedByTheEndOfTheTimer) {
 
 TEST_F(WaitOnManualTimer, AWaitAndALimitByTheWallClockAreNotEarly) {
   ManualTimer now{1ms, steady_clock::now()};
-  const auto due = steady_clock::now() + 1h;  // read first, so the deadlines are not before it
+  // Read first, so the deadlines are not before it. The wall clock may round down to its unit.
+  const auto due = steady_clock::now() + 1h - std::chrono::system_clock::duration(1);
   const auto wall = std::chrono::system_clock::now() + 1h;
   async_wait(now, loop.get_executor(), wall, Note{&errors});
   async_wait(now, loop.get_executor(), 24h, net::cancel_after(now, wall, Note{&errors}));
@@ -45,6 +46,22 @@ TEST_F(WaitOnManualTimer, AWaitAndALimitByTheWallClockAreNotEarly) {
   now.advance_to(due + 1min);
   loop.run();
   EXPECT_EQ(errors, (std::vector<Error>{Error(), kAborted}));
+}
+
+TEST_F(WaitOnManualTimer, HasItsNameAsItsOrigin) {
+  ManualTimer traced{hwt::Options{.trace_origins = true}};
+  async_wait(traced, loop.get_executor(), kFar, Note{&errors});
+  const std::vector<hwt::PendingOrigin> origins = traced.pending_by_origin();
+  ASSERT_EQ(origins.size(), 1u);
+  EXPECT_STREQ(origins[0].origin.text(), "hwt::async_wait");
+}
+
+TEST_F(WaitOnManualTimer, ALoopTimerWithoutATickHasAMillisecond) {
+  net::LoopTimer own(loop.get_executor(), hwt::Options{.max_pending_timeouts = 10});
+  const auto begin = own.now();
+  own.new_timeout([] {}, 0ns);
+  loop.run_one_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(own.pending_timeouts() == 0 || own.now() > begin + 90ms) << "the tick is 1 ms, and not 100";
 }
 
 TEST_F(WaitOnManualTimer, AnExpirySaturatesAlsoBeforeTheZeroOfTheClock) {

@@ -1,6 +1,7 @@
 // Timeout as a value, and its queries.
 
 #include <array>
+#include <functional>
 #include <type_traits>
 #include <unordered_set>
 
@@ -51,6 +52,18 @@ TEST(Handle, IsPendingUntilTheTimeoutExpiresOrIsCancelled) {
   EXPECT_TRUE(stopped.is_pending());
   timer.stop();
   EXPECT_FALSE(stopped.is_pending());
+}
+
+TEST(Handle, IsNotPendingWhileTheTaskWaitsInAnExecutor) {
+  std::function<void()> waiting;
+  bool ran = false;
+  ManualTimer timer(Options{.executor = [&](std::function<void()> job) { waiting = std::move(job); }});
+  const Timeout timeout = timer.new_timeout([&] { ran = true; }, 1ms);
+  timer.advance(1ms);
+  EXPECT_FALSE(timeout.is_pending() || ran);
+  EXPECT_TRUE(timeout.is_expired());
+  waiting();
+  EXPECT_TRUE(ran);
 }
 
 TEST(Handle, CopiesAreTheSameTimeout) {

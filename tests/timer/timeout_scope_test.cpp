@@ -86,6 +86,25 @@ TEST(ScopeTest, CancelTellsATaskThatItRuns) {
   EXPECT_EQ(scope.cancel(id), CancelResult::Gone);
 }
 
+TEST(ScopeTest, CancelTellsATaskThatItRunsAlsoWhenItHasDestroyedTheTimer) {
+  auto timer = std::make_unique<ManualTimer>();
+  TimeoutScope scope(*timer);
+  TimeoutId running;
+  CancelResult own = CancelResult::Gone;
+  CancelResult other = CancelResult::Running;
+  const TimeoutId pending = scope.add(must_not_run, kFar);
+  running = scope.add(
+      [&] {
+        timer.reset();
+        own = scope.cancel(running);
+        other = scope.cancel(pending);
+      },
+      1ms);
+  timer->advance(1ms);
+  EXPECT_EQ(own, CancelResult::Running);
+  EXPECT_EQ(other, CancelResult::Gone) << "the end of the timer has cancelled it";
+}
+
 TYPED_TEST(Scope, MayOutliveItsTimer) {
   auto timer = make_timer<TypeParam>();
   TimeoutScope unused(*timer);

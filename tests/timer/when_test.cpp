@@ -29,7 +29,7 @@
 
 namespace {
 
-/// The next readings of the clocks, for this thread. Empty: those of the system.
+/// The next readings of the clocks, for this thread. Empty: those of the system. Below 0: there is no such clock.
 struct Reading {
   clockid_t clock;
   std::int64_t time;
@@ -43,6 +43,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   if (script != nullptr && !script->empty() && script->front().clock == clock) {
     const std::int64_t now = script->front().time;
     script->erase(script->begin());
+    if (now < 0) return -1;
     *time = {now / 1'000'000'000, now % 1'000'000'000};
     return 0;
   }
@@ -115,8 +116,9 @@ TEST(WallClock, APointBecomesTheOneAtWhichTheWallClockShowsItAndNeverAnEarlierOn
       const WallPoint point = wall + ahead;
       const When when = point;
       ASSERT_TRUE(when.is_deadline());
-      // The reading of steady_clock came first. So the deadline is not before this, unless it is early.
-      ASSERT_GE(when.nanoseconds(), (steady_before.time_since_epoch() + ahead).count());
+      // The reading of steady_clock came first. So the deadline is not before this, unless it is early. The wall clock
+      // may round down to its unit.
+      ASSERT_GE(when.nanoseconds(), (steady_before.time_since_epoch() + ahead - system_clock::duration(1)).count());
       ASSERT_LE(nanoseconds(when.nanoseconds()), steady_clock::now().time_since_epoch() + ahead + 1s) << "generous";
     }
   }
@@ -166,6 +168,11 @@ TEST(WallClock, IfTheCoarseClocksAreUpdatedMeanwhileTheExactOnesMakeItLateAndNot
   EXPECT_EQ(When(WallPoint(1100s)).nanoseconds(), 107 * kSecond) << "the wall clock shows it at 105 s";
 }
 
+TEST(WallClock, ASystemWithoutCoarseClocksHasTheExactOnes) {
+  const Script clocks({{CLOCK_MONOTONIC_COARSE, -1}, {CLOCK_REALTIME, 1000 * kSecond}, {CLOCK_MONOTONIC, 5 * kSecond}});
+  EXPECT_EQ(When(WallPoint(1001s)).nanoseconds(), 6 * kSecond);
+}
+
 TEST(WallClock, ADistanceBeyondTheRangeOfTheClockIsItsEnd) {
   {
     const Script clocks(
@@ -184,7 +191,8 @@ TEST(WallClock, ADistanceBeyondTheRangeOfTheClockIsItsEnd) {
 class ByTheWallClock : public ::testing::Test {
  protected:
   // Reads steady_clock first, so a deadline that is an hour by the wall clock from then on is not before due_.
-  ByTheWallClock() : due_(steady_clock::now() + 1h), wall_(system_clock::now() + 1h) {}
+  // The wall clock may round down to its unit.
+  ByTheWallClock() : due_(steady_clock::now() + 1h - system_clock::duration(1)), wall_(system_clock::now() + 1h) {}
 
   void expect_due(steady_clock::time_point deadline) const {
     EXPECT_GE(deadline, due_);

@@ -179,7 +179,7 @@ struct AsyncWait::Source {
 
 /// Builds the task in the node, before another thread can reach the wait.
 TimerTask* AsyncWait::build_task(void* storage, void* source) {
-  static_assert(sizeof(Task) <= kTaskStorageSize && alignof(Task) <= kTaskStorageAlign);
+  static_assert(sizeof(Task) <= kKeptStorageSize && alignof(Task) <= kTaskStorageAlign);  // used after a cancel
   const Source& from = *static_cast<Source*>(source);
   Task* const task = ::new (storage) Task(from.wait, from.held != nullptr);
   from.wait.pending_.task = task;
@@ -189,7 +189,7 @@ TimerTask* AsyncWait::build_task(void* storage, void* source) {
 
 Scheduled AsyncWait::schedule(AsyncWait& wait, Timer& timer, When when, Timeout* held) {
   Source source{wait, held};
-  return schedule_named(timer, {&build_task, &source, TaskKind::Trivial}, when, "hwt::async_wait_for");
+  return schedule_named(timer, {&build_task, &source, TaskKind::Trivial}, when, "hwt::async_wait");
 }
 
 template <class Schedule>

@@ -14,7 +14,7 @@
 #include "hashed_wheel_timer/timeout.h"
 #include "hashed_wheel_timer/when.h"
 
-// The parts of async_wait_for(), WheelTimer and cancel_after() that do not depend on Asio. Not for users.
+// The parts of async_wait(), WheelTimer and cancel_after() that do not depend on Asio. Not for users.
 
 namespace hwt {
 

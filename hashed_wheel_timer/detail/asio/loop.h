@@ -25,10 +25,9 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
                      std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
       : LoopTimer(executor, Options{.tick_duration = tick}) {}
   /// Makes a timer with these options. Where Options mentions the worker, it means the thread that runs the io_context.
-  /// The wheel has 64 slots a level and ignores
-  /// Options::ticks_per_wheel. Throws std::invalid_argument that names the option, its value and the valid range, also
-  /// for a thread_factory. Throws std::bad_alloc; std::system_error if no pthread key is left; and exceptions of the
-  /// constructor of a steady_timer.
+  /// The wheel has 64 slots a level and ignores Options::ticks_per_wheel. Throws std::invalid_argument that names the
+  /// option, its value and the valid range, also for a thread_factory. Throws std::bad_alloc; std::system_error if no
+  /// pthread key is left; and exceptions of the constructor of a steady_timer.
   LoopTimer(HWT_ASIO::io_context::executor_type executor, const Options& options)
       : DrivenTimer("net::LoopTimer", counting(options)),
         loop_(std::make_shared<Loop>(executor, driver())),

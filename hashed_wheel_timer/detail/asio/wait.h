@@ -43,8 +43,8 @@ struct InitiateWait {
 /// task, the exception goes to on_task_error. A handler without an executor of its own needs no such memory on an
 /// io_context.
 /// Throws std::invalid_argument for a NaN before the operation is initiated, what copying the arguments throws, and
-/// std::bad_alloc for the operation itself. Passes on an exception of a
-/// thread_factory that means no lack of memory or threads.
+/// std::bad_alloc for the operation itself. Passes on an exception of a thread_factory that means no lack of memory or
+/// threads.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
 /// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>

@@ -31,19 +31,28 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 /// Not inlined, so that cancel() needs few registers.
 [[gnu::noinline, gnu::cold]] void Core::ask(Inbox::Request request) noexcept { inbox_.ask(request, sleeper_); }
 
-/// Asks the worker to take a node out of the wheel, without memory for a request. After the callable was destroyed.
-[[gnu::noinline, gnu::cold]] void Core::free_without_memory(Node& node) noexcept {
-  inbox_.put_without_memory(node);
-  ask(Inbox::kRechecks);
+/// Whether there is no memory for a request to take a cancelled node out of the wheel. Otherwise a request was put, or
+/// one of another thread is queued or about to be.
+inline bool lacks_memory(const Node::Cancel& cancel) noexcept {
+  return !cancel.asks && Node::needs_recheck(cancel.before);
 }
 
-/// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out.
+/// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out. If it lacks memory, the link of
+/// the node lies where the end of a callable is, so finish_cancel() first destroys that.
 inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel, NodeName name) noexcept {
-  // First, because the rest may call on_earlier(), which may use the timer. Without `asks`, a request of another thread
-  // is queued or about to be, or there is no memory for one: see finish_cancel().
-  if (cancel.asks) put_recheck(*producer, node);
+  const bool puts_alone = lacks_memory(cancel) && Node::kind_of(cancel.before) != detail::TaskKind::Callable;
+  if (cancel.asks) {
+    put_recheck(*producer, node);
+  } else if (puts_alone) {
+    inbox_.put_without_memory(node);
+  }
+  // Only now, because it may call on_earlier(), which may use the timer.
   if (!plain_) release_cancelled(name);
-  if (cancel.asks) call_for_rechecks(*producer, Tuning::kRecheckCalls);
+  if (cancel.asks) {
+    call_for_rechecks(*producer, Tuning::kRecheckCalls);
+  } else if (puts_alone) {
+    ask(Inbox::kRechecks);
+  }
 }
 
 /// Finishes a cancel by this thread, which owns the task now. `producer` is null if there was no memory for one. `own`:
@@ -59,9 +68,7 @@ inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Canc
   } else {
     counters_.note_cancelled_without_producer();
   }
-  const bool in_wheel = Node::state_of(before) == NodeState::InWheel;
-  const bool lacks_memory = in_wheel && !cancel.asks && Node::needs_recheck(before);
-  if (in_wheel) {
+  if (Node::state_of(before) == NodeState::InWheel) {
     free_from_wheel(producer, node, cancel, name);
   } else {
     if (!plain_) release_cancelled(name);
@@ -77,13 +84,15 @@ inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Canc
         const TaskScope inside(node);
         node.stored_task().~TimerTask();
       }
-      if (lacks_memory) free_without_memory(node);
+      if (lacks_memory(cancel)) [[unlikely]] {
+        inbox_.put_without_memory(node);
+        ask(Inbox::kRechecks);
+      }
       if (node.finish(1)) recycle(&node);
-      return;
+      break;
     default:
       break;
   }
-  if (lacks_memory) free_without_memory(node);
 }
 
 /// Returns the calling thread's producer, or null if it has none.

@@ -244,7 +244,6 @@ class Core final {
   void count_dead(Producer& canceller) noexcept;
   /// Inbox::ask().
   void ask(Inbox::Request request) noexcept;
-  void free_without_memory(Node& node) noexcept;
   void free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel, NodeName name) noexcept;
   void finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own, NodeName name) noexcept;
   /// Makes room for a recheck request of the calling thread. Returns false without memory. The thread runs no code of

@@ -51,6 +51,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   class Link {
    public:
     explicit Link(RelaxedPosition& memory) noexcept : memory_(&memory) {}
+    Link(const Link&) = default;
+    Link& operator=(const Link&) = delete;  // would not say whether it changes the link or the node that is meant
     operator Node*() const noexcept { return reinterpret_cast<Node*>(static_cast<Position>(*memory_)); }
     Node* operator->() const noexcept { return *this; }
     Link& operator=(Node* node) noexcept {
@@ -74,9 +76,8 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   /// Link of a cancelled node in the inbox's overflow. The node is still in the wheel, so the link is where the last
   /// bytes of a large callable were. A shared task does not need these bytes.
   Node*& next_in_overflow() noexcept {
-    constexpr std::size_t kBegin = detail::kTaskStorageSize - sizeof(Node*);
-    static_assert(kBegin >= sizeof(detail::SharedTask));
-    return *std::launder(reinterpret_cast<Node**>(storage + kBegin));
+    static_assert(sizeof(detail::SharedTask) <= detail::kKeptStorageSize);
+    return *std::launder(reinterpret_cast<Node**>(storage + detail::kKeptStorageSize));
   }
 
   NodeState state(std::memory_order order) const noexcept { return state_of(word.load(order)); }
