@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"
 #include "tests/support/test_support.h"
 
