@@ -1,10 +1,8 @@
 #include "hashed_wheel_timer/when.h"
 
-#if defined(__linux__)
-#include <time.h>
-#endif
-
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <limits>
 
 #include "hashed_wheel_timer/internal/platform/clock.h"
