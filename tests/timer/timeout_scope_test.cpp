@@ -91,7 +91,7 @@ TEST(ScopeTest, CancelTellsATaskThatItRunsAlsoWhenItHasDestroyedTheTimer) {
   TimeoutScope scope(*timer);
   TimeoutId running;
   CancelResult own = CancelResult::Gone;
-  CancelResult other = CancelResult::Running;
+  CancelResult other = CancelResult::Gone;
   const TimeoutId pending = scope.add(must_not_run, kFar);
   running = scope.add(
       [&] {
@@ -102,7 +102,7 @@ TEST(ScopeTest, CancelTellsATaskThatItRunsAlsoWhenItHasDestroyedTheTimer) {
       1ms);
   timer->advance(1ms);
   EXPECT_EQ(own, CancelResult::Running);
-  EXPECT_EQ(other, CancelResult::Gone) << "the end of the timer has cancelled it";
+  EXPECT_EQ(other, CancelResult::Cancelled) << "the timer ends its timeouts after this task";
 }
 
 TYPED_TEST(Scope, MayOutliveItsTimer) {
