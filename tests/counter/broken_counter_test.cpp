@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -177,9 +178,15 @@ TEST(CycleCounter, TasksAreLaterByAtMostAMillisecondAfterTheClockWasSlewed) {
 }
 
 TEST(CycleCounter, LatenessIncludesByWhatTasksAreLater) {
-  hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
-  const double delay = tells_delay_after_rest(timer, Fault::Still, 100ms);
-  EXPECT_GE(delay, 90);
+  // On a busy machine the worker may still take the last timeout when the rest has begun, and compares the clocks.
+  std::optional<hwt::HashedWheelTimer> resting;
+  double delay = 0;
+  for (int i = 0; i < 20 && delay < 90; ++i) {
+    resting.emplace(hwt::Options{.tick_duration = 1ms});
+    delay = tells_delay_after_rest(*resting, Fault::Still, 100ms);
+  }
+  ASSERT_GE(delay, 90) << "the worker has looked at the counter during each rest";
+  hwt::HashedWheelTimer& timer = *resting;
   const auto before = timer.lateness();
   std::atomic<bool> ran{false};
   timer.add([&] { ran = true; }, 1ms);
