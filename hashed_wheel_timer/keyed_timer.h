@@ -79,18 +79,17 @@ class KeyedTimer {
   KeyedTimer(const KeyedTimer&) = delete;
   KeyedTimer& operator=(const KeyedTimer&) = delete;
 
-  /// Stores the value and lets it expire after `when`, or at that deadline; see When. A delay of zero or less and a
-  /// deadline that has passed expire at the next tick, never inside the call. A point of the timer's own
-  /// clock costs no clock reading, as with Timer::new_timeout(). Replaces the present value of the key. Returns Added,
-  /// Replaced, Stopped or Rejected. Throws std::invalid_argument for a NaN delay, std::bad_alloc, and what
-  /// Timer::new_timeout() throws when the timer cannot be started.
+  /// Stores the value and lets it expire after a delay or at a deadline; see When. A delay of zero or less and a
+  /// deadline that has passed expire at the next tick, never inside the call. Replaces the present value of the key.
+  /// Returns Added, Replaced, Stopped or Rejected. Throws std::invalid_argument for a NaN delay, std::bad_alloc, and
+  /// what Timer::new_timeout() throws when the timer cannot be started. A point of the timer's own clock costs no clock
+  /// reading, as with Timer::new_timeout().
   KeyedResult set(K key, V value, When when);
 
-  /// Moves the deadline of a value, earlier or later. Reads no clock for a point of the timer's own
-  /// clock, unless the expiry had begun.
-  /// Returns Moved, NotFound, Stopped or Rejected. Rejected: its expiry had begun, and the timer has no room for a new
-  /// timeout. Then the value expires, unless an executor drops the expiry. Throws std::invalid_argument for a NaN
-  /// delay. Throws std::bad_alloc for an earlier deadline, or if its expiry had begun.
+  /// Moves the deadline of a value, earlier or later. Returns Moved, NotFound, Stopped or Rejected. Rejected: its
+  /// expiry had begun, and the timer has no room for a new timeout. Then the value expires, unless an executor drops
+  /// the expiry. Throws std::invalid_argument for a NaN delay. Throws std::bad_alloc for an earlier deadline, or if its
+  /// expiry had begun. A point of the timer's own clock costs no clock reading, unless the expiry had begun.
   KeyedResult move(const K& key, When when);
 
   /// Takes a value out. Returns nothing if the key has none. If the move constructor of V throws, remove() loses the

@@ -23,7 +23,7 @@ class StopAfter::Deadline {
 };
 
 StopAfter::StopAfter(Timer& timer, When when, std::stop_token parent)
-    : timeout_(internal::named_timeout(timer, Deadline(*this), detail::checked("StopAfter: delay", when),
+    : timeout_(internal::named_timeout(timer, Deadline(*this), detail::number("StopAfter: delay", when),
                                        "hwt::StopAfter", "StopAfter")) {
   // Last, because the callback runs at once if the parent was stopped before.
   on_parent_stop_.emplace(std::move(parent), OnParentStop{this});
@@ -44,9 +44,7 @@ bool StopAfter::cancel() noexcept {
   return seen != State::TimedOut;
 }
 
-bool StopAfter::reschedule(When when) {
-  return detail::reschedule(timeout_, detail::checked("StopAfter: delay", when));
-}
+bool StopAfter::reschedule(When when) { return detail::reschedule(timeout_, detail::number("StopAfter: delay", when)); }
 
 void StopAfter::time_out() noexcept {
   State seen = State::Pending;

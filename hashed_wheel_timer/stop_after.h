@@ -51,7 +51,7 @@ class HWT_API StopAfter {
   /// The parent stays linked. Waits for no thread.
   bool cancel() noexcept;
 
-  /// Moves the deadline: to `when` from now, or to that deadline. Returns false if the deadline has passed, or if
+  /// Moves the deadline: to a delay from now, or to another deadline. Returns false if the deadline has passed, or if
   /// cancel() or a stop of the parent has cancelled it, or if the timer has ended. Throws what Timeout::reschedule()
   /// throws.
   bool reschedule(When when);

@@ -80,16 +80,16 @@ class HWT_API Timeout {
   /// two tasks that wait for each other. Source: Linux's timer_delete_sync.
   bool cancel_and_wait() noexcept;
 
-  /// Moves the deadline: to `when` from now, or to that deadline; see When. Returns true if the task will run once, and
-  /// not before the new deadline.
-  /// (Exception: two threads move it while it expires, and one of them is preempted until its new deadline.)
-  /// Returns false if the timeout has expired, also while its task waits in an executor. Returns false if it was
-  /// cancelled or returned by stop(), or if the handle is null. A race with one of these has exactly one winner.
-  /// With a leeway the task may run that much later. Any thread, also inside a task. For a later deadline the call
-  /// allocates and enqueues nothing. An earlier deadline takes effect at the end of the present tick or later. Throws
-  /// std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has changed.
+  /// Moves the deadline: to a delay from now, or to another deadline; see When. Returns true if the task will run once,
+  /// and not before the new deadline. (Exception: two threads move it while it expires, and one of them is preempted
+  /// until its new deadline.) Returns false if the timeout has expired, also while its task waits in an executor.
+  /// Returns false if it was cancelled or returned by stop(), or if the handle is null. A race with one of these has
+  /// exactly one winner. With a leeway the task may run that much later. Any thread, also inside a task. For a later
+  /// deadline the call allocates and enqueues nothing. An earlier deadline takes effect at the end of the present tick
+  /// or later. Throws std::invalid_argument for a NaN, and std::bad_alloc for an earlier deadline; then nothing has
+  /// changed.
   bool reschedule(When when, Leeway leeway = {}) {
-    when = detail::checked("reschedule: delay", when);
+    when = detail::number("reschedule: delay", when);
     if (!leeway.is_given()) return move_to(when);
     if (leeway.is_nan()) detail::refuse_nan("reschedule: leeway");
     return move_to(when, leeway);

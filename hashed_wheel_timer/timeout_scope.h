@@ -40,8 +40,8 @@ struct Node;
 /// unless the program runs timeouts that Timer::stop() returned. The scope drops the ids of timeouts that have ended.
 /// Threads: any thread may call any member, also inside a task of the scope. The destructor must not race other calls,
 /// except those that tasks of the scope make.
-/// Lifetime: the scope may outlive its timer, which ends the timeouts. Then every member but add() may be
-/// called, and the destructor waits for tasks in an executor. But no call may race the timer's destructor.
+/// Lifetime: the scope may outlive its timer, which ends the timeouts. Then every member but add() may be called,
+/// and the destructor waits for tasks in an executor. But no call may race the timer's destructor.
 /// Not for: timeouts that outlive the object.
 /// Costs: add() takes a mutex twice, cancel() takes none. The first add() takes 64 bytes until the scope ends, and an
 /// id takes up to 16 bytes. The scope keeps the memory of a peak until about as many timeouts were added again. Then it

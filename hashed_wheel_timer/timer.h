@@ -146,7 +146,7 @@ class HWT_API Timer {
   /// and for the locks that the caller must not hold.
   CancelResult cancel_and_wait(TimeoutId id) noexcept;
 
-  /// Moves the deadline: to `when` from now, or to that deadline. Returns true if the task will run once, and not
+  /// Moves the deadline: to a delay from now, or to another deadline. Returns true if the task will run once, and not
   /// before the new deadline. Returns false if the task has started, or if the id names no pending timeout. With a
   /// leeway the task may run that much later. Any thread. Throws std::invalid_argument for a NaN, and std::bad_alloc
   /// for an earlier deadline; then nothing has changed.

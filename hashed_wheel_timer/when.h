@@ -27,7 +27,7 @@ HWT_API std::int64_t steady_time_of(std::int64_t wall) noexcept;
 ///
 /// Guarantees:
 /// - A delay begins when the timer takes the timeout. A negative delay is due now, one beyond the range of the clock is
-///   never due. A function that takes a When refuses a NaN.
+///   never due. A function that takes a When refuses a NaN, unless it says what else it does.
 /// - A deadline that has passed is due now, time_point::max() is never due. A fraction of a nanosecond counts as one.
 ///   A point beyond the range of the timer's clock becomes its end. A point of the timer's own clock costs no clock
 ///   reading.
@@ -36,8 +36,8 @@ HWT_API std::int64_t steady_time_of(std::int64_t wall) noexcept;
 /// - Afterwards the timeout does not follow the wall clock: not if somebody sets it, if it has a leap second, or if the
 ///   system slews only this clock. On Linux steady_clock stands still while the machine is suspended.
 /// Threads: a value; each thread needs a copy of its own.
-/// Not for: storing a delay or calculating. For a ManualTimer or PassiveWheel whose time is not that of
-/// steady_clock, a point of the wall clock means nothing.
+/// Not for: storing a delay or calculating. If the time of a ManualTimer or PassiveWheel is not that of
+/// steady_clock, a point of the wall clock means nothing to it.
 class When final {
  public:
   /// A delay.

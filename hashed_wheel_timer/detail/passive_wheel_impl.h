@@ -18,7 +18,7 @@ inline bool WheelNode::cancel() noexcept {
 }
 
 inline void PassiveWheel::schedule(WheelNode& node, When when) {
-  when = detail::checked("PassiveWheel: delay", when);
+  when = detail::number("PassiveWheel: delay", when);
   const std::chrono::nanoseconds time(when.nanoseconds());
   if (when.is_deadline()) {
     schedule_by(node, std::chrono::steady_clock::time_point(time));

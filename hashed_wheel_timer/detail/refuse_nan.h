@@ -12,15 +12,13 @@ namespace hwt::detail {
 /// includes this header may be compiled without exceptions.
 [[noreturn]] HWT_API void refuse_nan(const char* parameter);
 
-/// Returns the delay. Calls refuse_nan() for a NaN.
+/// Both return their argument. They call refuse_nan() for a NaN.
 inline std::chrono::nanoseconds number(const char* parameter, Delay delay) {
   if (delay.is_nan()) [[unlikely]]
     refuse_nan(parameter);
   return delay;
 }
-
-/// Returns `when`. Calls refuse_nan() for a NaN.
-inline When checked(const char* parameter, When when) {
+inline When number(const char* parameter, When when) {
   if (when.is_nan()) [[unlikely]]
     refuse_nan(parameter);
   return when;

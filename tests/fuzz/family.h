@@ -43,7 +43,7 @@ class Timeouts {
         const bool by_deadline = alarms_.input().one_in(2);
         const auto delay = alarms_.any_delay();
         const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
-        const bool moved = by_deadline ? slot.timeout.reschedule(deadline) : slot.timeout.reschedule(delay);
+        const bool moved = slot.timeout.reschedule(by_deadline ? When(deadline) : When(delay));
         require(moved == slot.alarm.has_value(), "reschedule() tells whether it was pending");
         if (!moved) break;
         alarms_.move(slot.alarm, deadline);
@@ -227,7 +227,7 @@ class Keyed {
       case 4: {
         const auto delay = alarms_.any_delay();
         const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
-        const KeyedResult result = by_deadline ? keyed_->move(key, deadline) : keyed_->move(key, delay);
+        const KeyedResult result = keyed_->move(key, by_deadline ? When(deadline) : When(delay));
         require(result == (value.alarm ? KeyedResult::Moved : KeyedResult::NotFound), "move() tells what it did");
         if (value.alarm) alarms_.move(value.alarm, value.deadline = deadline);
         break;
@@ -236,7 +236,7 @@ class Keyed {
         const auto delay = alarms_.any_delay();
         const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
         ++number_;
-        const KeyedResult result = by_deadline ? keyed_->set(key, number_, deadline) : keyed_->set(key, number_, delay);
+        const KeyedResult result = keyed_->set(key, number_, by_deadline ? When(deadline) : When(delay));
         require(result == (value.alarm ? KeyedResult::Replaced : KeyedResult::Added), "set() tells what it did");
         value.number = number_;
         value.deadline = deadline;

@@ -168,7 +168,7 @@ class Walk {
         const nanoseconds delay = any_delay(side);
         const bool at = input_.one_in(2);
         const TimePoint deadline = at ? any_deadline(side) : side.after(delay);
-        at ? side.wheel->postpone(node, deadline) : side.wheel->postpone(node, delay);
+        side.wheel->postpone(node, at ? When(deadline) : When(delay));
         if (expected.side != &side || deadline <= expected.deadline) break;
         expect(index, {&side, std::max(expected.due, side.ticks_until(deadline)), deadline, expected.order, true});
         break;

@@ -76,7 +76,7 @@ class Scoped {
     const Deadline deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
     const auto leeway = any_leeway();
     const auto task = [this, &slot] { on_run(slot); };
-    slot.id = by_deadline ? scope_->add(task, deadline, Leeway(leeway)) : scope_->add(task, delay, Leeway(leeway));
+    slot.id = scope_->add(task, by_deadline ? When(deadline) : When(delay), Leeway(leeway));
     alarms_.expect(slot.alarm, alarms_.roundest(deadline, leeway));
     check(slot, deadline, leeway);
   }

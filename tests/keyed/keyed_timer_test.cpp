@@ -784,13 +784,13 @@ void compare_with_a_map(int keys) {
       case 0:
       case 1:
       case 2:
-        ASSERT_EQ(by_deadline ? keyed.set(key, step, at) : keyed.set(key, step, delay),
+        ASSERT_EQ(keyed.set(key, step, by_deadline ? When(at) : When(delay)),
                   there ? KeyedResult::Replaced : KeyedResult::Added);
         model[key] = {step, deadline};
         break;
       case 3:
       case 4:
-        ASSERT_EQ(by_deadline ? keyed.move(key, at) : keyed.move(key, delay),
+        ASSERT_EQ(keyed.move(key, by_deadline ? When(at) : When(delay)),
                   there ? KeyedResult::Moved : KeyedResult::NotFound);
         if (there) found->second.second = deadline;
         break;

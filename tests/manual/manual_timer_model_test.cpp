@@ -158,7 +158,7 @@ class Model {
       entry.pending = false;
       return;
     }
-    ASSERT_EQ(by_deadline ? entry.timeout.reschedule(deadline) : entry.timeout.reschedule(delay), entry.pending);
+    ASSERT_EQ(entry.timeout.reschedule(by_deadline ? When(deadline) : When(delay)), entry.pending);
     if (!entry.pending) return;
     forget(index);
     entry.moved = true;

@@ -188,7 +188,7 @@ class Model {
         const nanoseconds delay = random_delay();
         const bool at = below(2) == 0;
         const TimePoint deadline = at ? random_deadline() : deadline_after(delay);
-        at ? wheel_.postpone(node, deadline) : wheel_.postpone(node, delay);
+        wheel_.postpone(node, at ? When(deadline) : When(delay));
         if (!scheduled) break;
         Expected later = *expected_[index];
         if (deadline <= later.deadline) break;

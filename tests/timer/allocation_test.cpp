@@ -105,9 +105,8 @@ void fails_in_the_start(bool by_deadline) {
   for_each_allocation([&](std::int64_t n) {
     HashedWheelTimer timer(1ms);
     Timeout timeout;
-    const Outcome outcome = with_failing(n, [&] {
-      timeout = by_deadline ? timer.new_timeout([] {}, timer.now() + kFar) : timer.new_timeout([] {}, kFar);
-    });
+    const Outcome outcome = with_failing(
+        n, [&] { timeout = timer.new_timeout([] {}, by_deadline ? When(timer.now() + kFar) : When(kFar)); });
     EXPECT_TRUE(outcome.struck || timeout);  // the queue can do without one of its allocations
     EXPECT_EQ(outcome.bad_alloc, !timeout);
     refused += timeout ? 0 : 1;

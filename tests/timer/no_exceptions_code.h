@@ -13,8 +13,8 @@ bool runs_callable_and_task(Timer& timer);
 /// Schedules far ahead and cancels; true when cancel() and the handle say so.
 bool cancels(Timer& timer);
 
-/// True when try_new_timeout() and try_new_timeout() return a null handle for a null callable and a null task, and
-/// try_new_timeout() for a NaN delay.
+/// True when try_new_timeout() returns a null handle for a null callable, a null task and a NaN delay, with a delay and
+/// with a deadline.
 bool bad_arguments_are_null_handles(Timer& timer);
 
 /// Number of timeouts accepted out of `attempts`.

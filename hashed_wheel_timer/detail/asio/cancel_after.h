@@ -138,15 +138,15 @@ struct CancelAfter {
 /// timer limits nothing, nor does a timer whose executor drops the task. So cancel the operation before you stop the
 /// timer. Works with any completion token, and any operation that has a cancellation slot. A binder may be inside, and
 /// bind_cancellation_slot() around it; with bind_executor() around that, too.
-/// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then
-/// the operation has not begun.
+/// Throws std::invalid_argument for a NaN. The initiation of the operation throws what async_wait() throws. Then the
+/// operation has not begun.
 /// Threads: the handler's executor must be an implicit or explicit strand, as for all cancellation in Asio.
 /// Not for: two limits around one operation that must be told apart.
 /// Source: Asio's cancel_after, from 1.31 on.
 template <class Token>
 detail::CancelAfter<std::decay_t<Token>> cancel_after(
     Timer& timer, When when, Token&& token, HWT_ASIO::cancellation_type type = HWT_ASIO::cancellation_type::terminal) {
-  when = hwt::detail::checked("cancel_after: delay", when);
+  when = hwt::detail::number("cancel_after: delay", when);
   return {&timer, when, std::forward<Token>(token), type};
 }
 

@@ -50,7 +50,7 @@ struct InitiateWait {
 template <class Executor, class Token>
 auto async_wait(Timer& timer, const Executor& executor, When when, Token&& token) {
   using Initiate = detail::InitiateWait<Executor>;
-  when = hwt::detail::checked("async_wait: delay", when);  // here, as an initiation must not throw
+  when = hwt::detail::number("async_wait: delay", when);  // here, as an initiation must not throw
   return HWT_ASIO::async_initiate<Token, void(detail::Error)>(Initiate{executor, &timer, when}, token);
 }
 

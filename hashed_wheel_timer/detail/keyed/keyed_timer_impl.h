@@ -135,7 +135,7 @@ KeyedTimer<K, V, Hash, Equal>::~KeyedTimer() {
 
 template <class K, class V, class Hash, class Equal>
 KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, When when) {
-  when = detail::checked("KeyedTimer: delay", when);
+  when = detail::number("KeyedTimer: delay", when);
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   // Declared before the lock, so that an old or refused value is destroyed after the lock was released.
@@ -180,7 +180,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
 
 template <class K, class V, class Hash, class Equal>
 KeyedResult KeyedTimer<K, V, Hash, Equal>::move(const K& key, When when) {
-  when = detail::checked("KeyedTimer: delay", when);
+  when = detail::number("KeyedTimer: delay", when);
   const std::uint32_t hash = hash_of(key);
   Shard& shard = shard_of(hash);
   detail::HeldCalls calls(sleeper_);

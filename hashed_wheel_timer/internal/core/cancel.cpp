@@ -31,28 +31,38 @@ inline void Core::count_dead(Producer& canceller) noexcept {
 /// Not inlined, so that cancel() needs few registers.
 [[gnu::noinline, gnu::cold]] void Core::ask(Inbox::Request request) noexcept { inbox_.ask(request, sleeper_); }
 
-/// Whether there is no memory for a request to take a cancelled node out of the wheel. Otherwise a request was put, or
-/// one of another thread is queued or about to be.
-inline bool lacks_memory(const Node::Cancel& cancel) noexcept {
-  return !cancel.asks && Node::needs_recheck(cancel.before);
+/// Destroys the callable of a cancelled timeout, which calls the user. The caller has a reference.
+inline void destroy_cancelled(Node& node) noexcept {
+  const TaskScope inside(node);
+  node.stored_task().~TimerTask();
 }
 
-/// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out. If it lacks memory, the link of
-/// the node lies where the end of a callable is, so finish_cancel() first destroys that.
-inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel, NodeName name) noexcept {
-  const bool puts_alone = lacks_memory(cancel) && Node::kind_of(cancel.before) != detail::TaskKind::Callable;
-  if (cancel.asks) {
-    put_recheck(*producer, node);
-  } else if (puts_alone) {
+/// The rest of finish_cancel() for a node in the wheel, without memory for a request to take it out. `before`: the word
+/// before the cancel.
+[[gnu::noinline, gnu::cold]] void Core::finish_without_memory(Node& node, std::uint64_t before,
+                                                              NodeName name) noexcept {
+  const detail::TaskKind kind = Node::kind_of(before);
+  const bool is_callable = kind == detail::TaskKind::Callable;
+  // As early as possible, because the rest may call the user, who may use the timer. But a callable must be destroyed
+  // before, because the link of the node lies where its end was.
+  if (!is_callable) inbox_.put_without_memory(node);
+  if (!plain_) release_cancelled(name);
+  if (is_callable) {
+    destroy_cancelled(node);
     inbox_.put_without_memory(node);
   }
+  ask(Inbox::kRechecks);
+  if (kind == detail::TaskKind::Shared) wake_for_cancelled_hook();
+  if (is_callable && node.finish(1)) recycle(&node);
+}
+
+/// The rest of finish_cancel() for a node in the wheel: asks the worker to take it out, unless a request of another
+/// thread is queued or about to be.
+inline void Core::free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel, NodeName name) noexcept {
+  if (cancel.asks) put_recheck(*producer, node);
   // Only now, because it may call on_earlier(), which may use the timer.
   if (!plain_) release_cancelled(name);
-  if (cancel.asks) {
-    call_for_rechecks(*producer, Tuning::kRecheckCalls);
-  } else if (puts_alone) {
-    ask(Inbox::kRechecks);
-  }
+  if (cancel.asks) call_for_rechecks(*producer, Tuning::kRecheckCalls);
 }
 
 /// Finishes a cancel by this thread, which owns the task now. `producer` is null if there was no memory for one. `own`:
@@ -69,6 +79,8 @@ inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Canc
     counters_.note_cancelled_without_producer();
   }
   if (Node::state_of(before) == NodeState::InWheel) {
+    if (!cancel.asks && Node::needs_recheck(before)) [[unlikely]]
+      return finish_without_memory(node, before, name);
     free_from_wheel(producer, node, cancel, name);
   } else {
     if (!plain_) release_cancelled(name);
@@ -80,14 +92,7 @@ inline void Core::finish_cancel(Producer* producer, Node& node, const Node::Canc
       break;
     case detail::TaskKind::Callable:
       // The callable may own the caller's handle, and the timer too. So the cancel has added a reference.
-      {
-        const TaskScope inside(node);
-        node.stored_task().~TimerTask();
-      }
-      if (lacks_memory(cancel)) [[unlikely]] {
-        inbox_.put_without_memory(node);
-        ask(Inbox::kRechecks);
-      }
+      destroy_cancelled(node);
       if (node.finish(1)) recycle(&node);
       break;
     default:

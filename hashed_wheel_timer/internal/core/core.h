@@ -244,6 +244,7 @@ class Core final {
   void count_dead(Producer& canceller) noexcept;
   /// Inbox::ask().
   void ask(Inbox::Request request) noexcept;
+  void finish_without_memory(Node& node, std::uint64_t before, NodeName name) noexcept;
   void free_from_wheel(Producer* producer, Node& node, const Node::Cancel& cancel, NodeName name) noexcept;
   void finish_cancel(Producer* producer, Node& node, const Node::Cancel& cancel, bool own, NodeName name) noexcept;
   /// Makes room for a recheck request of the calling thread. Returns false without memory. The thread runs no code of

@@ -47,14 +47,14 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   std::atomic<std::int64_t> deadline;
 
   /// The link of a node, read and written like a pointer. It has the memory of `position`, because a node in a list is
-  /// neither Queued nor in the wheel.
+  /// neither Queued nor in the wheel. Relaxed, as `position` is: the hand-over of the list orders the links. Other
+  /// threads only compare the value with their producer, in published_by().
   class Link {
    public:
     explicit Link(RelaxedPosition& memory) noexcept : memory_(&memory) {}
     Link(const Link&) = default;
     Link& operator=(const Link&) = delete;  // would not say whether it changes the link or the node that is meant
     operator Node*() const noexcept { return reinterpret_cast<Node*>(static_cast<Position>(*memory_)); }
-    Node* operator->() const noexcept { return *this; }
     Link& operator=(Node* node) noexcept {
       *memory_ = reinterpret_cast<Position>(node);
       return *this;

@@ -21,11 +21,11 @@ constexpr Signed next_tick(Signed tick) noexcept {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// An item of a wheel. While it is in a wheel, only the wheel writes `position`. Before a
-/// visitor gets the item, the wheel has written `position` for the last time: if the visitor takes the item, its owner
-/// uses the memory. A derived class must be aligned to a cache line, because the wheel uses the low six bits
-/// of its address (see Chunk). This class is not aligned itself, because compilers differ in whether a derived class
-/// may use the padding.
+/// An item of a wheel. While it is in a wheel, only the wheel writes `position`. A visitor may take the item, and then
+/// uses the memory of `position` for itself. So a wheel writes it for the last time before it calls the visitor.
+///
+/// A derived class must be aligned to a cache line, because the wheel uses the low six bits of its address (see Chunk).
+/// This class is not aligned itself, because compilers differ in whether a derived class may use the padding.
 struct WheelItem {
   using Position = std::uint32_t*;
 
