@@ -114,6 +114,20 @@ int hwt_start(hwt_timer* timer) noexcept {
   }
 }
 
+int hwt_run(hwt_timer* timer) noexcept {
+  constexpr const char* kName = "hwt_run";
+  if (const int error = check(timer, kName); error != 0) return error;
+  if (timer->threaded == nullptr) {
+    return fail(EINVAL, kName, "timer: it has no thread (expected: HWT_HASHED_WHEEL or HWT_HIERARCHICAL_WHEEL)");
+  }
+  try {
+    timer->threaded->run();  // afterwards the timer may be gone
+    return 0;
+  } catch (...) {
+    return fail_by_exception(kName, EDEADLK);
+  }
+}
+
 hwt_id hwt_add(hwt_timer* timer, std::int64_t delay_ns, hwt_callback callback, void* argument) noexcept {
   return add(timer, nanoseconds(delay_ns), callback, argument, "hwt_add");
 }
@@ -190,7 +204,9 @@ void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t s
                          now.slow_tasks,
                          now.last_lag.count(),
                          now.max_lag.count(),
-                         now.running_for.count()};
+                         now.running_for.count(),
+                         now.busy.count(),
+                         now.in_tasks.count()};
   std::memcpy(stats, &all, std::min(size, sizeof all));
 }
 

@@ -58,6 +58,9 @@ typedef void (*hwt_callback)(void* argument);
 /** A time or a delay that never comes. */
 #define HWT_NEVER INT64_MAX
 
+/** The tick of the kind: 100 ms with a thread, 1 ms without. */
+#define HWT_DEFAULT_TICK (-1)
+
 /** The kinds of timers. */
 enum {
   /** A worker thread and one wheel, as in Netty: for request timeouts. Ticks from 1 ms on. */
@@ -77,16 +80,17 @@ typedef struct hwt_options {
   size_t size;
   /** HWT_HASHED_WHEEL, the default, or another kind. */
   int kind;
-  /** The length of a tick: 100 ms by default. A callback is late by up to a tick. hwt_create() raises a tick below the
-   * shortest of the kind to that, with a line on stderr. It refuses 0 or less. HWT_HASHED_WHEEL: a revolution of the
-   * wheel must fit into an int64_t. */
+  /** The length of a tick: HWT_DEFAULT_TICK by default. A callback is late by up to a tick. hwt_create() raises a tick
+   * below the shortest of the kind to that, with a line on stderr. It refuses 0 and other negative ticks.
+   * HWT_HASHED_WHEEL: a revolution of the wheel must fit into an int64_t. */
   int64_t tick_ns;
   /** The number of buckets of the wheel: 512 by default. HWT_HIERARCHICAL_WHEEL: the slots of each level, where 512
    * means 64. Other kinds ignore it. */
   uint32_t ticks_per_wheel;
   /** The number of pending timeouts beyond which hwt_add() fails with EAGAIN. 0 or less, the default: no limit. */
   int64_t max_pending;
-  /** Callbacks that run longer on the worker are counted in hwt_stats and reported on stderr. 0, the default: off. */
+  /** Callbacks that run longer on the worker are counted in hwt_stats and reported on stderr. 0, the default: only a
+   * line on stderr if the callbacks of a tick have held the worker for more than a second. HWT_NEVER: off. */
   int64_t slow_task_ns;
   /** Called on the worker for each expired callback. It must arrange that run(argument) is called once, on any thread.
    * If its queue is full, it calls run(argument) itself. hwt_stop() and hwt_destroy() do not wait for that call, which
@@ -117,6 +121,8 @@ typedef struct hwt_stats {
   int64_t last_lag_ns;    /**< from the end of the latest tick with a callback until all its callbacks had run */
   int64_t max_lag_ns;     /**< the largest last_lag_ns */
   int64_t running_for_ns; /**< how long the worker has been running the callbacks of this tick; 0 if none runs */
+  int64_t busy_ns;        /**< how long the worker was awake; HWT_LOOP: the time of calls that ran a callback */
+  int64_t in_tasks_ns;    /**< the part of busy_ns in callbacks, or handing them to the executor */
 } hwt_stats;
 
 /** Sets `size` bytes of options to their defaults. For other languages than C; see hwt_options_init(). If this version
@@ -136,6 +142,13 @@ HWT_C_API int hwt_create(const hwt_options* options, hwt_timer** timer) HWT_C_NO
 /** Starts the worker. Otherwise the first timeout starts it. Returns 0, EINVAL, EAGAIN if the system gives no thread,
  * ENOMEM, ECANCELED after hwt_stop(), or EPERM. Returns 0 for a timer without a thread. */
 HWT_C_API int hwt_start(hwt_timer* timer) HWT_C_NOEXCEPT;
+
+/** Turns the wheel on the calling thread, until another thread calls hwt_stop() or hwt_destroy(), or a callback calls
+ * hwt_destroy(). For programs that make their threads themselves. Starts the timer if it has not started. If its worker
+ * runs already, takes over from it after its present callbacks. Returns at once after hwt_stop(). Once hwt_stop() or
+ * hwt_destroy() has returned, the call no longer touches the timer. Returns 0, or EINVAL for a timer without a thread,
+ * EDEADLK inside a callback and while another thread is in hwt_run(), or EPERM. */
+HWT_C_API int hwt_run(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Calls callback(argument) once, `delay_ns` from now or up to a tick later, never earlier. A negative delay is due
  * now. Returns the id, or 0 with errno: EINVAL for NULL, EAGAIN at max_pending or without a thread for the worker,

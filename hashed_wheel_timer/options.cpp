@@ -46,8 +46,8 @@ Options checked_options(const char* timer, Options options, const Limits& limits
                  " for a wheel of " + std::to_string(options.ticks_per_wheel) + " ticks");
     }
   }
-  if (options.slow_task < nanoseconds::zero()) {
-    refuse(what("slow_task"), options.slow_task, "1 ns or more, or 0 for off");
+  if (options.slow_task < nanoseconds::zero() && options.slow_task) {
+    refuse(what("slow_task"), *options.slow_task, "1 ns or more, or 0 for off");
   }
   if (!limits.has_thread && options.thread_factory) {
     refuse(what("thread_factory"), "set", "none: the timer has no thread");

@@ -75,6 +75,10 @@ class TimerCollector : public ::prometheus::Collectable {
     counter("hwt_task_errors_total", "Exceptions from tasks, cancelled(), the executor and on_slow_task.",
             stats.task_errors);
     counter("hwt_slow_tasks_total", "Tasks that ran longer than slow_task on the worker.", stats.slow_tasks);
+    add(families, ::prometheus::MetricType::Counter, "hwt_busy_seconds_total", "Time for which the worker was awake.")
+        .counter.value = seconds(stats.busy);
+    add(families, ::prometheus::MetricType::Counter, "hwt_in_tasks_seconds_total", "The part of it in tasks.")
+        .counter.value = seconds(stats.in_tasks);
     gauge("hwt_task_running_seconds", "How long the worker has been at its present tasks; 0 when none runs.",
           seconds(stats.running_for));
     add(families, ::prometheus::MetricType::Histogram, "hwt_lateness_seconds",

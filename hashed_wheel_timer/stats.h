@@ -47,6 +47,11 @@ struct TimerStats {
   std::chrono::nanoseconds running_for{};
   /// Tasks that ran longer than Options::slow_task on the worker; 0 while that is off.
   std::int64_t slow_tasks = 0;
+  /// The time for which the worker was awake, its tasks included, until its latest sleep or tick. In a LoopTimer and a
+  /// net::LoopTimer, the time of the calls that ran a task. In a ManualTimer 0, because its clock stands still.
+  std::chrono::nanoseconds busy{0};
+  /// The part of `busy` in which the worker ran the tasks of its ticks, or handed them to the executor.
+  std::chrono::nanoseconds in_tasks{0};
   /// Whether delays are measured by the cycle counter of the processor now; see Options::exact_clock.
   bool counts_cycles = false;
 };

@@ -10,6 +10,8 @@ void ThreadedTimer::end() noexcept { engine_->destroy(); }
 
 void ThreadedTimer::start() { engine_->start("start"); }
 
+void ThreadedTimer::run() { engine_->run(); }
+
 std::vector<Timeout> ThreadedTimer::stop() { return engine_->stop(); }
 
 void ThreadedTimer::begin() { engine_->start("new_timeout"); }

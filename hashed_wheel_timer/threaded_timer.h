@@ -12,7 +12,7 @@ class ThreadedEngine;
 }
 
 /// The base of HashedWheelTimer and HierarchicalWheelTimer: a Timer with one worker thread, which the first timeout
-/// starts. The two differ in the wheel that the thread turns.
+/// starts, or a thread of the user's own that calls run(). The two differ in the wheel that the thread turns.
 ///
 ///   void warm_up(hwt::ThreadedTimer& timer) { timer.start(); }   // so that the first request makes no thread
 ///
@@ -31,6 +31,21 @@ class HWT_API ThreadedTimer : public Timer {
   /// thread; std::bad_alloc; and exceptions of the factory. After an exception the timer is as before and can be
   /// started again.
   void start();
+
+  /// Turns the wheel on the calling thread, until another thread calls stop() or the destructor, or a task destroys the
+  /// timer. Starts the timer if it has not started; then the thread factory is never called. If its worker runs
+  /// already, because another thread has scheduled, this thread takes over from it. It waits until the worker has run
+  /// the tasks that are due, and has ended. Nothing is lost meanwhile, and other threads schedule as always.
+  /// Returns at once after stop(). Once stop() or the destructor has returned, the call no longer touches the timer. A
+  /// forked child that a task has made returns from run() when it has stopped or destroyed the timer.
+  /// Throws IllegalState inside a task of a timer with a worker, while another thread is in run(), and in a forked
+  /// child of a process that had started the timer. Then nothing has changed.
+  ///
+  ///   std::thread own([&timer] { set_up_thread(); timer.run(); });   // the threads of a framework's own factory
+  ///   ...
+  ///   timer.stop();
+  ///   own.join();
+  void run();
 
   std::vector<Timeout> stop() override;
 

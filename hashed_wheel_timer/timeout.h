@@ -70,7 +70,8 @@ class HWT_API Timeout {
 
   /// Cancels the timeout and waits until no thread runs its task, so that objects that the task uses can be destroyed.
   /// Returns true if this call took the task, which has not run and never will. Returns false if the task has run, or
-  /// if the timeout was cancelled or returned by stop() before.
+  /// if the timeout was cancelled or returned by stop() before. Afterwards the caller sees everything that the task
+  /// wrote.
   /// Waits while another thread runs the task, or destroys its callable. A task that waits in an executor is disarmed:
   /// its job does nothing, and a callable is destroyed before this returns. The timeout stays expired.
   /// Returns false at once inside the task or its callable's destructor, after stop() or the timer's end cancelled the

@@ -35,11 +35,17 @@ class TimeoutId {
   std::uint64_t value_ = 0;
 };
 
-/// The outcome of Timer::cancel() and Timer::cancel_and_wait().
+/// The outcome of Timer::cancel() and Timer::cancel_and_wait(). It orders memory, as the comments say.
 enum class CancelResult : std::uint8_t {
-  Cancelled,  ///< this call cancelled it: the task has not run and never will
-  Running,    ///< the task runs now, on any thread, or an executor has it
-  Gone,       ///< it has run, was cancelled or returned by stop() before, or the id names no timeout of this timer
+  /// This call cancelled it: the task has not run and never will.
+  Cancelled,
+  /// The task runs now, on any thread, or an executor has it. The caller sees everything that the tasks before it on
+  /// the
+  /// worker wrote. What this task has written so far, it may not see.
+  Running,
+  /// The timeout has run, was cancelled or returned by stop() before, or the id names no timeout of this timer. If the
+  /// task has run, the caller sees everything that it wrote.
+  Gone,
 };
 
 }  // namespace hwt

@@ -275,6 +275,60 @@ TEST(CInterface, ACallbackMayDestroyItsTimer) {
   }
 }
 
+TEST(CInterface, RunTurnsTheWheelOnTheCallingThread) {
+  for (const int kind : kThreaded) {
+    const Owner timer = make(kind);
+    std::thread::id worker;
+    std::atomic<bool> ran = false;
+    struct Argument {
+      std::thread::id& worker;
+      std::atomic<bool>& ran;
+    } argument{worker, ran};
+    const auto note = [](void* pointer) {
+      const auto& told = *static_cast<Argument*>(pointer);
+      told.worker = std::this_thread::get_id();
+      told.ran = true;
+    };
+    std::atomic<int> returned = -1;
+    std::jthread own([&] { returned = hwt_run(timer.get()); });
+    do {  // the first timeout may have started a worker that run() takes over from
+      ran = false;
+      ASSERT_NE(hwt_add(timer.get(), 0, note, &argument), 0U);
+      while (!ran) std::this_thread::sleep_for(1ms);
+    } while (worker != own.get_id());
+    EXPECT_EQ(hwt_run(timer.get()), EDEADLK);
+    EXPECT_SAYS("hwt_run: another thread is in run()");
+    hwt_stats stats;
+    hwt_get_stats(timer.get(), &stats);
+    EXPECT_GT(stats.busy_ns, 0);
+    EXPECT_GE(stats.busy_ns, stats.in_tasks_ns);
+    EXPECT_EQ(hwt_stop(timer.get(), nullptr, nullptr), 0);
+    own.join();
+    EXPECT_EQ(returned, 0);
+    EXPECT_EQ(hwt_run(timer.get()), 0) << "stopped";
+  }
+}
+
+TEST(CMisuse, ATimerWithoutAThreadCannotRun) {
+  for (const int kind : kDriven) {
+    const Owner timer = make(kind);
+    EXPECT_EQ(hwt_run(timer.get()), EINVAL);
+    EXPECT_SAYS("hwt_run: timer: it has no thread (expected: HWT_HASHED_WHEEL or HWT_HIERARCHICAL_WHEEL)");
+  }
+}
+
+TEST(CInterface, EachKindHasATickOfItsOwn) {
+  hwt_options options;
+  hwt_options_init(&options);
+  for (const int kind : kDriven) {
+    options.kind = kind;
+    const Owner timer = make(options);
+    const std::int64_t now = hwt_now(timer.get());
+    hwt_add_at(timer.get(), now, count, nullptr);
+    EXPECT_LE(hwt_next(timer.get()), now + 2 * kMs);
+  }
+}
+
 TEST(CInterface, StatsHaveEachCounterUnderItsName) {
   hwt_options options = options_of(HWT_MANUAL);
   options.max_pending = 9;
@@ -474,6 +528,7 @@ TEST(CMisuse, NullIsRefusedByEachFunction) {
   };
   refused(hwt_create(nullptr, nullptr), EINVAL, "hwt_create: timer: NULL");
   refused(hwt_start(nullptr), EINVAL, "hwt_start: timer: NULL");
+  refused(hwt_run(nullptr), EINVAL, "hwt_run: timer: NULL");
   refused(static_cast<int>(hwt_add(nullptr, 0, count, nullptr)), 0, "hwt_add: timer: NULL");
   refused(static_cast<int>(hwt_add_at(nullptr, 0, count, nullptr)), 0, "hwt_add_at: timer: NULL");
   refused(static_cast<int>(hwt_add_wall(nullptr, 0, count, nullptr)), 0, "hwt_add_wall: timer: NULL");
@@ -515,7 +570,7 @@ TEST(CMisuse, NullOptionsAreTheDefaults) {
   hwt_options_init(&options);
   EXPECT_EQ(options.size, sizeof options);
   EXPECT_EQ(options.kind, HWT_HASHED_WHEEL);
-  EXPECT_EQ(options.tick_ns, 100 * kMs);
+  EXPECT_EQ(options.tick_ns, HWT_DEFAULT_TICK);
   EXPECT_EQ(options.ticks_per_wheel, 512u);
   EXPECT_LE(options.max_pending, 0);
 }
@@ -535,6 +590,7 @@ TEST(CMisuse, AnOptionOutOfRangeIsNamedWithItsValue) {
   refused([](hwt_options& options) { options.kind = 4; }, "hwt_create: kind: 4 (expected: 0 .. 3)");
   refused([](hwt_options& options) { options.kind = -1; }, "hwt_create: kind: -1 (expected: 0 .. 3)");
   refused([](hwt_options& options) { options.tick_ns = 0; }, "tick_duration: 0 ns (expected: ");
+  refused([](hwt_options& options) { options.tick_ns = -2; }, "tick_duration: -2 ns (expected: ");
   refused([](hwt_options& options) { options.ticks_per_wheel = 0; }, "ticks_per_wheel: 0 (expected: ");
   refused([](hwt_options& options) { options.slow_task_ns = -1; }, "slow_task: -1 ns (expected: ");
 }
@@ -769,7 +825,8 @@ TEST(CMisuse, AForkedChildIsRefusedTheTimersInUse) {
                        refused(hwt_cancel(inherited, id), -1) && refused(hwt_cancel_and_wait(inherited, id), -1) &&
                        refused(hwt_reschedule(inherited, id, kMs), -1) && refused(hwt_now(inherited), -1) &&
                        refused(hwt_pending(inherited), -1) && refused(hwt_start(inherited), EPERM) &&
-                       hwt_stop(inherited, nullptr, nullptr) == 0 && hwt_pending(unused.get()) == 0;
+                       refused(hwt_run(inherited), EPERM) && hwt_stop(inherited, nullptr, nullptr) == 0 &&
+                       hwt_pending(unused.get()) == 0;
     hwt_destroy(inherited);
     end_child(right ? 0 : 1);
   }

@@ -68,7 +68,9 @@ TEST(TimerCollector, HasEachFigureUnderItsNameAndItsType) {
                    .backlog = 9,
                    .task_errors = 10,
                    .running_for = 1500ms,
-                   .slow_tasks = 11};
+                   .slow_tasks = 11,
+                   .busy = 2500ms,
+                   .in_tasks = 500ms};
   const auto families = TimerCollector<Given>(given).Collect();
   const std::map<std::string, double> counters = {{"hwt_timeouts_scheduled_total", 1},
                                                   {"hwt_timeouts_expired_total", 2},
@@ -78,7 +80,9 @@ TEST(TimerCollector, HasEachFigureUnderItsNameAndItsType) {
                                                   {"hwt_ticks_total", 7},
                                                   {"hwt_wakeups_total", 8},
                                                   {"hwt_task_errors_total", 10},
-                                                  {"hwt_slow_tasks_total", 11}};
+                                                  {"hwt_slow_tasks_total", 11},
+                                                  {"hwt_busy_seconds_total", 2.5},
+                                                  {"hwt_in_tasks_seconds_total", 0.5}};
   const std::map<std::string, double> gauges = {
       {"hwt_timeouts_pending", 6}, {"hwt_backlog", 9}, {"hwt_task_running_seconds", 1.5}};
   for (const auto& [name, value] : counters) {

@@ -129,6 +129,34 @@ TYPED_TEST(SlowTasks, AreThoseThatRanStrictlyLongerAndNoOther) {
   EXPECT_GE(longer_inside, kTasks / 2);
 }
 
+/// By default the worker reads no clock for a task, so the line cannot name the task.
+TYPED_TEST(SlowTasks, ALineTellsByDefaultThatTasksHeldTheWorkerForMoreThanASecond) {
+  const auto lines_with = [](Options options) {
+    options.tick_duration = 1ms;
+    TypeParam timer(options);
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(test::ran_in_task(timer, [] { work_longer_than(1001ms); }));
+    EXPECT_TRUE(eventually([&] { return timer.stats().in_tasks > 1s; }));
+    EXPECT_EQ(timer.stats().slow_tasks, 0);
+    timer.stop();
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string line = lines_with({});
+  EXPECT_EQ(test::count_of(line, "\n"), 1) << line;
+  EXPECT_TRUE(test::contains(line, "hashed_wheel_timer: tasks held the worker for 1.")) << line;
+  EXPECT_EQ(lines_with({.slow_task = 0ns}), "") << "off";
+  EXPECT_EQ(lines_with({.slow_task = 1h}), "") << "it has a limit of its own";
+}
+
+TEST(SlowTasksOfALoop, ALineTellsByDefaultThatTasksHeldItForMoreThanASecond) {
+  LoopTimer timer(1ms);
+  timer.new_timeout([] { work_longer_than(1001ms); }, 0ns);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(test::passes_until(timer, [&] { return timer.stats().ticks == 1; }));
+  const std::string line = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(test::contains(line, "tasks held the worker for 1.")) << line;
+}
+
 TYPED_TEST(SlowTasks, NoneIsReportedThatKeepsWithinTheLimit) {
   Reports reports;
   TypeParam timer{{.tick_duration = 1ms, .slow_task = 1h, .on_slow_task = reports.handler()}};

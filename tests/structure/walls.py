@@ -50,7 +50,8 @@ DIRECT_WAIT = re.compile(
 MAY_WAIT = {
     INTERNAL + "platform/waiting.h",  # defines await_change() and announce_change(), which all other files call
     INTERNAL + "platform/parking_condition.cpp",  # a condition variable, not an atomic
-    LIBRARY + "/timeout_scope.cpp",  # a condition variable, too
+    INTERNAL + "engine/worker_role.h",  # a condition variable, too
+    LIBRARY + "/timeout_scope.cpp",  # and here
 }
 QUEUE = re.compile(r"moodycamel::|#\s*include\s*[<\"].*\bconcurrentqueue\.h[>\"]")
 

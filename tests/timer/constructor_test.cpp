@@ -38,7 +38,7 @@ TEST(Constructor, Defaults) {
   EXPECT_EQ(options.tick_duration, std::nullopt) << "each timer has its own";
   EXPECT_EQ(options.ticks_per_wheel, 512);
   EXPECT_EQ(options.max_pending_timeouts, -1);
-  EXPECT_EQ(options.slow_task, 0ns);
+  EXPECT_EQ(options.slow_task, std::nullopt);
   EXPECT_FALSE(options.executor || options.thread_factory || options.on_task_error);
 }
 

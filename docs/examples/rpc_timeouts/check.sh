@@ -112,7 +112,7 @@ expect_served() {
     [ $tries -lt 100 ] && kill -0 "$pid" || { complain "nothing expired at $url"; return; }
     sleep 0.2
   done
-  for name in hwt_timeouts_scheduled_total hwt_timeouts_cancelled_total hwt_wakeups_total hwt_ticks_total; do
+  for name in hwt_timeouts_scheduled_total hwt_timeouts_cancelled_total hwt_wakeups_total hwt_ticks_total hwt_busy_seconds_total; do
     expect_metric $name '> 0'
   done
   for name in hwt_timeouts_rejected_total hwt_timeouts_unprocessed_total hwt_task_errors_total; do

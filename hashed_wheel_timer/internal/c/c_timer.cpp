@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -36,11 +37,12 @@ namespace {
 constexpr std::size_t kLeastSize = offsetof(hwt_options, start_ns) + sizeof(hwt_options::start_ns);
 
 Options translate(const hwt_options& options) {
+  const nanoseconds slow_task(options.slow_task_ns == HWT_NEVER ? 0 : options.slow_task_ns);
   Options cxx{
-      .tick_duration = nanoseconds(options.tick_ns),
+      .tick_duration = options.tick_ns == HWT_DEFAULT_TICK ? std::nullopt : std::optional(nanoseconds(options.tick_ns)),
       .ticks_per_wheel = options.ticks_per_wheel,
       .max_pending_timeouts = options.max_pending,
-      .slow_task = nanoseconds(options.slow_task_ns),
+      .slow_task = options.slow_task_ns == 0 ? std::nullopt : std::optional(slow_task),
       .exact_clock = options.exact_clock != 0,
   };
   if (options.executor != nullptr) {
@@ -73,7 +75,7 @@ hwt_options default_options() noexcept {
   hwt_options options{};
   options.size = sizeof options;
   options.kind = HWT_HASHED_WHEEL;
-  options.tick_ns = nanoseconds(std::chrono::milliseconds(100)).count();  // for each kind: c.h says so
+  options.tick_ns = HWT_DEFAULT_TICK;
   options.ticks_per_wheel = static_cast<std::uint32_t>(cxx.ticks_per_wheel);
   options.max_pending = cxx.max_pending_timeouts;
   return options;

@@ -22,6 +22,8 @@ class alignas(kCacheLine) Counters {
   OwnedCounter ticks;
   OwnedCounter wakeups;
   OwnedCounter slow_tasks;
+  OwnedCounter busy;      // ns
+  OwnedCounter in_tasks;  // ns
   LatenessRecord lateness;
   void note_lag(std::chrono::nanoseconds lag) noexcept {
     last_lag_.store(lag, std::memory_order_relaxed);
@@ -68,6 +70,8 @@ class alignas(kCacheLine) Counters {
     stats.last_lag = last_lag_.load(std::memory_order_relaxed);
     stats.max_lag = max_lag_.load(std::memory_order_relaxed);
     stats.slow_tasks = slow_tasks.get();
+    stats.in_tasks = std::chrono::nanoseconds(in_tasks.get());  // first, so that it is never more than `busy`
+    stats.busy = std::chrono::nanoseconds(busy.get());
     stats.running_for = running_for(now);
     return stats;
   }

@@ -217,6 +217,11 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   if (look) transfer(now, 1, 0);
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
+  if (ran_now != 0) {
+    const std::int64_t took = std::max<std::int64_t>(core_->now() - now, 0);
+    core_->counters().busy.add(took);
+    worker_.note_in_tasks(took);
+  }
   if (!core_->running()) return {};
   const std::int64_t end = next_call();
   // Later than now, so that the loop sleeps, and the producer that sifts can go on.
@@ -257,7 +262,7 @@ void DrivenEngine::call() noexcept {
 bool DrivenEngine::finish() noexcept {
   if (core_->lifecycle().phase() == Phase::Stopped) return false;
   core_->lifecycle().begin_stop();
-  // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer_as(). See ThreadedEngine::body.
+  // Store (the phase), then load (the inbox): pairs with the light fence in Core::offer_as(). See ThreadedEngine::work.
   AsymmetricFence::heavy();
   core_->sleeper().end_calls();
   unprocessed_.set(worker_.cancel_all());

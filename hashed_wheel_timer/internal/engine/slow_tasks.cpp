@@ -13,7 +13,20 @@ double milliseconds(std::chrono::nanoseconds duration) {
 }  // namespace
 
 SlowTasks::SlowTasks(Core& core, const Options& options)
-    : core_(core), limit_(options.slow_task), on_slow_task_(options.on_slow_task) {}
+    : core_(core),
+      limit_(options.slow_task.value_or(std::chrono::nanoseconds::zero())),
+      tells_of_long_(!options.slow_task),
+      on_slow_task_(options.on_slow_task) {}
+
+void SlowTasks::tell_held(std::chrono::nanoseconds time) noexcept {
+  if (const LinePerSecond::Turn turn = lines_.take_turn()) {
+    std::fprintf(
+        stderr,
+        "hashed_wheel_timer: tasks held the worker for %.3f s, and all others waited; Options::slow_task finds "
+        "the slow one%s\n",
+        milliseconds(time) / 1e3, turn.left_out().data());
+  }
+}
 
 void SlowTasks::report(Node& node, std::chrono::nanoseconds ran) noexcept {
   core_.counters().slow_tasks.add(1);

@@ -33,11 +33,21 @@ class SlowTasks {
     core_.counters().note_none_running();
   }
 
+  /// Notes that the worker has run tasks for so long, in one go.
+  void note_held(std::chrono::nanoseconds time) noexcept {
+    if (time > kLong && tells_of_long_) [[unlikely]]
+      tell_held(time);
+  }
+
  private:
+  static constexpr std::chrono::seconds kLong{1};
+
+  void tell_held(std::chrono::nanoseconds time) noexcept;
   void report(Node& node, std::chrono::nanoseconds ran) noexcept;
 
   Core& core_;
   const std::chrono::nanoseconds limit_;
+  const bool tells_of_long_;
   const std::function<void(const Timeout&, std::chrono::nanoseconds)> on_slow_task_;
   LinePerSecond lines_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -36,6 +37,12 @@ class TaskRunner {
   std::uint64_t claim() const noexcept { return claim_; }
   /// Returns whether the caller may run the tasks of this tick itself. Otherwise it must call run().
   bool plain() const noexcept { return plain_; }
+
+  /// Counts the nanoseconds of steady_clock that tasks have just taken in one go.
+  void note_in_tasks(std::int64_t time) noexcept {
+    core_.counters().in_tasks.add(time);
+    slow_tasks_.note_held(std::chrono::nanoseconds(time));
+  }
 
   /// Runs the task of a node that the worker has claimed, or hands it to its executor. If the executor throws, the task
   /// runs here. Returns whether it has dropped the last reference, so that the caller must give the node back.

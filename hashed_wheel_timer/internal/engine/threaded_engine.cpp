@@ -18,6 +18,13 @@ namespace {
 // The engine whose worker this thread is. Not compared by thread id: ids are used again.
 constinit thread_local const ThreadedEngine* this_threads_worker = nullptr;
 
+struct OnWorker {
+  explicit OnWorker(const ThreadedEngine& engine) noexcept { this_threads_worker = &engine; }
+  ~OnWorker() { this_threads_worker = nullptr; }
+  OnWorker(const OnWorker&) = delete;
+  OnWorker& operator=(const OnWorker&) = delete;
+};
+
 }  // namespace
 
 /// Lets the new thread run the worker, or makes it return if start() has failed. The worker runs at most once, however
@@ -48,33 +55,37 @@ ThreadedEngine::ThreadedEngine(Timer& timer, const Options& options)
 
 bool ThreadedEngine::on_worker() const noexcept { return this_threads_worker == this; }
 
-void ThreadedEngine::start(const char* caller) {
+/// Returns Starting if this thread is to start the timer. Otherwise waits for another thread's start, and returns
+/// Started or a later phase. Throws IllegalState in a forked child if another thread was starting the timer at the
+/// fork.
+Phase ThreadedEngine::begin_start(const char* caller) {
   Lifecycle& life = core_->lifecycle();
-  while (!life.begin_start()) {
-    switch (life.phase()) {
-      case Phase::Started:
-        return;
-      case Phase::Stopping:
-      case Phase::Stopped:
-        throw IllegalState(std::string(caller) + ": the timer has been stopped");
-      case Phase::Starting:
-        if (life.is_of_another_process()) {
-          throw IllegalState(std::string(caller) + ": another thread was starting the timer when the process forked");
-        }
-        life.wait_while(Phase::Starting);
-        break;
-      case Phase::Init:
-        break;
+  for (;;) {
+    if (life.begin_start()) return Phase::Starting;
+    const Phase phase = life.phase();
+    if (phase != Phase::Init && phase != Phase::Starting) return phase;
+    if (phase == Phase::Init) continue;
+    if (life.is_of_another_process()) {
+      throw IllegalState(std::string(caller) + ": another thread was starting the timer when the process forked");
     }
+    life.wait_while(Phase::Starting);
   }
+}
+
+void ThreadedEngine::start(const char* caller) {
+  const Phase phase = begin_start(caller);
+  if (phase == Phase::Started) return;
+  if (phase != Phase::Starting) throw IllegalState(std::string(caller) + ": the timer has been stopped");
+  Lifecycle& life = core_->lifecycle();
   std::shared_ptr<Launch> launch;
   try {
     launch = std::make_shared<Launch>();
-    thread_ = thread_factory_([this, launch] {
-      if (launch->await()) body();
+    std::thread own = thread_factory_([this, launch] {
+      if (launch->await()) work();
     });
-    if (!thread_.joinable())
+    if (!own.joinable())
       throw IllegalState("thread_factory: returned no running thread (expected: a joinable std::thread)");
+    role_.give_to(std::move(own));
   } catch (...) {
     if (launch) launch->give(Launch::Order::Cancel);
     life.give_start_up();
@@ -85,21 +96,35 @@ void ThreadedEngine::start(const char* caller) {
   launch->give(Launch::Order::Go);
 }
 
-void ThreadedEngine::body() noexcept {
-  this_threads_worker = this;
-  run();
+void ThreadedEngine::run() {
+  Lifecycle& life = core_->lifecycle();
+  if (life.is_of_another_process()) throw IllegalState("run: the process has forked since the timer was started");
+  if (this_threads_worker != nullptr) throw IllegalState("run() cannot be called from inside a task");
+  const Phase phase = begin_start("run");
+  if (phase == Phase::Stopping || phase == Phase::Stopped) return;
+  // After begin_start(), so that a forked child of a process that had not started the timer finds nobody in run().
+  if (!role_.enter_run()) throw IllegalState("run: another thread is in run()");
+  if (phase == Phase::Starting) life.finish_start(steady_now());
+  if (!role_.take_over(core_->sleeper()) || work()) role_.leave_run();
+}
+
+/// Turns the wheel until the timer ends or another thread wants to turn it. Returns false if this may no longer be
+/// used: in a forked child, or because a task has destroyed the timer.
+bool ThreadedEngine::work() noexcept {
+  const OnWorker here(*this);
+  turn_wheel();
   // A task has forked: this is a copy of the worker, in a child that has stopped or destroyed the timer.
-  if (core_->lifecycle().is_of_another_process()) return;
-  // Load (the phase, which ended run()), then load (the inbox): pairs with the light fence in Core::offer_as(),
+  if (core_->lifecycle().is_of_another_process()) return false;
+  if (!role_.give_up()) return true;
+  // Load (the phase, which ended turn_wheel()), then load (the inbox): pairs with the light fence in Core::offer_as(),
   // between a producer's store to the inbox and its look at the phase. A producer that still found the timer running
   // has its node in the inbox by now.
   AsymmetricFence::heavy();
   unprocessed_.set(cancel_all());
-  this_threads_worker = nullptr;
-  if (core_->ended_on_worker()) {
-    unprocessed_.drop();
-    delete this;
-  }
+  if (!core_->ended_on_worker()) return true;
+  unprocessed_.drop();
+  delete this;
+  return false;
 }
 
 void ThreadedEngine::finish() noexcept {
@@ -114,7 +139,7 @@ void ThreadedEngine::finish() noexcept {
       case Phase::Started:
         if (!life.begin_stop()) break;
         core_->sleeper().wake();
-        thread_.join();
+        role_.await_end();
         instance_.release();
         life.finish_stop();
         return;
@@ -158,7 +183,7 @@ void ThreadedEngine::destroy() noexcept {
   if (on_worker()) {
     // The task that runs now has destroyed the timer: the worker finishes on its own after it.
     life.begin_stop();
-    thread_.detach();
+    role_.detach();
     core_->note_ended_on_worker();
     return;
   }

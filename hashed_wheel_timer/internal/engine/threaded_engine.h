@@ -9,6 +9,7 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/engine/worker_role.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/options.h"
 
@@ -16,7 +17,7 @@ namespace hwt::internal {
 
 /// The life of a timer with a worker thread: starts it once and stops it once, however many threads ask at a time. A
 /// compare-and-swap of the phase decides which thread does that, so a forked child finds no lock taken. The derived
-/// class has the loop of the worker, run().
+/// class has the loop of the worker, turn_wheel().
 class ThreadedEngine {
  public:
   ThreadedEngine(Timer& timer, const Options& options);
@@ -32,6 +33,9 @@ class ThreadedEngine {
   /// starting the timer at the fork.
   void start(const char* caller);
 
+  /// See ThreadedTimer::run().
+  void run();
+
   /// See Timer::stop().
   std::vector<Timeout> stop();
 
@@ -45,17 +49,21 @@ class ThreadedEngine {
  protected:
   virtual ~ThreadedEngine() = default;
 
-  /// Runs the worker from Started until the phase changes.
-  virtual void run() noexcept = 0;
+  /// The worker's loop, in Started. Ends when goes_on() is false, or soon after.
+  virtual void turn_wheel() noexcept = 0;
   /// See Worker::cancel_all().
   virtual Node* cancel_all() noexcept = 0;
+
+  /// Returns whether the thread that turns the wheel is to make another round.
+  bool goes_on() const noexcept { return core_->running() && !role_.is_wanted(); }
 
  private:
   struct Launch;
 
   bool on_worker() const noexcept;
-  void body() noexcept;
-  /// Ends the worker if there is one. Returns when it has finished, also if another thread ended it.
+  Phase begin_start(const char* caller);
+  bool work() noexcept;
+  /// Ends the worker if there is one. Returns when it has finished, and run() too, also if another thread ended it.
   void finish() noexcept;
   void drop_late_entries() noexcept;
 
@@ -63,8 +71,7 @@ class ThreadedEngine {
   const std::function<std::thread(std::function<void()>)> thread_factory_;
   LiveInstance instance_;
 
-  // Used by the thread that has begun to start, then by the one that has begun to stop. The phase orders them.
-  std::thread thread_;
+  WorkerRole role_;
 
   // Used by the worker until it has finished. The join orders later uses.
   Unprocessed unprocessed_;

@@ -102,7 +102,7 @@ class Worker {
   bool has_near() const noexcept { return (first_ != end_ && intake_.took_near()) || intake_.any_near(); }
 
   Collector& collector() noexcept { return collector_; }
-
+  void note_in_tasks(std::int64_t time) noexcept { runner_.note_in_tasks(time); }
   Tick next_due() const noexcept { return wheel_.next_due(); }
   /// Runs the tasks that are due at `tick`; see Wheel::expire. `begun` is the time, for lateness. Ends early when the
   /// timer is stopped, and after `max_tasks`; then the next call for the tick goes on. Returns their number.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
@@ -16,11 +17,11 @@
 
 namespace hwt::internal {
 
-/// The worker thread of a timer: when it looks into the inbox, and how long it sleeps. ThreadedEngine calls run() once
-/// on that thread.
+/// The worker thread of a timer: when it looks into the inbox, and how long it sleeps. ThreadedEngine calls
+/// turn_wheel() on the thread that has the WorkerRole.
 ///
-/// A round of run() has the steps of Netty's Worker, in Netty's order. Two things differ. The worker skips ticks in
-/// which nothing is due, and sleeps while nothing is due. And it makes a pass over the inbox only if must_look(). A
+/// A round of turn_wheel() has the steps of Netty's Worker, in Netty's order. Two things differ. The worker skips ticks
+/// in which nothing is due, and sleeps while nothing is due. And it makes a pass over the inbox only if must_look(). A
 /// pass may take longer than a short tick: the heavy fence alone takes more than a microsecond and interrupts the
 /// producers, and each entry leaves a producer's cache.
 ///
@@ -45,12 +46,13 @@ class WorkerThread final : public ThreadedEngine {
 
   TickGrid grid() noexcept { return {core().lifecycle().start_time(), tick_duration_}; }
 
-  void run() noexcept override {
+  void turn_wheel() noexcept override {
     // 50 us of slack do not matter for a tick of a millisecond, and the processor can sleep longer.
     const ExactSleeps exact(tick_duration_ < Tuning::kSoon);
     looked_ = clock_.now();
+    awake_since_ = looked_;
     took_everything_ = looked_ - Tuning::kTakesEverythingEvery;  // if there is anything, the first pass takes it
-    while (core().running()) {
+    while (goes_on()) {
       const Tick tick = wait_for_next_tick();
       if (must_look(tick)) {
         open_inbox();
@@ -68,10 +70,11 @@ class WorkerThread final : public ThreadedEngine {
   Tick wait_for_next_tick() noexcept {
     for (;;) {
       now_ = clock_.now();
+      note_awake(now_);
       if (counts_cycles_ && !core().cycles().wanted()) [[unlikely]]
         tell_that_clocks_disagree();
       const Tick current = grid().at(now_);
-      if (worker_.next_due() < current || must_look(current) || !core().running()) return current;
+      if (worker_.next_due() < current || must_look(current) || !goes_on()) return current;
       sleep(current);
     }
   }
@@ -135,11 +138,14 @@ class WorkerThread final : public ThreadedEngine {
     do {
       const typename Worker<W>::Expired expired = worker_.expire_timeouts(
           current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, Tuning::kTasksAtOnce);
-      begun = clock_.steady(clock_.now());
+      const std::int64_t ended = clock_.now();
+      note_awake(ended);
+      const std::int64_t began = std::exchange(begun, clock_.steady(ended));
       // If no task ran, there is no lag: timeouts were only skipped, or moved down a level from a slot that has long
       // begun.
       if (expired.tasks != 0) {
         core().counters().note_lag(std::chrono::nanoseconds(begun - grid().end_of(expired.first)));
+        worker_.note_in_tasks(begun - began);
       }
       core().counters().ticks.add(expired.ticks);
       due = worker_.next_due();
@@ -168,12 +174,20 @@ class WorkerThread final : public ThreadedEngine {
     const Tick until = announce_sleep(core().sleeper(), grid(), wanted(), current, wanted);
     // Retracting needs no fence: at worst a thread wakes the worker in vain.
     if (until < current || must_look(current)) return core().sleeper().retract();
+    note_awake(clock_.now());  // the announcement takes microseconds
     core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), next_pass())));
     core().counters().wakeups.add(1);
+    awake_since_ = clock_.now();
     // A timeout of a tick before `until` that came in time has ended the sleep early. If its deadline had passed, it is
     // due at the end of the present tick. If the sleep was not ended early, such a timeout came too late, and is due at
     // `until`.
-    worker_.close_before(std::min(until, grid().at(clock_.now())));
+    worker_.close_before(std::min(until, grid().at(awake_since_)));
+  }
+
+  /// Counts the time until `now`. Less than zero if the clocks disagree: see tell_that_clocks_disagree().
+  void note_awake(std::int64_t now) noexcept {
+    core().counters().busy.add(std::max<std::int64_t>(now - awake_since_, 0));
+    awake_since_ = now;
   }
 
   Node* cancel_all() noexcept override { return worker_.cancel_all(); }
@@ -185,6 +199,7 @@ class WorkerThread final : public ThreadedEngine {
   std::int64_t now_ = 0;              // when this round began
   std::int64_t looked_ = 0;           // when the latest pass began
   std::int64_t took_everything_ = 0;  // when the latest pass over everything began
+  std::int64_t awake_since_ = 0;      // up to then, TimerStats::busy has the time
   bool counts_cycles_;
   WorkerClock clock_;
   Worker<W> worker_;

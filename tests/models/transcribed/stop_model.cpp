@@ -1,4 +1,4 @@
-// stop() against new_timeout() (Core::offer_as, ThreadedEngine::body). Either a timeout is accepted, and the worker
+// stop() against new_timeout() (Core::offer_as, ThreadedEngine::work). Either a timeout is accepted, and the worker
 // that empties the timer finds it, or its producer takes it back. It is never both and never neither. A worker that
 // sleeps for ever sees that the timer stops.
 

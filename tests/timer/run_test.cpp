@@ -1,0 +1,312 @@
+// ThreadedTimer::run(): a thread of the user's own turns the wheel, whether it came first or takes over.
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
+#include "tests/support/system.h"
+#include "tests/support/test_support.h"
+#if !defined(_WIN32)
+#include "tests/support/forked_child.h"
+#endif
+
+namespace hwt {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+/// A thread that is in run().
+class Runner {
+ public:
+  explicit Runner(ThreadedTimer& timer) : thread_([&timer] { timer.run(); }) {}
+  std::thread::id id() const { return thread_.get_id(); }
+  void join() { thread_.join(); }
+
+ private:
+  std::jthread thread_;
+};
+
+/// Returns the thread that runs a task now.
+std::thread::id worker_of(Timer& timer) {
+  std::thread::id worker;
+  EXPECT_TRUE(ran_in_task(timer, [&] { worker = std::this_thread::get_id(); }));
+  return worker;
+}
+
+/// Waits until the thread `id` is the worker.
+void await_worker(Timer& timer, std::thread::id id) {
+  EXPECT_TRUE(eventually([&] { return worker_of(timer) == id; }));
+}
+
+template <class T>
+class RunTest : public ::testing::Test {
+ protected:
+  static std::unique_ptr<T> make() { return std::make_unique<T>(Options{.tick_duration = 1ms}); }
+};
+
+using Timers = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer>;
+TYPED_TEST_SUITE(RunTest, Timers);
+
+TYPED_TEST(RunTest, RunsTasksOnTheCallingThreadWithoutAFactory) {
+  TypeParam timer{{.tick_duration = 1ms, .thread_factory = [](std::function<void()>) -> std::thread {
+                     throw std::runtime_error("no thread");
+                   }}};
+  Runner runner(timer);
+  EXPECT_TRUE(eventually([&] {
+    try {
+      timer.start();
+      return true;
+    } catch (const std::runtime_error&) {
+      return false;  // run() has not begun
+    }
+  }));
+  EXPECT_EQ(worker_of(timer), runner.id());
+  timer.stop();
+}
+
+TYPED_TEST(RunTest, TakesOverFromAWorkerThatANewTimeoutHasStarted) {
+  CountingFactory workers;
+  TypeParam timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
+  EXPECT_NE(worker_of(timer), std::this_thread::get_id());
+  Latch far_ran;
+  timer.new_timeout([&] { far_ran.count_down(); }, 50ms);
+  Runner runner(timer);
+  EXPECT_TRUE(workers.wait_until_ended());
+  EXPECT_EQ(worker_of(timer), runner.id());
+  EXPECT_TRUE(far_ran.wait()) << "the timeout that the first worker knew";
+  EXPECT_EQ(workers.calls(), 1);
+  timer.stop();
+}
+
+/// The worker sleeps for an hour then.
+TYPED_TEST(RunTest, TakesOverFromAWorkerThatSleeps) {
+  auto timer = this->make();
+  timer->new_timeout(must_not_run, kFar);
+  come_to_rest(*timer);
+  Runner runner(*timer);
+  await_worker(*timer, runner.id());
+  EXPECT_EQ(timer->stop().size(), 1U);
+}
+
+TYPED_TEST(RunTest, TakesOverAfterTheTaskThatRuns) {
+  auto timer = this->make();
+  Gate gate(*timer);
+  std::atomic<int> ran = 0;
+  timer->new_timeout([&] { ++ran; }, 0ns);
+  Runner runner(*timer);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(ran, 0) << "one task at a time";
+  gate.open();
+  await_worker(*timer, runner.id());
+  EXPECT_EQ(ran, 1);
+  timer->stop();
+}
+
+/// Each thread's timeouts with one deadline keep their order, whichever thread turns the wheel.
+TYPED_TEST(RunTest, LosesNothingAndKeepsTheOrderWhileItTakesOver) {
+  for (int round = 0; round < 30; ++round) {
+    auto timer = this->make();
+    constexpr int kThreads = 3;
+    constexpr int kEach = 300;
+    std::array<std::atomic<int>, kThreads> next{};
+    std::atomic<int> out_of_order = 0;
+    std::optional<Runner> runner;
+    run_together(kThreads + 1, [&](int thread) {
+      if (thread == kThreads) {
+        runner.emplace(*timer);
+        return;
+      }
+      auto& mine = next[static_cast<std::size_t>(thread)];
+      for (int i = 0; i < kEach; ++i) {
+        timer->new_timeout(
+            [&mine, &out_of_order, i] {
+              if (mine.exchange(i + 1) != i) ++out_of_order;
+            },
+            0ns);
+      }
+    });
+    for (const auto& ran : next) EXPECT_TRUE(eventually([&] { return ran == kEach; })) << ran;
+    EXPECT_EQ(out_of_order, 0);
+    timer->stop();
+    EXPECT_TRUE(is_balanced(timer->stats()));
+  }
+}
+
+TYPED_TEST(RunTest, ReturnsWhenAnotherThreadStopsTheTimer) {
+  auto timer = this->make();
+  Runner runner(*timer);
+  await_worker(*timer, runner.id());
+  timer->new_timeout(must_not_run, kFar);
+  EXPECT_EQ(timer->stop().size(), 1U);
+  runner.join();
+}
+
+TYPED_TEST(RunTest, ReturnsWhenAnotherThreadDestroysTheTimer) {
+  auto timer = this->make();
+  Runner runner(*timer);
+  await_worker(*timer, runner.id());
+  timer.reset();
+  runner.join();
+}
+
+TYPED_TEST(RunTest, ReturnsWhenATaskHasDestroyedTheTimer) {
+  auto timer = this->make();
+  Runner runner(*timer);
+  await_worker(*timer, runner.id());
+  TypeParam* const raw = timer.release();
+  raw->new_timeout([raw] { delete raw; }, 0ns);
+  runner.join();
+}
+
+/// The first worker is in the task that destroys the timer, while run() waits for the end of that task. Of two threads
+/// that call run(), one is refused. So the other is inside.
+TYPED_TEST(RunTest, ReturnsWhenATaskDestroysTheTimerThatItWaitsFor) {
+  for (int round = 0; round < 50; ++round) {
+    TypeParam* const raw = this->make().release();
+    const auto hold = std::make_shared<Hold>();
+    raw->new_timeout(
+        [raw, hold] {
+          (*hold)();
+          delete raw;
+        },
+        0ns);
+    ASSERT_TRUE(hold->wait_until_entered());
+    int refused = 0;
+    run_together(2, [&](int) {
+      try {
+        raw->run();
+      } catch (const IllegalState&) {
+        ++refused;
+        hold->let_go();
+      }
+    });
+    EXPECT_EQ(refused, 1);
+  }
+}
+
+TYPED_TEST(RunTest, ReturnsAtOnceAfterStop) {
+  auto timer = this->make();
+  timer->stop();
+  timer->run();
+  auto other = this->make();
+  other->start();
+  other->stop();
+  other->run();
+}
+
+TYPED_TEST(RunTest, IsRefusedInsideATask) {
+  auto timer = this->make();
+  auto other = this->make();
+  std::string errors;
+  const auto try_run = [&](TypeParam& a_timer) {
+    try {
+      a_timer.run();
+    } catch (const IllegalState& e) {
+      errors += e.what();
+      errors += ';';
+    }
+  };
+  EXPECT_TRUE(ran_in_task(*timer, [&] {
+    try_run(*timer);
+    try_run(*other);
+  }));
+  EXPECT_EQ(errors, "run() cannot be called from inside a task;run() cannot be called from inside a task;");
+  EXPECT_TRUE(ran_in_task(*other, [] {})) << "the refused call has changed nothing";
+}
+
+TYPED_TEST(RunTest, IsRefusedWhileAnotherThreadIsInIt) {
+  auto timer = this->make();
+  Runner runner(*timer);
+  await_worker(*timer, runner.id());
+  try {
+    timer->run();
+    ADD_FAILURE() << "it was not refused";
+  } catch (const IllegalState& e) {
+    EXPECT_STREQ(e.what(), "run: another thread is in run()");
+  }
+  EXPECT_EQ(worker_of(*timer), runner.id());
+  timer->stop();
+}
+
+/// AddressSanitizer and ThreadSanitizer see it if it does.
+TYPED_TEST(RunTest, TouchesTheTimerNoMoreOnceStopOrTheDestructorHasReturned) {
+  for (int round = 0; round < 100; ++round) {
+    auto timer = this->make();
+    if (round % 2 == 0) timer->start();
+    Runner runner(*timer);
+    await_worker(*timer, runner.id());
+    if (round % 4 < 2) timer->stop();
+    timer.reset();
+  }
+}
+
+/// A run() that comes while the timer is being stopped returns, and so does the stop().
+TYPED_TEST(RunTest, MeetsAStop) {
+  for (int round = 0; round < 300; ++round) {
+    auto timer = this->make();
+    if (round % 2 == 0) timer->start();
+    const int pending = round % 3;
+    for (int i = 0; i < pending; ++i) timer->new_timeout(must_not_run, kFar);
+    std::size_t unprocessed = 0;
+    run_together(3, [&](int thread) {
+      if (thread == 0) timer->run();
+      if (thread == 1) unprocessed += timer->stop().size();
+      if (thread == 2) timer->pending_timeouts();
+    });
+    EXPECT_EQ(unprocessed, static_cast<std::size_t>(pending));
+  }
+}
+
+#if !defined(_WIN32)
+
+TYPED_TEST(RunTest, IsRefusedInAForkedChild) {
+  auto timer = this->make();
+  timer->start();
+  const int status = status_of_child([&] {
+    try {
+      timer->run();
+      return 1;
+    } catch (const IllegalState&) {
+      return 0;
+    }
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TYPED_TEST(RunTest, ReturnsInTheChildOfATaskThatDestroysTheTimer) {
+  if (kSanitized) GTEST_SKIP() << "the child has a thread that the sanitizer does not know";
+  auto timer = this->make();
+  bool is_child = false;  // of each process its own
+  std::jthread own([&] {
+    timer->run();
+    if (is_child) end_child(0);
+  });
+  await_worker(*timer, own.get_id());
+  int status = -1;
+  EXPECT_TRUE(ran_in_task(*timer, [&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      is_child = true;
+      alarm(20);
+      timer.reset();
+      return;
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+  }));
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(worker_of(*timer), own.get_id()) << "the parent's own";
+  timer->stop();
+}
+
+#endif
+
+}  // namespace
+}  // namespace hwt
