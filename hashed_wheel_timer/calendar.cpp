@@ -1,8 +1,10 @@
 #include "hashed_wheel_timer/calendar.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/schedule/time_zone.h"
@@ -28,20 +30,20 @@ namespace {
 constexpr sys_days kFirstDay = year{1} / 1 / 1;
 constexpr sys_days kLastDay = year{9999} / 12 / 31;
 
-/// Daily, Weekly, Monthly and Yearly choose the days of a rule. They divide time into numbered periods (days, weeks,
-/// months, years), and choose one day of each period, or none.
+/// Daily, Weekly, Monthly and Yearly choose the days of a rule. They divide time into numbered periods (days, months,
+/// years), and choose one day of each period, or none.
 struct Daily {
   static std::int64_t period_of(sys_days day) { return day.time_since_epoch().count(); }
   static std::optional<sys_days> day_in(std::int64_t number) { return sys_days(days(number)); }
 };
 
 struct Weekly {
-  weekday wanted;
+  std::array<bool, 7> wanted{};  // by weekday::c_encoding()
 
-  static std::int64_t period_of(sys_days day) { return floor<std::chrono::weeks>(day).time_since_epoch().count(); }
+  static std::int64_t period_of(sys_days day) { return Daily::period_of(day); }
   std::optional<sys_days> day_in(std::int64_t number) const {
-    const sys_days start = sys_days(std::chrono::weeks(number));
-    return start + (wanted - weekday(start));
+    const std::optional<sys_days> day = Daily::day_in(number);
+    return wanted[weekday(*day).c_encoding()] ? day : std::nullopt;
   }
 };
 
@@ -75,35 +77,69 @@ struct Yearly {
   }
 };
 
+/// The moments that local times of a zone stand for.
+class ZoneClock {
+ public:
+  ZoneClock(const Zone& zone, Gap gap, Fold fold) : zone_(zone.name), gap_(gap), fold_(fold) {}
+
+  WallTime local(WallTime time) const { return zone_.to_local(time); }
+
+  /// The moments of a local time, or none. The order of the plain ones is that of their local times.
+  struct Moments {
+    std::optional<WallTime> plain;
+    std::optional<WallTime> put_off;  // after a gap, or the second one of a fold
+  };
+  Moments at(WallTime local) const {
+    const TimeZone::Utc utc = zone_.to_utc(local);
+    switch (utc.kind) {
+      case TimeZone::Kind::Gap:
+        // utc.first is later than utc.second, and is the moment that Gap::ShiftForward asks for.
+        return {{}, gap_ == Gap::Skip ? std::nullopt : std::optional(utc.first)};
+      case TimeZone::Kind::Fold:
+        return {fold_ == Fold::Second ? std::nullopt : std::optional(utc.first),
+                fold_ == Fold::First ? std::nullopt : std::optional(utc.second)};
+      case TimeZone::Kind::Unique:
+        break;
+    }
+    return {utc.first, {}};
+  }
+
+  /// Returns a local time before which no local time stands for a moment after `after`. Only near a change of the
+  /// offset, that is not the local time at `after`. No gap and no fold is longer than a day.
+  WallTime begin_of_search(WallTime after) const {
+    const WallTime there = local(after);
+    const bool is_near = local(after - days(1)) + days(1) != there || local(after + days(1)) - days(1) != there;
+    return is_near ? there - days(1) : there;
+  }
+
+ private:
+  TimeZone zone_;
+  Gap gap_;
+  Fold fold_;
+};
+
 /// A time of day in a time zone.
 class Clock {
  public:
-  Clock(seconds time_of_day, const Zone& zone, Gap gap, Fold fold)
-      : time_of_day_(time_of_day), zone_(zone.name), gap_(gap), fold_(fold) {
+  Clock(seconds time_of_day, const Zone& zone, Gap gap, Fold fold) : time_of_day_(time_of_day), zone_(zone, gap, fold) {
     if (time_of_day < seconds::zero() || time_of_day >= days(1)) {
       refuse("calendar: time_of_day", std::to_string(time_of_day.count()) + " s", "0 .. 86399 s");
     }
   }
 
-  sys_days local_day(WallTime time) const { return floor<days>(zone_.to_local(time)); }
+  sys_days local_day(WallTime time) const { return floor<days>(zone_.local(time)); }
 
   /// Returns the first moment after `after` that stands for the time of day on that local day, or nothing.
   std::optional<WallTime> on(sys_days local_day, WallTime after) const {
-    const TimeZone::Utc utc = zone_.to_utc(local_day + time_of_day_);
-    if (utc.kind == TimeZone::Kind::Gap && gap_ == Gap::Skip) return {};
-    // In a gap, utc.first is later than utc.second, and is the moment that Gap::ShiftForward asks for.
-    const bool only_second = utc.kind == TimeZone::Kind::Fold && fold_ == Fold::Second;
-    if (!only_second && utc.first > after) return utc.first;
-    const bool second_too = utc.kind == TimeZone::Kind::Fold && fold_ != Fold::First;
-    if (second_too && utc.second > after) return utc.second;
+    const ZoneClock::Moments moments = zone_.at(local_day + time_of_day_);
+    if (moments.plain && *moments.plain > after) return moments.plain;
+    if (moments.put_off && *moments.put_off > after) return moments.put_off;
     return {};
   }
 
  private:
   seconds time_of_day_;
-  TimeZone zone_;
-  Gap gap_;
-  Fold fold_;
+  ZoneClock zone_;
 };
 
 /// Makes a rule from the days and the time of day. The rule goes through the periods in order and returns the first
@@ -131,8 +167,17 @@ Rule daily(seconds time_of_day, Zone zone, Gap gap, Fold fold) {
 }
 
 Rule weekly(weekday weekday, seconds time_of_day, Zone zone, Gap gap, Fold fold) {
-  if (!weekday.ok()) refuse("calendar: weekday", std::to_string(weekday.c_encoding()), "0 .. 7, Sunday is 0 and 7");
-  return rule_of(Weekly{weekday}, Clock(time_of_day, zone, gap, fold));
+  return weekly(std::vector{weekday}, time_of_day, std::move(zone), gap, fold);
+}
+
+Rule weekly(const std::vector<weekday>& weekdays, seconds time_of_day, Zone zone, Gap gap, Fold fold) {
+  if (weekdays.empty()) refuse("calendar: weekdays", "none", "at least one");
+  Weekly week;
+  for (const weekday day : weekdays) {
+    if (!day.ok()) refuse("calendar: weekday", std::to_string(day.c_encoding()), "0 .. 7, Sunday is 0 and 7");
+    week.wanted[day.c_encoding()] = true;
+  }
+  return rule_of(week, Clock(time_of_day, zone, gap, fold));
 }
 
 Rule monthly(unsigned day, seconds time_of_day, Zone zone, MonthEnd month_end, Gap gap, Fold fold) {
@@ -148,6 +193,33 @@ Rule yearly(month_day day, seconds time_of_day, Zone zone, MonthEnd month_end, G
            "a day that the month has in some year");
   }
   return rule_of(Yearly{day, month_end}, Clock(time_of_day, zone, gap, fold));
+}
+
+Rule in_zone(LocalRule local, Zone zone, Gap gap, Fold fold) {
+  if (!local) refuse("calendar: local", "null", "a function");
+  return [local = std::move(local), zone = ZoneClock(zone, gap, fold)](WallTime after) -> std::optional<WallTime> {
+    if (after >= kLastDay + days(1)) return {};
+    after = std::max<WallTime>(after, kFirstDay);
+    // The moments of ascending local times ascend too, except that those of a gap come after some of later times, and
+    // the second ones of a fold too. Their first one, if it is earlier than the result of the search, is the result.
+    std::optional<WallTime> put_off;
+    for (WallTime time = zone.begin_of_search(after);;) {
+      const auto found = local(std::chrono::local_seconds(time.time_since_epoch()));
+      if (!found) return put_off;
+      const WallTime next(found->time_since_epoch());
+      if (next <= time) {
+        refuse("calendar: local", "returned " + std::to_string(next.time_since_epoch().count()) + " s since 1970",
+               "more than " + std::to_string(time.time_since_epoch().count()) + " s");
+      }
+      if (next >= kLastDay + days(1)) return put_off;
+      time = next;
+      const ZoneClock::Moments moments = zone.at(time);
+      if (moments.put_off && *moments.put_off > after && (!put_off || moments.put_off < put_off)) {
+        put_off = moments.put_off;
+      }
+      if (moments.plain && *moments.plain > after) return put_off ? std::min(*put_off, *moments.plain) : moments.plain;
+    }
+  };
 }
 
 }  // namespace hwt::calendar

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hashed_wheel_timer/detail/export.h"
 
@@ -25,7 +26,7 @@ using WallTime = std::chrono::sys_seconds;
 /// Not for: changes of a zone that the database lacks. A rule follows the database as it was when the zone was first
 /// used. After 2037 it follows only the general rules of the zone. daily() and the others need a time zone database, so
 /// they are a library of their own. Link hashed_wheel_timer_calendar (Meson dependency, pkg-config) or
-/// hashed_wheel_timer::calendar (CMake). Your own Rule does not need it.
+/// hashed_wheel_timer::calendar (CMake). Your own Rule in UTC does not need it.
 /// Source: the time zone database of the IANA.
 namespace calendar {
 
@@ -65,6 +66,11 @@ HWT_API Rule daily(std::chrono::seconds time_of_day, Zone zone = {}, Gap gap = G
 /// Returns a rule for `time_of_day` on this day of each week. Throws as daily() does, also for an invalid weekday.
 HWT_API Rule weekly(std::chrono::weekday weekday, std::chrono::seconds time_of_day, Zone zone = {},
                     Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
+/// Returns a rule for `time_of_day` on these days of each week, at least one:
+///   weekly({Monday, Tuesday, Wednesday, Thursday, Friday}, 9h, {"Pacific/Auckland"})   // std::chrono::Monday
+/// Throws as daily() does, also for no weekday and for an invalid one.
+HWT_API Rule weekly(const std::vector<std::chrono::weekday>& weekdays, std::chrono::seconds time_of_day, Zone zone = {},
+                    Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
 /// Returns a rule for `time_of_day` on this day of each month, 1 .. 31. Throws as daily() does, also for a day that no
 /// month has.
 HWT_API Rule monthly(unsigned day, std::chrono::seconds time_of_day, Zone zone = {},
@@ -73,6 +79,14 @@ HWT_API Rule monthly(unsigned day, std::chrono::seconds time_of_day, Zone zone =
 /// never has.
 HWT_API Rule yearly(std::chrono::month_day day, std::chrono::seconds time_of_day, Zone zone = {},
                     MonthEnd month_end = MonthEnd::Clamp, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
+
+/// Returns the first local time strictly after `after`, or nothing if there is none. It knows nothing of zones.
+using LocalRule = std::function<std::optional<std::chrono::local_seconds>(std::chrono::local_seconds after)>;
+/// Returns the rule that `local` is in the local time of a zone, where a Monday is a Monday. The rule calls `local` up
+/// to a day before the occurrence that it looks for, as often as `local` has times meanwhile. Throws
+/// std::invalid_argument for a null `local`, and as daily() does. The rule throws what `local` throws, and
+/// std::invalid_argument if `local` returns a time that is not after its argument.
+HWT_API Rule in_zone(LocalRule local, Zone zone, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
 
 }  // namespace calendar
 }  // namespace hwt

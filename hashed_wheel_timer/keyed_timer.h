@@ -84,13 +84,13 @@ class KeyedTimer {
   /// Returns Added, Replaced, Stopped or Rejected. Throws std::invalid_argument for a NaN delay, std::bad_alloc, and
   /// what Timer::new_timeout() throws when the timer cannot be started. A point of the timer's own clock costs no clock
   /// reading, as with Timer::new_timeout().
-  KeyedResult set(K key, V value, When when);
+  [[nodiscard("it tells whether the value was stored")]] KeyedResult set(K key, V value, When when);
 
   /// Moves the deadline of a value, earlier or later. Returns Moved, NotFound, Stopped or Rejected. Rejected: its
   /// expiry had begun, and the timer has no room for a new timeout. Then the value expires, unless an executor drops
   /// the expiry. Throws std::invalid_argument for a NaN delay. Throws std::bad_alloc for an earlier deadline, or if its
   /// expiry had begun. A point of the timer's own clock costs no clock reading, unless the expiry had begun.
-  KeyedResult move(const K& key, When when);
+  [[nodiscard("it tells whether there was a value to move")]] KeyedResult move(const K& key, When when);
 
   /// Takes a value out. Returns nothing if the key has none. If the move constructor of V throws, remove() loses the
   /// value. If a move constructor of K or V throws, drain() and stop() lose all values.

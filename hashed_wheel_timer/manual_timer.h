@@ -14,8 +14,9 @@
 
 namespace hwt {
 
-/// A Timer without a thread and without a clock: the caller decides how time passes. It is made for tests, which then
-/// need not sleep, and for simulations.
+/// A Timer without a thread, whose clock stands still: the caller decides how time passes. It is made for tests, which
+/// then need not sleep, and for simulations. The clock begins at the present time of steady_clock, so that deadlines of
+/// the program come, unless a simulation gives a start.
 ///
 ///   hwt::ManualTimer timer;
 ///   timer.new_timeout([] { retry(); }, 5s);
@@ -30,18 +31,19 @@ namespace hwt {
 /// Source: compare folly's ManualTimekeeper.
 class HWT_API ManualTimer final : public detail::DrivenTimer {
  public:
-  /// Makes a timer whose clock begins at zero; see advance_to(). Throws std::invalid_argument for a tick of zero or
-  /// less; std::bad_alloc; std::system_error if no pthread key is left.
+  /// Makes a timer whose clock begins at steady_clock::now(). Throws std::invalid_argument for a tick of zero or less;
+  /// std::bad_alloc; std::system_error if no pthread key is left.
   explicit ManualTimer(std::chrono::nanoseconds tick_duration = std::chrono::milliseconds(1));
-  /// Makes a timer whose clock begins at `start`. `on_task_error` is that of Options. A timeout that is due more than
-  /// 2^63 ticks after `start` never runs; that takes a start before the clock's zero and a tick of a nanosecond. Throws
-  /// std::invalid_argument for a tick of zero or less; std::bad_alloc; std::system_error if no pthread key is left.
+  /// Makes a timer whose clock begins at `start`, for simulations. `on_task_error` is that of Options. A timeout that
+  /// is due more than 2^63 ticks after `start` never runs; that takes a start before the clock's zero and a tick of a
+  /// nanosecond. Throws std::invalid_argument for a tick of zero or less; std::bad_alloc; std::system_error if no
+  /// pthread key is left.
   ManualTimer(std::chrono::nanoseconds tick_duration, detail::PresentTime start,
               std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {});
-  /// Makes a timer with these options, whose clock begins at `start`, or at zero. The wheel has 64 slots a level and
-  /// ignores Options::ticks_per_wheel. slow_task is measured by steady_clock. Throws std::invalid_argument that names
-  /// the option, its value and the valid range, also for a thread_factory; std::bad_alloc; std::system_error if no
-  /// pthread key is left.
+  /// Makes a timer with these options, whose clock begins at `start`, or at steady_clock::now(). The wheel has 64 slots
+  /// a level and ignores Options::ticks_per_wheel. slow_task is measured by steady_clock. Throws std::invalid_argument
+  /// that names the option, its value and the valid range, also for a thread_factory; std::bad_alloc; std::system_error
+  /// if no pthread key is left.
   explicit ManualTimer(const Options& options, std::optional<detail::PresentTime> start = {});
 
   /// Destroys pending callables and cancels TimerTasks. Must not race other calls on the timer, except calls on its
@@ -57,9 +59,7 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   /// A `now` before the timer's time counts as that time: time never goes back.
   /// Left-over tasks run at the next call. Timeouts that were scheduled meanwhile without a delay, or for a time that
   /// had passed, may run with them.
-  /// Throws IllegalState inside a task. A timer without a start throws std::invalid_argument for a first jump beyond
-  /// next_wakeup(), and then nothing has changed. Delays have counted from zero, so a jump to the time of a real clock
-  /// would end them all.
+  /// Throws IllegalState inside a task.
   std::size_t advance_to(detail::PresentTime now, std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Returns when to call advance_to() next, or none if no pending timeout will ever be due. The time is never later

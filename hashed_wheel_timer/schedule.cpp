@@ -75,10 +75,11 @@ Schedule Schedule::cycle(std::vector<nanoseconds> gaps, CatchUp catch_up) {
   return made;
 }
 
-Schedule Schedule::calendar(hwt::calendar::Rule rule,
+Schedule Schedule::calendar(hwt::calendar::Rule rule, CatchUp catch_up,
                             std::function<std::chrono::system_clock::time_point()> wall_clock) {
   if (!rule) refuse("Schedule: rule", "null", "a function");
   Schedule made;
+  made.plan_.catch_up = catch_up;
   made.plan_.rule = std::move(rule);
   made.plan_.wall_clock = std::move(wall_clock);
   return made;

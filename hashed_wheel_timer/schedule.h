@@ -59,13 +59,14 @@ class HWT_API Schedule {
   /// Returns one run after each gap, for ever: the first gap follows the last. At least one gap, each more than 0.
   static Schedule cycle(std::vector<nanoseconds> gaps, CatchUp catch_up = CatchUp::Skip);
   /// Returns the runs of a rule by the wall clock. The timer waits at most 60 s at a time, so that it notices a changed
-  /// clock and a suspend. An occurrence that has passed unnoticed runs once, late; further ones are skipped. After the
-  /// clock was set back, nothing runs before it has passed the last occurrence that has run. But if the
-  /// clock is more than an hour before that occurrence, it was wrong then, and the schedule follows it at once.
+  /// clock and a suspend. An occurrence that has passed unnoticed runs once, late; `catch_up` is for further ones.
+  /// CatchUp::Burst makes up for all of them, also if the clock was set forward by years. After the clock was set back,
+  /// nothing runs before it has passed the last occurrence that has run. But if the clock is more than an hour before
+  /// that occurrence, it was wrong then, and the schedule follows it at once.
   /// A rule that throws, or returns a time that is not after its argument, is asked again after 60 s, and so is a wall
   /// clock that throws. For the first occurrence schedule() throws the exception. `wall_clock` is for tests; empty:
   /// system_clock::now().
-  static Schedule calendar(hwt::calendar::Rule rule,
+  static Schedule calendar(hwt::calendar::Rule rule, CatchUp catch_up = CatchUp::Skip,
                            std::function<std::chrono::system_clock::time_point()> wall_clock = {});
 
   /// Makes another schedule of the same times.

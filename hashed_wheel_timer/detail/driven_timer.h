@@ -45,9 +45,8 @@ class HWT_API DrivenTimer : public Timer {
   /// Makes a timer on steady_clock. `name`: the class, for messages. Throws std::invalid_argument that names the
   /// option, its value and the valid range; std::bad_alloc; std::system_error if no pthread key is left.
   DrivenTimer(const char* name, const Options& options);
-  /// Makes a timer to which the caller gives the time, beginning at `start`. Without `start` it begins at zero, and the
-  /// first jump must not pass a pending deadline: a caller that jumps to a real time has forgotten `start`. Throws as
-  /// the other constructor does.
+  /// Makes a timer to which the caller gives the time, beginning at `start`, or at the present time of steady_clock.
+  /// Throws as the other constructor does.
   DrivenTimer(const char* name, const Options& options, std::optional<std::chrono::steady_clock::time_point> start);
   ~DrivenTimer() override;
 

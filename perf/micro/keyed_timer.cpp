@@ -32,7 +32,7 @@ void with_keys(hwt::perf::Benchmark* benchmark) {
     keyed = std::make_unique<Keyed>(*timer, [](const std::uint64_t&, std::uint64_t&) {
       expired.store(expired.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     });
-    for (std::int64_t key = 0; key < state.range(0); ++key) keyed->set(static_cast<std::uint64_t>(key), 0, 600s);
+    for (std::int64_t key = 0; key < state.range(0); ++key) (void)keyed->set(static_cast<std::uint64_t>(key), 0, 600s);
   });
   benchmark->Teardown([](const benchmark::State&) {
     keyed.reset();
@@ -73,7 +73,7 @@ BENCHMARK_CAPTURE(keyed_timer, contains_random, Order::Random, [](std::uint64_t 
 void set_remove(benchmark::State& state) {
   constexpr std::uint64_t kRing = 1000;
   std::uint64_t key = static_cast<std::uint64_t>(state.thread_index()) << 32;
-  for (std::uint64_t i = 0; i < kRing; ++i) keyed->set(key++, 0, 600s);
+  for (std::uint64_t i = 0; i < kRing; ++i) (void)keyed->set(key++, 0, 600s);
   hwt::perf::repeat(state, [&key] {
     benchmark::DoNotOptimize(keyed->remove(key - kRing));
     benchmark::DoNotOptimize(keyed->set(key++, 0, 600s));
@@ -102,7 +102,7 @@ void growth(benchmark::State& state) {
     for (std::uint64_t key = 0; key < 1'000'000; ++key) {
       const double cpu = thread_seconds();
       const auto begin = Clock::now();
-      keyed->set(key, 0, 600s);
+      (void)keyed->set(key, 0, 600s);
       slowest = std::max(slowest, std::chrono::duration<double>(Clock::now() - begin).count());
       slowest_cpu = std::max(slowest_cpu, thread_seconds() - cpu);
     }
@@ -123,7 +123,7 @@ void set_expire(benchmark::State& state) {
   constexpr std::int64_t kBatch = 100'000;
   const auto step = [] {
     expired = 0;
-    for (std::int64_t i = 0; i < kBatch; ++i) keyed->set(static_cast<std::uint64_t>(i), 0, 1ms + (i % 16) * 1ms);
+    for (std::int64_t i = 0; i < kBatch; ++i) (void)keyed->set(static_cast<std::uint64_t>(i), 0, 1ms + (i % 16) * 1ms);
     while (expired.load(std::memory_order_acquire) != kBatch) std::this_thread::sleep_for(100us);
   };
   hwt::perf::repeat(state, step, kBatch);

@@ -475,7 +475,7 @@ class Scheduled {
         break;
       case Kind::Calendar:
         schedule = Schedule::calendar(
-            [this](WallTime after) { return next_period(after); },
+            [this](WallTime after) { return next_period(after); }, CatchUp::Skip,
             [this] { return std::chrono::system_clock::time_point(alarms_.now().time_since_epoch()); });
         counted_.at = point(next_period(wall()));
         break;

@@ -163,7 +163,7 @@ void family(Input& input) {
     case 3:
       return expect_refusal(nan, [&] {
         KeyedTimer<int, int> keyed(timer, [](int, int) {});
-        keyed.set(1, 1, delay);
+        (void)keyed.set(1, 1, delay);
       });
     default: {
       ManualTimer other;

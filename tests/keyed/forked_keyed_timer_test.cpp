@@ -34,13 +34,13 @@ TEST(ForkedKeyedTimer, CanBeStoppedAndDestroyedInTheMiddleOfAnyCallOfTheParent) 
             keyed->remove(key);
             break;
           case 2:
-            keyed->move(key, (random() % 5000) * 1us);
+            (void)keyed->move(key, (random() % 5000) * 1us);
             break;
           case 3:
             if (random() % 1000 == 0) keyed->drain();  // tables grow again
             break;
           default:
-            keyed->set(key, "a value that does not fit into the string", (random() % 20'000) * 1us);
+            (void)keyed->set(key, "a value that does not fit into the string", (random() % 20'000) * 1us);
         }
       }
     });
@@ -60,7 +60,7 @@ TEST(ForkedKeyedTimer, DoesNotWaitForAnOnExpireOfTheParent) {
   Hold hold;
   HashedWheelTimer timer(1ms, 64);
   auto keyed = std::make_unique<Keyed>(timer, [&](const int&, std::string&) { hold(); });
-  keyed->set(1, "", 0ms);
+  (void)keyed->set(1, "", 0ms);
   ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_EQ(status_of_child([&] { return keyed.reset(), 0; }), 0);
   hold.let_go();
@@ -69,15 +69,15 @@ TEST(ForkedKeyedTimer, DoesNotWaitForAnOnExpireOfTheParent) {
 TEST(ForkedKeyedTimer, AChildMayHaveItsOwn) {
   HashedWheelTimer timer(1ms, 64);
   Keyed keyed(timer, [](const int&, std::string&) {});
-  keyed.set(1, "", kFar);
+  (void)keyed.set(1, "", kFar);
   EXPECT_EQ(status_of_child([] {
               ManualTimer own;
               int expired = 0;
               {
                 Keyed its(own, [&](const int&, std::string&) { ++expired; });
-                its.set(1, "", 1ms);
+                (void)its.set(1, "", 1ms);
                 own.advance(1ms);
-                its.set(2, "", 1ms);
+                (void)its.set(2, "", 1ms);
               }
               return expired == 1 && own.pending_timeouts() == 0 ? 0 : 1;
             }),

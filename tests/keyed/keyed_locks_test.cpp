@@ -87,7 +87,7 @@ class KeyedLock : public ::testing::Test {
 };
 
 TEST_F(KeyedLock, ExpiriesAndOtherTimeoutsDoNotWaitForTheLock) {
-  for (int key = 1; key <= 100; ++key) keyed_->set(Counted(key), key, 20ms);
+  for (int key = 1; key <= 100; ++key) (void)keyed_->set(Counted(key), key, 20ms);
   std::optional<KeyedResult> added;
   hold_lock_in([&](Keyed& keyed) { added = keyed.set(Counted(0), 0, kFar); });
   EXPECT_TRUE(advance_to_expired(100)) << "those of the same shard";
@@ -102,7 +102,7 @@ TEST_F(KeyedLock, ExpiriesAndOtherTimeoutsDoNotWaitForTheLock) {
 }
 
 TEST_F(KeyedLock, TheThreadThatHasTheLockFindsNoExpiredValue) {
-  keyed_->set(Counted(1), 10, 20ms);
+  (void)keyed_->set(Counted(1), 10, 20ms);
   std::optional<int> removed;
   hold_lock_in([&](Keyed& keyed) { removed = keyed.remove(Counted(1)); });
   EXPECT_TRUE(advance_to_expired(1));
@@ -115,7 +115,7 @@ TEST_F(KeyedLock, TheThreadThatHasTheLockFindsNoExpiredValue) {
 }
 
 TEST_F(KeyedLock, AMoveAfterTheExpiryReturnsNotFound) {
-  keyed_->set(Counted(1), 10, 20ms);
+  (void)keyed_->set(Counted(1), 10, 20ms);
   std::optional<KeyedResult> moved;
   hold_lock_in([&](Keyed& keyed) { moved = keyed.move(Counted(1), kFar); });
   EXPECT_TRUE(advance_to_expired(1));
@@ -125,7 +125,7 @@ TEST_F(KeyedLock, AMoveAfterTheExpiryReturnsNotFound) {
 }
 
 TEST_F(KeyedLock, ASetAfterTheExpiryAddsTheKeyAgain) {
-  keyed_->set(Counted(1), 10, 20ms);
+  (void)keyed_->set(Counted(1), 10, 20ms);
   std::optional<KeyedResult> result;
   hold_lock_in([&](Keyed& keyed) { result = keyed.set(Counted(1), 11, kFar); });
   EXPECT_TRUE(advance_to_expired(1));
@@ -137,7 +137,7 @@ TEST_F(KeyedLock, ASetAfterTheExpiryAddsTheKeyAgain) {
 }
 
 TEST_F(KeyedLock, AReplacedValueAlsoExpiresWithoutTheLock) {
-  keyed_->set(Counted(1), 10, kFar);
+  (void)keyed_->set(Counted(1), 10, kFar);
   EXPECT_EQ(keyed_->set(Counted(1), 11, kFar), KeyedResult::Replaced);
   EXPECT_EQ(keyed_->set(Counted(1), 12, 20ms), KeyedResult::Replaced);
   EXPECT_EQ(Counted::alive, 1);
@@ -153,7 +153,7 @@ TEST_F(KeyedLock, AReplacedValueAlsoExpiresWithoutTheLock) {
 TEST_F(KeyedLock, AKeyIsNotFoundWhileItsOnExpireRuns) {
   Hold hold;
   during_ = [&](int) { hold(); };
-  keyed_->set(Counted(1), 10, 20ms);
+  (void)keyed_->set(Counted(1), 10, 20ms);
   hold_lock_in([&](Keyed& keyed) { keyed.contains(Counted(1)); });
   std::jthread worker([&] { timer_.advance(1s); });
   EXPECT_TRUE(hold.wait_until_entered());
@@ -201,7 +201,7 @@ TEST(KeyedSize, IsUnchangedByARefusedSet) {
   EXPECT_EQ(keyed.size(), 1U);
   timer.go_on();  // so that the next call is refused without being held
   timer.hold_and_refuse_next(std::make_exception_ptr(std::bad_alloc()));
-  EXPECT_THROW(keyed.set(Counted(2), 2, kFar), std::bad_alloc);
+  EXPECT_THROW((void)keyed.set(Counted(2), 2, kFar), std::bad_alloc);
   EXPECT_EQ(keyed.size(), 1U);
 }
 
@@ -214,8 +214,8 @@ TEST_F(KeyedLock, AnOnExpireThatDestroysTheKeyedTimerIsDestroyedWhenItReturns) {
     EXPECT_EQ(owned.use_count(), 2) << "the function is still running";
   };
   keyed_.emplace(timer_, [this, owned](const Counted& key, int&) { during_(key.number); });
-  keyed_->set(Counted(1), 10, kFar);
-  keyed_->set(Counted(2), 20, kFar);
+  (void)keyed_->set(Counted(1), 10, kFar);
+  (void)keyed_->set(Counted(2), 20, kFar);
   std::vector<Timeout> late = timer_.stop();
   ASSERT_EQ(late.size(), 2U);
   hold_lock_in([](Keyed& keyed) { keyed.contains(Counted(1)); });

@@ -66,7 +66,7 @@ TEST(KeyedMemory, KeysThatComeAndGoLeaveNothingBehind) {
   ManualTimer timer;
   KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
   const auto round = [&](int first) {
-    for (int key = first; key < first + 1000; ++key) keyed.set(key, 0, 1ms + key % 3 * 1ms);
+    for (int key = first; key < first + 1000; ++key) (void)keyed.set(key, 0, 1ms + key % 3 * 1ms);
     for (int key = first; key < first + 1000; key += 2) keyed.remove(key);
     timer.advance(5ms);
   };
@@ -94,7 +94,7 @@ TEST(KeyedMemory, AReplacedValueThatExpiresWhileTheLockIsHeldLeavesNothingBehind
     int expired = 0;
     ManualTimer timer;
     KeyedTimer<int, int, std::hash<int>, CallsBack> keyed(timer, [&](const int&, int& value) { expired = value; });
-    keyed.set(1, 10, 1ms);
+    (void)keyed.set(1, 10, 1ms);
     EXPECT_EQ(keyed.set(1, 11, 1ms), KeyedResult::Replaced);
     CallsBack::during = [&] { std::jthread([&] { timer.advance(1ms); }).join(); };
     keyed.contains(1);
@@ -110,7 +110,7 @@ TEST(KeyedMemory, TimeoutsOfAStoppedTimerAreNoCycleOfReferences) {
   {
     ManualTimer timer;
     KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
-    for (int key = 0; key < 100; ++key) keyed.set(key, key, 1ms);
+    for (int key = 0; key < 100; ++key) (void)keyed.set(key, key, 1ms);
     EXPECT_EQ(timer.stop().size(), 100u);
   }
   {
@@ -118,7 +118,7 @@ TEST(KeyedMemory, TimeoutsOfAStoppedTimerAreNoCycleOfReferences) {
     {
       ManualTimer timer;
       KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
-      for (int key = 0; key < 100; ++key) keyed.set(key, key, 1ms);
+      for (int key = 0; key < 100; ++key) (void)keyed.set(key, key, 1ms);
       unprocessed = timer.stop();
     }
   }

@@ -129,7 +129,7 @@ TEST_F(KeyedRacesForOneLock, ExpiriesThatDoNotGetTheLock) {
       case 2:
       case 3:
       case 4:
-        keyed_->move(key, (random() % 2000) * 1us);
+        (void)keyed_->move(key, (random() % 2000) * 1us);
         break;
       default:
         set(key, (random() % 2000) * 1us);
@@ -318,7 +318,7 @@ TEST_F(KeyedRaces, EverythingAtOnce) {
     value.end(&Fates::expired);
     if (over) return;
     if (key % 3 == 0) set(key, 1ms);
-    if (key % 5 == 0) keyed_->move(key + 1, 2ms);
+    if (key % 5 == 0) (void)keyed_->move(key + 1, 2ms);
     if (key % 7 == 0) remove(key + 1);
     if (key == 11) take(keyed_->drain());
   });
@@ -333,7 +333,7 @@ TEST_F(KeyedRaces, EverythingAtOnce) {
             set(key, (random() % 4000) * 1us);
             break;
           case 2:
-            keyed_->move(key, (random() % 4000) * 1us);
+            (void)keyed_->move(key, (random() % 4000) * 1us);
             break;
           default:
             remove(key);

@@ -50,7 +50,7 @@ TEST_F(Keyed, ExpiresOnceAtItsDeadline) {
 }
 
 TEST_F(Keyed, RemoveReturnsTheValueAndItNeverExpires) {
-  keyed_.set(1, 10, 5ms);
+  (void)keyed_.set(1, 10, 5ms);
   EXPECT_EQ(keyed_.remove(1), 10);
   EXPECT_EQ(keyed_.remove(1), std::nullopt);
   EXPECT_EQ(timer_.pending_timeouts(), 0);
@@ -59,13 +59,13 @@ TEST_F(Keyed, RemoveReturnsTheValueAndItNeverExpires) {
 }
 
 TEST_F(Keyed, RemoveOfAnExpiredKeyReturnsNothing) {
-  keyed_.set(1, 10, 5ms);
+  (void)keyed_.set(1, 10, 5ms);
   timer_.advance(5ms);
   EXPECT_EQ(keyed_.remove(1), std::nullopt);
 }
 
 TEST_F(Keyed, SetOnAnExistingKeyReplacesValueAndDeadline) {
-  keyed_.set(1, 10, 5ms);
+  (void)keyed_.set(1, 10, 5ms);
   EXPECT_EQ(keyed_.set(1, 11, 8ms), KeyedResult::Replaced);
   EXPECT_EQ(keyed_.set(2, 20, 20ms), KeyedResult::Added);
   EXPECT_EQ(keyed_.set(2, 21, 6ms), KeyedResult::Replaced);
@@ -126,7 +126,7 @@ TEST_P(KeyedMove, IsExactInBothDirectionsFromEveryPhase) {
 }
 
 TEST_F(Keyed, AMoveToBelowOneTickExpiresItOnce) {
-  keyed_.set(1, 10, 5ms);
+  (void)keyed_.set(1, 10, 5ms);
   EXPECT_EQ(keyed_.move(1, 300us), KeyedResult::Moved);
   EXPECT_EQ(take_expired(), Items());
   timer_.advance(1ms);
@@ -137,10 +137,10 @@ TEST_F(Keyed, AMoveToBelowOneTickExpiresItOnce) {
 
 TEST_F(Keyed, ADelayOfZeroOrLessExpiresAtTheNextTickOnceAndNotInside) {
   for (const nanoseconds delay : {nanoseconds(0), nanoseconds(-1), nanoseconds::min()}) {
-    keyed_.set(1, 10, delay);
-    keyed_.set(2, 20, 1h);
+    (void)keyed_.set(1, 10, delay);
+    (void)keyed_.set(2, 20, 1h);
     EXPECT_EQ(keyed_.set(2, 21, delay), KeyedResult::Replaced);
-    keyed_.set(3, 30, 1h);
+    (void)keyed_.set(3, 30, 1h);
     EXPECT_EQ(keyed_.move(3, delay), KeyedResult::Moved);
     EXPECT_EQ(take_expired(), Items());
     EXPECT_EQ(keyed_.size(), 3u);
@@ -152,9 +152,9 @@ TEST_F(Keyed, ADelayOfZeroOrLessExpiresAtTheNextTickOnceAndNotInside) {
 }
 
 TEST_F(Keyed, TheLongestDelayIsNever) {
-  keyed_.set(1, 10, nanoseconds::max());
+  (void)keyed_.set(1, 10, nanoseconds::max());
   timer_.advance(24h * 365);
-  keyed_.move(1, nanoseconds::max());
+  (void)keyed_.move(1, nanoseconds::max());
   EXPECT_EQ(keyed_.remaining(1), nanoseconds::max());
   EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::Moved);
   timer_.advance(5ms);
@@ -182,11 +182,11 @@ TEST_F(Keyed, ADeadlineInThePastExpiresAtTheNextTickOnceAndNotInside) {
   timer_.advance(1s);
   const steady_clock::time_point now = timer_.now();
   for (const steady_clock::time_point deadline : {now, now - 1ns, now - 1h, steady_clock::time_point::min()}) {
-    keyed_.set(1, 10, deadline);
+    (void)keyed_.set(1, 10, deadline);
     EXPECT_EQ(keyed_.remaining(1), 0ns);
-    keyed_.set(2, 20, 1h);
+    (void)keyed_.set(2, 20, 1h);
     EXPECT_EQ(keyed_.set(2, 21, deadline), KeyedResult::Replaced);
-    keyed_.set(3, 30, 1h);
+    (void)keyed_.set(3, 30, 1h);
     EXPECT_EQ(keyed_.move(3, deadline), KeyedResult::Moved);
     EXPECT_EQ(take_expired(), Items());
     timer_.advance(1ms);
@@ -197,7 +197,7 @@ TEST_F(Keyed, ADeadlineInThePastExpiresAtTheNextTickOnceAndNotInside) {
 }
 
 TEST_F(Keyed, TheEndOfTimeAsADeadlineIsNever) {
-  keyed_.set(1, 10, steady_clock::time_point::max());
+  (void)keyed_.set(1, 10, steady_clock::time_point::max());
   timer_.advance(24h * 365);
   EXPECT_EQ(keyed_.remaining(1), nanoseconds::max());
   EXPECT_EQ(keyed_.move(1, timer_.now() + 5ms), KeyedResult::Moved);
@@ -209,19 +209,19 @@ TEST_F(Keyed, TheEndOfTimeAsADeadlineIsNever) {
 
 TEST_F(Keyed, RemainingIsTheTimeToTheDeadline) {
   EXPECT_EQ(keyed_.remaining(1), std::nullopt);
-  keyed_.set(1, 10, 5ms);
+  (void)keyed_.set(1, 10, 5ms);
   timer_.advance(2ms);
   EXPECT_EQ(keyed_.remaining(1), 3ms);
-  keyed_.move(1, 7ms);
+  (void)keyed_.move(1, 7ms);
   EXPECT_EQ(keyed_.remaining(1), 7ms);
-  keyed_.move(1, -1h);
+  (void)keyed_.move(1, -1h);
   EXPECT_EQ(keyed_.remaining(1), 0ns);
   timer_.advance(1ms);
   EXPECT_EQ(keyed_.remaining(1), std::nullopt);
 }
 
 TEST_F(Keyed, AJumpOfTheClockExpiresEverythingThatIsDueOnce) {
-  for (int key = 0; key < 1000; ++key) keyed_.set(key, -key, key * 1ms);
+  for (int key = 0; key < 1000; ++key) (void)keyed_.set(key, -key, key * 1ms);
   timer_.advance_to(timer_.now() + 10h);
   EXPECT_EQ(expired_.size(), 1000u);
   expired_ = sorted(expired_);
@@ -230,7 +230,7 @@ TEST_F(Keyed, AJumpOfTheClockExpiresEverythingThatIsDueOnce) {
 }
 
 TEST_F(Keyed, DrainTakesEverythingAndKeepsWorking) {
-  for (int key = 0; key < 100; ++key) keyed_.set(key, key * 2, 5ms);
+  for (int key = 0; key < 100; ++key) (void)keyed_.set(key, key * 2, 5ms);
   const Items drained = sorted(keyed_.drain());
   ASSERT_EQ(drained.size(), 100u);
   for (int key = 0; key < 100; ++key) EXPECT_EQ(drained[static_cast<std::size_t>(key)], std::pair(key, key * 2));
@@ -244,7 +244,7 @@ TEST_F(Keyed, DrainTakesEverythingAndKeepsWorking) {
 }
 
 TEST_F(Keyed, StopTakesEverythingAndRefusesFromThenOn) {
-  for (int key = 0; key < 100; ++key) keyed_.set(key, key, 5ms);
+  for (int key = 0; key < 100; ++key) (void)keyed_.set(key, key, 5ms);
   EXPECT_EQ(keyed_.stop().size(), 100u);
   EXPECT_EQ(keyed_.set(1, 1, 5ms), KeyedResult::Stopped);
   EXPECT_EQ(keyed_.move(1, 5ms), KeyedResult::Stopped);
@@ -277,12 +277,12 @@ TEST(KeyedInside, EveryOperationIsAllowedOnAnyKey) {
       EXPECT_EQ(keyed->set(0, value + 1, 1ms), KeyedResult::Added);  // itself again
     } else {
       EXPECT_EQ(keyed->drain().size(), 100u);
-      keyed->set(5, 5, 1ms);
+      (void)keyed->set(5, 5, 1ms);
       EXPECT_EQ(keyed->stop(), (Items{{5, 5}}));
     }
   });
-  for (int other = 1; other <= 100; ++other) keyed->set(other, 0, 1h);
-  keyed->set(0, 0, 1ms);
+  for (int other = 1; other <= 100; ++other) (void)keyed->set(other, 0, 1h);
+  (void)keyed->set(0, 0, 1ms);
   timer.advance(1s);
   EXPECT_EQ(rounds, 3);
 }
@@ -297,7 +297,7 @@ TEST(KeyedInside, TheKeyedTimerMayBeDestroyed) {
         EXPECT_EQ(key, 1);
         EXPECT_EQ(value.use_count(), 3) << "its own value and function live on, nothing else does";
       });
-  for (int key = 1; key <= 100; ++key) keyed->set(key, alive, key == 1 ? 1ms : 2ms);
+  for (int key = 1; key <= 100; ++key) (void)keyed->set(key, alive, key == 1 ? 1ms : 2ms);
   timer.advance(1s);
   EXPECT_EQ(keyed, nullptr);
   EXPECT_EQ(alive.use_count(), 1);
@@ -311,7 +311,7 @@ TEST(KeyedInside, AnExceptionGoesToTheErrorHandlerOfTheTimer) {
   KeyedTimer<int, std::shared_ptr<int>> keyed(timer, [](const int& key, std::shared_ptr<int>&) {
     if (key % 2 == 0) throw std::runtime_error("key " + std::to_string(key));
   });
-  for (int key = 0; key < 4; ++key) keyed.set(key, alive, 1ms + key * 1ms);
+  for (int key = 0; key < 4; ++key) (void)keyed.set(key, alive, 1ms + key * 1ms);
   timer.advance(1s);
   EXPECT_EQ(log.errors(), (std::vector<std::string>{"key 0", "key 2"}));
   EXPECT_EQ(keyed.size(), 0u);
@@ -341,18 +341,18 @@ TEST(KeyedLocks, ValuesAreDestroyedWithNoLockHeld) {
       for (int key = 0; key < 100; ++key) keyed->contains(key);  // in every shard
     });
   };
-  keyed->set(1, value(), 1h);
-  keyed->set(1, value(), 1h);
+  (void)keyed->set(1, value(), 1h);
+  (void)keyed->set(1, value(), 1h);
   EXPECT_EQ(ends, 1) << "replaced";
   keyed->remove(1);
   EXPECT_EQ(ends, 2) << "removed";
-  keyed->set(1, value(), 1ms);
+  (void)keyed->set(1, value(), 1ms);
   timer.advance(1ms);
   EXPECT_EQ(ends, 3) << "expired";
-  keyed->set(1, value(), 1h);
+  (void)keyed->set(1, value(), 1h);
   keyed->drain();
   EXPECT_EQ(ends, 4) << "drained";
-  keyed->set(1, value(), 1h);
+  (void)keyed->set(1, value(), 1h);
   timer.stop();
   EXPECT_EQ(keyed->set(1, value(), 1h), KeyedResult::Stopped);
   EXPECT_EQ(keyed->set(2, value(), 1h), KeyedResult::Stopped);
@@ -377,7 +377,7 @@ class Claimed : public ::testing::Test {
 };
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMove) {
-  keyed_->set(1, 10, 1ms);
+  (void)keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   EXPECT_EQ(keyed_->remaining(1), 0ns) << "never negative";
   EXPECT_EQ(keyed_->move(1, 1h), KeyedResult::Moved);
@@ -393,7 +393,7 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMove) {
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMoveAtAndSetAt) {
   for (const bool by_set : {false, true}) {
-    keyed_->set(1, 10, timer_.now() - 1s);
+    (void)keyed_->set(1, 10, timer_.now() - 1s);
     ASSERT_TRUE(wait_for_claims(by_set ? 3 : 1));
     const steady_clock::time_point later = timer_.now() + 1h;
     EXPECT_EQ(by_set ? keyed_->set(1, 11, later) : keyed_->move(1, later),
@@ -409,7 +409,7 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstMoveAtAndSetAt) {
 }
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstSet) {
-  keyed_->set(1, 10, 1ms);
+  (void)keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   EXPECT_EQ(keyed_->set(1, 11, 1ms), KeyedResult::Replaced);
   const auto old = jobs_.take();
@@ -421,7 +421,7 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstSet) {
 }
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstRemoveAndANewValue) {
-  keyed_->set(1, 10, 1ms);
+  (void)keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   EXPECT_EQ(keyed_->remove(1), 10);
   EXPECT_EQ(keyed_->set(1, 11, 1h), KeyedResult::Added);
@@ -431,10 +431,10 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstRemoveAndANewValue) {
 }
 
 TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstDrainAndStop) {
-  keyed_->set(1, 10, 1ms);
+  (void)keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   EXPECT_EQ(keyed_->drain(), (Items{{1, 10}}));
-  keyed_->set(2, 20, 1ms);
+  (void)keyed_->set(2, 20, 1ms);
   ASSERT_TRUE(wait_for_claims(2));
   EXPECT_EQ(keyed_->stop(), (Items{{2, 20}}));
   jobs_.run_all();
@@ -442,7 +442,7 @@ TEST_F(Claimed, AnExpiryThatHasNotBegunLosesAgainstDrainAndStop) {
 }
 
 TEST_F(Claimed, AnExpiryThatComesAfterTheKeyedTimerIsHarmless) {
-  keyed_->set(1, 10, 1ms);
+  (void)keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   keyed_.reset();
   jobs_.run_all();
@@ -450,7 +450,7 @@ TEST_F(Claimed, AnExpiryThatComesAfterTheKeyedTimerIsHarmless) {
 }
 
 TEST_F(Claimed, AnExpiryThatAnExecutorHasDroppedLeavesTheValueThere) {
-  keyed_->set(1, 10, 1ms);
+  (void)keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   jobs_.take();
   EXPECT_TRUE(keyed_->contains(1));
@@ -461,7 +461,7 @@ TEST_F(Claimed, AnExpiryThatAnExecutorHasDroppedLeavesTheValueThere) {
 }
 
 TEST_F(Claimed, ARejectedMoveLeavesTheValueToTheExpiry) {
-  keyed_->set(1, 10, 1ms);
+  (void)keyed_->set(1, 10, 1ms);
   ASSERT_TRUE(wait_for_claims(1));
   const Timeout other = timer_.new_timeout([] {}, 1h);  // takes the one place
   EXPECT_EQ(keyed_->move(1, 1h), KeyedResult::Rejected);
@@ -489,7 +489,7 @@ TEST(KeyedAndItsTimer, AStoppedTimerRefusesAndLosesNothing) {
   ManualTimer timer;
   std::optional<KeyedTimer<int, int>> keyed;
   keyed.emplace(timer, [&](const int& key, int& value) { expired.emplace_back(key, value); });
-  for (int key = 1; key <= 4; ++key) keyed->set(key, key * 10, 1ms);
+  for (int key = 1; key <= 4; ++key) (void)keyed->set(key, key * 10, 1ms);
   std::vector<Timeout> unprocessed = timer.stop();
   EXPECT_EQ(unprocessed.size(), 4u);
   EXPECT_EQ(keyed->set(1, 11, 1ms), KeyedResult::Stopped);
@@ -517,7 +517,7 @@ TEST(KeyedAndItsTimer, ReturnedTimeoutsKeepNoValueAndMayOutliveAll) {
     std::optional<ManualTimer> timer(std::in_place);
     std::optional<KeyedTimer<int, std::shared_ptr<int>>> keyed;
     keyed.emplace(*timer, [alive](const int&, std::shared_ptr<int>&) { ADD_FAILURE() << "nothing may expire"; });
-    for (int key = 0; key < 100; ++key) keyed->set(key, alive, 1ms);
+    for (int key = 0; key < 100; ++key) (void)keyed->set(key, alive, 1ms);
     unprocessed = timer->stop();
     EXPECT_EQ(keyed->drain().size(), 100u);
     keyed.reset();
@@ -531,7 +531,7 @@ TEST(KeyedEnd, DestroysTheValuesAndTheFunctionAndCancelsTheTimeouts) {
   const auto alive = std::make_shared<int>(0);
   {
     KeyedTimer<int, std::shared_ptr<int>> keyed(timer, [alive](const int&, std::shared_ptr<int>&) {});
-    for (int key = 0; key < 100; ++key) keyed.set(key, alive, 1ms);
+    for (int key = 0; key < 100; ++key) (void)keyed.set(key, alive, 1ms);
     EXPECT_EQ(alive.use_count(), 102);
   }
   EXPECT_EQ(alive.use_count(), 1);
@@ -551,7 +551,7 @@ TEST(KeyedEnd, WaitsForARunningOnExpire) {
     std::this_thread::sleep_for(10ms);
     finished = true;
   });
-  keyed->set(1, 1, 1ms);
+  (void)keyed->set(1, 1, 1ms);
   ASSERT_TRUE(entered.wait());
   delete keyed;
   EXPECT_TRUE(finished);
@@ -578,9 +578,9 @@ TEST(KeyedEnd, TheDestructorInsideOnExpireWaitsForTheOthersOnly) {
       destroyed.count_down();
     }
   });
-  keyed->set(1, 1, 1ms);
+  (void)keyed->set(1, 1, 1ms);
   ASSERT_TRUE(first_entered.wait());
-  keyed->set(2, 2, 1ms);
+  (void)keyed->set(2, 2, 1ms);
   both_set.count_down();
   EXPECT_TRUE(destroyed.wait());
 }
@@ -598,10 +598,10 @@ TEST(KeyedEnd, ALateExpiryDoesNotDestroyARunningOnExpire) {
     }).join();
     EXPECT_EQ(alive.use_count(), 2) << "this function is still running";
   });
-  keyed->set(1, 1, 1ms);
+  (void)keyed->set(1, 1, 1ms);
   ASSERT_TRUE(jobs.wait_for(1));
   late = jobs.take();
-  keyed->move(1, 1ms);
+  (void)keyed->move(1, 1ms);
   ASSERT_TRUE(jobs.wait_for(2));
   jobs.run_all();
   EXPECT_EQ(alive.use_count(), 1);
@@ -622,9 +622,9 @@ TEST(KeyedTypes, KeysAndValuesMayBeMoveOnlyWithACustomHashAndEqual) {
   std::string expired;
   KeyedTimer<Key, std::unique_ptr<int>, HashKey, EqualKey> keyed(
       timer, [&](const Key& k, std::unique_ptr<int>& value) { expired += *k.text + std::to_string(*value); });
-  keyed.set(key("a"), std::make_unique<int>(1), 1ms);
-  keyed.set(key("b"), std::make_unique<int>(2), 1ms);
-  keyed.set(key("c"), std::make_unique<int>(3), 1ms);
+  (void)keyed.set(key("a"), std::make_unique<int>(1), 1ms);
+  (void)keyed.set(key("b"), std::make_unique<int>(2), 1ms);
+  (void)keyed.set(key("c"), std::make_unique<int>(3), 1ms);
   EXPECT_EQ(keyed.set(key("a"), std::make_unique<int>(4), 2ms), KeyedResult::Replaced);
   const std::optional<std::unique_ptr<int>> removed = keyed.remove(key("b"));
   ASSERT_TRUE(removed);
@@ -645,9 +645,9 @@ struct BadHash {
 };
 
 TEST_F(Keyed, AnyUnitReachesToNever) {
-  keyed_.set(1, 1, (std::chrono::hours::max)());
-  keyed_.set(2, 2, std::chrono::years(600));
-  keyed_.set(3, 3, 1ms);
+  (void)keyed_.set(1, 1, (std::chrono::hours::max)());
+  (void)keyed_.set(2, 2, std::chrono::years(600));
+  (void)keyed_.set(3, 3, 1ms);
   EXPECT_EQ(keyed_.move(3, std::chrono::days(300'000)), KeyedResult::Moved);
   for (const int key : {1, 2, 3}) EXPECT_EQ(keyed_.remaining(key), (nanoseconds::max)()) << key;
   timer_.advance(1h);
@@ -661,7 +661,7 @@ TEST(KeyedClock, AnOverdueValueHasNoTimeLeftOnAnyClock) {
   for (const time_point now : {time_point(1000h), (time_point::max)()}) {
     ManualTimer timer(1ms, (time_point::min)());
     KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
-    keyed.set(1, 1, 1s);
+    (void)keyed.set(1, 1, 1s);
     timer.advance_to(now, 0);
     EXPECT_EQ(keyed.remaining(1), 0ns);
   }
@@ -743,7 +743,7 @@ TEST(KeyedErrors, AMoveConstructorThatThrowsLeavesNothingPending) {
     int expired = 0;
     int moves_left = std::numeric_limits<int>::max();
     KeyedTimer<int, Fragile> keyed(timer, [&](const int&, Fragile&) { ++expired; });
-    for (int key = 0; key < 100; ++key) keyed.set(key, Fragile(&moves_left), 1s);
+    for (int key = 0; key < 100; ++key) (void)keyed.set(key, Fragile(&moves_left), 1s);
     moves_left = 3;
     EXPECT_THROW(for_good ? keyed.stop() : keyed.drain(), std::runtime_error);
     EXPECT_EQ(keyed.size(), 0U);
@@ -832,7 +832,7 @@ TEST(KeyedModel, BehavesAsAMapWithABadHash) { compare_with_a_map<BadHash>(60); }
 TEST(KeyedWithoutAWorker, SetThrowsAndKeepsNothing) {
   HashedWheelTimer timer({.thread_factory = [](const std::function<void()>&) { return std::thread(); }});
   KeyedTimer<int, int> keyed(timer, [](int, int&) {});
-  EXPECT_THROW(keyed.set(1, 10, 1h), IllegalState);
+  EXPECT_THROW((void)keyed.set(1, 10, 1h), IllegalState);
   EXPECT_FALSE(keyed.contains(1));
   EXPECT_EQ(keyed.size(), 0u);
   timer.stop();

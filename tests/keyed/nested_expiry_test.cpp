@@ -23,7 +23,7 @@ class NestedExpiry : public ::testing::Test {
     alive = part;
     auto keyed =
         std::make_unique<Ints>(timer_, [part = std::move(part), body = std::move(body)](int, int&) { body(); });
-    keyed->set(1, 1, 1ms);
+    (void)keyed->set(1, 1, 1ms);
     return keyed;
   }
   /// Lets all keys expire. Their calls wait for run_next().
@@ -51,7 +51,7 @@ TEST_F(NestedExpiry, ACallThatDestroysItsKeyedTimerLeavesTheFunctionToTheOuterCa
     }
     EXPECT_FALSE(function.expired()) << "destroyed in call " << calls;
   });
-  keyed->set(2, 2, 1ms);
+  (void)keyed->set(2, 2, 1ms);
   expire();
   run_next();
   EXPECT_EQ(calls, 2);
@@ -70,7 +70,7 @@ TEST_F(NestedExpiry, ACallInsideACallOfAnotherKeyedTimerReleasesItsOwnFunction) 
     inner.reset();
     EXPECT_FALSE(inner_function.expired());
   });
-  inner->set(2, 2, 1ms);  // whose job still refers to the rest of the KeyedTimer
+  (void)inner->set(2, 2, 1ms);  // whose job still refers to the rest of the KeyedTimer
   expire();
   run_next();
   EXPECT_EQ(inner, nullptr);

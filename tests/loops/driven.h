@@ -43,7 +43,7 @@ inline void expect_driven(LoopTimer& timer) {
         } else if (i % 3 == 1) {
           timer.new_timeout([&] { wait.end(); }, wait.deadline);
         } else {
-          keyed.set(thread, &wait, delay);
+          (void)keyed.set(thread, &wait, delay);
         }
         ASSERT_TRUE(wait.ran.wait());
       }

@@ -94,14 +94,14 @@ TEST_F(KeyedTimerInOnEarlier, ASetOfANewKey) {
 }
 
 TEST_F(KeyedTimerInOnEarlier, ASetOfAKeyThatHasAValue) {
-  sessions_.set(1, "first", kFar);
+  (void)sessions_.set(1, "first", kFar);
   expect_call_of([this] { return sessions_.set(1, "second", 30s); }, KeyedResult::Replaced);
 }
 
 TEST_F(KeyedTimerInOnEarlier, AMove) {
-  sessions_.set(1, "first", kFar);
+  (void)sessions_.set(1, "first", kFar);
   expect_call_of([this] { return sessions_.move(1, 30s); }, KeyedResult::Moved);
-  sessions_.set(1, "first", kFar);
+  (void)sessions_.set(1, "first", kFar);
   expect_call_of([this] { return sessions_.move(1, timer_.now() + 30s); }, KeyedResult::Moved);
 }
 
@@ -122,9 +122,9 @@ struct ThrowingEqual {
 // Nothing is held back after an exception.
 TEST_F(UseInOnEarlier, IsCalledAtOnceAfterAnExceptionOfEqual) {
   KeyedTimer<int, int, std::hash<int>, ThrowingEqual> sessions(timer_, [](const int&, int&) {});
-  sessions.set(1, 1, kFar);
+  (void)sessions.set(1, 1, kFar);
   ThrowingEqual::throws = true;
-  EXPECT_THROW(sessions.move(1, 1s), std::runtime_error);
+  EXPECT_THROW((void)sessions.move(1, 1s), std::runtime_error);
   ThrowingEqual::throws = false;
   expect_call([this] { timer_.new_timeout(test::must_not_run, 1s); }, [] {});
 }
@@ -310,7 +310,7 @@ TEST_F(UseInOnEarlier, ACoroutineMayBeAskedToStop) {
 
 TEST_F(UseInOnEarlier, ASetOfAKeyAfterTheLastCancel) {
   KeyedTimer<int, int> sessions(timer_, [](const int&, int&) {});
-  sessions.set(1, 1, kFar);
+  (void)sessions.set(1, 1, kFar);
   expect_call([&] { EXPECT_EQ(sessions.remove(1), 1); },
               [&] { EXPECT_EQ(sessions.set(1, 2, kFar), KeyedResult::Added); });
   EXPECT_EQ(sessions.size(), 1U);
@@ -322,7 +322,7 @@ TEST_F(UseInOnEarlier, ByManyThreadsWhileTheLoopTurns) {
   KeyedTimer<int, int> sessions(timer_, [](const int&, int&) {});
   RepeatedTimer repeated("test", kFar, timer_, {.on_trigger = [] {}});
   use_ = [&] {
-    sessions.move(1, kFar);
+    (void)sessions.move(1, kFar);
     repeated.restart();
   };
   const test::Deadline over(500ms);
@@ -334,8 +334,8 @@ TEST_F(UseInOnEarlier, ByManyThreadsWhileTheLoopTurns) {
         repeated.reset(30s);
         repeated.stop();
       } else {
-        sessions.set(index % 2, index, 1s);
-        sessions.move(index % 2, 10ms);
+        (void)sessions.set(index % 2, index, 1s);
+        (void)sessions.move(index % 2, 10ms);
         sessions.remove(index % 2);
       }
     }

@@ -3,7 +3,13 @@
 #include "hashed_wheel_timer/calendar.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/schedule.h"
@@ -197,6 +203,153 @@ TEST(CalendarWeekly, KeepsToTheLocalTime) {
             Texts({"2026-01-05 04:00", "2026-01-12 04:00"}));
 }
 
+TEST(CalendarWeekly, SeveralWeekdaysOfAZone) {
+  using namespace std::chrono;  // NOLINT(google-build-using-namespace): for the weekdays
+  const std::vector<weekday> working_days{Monday, Tuesday, Wednesday, Thursday, Friday};
+  const Rule rule = calendar::weekly(working_days, 9h, {"Pacific/Auckland"});
+  // 9:00 of a Friday and of a Monday in Auckland are 21:00 in UTC of a Thursday and of a Sunday (UTC+12 then).
+  EXPECT_EQ(next(rule, "2026-07-01 00:00", 5), Texts({"2026-07-01 21:00", "2026-07-02 21:00", "2026-07-05 21:00",
+                                                      "2026-07-06 21:00", "2026-07-07 21:00"}));
+  EXPECT_EQ(next(calendar::weekly({Saturday, Sunday, Saturday}, 12h), "2026-07-01 00:00", 3),
+            Texts({"2026-07-04 12:00", "2026-07-05 12:00", "2026-07-11 12:00"}));
+  const std::vector<weekday> all{Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday};
+  EXPECT_EQ(next(calendar::weekly(all, 2h + 30min, {"Europe/Berlin"}), "2026-01-01 00:00", 365),
+            next(calendar::daily(2h + 30min, {"Europe/Berlin"}), "2026-01-01 00:00", 365));
+}
+
+constexpr Gap kGaps[] = {Gap::ShiftForward, Gap::Skip};
+constexpr Fold kFolds[] = {Fold::First, Fold::Second, Fold::Both};
+/// Changes of half an hour, an hour and a day, and a midnight that does not exist.
+constexpr struct {
+  const char* zone;
+  const char* begin;
+} kChanges[] = {{"Europe/Berlin", "2026-03-27 00:00"},       {"Europe/Berlin", "2026-10-23 00:00"},
+                {"Australia/Lord_Howe", "2026-04-02 00:00"}, {"Australia/Lord_Howe", "2026-10-01 00:00"},
+                {"Pacific/Apia", "2011-12-28 00:00"},        {"America/Sao_Paulo", "2018-11-02 00:00"},
+                {"America/Sao_Paulo", "2018-02-15 00:00"},   {"UTC", "2026-01-01 00:00"}};
+
+using std::chrono::local_seconds;
+
+/// A local rule with an occurrence every `period` of the day.
+calendar::LocalRule every(seconds period) {
+  return [period](local_seconds after) -> std::optional<local_seconds> {
+    return local_seconds((after.time_since_epoch() / period + 1) * period);
+  };
+}
+
+TEST(CalendarInZone, ARuleOfOnesOwnIsOneOfTheZone) {
+  const auto at_half_past_two = [](local_seconds after) -> std::optional<local_seconds> {
+    const auto day = std::chrono::floor<std::chrono::days>(after);
+    const local_seconds today = day + 2h + 30min;
+    return today > after ? today : today + 24h;
+  };
+  for (const auto& change : kChanges) {
+    for (const Gap gap : kGaps) {
+      for (const Fold fold : kFolds) {
+        EXPECT_EQ(next(calendar::in_zone(at_half_past_two, {change.zone}, gap, fold), change.begin, 9),
+                  next(calendar::daily(2h + 30min, {change.zone}, gap, fold), change.begin, 9))
+            << change.zone << ' ' << change.begin;
+      }
+    }
+  }
+}
+
+#if !defined(_WIN32)
+
+/// The C library's local times of a zone, which are another implementation.
+class LocalTimes {
+ public:
+  explicit LocalTimes(const char* zone) {
+    setenv("TZ", zone, 1);  // NOLINT(concurrency-mt-unsafe): no other thread
+    tzset();
+  }
+  ~LocalTimes() {
+    unsetenv("TZ");  // NOLINT(concurrency-mt-unsafe)
+    tzset();
+  }
+
+  /// Adds the moments of a local time. No zone of kChanges changes twice in three days.
+  void add_moments(WallTime local, Gap gap, Fold fold, std::set<WallTime>& moments) const {
+    const seconds before = offset_at(local - 36h);
+    const seconds after = offset_at(local + 36h);
+    const bool is_before = offset_at(local - before) == before;
+    const bool is_after = offset_at(local - after) == after;
+    const bool is_fold = is_before && is_after && before != after;
+    const bool is_gap = !is_before && !is_after;
+    if (is_before && !(is_fold && fold == Fold::Second)) moments.insert(local - before);
+    if (is_after && !(is_fold && fold == Fold::First)) moments.insert(local - after);
+    if (is_gap && gap == Gap::ShiftForward) moments.insert(local - before);
+  }
+
+ private:
+  static seconds offset_at(WallTime utc) {
+    const std::time_t time = utc.time_since_epoch().count();
+    std::tm local{};
+    localtime_r(&time, &local);
+    return seconds(local.tm_gmtoff);
+  }
+};
+
+TEST(CalendarInZone, FindsEachMomentOfAFrequentRuleInOrder) {
+  for (const auto& change : kChanges) {
+    const LocalTimes zone(change.zone);
+    for (const Gap gap : kGaps) {
+      for (const Fold fold : kFolds) {
+        const WallTime begin = utc(change.begin);
+        const WallTime end = begin + 24h * 5;
+        std::set<WallTime> expected;
+        // A day more, because a gap may move a moment by a day.
+        for (WallTime local = begin - 48h; local < end + 48h; local += 10min) {
+          zone.add_moments(local, gap, fold, expected);
+        }
+        expected.erase(expected.begin(), expected.upper_bound(begin));
+        expected.erase(expected.upper_bound(end), expected.end());
+        const Rule rule = calendar::in_zone(every(10min), {change.zone}, gap, fold);
+        std::vector<WallTime> found;
+        for (auto time = rule(begin); time && *time <= end; time = rule(*time)) found.push_back(*time);
+        EXPECT_EQ(found, std::vector<WallTime>(expected.begin(), expected.end())) << change.zone << ' ' << change.begin;
+        // From any moment on, not only from an occurrence.
+        for (WallTime after = begin; after < end; after += 7min) EXPECT_EQ(rule(after), *expected.upper_bound(after));
+      }
+    }
+  }
+}
+
+#endif
+
+TEST(CalendarInZone, CallsTheRuleOnceUnlessAChangeIsNear) {
+  int calls = 0;
+  const Rule rule = calendar::in_zone(
+      [&](local_seconds after) -> std::optional<local_seconds> {
+        ++calls;
+        return after + 1s;
+      },
+      {"Europe/Berlin"});
+  EXPECT_EQ(rule(utc("2026-07-01 00:00")), utc("2026-07-01 00:00") + 1s);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(CalendarInZone, EndsWithItsRule) {
+  const Rule rule = calendar::in_zone(
+      [](local_seconds after) -> std::optional<local_seconds> {
+        const local_seconds last(utc("2026-10-25 02:30").time_since_epoch());  // comes twice
+        return after < last ? std::optional(last) : std::nullopt;
+      },
+      {"Europe/Berlin"}, Gap::ShiftForward, Fold::Both);
+  EXPECT_EQ(next(rule, "2026-01-01 00:00", 5), Texts({"2026-10-25 00:30", "2026-10-25 01:30"}));
+  EXPECT_EQ(calendar::in_zone(every(1h), {"UTC"})(utc("9999-12-31 23:30")), std::nullopt);
+}
+
+TEST(CalendarInZone, RefusesARuleThatDoesNotAdvance) {
+  const Rule rule = calendar::in_zone([](local_seconds after) { return std::optional(after); }, {"UTC"});
+  try {
+    rule(utc("1970-01-01 00:01"));
+    ADD_FAILURE() << "it was not refused";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_STREQ(e.what(), "calendar: local: returned 60 s since 1970 (expected: more than 60 s)");
+  }
+}
+
 TEST(CalendarMonthly, ClampTakesTheLastDay) {
   EXPECT_EQ(
       next(calendar::monthly(31, 0h), "2026-01-01 00:00", 5),
@@ -253,6 +406,9 @@ TEST(CalendarErrors, BadArgumentsAreNamedWithTheirRange) {
   EXPECT_EQ(message([] { calendar::weekly(std::chrono::Monday, -1s); }),
             "calendar: time_of_day: -1 s (expected: 0 .. 86399 s)");
   EXPECT_TRUE(contains(message([] { calendar::weekly(std::chrono::weekday(8), 0s); }), "weekday: 8"));
+  EXPECT_EQ(message([] { calendar::weekly(std::vector<std::chrono::weekday>(), 0s); }),
+            "calendar: weekdays: none (expected: at least one)");
+  EXPECT_EQ(message([] { calendar::in_zone(nullptr, {"UTC"}); }), "calendar: local: null (expected: a function)");
   EXPECT_EQ(message([] { calendar::monthly(0, 0s); }), "calendar: day: 0 (expected: 1 .. 31)");
   EXPECT_EQ(message([] { calendar::monthly(32, 0s); }), "calendar: day: 32 (expected: 1 .. 31)");
   EXPECT_TRUE(contains(message([] { calendar::yearly(month(2) / day(30), 0s); }), "month 2 day 30"));
@@ -279,7 +435,8 @@ TEST(CalendarSchedule, AYearOfDaysInBerlin) {
   const auto wall = [&] { return system_clock_at(begin.time_since_epoch() + timer.now().time_since_epoch()); };
   const Rule rule = calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::Skip, Fold::Both);
   std::vector<WallTime> runs;
-  schedule(timer, Schedule::calendar(rule, wall), [&] { runs.push_back(std::chrono::floor<seconds>(wall())); });
+  schedule(timer, Schedule::calendar(rule, CatchUp::Skip, wall),
+           [&] { runs.push_back(std::chrono::floor<seconds>(wall())); });
   timer.advance(24h * 365);
   std::vector<WallTime> expected;
   for (auto time = rule(begin); time && *time <= begin + 24h * 365; time = rule(*time)) expected.push_back(*time);

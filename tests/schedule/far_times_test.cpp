@@ -17,7 +17,7 @@ class FarTimes : public ::testing::Test {
   static constexpr std::chrono::hours kYear{24 * 365};
 
   Schedule every(calendar::Rule rule) {
-    return Schedule::calendar(std::move(rule),
+    return Schedule::calendar(std::move(rule), CatchUp::Skip,
                               [this] { return system_clock_at(timer_.now().time_since_epoch() + offset_); });
   }
   Schedule hourly() {

@@ -72,7 +72,7 @@ TEST(ScheduleKinds, FixedRateKeepsToItsGrid) {
 // Each run is late by a part of a tick, since the gap is not a multiple of it: that must not add up.
 TEST(ScheduleKinds, GapsCountFromThePreviousScheduledTime) {
   std::vector<time_point> times;
-  ManualTimer timer(10ms);
+  ManualTimer timer(10ms, {});
   schedule(timer, Schedule::fixed_rate(0ms, 14ms), [&] { times.push_back(timer.now()); });
   timer.advance(14s);
   ASSERT_EQ(times.size(), 1001U);
@@ -163,9 +163,10 @@ TEST(ScheduleKinds, AGapBeyondTheClockIsNever) {
 TEST(ScheduleKinds, LimitEndsAnyKind) {
   Journal journal;
   const auto wall = [&] { return system_clock_at(journal.timer.now().time_since_epoch()); };
-  for (const Schedule& kind : {Schedule::fixed_delay(1ms, 1ms).limit(3), Schedule::fixed_rate(1ms, 1ms).limit(3),
-                               Schedule::cycle({1ms, 2ms}).limit(3), Schedule::sequence({1ms, 1ms, 1ms, 1ms}).limit(3),
-                               Schedule::calendar([](WallTime after) { return after + 1s; }, wall).limit(3)}) {
+  for (const Schedule& kind :
+       {Schedule::fixed_delay(1ms, 1ms).limit(3), Schedule::fixed_rate(1ms, 1ms).limit(3),
+        Schedule::cycle({1ms, 2ms}).limit(3), Schedule::sequence({1ms, 1ms, 1ms, 1ms}).limit(3),
+        Schedule::calendar([](WallTime after) { return after + 1s; }, CatchUp::Skip, wall).limit(3)}) {
     journal.times.clear();
     const auto task = schedule(journal.timer, kind, journal.job());
     journal.timer.advance(1min);

@@ -22,7 +22,7 @@ class WallClockTest : public ::testing::Test {
   static WallTime at(nanoseconds time) { return WallTime(std::chrono::floor<std::chrono::seconds>(time)); }
 
   Schedule calendar(calendar::Rule rule) {
-    return Schedule::calendar(std::move(rule), [this] { return exact_wall(); });
+    return Schedule::calendar(std::move(rule), CatchUp::Skip, [this] { return exact_wall(); });
   }
   Schedule hourly() {
     return calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; });
@@ -122,9 +122,9 @@ TEST_F(WallClockTest, AScheduleThatBeganWhileTheClockWasAheadGoesOnOnceTheClockI
 
 TEST_F(WallClockTest, AWallClockAtTheEndsOfItsRangeIsNoError) {
   for (const auto end : {(system_clock::time_point::min)(), (system_clock::time_point::max)()}) {
-    const auto task =
-        schedule(timer_, Schedule::calendar([](WallTime after) { return after + 1h; }, [&] { return end; }),
-                 [] { ADD_FAILURE() << "the clock stands still"; });
+    const auto task = schedule(
+        timer_, Schedule::calendar([](WallTime after) { return after + 1h; }, CatchUp::Skip, [&] { return end; }),
+        [] { ADD_FAILURE() << "the clock stands still"; });
     timer_.advance(2min);
     EXPECT_NEAR(std::chrono::duration<double>(*task->next() - timer_.now()).count(), 3600, 1);
     EXPECT_TRUE(task->cancel());
@@ -190,7 +190,7 @@ TEST_F(WallClockTest, ARuleOrClockThatThrowsAfterTheClockWasSetBackIsAskedAgain)
     if (clock_throws) throw std::runtime_error("clock");
     return exact_wall();
   };
-  const auto task = start(Schedule::calendar(rule, clock));
+  const auto task = start(Schedule::calendar(rule, CatchUp::Skip, clock));
   offset_ = -90min;
   for (bool* const throws : {&rule_throws, &clock_throws}) {
     *throws = true;
@@ -218,7 +218,8 @@ TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
     };
     const auto token = std::make_shared<int>();
     const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
-    const auto task = schedule(timer_, Schedule::calendar(rule, clock), [this, token] { runs_.push_back(wall()); });
+    const auto task =
+        schedule(timer_, Schedule::calendar(rule, CatchUp::Skip, clock), [this, token] { runs_.push_back(wall()); });
     timer_.advance(2h + 1min);
     ASSERT_EQ(runs_.size(), 2U) << failing;
     for (int hour = 1; hour <= 2; ++hour) {
@@ -234,7 +235,7 @@ TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
   EXPECT_GT(failures, 120U) << "one in each minute";
   EXPECT_EQ(errors_.errors(), std::vector<std::string>(failures - 1, "clock")) << "the last round had no such call";
   EXPECT_THROW(schedule(timer_,
-                        Schedule::calendar([](WallTime after) { return after + 1h; },
+                        Schedule::calendar([](WallTime after) { return after + 1h; }, CatchUp::Skip,
                                            []() -> system_clock::time_point { throw 1; }),
                         [] {}),
                int);
@@ -257,6 +258,68 @@ TEST_F(WallClockTest, OccurrencesThatPassDuringARunAreSkipped) {
   });
   timer_.advance(1min);
   EXPECT_EQ(runs_, std::vector<WallTime>({at(10s), at(30s)}));
+}
+
+/// The clock is set forward over five occurrences while the timer waits for the first, and over two during each run.
+TEST_F(WallClockTest, CatchUpDecidesAboutOccurrencesThatHavePassed) {
+  const auto runs_with = [this](CatchUp catch_up) {
+    runs_.clear();
+    offset_ = -timer_.now().time_since_epoch();
+    std::vector<nanoseconds> runs;
+    const auto hourly = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
+    const auto task = schedule(timer_, Schedule::calendar(hourly, catch_up, [this] { return exact_wall(); }), [&] {
+      runs.push_back(exact_wall().time_since_epoch());
+      if (runs.size() == 1) offset_ += 2h;  // the first run takes so long
+    });
+    timer_.advance(30min);
+    offset_ += 5h;
+    timer_.advance(5min);
+    task->cancel();
+    for (nanoseconds& run : runs) run = std::chrono::round<std::chrono::minutes>(run);
+    return runs;
+  };
+  const nanoseconds late = 5h + 31min;
+  const nanoseconds later = late + 2h;
+  EXPECT_EQ(runs_with(CatchUp::Skip), std::vector<nanoseconds>({late}));
+  EXPECT_EQ(runs_with(CatchUp::Once), std::vector<nanoseconds>({late, later})) << "one for 6:00 and 7:00";
+  EXPECT_EQ(runs_with(CatchUp::Burst), std::vector<nanoseconds>({late, later, later, later, later, later, later}))
+      << "1:00 to 7:00";
+}
+
+TEST_F(WallClockTest, ABurstLeavesTheTimerToOthersAndEndsWithTheLimit) {
+  const auto secondly = [](WallTime after) { return after + 1s; };
+  const auto task = schedule(timer_, Schedule::calendar(secondly, CatchUp::Burst, [this] { return exact_wall(); }),
+                             [this] { runs_.push_back(wall()); });
+  offset_ += 24h * 7;  // 604,800 occurrences, more than a burst takes
+  std::vector<std::size_t> seen;
+  for (int i = 0; i < 300; ++i) timer_.new_timeout([&] { seen.push_back(runs_.size()); }, i * 10ms);
+  timer_.advance(3s);
+  ASSERT_EQ(seen.size(), 300U);
+  for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_LE(seen[i] - seen[i - 1], 100'001U);
+  EXPECT_EQ(runs_.size(), task->runs());
+  EXPECT_GE(runs_.size(), 604'802U);
+  task->cancel();
+  const auto limited =
+      schedule(timer_, Schedule::calendar(secondly, CatchUp::Burst, [this] { return exact_wall(); }).limit(5), [] {});
+  offset_ += 1h;
+  timer_.advance(2min);
+  EXPECT_EQ(limited->runs(), 5U);
+  EXPECT_TRUE(limited->done());
+}
+
+TEST_F(WallClockTest, ABurstRepeatsNothingAfterTheClockWasSetBack) {
+  const auto task =
+      schedule(timer_,
+               Schedule::calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; },
+                                  CatchUp::Burst, [this] { return exact_wall(); }),
+               [this] { runs_.push_back(wall()); });
+  timer_.advance(2h + 30min);
+  EXPECT_EQ(runs_.size(), 2U);
+  offset_ -= 45min;
+  timer_.advance(1h);
+  EXPECT_EQ(runs_.size(), 2U) << "2:00 has run";
+  timer_.advance(30min);
+  EXPECT_EQ(runs_.size(), 3U);
 }
 
 TEST_F(WallClockTest, JitterMovesARunAndNotTheOccurrences) {
@@ -310,7 +373,7 @@ TEST_F(WallClockTest, CancelWhileTheClockIsRead) {
   std::shared_ptr<ScheduledTask> task;
   bool cancelled = false;
   task = schedule(timer_,
-                  Schedule::calendar([](WallTime after) { return after + 1s; },
+                  Schedule::calendar([](WallTime after) { return after + 1s; }, CatchUp::Skip,
                                      [&] {
                                        if (task != nullptr) cancelled |= task->cancel();
                                        return exact_wall();
@@ -339,7 +402,7 @@ TEST_F(WallClockTest, APieceThatOutlivesTheTimerRunsNothing) {
   system_clock::time_point wall(59min + 59s);
   auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = jobs.executor()});
   const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
-  const auto task = schedule(*timer, Schedule::calendar(rule, [&] { return wall; }), [&] { ++runs; });
+  const auto task = schedule(*timer, Schedule::calendar(rule, CatchUp::Skip, [&] { return wall; }), [&] { ++runs; });
   ASSERT_TRUE(jobs.wait_for(1));
   wall -= 30min;  // set back, so that this piece was not the last
   timer.reset();

@@ -111,7 +111,7 @@ TEST(CoarseDeadline, TheTimerNeverRunsATaskOfTheLastPoint) {
 }
 
 TEST(CoarseDeadline, TheTimerRunsATaskOfACoarsePointAtThatPoint) {
-  ManualTimer timer;
+  ManualTimer timer(1ms, {});
   int ran = 0;
   const Timeout timeout = timer.new_timeout([&] { ++ran; }, Coarse(std::chrono::milliseconds(250)));
   EXPECT_EQ(timeout.deadline(), steady_clock::time_point(250ms));

@@ -42,8 +42,8 @@ void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {
   std::vector<Timeout> far;
   for (int i = 0; i < count; ++i) {
     far.push_back(timer.new_timeout([] {}, kFar));
-    keyed.set(3 * i, 1, kFar);
-    keyed.set(3 * i + 1, 1, kFar);
+    (void)keyed.set(3 * i, 1, kFar);
+    (void)keyed.set(3 * i + 1, 1, kFar);
   }
   const int before = clock_readings;
   for (int i = 0; i < count; ++i) {
@@ -56,9 +56,9 @@ void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {
     Timeout cancelled = timer.new_timeout([] {}, deadline);
     cancelled.cancel();
     far[at].reschedule(deadline);
-    keyed.set(3 * i, 2, deadline);
-    keyed.move(3 * i + 1, deadline);
-    keyed.set(3 * i + 2, 1, deadline);
+    (void)keyed.set(3 * i, 2, deadline);
+    (void)keyed.move(3 * i + 1, deadline);
+    (void)keyed.set(3 * i + 2, 1, deadline);
   }
   EXPECT_EQ(clock_readings, before);
 }

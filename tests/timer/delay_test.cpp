@@ -314,7 +314,7 @@ TEST(Delay, EachRefusalNamesItsParameter) {
   Timeout timeout = timer.new_timeout([] {}, 1h);
   const auto deadline = timeout.deadline();
   KeyedTimer<int, int> keyed(timer, [](const int&, int&) {});
-  keyed.set(1, 1, 1h);
+  (void)keyed.set(1, 1, 1h);
   const auto message = [](auto&& call) { return test::message_of<std::invalid_argument>(call); };
   const std::string of_delay = ": delay: NaN (expected: a number)";
   EXPECT_EQ(message([&] { timer.new_timeout([] {}, nan); }), "new_timeout" + of_delay);
@@ -322,10 +322,10 @@ TEST(Delay, EachRefusalNamesItsParameter) {
             "new_timeout" + of_delay);
   EXPECT_EQ(message([&] { timeout.reschedule(nan); }), "reschedule" + of_delay);
   EXPECT_EQ(message([&] { Timeout().reschedule(nan); }), "reschedule" + of_delay);
-  EXPECT_EQ(message([&] { keyed.set(1, 2, nan); }), "KeyedTimer" + of_delay);
-  EXPECT_EQ(message([&] { keyed.set(2, 2, nan); }), "KeyedTimer" + of_delay);
-  EXPECT_EQ(message([&] { keyed.move(1, nan); }), "KeyedTimer" + of_delay);
-  EXPECT_EQ(message([&] { keyed.move(2, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { (void)keyed.set(1, 2, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { (void)keyed.set(2, 2, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { (void)keyed.move(1, nan); }), "KeyedTimer" + of_delay);
+  EXPECT_EQ(message([&] { (void)keyed.move(2, nan); }), "KeyedTimer" + of_delay);
   EXPECT_EQ(message([&] { Schedule::once(nan); }), "Schedule" + of_delay);
   EXPECT_EQ(message([&] { Schedule::fixed_delay(1s, nan); }), "Schedule" + of_delay);
   EXPECT_EQ(message([&] { Schedule::fixed_delay(nan, 1s); }), "Schedule: initial: NaN (expected: a number)");

@@ -171,7 +171,7 @@ TYPED_TEST(OriginsOf, AreThoseOfThePartsOfTheLibraryByName) {
   const std::shared_ptr<ScheduledTask> scheduled = schedule(timer, Schedule::once(kFar), [] {});
   const StopAfter stop_after(timer, kFar);
   KeyedTimer<int, int> keyed(timer, [](int, int&) {});
-  keyed.set(7, 7, kFar);
+  (void)keyed.set(7, 7, kFar);
   const std::map<std::string, std::int64_t> expected{
       {"hwt::RepeatedTimer", 1}, {"hwt::schedule", 1}, {"hwt::StopAfter", 1}, {"hwt::KeyedTimer", 1}};
   EXPECT_EQ(this->counts(), expected);

@@ -11,7 +11,6 @@
 #include "hashed_wheel_timer/detail/saturating.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
@@ -64,18 +63,16 @@ class DrivenEngine::Turn {
 };
 
 DrivenEngine::DrivenEngine(Timer& timer, const Options& options)
-    : DrivenEngine(timer, options, steady_now(), Core::Clock::Steady, true) {}
+    : DrivenEngine(timer, options, steady_now(), Core::Clock::Steady) {}
 
 DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start)
-    : DrivenEngine(timer, options, start.value_or(0), Core::Clock::Given, start.has_value()) {}
+    : DrivenEngine(timer, options, start ? *start : steady_now(), Core::Clock::Given) {}
 
-DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock,
-                           bool time_is_known)
+DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock)
     : core_(new Core(timer, options, clock)),
       grid_{start, options.tick_duration.value().count()},
       present_(start),
-      worker_(*core_, options, kSlotsPerLevel),
-      time_is_known_(time_is_known) {
+      worker_(*core_, options, kSlotsPerLevel) {
   core_->set_now(start);
   core_->lifecycle().finish_start(start);
 }
@@ -91,7 +88,6 @@ void DrivenEngine::refuse_inside_task(const char* what) const {
 std::size_t DrivenEngine::advance(std::int64_t by) {
   refuse_inside_task("advance()");
   const Turn turning(*this);
-  time_is_known_ = true;
   transfer_all();
   return turn(present_ > kForever - by ? kForever : present_ + by, kAll, Advance::Step);
 }
@@ -100,14 +96,6 @@ std::size_t DrivenEngine::advance_to(std::int64_t now, std::size_t max_tasks) {
   refuse_inside_task("advance_to()");
   const Turn turning(*this);
   transfer_all();
-  if (!time_is_known_) {
-    if (const std::int64_t next = grid_.end_of(next_due()); now > next) {
-      refuse("ManualTimer::advance_to: now", std::chrono::nanoseconds(now),
-             "at most " + text_of(std::chrono::nanoseconds(next)) +
-                 ", when a timeout may be due; the clock began at 0, because the constructor got no start");
-    }
-    time_is_known_ = true;
-  }
   return turn(std::max(now, present_), max_tasks, Advance::Jump);
 }
 

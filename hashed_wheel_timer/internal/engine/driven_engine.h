@@ -36,8 +36,7 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
  public:
   /// Makes an engine on steady_clock.
   DrivenEngine(Timer& timer, const Options& options);
-  /// Makes an engine to which the caller gives the time, from `start` on. Without a start it begins at 0, and the first
-  /// advance_to() must not pass a pending deadline, because a caller that passes a real time has forgotten the start.
+  /// Makes an engine to which the caller gives the time, from `start` on, or from the present time of steady_clock.
   DrivenEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start);
   DrivenEngine(const DrivenEngine&) = delete;
   DrivenEngine& operator=(const DrivenEngine&) = delete;
@@ -64,7 +63,7 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
   enum class Advance { Jump, Step };
   using Pass = Worker<HierarchicalWheel>::Pass;
 
-  DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock, bool time_is_known);
+  DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock);
 
   bool turning_here() const noexcept;
   void refuse_inside_task(const char* what) const;
@@ -100,7 +99,6 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Worker<HierarchicalWheel> worker_;
   Unprocessed unprocessed_;
-  bool time_is_known_;  // false until a clock without a start is first advanced
   bool destroyed_ = false;
   std::function<void()> earlier_;  // called by any thread, without the mutex; changes while no call is under way
   bool owes_call_ = false;         // call earlier_ at the end of the turn, without the mutex

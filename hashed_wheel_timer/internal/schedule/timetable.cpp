@@ -72,7 +72,7 @@ class PlanTimetable final : public Timetable {
 class CalendarTimetable final : public Timetable {
  public:
   explicit CalendarTimetable(const detail::SchedulePlan& plan)
-      : rule_(plan.rule), jitter_(plan.jitter), wall_clock_(plan.wall_clock) {}
+      : rule_(plan.rule), catch_up_(plan.catch_up), jitter_(plan.jitter), wall_clock_(plan.wall_clock) {}
 
   std::optional<Wait> first(time_point now) override {
     wall_ = present();
@@ -83,7 +83,9 @@ class CalendarTimetable final : public Timetable {
   bool is_due(std::exception_ptr& errors) override {
     look_at_the_clock(errors);
     // Not due while the clock or the rule fails, or if there is no occurrence.
-    return wall_ && known_ && occurrence_ && remaining() <= nanoseconds::zero();
+    if (!wall_ || !known_ || !occurrence_ || remaining() > nanoseconds::zero()) return false;
+    begun_ = floor<seconds>(*wall_);
+    return true;
   }
 
   std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
@@ -97,7 +99,9 @@ class CalendarTimetable final : public Timetable {
     known_ = false;
     look_at_the_clock(errors);
     if (wall_) choose(errors);
-    return wait_from(ended);
+    std::optional<Wait> next = wait_from(ended);
+    if (next && next->due) next->at_once = catch_up_ == CatchUp::Burst && next->delay == nanoseconds::zero();
+    return next;
   }
 
  private:
@@ -141,10 +145,23 @@ class CalendarTimetable final : public Timetable {
       const WallTime second = floor<seconds>(*wall_);
       // The clock was wrong when that occurrence ran. Otherwise nothing would run until the clock is as late again.
       if (last_run_ && *last_run_ > second + kHeldBack) last_run_.reset();
-      choose(last_run_ ? std::max(*last_run_, second) : second);
+      choose(last_run_ ? std::max(*last_run_, caught_up(second)) : second);
     } catch (...) {
       add_current_exception(errors);
     }
+  }
+
+  /// Returns the time up to which no further occurrence runs after a run. `now` is the present second.
+  WallTime caught_up(WallTime now) const {
+    switch (catch_up_) {
+      case CatchUp::Burst:
+        return *last_run_;
+      case CatchUp::Once:
+        return std::min(begun_, now);  // the run stands for all occurrences up to its start
+      case CatchUp::Skip:
+        break;
+    }
+    return now;
   }
 
   /// Chooses the first occurrence after `after`, and its jitter.
@@ -173,12 +190,14 @@ class CalendarTimetable final : public Timetable {
   }
 
   calendar::Rule rule_;
+  const CatchUp catch_up_;
   Jitter jitter_;
   std::function<system_clock::time_point()> wall_clock_;
   std::optional<system_clock::time_point> wall_;  // the latest reading; empty: the clock threw
   std::optional<WallTime> last_run_;              // the occurrence that ran last, not the time at which it ran
   std::optional<WallTime> occurrence_;            // the awaited occurrence: the first after after_
   WallTime after_;
+  WallTime begun_;       // the time of the latest run
   nanoseconds shift_{};  // what jitter adds to the wait for occurrence_
   bool known_ = false;   // occurrence_ is up to date: neither the rule nor, after a run, the clock threw
 };
