@@ -431,7 +431,7 @@ TEST(CalendarThreads, ManyThreadsMayCallOneRule) {
 
 TEST(CalendarSchedule, AYearOfDaysInBerlin) {
   const WallTime begin = utc("2026-01-01 00:00");
-  ManualTimer timer(10s);
+  ManualTimer timer(10s, {});
   const auto wall = [&] { return system_clock_at(begin.time_since_epoch() + timer.now().time_since_epoch()); };
   const Rule rule = calendar::daily(2h + 30min, {"Europe/Berlin"}, Gap::Skip, Fold::Both);
   std::vector<WallTime> runs;
