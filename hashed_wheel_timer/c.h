@@ -145,9 +145,9 @@ HWT_C_API int hwt_start(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Turns the wheel on the calling thread, until another thread calls hwt_stop() or hwt_destroy(), or a callback calls
  * hwt_destroy(). For programs that make their threads themselves. Starts the timer if it has not started. If its worker
- * runs already, takes over from it after its present callbacks. Returns at once after hwt_stop(). Once hwt_stop() or
- * hwt_destroy() has returned, the call no longer touches the timer. Returns 0, or EINVAL for a timer without a thread,
- * EDEADLK inside a callback and while another thread is in hwt_run(), or EPERM. */
+ * runs already, takes over from it after its present callbacks. Returns at once after hwt_stop(). Join the thread after
+ * hwt_stop(), before hwt_destroy(). Returns 0, or EINVAL for a timer without a thread, EDEADLK on a worker and while
+ * another thread is in hwt_run(), or EPERM. */
 HWT_C_API int hwt_run(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Calls callback(argument) once, `delay_ns` from now or up to a tick later, never earlier. A negative delay is due

@@ -104,12 +104,14 @@ class ZoneClock {
     return {utc.first, {}};
   }
 
-  /// Returns a local time before which no local time stands for a moment after `after`. Only near a change of the
-  /// offset, that is not the local time at `after`. No gap and no fold is longer than a day.
+  /// Returns a local time such that neither it nor an earlier one stands for a moment after `after`. That is the local
+  /// time at `after`, unless the offset changes within a day: then it is earlier by the change. No change is longer
+  /// than a day.
   WallTime begin_of_search(WallTime after) const {
     const WallTime there = local(after);
-    const bool is_near = local(after - days(1)) + days(1) != there || local(after + days(1)) - days(1) != there;
-    return is_near ? there - days(1) : there;
+    const seconds before = local(after - days(1)) + days(1) - there;
+    const seconds afterwards = local(after + days(1)) - days(1) - there;
+    return there - std::max(std::chrono::abs(before), std::chrono::abs(afterwards));
   }
 
  private:

@@ -82,10 +82,10 @@ HWT_API Rule yearly(std::chrono::month_day day, std::chrono::seconds time_of_day
 
 /// Returns the first local time strictly after `after`, or nothing if there is none. It knows nothing of zones.
 using LocalRule = std::function<std::optional<std::chrono::local_seconds>(std::chrono::local_seconds after)>;
-/// Returns the rule that `local` is in the local time of a zone, where a Monday is a Monday. The rule calls `local` up
-/// to a day before the occurrence that it looks for, as often as `local` has times meanwhile. Throws
-/// std::invalid_argument for a null `local`, and as daily() does. The rule throws what `local` throws, and
-/// std::invalid_argument if `local` returns a time that is not after its argument.
+/// Returns the rule that `local` is in the local time of a zone, where a Monday is a Monday. Each occurrence needs one
+/// call of `local`. Within a day of a change of the zone's offset it needs one for each of the times that `local` has
+/// in a span as long as the change. Throws std::invalid_argument for a null `local`, and as daily() does. The rule
+/// throws what `local` throws, and std::invalid_argument if `local` returns a time that is not after its argument.
 HWT_API Rule in_zone(LocalRule local, Zone zone, Gap gap = Gap::ShiftForward, Fold fold = Fold::First);
 
 }  // namespace calendar

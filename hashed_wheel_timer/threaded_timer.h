@@ -20,10 +20,9 @@ class ThreadedEngine;
 /// callables, even if they have handles, and cancels TimerTasks. Inside a task it returns at once, and the worker does
 /// this after that task.
 /// Threads: any thread may call any member, also inside a task, except stop() on the worker. The destructor must not
-/// race other calls on the timer. Calls on its Timeouts, and calls of the task that runs on the worker, may race it. In
-/// a forked child, call only stop() and the destructor of a timer that was started. They return at once.
-/// Not for: interfaces. A framework takes a Timer.
-/// Source: Netty's HashedWheelTimer.
+/// race other calls on the timer, except run(). Calls on its Timeouts, and calls of the task that runs on the worker,
+/// may race it. In a forked child, call only stop() and the destructor of a timer that was started. They return at
+/// once. Not for: interfaces. A framework takes a Timer. Source: Netty's HashedWheelTimer.
 class HWT_API ThreadedTimer : public Timer {
  public:
   /// Starts the worker, as the first new_timeout() does. Waits for the thread factory, not until the worker runs.
@@ -36,10 +35,11 @@ class HWT_API ThreadedTimer : public Timer {
   /// timer. Starts the timer if it has not started; then the thread factory is never called. If its worker runs
   /// already, because another thread has scheduled, this thread takes over from it. It waits until the worker has run
   /// the tasks that are due, and has ended. Nothing is lost meanwhile, and other threads schedule as always.
-  /// Returns at once after stop(). Once stop() or the destructor has returned, the call no longer touches the timer. A
-  /// forked child that a task has made returns from run() when it has stopped or destroyed the timer.
-  /// Throws IllegalState inside a task of a timer with a worker, while another thread is in run(), and in a forked
-  /// child of a process that had started the timer. Then nothing has changed.
+  /// Returns at once after stop(). If it has run a task, it no longer touches the timer once stop() or the destructor
+  /// has returned. Otherwise it may not have begun: join its thread after stop(), before you destroy the timer. A
+  /// forked child that a task has made returns from run() when it has stopped or destroyed the timer. Throws
+  /// IllegalState on a worker, of this timer or another one, while another thread is in run(), and in a forked child of
+  /// a process that had started the timer. Then nothing has changed.
   ///
   ///   std::thread own([&timer] { set_up_thread(); timer.run(); });   // the threads of a framework's own factory
   ///   ...

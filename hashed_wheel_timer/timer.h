@@ -66,8 +66,8 @@ inline Scheduled schedule_named(Timer& timer, const TaskSource& task, When when,
 /// wrote before. CancelResult says how much of a task a thread sees. The header compiles with -fno-exceptions and
 /// -fno-rtti.
 /// Threads: any thread may call any member, also inside a task, but see stop() and the destructors. So may a fibre that
-/// changes its thread between two calls. A task must end on the thread on which it began. On systems other than Linux
-/// and Windows, a call that wakes the worker takes a mutex.
+/// changes its thread between two calls. A task must not yield to another fibre. On systems other than Linux and
+/// Windows, a call that wakes the worker takes a mutex.
 /// Not for: intervals shorter than a tick, alarms by the wall clock, or work that runs long on the worker thread.
 /// Source: Netty's Timer.
 class HWT_API Timer {

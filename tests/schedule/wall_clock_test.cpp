@@ -307,6 +307,25 @@ TEST_F(WallClockTest, ABurstLeavesTheTimerToOthersAndEndsWithTheLimit) {
   EXPECT_TRUE(limited->done());
 }
 
+TEST_F(WallClockTest, JitterCountsForAnOverdueOccurrenceToo) {
+  std::vector<nanoseconds> waits;
+  const auto task =
+      start(Schedule::calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; },
+                               CatchUp::Burst, [this] { return exact_wall(); })
+                .jitter([&](nanoseconds wait) {
+                  waits.push_back(wait);
+                  return wait + 7s;
+                }));
+  timer_.advance(30min);
+  offset_ += 5h;
+  timer_.advance(1min);
+  const WallTime first = at(5h + 31min);
+  EXPECT_EQ(runs_, std::vector<WallTime>({first})) << "1:00, whose jitter has passed with it";
+  timer_.advance(29s);
+  EXPECT_EQ(runs_, std::vector<WallTime>({first, first + 7s, first + 14s, first + 21s, first + 28s}));
+  EXPECT_EQ(waits, std::vector<nanoseconds>({1h, 0s, 0s, 0s, 0s, 29min - 28s}));
+}
+
 TEST_F(WallClockTest, ABurstRepeatsNothingAfterTheClockWasSetBack) {
   const auto task =
       schedule(timer_,

@@ -25,7 +25,7 @@ TYPED_TEST(Busy, HasTheTimeOfTasksButNotOfTheSleep) {
         std::this_thread::sleep_for(20ms);
         ran = true;
       },
-      30ms);
+      200ms);
   EXPECT_TRUE(
       passes_until(*timer, [&] { return timer->stats().max_lag > 0ns || std::is_same_v<TypeParam, ManualTimer>; }));
   ASSERT_TRUE(passes_until(*timer, [&] { return timer->stats().ticks > 0; }));
@@ -39,7 +39,7 @@ TYPED_TEST(Busy, HasTheTimeOfTasksButNotOfTheSleep) {
   EXPECT_TRUE(ran);
   EXPECT_GE(stats.in_tasks, 20ms);
   EXPECT_GE(stats.busy, stats.in_tasks);
-  EXPECT_LE(stats.busy, end - begin - 20ms) << "it has slept for most of 30 ms before the task";
+  EXPECT_LE(stats.busy, end - begin - 20ms) << "it has slept for most of the 200 ms before the task";
 }
 
 TYPED_TEST(Busy, StandsStillWhileNothingIsDue) {
@@ -62,8 +62,8 @@ TYPED_TEST(Busy, GrowsWhileTheWorkerNeverSleeps) {
   const auto timer = make_timer<TypeParam>();
   std::atomic<bool> ended = false;
   std::function<void()> again = [&] {
-    std::this_thread::sleep_for(2ms);  // longer than a tick
     if (!ended) timer->new_timeout([&] { again(); }, 0ns);
+    std::this_thread::sleep_for(2ms);  // longer than a tick
   };
   again();
   std::chrono::nanoseconds last{0};

@@ -143,7 +143,7 @@ TYPED_TEST(SlowTasks, ALineTellsByDefaultThatTasksHeldTheWorkerForMoreThanASecon
   };
   const std::string line = lines_with({});
   EXPECT_EQ(test::count_of(line, "\n"), 1) << line;
-  EXPECT_TRUE(test::contains(line, "hashed_wheel_timer: tasks held the worker for 1.")) << line;
+  EXPECT_TRUE(test::contains(line, "hashed_wheel_timer: tasks held the worker for ")) << line;
   EXPECT_EQ(lines_with({.slow_task = 0ns}), "") << "off";
   EXPECT_EQ(lines_with({.slow_task = 1h}), "") << "it has a limit of its own";
 }
@@ -154,7 +154,7 @@ TEST(SlowTasksOfALoop, ALineTellsByDefaultThatTasksHeldItForMoreThanASecond) {
   testing::internal::CaptureStderr();
   EXPECT_TRUE(test::passes_until(timer, [&] { return timer.stats().ticks == 1; }));
   const std::string line = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(test::contains(line, "tasks held the worker for 1.")) << line;
+  EXPECT_TRUE(test::contains(line, "tasks held the worker for ")) << line;
 }
 
 TYPED_TEST(SlowTasks, NoneIsReportedThatKeepsWithinTheLimit) {

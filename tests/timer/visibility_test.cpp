@@ -1,6 +1,7 @@
 // A thread that learns how a timeout has ended sees all that the task wrote. The objects are plain, so ThreadSanitizer
 // reports an order that is missing.
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -96,11 +97,16 @@ TYPED_TEST(Visibility, AfterRunningEverythingThatEarlierTasksWrote) {
   for (int round = 1; round <= kRounds / 5; ++round) {
     int written = 0;
     const auto hold = std::make_shared<Hold>();
+    std::atomic<bool> began = false;
     timer->add([&] { written = round; }, 0ns);
-    const TimeoutId id = timer->add([hold] { (*hold)(); }, 0ns);
-    CancelResult result = CancelResult::Gone;
-    while (timer->find(id) && !timer->find(id).is_expired()) std::this_thread::yield();
-    result = timer->cancel(id);
+    const TimeoutId id = timer->add(
+        [&began, hold] {
+          began.store(true, std::memory_order_relaxed);  // which orders nothing
+          (*hold)();
+        },
+        0ns);
+    while (!began.load(std::memory_order_relaxed)) std::this_thread::yield();
+    const CancelResult result = timer->cancel(id);
     if (result == CancelResult::Running) {
       ++running;
       EXPECT_EQ(written, round);

@@ -178,8 +178,13 @@ class CalendarTimetable final : public Timetable {
     occurrence_ = found;
     if (!found || found == before) return;  // an occurrence keeps its jitter
     shift_ = nanoseconds::zero();
-    const nanoseconds wait = std::max(distance(*wall_, *found), nanoseconds::zero());
+    const nanoseconds until = distance(*wall_, *found);
+    const nanoseconds wait = std::max(until, nanoseconds::zero());
     shift_ = adjusted(jitter_, wait) - wait;
+    // The wait for an overdue occurrence begins now.
+    if (until < nanoseconds::zero() && shift_ > nanoseconds::zero()) {
+      shift_ -= std::max(until, shift_ - (nanoseconds::max)());
+    }
   }
 
   std::optional<Wait> wait_from(time_point now) const {
