@@ -21,7 +21,7 @@ struct KeyedEnd final : Run {
 
   void thread(unsigned index) override {
     if (index == 0) {
-      keyed->set(1, 0, nanoseconds(1));
+      (void)keyed->set(1, 0, nanoseconds(1));
       linger();
       keyed.reset();
       used = 0;

@@ -42,7 +42,7 @@ struct Keyed final : Run {
         ++expired;
       }};
 
-  Keyed() { keyed.set(0, nullptr, nanoseconds(1'000'000)); }
+  Keyed() { (void)keyed.set(0, nullptr, nanoseconds(1'000'000)); }
 
   void thread(unsigned index) override {
     if (index == 1 && asks) {
@@ -56,9 +56,9 @@ struct Keyed final : Run {
       return;
     }
     begun = true;
-    keyed.set(1, std::make_unique<int>(0), nanoseconds(1));
+    (void)keyed.set(1, std::make_unique<int>(0), nanoseconds(1));
     ++set;
-    keyed.move(1, nanoseconds(1));
+    (void)keyed.move(1, nanoseconds(1));
     if (index == 1) {
       if (std::optional<std::unique_ptr<int>> value = keyed.remove(1)) {
         ++**value;
