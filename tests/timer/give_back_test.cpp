@@ -118,16 +118,27 @@ TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
   for (const Timeout& timeout : go_on) EXPECT_TRUE(timeout.is_expired());
 }
 
-/// Of every sixth page a single timeout goes on, and ends after the worker has looked: too few to call it again.
+/// Of every sixth page a single timeout goes on, and ends after the worker has looked: too few to call it again. They
+/// have ids, so the worker frees them all. This thread's pool would keep 2,304 of them, some in each of many pages.
 TEST_F(AfterAPeak, APageThatItsLastTimeoutHeldGoesTooInAnIdleTimer) {
-  constexpr int kLarge = 300'000;
-  constexpr int kEach = 400;
+  constexpr std::size_t kLarge = 300'000;
+  constexpr std::size_t kEach = 400;
   HastyTimer timer(2s);  // in which the last ones are to end
-  std::vector<Timeout> all = schedule(timer, kLarge);
-  std::vector<Timeout> last = cancel_but_one_of(kEach, all);
-  ASSERT_TRUE(falls_to(last.size() + little()));
-  // By a thread that ends, because this thread's pool may keep a batch of the nodes, each in a page of its own.
-  std::jthread([&] { cancel(last); }).join();
+  std::vector<TimeoutId> all;
+  for (std::size_t i = 0; i < kLarge; ++i) {
+    all.push_back(timer.add([this] { ++ran_; }, kFar));
+    slabs_.add(timer.find(all.back()));
+  }
+  await_transfer(timer);
+  const auto cancel_those = [&](bool last) {
+    for (std::size_t i = 0; i < kLarge; ++i) {
+      if ((i % kEach == 0) != last) continue;
+      EXPECT_EQ(timer.cancel(all[i]), CancelResult::Cancelled);
+    }
+  };
+  cancel_those(false);
+  ASSERT_TRUE(falls_to(kLarge / kEach + little()));
+  cancel_those(true);
   EXPECT_TRUE(falls_to(kNotWorthIt));
 }
 
