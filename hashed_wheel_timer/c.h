@@ -143,11 +143,11 @@ HWT_C_API int hwt_create(const hwt_options* options, hwt_timer** timer) HWT_C_NO
  * ENOMEM, ECANCELED after hwt_stop(), or EPERM. Returns 0 for a timer without a thread. */
 HWT_C_API int hwt_start(hwt_timer* timer) HWT_C_NOEXCEPT;
 
-/** Turns the wheel on the calling thread, until another thread calls hwt_stop() or hwt_destroy(), or a callback calls
- * hwt_destroy(). For programs that make their threads themselves. Starts the timer if it has not started. If its worker
- * runs already, takes over from it after its present callbacks. Returns at once after hwt_stop(). Join the thread after
- * hwt_stop(), before hwt_destroy(). Returns 0, or EINVAL for a timer without a thread, EDEADLK on a worker and while
- * another thread is in hwt_run(), or EPERM. */
+/** Turns the wheel on the calling thread, until another thread calls hwt_stop(), or a callback calls hwt_destroy(). For
+ * programs that make their threads themselves. Starts the timer if it has not started. If its worker runs already,
+ * takes over from it after its present callbacks. Returns at once after hwt_stop(). Join the thread after hwt_stop(),
+ * before hwt_destroy(). Returns 0, or EINVAL for a timer without a thread, EDEADLK on a worker and while another thread
+ * is in hwt_run(), or EPERM. */
 HWT_C_API int hwt_run(hwt_timer* timer) HWT_C_NOEXCEPT;
 
 /** Calls callback(argument) once, `delay_ns` from now or up to a tick later, never earlier. A negative delay is due

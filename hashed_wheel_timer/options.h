@@ -53,9 +53,10 @@ struct Options {
   std::function<void(std::exception_ptr, const Timeout&)> on_task_error = {};
   /// If longer than 0: tasks that ran strictly longer on the worker are counted in TimerStats::slow_tasks and reported.
   /// The time includes the destruction of the callable, and costs two clock readings a task. Tasks in the executor are
-  /// not timed. Not set: if the tasks of a tick hold the worker for more than a second, a line on stderr says so, at
-  /// most one a second. At ticks below 1 ms, it is some of the tasks. That costs nothing, but cannot name the task. A
-  /// stall of the process counts too. A ManualTimer writes no such line. 0: off. Negative: refused.
+  /// not timed. Not set: if the worker runs tasks for more than a second between two readings of its clock, a line on
+  /// stderr says so, at most one a second. It reads the clock after the tasks of a tick, and at ticks below 1 ms after
+  /// some 64 tasks. That costs nothing, but cannot name the task. A stall of the process counts too. A ManualTimer
+  /// writes no such line. 0: off. Negative: refused.
   std::optional<std::chrono::nanoseconds> slow_task = {};
   /// Receives each slow task and the time that it ran. Called on the worker, after the task. An exception goes to
   /// on_task_error. Not called for a task that has destroyed its timer. Empty: a line on stderr, at most one a second.

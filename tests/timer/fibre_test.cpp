@@ -1,7 +1,7 @@
 // Fibres that change their thread between two calls: no call remembers the thread of the one before.
 
 #include <gtest/gtest.h>
-#if defined(__linux__)
+#if defined(__GLIBC__)  // musl has no ucontext
 #include <ucontext.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ class Fibre {
     own_.uc_stack.ss_sp = stack_.data();
     own_.uc_stack.ss_size = stack_.size();
     own_.uc_link = &thread_;
-    const auto self = reinterpret_cast<std::uintptr_t>(this);
+    const std::uint64_t self = reinterpret_cast<std::uintptr_t>(this);  // 64 bits, to be shifted on any machine
     makecontext(&own_, reinterpret_cast<void (*)()>(&Fibre::begin), 2, static_cast<unsigned>(self >> 32U),
                 static_cast<unsigned>(self));
   }
@@ -44,7 +44,7 @@ class Fibre {
 
  private:
   static void begin(unsigned high, unsigned low) {
-    auto& self = *reinterpret_cast<Fibre*>(std::uintptr_t{high} << 32U | low);
+    auto& self = *reinterpret_cast<Fibre*>(static_cast<std::uintptr_t>(std::uint64_t{high} << 32U | low));
     self.body_(self);
     self.has_ended_ = true;
   }
