@@ -83,14 +83,17 @@ fuzz_at_once() {
 fuzz_one() {
   program=$build/$1/tests/fuzz/${2}_fuzz
   corpus=$build/fuzz-found/corpus/$2
-  mkdir -p "$corpus" || return 1
-  kept=$root/tests/fuzz/corpus/$2
+  kept=$build/fuzz-found/kept/$2
+  mkdir -p "$corpus" "$kept" && python3 -c 'import sys
+for number, line in enumerate(sys.stdin):
+    open(f"{sys.argv[1]}/{number}", "wb").write(bytes.fromhex(line))' "$kept" <"$root/tests/fuzz/corpus/$2.hex" ||
+    return 1
   prefix=$build/fuzz-found/$2-
   shift 2
   "$program" "$corpus" "$kept" -max_len=120 -timeout=20 -artifact_prefix="$prefix" "$@"
 }
 
-fuzz_targets() { for corpus in "$root"/tests/fuzz/corpus/*/; do basename "$corpus"; done; }
+fuzz_targets() { for corpus in "$root"/tests/fuzz/corpus/*; do basename "$corpus" .hex; done; }
 
 # build_fuzzers KIND COMPILER-OPTIONS OPTIONS...
 build_fuzzers() {

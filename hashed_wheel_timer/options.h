@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "hashed_wheel_timer/timer.h"
+#include "hashed_wheel_timer/timeout.h"
 
 namespace hwt {
 

@@ -13,7 +13,7 @@ build() {
   cp -R "$source/hashed_wheel_timer" "$work/$1"
   sed -i "$2" "$work/$1/hashed_wheel_timer/c.h"
   (cd "$work/$1" && ${CXX:-c++} -std=c++20 -g -shared -fPIC -fvisibility=hidden -DHWT_BUILDING -I. -o c.so \
-    hashed_wheel_timer/c.cpp hashed_wheel_timer/internal/c/*.cpp)
+    hashed_wheel_timer/internal/c/*.cpp)
 }
 compare() {
   abidiff --suppressions "$source/packaging/check/hwt_options.abignore" "$work/now/c.so" "$work/$1/c.so"

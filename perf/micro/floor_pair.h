@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/handover/hand_over_queue.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 
 namespace hwt::perf {

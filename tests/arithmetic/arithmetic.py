@@ -20,8 +20,8 @@ RING = INTERNAL + "wheel/revolutions.h"
 TREE = INTERNAL + "wheel/due_tree.h"
 ITEM = INTERNAL + "wheel/wheel_item.h"
 SCALE = "hashed_wheel_timer/detail/saturating.h"
-DEADLINE = INTERNAL + "platform/clock.h"
-CLOCK = INTERNAL + "platform/request_clock.h"
+DEADLINE = INTERNAL + "time/clock.h"
+CLOCK = INTERNAL + "time/request_clock.h"
 WORD = INTERNAL + "memory/node_word.h"
 
 PROGRAMS = ["slot_levels", "tick_grid", "revolutions", "due_tree", "durations", "request_clock", "node_word"]

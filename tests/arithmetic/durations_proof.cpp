@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "hashed_wheel_timer/detail/saturating.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "tests/arithmetic/whole.h"
 
 namespace {

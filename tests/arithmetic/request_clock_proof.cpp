@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "hashed_wheel_timer/internal/platform/request_clock.h"
+#include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "tests/arithmetic/whole.h"
 
 namespace {

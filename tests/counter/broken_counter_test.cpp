@@ -14,7 +14,7 @@
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "hashed_wheel_timer/internal/platform/cycle_counter.h"
+#include "hashed_wheel_timer/internal/time/cycle_counter.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "tests/support/ages.h"
 #include "tests/support/any_timer.h"
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/cycle_counter.h"
-#include "hashed_wheel_timer/internal/platform/request_clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
+#include "hashed_wheel_timer/internal/time/cycle_counter.h"
+#include "hashed_wheel_timer/internal/time/request_clock.h"
 
 namespace {
 

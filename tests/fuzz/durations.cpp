@@ -10,7 +10,7 @@
 #include "hashed_wheel_timer/detail/fast_divider.h"
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "tests/fuzz/targets.h"
 
 namespace hwt::fuzz {

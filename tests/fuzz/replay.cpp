@@ -1,18 +1,20 @@
-// Runs stored inputs without libFuzzer, with any compiler: replay TARGET FILE-OR-FOLDER...
+// Runs stored inputs without libFuzzer, with any compiler: replay TARGET FILE...
+// A file is one input. But a file NAME.hex has many, one in a line, in hexadecimal.
 
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "tests/fuzz/targets.h"
 
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Target {
   const char* name;
@@ -31,26 +33,34 @@ const Target kTargets[] = {
 #endif
 };
 
-/// In the order of their names, so that a failure is the same one each time.
-std::vector<fs::path> files_of(const char* argument) {
-  if (!fs::is_directory(argument)) return {argument};
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(argument)) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
+using Bytes = std::vector<std::uint8_t>;
+
+/// Returns no byte for a line that is no hexadecimal number with an even number of digits.
+Bytes bytes_of(const std::string& line) {
+  Bytes bytes(line.size() / 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const char* const digits = &line[2 * i];
+    if (std::from_chars(digits, digits + 2, bytes[i], 16).ptr != digits + 2) return {};
+  }
+  return line.size() % 2 == 0 ? bytes : Bytes{};
 }
 
-bool replay(const Target& target, const fs::path& path) {
+/// Returns the inputs of a file. Returns none, after a line on stderr, if it cannot be read.
+std::vector<Bytes> inputs_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    std::fprintf(stderr, "cannot read %s\n", path.string().c_str());
-    return false;
+  std::vector<Bytes> inputs;
+  if (path.ends_with(".hex")) {
+    for (std::string line; std::getline(file, line);) {
+      inputs.push_back(bytes_of(line));
+      if (!inputs.back().empty()) continue;
+      std::fprintf(stderr, "%s:%zu: not hexadecimal: %s\n", path.c_str(), inputs.size(), line.c_str());
+      return {};
+    }
+  } else if (file) {
+    inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::fprintf(stderr, "%s\n", path.string().c_str());  // the last one is the one that fails
-  hwt::fuzz::Input input(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  target.run(input);
-  return true;
+  if (inputs.empty()) std::fprintf(stderr, "%s: cannot read it\n", path.c_str());
+  return inputs;
 }
 
 }  // namespace
@@ -60,18 +70,21 @@ int main(int argc, char** argv) {
     return argc > 2 && std::strcmp(each.name, argv[1]) == 0;
   });
   if (target == std::end(kTargets)) {
-    std::fprintf(stderr, "usage: replay TARGET FILE-OR-FOLDER...\ntargets:");
+    std::fprintf(stderr, "usage: replay TARGET FILE...\ntargets:");
     for (const Target& each : kTargets) std::fprintf(stderr, " %s", each.name);
     std::fprintf(stderr, "\n");
     return 2;
   }
-  std::size_t inputs = 0;
+  std::size_t replayed = 0;
   for (int i = 2; i < argc; ++i) {
-    for (const fs::path& path : files_of(argv[i])) {
-      if (!replay(*target, path)) return 1;
-      ++inputs;
+    const std::vector<Bytes> inputs = inputs_of(argv[i]);
+    if (inputs.empty()) return 1;
+    for (std::size_t line = 0; line < inputs.size(); ++line, ++replayed) {
+      std::fprintf(stderr, "%s:%zu\n", argv[i], line + 1);  // the last one is the one that fails
+      hwt::fuzz::Input input(inputs[line].data(), inputs[line].size());
+      target->run(input);
     }
   }
-  std::printf("%zu inputs replayed\n", inputs);
-  return inputs == 0 ? 1 : 0;
+  std::printf("%zu inputs replayed\n", replayed);
+  return replayed == 0 ? 1 : 0;
 }

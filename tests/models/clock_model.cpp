@@ -1,7 +1,7 @@
 // CycleRate: one thread measures the rate of the cycle counter while another finds that the counter stands still. In
 // the end no thread uses the counter. A third thread that reads the window also reads the rate.
 
-#include "hashed_wheel_timer/internal/platform/request_clock.h"
+#include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "tests/models/checker.h"
 
 namespace model {

@@ -6,7 +6,7 @@
 
 #include "hashed_wheel_timer/internal/memory/batch_stack.h"
 #include "hashed_wheel_timer/internal/memory/collector.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "tests/models/model_timer.h"
 
 namespace model {

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "hashed_wheel_timer/internal/schedule/conductor.h"
+#include "hashed_wheel_timer/internal/recurring/conductor.h"
 #include "tests/models/checker.h"
 
 namespace model {

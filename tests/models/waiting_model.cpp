@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "tests/models/checker.h"
 
 namespace model {

@@ -16,10 +16,10 @@
 
 #include "gtest/gtest.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/cycle_counter.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
 #include "hashed_wheel_timer/internal/platform/parking.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
+#include "hashed_wheel_timer/internal/time/cycle_counter.h"
 #include "tests/support/denied_call.h"
 
 namespace hwt::internal {

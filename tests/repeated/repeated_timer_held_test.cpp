@@ -1,7 +1,7 @@
 // RepeatedTimer: a thread stands still inside a call, as if the system had preempted it. The worker does not wait for
 // it, and the call takes effect when the thread goes on.
 
-#include "hashed_wheel_timer/internal/schedule/conductor.h"
+#include "hashed_wheel_timer/internal/recurring/conductor.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/held_timer.h"
 #include "tests/support/repeated_timer_support.h"

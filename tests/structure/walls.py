@@ -17,19 +17,36 @@ import tempfile
 LIBRARY = "hashed_wheel_timer"
 INTERNAL = LIBRARY + "/internal/"
 
-# The folders of internal/ (rooms), and the rooms that each may include besides itself.
-INSTALLED = "installed headers"
-MAY_INCLUDE = {
-    "c": {INSTALLED},
-    "wheel": set(),
-    "platform": set(),
-    "report": set(),
-    "memory": {INSTALLED, "wheel", "platform", "report"},
-    "handover": {INSTALLED, "memory", "wheel", "platform", "report"},
-    "core": {INSTALLED, "handover", "memory", "wheel", "platform", "report"},
-    "engine": {INSTALLED, "core", "handover", "memory", "wheel", "platform", "report"},
-    "schedule": {INSTALLED, "core", "memory", "platform", "report"},
+# The installed headers with which both sides of the library speak: values, options, statistics, and the timeout and
+# the task as a user sees them. Every room may include them, and they include only each other.
+TERMS = {
+    LIBRARY + "/" + name + ".h"
+    for name in [
+        "calendar", "deadline", "delay", "errors", "histogram", "leeway", "options", "origin", "stats", "timeout",
+        "timeout_id", "version", "when",
+        "detail/export", "detail/fast_divider", "detail/intrusive_stack", "detail/latency_buckets", "detail/point",
+        "detail/refuse_nan", "detail/saturating", "detail/schedule_plan", "detail/scheduled", "detail/task",
+        "detail/wheel_link",
+    ]
 }
+
+# The folders of internal/ (rooms), from the lowest to the highest, and the rooms that each may include besides itself
+# and TERMS. Each other installed header is in the room of the source that implements it, or in `family` if none does.
+MAY_INCLUDE = {
+    "wheel": set(),
+    "report": set(),
+    "time": {"report"},
+    "platform": {"time"},
+    "memory": {"wheel", "platform", "time", "report"},
+    "handover": {"memory", "platform", "time"},
+    "core": {"handover", "memory", "wheel", "platform", "time", "report"},
+    "engine": {"core", "handover", "memory", "wheel", "platform", "time", "report"},
+    "recurring": {"core", "memory", "platform", "time", "report"},
+    "family": {"engine", "core", "memory", "wheel", "platform", "time", "report"},
+    "c": {"engine", "core"},
+}
+ONLY_INSTALLED = {"c"}  # these include no private header of another room
+TOP = "family"
 ANY_ROOM = INTERNAL + "tuning.h"  # every room of internal/ may include it
 MAX_LINES = 400
 
@@ -51,16 +68,25 @@ MAY_WAIT = {
     INTERNAL + "platform/waiting.h",  # defines await_change() and announce_change(), which all other files call
     INTERNAL + "platform/parking_condition.cpp",  # a condition variable, not an atomic
     INTERNAL + "engine/worker_role.h",  # a condition variable, too
-    LIBRARY + "/timeout_scope.cpp",  # and here
+    INTERNAL + "core/timeout_scope.cpp",  # and here
 }
 QUEUE = re.compile(r"moodycamel::|#\s*include\s*[<\"].*\bconcurrentqueue\.h[>\"]")
 
 
 def room_of(path):
-    """Returns the room of a file: INSTALLED for public headers, None for source files outside internal/."""
-    if path.startswith(INTERNAL):
-        return path[len(INTERNAL) :].split("/")[0]
-    return INSTALLED if path.endswith(".h") else None
+    """Returns the folder of internal/ that the file is in, or None for an installed header."""
+    return path[len(INTERNAL) :].split("/")[0] if path.startswith(INTERNAL) else None
+
+
+def homes_of(sources):
+    """Returns {file: room}. A source implements the header that it includes first."""
+    homes = {path: room_of(path) or (None if path in TERMS else TOP) for path in sources}
+    for path, (_, _, _, included) in sources.items():
+        header = included[0][1] if included else ""
+        if path.endswith(".cpp") and header not in TERMS and room_of(header) is None and header in homes and (
+                os.path.basename(header)[: -len(".h")] == os.path.basename(path)[: -len(".cpp")]):
+            homes[header] = room_of(path)
+    return homes
 
 
 def read(root, path):
@@ -125,14 +151,17 @@ def marks_of(text):
 def broken_rules(root):
     sources = {path: marks_of(read(root, path)) for path in files_below(root, LIBRARY, ".h", ".cpp")}
     broken = []
+    homes = homes_of(sources)
     includes = {path: {} for path in sources}  # path -> {included path: line}
     users_of_the_queue = {}
 
     for path, (lines, queue, waits, included) in sources.items():
         room = room_of(path)
-        if path.startswith(INTERNAL) and room not in MAY_INCLUDE and path != ANY_ROOM:
+        if room is not None and room not in MAY_INCLUDE and path != ANY_ROOM:
             broken.append((path, 1, f"internal/ has no room {room}: tests/structure/walls.py says which there are"))
             continue
+        if room is None and not path.endswith(".h"):
+            broken.append((path, 1, "outside of internal/ there are only installed headers"))
         if lines > MAX_LINES:
             broken.append((path, MAX_LINES + 1, f"a file has at most {MAX_LINES} lines, this one {lines}"))
         if queue:
@@ -148,18 +177,24 @@ def broken_rules(root):
                 includes[path][other] = number
             if other.endswith(".cpp"):
                 broken.append((path, number, f"includes {other}: only headers are included"))
-            elif room == INSTALLED and room_of(other) != INSTALLED:
+            elif room is None and room_of(other) is not None:
                 broken.append((path, number, f"includes {other}: an installed header includes only installed ones"))
-            elif room in MAY_INCLUDE and other != ANY_ROOM and room_of(other) not in MAY_INCLUDE[room] | {room}:
-                allowed = ", ".join(sorted(MAY_INCLUDE[room])) or "nothing"
-                broken.append((path, number, f"includes {other}: besides itself, {room}/ may include {allowed}"))
+            elif path != ANY_ROOM and other != ANY_ROOM and other not in TERMS:
+                home = homes[path]
+                allowed = MAY_INCLUDE.get(home, set())
+                if home in ONLY_INSTALLED and room_of(other) not in {None, home}:
+                    broken.append((path, number, f"includes {other}: {home}/ includes only installed headers"))
+                elif homes[other] not in allowed | {home}:
+                    named = f"{home}/ may include " + (", ".join(sorted(allowed)) or "no room") if home else (
+                        "the installed headers in TERMS include only each other")
+                    broken.append((path, number, f"includes {other} of {homes[other]}/: besides itself and TERMS, {named}"))
 
     cycle = cycle_in(includes)
     if cycle:
         broken.append((cycle[0], includes[cycle[0]][cycle[1]], "a cycle of includes: " + " > ".join(cycle)))
 
     for path, number in users_of_the_queue.items():
-        if room_of(path) == INSTALLED:
+        if room_of(path) is None:
             broken.append((path, number, "an installed header names moodycamel's queue"))
         elif len(users_of_the_queue) > 1:
             others = ", ".join(other for other in users_of_the_queue if other != path)
@@ -189,7 +224,7 @@ def unlisted(root, sources):
     expected = [(path, library, path[len(LIBRARY) + 1 :], f"is in no list of sources, such as {FILE_LIST}")
                 for path in sources if path.endswith(".cpp")]
     expected += [(path, installed, path[len(LIBRARY) + 1 :], f"is in no list of headers, such as {FILE_LIST}")
-                 for path in sources if room_of(path) == INSTALLED]
+                 for path in sources if room_of(path) is None]
     expected += [(path, read(root, EXAMPLES + page), path.split("/")[-2], f"is not in {EXAMPLES}{page}")
                  for path in files_below(root, EXAMPLES, "main.cpp") for page in ["meson.build", "README.md"]]
     expected += [(path, tests, path[len("tests/") : -len(".cpp")], "is not in the table of tests/meson.build")
@@ -205,16 +240,25 @@ def seeds(root):
     headers = files_below(root, LIBRARY, ".h")
     sources = files_below(root, LIBRARY, ".cpp")
 
+    homes = homes_of({path: marks_of(read(root, path)) for path in headers + sources})
+
     def first(files, room):
         return next((path for path in files if room_of(path) == room), None)
 
-    rooms = [INSTALLED, *MAY_INCLUDE]
-    for room in rooms:
-        for other in set(rooms) - MAY_INCLUDE.get(room, set()) - {room}:
-            included = first(headers, other)
+    for room, allowed in MAY_INCLUDE.items():
+        installed = next((path for path in headers if homes[path] == room and room_of(path) is None), None)
+        for other in set(MAY_INCLUDE) - allowed - {room}:
+            included = first(headers, other) or next(path for path in headers if homes[path] == other)
             for path in filter(None, [first(headers, room), first(sources, room)]):
                 yield path, f'#include "{included}"\n', f"includes {included}"
                 yield path, f"#include <{included}>\n", f"includes {included}"
+            above = next((path for path in headers if homes[path] == other and room_of(path) is None), None)
+            if installed and above:
+                yield installed, f'#include "{above}"\n', f"includes {above} of {other}/"
+        yield min(TERMS), f'#include "{first(headers, room) or included}"\n', "includes "
+    yield first(headers, "c"), f'#include "{first(headers, "core")}"\n', "includes only installed headers"
+    yield min(TERMS), f'#include "{LIBRARY}/timer.h"\n', "include only each other"
+    yield LIBRARY + "/timer.h", f'#include "{first(headers, "core")}"\n', "an installed header includes only installed"
 
     used, user = next((a, b) for a in headers for b in headers if a != b and f'"{a}"' in read(root, b))
     yield used, f'#include "{user}"\n', "a cycle of includes"
@@ -222,19 +266,20 @@ def seeds(root):
     yield some, f'#include "{os.path.basename(some)}"\n', "written from the root"
     yield some, f'#include "{first(sources, "core")}"\n', "only headers are included"
     yield some, "//\n" * MAX_LINES, "a file has at most"
-    yield first(headers, INSTALLED), "using Queue = moodycamel::ConcurrentQueue<int>;\n", "names moodycamel's queue"
+    yield first(headers, None), "using Queue = moodycamel::ConcurrentQueue<int>;\n", "names moodycamel's queue"
     yield first(headers, "wheel"), "#include <moodycamel/concurrentqueue.h>\n", "only one file may name"
     for call in ["word.wait(0)", "pointer->wait(", "word.notify_one()", "pointer->notify_all()",
                  "std::atomic_wait_explicit(pointer, 0, order)", "std::atomic_flag_notify_all(pointer)"]:
-        for room in ["platform", "schedule", INSTALLED]:
+        for room in ["platform", "recurring", None]:
             yield first(headers, room), f"inline void seed() {{ {call}; }}\n", "waits for an atomic or notifies directly"
     yield INTERNAL + "attic/attic.h", "#pragma once\n", "internal/ has no room attic"
     yield INTERNAL + "core/forgotten.cpp", "\n", "is in no list of sources"
-    yield LIBRARY + "/forgotten.cpp", "\n", "is in no list of sources"
+    yield LIBRARY + "/forgotten.cpp", "\n", "only installed headers"
+    yield LIBRARY + "/detail/forgotten.cpp", "\n", "only installed headers"
     yield LIBRARY + "/forgotten.h", "\n", "is in no list of headers"
     yield LIBRARY + "/detail/forgotten.h", "\n", "is in no list of headers"
-    yield MESON, "calendar_sources = files('calendar.cpp', 'timer.cpp')\n", "calendar_sources lacks"
-    yield CMAKE, "set(calendar_sources calendar.cpp)\n", "calendar_sources lacks"
+    yield MESON, "calendar_sources = files('internal/recurring/calendar.cpp', 'timer.cpp')\n", "calendar_sources lacks"
+    yield CMAKE, "set(calendar_sources internal/recurring/calendar.cpp)\n", "calendar_sources lacks"
     yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/meson.build"
     yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/README.md"
     yield "tests/wheel/forgotten_test.cpp", "\n", "is not in the table"

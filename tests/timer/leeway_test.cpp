@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/support/any_timer.h"
 

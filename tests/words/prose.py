@@ -12,7 +12,7 @@ import tokenize
 SLASHES = {"h", "cpp", "rs", "go", "java", "proto", "dox"}
 HASHES = {"sh", "build", "txt", "cmake", "options", "ini", "toml", "yml", "pc", "rules", "run", "consumer", "Doxyfile"}
 # Data that has no comments.
-NOT_READ = re.compile(r"(^|/)tests/fuzz/corpus/|^packaging/symbols/|\.zh-CN\.md$")
+NOT_READ = re.compile(r"^packaging/symbols/|\.zh-CN\.md$")
 
 STRING_OR_COMMENT = re.compile(
     r'R"(\w*)\(.*?\)\1"|"""(?:.*?)"""|"(?:\\.|[^"\\\n])*"|\'(?:\\[^\'\n]+|[^\'\\\n])\''

@@ -160,7 +160,7 @@ else
   complain "--metrics $port"
 fi
 
-expect_manners "--seconds 0.2 --timeout-ms 2000 --svg $svg" "--seconds 86400 --svg $svg"
+expect_manners "--seconds 0.2 $patient --svg $svg" "--seconds 86400 --svg $svg"
 expect_report
 expect_picture
 

@@ -4,8 +4,9 @@
 #include <chrono>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
+#include "hashed_wheel_timer/timer.h"
 
 namespace hwt::internal {
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "hashed_wheel_timer/detail/scheduled.h"
 #include "hashed_wheel_timer/histogram.h"
 #include "hashed_wheel_timer/internal/core/admission.h"
 #include "hashed_wheel_timer/internal/core/counters.h"
@@ -16,12 +17,12 @@
 #include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/memory/depot.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
-#include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/probes.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
+#include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "hashed_wheel_timer/leeway.h"
 #include "hashed_wheel_timer/options.h"
 #include "hashed_wheel_timer/origin.h"

@@ -7,7 +7,7 @@
 
 #include "hashed_wheel_timer/internal/core/lateness_record.h"
 #include "hashed_wheel_timer/internal/handover/producer_counters.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "hashed_wheel_timer/stats.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 
 namespace hwt::internal {

@@ -10,7 +10,7 @@
 #include "hashed_wheel_timer/detail/held_calls.h"
 #include "hashed_wheel_timer/detail/saturating.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {

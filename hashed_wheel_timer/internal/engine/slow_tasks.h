@@ -5,8 +5,8 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/options.h"
 
 namespace hwt::internal {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/threads.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 
 namespace hwt::internal {
 

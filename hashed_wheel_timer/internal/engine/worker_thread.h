@@ -11,8 +11,8 @@
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
 #include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
-#include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {

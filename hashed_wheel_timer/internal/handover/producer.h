@@ -7,8 +7,8 @@
 #include "hashed_wheel_timer/internal/handover/producer_counters.h"
 #include "hashed_wheel_timer/internal/handover/seat.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
-#include "hashed_wheel_timer/internal/platform/request_clock.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
+#include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 
 // Each schedule and each cancel reads a variable of its thread. In a shared library that would be a call, for which the

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
-#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
 #include "hashed_wheel_timer/internal/platform/sanitizers.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hashed_wheel_timer/detail/task.h"
 #include "hashed_wheel_timer/internal/memory/node_state.h"
 #include "hashed_wheel_timer/internal/memory/node_word.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
-#include "hashed_wheel_timer/timer.h"
+#include "hashed_wheel_timer/timeout.h"
 
 namespace hwt::internal {
 

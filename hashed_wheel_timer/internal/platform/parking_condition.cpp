@@ -12,7 +12,7 @@
 #include <ctime>
 #endif
 
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 
 namespace hwt::internal {
 

@@ -13,7 +13,7 @@
 #include <ctime>
 #include <limits>
 
-#include "hashed_wheel_timer/internal/platform/clock.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 
 namespace hwt::internal {
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <system_error>
 
-#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/windows_api.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 
 namespace hwt::internal {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "hashed_wheel_timer/internal/platform/clock.h"
 #include "hashed_wheel_timer/internal/platform/parking.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
 
 namespace hwt::internal {
 

@@ -1,0 +1,95 @@
+#include "hashed_wheel_timer/timeout.h"
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/handover/producer.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
+#include "hashed_wheel_timer/internal/time/clock.h"
+
+namespace hwt {
+
+using internal::Core;
+using internal::Node;
+using internal::NodeState;
+
+Timeout::Timeout(const Timeout& other) noexcept : node_(other.node_) {
+  if (node_ != nullptr) node_->add_reference();
+}
+
+void Timeout::release(Node* node) noexcept {
+  if (node->drop_references(1)) internal::recycle(node);
+}
+
+bool Timeout::cancel() noexcept { return node_ != nullptr && Core::cancel(*node_); }
+
+bool Timeout::cancel_and_wait() noexcept { return node_ != nullptr && internal::cancel_and_wait(*node_); }
+
+bool Timeout::move_to(When when) { return node_ != nullptr && Core::reschedule(*node_, when); }
+
+bool Timeout::move_to(When when, Leeway leeway) {
+  return node_ != nullptr && Core::reschedule(*node_, node_->core().rounded(when, leeway));
+}
+
+bool Timeout::is_pending() const noexcept {
+  return node_ != nullptr && Node::pending(node_->word.load(std::memory_order_acquire));
+}
+
+bool Timeout::is_cancelled() const noexcept {
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == NodeState::Cancelled;
+}
+
+bool Timeout::is_expired() const noexcept {
+  return node_ != nullptr && node_->state(std::memory_order_acquire) == NodeState::Expired;
+}
+
+std::chrono::steady_clock::time_point Timeout::deadline() const noexcept {
+  return node_ == nullptr ? (std::chrono::steady_clock::time_point::max)() : node_->deadline_point();
+}
+
+Timer* Timeout::timer() const noexcept { return node_ == nullptr ? nullptr : node_->core().timer(); }
+
+TimerTask& Timeout::task() const {
+  if (node_ == nullptr) throw IllegalState("task() of a null Timeout");
+  return node_->task();
+}
+
+std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
+  if (!timeout) return out << "Timeout(null)";
+  // Asks the core and not the timer, because another thread may be destroying the timer.
+  const std::chrono::steady_clock::time_point now(std::chrono::nanoseconds(Node::of(timeout)->core().now()));
+  // Computes unsigned numbers, because the distance between two time points may exceed the signed range. Returns a
+  // string, because a stream may print numbers in another base.
+  const auto distance = [](std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+    const auto nanoseconds = [](auto t) {
+      return static_cast<std::uint64_t>(t.time_since_epoch() / std::chrono::nanoseconds(1));
+    };
+    return std::to_string(nanoseconds(to) - nanoseconds(from));
+  };
+  const std::chrono::steady_clock::time_point deadline = timeout.deadline();  // once: another thread may move it
+  out << "Timeout(deadline: ";
+  if (deadline == (std::chrono::steady_clock::time_point::max)()) {
+    out << "never";
+  } else if (deadline > now) {
+    out << distance(now, deadline) << " ns later";
+  } else if (deadline < now) {
+    out << distance(deadline, now) << " ns ago";
+  } else {
+    out << "now";
+  }
+  if (timeout.is_cancelled()) out << ", cancelled";
+  if (timeout.is_expired()) out << ", expired";
+  return out << ')';
+}
+
+TimerTask::~TimerTask() = default;
+void TimerTask::cancelled(Timeout&) {}
+void TimerTask::will_not_run(detail::NotRun) {}
+
+const BatchExecutor* TimerTask::executor() const noexcept { return nullptr; }
+
+}  // namespace hwt

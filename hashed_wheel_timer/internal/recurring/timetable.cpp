@@ -1,0 +1,235 @@
+#include "hashed_wheel_timer/internal/recurring/timetable.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hashed_wheel_timer/detail/saturating.h"
+#include "hashed_wheel_timer/internal/recurring/occurrences.h"
+#include "hashed_wheel_timer/internal/report/log.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
+
+namespace hwt::internal {
+
+using std::chrono::floor;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using std::chrono::system_clock;
+
+Timetable::~Timetable() = default;
+
+namespace {
+
+nanoseconds adjusted(const Jitter& jitter, nanoseconds wait) {
+  wait = std::max(wait, nanoseconds::zero());
+  return jitter ? std::max(jitter(wait), nanoseconds::zero()) : wait;
+}
+
+class PlanTimetable final : public Timetable {
+ public:
+  explicit PlanTimetable(const detail::SchedulePlan& plan)
+      : occurrences_(plan), jitter_(plan.jitter), burst_(plan.catch_up == CatchUp::Burst) {}
+
+  std::optional<Wait> first(time_point now) override {
+    occurrences_.start(now);
+    const nanoseconds wait = detail::time_until(occurrences_.at(), now);
+    return wait_of(now, wait, adjusted(jitter_, wait));
+  }
+
+  bool is_due(std::exception_ptr&) override { return true; }
+  std::optional<Wait> wait_on(time_point, std::exception_ptr&) override { return {}; }
+
+  std::optional<Wait> after_run(time_point started, time_point ended, std::exception_ptr& errors) override {
+    if (!occurrences_.next(started, ended)) return {};
+    const nanoseconds wait = detail::time_until(occurrences_.at(), ended);
+    Wait next = wait_of(ended, wait, wait);
+    try {
+      next = wait_of(ended, wait, adjusted(jitter_, wait));
+    } catch (...) {
+      add_current_exception(errors);
+    }
+    next.at_once = burst_ && occurrences_.at() <= ended && next.delay == nanoseconds::zero();
+    return next;
+  }
+
+ private:
+  /// Returns a wait of `adjusted_wait`, where `wait` is the time until the occurrence. The due time of an overdue
+  /// occurrence is in the past, unless jitter adds a delay: that counts from `now`.
+  Wait wait_of(time_point now, nanoseconds wait, nanoseconds adjusted_wait) const {
+    const time_point from = adjusted_wait > wait ? std::max(occurrences_.at(), now) : occurrences_.at();
+    return {saturating_sum(from, adjusted_wait - wait), adjusted_wait};
+  }
+
+  Occurrences occurrences_;
+  Jitter jitter_;
+  const bool burst_;
+};
+
+/// Splits each wait into pieces of kPiece and reads the wall clock after each piece. So it notices that the wall clock
+/// was set, or that steady_clock stood still while the machine was suspended.
+class CalendarTimetable final : public Timetable {
+ public:
+  explicit CalendarTimetable(const detail::SchedulePlan& plan)
+      : rule_(plan.rule), catch_up_(plan.catch_up), jitter_(plan.jitter), wall_clock_(plan.wall_clock) {}
+
+  std::optional<Wait> first(time_point now) override {
+    wall_ = present();
+    choose(floor<seconds>(*wall_));
+    return wait_from(now);
+  }
+
+  bool is_due(std::exception_ptr& errors) override {
+    look_at_the_clock(errors);
+    // Not due while the clock or the rule fails, or if there is no occurrence.
+    if (!wall_ || !known_ || !occurrence_ || remaining() > nanoseconds::zero()) return false;
+    begun_ = floor<seconds>(*wall_);
+    return true;
+  }
+
+  std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
+    // Asks the rule again if it failed. If the clock was set back, there may be occurrences before the chosen one.
+    if (wall_ && (!known_ || floor<seconds>(*wall_) < after_)) choose(errors);
+    return wait_from(now);
+  }
+
+  std::optional<Wait> after_run(time_point, time_point ended, std::exception_ptr& errors) override {
+    last_run_ = occurrence_;
+    known_ = false;
+    look_at_the_clock(errors);
+    if (wall_) choose(errors);
+    std::optional<Wait> next = wait_from(ended);
+    if (next && next->due) next->at_once = catch_up_ == CatchUp::Burst && next->delay == nanoseconds::zero();
+    return next;
+  }
+
+ private:
+  static constexpr seconds kPiece{60};
+  static constexpr std::chrono::hours kHeldBack{1};  // how long nothing runs because the clock was set back
+
+  system_clock::time_point present() const { return wall_clock_ ? wall_clock_() : system_clock::now(); }
+
+  void look_at_the_clock(std::exception_ptr& errors) {
+    wall_.reset();
+    try {
+      wall_ = present();
+    } catch (...) {
+      add_current_exception(errors);
+    }
+  }
+
+  /// Returns the time from `wall` until `time`, at most 200 years either way, because nanoseconds do not reach as far
+  /// as time points of whole seconds.
+  static nanoseconds distance(system_clock::time_point wall, WallTime time) {
+    constexpr seconds kFar = std::chrono::years(200);
+    const WallTime whole = floor<seconds>(wall);
+    if (time >= whole + kFar) return kFar;
+    if (time <= whole - kFar) return -kFar;
+    // Not wall - whole: in the first second of the clock's range, `whole` is before that range.
+    nanoseconds fraction = wall.time_since_epoch() % seconds(1);
+    if (fraction < nanoseconds::zero()) fraction += seconds(1);
+    return (time - whole) - fraction;
+  }
+
+  /// Returns the time until the run is due; zero or less if it is due.
+  nanoseconds remaining() const {
+    const nanoseconds wait = distance(*wall_, *occurrence_);
+    if (wait > nanoseconds::zero() && shift_ > (nanoseconds::max)() - wait) return (nanoseconds::max)();
+    if (wait < nanoseconds::zero() && shift_ < nanoseconds::zero()) return wait;
+    return wait + shift_;
+  }
+
+  void choose(std::exception_ptr& errors) {
+    try {
+      const WallTime second = floor<seconds>(*wall_);
+      // The clock was wrong when that occurrence ran. Otherwise nothing would run until the clock is as late again.
+      if (last_run_ && *last_run_ > second + kHeldBack) last_run_.reset();
+      choose(last_run_ ? std::max(*last_run_, caught_up(second)) : second);
+    } catch (...) {
+      add_current_exception(errors);
+    }
+  }
+
+  /// Returns the time up to which no further occurrence runs after a run. `now` is the present second.
+  WallTime caught_up(WallTime now) const {
+    switch (catch_up_) {
+      case CatchUp::Burst:
+        return *last_run_;
+      case CatchUp::Once:
+        return std::min(begun_, now);  // the run stands for all occurrences up to its start
+      case CatchUp::Skip:
+        break;
+    }
+    return now;
+  }
+
+  /// Chooses the first occurrence after `after`, and its jitter.
+  void choose(WallTime after) {
+    known_ = false;
+    after_ = after;
+    const std::optional<WallTime> before = std::exchange(occurrence_, std::nullopt);
+    const std::optional<WallTime> found = rule_(after);
+    if (found && *found <= after) {
+      refuse("Schedule: rule", "returned " + std::to_string(found->time_since_epoch().count()) + " s since 1970",
+             "more than " + std::to_string(after.time_since_epoch().count()) + " s");
+    }
+    known_ = true;
+    occurrence_ = found;
+    if (!found || found == before) return;  // an occurrence keeps its jitter
+    shift_ = nanoseconds::zero();
+    const nanoseconds until = distance(*wall_, *found);
+    const nanoseconds wait = std::max(until, nanoseconds::zero());
+    shift_ = adjusted(jitter_, wait) - wait;
+    // The wait for an overdue occurrence begins now.
+    if (until < nanoseconds::zero() && shift_ > nanoseconds::zero()) {
+      shift_ -= std::max(until, shift_ - (nanoseconds::max)());
+    }
+  }
+
+  std::optional<Wait> wait_from(time_point now) const {
+    if (!wall_ || !known_) return Wait{std::nullopt, kPiece};
+    if (!occurrence_) return {};
+    const nanoseconds wait = std::max(remaining(), nanoseconds::zero());
+    return Wait{saturating_sum(now, wait), std::min<nanoseconds>(wait, kPiece)};
+  }
+
+  calendar::Rule rule_;
+  const CatchUp catch_up_;
+  Jitter jitter_;
+  std::function<system_clock::time_point()> wall_clock_;
+  std::optional<system_clock::time_point> wall_;  // the latest reading; empty: the clock threw
+  std::optional<WallTime> last_run_;              // the occurrence that ran last, not the time at which it ran
+  std::optional<WallTime> occurrence_;            // the awaited occurrence: the first after after_
+  WallTime after_;
+  WallTime begun_;       // the time of the latest run
+  nanoseconds shift_{};  // what jitter adds to the wait for occurrence_
+  bool known_ = false;   // occurrence_ is up to date: neither the rule nor, after a run, the clock threw
+};
+
+}  // namespace
+
+void add_current_exception(std::exception_ptr& all) noexcept {
+  const std::exception_ptr error = caught_exception("a schedule");
+  if (!all) {
+    all = error;
+    return;
+  }
+  try {
+    const std::string text = with_text_of(error, [](const char* what) { return std::string(what); });
+    try {
+      std::rethrow_exception(all);
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error(text));
+    }
+  } catch (...) {
+    all = std::current_exception();
+  }
+}
+
+std::unique_ptr<Timetable> make_timetable(const detail::SchedulePlan& plan) {
+  if (plan.rule) return std::make_unique<CalendarTimetable>(plan);
+  return std::make_unique<PlanTimetable>(plan);
+}
+
+}  // namespace hwt::internal
