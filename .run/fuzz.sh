@@ -27,14 +27,15 @@ fuzz_executions() {
   # Without the hook at each comparison, which takes more time than the fuzzed code.
   build_fuzzers fuzz-quick '-fno-sanitize-coverage=trace-cmp -D_GLIBCXX_ASSERTIONS' || return 1
   exec 9<&-  # ends this command's turn, so that others can build meanwhile
-  logs=$build/fuzz-quick/logs
-  rm -rf "$logs" && mkdir -p "$logs" || return 1
+  logs=$(mktemp -d "$build/fuzz-quick/logs.XXXXXX") || return 1
   set -- $(fuzz_targets)
   status=0
   fuzz_at_once 1 "-runs=$(((executions - 1) / $# + 1)) -max_total_time=180" "$@" || status=1
   missing=$((executions - $(executions_in "$logs"/*)))
   if [ "$missing" -gt 0 ]; then
-    quickest=$(for target; do echo "$(executions_in "$logs/$target".*) $target"; done | sort -rn | head -n 2)
+    quickest=$(for target; do
+      echo "$(awk '/^stat::average_exec_per_sec:/ { print $2 }' "$logs/$target.1") $target"
+    done | sort -rn | head -n 2)
     fuzz_at_once 2 -runs=$((missing / 2 + 1)) $(echo "$quickest" | cut -d ' ' -f 2) || status=1
   fi
   for target; do
@@ -84,7 +85,7 @@ fuzz_one() {
   program=$build/$1/tests/fuzz/${2}_fuzz
   corpus=$build/fuzz-found/corpus/$2
   kept=$build/fuzz-found/kept/$2
-  mkdir -p "$corpus" "$kept" && python3 -c 'import sys
+  rm -rf "$kept" && mkdir -p "$corpus" "$kept" && python3 -c 'import sys
 for number, line in enumerate(sys.stdin):
     open(f"{sys.argv[1]}/{number}", "wb").write(bytes.fromhex(line))' "$kept" <"$root/tests/fuzz/corpus/$2.hex" ||
     return 1

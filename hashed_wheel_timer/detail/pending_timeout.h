@@ -11,9 +11,9 @@ namespace hwt::detail {
 /// The timeout that a schedule or a RepeatedTimer waits for. The thread that arms, perhaps the worker, stores it here,
 /// and users look at it. The arming thread waits for no user.
 ///
-/// A user takes the timeout out, leaves a mark in its place, and puts it back only if the mark is still there.
-/// Otherwise the arming thread has stored another one meanwhile, and the user drops the old one. A mutex keeps users
-/// apart, so there is at most one mark.
+/// A user exchanges the timeout for the mark kLent, and puts it back only if the mark is still there. Otherwise the
+/// arming thread has stored another one meanwhile, and the user drops the old one. A mutex keeps users apart, so there
+/// is at most one mark.
 class HWT_API PendingTimeout {
  public:
   PendingTimeout() noexcept = default;
@@ -24,8 +24,8 @@ class HWT_API PendingTimeout {
 
   /// Stores the timeout in place of the present one. One thread at a time.
   void set(Timeout timeout) noexcept;
-  /// Stores the timeout unless there is one already. For a thread that may be late with the first one, before any user
-  /// has looked.
+  /// Stores the first timeout, unless its task has run already, and has stored a later one by set(). Call it before any
+  /// user can look.
   void set_first(Timeout timeout) noexcept;
   /// Leaks the present timeout, in a forked child.
   void abandon() noexcept { place_.store(kNone, std::memory_order_relaxed); }
@@ -48,7 +48,8 @@ class HWT_API PendingTimeout {
 
    private:
     PendingTimeout& pending_;
-    Timeout timeout_;  // destroyed after the lock, because that may destroy the task, and so call the user's code
+    // Declared before the lock, and so destroyed after it: to drop the last reference may run code of the user.
+    Timeout timeout_;
     const std::lock_guard<std::mutex> lock_;
   };
 

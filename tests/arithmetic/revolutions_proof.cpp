@@ -32,7 +32,7 @@ int main(int count, char** arguments) {
     require(own <= tick, "not after the tick");
     require(tick - own < ring.length(), "less than a revolution before");
     require(ring.bucket_of(own) == bucket, "in the bucket");
-    require(ring.own_tick(ring.bucket_of(tick), tick) == tick, "a tick is its bucket's own");
+    require(ring.own_tick(ring.bucket_of(tick), tick) == tick, "own_tick() of a tick's own bucket is the tick");
   });
   proof.lemma("ring_found_again", [] {
     const Ring ring = any_ring();
@@ -48,8 +48,8 @@ int main(int count, char** arguments) {
     const Tick next = ring.later(own, ahead);
     require(next <= tick, "never late: the bucket is due at its tick or before");
     require(implies(ahead == 0, (distance & (ring.length() * kTags - 1)) == 0),
-            "visited whole turns of the tags before its tick");
-    require(implies(ahead != 0, next > now), "no walk begins again at the present tick");
+            "with equal tags, the distance is a multiple of 64 revolutions");
+    require(implies(ahead != 0, next > now), "with different tags, the guess is after now");
     require(implies(distance < ring.length() * kTags, next == tick), "exact within 64 revolutions");
   });
   proof.lemma("ring_last_revolution", [] {

@@ -7,7 +7,7 @@ namespace {
 
 /// A wait with a slot, whose context goes before the signal does.
 struct SlotOfAWait : WaitOnManualTimer {
-  auto executor() const { return goes->get_executor(); }
+  auto executor() const { return context->get_executor(); }
   /// A handler in the slot.
   auto never_called() {
     return host::bind_cancellation_slot(signal->slot(), [kept = kept](const Error&) { ADD_FAILURE(); });
@@ -27,25 +27,25 @@ struct SlotOfAWait : WaitOnManualTimer {
         begin();
         EXPECT_TRUE(is_occupied());
         end();
-        goes.reset();
+        context.reset();
         expect_that_it_is_empty();
-        goes = std::make_unique<host::io_context>();
+        context = std::make_unique<host::io_context>();
       }
     }
   }
 
   const std::shared_ptr<int> kept = std::make_shared<int>();
   std::optional<host::cancellation_signal> signal{std::in_place};
-  std::unique_ptr<host::io_context> goes = std::make_unique<host::io_context>();
+  std::unique_ptr<host::io_context> context = std::make_unique<host::io_context>();
 };
 
-TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitAlong) {
+TEST_F(SlotOfAWait, IsEmptyAfterTheContextDestroyedAWait) {
   const std::vector<std::function<void()>> begins{
       [this] { async_wait(timer, executor(), 1ms, never_called()); },
       [this] { async_wait(timer, executor(), timer.now() + 1ms, never_called()); },
       [this] { async_wait(timer, host::any_io_executor(executor()), 1ms, never_called()); },
       [this] { async_wait(timer, host::make_strand(executor()), 1ms, never_called()); },
-      [this] { async_wait(timer, executor(), 1ms, host::bind_executor(host::make_strand(*goes), never_called())); },
+      [this] { async_wait(timer, executor(), 1ms, host::bind_executor(host::make_strand(*context), never_called())); },
       [this] { async_wait(timer, executor(), 1ms, host::bind_executor(loop.get_executor(), never_called())); }};
   // When the context goes, the completion was not posted yet, or it is in a queue of the context.
   const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(1ms); },
@@ -53,7 +53,7 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitAlong) {
   expect_that_it_is_empty_after(begins, ends);
 }
 
-TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitOfAWheelTimerAlong) {
+TEST_F(SlotOfAWait, IsEmptyAfterTheContextDestroyedAWaitOfAWheelTimer) {
   const std::vector<std::function<void(net::WheelTimer&)>> ends{
       [](net::WheelTimer&) {}, [this](net::WheelTimer&) { timer.advance(1ms); },
       [](net::WheelTimer& waits) { EXPECT_EQ(waits.cancel(), 1u); },
@@ -65,17 +65,17 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasTakenAWaitOfAWheelTimerAlong) {
   for (const auto& end : ends) {
     for (const bool put_off : {true, false}) {
       for (const bool object_goes_first : {true, false}) {
-        auto waits = std::make_shared<net::WheelTimer>(*goes, timer);
+        auto waits = std::make_shared<net::WheelTimer>(*context, timer);
         if (put_off) waits->async_wait([kept = kept](const Error&) { ADD_FAILURE(); });
         EXPECT_EQ(waits->expires_after(1ms), put_off ? 1u : 0u);
         waits->async_wait(never_called());
         EXPECT_TRUE(is_occupied());
         end(*waits);
-        if (!object_goes_first) host::post(*goes, [waits] {});  // it goes with the context's queue
+        if (!object_goes_first) host::post(*context, [waits] {});  // it goes with the queue of the context
         waits.reset();
-        goes.reset();
+        context.reset();
         expect_that_it_is_empty();
-        goes = std::make_unique<host::io_context>();
+        context = std::make_unique<host::io_context>();
       }
     }
   }
@@ -86,16 +86,16 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasGoneWhicheverWayTheTimerEndedBefore)
     ManualTimer ends;
     async_wait(ends, executor(), kFar, never_called());
   }
-  goes.reset();
+  context.reset();
   expect_that_it_is_empty();
-  goes = std::make_unique<host::io_context>();
+  context = std::make_unique<host::io_context>();
   async_wait(timer, executor(), kFar, never_called());
   EXPECT_EQ(timer.stop().size(), 1u);
-  goes.reset();
+  context.reset();
   expect_that_it_is_empty();
-  goes = std::make_unique<host::io_context>();
+  context = std::make_unique<host::io_context>();
   async_wait(timer, executor(), kFar, never_called());  // refused
-  goes.reset();
+  context.reset();
   expect_that_it_is_empty();
 }
 
@@ -103,8 +103,8 @@ TEST_F(SlotOfAWait, MayBeToldAfterTheContextOfTheWaitHasGoneAndBeforeItsHandlerI
   async_wait(timer, executor(), 1ms,
              host::bind_cancellation_slot(signal->slot(), host::bind_executor(loop.get_executor(), Note{&errors})));
   timer.advance(1ms);
-  EXPECT_EQ(goes->run(), 1u);  // from here it is in the other queue
-  goes.reset();
+  EXPECT_EQ(context->run(), 1u);  // from here it is in the other queue
+  context.reset();
   signal->emit(host::cancellation_type::terminal);
   EXPECT_EQ(loop.run(), 1u);
   EXPECT_EQ(errors, std::vector<Error>{Error()});
@@ -130,7 +130,7 @@ TEST_F(SlotOfAWait, IsEmptyAfterAWaitThatThrew) {
     }
   }
   copies = -1;
-  goes.reset();
+  context.reset();
   expect_that_it_is_empty();
   EXPECT_EQ(left, 0);
 }
@@ -145,8 +145,8 @@ TEST_F(SlotOfAWait, IsNotTouchedOnceTheSignalHasGone) {
     signal.emplace();  // another one in its place
     signal->slot().emplace<Other>();
     timer.advance(1ms);
-    EXPECT_EQ(called ? goes->run() : 1u, 1u);
-    goes = std::make_unique<host::io_context>();
+    if (called) EXPECT_EQ(context->run(), 1u);
+    context = std::make_unique<host::io_context>();
     EXPECT_TRUE(is_occupied());
   }
 }
@@ -155,9 +155,9 @@ TEST_F(SlotOfAWait, BelongsToTheWaitThatTookItLast) {
   async_wait(timer, executor(), 1ms, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
   async_wait(timer, executor(), kFar, host::bind_cancellation_slot(signal->slot(), Note{&errors}));
   timer.advance(1ms);
-  goes->poll();
+  context->poll();
   signal->emit(host::cancellation_type::terminal);
-  goes->poll();
+  context->poll();
   EXPECT_EQ(errors, (std::vector<Error>{Error(), kAborted}));
   expect_that_it_is_empty();
 }
@@ -168,22 +168,22 @@ struct SlotOfALimit : SlotOfAWait {
     return net::cancel_after(
         timer, 2ms, host::bind_cancellation_slot(signal->slot(), [kept = kept, with](const Error&) { ADD_FAILURE(); }));
   }
-  /// Each is an operation of the context that never calls its handler.
+  /// Each begins an operation whose context is destroyed before it could call the handler.
   std::vector<std::function<void()>> begins() {
     return {[this] { async_wait(timer, executor(), 1ms, limited()); },
             [this] {
-              const auto waits = std::make_shared<net::WheelTimer>(*goes, timer);
+              const auto waits = std::make_shared<net::WheelTimer>(*context, timer);
               waits->async_wait(limited(waits));
             },
             [this] {
-              const auto steady = std::make_shared<host::steady_timer>(*goes, kFar);
+              const auto steady = std::make_shared<host::steady_timer>(*context, kFar);
               steady->async_wait(limited(steady));
             },
             [this] { async_wait(timer, executor(), 1ms, net::cancel_after(timer, 3ms, limited())); }};
   }
 };
 
-TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasTakenTheOperationAlong) {
+TEST_F(SlotOfALimit, IsEmptyAfterTheContextDestroyedTheOperation) {
   // When the context goes, the end of the limit was not posted yet, or it is in a queue of the context.
   const std::vector<std::function<void()>> ends{[] {}, [this] { timer.advance(3ms); },
                                                 [this] { signal->emit(host::cancellation_type::total); }};
@@ -193,7 +193,7 @@ TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasTakenTheOperationAlong) {
 TEST_F(SlotOfALimit, IsEmptyOnceTheContextHasGoneAfterTheTimer) {
   for (const auto& begin : begins()) begin();
   EXPECT_FALSE(timer.stop().empty());
-  goes.reset();
+  context.reset();
   expect_that_it_is_empty();
 }
 
@@ -222,7 +222,7 @@ TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWithAnOperationThatDropsItsHandlerOrT
   EXPECT_FALSE(is_occupied());
   EXPECT_EQ(timer.pending_timeouts(), 0);
   signal->emit(host::cancellation_type::terminal);
-  EXPECT_EQ(goes->run(), 0u);
+  EXPECT_EQ(context->run(), 0u);
 }
 
 TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWhereverTheHandlerThrows) {
@@ -246,7 +246,7 @@ TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWhereverTheHandlerThrows) {
     copies = -1;
   }
   EXPECT_GT(thrown, 0);
-  goes.reset();
+  context.reset();
   expect_that_it_is_empty();
   EXPECT_EQ(left, 0);
 }

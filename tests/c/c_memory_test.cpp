@@ -79,7 +79,7 @@ TEST_F(CMemory, AddingATimeout) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST_F(CMemory, AddingTimeoutsUntilAllMemoryIsUsed) {
+TEST_F(CMemory, AddingEachTimeoutAlsoWithoutMemory) {
   int added = 0;
   int refused = 0;
   for (; added < 3000; ++added) {

@@ -119,10 +119,10 @@ TYPED_TEST(Told, AndItsExceptionIsReported) {
 }
 
 template <class T>
-class ToldInExecutor : public ::testing::Test {};
-TYPED_TEST_SUITE(ToldInExecutor, ThreadedTimers);
+class ToldByThreadedTimer : public ::testing::Test {};
+TYPED_TEST_SUITE(ToldByThreadedTimer, ThreadedTimers);
 
-TYPED_TEST(ToldInExecutor, InsideNewTimeoutThatRefusesAfterTakingTheCallable) {
+TYPED_TEST(ToldByThreadedTimer, InsideNewTimeoutThatRefusesAfterTakingTheCallable) {
   Story story;
   auto timer = std::make_unique<TypeParam>(Options{.tick_duration = 1ms, .max_pending_timeouts = 1});
   struct FillsTheTimer : Waiter {
@@ -144,7 +144,7 @@ TYPED_TEST(ToldInExecutor, InsideNewTimeoutThatRefusesAfterTakingTheCallable) {
   EXPECT_EQ(story.told, 1);
 }
 
-TYPED_TEST(ToldInExecutor, WhenTheExecutorDropsItsJob) {
+TYPED_TEST(ToldByThreadedTimer, WhenTheExecutorDropsItsJob) {
   Story story;
   Latch dropped;
   story.when_told = [&] { dropped.count_down(); };
@@ -157,7 +157,7 @@ TYPED_TEST(ToldInExecutor, WhenTheExecutorDropsItsJob) {
   EXPECT_EQ(story.runs, 0);
 }
 
-TYPED_TEST(ToldInExecutor, NotWhenTheJobIsDisarmedOrHasRun) {
+TYPED_TEST(ToldByThreadedTimer, NotWhenTheJobIsDisarmedOrHasRun) {
   Story disarmed;
   Story run;
   JobQueue queue;

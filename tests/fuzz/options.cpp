@@ -27,7 +27,8 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-/// f() throws std::invalid_argument that begins with the name, or nothing if that is empty.
+/// Requires that f() throws std::invalid_argument with ": NAME: " and "(expected: " in its text, or nothing if the name
+/// is empty.
 template <class F>
 void expect_refusal(const std::string& name, F f) {
   std::string said;
@@ -65,7 +66,7 @@ Delay any_delay(Input& input) {
   return std::chrono::duration<double>(input.number<double>());
 }
 bool is_positive(Delay delay) { return nanoseconds(delay) > nanoseconds(0); }
-bool is_negative(Delay delay) { return delay.is_nan() || nanoseconds(delay) < nanoseconds(0); }
+bool is_negative_or_nan(Delay delay) { return delay.is_nan() || nanoseconds(delay) < nanoseconds(0); }
 
 /// Sizes and ticks that are valid or refused. Leaves out large wheels, which take long to make, and ticks that the
 /// timer raises, because it prints a line for each.
@@ -112,10 +113,10 @@ void tick_of_wheels(Input& input) {
 void schedule(Input& input) {
   const Delay first = any_delay(input);
   const Delay second = any_delay(input);
-  const std::string initial = is_negative(first) ? "initial" : "";
+  const std::string initial = is_negative_or_nan(first) ? "initial" : "";
   switch (input.below(5)) {
     case 0:
-      return expect_refusal(is_negative(first) ? "delay" : "", [&] { Schedule::once(first); });
+      return expect_refusal(is_negative_or_nan(first) ? "delay" : "", [&] { Schedule::once(first); });
     case 1:
       return expect_refusal(!initial.empty() || is_positive(second) ? initial : "delay",
                             [&] { Schedule::fixed_delay(first, second); });
@@ -167,7 +168,7 @@ void family(Input& input) {
       });
     default: {
       ManualTimer other;
-      return expect_refusal(is_negative(delay) ? "by" : "", [&] { other.advance(delay); });
+      return expect_refusal(is_negative_or_nan(delay) ? "by" : "", [&] { other.advance(delay); });
     }
   }
 }
@@ -198,7 +199,7 @@ void random_durations(Input& input) {
     default:
       return expect_refusal(a > nanoseconds(0) ? "" : "full", [&] {
         const nanoseconds found = jitter::first_half(a);
-        require(found >= a / 2 && found < a, "in the second half");
+        require(found >= a / 2 && found < a, "from the half on, and before the whole");
       });
   }
 }

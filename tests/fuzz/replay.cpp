@@ -59,7 +59,7 @@ std::vector<Bytes> inputs_of(const std::string& path) {
   } else if (file) {
     inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
-  if (inputs.empty()) std::fprintf(stderr, "%s: cannot read it\n", path.c_str());
+  if (inputs.empty()) std::fprintf(stderr, "%s: no input, or it cannot be read\n", path.c_str());
   return inputs;
 }
 

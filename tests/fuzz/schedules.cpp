@@ -35,7 +35,7 @@ void schedules(Input& input) {
   const CatchUp catch_up = input.one_of({CatchUp::Skip, CatchUp::Once, CatchUp::Burst});
   const TimePoint start(nanoseconds(input.one_in(2) ? input.number<std::int32_t>() : input.number<std::int64_t>()));
   std::vector<nanoseconds> gaps;
-  for (auto more = input.below(4); more > 0 || gaps.empty(); more -= more > 0 ? 1 : 0) gaps.push_back(any_gap(input));
+  for (auto left = std::max<std::uint64_t>(1, input.below(4)); left > 0; --left) gaps.push_back(any_gap(input));
   nanoseconds shortest = gaps.front();
   for (const nanoseconds gap : gaps) shortest = std::min(shortest, gap);
   const nanoseconds initial = input.one_in(2) ? any_gap(input) : nanoseconds(0);

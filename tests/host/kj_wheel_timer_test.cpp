@@ -134,7 +134,7 @@ TEST_P(KjTimer, ResolvesAnEarlierPromiseThatIsMadeLater) {
   EXPECT_EQ(times_.size(), 2U);
 }
 
-/// Not kj's own timer: it adds the delay to the time, and overflows.
+/// Of WheelTimer alone: kj's own timer adds the longest delay to the time, and overflows.
 class KjTimerOnWheel : public KjTimer {};
 
 INSTANTIATE_TEST_SUITE_P(Of, KjTimerOnWheel, testing::Values(true), [](const auto&) { return "Wheel"; });
@@ -223,7 +223,7 @@ TEST_P(KjTimer, ResolvesEachPromiseOfManyInItsTick) {
 }
 
 // The promise of a timer that was destroyed never resolves. The other tests destroy the promises first.
-TEST(KjWheelTimer, OutlivesItsPromisesOrNot) {
+TEST(KjWheelTimer, ThatWasDestroyedResolvesNoPromise) {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
   kj::TimerImpl loop_timer(kStart);

@@ -79,7 +79,8 @@ def room_of(path):
 
 
 def homes_of(sources):
-    """Returns {file: room}. A source implements the header that it includes first."""
+    """Returns {file: room}; None for TERMS. A source implements the installed header that it includes first, if both
+    have the same name."""
     homes = {path: room_of(path) or (None if path in TERMS else TOP) for path in sources}
     for path, (_, _, _, included) in sources.items():
         header = included[0][1] if included else ""
@@ -179,12 +180,14 @@ def broken_rules(root):
                 broken.append((path, number, f"includes {other}: only headers are included"))
             elif room is None and room_of(other) is not None:
                 broken.append((path, number, f"includes {other}: an installed header includes only installed ones"))
-            elif path != ANY_ROOM and other != ANY_ROOM and other not in TERMS:
+            elif path == ANY_ROOM:
+                broken.append((path, number, f"includes {other}: it includes nothing of the library"))
+            elif homes[path] in ONLY_INSTALLED and room_of(other) not in {None, homes[path]}:
+                broken.append((path, number, f"includes {other}: {homes[path]}/ includes only installed headers"))
+            elif other != ANY_ROOM and other not in TERMS:
                 home = homes[path]
                 allowed = MAY_INCLUDE.get(home, set())
-                if home in ONLY_INSTALLED and room_of(other) not in {None, home}:
-                    broken.append((path, number, f"includes {other}: {home}/ includes only installed headers"))
-                elif homes[other] not in allowed | {home}:
+                if homes[other] not in allowed | {home}:
                     named = f"{home}/ may include " + (", ".join(sorted(allowed)) or "no room") if home else (
                         "the installed headers in TERMS include only each other")
                     broken.append((path, number, f"includes {other} of {homes[other]}/: besides itself and TERMS, {named}"))
@@ -214,7 +217,7 @@ def only_by_one_build(lists, cmake):
 
 
 def unlisted(root, sources):
-    """Returns the files that are in no list of Meson."""
+    """Returns the sources, installed headers, examples and tests that a list lacks."""
     meson = read(root, MESON)
     lists = dict(MESON_LIST.findall(meson))
     both = "".join(f"'{name}'" for name in read(root, FILE_LIST).split())
@@ -247,7 +250,7 @@ def seeds(root):
 
     for room, allowed in MAY_INCLUDE.items():
         installed = next((path for path in headers if homes[path] == room and room_of(path) is None), None)
-        for other in set(MAY_INCLUDE) - allowed - {room}:
+        for other in sorted(set(MAY_INCLUDE) - allowed - {room}):
             included = first(headers, other) or next(path for path in headers if homes[path] == other)
             for path in filter(None, [first(headers, room), first(sources, room)]):
                 yield path, f'#include "{included}"\n', f"includes {included}"
@@ -255,7 +258,11 @@ def seeds(root):
             above = next((path for path in headers if homes[path] == other and room_of(path) is None), None)
             if installed and above:
                 yield installed, f'#include "{above}"\n', f"includes {above} of {other}/"
-        yield min(TERMS), f'#include "{first(headers, room) or included}"\n', "includes "
+        if installed:
+            yield min(TERMS), f'#include "{installed}"\n', "include only each other"
+    yield min(TERMS), f'#include "{first(headers, "core")}"\n', "an installed header includes only installed"
+    yield ANY_ROOM, f'#include "{first(headers, "wheel")}"\n', "includes nothing of the library"
+    yield first(headers, "c"), f'#include "{ANY_ROOM}"\n', "includes only installed headers"
     yield first(headers, "c"), f'#include "{first(headers, "core")}"\n', "includes only installed headers"
     yield min(TERMS), f'#include "{LIBRARY}/timer.h"\n', "include only each other"
     yield LIBRARY + "/timer.h", f'#include "{first(headers, "core")}"\n', "an installed header includes only installed"
@@ -278,8 +285,10 @@ def seeds(root):
     yield LIBRARY + "/detail/forgotten.cpp", "\n", "only installed headers"
     yield LIBRARY + "/forgotten.h", "\n", "is in no list of headers"
     yield LIBRARY + "/detail/forgotten.h", "\n", "is in no list of headers"
-    yield MESON, "calendar_sources = files('internal/recurring/calendar.cpp', 'timer.cpp')\n", "calendar_sources lacks"
-    yield CMAKE, "set(calendar_sources internal/recurring/calendar.cpp)\n", "calendar_sources lacks"
+    calendar, zones = "internal/recurring/calendar.cpp", "internal/recurring/time_zone.cpp"
+    yield MESON, f"calendar_sources = files('{calendar}', 'timer.cpp')\n", f"lacks {zones}, which {CMAKE} has"
+    yield MESON, f"calendar_sources = files('{calendar}', 'timer.cpp')\n", f"lacks timer.cpp, which {MESON} has"
+    yield CMAKE, f"set(calendar_sources {calendar})\n", f"lacks {zones}, which {MESON} has"
     yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/meson.build"
     yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/README.md"
     yield "tests/wheel/forgotten_test.cpp", "\n", "is not in the table"

@@ -9,7 +9,8 @@ namespace hwt::detail {
 
 /// A piece of a KeyedTable: a hash table of 8 to 1024 cells, which take up to 24 KiB. The KeyedTable grows, splits and
 /// frees it. Only many equal hashes make it larger. The object has 16 bytes and is an element of KeyedTable::pages_, so
-/// a search follows a single pointer from there to the cells.
+/// a search follows a single pointer from there to the cells. Copies of a page share its cells, which only free()
+/// frees. A Cell is free (is_free()) when it was made by default, and after it was moved from.
 ///
 /// Open addressing, linear probing, and the hash in the cell: a search compares hashes before it fetches anything else.
 /// (Among a million keys in random order, std::unordered_map of libstdc++ takes 1.6 times as long for a move.) Knuth,

@@ -42,7 +42,7 @@ hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argume
   CTask::Source source{callback, argument};
   try {
     const hwt::detail::Scheduled scheduled = hwt::detail::schedule_named(
-        *timer->timer, {&CTask::build, &source, hwt::detail::TaskKind::Trivial, true}, when, "hwt_add");
+        *timer->timer, {&CTask::build, &source, hwt::detail::TaskKind::Trivial, true}, when, /*origin*/ "hwt_add");
     if (scheduled.node != nullptr) [[likely]]
       return scheduled.value;
     hwt::internal::fail_by_refusal(scheduled, caller);
@@ -161,6 +161,7 @@ int hwt_reschedule_at(hwt_timer* timer, hwt_id id, std::int64_t deadline_ns) noe
 int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback, void* argument),
              void* context) noexcept {
   constexpr const char* kName = "hwt_stop";
+  // Not check(), which fails in a forked child. There, too, a timer can be stopped.
   if (timer == nullptr) return fail(EINVAL, kName, "timer: NULL (expected: a timer of hwt_create())");
   try {
     for (const hwt::Timeout& timeout : timer->timer->stop()) {

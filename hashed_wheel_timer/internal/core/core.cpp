@@ -32,6 +32,8 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
   if (sleeper_.has_outside()) sleeper_.wake_if_asleep();
 }
 
+/// Makes the worker call TimerTask::cancelled(), the hook of a cancelled timeout. Wakes it if it would sleep for longer
+/// than hook_patience_.
 void Core::wake_for_cancelled_hook() noexcept {
   inbox_.note(Inbox::kEverything);
   AsymmetricFence::light();

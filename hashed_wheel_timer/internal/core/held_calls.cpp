@@ -13,7 +13,7 @@ using internal::Sleeper;
 namespace {
 
 // The innermost object of this thread that holds calls back. Each set() and move() of a KeyedTimer writes it, so it has
-// the cheap model of thread_cache::latest: these are 8 bytes more.
+// the cheap model of thread_cache::latest.
 HWT_INITIAL_EXEC constinit thread_local HeldCalls* innermost_held = nullptr;
 
 }  // namespace

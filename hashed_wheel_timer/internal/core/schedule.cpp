@@ -33,6 +33,7 @@ template <bool kPlain>
   if (limited && !admission_.admit()) [[unlikely]] {
     producer.counters.rejected.add(1);
     node->publish(task.kind, task.named, producer, NodeState::Cancelled);
+    // The timer's reference, and that of a handle. A named timeout has an id, and no handle.
     return refuse(node, Result::Full, task.named ? 1 : 2);
   }
   if (!kPlain && traces_origins()) {
@@ -69,6 +70,7 @@ template <bool kPlain>
   if (node.withdraw(name.life())) {
     producer.counters.scheduled.add(-1);
     if (admission_.release()) wake_for_none_pending();
+    // withdraw() has dropped the timer's reference. refuse() drops one: that of the handle, or this one.
     if (named) node.add_reference();
     return refuse(&node, why, 1);
   }

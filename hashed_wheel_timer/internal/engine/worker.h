@@ -34,7 +34,7 @@ namespace hwt::internal {
 ///   1. open_inbox() begins a pass
 ///   2. process_cancelled_timeouts() takes cancelled nodes out of the wheel, and gives moved ones another tick there
 ///   3. transfer_timeouts_to_buckets() takes new timeouts into the wheel
-///   4. expire_timeouts() runs the tasks of due ticks. Ticks rise from call to call
+///   4. expire() or expire_ticks() runs the tasks of due ticks (expireTimeouts). Ticks rise from call to call
 ///
 /// The earliest tick that a timeout may enter is `floor_`. It only rises, so two timeouts of one thread with the same
 /// deadline keep their order. The caller raises it by close_before() to a tick before which nothing is due that came
@@ -115,7 +115,7 @@ class Worker {
     Tick first = kNever;     // of those in which a task ran
   };
   /// Runs the tasks that are due before `end`, by whole ticks, until `enough` tasks have run or the timer is stopped.
-  Expired expire_timeouts(Tick end, std::int64_t begun, std::size_t enough) noexcept;
+  Expired expire_ticks(Tick end, std::int64_t begun, std::size_t enough) noexcept;
 
   /// Cancels all pending timeouts and calls their cancelled(). Returns them as a chain linked by `next`, each with the
   /// timer's reference. Call it after the timer was stopped, and make no pass after it. A later cancel_all()
@@ -282,7 +282,7 @@ std::size_t Worker<W>::expire(Tick tick, std::int64_t begun, std::size_t max_tas
 }
 
 template <Wheel W>
-typename Worker<W>::Expired Worker<W>::expire_timeouts(Tick end, std::int64_t begun, std::size_t enough) noexcept {
+typename Worker<W>::Expired Worker<W>::expire_ticks(Tick end, std::int64_t begun, std::size_t enough) noexcept {
   Expired expired;
   for (Tick due = wheel_.next_due(); due < end && expired.tasks < enough && core_.running(); due = wheel_.next_due()) {
     const std::size_t ran = expire_one(due, begun, std::numeric_limits<std::size_t>::max());

@@ -136,7 +136,7 @@ class WorkerThread final : public ThreadedEngine {
     // By steady_clock, so that lateness() and last_lag include CycleRate::behind().
     std::int64_t begun = clock_.steady(clock_.now());
     do {
-      const typename Worker<W>::Expired expired = worker_.expire_timeouts(
+      const typename Worker<W>::Expired expired = worker_.expire_ticks(
           current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, Tuning::kTasksAtOnce);
       const std::int64_t ended = clock_.now();
       note_awake(ended);

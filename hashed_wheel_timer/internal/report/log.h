@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-// Lines on stderr. SlowTasks and the C interface write lines of their own. No function here allocates, because a line
-// may report a lack of memory.
+// Lines on stderr. ErrorLog, SlowTasks and the C interface write the prefix themselves. No function here allocates,
+// because a line may report a lack of memory.
 
 namespace hwt::internal {
 
