@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "perf/guard/measured.h"
 #include "perf/micro/floor_pair.h"
 #include "perf/micro/threadless_timer.h"
@@ -98,6 +99,26 @@ class Churn {
   HashedWheelTimer timer_{1ms};
 };
 
+/// Churn in the thread of an event loop, which asks for due tasks after each batch of requests.
+class LoopChurn {
+ public:
+  Slice operator()() {
+    return slice_of([this] {
+      for (std::size_t i = 0; i < kPairs; ++i) {
+        Timeout& oldest = ring_[i % kRing];
+        oldest.cancel();
+        oldest = timer_.new_timeout([this, i] { ran_ = i; }, 600s);
+        if (i % 1000 == 0) timer_.run_due();
+      }
+    });
+  }
+
+ private:
+  std::size_t ran_ = 0;
+  LoopTimer timer_{{.tick_duration = 1ms}};
+  std::vector<Timeout> ring_{kRing};
+};
+
 /// Churn without a worker: collect() does its work in between.
 class ThreadlessChurn {
  public:
@@ -184,6 +205,7 @@ std::map<std::string, double> measure_ratios() {
       {"churn_1_thread / floor_pair", ratio(one_thread, floor_pair)},
       {"churn_by_deadline / churn_1_thread", ratio(by_deadline, one_thread)},
       {"churn_by_deadline / floor_pair_at", ratio(by_deadline, floor_pair_at)},
+      {"churn_in_a_loop / churn_1_thread", ratio(LoopChurn(), one_thread)},
       {"churn_without_worker / floor_pair", ratio(ThreadlessChurn(), floor_pair)},
       {"expire_100000_at_once / in_batches_of_2000", ratio(Expiry(Expiry::kMany), Expiry(Expiry::kFew))},
   };

@@ -145,7 +145,9 @@ TEST_F(SlotOfAWait, IsNotTouchedOnceTheSignalHasGone) {
     signal.emplace();  // another one in its place
     signal->slot().emplace<Other>();
     timer.advance(1ms);
-    if (called) EXPECT_EQ(context->run(), 1u);
+    if (called) {
+      EXPECT_EQ(context->run(), 1u);
+    }
     context = std::make_unique<host::io_context>();
     EXPECT_TRUE(is_occupied());
   }

@@ -15,6 +15,7 @@
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/time/cycle_counter.h"
+#include "hashed_wheel_timer/loop_timer.h"
 
 namespace {
 
@@ -83,6 +84,45 @@ TEST_P(BrokenCounter, NothingIsEarlyInAHierarchicalWheelTimer) {
   break_it(GetParam());
   EXPECT_GE(earliest(timer), 0ns);
   EXPECT_EQ(timer.stats().counts_cycles, GetParam() == Fault::None);
+}
+
+TEST_P(BrokenCounter, NothingIsEarlyInALoopTimer) {
+  hwt::LoopTimer timer{{.tick_duration = 1ms}};
+  std::atomic<bool> over{false};
+  std::thread loop([&] {
+    while (!over) {
+      timer.run_due();
+      std::this_thread::sleep_for(200us);
+    }
+  });
+  await_counter(timer);
+  EXPECT_GE(earliest(timer), 0ns);
+  break_it(GetParam());
+  EXPECT_GE(earliest(timer), 0ns);
+  over = true;
+  loop.join();
+  EXPECT_EQ(timer.stats().counts_cycles, GetParam() == Fault::None);
+}
+
+TEST_P(BrokenCounter, NothingIsEarlyInALoopThatSleepsAsLongAsItsTimerSays) {
+  hwt::LoopTimer timer{{.tick_duration = 1ms}};
+  await_counter(timer);
+  timer.cancel(timer.add([] {}, 1h));  // from now on this thread relies on the counter for a millisecond
+  break_it(GetParam());
+  std::this_thread::sleep_for(7ms);
+  bool ran = false;
+  const auto called = steady_clock::now();
+  timer.add([&] { ran = true; }, 5ms);
+  int turns = 0;
+  for (; !ran && turns < 100; ++turns) {
+    const auto next = timer.run_due();
+    if (ran) break;
+    ASSERT_TRUE(next);
+    std::this_thread::sleep_until(*next);
+  }
+  EXPECT_TRUE(ran);
+  EXPECT_GE(steady_clock::now() - called, 5ms);
+  EXPECT_LE(turns, 4) << "the loop is called too early";
 }
 
 TEST_P(BrokenCounter, ATimeoutIsNotEarlyIfItsThreadNeverComesBack) {

@@ -63,7 +63,7 @@ class DrivenEngine::Turn {
 };
 
 DrivenEngine::DrivenEngine(Timer& timer, const Options& options)
-    : DrivenEngine(timer, options, steady_now(), Core::Clock::Steady) {}
+    : DrivenEngine(timer, options, steady_now(), Core::Clock::Cycles) {}
 
 DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::optional<std::int64_t> start)
     : DrivenEngine(timer, options, start ? *start : steady_now(), Core::Clock::Given) {}
@@ -71,6 +71,7 @@ DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::optional<s
 DrivenEngine::DrivenEngine(Timer& timer, const Options& options, std::int64_t start, Core::Clock clock)
     : core_(new Core(timer, options, clock)),
       grid_{start, options.tick_duration.value().count()},
+      clock_(*core_),
       present_(start),
       worker_(*core_, options, kSlotsPerLevel) {
   core_->set_now(start);
@@ -175,13 +176,11 @@ std::optional<std::int64_t> DrivenEngine::next_wakeup() {
   return end;
 }
 
-/// Returns when the wheel must be turned next. If the caller can be woken, threads that schedule an earlier timeout
-/// wake it.
 std::int64_t DrivenEngine::next_call() noexcept {
-  if (!earlier_) return is_asked() || has_ended() ? core_->now() : grid_.end_of(next_due());
+  if (!earlier_) return is_asked() || has_ended() ? core_->now() : clock_.steady(grid_.end_of(next_due()));
   const Tick until =
-      announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(core_->now()), [this] { return next_due(); });
-  if (!is_asked() && !has_ended()) return grid_.end_of(until);
+      announce_sleep(core_->sleeper(), grid_, next_due(), grid_.at(clock_.now()), [this] { return next_due(); });
+  if (!is_asked() && !has_ended()) return clock_.steady(grid_.end_of(until));
   core_->sleeper().end_calls();
   return core_->now();
 }
@@ -198,7 +197,8 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   refuse_inside_task("run_due()");
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
-  const std::int64_t now = std::max(core_->now(), present_);
+  const std::int64_t now = clock_.now();
+  const std::int64_t begun = clock_.steady(now);
   // A pass is needed if the latest one has left entries, a thread asks for one, or a timeout in the inbox is due. It is
   // also needed to drop the last cancelled timeouts, so that next_call() does not return their tick.
   const bool look = worker_.is_unfinished() || is_asked() || worker_.next_waiting() < grid_.at(now) || has_ended();
@@ -206,7 +206,7 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
   if (ran_now != 0) {
-    const std::int64_t took = std::max<std::int64_t>(core_->now() - now, 0);
+    const std::int64_t took = core_->now() - begun;
     core_->counters().busy.add(took);
     worker_.note_in_tasks(took);
   }
@@ -214,9 +214,9 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   const std::int64_t end = next_call();
   // Later than now, so that the loop sleeps, and the producer that sifts can go on.
   const Pass pass = worker_.pass();
-  if (pass == Pass::HeldUp && worker_.has_near()) return std::min(end, now + Tuning::kShortNap);
-  if (pass == Pass::HeldUp || pass == Pass::Starved) return std::min(end, now + Tuning::kNap);
-  if (pass == Pass::More) return now;
+  if (pass == Pass::HeldUp && worker_.has_near()) return std::min(end, begun + Tuning::kShortNap);
+  if (pass == Pass::HeldUp || pass == Pass::Starved) return std::min(end, begun + Tuning::kNap);
+  if (pass == Pass::More) return begun;
   if (end == kForever) return {};
   return end;
 }

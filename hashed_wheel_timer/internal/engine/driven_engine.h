@@ -15,6 +15,7 @@
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
+#include "hashed_wheel_timer/internal/engine/engine_clock.h"
 #include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
@@ -23,7 +24,8 @@
 namespace hwt::internal {
 
 /// A timer without a thread: the caller of drive() or advance() does the worker's part. Times are nanoseconds since the
-/// epoch of steady_clock. The clock is steady_clock, or the caller gives the time.
+/// epoch of steady_clock. The clock is steady_clock, or the caller gives the time. Inside, times are those of clock_.
+/// Functions return times of steady_clock, and take them.
 ///
 /// Each call that uses the wheel holds the mutex for one turn (class Turn). In a turn it makes passes, runs tasks, or
 /// stops the timer. Tasks run inside a turn, so a call from a task must not begin another one. There advance(),
@@ -72,6 +74,8 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
   bool has_ended() noexcept;
   /// Returns whether a thread has asked for a pass.
   bool is_asked() const noexcept;
+  /// Returns when the wheel must be turned next, by steady_clock; kForever if never. If the caller can be woken,
+  /// threads that schedule an earlier timeout wake it.
   std::int64_t next_call() noexcept;
   /// Takes timeouts that were in the inbox when the call began into the wheel. If `until` is not kForever, takes those
   /// of places with a deadline up to `until`, and of the others as many as some passes may take. May call cancelled().
@@ -95,6 +99,7 @@ class DrivenEngine final : public std::enable_shared_from_this<DrivenEngine>, pr
 
   // Held by the thread that turns the wheel. Guards the members below, unless their comments say otherwise.
   std::mutex mutex_;
+  EngineClock clock_;
   std::int64_t present_;  // the time that the wheel has been turned to
   // Hierarchical, because a tick of a nanosecond and a delay of years must cost no more than others.
   Worker<HierarchicalWheel> worker_;

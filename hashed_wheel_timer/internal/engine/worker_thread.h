@@ -1,18 +1,15 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <utility>
 
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
+#include "hashed_wheel_timer/internal/engine/engine_clock.h"
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
 #include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
-#include "hashed_wheel_timer/internal/report/log.h"
-#include "hashed_wheel_timer/internal/time/request_clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 
 namespace hwt::internal {
@@ -37,8 +34,7 @@ class WorkerThread final : public ThreadedEngine {
         tick_duration_(options.tick_duration.value().count()),
         ticks_at_once_(std::max<Tick>(Tuning::kSoon / tick_duration_, 1)),
         collects_every_(std::max<std::int64_t>(Tuning::kSoon - tick_duration_, 0)),
-        counts_cycles_(core().cycles().wanted()),
-        clock_(core().cycles()),
+        clock_(core()),
         worker_(core(), options, wheel_size, unused_for) {}
 
  private:
@@ -71,8 +67,11 @@ class WorkerThread final : public ThreadedEngine {
     for (;;) {
       now_ = clock_.now();
       note_awake(now_);
-      if (counts_cycles_ && !core().cycles().wanted()) [[unlikely]]
-        tell_that_clocks_disagree();
+      if (now_ < looked_) [[unlikely]] {
+        // The clock has gone back. These are times before this round.
+        looked_ = now_ - 1;
+        took_everything_ = std::min(took_everything_, looked_);
+      }
       const Tick current = grid().at(now_);
       if (worker_.next_due() < current || must_look(current) || !goes_on()) return current;
       sleep(current);
@@ -115,25 +114,11 @@ class WorkerThread final : public ThreadedEngine {
     worker_.open_inbox(now_, everything);
   }
 
-  void tell_that_clocks_disagree() noexcept {
-    counts_cycles_ = false;
-    // The worker's time has gone back. These are times before this round.
-    took_everything_ = std::min(took_everything_, now_ - 1);
-    looked_ = std::min(looked_, now_ - 1);
-    std::array<char, 160> line;
-    std::snprintf(line.data(), line.size(),
-                  "the cycle counter and steady_clock disagree; the timer reads steady_clock from now on, and runs all "
-                  "tasks %.3f ms later",
-                  static_cast<double>(core().cycles().behind()) / 1e6);
-    warn(line.data());
-  }
-
   /// Expires some of the ticks before `current`. If the latest pass ended as Pass::More, expires all of them, because
   /// otherwise the worker would make another pass before it expires the next ones.
   void expire_timeouts(Tick current) noexcept {
     Tick due = worker_.next_due();
     if (due >= current) return;
-    // By steady_clock, so that lateness() and last_lag include CycleRate::behind().
     std::int64_t begun = clock_.steady(clock_.now());
     do {
       const typename Worker<W>::Expired expired = worker_.expire_ticks(
@@ -184,7 +169,7 @@ class WorkerThread final : public ThreadedEngine {
     worker_.close_before(std::min(until, grid().at(awake_since_)));
   }
 
-  /// Counts the time until `now`. Less than zero if the clocks disagree: see tell_that_clocks_disagree().
+  /// Counts the time until `now`. Less than zero if the clock has gone back.
   void note_awake(std::int64_t now) noexcept {
     core().counters().busy.add(std::max<std::int64_t>(now - awake_since_, 0));
     awake_since_ = now;
@@ -200,8 +185,7 @@ class WorkerThread final : public ThreadedEngine {
   std::int64_t looked_ = 0;           // when the latest pass began
   std::int64_t took_everything_ = 0;  // when the latest pass over everything began
   std::int64_t awake_since_ = 0;      // up to then, TimerStats::busy has the time
-  bool counts_cycles_;
-  WorkerClock clock_;
+  EngineClock clock_;
   Worker<W> worker_;
 };
 

@@ -130,7 +130,9 @@ class RequestClock {
 /// The time by which the worker decides which timeouts are due. Only the worker uses it.
 class WorkerClock {
  public:
-  explicit WorkerClock(CycleRate& cycles) noexcept : cycles_(cycles) {}
+  /// Takes a reading, with which the first now() compares.
+  explicit WorkerClock(CycleRate& cycles) noexcept
+      : cycles_(cycles), latest_(cycles.wanted() ? ClockReading::take() : ClockReading{}) {}
 
   /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first, so behind() covers
   /// the estimates since the call before, unless the comparison allows their error. The last comparison is made after
@@ -142,7 +144,7 @@ class WorkerClock {
 
  private:
   CycleRate& cycles_;
-  ClockReading latest_{};  // the latest reading while the counter was in use, or wanted; none after the last comparison
+  ClockReading latest_;  // the latest reading while the counter was in use, or wanted; none after the last comparison
 };
 
 }  // namespace hwt::internal
