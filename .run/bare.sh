@@ -31,6 +31,8 @@ try_bare() {
   inside root useradd --create-home user && clone_into home/user && inside root chown -R user: /home/user &&
     timed_demo user || return 1
   documented=hashed_wheel_timer/tests/consumer/documented.sh
+  say "== two files"
+  inside user "$documented" files || return 1
   # ./run test installs CMake. A user of Meson may have none.
   say "== a Meson subproject without CMake"
   ! inside root which cmake && inside user "$documented" meson || return 1

@@ -9,6 +9,11 @@ have_package() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" 
 # missing_packages COMMAND: prints the packages that the command needs and that are not installed.
 missing_packages() {
   have_compiler || echo g++
+  if [ "$1" = amalgamate ]; then
+    have python3 || echo python3
+    ! have dpkg-query || have_package libconcurrentqueue-dev || echo libconcurrentqueue-dev
+    return
+  fi
   have meson || have_own_meson || echo meson
   have ninja || echo ninja-build
   have pkg-config || echo pkg-config

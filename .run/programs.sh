@@ -1,4 +1,13 @@
-# Builds and runs programs: the examples, the benchmarks and the comparison.
+# Builds and runs programs: the examples, the benchmarks and the comparison. Writes the two files.
+
+amalgamate() {
+  [ $# -le 1 ] || wrong "amalgamate takes one folder at most: $2"
+  folder=${1-$build/amalgamated}
+  [ -n "$folder" ] || wrong 'amalgamate: "" (expected: a folder)'
+  take_turn
+  install_packages "$(missing_packages amalgamate)"
+  python3 -B "$root/packaging/amalgamate.py" "$root" "$folder"
+}
 
 demo() {
   example=rpc_timeouts

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // hwt::net: async_wait(), cancel_after(), WheelTimer and LoopTimer, for standalone Asio from 1.22.1 on. Not included by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // hwt::boost_net: what asio.h has, for Boost.Asio from Boost 1.81 on. Not included by any other header.

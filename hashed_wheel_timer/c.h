@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 /* The C interface of hashed_wheel_timer: for programs in C99 and later, in C++ before C++20, and for other languages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // clang-format off: first, because below C++20 export.h names the mistake, before <coroutine> reports its errors

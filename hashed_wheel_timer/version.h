@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// The major version of these headers. Before 1.0 each minor version may break programs.

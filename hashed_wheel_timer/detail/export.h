@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // Each public header includes this one before the rest of the library. A file that is not there ends the compilation;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // The inline bodies of passive_wheel.h. Each is so short that a call would double its cost.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds and runs programs by the code blocks of docs/embedding.md, in a new folder.
-# usage: documented.sh WAY...   each WAY is meson, cmake or installed
+# usage: documented.sh WAY...   each WAY is files, meson, cmake or installed
 set -eu
 
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -25,6 +25,15 @@ programs() {
   cd "$work/$1"
   cp "$source/docs/examples/quick_start/main.cpp" .
   cp "$source/tests/consumer/program/calendar.cpp" jobs.cpp
+}
+
+two_files() {
+  programs files
+  "$source/run" amalgamate "$work/files"
+  sed -i 's|hashed_wheel_timer/hashed_wheel_timer.h|hashed_wheel_timer.h|' main.cpp
+  block "Two files" 1 >"$work/commands"
+  sh -eux "$work/commands"
+  ./a.out
 }
 
 meson_subproject() {
@@ -81,10 +90,11 @@ installed() {
 
 for way in "$@"; do
   case $way in
+    files) try=two_files ;;
     meson) try=meson_subproject ;;
     cmake) try=cmake_fetches ;;
     installed) try=installed ;;
-    *) echo "no such way: $way (there are: meson cmake installed)"; exit 2 ;;
+    *) echo "no such way: $way (there are: files meson cmake installed)"; exit 2 ;;
   esac
   # In the condition of an if, set -e would not end the function.
   (set -e; $try) >"$work/log" 2>&1 </dev/null &

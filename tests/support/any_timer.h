@@ -11,13 +11,10 @@
 #include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/options.h"
-#include "tests/support/checked_wheel.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
 
-using AllWheels =
-    ::testing::Types<internal::Checked<internal::HashedWheel>, internal::Checked<internal::HierarchicalWheel>>;
 /// The timers with a worker, and others.
 template <class... Others>
 using ThreadedTimersAnd = ::testing::Types<HashedWheelTimer, HierarchicalWheelTimer, Others...>;

@@ -16,7 +16,6 @@
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/support/ages.h"
 #include "tests/support/allocation_hook.h"
-#include "tests/support/any_timer.h"
 #include "tests/support/wheel_model.h"
 
 namespace hwt::internal {
@@ -25,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::bytes_in_use;
 
+using AllWheels = ::testing::Types<Checked<HashedWheel>, Checked<HierarchicalWheel>>;
 using Item = ModelItem;
 
 void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
@@ -60,7 +60,7 @@ struct WheelNames {
     return "Wheel" + std::to_string(number);
   }
 };
-TYPED_TEST_SUITE(EveryWheel, test::AllWheels, WheelNames);
+TYPED_TEST_SUITE(EveryWheel, AllWheels, WheelNames);
 
 TYPED_TEST(EveryWheel, IsEmptyAtFirst) {
   TypeParam& wheel = this->model_.wheel();
@@ -164,7 +164,7 @@ class Walk : public ::testing::Test {
   std::optional<Model> model_;
   std::size_t expired_ = 0;
 };
-TYPED_TEST_SUITE(Walk, test::AllWheels, WheelNames);
+TYPED_TEST_SUITE(Walk, AllWheels, WheelNames);
 
 /// With few items, none that is late can be hidden by another.
 TYPED_TEST(Walk, AgreesWithAModelWhereverTheTicksLie) {

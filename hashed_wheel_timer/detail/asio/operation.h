@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // asio.h and boost_asio.h include this file once each. They define HWT_ASIO as Asio's namespace, HWT_ASIO_ERROR_CODE as
 // its error type, and HWT_ASIO_NAMESPACE as our namespace inside hwt.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // The member functions of KeyedTimer. They have a file of their own, so that keyed_timer.h shows the interface.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -75,8 +76,7 @@ class Worker {
     open_inbox(until, everything);
     return resume();
   }
-  /// Steps 2 and 3. Takes no entry that came after open_inbox(), so a caller may repeat it while the pass is
-  /// unfinished.
+  /// Steps 2 and 3. Takes no entry that came after open_inbox(). A caller repeats it while the pass is unfinished.
   Pass resume() noexcept {
     process_cancelled_timeouts();
     transfer_timeouts_to_buckets();
@@ -104,8 +104,8 @@ class Worker {
   Collector& collector() noexcept { return collector_; }
   void note_in_tasks(std::int64_t time) noexcept { runner_.note_in_tasks(time); }
   Tick next_due() const noexcept { return wheel_.next_due(); }
-  /// Runs the tasks that are due at `tick`; see Wheel::expire. `begun` is the time, for lateness. Ends early when the
-  /// timer is stopped, and after `max_tasks`; then the next call for the tick goes on. Returns their number.
+  /// Runs the tasks of `tick`; see Wheel::expire. `begun`: the time, for lateness. Returns their number. Ends early
+  /// when the timer is stopped, and after `max_tasks`; then the next call goes on.
   std::size_t expire(Tick tick, std::int64_t begun,
                      std::size_t max_tasks = std::numeric_limits<std::size_t>::max()) noexcept;
 

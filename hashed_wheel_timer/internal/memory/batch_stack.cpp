@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/memory/batch_stack.h"
 
 #include <utility>

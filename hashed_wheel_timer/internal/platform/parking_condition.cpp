@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wherever the system has nothing better: a mutex and a condition variable.
 
 #include "hashed_wheel_timer/internal/platform/parking.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parking on Linux, by a futex.
 
 #include "hashed_wheel_timer/internal/platform/parking.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // On Windows: an event, and a timer of high resolution. Other waits with a time round to the system's ticks of 15.6 ms.
 
 #include "hashed_wheel_timer/internal/platform/parking.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #if defined(_WIN32)
 
 #include "hashed_wheel_timer/internal/platform/waiting.h"

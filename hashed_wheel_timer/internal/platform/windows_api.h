@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // <windows.h> without the macros that break C++. Only where there is one.

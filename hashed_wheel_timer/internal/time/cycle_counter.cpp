@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/time/cycle_counter.h"
 
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))

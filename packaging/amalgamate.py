@@ -1,0 +1,120 @@
+"""Writes the library as two files, hashed_wheel_timer.h and hashed_wheel_timer.cpp, which a program compiles with its own
+sources. They have all that hashed_wheel_timer/files.txt lists, and moodycamel's queue. They lack what needs other
+libraries or is one of its own: Asio, Prometheus, calendars, and the C interface.
+
+usage: amalgamate.py SOURCE_ROOT FOLDER
+
+Takes the queue's header from where the compiler ($CXX, or c++) finds it.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+LIBRARY = "hashed_wheel_timer"
+NAME = LIBRARY
+INCLUDE = re.compile(r'#\s*include\s*"(' + LIBRARY + r'/[^"]+)"')
+QUEUE = re.compile(r"^[^\n]*\n#if __has_include\(\"concurrentqueue\.h\"\).*?^#endif\n", re.M | re.S)
+QUEUE_PLACES = ["moodycamel/concurrentqueue.h", "concurrentqueue/moodycamel/concurrentqueue.h",
+                "concurrentqueue/concurrentqueue.h", "concurrentqueue.h"]
+
+# clang does not warn of the queue's code, as with the -isystem of the build.
+NO_WARNINGS = """#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Weverything"
+#endif
+{}
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
+"""
+
+ABOUT = """// hashed_wheel_timer {version}: timers for request timeouts. {what}
+// Made by `./run amalgamate` from the sources of the project. Change those, not this file.
+// SPDX-License-Identifier: {license}
+"""
+
+
+def fail(text):
+    sys.exit(f"amalgamate.py: {text}")
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()
+
+
+def queue_header():
+    """Returns the text of concurrentqueue.h."""
+    compiler = shlex.split(os.environ.get("CXX", "c++"))
+    for place in QUEUE_PLACES:
+        found = subprocess.run([*compiler, "-std=c++20", "-x", "c++", "-M", "-"], input=f"#include <{place}>\n",
+                               capture_output=True, text=True)
+        paths = [path for path in found.stdout.replace("\\\n", " ").split() if path.endswith("/" + place)]
+        if found.returncode == 0 and paths:
+            return read(paths[0])
+    return fail("no concurrentqueue.h (expected: libconcurrentqueue-dev, or an include path of $CXX)")
+
+
+class Writer:
+    """Puts files one after another, each in the place of its first include."""
+
+    def __init__(self, root, queue):
+        self.root, self.queue = root, queue
+        self.written = set()
+        self.within_condition = {}  # path -> where it was first included
+
+    def text_of(self, path):
+        if path in self.written:
+            return ""
+        self.written.add(path)
+        text = read(self.root, path)
+        if QUEUE.search(text):
+            text = QUEUE.sub(lambda _: self.queue, text)
+        lines, depth = [f"\n// {path}\n"], 0
+        for line in text.splitlines():
+            directive = line.replace(" ", "")
+            depth += directive.startswith("#if") - directive.startswith("#endif")
+            include = INCLUDE.match(line)
+            if include:
+                other = include[1]
+                # A file that is first included under a condition would be missing wherever the condition is false.
+                if depth and other not in self.written:
+                    self.within_condition[other] = path
+                elif not depth and other in self.within_condition:
+                    fail(f"{path} includes {other}, which {self.within_condition[other]} includes under a condition")
+                lines.append(self.text_of(other))
+            elif directive != "#pragmaonce" and "SPDX-License-Identifier" not in line:
+                lines.append(line + "\n")
+        return "".join(lines)
+
+
+def main(root, folder):
+    files = read(root, LIBRARY, "files.txt").split()
+    project = read(root, "meson.build")
+    about = {key: re.search(rf"{key}: '(.*?)'", project)[1] for key in ("version", "license")}
+    writer = Writer(root, NO_WARNINGS.format(re.sub(r"(?m)^#pragma once\n", "", queue_header())))
+    header = "".join(writer.text_of(f"{LIBRARY}/{file}") for file in files if file.endswith(".h"))
+    source = "".join(writer.text_of(f"{LIBRARY}/{file}") for file in files if file.endswith(".cpp"))
+    if "moodycamel::ConcurrentQueue" not in source or writer.queue not in source:
+        fail("the queue is missing")
+    os.makedirs(folder, exist_ok=True)
+    for ending, what, text in [
+        (".h", f"Compile {NAME}.cpp too, with -std=c++20.", "\n#pragma once\n" + header),
+        (".cpp", "It contains moodycamel's ConcurrentQueue, with its license.", f'\n#include "{NAME}.h"\n' + source),
+    ]:
+        path = os.path.join(folder, NAME + ending)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(ABOUT.format(what=what, **about) + text)
+        print(path)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    try:
+        main(*sys.argv[1:])
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}")

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Writes the library as two files, and builds and runs the quick start and the conformance suite with nothing else of it.
+# usage: amalgamated.sh SOURCE_ROOT COMPILER...
+set -eu
+
+source=$1
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+if ! CXX=$1 python3 -B "$source/packaging/amalgamate.py" "$source" "$work" 2>"$work/errors"; then
+  cat "$work/errors"
+  ! grep -q 'no concurrentqueue.h' "$work/errors" || exit 77  # Meson has downloaded it, or has a path of its own to it
+  exit 1
+fi
+
+# The programs include the headers of the library by their names. Here each of them is the one header.
+mkdir "$work/hashed_wheel_timer"
+for header in "$source"/hashed_wheel_timer/*.h; do
+  echo '#include "../hashed_wheel_timer.h"' >"$work/hashed_wheel_timer/$(basename "$header")"
+done
+mkdir "$work/tests"
+ln -s "$source/tests/support" "$work/tests/support"
+
+cd "$work"
+for compiler in "$@"; do
+  flags='-std=c++20 -Wall -Wextra -Wpedantic -Werror -pthread -I.'
+  "$compiler" $flags -O2 -c hashed_wheel_timer.cpp
+  "$compiler" $flags "$source/docs/examples/quick_start/main.cpp" hashed_wheel_timer.o -o quick_start
+  ./quick_start
+  "$compiler" $flags "$source/tests/timer/conformance_test.cpp" hashed_wheel_timer.o -lgtest -lgtest_main \
+    -o conformance
+  ./conformance --gtest_brief=1
+  echo "ok: $compiler"
+done
