@@ -40,6 +40,8 @@ format() {
   texts_with '' '*.cpp' '*.h' | each "$format_tools/clang-format" --dry-run -Werror || status=1
   texts_with '' '*.md' ':!*.zh-CN.md' | each "$format_tools/mdformat" --check || status=1
   texts_with '' '*.zh-CN.md' | each "$format_tools/mdformat" --check --wrap no || status=1
+  from_pypi venv-workflow check-jsonschema==0.39.0 && "$build/venv-workflow/bin/check-jsonschema" \
+    --builtin-schema vendor.github-workflows "$root"/.github/workflows/*.yml || status=1
   untidy_texts | each printf '%s: blanks at the end of a line, or no newline at the end\n' | grep . >&2 && status=1
   [ $status -eq 0 ] || say "./run format puts this right"
   return $status
