@@ -75,7 +75,8 @@ struct Tuning {
   static constexpr std::size_t kSparse = 65536;
   /// When this many entries were alive at two sifts, the producer wakes the worker, because they belong in the wheel.
   /// Younger ones do not count: most of them are cancelled soon, and a cancel is cheaper before the wheel. The number
-  /// was measured: docs/decisions.md, "The youngest entries are in an array".
+  /// was measured: docs/decisions.md, "The youngest entries are in an array". Producer::sift() says when a producer is
+  /// settled no longer; near_first_test tests both.
   static constexpr std::size_t kSettled = 60000;
   /// The producer also wakes the worker when it has cancelled this many queued timeouts of other producers. A move to
   /// an earlier deadline wakes the worker after this many recheck requests of any kind.

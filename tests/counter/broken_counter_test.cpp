@@ -125,6 +125,28 @@ TEST_P(BrokenCounter, NothingIsEarlyInALoopThatSleepsAsLongAsItsTimerSays) {
   EXPECT_LE(turns, 4) << "the loop is called too early";
 }
 
+/// Each comparison of the clocks allows an error of a microsecond, and such a loop makes many.
+TEST_P(BrokenCounter, NothingIsEarlyInALoopThatNeverSleeps) {
+  for (int round = 0; round < 20; ++round) {
+    break_it(Fault::None);
+    hwt::LoopTimer timer{{.tick_duration = 100us}};
+    await_counter(timer);
+    timer.run_due();
+    timer.cancel(timer.add([] {}, 1h));  // from now on this thread relies on the counter for a millisecond
+    break_it(GetParam());
+    const auto broken = steady_clock::now();
+    while (steady_clock::now() - broken < 900us) {
+      timer.run_due();
+      if (round % 2 == 0) std::this_thread::sleep_for(1us);
+    }
+    bool ran = false;
+    const auto called = steady_clock::now();
+    timer.add([&] { ran = true; }, 1ms);
+    while (!ran) timer.run_due();
+    EXPECT_GE(steady_clock::now() - called, 1ms);
+  }
+}
+
 TEST_P(BrokenCounter, ATimeoutIsNotEarlyIfItsThreadNeverComesBack) {
   for (int round = 0; round < 10; ++round) {
     break_it(Fault::None);

@@ -288,6 +288,27 @@ TEST(RequestClock, AThreadThatIsPreemptedDoesNotMeasureTheRate) {
   EXPECT_NE(cycles.window(), 0);
 }
 
+/// The system was suspended between the start of a timer and its first request. The counter went on, and the clock
+/// stood still, so the rate is too low. A loop may look for due timeouts only some time later.
+TEST(WorkerClock, ComparesWithTheReadingThatHasSetTheRate) {
+  machine = Machine{};
+  CycleRate cycles(true);
+  RequestClock clock;
+  WorkerClock worker(cycles);
+  machine.factor = 4;
+  machine.pass(20'000 * kMillisecond);
+  use_until_measured(clock, cycles);
+  machine.factor = 1;
+  clock.now(cycles);
+  machine.pass(3 * kMillisecond);
+  const std::int64_t due = machine.now + 2 * kMillisecond;
+  const std::int64_t deadline = clock.now(cycles) + 2 * kMillisecond;
+  EXPECT_LT(deadline, due) << "the test needs a deadline that is too early";
+  EXPECT_LT(worker.now(), deadline);
+  EXPECT_FALSE(cycles.wanted());
+  EXPECT_GE(worker.steady(deadline), due);
+}
+
 /// A thread that schedules compares the clocks itself, because the worker may sleep for long.
 TEST(RequestClock, NoticesAFaultWithoutTheWorker) {
   machine = Machine{};

@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+#include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/passive_wheel.h"

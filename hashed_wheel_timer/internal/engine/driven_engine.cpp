@@ -207,7 +207,8 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
   if (ran_now != 0) {
-    const std::int64_t took = core_->now() - begun;
+    // Another thread may have raised CycleRate::behind() between the two lines that have set `now` and `begun`.
+    const std::int64_t took = std::max<std::int64_t>(core_->now() - begun, 0);
     core_->counters().busy.add(took);
     worker_.note_in_tasks(took);
   }

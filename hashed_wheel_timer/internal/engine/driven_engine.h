@@ -25,8 +25,8 @@
 namespace hwt::internal {
 
 /// A timer without a thread: the caller of drive() or advance() does the worker's part. Times are nanoseconds since the
-/// epoch of steady_clock. The clock is steady_clock, or the caller gives the time. Inside, times are those of clock_.
-/// Functions return times of steady_clock, and take them.
+/// epoch of steady_clock. The clock is steady_clock, or the caller gives the time. The wheel turns by clock_. Functions
+/// take and return times of steady_clock.
 ///
 /// Each call that uses the wheel holds the mutex for one turn (class Turn). In a turn it makes passes, runs tasks, or
 /// stops the timer. Tasks run inside a turn, so a call from a task must not begin another one. There advance(),

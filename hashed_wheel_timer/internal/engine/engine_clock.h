@@ -19,7 +19,7 @@ class EngineClock {
   explicit EngineClock(Core& core) noexcept
       : core_(core), counts_cycles_(core.cycles().wanted()), clock_(core.cycles()) {}
 
-  /// Returns the present time. It goes back once, if the counter proves wrong.
+  /// Returns the present time. It goes back when the counter proves wrong.
   std::int64_t now() noexcept {
     if (!core_.reads_steady_clock()) return core_.now();
     const std::int64_t now = clock_.now();

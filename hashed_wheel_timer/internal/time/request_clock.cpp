@@ -69,6 +69,7 @@ void CycleRate::measure(const ClockReading& now) noexcept {
   const auto fixed = static_cast<std::uint64_t>(rate * kUnit);
   std::uint64_t none = 0;
   if (!rate_.compare_exchange_strong(none, fixed, std::memory_order_relaxed)) return;
+  measured_ = now;
   // Another thread may give up meanwhile. It stores wanted_, then 0 in window_. This thread stores window_, then reads
   // wanted_. All four are seq_cst: if this thread does not see that the other has given up, the 0 is stored last.
   window_.store(window_of(fixed), std::memory_order_seq_cst);
@@ -119,9 +120,13 @@ std::int64_t WorkerClock::now() noexcept {
   if (latest_.after == 0 && !cycles_.wanted()) return steady_now() - cycles_.behind();
   ClockReading now = ClockReading::take();
   if (cycles_.is_blurred(now)) now = narrowest_of_four();
+  if (!knows_rate_ && cycles_.window() != 0) {
+    knows_rate_ = true;
+    latest_ = cycles_.measured();
+  }
   if (latest_.after != 0) cycles_.check(latest_, now);
   if (cycles_.wanted()) {
-    latest_ = now;
+    if (now.time - latest_.time >= CycleRate::kWindow) latest_ = now;
     return now.time;
   }
   // From here on all threads see that the window is 0. The thread that gave up may not have stored that yet.

@@ -61,6 +61,8 @@ class CycleRate {
   std::uint64_t get() const noexcept { return rate_.load(std::memory_order_relaxed); }
   /// Returns for how many cycles a thread may rely on one comparison. Returns 0 if no thread may use the counter.
   std::uint64_t window() const noexcept { return window_.load(std::memory_order_acquire); }
+  /// Returns the reading that has set the rate. Precondition: window() was not 0.
+  const ClockReading& measured() const noexcept { return measured_; }
   /// Sets get() and window(), if enough time has passed since the constructor.
   void measure(const ClockReading& now) noexcept;
   /// Returns whether a thread that took this reading was preempted in its midst. Such a reading hides a lack of the
@@ -100,7 +102,8 @@ class CycleRate {
   const ClockReading begin_;
   std::atomic<bool> wanted_;
   std::atomic<std::uint64_t> rate_{0};
-  std::atomic<std::uint64_t> window_{0};  // release and acquire: a thread that reads it also reads rate_
+  std::atomic<std::uint64_t> window_{0};  // release and acquire: a thread that reads it also reads rate_ and measured_
+  ClockReading measured_{};               // written once, by the thread that has set rate_, before window_
   std::atomic<std::int64_t> behind_{0};
 };
 
@@ -128,24 +131,28 @@ class RequestClock {
   std::int64_t end_ = 0;    // the latest estimate that now() may have returned; 0 if there is no anchor
 };
 
-/// The time by which the worker decides which timeouts are due. Only the worker uses it.
+/// The time by which the worker decides which timeouts are due. Only the thread that turns the wheel uses it.
 class WorkerClock {
  public:
-  /// Takes a reading, with which the first now() compares.
+  /// Takes a reading, with which now() compares until the rate is known. From then on it compares with the reading that
+  /// has set the rate: if the system was suspended before that, only time after it shows that the rate is wrong.
   explicit WorkerClock(CycleRate& cycles) noexcept
       : cycles_(cycles), latest_(cycles.wanted() ? ClockReading::take() : ClockReading{}) {}
 
-  /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first, so behind() covers
-  /// the estimates since the call before, unless the comparison allows their error. The last comparison is made after
-  /// the use of the counter has ended, also if another thread has ended it, because that thread may have had a younger
-  /// anchor.
+  /// Returns the present time, less CycleRate::behind(). Compares the counter with the clock first, over a window at
+  /// least if calls come more often: each comparison allows an error, and those of many would add up. So behind()
+  /// covers the estimates since the comparison before, unless the comparison allows their error. The last comparison is
+  /// made after the use of the counter has ended, also if another thread has ended it, because that thread may have had
+  /// a younger anchor.
   std::int64_t now() noexcept;
   /// Returns the time of steady_clock at which now() will return `time`.
   std::int64_t steady(std::int64_t time) const noexcept { return deadline_after(time, cycles_.behind()); }
 
  private:
   CycleRate& cycles_;
-  ClockReading latest_;  // the latest reading while the counter was in use, or wanted; none after the last comparison
+  // The reading with which now() compares, while the counter is in use, or wanted. None after the last comparison.
+  ClockReading latest_;
+  bool knows_rate_ = false;
 };
 
 }  // namespace hwt::internal
