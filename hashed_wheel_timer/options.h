@@ -69,8 +69,8 @@ struct Options {
   /// it runs all tasks later from then on, by a time that a line on stderr names. lateness() and last_lag include that
   /// time. It is at most 1.05 ms, also after a long slew of the clock, or after a suspend that resets the counter. It
   /// is longer only if the counter then runs at less than half its rate. SECURITY.md names two faults of a counter that
-  /// can still make a task early. TimerStats::counts_cycles is true while the counter is in use. ManualTimer
-  /// never uses it.
+  /// can still make a task early. TimerStats::counts_cycles is true while the counter is in use. ManualTimer never uses
+  /// it.
   bool exact_clock = false;
   /// True: each timeout remembers where it was scheduled, for Timer::pending_by_origin() and Timer::for_each_pending().
   /// That takes 8 bytes and some ten nanoseconds for each timeout. Scheduling by a deadline then reads the clock. If

@@ -14,7 +14,6 @@ import subprocess
 import sys
 
 LIBRARY = "hashed_wheel_timer"
-NAME = LIBRARY
 INCLUDE = re.compile(r'#\s*include\s*"(' + LIBRARY + r'/[^"]+)"')
 QUEUE = re.compile(r"^[^\n]*\n#if __has_include\(\"concurrentqueue\.h\"\).*?^#endif\n", re.M | re.S)
 QUEUE_PLACES = ["moodycamel/concurrentqueue.h", "concurrentqueue/moodycamel/concurrentqueue.h",
@@ -66,14 +65,15 @@ class Writer:
         self.written = set()
         self.within_condition = {}  # path -> where it was first included
 
-    def text_of(self, path):
+    def text_of(self, path, condition=False):
+        """Returns the text of a file and of those that it includes. Returns "" for one that was written before."""
         if path in self.written:
             return ""
         self.written.add(path)
         text = read(self.root, path)
         if QUEUE.search(text):
             text = QUEUE.sub(lambda _: self.queue, text)
-        lines, depth = [f"\n// {path}\n"], 0
+        lines, depth = [f"\n// {path}\n"], int(condition)
         for line in text.splitlines():
             directive = line.replace(" ", "")
             depth += directive.startswith("#if") - directive.startswith("#endif")
@@ -85,7 +85,7 @@ class Writer:
                     self.within_condition[other] = path
                 elif not depth and other in self.within_condition:
                     fail(f"{path} includes {other}, which {self.within_condition[other]} includes under a condition")
-                lines.append(self.text_of(other))
+                lines.append(self.text_of(other, depth > 0))
             elif directive != "#pragmaonce" and "SPDX-License-Identifier" not in line:
                 lines.append(line + "\n")
         return "".join(lines)
@@ -102,10 +102,10 @@ def main(root, folder):
         fail("the queue is missing")
     os.makedirs(folder, exist_ok=True)
     for ending, what, text in [
-        (".h", f"Compile {NAME}.cpp too, with -std=c++20.", "\n#pragma once\n" + header),
-        (".cpp", "It contains moodycamel's ConcurrentQueue, with its license.", f'\n#include "{NAME}.h"\n' + source),
+        (".h", f"Compile {LIBRARY}.cpp too, with -std=c++20.", "\n#pragma once\n" + header),
+        (".cpp", "It contains moodycamel's ConcurrentQueue, with its license.", f'\n#include "{LIBRARY}.h"\n' + source),
     ]:
-        path = os.path.join(folder, NAME + ending)
+        path = os.path.join(folder, LIBRARY + ending)
         with open(path, "w", encoding="utf-8") as file:
             file.write(ABOUT.format(what=what, **about) + text)
         print(path)

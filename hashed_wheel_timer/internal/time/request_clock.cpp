@@ -120,10 +120,7 @@ std::int64_t WorkerClock::now() noexcept {
   if (latest_.after == 0 && !cycles_.wanted()) return steady_now() - cycles_.behind();
   ClockReading now = ClockReading::take();
   if (cycles_.is_blurred(now)) now = narrowest_of_four();
-  if (!knows_rate_ && cycles_.window() != 0) {
-    knows_rate_ = true;
-    latest_ = cycles_.measured();
-  }
+  if (cycles_.window() != 0 && latest_.time < cycles_.measured().time) latest_ = cycles_.measured();
   if (latest_.after != 0) cycles_.check(latest_, now);
   if (cycles_.wanted()) {
     if (now.time - latest_.time >= CycleRate::kWindow) latest_ = now;

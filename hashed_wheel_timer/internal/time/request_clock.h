@@ -134,8 +134,9 @@ class RequestClock {
 /// The time by which the worker decides which timeouts are due. Only the thread that turns the wheel uses it.
 class WorkerClock {
  public:
-  /// Takes a reading, with which now() compares until the rate is known. From then on it compares with the reading that
-  /// has set the rate: if the system was suspended before that, only time after it shows that the rate is wrong.
+  /// Takes a reading, with which now() compares until the rate is known. From then on now() compares with no reading
+  /// before the one that has set the rate. If the system was suspended before that, only later time shows that the rate
+  /// is wrong.
   explicit WorkerClock(CycleRate& cycles) noexcept
       : cycles_(cycles), latest_(cycles.wanted() ? ClockReading::take() : ClockReading{}) {}
 
@@ -152,7 +153,6 @@ class WorkerClock {
   CycleRate& cycles_;
   // The reading with which now() compares, while the counter is in use, or wanted. None after the last comparison.
   ClockReading latest_;
-  bool knows_rate_ = false;
 };
 
 }  // namespace hwt::internal
