@@ -62,7 +62,9 @@ struct Tuning {
 
   // --- A producer
 
-  /// The fewest entries that are worth a sift.
+  /// The entries before the first sift. A thread that uses a timer once, as many do, gets memory for no more.
+  static constexpr std::size_t kFirst = 24;
+  /// The fewest entries that are worth another sift.
   static constexpr std::size_t kFewest = 256;
   /// The most entries of one array of an EntryBuffer.
   static constexpr std::size_t kMaxArray = 65536;

@@ -87,6 +87,22 @@ TEST(Memory, IsBoundedUnderManyShortLivedThreads) {
   static_assert((kThreads - kWarmUp) * (std::int64_t{64} << 10) > 10 * kBound);
 }
 
+/// A server with many loops and many threads: each thread may meet each timer, and most meet it seldom.
+TEST(Memory, OfThreadsThatMeetATimerOnceIsAPageAndTwoKiBEach) {
+  constexpr int kThreads = 48;
+  HashedWheelTimer timer(1ms);
+  timer.start();
+  timer.new_timeout([] {}, kFar).cancel();
+  Growth growth;
+  Barrier all(kThreads);
+  run_together(kThreads, [&](int) {
+    EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
+    all.arrive_and_wait();  // none takes the place of another one
+  });
+  const std::size_t page = std::max<std::size_t>(internal::Slab::page_bytes(), 4096);
+  EXPECT_LE(growth.now(), static_cast<std::int64_t>(kThreads * (page + 2048)));
+}
+
 /// Threads that stay, and have many timeouts one after the other. Each uses the memory of the one before.
 TEST(Memory, FollowsTheMostAliveAtOnceWhicheverThreadsHadThem) {
   constexpr int kThreads = 8;

@@ -537,11 +537,12 @@ TEST(SlabNumbers, AreFoundByTheirCoreAlone) {
     ASSERT_TRUE(numbers.insert(entry->number).second);
     const std::uint32_t first = entry->number * kPlaces;
     EXPECT_EQ(SlabDirectory::find(first + 1, kCore), nullptr) << "not constructed yet";
-    entry->constructed = 3;
+    entry->add_group(1);
     EXPECT_EQ(static_cast<void*>(SlabDirectory::find(first + 2, kCore)), &memory[2 * internal::kCacheLine]);
     EXPECT_EQ(SlabDirectory::at(first + 2), SlabDirectory::find(first + 2, kCore));
     EXPECT_EQ(SlabDirectory::find(first, kCore), nullptr) << "the header";
-    EXPECT_EQ(SlabDirectory::find(first + 3, kCore), nullptr);
+    EXPECT_EQ(SlabDirectory::find(first + SlabDirectory::kGroup, kCore), nullptr)
+        << "of a group that is not constructed";
     EXPECT_EQ(SlabDirectory::find(first + 2, kCore + 1), nullptr) << "of another core";
   }
   EXPECT_EQ(SlabDirectory::find(~std::uint32_t{0}, kCore), nullptr) << "a number that was never used";

@@ -33,7 +33,8 @@ namespace {
 /// of the later timeout, it also reads the later generation, and skips the node.
 template <class Visit>
 void visit_slab(const SlabDirectory::Slot& slab, const Visit& visit) {
-  for (std::uint32_t place = 1; place < slab.constructed; ++place) {
+  for (std::uint32_t place = 1; place != SlabDirectory::kPlaces; ++place) {
+    if (!slab.entry.has_node(place)) continue;
     const Node& node = slab.nodes[place];
     const std::uint64_t seen = node.word.load(std::memory_order_acquire);
     // The word of a node whose memory went back to the system is 0, or still the word of a free node. A word of 0 reads

@@ -22,6 +22,7 @@ namespace hwt::internal {
 
 struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
   static constexpr std::size_t BLOCK_SIZE = 64;                          // most producers have few elements at a time
+  static constexpr std::size_t EXPLICIT_INITIAL_INDEX_SIZE = 2;          // blocks; most producers never enqueue one
   static constexpr std::size_t INITIAL_IMPLICIT_PRODUCER_HASH_SIZE = 0;  // none comes without a token
   // Through operator new, so that programs that replace it see all memory of the library.
   static void* malloc(std::size_t size) { return ::operator new(size, std::nothrow); }

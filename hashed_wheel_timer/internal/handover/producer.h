@@ -58,17 +58,17 @@ struct Producer {
   // the entries that were alive at the last sift, it drops the dead ones. So the number of entries is bounded by the
   // number of live timeouts. It sifts in steps, so that no call of the user takes long. put() makes a step when
   // `until_step` entries have come, and look() may make one after many cancels.
-  std::size_t until_step = Tuning::kFewest;  // entries until the next step, less those for which there is room
-  std::size_t until_end = Tuning::kFewest;   // the same until the end of the sift
-  std::size_t seen = 0;                      // in this sift
-  std::size_t kept = 0;                      // in this sift
-  std::size_t kept_before = 0;               // in the last sift. They are the oldest, until the worker takes some
-  std::size_t kept_twice = 0;                // in both sifts, if the worker has taken none
-  bool settled = false;                      // so many are alive that they belong in the wheel
-  std::int64_t cancelled_before = 0;         // counters.cancelled when it last made room for entries, or ended a sift
-  bool ends_burst = false;                   // it has cancelled many timeouts, and made no room for entries since
-  bool came_back = false;                    // it has made room for entries after the end of a burst
-  std::size_t rechecks = 0;                  // since the worker was last called for them
+  std::size_t until_step = Tuning::kFirst;  // entries until the next step, less those for which there is room
+  std::size_t until_end = Tuning::kFirst;   // the same until the end of the sift
+  std::size_t seen = 0;                     // in this sift
+  std::size_t kept = 0;                     // in this sift
+  std::size_t kept_before = 0;              // in the last sift. They are the oldest, until the worker takes some
+  std::size_t kept_twice = 0;               // in both sifts, if the worker has taken none
+  bool settled = false;                     // so many are alive that they belong in the wheel
+  std::int64_t cancelled_before = 0;        // counters.cancelled when it last made room for entries, or ended a sift
+  bool ends_burst = false;                  // it has cancelled many timeouts, and made no room for entries since
+  bool came_back = false;                   // it has made room for entries after the end of a burst
+  std::size_t rechecks = 0;                 // since the worker was last called for them
   std::size_t dead = 0;  // timeouts of other producers, cancelled since the worker was last called for them
 
   Producer* next = nullptr;  // all producers of the core, newest first; fixed once published

@@ -14,19 +14,8 @@
 
 namespace hwt::internal {
 
-namespace {
-
-/// Returns the bytes of a slab that the system takes back at a time; zero if it takes nothing back.
-std::size_t page_bytes() noexcept {
-  const std::size_t of_system = pages::size();
-  if (of_system == 0 || Slab::kBytes % of_system != 0) return 0;
-  return std::max(of_system, Slab::kBytes / Slab::kMaxPages);
-}
-
-}  // namespace
-
 Collector::Collector(Depot& depot, std::int64_t unused_for) noexcept
-    : depot_(depot), unused_for_(unused_for), page_bytes_(page_bytes()) {
+    : depot_(depot), unused_for_(unused_for), page_bytes_(Slab::page_bytes()) {
   if (page_bytes_ != 0) rest();
 }
 

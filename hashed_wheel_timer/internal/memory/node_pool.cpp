@@ -15,17 +15,8 @@
 
 namespace hwt::internal {
 
-NodePool::~NodePool() {
-  for (std::size_t i = 0; i != regions_.size(); ++i) {
-    const Region& region = regions_[i];
-    const std::size_t opened = i + 1 == regions_.size() ? slabs_opened_ : region.slabs;
-    for (std::size_t slab = 0; slab != opened; ++slab) region.slab(slab).leave_directory();
-    ::operator delete(region.memory, std::align_val_t{Slab::kBytes});
-  }
-}
-
 /// The rest of take() when the private list is empty.
-Node* NodePool::take_more() noexcept { return refill() ? take() : carve(); }
+Node* NodePool::take_more() noexcept { return refill() || carve() ? take() : nullptr; }
 
 bool NodePool::refill() noexcept {
   if (batches_ == nullptr) batches_ = returned_.take_all();
@@ -64,21 +55,28 @@ void NodePool::push(std::int64_t nodes) noexcept {
   depot_.push(first, static_cast<std::size_t>(nodes));
 }
 
-Node* NodePool::carve() noexcept {
-  if (fresh_ == fresh_end_ && !open_free_run() && !open_next_slab()) return nullptr;
-  ++carved_;
-  SlabDirectory::Entry& entry = Slab::header(*fresh_).slab->entry;
-  Node* node = nullptr;
-  {
-    // A thread with a stale id or entry may read the word of a node whose memory went back to the system. It finds a
-    // generation that it does not look for, also amid this write. See Collector.
-    const UnwatchedByThreadSanitizer constructs_atomics;
-    node = ::new (fresh_++) Node(fresh_generation_);
+bool NodePool::carve() noexcept {
+  if (fresh_ == fresh_end_ && !open_free_run() && !open_next_slab()) return false;
+  Slab& slab = *Slab::header(*fresh_).slab;
+  const std::uint32_t first = SlabDirectory::place_of(Slab::index_of(*fresh_));
+  const std::uint32_t group = first / SlabDirectory::kGroup;
+  const std::int64_t nodes = (group + 1) * SlabDirectory::kGroup - first;
+  for (Node* node = fresh_ + nodes; node-- != fresh_; free_ = node) {
+    {
+      // A thread with a stale id or entry may read the word of a node whose memory went back to the system. It finds a
+      // generation that it does not look for, also amid this write. See Collector.
+      const UnwatchedByThreadSanitizer constructs_atomics;
+      ::new (node) Node(fresh_generation_);
+    }
+    FreeNode::make(node, nullptr);
+    node->next() = free_;
   }
-  // Nodes of a free run were constructed before.
-  const std::uint32_t end = SlabDirectory::place_of(Slab::index_of(*node)) + 1;
-  if (entry.constructed.load(std::memory_order_relaxed) < end) entry.constructed.store(end, std::memory_order_release);
-  return node;
+  fresh_ += nodes;
+  free_nodes_ += nodes;
+  carved_ += nodes;
+  slab.pools[group] = this;
+  slab.entry->add_group(first);
+  return true;
 }
 
 bool NodePool::open_free_run() noexcept {
@@ -90,30 +88,30 @@ bool NodePool::open_free_run() noexcept {
 
 bool NodePool::open_next_slab() noexcept {
   depot_.note_shortage();
-  if (regions_.empty() || slabs_opened_ == regions_.back().slabs) {
-    const std::size_t slabs = regions_.empty() ? 1 : std::min(regions_.back().slabs * 2, Tuning::kMaxSlabsPerRegion);
-    const std::size_t bytes = Slab::kBytes + sizeof(Slab) + (depot_.traces_origins() ? Slab::kTraceBytes : 0);
-    try {
-      regions_.reserve(regions_.size() + 1);
-      regions_.push_back(
-          {static_cast<std::byte*>(::operator new(slabs * bytes, std::align_val_t{Slab::kBytes})), slabs});
-    } catch (const std::bad_alloc&) {
-      return false;
+  const bool shared = slabs_.empty();
+  try {
+    if (unopened_ == region_end_) {
+      const std::size_t bytes = std::min(slabs_.size() + 1, Tuning::kMaxSlabsPerRegion) * Slab::kBytes;
+      RegionMemory region(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{Slab::kBytes})));
+      regions_.push_back(std::move(region));
+      unopened_ = regions_.back().get();
+      region_end_ = unopened_ + bytes;
     }
-    slabs_opened_ = 0;
+    slabs_.push_back(std::make_unique<Slab>(unopened_, depot_.core_id(), depot_.traces_origins()));
+  } catch (const std::bad_alloc&) {
+    return false;
   }
-  const Region& region = regions_.back();
-  std::byte* const memory = region.memory + slabs_opened_ * Slab::kBytes;
-  std::atomic<std::uint64_t>* traces = nullptr;
-  if (depot_.traces_origins()) {
-    traces = reinterpret_cast<std::atomic<std::uint64_t>*>(region.traces(slabs_opened_));
-    std::uninitialized_value_construct_n(traces, Slab::kNodes);
+  unopened_ += Slab::kBytes;
+  Slab& slab = *slabs_.back();
+  const std::uint32_t generation = slab.entry->first_generation;
+  const std::size_t page = shared ? std::max(Slab::page_bytes(), SlabDirectory::kGroup * sizeof(Node)) : Slab::kBytes;
+  open(slab, 0, page / sizeof(Node), generation);
+  for (std::size_t i = Slab::kBytes / page; --i != 0;) {
+    slab.pages[i].run_begin = static_cast<std::uint16_t>(i * page / sizeof(Node));
+    slab.pages[i].run_end = static_cast<std::uint16_t>((i + 1) * page / sizeof(Node));
+    slab.pages[i].first_generation = generation;
+    depot_.push_run(slab.pages[i]);
   }
-  SlabDirectory::Entry* const entry = SlabDirectory::add(memory, depot_.core_id(), traces);
-  if (entry == nullptr) return false;
-  Slab& slab = *::new (&region.slab(slabs_opened_)) Slab(memory, *entry);
-  ++slabs_opened_;
-  open(slab, 0, Slab::kNodes, entry->first_generation);
   return true;
 }
 
@@ -124,7 +122,7 @@ void NodePool::open(Slab& slab, std::size_t first, std::size_t end, std::uint32_
   fresh_end_ = nodes + end;
   fresh_generation_ = generation;
   if (first != 0) return;
-  ::new (static_cast<void*>(fresh_++)) SlabHeader{this, &depot_.core(), &slab, depot_.core_id(), slab.entry.number};
+  ::new (static_cast<void*>(fresh_++)) SlabHeader{&depot_.core(), &slab, depot_.core_id(), slab.entry->number};
 }
 
 bool NodePool::give_back(Node* first, std::size_t nodes) noexcept {

@@ -32,14 +32,14 @@ namespace hwt::internal {
 /// the system.
 ///
 /// take() searches in this order: the private list, a batch taken before, the returned batches, the depot. Then it
-/// carves (constructs) a node in the open slab, in a free run, or in a new slab.
+/// carves (constructs) a group of nodes in the open slab, in a free run, or in a new slab. Most threads have few
+/// timeouts at once. So a pool keeps only one page of the first slab that it makes. The others become free runs for all
+/// pools.
 class NodePool {
  public:
   explicit NodePool(Depot& depot) noexcept : depot_(depot) {}
   NodePool(const NodePool&) = delete;
   NodePool& operator=(const NodePool&) = delete;
-  ~NodePool();
-
   /// Takes a free node, or a new one. Returns null without memory. Only the owner calls it.
   Node* take() noexcept {
     Node* const node = free_;
@@ -119,29 +119,18 @@ class NodePool {
 
   Depot& depot() noexcept { return depot_; }
 
-  static NodePool& of(const Node& node) noexcept { return *Slab::header(node).pool; }
+  static NodePool& of(const Node& node) noexcept { return Slab::pool_of(node); }
 
   NodePool* next = nullptr;  // all pools of the depot, newest first; fixed once added
 
  private:
-  // Slabs come in regions, because an allocator wastes up to a slab to align each region. The first one is small, since
-  // most threads have few timeouts at once.
-  struct Region {
-    std::byte* memory;
-    std::size_t slabs;
-
-    /// The descriptions of the slabs follow the slabs.
-    Slab& slab(std::size_t number) const noexcept {
-      return reinterpret_cast<Slab*>(memory + slabs * Slab::kBytes)[number];
-    }
-    /// The traces of the nodes of all slabs follow those, if the timer traces origins.
-    std::byte* traces(std::size_t number) const noexcept {
-      return memory + slabs * (Slab::kBytes + sizeof(Slab)) + number * Slab::kTraceBytes;
-    }
+  struct FreeRegion {
+    void operator()(std::byte* memory) const noexcept { ::operator delete(memory, std::align_val_t{Slab::kBytes}); }
   };
+  using RegionMemory = std::unique_ptr<std::byte, FreeRegion>;
 
   [[gnu::noinline]] Node* take_more() noexcept;
-  Node* carve() noexcept;
+  bool carve() noexcept;
   bool open_free_run() noexcept;
   bool open_next_slab() noexcept;
   void open(Slab& slab, std::size_t first, std::size_t end, std::uint32_t generation) noexcept;
@@ -160,11 +149,15 @@ class NodePool {
   Node* fresh_ = nullptr;    // never used so far: [fresh_, fresh_end_) of the open slab or run
   Node* fresh_end_ = nullptr;
   std::uint32_t fresh_generation_ = 0;
-  std::size_t slabs_opened_ = 0;  // of the last region
   std::int64_t carved_ = 0;
-  std::vector<Region> regions_;
-  std::atomic<bool> owner_inside_{false};  // see Inside
-  std::atomic<bool> closing_{false};       // set by the closer, or by the owner in Depot::add()
+  // Slabs come in regions, because an allocator wastes up to a slab to align each region. A region has one slab more
+  // than all before it, but at most Tuning::kMaxSlabsPerRegion.
+  std::vector<RegionMemory> regions_;
+  std::byte* unopened_ = nullptr;  // the slabs [unopened_, region_end_) of the last region
+  std::byte* region_end_ = nullptr;
+  std::vector<std::unique_ptr<Slab>> slabs_;  // after regions_: ~Slab() reads its nodes
+  std::atomic<bool> owner_inside_{false};     // see Inside
+  std::atomic<bool> closing_{false};          // set by the closer, or by the owner in Depot::add()
 
   alignas(kCacheLine) BatchStack returned_;  // on a line of its own: other threads write it
 };

@@ -5,6 +5,8 @@
 #include <memory>
 #include <new>
 
+#include "hashed_wheel_timer/internal/platform/pages.h"
+
 namespace hwt::internal {
 
 constinit std::array<SlabDirectory::Entry, SlabDirectory::kChunk> SlabDirectory::first_chunk_{};
@@ -53,15 +55,29 @@ void SlabDirectory::remove(Entry& entry, std::uint32_t first_generation) noexcep
   free_.push(entry);
 }
 
-void Slab::leave_directory() noexcept {
-  std::uint32_t unused = entry.first_generation;
+std::size_t Slab::page_bytes() noexcept {
+  const std::size_t of_system = pages::size();
+  if (of_system == 0 || kBytes % of_system != 0) return 0;
+  return std::max(of_system, kBytes / kMaxPages);
+}
+
+Slab::Slab(std::byte* block, std::uint64_t core_id, bool traced)
+    : memory(block),
+      traces(traced ? new std::atomic<std::uint64_t>[kNodes]() : nullptr),
+      entry(SlabDirectory::add(block, core_id, traces.get())) {
+  if (entry == nullptr) throw std::bad_alloc();
+  for (std::size_t i = 0; i < kMaxPages; ++i) pages[i].index = static_cast<std::uint16_t>(i);
+}
+
+Slab::~Slab() {
+  std::uint32_t unused = entry->first_generation;
   for (const Page& page : pages) unused = std::max(unused, page.first_generation);
   const auto* const nodes = reinterpret_cast<const Node*>(memory);
   // The word of a node whose memory went back reads as 0, or still has the generation that the node had then.
-  for (std::uint32_t i = 1; i < entry.constructed.load(std::memory_order_relaxed); ++i) {
-    unused = std::max(unused, nodes[i].generation());
+  for (std::uint32_t i = 1; i != kNodes; ++i) {
+    if (entry->has_node(i)) unused = std::max(unused, nodes[i].generation());
   }
-  SlabDirectory::remove(entry, unused);
+  SlabDirectory::remove(*entry, unused);
 }
 
 }  // namespace hwt::internal

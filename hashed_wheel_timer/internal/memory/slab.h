@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 
 #include "hashed_wheel_timer/detail/intrusive_stack.h"
@@ -47,13 +48,16 @@ class SlabDirectory {
   using Index = std::uint32_t;
   static constexpr int kPlaceBits = 10;
   static constexpr int kNumberBits = 32 - kPlaceBits;  // 256 GiB of nodes
+  static constexpr std::uint32_t kPlaces = std::uint32_t{1} << kPlaceBits;
+  /// So many nodes are constructed at a time: 4 KiB, a page of most systems.
+  static constexpr std::uint32_t kGroup = 64;
 
   struct alignas(kCacheLine) Entry {  // so that finding one needs no multiplication
     // 0: no core has the number. release when it is set, acquire when it is read. So a reader that finds its own core
     // here finds `memory`, which stays until the core is destroyed.
     std::atomic<std::uint64_t> core_id{0};
     std::atomic<std::byte*> memory{nullptr};
-    // The nodes before this place were constructed. release by the pool that constructs them, acquire by a reader.
+    // Bit i: the nodes of group i were constructed. release by the pool that constructs them, acquire by a reader.
     std::atomic<std::uint32_t> constructed{0};
     // A Trace for each node; null unless the timer traces origins.
     std::atomic<std::atomic<std::uint64_t>*> traces{nullptr};
@@ -61,6 +65,15 @@ class SlabDirectory {
     std::uint32_t number = 0;
     std::uint32_t first_generation = 0;
     Entry* next = nullptr;
+
+    /// Whether a node is at this place: the place is not the header's, and its group was constructed.
+    bool has_node(std::uint32_t place) const noexcept {
+      return place != 0 && (constructed.load(std::memory_order_acquire) >> place / kGroup & 1) != 0;
+    }
+    /// The nodes of this place's group are constructed. Pools of several threads may share a slab.
+    void add_group(std::uint32_t place) noexcept {
+      constructed.fetch_or(std::uint32_t{1} << place / kGroup, std::memory_order_release);
+    }
   };
 
   static std::uint32_t place_of(Index index) noexcept { return index & (kPlaces - 1); }
@@ -87,17 +100,14 @@ class SlabDirectory {
     const Entry* const chunk = chunks_[number / kChunk].load(std::memory_order_acquire);
     if (chunk == nullptr) return nullptr;
     const Entry& entry = chunk[number % kChunk];
-    if (entry.core_id.load(std::memory_order_acquire) != core_id || place == 0 ||
-        place >= entry.constructed.load(std::memory_order_acquire)) {
-      return nullptr;
-    }
+    if (entry.core_id.load(std::memory_order_acquire) != core_id || !entry.has_node(place)) return nullptr;
     return reinterpret_cast<Node*>(entry.memory.load(std::memory_order_relaxed) + place * kCacheLine);
   }
 
   /// A slab with traces.
   struct Slot {
     Index first_index;
-    std::uint32_t constructed;
+    const Entry& entry;
     const Node* nodes;
     const std::atomic<std::uint64_t>* traces;
   };
@@ -113,13 +123,12 @@ class SlabDirectory {
       if (entry.core_id.load(std::memory_order_acquire) != core_id) continue;
       const auto* const traces = entry.traces.load(std::memory_order_relaxed);
       if (traces == nullptr) return;
-      visit(Slot{number << kPlaceBits, entry.constructed.load(std::memory_order_acquire),
+      visit(Slot{number << kPlaceBits, entry,
                  reinterpret_cast<const Node*>(entry.memory.load(std::memory_order_relaxed)), traces});
     }
   }
 
  private:
-  static constexpr std::uint32_t kPlaces = 1U << kPlaceBits;
   static constexpr std::uint32_t kChunk = 1024;
   static constexpr std::uint32_t kChunks = (1U << kNumberBits) / kChunk;
 
@@ -135,10 +144,9 @@ class SlabDirectory {
 
 inline Node& NodeName::node() const noexcept { return *SlabDirectory::at(index()); }
 
-/// The beginning of a slab, in place of its first node. By it a node finds its pool, its core, its page and its number
-/// without a pointer of its own.
+/// The beginning of a slab, in place of its first node. By it a node finds its core, its slab and its number without a
+/// pointer of its own.
 struct alignas(kCacheLine) SlabHeader {
-  NodePool* pool;  // that opened it
   Core* core;
   Slab* slab;
   std::uint64_t core_id;
@@ -155,23 +163,26 @@ struct Page {
   // Begin and end of a free run, in nodes from the beginning of the slab. Written by the owner of the run.
   std::uint16_t run_begin;
   std::uint16_t run_end;
-  // A generation that no node of the page has had, once its memory went back. Written by the owner of the run.
+  // A generation that no node of the page has had, once it is in a free run. Written by the owner of the run.
   std::uint32_t first_generation;
 };
 
-/// Describes a block of nodes that is aligned to its own size. It lies beside the block, at the end of its region.
+/// Describes a block of nodes that is aligned to its own size.
 struct Slab {
   static constexpr std::size_t kBytes = std::size_t{64} << 10;
   static constexpr std::size_t kMaxPages = 16;
   static constexpr std::size_t kNodes = kBytes / sizeof(Node);  // the header takes the place of the first
-  static constexpr std::size_t kTraceBytes = kNodes * sizeof(std::uint64_t);
+  static constexpr std::size_t kGroups = kNodes / SlabDirectory::kGroup;
 
-  Slab(std::byte* block, SlabDirectory::Entry& its_entry) noexcept : memory(block), entry(its_entry) {
-    for (std::size_t i = 0; i < kMaxPages; ++i) pages[i].index = static_cast<std::uint16_t>(i);
-  }
-
+  /// `traced`: each node gets a trace. Throws std::bad_alloc, also if all numbers are in use.
+  Slab(std::byte* block, std::uint64_t core_id, bool traced);
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
   /// Frees its number, when the core is destroyed: all nodes are free.
-  void leave_directory() noexcept;
+  ~Slab();
+
+  /// The bytes that the system takes back at a time; zero if it takes nothing back.
+  static std::size_t page_bytes() noexcept;
 
   static SlabHeader& header(const Node& node) noexcept {
     return *reinterpret_cast<SlabHeader*>(reinterpret_cast<std::uintptr_t>(&node) & ~(kBytes - 1));
@@ -186,21 +197,31 @@ struct Slab {
     const SlabHeader& its_header = header(node);
     const std::uint32_t place = SlabDirectory::place_of(index_of(node));
     node.deadline.store(deadline, std::memory_order_release);
-    its_header.slab->entry.traces.load(std::memory_order_relaxed)[place].store(trace, std::memory_order_release);
+    its_header.slab->entry->traces.load(std::memory_order_relaxed)[place].store(trace, std::memory_order_release);
+  }
+  /// The pool that constructed this node. Precondition: the node is not free, or the caller has taken it.
+  static NodePool& pool_of(const Node& node) noexcept {
+    const SlabHeader& its_header = header(node);
+    return *its_header.slab->pools[SlabDirectory::place_of(index_of(node)) / SlabDirectory::kGroup];
   }
   static Slab& of(Page& page) noexcept { return *std::launder(reinterpret_cast<Slab*>(&page - page.index)); }
 
   std::array<Page, kMaxPages> pages{};  // first: see of()
   std::byte* const memory;
-  SlabDirectory::Entry& entry;
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> traces;  // a Trace for each node; null: none is traced
+  SlabDirectory::Entry* const entry;
+  // For each group the pool that constructed it. Written by that pool while all nodes of the group are free, so the
+  // list that brings a node orders it.
+  std::array<NodePool*, kGroups> pools{};
   Slab* next = nullptr;    // in the Collector's list of slabs with collected nodes. Only the Collector uses it
   bool collected = false;  // it is in that list
 };
 
 static_assert(Slab::kNodes == std::size_t{1} << SlabDirectory::kPlaceBits);
 
-/// Free runs: consecutive pages that hold no node and whose memory the system has. Each is named by its first page. A
-/// run that begins at the beginning of its slab is the whole slab. The pool that opens it writes a new header.
+/// Free runs: consecutive pages that hold no node. The system has their memory, or no pool has used it yet. Each is
+/// named by its first page. A run that begins at the beginning of its slab is the whole slab. The pool that opens it
+/// writes a new header.
 using RunStack = detail::IntrusiveStack<Page, &Page::next>;
 
 }  // namespace hwt::internal

@@ -79,7 +79,7 @@ void produce() {
   SlabDirectory::Entry& entry = *SlabDirectory::add(memory_of(slab), kCore);
   // As NodePool::carve(). GenMC cannot read the constructor of a whole node.
   ::new (&node.word) std::atomic<std::uint64_t>(Node::free_word(entry.first_generation));
-  entry.constructed.store(2, std::memory_order_release);
+  entry.add_group(1);
   schedule(kFirst, TaskKind::Callable, producers[0]);
   queued.store(true, std::memory_order_release);
   if (cancel(kFirst, node.published_by(producers[0]), producers[0])) return;
@@ -123,7 +123,7 @@ void work() {
 
 int main() {
   SlabDirectory::Entry& former = *SlabDirectory::add(memory_of(former_slab), kCore - 1);
-  former.constructed.store(2, std::memory_order_relaxed);
+  former.add_group(1);
   SlabDirectory::remove(former, kFirst);
   model::run<produce, use, work>();
   MODEL_ASSERT(had[0] == 1 && had[1] == 1);
