@@ -121,8 +121,19 @@ bool Core::cancel(Node& node) noexcept {
         core.release_cancelled(core.name_of(node, node.generation() - 1));  // withdrawn
       return true;
     }
+    return core.cancel_callable(mine, node);
   }
   return core.cancel_any(node);
+}
+
+/// The producer has scheduled the timeout, whose task is a callable that needs destruction, such as a std::function. Or
+/// it is in the wheel.
+[[gnu::noinline]] bool Core::cancel_callable(Producer& mine, Node& node) noexcept {
+  if (!plain_ || !node.cancel_queued_callable()) return cancel_any(node);
+  mine.counters.cancelled.add(1);
+  destroy_cancelled(node);
+  if (node.finish(1)) recycle(&node);
+  return true;
 }
 
 /// Another producer has scheduled the timeout, or it is in the wheel. In a function of its own so that cancel() needs

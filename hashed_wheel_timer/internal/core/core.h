@@ -241,6 +241,7 @@ class Core final {
   void release_cancelled(NodeName name) noexcept;
   NodeName name_of(const Node& node, std::uint32_t life) const noexcept;
   bool cancel_of_other(Producer& mine, Node& node) noexcept;
+  bool cancel_callable(Producer& mine, Node& node) noexcept;
   bool cancel_any(Node& node) noexcept;
   CancelResult cancel_any(Node& node, NodeName name) noexcept;
   void count_dead(Producer& canceller) noexcept;

@@ -34,7 +34,7 @@ class TaskScope {
   static bool is_inside(const Node& node) noexcept;
 
  private:
-  static constinit thread_local const TaskScope* innermost_;
+  HWT_INITIAL_EXEC static constinit thread_local const TaskScope* innermost_;
 
   const TaskScope* const outer_;  // of this thread
   const Node* node_ = nullptr;

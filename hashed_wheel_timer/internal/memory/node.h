@@ -233,14 +233,25 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
   bool cancel_queued(bool own) noexcept {
     std::uint64_t seen = word.load(std::memory_order_relaxed);
     const std::uint64_t left = with_state(seen, NodeState::Cancelled);
-    return is_queued_trivial(seen) &&
+    return is_queued(seen, detail::TaskKind::Trivial) &&
            word.compare_exchange_strong(seen, own ? withdrawn(left) : left, std::memory_order_acq_rel,
                                         std::memory_order_relaxed);
   }
 
+  /// cancel_queued() by the producer, of a timeout whose task is a callable. The caller must destroy that and call
+  /// finish(), as after cancel().
+  bool cancel_queued_callable() noexcept {
+    // The change is the same number for all such words.
+    constexpr std::uint64_t kQueued = queued(detail::TaskKind::Callable);
+    constexpr std::uint64_t kChange = cancelled(kQueued, true, false) - kQueued;
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    return is_queued(seen, detail::TaskKind::Callable) &&
+           word.compare_exchange_strong(seen, seen + kChange, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
   /// Returns whether a producer's cancel of its own timeout, whose word was `before`, has dropped the last reference.
   static bool leaves_no_reference(std::uint64_t before) noexcept {
-    return is_queued_trivial(before) && (before & kReferences) == kReference;
+    return is_queued(before, detail::TaskKind::Trivial) && (before & kReferences) == kReference;
   }
 
   /// The producer takes a node back that it has published in this life, with the timer's reference. Returns false if

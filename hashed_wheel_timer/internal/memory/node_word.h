@@ -60,11 +60,13 @@ struct BasicNodeWord {
   static constexpr bool pending(Word word) noexcept {
     return state_of(word) == NodeState::Queued || state_of(word) == NodeState::InWheel;
   }
-  /// Whether it is Queued, and its task needs no destruction: one comparison.
-  static constexpr bool is_queued_trivial(Word word) noexcept {
-    constexpr Word kQueuedTrivial = static_cast<Word>(NodeState::Queued) | static_cast<Word>(detail::TaskKind::Trivial)
-                                                                               << kKindShift;
-    return (word & (kStateMask | kKindMask)) == kQueuedTrivial;
+  /// The state and the kind in the word of a Queued node.
+  static constexpr Word queued(detail::TaskKind kind) noexcept {
+    return static_cast<Word>(NodeState::Queued) | static_cast<Word>(kind) << kKindShift;
+  }
+  /// Whether it is Queued, with a task of this kind: one comparison.
+  static constexpr bool is_queued(Word word, detail::TaskKind kind) noexcept {
+    return (word & (kStateMask | kKindMask)) == queued(kind);
   }
   /// Whether a change that the worker must notice needs a recheck request: the node is in the wheel, and no request for
   /// it is queued.
