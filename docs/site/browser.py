@@ -1,6 +1,7 @@
-"""Loads each page of the built site in Chromium, at two widths and in both schemes. Nothing may be cut off or reach
-beyond the window, code at the larger width may not need to scroll, no page may have an error or use the network, and the
-search must find what readers look for. Before that, it plants each fault.
+"""Loads each page of the built site in Chromium, at two widths and in both schemes.
+
+Nothing may be cut off or reach beyond the window, and code may not need to scroll in the wide one. No page may have an
+error or use the network. The search must find the words of WORDS. The script plants each fault first.
 
 usage: browser.py SITE
 """

@@ -1,5 +1,5 @@
-"""Checks the reference of the built site: pages begin with the description, list inherited members and no deleted ones,
-follow the scheme of the site, and are in the search index. The home page has version, repository and licence.
+"""Checks the reference of the built site. Pages begin with the description, and list inherited members and no deleted
+ones. They follow the scheme of the site, and are in the search index. The home page has version, repository and licence.
 
 usage: reference.py SITE
 """
