@@ -14,6 +14,17 @@ docs() {
   fi
 }
 
+# Loads each page of the site in Debian's Chromium.
+browser() {
+  docs || return 1
+  install_packages "$(for package in chromium fonts-dejavu-core fonts-liberation; do
+    have_package $package || echo $package
+  done)"
+  from_pypi venv-browser playwright==1.65.2 greenlet==3.5.6 ||
+    { say "could not install playwright, see build/last.log"; return 1; }
+  "$build/venv-browser/bin/python" -B "$root/docs/site/browser.py" "$build/site"
+}
+
 set_up_docs() {
   take_turn
   have doxygen || install_packages doxygen

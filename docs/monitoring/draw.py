@@ -80,6 +80,8 @@ def number(value: float, unit: str) -> str:
             if value * factor >= 1:
                 return f"{value * factor:.3g} {name}"
         return f"{value * 1e6:.3g} µs" if value else "0"
+    if unit == "percentunit":
+        return f"{value * 100:.3g} %"
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
 
 

@@ -6,7 +6,8 @@ Text with an indent of three blanks is code. "Guarantees:", "Threads:" and simil
 titles of paragraphs. Deleted functions are left out. Two dots of a range do not end a sentence. asio.h includes classes
 of detail/. The base of ManualTimer and LoopTimer is not documented, so the filter lets them derive from Timer. It marks
 the file as documented, because Doxygen otherwise leaves its functions out. Names in parentheses, which keep macros off,
-lose these. A time point of any precision is shown as one of steady_clock.
+lose these. A time point of any precision is shown as one of steady_clock. The place of a call, which is a default, is
+not shown. A name after "Netty's" or another project's is no link to a class of ours.
 """
 
 import re
@@ -18,6 +19,8 @@ TITLE = re.compile(r"^( */// )(Guarantees|Threads|Not for|Source|Lifetime|Fork|C
 DELETED = re.compile(r" *[^/ ].* = delete;")
 NAME = re.compile(r" ?\((min|max)\)\(")
 POINT = re.compile(r"\b(hwt::)?detail::(Point|PresentTime)\b")
+PLACE = re.compile(r"\{(\n?) *\{\}, __builtin_FILE\(\), __builtin_LINE\(\)\}")
+THEIRS = re.compile(r"\b((?:Netty|Dubbo|Kafka|Asio|Java|folly|libuv)'s )(?=[A-Z])")
 HEADER = '/** @headerfile asio.h "hashed_wheel_timer/asio.h" */ '
 
 
@@ -40,10 +43,11 @@ def filtered(lines, in_detail):
         elif not COMMENT.match(line):
             line = NAME.sub(r" \1(", line)
         else:
-            line = TITLE.sub(r"\1@titled{\2} ", line).replace(" .. ", " ..&nbsp;")
+            line = THEIRS.sub(r"\1%", TITLE.sub(r"\1@titled{\2} ", line)).replace(" .. ", " ..&nbsp;")
         yield POINT.sub("std::chrono::steady_clock::time_point", line.replace("detail::DrivenTimer", "Timer"))
 
 
 if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as header:
-        print("\n".join(filtered(header.read().splitlines(), "/detail/" in sys.argv[1])))
+        lines = PLACE.sub(r"{}\1", header.read()).splitlines()
+        print("\n".join(filtered(lines, "/detail/" in sys.argv[1])))

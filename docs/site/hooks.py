@@ -40,6 +40,10 @@ RANKS = {"README.md": 4, "docs/guide.md": 4, "README.zh-CN.md": 0.5, "docs/guide
          "CONTRIBUTING.md": 0.2, "CHANGELOG.md": 0.1, "hwt::Timer": 4, "hwt::Timeout": 4, "hwt::net": 1}
 # The script applies the light or dark scheme that the reader chose on any page.
 SCHEME = '<script src="../reference.js"></script>\n</head>'
+# Follows the title of the home page.
+FACTS = """
+Version {version} | repository: `<the URL of this repository>` | [Apache License 2.0](LICENSE)
+"""
 # A script of the theme that runs the search without a server. Each page would fetch it from another server, so
 # on_post_page() puts worker_in_file.js in its place.
 SHIM = re.compile(r"https://[^\s\"']+/iframe-worker/shim")
@@ -102,6 +106,9 @@ def on_page_markdown(markdown, page, config, files):
     rank = RANKS.get(page.file.src_uri)
     if rank is not None:
         page.meta["search"] = {"boost": rank}
+    if page.file.src_uri == "README.md":
+        title, rest = markdown.split("\n", 1)
+        markdown = title + "\n" + FACTS.format(version=os.environ["HWT_VERSION"]) + rest
     return LINK.sub(resolved, markdown)
 
 
@@ -142,5 +149,6 @@ def on_post_build(config):
     site = Path(config.site_dir)
     shutil.copytree(API, site / "api", dirs_exist_ok=True)
     for path in (site / "api").glob("*.html"):
-        path.write_text(path.read_text(encoding="utf-8").replace("</head>", SCHEME, 1), encoding="utf-8")
+        text = path.read_text(encoding="utf-8").replace("</head>", SCHEME, 1)
+        path.write_text(text.replace("terms={}", "terms = {}"), encoding="utf-8")
     (site / "404.html").unlink()  # its absolute links need a server whose root is the site

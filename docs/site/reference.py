@@ -1,5 +1,5 @@
-"""Checks the reference of the built site: pages list inherited members and no deleted ones, follow the scheme of the
-site, and are in the search index.
+"""Checks the reference of the built site. Pages begin with the description, and list inherited members and no deleted
+ones. They follow the scheme of the site, and are in the search index. The home page has version, repository and licence.
 
 usage: reference.py SITE
 """
@@ -16,6 +16,8 @@ TAG = re.compile(r"<[^>]*>")
 INHERITED = {"classhwt_1_1HashedWheelTimer.html": ("new_timeout", "stop", "stats", "pending_timeouts"),
              "classhwt_1_1HierarchicalWheelTimer.html": ("new_timeout", "stop", "stats"),
              "classhwt_1_1ManualTimer.html": ("new_timeout", "try_new_timeout")}
+# A class of another project that links to one of ours.
+THEIRS = re.compile(r"\b(?:Netty|Dubbo|Kafka|Asio|Java|folly|libuv)'s <a [^>]*>[^<]*")
 FIRST, LATER = ("index.html", "docs/guide.html"), ("docs/design.html", "CHANGELOG.html")
 
 
@@ -32,6 +34,15 @@ def faults(site):
     for name, text in pages.items():
         if "/reference.js" not in text:
             yield f"api/{name}: does not take the scheme of the pages"
+        if theirs := THEIRS.search(text):
+            yield f"api/{name}: {TAG.sub('', theirs[0])} is a link"
+        if "__builtin_FILE" in text and not re.search("_source|Terms", name):
+            yield f"api/{name}: shows the place of a call as a default"
+        if 0 <= text.find('class="memberdecls"') < text.find('id="details"') and not name.endswith("_8h.html"):
+            yield f"api/{name}: lists members before the description"
+    home = (site / "index.html").read_text(encoding="utf-8")
+    if not re.search(r"Version \d+\.\d+\.\d+ .*repository.*Apache License", home):
+        yield "index.html: has no line with version, repository and licence"
 
     entries = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
     found = {entry["location"]: entry for entry in entries}

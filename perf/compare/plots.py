@@ -114,7 +114,7 @@ def _section(summary: Summary, key: str) -> Section | None:
     return next((section for section in summary.results.plan if section.key == key), None)
 
 
-# --- Bars: the cost of each workload ----------------------------------------------------------------------------------
+# --- Dots: the cost of each workload ----------------------------------------------------------------------------------
 
 TITLES = {
     "churn": "Cancel + schedule, {0}: ns",
@@ -142,7 +142,7 @@ def _cost(summary: Summary) -> Figure | None:
     grid = figure.subplots(rows, columns, squeeze=False)
     figure.subplots_adjust(0.19, 0.3 / height, 0.985, 1 - 0.98 / height, wspace=0.6, hspace=0.75 / (0.21 * most))
     for axes, (config, runners) in zip(grid.flat, shown):
-        _bars(axes, summary, config, runners, most)
+        _dots(axes, summary, config, runners, most)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     return figure
@@ -152,31 +152,32 @@ def _in_cost(config: Config) -> bool:
     return config.tick_ms == 1 and (config.workload != "handoff" or (config.threads, config.pending) in HANDOFFS)
 
 
-def _bars(axes: Any, summary: Summary, config: Config, runners: Sequence[Runner], most: int) -> None:
-    """Draws the bars sorted by cost, runners without a figure last. Leaves room for `most` bars."""
+def _dots(axes: Any, summary: Summary, config: Config, runners: Sequence[Runner], most: int) -> None:
+    """Draws the dots sorted by cost, runners without a figure last. Leaves room for `most` dots."""
     metric = main_metric(config.workload)
     found = [(runner, summary.value(runner.name, config, metric)) for runner in runners]
     sorted_ = sorted(found, key=lambda one: one[1].median if one[1] else float("inf"))
     positive = [value.median for _, value in found if value and value.median > 0] or [1.0]
     left, right = min(positive) / 1.6, max(positive)
     axes.set_xscale("log")
-    axes.set_xlim(left, left * (right / left) ** 1.5)  # leaves room for the figure at the longest bar
+    axes.set_xlim(left, left * (right / left) ** 1.5)  # leaves room for the figure at the last dot
     axes.set_ylim(most - 0.4, -0.6)
     for place, (runner, value) in enumerate(sorted_):
         if value:
-            axes.barh(place, max(value.median - left, 0.0), left=left, height=0.7, color=_colour(runner))
+            # A logarithmic axis has no zero, so a bar's length would tell nothing. Zero is a figure without a dot.
+            axes.plot(value.median, place, color=_colour(runner), marker="o", markersize=6.5, linestyle="")
             quotient = summary.ratio(runner.name, config, metric) if runner.name != OURS else None
             text = number(value.median) + (f" ({ratio(quotient)})" if quotient else "")
         else:
             text = summary.why_none(runner.name, config)
         at = (max(value.median, left) if value else left, place)
         font = {"fontweight": _weight(runner)} if value else {"color": MUTED, "style": "italic"}
-        axes.annotate(text, at, xytext=(4, 0), textcoords="offset points", va="center", **font)
+        axes.annotate(text, at, xytext=(7, 0), textcoords="offset points", va="center", **font)
     factors = (1.0, 2.0, 5.0) if right < 10 * left else (1.0, 3.0) if right < 100 * left else (1.0,)
     axes.set_xticks([tick for tick in LogLocator(subs=factors).tick_values(left, right) if left <= tick <= 2 * right])
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter("{x:,g}")
-    axes.grid(axis="x")
+    axes.grid(axis="both")
     axes.set_yticks(range(len(runners)), [runner.title for runner, _ in sorted_])
     axes.tick_params(axis="y", length=0)
     for (runner, _), tick in zip(sorted_, axes.get_yticklabels()):

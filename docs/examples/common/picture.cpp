@@ -17,9 +17,9 @@
 namespace common {
 namespace {
 
-constexpr double kWidth = 1000;
-constexpr double kLeft = 90;
-constexpr double kRight = 960;
+constexpr double kWidth = 1030;
+constexpr double kLeft = 120;  // a label fits left of it
+constexpr double kRight = 990;
 constexpr double kHeaderHeight = 84;
 constexpr double kPanelTitleHeight = 40;
 constexpr double kMarkRowHeight = 17;
@@ -145,7 +145,7 @@ class PanelDrawing {
       out_.text(kLeft - 8, y_of(count) + 4, "end", "tick", with_thousands(std::llround(count)));
     }
     const double middle = (plot_top_ + plot_bottom_) / 2;
-    out_.text(22, middle, "middle", "label", panel_.y_label, -90);
+    out_.text(52, middle, "middle", "label", panel_.y_label, -90);
   }
 
   void draw_x_axis() {
@@ -202,8 +202,7 @@ class PanelDrawing {
       const auto at = static_cast<double>(mark.at.count());
       const double x = x_of(at);
       out_.line(x, y + 2, x, plot_bottom_, mark.is_limit ? "limit" : "mark");
-      const bool has_room = x - kLeft > 60;
-      out_.text(has_room ? x - 6 : x + 6, y + 12, has_room ? "end" : "start", mark.is_limit ? "limit-label" : "label",
+      out_.text(x - 6, y + 12, "end", mark.is_limit ? "limit-label" : "label",
                 mark.label + " " + short_duration(mark.at) + (at > panel_.to ? " (beyond)" : ""));
     }
   }
