@@ -8,12 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "hashed_wheel_timer/detail/calendar_rule.h"
 #include "hashed_wheel_timer/detail/export.h"
 
 namespace hwt {
-
-/// A moment of the wall clock, in UTC.
-using WallTime = std::chrono::sys_seconds;
 
 /// Rules for Schedule::calendar(): the times of the wall clock at which a job runs.
 ///
@@ -30,10 +28,6 @@ using WallTime = std::chrono::sys_seconds;
 /// hashed_wheel_timer::calendar (CMake). Your own Rule in UTC does not need it.
 /// Source: the time zone database of the IANA.
 namespace calendar {
-
-/// Returns the first occurrence strictly after `after`, or nothing if there is none. A schedule calls it again after
-/// the wall clock was set back, so it must not have side effects that matter.
-using Rule = std::function<std::optional<WallTime>(WallTime after)>;
 
 /// A day that the month does not have: the 31st in a month of 30 days, 29 February.
 enum class MonthEnd : std::uint8_t {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "hashed_wheel_timer/calendar.h"
+#include "hashed_wheel_timer/detail/calendar_rule.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/schedule_plan.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "hashed_wheel_timer/calendar.h"
+#include "hashed_wheel_timer/detail/calendar_rule.h"
 
 namespace hwt {
 

@@ -24,9 +24,9 @@ TERMS = {
     for name in [
         "calendar", "deadline", "delay", "errors", "histogram", "leeway", "options", "origin", "stats", "timeout",
         "timeout_id", "version", "when",
-        "detail/export", "detail/fast_divider", "detail/intrusive_stack", "detail/latency_buckets", "detail/point",
-        "detail/refuse_nan", "detail/saturating", "detail/schedule_plan", "detail/scheduled", "detail/task",
-        "detail/wheel_link",
+        "detail/calendar_rule", "detail/export", "detail/fast_divider", "detail/intrusive_stack",
+        "detail/latency_buckets", "detail/point", "detail/refuse_nan", "detail/saturating", "detail/schedule_plan",
+        "detail/scheduled", "detail/task", "detail/wheel_link",
     ]
 }
 

@@ -88,6 +88,23 @@ TEST(NodeMemory, OfTheLastGenerationGoesWithItsTimer) {
   }
 }
 
+/// A thread with a stale id may be about to read a slab that it has found by its number.
+TEST(NodeMemory, OfASlabWithANumberStaysUntilTheTimerEnds) {
+  ManualTimer timer({.tick_duration = 1ms, .trace_origins = true});
+  std::vector<Timeout> timeouts{timer.new_timeout([] {}, kFar)};
+  const std::uint64_t core = Node::of(timeouts.front())->core().id();
+  const auto slabs = [core] {
+    int found = 0;
+    internal::SlabDirectory::for_each_traced(core, [&](const auto&) { ++found; });
+    return found;
+  };
+  for (int before = slabs(); before < 8; before = slabs()) {
+    const AllocationObserver observer(
+        [&](std::size_t) { EXPECT_EQ(slabs(), before) << "an allocation that could still fail"; });
+    timeouts.push_back(timer.new_timeout([] {}, kFar));
+  }
+}
+
 TEST(NodeMemory, ManyPoolsShareWhatTheyKeepForTheirThreads) {
   constexpr int kPools = 64;
   ManualTimer timer(1ms);

@@ -115,7 +115,7 @@ bool Core::cancel(Node& node) noexcept {
   if (thread_cache::has(core.id_)) [[likely]] {
     Producer& mine = *thread_cache::latest.producer;
     if (!node.published_by(mine)) return core.cancel_of_other(mine, node);
-    if (node.cancel_queued(true)) [[likely]] {
+    if (node.cancel_queued<detail::TaskKind::Trivial>(true)) [[likely]] {
       mine.counters.cancelled.add(1);
       if (!core.plain_) [[unlikely]]
         core.release_cancelled(core.name_of(node, node.generation() - 1));  // withdrawn
@@ -129,7 +129,7 @@ bool Core::cancel(Node& node) noexcept {
 /// The producer has scheduled the timeout, whose task is a callable that needs destruction, such as a std::function. Or
 /// it is in the wheel.
 [[gnu::noinline]] bool Core::cancel_callable(Producer& mine, Node& node) noexcept {
-  if (!plain_ || !node.cancel_queued_callable()) return cancel_any(node);
+  if (!plain_ || !node.cancel_queued<detail::TaskKind::Callable>(true)) return cancel_any(node);
   mine.counters.cancelled.add(1);
   destroy_cancelled(node);
   if (node.finish(1)) recycle(&node);
@@ -139,7 +139,7 @@ bool Core::cancel(Node& node) noexcept {
 /// Another producer has scheduled the timeout, or it is in the wheel. In a function of its own so that cancel() needs
 /// no stack.
 [[gnu::noinline]] bool Core::cancel_of_other(Producer& mine, Node& node) noexcept {
-  if (!plain_ || !node.cancel_queued(false)) return cancel_any(node);
+  if (!plain_ || !node.cancel_queued<detail::TaskKind::Trivial>(false)) return cancel_any(node);
   mine.counters.cancelled.add(1);
   count_dead(mine);
   return true;

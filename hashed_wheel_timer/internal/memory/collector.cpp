@@ -114,8 +114,9 @@ void Collector::collect(Slab& slab) noexcept {
   if (!std::exchange(slab.collected, true)) slab.next = std::exchange(slabs_, &slab);
 }
 
-/// Makes the pages of a free run complete, so that they may go back together with their neighbours. They hold no nodes,
-/// and Depot::collected has counted these since their memory went back.
+/// Makes the pages of a free run complete, so that they may go back together with their neighbours. They hold no nodes.
+/// Depot::collected has counted these since their memory went back, or no pool has ever carved them. So it stays, and
+/// such a page is the only one that has a number of nodes without a list of them.
 void Collector::take_home(Page& run) noexcept {
   Slab& slab = Slab::of(run);
   for (std::size_t i = run.index, end = run.run_end * sizeof(Node) / page_bytes_; i < end; ++i) {

@@ -18,8 +18,7 @@ namespace hwt::internal {
 class Core;
 class NodePool;
 
-/// The free nodes that the pools of a core share, and address space of nodes whose memory went back to the system. See
-/// NodePool and Collector.
+/// The free nodes that the pools of a core share, and the free runs of pages without nodes. See NodePool and Collector.
 ///
 /// The thread that ends the timer (the closer) calls close(), after the worker has finished. From then on no node is
 /// kept: a thread that returns one only counts it. When the last one is back, its thread deletes the core.
@@ -54,7 +53,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   /// Takes batches with about `enough` nodes, linked by FreeNode::next_batch; null if there are none.
   Node* take(std::int64_t enough) noexcept;
-  /// Takes a free run; null if there is none.
+  /// Takes a free run. Returns null if there is none, while another thread takes one, and while the Collector has them.
   Page* take_run() noexcept { return runs_.take_one(); }
   /// Notes, during a collection, that a producer needs fresh memory. Then the Collector puts the nodes that it took
   /// back into the depot.

@@ -225,28 +225,18 @@ struct alignas(kCacheLine) Node : WheelItem, NodeWord {
                                                           std::memory_order_relaxed);
   }
 
-  /// cancel() by a thread with a handle, of a timeout that is Queued and whose task needs no destruction. Returns
-  /// false for any other timeout, and if another thread changed the word at the same time.
+  /// cancel() by a thread with a handle, of a timeout that is Queued and whose task is of this kind, which is not
+  /// Shared. Returns false for any other timeout, and if another thread changed the word at the same time.
   ///
   /// `own`: published_by() has returned true for the caller's producer. The handle keeps the node in this life, which
   /// is Queued only until it is in the wheel. So an exchange of Queued shows that the answer was not an arbitrary one.
+  template <detail::TaskKind kKind>
   bool cancel_queued(bool own) noexcept {
+    constexpr std::uint64_t kQueued = queued(kKind);
+    const std::uint64_t change = cancelled(kQueued, own, false) - kQueued;  // a constant where `own` is one
     std::uint64_t seen = word.load(std::memory_order_relaxed);
-    const std::uint64_t left = with_state(seen, NodeState::Cancelled);
-    return is_queued(seen, detail::TaskKind::Trivial) &&
-           word.compare_exchange_strong(seen, own ? withdrawn(left) : left, std::memory_order_acq_rel,
-                                        std::memory_order_relaxed);
-  }
-
-  /// cancel_queued() by the producer, of a timeout whose task is a callable. The caller must destroy that and call
-  /// finish(), as after cancel().
-  bool cancel_queued_callable() noexcept {
-    // The change is the same number for all such words.
-    constexpr std::uint64_t kQueued = queued(detail::TaskKind::Callable);
-    constexpr std::uint64_t kChange = cancelled(kQueued, true, false) - kQueued;
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    return is_queued(seen, detail::TaskKind::Callable) &&
-           word.compare_exchange_strong(seen, seen + kChange, std::memory_order_acq_rel, std::memory_order_relaxed);
+    return is_queued(seen, kKind) &&
+           word.compare_exchange_strong(seen, seen + change, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
   /// Returns whether a producer's cancel of its own timeout, whose word was `before`, has dropped the last reference.

@@ -73,6 +73,7 @@ bool NodePool::carve() noexcept {
   }
   fresh_ += nodes;
   free_nodes_ += nodes;
+  look_at_ = std::min(look_at_ + nodes, most_);  // a look is for nodes that were freed
   carved_ += nodes;
   slab.pools[group] = this;
   slab.entry->add_group(first);
@@ -97,6 +98,8 @@ bool NodePool::open_next_slab() noexcept {
       unopened_ = regions_.back().get();
       region_end_ = unopened_ + bytes;
     }
+    // The room first. Nothing may fail once the slab has its number, which it keeps until the core is destroyed.
+    if (slabs_.size() == slabs_.capacity()) slabs_.reserve(2 * slabs_.size() + 1);
     slabs_.push_back(std::make_unique<Slab>(unopened_, depot_.core_id(), depot_.traces_origins()));
   } catch (const std::bad_alloc&) {
     return false;
@@ -104,6 +107,7 @@ bool NodePool::open_next_slab() noexcept {
   unopened_ += Slab::kBytes;
   Slab& slab = *slabs_.back();
   const std::uint32_t generation = slab.entry->first_generation;
+  // What this pool keeps. The Collector numbers the pages of a slab in the same way.
   const std::size_t page = shared ? std::max(Slab::page_bytes(), SlabDirectory::kGroup * sizeof(Node)) : Slab::kBytes;
   open(slab, 0, page / sizeof(Node), generation);
   for (std::size_t i = Slab::kBytes / page; --i != 0;) {
