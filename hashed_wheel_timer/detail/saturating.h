@@ -111,11 +111,18 @@ constexpr std::int64_t positive_nanoseconds(Rep count) noexcept {
   constexpr long double kAlmostMax = 9.2233720368547e18L;
   constexpr long double kPeriod = 1e9L * static_cast<long double>(Period::num) / static_cast<long double>(Period::den);
   if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
-    const long double exact = static_cast<long double>(count) * kPeriod;
-    if (exact >= kAlmostMax) return kMaxNanoseconds;
-    const auto whole = static_cast<std::int64_t>(exact);
-    // The product may be 0 for a very small count.
-    return static_cast<long double>(whole) < exact || whole == 0 ? whole + 1 : whole;
+    const auto wide = static_cast<long double>(count);
+    if (wide * kPeriod >= kAlmostMax) return kMaxNanoseconds;
+    // Whole periods of whole nanoseconds as an integer, because their product may need more digits than a long double
+    // has.
+    constexpr std::int64_t kWhole = kPeriod < kAlmostMax ? static_cast<std::int64_t>(kPeriod) : 0;
+    const std::int64_t periods = static_cast<long double>(kWhole) == kPeriod ? static_cast<std::int64_t>(wide) : 0;
+    const std::int64_t whole = periods * kWhole;
+    const long double rest = (wide - static_cast<long double>(periods)) * kPeriod;
+    const auto down = static_cast<std::int64_t>(rest);
+    // Rounded up. The product may be 0 for a very small count.
+    const std::int64_t up = static_cast<long double>(down) < rest || (whole == 0 && down == 0) ? down + 1 : down;
+    return up < kMaxNanoseconds - whole ? whole + up : kMaxNanoseconds;
   } else if constexpr (kPeriod >= kAlmostMax) {
     return kMaxNanoseconds;
   } else if constexpr (sizeof(Rep) > sizeof(std::uint64_t)) {

@@ -414,6 +414,45 @@ TEST_F(WallClockTest, AReturnedTimeoutThatIsRunByHandDoesNotWaitForTheClock) {
   EXPECT_TRUE(task->done());
 }
 
+TEST_F(WallClockTest, AnOccurrenceThatJitterBringsForwardByMoreThanAnHourRunsOnce) {
+  for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once, CatchUp::Burst}) {
+    int runs = 0;
+    const auto daily = [](WallTime after) { return std::chrono::floor<std::chrono::days>(after - 3h) + 27h; };
+    const auto task = schedule(
+        timer_, Schedule::calendar(daily, catch_up, [this] { return exact_wall(); }).jitter([](nanoseconds wait) {
+          return std::max<nanoseconds>(wait - 72min, 1min);
+        }),
+        [&] { ++runs; });
+    for (int minute = 0; minute < 10 * 24 * 60; ++minute) timer_.advance(1min);
+    EXPECT_NEAR(runs, 10, 1) << static_cast<int>(catch_up);
+    task->cancel();
+  }
+}
+
+TEST_F(WallClockTest, AClockSetBackALittleDoesNotRepeatARunThatJitterHasBroughtForward) {
+  const auto task = start(calendar([](WallTime after) {
+                            return std::chrono::floor<std::chrono::days>(after) + 24h;
+                          }).jitter([](nanoseconds wait) { return wait > 50min ? wait - 50min : wait; }));
+  timer_.advance(23h + 11min);
+  ASSERT_EQ(runs_.size(), 1U);
+  offset_ -= 20min;
+  timer_.advance(3h);
+  EXPECT_EQ(runs_.size(), 1U);
+}
+
+TEST_F(WallClockTest, AClockThatWasAheadForSecondsDelaysNoLaterRun) {
+  const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
+  const auto task = start(Schedule::calendar(rule, CatchUp::Burst, [this] {
+                            return exact_wall();
+                          }).jitter([](nanoseconds wait) { return wait + 1min; }));
+  timer_.advance(1h + 50s);
+  offset_ += 5h;
+  timer_.advance(20s);
+  offset_ -= 5h;
+  timer_.advance(2h + 5min);
+  EXPECT_EQ(runs_, std::vector<WallTime>({at(6h + 1min), at(2h + 1min), at(3h + 1min)}));
+}
+
 // A piece of the wait may still be in the executor when the timer is gone: the schedule ends, and nothing runs early.
 TEST_F(WallClockTest, APieceThatOutlivesTheTimerRunsNothing) {
   JobQueue jobs;

@@ -93,6 +93,8 @@ TEST(SaturatingDuration, NotANumberIsRecognised) {
 }
 
 TEST(SaturatingDuration, FloatingPointRoundsUp) {
+  EXPECT_EQ(nanos(duration<double>(9007199254.0 - 0.5)), 9'007'199'253'500'000'000) << "where a double has few digits";
+  EXPECT_EQ(nanos(duration<double, std::pico>(1500.5)), 2) << "rounded once";
   EXPECT_EQ(nanos(duration<double>(0.5)), 500'000'000);
   EXPECT_EQ(nanos(duration<float>(1.5F)), 1'500'000'000);
   EXPECT_EQ(nanos(duration<double, std::nano>(0.25)), 1);

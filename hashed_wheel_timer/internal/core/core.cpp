@@ -38,7 +38,8 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
 void Core::wake_for_cancelled_hook() noexcept {
   inbox_.note(Inbox::kEverything);
   AsymmetricFence::light();
-  if (!sleeper_.awake()) sleeper_.wake_for(now() + hook_patience_);
+  // Announcements are by the worker's clock.
+  if (!sleeper_.awake()) sleeper_.wake_for(now() - cycles_.behind() + hook_patience_);
 }
 
 }  // namespace hwt::internal

@@ -198,12 +198,15 @@ std::optional<std::int64_t> DrivenEngine::drive(std::size_t max_tasks, std::size
   refuse_inside_task("run_due()");
   const Turn turning(*this);
   core_->sleeper().end_calls();  // what tasks schedule is found below
-  const std::int64_t now = clock_.now();
+  std::int64_t now = clock_.now();
   const std::int64_t begun = clock_.steady(now);
   // A pass is needed if the latest one has left entries, a thread asks for one, or a timeout in the inbox is due. It is
   // also needed to drop the last cancelled timeouts, so that next_call() does not return their tick.
   const bool look = worker_.is_unfinished() || is_asked() || worker_.next_waiting() < grid_.at(now) || has_ended();
-  if (look) transfer(now, 1, 0);
+  if (look) {
+    transfer(now, 1, 0);
+    now = std::min(now, clock_.now());  // it may have gone back, and the pass has taken timeouts that came since
+  }
   const std::size_t ran_now = turn(now, max_tasks, Advance::Jump);
   if (ran != nullptr) *ran = ran_now;
   if (ran_now != 0) {

@@ -120,7 +120,12 @@ class WorkerThread final : public ThreadedEngine {
   void expire_timeouts(Tick current) noexcept {
     Tick due = worker_.next_due();
     if (due >= current) return;
-    std::int64_t begun = clock_.steady(clock_.now());
+    const std::int64_t now = clock_.now();
+    if (now < now_) [[unlikely]] {  // it has gone back, and the pass has taken timeouts that came since
+      current = std::min(current, grid().at(now));
+      if (due >= current) return;
+    }
+    std::int64_t begun = clock_.steady(now);
     do {
       const typename Worker<W>::Expired expired = worker_.expire_ticks(
           current - due > ticks_at_once_ ? due + ticks_at_once_ : current, begun, Tuning::kTasksAtOnce);

@@ -56,11 +56,10 @@ class PlanTimetable final : public Timetable {
   }
 
  private:
-  /// Returns a wait of `adjusted_wait`, where `wait` is the time until the occurrence. The due time of an overdue
-  /// occurrence is in the past, unless jitter adds a delay: that counts from `now`.
+  /// Returns a wait of `adjusted_wait`, where `wait` is the time from `now` until the occurrence. An overdue occurrence
+  /// is due in the past, unless jitter adds a delay.
   Wait wait_of(time_point now, nanoseconds wait, nanoseconds adjusted_wait) const {
-    const time_point from = adjusted_wait > wait ? std::max(occurrences_.at(), now) : occurrences_.at();
-    return {saturating_sum(from, adjusted_wait - wait), adjusted_wait};
+    return {adjusted_wait == wait ? occurrences_.at() : saturating_sum(now, adjusted_wait), adjusted_wait};
   }
 
   Occurrences occurrences_;
@@ -90,6 +89,11 @@ class CalendarTimetable final : public Timetable {
   }
 
   std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
+    // The clock was set back. The delay of an overdue occurrence counts from a time that is yet to come.
+    if (wall_ && *wall_ < overdue_since_) {
+      known_ = false;
+      occurrence_.reset();
+    }
     // Asks the rule again if it failed. If the clock was set back, there may be occurrences before the chosen one.
     if (wall_ && (!known_ || floor<seconds>(*wall_) < after_)) choose(errors);
     return wait_from(now);
@@ -144,8 +148,9 @@ class CalendarTimetable final : public Timetable {
   void choose(std::exception_ptr& errors) {
     try {
       const WallTime second = floor<seconds>(*wall_);
-      // The clock was wrong when that occurrence ran. Otherwise nothing would run until the clock is as late again.
-      if (last_run_ && *last_run_ > second + kHeldBack) last_run_.reset();
+      // The clock was wrong when that occurrence ran. Otherwise nothing would run until the clock is as late again. A
+      // run that jitter has brought forward began before its occurrence.
+      if (last_run_ && std::min(*last_run_, begun_) > second + kHeldBack) last_run_.reset();
       choose(last_run_ ? std::max(*last_run_, caught_up(second)) : second);
     } catch (...) {
       add_current_exception(errors);
@@ -179,12 +184,14 @@ class CalendarTimetable final : public Timetable {
     occurrence_ = found;
     if (!found || found == before) return;  // an occurrence keeps its jitter
     shift_ = nanoseconds::zero();
+    overdue_since_ = (system_clock::time_point::min)();
     const nanoseconds until = distance(*wall_, *found);
     const nanoseconds wait = std::max(until, nanoseconds::zero());
     shift_ = adjusted(jitter_, wait) - wait;
     // The wait for an overdue occurrence begins now.
     if (until < nanoseconds::zero() && shift_ > nanoseconds::zero()) {
       shift_ -= std::max(until, shift_ - (nanoseconds::max)());
+      overdue_since_ = *wall_;
     }
   }
 
@@ -205,7 +212,9 @@ class CalendarTimetable final : public Timetable {
   WallTime after_;
   WallTime begun_;       // the time of the latest run
   nanoseconds shift_{};  // what jitter adds to the wait for occurrence_
-  bool known_ = false;   // occurrence_ is up to date: neither the rule nor, after a run, the clock threw
+  // If shift_ is for an overdue occurrence, the time of the wall clock from which it counts.
+  system_clock::time_point overdue_since_ = (system_clock::time_point::min)();
+  bool known_ = false;  // occurrence_ is up to date: neither the rule nor, after a run, the clock threw
 };
 
 }  // namespace
