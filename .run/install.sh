@@ -19,12 +19,13 @@ missing_packages() {
   have pkg-config || echo pkg-config
   have git || echo git
   case $1 in
-    demo | demo_grpc | demo_nats | demo_kj)
+    demo | demo_grpc | demo_nats | demo_kj | demo_thrift)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libhowardhinnant-date-dev prometheus-cpp-dev"
       case $1 in
         *_grpc) libraries="$libraries libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev" ;;
         *_nats) libraries="$libraries libnats-dev nats-server" ;;
         *_kj) libraries="$libraries libcapnp-dev" ;;
+        *_thrift) libraries="$libraries libthrift-dev libboost-dev" ;;
       esac
       ;;
     bench | guard | compare) libraries="libconcurrentqueue-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev" ;;
@@ -47,11 +48,11 @@ missing_packages() {
   case $1 in
     test | check)
       have cmake || echo cmake
-      # For tests of the C interface, the probes and Thrift, and for two examples and their tests. Outside CI these
-      # are optional.
+      # For tests of the C interface and the probes, and for three examples and their tests. Outside CI these are
+      # optional.
       if [ -n "${CI:-}" ]; then
         have cargo || echo cargo
-        libraries="$libraries libcapnp-dev libnats-dev libthrift-dev systemtap-sdt-dev"
+        libraries="$libraries libboost-dev libcapnp-dev libnats-dev libthrift-dev systemtap-sdt-dev"
         have nats-server || echo nats-server
       fi
       ;;

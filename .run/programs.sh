@@ -30,11 +30,11 @@ demo() {
   exec "$build/demo/docs/examples/$example" "$@"
 }
 
-# set_up_example EXAMPLE: installs the packages of the example. Those of gRPC, NATS and KJ are installed only for their
-# own examples. Meson does not notice new packages, so the build folder is configured again.
+# set_up_example EXAMPLE: installs the packages of the example. Those of gRPC, NATS, KJ and Thrift are installed only for
+# their own examples. Meson does not notice new packages, so the build folder is configured again.
 set_up_example() {
   case $1 in
-    grpc_* | nats_* | kj_*) needs=demo_${1%%_*} ;;
+    grpc_* | nats_* | kj_* | thrift_*) needs=demo_${1%%_*} ;;
     *)
       set_up demo
       return

@@ -1,5 +1,5 @@
-// The promises of a TimerManager of Thrift, kept by the block of docs/hosts.md. The tests also run on the timer of
-// Thrift, seen in Debian's libthrift 0.17.0.
+// The promises of a TimerManager of Thrift, kept by that of docs/examples/thrift_timers. The tests also run on Thrift's
+// own, seen in Debian's libthrift 0.17.0.
 
 #include <gtest/gtest.h>
 #include <thrift/concurrency/FunctionRunner.h>
@@ -17,8 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "thrift_block.h"
+#include "docs/examples/thrift_timers/wheel_timer_manager.h"
 
+namespace thrift_timers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -153,6 +154,8 @@ TEST_P(ThriftTimers, RemovesOneTimer) {
   EXPECT_EQ(manager_->taskCount(), 2U);
   manager_->remove(removed);
   EXPECT_EQ(manager_->taskCount(), 1U);
+  EXPECT_TRUE(removed.expired());
+  EXPECT_FALSE(other.expired());
   EXPECT_THROW(manager_->remove(removed), NoSuchTaskException);
   EXPECT_THROW(manager_->remove(TimerManager::Timer()), NoSuchTaskException);
   manager_->remove(other);
@@ -182,6 +185,20 @@ TEST_P(ThriftTimers, RemovesAllTimersOfATask) {
   ran.wait();
   manager_->remove(other);
   EXPECT_EQ(manager_->taskCount(), 0U);
+}
+
+TEST_P(ThriftTimers, RemovesNoTimersOfOtherTasks) {
+  constexpr std::size_t kTasks = 10'000;
+  start();
+  std::vector<std::shared_ptr<Runnable>> tasks;
+  for (std::size_t i = 0; i < kTasks; ++i) {
+    tasks.push_back(task_of([] { ADD_FAILURE(); }));
+    manager_->add(tasks.back(), 1h);
+  }
+  for (std::size_t i = 0; i < 50; ++i) {
+    manager_->remove(tasks[i * 199]);
+    EXPECT_EQ(manager_->taskCount(), kTasks - 1 - i);
+  }
 }
 
 TEST_P(ThriftTimers, DoesNotRemoveATaskThatRuns) {
@@ -229,10 +246,31 @@ TEST_P(ThriftTimers, DropsItsTasksWhenItStops) {
   const TimerManager::Timer timer = manager_->add(std::exchange(task, nullptr), 1h);
   manager_->stop();
   EXPECT_TRUE(dropped.expired());
+  EXPECT_TRUE(timer.expired());
   EXPECT_THROW(manager_->add(task_of([] {}), 1ms), IllegalStateException);
   EXPECT_THROW(manager_->remove(timer), IllegalStateException);
   EXPECT_THROW(manager_->remove(task_of([] {})), IllegalStateException);
   manager_->stop();
+}
+
+TEST_P(ThriftTimers, DropsItsTasksWhenItIsDestroyed) {
+  start();
+  auto task = task_of([] { ADD_FAILURE(); });
+  const std::weak_ptr<Runnable> dropped = task;
+  for (int i = 0; i < 1'000; ++i) manager_->add(task, 1h);
+  task = nullptr;
+  manager_.reset();
+  EXPECT_TRUE(dropped.expired());
+}
+
+TEST_P(ThriftTimers, IsStoppedAfterAStopThatRacesTheStart) {
+  for (int round = 0; round < 30; ++round) {
+    manager_ = make();
+    std::jthread other([&] { manager_->stop(); });
+    start();
+    other.join();
+    EXPECT_EQ(manager_->state(), TimerManager::STOPPED);
+  }
 }
 
 TEST_P(ThriftTimers, StopWaitsForTheTaskThatRuns) {
@@ -299,6 +337,74 @@ TEST_P(ThriftTimersOnWheel, TakesTheShortestAndTheLongestDelay) {
   EXPECT_EQ(manager_->taskCount(), 1U);
 }
 
+// Thrift's own timer waits for itself.
+TEST_P(ThriftTimersOnWheel, RefusesToStopInsideATask) {
+  start();
+  std::latch ran(1);
+  manager_->add(task_of([&] {
+                  EXPECT_THROW(manager_->stop(), hwt::IllegalState);
+                  ran.count_down();
+                }),
+                0ms);
+  ran.wait();
+  EXPECT_EQ(manager_->state(), TimerManager::STARTED);
+  pass();
+}
+
+// The wheel makes no thread of its own, however early a timer comes.
+TEST_P(ThriftTimersOnWheel, RunsTheTimersOfThreadsThatRaceTheStartOnTheThreadOfItsFactory) {
+  constexpr int kThreads = 3;
+  for (int round = 0; round < 30; ++round) {
+    const auto factory = std::make_shared<NotingFactory>(round % 2 == 0);
+    manager_ = make();
+    manager_->threadFactory(factory);
+    std::latch ran(kThreads);
+    const auto task = task_of([&] {
+      EXPECT_TRUE(factory->made_this_thread());
+      ran.count_down();
+    });
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        for (bool added = false; !added;) {
+          try {
+            manager_->add(task, 0ms);
+            added = true;
+          } catch (const IllegalStateException&) {
+            std::this_thread::yield();
+          }
+        }
+      });
+    }
+    manager_->start();
+    ran.wait();
+  }
+}
+
+// A thread that adds while another stops either gets a timer that is dropped, or Thrift's exception.
+TEST_P(ThriftTimersOnWheel, RefusesTimersOfThreadsThatRaceTheStop) {
+  for (int round = 0; round < 30; ++round) {
+    manager_ = make();
+    start();
+    const auto task = task_of([] { ADD_FAILURE(); });
+    std::latch added(1);
+    std::jthread thread([&] {
+      try {
+        for (;;) {
+          manager_->add(task, 1h);
+          added.try_wait() ? void() : added.count_down();
+        }
+      } catch (const IllegalStateException&) {
+      }
+    });
+    added.wait();
+    manager_->stop();
+    thread.join();
+    EXPECT_EQ(task.use_count(), 1);
+    EXPECT_EQ(manager_->taskCount(), 0U);
+  }
+}
+
 TEST_P(ThriftTimersOnWheel, GoesOnAfterAnException) {
   start();
   manager_->add(task_of([] { throw std::runtime_error("of a task"); }), 0ms);
@@ -306,3 +412,4 @@ TEST_P(ThriftTimersOnWheel, GoesOnAfterAnException) {
 }
 
 }  // namespace
+}  // namespace thrift_timers
