@@ -86,6 +86,15 @@ arithmetic() {
   CXX=g++ python3 -B "$root/tests/arithmetic/arithmetic.py" "$root" "$build/arithmetic"
 }
 
+# Runs only if it is named, because it installs gRPC, which takes 100 MB. Meson does not notice new packages, so the build
+# folder is configured again.
+hosts() {
+  missing=$(missing_packages hosts)
+  set_up hosts
+  [ -z "$missing" ] || rm -f "$build/test/stamp"
+  tests --suite hosts
+}
+
 # Counts the coverage of the unit tests. Examples and consumers do not count. Fails below 99 % of the lines or 96 % of
 # the branches.
 coverage() {
@@ -112,7 +121,7 @@ steps_of() {
     sanitizers) echo clang_tsan clang_asan_ubsan ;;
     packages) echo bazel_build c_abi conan_package debian_package reproducible sbom vcpkg_port wrapdb_wrap ;;
     examples) echo clang_tsan_examples ;;
-    tidy | format | models | orders | genmc | arithmetic | coverage | docs | fuzz | words | reproducible | sbom) echo "$1" ;;
+    tidy | format | models | orders | genmc | hosts | arithmetic | coverage | docs | fuzz | words | reproducible | sbom) echo "$1" ;;
     *) return 1 ;;
   esac
 }

@@ -35,7 +35,7 @@ missing_packages() {
     machines) libraries="libconcurrentqueue-dev" ;;
     peers) libraries="libasio-dev libuv1-dev" ;;
     brpc) libraries="libgflags-dev libleveldb-dev libprotobuf-dev libprotoc-dev libssl-dev" ;;
-    test)
+    test | hosts)
       libraries="libconcurrentqueue-dev libasio-dev libcli11-dev libgtest-dev libhowardhinnant-date-dev"
       libraries="$libraries prometheus-cpp-dev libuv1-dev libevent-dev"
       ;;
@@ -44,12 +44,13 @@ missing_packages() {
       libraries="$libraries nlohmann-json3-dev relacy-dev prometheus-cpp-dev libuv1-dev libevent-dev"
       ;;
   esac
+  [ "$1" != hosts ] || libraries="$libraries libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev"
   case $1 in
-    test | check)
+    test | check | hosts)
       have cmake || echo cmake
       # For tests of the C interface, the probes and Thrift, and for two examples and their tests. Outside CI these
       # are optional.
-      if [ -n "${CI:-}" ]; then
+      if [ "$1" = hosts ] || [ -n "${CI:-}" ]; then
         have cargo || echo cargo
         libraries="$libraries libcapnp-dev libnats-dev libthrift-dev systemtap-sdt-dev"
         have nats-server || echo nats-server
