@@ -43,7 +43,7 @@ def git(root, *arguments):
 
 
 def seed_of(root):
-    """Returns a number of the version, which is the same until the next version."""
+    """Returns a number that stays until the next version."""
     with open(os.path.join(root, "meson.build"), encoding="utf-8") as file:
         version = re.search(r"\bversion: '([\d.]+)'", file.read())[1]
     return int("".join(f"{int(number):02}" for number in version.split(".")))
