@@ -130,6 +130,7 @@ check_arithmetic() {
 
 check_hosts() {
   set_up hosts test
+  CI= # whose build may be older than the packages
   tests --suite hosts
 }
 
