@@ -1,34 +1,28 @@
 # Steps of the check that take long. They run alone, with an argument.
 
-# mutation [ARGUMENTS]: runs tests/mutation/mutation.py with these arguments. The first run takes an hour or more; later
-# runs build only changes.
-mutation() {
+# The first run takes an hour or more. Later runs build only changes.
+alone_mutation() {
   set_up check
-  from_pypi venv-mutation 'tree-sitter==0.26.1' 'tree-sitter-cpp==0.23.4' ||
-    { say "could not install tree-sitter, see build/last.log"; return 1; }
-  "$build/venv-mutation/bin/python" -B "$root/tests/mutation/mutation.py" "$root" "$@"
+  from_pypi venv-mutation 'tree-sitter==0.26.1' 'tree-sitter-cpp==0.23.4' &&
+    python3 -B "$root/tests/mutation/mutation.py" "$root" "$@"
 }
 
-# simulation [SEED]: runs all seeds up to a million, or the given seed step by step.
-simulation() {
+alone_simulation() {
   [ $# -eq 0 ] || whole_number simulation "a seed" 999999999999 "$@"
-  set_up test
-  configure_alone && build_targets alone simulation || return 1
+  build_alone simulation || return 1
   if [ $# -gt 0 ]; then set -- --seed "$1"; else set -- 1000000; fi
   "$build/alone/tests/simulation/simulation" "$@"
 }
 
-# soak [SECONDS]: runs the soak test, and plots its memory in build/soak.
-soak() {
+alone_soak() {
   [ $# -gt 0 ] || set -- 60
   whole_number soak seconds 604800 "$@"
-  set_up test
-  configure_alone && build_targets alone soak || return 1
-  mkdir -p "$build/soak"
+  build_alone soak && mkdir -p "$build/soak" || return 1
   status=0
   "$build/alone/tests/soak/soak" "$1" "$build/soak/samples.csv" || status=1
-  ! set_up_plots || PYTHONPATH="$root/perf" "$build/venv-compare/bin/python" -B "$root/tests/soak/plot.py" \
-    "$build/soak/samples.csv" "$build/soak/memory.svg" || status=1
+  ! set_up_plots ||
+    PYTHONPATH="$root/perf" python3 -B "$root/tests/soak/plot.py" "$build/soak/samples.csv" "$build/soak/memory.svg" ||
+    status=1
   return $status
 }
 
@@ -43,8 +37,9 @@ whole_number() {
   wrong "$1: \"$4\" (expected: $2, a whole number 1 .. $3)"
 }
 
-# Configures a build with assertions.
-configure_alone() {
-  configure alone --buildtype=debugoptimized -Ddefault_library=static -Dtests=enabled -Dexamples=disabled \
-    -Dcalendar=disabled -Dbenchmarks=disabled
+# build_alone PROGRAM: builds it with assertions.
+build_alone() {
+  set_up test
+  configure alone --buildtype=debugoptimized -Ddefault_library=static -Dauto_features=disabled -Dtests=enabled &&
+    build_targets alone "$1"
 }

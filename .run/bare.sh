@@ -1,8 +1,6 @@
 # Uses the project in a Debian or Ubuntu that has nothing but its base packages, in build/bare.
 
-# bare [demo]: runs the demo there as root. Without an argument, also runs it as an ordinary user, builds by each way that
-# docs/embedding.md shows, and runs a few tests.
-bare() {
+alone_bare() {
   case "$# ${1:-}" in
     "0 " | "1 demo") ;;
     *) wrong "bare: \"$*\" (expected: nothing, or demo)" ;;
@@ -11,35 +9,29 @@ bare() {
   [ "$(id -u)" -eq 0 ] || fail "check bare needs root, because it makes another system and enters it"
   unshare --mount true 2>/dev/null || fail "check bare needs the right to mount: unshare --mount"
   take_turn
-  install_packages "$(have mmdebstrap || echo mmdebstrap; have git || echo git)"
+  need mmdebstrap=mmdebstrap git=git
   folder=$build/bare
   system=$folder/system
   trap 'rm -rf --one-file-system "$system"' EXIT
   trap 'exit 143' TERM
   make_system || fail "could not make the system"
-  status=0
-  try_bare "$@" || status=1
-  [ $status -ne 0 ] || echo "bare: passed"
-  return $status
+  try_bare "$@" || return 1
+  echo "bare: passed"
 }
 
 try_bare() {
-  say "== demo as root"
-  clone_into root && timed_demo root || return 1
-  [ $# -eq 0 ] || return 0
-  say "== demo as an ordinary user"
-  inside root useradd --create-home user && clone_into home/user && inside root chown -R user: /home/user &&
-    timed_demo user || return 1
   documented=hashed_wheel_timer/tests/consumer/documented.sh
-  say "== two files"
-  inside user "$documented" files || return 1
-  # ./run test installs CMake. A user of Meson may have none.
-  say "== a Meson subproject without CMake"
-  ! inside root which cmake && inside user "$documented" meson || return 1
-  say "== tests"
-  inside root hashed_wheel_timer/run test consumer calendar_test keyed_timer_test doc_blocks references || return 1
-  say "== FetchContent, and the installed library"
-  inside root apt-get install -qq --no-install-recommends make >/dev/null && inside user "$documented" cmake installed
+  say "== demo as root" && clone_into root && timed_demo root || return 1
+  [ $# -eq 0 ] || return 0
+  say "== demo as an ordinary user" && inside root useradd --create-home user && clone_into home/user &&
+    inside root chown -R user: /home/user && timed_demo user &&
+    say "== two files" && inside user "$documented" files &&
+    # ./run test installs CMake. A user of Meson may have none.
+    say "== a Meson subproject without CMake" && ! inside root which cmake && inside user "$documented" meson &&
+    say "== tests" &&
+    inside root hashed_wheel_timer/run test consumer calendar_test keyed_timer_test doc_blocks references &&
+    say "== FetchContent, and the installed library" &&
+    inside root apt-get install -qq --no-install-recommends make >/dev/null && inside user "$documented" cmake installed
 }
 
 # timed_demo USER: runs the demo, and tells how long its first line took.
@@ -57,7 +49,9 @@ make_system() {
   rm -rf --one-file-system "$system"
   mkdir -p "$system" || return 1
   quietly apt-get update || say "apt-get update failed; going on with what apt knows"
-  sources_of_system >"$folder/sources"
+  # The files with apt's sources of this distribution. Those of others are not used.
+  apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' \
+    "Origin: $(. /etc/os-release && echo "$ID" | sed 's/./\U&/')" | sed 's/:[0-9]*$//' | sort -u >"$folder/sources"
   [ -s "$folder/sources" ] || { say "apt has no source of this system's packages"; return 1; }
   apt-config dump | grep '^Acquire::' >"$folder/apt.conf"
   stamp=$(cat "$folder/sources" "$folder/apt.conf" $(cat "$folder/sources") | cksum)
@@ -71,13 +65,6 @@ make_system() {
     printf '%s\n' "$stamp" >"$folder/stamp"
   fi
   tar -x -f "$folder/base.tar" -C "$system" --numeric-owner && take_settings
-}
-
-# Prints the files with apt's sources of this distribution. Those of others are not used.
-sources_of_system() {
-  origin=$(. /etc/os-release && echo "$ID" | sed 's/./\U&/')
-  apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' "Origin: $origin" |
-    sed 's/:[0-9]*$//' | sort -u
 }
 
 # Copies the machine's way to the network: the sources, keys and passwords of apt, certificates, and the resolver.
@@ -98,9 +85,8 @@ clone_into() {
 # inside USER COMMAND...: runs the command in the system, in the user's home. The mounts are in a namespace of their own
 # and vanish with it.
 inside() {
-  user=$1
+  user=$1 home=/home/$1
   shift
-  home=/home/$user
   [ "$user" != root ] || home=/root
   for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
     eval "[ -z \"\${$name:-}\" ] || set -- \"$name=\$$name\" \"\$@\""

@@ -10,7 +10,6 @@ configure() {
   quietly meson setup "$@" "$directory" "$root" && printf '%s\n' "$stamp" >"$directory/stamp"
 }
 
-# Sets up a build folder and builds it.
 compile() { configure "$@" && build_targets "$1"; }
 
 # build_targets KIND [TARGET...]
@@ -30,7 +29,6 @@ build_targets() {
 
 # The build for CI and for the check: all targets, with warnings as errors. No debug information, with which it would
 # take a third longer.
-build_strict() { configure_strict && build_targets strict; }
 configure_strict() (
   CXX=g++ && export CXX
   configure strict -Ddebug=false -Doptimization=2 --werror -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled \
@@ -60,7 +58,7 @@ tests() {
     set -- --no-rebuild --no-suite first
   fi
   run_tests $kind "$@" || status=1
-  count_tests $kind || status=1
+  count_tests "$logs"/first.json "$logs"/testlog*.json || status=1
   return $status
 }
 
@@ -70,59 +68,48 @@ run_tests() {
   directory=$build/$1
   shift
   rm -f "$directory"/meson-logs/testlog*.json
-  meson test -C "$directory" --print-errorlogs --no-suite models \
-    --num-processes "$((2 * $(nproc 2>/dev/null || echo 2)))" "$@"
+  meson test -C "$directory" --print-errorlogs --no-suite models --num-processes $((2 * processors)) "$@"
 }
 
-# count_tests KIND: prints "N passed, N failed". Each case of a GoogleTest program counts. Reads Meson's log instead of
-# GoogleTest's XML, because a program that crashes leaves the XML of the previous run.
+# run_programs NAME KIND [TEST...]: runs unit tests, and prints how many programs and cases passed, for NAME.
+run_programs() {
+  name=$1 began=$(date +%s)
+  shift
+  run_tests "$@" --no-rebuild --suite unit --timeout-multiplier 10
+  count_tests "$name" $(($(date +%s) - began)) "$build/$1/meson-logs/testlog.json"
+}
+
+# count_tests [NAME SECONDS] LOG...: prints how many tests passed and failed, by Meson's logs. Each case of a GoogleTest
+# program counts. Does not read GoogleTest's XML, because a program that crashes leaves the XML of the previous run.
+# With a name, counts programs too. A crash under wine ends with status 0. So a GoogleTest program passes only if it
+# printed PASSED, and another program only if it printed something.
 count_tests() {
-  python3 - "$build/$1"/meson-logs/first.json "$build/$1"/meson-logs/testlog*.json <<'END'
+  python3 - "$@" <<'END'
 import json, os, re, sys
 
-passed = failed = 0
-logs = [log for log in sys.argv[1:] if os.path.exists(log)]
-for log in logs:
-    for line in open(log, encoding="utf-8"):
-        test = json.loads(line)
-        output = test.get("stdout", "")
-        has_cases = "[==========] Running " in output
-        ok = len(re.findall(r"^\[       OK \] ", output, re.M))
-        bad = len(re.findall(r"^\[  FAILED  \] .* \(\d+ ms\)$", output, re.M))
-        good = test["result"] in ("OK", "EXPECTEDFAIL")
-        if not good and test["result"] != "SKIP":
-            bad = max(bad, 1)  # it crashed, hung, or a sanitizer found something at its end
-        passed += ok if has_cases else good
-        failed += bad
+logs = [log for log in sys.argv[1:] if log.endswith(".json") and os.path.exists(log)]
+tests = [json.loads(line) for log in logs for line in open(log, encoding="utf-8")]
+passed = failed = cases = 0
+bad = []
+for test in tests:
+    output = test.get("stdout", "")
+    has_cases = "[==========] Running " in output
+    ok = len(re.findall(r"^\[       OK \] ", output, re.M))
+    wrong = len(re.findall(r"^\[  FAILED  \] .* \(\d+ ms\)$", output, re.M))
+    good = test["result"] in ("OK", "EXPECTEDFAIL")
+    # Otherwise it crashed, hung, or a sanitizer found something at its end.
+    failed += wrong if good or test["result"] == "SKIP" else max(wrong, 1)
+    passed += ok if has_cases else good
+    cases += ok
+    if not good or not (re.search(r"^\[  PASSED  \] ", output, re.M) if has_cases else output.strip()):
+        bad.append(test["name"].split(" / ")[-1])
+if not sys.argv[1].endswith(".json"):
+    name, seconds = sys.argv[1:3]
+    print(f"{name}: {len(tests) - len(bad)} of {len(tests)} programs passed, {cases} cases, {seconds} s")
+    print(f"{name}: FAILED: {' '.join(bad)}\n" if bad else "", end="")
+    sys.exit(bool(bad) or not tests)
 if logs:  # there is none after `meson test --list`
     print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
-END
-}
-
-# run_programs NAME KIND [TEST...]: runs unit tests, and prints how many programs and cases passed, for NAME. A crash
-# under wine ends with status 0. So a GoogleTest program passes only if it printed PASSED, and another program only if
-# it printed something.
-run_programs() {
-  began=$(date +%s)
-  name=$1
-  shift
-  run_tests "$@" --no-rebuild --suite unit --timeout-multiplier 10
-  python3 - "$name" $(($(date +%s) - began)) "$build/$1/meson-logs/testlog.json" <<'END'
-import json, re, sys
-
-name, seconds, log = sys.argv[1:]
-tests = [json.loads(line) for line in open(log, encoding="utf-8")]
-cases, bad = 0, []
-for test in tests:
-    output = test.get("stdout", "")
-    cases += len(re.findall(r"^\[       OK \] ", output, re.M))
-    has_cases = "[==========] Running " in output
-    if test["result"] != "OK" or not (re.search(r"^\[  PASSED  \] ", output, re.M) if has_cases else output.strip()):
-        bad.append(test["name"].split(" / ")[-1])
-print(f"{name}: {len(tests) - len(bad)} of {len(tests)} programs passed, {cases} cases, {seconds} s")
-if bad:
-    print(f"{name}: FAILED: {' '.join(bad)}")
-sys.exit(bool(bad) or not tests)
 END
 }

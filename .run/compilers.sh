@@ -6,22 +6,16 @@
 all_compilers='g++-12 g++-13 g++-14 clang++-14 clang++-15 clang++-16 clang++-17 clang++-18 clang++-19 libc++-19
   zig-0.13.0.post1 zig-0.14.1'
 
-compilers() {
+alone_compilers() {
   [ $# -gt 0 ] || set -- $all_compilers
-  for compiler in "$@"; do
+  for compiler; do
     case $compiler in
       g++-[0-9]* | clang++-[0-9]* | libc++-[0-9]* | zig-[0-9]*) ;;
       *) wrong "no such compiler: $compiler (there are: $(echo $all_compilers), and other versions)" ;;
     esac
   done
   set_up test
-  unpack_googletest || return 1
-  status=0
-  for compiler in "$@"; do
-    say "== $compiler"
-    (try_compiler "$compiler") || status=1
-  done
-  return $status
+  unpack_googletest && try_each try_compiler "$@"
 }
 
 try_compiler() {
@@ -46,9 +40,7 @@ choose_compiler() {
     zig-*) have_zig "$version" && CXX='zig c++ -D_LIBCPP_ENABLE_EXPERIMENTAL' packages= || return 1 ;;
   esac
   export CXX
-  if have dpkg-query; then
-    (install_packages "$(for package in $packages; do have_package "$package" || echo "$package"; done)") || return 1
-  fi
+  (need $packages) || return 1
   case $packages in
     *' g++-13')
       have g++-13 || return 1
@@ -80,23 +72,20 @@ build_with() {
 compile_headers() {
   folder=$build/compilers/$1
   shift
+  others=boost_asio.h
   case $* in
     *-fno-exceptions*) others='asio.h boost_asio.h prometheus.h' ;;
-    *) others=boost_asio.h ;;
   esac
   : >"$folder/nothing.cpp"
   for header in "$root"/hashed_wheel_timer/*.h; do basename "$header"; done | grep -vxF "$(printf '%s\n' $others)" |
-    xargs -P "$(nproc 2>/dev/null || echo 2)" -I{} $CXX "$@" -O1 -Wall -Wextra -Wpedantic -Werror -I "$root" \
+    xargs -P "$processors" -I{} $CXX "$@" -O1 -Wall -Wextra -Wpedantic -Werror -I "$root" \
       -include hashed_wheel_timer/{} -c "$folder/nothing.cpp" -o "$folder/{}.o"
 }
 
 # configure_with NAME STANDARD OPTIONS...: passes the standard as a compiler flag, because not every Meson has an option
 # for the later one.
 configure_with() {
-  kind=compilers/$1/$2
-  arguments=-std=$2
-  calendar=enabled
-  warnings=--werror
+  kind=compilers/$1/$2 arguments=-std=$2 calendar=enabled warnings=--werror
   case $1 in
     zig-*)
       calendar=disabled # its libc++ has no time zones, and Debian's date library cannot be linked with it
@@ -106,7 +95,7 @@ configure_with() {
   esac
   shift 2
   configure "$kind" -Dcpp_std=none "-Dcpp_args=$arguments" -Ddebug=false -Doptimization=1 $warnings $in_one_piece \
-    -Ddefault_library=static -Dcalendar=$calendar -Dexamples=disabled -Dbenchmarks=disabled -Dprometheus=disabled "$@"
+    -Ddefault_library=static -Dauto_features=disabled -Dcalendar=$calendar "$@"
 }
 
 # tests_with NAME: prints the tests whose outcome can depend on the compiler and its standard library: coroutines,

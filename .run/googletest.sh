@@ -2,8 +2,7 @@
 
 # Copies GoogleTest's source to build/googletest, with the project's meson.build for it.
 unpack_googletest() {
-  from=/usr/src/googletest/googletest
-  to=$build/googletest
+  from=/usr/src/googletest/googletest to=$build/googletest
   [ ! -e "$to/meson.build" ] || return 0
   [ -d "$from" ] || { say "the tests need GoogleTest's source in $from (Debian: googletest)"; return 1; }
   mkdir -p "$to" && cp -r "$from" "$to/" && cp "$root/subprojects/packagefiles/gtest/meson.build" "$to/"
@@ -19,15 +18,16 @@ build_googletest() {
     quietly meson setup "$@" -Ddebug=false -Doptimization=1 "$folder/googletest" "$build/googletest" || return 1
   fi
   quietly meson compile -C "$folder/googletest" || return 1
-  describe gtest_main 1.12 "-I$build/googletest/googletest/include" "-L$folder/googletest -lgtest_main" &&
-    describe concurrentqueue 1.0 "-I$(queue_folder)" ""
+  # A cross-compiler may search the folder of concurrentqueue.h, because it has no other headers of this system.
+  queue=$(dirname "$(find /usr/include -name concurrentqueue.h | head -n 1)")
+  pc='Name: a\nDescription: a\nVersion: 1.12\nCflags: -I%s\nLibs: %s\n'
+  printf "$pc" "$build/googletest/googletest/include" "-L$folder/googletest -lgtest_main" >"$folder/gtest_main.pc" &&
+    printf "$pc" "$queue" "" >"$folder/concurrentqueue.pc"
 }
 
-# Prints the folder of concurrentqueue.h. A cross-compiler may search this folder, because it has no other headers of
-# this system.
-queue_folder() { dirname "$(find /usr/include -name concurrentqueue.h | head -n 1)"; }
-
-# describe NAME VERSION CFLAGS LIBS: writes a file for pkg-config.
-describe() {
-  printf 'Name: %s\nDescription: %s\nVersion: %s\nCflags: %s\nLibs: %s\n' "$1" "$1" "$2" "$3" "$4" >"$folder/$1.pc"
+# have_zig VERSION: installs zig, a clang with the C and C++ libraries of many systems, and a Meson that knows its
+# linker.
+have_zig() {
+  from_pypi "venv-zig-$1" "ziglang==$1" meson==1.12.1 || return 1
+  PATH=$(echo "$build/venv-zig-$1"/lib/python*/site-packages/ziglang):$PATH
 }

@@ -1,42 +1,15 @@
 # Runs the tests for other machines, with cross-compilers and emulators. tests/machines has a file for each machine,
 # which names its compiler and its emulator to Meson.
 
-machines() {
-  [ $# -gt 0 ] || set -- $(all_machines)
-  for machine in "$@"; do
-    [ -f "$root/tests/machines/$machine.ini" ] || wrong "no such machine: $machine (there are: $(echo $(all_machines)))"
+alone_machines() {
+  machines=$(for file in "$root"/tests/machines/*.ini; do basename "$file" .ini; done)
+  [ $# -gt 0 ] || set -- $machines
+  for machine; do
+    [ -f "$root/tests/machines/$machine.ini" ] || wrong "no such machine: $machine (there are: $(echo $machines))"
   done
   set_up machines
-  install_packages "$(missing_for_machines "$@")"
-  unpack_googletest || return 1
-  status=0
-  for machine in "$@"; do
-    say "== $machine"
-    (try_machine "$machine") || status=1
-  done
-  return $status
-}
-
-all_machines() { for file in "$root"/tests/machines/*.ini; do basename "$file" .ini; done; }
-
-# missing_for_machines MACHINE...: prints the missing Debian packages with compilers and emulators.
-missing_for_machines() {
-  needed=googletest
-  for machine in "$@"; do
-    case $machine in
-      aarch64) needed="$needed g++-aarch64-linux-gnu qemu-user" ;;
-      armhf) needed="$needed g++-arm-linux-gnueabihf qemu-user" ;;
-      i386) needed="$needed g++-i686-linux-gnu" ;;
-      riscv64) needed="$needed g++-riscv64-linux-gnu qemu-user" ;;
-      s390x) needed="$needed g++-s390x-linux-gnu qemu-user" ;;
-      windows-gcc) needed="$needed g++-mingw-w64-x86-64-posix wine wine64" ;;
-      windows-clang) needed="$needed wine wine64" ;;
-    esac
-  done
-  have dpkg-query || return 0
-  for package in $needed; do
-    have_package "$package" || echo "$package"
-  done
+  need googletest
+  unpack_googletest && try_each try_machine "$@"
 }
 
 # tests_for MACHINE: prints the tests to run, or nothing for all. All tests take ten minutes of CPU time, so all run
@@ -59,27 +32,33 @@ tests_for() {
 try_machine() {
   # A build folder does not notice a changed cross file.
   [ "$root/tests/machines/$1.ini" -ot "$build/machines/$1/build/build.ninja" ] || rm -rf "${build:?}/machines/$1"
+  # For some processors GCC 12 at -O1 warns wrongly that a std::stop_source in a loop may be uninitialized.
+  warnings='--werror -Dcpp_args=-Wno-maybe-uninitialized'
   case $1 in
-    windows-clang | musl | macos) have_zig 0.14.1 || return 1 ;;
-    freebsd) have_zig 0.15.2 || return 1 ;; # earlier versions do not know FreeBSD
+    aarch64) need g++-aarch64-linux-gnu qemu-user ;;
+    armhf) need g++-arm-linux-gnueabihf qemu-user ;;
+    i386) need g++-i686-linux-gnu ;;
+    riscv64) need g++-riscv64-linux-gnu qemu-user ;;
+    s390x) need g++-s390x-linux-gnu qemu-user ;;
+    windows-gcc) need g++-mingw-w64-x86-64-posix wine wine64 ;;
+    *)
+      zig=0.14.1
+      case $1 in
+        windows-clang) need wine wine64 ;;
+        freebsd) zig=0.15.2 ;; # earlier versions do not know FreeBSD
+      esac
+      have_zig $zig || return 1
+      warnings=-Dcpp_args=-Werror # zig's linker refuses the flag of --werror
+      ;;
   esac
-  build_googletest "machines/$1" --cross-file "$root/tests/machines/$1.ini" && build_machine "$1" || return 1
+  build_googletest "machines/$1" --cross-file "$root/tests/machines/$1.ini" || return 1
+  configure "machines/$1/build" --cross-file "$root/tests/machines/$1.ini" -Ddebug=false -Doptimization=1 $warnings \
+    -Ddefault_library=static -Dauto_features=disabled -Dtests=enabled &&
+    build_targets "machines/$1/build" $(tests_for "$1") || return 1
   case $1 in
     macos | freebsd) echo "$1: built; nothing here runs it" ;;
     *) run_machine "$1" ;;
   esac
-}
-
-build_machine() {
-  case $1 in
-    windows-clang | musl | macos | freebsd) warnings=-Dcpp_args=-Werror ;; # zig's linker refuses the flag of --werror
-    # For some processors GCC 12 at -O1 warns wrongly that a std::stop_source in a loop may be uninitialized.
-    *) warnings='--werror -Dcpp_args=-Wno-maybe-uninitialized' ;;
-  esac
-  configure "machines/$1/build" --cross-file "$root/tests/machines/$1.ini" -Ddebug=false -Doptimization=1 $warnings \
-    -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=disabled -Dbenchmarks=disabled \
-    -Dprometheus=disabled || return 1
-  build_targets "machines/$1/build" $(tests_for "$1")
 }
 
 run_machine() {

@@ -5,7 +5,8 @@ amalgamate() {
   folder=${1-$build/amalgamated}
   [ -n "$folder" ] || wrong 'amalgamate: "" (expected: a folder)'
   take_turn
-  install_packages "$(missing_packages amalgamate)"
+  have_compiler || need c++=g++
+  need $(needs_of amalgamate)
   python3 -B "$root/packaging/amalgamate.py" "$root" "$folder"
 }
 
@@ -13,14 +14,16 @@ demo() {
   example=rpc_timeouts
   case ${1:-} in
     '' | -*) ;;
-    *)
-      example=$1
-      shift
-      ;;
+    *) example=$1 && shift ;;
   esac
-  case $example in */*) no_such_example "$example" ;; esac
-  [ -f "$root/docs/examples/$example/main.cpp" ] || no_such_example "$example"
-  set_up_example "$example"
+  case $example in
+    */*) no_such_example ;;
+    # The packages of hosts are installed only for their own examples.
+    grpc_* | kj_* | nats_* | thrift_*) needs="demo_${example%%_*} demo" ;;
+    *) needs=demo ;;
+  esac
+  [ -f "$root/docs/examples/$example/main.cpp" ] || no_such_example
+  set_up $needs
   configure demo --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=enabled -Dtests=disabled \
     -Dbenchmarks=disabled && quietly ninja -C "$build/demo" build.ninja || fail "the build failed"
   ninja -C "$build/demo" -t query "docs/examples/$example" >/dev/null 2>&1 ||
@@ -30,38 +33,15 @@ demo() {
   exec "$build/demo/docs/examples/$example" "$@"
 }
 
-# set_up_example EXAMPLE: installs the packages of the example. Those of gRPC, NATS, KJ and Thrift are installed only for
-# their own examples. Meson does not notice new packages, so the build folder is configured again.
-set_up_example() {
-  case $1 in
-    grpc_* | nats_* | kj_* | thrift_*) needs=demo_${1%%_*} ;;
-    *)
-      set_up demo
-      return
-      ;;
-  esac
-  take_turn
-  missing=$(missing_packages "$needs")
-  set_up "$needs"
-  [ -z "$missing" ] || rm -f "$build/demo/stamp"
-}
-
 no_such_example() {
-  say "run: no such example: $1 (there are: $(examples))"
+  say "run: no such example: $example (there are:$(
+    for main in "$root"/docs/examples/*/main.cpp; do printf ' %s' "$(basename "$(dirname "$main")")"; done))"
   exit 2
 }
 
-examples() {
-  for main in "$root"/docs/examples/*/main.cpp; do
-    basename "$(dirname "$main")"
-  done | paste -s -d ' '
-}
-
 bench() {
-  case ${1:-} in
-    --check | --record) what=guard ;;
-    *) what=bench ;;
-  esac
+  what=bench
+  case ${1:-} in --check | --record) what=guard ;; esac
   set_up "$what"
   compile_benchmarks bench
   [ "$what" = bench ] || exec python3 "$root/perf/guard/check.py" --build "$build/bench" "$@"
@@ -74,52 +54,37 @@ compile_benchmarks() {
 }
 
 compare() {
-  have python3 || install_packages python3
+  need python3=python3
   export PYTHONPATH="$root/perf" PYTHONDONTWRITEBYTECODE=1
-  python=python3
   needs=$(python3 -m compare --needs "$@") || exit # wrong arguments end the command before a build
   cpp=compare
   case $needs in
-    *build*)
-      set_up compare
-      set_up_peers
-      compile_benchmarks compare
-      ;;
+    *build*) set_up compare && set_up_peers && compile_benchmarks compare ;;
     *calls*)
       cpp=calls
-      compile_calls
+      set_up calls calls
+      configure calls --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=disabled \
+        -Dprometheus=disabled -Dtests=disabled -Dbenchmarks=disabled && build_targets calls calls ||
+        fail "the build failed"
       ;;
   esac
-  case $needs in *brpc*) (install_packages "$(missing_packages brpc)") ;; esac
-  case $needs in
-    *plots*) ! set_up_plots || python=$build/venv-compare/bin/python ;;
-  esac
-  exec "$python" -m compare --build "$build" --cpp "$build/$cpp" "$@"
-}
-
-# Meson does not notice new packages, so the build folder is configured again.
-compile_calls() {
-  take_turn
-  missing=$(missing_packages calls)
-  set_up calls
-  [ -z "$missing" ] || rm -f "$build/calls/stamp"
-  configure calls --buildtype=release -Ddefault_library=static -Dexamples=enabled -Dcalendar=disabled \
-    -Dprometheus=disabled -Dtests=disabled -Dbenchmarks=disabled && build_targets calls calls || fail "the build failed"
+  case $needs in *brpc*) (need $(needs_of brpc)) ;; esac
+  case $needs in *plots*) set_up_plots ;; esac
+  exec python3 -m compare --build "$build" --cpp "$build/$cpp" "$@"
 }
 
 # Installs the small libraries that the compared C++ timers need. Without a library, its timer is left out. Meson does
 # not notice new packages, so the build folder is configured again.
 set_up_peers() {
-  libraries=$(missing_packages peers)
-  [ -n "$libraries" ] || return 0
-  (install_packages "$libraries")
-  [ -n "$(missing_packages peers)" ] || rm -f "$build/compare/stamp"
+  [ -n "$(missing $(needs_of peers))" ] || return 0
+  (need $(needs_of peers))
+  [ -n "$(missing $(needs_of peers))" ] || rm -f "$build/compare/stamp"
 }
 
 # Installs matplotlib. Without it the comparison uses the system's Python, and draws no plots.
 set_up_plots() {
   take_turn
   from_pypi venv-compare 'matplotlib>=3.7,<3.11' && return
-  say "could not install matplotlib, see build/last.log; a network, or the package python3-matplotlib, brings plots"
+  say "a network, or the package python3-matplotlib, brings plots"
   return 1
 }

@@ -1,8 +1,7 @@
 # The step of the check that reads comments, docstrings and pages.
 
-words() {
-  take_turn
-  have python3 || install_packages python3
+check_words() {
+  need python3=python3
   status=0
   python3 -B "$root/tests/words/words.py" "$root" || status=1
   set_up_grammar || return 1
@@ -13,10 +12,9 @@ words() {
 
 # Installs LanguageTool in build/words, in the version of tests/words/pom.xml.
 set_up_grammar() {
-  install_packages "$(have mvn || echo maven; have javac || echo default-jdk-headless)"
+  need mvn=maven javac=default-jdk-headless
   have mvn && have javac || fail "the grammar checker needs Maven and a JDK, 17 or later"
-  pom=$root/tests/words/pom.xml
-  folder=$build/words
+  pom=$root/tests/words/pom.xml folder=$build/words
   ! cmp -s "$pom" "$folder/stamp" || return 0
   say "installing from Maven Central into ${folder#"$root/"}: LanguageTool"
   rm -rf "$folder"

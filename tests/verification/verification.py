@@ -1,16 +1,18 @@
-"""Runs the parts of parts.ini, keeps their results, and writes docs/verification.md.
+"""Runs the parts of parts.ini, and keeps their results on docs/verification.md.
 
 usage: verification.py SOURCE_ROOT [PART...]
+       verification.py SOURCE_ROOT --list     tells the state of each part, and runs none
 
-Without names, runs the parts that have not passed on the present tree, so that an interrupted run goes on where it
-stopped. Named parts run in any case. Results are kept in the folder build, the output in build/verification/PART.log.
-The present tree is all files that git knows or would add, without docs/verification.md. Exits with 1 if a part fails,
-and with 130 if it was interrupted.
+Without names, runs the parts that are stale or have not passed, so that an interrupted run goes on where it stopped.
+Named parts run in any case. A part is stale if its command or a file has changed that it depends on. The page has a
+digest of both for each part. Files are those that git knows or would add, without the page. The output of a part is in
+build/verification/PART.log. Exits with 1 if a part fails, and with 130 if it was interrupted.
 """
 
 import configparser
 import datetime
-import json
+import functools
+import hashlib
 import os
 import platform
 import re
@@ -19,57 +21,104 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "words"))
+import prose  # noqa: E402
+
 PARTS = "tests/verification/parts.ini"
 PAGE = "docs/verification.md"
-UNNOTICEABLE = "tests/mutation/unnoticeable.txt"
-RESULTS = "build/verification.json"
 LOGS = "build/verification"
+COLUMNS = ["check", "covers", "command", "date (UTC)", "took", "machine", "commit", "digest", "result"]
+DIGEST = re.compile(r"[0-9a-f]{12}")
+STALE = "stale; "
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_TO_END = 30  # that an interrupted part has, before it is killed
 
 
-def git(root, *arguments, index=None):
-    environment = {**os.environ, **({"GIT_INDEX_FILE": index} if index else {})}
+def git(root, *arguments):
     command = ["git", "-C", root, "-c", "safe.directory=*", *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8", env=environment).stdout.strip()
-
-
-def tree_of(root, with_changes=True, without=(PAGE,)):
-    """Returns git's name of the tree without some files, with or without uncommitted changes."""
-    with tempfile.TemporaryDirectory() as folder:
-        index = os.path.join(folder, "index")
-        git(root, "read-tree", "HEAD", index=index)
-        if with_changes:
-            git(root, "add", "--all", index=index)
-        git(root, "rm", "--cached", "--quiet", "--ignore-unmatch", *without, index=index)
-        return git(root, "write-tree", index=index)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout.strip()
 
 
 def seed_of(root):
-    """Returns a number that differs from tree to tree. Only two files do not change it: the page, and the list of faults
-    that no test can notice. So if some of the chosen faults are listed, the others stay, and new ones take the places
-    of the listed.
-    """
-    return int(tree_of(root, without=(PAGE, UNNOTICEABLE))[:6], 16)
+    """Returns a number that stays until the next version."""
+    with open(os.path.join(root, "meson.build"), encoding="utf-8") as file:
+        version = re.search(r"\bversion: '([\d.]+)'", file.read())[1]
+    return int("".join(f"{int(number):02}" for number in version.split(".")))
 
 
 def read_parts(root):
-    parts = configparser.ConfigParser(interpolation=None)
+    """Returns the parts, with complete commands and paths."""
+    parts = configparser.ConfigParser(interpolation=None, default_section="paths")
     with open(os.path.join(root, PARTS), encoding="utf-8") as file:
         parts.read_file(file)
+    for name in parts.sections():
+        for key in {"command", "code", "text"} & {*parts[name]}:
+            parts[name][key] = parts[name][key].format(seed=seed_of(root), **parts.defaults())
     return parts
 
 
+# --- Staleness -----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def code_of(kind, text):
+    """Returns the text of a file without comments, or the code blocks of a page. Comments for clang-tidy stay."""
+    if kind == ".md":
+        return "".join(re.findall(r"^```.*?^```$", text, re.M | re.S))
+    if kind not in (".h", ".cpp"):
+        return text
+    text = prose.STRING_OR_COMMENT.sub(
+        lambda match: " " if (match["line"] or match["block"]) and "NOLINT" not in match[0] else match[0], text)
+    return "\n".join(line for line in map(str.rstrip, text.splitlines()) if line)
+
+
+def listed(root, command, paths):
+    """Returns the names that the command of git prints for the paths, without the page."""
+    return git(root, *command, "-z", "--", *paths, f":!{PAGE}").split("\0") if paths else []
+
+
+def files_of(root, paths):
+    names = listed(root, ["ls-files", "--cached", "--others", "--exclude-standard"], paths)
+    return sorted(name for name in {*names} if os.path.isfile(os.path.join(root, name)))
+
+
+def digest_of(root, part):
+    """Returns a digest of the command, and of the files that the part depends on: their names, modes and contents."""
+    digest = hashlib.sha256(part["command"].encode())
+    for key in ("code", "text"):
+        for name in files_of(root, part.get(key, "").split()):
+            path = os.path.join(root, name)
+            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+                text = file.read()
+            if key == "code":
+                text = code_of(os.path.splitext(name)[1], text)
+            content = text.encode("utf-8", "surrogateescape")
+            digest.update(f"\0{key} {name} {os.access(path, os.X_OK)} {len(content)}\0".encode() + content)
+    return digest.hexdigest()[:12]
+
+
+def has_changes(root, part):
+    """Whether a file that the part depends on is not as in the commit."""
+    paths = [path for key in ("code", "text") for path in part.get(key, "").split()]
+    return any(listed(root, ["status", "--porcelain", "--untracked-files=all"], paths))
+
+
+# --- Results -------------------------------------------------------------------------------------------------------
+
+
 def read_results(root):
+    """Returns the cells of each row of the page that has a result."""
     try:
-        with open(os.path.join(root, RESULTS), encoding="utf-8") as file:
-            return json.load(file)
+        with open(os.path.join(root, PAGE), encoding="utf-8") as file:
+            lines = file.read().splitlines()
     except FileNotFoundError:
         return {}
+    rows = [dict(zip(COLUMNS, map(str.strip, line.split("|")[1:-1]))) for line in lines]
+    return {row["check"]: {**row, "result": row["result"].removeprefix(STALE)}
+            for row in rows if len(row) == len(COLUMNS) and DIGEST.fullmatch(row["digest"])}
 
 
 def replace(path, text):
@@ -79,16 +128,14 @@ def replace(path, text):
     os.replace(path + ".new", path)
 
 
-def cannot_run(part):
+def cannot_run(root, part):
     """Returns the reason, or nothing if the part can run."""
     program = part.get("needs")
     if program and not shutil.which(os.environ.get(program.upper()) or program):
         return f"{program} is not installed"
+    if part.get("of") == "commit" and has_changes(root, part):
+        return "it takes the files from the commit, and some have changed"
     return ""
-
-
-def command_of(part, seed):
-    return part["command"].format(seed=seed)
 
 
 def result_line(part, log):
@@ -109,45 +156,39 @@ def code(text):
     return "`" + text.replace("`", "'").replace("|", "/") + "`"
 
 
-def state_of(part, result, tree):
-    if result and result["tree"] == tree:
-        return "passed" if result["passed"] else "failed"
-    return "cannot run" if cannot_run(part) else "not run"
+def state_of(root, part, result):
+    if result and result["digest"] == digest_of(root, part):
+        return result["result"].partition(":")[0]
+    return "stale" if result else "cannot run" if cannot_run(root, part) else "not run"
 
 
-def row(name, part, result, tree, seed):
-    state = state_of(part, result, tree)
-    if state in ("passed", "failed"):
-        told = f"{state}: {code(result['result'])}"
-    elif state == "cannot run":
-        told = f"not run: {cannot_run(part)}"
+def row(root, name, part, result):
+    cells = {"check": name, "covers": " ".join(part["covers"].split()), "command": code(part["command"])}
+    if result:
+        stale = STALE if state_of(root, part, result) == "stale" else ""
+        cells = {**result, "covers": cells["covers"], "result": stale + result["result"]}
     else:
-        told = "not run"
-        if result:
-            told += f" on this tree; an earlier one {'passed' if result['passed'] else 'failed'}"
-    cells = [name, " ".join(part["covers"].split()), code(result["command"] if result else command_of(part, seed))]
-    cells += [result["date"], duration(result["seconds"]), result["commit"]] if result else ["", "", ""]
-    return "| " + " | ".join([*cells, told]) + " |"
+        cells["result"] = ": ".join(filter(None, ["not run", cannot_run(root, part)]))
+    return "| " + " | ".join(cells.get(column, "") for column in COLUMNS) + " |"
 
 
-def page(root, parts, results, tree):
-    states = [state_of(parts[name], results.get(name), tree) for name in parts.sections()]
-    counts = ", ".join(f"{states.count(state)} {text}" for state, text in (
-        ("passed", "passed"), ("failed", "failed"), ("not run", "were not run"), ("cannot run", "cannot run here"))
-        if state in states)
+def page(root, parts, results):
+    states = [state_of(root, parts[name], results.get(name)) for name in parts.sections()]
+    counts = ", ".join(f"{states.count(state)} {state}"
+                       for state in ("passed", "failed", "stale", "not run", "cannot run") if state in states)
     paragraphs = [
-        "`./run check all` runs every check that there is, and writes this page after each. An interrupted run goes on "
-        "where it stopped. `./run check all PART...` repeats the named checks.",
-        f"Of {len(states)} checks of the tree {code(tree[:10])}, {counts}. The tree is the commit without this page. The "
-        f"machine: {platform.system()} on {platform.machine()}, {os.cpu_count()} processors.",
+        "`./run check all` runs every check that is stale or has not passed, and writes this page after each. An "
+        "interrupted run goes on where it stopped. `./run check all PART...` repeats the named checks.",
+        "A check is stale when its command or a file has changed that it depends on. `tests/verification/parts.ini` has "
+        "these files. For most checks, comments of C++ and sentences of pages do not count. The digest of a row is that "
+        "of these files. `./run check stale` compares it with the present files.",
+        f"The state of {len(states)} checks when this page was written: {counts}.",
     ]
     lines = ["# Verification"]
     for paragraph in paragraphs:
         lines += ["", *textwrap.wrap(paragraph, 120, break_long_words=False, break_on_hyphens=False)]
-    lines += ["", "| check | covers | command | date (UTC) | took | commit | result |",
-              "| -- | -- | -- | -- | -- | -- | -- |"]
-    seed = seed_of(root)
-    lines += [row(name, parts[name], results.get(name), tree, seed) for name in parts.sections()]
+    lines += ["", "| " + " | ".join(COLUMNS) + " |", "|" + " -- |" * len(COLUMNS)]
+    lines += [row(root, name, parts[name], results.get(name)) for name in parts.sections()]
     return "\n".join(lines) + "\n"
 
 
@@ -173,17 +214,18 @@ def end_group(process):
         pass
 
 
-def run_part(root, name, part, tree, commit):
-    """Returns the result of the part, of the tree on which it was started."""
+def run_part(root, name, part):
+    """Returns the result of the part, with the digest of the files with which it was started."""
     log = os.path.join(root, LOGS, name + ".log")
-    command = command_of(part, seed_of(root))
-    say(f"== {name}: {command}, about {part['takes']}; its output: {os.path.relpath(log, root)}")
+    say(f"== {name}: {part['command']}, about {part['takes']}; its output: {os.path.relpath(log, root)}")
+    digest = digest_of(root, part)
+    commit = git(root, "rev-parse", "--short=10", "HEAD") + (" with changes" if has_changes(root, part) else "")
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
     begun = time.monotonic()
     os.makedirs(os.path.dirname(log), exist_ok=True)
     with open(log, "wb") as output:
         # In a group of its own, so that an interruption ends all of its processes.
-        process = subprocess.Popen(shlex.split(command), cwd=root, stdin=subprocess.DEVNULL, stdout=output,
+        process = subprocess.Popen(shlex.split(part["command"]), cwd=root, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=allow_interrupts)
         try:
             allow_interrupts()
@@ -195,46 +237,45 @@ def run_part(root, name, part, tree, commit):
         refuse_interrupts()
     seconds = time.monotonic() - begun
     line = result_line(part, log)
-    if tree_of(root) != tree:
-        passed, line = False, f"the tree changed during the check; {line}"
-    return {"tree": tree, "passed": passed, "command": command, "commit": commit, "date": date,
-            "seconds": seconds, "result": line}
+    if digest_of(root, part) != digest:
+        passed, line = False, f"files changed during the check; {line}"
+    return {"check": name, "command": code(part["command"]), "date (UTC)": date, "took": duration(seconds),
+            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors", "commit": commit,
+            "digest": digest, "result": f"{'passed' if passed else 'failed'}: {code(line)}"}
 
 
 def run_parts(root, parts, names):
-    tree = tree_of(root)
-    commit = git(root, "rev-parse", "--short=10", "HEAD")
-    if tree != tree_of(root, with_changes=False):
-        commit += " with changes"
-    results = read_results(root)
+    def write_page(results):
+        replace(os.path.join(root, PAGE), page(root, parts, results))
 
-    def write_page():
-        replace(os.path.join(root, PAGE), page(root, parts, results, tree))
-
-    write_page()
+    write_page(read_results(root))
     status = 0
     for name in names or parts.sections():
         part = parts[name]
-        if cannot_run(part):
-            say(f"== {name}: not run: {cannot_run(part)}")
-            continue
-        if not names and state_of(part, results.get(name), tree) == "passed":
+        reason = cannot_run(root, part)
+        if not names and state_of(root, part, read_results(root).get(name)) == "passed":
             say(f"== {name}: passed before")
             continue
+        if reason:
+            say(f"== {name}: not run: {reason}")
+            continue
         try:
-            result = run_part(root, name, part, tree, commit)
+            result = run_part(root, name, part)
         except KeyboardInterrupt:
             say(f"interrupted: {name} keeps its earlier result; ./run check all goes on with it")
             return 130
-        results = {**read_results(root), name: result}
-        replace(os.path.join(root, RESULTS), json.dumps(results, indent=1) + "\n")
-        write_page()
-        say(f"{name}: {'passed' if result['passed'] else 'FAILED'}: {result['result']}")
-        if not result["passed"]:
+        write_page({**read_results(root), name: result})
+        say(f"{name}: {result['result']}")
+        if not result["result"].startswith("passed"):
             status = 1
-    for name in parts.sections():
-        print(f"{name}: {state_of(parts[name], results.get(name), tree)}")
+    tell_states(root, parts)
     return status
+
+
+def tell_states(root, parts):
+    results = read_results(root)
+    for name in parts.sections():
+        print(f"{name}: {state_of(root, parts[name], results.get(name))}")
 
 
 def interrupt(number, frame):
@@ -252,6 +293,8 @@ def allow_interrupts():
 
 def main(root, *names):
     parts = read_parts(root)
+    if names == ("--list",):
+        return tell_states(root, parts)
     wrong = [name for name in names if name not in parts.sections()]
     if wrong:
         say(f"run: no such part of all: {' '.join(wrong)} (there are: {' '.join(parts.sections())})")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,22 +15,28 @@ sys.path.insert(0, HERE)
 import verification  # noqa: E402
 
 # Each part appends its name to a file outside the tree.
-PARTS = """
+PARTS = '''
+[paths]
+sources = a.cpp b.cpp
+
 [good]
 command = sh -c 'echo good >>"$RUNS"; echo first; echo "2 passed, 0 failed"; echo last'
 covers = what passes
 takes = 1 s
 result = passed, \\d+ failed
+code = {sources} docs
 
 [bad]
 command = sh -c 'echo bad >>"$RUNS"; echo a | tr a "|"; exit 3'
 covers = what fails
 takes = 1 s
+code = b.cpp
 
 [long]
 command = sh -c 'echo long >>"$RUNS"; test -z "$WAITS" && exit; exec 3>"$WAITS"; (echo started; sleep 60; echo late) >&3 & wait'
 covers = what is interrupted
 takes = 10 min
+text = docs a.cpp
 
 [absent]
 command = no_such_program_anywhere
@@ -39,8 +46,15 @@ needs = no_such_program_anywhere
 
 [seeded]
 command = sh -c 'echo seeded >>"$RUNS"; echo "seed $0"' {seed}
-covers = what each tree has its own number for
+covers = what takes the commit, with a number of the version
 takes = 1 s
+of = commit
+code = b.cpp
+'''
+PROJECT = """project('small', 'cpp',
+  version: '{}',
+  meson_version: '>=1.0.0',
+)
 """
 
 
@@ -55,7 +69,10 @@ class TemporaryTree(unittest.TestCase):
         self.environment |= {"RUNS": self.runs, "WAITS": "", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": folder.name}
         self.write(verification.PARTS, PARTS)
         self.write(".gitignore", "/build/\n")
+        self.write("meson.build", PROJECT.format("1.2.3"))
         self.write("docs/a.md", "text\n")
+        self.write("a.cpp", "int a;  // text\n")
+        self.write("b.cpp", "int b;\n")
         self.git("init", "--quiet")
         self.commit()
 
@@ -101,9 +118,10 @@ class Verification(TemporaryTree):
         status, ran, output, _ = self.run_all()
         self.assertEqual(status, 1)
         self.assertEqual(ran, ["good", "bad", "long", "seeded"])
-        self.assertRegex(self.row("good"), r"\| \d{4}-\d\d-\d\d \d\d:\d\d \| \d+ s \| [0-9a-f]{10} \| passed: `2 passed, 0 failed` \|$")
+        self.assertRegex(self.row("good"), r"\| \d{4}-\d\d-\d\d \d\d:\d\d \| \d+ s \| \w+ \w+, \d+ processors "
+                         r"\| [0-9a-f]{10} \| [0-9a-f]{12} \| passed: `2 passed, 0 failed` \|$")
         self.assertRegex(self.row("bad"), r" \| failed: `/` \|$")
-        self.assertRegex(self.row("absent"), r" \| not run: no_such_program_anywhere is not installed \|$")
+        self.assertRegex(self.row("absent"), r"\| not run: no_such_program_anywhere is not installed \|$")
         self.assertRegex(self.row("seeded"), r"`seed \d+` \|$")
         self.assertEqual(output.split("\n")[:2], ["good: passed", "bad: failed"])
 
@@ -126,43 +144,84 @@ class Verification(TemporaryTree):
         self.assertRegex(errors, r"^run: no such part of all: wrong false \(there are: good bad .*\)\n$")
         self.assertFalse(os.path.exists(os.path.join(self.root, verification.PAGE)))
 
-    def test_results_are_of_one_tree_and_the_page_is_not_part_of_it(self):
+    def test_a_part_runs_again_when_a_file_has_changed_that_it_depends_on(self):
+        self.run_all()
+        for path, text, ran in [
+            ("c.cpp", "int c;\n", ["bad"]),
+            ("a.cpp", "int other;  // text\n", ["good", "bad", "long"]),
+            ("a.cpp", "int other;\n\n/* other\ntext */\n", ["bad", "long"]),
+            ("docs/a.md", "other text\n", ["bad", "long"]),
+            ("docs/a.md", "other text\n\n```\ncode\n```\n", ["good", "bad", "long"]),
+            ("docs/new.md", "text\n", ["good", "bad", "long"]),
+        ]:
+            with self.subTest(path=path, text=text):
+                self.write(path, text)
+                self.assertEqual(self.run_all()[1], ran)
+        os.remove(os.path.join(self.root, "docs/new.md"))
+        self.assertEqual(self.run_all()[1], ["good", "bad", "long"])
+
+    def test_a_part_runs_again_when_its_command_has_changed(self):
+        self.run_all()
+        self.write(verification.PARTS, PARTS.replace("echo first", "echo early"))
+        self.assertEqual(self.run_all()[1], ["good", "bad"])
+
+    def test_the_page_keeps_the_results_for_a_clone_and_for_a_change_that_is_taken_back(self):
         self.run_all()
         self.commit()  # of the page
+        shutil.rmtree(os.path.join(self.root, "build"))
         self.assertEqual(self.run_all()[1], ["bad"])
-        self.write("docs/a.md", "other text\n")
+        self.write("a.cpp", "int other;\n")
         self.run_all("bad")
-        self.assertRegex(self.row("good"), r"not run on this tree; an earlier one passed \|$")
-        self.assertRegex(self.row("bad"), r" [0-9a-f]{10} with changes \| failed")
-        self.assertEqual(self.run_all()[1], ["good", "bad", "long", "seeded"])
+        self.assertRegex(self.row("good"), r" \| stale; passed: `2 passed, 0 failed` \|$")
+        self.write("a.cpp", "int a;\n")
+        self.run_all("bad")
+        self.assertRegex(self.row("good"), r" \| passed: `2 passed, 0 failed` \|$")
 
-    def test_each_tree_has_a_seed_of_its_own(self):
-        self.run_all("seeded")
-        seed = re.compile(r"passed: `seed (\d+)`")
-        before = seed.search(self.row("seeded"))[1]
-        self.write("docs/a.md", "other text\n")
-        self.run_all("seeded")
-        self.assertNotEqual(before, seed.search(self.row("seeded"))[1])
+    def test_the_list_tells_the_state_of_each_part_and_runs_none(self):
+        self.run_all()
+        self.write("a.cpp", "int other;  // text\n")
+        status, ran, output, _ = self.run_all("--list")
+        self.assertEqual((status, ran), (0, []))
+        self.assertEqual(output.split("\n")[:-1],
+                         ["good: stale", "bad: failed", "long: stale", "absent: cannot run", "seeded: passed"])
 
-    def test_the_list_of_unnoticeable_faults_changes_the_tree_but_not_its_seed(self):
-        self.run_all("seeded")
-        before = self.row("seeded")
-        self.write(verification.UNNOTICEABLE, "00054b9c the result is the same\n")
-        self.assertEqual(self.run_all()[1], ["good", "bad", "long", "seeded"])
-        seed = re.compile(r"passed: `seed (\d+)`")
-        self.assertEqual(seed.search(before)[1], seed.search(self.row("seeded"))[1])
+    def test_a_result_tells_that_its_own_files_have_changes(self):
+        self.write("b.cpp", "int other;\n")
+        self.run_all("good", "long")
+        self.assertRegex(self.row("good"), r" \| [0-9a-f]{10} with changes \| [0-9a-f]{12} \| passed")
+        self.assertRegex(self.row("long"), r" \| [0-9a-f]{10} \| [0-9a-f]{12} \| passed")
 
-    def test_a_tree_that_changes_during_a_part_fails_it(self):
-        self.write(verification.PARTS, "[changing]\ncommand = sh -c 'date >>docs/a.md'\ncovers = a\ntakes = 1 s\n")
+    def test_a_part_that_takes_the_commit_does_not_run_with_changes_of_its_files(self):
+        self.write("a.cpp", "int other;\n")
+        self.assertEqual(self.run_all("seeded")[1], ["seeded"])
+        self.write("b.cpp", "int other;\n")
+        self.assertEqual(self.run_all("seeded")[1], [])
+        self.commit()
+        self.assertEqual(self.run_all("seeded")[1], ["seeded"])
+
+    def test_a_seed_is_of_a_version(self):
+        self.run_all("seeded")
+        self.assertIn("passed: `seed 10203`", self.row("seeded"))
+        self.write("a.cpp", "int other;\n")
+        self.run_all("seeded")
+        self.assertIn("passed: `seed 10203`", self.row("seeded"))
+        self.write("meson.build", PROJECT.format("1.3.0"))
+        self.assertIn("seeded", self.run_all()[1])
+        self.assertIn("passed: `seed 10300`", self.row("seeded"))
+
+    def test_a_file_that_changes_during_a_part_fails_it(self):
+        command = "command = sh -c 'date >>docs/a.md; date >>a.cpp'\ncovers = a\ntakes = 1 s\n"
+        self.write(verification.PARTS, f"[changed]\n{command}code = a.cpp\n[other]\n{command}code = docs\n")
         self.assertEqual(self.run_all()[0], 1)
-        self.assertRegex(self.row("changing"), "failed: `the tree changed during the check")
+        self.assertRegex(self.row("changed"), "failed: `files changed during the check")
+        self.assertRegex(self.row("other"), "passed")
 
     def test_an_interruption_keeps_results_ends_all_processes_and_can_be_resumed(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number):
-                self.write("docs/a.md", f"text {number}\n")
-                if os.path.exists(self.runs):
-                    os.remove(self.runs)
+                for path in (os.path.join(self.root, verification.PAGE), self.runs):
+                    if os.path.exists(path):
+                        os.remove(path)
                 os.mkfifo(self.fifo)
                 process = self.start(WAITS=self.fifo)
                 with open(self.fifo, encoding="utf-8") as fifo:
@@ -177,31 +236,6 @@ class Verification(TemporaryTree):
                 self.assertIn("passed: `2 passed", self.row("good"))
                 self.assertIn("not run", self.row("long"))
                 self.assertEqual(self.run_all()[1], ["bad", "long", "seeded"])
-
-
-class Table(unittest.TestCase):
-    def test_every_part_has_a_command_a_cell_and_a_duration(self):
-        parts = verification.read_parts(os.path.dirname(os.path.dirname(HERE)))
-        for name in parts.sections():
-            with self.subTest(name):
-                self.assertLessEqual({*parts[name]}, {"command", "covers", "takes", "result", "needs"})
-                self.assertRegex(verification.command_of(parts[name], 123456789), r"^\./run (check |test$|demo$)")
-                self.assertRegex(parts[name]["takes"], r"^\d+ min$")
-                self.assertNotIn("|", parts[name]["covers"])
-
-    def test_every_step_of_the_check_is_in_a_part(self):
-        root = os.path.dirname(os.path.dirname(HERE))
-        with open(os.path.join(root, ".run/check.sh"), encoding="utf-8") as file:
-            text = file.read()
-        cases = text[text.index("case $1 in", text.index("steps_of() {")):text.index("*) return 1")]
-        names = {name for line in cases.splitlines() if ") " in line for name in line.split(")")[0].split(" | ")}
-        names = {name.strip() for name in names}
-        alone = text[text.index("    all\\ *"):]
-        names |= {name.strip().removesuffix("\\ *") for name in alone[:alone.index(")")].split(" | ")} - {"all"}
-        parts = verification.read_parts(root)
-        run = {word for name in parts.sections() for word in parts[name]["command"].split()}
-        self.assertGreater(len(names), 15)
-        self.assertEqual(names - run, {"reproducible", "sbom"})  # steps of packages
 
 
 if __name__ == "__main__":
