@@ -18,6 +18,24 @@ simulation() {
   "$build/alone/tests/simulation/simulation" "$@"
 }
 
+# oracle [OPERATIONS]: checks random calls of all timers, for a minute, or so many of them within two hours.
+oracle() {
+  [ $# -eq 0 ] || whole_number oracle operations 999999999999 "$@"
+  set_up test
+  configure_alone && build_targets alone oracle || return 1
+  if [ $# -gt 0 ]; then set -- --operations "$1" --seconds 7200; else set -- --seconds 60; fi
+  "$build/alone/tests/oracle/oracle" "$@"
+}
+
+# flood [SECONDS]: runs the floods, and checks how late timeouts are and how long calls take.
+flood() {
+  [ $# -gt 0 ] || set -- 60
+  whole_number flood seconds 604800 "$@"
+  set_up test
+  configure_alone && build_targets alone flood || return 1
+  "$build/alone/tests/soak/flood" "$1"
+}
+
 # soak [SECONDS]: runs the soak test, and plots its memory in build/soak.
 soak() {
   [ $# -gt 0 ] || set -- 60

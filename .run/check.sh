@@ -120,7 +120,7 @@ steps_of() {
 check() {
   # Steps with arguments run alone.
   case "${1:-} ${2:-}" in
-    all\ * | bare\ * | compilers\ * | machines\ * | mutation\ * | simulation\ * | soak\ *)
+    all\ * | bare\ * | compilers\ * | flood\ * | machines\ * | mutation\ * | oracle\ * | simulation\ * | soak\ *)
       "$@"
       return
       ;;
