@@ -14,6 +14,20 @@ alone_simulation() {
   "$build/alone/tests/simulation/simulation" "$@"
 }
 
+# Random calls of all timers, for a minute, or so many of them within two hours.
+alone_oracle() {
+  [ $# -eq 0 ] || whole_number oracle operations 999999999999 "$@"
+  build_alone oracle || return 1
+  if [ $# -gt 0 ]; then set -- --operations "$1" --seconds 7200; else set -- --seconds 60; fi
+  "$build/alone/tests/oracle/oracle" "$@"
+}
+
+alone_flood() {
+  [ $# -gt 0 ] || set -- 60
+  whole_number flood seconds 604800 "$@"
+  build_alone flood && "$build/alone/tests/soak/flood" "$1"
+}
+
 alone_soak() {
   [ $# -gt 0 ] || set -- 60
   whole_number soak seconds 604800 "$@"

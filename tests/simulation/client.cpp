@@ -54,7 +54,7 @@ void Client::call(std::uint64_t number, nanoseconds timeout) {
     void will_not_run() { client->finish(request, Outcome::ShutDown); }
   };
   WatchedTimer::Handle deadline = timer_.start("deadline", timeout, Deadline{this, request});
-  if (!deadline.timeout) return finish(request, Outcome::ShutDown);
+  if (!deadline) return finish(request, Outcome::ShutDown);
   // By now the answer may have come, or the deadline.
   if (request->over) return void(timer_.cancel(deadline));
   request->deadline = deadline;
@@ -82,6 +82,7 @@ void Client::answered(std::uint64_t number, int connection) {
   const std::shared_ptr<Request> request = found->second;
   unlimit(request, connection);
   std::erase_if(request->attempts, [=](const Request::Attempt& attempt) { return attempt.connection == connection; });
+  world_.pause();
   finish(request, Outcome::Answered);
 }
 
@@ -243,6 +244,7 @@ void Client::down(int number) {
   if (connection.state == State::Down) return;
   connection.state = State::Down;
   connection.limits.reset();
+  world_.pause();
   unlimit(connection);
   network_.lose_all_of(number);
   network_.hang_up(number);
@@ -251,7 +253,7 @@ void Client::down(int number) {
     const auto lost = [=](const Request::Attempt& attempt) { return attempt.connection == number; };
     if (std::erase_if(request->attempts, lost) != 0) send(request);
   }
-  if (connection.state != State::Down || connection.reconnect.timeout || shut_down_) return;
+  if (connection.state != State::Down || connection.reconnect || shut_down_) return;
 
   struct Reconnect {
     Client* client;
@@ -289,6 +291,7 @@ void Client::beat(int number) {
 
 void Client::alive(int number) {
   Connection& connection = at(number);
+  world_.pause();
   if (connection.state != State::Up) return;
   if (world_.one_in(4)) connection.limits->cancel_all();
   keep_alive(number);

@@ -22,9 +22,13 @@ using TimePoint = std::chrono::steady_clock::time_point;
 /// A ManualTimer, and a model of it that is asked about each call: which timeouts are pending, and when each is due.
 class WatchedTimer {
  public:
+  /// A timeout by its handle, or by its id.
   struct Handle {
     Timeout timeout;
+    TimeoutId id;
     std::size_t number = 0;
+
+    explicit operator bool() const { return timeout || id; }
   };
 
   WatchedTimer(World& world, nanoseconds tick, TimePoint start, bool traces_origins)
@@ -70,24 +74,31 @@ class WatchedTimer {
     const std::size_t number = entries_.size();
     entries_.push_back({name, now() + delay});
     Handle handle;
+    handle.number = number;
     if (timer_) {
-      handle = {timer_->try_new_timeout(Task<F>{this, number, std::move(f)}, delay, Origin(name, 0)), number};
+      Task<F> task{this, number, std::move(f)};
+      if (world_.one_in(2)) {
+        handle.id = timer_->try_add(std::move(task), delay, Origin(name, 0));
+      } else {
+        handle.timeout = timer_->try_new_timeout(std::move(task), delay, Origin(name, 0));
+      }
     }
-    world_.trace(name, " #", number, handle.timeout ? " is to expire in " : " is refused, in ", delay.count(), " ns");
-    world_.expect(static_cast<bool>(handle.timeout) != over_, "refused only when the timer has ended");
-    if (handle.timeout) {
+    world_.trace(name, " #", number, handle ? " is to expire in " : " is refused, in ", delay.count(), " ns");
+    world_.expect(static_cast<bool>(handle) != over_, "refused only when the timer has ended");
+    if (handle) {
       expect_at(number, now() + delay);
-      world_.expect(handle.timeout.deadline() == now() + delay, "deadline() is what was asked for");
+      world_.expect(found(handle).deadline() == now() + delay, "deadline() is what was asked for");
     }
     world_.pause();
     return handle;
   }
 
   bool cancel(Handle& handle) {
-    if (!handle.timeout) return false;
+    if (!handle) return false;
     world_.pause();
     Entry& entry = entries_[handle.number];
-    const bool done = handle.timeout.cancel();
+    const bool done =
+        handle.timeout ? handle.timeout.cancel() : timer_ && timer_->cancel(handle.id) == CancelResult::Cancelled;
     world_.trace("cancels ", entry.name, " #", handle.number, done ? "" : ", too late");
     world_.expect(done == (entry.pending && !over_), "cancel() is true if, and only if, the timeout is pending");
     if (done) forget(handle.number);
@@ -96,9 +107,9 @@ class WatchedTimer {
   }
 
   bool reschedule(Handle& handle, nanoseconds delay) {
-    if (!handle.timeout) return false;
+    if (!handle) return false;
     world_.pause();
-    const bool done = handle.timeout.reschedule(delay);
+    const bool done = found(handle).reschedule(delay);
     world_.trace("puts ", entries_[handle.number].name, " #", handle.number, " to ", delay.count(), " ns from now",
                  done ? "" : ", too late");
     world_.expect(done == (entries_[handle.number].pending && !over_),
@@ -234,6 +245,8 @@ class WatchedTimer {
       f.will_not_run();
     }
   };
+
+  Timeout found(const Handle& handle) { return handle.timeout || !timer_ ? handle.timeout : timer_->find(handle.id); }
 
   void expect_at(std::size_t number, TimePoint deadline) {
     Entry& entry = entries_[number];

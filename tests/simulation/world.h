@@ -22,7 +22,7 @@ class World {
   bool one_in(std::uint64_t count) { return below(count) == 0; }
 
   /// The simulated thread calls this before and after each call of the timer, because another thread may come between
-  /// them. A WatchedScope does not.
+  /// them. A WatchedScope does not: its user does, around calls after which it looks at its state again.
   void pause() {
     if (interleave) interleave();
   }

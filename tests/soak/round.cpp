@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <thread>
 
+#include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "tests/soak/executor.h"
-#include "tests/soak/family.h"
+#include "tests/soak/lane.h"
+#include "tests/soak/shortages.h"
 
 namespace hwt::soak {
 namespace {
@@ -27,7 +32,6 @@ struct Setup {
   std::int64_t most_pending;  // -1: any
   Executor::Kind executor;
   End end;
-  bool relatives;  // KeyedTimer, RepeatedTimer and StopAfter on the same timer
   std::size_t ring;
   std::chrono::milliseconds length;
 
@@ -38,13 +42,12 @@ struct Setup {
         most_pending(random.next() % 8 == 0 ? random.between(100, 10'000) : -1),
         executor(static_cast<Executor::Kind>(random.between(0, 4))),
         end(static_cast<End>(random.between(0, 2))),
-        relatives(random.next() % 2 == 0),
         ring(std::size_t{64} << random.between(0, 9)),
         length(random.next() % 4 == 0 ? random.between(5, 50) : random.between(500, 3'000)) {}
 
   bool may_drop() const { return executor == Executor::Kind::Dropping; }
   /// Each timeout's end is known by its number.
-  bool is_exact() const { return end != End::Destroy && !may_drop() && !relatives; }
+  bool is_exact() const { return end != End::Destroy && !may_drop(); }
   bool runs_on_worker() const { return executor != Executor::Kind::OwnThread && !may_drop(); }
 };
 
@@ -66,23 +69,20 @@ class Round {
     } else {
       own<HashedWheelTimer>(options);
     }
-    family_.emplace(*timer_, ledger_, totals_, 1, setup_.runs_on_worker(), setup_.relatives);
   }
 
   void go() {
     std::thread churning([this] { churn(); });
     std::thread cancelling([this] { cancel_of_others(); });
     std::thread coming_and_going([this] { come_and_go(); });
-    std::thread using_family([this] { use_family(); });
     std::this_thread::sleep_for(setup_.length);
 
     std::vector<Timeout> unprocessed;
     if (setup_.end == End::Stop) unprocessed = stop();
     over_ = true;
-    for (std::thread* thread : {&churning, &coming_and_going, &using_family}) thread->join();
+    for (std::thread* thread : {&churning, &coming_and_going}) thread->join();
     last_handover_ = true;
     cancelling.join();
-    if (setup_.end != End::Stop) family_->quieten();
     if (setup_.end == End::Drain) {
       drain();
       unprocessed = stop();
@@ -95,14 +95,11 @@ class Round {
     if (setup_.end == End::Destroy) timer_.reset();
     executor_.finish();
     if (setup_.end != End::Destroy) check(stats);
-    if (!setup_.relatives) run_by_hand(unprocessed);
-    const std::int64_t returned = setup_.relatives ? static_cast<std::int64_t>(unprocessed.size()) : 0;
+    run_by_hand(unprocessed);
     unprocessed.clear();
-    family_->check(setup_.may_drop());
     lane_.reset();
-    family_.reset();
     timer_.reset();
-    check_ends(pending + returned + executor_.dropped());
+    check_ends(pending + executor_.dropped());
   }
 
  private:
@@ -155,13 +152,6 @@ class Round {
     }
   }
 
-  void use_family() {
-    while (!over_) {
-      for (int i = 0; i < 10; ++i) family_->step();
-      std::this_thread::sleep_for(5ms);
-    }
-  }
-
   // The end.
 
   std::vector<Timeout> stop() {
@@ -210,7 +200,6 @@ class Round {
     expect(timer_->stop().empty(), "something from a second stop()");
     if (!setup_.is_exact()) return;
     expect(stats.scheduled == static_cast<std::int64_t>(ledger_.accepted.total().count), "scheduled");
-    // One that cancel_and_wait() has disarmed in an executor counts as expired here, and as cancelled there.
     expect(stats.expired + stats.cancelled ==
                static_cast<std::int64_t>(ledger_.ran.total().count + ledger_.cancelled.total().count),
            "expired and cancelled");
@@ -255,8 +244,6 @@ class Round {
       ++thrown_seen_;
     } catch (const std::bad_alloc&) {
     } catch (const Executor::Refused&) {
-    } catch (const std::exception&) {  // a RepeatedTimer's next timeout was refused
-      ledger_.expect(setup_.relatives, "an error of unknown kind");
     } catch (...) {
       ledger_.expect(false, "an error of unknown kind");
     }
@@ -277,7 +264,6 @@ class Round {
 
   std::unique_ptr<Timer> timer_;
   std::function<TimerStats()> stats_;
-  std::optional<Family> family_;
   std::optional<Lane> lane_;  // of churn(); its handles stay until the timer has ended
   Handover handover_;
   std::atomic<bool> over_{false};

@@ -138,8 +138,6 @@ class Supervisor {
     line("  scheduled", totals_.scheduled);
     line("  cancelled", totals_.cancelled);
     line("  expired", totals_.expired);
-    line("  rescheduled", totals_.rescheduled);
-    line("  of KeyedTimer", totals_.keyed);
     line("timers", totals_.rounds);
     line("threads", totals_.threads);
     line("refused", totals_.refused);

@@ -15,8 +15,7 @@ struct Totals {
   Count scheduled{0};
   Count cancelled{0};
   Count expired{0};
-  Count rescheduled{0};
-  Count keyed{0};  // set(), move() and remove() of KeyedTimer
+  Count others{0};  // other calls
 
   // What else has happened.
   Count rounds{0};
@@ -36,7 +35,7 @@ struct Totals {
 
   std::atomic<bool> over{false};  // set by the supervisor: the round that is under way is the last
 
-  std::int64_t operations() const { return scheduled + cancelled + expired + rescheduled + keyed; }
+  std::int64_t operations() const { return scheduled + cancelled + expired + others; }
 };
 static_assert(Count::is_always_lock_free);
 

@@ -72,6 +72,8 @@ class Shortage {
   /// Returns the number of allocations that have failed so far.
   std::int64_t failed() const { return whom_ == Of::ThisThread ? here.failed : failed_elsewhere.load(); }
 
+  /// Returns the number of this thread's allocations that its latest shortage has failed.
+  static std::int64_t failed_here() noexcept { return here.failed; }
   /// Returns whether this allocation must fail. Called by operator new.
   static bool strikes() noexcept {
     if (here.fail > 0 && here.pass-- <= 0) {

@@ -16,6 +16,7 @@
 
 #include "tests/support/any_timer.h"
 #include "tests/support/build_kind.h"
+#include "tests/support/floods.h"
 
 namespace hwt {
 namespace {
@@ -33,62 +34,6 @@ struct Kind {
     return std::make_unique<T>(Options{.tick_duration = std::chrono::microseconds(kMicroseconds)});
   }
 };
-
-/// Threads that schedule and cancel as fast as they can, so many timeouts in flight each.
-void schedule_and_cancel(Timer& timer, const std::atomic<bool>& over, int threads, std::size_t in_flight, bool shared) {
-  run_together(threads, [&](int) {
-    const auto task = std::make_shared<RecordingTask>();
-    std::vector<Timeout> timeouts(in_flight);
-    while (!over) {
-      for (Timeout& timeout : timeouts) {
-        if (over) break;
-        timeout.cancel();
-        timeout = shared ? timer.new_timeout(task, kFar) : timer.new_timeout(must_not_run, kFar);
-      }
-    }
-    for (Timeout& timeout : timeouts) timeout.cancel();
-  });
-}
-
-/// So many tasks that schedule themselves again without a delay.
-void schedule_again(Timer& timer, const std::atomic<bool>& over, int tasks) {
-  struct Again {
-    void operator()() const {
-      if (!over) timer.add(*this, 0ns);
-    }
-    Timer& timer;
-    const std::atomic<bool>& over;
-  };
-  for (int i = 0; i < tasks; ++i) timer.add(Again{timer, over}, 0ns);
-  while (!over) std::this_thread::sleep_for(1ms);
-}
-
-/// Threads that move the timeouts of others to and fro in the wheel.
-void reschedule_always(Timer& timer, const std::atomic<bool>& over, int threads, std::size_t timeouts) {
-  std::vector<Timeout> moved(timeouts);
-  for (Timeout& timeout : moved) timeout = timer.new_timeout(must_not_run, 2 * kFar);
-  run_together(threads, [&](int thread) {
-    while (!over) {
-      for (auto i = static_cast<std::size_t>(thread); i < moved.size() && !over; ++i) {
-        moved[i].reschedule(kFar - std::chrono::milliseconds(i % 7));
-        moved[i].reschedule(2 * kFar);
-      }
-    }
-  });
-  for (Timeout& timeout : moved) timeout.cancel();
-}
-
-/// Many threads with far timeouts, which they leave to the worker.
-void leave_far_ones(Timer& timer, const std::atomic<bool>& over, int threads, int timeouts) {
-  run_together(threads, [&](int) {
-    while (!over) {
-      std::vector<Timeout> left;
-      for (int i = 0; i < timeouts && !over; ++i) left.push_back(timer.new_timeout(must_not_run, kFar));
-      std::this_thread::sleep_for(50ms);
-      for (Timeout& timeout : left) timeout.cancel();
-    }
-  });
-}
 
 template <class K>
 class UnderAFlood : public ::testing::Test {
@@ -141,6 +86,8 @@ class UnderAFlood : public ::testing::Test {
     EXPECT_LT(latest.load(), kMost);
     std::cout << ran << " ran, at most " << latest.load() / 1us << " us late" << std::endl;
   }
+
+  FloodCalls calls_;
 };
 
 struct KindNames {
@@ -155,12 +102,12 @@ TYPED_TEST_SUITE(UnderAFlood, Kinds, KindNames);
 
 TYPED_TEST(UnderAFlood, OfTwoThreadsThatScheduleAndCancelATimeoutIsPunctual) {
   this->expect_punctual(
-      [](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 100'000 / kShare, false); });
+      [this](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, this->calls_, 2, 100'000 / kShare); });
 }
 
 TYPED_TEST(UnderAFlood, OfSixThreadsThatScheduleAndCancelATimeoutIsPunctual) {
   this->expect_punctual(
-      [](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 6, 20'000 / kShare, false); });
+      [this](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, this->calls_, 6, 20'000 / kShare); });
 }
 
 TYPED_TEST(UnderAFlood, OfDueTasksATimeoutIsPunctual) {
@@ -172,16 +119,19 @@ TYPED_TEST(UnderAFlood, OfMoreDueTasksATimeoutIsPunctual) {
 }
 
 TYPED_TEST(UnderAFlood, OfCancelledTimerTasksATimeoutIsPunctual) {
-  this->expect_punctual(
-      [](Timer& timer, const auto& over) { schedule_and_cancel(timer, over, 2, 20'000 / kShare, true); });
+  this->expect_punctual([this](Timer& timer, const auto& over) {
+    schedule_and_cancel(timer, over, this->calls_, 2, 20'000 / kShare, std::make_shared<RecordingTask>());
+  });
 }
 
 TYPED_TEST(UnderAFlood, OfRescheduledTimeoutsATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { reschedule_always(timer, over, 3, 50'000 / kShare); });
+  this->expect_punctual(
+      [this](Timer& timer, const auto& over) { reschedule_always(timer, over, this->calls_, 3, 50'000 / kShare); });
 }
 
 TYPED_TEST(UnderAFlood, OfManyThreadsWithFarTimeoutsATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { leave_far_ones(timer, over, 60, 1'000 / kShare); });
+  this->expect_punctual(
+      [this](Timer& timer, const auto& over) { leave_far_ones(timer, over, this->calls_, 60, 1'000 / kShare); });
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(Promise2, TheLagIsVisible) {
 // Also tests/timer/conformance_test.cpp: Conformance.ATimeoutThatRacesStopIsRefusedOrReturned
 // Also tests/timer/races_test.cpp: Races
 // Also tests/timer/reschedule_test.cpp: RescheduleRaces
-// Also tests/timer/stress_test.cpp: Conservation
+// Also tests/oracle
 
 TEST(Promise3, EveryAcceptedTimeoutEndsInExactlyOneWay) {
   constexpr int kCount = 1000;
@@ -413,7 +413,7 @@ TEST(Promise8, ASlowTaskDelaysOthersAndLosesNothing) {
 }
 
 // Promise 9: `stats()` balances: scheduled = expired + cancelled + unprocessed + pending.
-// Also tests/timer/stress_test.cpp: Conservation
+// Also tests/oracle
 // Also tests/timer/races_test.cpp: Races
 // Also tests/timer/reschedule_test.cpp: RescheduleRaces
 

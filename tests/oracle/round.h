@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tests/soak/totals.h"
+
+namespace hwt::oracle {
+
+/// The life of one timer, and of all its timeouts. The seed chooses the kind of the timer, the traffic, and the way in
+/// which the timer ends. A broken promise ends the program.
+void run_round(std::uint64_t seed, soak::Totals& totals);
+
+}  // namespace hwt::oracle
