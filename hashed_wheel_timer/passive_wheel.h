@@ -53,9 +53,9 @@ class HWT_API WheelNode : private detail::WheelLink {
  private:
   friend class PassiveWheel;
 
+  std::uint64_t tick_ = 0;         // the node is in the slot of this tick; postpone() changes only the deadline
   PassiveWheel* wheel_ = nullptr;  // null: not scheduled, and the links mean nothing
   std::chrono::steady_clock::time_point deadline_{};
-  std::uint64_t tick_ = 0;  // the node is in the slot of this tick; postpone() changes only the deadline
 };
 
 /// Timeouts for an event loop: one thread, no locks, no clock of its own, no allocation. The loop tells the wheel the
@@ -95,7 +95,7 @@ class HWT_API PassiveWheel {
   /// nothing has changed.
   void schedule(WheelNode& node, When when);
   /// Lets the node fire `delay` after the wheel's time; see the overload for a When.
-  template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some fifty
+  template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some thirty
   void schedule(WheelNode& node, Nanoseconds delay) {
     schedule_in(node, delay);
   }
@@ -144,36 +144,44 @@ class HWT_API PassiveWheel {
 
   void set_now(std::chrono::steady_clock::time_point now) noexcept;
   std::uint64_t since_start(std::chrono::steady_clock::time_point time) const noexcept;
+  std::uint64_t present_tick() const noexcept;
   std::uint64_t tick_after(std::chrono::steady_clock::time_point deadline) const noexcept;
-  std::chrono::steady_clock::time_point time_of(std::uint64_t tick) const noexcept;
-  std::uint64_t clipped(std::chrono::nanoseconds delay) const noexcept;
+  std::chrono::steady_clock::time_point grid_point(std::uint64_t tick) const noexcept;
+  std::chrono::steady_clock::time_point deadline_of(When when) const noexcept;
   void schedule_in(WheelNode& node, std::chrono::nanoseconds delay);
   void schedule_by(WheelNode& node, std::chrono::steady_clock::time_point deadline);
-  void schedule_clipped(WheelNode& node, std::chrono::nanoseconds delay) noexcept;
-  void schedule_clipped_at(WheelNode& node, std::chrono::steady_clock::time_point deadline) noexcept;
-  std::uint64_t due_tick(const WheelNode& node) const noexcept;
-  std::size_t run_until(std::uint64_t present, std::size_t max_tasks);
+  void schedule_clipped(WheelNode& node, When when) noexcept;
+
+  /// The slot that the cursor comes to next, and the slot's first tick.
+  struct NextSlot {
+    std::size_t index;
+    std::uint64_t begin;
+  };
+  NextSlot next_slot() const noexcept;
+  std::size_t move_down(Link& slot, std::size_t max_moves) noexcept;
 
   void link(WheelNode& node, std::uint64_t tick) noexcept;
   void unlink(WheelNode& node) noexcept;
-  /// The part of link() and unlink() that concerns the slot.
-  void append(WheelNode& node, std::uint64_t tick) noexcept;
-  void detach(WheelNode& node) noexcept;
+  Link& slot_of(std::uint64_t tick) noexcept;
+  void append(Link& node, Link& slot) noexcept;
 
   bool empty() const noexcept { return occupied_words_ == 0; }
-  bool occupied_until(std::uint64_t tick) const noexcept;
-  std::size_t first_occupied() const noexcept;
-  std::uint64_t first_tick_of(std::size_t slot) const noexcept;
   void mark_occupied(const Link& slot) noexcept;
   void mark_empty(const Link& slot) noexcept;
 
   Link slots_[kSlots];  // first: a slot's address then needs no offset
   const detail::FastDivider tick_duration_;
   const std::chrono::steady_clock::time_point start_;
+  // Less than 2^64 - 1 nanoseconds after start_, so that numbers of ticks do not overflow.
+  const std::chrono::steady_clock::time_point end_of_time_;
   std::chrono::steady_clock::time_point now_;
-  std::uint64_t elapsed_;     // nanoseconds from start_ to now_
-  std::uint64_t left_;        // nanoseconds from now_ to the end of time, but at most the longest delay
-  std::uint64_t cursor_ = 0;  // no tick before it is due any more, and none after it has been reached
+  // The tick of a delay of 1 .. left_ nanoseconds is (elapsed_ + delay - 1) / tick_duration_, rounded down. This is the
+  // quotient rounded up, because elapsed_ is the time from start_ to now_ and one tick more. So schedule() has nothing
+  // to add to the product in the place of that quotient. Longer delays have no such product, or pass the end of time.
+  std::uint64_t elapsed_;
+  std::uint64_t left_;
+  const std::uint64_t left_at_start_;  // left_ when now_ is start_
+  std::uint64_t cursor_ = 0;           // no tick before it is due any more, and none after it has been reached
   // The slot of a higher level of which the latest advance() has moved only some nodes down. 0: none, because slot 0 is
   // of the lowest level. Until all are moved, the cursor stays one tick before the first tick of the slot. So newly
   // scheduled nodes also enter the slot, behind the nodes that remain there.

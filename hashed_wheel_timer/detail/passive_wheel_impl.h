@@ -36,7 +36,7 @@ inline void PassiveWheel::schedule_in(WheelNode& node, std::chrono::nanoseconds 
   }
   node.cancel();
   node.deadline_ = now_ + delay;
-  link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
+  link(node, tick_duration_.divide_predecessor(elapsed_ + wait));
 }
 
 inline void PassiveWheel::schedule_by(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
@@ -47,44 +47,51 @@ inline void PassiveWheel::schedule_by(WheelNode& node, std::chrono::steady_clock
   };
   const std::uint64_t wait = count(deadline) - count(now_);
   if (wait - 1 >= left_) [[unlikely]] {
-    schedule_clipped_at(node, deadline);
+    schedule_clipped(node, deadline);
     return;
   }
   node.cancel();
   node.deadline_ = deadline;
-  link(node, tick_duration_.divide_rounding_up(elapsed_ + wait));
+  link(node, tick_duration_.divide_predecessor(elapsed_ + wait));
 }
 
 inline void PassiveWheel::postpone(WheelNode& node, When when) noexcept {
   if (node.wheel_ != this || when.is_nan()) return;
-  const std::chrono::nanoseconds time(when.nanoseconds());
-  const auto deadline = when.is_deadline() ? std::chrono::steady_clock::time_point(time)
-                                           : now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(clipped(time)));
+  const auto deadline = deadline_of(when);
   if (deadline > node.deadline_) node.deadline_ = deadline;
 }
 
-inline std::uint64_t PassiveWheel::clipped(std::chrono::nanoseconds delay) const noexcept {
-  const std::uint64_t positive = delay.count() > 0 ? static_cast<std::uint64_t>(delay.count()) : 0;
-  return positive < left_ ? positive : left_;
+inline std::chrono::steady_clock::time_point PassiveWheel::deadline_of(When when) const noexcept {
+  const auto now = [this] { return std::chrono::nanoseconds(now_.time_since_epoch()).count(); };
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(when.deadline(now)));
 }
 
 inline void PassiveWheel::link(WheelNode& node, std::uint64_t tick) noexcept {
-  append(node, tick);
+  node.tick_ = tick;
+  append(node, slot_of(tick));
   node.wheel_ = this;
   ++size_;
 }
 
 inline void PassiveWheel::unlink(WheelNode& node) noexcept {
-  detach(node);
+  Link* const next = node.next_;
+  Link* const previous = node.previous_;
+  next->previous_ = previous;
+  previous->next_ = next;
+  if (next == previous) mark_empty(*next);  // both neighbours are one: that is the slot, alone now
   node.wheel_ = nullptr;
   --size_;
 }
 
-inline void PassiveWheel::append(WheelNode& node, std::uint64_t tick) noexcept {
+inline PassiveWheel::Link& PassiveWheel::slot_of(std::uint64_t tick) noexcept {
   // The level is the highest digit in which the tick differs from the cursor; `shift` is where that digit begins.
   const auto highest_bit = static_cast<unsigned>(std::countl_zero((tick ^ cursor_) | 1)) ^ 63U;
   const unsigned shift = highest_bit / kDigitBits * kDigitBits;
-  Link& slot = slots_[shift * (kSlotsPerLevel / kDigitBits) + (tick >> shift) % kSlotsPerLevel];
+  const auto digit = static_cast<unsigned>(tick >> shift) % unsigned{kSlotsPerLevel};
+  return slots_[shift * (unsigned{kSlotsPerLevel} / kDigitBits) | digit];
+}
+
+inline void PassiveWheel::append(Link& node, Link& slot) noexcept {
   // In this order, because the compiler would merge successive stores to neighbours into one wide store, which takes
   // more instructions than it saves.
   Link* const last = slot.previous_;
@@ -92,16 +99,7 @@ inline void PassiveWheel::append(WheelNode& node, std::uint64_t tick) noexcept {
   last->next_ = &node;
   slot.previous_ = &node;
   node.previous_ = last;
-  node.tick_ = tick;
   if (last == &slot) mark_occupied(slot);
-}
-
-inline void PassiveWheel::detach(WheelNode& node) noexcept {
-  Link* const next = node.next_;
-  Link* const previous = node.previous_;
-  next->previous_ = previous;
-  previous->next_ = next;
-  if (next == previous) mark_empty(*next);  // both neighbours are one: that is the slot, alone now
 }
 
 inline void PassiveWheel::mark_occupied(const Link& slot) noexcept {

@@ -11,6 +11,7 @@
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
+#include "hashed_wheel_timer/passive_wheel.h"
 #include "perf/guard/measured.h"
 #include "perf/micro/threadless_timer.h"
 #include "perf/random.h"
@@ -49,6 +50,11 @@ Delays random_delays() {
 const Delays delays = random_delays();
 
 std::int64_t ran = 0;
+
+struct PassiveNode : WheelNode {
+  void on_timeout() override { ++ran; }
+};
+using PassiveNodes = std::array<PassiveNode, kBatch>;
 
 void schedule(Timer& timer, Timeouts& timeouts) {
   for (std::size_t i = 0; i < kBatch; ++i) {
@@ -170,6 +176,22 @@ extern "C" {
   }
 }
 
+[[gnu::noinline]] void counted_passive_schedule(PassiveWheel& wheel, PassiveNodes& nodes) {
+  for (std::size_t i = 0; i < kBatch; ++i) wheel.schedule(nodes[i], 10 * delays[i]);
+}
+
+[[gnu::noinline]] void counted_passive_pair(PassiveWheel& wheel, PassiveNodes& nodes) {
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    nodes[i].cancel();
+    wheel.schedule(nodes[i], 10 * delays[i]);
+  }
+}
+
+// A thousand ticks in which all nodes run. Most have moved to the lowest level before.
+[[gnu::noinline]] void counted_passive_expire(PassiveWheel& wheel, std::chrono::steady_clock::time_point& now) {
+  for (int tick = 0; tick < 1000; ++tick) wheel.advance(now += 1ms);
+}
+
 [[gnu::noinline]] void counted_pool_take(NodePool& pool, Nodes& nodes) {
   for (Node*& node : nodes) node = pool.take();
 }
@@ -287,6 +309,9 @@ class Counted {
     count("wheel_insert", counted_wheel_insert, wheel_, items_, now);
     count("wheel_expire", counted_wheel_expire, wheel_);
     now += 200;
+    count("passive_schedule", counted_passive_schedule, passive_, passive_nodes_);
+    count("passive_pair", counted_passive_pair, passive_, passive_nodes_);
+    count("passive_expire", counted_passive_expire, passive_, passive_now_);
   }
 
   void pool() {
@@ -323,6 +348,9 @@ class Counted {
   HashedWheel wheel_{512};
   Tick wheel_time_ = 0;
   Items items_;
+  PassiveWheel passive_{1ms, {}};
+  PassiveNodes passive_nodes_;
+  std::chrono::steady_clock::time_point passive_now_;
   NodePool pool_{timer_.core().depot()};
   Nodes nodes_;
 };

@@ -5,7 +5,6 @@
 #include <cassert>
 #include <iterator>
 #include <limits>
-#include <utility>
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
@@ -20,39 +19,41 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 std::uint64_t count_of(TimePoint time) noexcept { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
 
-// The end of time for a wheel: less than 2^64 - 1 nanoseconds after its start, so that numbers of ticks do not
-// overflow.
-TimePoint end_of_time(TimePoint start) noexcept {
-  return start == (TimePoint::min)() ? (TimePoint::max)() - std::chrono::nanoseconds(1) : (TimePoint::max)();
-}
-
 }  // namespace
 
 WheelNode::~WheelNode() { cancel(); }
 
-/// Lives on the stack of a running advance(), and tells it whether a task has destroyed the wheel.
+/// Lives on the stack of a running advance(), and ends it when a task has destroyed the wheel.
 class PassiveWheel::Running {
  public:
-  // Not inlined, because GCC 12 warns that the wheel keeps a pointer to the stack. It does not see that the destructor
-  // clears the pointer.
-  [[gnu::noinline]] explicit Running(PassiveWheel& wheel) noexcept : wheel_(&wheel) { wheel.running_ = this; }
+  Running(PassiveWheel& wheel, std::size_t max_tasks) noexcept : wheel_(&wheel), max_tasks_(max_tasks) {
+    wheel.running_ = this;
+  }
   ~Running() {
     if (wheel_ != nullptr) wheel_->running_ = nullptr;
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  void wheel_goes() noexcept { wheel_ = nullptr; }
-  bool wheel_has_gone() const noexcept { return wheel_ == nullptr; }
+  void wheel_goes() noexcept {
+    wheel_ = nullptr;
+    max_tasks_ = 0;
+  }
+  /// Returns how many nodes may run: none if the wheel has gone.
+  std::size_t max_tasks() const noexcept { return max_tasks_; }
 
  private:
   PassiveWheel* wheel_;
+  std::size_t max_tasks_;
 };
 
 PassiveWheel::PassiveWheel(std::chrono::nanoseconds tick_duration, detail::PresentTime now)
     : tick_duration_(
           static_cast<std::uint64_t>(internal::positive("PassiveWheel: tick_duration", tick_duration).count())),
-      start_(now) {
+      start_(now),
+      end_of_time_(start_ == (TimePoint::min)() ? (TimePoint::max)() - std::chrono::nanoseconds(1)
+                                                : (TimePoint::max)()),
+      left_at_start_(std::min(since_start(end_of_time_), detail::FastDivider::kFastUpTo - tick_duration_.divisor())) {
   set_now(now);
   for (Link& slot : slots_) slot.next_ = slot.previous_ = &slot;
 }
@@ -63,140 +64,137 @@ PassiveWheel::~PassiveWheel() {
 }
 
 std::size_t PassiveWheel::advance(detail::PresentTime present_time, std::size_t max_tasks) {
-  const TimePoint now = present_time;
-  if (running_ != nullptr) throw IllegalState("PassiveWheel: advance() inside on_timeout() of the same wheel");
-  if (now > now_) set_now(now);
-  const std::uint64_t present = tick_duration_.divide_rounding_up(elapsed_ + 1) - 1;
-  if (half_moved_ != 0 || occupied_until(present)) return run_until(present, max_tasks);
-  cursor_ = present;
-  return 0;
-}
-
-std::size_t PassiveWheel::run_until(std::uint64_t present, std::size_t max_tasks) {
   constexpr auto kAll = (std::numeric_limits<std::size_t>::max)();
-  constexpr auto kNever = (std::numeric_limits<std::uint64_t>::max)();  // numbers of ticks are less
-  Running running(*this);
+  if (running_ != nullptr) throw IllegalState("PassiveWheel: advance() inside on_timeout() of the same wheel");
+  set_now(std::max<TimePoint>(present_time, now_));
+  const std::uint64_t present = present_tick();
+  NextSlot next = half_moved_ != 0 ? NextSlot{half_moved_, cursor_ + 1} : next_slot();
+  if (next.begin > present) {
+    cursor_ = present;  // passes no occupied slot: each begins later
+    return 0;
+  }
+  if (max_tasks == 0) return 0;
+  const Running running(*this, max_tasks);
+  half_moved_ = 0;
   std::size_t ran = 0;
   std::size_t moves_left = max_tasks == kAll ? kAll : kMoves;
-  while (ran < max_tasks) {
-    // Moves the cursor to the first tick of the next slot. While it is there, no node enters the slot, for two reasons.
-    // New nodes are due after the present tick. And a moved node differs from the cursor in a lower digit, or is due
-    // after the slot.
-    std::size_t index = std::exchange(half_moved_, 0);
-    std::uint64_t begin = cursor_ + 1;
-    if (index == 0) {
-      index = empty() ? 0 : first_occupied();
-      begin = empty() ? kNever : first_tick_of(index);
-    }
-    if (begin > present) {
-      cursor_ = present;  // passes no occupied slot: each begins later
-      break;
-    }
-    cursor_ = begin;
-    const Link& slot = slots_[index];
-    while (slot.next_ != &slot) {
-      if (moves_left == 0) {
-        if (index >= kSlotsPerLevel) {  // the next call goes on with this slot; see half_moved_
-          half_moved_ = index;
-          --cursor_;
+  while (moves_left != 0) {
+    // While the cursor is at the first tick of the slot, no node enters the slot, for two reasons. New nodes are due
+    // after the present tick. And a moved node differs from the cursor in a lower digit, or is due after the slot.
+    cursor_ = next.begin;
+    Link& slot = slots_[next.index];
+    if (next.index >= kSlotsPerLevel) {
+      moves_left = move_down(slot, moves_left);
+      if (slot.next_ != &slot) {  // the next call goes on with this slot; see half_moved_
+        half_moved_ = static_cast<std::size_t>(&slot - slots_);
+        --cursor_;
+        break;
+      }
+    } else {
+      const TimePoint reached = grid_point(cursor_);
+      while (slot.next_ != &slot) {
+        auto& node = static_cast<WheelNode&>(*slot.next_);
+        if (node.deadline_ > reached && tick_after(node.deadline_) > cursor_) [[unlikely]] {  // it was postponed
+          unlink(node);
+          link(node, tick_after(node.deadline_));
+          if (--moves_left == 0) return ran;
+          continue;
         }
-        return ran;
+        unlink(node);
+        node.on_timeout();
+        if (++ran >= running.max_tasks()) return ran;
       }
-      auto& node = static_cast<WheelNode&>(*slot.next_);
-      internal::prefetch_to_write(node.next_);  // the next node of the walk, while this one is handled
-      const std::uint64_t due = due_tick(node);
-      if (due > cursor_ || index >= kSlotsPerLevel) {
-        detach(node);
-        append(node, due);
-        --moves_left;
-        continue;
-      }
-      unlink(node);
-      node.on_timeout();
-      if (++ran == max_tasks || running.wheel_has_gone()) return ran;
+      if (next.begin == present) break;  // spares the search for a later slot
+    }
+    next = next_slot();
+    if (next.begin > present) {
+      cursor_ = present;
+      break;
     }
   }
   return ran;
 }
 
+// Moves nodes of a slot to lower levels, and returns how many more may be moved. Precondition: the cursor is at the
+// first tick of the slot, which is of a higher level than the lowest.
+std::size_t PassiveWheel::move_down(Link& slot, std::size_t max_moves) noexcept {
+  // Most moves are from the second level to the lowest. There the slot needs no search for a level.
+  const bool to_lowest = &slot < slots_ + 2 * kSlotsPerLevel;
+  Link* link = slot.next_;
+  while (link != &slot) {
+    Link& moved = *link;
+    link = moved.next_;
+    internal::prefetch_to_write(link);
+    const std::uint64_t tick = static_cast<WheelNode&>(moved).tick_;
+    append(moved, to_lowest ? slots_[tick % kSlotsPerLevel] : slot_of(tick));
+    if (--max_moves == 0) break;
+  }
+  slot.next_ = link;
+  link->previous_ = &slot;
+  if (link == &slot) mark_empty(slot);
+  return max_moves;
+}
+
+// Finds the first occupied slot, and its first tick: the digits of the cursor above the slot's level, the slot's digit,
+// and zeros.
+PassiveWheel::NextSlot PassiveWheel::next_slot() const noexcept {
+  if (empty()) return {0, (std::numeric_limits<std::uint64_t>::max)()};  // never: numbers of ticks are less
+  const auto word = static_cast<unsigned>(std::countr_zero(occupied_words_));
+  assert(word < std::size(occupied_) && occupied_[word] != 0);
+  // The highest bit changes no result. It tells the compiler that the word is not 0.
+  const unsigned slot = word * 64 + static_cast<unsigned>(std::countr_zero(occupied_[word] | std::uint64_t{1} << 63));
+  const unsigned shift = slot / kSlotsPerLevel * kDigitBits;
+  const std::uint64_t digits = cursor_ >> shift;
+  return {slot, (digits - digits % kSlotsPerLevel + slot % kSlotsPerLevel) << shift};
+}
+
 std::optional<TimePoint> PassiveWheel::next_wakeup() const noexcept {
   if (empty()) return std::nullopt;
-  return time_of(first_tick_of(first_occupied()));
+  const std::uint64_t tick = next_slot().begin;
+  const std::uint64_t ticks_of_all_time = tick_duration_.divide_rounding_up(since_start(end_of_time_) + 1);
+  return tick < ticks_of_all_time ? grid_point(tick) : (TimePoint::max)();
 }
 
 std::size_t PassiveWheel::cancel_all() noexcept {
   const std::size_t count = size_;
   while (!empty()) {
-    const Link& slot = slots_[first_occupied()];
+    const Link& slot = slots_[next_slot().index];
     while (slot.next_ != &slot) unlink(static_cast<WheelNode&>(*slot.next_));
   }
   return count;
 }
 
-void PassiveWheel::schedule_clipped(WheelNode& node, std::chrono::nanoseconds delay) noexcept {
-  const std::uint64_t wait = clipped(delay);
-  const std::uint64_t next_tick = tick_duration_.divide_rounding_up(elapsed_ + 1);
+// Schedules for a deadline that has passed, or for a delay of more than left_.
+void PassiveWheel::schedule_clipped(WheelNode& node, When when) noexcept {
   node.cancel();
-  node.deadline_ = now_ + std::chrono::nanoseconds(static_cast<std::int64_t>(wait));
-  link(node, std::max(next_tick, tick_duration_.divide_rounding_up(elapsed_ + wait)));
-}
-
-void PassiveWheel::schedule_clipped_at(WheelNode& node, TimePoint deadline) noexcept {
-  const std::uint64_t next_tick = tick_duration_.divide_rounding_up(elapsed_ + 1);
-  node.cancel();
-  node.deadline_ = deadline;
-  link(node, std::max(next_tick, tick_after(deadline)));
+  node.deadline_ = deadline_of(when);
+  link(node, std::max(present_tick() + 1, tick_after(node.deadline_)));
 }
 
 void PassiveWheel::set_now(TimePoint now) noexcept {
-  const TimePoint end = end_of_time(start_);
-  now_ = std::min(now, end);
-  elapsed_ = since_start(now_);
-  constexpr auto kLongestDelay = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  left_ = std::min(count_of(end) - count_of(now_), kLongestDelay);
+  now_ = std::min(now, end_of_time_);
+  const std::uint64_t since = since_start(now_);
+  elapsed_ = since + tick_duration_.divisor();
+  left_ = left_at_start_ - std::min(left_at_start_, since);
 }
 
 // Returns the time since the start. Unsigned, and therefore right for any two times.
 std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept { return count_of(time) - count_of(start_); }
 
-TimePoint PassiveWheel::time_of(std::uint64_t tick) const noexcept {
-  const std::uint64_t ticks_of_all_time = tick_duration_.divide_rounding_up(since_start(end_of_time(start_)) + 1);
-  if (tick >= ticks_of_all_time) return (TimePoint::max)();
+// Returns the latest tick that has been reached.
+std::uint64_t PassiveWheel::present_tick() const noexcept {
+  return tick_duration_.divide_rounding_up(since_start(now_) + 1) - 1;
+}
+
+// Returns the time of a tick. Precondition: it is not after the end of time.
+TimePoint PassiveWheel::grid_point(std::uint64_t tick) const noexcept {
   const std::uint64_t time = count_of(start_) + tick * tick_duration_.divisor();
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
 }
 
-// Returns the first tick at or after the deadline, but no tick before the one for which the node was linked. A node
-// without a delay was linked for the next tick, which may be later than the tick of its deadline.
-std::uint64_t PassiveWheel::due_tick(const WheelNode& node) const noexcept {
-  // Without a division for a node that was not postponed beyond its tick. If the product is more than 64 bits have, the
-  // tick is the last one, and nothing is later.
-  if (since_start(node.deadline_) <= node.tick_ * tick_duration_.divisor()) [[likely]]
-    return node.tick_;
-  return std::max(node.tick_, tick_after(node.deadline_));
-}
-
 // Returns the first tick at or after the deadline. The deadline is first clamped to [start, end of time].
 std::uint64_t PassiveWheel::tick_after(TimePoint deadline) const noexcept {
-  return tick_duration_.divide_rounding_up(since_start(std::clamp(deadline, start_, end_of_time(start_))));
-}
-
-bool PassiveWheel::occupied_until(std::uint64_t tick) const noexcept {
-  return !empty() && first_tick_of(first_occupied()) <= tick;
-}
-
-// Returns the first occupied slot. Precondition: the wheel is not empty.
-std::size_t PassiveWheel::first_occupied() const noexcept {
-  const auto word = static_cast<std::size_t>(std::countr_zero(occupied_words_));
-  assert(word < std::size(occupied_) && occupied_[word] != 0);
-  return word * 64 + static_cast<std::size_t>(std::countr_zero(occupied_[word]));
-}
-
-// Returns the first tick of a slot: the digits of the cursor above the slot's level, the slot's digit, and zeros.
-std::uint64_t PassiveWheel::first_tick_of(std::size_t slot) const noexcept {
-  const std::size_t shift = slot / kSlotsPerLevel * kDigitBits;
-  const std::uint64_t digits = cursor_ >> shift;
-  return (digits - digits % kSlotsPerLevel + slot % kSlotsPerLevel) << shift;
+  return tick_duration_.divide_rounding_up(since_start(std::clamp(deadline, start_, end_of_time_)));
 }
 
 }  // namespace hwt
