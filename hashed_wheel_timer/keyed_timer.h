@@ -39,8 +39,8 @@ enum class KeyedResult {
 ///
 ///   hwt::KeyedTimer<ConnectionId, Connection> idle(timer, [](const ConnectionId& id, Connection& c) { c.close(); });
 ///   if (idle.set(id, std::move(connection), 30s) == hwt::KeyedResult::Rejected) refuse(id);   // by the timer's limit
-///   if (idle.move(id, 30s) != hwt::KeyedResult::Moved) too_late(id);   // at each heartbeat: later deadlines cost
-///   least if (auto connection = idle.remove(id)) use(*connection);   // empty: it has expired
+///   if (idle.move(id, 30s) != hwt::KeyedResult::Moved) too_late(id);   // at each heartbeat
+///   if (auto connection = idle.remove(id)) use(*connection);   // empty: it has expired
 ///
 /// Guarantees: each value ends exactly once. It expires, is returned by remove(), drain() or stop(), is replaced, or is
 /// destroyed with the KeyedTimer. After move() returned Moved, the old deadline cannot expire the value. No value

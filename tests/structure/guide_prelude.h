@@ -73,8 +73,10 @@ void deliver_answer(std::uint64_t id);
 struct Connection {
   explicit Connection(int socket);
   void close();
+  void ping();
 };
 bool try_to_connect();
+bool work();
 void report();
 
 void handle(epoll_event& event);
