@@ -38,7 +38,7 @@ struct Stacks final : Run {
         FreeNode::make(&nodes[i], nullptr);
         nodes[i].next() = nullptr;
         if (!batches.push(&nodes[i], 1)) ++refused;
-        pages[i].run_begin = 1;
+        pages[i].run_end = 1;
         runs.push(pages[i]);
       }
     } else if (index == 2) {
@@ -67,8 +67,8 @@ struct Stacks final : Run {
   }
   void have(Page* run) {
     for (; run != nullptr; run = run->next) {
-      MODEL_ASSERT(run->run_begin == 1);
-      run->run_begin = 2;
+      MODEL_ASSERT(run->run_end == 1);
+      run->run_end = 2;
       ++pages_had;
     }
   }

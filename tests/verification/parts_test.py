@@ -26,7 +26,7 @@ class Lexer(unittest.TestCase):
             self.assertEqual(verification.code_of(".cpp", text), code)
 
 
-READERS = {"format", "words", "structure", "docs"}  # They read all texts.
+READERS = {"format", "words", "structure", "docs", "browser"}  # They read all texts.
 REPLAY = {"warnings", "test", "sanitizers", "coverage", "machines"}  # They run the inputs of tests/fuzz.
 RUN_UNIT_TESTS = REPLAY | {"mutation", "mutation-fresh", "compilers"}
 

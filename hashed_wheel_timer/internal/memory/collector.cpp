@@ -119,7 +119,7 @@ void Collector::collect(Slab& slab) noexcept {
 /// such a page is the only one that has a number of nodes without a list of them.
 void Collector::take_home(Page& run) noexcept {
   Slab& slab = Slab::of(run);
-  for (std::size_t i = run.index, end = run.run_end * sizeof(Node) / page_bytes_; i < end; ++i) {
+  for (std::size_t i = run.index; i < run.run_end; ++i) {
     slab.pages[i].nodes = static_cast<std::uint16_t>(nodes_of(slab.pages[i]));
   }
   collect(slab);
@@ -209,8 +209,7 @@ void Collector::give_back(Slab& slab, std::size_t first, std::size_t pages) noex
   }
   for (std::size_t i = first; i < first + pages; ++i) slab.pages[i].first_generation = unused;
   Page& run = slab.pages[first];
-  run.run_begin = static_cast<std::uint16_t>(first * page_bytes_ / sizeof(Node));
-  run.run_end = static_cast<std::uint16_t>(run.run_begin + pages * page_bytes_ / sizeof(Node));
+  run.run_end = static_cast<std::uint8_t>(first + pages);
   depot_.push_run(run);
 }
 

@@ -83,7 +83,8 @@ bool NodePool::carve() noexcept {
 bool NodePool::open_free_run() noexcept {
   Page* const run = depot_.take_run();
   if (run == nullptr) return false;
-  open(Slab::of(*run), run->run_begin, run->run_end, run->first_generation);
+  const std::size_t page = Slab::page_nodes();
+  open(Slab::of(*run), run->index * page, run->run_end * page, run->first_generation);
   return true;
 }
 
@@ -107,16 +108,19 @@ bool NodePool::open_next_slab() noexcept {
   unopened_ += Slab::kBytes;
   Slab& slab = *slabs_.back();
   const std::uint32_t generation = slab.entry->first_generation;
-  // What this pool keeps. The Collector numbers the pages of a slab in the same way.
-  const std::size_t page = shared ? std::max(Slab::page_bytes(), SlabDirectory::kGroup * sizeof(Node)) : Slab::kBytes;
-  open(slab, 0, page / sizeof(Node), generation);
-  for (std::size_t i = Slab::kBytes / page; --i != 0;) {
-    slab.pages[i].run_begin = static_cast<std::uint16_t>(i * page / sizeof(Node));
-    slab.pages[i].run_end = static_cast<std::uint16_t>((i + 1) * page / sizeof(Node));
-    slab.pages[i].first_generation = generation;
-    depot_.push_run(slab.pages[i]);
-  }
+  open(slab, 0, shared ? Slab::page_nodes() : Slab::kNodes, generation);
+  if (shared) share_pages(slab);
   return true;
+}
+
+/// Leaves all pages of a new slab but the first to all pools.
+void NodePool::share_pages(Slab& slab) noexcept {
+  for (std::size_t i = Slab::kNodes / Slab::page_nodes(); --i != 0;) {
+    Page& page = slab.pages[i];
+    page.run_end = static_cast<std::uint8_t>(i + 1);
+    page.first_generation = slab.entry->first_generation;
+    depot_.push_run(page);
+  }
 }
 
 /// The nodes [first, end) of the slab are fresh, and begin with this generation.

@@ -133,6 +133,7 @@ class NodePool {
   bool carve() noexcept;
   bool open_free_run() noexcept;
   bool open_next_slab() noexcept;
+  void share_pages(Slab& slab) noexcept;
   void open(Slab& slab, std::size_t first, std::size_t end, std::uint32_t generation) noexcept;
   bool refill() noexcept;
   void push(std::int64_t nodes) noexcept;

@@ -61,12 +61,16 @@ std::size_t Slab::page_bytes() noexcept {
   return std::max(of_system, kBytes / kMaxPages);
 }
 
+std::size_t Slab::page_nodes() noexcept {
+  return std::max<std::size_t>(page_bytes() / sizeof(Node), SlabDirectory::kGroup);
+}
+
 Slab::Slab(std::byte* block, std::uint64_t core_id, bool traced)
     : memory(block),
       traces(traced ? new std::atomic<std::uint64_t>[kNodes]() : nullptr),
       entry(SlabDirectory::add(block, core_id, traces.get())) {
   if (entry == nullptr) throw std::bad_alloc();
-  for (std::size_t i = 0; i < kMaxPages; ++i) pages[i].index = static_cast<std::uint16_t>(i);
+  for (std::size_t i = 0; i < kMaxPages; ++i) pages[i].index = static_cast<std::uint8_t>(i);
 }
 
 Slab::~Slab() {

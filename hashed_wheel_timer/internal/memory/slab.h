@@ -156,13 +156,11 @@ struct alignas(kCacheLine) SlabHeader {
 /// Describes some nodes of a slab, as many as the system takes back at a time. It is not in that memory itself, which
 /// may have gone back.
 struct Page {
-  Node* home;           // nodes that the Collector has taken, linked by Node::next. Only the Collector uses it
-  Page* next;           // of a free run: the next one. Written by the owner of the run
-  std::uint16_t nodes;  // their number
-  std::uint16_t index;  // in its slab; fixed
-  // Begin and end of a free run, in nodes from the beginning of the slab. Written by the owner of the run.
-  std::uint16_t run_begin;
-  std::uint16_t run_end;
+  Node* home;            // nodes that the Collector has taken, linked by Node::next. Only the Collector uses it
+  Page* next;            // of a free run: the next one. Written by the owner of the run
+  std::uint16_t nodes;   // their number
+  std::uint8_t index;    // in its slab; fixed
+  std::uint8_t run_end;  // of a free run that begins here: the page after the last. Written by the owner of the run
   // A generation that no node of the page has had, once it is in a free run. Written by the owner of the run.
   std::uint32_t first_generation;
 };
@@ -183,6 +181,8 @@ struct Slab {
 
   /// The bytes that the system takes back at a time; zero if it takes nothing back.
   static std::size_t page_bytes() noexcept;
+  /// The nodes of a page, which are whole groups.
+  static std::size_t page_nodes() noexcept;
 
   static SlabHeader& header(const Node& node) noexcept {
     return *reinterpret_cast<SlabHeader*>(reinterpret_cast<std::uintptr_t>(&node) & ~(kBytes - 1));

@@ -1,5 +1,7 @@
 // Evaluates a calendar rule, and schedules a task by it.
 
+#include "hashed_wheel_timer/calendar.h"
+
 #include <chrono>
 #include <cstdio>
 

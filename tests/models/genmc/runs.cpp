@@ -14,15 +14,15 @@ constinit RunStack runs;
 int had[3];  // each thread's own
 
 void push(int page) {
-  pages[page].run_begin = 1;
+  pages[page].run_end = 1;
   runs.push(pages[page]);
 }
 
 int have(Page* run) {
   int count = 0;
   for (; run != nullptr; run = run->next) {
-    MODEL_ASSERT(run->run_begin == 1);
-    run->run_begin = 2;
+    MODEL_ASSERT(run->run_end == 1);
+    run->run_end = 2;
     ++count;
   }
   return count;
