@@ -47,9 +47,10 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
 
   /// Runs the due tasks in the order of ticks, at most `max_tasks`. Returns when to call it next, or none if no pending
   /// timeout will ever be due or the timer was stopped. That time is never later than the first due task. It has passed
-  /// if something was left over. It may be early if a deadline was moved or is far away. A call takes the timeouts that
-  /// are due when it begins, and some ten thousands of the others. So it returns while other threads schedule and
-  /// cancel without a pause. One thread at a time runs tasks; others wait. Throws IllegalState inside a task.
+  /// if something was left over. It may be early, and a time instead of none, if a deadline was moved or is far away. A
+  /// call takes the timeouts that are due when it begins, and some ten thousands of the others. So it returns while
+  /// other threads schedule and cancel without a pause. One thread at a time runs tasks; others wait. Throws
+  /// IllegalState inside a task.
   std::optional<std::chrono::steady_clock::time_point> run_due(
       std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 

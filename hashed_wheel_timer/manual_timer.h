@@ -64,10 +64,10 @@ class HWT_API ManualTimer final : public detail::DrivenTimer {
   std::size_t advance_to(detail::PresentTime now, std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Returns when to call advance_to() next, or none if no pending timeout will ever be due. The time is never later
-  /// than the first due task. It may be earlier if a deadline was moved or is far away. It is now() if this call
-  /// has made a cancelled() that cancelled another task, whose cancelled() comes next. Then a few such calls lead to
-  /// the first due task. Returns now() inside a task. Waits for a thread that advances. May call the cancelled() of
-  /// tasks.
+  /// than the first due task. It may be earlier, and a time instead of none, if a deadline was moved or is far away. It
+  /// is now() if this call has made a cancelled() that cancelled another task, whose cancelled() comes next. Then a few
+  /// such calls lead to the first due task. Returns now() inside a task. Waits for a thread that advances. May call the
+  /// cancelled() of tasks.
   std::optional<std::chrono::steady_clock::time_point> next_wakeup() const;
 
   /// Sets the function that a thread calls when it makes something due before the time that next_wakeup() last

@@ -90,9 +90,9 @@ class HWT_API PassiveWheel {
   /// Lets the node fire after a delay from the wheel's time, or at a point of the caller's clock, and cancels its
   /// former schedule in any wheel; see When. A delay of 0 or less, and a deadline that is not after the wheel's time,
   /// are due at the next tick, never within the running advance(). A deadline beyond the range of the clock is the end
-  /// of time: never. WheelNode::deadline() returns exactly the point of that clock that was given. Nodes of the same
-  /// tick run in the order of their scheduling, except postponed ones. Throws std::invalid_argument for a NaN; then
-  /// nothing has changed.
+  /// of time, to which no real clock comes. WheelNode::deadline() returns exactly the point of that clock that was
+  /// given. Nodes of the same tick run in the order of their scheduling, except postponed ones. Throws
+  /// std::invalid_argument for a NaN; then nothing has changed.
   void schedule(WheelNode& node, When when);
   /// Lets the node fire `delay` after the wheel's time; see the overload for a When.
   template <std::same_as<std::chrono::nanoseconds> Nanoseconds>  // saves three instructions of some thirty

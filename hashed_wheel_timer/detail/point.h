@@ -49,7 +49,8 @@ class BasicPoint final {
 
 /// A deadline is not earlier than the point that was given.
 using Point = BasicPoint<true>;
-/// A present time is not later than the point that was given, so that nothing runs early.
+/// A present time is not later than the point that was given. So no deadline seems to have come before it has. A delay
+/// that begins at it may be early by a fraction of a nanosecond.
 using PresentTime = BasicPoint<false>;
 
 }  // namespace hwt::detail
