@@ -78,9 +78,7 @@ Slab::~Slab() {
   for (const Page& page : pages) unused = std::max(unused, page.first_generation);
   const auto* const nodes = reinterpret_cast<const Node*>(memory);
   // The word of a node whose memory went back reads as 0, or still has the generation that the node had then.
-  for (std::uint32_t i = 1; i != kNodes; ++i) {
-    if (entry->has_node(i)) unused = std::max(unused, nodes[i].generation());
-  }
+  entry->for_each_node([&](std::uint32_t place) { unused = std::max(unused, nodes[place].generation()); });
   SlabDirectory::remove(*entry, unused);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,6 +71,14 @@ class SlabDirectory {
     /// Whether a node is at this place: the place is not the header's, and its group was constructed.
     bool has_node(std::uint32_t place) const noexcept {
       return place != 0 && (constructed.load(std::memory_order_acquire) >> place / kGroup & 1) != 0;
+    }
+    /// Calls visit(place) for each place with a node.
+    template <class Visit>
+    void for_each_node(const Visit& visit) const {
+      for (std::uint32_t left = constructed.load(std::memory_order_acquire); left != 0; left &= left - 1) {
+        const std::uint32_t first = static_cast<std::uint32_t>(std::countr_zero(left)) * kGroup;
+        for (std::uint32_t place = std::max(first, std::uint32_t{1}); place != first + kGroup; ++place) visit(place);
+      }
     }
     /// The nodes of this place's group are constructed. Pools of several threads may share a slab.
     void add_group(std::uint32_t place) noexcept {
@@ -192,7 +202,7 @@ struct Slab {
     const auto place = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&node) / sizeof(Node) % kNodes);
     return header(node).number << SlabDirectory::kPlaceBits | place;
   }
-  /// Stores the deadline and the trace of a node, before it is published. release: see visit_slab() in origin.cpp.
+  /// Stores the deadline and the trace of a node, before it is published. release: see visit_node() in origin.cpp.
   static void trace(Node& node, std::int64_t deadline, std::uint64_t trace) noexcept {
     const SlabHeader& its_header = header(node);
     const std::uint32_t place = SlabDirectory::place_of(index_of(node));
