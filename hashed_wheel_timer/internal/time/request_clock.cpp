@@ -123,7 +123,7 @@ std::int64_t WorkerClock::now() noexcept {
   if (cycles_.window() != 0 && latest_.time < cycles_.measured().time) latest_ = cycles_.measured();
   if (latest_.after != 0) cycles_.check(latest_, now);
   if (cycles_.wanted()) {
-    if (now.time - latest_.time >= CycleRate::kWindow) latest_ = now;
+    if (latest_.time <= now.time - CycleRate::kWindow) latest_ = now;
     return now.time;
   }
   // From here on all threads see that the window is 0. The thread that gave up may not have stored that yet.
