@@ -47,7 +47,8 @@ TEST(Promise1, NeverEarly) {
 }
 
 // Promise 2: Late by at most one tick, plus the worker's own lag, which `stats()` and `lateness()` show. Without
-// `Options::exact_clock` up to 4 us more, and 1.05 ms more once the processor's cycle counter has proved wrong.
+// `Options::exact_clock` up to 4 us more, and 1.05 ms more once the processor's cycle counter has proved wrong; 2.1 ms
+// more in that moment.
 // Also tests/counter/simulated_counter_test.cpp: RestingTimer
 // Also tests/timer/century_test.cpp: Century
 // Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
