@@ -6,6 +6,7 @@ error or use the network. The search must find the words of WORDS. The script pl
 usage: browser.py SITE
 """
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -72,7 +73,11 @@ class Browser:
     def finds(self, site, words):
         """Returns whether the first result of a search contains the words. The results come in parts."""
         self.load(site / "index.html")
-        self.page.fill("input[name=query]", words)
+        # The page loads the index when the field has the focus, and looks at the words when a key is released.
+        field = self.page.locator("input[name=query]")
+        field.focus()
+        expect(self.page.locator(".md-search-result__meta")).to_have_text(re.compile("Type to start"), timeout=60_000)
+        field.press_sequentially(words)
         first = self.page.locator(".md-search-result__item").first
         try:
             expect(first).to_contain_text(words, ignore_case=True, timeout=20_000)
