@@ -18,8 +18,9 @@ namespace hwt {
 ///
 /// Guarantees: a fraction of a nanosecond is rounded away from zero, so that nothing is early. Floating-point units
 /// other than whole nanoseconds may err by half a nanosecond. A duration beyond 292 years becomes nanoseconds::max() or
-/// -nanoseconds::max(). A NaN stays one, so that a function which takes a Delay can refuse it. Threads: a value; each
-/// thread needs a copy of its own. Not for: storing or calculating. Convert it to nanoseconds for that.
+/// -nanoseconds::max(). A NaN stays one, so that a function which takes a Delay can refuse it.
+/// Threads: a value; each thread needs a copy of its own.
+/// Not for: storing or calculating. Convert it to nanoseconds for that.
 class Delay final {
  public:
   /// Makes a delay of zero.

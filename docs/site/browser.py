@@ -36,7 +36,7 @@ PLANTED = {
     "code that scrolls": "<pre style='overflow: auto'>" + "wide " * 300,
     "an error on the console": "<script>console.error('planted')</script>",
     "an exception": "<script>throw new Error('planted')</script>",
-    "a request": "<link rel='stylesheet' href='https://example.com/style.css'>",
+    "a request": "<link rel='stylesheet' href='http://localhost/style.css'>",
     "a page without a scheme": "<script>delete document.documentElement.dataset.scheme</script>",
 }
 

@@ -57,4 +57,4 @@ same=yes
 diff "$work/one.files" "$work/two.files" || same=
 diff -r "$work/installed/one" "$work/installed/two" || same=
 [ -n "$same" ] || { echo "reproducible.sh: the two builds differ" >&2; exit 1; }
-echo "$(find "$work/installed/one" -type f | wc -l) files of two builds are the same"
+echo "$(find "$work/installed/one" -type f | wc -l) files of two builds are equal"

@@ -162,10 +162,13 @@ def _dots(axes: Any, summary: Summary, config: Config, runners: Sequence[Runner]
     axes.set_xscale("log")
     axes.set_xlim(left, left * (right / left) ** 1.5)  # leaves room for the figure at the last dot
     axes.set_ylim(most - 0.4, -0.6)
+    # A logarithmic axis has no zero, so a bar's length would tell nothing. Zero is a figure without a dot.
+    dots = [(value.median, place, _colour(runner)) for place, (runner, value) in enumerate(sorted_) if value]
+    if dots:
+        at, places, colours = zip(*dots)
+        axes.scatter(at, places, s=42, c=colours)
     for place, (runner, value) in enumerate(sorted_):
         if value:
-            # A logarithmic axis has no zero, so a bar's length would tell nothing. Zero is a figure without a dot.
-            axes.plot(value.median, place, color=_colour(runner), marker="o", markersize=6.5, linestyle="")
             quotient = summary.ratio(runner.name, config, metric) if runner.name != OURS else None
             text = number(value.median) + (f" ({ratio(quotient)})" if quotient else "")
         else:

@@ -13,11 +13,11 @@
 
 #include "hashed_wheel_timer/timer.h"
 #include "tests/oracle/record.h"
+#include "tests/soak/executor.h"
 
 namespace hwt::oracle {
 
-/// What some tasks throw.
-struct Thrown {};
+using soak::Thrown;
 
 /// Set while this thread runs the tasks of timeouts that stop() has returned.
 inline constinit thread_local bool by_hand = false;

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "tests/soak/executor.h"
+
 namespace hwt::soak {
 
 using std::chrono::steady_clock;
@@ -48,9 +50,6 @@ class SharedTally {
   std::atomic<std::uint64_t> sum_{0};
   std::atomic<std::uint64_t> squares_{0};
 };
-
-/// What some tasks throw.
-struct Thrown {};
 
 /// Set while this thread runs the tasks of timeouts that stop() has returned.
 inline constinit thread_local bool by_hand = false;

@@ -148,6 +148,20 @@ TEST(Memory, FollowsTheMostAliveAtOnceWhicheverThreadsHadThem) {
   all_done.count_down();
 }
 
+/// The nodes of the first burst are new, so the thread has never freed any.
+TEST(Memory, OfTheFirstBurstOfAThreadGoesToAllThreads) {
+  constexpr std::size_t kTimeouts = 1000;
+  ManualTimer timer(1ms);
+  std::vector<Timeout> handles;
+  while (handles.size() != kTimeouts) handles.push_back(timer.new_timeout([] {}, kFar));
+  internal::Depot& depot = internal::Node::of(handles.front())->core().depot();
+  for (Timeout& handle : handles) {
+    EXPECT_TRUE(handle.cancel());
+    if (&handle != &handles.front()) handle = Timeout();  // one keeps the core
+  }
+  EXPECT_GE(depot.free_nodes(), kTimeouts * 9 / 10);
+}
+
 /// Threads that stay, and do nothing after a burst of timeouts. No worker cleans up behind them.
 class AfterABurst : public ::testing::TestWithParam<int> {
  protected:

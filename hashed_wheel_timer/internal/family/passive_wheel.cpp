@@ -74,7 +74,7 @@ std::size_t PassiveWheel::advance(detail::PresentTime present_time, std::size_t 
     return 0;
   }
   if (max_tasks == 0) return 0;
-  const Running running(*this, max_tasks);
+  Running running(*this, max_tasks);  // not const: wheel_goes() changes it
   half_moved_ = 0;
   std::size_t ran = 0;
   std::size_t moves_left = max_tasks == kAll ? kAll : kMoves;

@@ -55,6 +55,7 @@ void NodePool::push(std::int64_t nodes) noexcept {
   depot_.push(first, static_cast<std::size_t>(nodes));
 }
 
+/// Constructs the next group of nodes, for the empty private list. Returns false without memory.
 bool NodePool::carve() noexcept {
   if (fresh_ == fresh_end_ && !open_free_run() && !open_next_slab()) return false;
   Slab& slab = *Slab::header(*fresh_).slab;
@@ -73,7 +74,6 @@ bool NodePool::carve() noexcept {
   }
   fresh_ += nodes;
   free_nodes_ += nodes;
-  look_at_ = std::min(look_at_ + nodes, most_);  // a look is for nodes that were freed
   carved_ += nodes;
   slab.pools[group] = this;
   slab.entry->add_group(first);

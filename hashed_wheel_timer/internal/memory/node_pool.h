@@ -40,6 +40,7 @@ class NodePool {
   explicit NodePool(Depot& depot) noexcept : depot_(depot) {}
   NodePool(const NodePool&) = delete;
   NodePool& operator=(const NodePool&) = delete;
+
   /// Takes a free node, or a new one. Returns null without memory. Only the owner calls it.
   Node* take() noexcept {
     Node* const node = free_;
@@ -60,7 +61,7 @@ class NodePool {
     ++free_nodes_;
   }
 
-  /// Returns whether the pool has kLook more nodes than after its last spill() or drain(), or too many.
+  /// Returns whether the pool has kLook more free nodes than after its last spill() or drain(), or too many.
   bool look_is_due() const noexcept { return free_nodes_ >= look_at_; }
   /// So many freed nodes share the cost of one Producer::look(), which sifts the place or spills the pool if needed.
   static constexpr std::int64_t kLook = 64;
