@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -145,6 +146,67 @@ TEST_P(BrokenCounter, NothingIsEarlyInALoopThatNeverSleeps) {
     while (!ran) timer.run_due();
     EXPECT_GE(steady_clock::now() - called, 1ms);
   }
+}
+
+/// Breaks the counter in its cancelled(), and lets another thread schedule meanwhile.
+class Breaking final : public hwt::TimerTask {
+ public:
+  explicit Breaking(Fault fault) : fault_(fault) {}
+  void run(hwt::Timeout&) override {}
+  void cancelled(hwt::Timeout&) override {
+    break_it(fault_);
+    is_broken = true;
+    while (!is_scheduled) std::this_thread::yield();
+  }
+
+  std::atomic<bool> is_broken{false};
+  std::atomic<bool> is_scheduled{false};
+
+ private:
+  const Fault fault_;
+};
+
+/// Runs a timer whose counter goes back during a pass. turn() drives the timer, or does nothing.
+template <class T>
+void expect_nothing_early_in_a_pass(void (*turn)(T&)) {
+  for (int round = 0; round < 50; ++round) {
+    break_it(Fault::None);
+    T timer{{.tick_duration = 100us}};
+    await_counter(timer);
+    const auto breaking = std::make_shared<Breaking>(Fault::Back);
+    hwt::Timeout timeout = timer.new_timeout(breaking, 1h);
+    timer.add([] {}, 0us);  // the entries of this thread have the first turn
+    std::atomic<bool> ran{false};
+    std::thread other([&] {
+      // This thread relies on the counter, and its place is due.
+      while (!breaking->is_broken) {
+        timer.add([] {}, 0us);
+        const auto soon = steady_clock::now() + 5us;  // few tasks, which run first
+        while (steady_clock::now() < soon) {
+        }
+      }
+      const auto due = steady_clock::now() + 100us;
+      timer.add(
+          [&ran, due] {
+            EXPECT_GE(steady_clock::now(), due);
+            ran = true;
+          },
+          100us);
+      breaking->is_scheduled = true;
+    });
+    std::this_thread::sleep_for(2ms);
+    EXPECT_TRUE(timeout.cancel());
+    while (!ran) turn(timer);
+    other.join();
+  }
+  break_it(Fault::None);
+}
+
+/// A pass also takes timeouts that come after it has read the clock.
+TEST(CycleCounter, ThatGoesBackDuringAPassMakesNothingEarly) {
+  expect_nothing_early_in_a_pass<hwt::LoopTimer>([](hwt::LoopTimer& timer) { timer.run_due(); });
+  expect_nothing_early_in_a_pass<hwt::HierarchicalWheelTimer>(
+      [](hwt::HierarchicalWheelTimer&) { std::this_thread::sleep_for(50us); });
 }
 
 TEST_P(BrokenCounter, ATimeoutIsNotEarlyIfItsThreadNeverComesBack) {
