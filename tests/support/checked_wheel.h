@@ -72,19 +72,23 @@ class Checked<HierarchicalWheel> : public HierarchicalWheel {
   bool consistent() const {
     std::int64_t items = 0;
     for (std::size_t level = 0; level < levels_.levels(); ++level) {
-      const SlotRow& row = *current_rows_[level];
-      if (row.level != level || row.above != nullptr) return false;
+      const SlotRow* const row = current_rows_[level];
+      if (row != nullptr && (row->level != level || row->above != nullptr)) return false;
       for (std::size_t digit = 0; digit < digits(); ++digit) {
-        const bool occupied = row.slot(digit).occupied();
+        const bool occupied = row != nullptr && row->slot(digit).occupied();
         if (occupied != levels_.occupied({level, digit})) return false;
         if (occupied && stopped_at_ == kNever && levels_.begin_of({level, digit}, cursor_) < floor_) return false;
       }
-      const std::int64_t in_row = items_of(row);
+      const std::int64_t in_row = row == nullptr ? 0 : items_of(*row);
       if (in_row < 0) return false;
       items += in_row;
     }
-    return items + never_.items == size_ && is_consistent(never_, kNeverNumber);
+    return items + never_.items + homeless_.items == size_ && is_consistent(never_, kNeverNumber) &&
+           is_consistent(homeless_, kHomelessNumber);
   }
+
+  /// Makes sure that there is a chunk, but no row, for the next item.
+  bool reserve_chunk() { return chunks_.reserve(); }
 
  private:
   std::size_t digits() const { return static_cast<std::size_t>(levels_.slots_per_level()); }

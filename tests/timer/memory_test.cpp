@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
@@ -86,6 +87,14 @@ TEST(Memory, IsBoundedUnderManyShortLivedThreads) {
   constexpr std::int64_t kBound = kThreads * 2 * kNodeBytes + 4 * kMiB;
   EXPECT_LT(bytes_in_use - before, kBound);
   static_assert((kThreads - kWarmUp) * (std::int64_t{64} << 10) > 10 * kBound);
+}
+
+/// A server may have a timer for each of its loops, and few of them may have timeouts.
+TEST(Memory, OfALoopTimerWithoutTimeoutsIs16KiBAtMost) {
+  const std::int64_t before = bytes_in_use;
+  const LoopTimer timer;
+  EXPECT_LE(bytes_in_use - before, 16 << 10);
+  EXPECT_GT(bytes_in_use - before, 1 << 10) << "not counted";
 }
 
 /// A server with many loops and many threads: each thread may meet each timer, and most meet it seldom.

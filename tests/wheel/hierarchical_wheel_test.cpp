@@ -594,14 +594,24 @@ TEST(HierarchicalWheel, RowsAreUsedAgain) {
   }
 }
 
+/// Has an item in each level, so that each has a row.
+void use_each_level(Checked<HierarchicalWheel>& wheel) {
+  Item item;
+  for (Tick tick = 1; tick < Tick{1} << 60; tick *= wheel.revolution()) {
+    ASSERT_TRUE(insert(wheel, item, tick));
+    wheel.remove(item);
+  }
+}
+
 /// The list of rows cannot grow for ever.
 TEST(HierarchicalWheel, WithoutMemoryForAnotherRowLaterCrowdsStayTogether) {
   constexpr std::size_t kCrowdsInAll = 100;
   Checked<HierarchicalWheel> wheel(64, 2);
+  use_each_level(wheel);
   std::vector<Item> items(3 * kCrowdsInAll);
   std::int64_t failed = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    ASSERT_TRUE(wheel.reserve());
+    ASSERT_TRUE(wheel.reserve_chunk());
     const Shortage shortage(0, Shortage::kAll);
     ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(4096 * (1 + i / 3) + i % 3)));
     failed += shortage.failed();
@@ -637,26 +647,27 @@ TEST(HierarchicalWheel, ACrowdTakesNoItemWithoutMemoryForAChunk) {
 /// Without memory for a row below, a crowd stays in one bucket, and no item is lost.
 TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
   Checked<HierarchicalWheel> wheel(64, 2);
+  use_each_level(wheel);
   // Crowds elsewhere, until the list of rows has no room for another one.
   std::vector<Item> elsewhere(3 * 64);
   bool full = false;
   for (std::size_t i = 0; !full; ++i) {
     ASSERT_LT(i, elsewhere.size());
-    ASSERT_TRUE(wheel.reserve());
+    ASSERT_TRUE(wheel.reserve_chunk());
     const Shortage shortage(0, Shortage::kAll);
     ASSERT_TRUE(insert(wheel, elsewhere[i], static_cast<Tick>(64 * 4096 * (1 + i / 3))));
     full = shortage.failed() != 0;
   }
   std::vector<Item> items(30);
   for (Item& item : items) {
-    ASSERT_TRUE(wheel.reserve());
+    ASSERT_TRUE(wheel.reserve_chunk());
     const Shortage shortage(0, &item < &items[20] ? Shortage::kAll : 0);
     ASSERT_TRUE(insert(wheel, item, 4096 + 64 * (&item - items.data()) % 700));
     EXPECT_EQ(shortage.failed() != 0, &item >= &items[2] && &item < &items[20]) << "the third makes a crowd";
     ASSERT_TRUE(wheel.consistent());
   }
   for (const std::size_t i : {0u, 25u}) {
-    ASSERT_TRUE(wheel.reserve());
+    ASSERT_TRUE(wheel.reserve_chunk());
     const Shortage shortage(0, Shortage::kAll);
     items[i].due = 5000;
     wheel.move(items[i], 5000);
@@ -687,13 +698,19 @@ TEST(HierarchicalWheel, SmallWhenFullAndWhileItComesDown) {
 
 /// An item whose new place needs memory is looked at in each tick until there is some. It is neither lost nor late.
 TEST(HierarchicalWheel, WithoutMemoryNothingThatComesDownIsLostOrLate) {
-  for (const auto& [slots, crowd] :
-       {std::pair{2, kNoCrowd}, std::pair{8, kNoCrowd}, std::pair{64, kNoCrowd}, std::pair{2, 5u}, std::pair{64, 5u}}) {
+  struct Case {
+    std::int64_t slots;
+    std::uint32_t crowd;
+    bool has_rows;
+  };
+  for (const auto& [slots, crowd, has_rows] :
+       {Case{2, kNoCrowd, true}, Case{8, kNoCrowd, true}, Case{64, kNoCrowd, true}, Case{2, 5, true}, Case{64, 5, true},
+        Case{2, kNoCrowd, false}, Case{64, kNoCrowd, false}, Case{64, 5, false}}) {
     SCOPED_TRACE(slots);
-    constexpr std::size_t kItems = 3000;
     Checked<HierarchicalWheel> wheel(slots, crowd);
-    std::vector<Item> items(kItems);
-    for (std::size_t i = 0; i < kItems; ++i) {
+    if (has_rows) use_each_level(wheel);
+    std::vector<Item> items(has_rows ? 3000 : 300);  // without rows, each item is looked at in each tick
+    for (std::size_t i = 0; i < items.size(); ++i) {
       ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 * 64 + i * 7919 % 5000)));
     }
     {

@@ -3,17 +3,17 @@
 
 #include <bit>
 #include <cassert>
-#include <new>
+#include <utility>
 
 namespace hwt::internal {
 
 HierarchicalWheel::HierarchicalWheel(std::int64_t slots, std::uint32_t crowd)
-    : levels_(slots), slot_rows_(std::countr_zero(static_cast<std::uint64_t>(slots))), crowd_(crowd) {
-  for (std::size_t level = 0; level < levels_.levels(); ++level) {
-    current_rows_[level] = slot_rows_.take();
-    if (current_rows_[level] == nullptr) throw std::bad_alloc();
-    current_rows_[level]->level = static_cast<std::uint32_t>(level);
-  }
+    : levels_(slots), slot_rows_(std::countr_zero(static_cast<std::uint64_t>(slots))), crowd_(crowd) {}
+
+SlotRow* HierarchicalWheel::begin_level(std::size_t level) noexcept {
+  SlotRow* const row = slot_rows_.take();
+  if (row != nullptr) row->level = static_cast<std::uint32_t>(level);
+  return current_rows_[level] = row;
 }
 
 bool HierarchicalWheel::insert(WheelItem& item, Tick tick) noexcept {
@@ -28,6 +28,7 @@ void HierarchicalWheel::remove(WheelItem& item) noexcept {
   const std::uint32_t number = Chunk::of(item.position).bucket;
   --size_;
   if (number == kNeverNumber) return never_.remove(item, chunks_);
+  if (number == kHomelessNumber) return homeless_.remove(item, chunks_);
   SlotRow& row = slot_rows_.row_of(number);
   const std::size_t digit = slot_rows_.digit_of(number);
   Slot& slot = row.slot(digit);
@@ -103,38 +104,29 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
 
-/// Prepares a move of the cursor to `tick`, at which the slot at `place` begins. Each row below that slot becomes the
-/// present row of its level. Without memory, items have stayed in the slots that begin now: they move to the slot of
-/// the next tick.
-void HierarchicalWheel::enter(Tick tick, SlotIndex place) noexcept {
-  const SlotIndex next = levels_.place_of(next_tick(tick), tick);
-  if (place == next) return;  // tick kNever - 1 has no next one. Its items stay in its own slot, on level 0
-  for (Slot* slot = &slot_at(place);; slot = &current_rows_[--place.level]->slot(0)) {
-    if (slot->items != 0) hand_on(*slot, next);
+/// Prepares a move of the cursor to the begin of the slot at `place`. Each row below that slot becomes the present row
+/// of its level. The items that are left in slots that begin now become homeless.
+void HierarchicalWheel::enter(SlotIndex place) noexcept {
+  for (;; --place.level, place.digit = 0) {
+    Slot& slot = current_rows_[place.level]->slot(place.digit);
+    homeless_.prepend(slot, kHomelessNumber);
     levels_.vacate(place);
-    SlotRow* const row = std::exchange(slot->below, nullptr);
+    SlotRow* const row = std::exchange(slot.below, nullptr);
     if (row == nullptr) return;
     replace_row(*row);
-    place.digit = 0;
   }
 }
 
 /// Puts `row`, which was below a slot, in place of the present row of its level. The items of the present row came down
 /// from that slot before, so they go in front of those of `row`. Leaves out slot 0, because enter() empties that next.
 void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
-  SlotRow*& place = current_rows_[row.level];
+  SlotRow* const before = std::exchange(current_rows_[row.level], &row);
   for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {
-    row.slot(digit).prepend(place->slot(digit), row.number(digit));
+    if (before != nullptr) row.slot(digit).prepend(before->slot(digit), row.number(digit));
     if (row.slot(digit).occupied()) levels_.occupy({row.level, digit});
   }
-  slot_rows_.give_back(place);
-  place = &row;
+  if (before != nullptr) slot_rows_.give_back(before);
   row.above = nullptr;
-}
-
-void HierarchicalWheel::hand_on(Bucket& from, SlotIndex to) noexcept {
-  slot_at(to).prepend(from, current_rows_[to.level]->number(to.digit));
-  levels_.occupy(to);
 }
 
 }  // namespace hwt::internal

@@ -40,6 +40,9 @@ namespace hwt::internal {
 /// the row below, and go in front of them, so the order stays.
 ///
 /// The latest tick never comes. Its items lie in a bucket of their own, so that next_due() does not tell of them.
+///
+/// A level has no row before its first item, because few levels of a timer are ever used. An item that comes down and
+/// finds no memory at its new place waits in a bucket of its own, which is walked at each tick.
 class HierarchicalWheel {
  public:
   /// `slots`: the number of slots of each level; see SlotLevels. Throws std::bad_alloc.
@@ -52,7 +55,7 @@ class HierarchicalWheel {
   Tick revolution() const noexcept { return levels_.slots_per_level(); }
   std::int64_t size() const noexcept { return size_; }
 
-  bool reserve() noexcept { return chunks_.reserve(); }
+  bool reserve() noexcept { return chunks_.reserve() && slot_rows_.reserve(); }
   bool insert(WheelItem& item, Tick tick) noexcept;
   void remove(WheelItem& item) noexcept;
 
@@ -66,7 +69,8 @@ class HierarchicalWheel {
   /// unless it returns kNever.
   Tick next_due() const noexcept {
     if (size_ == std::int64_t{never_.items}) return kNever;
-    return stopped_at_ != kNever ? stopped_at_ : levels_.begin_of(levels_.first(), cursor_);
+    if (stopped_at_ != kNever) return stopped_at_;
+    return homeless_.items != 0 ? next_tick(cursor_) : levels_.begin_of(levels_.first(), cursor_);
   }
 
   /// Visits the items that are due or come down at `tick`. Without memory at its new place an item is visited at each
@@ -98,17 +102,24 @@ class HierarchicalWheel {
 
   Tick clamp(Tick tick) const noexcept { return std::clamp(tick, floor_, kNever - 1); }
 
-  Slot& slot_at(SlotIndex place) noexcept { return current_rows_[place.level]->slot(place.digit); }
+  /// Returns the row of a level in whose span the cursor lies, or null without memory for the first use of that level.
+  SlotRow* current_row(std::size_t level) noexcept {
+    SlotRow* const row = current_rows_[level];
+    return row != nullptr ? row : begin_level(level);
+  }
+  SlotRow* begin_level(std::size_t level) noexcept;
 
   bool add_to_never(WheelItem& item) noexcept { return never_.add(item, 0, kNeverNumber, chunks_); }
 
   /// Adds an item to the slot of its tick, `place`. Returns false without memory.
   bool add(WheelItem& item, Tick tick, SlotIndex place) noexcept {
-    SlotRow& row = *current_rows_[place.level];
-    const Slot& slot = row.slot(place.digit);
+    SlotRow* const row = current_row(place.level);
+    if (row == nullptr) [[unlikely]]
+      return false;
+    const Slot& slot = row->slot(place.digit);
     if (slot.below != nullptr || slot.items >= crowd_) [[unlikely]]
       return add_to_crowd(item, tick, place);
-    return add_to_bucket(item, place, row);
+    return add_to_bucket(item, place, *row);
   }
   bool add_to_bucket(WheelItem& item, SlotIndex place, SlotRow& row) noexcept {
     Bucket& bucket = row.slot(place.digit);
@@ -137,31 +148,34 @@ class HierarchicalWheel {
       return add_to_never(item);
     const SlotIndex place = levels_.place_of(tick, now);
     // The new place is on a lower level, unless `tick` lies beyond the span of the slot. That can be so only if the
-    // visitor has given a new tick, or if the item was in this slot for lack of memory. Then add() treats it as a new
-    // item.
-    return place.level < level ? add_to_bucket(item, place, *current_rows_[place.level]) : add(item, tick, place);
+    // visitor has given a new tick, or if the item was homeless. Then add() treats it as a new item.
+    if (place.level >= level) return add(item, tick, place);
+    SlotRow* const row = current_row(place.level);
+    return row != nullptr && add_to_bucket(item, place, *row);
   }
 
   template <class Visitor>
-  bool walk_beginning_at(Tick tick, SlotIndex place, Visitor& visit) noexcept;
+  bool walk_beginning_at(Tick tick, SlotIndex place, SlotRow* row, Visitor& visit) noexcept;
   template <class Visitor>
   bool walk(Tick tick, std::size_t level, Bucket& bucket, Visitor& visit) noexcept;
   template <class Visitor>
   void clear(Slot& slot, Visitor& visit) noexcept;
 
-  void enter(Tick tick, SlotIndex place) noexcept;
+  void enter(SlotIndex place) noexcept;
   void replace_row(SlotRow& row) noexcept;
-  void hand_on(Bucket& from, SlotIndex to) noexcept;
 
  protected:
+  // No slot has these numbers; see SlotRows::take().
   static constexpr std::uint32_t kNeverNumber = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t kHomelessNumber = kNeverNumber - 1;
 
   SlotLevels levels_;
   SlotRows slot_rows_;
-  std::array<SlotRow*, SlotLevels::kMaxLevels> current_rows_{};  // of each level, the row in whose span the cursor lies
+  std::array<SlotRow*, SlotLevels::kMaxLevels> current_rows_{};  // see current_row(); null: the level is not used yet
   ChunkPool chunks_;
   const std::uint32_t crowd_;
-  Bucket never_{};  // the items of the latest tick
+  Bucket never_{};     // the items of the latest tick
+  Bucket homeless_{};  // the items without memory at their new places
   std::int64_t size_ = 0;
   Tick cursor_ = 0;
   Tick floor_ = 0;            // the earliest tick that items may enter: the cursor or later
@@ -174,19 +188,20 @@ void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
   assert(tick >= floor_);
   floor_ = tick;
   stopped_at_ = tick;
+  SlotRow* const row = current_rows_[place.level];
   // After a stop the cursor stays, so that new items queue up behind the remaining ones.
-  if (!walk_beginning_at(tick, place, visit)) return;
+  if (homeless_.items != 0 && !walk(tick, 0, homeless_, visit)) return;
+  if (row != nullptr && !walk_beginning_at(tick, place, row, visit)) return;
   stopped_at_ = kNever;
   // Still occupied by a row below it, or by items that had no memory at their new places.
-  if (slot_at(place).occupied()) enter(tick, place);
+  if (row != nullptr && row->slot(place.digit).occupied()) enter(place);
   cursor_ = tick;
 }
 
-/// Walks the buckets whose spans begin at `tick`: that of the slot, and the first of each row below. Returns false if
-/// the visitor has stopped the walk.
+/// Walks the buckets whose spans begin at `tick`: that of the slot in `row`, and the first of each row below. Returns
+/// false if the visitor has stopped the walk.
 template <class Visitor>
-bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, Visitor& visit) noexcept {
-  SlotRow* row = current_rows_[place.level];
+bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, SlotRow* row, Visitor& visit) noexcept {
   for (std::size_t digit = place.digit;; digit = 0) {
     Slot& slot = row->slot(digit);
     const bool any = slot.items != 0;
@@ -240,10 +255,11 @@ template <class Visitor>
 void HierarchicalWheel::clear(Visitor&& visit) noexcept {
   while (levels_.any()) {
     const SlotIndex place = levels_.first();
-    clear(slot_at(place), visit);
+    clear(current_rows_[place.level]->slot(place.digit), visit);
     levels_.vacate(place);
   }
   never_.clear(chunks_, visit);
+  homeless_.clear(chunks_, visit);
   size_ = 0;
   stopped_at_ = kNever;
 }

@@ -48,12 +48,16 @@ class SlotRows {
   SlotRow& row_of(std::uint32_t number) const noexcept { return *rows_[number >> bits_]; }
   std::size_t digit_of(std::uint32_t number) const noexcept { return number & mask_; }
 
+  /// Makes sure that the next take() succeeds. Returns false without memory.
+  bool reserve() noexcept { return free_ != nullptr || grow(); }
   /// Returns an empty row, or null without memory.
   SlotRow* take() noexcept;
   /// Gives a row back. Precondition: it is empty.
   void give_back(SlotRow* row) noexcept;
 
  private:
+  bool grow() noexcept;
+
   struct Free {
     void operator()(SlotRow* row) const noexcept { std::free(row); }
   };
