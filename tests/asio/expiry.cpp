@@ -158,41 +158,36 @@ TEST_F(PuttingOff, EachWaitEndsOnceAndNotEarlyHoweverExpiryAndTheNextRace) {
 // --- Moves and constructors of a WheelTimer ------------------------------------------------------------------------
 
 TYPED_TEST(Waiting, AMoveTakesTheWaitsAlongAndLeavesAUsableTimer) {
-  std::vector<Error> errors;
   auto waits = this->make(kFar);
   const auto expiry = waits.expiry();
-  waits.async_wait(Note{&errors});
-  waits.async_wait(Note{&errors});
+  waits.async_wait(Note{&this->errors});
+  waits.async_wait(Note{&this->errors});
   auto moved = std::move(waits);
   EXPECT_EQ(moved.expiry(), expiry);
   EXPECT_TRUE(moved.get_executor() == this->loop.get_executor());
   EXPECT_EQ(waits.cancel(), 0u);  // NOLINT(bugprone-use-after-move): it can be used
   this->loop.poll();
-  EXPECT_TRUE(errors.empty());
+  EXPECT_TRUE(this->errors.empty());
   EXPECT_EQ(moved.cancel(), 2u);
-  this->loop.restart();
-  this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>(2, kAborted));
+  this->run_again();
+  EXPECT_EQ(this->errors, std::vector<Error>(2, kAborted));
   waits.expires_after(1ms);
-  waits.async_wait(Note{&errors});
-  this->loop.restart();
-  this->loop.run();
-  EXPECT_EQ(errors, (std::vector<Error>{kAborted, kAborted, Error()}));
+  waits.async_wait(Note{&this->errors});
+  this->run_again();
+  EXPECT_EQ(this->errors, (std::vector<Error>{kAborted, kAborted, Error()}));
 }
 
 TYPED_TEST(Waiting, AMoveDoesNotEndAWaitThatThenExpires) {
-  std::vector<Error> errors;
   auto waits = std::make_optional(this->make(5ms));
-  waits->async_wait(Note{&errors});
+  waits->async_wait(Note{&this->errors});
   auto moved = std::move(*waits);
   waits.reset();
   this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  EXPECT_EQ(this->errors, std::vector<Error>{Error()});
   moved.expires_after(1ms);  // once more, with a timeout of the first wait or another one
-  moved.async_wait(Note{&errors});
-  this->loop.restart();
-  this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>(2, Error()));
+  moved.async_wait(Note{&this->errors});
+  this->run_again();
+  EXPECT_EQ(this->errors, std::vector<Error>(2, Error()));
 }
 
 TYPED_TEST(Waiting, AMoveAssignmentCancelsTheWaitsOfItsTarget) {
@@ -212,55 +207,51 @@ TYPED_TEST(Waiting, AMoveAssignmentCancelsTheWaitsOfItsTarget) {
 }
 
 TYPED_TEST(Waiting, AVectorOfTimersGrows) {
-  std::vector<Error> errors;
   std::vector<typename TestFixture::Waits> all;
   for (int i = 0; i < 20; ++i) {
     all.push_back(this->make(i % 2 == 0 ? std::chrono::nanoseconds(1ms) : std::chrono::nanoseconds(kFar)));
-    all.back().async_wait(Note{&errors});
+    all.back().async_wait(Note{&this->errors});
   }
   all.erase(std::remove_if(all.begin(), all.end(),
                            [](const auto& waits) { return waits.expiry() > steady_clock::now() + 1min; }),
             all.end());
   EXPECT_EQ(all.size(), 10u);
   this->loop.run();
-  EXPECT_EQ(std::count(errors.begin(), errors.end(), kAborted), 10);
-  EXPECT_EQ(std::count(errors.begin(), errors.end(), Error()), 10);
+  EXPECT_EQ(std::count(this->errors.begin(), this->errors.end(), kAborted), 10);
+  EXPECT_EQ(std::count(this->errors.begin(), this->errors.end(), Error()), 10);
 }
 
 TYPED_TEST(Waiting, AMoveBetweenACancelAndTheNextWaitKeepsBoth) {
-  std::vector<Error> errors;
   auto waits = this->make(kFar);
-  waits.async_wait(Note{&errors});
+  waits.async_wait(Note{&this->errors});
   EXPECT_EQ(waits.expires_after(2ms), 1u);  // may leave a timeout for the next wait
   auto moved = std::move(waits);
-  moved.async_wait(Note{&errors});
+  moved.async_wait(Note{&this->errors});
   this->loop.run();
-  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error()}));
+  EXPECT_EQ(this->errors, (std::vector<Error>{kAborted, Error()}));
 }
 
 TYPED_TEST(Waiting, IsMovedInsideItsHandler) {
-  std::vector<Error> errors;
   auto waits = this->make(1ms);
   auto other = this->make();
   waits.async_wait([&](const Error& first) {
-    errors.push_back(first);
+    this->errors.push_back(first);
     other = std::move(waits);
     other.expires_after(1ms);
-    other.async_wait(Note{&errors});
+    other.async_wait(Note{&this->errors});
   });
   this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>(2, Error()));
+  EXPECT_EQ(this->errors, std::vector<Error>(2, Error()));
 }
 
 TYPED_TEST(Waiting, BeginsWithAnExpiry) {
   const auto before = steady_clock::now();
   EXPECT_GE(this->make(20ms).expiry(), before + 20ms);
   EXPECT_EQ(this->make(before + 1h).expiry(), before + 1h);
-  std::vector<Error> errors;
   auto waits = this->make(steady_clock::now() - 1s);
-  waits.async_wait(Note{&errors});
+  waits.async_wait(Note{&this->errors});
   this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  EXPECT_EQ(this->errors, std::vector<Error>{Error()});
 }
 
 TYPED_TEST(Waiting, TakesADefaultTokenByRebind) {
@@ -344,43 +335,40 @@ TEST(CoarseExpiry, OfTheLastPointIsNever) {
 
 // --- A handler whose move throws -----------------------------------------------------------------------------------
 
-/// Counts the bytes in use, and the allocations in the next element. Its move throws once `throws` is set.
-struct HardToMove {
-  using allocator_type = Counting<std::byte>;
-  HardToMove(std::array<std::atomic<int>, 2>& in_use, const bool& fails) : left(in_use.data()), throws(&fails) {}
+/// Its move throws once `throws` is set.
+struct HardToMove : Allocating {
+  HardToMove(Memory& counts, const bool& fails) : Allocating{&counts}, throws(&fails) {}
   HardToMove(const HardToMove&) = default;
-  HardToMove(HardToMove&& other) : left(other.left), throws(other.throws) {
+  HardToMove(HardToMove&& other) : Allocating{other.memory}, throws(other.throws) {
     if (*throws) throw std::runtime_error("move");
   }
-  allocator_type get_allocator() const { return allocator_type(left, left + 1); }
   void operator()(const Error&) const { ADD_FAILURE() << "it could not be moved"; }
 
-  std::atomic<int>* left;
   const bool* throws;
 };
 
 TYPED_TEST(Waiting, AHandlerWhoseMoveThrowsLeaksNothing) {
-  std::array<std::atomic<int>, 2> in_use{};
+  Memory memory;
   bool throws = false;
   auto waits = this->make(1ms);
-  const HardToMove handler(in_use, throws);
+  const HardToMove handler(memory, throws);
   waits.async_wait(handler);
   throws = true;
-  EXPECT_GT(in_use[0], 0);
+  EXPECT_GT(memory.left, 0);
   EXPECT_THROW(this->loop.run(), std::runtime_error);
-  EXPECT_EQ(in_use[0], 0) << "bytes of " << in_use[1] << " allocations";
+  EXPECT_EQ(memory.left, 0) << "bytes of " << memory.made << " allocations";
 }
 
 TEST(HandlerThatCannotBeMoved, IsDestroyedWithTheContext) {
-  std::array<std::atomic<int>, 2> in_use{};
+  Memory memory;
   bool throws = false;
   ManualTimer timer;
   auto loop = std::make_optional<host::io_context>();
-  async_wait(timer, loop->get_executor(), kFar, HardToMove(in_use, throws));
-  EXPECT_GT(in_use[0], 0);
+  async_wait(timer, loop->get_executor(), kFar, HardToMove(memory, throws));
+  EXPECT_GT(memory.left, 0);
   throws = true;
   loop.reset();
-  EXPECT_EQ(in_use[0], 0);
+  EXPECT_EQ(memory.left, 0);
 }
 
 }  // namespace

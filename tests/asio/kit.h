@@ -102,6 +102,12 @@ struct Waiting : testing::Test, Kit {
   ~Waiting() override {
     EXPECT_TRUE(eventually([this] { return this->pending() == 0; }));
   }
+  void run_again() {
+    this->loop.restart();
+    this->loop.run();
+  }
+
+  std::vector<Error> errors;
 };
 using Kits = testing::Types<Steady, OnLoop, OnShared>;
 
@@ -111,48 +117,75 @@ struct Note {
   std::vector<Error>* errors;
 };
 
+/// The bytes in use, and the number of allocations, through Counting.
+struct Memory {
+  std::atomic<int> left{0};
+  std::atomic<int> made{0};
+};
+
 /// Counts the allocations through it.
 template <class T>
 struct Counting {
   using value_type = T;
-  explicit Counting(std::atomic<int>* bytes, std::atomic<int>* calls) : left(bytes), made(calls) {}
+  explicit Counting(Memory* counts) : memory(counts) {}
   template <class U>
-  Counting(const Counting<U>& other) : left(other.left), made(other.made) {}  // NOLINT(google-explicit-constructor)
+  Counting(const Counting<U>& other) : memory(other.memory) {}  // NOLINT(google-explicit-constructor)
   T* allocate(std::size_t n) {
-    ++*made;
-    *left += static_cast<int>(n * sizeof(T));
+    ++memory->made;
+    memory->left += static_cast<int>(n * sizeof(T));
     return std::allocator<T>().allocate(n);
   }
-  void deallocate(T* memory, std::size_t n) {
-    *left -= static_cast<int>(n * sizeof(T));
-    std::allocator<T>().deallocate(memory, n);
+  void deallocate(T* block, std::size_t n) {
+    memory->left -= static_cast<int>(n * sizeof(T));
+    std::allocator<T>().deallocate(block, n);
   }
   template <class U>
   bool operator==(const Counting<U>& other) const {
-    return left == other.left;
+    return memory == other.memory;
   }
 
-  std::atomic<int>* left;
-  std::atomic<int>* made;
+  Memory* memory;
+};
+
+/// A handler that allocates through Counting. The derived classes are called.
+struct Allocating {
+  using allocator_type = Counting<std::byte>;
+  allocator_type get_allocator() const { return allocator_type(memory); }
+
+  Memory* memory;
 };
 
 /// Counts `*copies` down with each copy, and throws at zero. It has no move constructor, so a move is a copy.
-struct Throwing {
-  using allocator_type = Counting<std::byte>;
-
-  Throwing(int* copies_left, std::atomic<int>* bytes, std::atomic<int>* calls)
-      : copies(copies_left), left(bytes), made(calls) {}
-  Throwing(const Throwing& other) : Throwing(other.copies, other.left, other.made) {
+struct Throwing : Allocating {
+  Throwing(int* copies_left, Memory* counts) : Allocating{counts}, copies(copies_left) {}
+  Throwing(const Throwing& other) : Throwing(other.copies, other.memory) {
     if (--*copies == 0) throw std::runtime_error("no more copies");
   }
   Throwing& operator=(const Throwing&) = delete;
-  allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
   void operator()(const Error& error) const { EXPECT_FALSE(error); }
 
   int* copies;
-  std::atomic<int>* left;
-  std::atomic<int>* made;
 };
+
+/// Calls begin() until it does not throw. In the n-th call, the n-th copy of the Throwing with these `copies` throws.
+/// Calls thrown() after each exception, and returns their number.
+template <class Begin, class Thrown>
+int throw_at_each_copy(int& copies, Begin begin, Thrown thrown) {
+  for (int threw = 0; threw < 100; ++threw) {
+    copies = threw + 1;
+    try {
+      begin();
+      copies = -1;
+      return threw;
+    } catch (const std::runtime_error&) {
+      copies = -1;
+      thrown();
+      if (testing::Test::HasFailure()) return threw;
+    }
+  }
+  ADD_FAILURE() << "there is no end to it";
+  return 0;
+}
 
 struct WaitOnManualTimer : testing::Test {
   std::vector<Error> errors;

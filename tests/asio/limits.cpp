@@ -8,40 +8,44 @@ namespace {
 struct CancelAfter : testing::Test {
   CancelAfter() { host::local::connect_pair(here, there); }
 
+  /// Begins a read whose end is noted.
+  template <class Limit>
+  void read_at_most(Limit limit) {
+    here.async_read_some(host::buffer(buffer),
+                         net::cancel_after(timer, limit, [this](const Error& error, std::size_t size) {
+                           ended = error;
+                           transferred = size;
+                         }));
+  }
+
   host::io_context loop;
   net::LoopTimer timer{loop.get_executor()};
   host::local::stream_protocol::socket here{loop};
   host::local::stream_protocol::socket there{loop};
   std::array<char, 4> buffer{};
+  std::optional<Error> ended;
+  std::size_t transferred = 0;
 };
 
 TEST_F(CancelAfter, CancelsTheOperationAtItsLimit) {
-  std::optional<Error> ended;
   const auto start = steady_clock::now();
-  here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 20ms, [&](const Error& error, std::size_t size) {
-                         ended = error;
-                         EXPECT_EQ(size, 0u);
-                       }));
+  read_at_most(20ms);
   loop.run();
   EXPECT_EQ(ended, Error(kAborted));
+  EXPECT_EQ(transferred, 0u);
   EXPECT_GE(steady_clock::now() - start, 20ms);
 }
 
 TEST_F(CancelAfter, CancelsTheOperationAtADeadline) {
   const hwt::Deadline deadline = hwt::Deadline::in(20ms);
-  std::optional<Error> ended;
-  here.async_read_some(host::buffer(buffer),
-                       net::cancel_after(timer, deadline, [&](const Error& error, std::size_t) { ended = error; }));
+  read_at_most(deadline);
   loop.run();
   EXPECT_EQ(ended, Error(kAborted));
   EXPECT_TRUE(deadline.expired());
 }
 
 TEST_F(CancelAfter, ADeadlineThatNeverComesLimitsNothing) {
-  std::optional<Error> ended;
-  here.async_read_some(
-      host::buffer(buffer),
-      net::cancel_after(timer, hwt::Deadline::never(), [&](const Error& error, std::size_t) { ended = error; }));
+  read_at_most(hwt::Deadline::never());
   there.send(host::buffer("answer", 4));
   loop.run();
   ASSERT_TRUE(ended);
@@ -55,7 +59,7 @@ TEST_F(CancelAfter, ItsLimitEndsNoOperationBeforeADeadlineByTheTimersClockThatWa
     for (int i = 0; i < 20; ++i) {
       const auto delay = std::chrono::microseconds(100 * i);
       const auto deadline = limit->now() + delay;
-      std::optional<Error> ended;
+      ended.reset();
       here.async_read_some(host::buffer(buffer), net::cancel_after(*limit, delay, [&](const Error& error, std::size_t) {
                              ended = error;
                              EXPECT_GE(limit->now(), deadline);
@@ -68,7 +72,6 @@ TEST_F(CancelAfter, ItsLimitEndsNoOperationBeforeADeadlineByTheTimersClockThatWa
 }
 
 TEST_F(CancelAfter, EndsWithTheOperation) {
-  std::optional<Error> ended;
   host::write(there, host::buffer("four", 4));
   host::async_read(here, host::buffer(buffer),
                    net::cancel_after(timer, kFar, [&](const Error& error, std::size_t size) {
@@ -81,7 +84,6 @@ TEST_F(CancelAfter, EndsWithTheOperation) {
 }
 
 TEST_F(CancelAfter, LeavesTheSlotOfTheHandlerAsItIs) {
-  std::optional<Error> ended;
   host::cancellation_signal signal;
   here.async_read_some(
       host::buffer(buffer),
@@ -137,29 +139,24 @@ TEST_F(CancelAfter, WithinABoundSlotTakesAHandlerThatCanOnlyBeMoved) {
 }
 
 TEST_F(CancelAfter, KeepsTheExecutorAndTheAllocatorOfTheHandler) {
-  struct Handler {
-    using allocator_type = Counting<std::byte>;
-    allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
+  struct Handler : Allocating {
     void operator()(const Error& error, std::size_t) const {
       EXPECT_EQ(error, kAborted);
       EXPECT_TRUE(strand->running_in_this_thread());
       ++*called;
     }
-    std::atomic<int>* left;
-    std::atomic<int>* made;
     const host::strand<host::io_context::executor_type>* strand;
     int* called;
   };
-  std::atomic<int> left{0};
-  std::atomic<int> made{0};
+  Memory memory;
   int called = 0;
   const auto strand = host::make_strand(loop);
-  const Handler handler{&left, &made, &strand, &called};
+  const Handler handler{{&memory}, &strand, &called};
   here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 1ms, host::bind_executor(strand, handler)));
   loop.run();
   EXPECT_EQ(called, 1);
-  EXPECT_GT(made, 0);
-  EXPECT_EQ(left, 0);
+  EXPECT_GT(memory.made, 0);
+  EXPECT_EQ(memory.left, 0);
 }
 
 host::awaitable<void> read_within(hwt::Timer& timer, host::local::stream_protocol::socket& socket, int& steps) {
@@ -193,7 +190,6 @@ TEST_F(CancelAfter, FitsOperationsWithOverloadsAndOtherTokens) {
   loop.run();
   EXPECT_EQ(connected.get(), acceptor.local_endpoint());
   auto operation = here.async_read_some(host::buffer(buffer), net::cancel_after(timer, 1ms, kDeferred));
-  std::optional<Error> ended;
   std::move(operation)([&](const Error& error, std::size_t) { ended = error; });
   loop.restart();
   loop.run();

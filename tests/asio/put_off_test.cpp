@@ -176,74 +176,83 @@ class Noting final : public AsyncWait {
   const std::function<void()> before_;
 };
 
+/// Waits of a group, of the kind that can be stopped and of the other.
+class Waits : public ::testing::TestWithParam<bool> {
+ protected:
+  void start(AsyncWait& wait, std::chrono::nanoseconds delay) { group_->start(wait, timer_.now() + delay, GetParam()); }
+
+  std::vector<Result> ends_;
+  ManualTimer timer_{1ms};
+  WaitRegistry registry_;
+  std::unique_ptr<WaitGroup> group_ = std::make_unique<WaitGroup>(registry_, timer_);
+};
+INSTANTIATE_TEST_SUITE_P(Stoppable, Waits, ::testing::Bool(), ::testing::PrintToStringParamName());
+
 /// A wait that finds no place in the queue has a node and a task already. The timer tells the task, but start() alone
 /// completes the wait, because it knows the reason.
-TEST(RefusedWait, EndsOnceWithTheReasonWithoutMemoryForItsPlaceInTheQueue) {
+TEST_P(Waits, ARefusedOneEndsOnceWithTheReasonWithoutMemoryForItsPlaceInTheQueue) {
   constexpr std::size_t kWaits = 1000;
-  for (const bool stoppable : {false, true}) {
-    std::vector<Result> ends;
-    ends.reserve(kWaits);
-    ManualTimer timer;
-    WaitRegistry registry;
-    {
-      WaitGroup group(registry, timer);
-      // The group has memory for all afterwards.
-      for (std::size_t i = 0; i != kWaits; ++i) group.start(*new Noting(ends), timer.now() + kFar, stoppable);
-      EXPECT_EQ(group.cancel(kWaits), kWaits);
-      ends.clear();
-      std::size_t begun = 0;
-      for (; ends.empty() && begun < kWaits; ++begun) {
-        auto* const wait = new Noting(ends);
-        const Shortage shortage(0, Shortage::kAll);
-        group.start(*wait, timer.now() + kFar, stoppable);
-      }
-      EXPECT_EQ(ends, std::vector{Result::NoMemory});
-      EXPECT_EQ(timer.pending_timeouts(), static_cast<std::int64_t>(begun - 1));
-      EXPECT_EQ(group.cancel(kWaits), begun - 1);
-      EXPECT_EQ(ends.size(), begun);
-    }
-    EXPECT_TRUE(is_balanced(timer.stats()));
+  ends_.reserve(kWaits);
+  // The group has memory for all afterwards.
+  for (std::size_t i = 0; i != kWaits; ++i) start(*new Noting(ends_), kFar);
+  EXPECT_EQ(group_->cancel(kWaits), kWaits);
+  ends_.clear();
+  std::size_t begun = 0;
+  for (; ends_.empty() && begun < kWaits; ++begun) {
+    auto* const wait = new Noting(ends_);
+    const Shortage shortage(0, Shortage::kAll);
+    start(*wait, kFar);
   }
+  EXPECT_EQ(ends_, std::vector{Result::NoMemory});
+  EXPECT_EQ(timer_.pending_timeouts(), static_cast<std::int64_t>(begun - 1));
+  EXPECT_EQ(group_->cancel(kWaits), begun - 1);
+  EXPECT_EQ(ends_.size(), begun);
+  group_.reset();
+  EXPECT_TRUE(is_balanced(timer_.stats()));
 }
 
-TEST(RefusedWait, DestroysItsHandlerIfTheTimerCannotStart) {
-  for (const bool stoppable : {false, true}) {
-    std::vector<Result> ends;
-    HashedWheelTimer timer({.thread_factory = [](auto) -> std::thread { throw std::range_error("no threads today"); }});
-    WaitRegistry registry;
-    WaitGroup group(registry, timer);
-    const auto kept = std::make_shared<int>();
-    auto* const wait = new Noting(ends, [kept] {});
-    EXPECT_THROW(group.start(*wait, timer.now() + kFar, stoppable), std::range_error);
-    EXPECT_EQ(kept.use_count(), 1) << "the handler is still there";
-    EXPECT_TRUE(ends.empty());
-    EXPECT_EQ(timer.pending_timeouts(), 0);
-  }
+TEST_P(Waits, ARefusedOneDestroysItsHandlerIfTheTimerCannotStart) {
+  HashedWheelTimer timer({.thread_factory = [](auto) -> std::thread { throw std::range_error("no threads today"); }});
+  WaitGroup group(registry_, timer);
+  const auto kept = std::make_shared<int>();
+  auto* const wait = new Noting(ends_, [kept] {});
+  EXPECT_THROW(group.start(*wait, timer.now() + kFar, GetParam()), std::range_error);
+  EXPECT_EQ(kept.use_count(), 1) << "the handler is still there";
+  EXPECT_TRUE(ends_.empty());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-TEST(EndedWait, LeavesItsGroupWhenTheNextBegins) {
+TEST_P(Waits, AnEndedOneLeavesItsGroupWhenTheNextBegins) {
   constexpr int kWaits = 10'000;
-  for (const bool stoppable : {false, true}) {
-    std::vector<Result> ends;
-    ManualTimer timer(1ms);
-    WaitRegistry registry;
-    auto group = std::make_unique<WaitGroup>(registry, timer);
-    const auto expire = [&](int waits) {
-      for (int i = 0; i < waits; ++i) {
-        group->start(*new Noting(ends), timer.now() + 1ms, stoppable);
-        timer.advance(1ms);
-        ASSERT_EQ(ends, std::vector{Result::Ok});
-        ends.clear();
-      }
-    };
-    expire(100);
-    const Growth growth;
-    expire(kWaits);
-    EXPECT_LT(growth.now(), kWaits);
-    group->start(*new Noting(ends), timer.now() + kFar, stoppable);
-    group.reset();
-    EXPECT_EQ(ends, std::vector{Result::Stopped}) << "the end of the group is that of its waits";
-  }
+  const auto expire = [&](int waits) {
+    for (int i = 0; i < waits; ++i) {
+      start(*new Noting(ends_), 1ms);
+      timer_.advance(1ms);
+      ASSERT_EQ(ends_, std::vector{Result::Ok});
+      ends_.clear();
+    }
+  };
+  expire(100);
+  const Growth growth;
+  expire(kWaits);
+  EXPECT_LT(growth.now(), kWaits);
+  start(*new Noting(ends_), kFar);
+  group_.reset();
+  EXPECT_EQ(ends_, std::vector{Result::Stopped}) << "the end of the group is that of its waits";
+}
+
+/// The handler may use the context, so the destructor waits for the handler.
+TEST_P(Waits, AnEndingOneMakesTheDestructorOfItsGroupWait) {
+  Latch entered;
+  const auto slow = [&] {
+    entered.count_down();
+    std::this_thread::sleep_for(20ms);  // a destructor that did not wait would be done by then
+  };
+  start(*new Noting(ends_, slow), 1ms);
+  std::jthread advancing([&] { timer_.advance(1ms); });
+  ASSERT_TRUE(entered.wait());
+  group_.reset();
+  EXPECT_EQ(ends_, std::vector{Result::Ok});
 }
 
 /// Is slow to destroy its handler.
@@ -305,26 +314,6 @@ TEST(EndingWait, MayDestroyAGroupOfTheContextThatGoes) {
   closing = true;
   registry.close();
   EXPECT_EQ(ends, std::vector{Result::Ok});
-}
-
-/// The handler may use the context, so the destructor waits for the handler.
-TEST(EndingWait, MakesTheDestructorOfItsGroupWait) {
-  for (const bool stoppable : {false, true}) {
-    std::vector<Result> ends;
-    std::atomic<bool> entered = false;
-    ManualTimer timer(1ms);
-    WaitRegistry registry;
-    auto group = std::make_unique<WaitGroup>(registry, timer);
-    const auto slow = [&] {
-      entered = true;
-      std::this_thread::sleep_for(20ms);  // a destructor that did not wait would be done by then
-    };
-    group->start(*new Noting(ends, slow), timer.now() + 1ms, stoppable);
-    std::jthread advancing([&] { timer.advance(1ms); });
-    ASSERT_TRUE(eventually([&] { return entered.load(); }));
-    group.reset();
-    EXPECT_EQ(ends, std::vector{Result::Ok});
-  }
 }
 
 }  // namespace

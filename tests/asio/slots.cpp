@@ -19,6 +19,12 @@ struct SlotOfAWait : WaitOnManualTimer {
     signal->emit(host::cancellation_type::terminal);
     EXPECT_EQ(timer.pending_timeouts(), 0);
   }
+  /// Lets the context go, and makes another one.
+  void expect_that_it_is_empty_without_the_context() {
+    context.reset();
+    expect_that_it_is_empty();
+    context = std::make_unique<host::io_context>();
+  }
   /// Begins each operation, ends it in each way, and lets the context go.
   void expect_that_it_is_empty_after(const std::vector<std::function<void()>>& begins,
                                      const std::vector<std::function<void()>>& ends) {
@@ -27,9 +33,7 @@ struct SlotOfAWait : WaitOnManualTimer {
         begin();
         EXPECT_TRUE(is_occupied());
         end();
-        context.reset();
-        expect_that_it_is_empty();
-        context = std::make_unique<host::io_context>();
+        expect_that_it_is_empty_without_the_context();
       }
     }
   }
@@ -73,9 +77,7 @@ TEST_F(SlotOfAWait, IsEmptyAfterTheContextDestroyedAWaitOfAWheelTimer) {
         end(*waits);
         if (!object_goes_first) host::post(*context, [waits] {});  // it goes with the queue of the context
         waits.reset();
-        context.reset();
-        expect_that_it_is_empty();
-        context = std::make_unique<host::io_context>();
+        expect_that_it_is_empty_without_the_context();
       }
     }
   }
@@ -86,14 +88,10 @@ TEST_F(SlotOfAWait, IsEmptyOnceTheContextHasGoneWhicheverWayTheTimerEndedBefore)
     ManualTimer ends;
     async_wait(ends, executor(), kFar, never_called());
   }
-  context.reset();
-  expect_that_it_is_empty();
-  context = std::make_unique<host::io_context>();
+  expect_that_it_is_empty_without_the_context();
   async_wait(timer, executor(), kFar, never_called());
   EXPECT_EQ(timer.stop().size(), 1u);
-  context.reset();
-  expect_that_it_is_empty();
-  context = std::make_unique<host::io_context>();
+  expect_that_it_is_empty_without_the_context();
   async_wait(timer, executor(), kFar, never_called());  // refused
   context.reset();
   expect_that_it_is_empty();
@@ -114,25 +112,13 @@ TEST_F(SlotOfAWait, MayBeToldAfterTheContextOfTheWaitHasGoneAndBeforeItsHandlerI
 TEST_F(SlotOfAWait, IsEmptyAfterAWaitThatThrew) {
   EXPECT_THROW(async_wait(timer, executor(), kNanDelay, never_called()), std::invalid_argument);
   expect_that_it_is_empty();
-  std::atomic<int> left{0};
-  std::atomic<int> made{0};
+  Memory memory;
   int copies = -1;
-  auto handler = host::bind_cancellation_slot(signal->slot(), Throwing(&copies, &left, &made));
-  bool begun = false;
-  for (int at = 1; !begun; ++at) {
-    ASSERT_LT(at, 100) << "there is no end to it";
-    copies = at;
-    try {
-      async_wait(timer, executor(), 1ms, handler);
-      begun = true;
-    } catch (const std::runtime_error&) {
-      expect_that_it_is_empty();
-    }
-  }
-  copies = -1;
-  context.reset();
-  expect_that_it_is_empty();
-  EXPECT_EQ(left, 0);
+  auto handler = host::bind_cancellation_slot(signal->slot(), Throwing(&copies, &memory));
+  throw_at_each_copy(
+      copies, [&] { async_wait(timer, executor(), 1ms, handler); }, [this] { expect_that_it_is_empty(); });
+  expect_that_it_is_empty_without_the_context();
+  EXPECT_EQ(memory.left, 0);
 }
 
 TEST_F(SlotOfAWait, IsNotTouchedOnceTheSignalHasGone) {
@@ -228,29 +214,19 @@ TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWithAnOperationThatDropsItsHandlerOrT
 }
 
 TEST_F(SlotOfALimit, IsEmptyAndTheLimitGoneWhereverTheHandlerThrows) {
-  std::atomic<int> left{0};
-  std::atomic<int> made{0};
+  Memory memory;
   int copies = -1;
-  int thrown = 0;
-  auto handler = host::bind_cancellation_slot(signal->slot(), Throwing(&copies, &left, &made));
-  for (bool begun = false; !begun;) {
-    ASSERT_LT(thrown, 100) << "there is no end to it";
-    auto token = net::cancel_after(timer, kFar, handler);
-    copies = thrown + 1;
-    try {
-      async_wait(timer, executor(), 1ms, token);
-      begun = true;
-    } catch (const std::runtime_error&) {
-      ++thrown;
-      expect_that_it_is_empty();
-      ASSERT_EQ(left, 0);
-    }
-    copies = -1;
-  }
+  auto handler = host::bind_cancellation_slot(signal->slot(), Throwing(&copies, &memory));
+  auto token = net::cancel_after(timer, kFar, handler);
+  const int thrown = throw_at_each_copy(
+      copies, [&] { async_wait(timer, executor(), 1ms, token); },
+      [&] {
+        expect_that_it_is_empty();
+        EXPECT_EQ(memory.left, 0);
+      });
   EXPECT_GT(thrown, 0);
-  context.reset();
-  expect_that_it_is_empty();
-  EXPECT_EQ(left, 0);
+  expect_that_it_is_empty_without_the_context();
+  EXPECT_EQ(memory.left, 0);
 }
 
 }  // namespace

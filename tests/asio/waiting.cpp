@@ -8,44 +8,37 @@ namespace {
 TYPED_TEST_SUITE(Waiting, Kits);
 
 TYPED_TEST(Waiting, EndsAtTheDeadlineAndKeepsRunUntilThen) {
-  std::vector<Error> errors;
-  auto waits = this->make();
-  waits.expires_after(20ms);
+  auto waits = this->make(20ms);
   const auto deadline = waits.expiry();
-  waits.async_wait(Note{&errors});
+  waits.async_wait(Note{&this->errors});
   EXPECT_GE(this->loop.run(), 1u);
   EXPECT_GE(steady_clock::now(), deadline);
-  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  EXPECT_EQ(this->errors, std::vector<Error>{Error()});
 }
 
 TYPED_TEST(Waiting, NeverEndsInsideTheCallThatBeginsIt) {
-  std::vector<Error> errors;
-  auto waits = this->make();
-  waits.expires_at(steady_clock::now() - 1s);
-  waits.async_wait(Note{&errors});
+  auto waits = this->make(steady_clock::now() - 1s);
+  waits.async_wait(Note{&this->errors});
   std::this_thread::sleep_for(5ms);
-  EXPECT_TRUE(errors.empty());
+  EXPECT_TRUE(this->errors.empty());
   this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  EXPECT_EQ(this->errors, std::vector<Error>{Error()});
 }
 
 TYPED_TEST(Waiting, IsAbortedByCancelWhichReturnsHowMany) {
-  std::vector<Error> errors;
-  auto waits = this->make();
-  waits.expires_after(kFar);
+  auto waits = this->make(kFar);
   EXPECT_EQ(waits.cancel(), 0u);
-  for (int i = 0; i < 3; ++i) waits.async_wait(Note{&errors});
+  for (int i = 0; i < 3; ++i) waits.async_wait(Note{&this->errors});
   EXPECT_EQ(waits.cancel(), 3u);
   EXPECT_EQ(waits.cancel(), 0u);
-  EXPECT_TRUE(errors.empty());
+  EXPECT_TRUE(this->errors.empty());
   this->loop.run();  // returns: nothing is left to wait for
-  EXPECT_EQ(errors, std::vector<Error>(3, kAborted));
+  EXPECT_EQ(this->errors, std::vector<Error>(3, kAborted));
 }
 
 TYPED_TEST(Waiting, CancelOneEndsTheOldest) {
   std::vector<int> ended;
-  auto waits = this->make();
-  waits.expires_after(kFar);
+  auto waits = this->make(kFar);
   for (int i = 0; i < 3; ++i) {
     waits.async_wait([&ended, i](const Error& error) {
       EXPECT_EQ(error, kAborted);
@@ -61,57 +54,51 @@ TYPED_TEST(Waiting, CancelOneEndsTheOldest) {
 }
 
 TYPED_TEST(Waiting, ToChangeTheExpiryCancels) {
-  std::vector<Error> errors;
   auto waits = this->make();
   EXPECT_EQ(waits.expires_after(kFar), 0u);
-  waits.async_wait(Note{&errors});
+  waits.async_wait(Note{&this->errors});
   EXPECT_EQ(waits.expires_after(1ms), 1u);
-  waits.async_wait(Note{&errors});
+  waits.async_wait(Note{&this->errors});
   this->loop.run();
-  EXPECT_EQ(errors, (std::vector<Error>{kAborted, Error()}));
+  EXPECT_EQ(this->errors, (std::vector<Error>{kAborted, Error()}));
 }
 
 TYPED_TEST(Waiting, ToChangeTheExpiryLeavesNothingToWaitFor) {
-  std::vector<Error> errors;
-  auto waits = this->make();
-  waits.expires_after(kFar);
-  waits.async_wait(Note{&errors});
+  auto waits = this->make(kFar);
+  waits.async_wait(Note{&this->errors});
   EXPECT_EQ(waits.expires_after(kFar), 1u);
   EXPECT_EQ(waits.expires_after(kFar), 0u);
   this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+  EXPECT_EQ(this->errors, std::vector<Error>{kAborted});
   EXPECT_EQ(this->pending(), 0);
 }
 
 TYPED_TEST(Waiting, IsAbortedWhenTheTimerObjectGoes) {
-  std::vector<Error> errors;
   {
     auto waits = this->make();
     waits.expires_after(kFar);
-    waits.async_wait(Note{&errors});
+    waits.async_wait(Note{&this->errors});
   }
-  EXPECT_TRUE(errors.empty());
+  EXPECT_TRUE(this->errors.empty());
   this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+  EXPECT_EQ(this->errors, std::vector<Error>{kAborted});
 }
 
 TYPED_TEST(Waiting, ALoopThatRanDryGoesOnWithTheNextWait) {
-  std::vector<Error> errors;
   auto waits = this->make();
   for (std::size_t i = 1; i != 4; ++i) {
     waits.expires_after(2ms);
-    waits.async_wait(Note{&errors});
+    waits.async_wait(Note{&this->errors});
     this->loop.run();
     this->loop.restart();
-    EXPECT_EQ(errors, std::vector<Error>(i));
+    EXPECT_EQ(this->errors, std::vector<Error>(i));
   }
 }
 
 TYPED_TEST(Waiting, RunsOnTheExecutorOfTheHandlerWhichHasWorkUntilThen) {
   host::io_context other;
   std::thread::id ran_on;
-  auto waits = this->make();
-  waits.expires_after(5ms);
+  auto waits = this->make(5ms);
   waits.async_wait(host::bind_executor(other.get_executor(), [&](const Error& error) {
     EXPECT_FALSE(error);
     ran_on = std::this_thread::get_id();
@@ -123,80 +110,60 @@ TYPED_TEST(Waiting, RunsOnTheExecutorOfTheHandlerWhichHasWorkUntilThen) {
   EXPECT_EQ(ran_on, expected);
 }
 
-/// A handler that allocates through Counting. The derived classes are called.
-struct Allocating {
-  using allocator_type = Counting<std::byte>;
-  allocator_type get_allocator() const { return Counting<std::byte>(left, made); }
-
-  std::atomic<int>* left;
-  std::atomic<int>* made;
-  int* called;
-};
-
 TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerAndFreesBeforeTheCall) {
   struct Handler : Allocating {
     void operator()(const Error&) const {
-      EXPECT_EQ(*left, 0);
+      EXPECT_EQ(memory->left, 0);
       ++*called;
     }
+    int* called;
   };
-  std::atomic<int> left{0};
-  std::atomic<int> made{0};
+  Memory memory;
   int called = 0;
-  auto waits = this->make();
-  waits.expires_after(1ms);
-  waits.async_wait(Handler{{&left, &made, &called}});
-  EXPECT_GT(left, 0);
+  auto waits = this->make(1ms);
+  waits.async_wait(Handler{{&memory}, &called});
+  EXPECT_GT(memory.left, 0);
   this->loop.run();
   EXPECT_EQ(called, 1);
-  EXPECT_GT(made, 0);
-  EXPECT_EQ(left, 0);
+  EXPECT_GT(memory.made, 0);
+  EXPECT_EQ(memory.left, 0);
   waits.expires_after(kFar);
-  waits.async_wait(Handler{{&left, &made, &called}});
+  waits.async_wait(Handler{{&memory}, &called});
   waits.cancel();
-  this->loop.restart();
-  this->loop.run();
+  this->run_again();
   EXPECT_EQ(called, 2);
-  EXPECT_EQ(left, 0);
+  EXPECT_EQ(memory.left, 0);
 }
 
 TYPED_TEST(Waiting, UsesTheAllocatorOfTheHandlerOnAnotherExecutorToo) {
   struct Handler : Allocating {
-    void operator()(const Error& error) const {
-      EXPECT_FALSE(error);
-      ++*called;
-    }
+    void operator()(const Error& error) const { errors->push_back(error); }
+    std::vector<Error>* errors;
   };
-  std::atomic<int> left{0};
-  std::atomic<int> made{0};
-  int called = 0;
-  const auto strand = host::make_strand(this->loop);
-  auto waits = this->make();
-  waits.expires_after(1ms);
-  waits.async_wait(host::bind_executor(strand, Handler{{&left, &made, &called}}));
+  Memory memory;
+  auto waits = this->make(1ms);
+  waits.async_wait(host::bind_executor(host::make_strand(this->loop), Handler{{&memory}, &this->errors}));
   this->loop.run();
-  EXPECT_EQ(called, 1);
-  EXPECT_GT(made, 0);
-  EXPECT_EQ(left, 0);
+  EXPECT_EQ(this->errors, std::vector<Error>{Error()});
+  EXPECT_GT(memory.made, 0);
+  EXPECT_EQ(memory.left, 0);
 }
 
 TYPED_TEST(Waiting, IsAbortedByItsCancellationSlot) {
-  std::vector<Error> errors;
   host::cancellation_signal signal;
-  auto waits = this->make();
-  waits.expires_after(kFar);
+  auto waits = this->make(kFar);
   for (const auto type :
        {host::cancellation_type::terminal, host::cancellation_type::partial, host::cancellation_type::total}) {
-    waits.async_wait(host::bind_cancellation_slot(signal.slot(), Note{&errors}));
+    waits.async_wait(host::bind_cancellation_slot(signal.slot(), Note{&this->errors}));
     signal.emit(host::cancellation_type::none);
     this->loop.poll();
-    EXPECT_TRUE(errors.empty()) << "cancelled by none";
+    EXPECT_TRUE(this->errors.empty()) << "cancelled by none";
     signal.emit(type);
-    EXPECT_TRUE(errors.empty());
+    EXPECT_TRUE(this->errors.empty());
     this->loop.run();
     this->loop.restart();
-    EXPECT_EQ(errors, std::vector<Error>{kAborted});
-    errors.clear();
+    EXPECT_EQ(this->errors, std::vector<Error>{kAborted});
+    this->errors.clear();
     signal.emit(type);  // does nothing: the wait has ended
   }
 }
@@ -204,8 +171,7 @@ TYPED_TEST(Waiting, IsAbortedByItsCancellationSlot) {
 TYPED_TEST(Waiting, TakesAHandlerThatCanOnlyBeMoved) {
   auto ended = std::make_unique<bool>(false);
   bool* const seen = ended.get();
-  auto waits = this->make();
-  waits.expires_after(1ms);
+  auto waits = this->make(1ms);
   bool called = false;
   waits.async_wait([ended = std::move(ended), seen, &called](const Error&) {
     EXPECT_EQ(ended.get(), seen);
@@ -216,29 +182,24 @@ TYPED_TEST(Waiting, TakesAHandlerThatCanOnlyBeMoved) {
 }
 
 TYPED_TEST(Waiting, GivesAFuture) {
-  auto waits = this->make();
-  waits.expires_after(5ms);
+  auto waits = this->make(5ms);
   std::future<void> ended = waits.async_wait(host::use_future);
   this->loop.run();
   EXPECT_NO_THROW(ended.get());
   waits.expires_after(kFar);
   ended = waits.async_wait(host::use_future);
   waits.cancel();
-  this->loop.restart();
-  this->loop.run();
+  this->run_again();
   EXPECT_THROW(ended.get(), std::exception);
 }
 
 TYPED_TEST(Waiting, BeginsWhenADeferredOneIsAsked) {
-  std::vector<Error> errors;
-  auto waits = this->make();
-  waits.expires_after(1ms);
+  auto waits = this->make(1ms);
   auto operation = waits.async_wait(kDeferred);
   EXPECT_EQ(this->loop.run(), 0u);
-  std::move(operation)(Note{&errors});
-  this->loop.restart();
-  this->loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{Error()});
+  std::move(operation)(Note{&this->errors});
+  this->run_again();
+  EXPECT_EQ(this->errors, std::vector<Error>{Error()});
 }
 
 template <class Waits>
@@ -351,10 +312,8 @@ TYPED_TEST(Waiting, ACancelOnAnotherThreadIsHeardBeforeTheLoopEnds) {
 }
 
 TYPED_TEST(Waiting, OneThatIsNeverDueIsWorkToo) {
-  std::vector<Error> errors;
-  auto waits = this->make();
-  waits.expires_at(steady_clock::time_point::max());
-  waits.async_wait(Note{&errors});
+  auto waits = this->make(steady_clock::time_point::max());
+  waits.async_wait(Note{&this->errors});
   std::atomic<bool> returned{false};
   std::thread thread([&] {
     this->loop.run();
@@ -364,7 +323,7 @@ TYPED_TEST(Waiting, OneThatIsNeverDueIsWorkToo) {
   EXPECT_FALSE(returned);
   waits.cancel();
   thread.join();
-  EXPECT_EQ(errors, std::vector<Error>{kAborted});
+  EXPECT_EQ(this->errors, std::vector<Error>{kAborted});
 }
 
 TYPED_TEST(Waiting, ItsHandlerMayWaitAgainAndDestroyTheTimerBeforeTheFirstCallHasReturned) {

@@ -131,38 +131,31 @@ TEST_F(WaitOnManualTimer, ANanIsTheCallersFault) {
 
 TEST_F(WaitOnManualTimer, LeavesNothingWhereverTheHandlerThrows) {
   host::io_context other;
-  std::atomic<int> left{0};
-  std::atomic<int> made{0};
-  const auto begin = [&](auto bind) {
+  Memory memory;
+  int copies = -1;
+  const auto expect_nothing_left = [&](auto handler) {
     int allocations = 0;  // that were made before a copy threw
-    for (int at = 1;; ++at) {
-      ASSERT_LT(at, 100) << "there is no end to it";
-      int copies = -1;
-      auto handler = bind(Throwing(&copies, &left, &made));
-      copies = at;
-      made = 0;
-      try {
-        async_wait(timer, loop.get_executor(), 1ms, handler);
-      } catch (const std::runtime_error&) {
-        allocations += made;
-        ASSERT_EQ(left, 0) << "thrown by copy " << at;
-        ASSERT_EQ(timer.pending_timeouts(), 0);
-        ASSERT_EQ(loop.run() + other.run(), 0u);
-        loop.restart();
-        other.restart();
-        continue;
-      }
-      copies = -1;
-      timer.advance(1ms);
-      loop.run();
-      other.run();
-      break;
-    }
-    EXPECT_EQ(left, 0);
+    const auto begin = [&] {
+      memory.made = 0;
+      async_wait(timer, loop.get_executor(), 1ms, handler);
+    };
+    throw_at_each_copy(copies, begin, [&] {
+      allocations += memory.made;
+      EXPECT_EQ(memory.left, 0);
+      EXPECT_EQ(timer.pending_timeouts(), 0);
+      EXPECT_EQ(loop.run() + other.run(), 0u);
+      loop.restart();
+      other.restart();
+    });
+    timer.advance(1ms);
+    loop.run();
+    other.run();
+    EXPECT_EQ(memory.left, 0);
     EXPECT_GT(allocations, 0) << "no copy has thrown after an allocation";
   };
-  begin([](const Throwing& handler) { return handler; });
-  begin([&](const Throwing& handler) { return host::bind_executor(other.get_executor(), handler); });
+  const Throwing handler(&copies, &memory);
+  expect_nothing_left(handler);
+  expect_nothing_left(host::bind_executor(other.get_executor(), handler));
 }
 
 /// A handler whose cancellation slot has no memory.
@@ -231,46 +224,22 @@ TEST_F(WaitOnManualTimer, IsCalledOnAStrandOfAnyType) {
   EXPECT_EQ(called, 4);
 }
 
-/// Memory that belongs to a session, such as a buffer in it.
-template <class T>
-struct SessionMemory {
-  using value_type = T;
-  explicit SessionMemory(int* in_use) : blocks(in_use) {}
-  template <class U>
-  SessionMemory(const SessionMemory<U>& other) : blocks(other.blocks) {}  // NOLINT(google-explicit-constructor)
-  T* allocate(std::size_t n) {
-    ++*blocks;
-    return std::allocator<T>().allocate(n);
-  }
-  void deallocate(T* memory, std::size_t n) {
-    --*blocks;
-    std::allocator<T>().deallocate(memory, n);
-  }
-  template <class U>
-  bool operator==(const SessionMemory<U>& other) const {
-    return blocks == other.blocks;
-  }
-  int* blocks;
-};
-
-/// A handler that owns its session, and lets it go when it is called.
-struct OwnsItsSession {
-  using allocator_type = SessionMemory<std::byte>;
-  explicit OwnsItsSession(int& blocks)
-      : session(&blocks, [](const int* left) { EXPECT_EQ(*left, 0) << "memory of a session that is gone"; }),
-        in_use(&blocks) {}
-  allocator_type get_allocator() const noexcept { return allocator_type(in_use); }
+/// A handler that owns its session, with the memory of the handler, and lets it go when it is called.
+struct OwnsItsSession : Allocating {
+  explicit OwnsItsSession(Memory& of_session)
+      : Allocating{&of_session}, session(&of_session, [](const Memory* gone) {
+          EXPECT_EQ(gone->left, 0) << "memory of a session that is gone";
+        }) {}
   void operator()(const Error&) { session.reset(); }
 
-  std::shared_ptr<int> session;
-  int* in_use;
+  std::shared_ptr<Memory> session;
 };
 
 TEST_F(WaitOnManualTimer, UsesNoMemoryOfAHandlerThatIsGone) {
-  int blocks = 0;
+  Memory memory;
   const auto begin = [&](host::io_context& context) {
-    async_wait(timer, context.get_executor(), 1ms, OwnsItsSession(blocks));
-    EXPECT_GT(blocks, 0);
+    async_wait(timer, context.get_executor(), 1ms, OwnsItsSession(memory));
+    EXPECT_GT(memory.left, 0);
   };
   {
     host::io_context goes;
@@ -285,20 +254,20 @@ TEST_F(WaitOnManualTimer, UsesNoMemoryOfAHandlerThatIsGone) {
     host::io_context goes;
     net::WheelTimer waits(goes, timer);
     waits.expires_after(1ms);
-    waits.async_wait(OwnsItsSession(blocks));
+    waits.async_wait(OwnsItsSession(memory));
     waits.cancel();
   }
-  EXPECT_EQ(blocks, 0);
+  EXPECT_EQ(memory.left, 0);
 }
 
 TEST_F(WaitOnManualTimer, CancelAfterUsesNoMemoryOfItsHandlerWhenThatIsCalled) {
-  int blocks = 0;
+  Memory memory;
   for (const auto limit : {1ms, 2ms, 1000ms}) {
-    async_wait(timer, loop.get_executor(), 2ms, net::cancel_after(timer, limit, OwnsItsSession(blocks)));
+    async_wait(timer, loop.get_executor(), 2ms, net::cancel_after(timer, limit, OwnsItsSession(memory)));
     timer.advance(2ms);
     loop.run();
     loop.restart();
-    EXPECT_EQ(blocks, 0);
+    EXPECT_EQ(memory.left, 0);
   }
 }
 
@@ -360,31 +329,25 @@ TEST(WaitRefused, CompletesWithWhatItWasRefusedFor) {
                                         host::error::try_again}));
 }
 
-TEST(WaitRefused, AWheelTimersWaitCompletesWithTheErrorOfATimerThatCannotStart) {
-  std::vector<Error> errors;
-  host::io_context loop;
-  HashedWheelTimer none({.thread_factory = [](const std::function<void()>&) -> std::thread {
-    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
-  }});
-  net::WheelTimer waits(loop, none);
-  waits.expires_after(1ms);
-  waits.async_wait(Note{&errors});
-  EXPECT_TRUE(errors.empty());
-  loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{host::error::try_again});
-}
-
 TEST(WaitRefused, AWheelTimersWaitCompletesToo) {
   std::vector<Error> errors;
   host::io_context loop;
   HashedWheelTimer full(hwt::Options{.max_pending_timeouts = 1});
   const Timeout first = full.new_timeout([] {}, kFar);
-  net::WheelTimer waits(loop, full);
-  waits.expires_after(kFar);
-  waits.async_wait(Note{&errors});
-  loop.run();
-  EXPECT_EQ(errors, std::vector<Error>{host::error::no_buffer_space});
-  EXPECT_EQ(waits.cancel(), 0u);
+  HashedWheelTimer none({.thread_factory = [](const std::function<void()>&) -> std::thread {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }});
+  for (hwt::Timer* const timer : {&full, &none}) {
+    net::WheelTimer waits(loop, *timer);
+    waits.expires_after(kFar);
+    waits.async_wait(Note{&errors});
+    EXPECT_TRUE(errors.empty());
+    loop.run();
+    loop.restart();
+    EXPECT_EQ(errors, std::vector<Error>{timer == &full ? host::error::no_buffer_space : host::error::try_again});
+    EXPECT_EQ(waits.cancel(), 0u);
+    errors.clear();
+  }
 }
 
 TEST(WaitDropped, IsAbortedWhenTheTimersExecutorDropsIt) {

@@ -68,4 +68,12 @@ class Owned {
   std::coroutine_handle<promise_type> frame_;
 };
 
+/// Runs every second job that waits in the queue, and drops the others.
+inline void run_every_second_job(JobQueue& queue) {
+  bool drop = false;
+  for (const auto& job : queue.take()) {
+    if (!std::exchange(drop, !drop)) job();
+  }
+}
+
 }  // namespace hwt::test

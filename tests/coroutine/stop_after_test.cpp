@@ -30,7 +30,9 @@ TYPED_TEST(StopAfterLimit, TheDeadlineRequestsTheStopAndSetsTimedOutBeforeCallba
   StopAfter limit(*timer, kFar);
   std::atomic<int> said = 0;
   const std::stop_callback on_stop(limit.token(), [&] { said = limit.timed_out() ? 1 : -1; });
+  EXPECT_TRUE(limit.reschedule(2 * kFar));
   EXPECT_FALSE(limit.timed_out());
+  EXPECT_THROW(limit.reschedule(kNanDelay), std::invalid_argument);
   EXPECT_TRUE(limit.reschedule(2ms));
   EXPECT_TRUE(passes_until(*timer, [&] { return said != 0; }));
   EXPECT_EQ(said, 1);
@@ -122,16 +124,6 @@ TYPED_TEST(StopAfterLimit, AfterTheEndOfTheTimerTheDeadlineRequestsNothing) {
   unprocessed[0].task().run(unprocessed[0]);  // must not use the StopAfter, which was destroyed
 }
 
-TYPED_TEST(StopAfterLimit, RescheduleMovesTheDeadline) {
-  const auto timer = make_timer<TypeParam>();
-  StopAfter limit(*timer, kFar);
-  EXPECT_TRUE(limit.reschedule(2 * kFar));
-  EXPECT_FALSE(limit.timed_out());
-  EXPECT_TRUE(limit.reschedule(1ms));
-  EXPECT_TRUE(passes_until(*timer, [&] { return limit.timed_out(); }));
-  EXPECT_THROW(limit.reschedule(kNanDelay), std::invalid_argument);
-}
-
 TYPED_TEST(StopAfterLimit, TheConstructorThrowsTheErrorsOfNewTimeout) {
   const auto timer = make_timer<TypeParam>();
   EXPECT_THROW(StopAfter limit(*timer, kNanDelay), std::invalid_argument);
@@ -164,16 +156,16 @@ TYPED_TEST(StopAfterLimit, MayBeDestroyedInsideItsOwnStopCallback) {
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
-TYPED_TEST(StopAfterLimitThreaded, TheDestructorWaitsForAStopCallbackOnTheWorker) {
-  const auto timer = make_timer<TypeParam>();
+/// `request` makes another thread request the stop.
+template <class Request>
+void expect_destructor_to_wait_for_a_callback(std::unique_ptr<StopAfter> limit, Request request) {
   Hold hold;
   bool left = false;  // not atomic, so that ThreadSanitizer reports a destructor that did not wait
-  auto limit = std::make_unique<StopAfter>(*timer, kFar);
   const std::stop_callback on_stop(limit->token(), [&] {
     hold();
     left = true;
   });
-  EXPECT_TRUE(limit->reschedule(1ms));  // only now, so that the worker calls the callback
+  request(*limit);
   ASSERT_TRUE(hold.wait_until_entered());
   const std::jthread opener([&] {
     std::this_thread::sleep_for(5ms);
@@ -183,24 +175,19 @@ TYPED_TEST(StopAfterLimitThreaded, TheDestructorWaitsForAStopCallbackOnTheWorker
   EXPECT_TRUE(left);
 }
 
+TYPED_TEST(StopAfterLimitThreaded, TheDestructorWaitsForAStopCallbackOnTheWorker) {
+  const auto timer = make_timer<TypeParam>();
+  expect_destructor_to_wait_for_a_callback(std::make_unique<StopAfter>(*timer, kFar),
+                                           [](StopAfter& limit) { EXPECT_TRUE(limit.reschedule(1ms)); });
+}
+
 TYPED_TEST(StopAfterLimit, TheDestructorWaitsForAStopCallbackOfTheParentOnAnotherThread) {
   const auto timer = make_timer<TypeParam>();
-  Hold hold;
-  bool left = false;
   std::stop_source parent;
-  auto limit = std::make_unique<StopAfter>(*timer, kFar, parent.get_token());
-  const std::stop_callback on_stop(limit->token(), [&] {
-    hold();
-    left = true;
-  });
-  const std::jthread requester([&] { parent.request_stop(); });
-  ASSERT_TRUE(hold.wait_until_entered());
-  const std::jthread opener([&] {
-    std::this_thread::sleep_for(5ms);
-    hold.let_go();
-  });
-  limit.reset();
-  EXPECT_TRUE(left);
+  std::jthread requester;
+  expect_destructor_to_wait_for_a_callback(
+      std::make_unique<StopAfter>(*timer, kFar, parent.get_token()),
+      [&](StopAfter&) { requester = std::jthread([&] { parent.request_stop(); }); });
 }
 
 TYPED_TEST(StopAfterLimitThreaded, CancelAndTheDestructorDisarmADeadlineInTheExecutor) {
@@ -307,12 +294,7 @@ TYPED_TEST(StopAfterLimit, HasOneReasonInEveryRace) { expect_one_reason<TypePara
 
 TYPED_TEST(StopAfterLimitThreaded, HasOneReasonInEveryRaceWithAnExecutor) {
   JobQueue queue;
-  expect_one_reason<TypeParam>({.executor = queue.executor()}, [&queue] {
-    bool drop = false;
-    for (const auto& job : queue.take()) {
-      if (!std::exchange(drop, !drop)) job();
-    }
-  });
+  expect_one_reason<TypeParam>({.executor = queue.executor()}, [&] { run_every_second_job(queue); });
 }
 
 }  // namespace

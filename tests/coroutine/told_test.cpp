@@ -1,11 +1,21 @@
-// A task that is told when it will not run (detail::NotRun), for every Timer. Each task either runs once or is told
-// once, unless its timeout is cancelled.
+// A task that is told when it will not run (detail::NotRun), for every Timer. Sleeping coroutines are such tasks. So
+// coroutine_test has the races, the exceptions, and a task that destroys the timer when it is told.
 
 #include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <optional>
-#include <random>
+#include <thread>
+#include <utility>
 
+#include "gtest/gtest.h"
+#include "hashed_wheel_timer/detail/task.h"
+#include "hashed_wheel_timer/errors.h"
+#include "hashed_wheel_timer/options.h"
+#include "hashed_wheel_timer/timeout.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/test_support.h"
 
 namespace hwt {
 namespace {
@@ -57,18 +67,6 @@ class Told : public ::testing::Test {};
 
 TYPED_TEST_SUITE(Told, AllTimers);
 
-TYPED_TEST(Told, ByStopOnItsThreadBeforeItReturns) {
-  Story story;
-  const auto timer = make_timer<TypeParam>();
-  timer->new_timeout(Waiter(story), kFar);
-  const std::vector<Timeout> unprocessed = timer->stop();
-  EXPECT_EQ(unprocessed.size(), 1);
-  EXPECT_EQ(story.told, 1);
-  EXPECT_EQ(story.why, NotRun::Stopped);
-  EXPECT_EQ(story.told_on, std::this_thread::get_id());
-  EXPECT_FALSE(story.destroyed);
-}
-
 TYPED_TEST(Told, ByTheDestructorOnItsThreadBeforeItReturns) {
   Story story;
   Story large;
@@ -91,31 +89,6 @@ TYPED_TEST(Told, NotAfterACancel) {
   EXPECT_TRUE(timer->new_timeout(Waiter(story), kFar).cancel_and_wait());
   EXPECT_TRUE(timer->stop().empty());
   EXPECT_EQ(story.told, 0);
-}
-
-TYPED_TEST(Told, TheFirstMayDestroyTheTimerInStop) {
-  Story first;
-  Story others;
-  auto timer = make_timer<TypeParam>();
-  first.when_told = [&] { timer.reset(); };
-  timer->new_timeout(Waiter(first), 1h);
-  for (int i = 0; i < 100; ++i) timer->new_timeout(Waiter(others), 2h);
-  EXPECT_EQ(timer->stop().size(), 101);
-  EXPECT_EQ(timer, nullptr);
-  EXPECT_EQ(first.told, 1);
-  EXPECT_EQ(others.told, 100);
-}
-
-TYPED_TEST(Told, AndItsExceptionIsReported) {
-  Story story;
-  ErrorLog errors;  // after `story`, because it keeps timeouts whose callables write to `story` when they end
-  auto timer = make_timer<TypeParam>({.on_task_error = errors.handler()});
-  story.when_told = [] { throw 7; };
-  timer->new_timeout(Waiter(story), kFar);
-  timer->new_timeout(Waiter(story), kFar);
-  EXPECT_EQ(timer->stop().size(), 2);
-  timer.reset();
-  EXPECT_EQ(errors.errors(), (std::vector<std::string>{"7", "7"}));
 }
 
 template <class T>
@@ -171,40 +144,6 @@ TYPED_TEST(ToldByThreadedTimer, NotWhenTheJobIsDisarmedOrHasRun) {
   EXPECT_EQ(disarmed.told + disarmed.runs, 0);
   EXPECT_EQ(run.told, 0);
   EXPECT_EQ(run.runs, 1);
-}
-
-// Expiry, cancel() and stop() race. Each Waiter meets exactly one of them.
-TYPED_TEST(Told, OnceInEveryRace) {
-  constexpr std::size_t kWaiters = 64;
-  const Deadline over(HWT_TEST_SANITIZED ? 3s : 1s);
-  std::minstd_rand random(7);
-  do {
-    std::array<Story, kWaiters> stories;
-    std::atomic<int> cancelled = 0;
-    const auto timer = make_timer<TypeParam>();
-    std::vector<Timeout> timeouts;
-    for (Story& story : stories) {
-      timeouts.push_back(timer->new_timeout(Waiter(story), std::chrono::microseconds(random() % 2000)));
-    }
-    std::size_t unprocessed = 0;
-    run_together(3, [&](int index) {
-      if (index == 0) unprocessed = timer->stop().size();
-      if (index == 1) {
-        for (Timeout& timeout : timeouts) cancelled += timeout.cancel() ? 1 : 0;
-      }
-      for (int i = 0; index == 2 && i < 2; ++i) turn(*timer);
-    });
-    int runs = 0;
-    int told = 0;
-    for (const Story& story : stories) {
-      EXPECT_LE(story.runs + story.told, 1);
-      runs += story.runs;
-      told += story.told;
-    }
-    EXPECT_EQ(runs + told + cancelled, static_cast<int>(kWaiters));
-    EXPECT_EQ(told, static_cast<int>(unprocessed));
-    EXPECT_EQ(timer->pending_timeouts(), 0);
-  } while (!over.passed() && !::testing::Test::HasFailure());
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <thread>
-#include <vector>
 
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
@@ -68,41 +68,37 @@ class BrokenCounter : public testing::TestWithParam<Fault> {
  protected:
   void SetUp() override { break_it(Fault::None); }
   void TearDown() override { break_it(Fault::None); }
+
+  /// Uses the timer before and after its counter breaks.
+  template <class T>
+  void expect_nothing_early(T& timer) {
+    await_counter(timer);
+    EXPECT_GE(earliest(timer), 0ns);
+    break_it(GetParam());
+    EXPECT_GE(earliest(timer), 0ns);
+    EXPECT_EQ(timer.stats().counts_cycles, GetParam() == Fault::None);
+  }
 };
 
 TEST_P(BrokenCounter, NothingIsEarlyInAHashedWheelTimer) {
   hwt::HashedWheelTimer timer{{.tick_duration = 1ms}};
-  await_counter(timer);
-  EXPECT_GE(earliest(timer), 0ns);
-  break_it(GetParam());
-  EXPECT_GE(earliest(timer), 0ns);
-  EXPECT_EQ(timer.stats().counts_cycles, GetParam() == Fault::None);
+  expect_nothing_early(timer);
 }
 
 TEST_P(BrokenCounter, NothingIsEarlyInAHierarchicalWheelTimer) {
   hwt::HierarchicalWheelTimer timer{{.tick_duration = 100us}};
-  await_counter(timer);
-  break_it(GetParam());
-  EXPECT_GE(earliest(timer), 0ns);
-  EXPECT_EQ(timer.stats().counts_cycles, GetParam() == Fault::None);
+  expect_nothing_early(timer);
 }
 
 TEST_P(BrokenCounter, NothingIsEarlyInALoopTimer) {
   hwt::LoopTimer timer{{.tick_duration = 1ms}};
-  std::atomic<bool> over{false};
-  std::thread loop([&] {
-    while (!over) {
+  const std::jthread loop([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
       timer.run_due();
       std::this_thread::sleep_for(200us);
     }
   });
-  await_counter(timer);
-  EXPECT_GE(earliest(timer), 0ns);
-  break_it(GetParam());
-  EXPECT_GE(earliest(timer), 0ns);
-  over = true;
-  loop.join();
-  EXPECT_EQ(timer.stats().counts_cycles, GetParam() == Fault::None);
+  expect_nothing_early(timer);
 }
 
 TEST_P(BrokenCounter, NothingIsEarlyInALoopThatSleepsAsLongAsItsTimerSays) {
@@ -247,8 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, BrokenCounter,
                          testing::Values(Fault::None, Fault::Fast, Fault::Slow, Fault::Slewed, Fault::Still,
                                          Fault::Back, Fault::FarBack));
 
-TEST(CycleCounter, IsNotUsedWhenTheUserWantsTheExactClock) {
-  hwt::HashedWheelTimer timer{{.tick_duration = 1ms, .exact_clock = true}};
+void expect_no_use_of_the_counter(hwt::Timer& timer) {
   for (int i = 0; i < 20; ++i) {
     timer.cancel(timer.add([] {}, 1h));
     std::this_thread::sleep_for(1ms);
@@ -256,13 +251,11 @@ TEST(CycleCounter, IsNotUsedWhenTheUserWantsTheExactClock) {
   EXPECT_FALSE(timer.stats().counts_cycles);
 }
 
-TEST(CycleCounter, IsNotUsedBelowATickOf100Microseconds) {
-  hwt::HierarchicalWheelTimer timer{{.tick_duration = 99us}};
-  for (int i = 0; i < 20; ++i) {
-    timer.cancel(timer.add([] {}, 1h));
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_FALSE(timer.stats().counts_cycles);
+TEST(CycleCounter, IsNotUsedWhenTheUserWantsTheExactClockOrBelowATickOf100Microseconds) {
+  hwt::HashedWheelTimer exact{{.tick_duration = 1ms, .exact_clock = true}};
+  expect_no_use_of_the_counter(exact);
+  hwt::HierarchicalWheelTimer short_ticks{{.tick_duration = 99us}};
+  expect_no_use_of_the_counter(short_ticks);
 }
 
 /// Breaks the counter of a timer that rests. Returns by how many milliseconds it runs all tasks later, as it tells on

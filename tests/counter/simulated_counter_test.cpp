@@ -38,6 +38,7 @@ Machine machine;
 std::int64_t preempted = 0;  // ns; the next reading of the clock takes so much longer
 
 constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kHour = 3'600'000 * kMillisecond;
 
 enum class Fault { None, Fast, Slow, Still, Back, FarBack, StillForAMoment };
 
@@ -135,33 +136,24 @@ Outcome simulate(Fault fault, std::uint64_t seed) {
 
 class SimulatedCounter : public testing::TestWithParam<Fault> {};
 
-TEST_P(SimulatedCounter, NothingIsEarlyWithAnyFaultOfTheCounter) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    const Outcome outcome = simulate(GetParam(), seed);
-    ASSERT_GE(outcome.earliest, 0) << "seed " << seed;
-    ASSERT_GT(outcome.ran, 10) << "seed " << seed;
-    // A tick and a step of the simulation, and some microseconds of the estimate.
-    ASSERT_LE(outcome.latest_before, kMillisecond + 410'000) << "seed " << seed;
-  }
-}
-
-TEST_P(SimulatedCounter, AFaultEndsTheUseOfTheCounterAndNothingElseDoes) {
+TEST_P(SimulatedCounter, NothingIsEarlyOrLaterThanTheFaultExplainsAndAFaultAloneEndsTheUseOfTheCounter) {
+  // A tick and a step of the simulation, and some microseconds of the estimate.
+  constexpr std::int64_t kLatestBefore = kMillisecond + 410'000;
+  // The counter may have stood still between two looks of the worker. A thread may have been ahead by its window.
+  constexpr std::int64_t kLatestAfter = 2 * kLatestBefore + 2 * kMillisecond;
   int judged = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
     const Outcome outcome = simulate(GetParam(), seed);
+    ASSERT_GE(outcome.earliest, 0);
+    ASSERT_GT(outcome.ran, 10);
+    ASSERT_LE(outcome.latest_before, kLatestBefore);
+    ASSERT_LE(outcome.latest, kLatestAfter);
     if (!outcome.in_use_before) continue;  // its threads had nothing to do so far
     ++judged;
-    ASSERT_EQ(outcome.in_use_after, GetParam() == Fault::None) << "seed " << seed;
+    ASSERT_EQ(outcome.in_use_after, GetParam() == Fault::None);
   }
   EXPECT_GT(judged, 400);
-}
-
-TEST_P(SimulatedCounter, NothingIsLaterThanTheFaultExplains) {
-  // The counter may have stood still between two looks of the worker. A thread may have been ahead by its window.
-  const std::int64_t most = 2 * (kMillisecond + 410'000) + 2 * kMillisecond;
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    ASSERT_LE(simulate(GetParam(), seed).latest, most) << "seed " << seed;
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, SimulatedCounter, testing::ValuesIn(kFaults));
@@ -183,18 +175,26 @@ TEST(RequestClock, DoesNotGoBackUnlessTheCounterDoes) {
   }
 }
 
-void use_until_measured(RequestClock& clock, CycleRate& cycles) {
-  while (cycles.window() == 0) {
-    machine.pass(1000);
-    clock.now(cycles);
-  }
-}
+struct NewMachine {
+  NewMachine() { machine = Machine{}; }
+};
 
-TEST(RequestClock, ReadsTheClockOnceInAMillisecond) {
-  machine = Machine{};
-  CycleRate cycles(true);
+/// The clock of a thread, on a machine that has just started.
+class RequestClockTest : public testing::Test, NewMachine {
+ protected:
+  void use_until_measured() {
+    while (cycles.window() == 0) {
+      machine.pass(1000);
+      clock.now(cycles);
+    }
+  }
+
+  CycleRate cycles{true};
   RequestClock clock;
-  use_until_measured(clock, cycles);
+};
+
+TEST_F(RequestClockTest, ReadsTheClockOnceInAMillisecond) {
+  use_until_measured();
   std::int64_t slow = 0;
   for (int i = 0; i < 10'000; ++i) {
     machine.pass(1000);
@@ -208,10 +208,7 @@ TEST(RequestClock, ReadsTheClockOnceInAMillisecond) {
   EXPECT_LE(slow, 30);
 }
 
-TEST(RequestClock, IsAheadByLessThanThreeMicroseconds) {
-  machine = Machine{};
-  CycleRate cycles(true);
-  RequestClock clock;
+TEST_F(RequestClockTest, IsAheadByLessThanThreeMicroseconds) {
   for (int i = 0; i < 200'000; ++i) {
     machine.pass(777);
     const std::int64_t before = machine.now;
@@ -256,10 +253,7 @@ TEST(RequestClock, LeavesACounterAloneWhoseRateIsThatOfNone) {
   }
 }
 
-TEST(RequestClock, AThreadThatIsPreemptedWhileItComparesIsNotAFault) {
-  machine = Machine{};
-  CycleRate cycles(true);
-  RequestClock clock;
+TEST_F(RequestClockTest, AThreadThatIsPreemptedWhileItComparesIsNotAFault) {
   WorkerClock worker(cycles);
   for (int i = 0; i < 1000; ++i) {
     machine.pass(100'000);
@@ -276,10 +270,7 @@ TEST(RequestClock, AThreadThatIsPreemptedWhileItComparesIsNotAFault) {
   EXPECT_NE(cycles.window(), 0);
 }
 
-TEST(RequestClock, AThreadThatIsPreemptedDoesNotMeasureTheRate) {
-  machine = Machine{};
-  CycleRate cycles(true);
-  RequestClock clock;
+TEST_F(RequestClockTest, AThreadThatIsPreemptedDoesNotMeasureTheRate) {
   machine.pass(11 * kMillisecond);
   preempted = 5 * kMillisecond;
   clock.now(cycles);
@@ -290,14 +281,11 @@ TEST(RequestClock, AThreadThatIsPreemptedDoesNotMeasureTheRate) {
 
 /// The system was suspended between the start of a timer and its first request. The counter went on, and the clock
 /// stood still, so the rate is too low. A loop may look for due timeouts only some time later.
-TEST(WorkerClock, ComparesWithTheReadingThatHasSetTheRate) {
-  machine = Machine{};
-  CycleRate cycles(true);
-  RequestClock clock;
+TEST_F(RequestClockTest, ComparesWithTheReadingThatHasSetTheRate) {
   WorkerClock worker(cycles);
   machine.factor = 4;
   machine.pass(20'000 * kMillisecond);
-  use_until_measured(clock, cycles);
+  use_until_measured();
   machine.factor = 1;
   clock.now(cycles);
   machine.pass(3 * kMillisecond);
@@ -310,11 +298,8 @@ TEST(WorkerClock, ComparesWithTheReadingThatHasSetTheRate) {
 }
 
 /// A thread that schedules compares the clocks itself, because the worker may sleep for long.
-TEST(RequestClock, NoticesAFaultWithoutTheWorker) {
-  machine = Machine{};
-  CycleRate cycles(true);
-  RequestClock clock;
-  use_until_measured(clock, cycles);
+TEST_F(RequestClockTest, NoticesAFaultWithoutTheWorker) {
+  use_until_measured();
   WorkerClock(cycles).now();
   EXPECT_TRUE(cycles.wanted()) << "the first look of a worker compares nothing";
   EXPECT_EQ(cycles.behind(), 0);
@@ -374,6 +359,17 @@ class Resting {
     machine.pass(std::max<std::int64_t>(end - machine.now, 0));
   }
 
+  /// Uses the timer again after a rest: first the worker or a thread. Expects that all timeouts run in the end.
+  void use(bool worker_first) {
+    if (worker_first) look();
+    for (int i = 0; i < 1000; ++i) {
+      schedule(static_cast<std::size_t>(i) % kThreads, i % 7 * kMillisecond);
+      rest(i % 11 * 100'000);
+    }
+    rest(2 * kHour);
+    EXPECT_TRUE(all_ran());
+  }
+
   static constexpr std::size_t kThreads = 3;
 
  private:
@@ -385,7 +381,6 @@ class Resting {
   std::int64_t latest_ = 0;
 };
 
-constexpr std::int64_t kHour = 3'600'000 * kMillisecond;
 // A window, half a tick until the worker looks, and the time that the readings take.
 constexpr std::int64_t kLatest = CycleRate::kWindow + Resting::kTick / 2 + 50'000;
 // When the timer gives up, the time of a thread may stand still for a window.
@@ -407,13 +402,7 @@ std::int64_t rest_with_slewed_clock(int ppm, std::int64_t slewed, std::int64_t n
   timer.rest(slewed);
   if (slewed < ns) machine.factor = 1;
   timer.rest(ns - slewed);
-  if (worker_first) timer.look();
-  for (int i = 0; i < 1000; ++i) {
-    timer.schedule(static_cast<std::size_t>(i) % Resting::kThreads, i % 7 * kMillisecond);
-    timer.rest(i % 11 * 100'000);
-  }
-  timer.rest(2 * kHour);
-  EXPECT_TRUE(timer.all_ran());
+  timer.use(worker_first);
   EXPECT_GE(timer.earliest(), 0);
   EXPECT_LE(timer.latest(), kLatest);
   EXPECT_EQ(timer.cycles().window() == 0, timer.cycles().behind() != 0);
@@ -446,13 +435,7 @@ TEST(RestingTimer, IsLateByAtMostAWindowAfterTheCounterWentBackToZero) {
       timer.rest(kHour);
       machine.cycles = 0;
       timer.rest(after);
-      if (worker_first) timer.look();
-      for (int i = 0; i < 1000; ++i) {
-        timer.schedule(static_cast<std::size_t>(i) % Resting::kThreads, i % 7 * kMillisecond);
-        timer.rest(i % 11 * 100'000);
-      }
-      timer.rest(2 * kHour);
-      EXPECT_TRUE(timer.all_ran());
+      timer.use(worker_first);
       EXPECT_FALSE(timer.cycles().wanted());
       EXPECT_GE(timer.earliest(), 0) << after;
       EXPECT_LE(timer.latest(), kLatest) << after;

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <time.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -118,14 +117,6 @@ class BrpcTimerThread : public testing::Test {
 
   bthread::TimerThread thread_;
 };
-
-TEST_F(BrpcTimerThread, RunsATaskAtAWallClockTime) {
-  std::latch ran(1);
-  const auto start = Clock::now();
-  thread_.schedule([](void* latch) { static_cast<std::latch*>(latch)->count_down(); }, &ran, wall_clock_in(50ms));
-  ran.wait();
-  EXPECT_GE(Clock::now() - start, 50ms);
-}
 
 TEST_F(BrpcTimerThread, UnscheduleHasThreeAnswers) {
   struct Latches {

@@ -3,8 +3,16 @@
 
 #include <gtest/gtest.h>
 #include <kj/async-io.h>
-#include <kj/debug.h>
+#include <kj/async.h>
+#include <kj/common.h>
+#include <kj/exception.h>
+#include <kj/function.h>
+#include <kj/time.h>
+#include <kj/timer.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <vector>
@@ -46,11 +54,6 @@ class KjTimer : public testing::TestWithParam<bool> {
     return promise.then([this, &times] { times.push_back(timer().now()); }).eagerlyEvaluate(nullptr);
   }
 
-  void expect_at(kj::TimePoint time, kj::TimePoint resolved) const {
-    EXPECT_TRUE(resolved >= time);
-    EXPECT_TRUE(resolved <= time + (on_wheel() ? kTick : 0 * kTick));
-  }
-
   kj::EventLoop loop_;
   kj::WaitScope scope_{loop_};
   kj::TimerImpl loop_timer_{kStart};
@@ -60,27 +63,6 @@ class KjTimer : public testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(Of, KjTimer, testing::Values(true, false),
                          [](const auto& info) { return info.param ? "Wheel" : "Kj"; });
-
-TEST_P(KjTimer, ResolvesAtTimeOnceNowHasReachedIt) {
-  const kj::TimePoint time = kStart + 20 * kj::MILLISECONDS + 1 * kj::NANOSECONDS;
-  const auto promise = note(timer().atTime(time), times_);
-  advance(20 * kj::MILLISECONDS);
-  EXPECT_TRUE(times_.empty());
-  advance(kTick);
-  ASSERT_EQ(times_.size(), 1U);
-  expect_at(time, times_[0]);
-}
-
-TEST_P(KjTimer, CountsADelayFromNow) {
-  advance(7'777 * kj::MICROSECONDS);
-  const kj::TimePoint time = timer().now() + 10 * kj::MILLISECONDS;
-  const auto promise = note(timer().afterDelay(10 * kj::MILLISECONDS), times_);
-  advance(9'999'999 * kj::NANOSECONDS);
-  EXPECT_TRUE(times_.empty());
-  advance(kTick + 1 * kj::NANOSECONDS);
-  ASSERT_EQ(times_.size(), 1U);
-  expect_at(time, times_[0]);
-}
 
 TEST_P(KjTimer, HasTheTimeOfItsLoop) {
   EXPECT_TRUE(timer().now() == kStart);
@@ -121,17 +103,6 @@ TEST_P(KjTimer, ForgetsAPromiseThatIsDropped) {
   EXPECT_FALSE(resolved);
   EXPECT_TRUE(times_.empty());
   EXPECT_TRUE(loop_timer_.nextEvent() == nullptr);
-}
-
-TEST_P(KjTimer, ResolvesAnEarlierPromiseThatIsMadeLater) {
-  const auto late = note(timer().afterDelay(10 * kj::SECONDS), times_);
-  advance(1 * kj::SECONDS);
-  const auto early = note(timer().afterDelay(2 * kj::SECONDS), times_);
-  advance(2 * kj::SECONDS + kTick);
-  ASSERT_EQ(times_.size(), 1U);
-  expect_at(kStart + 3 * kj::SECONDS, times_[0]);
-  advance(7 * kj::SECONDS);
-  EXPECT_EQ(times_.size(), 2U);
 }
 
 /// Of WheelTimer alone: kj's own timer adds the longest delay to the time, and overflows.
@@ -203,7 +174,8 @@ TEST_P(KjTimer, ResolvesEachPromiseOfManyInItsTick) {
   };
   for (int i = 0; i < 5'000; ++i) {
     const kj::TimePoint time = timer().now() + random() % 3'000'000 * kj::MICROSECONDS;
-    kj::Promise<void> promise = timer().atTime(time).then([&, i] {
+    kj::Promise<void> made = i % 2 == 0 ? timer().atTime(time) : timer().afterDelay(time - timer().now());
+    kj::Promise<void> promise = made.then([&, i] {
       const auto own = waiting.find(i);
       EXPECT_TRUE(timer().now() >= own->second.time) << "early";
       own->second.time = kStart + 10'000 * kj::DAYS;  // resolved

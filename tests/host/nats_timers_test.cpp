@@ -136,19 +136,14 @@ TEST_F(NatsTimers, CountAnIntervalFromTheEndOfTheCallbackBefore) {
   EXPECT_FALSE(early);
 }
 
-TEST_F(NatsTimers, CallStopCbAtOnceOnTheThreadThatStopsThem) {
+TEST_F(NatsTimers, CallStopCbAtOnceAndOnceOnTheThreadThatStopsThem) {
   Timer timer(kNever);
-  natsTimer_Stop(timer.timer);
-  EXPECT_EQ(timer.stopped, 1);
+  for (int stops = 0; stops < 2; ++stops) {
+    natsTimer_Stop(timer.timer);
+    EXPECT_EQ(timer.stopped, 1);
+  }
   EXPECT_EQ(timer.stopped_on.load(), std::this_thread::get_id());
   EXPECT_EQ(timer.fired, 0);
-}
-
-TEST_F(NatsTimers, CallStopCbOnceForSeveralStops) {
-  Timer timer(kNever);
-  natsTimer_Stop(timer.timer);
-  natsTimer_Stop(timer.timer);
-  EXPECT_EQ(timer.stopped, 1);
 }
 
 TEST_F(NatsTimers, CallStopCbOnlyAfterARunningCallbackHasReturned) {

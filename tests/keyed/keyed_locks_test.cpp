@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
@@ -29,14 +28,10 @@ struct Counted {
 
 /// An Equal that stands still when the test asks for it. KeyedTimer calls it with the lock held.
 struct StandsStill {
-  static inline std::atomic<Latch*> entered = nullptr;
-  static inline std::atomic<Latch*> released = nullptr;
+  static inline std::atomic<Hold*> hold = nullptr;
 
   bool operator()(const Counted& a, const Counted& b) const {
-    if (Latch* const here = entered.exchange(nullptr)) {
-      here->count_down();
-      EXPECT_TRUE(released.load()->wait());
-    }
+    if (Hold* const here = hold.exchange(nullptr)) (*here)();
     return a.number == b.number;
   }
 };
@@ -58,13 +53,12 @@ class KeyedLock : public ::testing::Test {
 
   /// Calls f(keyed) on a thread, which then holds the lock until release().
   void hold_lock_in(std::function<void(Keyed&)> f) {
-    StandsStill::released = &released_;
-    StandsStill::entered = &entered_;
+    StandsStill::hold = &hold_.emplace();
     holder_ = std::jthread([this, f] { f(*keyed_); });
-    ASSERT_TRUE(entered_.wait());
+    ASSERT_TRUE(hold_->wait_until_entered());
   }
   void release() {
-    released_.count_down();
+    if (hold_) hold_->let_go();
     if (holder_.joinable()) holder_.join();
   }
   /// Advances the timer on this thread. Returns although another thread holds the lock.
@@ -76,7 +70,7 @@ class KeyedLock : public ::testing::Test {
   std::atomic<int> expired_ = 0;
   std::atomic<int> last_value_ = 0;
   std::function<void(int)> during_;
-  Latch entered_, released_;
+  std::optional<Hold> hold_;
   ManualTimer timer_;
   std::optional<Keyed> keyed_{std::in_place, timer_, [this](const Counted& key, int& value) {
                                 if (during_) during_(key.number);
@@ -101,38 +95,23 @@ TEST_F(KeyedLock, ExpiriesAndOtherTimeoutsDoNotWaitForTheLock) {
   EXPECT_EQ(keyed_->drain().size(), 1U);
 }
 
+/// The value has expired when the thread that holds the lock looks for it.
 TEST_F(KeyedLock, TheThreadThatHasTheLockFindsNoExpiredValue) {
-  (void)keyed_->set(Counted(1), 10, 20ms);
-  std::optional<int> removed;
-  hold_lock_in([&](Keyed& keyed) { removed = keyed.remove(Counted(1)); });
-  EXPECT_TRUE(advance_to_expired(1));
-  release();
-  EXPECT_EQ(removed, std::nullopt);
-  EXPECT_EQ(Counted::alive, 0);
-
-  EXPECT_EQ(keyed_->set(Counted(1), 11, kFar), KeyedResult::Added);
-  EXPECT_EQ(keyed_->remove(Counted(1)), 11);
-}
-
-TEST_F(KeyedLock, AMoveAfterTheExpiryReturnsNotFound) {
-  (void)keyed_->set(Counted(1), 10, 20ms);
-  std::optional<KeyedResult> moved;
-  hold_lock_in([&](Keyed& keyed) { moved = keyed.move(Counted(1), kFar); });
-  EXPECT_TRUE(advance_to_expired(1));
-  release();
-  EXPECT_EQ(moved, KeyedResult::NotFound);
-  EXPECT_EQ(timer_.pending_timeouts(), 0);
-}
-
-TEST_F(KeyedLock, ASetAfterTheExpiryAddsTheKeyAgain) {
-  (void)keyed_->set(Counted(1), 10, 20ms);
-  std::optional<KeyedResult> result;
-  hold_lock_in([&](Keyed& keyed) { result = keyed.set(Counted(1), 11, kFar); });
-  EXPECT_TRUE(advance_to_expired(1));
-  EXPECT_EQ(last_value_, 10);
-  release();
-  EXPECT_EQ(result, KeyedResult::Added);
-  EXPECT_EQ(keyed_->size(), 1U);
+  const std::vector<std::function<void(Keyed&)>> calls{
+      [](Keyed& keyed) { EXPECT_EQ(keyed.remove(Counted(1)), std::nullopt); },
+      [](Keyed& keyed) { EXPECT_EQ(keyed.move(Counted(1), kFar), KeyedResult::NotFound); },
+      [](Keyed& keyed) { EXPECT_EQ(keyed.set(Counted(1), 11, kFar), KeyedResult::Added); }};
+  int expired = 0;
+  for (const auto& call : calls) {
+    (void)keyed_->set(Counted(1), 10, 20ms);
+    hold_lock_in(call);
+    EXPECT_TRUE(advance_to_expired(++expired));
+    EXPECT_EQ(last_value_, 10);
+    release();
+    EXPECT_EQ(timer_.pending_timeouts(), static_cast<std::int64_t>(keyed_->size()));
+    EXPECT_EQ(Counted::alive, static_cast<int>(keyed_->size()));
+  }
+  EXPECT_EQ(keyed_->size(), 1U) << "the set() has added the key again";
   EXPECT_EQ(keyed_->remove(Counted(1)), 11);
 }
 
@@ -223,15 +202,6 @@ TEST_F(KeyedLock, AnOnExpireThatDestroysTheKeyedTimerIsDestroyedWhenItReturns) {
   EXPECT_EQ(keyed_, std::nullopt);
   EXPECT_EQ(owned.use_count(), 1);
   late[1].task().run(late[1]);  // finds nothing
-}
-
-// Otherwise a key that is set again meanwhile would have two cells, and a search would find the old one.
-TEST(KeyedEnd, TheKeyIsNotFoundFromTheClaimOn) {
-  using Entry = detail::KeyedEntry<int, int>;
-  const Entry::Value value(new Entry(1, 2, 0));
-  EXPECT_EQ(value->holder(), value.get());
-  ASSERT_TRUE(value->end(0));  // an expiry without the lock, whose thread stands still before it takes the value
-  EXPECT_EQ(value->holder(), nullptr);
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 
 namespace hwt::test {
 
-/// Threads schedule on a timer that a loop drives on another thread: by delay, by deadline, and through a KeyedTimer.
-/// Each thread waits until its own timeout has run, which must not be before the deadline. Every twentieth call finds a
-/// loop that has slept for some time, and would sleep on without end or for an hour.
+/// Threads schedule on a timer that a loop drives on another thread: by delay, by deadline, through a KeyedTimer, and
+/// by moving a far timeout to earlier. Each thread waits until its own timeout has run, which must not be before the
+/// deadline. Every 21st call finds a loop that has slept for some time, and would sleep on without end or for an hour.
 inline void expect_driven(LoopTimer& timer) {
   struct Wait {
     steady_clock::time_point deadline;
@@ -33,17 +33,19 @@ inline void expect_driven(LoopTimer& timer) {
     KeyedTimer<int, Wait*> keyed(timer, [](int, Wait* wait) { wait->end(); });
     run_together(3, [&](int thread) {
       std::mt19937 random(static_cast<std::uint32_t>(thread));
-      for (int i = 0; i < 60; ++i) {
-        if (i % 20 == 0) std::this_thread::sleep_for(20ms);  // lets the loop fall asleep
+      for (int i = 0; i < 84; ++i) {
+        if (i % 21 == 0) std::this_thread::sleep_for(20ms);  // lets the loop fall asleep before each kind of call
         Wait wait;
         const std::chrono::milliseconds delay(random() % 5);
         wait.deadline = steady_clock::now() + delay;
-        if (i % 3 == 0) {
+        if (i % 4 == 0) {
           timer.new_timeout([&] { wait.end(); }, delay);
-        } else if (i % 3 == 1) {
+        } else if (i % 4 == 1) {
           timer.new_timeout([&] { wait.end(); }, wait.deadline);
-        } else {
+        } else if (i % 4 == 2) {
           (void)keyed.set(thread, &wait, delay);
+        } else {
+          EXPECT_TRUE(timer.new_timeout([&] { wait.end(); }, 2 * kFar).reschedule(delay));
         }
         ASSERT_TRUE(wait.ran.wait());
       }

@@ -99,22 +99,6 @@ TEST(LoopTimer, WithoutOnEarlierALoopFindsTimeoutsOfItsOwnHandlers) {
   }
 }
 
-TEST(LoopTimer, OnEarlierIsCalledByTheSchedulingThreadAndOnlyForEarlierDeadlines) {
-  LoopTimer timer{1ms};
-  std::atomic<int> calls = 0;
-  timer.on_earlier([&] { ++calls; });
-  run_together(1, [&](int) { timer.new_timeout([] {}, kFar); });
-  EXPECT_EQ(calls, 1);
-  timer.run_due();
-  run_together(1, [&](int) { timer.new_timeout([] {}, 2 * kFar); });
-  EXPECT_EQ(calls, 1);
-  run_together(1, [&](int) { timer.new_timeout([] {}, 1h).reschedule(1min); });
-  EXPECT_EQ(calls, 2);
-  timer.on_earlier({});
-  timer.new_timeout([] {}, 1ms);
-  EXPECT_EQ(calls, 2);
-}
-
 /// run_due() finds those timeouts before it returns.
 TEST(LoopTimer, OnEarlierIsNotCalledForWhatTasksScheduleInRunDue) {
   int calls = 0;
@@ -146,42 +130,6 @@ TEST(LoopTimer, OnEarlierIsCalledWhenTheLastPendingTimeoutOfALimitedTimerIsCance
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(timer.cancel(last), CancelResult::Cancelled);
   EXPECT_EQ(calls, 1);
-}
-
-/// A loop that is told to end and then woken by stop() ends, wherever it was.
-TEST(LoopTimer, StopOfAnotherThreadWakesALoopSoThatItEnds) {
-  for (int round = 0; round < 200; ++round) {
-    std::mutex mutex;
-    std::condition_variable woken;
-    bool wake = false;
-    std::atomic<bool> ended = false;
-    LoopTimer timer{1ms};
-    timer.new_timeout(must_not_run, kFar);
-    timer.on_earlier([&] {
-      const std::lock_guard lock(mutex);
-      wake = true;
-      woken.notify_one();
-    });
-    std::thread loop([&] {
-      while (!ended) {
-        const auto next = timer.run_due();
-        std::unique_lock lock(mutex);
-        const auto hopeless = steady_clock::now() + kGenerous;
-        if (!woken.wait_until(lock, std::min(next.value_or(hopeless), hopeless), [&] { return wake; })) {
-          ASSERT_LT(steady_clock::now(), hopeless) << "the loop sleeps on, although it was told to end";
-        }
-        wake = false;
-      }
-    });
-    if (round % 4 == 0) std::this_thread::sleep_for(1ms);  // it may fall asleep
-    Timeout earlier;
-    if (round % 2 == 0) earlier = timer.new_timeout(must_not_run, 1h);  // it may be awake, because it was called
-    ended = true;
-    timer.stop();
-    loop.join();
-    if (HasFailure()) return;
-    EXPECT_EQ(timer.run_due(), std::nullopt);
-  }
 }
 
 TEST(LoopTimer, ALoopEndsWhenATaskHasCancelledTheLastPendingOne) {
@@ -356,18 +304,6 @@ TEST(ManualTimerStats, AreOfItsOwnClock) {
   timer.advance_to(timer.now() + 5s);
   EXPECT_EQ(timer.lateness().max(), 4999ms);
   EXPECT_EQ(timer.stats().max_lag, 4999ms);
-}
-
-TEST(LoopTimer, RunDueTellsATaskThatWasCancelled) {
-  const auto task = std::make_shared<RecordingTask>();
-  LoopTimer timer{1ms};
-  for (const bool in_wheel : {false, true}) {
-    Timeout timeout = timer.new_timeout(task, kFar);
-    if (in_wheel) timer.run_due();
-    EXPECT_TRUE(timeout.cancel());
-    timer.run_due();
-    EXPECT_EQ(task->cancellations, in_wheel ? 2 : 1);
-  }
 }
 
 /// Otherwise they would stay in the queue, and their nodes with them, until the next timeout comes.

@@ -4,12 +4,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -352,52 +348,6 @@ TEST(OnEarlierLocks, NoneIsHeldWhereverItIsCalled) {
   EXPECT_EQ(calls, 3) << "from stop()";
 }
 
-TEST(OnEarlierThreads, NoTimeoutWaitsForADriverThatSleeps) {
-  constexpr int kThreads = 3;
-  constexpr int kRounds = 300;
-  std::mutex mutex;
-  std::condition_variable woken;
-  bool wake = false;
-  bool done = false;
-  ManualTimer timer(1ms, kStart);
-  timer.on_earlier([&] {
-    const std::lock_guard lock(mutex);
-    wake = true;
-    woken.notify_one();
-  });
-  // Time passes only as far as the next timeout that is near. For the others the driver sleeps until it is called.
-  const Timeout far = timer.new_timeout([] {}, kFar);
-  std::thread driver([&] {
-    for (;;) {
-      const auto next = timer.next_wakeup();
-      if (next && *next <= timer.now() + 10ms) {
-        timer.advance_to(*next);
-        continue;
-      }
-      std::unique_lock lock(mutex);
-      woken.wait(lock, [&] { return wake || done; });
-      wake = false;
-      if (done) return;
-    }
-  });
-  run_together(kThreads, [&](int thread) {
-    std::mt19937 random(static_cast<std::uint32_t>(thread));
-    for (int i = 0; i < kRounds; ++i) {
-      const auto ran = std::make_shared<test::Latch>();
-      const bool moved = random() % 2 == 0;
-      Timeout timeout = timer.new_timeout([ran] { ran->count_down(); }, moved ? 3h : (random() % 3) * 1ms);
-      if (moved) timeout.reschedule((random() % 3) * 1ms);
-      ASSERT_TRUE(ran->wait()) << "round " << i;
-    }
-  });
-  {
-    const std::lock_guard lock(mutex);
-    done = true;
-    woken.notify_one();
-  }
-  driver.join();
-}
-
 TEST(OnEarlierThreads, HandlesMayCallWhileTheTimerIsDestroyed) {
   for (int round = 0; round < 200; ++round) {
     const auto alive = std::make_unique<std::atomic<bool>>(true);
@@ -442,47 +392,32 @@ TEST(OnEarlierThreads, CanBeReplacedWhileItIsCalled) {
   EXPECT_GT(calls, 0);
 }
 
-/// Otherwise the loop could close its eventfd while the call of stop() still writes to it.
-TEST(OnEarlierThreads, AnotherFunctionWaitsForTheCallOfStop) {
-  test::Hold hold;
-  std::atomic<bool> replaced = false;
-  ManualTimer timer{10ms, kStart};
-  timer.on_earlier([&] { hold(); });
-  std::jthread stopping([&] { timer.stop(); });
-  ASSERT_TRUE(hold.wait_until_entered());
-  std::jthread replacing([&] {
-    timer.on_earlier(nullptr);
-    replaced = true;
-  });
-  std::this_thread::sleep_for(20ms);  // it may come to its wait
-  EXPECT_FALSE(replaced);
-  hold.let_go();
-}
-
-/// Otherwise the call could outlive the function's captures.
+/// Otherwise the call could outlive the function's captures, or the eventfd of the loop to which it writes.
 TEST(OnEarlierThreads, AnotherFunctionWaitsForACallThatRuns) {
-  test::Hold hold;
-  std::atomic<bool> replaced = false;
-  std::atomic<int> calls = 0;
-  ManualTimer timer{10ms, kStart};
-  timer.on_earlier([&] {
-    ++calls;
-    hold();
-  });
-  std::jthread scheduling([&] { timer.new_timeout([] {}, 0ns); });
-  ASSERT_TRUE(hold.wait_until_entered());
-  std::jthread replacing([&] {
-    timer.on_earlier(nullptr);
-    replaced = true;
-  });
-  std::this_thread::sleep_for(20ms);  // it may come to its wait
-  EXPECT_FALSE(replaced);
-  hold.let_go();
-  replacing.join();
-  scheduling.join();
-  timer.next_wakeup();  // the loop sleeps again
-  timer.new_timeout([] {}, 0ns);
-  EXPECT_EQ(calls, 1) << "the function was replaced";
+  for (const bool by_stop : {false, true}) {
+    test::Hold hold;
+    std::atomic<bool> replaced = false;
+    std::atomic<int> calls = 0;
+    ManualTimer timer{10ms, kStart};
+    timer.on_earlier([&] {
+      ++calls;
+      hold();
+    });
+    std::jthread calling([&] { by_stop ? (void)timer.stop() : (void)timer.new_timeout([] {}, 0ns); });
+    ASSERT_TRUE(hold.wait_until_entered());
+    std::jthread replacing([&] {
+      timer.on_earlier(nullptr);
+      replaced = true;
+    });
+    std::this_thread::sleep_for(20ms);  // it may come to its wait
+    EXPECT_FALSE(replaced);
+    hold.let_go();
+    replacing.join();
+    calling.join();
+    timer.next_wakeup();  // the loop sleeps again
+    (void)timer.try_new_timeout([] {}, 0ns);
+    EXPECT_EQ(calls, 1) << "the function was replaced";
+  }
 }
 
 /// A thread that frees a node calls the function, and the function frees many more nodes on that thread.

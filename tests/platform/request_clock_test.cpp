@@ -3,7 +3,6 @@
 
 #include "hashed_wheel_timer/internal/time/request_clock.h"
 
-#include "tests/support/clock_readings.h"
 #include "tests/support/test_support.h"
 
 #if defined(__linux__)
@@ -48,20 +47,6 @@ TEST_F(CycleRateTest, IsThatOfTheClockRaisedByAThousandth) {
     return true;
   }));
 }
-
-#if defined(HWT_TEST_COUNTS_CLOCK_READINGS)
-TEST_F(CycleRateTest, AClockReadsTheSystemsClockOnceInAWindow) {
-  RequestClock clock;
-  const std::int64_t begin = steady_now();
-  const int before = clock_readings;
-  for (int i = 0; i < 10'000; ++i) clock.now(rate_);
-  const int readings = clock_readings - before;
-  const std::int64_t windows = (steady_now() - begin) / CycleRate::kWindow + 1;
-  // One at the beginning of a window, and some at its end, until the clock has reached the latest estimate. A reading
-  // during which the thread was preempted begins no window, so the next call reads again.
-  EXPECT_LE(readings, 4 * windows + 100);
-}
-#endif
 
 // A reading of a few cycles.
 constexpr ClockReading kBegin{.before = 1'000'000, .time = 1'000'000, .after = 1'000'100};

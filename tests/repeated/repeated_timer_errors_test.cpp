@@ -58,17 +58,12 @@ TEST_F(RepeatedTimerErrors, OfSeveralErrorsAtOnceNoneIsLost) {
 
 TEST_F(RepeatedTimerErrors, AnExceptionOfAdjustLeavesTheCallThatArmsButTheTimerIsArmed) {
   let_adjust_throw();
-  EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->start(); }), "from adjust_timeout");
-  expect_armed();
-  EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->restart(); }), "from adjust_timeout");
-  expect_armed();
-  EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->reset(); }), "from adjust_timeout");
-  expect_armed();
-  EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->reset(50ms); }), "from adjust_timeout");
-  expect_armed();
-  timer_->stop();
-  EXPECT_EQ(message_of<std::runtime_error>([&] { timer_->restart(); }), "from adjust_timeout");
-  expect_armed();
+  for (const auto& arm : std::vector<std::function<void()>>{
+           [this] { timer_->start(); }, [this] { timer_->restart(); }, [this] { timer_->reset(); },
+           [this] { timer_->reset(50ms); }, [this] { timer_->stop(), timer_->restart(); }}) {
+    EXPECT_EQ(message_of<std::runtime_error>(arm), "from adjust_timeout");
+    expect_armed();
+  }
 }
 
 TEST_F(RepeatedTimerErrors, AnExceptionOfATriggerLeavesRunOnceNowButTheTimerIsArmed) {

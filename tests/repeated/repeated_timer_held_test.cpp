@@ -102,17 +102,15 @@ TEST_F(StartMeetsAStart, ReturnsWhenItIsStarted) {
   expect_triggers();
 }
 
-TEST_F(StartMeetsAStart, ArmsItselfIfTheOtherIsRefused) {
-  meet(std::make_exception_ptr(RejectedExecution("refused")));
-  EXPECT_THROW(std::rethrow_exception(first_error_), RejectedExecution);
-  EXPECT_EQ(second_error_, nullptr);
-  EXPECT_TRUE(repeated_.running()) << "the second start() has returned without an error";
-  expect_triggers();
-}
+/// The first start() throws its error, and the second arms.
+class StartMeetsAStartThatFails : public StartMeetsAStart, public ::testing::WithParamInterface<std::exception_ptr> {};
+INSTANTIATE_TEST_SUITE_P(Errors, StartMeetsAStartThatFails,
+                         ::testing::Values(std::make_exception_ptr(RejectedExecution("refused")),
+                                           std::make_exception_ptr(std::bad_alloc())));
 
-TEST_F(StartMeetsAStart, ArmsItselfIfTheOtherFindsNoMemory) {
-  meet(std::make_exception_ptr(std::bad_alloc()));
-  EXPECT_THROW(std::rethrow_exception(first_error_), std::bad_alloc);
+TEST_P(StartMeetsAStartThatFails, ArmsItself) {
+  meet(GetParam());
+  EXPECT_EQ(first_error_, GetParam());
   EXPECT_EQ(second_error_, nullptr);
   EXPECT_TRUE(repeated_.running()) << "the second start() has returned without an error";
   expect_triggers();
@@ -179,80 +177,23 @@ TEST(RepeatedTimerHeldInExecutor, AnExpiryDoesNotWaitForTheTriggerThatHasArmedIt
   EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
 }
 
-// --- The conductor -----------------------------------------------------------------------------------------------
+// --- The conductor, whose races are in tests/models/conducting_model.cpp ------------------------------------------
 
-using internal::Conductor;
-
-class ConductorWord : public ::testing::Test {
- protected:
-  static Conductor::Word started(Conductor::Word word) { return word & ~Conductor::kStopped; }
-  static Conductor::Word stopped(Conductor::Word word) { return word | Conductor::kStopped; }
-
-  /// Leaves the word armed and without a conductor.
-  void arm() {
-    ASSERT_TRUE(conductor_.enter(started));
-    conductor_.set_disarmed();
-    armed_ = conductor_.arming();
-    conductor_.set_armed();
-    ASSERT_TRUE(conductor_.leave());
-  }
-
-  Conductor conductor_;
-  Conductor::Word armed_ = 0;
-};
-
-TEST_F(ConductorWord, AnExpiryOfTheArmedTimeoutTriggers) {
-  arm();
-  EXPECT_FALSE(conductor_.enter_expired(armed_ - 1)) << "an old one";
-  EXPECT_TRUE(conductor_.enter_expired(armed_));
-  EXPECT_FALSE(conductor_.enter_expired(armed_)) << "once";
-  EXPECT_FALSE(conductor_.enter(stopped)) << "noted, during the hook";
-  EXPECT_FALSE(conductor_.wanted());
-  conductor_.end_hook();
-  EXPECT_TRUE(conductor_.leave());
-}
-
-TEST_F(ConductorWord, LeaveReportsExpiriesThatCameMeanwhile) {
-  arm();
-  ASSERT_TRUE(conductor_.enter(started));
-  EXPECT_FALSE(conductor_.enter_expired(armed_));
-  EXPECT_FALSE(conductor_.enter_expired(armed_));
-  EXPECT_FALSE(conductor_.leave());
-  EXPECT_TRUE(conductor_.leave()) << "told once";
-}
-
-TEST_F(ConductorWord, LeaveReportsAnExpiryDuringAHook) {
-  arm();
-  ASSERT_TRUE(conductor_.enter(started));
-  conductor_.begin_hook(0);
-  EXPECT_FALSE(conductor_.enter_expired(armed_));
-  conductor_.end_hook();
-  EXPECT_FALSE(conductor_.leave());
-  EXPECT_TRUE(conductor_.leave());
-}
-
-TEST_F(ConductorWord, AWaitingCallNotesItsRequestWhenAHookBegins) {
-  ASSERT_TRUE(conductor_.enter(started));
-  std::jthread other([this] { EXPECT_FALSE(conductor_.enter(stopped)); });
-  std::this_thread::sleep_for(5ms);  // so that the call sleeps, and must be woken
-  conductor_.begin_hook(0);
-  other.join();
-  conductor_.end_hook();
-  EXPECT_FALSE(conductor_.wanted());
-  EXPECT_TRUE(conductor_.leave());
-}
-
-TEST_F(ConductorWord, AWaitingCallIsTheNextConductor) {
-  ASSERT_TRUE(conductor_.enter(started));
-  std::atomic<bool> left = false;
-  std::jthread other([&] {
-    EXPECT_TRUE(conductor_.enter(stopped));
-    EXPECT_TRUE(left);
-    EXPECT_TRUE(conductor_.leave());
-  });
-  std::this_thread::sleep_for(5ms);  // a call that did not wait would have entered by then
-  left = true;
-  EXPECT_TRUE(conductor_.leave());
+TEST(Conductor, AnExpiryOfTheArmedTimeoutTriggersOnce) {
+  using internal::Conductor;
+  Conductor conductor;
+  ASSERT_TRUE(conductor.enter([](Conductor::Word word) { return word & ~Conductor::kStopped; }));
+  conductor.set_disarmed();
+  const Conductor::Word armed = conductor.arming();
+  conductor.set_armed();
+  ASSERT_TRUE(conductor.leave());
+  EXPECT_FALSE(conductor.enter_expired(armed - 1)) << "an old one";
+  EXPECT_TRUE(conductor.enter_expired(armed));
+  EXPECT_FALSE(conductor.enter_expired(armed)) << "once";
+  EXPECT_FALSE(conductor.enter([](Conductor::Word word) { return word | Conductor::kStopped; })) << "during the hook";
+  EXPECT_FALSE(conductor.wanted()) << "the request is noted";
+  conductor.end_hook();
+  EXPECT_TRUE(conductor.leave());
 }
 
 }  // namespace

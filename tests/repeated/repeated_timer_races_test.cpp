@@ -140,58 +140,6 @@ TEST(RepeatedTimerRaces, AnyCallsFromManyThreadsWithAnExecutor) {
   EXPECT_EQ(watch.destroyed(), 1);
 }
 
-TEST(RepeatedTimerRaces, TheRateIsNeverMultiplied) {
-  constexpr int kTriggers = 50;
-  constexpr auto kTimeout = 4ms;
-  HashedWheelTimer wheel(1ms, 64);
-  std::optional<steady_clock::time_point> previous;
-  int early = 0;
-  Latch enough(kTriggers);
-  RepeatedTimer* self = nullptr;
-  RepeatedTimer timer("rate", kTimeout, wheel, {.on_trigger = [&] {
-                        if (previous && wheel.now() - *previous < kTimeout) ++early;
-                        self->stop();
-                        self->start();
-                        self->restart();
-                        enough.count_down();
-                        previous = wheel.now();
-                      }});
-  self = &timer;
-  timer.start();
-  std::atomic<bool> done = false;
-  std::thread other([&] {
-    while (!done) {
-      // No restart(): that could keep it from ever triggering.
-      timer.start();
-      std::this_thread::sleep_for(100us);
-    }
-  });
-  EXPECT_TRUE(enough.wait());
-  done = true;
-  other.join();
-  timer.destroy();
-  wheel.stop();
-  EXPECT_EQ(early, 0);
-}
-
-TEST(RepeatedTimerRaces, NoTriggerAfterStop) {
-  HashedWheelTimer wheel(1ms, 64);
-  std::minstd_rand random(1);
-  for (const Deadline end(kHunt); !end.passed();) {
-    std::atomic<int> triggers = 0;
-    RepeatedTimer timer("stopped", 1ms, wheel, {.on_trigger = [&] { ++triggers; }});
-    timer.start();
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 2500));
-    timer.stop();
-    const int at_stop = triggers;
-    Latch later;
-    wheel.new_timeout([&] { later.count_down(); }, 3ms);
-    EXPECT_TRUE(later.wait());
-    EXPECT_LE(triggers, at_stop + 1) << "one may have been running";
-    EXPECT_TRUE(none_pending(wheel));
-  }
-}
-
 TEST(RepeatedTimerRaces, DestroyFromEverywhereRunsOnDestroyOnce) {
   HashedWheelTimer wheel(1ms, 64);
   std::minstd_rand seeds(1);

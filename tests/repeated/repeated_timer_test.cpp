@@ -1,8 +1,6 @@
-// RepeatedTimer: each call, idle and while on_trigger runs; then adjust_timeout, its lifetime, its messages, and the
-// executor.
+// RepeatedTimer beyond repeated_timer_model_test: threads, what happens in the middle of a hook, lifetime, messages,
+// and the executor.
 
-#include <limits>
-#include <map>
 #include <type_traits>
 
 #include "tests/support/repeated_timer_support.h"
@@ -14,101 +12,7 @@ using namespace test;  // NOLINT(google-build-using-namespace)
 
 static_assert(!std::is_copy_constructible_v<RepeatedTimer> && !std::is_move_constructible_v<RepeatedTimer>);
 
-// --- Idle ------------------------------------------------------------------------------------------------------------
-
 class RepeatedTimerIdle : public RepeatedTimerFixture {};
-
-TEST_F(RepeatedTimerIdle, StartArms) {
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  timer_->start();
-  EXPECT_EQ(clock_.pending_timeouts(), 1);
-  clock_.advance(150ms);
-  EXPECT_EQ(triggers_, (Times{50ms, 100ms, 150ms}));
-}
-
-TEST_F(RepeatedTimerIdle, StartDoesNothingWhenRunning) {
-  timer_->start();
-  clock_.advance(30ms);
-  timer_->start();
-  EXPECT_EQ(clock_.pending_timeouts(), 1);
-  clock_.advance(70ms);
-  EXPECT_EQ(triggers_, (Times{50ms, 100ms}));
-}
-
-TEST_F(RepeatedTimerIdle, StartAfterStopArmsFromThen) {
-  timer_->start();
-  clock_.advance(30ms);
-  timer_->stop();
-  clock_.advance(100ms);
-  timer_->start();
-  clock_.advance(50ms);
-  EXPECT_EQ(triggers_, (Times{180ms}));
-}
-
-TEST_F(RepeatedTimerIdle, RestartArmsFromNow) {
-  timer_->start();
-  for (int i = 0; i < 5; ++i) {
-    clock_.advance(40ms);
-    timer_->restart();
-    EXPECT_EQ(clock_.pending_timeouts(), 1);
-  }
-  EXPECT_EQ(clock_.stats().scheduled, 1) << "the timeout moves, because a new one might be refused";
-  EXPECT_TRUE(triggers_.empty());
-  clock_.advance(100ms);
-  EXPECT_EQ(triggers_, (Times{250ms, 300ms}));
-}
-
-TEST_F(RepeatedTimerIdle, RestartArmsWhenStopped) {
-  timer_->restart();
-  clock_.advance(60ms);
-  timer_->stop();
-  timer_->restart();
-  clock_.advance(50ms);
-  EXPECT_EQ(triggers_, (Times{50ms, 110ms}));
-}
-
-TEST_F(RepeatedTimerIdle, ResetArmsFromNowWhenRunning) {
-  timer_->start();
-  clock_.advance(40ms);
-  timer_->reset();
-  EXPECT_EQ(clock_.pending_timeouts(), 1);
-  clock_.advance(50ms);
-  EXPECT_EQ(triggers_, (Times{90ms}));
-}
-
-TEST_F(RepeatedTimerIdle, ResetStoresTheTimeoutAndArmsFromNowWhenRunning) {
-  timer_->start();
-  clock_.advance(40ms);
-  timer_->reset(100ms);
-  EXPECT_EQ(timer_->timeout(), 100ms);
-  clock_.advance(40ms);
-  timer_->reset(5ms);
-  EXPECT_EQ(clock_.pending_timeouts(), 1);
-  clock_.advance(10ms);
-  EXPECT_EQ(triggers_, (Times{85ms, 90ms}));
-}
-
-TEST_F(RepeatedTimerIdle, ResetOnlyStoresTheTimeoutWhenStopped) {
-  timer_->reset();
-  timer_->reset(20ms);
-  EXPECT_EQ(timer_->timeout(), 20ms);
-  EXPECT_FALSE(timer_->running());
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  timer_->start();
-  clock_.advance(40ms);
-  EXPECT_EQ(triggers_, (Times{20ms, 40ms}));
-}
-
-TEST_F(RepeatedTimerIdle, StopCancelsAndNothingStartsLater) {
-  timer_->stop();  // never started
-  timer_->start();
-  clock_.advance(70ms);
-  timer_->stop();
-  timer_->stop();
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  clock_.advance(1s);
-  EXPECT_EQ(triggers_, (Times{50ms}));
-}
 
 TEST_F(RepeatedTimerIdle, RunOnceNowTriggersOnThisThreadAndArmsFromThen) {
   timer_->start();
@@ -126,17 +30,6 @@ TEST_F(RepeatedTimerIdle, RunOnceNowTriggersOnThisThreadAndArmsFromThen) {
   EXPECT_EQ(triggers_, (Times{30ms, 80ms, 130ms}));
 }
 
-TEST_F(RepeatedTimerIdle, RunOnceNowDoesNothingUnlessRunning) {
-  EXPECT_FALSE(timer_->run_once_now());
-  timer_->start();
-  timer_->stop();
-  EXPECT_FALSE(timer_->run_once_now());
-  timer_->destroy();
-  EXPECT_FALSE(timer_->run_once_now());
-  EXPECT_TRUE(triggers_.empty());
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-}
-
 TEST_F(RepeatedTimerIdle, DestroyRunsOnDestroyAtOnceAndOnce) {
   timer_->start();
   clock_.advance(60ms);
@@ -151,220 +44,29 @@ TEST_F(RepeatedTimerIdle, DestroyRunsOnDestroyAtOnceAndOnce) {
   EXPECT_EQ(triggers_, (Times{50ms}));
 }
 
-TEST_F(RepeatedTimerIdle, DestroyOfOneThatWasNeverStarted) {
-  timer_->destroy();
-  EXPECT_EQ(destroyed_, 1);
-}
-
-TEST_F(RepeatedTimerIdle, NothingHappensAfterDestroy) {
-  timer_->destroy();
-  timer_->start();
-  timer_->restart();
-  timer_->reset();
-  timer_->reset(10ms);
-  timer_->stop();
-  EXPECT_FALSE(timer_->run_once_now());
-  EXPECT_EQ(timer_->timeout(), 50ms);
-  EXPECT_FALSE(timer_->running());
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  clock_.advance(1s);
-  EXPECT_TRUE(triggers_.empty());
-}
-
-TEST_F(RepeatedTimerIdle, TheTimerIsBorrowedAndNeverStopped) {
-  timer_->start();
-  timer_->destroy();
-  timer_->destroy();
-  timer_.reset();
-  bool ran = false;
-  clock_.new_timeout([&] { ran = true; }, 1ms);
-  clock_.advance(1ms);
-  EXPECT_TRUE(ran);
-}
-
-TEST_F(RepeatedTimerIdle, SeveralShareATimer) {
+TEST_F(RepeatedTimerIdle, SeveralShareATimerThatTheyNeverStop) {
   int others = 0;
   RepeatedTimer other("other", 20ms, clock_, {.on_trigger = [&] { ++others; }});
   other.start();
   clock_.advance(100ms);
   timer_->destroy();
+  timer_->destroy();
+  timer_.reset();
   clock_.advance(100ms);
   EXPECT_EQ(others, 10);
 }
 
-// --- While on_trigger runs -------------------------------------------------------------------------------------------
-// Called from inside it and from another thread, in a trigger by the clock and by run_once_now().
-
-enum class From { Inside, AnotherThread };
-enum class By { Expiry, RunOnceNow };
-
-class RepeatedTimerTriggering : public RepeatedTimerFixture,
-                                public ::testing::WithParamInterface<std::tuple<From, By>> {
- protected:
-  RepeatedTimerTriggering() { timer_->start(); }
-
-  void call(std::function<void()> f) {
-    if (std::get<From>(GetParam()) == From::Inside) {
-      f();
-    } else {
-      on_another_thread(std::move(f));
-    }
-  }
-
-  /// Causes a trigger, which calls `f` while it runs. Then clears triggers_; triggers_since() counts from that trigger.
-  void while_it_triggers(std::function<void()> f) {
-    during_ = [this, f] {
-      during_ = nullptr;
-      triggered_on_ = std::this_thread::get_id();
-      call(f);
-      EXPECT_EQ(clock_.pending_timeouts(), 0) << "the end of the trigger arms";
-    };
-    if (std::get<By>(GetParam()) == By::Expiry) {
-      clock_.advance(50ms);
-    } else {
-      on_another_thread([this] { EXPECT_TRUE(timer_->run_once_now()); });
-    }
-    ASSERT_EQ(triggers_.size(), 1U);
-    triggered_at_ = triggers_[0];
-    triggers_.clear();
-  }
-
-  Times triggers_since() const {
-    Times times;
-    for (const auto time : triggers_) times.push_back(time - triggered_at_);
-    return times;
-  }
-
-  void expect_the_usual_rate() {
-    EXPECT_TRUE(timer_->running());
-    EXPECT_EQ(clock_.pending_timeouts(), 1);
-    clock_.advance(1s);
-    ASSERT_EQ(triggers_.size(), 20U);
-    EXPECT_EQ(triggers_since().front(), 50ms);
-    timer_->stop();
-    EXPECT_EQ(clock_.pending_timeouts(), 0);
-    clock_.advance(1s);
-    EXPECT_EQ(triggers_.size(), 20U) << "a second chain";
-  }
-
-  std::thread::id triggered_on_;
-
- private:
-  std::chrono::milliseconds triggered_at_{0};
-};
-
-TEST_P(RepeatedTimerTriggering, CallsThatLeaveItRunningArmOnce) {
-  const std::map<std::string, std::function<void()>> calls{
-      {"start", [this] { timer_->start(); }},
-      {"stop and start, repeated",
-       [this] {
-         for (int i = 0; i < 3; ++i) {
-           timer_->stop();
-           EXPECT_FALSE(timer_->running());
-           timer_->start();
-           EXPECT_TRUE(timer_->running());
-         }
-       }},
-      {"restart, twice", [this] { timer_->restart(), timer_->restart(); }},
-      {"stop and restart", [this] { timer_->stop(), timer_->restart(); }},
-      {"reset, both ways", [this] { timer_->reset(), timer_->reset(50ms); }},
-      {"run_once_now", [this] { EXPECT_FALSE(timer_->run_once_now()); }},
-  };
-  for (const auto& [name, call] : calls) {
-    SCOPED_TRACE(name);
-    triggers_.clear();
-    timer_->start();
-    while_it_triggers(call);
-    expect_the_usual_rate();
-  }
-}
-
-TEST_P(RepeatedTimerTriggering, TheEndUsesTheTimeoutOfReset) {
-  while_it_triggers([this] {
-    timer_->reset(70ms);
-    EXPECT_EQ(timer_->timeout(), 70ms);
-  });
-  EXPECT_EQ(clock_.pending_timeouts(), 1);
-  clock_.advance(210ms);
-  EXPECT_EQ(triggers_since(), (Times{70ms, 140ms, 210ms}));
-}
-
-TEST_P(RepeatedTimerTriggering, ResetOfOneThatWasStoppedOnlyStores) {
-  while_it_triggers([this] {
-    timer_->stop();
-    timer_->reset(70ms);
-    timer_->reset();
-  });
-  EXPECT_FALSE(timer_->running());
-  EXPECT_EQ(timer_->timeout(), 70ms);
-  clock_.advance(1s);
-  EXPECT_TRUE(triggers_.empty());
-}
-
-TEST_P(RepeatedTimerTriggering, StopLetsItFinishAndNoFurtherOneStarts) {
-  bool finished = false;
-  while_it_triggers([&] {
-    timer_->stop();
-    EXPECT_TRUE(in_trigger_) << "stop() does not wait";
-    finished = true;
-  });
-  EXPECT_TRUE(finished);
-  EXPECT_FALSE(timer_->running());
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  clock_.advance(1s);
-  EXPECT_TRUE(triggers_.empty());
-  timer_->start();
-  clock_.advance(50ms);
-  EXPECT_EQ(triggers_.size(), 1U);
-}
-
-TEST_P(RepeatedTimerTriggering, DestroyRunsOnDestroyAfterItOnce) {
-  while_it_triggers([&] {
-    timer_->destroy();
-    timer_->destroy();
+TEST_F(RepeatedTimerIdle, DestroyDuringATriggerLeavesOnDestroyToTheThreadOfTheTrigger) {
+  during_ = [this] {
+    on_another_thread([this] { timer_->destroy(); });
     EXPECT_EQ(destroyed_, 0);
-    timer_->start();
-    timer_->restart();
-    timer_->reset(10ms);
-    EXPECT_FALSE(timer_->running());
-  });
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(destroyed_on_, triggered_on_);
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  clock_.advance(1s);
-  EXPECT_TRUE(triggers_.empty());
-}
-
-INSTANTIATE_TEST_SUITE_P(Calls, RepeatedTimerTriggering,
-                         ::testing::Combine(::testing::Values(From::Inside, From::AnotherThread),
-                                            ::testing::Values(By::Expiry, By::RunOnceNow)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param) == From::Inside ? "Inside"
-                                                                                      : "FromAnotherThread") +
-                                  (std::get<1>(test.param) == By::Expiry ? "ByExpiry" : "ByRunOnceNow");
-                         });
-
-TEST_F(RepeatedTimerIdle, TheRateIsUnchangedByCallsInEveryTrigger) {
-  const std::vector<std::function<void()>> calls = {
-      [this] { timer_->restart(); },
-      [this] { timer_->reset(); },
-      [this] { timer_->start(); },
-      [this] {
-        timer_->stop();
-        timer_->start();
-      },
-  };
-  std::size_t at = 0;
-  during_ = [&] {
-    calls[at % calls.size()]();
-    on_another_thread(calls[at / calls.size() % calls.size()]);
-    ++at;
   };
   timer_->start();
-  for (std::size_t second = 1; second <= 5; ++second) {
-    clock_.advance(1s);
-    EXPECT_EQ(triggers_.size(), 20 * second);
-  }
+  on_another_thread([this] {
+    EXPECT_TRUE(timer_->run_once_now());
+    EXPECT_EQ(destroyed_, 1);
+    EXPECT_EQ(destroyed_on_, std::this_thread::get_id());
+  });
 }
 
 TEST_F(RepeatedTimerIdle, TheTimeoutCountsFromTheEndOfATrigger) {
@@ -390,33 +92,6 @@ class RepeatedTimerAdjusting : public RepeatedTimerFixture {
  protected:
   RepeatedTimerAdjusting() : RepeatedTimerFixture(true) {}
 };
-
-TEST_F(RepeatedTimerAdjusting, IsAskedOncePerArmingWithTheTimeout) {
-  when_asked_ = [this](auto timeout) {
-    EXPECT_EQ(timeout, timer_->timeout());
-    return timeout + asked_ * 10ms;
-  };
-  timer_->start();
-  EXPECT_EQ(asked_, 1);
-  clock_.advance(60ms);
-  EXPECT_EQ(asked_, 2);
-  clock_.advance(70ms);
-  EXPECT_EQ(triggers_, (Times{60ms, 130ms}));
-  EXPECT_EQ(asked_, 3);
-  timer_->restart();
-  EXPECT_EQ(asked_, 4);
-  timer_->reset();
-  EXPECT_EQ(asked_, 5);
-  timer_->reset(100ms);
-  EXPECT_EQ(asked_, 6);
-  timer_->start();
-  timer_->stop();
-  timer_->reset(70ms);
-  EXPECT_EQ(asked_, 6) << "nothing was armed";
-  timer_->start();
-  EXPECT_TRUE(timer_->run_once_now());
-  EXPECT_EQ(asked_, 8);
-}
 
 TEST_F(RepeatedTimerAdjusting, ZeroOrLessIsTheNextTick) {
   for (const auto adjusted : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
@@ -544,15 +219,6 @@ TEST_F(RepeatedTimerAdjusting, DestroyDuringItRunsOnDestroyAfterIt) {
 
 // --- Lifetime --------------------------------------------------------------------------------------------------------
 
-TEST_F(RepeatedTimerIdle, TheDestructorDestroys) {
-  timer_->start();
-  timer_.reset();
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(clock_.pending_timeouts(), 0);
-  clock_.advance(1s);
-  EXPECT_TRUE(triggers_.empty());
-}
-
 TEST_F(RepeatedTimerIdle, MayBeDestroyedInsideItsTrigger) {
   during_ = [this] {
     timer_.reset();
@@ -665,30 +331,6 @@ TEST_F(RepeatedTimerIdle, RefusesAnEmptyOnTrigger) {
             "RepeatedTimer: on_trigger: null (expected: a callable)");
 }
 
-TEST(RepeatedTimer, NeedsOnlyOnTrigger) {
-  ManualTimer clock;
-  int triggers = 0;
-  RepeatedTimer timer("", 1ms, clock, {.on_trigger = [&] { ++triggers; }});
-  timer.start();
-  clock.advance(3ms);
-  timer.destroy();
-  EXPECT_EQ(triggers, 3);
-}
-
-TEST_F(RepeatedTimerIdle, RunningTellsTheState) {
-  EXPECT_FALSE(timer_->running());
-  timer_->start();
-  EXPECT_TRUE(timer_->running());
-  during_ = [this] { EXPECT_TRUE(timer_->running()); };
-  clock_.advance(50ms);
-  timer_->stop();
-  EXPECT_FALSE(timer_->running());
-  timer_->restart();
-  EXPECT_TRUE(timer_->running());
-  timer_->destroy();
-  EXPECT_FALSE(timer_->running());
-}
-
 TEST_F(RepeatedTimerIdle, DescribeIsOneLineWithNameTimeoutAndState) {
   EXPECT_EQ(timer_->describe(), "RepeatedTimer(test, timeout: 50000000 ns, stopped)");
   timer_->start();
@@ -762,19 +404,6 @@ INSTANTIATE_TEST_SUITE_P(
                       Rival{"RunOnceNow", [](Owned& timer) { EXPECT_TRUE(timer->run_once_now()); }, 1, 1},
                       Rival{"TheDestructor", [](Owned& timer) { timer.reset(); }, 0, 0}),
     [](const auto& test) { return std::string(test.param.name); });
-
-TEST(RepeatedTimer, RunOnceNowWinsAgainstAClaimedOne) {
-  JobQueue jobs;
-  int triggers = 0;
-  HashedWheelTimer wheel({.tick_duration = 1ms, .executor = jobs.executor()});
-  RepeatedTimer timer("claimed", 1ms, wheel, {.on_trigger = [&] { ++triggers; }});
-  timer.start();
-  ASSERT_TRUE(jobs.wait_for(1));
-  EXPECT_TRUE(timer.run_once_now()) << "running, and nothing triggers yet";
-  timer.stop();
-  jobs.run_all();
-  EXPECT_EQ(triggers, 1);
-}
 
 TEST(RepeatedTimer, TriggersOnTheExecutorWithoutOverlap) {
   static thread_local bool is_job = false;

@@ -21,12 +21,12 @@ class WallClockTest : public ::testing::Test {
   system_clock::time_point exact_wall() const { return system_clock_at(timer_.now().time_since_epoch() + offset_); }
   static WallTime at(nanoseconds time) { return WallTime(std::chrono::floor<std::chrono::seconds>(time)); }
 
-  Schedule calendar(calendar::Rule rule) {
-    return Schedule::calendar(std::move(rule), CatchUp::Skip, [this] { return exact_wall(); });
+  static WallTime next_hour(WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; }
+
+  Schedule calendar(calendar::Rule rule, CatchUp catch_up = CatchUp::Skip) {
+    return Schedule::calendar(std::move(rule), catch_up, [this] { return exact_wall(); });
   }
-  Schedule hourly() {
-    return calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; });
-  }
+  Schedule hourly(CatchUp catch_up = CatchUp::Skip) { return calendar(next_hour, catch_up); }
   std::shared_ptr<ScheduledTask> start(Schedule planned) {
     return schedule(timer_, std::move(planned), [this] { runs_.push_back(wall()); });
   }
@@ -54,12 +54,6 @@ TEST_F(WallClockTest, WaitsInPiecesOfAtMostAMinute) {
     timer_.advance(1min);
   }
   EXPECT_EQ(runs_.size(), 3U);
-}
-
-TEST_F(WallClockTest, AnOccurrenceAtTheStartOfTheScheduleDoesNotRun) {
-  start(hourly());
-  timer_.advance(1min);
-  EXPECT_TRUE(runs_.empty());
 }
 
 TEST_F(WallClockTest, AClockSetForwardOverSeveralOccurrencesGivesOneRunWithinAMinute) {
@@ -169,7 +163,7 @@ TEST_F(WallClockTest, ARuleThatThrowsIsReportedAndAskedAgain) {
   int calls = 0;
   const auto task = start(calendar([&](WallTime after) {
     if (++calls == 2) throw std::runtime_error("rule");
-    return std::chrono::floor<std::chrono::hours>(after) + 1h;
+    return next_hour(after);
   }));
   timer_.advance(1h);
   EXPECT_EQ(errors_.errors(), std::vector<std::string>({"rule"}));
@@ -184,7 +178,7 @@ TEST_F(WallClockTest, ARuleOrClockThatThrowsAfterTheClockWasSetBackIsAskedAgain)
   bool clock_throws = false;
   const auto rule = [&](WallTime after) {
     if (rule_throws) throw std::runtime_error("rule");
-    return std::chrono::floor<std::chrono::hours>(after) + 1h;
+    return next_hour(after);
   };
   const auto clock = [&] {
     if (clock_throws) throw std::runtime_error("clock");
@@ -217,9 +211,8 @@ TEST_F(WallClockTest, AWallClockThatThrowsIsReportedAndAskedAgain) {
       return exact_wall();
     };
     const auto token = std::make_shared<int>();
-    const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
-    const auto task =
-        schedule(timer_, Schedule::calendar(rule, CatchUp::Skip, clock), [this, token] { runs_.push_back(wall()); });
+    const auto task = schedule(timer_, Schedule::calendar(next_hour, CatchUp::Skip, clock),
+                               [this, token] { runs_.push_back(wall()); });
     timer_.advance(2h + 1min);
     ASSERT_EQ(runs_.size(), 2U) << failing;
     for (int hour = 1; hour <= 2; ++hour) {
@@ -266,8 +259,7 @@ TEST_F(WallClockTest, CatchUpDecidesAboutOccurrencesThatHavePassed) {
     runs_.clear();
     offset_ = -timer_.now().time_since_epoch();
     std::vector<nanoseconds> runs;
-    const auto hourly = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
-    const auto task = schedule(timer_, Schedule::calendar(hourly, catch_up, [this] { return exact_wall(); }), [&] {
+    const auto task = schedule(timer_, hourly(catch_up), [&] {
       runs.push_back(exact_wall().time_since_epoch());
       if (runs.size() == 1) offset_ += 2h;  // the first run takes so long
     });
@@ -288,8 +280,7 @@ TEST_F(WallClockTest, CatchUpDecidesAboutOccurrencesThatHavePassed) {
 
 TEST_F(WallClockTest, ABurstLeavesTheTimerToOthersAndEndsWithTheLimit) {
   const auto secondly = [](WallTime after) { return after + 1s; };
-  const auto task = schedule(timer_, Schedule::calendar(secondly, CatchUp::Burst, [this] { return exact_wall(); }),
-                             [this] { runs_.push_back(wall()); });
+  const auto task = start(calendar(secondly, CatchUp::Burst));
   offset_ += 24h * 7;  // 604,800 occurrences, more than a burst takes
   std::vector<std::size_t> seen;
   for (int i = 0; i < 300; ++i) timer_.new_timeout([&] { seen.push_back(runs_.size()); }, i * 10ms);
@@ -299,8 +290,7 @@ TEST_F(WallClockTest, ABurstLeavesTheTimerToOthersAndEndsWithTheLimit) {
   EXPECT_EQ(runs_.size(), task->runs());
   EXPECT_GE(runs_.size(), 604'802U);
   task->cancel();
-  const auto limited =
-      schedule(timer_, Schedule::calendar(secondly, CatchUp::Burst, [this] { return exact_wall(); }).limit(5), [] {});
+  const auto limited = schedule(timer_, calendar(secondly, CatchUp::Burst).limit(5), [] {});
   offset_ += 1h;
   timer_.advance(2min);
   EXPECT_EQ(limited->runs(), 5U);
@@ -309,13 +299,10 @@ TEST_F(WallClockTest, ABurstLeavesTheTimerToOthersAndEndsWithTheLimit) {
 
 TEST_F(WallClockTest, JitterCountsForAnOverdueOccurrenceToo) {
   std::vector<nanoseconds> waits;
-  const auto task =
-      start(Schedule::calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; },
-                               CatchUp::Burst, [this] { return exact_wall(); })
-                .jitter([&](nanoseconds wait) {
-                  waits.push_back(wait);
-                  return wait + 7s;
-                }));
+  const auto task = start(hourly(CatchUp::Burst).jitter([&](nanoseconds wait) {
+    waits.push_back(wait);
+    return wait + 7s;
+  }));
   timer_.advance(30min);
   offset_ += 5h;
   timer_.advance(1min);
@@ -327,11 +314,7 @@ TEST_F(WallClockTest, JitterCountsForAnOverdueOccurrenceToo) {
 }
 
 TEST_F(WallClockTest, ABurstRepeatsNothingAfterTheClockWasSetBack) {
-  const auto task =
-      schedule(timer_,
-               Schedule::calendar([](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; },
-                                  CatchUp::Burst, [this] { return exact_wall(); }),
-               [this] { runs_.push_back(wall()); });
+  const auto task = start(hourly(CatchUp::Burst));
   timer_.advance(2h + 30min);
   EXPECT_EQ(runs_.size(), 2U);
   offset_ -= 45min;
@@ -418,11 +401,8 @@ TEST_F(WallClockTest, AnOccurrenceThatJitterBringsForwardByMoreThanAnHourRunsOnc
   for (const CatchUp catch_up : {CatchUp::Skip, CatchUp::Once, CatchUp::Burst}) {
     int runs = 0;
     const auto daily = [](WallTime after) { return std::chrono::floor<std::chrono::days>(after - 3h) + 27h; };
-    const auto task = schedule(
-        timer_, Schedule::calendar(daily, catch_up, [this] { return exact_wall(); }).jitter([](nanoseconds wait) {
-          return std::max<nanoseconds>(wait - 72min, 1min);
-        }),
-        [&] { ++runs; });
+    const auto early = [](nanoseconds wait) { return std::max<nanoseconds>(wait - 72min, 1min); };
+    const auto task = schedule(timer_, calendar(daily, catch_up).jitter(early), [&] { ++runs; });
     for (int minute = 0; minute < 10 * 24 * 60; ++minute) timer_.advance(1min);
     EXPECT_NEAR(runs, 10, 1) << static_cast<int>(catch_up);
     task->cancel();
@@ -441,10 +421,7 @@ TEST_F(WallClockTest, AClockSetBackALittleDoesNotRepeatARunThatJitterHasBroughtF
 }
 
 TEST_F(WallClockTest, AClockThatWasAheadForSecondsDelaysNoLaterRun) {
-  const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
-  const auto task = start(Schedule::calendar(rule, CatchUp::Burst, [this] {
-                            return exact_wall();
-                          }).jitter([](nanoseconds wait) { return wait + 1min; }));
+  const auto task = start(hourly(CatchUp::Burst).jitter([](nanoseconds wait) { return wait + 1min; }));
   timer_.advance(1h + 50s);
   offset_ += 5h;
   timer_.advance(20s);
@@ -459,8 +436,8 @@ TEST_F(WallClockTest, APieceThatOutlivesTheTimerRunsNothing) {
   int runs = 0;
   system_clock::time_point wall(59min + 59s);
   auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .executor = jobs.executor()});
-  const auto rule = [](WallTime after) { return std::chrono::floor<std::chrono::hours>(after) + 1h; };
-  const auto task = schedule(*timer, Schedule::calendar(rule, CatchUp::Skip, [&] { return wall; }), [&] { ++runs; });
+  const auto task =
+      schedule(*timer, Schedule::calendar(next_hour, CatchUp::Skip, [&] { return wall; }), [&] { ++runs; });
   ASSERT_TRUE(jobs.wait_for(1));
   wall -= 30min;  // set back, so that this piece was not the last
   timer.reset();
@@ -477,6 +454,39 @@ TEST_F(WallClockTest, CancelBetweenTwoPieces) {
   EXPECT_EQ(timer_.pending_timeouts(), 0);
   timer_.advance(2h);
   EXPECT_TRUE(runs_.empty());
+}
+
+constexpr std::chrono::hours kYear{24 * 365};
+
+TEST_F(WallClockTest, AClockThatIsSetForwardByCenturiesGivesOneRun) {
+  offset_ = -200 * kYear;
+  const auto task = start(hourly());
+  offset_ = 200 * kYear;
+  timer_.advance(1min);
+  EXPECT_EQ(runs_.size(), 1U);
+  timer_.advance(2h);
+  EXPECT_EQ(runs_.size(), 3U);
+}
+
+TEST_F(WallClockTest, AClockThatIsSetBackDuringAnEndlessJitterDoesNotMakeTheRunDue) {
+  offset_ = 30min;
+  const auto task = start(hourly().jitter([](nanoseconds) { return nanoseconds::max(); }));
+  timer_.advance(1min);
+  offset_ = 15min;  // the wait for the same occurrence is longer now
+  timer_.advance(10min);
+  EXPECT_TRUE(runs_.empty());
+  EXPECT_FALSE(task->done());
+}
+
+TEST_F(WallClockTest, AnOccurrenceThatPassedCenturiesAgoIsDueHoweverEarlyJitterMadeIt) {
+  offset_ = -200 * kYear;
+  const calendar::Rule rare = [](WallTime after) { return after + std::chrono::seconds(150 * kYear); };
+  const auto task = start(calendar(rare).jitter([](nanoseconds) { return 10min; }));
+  timer_.advance(1min);
+  EXPECT_TRUE(runs_.empty());
+  offset_ = 200 * kYear;
+  timer_.advance(1min);
+  EXPECT_EQ(runs_.size(), 1U);
 }
 
 TEST(ScheduleCalendar, TheRealWallClockIsUsed) {

@@ -91,17 +91,6 @@ TEST(LatencyHistogram, PercentileIsTheNearestRankAtMostOneBucketAbove) {
   }
 }
 
-TEST(LatencyHistogram, PercentileIsTheEndOfItsBucket) {
-  LatencyHistogram histogram;
-  for (const nanoseconds value : std::vector<nanoseconds>{1us, 100us, 10ms, 1s}) histogram.add(value);
-  const Buckets buckets = buckets_of(histogram);
-  ASSERT_EQ(buckets.size(), 4U);
-  EXPECT_EQ(histogram.percentile(25), buckets[0].first);
-  EXPECT_EQ(histogram.percentile(25.1), buckets[1].first);
-  EXPECT_EQ(histogram.percentile(75), buckets[2].first);
-  EXPECT_EQ(histogram.percentile(75.1), 1s);
-}
-
 TEST(LatencyHistogram, WholePercentsOfAHundredAreExactRanks) {
   LatencyHistogram histogram;
   Buckets expected;

@@ -1,4 +1,4 @@
-// What TimerStats::running_for, slow_tasks and Options::slow_task promise, on both timers that have a worker.
+// What TimerStats::running_for, slow_tasks, busy, in_tasks and Options::slow_task promise.
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,8 @@
 namespace hwt {
 namespace {
 
-using namespace std::chrono_literals;
+using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
-using test::contains;
-using test::eventually;
-using test::Gate;
-using test::Hold;
-using test::Latch;
 
 /// Keeps its thread for longer than this.
 void work_longer_than(nanoseconds time) {
@@ -41,45 +35,36 @@ void work_longer_than(nanoseconds time) {
 /// An Options::on_slow_task that records its calls.
 class Reports {
  public:
+  struct Report {
+    Timeout timeout;
+    nanoseconds ran;
+    std::thread::id thread;
+  };
+
   std::function<void(const Timeout&, nanoseconds)> handler() {
     return [this](const Timeout& timeout, nanoseconds ran) {
       const std::lock_guard lock(mutex_);
-      timeouts_.push_back(timeout);
-      ran_.push_back(ran);
-      threads_.push_back(std::this_thread::get_id());
+      reports_.push_back({timeout, ran, std::this_thread::get_id()});
     };
   }
-  std::size_t size() {
+  std::vector<Report> all() {
     const std::lock_guard lock(mutex_);
-    return ran_.size();
+    return reports_;
   }
-  std::vector<Timeout> timeouts() {
-    const std::lock_guard lock(mutex_);
-    return timeouts_;
-  }
-  std::vector<nanoseconds> ran() {
-    const std::lock_guard lock(mutex_);
-    return ran_;
-  }
-  std::vector<std::thread::id> threads() {
-    const std::lock_guard lock(mutex_);
-    return threads_;
-  }
+  std::size_t size() { return all().size(); }
 
  private:
   std::mutex mutex_;
-  std::vector<Timeout> timeouts_;
-  std::vector<nanoseconds> ran_;
-  std::vector<std::thread::id> threads_;
+  std::vector<Report> reports_;
 };
 
 template <class T>
 class SlowTasks : public ::testing::Test {};
-TYPED_TEST_SUITE(SlowTasks, test::ThreadedTimers);
+TYPED_TEST_SUITE(SlowTasks, ThreadedTimers);
 
 template <class T>
 class RunningFor : public ::testing::Test {};
-TYPED_TEST_SUITE(RunningFor, test::ThreadedTimers);
+TYPED_TEST_SUITE(RunningFor, ThreadedTimers);
 
 TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRan) {
   Reports reports;
@@ -98,9 +83,9 @@ TYPED_TEST(SlowTasks, AreCountedAndReportedOnTheWorkerAfterTheyRan) {
   ASSERT_TRUE(eventually([&] { return reports.size() == 1; }));
   EXPECT_EQ(ran, 1);
   EXPECT_EQ(reported_before, 0U);
-  EXPECT_EQ(reports.timeouts()[0], slow);
-  EXPECT_GT(reports.ran()[0], 10ms);
-  EXPECT_EQ(reports.threads()[0], worker.load());
+  EXPECT_EQ(reports.all()[0].timeout, slow);
+  EXPECT_GT(reports.all()[0].ran, 10ms);
+  EXPECT_EQ(reports.all()[0].thread, worker.load());
   EXPECT_EQ(timer.stats().slow_tasks, 1);
 }
 
@@ -123,7 +108,7 @@ TYPED_TEST(SlowTasks, AreThoseThatRanStrictlyLongerAndNoOther) {
   }
   ASSERT_TRUE(eventually([&] { return ran == kTasks; }));
   timer.stop();
-  for (const nanoseconds told : reports.ran()) EXPECT_GT(told, kLimit);
+  for (const Reports::Report& report : reports.all()) EXPECT_GT(report.ran, kLimit);
   EXPECT_EQ(timer.stats().slow_tasks, static_cast<std::int64_t>(reports.size()));
   EXPECT_GE(timer.stats().slow_tasks, longer_inside);
   EXPECT_GE(longer_inside, kTasks / 2);
@@ -135,15 +120,15 @@ TYPED_TEST(SlowTasks, ALineTellsByDefaultThatTasksHeldTheWorkerForMoreThanASecon
     options.tick_duration = 1ms;
     TypeParam timer(options);
     testing::internal::CaptureStderr();
-    EXPECT_TRUE(test::ran_in_task(timer, [] { work_longer_than(1001ms); }));
+    EXPECT_TRUE(ran_in_task(timer, [] { work_longer_than(1001ms); }));
     EXPECT_TRUE(eventually([&] { return timer.stats().in_tasks > 1s; }));
     EXPECT_EQ(timer.stats().slow_tasks, 0);
     timer.stop();
     return testing::internal::GetCapturedStderr();
   };
   const std::string line = lines_with({});
-  EXPECT_EQ(test::count_of(line, "\n"), 1) << line;
-  EXPECT_TRUE(test::contains(line, "hashed_wheel_timer: tasks held the worker for ")) << line;
+  EXPECT_EQ(count_of(line, "\n"), 1) << line;
+  EXPECT_TRUE(contains(line, "hashed_wheel_timer: tasks held the worker for ")) << line;
   EXPECT_EQ(lines_with({.slow_task = 0ns}), "") << "off";
   EXPECT_EQ(lines_with({.slow_task = 1h}), "") << "it has a limit of its own";
 }
@@ -152,27 +137,20 @@ TEST(SlowTasksOfALoop, ALineTellsByDefaultThatTasksHeldItForMoreThanASecond) {
   LoopTimer timer(1ms);
   timer.new_timeout([] { work_longer_than(1001ms); }, 0ns);
   testing::internal::CaptureStderr();
-  EXPECT_TRUE(test::passes_until(timer, [&] { return timer.stats().ticks == 1; }));
+  EXPECT_TRUE(passes_until(timer, [&] { return timer.stats().ticks == 1; }));
   const std::string line = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(test::contains(line, "tasks held the worker for ")) << line;
+  EXPECT_TRUE(contains(line, "tasks held the worker for ")) << line;
 }
 
-TYPED_TEST(SlowTasks, NoneIsReportedThatKeepsWithinTheLimit) {
-  Reports reports;
-  TypeParam timer{{.tick_duration = 1ms, .slow_task = 1h, .on_slow_task = reports.handler()}};
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(test::ran_in_task(timer, [] {}));
-  timer.stop();
-  EXPECT_EQ(reports.size(), 0U);
-  EXPECT_EQ(timer.stats().slow_tasks, 0);
-}
-
-TYPED_TEST(SlowTasks, NothingIsCountedWhileItIsOff) {
-  Reports reports;
-  TypeParam timer{{.tick_duration = 1ms, .on_slow_task = reports.handler()}};
-  ASSERT_TRUE(test::ran_in_task(timer, [] { work_longer_than(10ms); }));
-  timer.stop();
-  EXPECT_EQ(reports.size(), 0U);
-  EXPECT_EQ(timer.stats().slow_tasks, 0);
+TYPED_TEST(SlowTasks, NoneIsCountedOrReportedWithinTheLimitOrWhileItIsOff) {
+  for (const nanoseconds limit : {nanoseconds(1h), 0ns}) {
+    Reports reports;
+    TypeParam timer{{.tick_duration = 1ms, .slow_task = limit, .on_slow_task = reports.handler()}};
+    ASSERT_TRUE(ran_in_task(timer, [] { work_longer_than(10ms); }));
+    timer.stop();
+    EXPECT_EQ(reports.size(), 0U);
+    EXPECT_EQ(timer.stats().slow_tasks, 0);
+  }
 }
 
 TYPED_TEST(SlowTasks, TheDestructionOfTheCallableIsPartOfIt) {
@@ -202,7 +180,7 @@ TYPED_TEST(SlowTasks, ATaskThatMovesItsHandleAwayIsReportedWithIt) {
       },
       0ns);
   ASSERT_TRUE(eventually([&] { return reports.size() == 1; }));
-  EXPECT_EQ(reports.timeouts()[0], kept);
+  EXPECT_EQ(reports.all()[0].timeout, kept);
   EXPECT_TRUE(kept.is_expired());
 }
 
@@ -214,7 +192,7 @@ TYPED_TEST(SlowTasks, SharedTasksAndTasksThatThrowAreReportedToo) {
     }
   };
   Reports reports;
-  test::ErrorLog errors;
+  ErrorLog errors;
   TypeParam timer{
       {.tick_duration = 1ms, .on_task_error = errors.handler(), .slow_task = 5ms, .on_slow_task = reports.handler()}};
   timer.new_timeout(std::make_shared<Slow>(), 0ns);
@@ -229,7 +207,7 @@ TYPED_TEST(SlowTasks, InAnExecutorAreNotCounted) {
     work_longer_than(10ms);
     ++ran;
   };
-  test::ThreadPerJob elsewhere;
+  ThreadPerJob elsewhere;
   TypeParam timer{
       {.tick_duration = 1ms, .executor = elsewhere.executor(), .slow_task = 5ms, .on_slow_task = reports.handler()}};
   timer.new_timeout(task, 0ns);
@@ -247,7 +225,7 @@ TYPED_TEST(SlowTasks, InAnExecutorAreNotCounted) {
 
 TYPED_TEST(SlowTasks, ATaskThatTheExecutorRefusesRunsOnTheWorkerAndCounts) {
   Reports reports;
-  test::ErrorLog errors;
+  ErrorLog errors;
   TypeParam timer{{.tick_duration = 1ms,
                    .executor = [](const std::function<void()>&) { throw std::runtime_error("full"); },
                    .on_task_error = errors.handler(),
@@ -255,12 +233,12 @@ TYPED_TEST(SlowTasks, ATaskThatTheExecutorRefusesRunsOnTheWorkerAndCounts) {
                    .on_slow_task = reports.handler()}};
   Timeout refused = timer.new_timeout([] { work_longer_than(10ms); }, 0ns);
   ASSERT_TRUE(eventually([&] { return reports.size() == 1; }));
-  EXPECT_EQ(reports.timeouts()[0], refused);
+  EXPECT_EQ(reports.all()[0].timeout, refused);
   EXPECT_EQ(timer.stats().slow_tasks, 1);
 }
 
 TYPED_TEST(SlowTasks, AnExceptionOfTheHandlerGoesToOnTaskErrorWithItsTimeout) {
-  test::ErrorLog errors;
+  ErrorLog errors;
   TypeParam timer{{.tick_duration = 1ms,
                    .on_task_error = errors.handler(),
                    .slow_task = 5ms,
@@ -270,12 +248,12 @@ TYPED_TEST(SlowTasks, AnExceptionOfTheHandlerGoesToOnTaskErrorWithItsTimeout) {
   EXPECT_EQ(errors.errors(), std::vector<std::string>{"from the handler"});
   EXPECT_EQ(errors.timeouts(), std::vector<Timeout>{slow});
   EXPECT_EQ(timer.stats().task_errors, 1);
-  EXPECT_TRUE(test::ran_in_task(timer, [] {})) << "the worker goes on";
+  EXPECT_TRUE(ran_in_task(timer, [] {})) << "the worker goes on";
 }
 
 TYPED_TEST(SlowTasks, NothingIsReportedOfATaskThatDestroyedItsTimer) {
   Reports reports;
-  test::CountingFactory factory;
+  CountingFactory factory;
   auto timer = std::make_unique<TypeParam>(Options{
       .tick_duration = 1ms, .thread_factory = factory.factory(), .slow_task = 5ms, .on_slow_task = reports.handler()});
   TypeParam& armed = *timer;
@@ -307,10 +285,10 @@ TYPED_TEST(SlowTasks, OneIsReportedThatRanWhileAnotherThreadDestroyedTheTimer) {
 }
 
 TYPED_TEST(SlowTasks, TheHandlerMayUseTheTimerAndMayDestroyIt) {
-  test::CountingFactory factory;
+  CountingFactory factory;
   std::atomic<bool> refused = false;
   std::atomic<bool> ran_after = false;
-  test::ErrorLog errors;
+  ErrorLog errors;
   std::unique_ptr<TypeParam> timer;
   Options options{.tick_duration = 1ms,
                   .thread_factory = factory.factory(),
@@ -351,8 +329,8 @@ TYPED_TEST(SlowTasks, WithoutAHandlerThereIsOneLineOnStderrASecond) {
     took = steady_clock::now() - began;
   }
   const std::string said = testing::internal::GetCapturedStderr();
-  const int lines = test::count_of(said, "\n");
-  EXPECT_EQ(lines, test::count_of(said, "hashed_wheel_timer: a task ran for "));
+  const int lines = count_of(said, "\n");
+  EXPECT_EQ(lines, count_of(said, "hashed_wheel_timer: a task ran for "));
   EXPECT_GE(lines, 1);
   EXPECT_LE(lines, 1 + took / 1s);
   EXPECT_TRUE(contains(said, " ms on the worker (slow_task: 3.000 ms)")) << said;
@@ -360,18 +338,18 @@ TYPED_TEST(SlowTasks, WithoutAHandlerThereIsOneLineOnStderrASecond) {
 
 TYPED_TEST(SlowTasks, ANegativeLimitIsRefused) {
   for (const nanoseconds limit : {-1ns, nanoseconds::min()}) {
-    const std::string message = test::message_of<std::invalid_argument>([&] { TypeParam timer{{.slow_task = limit}}; });
+    const std::string message = message_of<std::invalid_argument>([&] { TypeParam timer{{.slow_task = limit}}; });
     const std::string end = " ns (expected: 1 ns or more, or 0 for off)";
     EXPECT_TRUE(message.ends_with("WheelTimer: slow_task: " + std::to_string(limit.count()) + end)) << message;
   }
   TypeParam longest{{.tick_duration = 1ms, .slow_task = nanoseconds::max()}};
-  EXPECT_TRUE(test::ran_in_task(longest, [] {}));
+  EXPECT_TRUE(ran_in_task(longest, [] {}));
 }
 
 TYPED_TEST(RunningFor, IsZeroWhenNoTaskRuns) {
   TypeParam timer{1ms};
   EXPECT_EQ(timer.stats().running_for, 0ns);
-  ASSERT_TRUE(test::ran_in_task(timer, [] {}));
+  ASSERT_TRUE(ran_in_task(timer, [] {}));
   EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
   timer.stop();
   EXPECT_EQ(timer.stats().running_for, 0ns);
@@ -417,7 +395,7 @@ TYPED_TEST(RunningFor, CountsFromTheBeginningOfTheTaskWhileSlowTasksAreWatched) 
 
 TYPED_TEST(RunningFor, ATaskInAnExecutorDoesNotKeepTheWorker) {
   Hold hold;
-  test::ThreadPerJob elsewhere;
+  ThreadPerJob elsewhere;
   TypeParam timer{{.tick_duration = 1ms, .executor = elsewhere.executor()}};
   timer.new_timeout([&] { hold(); }, 0ns);
   ASSERT_TRUE(hold.wait_until_entered());
@@ -435,6 +413,71 @@ TYPED_TEST(RunningFor, AnExecutorThatBlocksShows) {
   EXPECT_TRUE(eventually([&] { return timer.stats().running_for > 10ms; }));
   released.count_down();
   EXPECT_TRUE(eventually([&] { return timer.stats().running_for == 0ns; }));
+}
+
+// --- busy and in_tasks ---
+
+template <class T>
+class Busy : public ::testing::Test {};
+TYPED_TEST_SUITE(Busy, AllTimers, TimerNames);
+
+TYPED_TEST(Busy, HasTheTimeOfTasksButNotOfTheSleep) {
+  const auto begin = steady_clock::now();
+  const auto timer = make_timer<TypeParam>();
+  bool ran = false;
+  timer->new_timeout(
+      [&] {
+        std::this_thread::sleep_for(20ms);
+        ran = true;
+      },
+      200ms);
+  EXPECT_TRUE(
+      passes_until(*timer, [&] { return timer->stats().max_lag > 0ns || std::is_same_v<TypeParam, ManualTimer>; }));
+  ASSERT_TRUE(passes_until(*timer, [&] { return timer->stats().ticks > 0; }));
+  const TimerStats stats = timer->stats();
+  const auto end = steady_clock::now();
+  if (std::is_same_v<TypeParam, ManualTimer>) {
+    EXPECT_EQ(stats.busy, 0ns) << "its clock stands still";
+    EXPECT_EQ(stats.in_tasks, 0ns);
+    return;
+  }
+  EXPECT_TRUE(ran);
+  EXPECT_GE(stats.in_tasks, 20ms);
+  EXPECT_GE(stats.busy, stats.in_tasks);
+  EXPECT_LE(stats.busy, end - begin - 20ms) << "it has slept for most of the 200 ms before the task";
+}
+
+TYPED_TEST(Busy, StandsStillWhileNothingIsDue) {
+  const auto timer = make_timer<TypeParam>();
+  timer->new_timeout(must_not_run, kFar);
+  turn(*timer);
+  come_to_rest(*timer);
+  EXPECT_TRUE(eventually([&] {
+    const std::chrono::nanoseconds before = timer->stats().busy;
+    std::this_thread::sleep_for(20ms);
+    turn(*timer);
+    return timer->stats().busy == before;
+  }));
+  EXPECT_EQ(timer->stats().in_tasks, 0ns);
+}
+
+/// A worker that never sleeps must not hide it.
+TYPED_TEST(Busy, GrowsWhileTheWorkerNeverSleeps) {
+  if (kDriven<TypeParam>) GTEST_SKIP() << "it has no worker";
+  const auto timer = make_timer<TypeParam>();
+  std::atomic<bool> ended = false;
+  std::function<void()> again = [&] {
+    if (!ended) timer->new_timeout([&] { again(); }, 0ns);
+    std::this_thread::sleep_for(2ms);  // longer than a tick
+  };
+  again();
+  std::chrono::nanoseconds last{0};
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(eventually([&] { return timer->stats().busy >= last + 2ms; }));
+    last = timer->stats().busy;
+  }
+  ended = true;
+  timer->stop();
 }
 
 }  // namespace

@@ -54,9 +54,8 @@ TEST(Promise1, NeverEarly) {
 // Also tests/timer/idle_test.cpp: AfterAPass, Idle.NoWakeUpIsLost
 // Also tests/timer/netty_test.cpp: NettyHashedWheelTimerTest.ExecutionOnTime
 // Also tests/manual/manual_timer_test.cpp: Advance.IsExactFromAnyPhaseForAnyDelayAndTick
-// Also tests/wheel/hashed_wheel_test.cpp: RandomWalk
 // Also tests/wheel/every_wheel_test.cpp: Walk
-// Also tests/wheel/hierarchical_wheel_test.cpp: RandomWalk, AllOfASmallWheel
+// Also tests/wheel/hierarchical_wheel_test.cpp: AllOfASmallWheel
 
 TEST(Promise2, LateByAtMostOneTickPlusTheWorkersOwnLag) {
   constexpr auto kTick = 10ms;
@@ -196,7 +195,7 @@ TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
 // Also tests/timer/conformance_test.cpp: Conformance.TimeoutsWithRisingDeadlinesRunInThatOrder
 // Also tests/timer/hierarchical_timer_test.cpp: HierarchicalSlots.RunsInTheOrderOfTicks
 // Also tests/timer/withdraw_test.cpp: Withdraw.TheOrderHoldsWithNodesThatAreUsedAgain
-// Also tests/manual/manual_timer_test.cpp: Advance.RunsTasksInTheOrderOfTicksAndOfScheduling
+// Also tests/manual/manual_timer_model_test.cpp: ManualModel
 
 TEST(Promise5, OneThreadsTimeoutsRunInDeadlineOrderDespiteCancellations) {
   constexpr int kCount = 2000;
@@ -578,7 +577,6 @@ TEST(Promise12, AFailingCopyLeavesTheTimerAsItWas) {
 // Also tests/timer/races_test.cpp: Races.PrintingAHandleWhileItsTimerGoes
 // Also tests/timer/stress_test.cpp: Handles
 // Also tests/timer/task_lifetime_test.cpp: TaskLifetime
-// Also tests/manual/manual_timer_test.cpp: ManualTimer.HandlesOutliveIt, ManualTimer.MayBeDestroyedInsideOneOfItsTasks
 
 TEST(Promise13, HandlesOutliveTheTimer) {
   Timeout pending, expired, cancelled, shared;

@@ -72,26 +72,24 @@ TYPED_TEST(EveryWheel, IsEmptyAtFirst) {
   this->model_.clear();
 }
 
-TYPED_TEST(EveryWheel, AnItemFromThePastIsDueInTheNextTick) {
-  EXPECT_TRUE(this->expire(41).empty());
-  Item& late = this->model_.insert(3);
-  Item& negative = this->model_.insert(-7);
-  Item& next = this->model_.insert(42);
-  EXPECT_EQ(this->model_.next_due(), 42);
-  EXPECT_EQ(this->expire(42), (std::vector<Item*>{&late, &negative, &next}));
-}
+/// A number of items from which on a slot of a hierarchical wheel is crowded, and which no test has in a slot.
+constexpr std::uint32_t kNoCrowd = 1'000'000;
 
-/// Random calls: ticks in the past, equal, far away and never.
+/// Random calls: ticks in the past, equal, far away and never. A visit may be stopped, and put items off.
 template <Wheel W>
 class Walk : public ::testing::Test {
  protected:
   using Model = WheelModel<W, broken, 16>;
 
-  void begin(std::uint64_t seed, std::int64_t size, std::size_t items) {
+  void begin(std::uint64_t seed, std::int64_t size, std::size_t items, std::uint32_t crowd = kNoCrowd) {
     random_.seed(seed);
-    model_.emplace(size);
+    if constexpr (Model::kHierarchical) {
+      model_.emplace(size, crowd);
+    } else {
+      model_.emplace(size);
+    }
     items_ = std::vector<Item>(items);
-    expired_ = 0;
+    expired_ = stops_ = 0;
   }
   /// Turns the wheel until `tick` is the next to expire. Items around `carry` are in it from the first tick on.
   void grow_old(Tick carry, Tick tick) {
@@ -108,10 +106,10 @@ class Walk : public ::testing::Test {
       switch (random_() % 4) {
         case 0:
           if (item.in_wheel()) model_->move(item, tick);
+          if (random_() % 100 == 0) leave_holes();
           break;
         case 1:
-          // Not far, so that there is always a past and a future.
-          if (const Tick due = model_->next_due(); due != kNever && due - model_->floor() <= 1'000'000) expire(due);
+          turn();
           break;
         default:
           if (item.in_wheel()) {
@@ -124,6 +122,7 @@ class Walk : public ::testing::Test {
     model_->clear();
   }
   std::size_t expired() const { return expired_; }
+  std::size_t stops() const { return stops_; }
 
  private:
   static Tick saturating_add(Tick tick, Tick ticks) {
@@ -154,27 +153,61 @@ class Walk : public ::testing::Test {
         return saturating_add(floor, up_to(299));
     }
   }
+  /// Expires the next due tick, or one at which nothing is due. A far one seldom, so that there is always a future.
+  void turn() {
+    const Tick floor = model_->floor();
+    const Tick due = model_->next_due();
+    const bool may_be_far = Model::kHierarchical && random_() % 64 == 0 && due < kNever / 2;
+    if (due == kNever || (due - floor > 1'000'000 && !may_be_far)) return;
+    expire(random_() % 8 != 0 ? due
+                              : floor + static_cast<Tick>(random_() % static_cast<std::uint64_t>(due - floor + 1)));
+  }
   void expire(Tick due) {
-    expired_ += model_->walk(due, [this](const Item& item) { return model_->usual(item); }).size();
-    if (random_() % 4 != 0) model_->skip_to(next_tick(due));
+    const std::uint64_t one_in = random_() % 2 == 0 ? 4 : 1'000;
+    const auto answer = [&](const Item& item) {
+      if ((item.due == due || Model::kHierarchical) && random_() % one_in == 0) return Verdict::stop();
+      if (item.due != due || random_() % 5 != 0) return model_->usual(item);
+      const auto ticks = static_cast<Tick>(1 + random_() % 200);  // in the same bucket, or in another one
+      return Verdict::later(saturating_add(due, ticks * (random_() % 2 == 0 ? model_->wheel().revolution() : 1)));
+    };
+    expired_ += model_->walk(due, answer).size();
+    if (model_->stopped()) {
+      ++stops_;
+    } else if (random_() % 4 != 0) {
+      model_->skip_to(next_tick(due));
+    }
+  }
+  void leave_holes() {
+    for (Item& item : items_) {
+      if (item.in_wheel() && random_() % 8 != 0) model_->remove(item);
+    }
   }
 
   std::mt19937_64 random_;
   std::vector<Item> items_;
   std::optional<Model> model_;
   std::size_t expired_ = 0;
+  std::size_t stops_ = 0;
 };
 TYPED_TEST_SUITE(Walk, AllWheels, WheelNames);
 
 /// With few items, none that is late can be hidden by another.
 TYPED_TEST(Walk, AgreesWithAModelWhereverTheTicksLie) {
-  for (const std::int64_t size : {TestFixture::Model::kHashed ? 1 : 4, 2, 8, 64}) {
-    for (const std::size_t items : {1u, 3u, 200u}) {
-      SCOPED_TRACE(std::to_string(items) + " items in a wheel of size " + std::to_string(size));
-      for (std::uint64_t seed = 1; seed <= 3 && !this->HasFailure(); ++seed) {
-        this->begin(seed, size, items);
-        this->walk(20'000);
-        EXPECT_GT(this->expired(), 300u) << "too few items have expired";
+  constexpr bool kHierarchical = TestFixture::Model::kHierarchical;
+  for (const std::int64_t size : {1, 2, 4, 8, 64, 128, 512, 4096}) {
+    if (kHierarchical && size == 1) continue;
+    const int steps = size > 64 ? 2'000 : 15'000;  // the check looks at all slots
+    for (const std::uint32_t crowd : {1u, 7u, 50u, kNoCrowd}) {
+      if (!kHierarchical && crowd != kNoCrowd) continue;
+      for (const std::size_t items : {1u, 3u, 400u}) {
+        SCOPED_TRACE(std::to_string(items) + " items in a wheel of size " + std::to_string(size) + ", crowds from " +
+                     std::to_string(crowd));
+        for (std::uint64_t seed = 1; seed <= 3 && !this->HasFailure(); ++seed) {
+          this->begin(seed, size, items, crowd);
+          this->walk(steps);
+          EXPECT_GT(this->expired(), static_cast<std::size_t>(steps) / 100) << "too few items have expired";
+          EXPECT_GT(this->stops(), items == 1 ? 0u : 10u) << "too few walks were stopped";
+        }
       }
     }
   }
@@ -296,38 +329,12 @@ TYPED_TEST(EveryWheel, MoveToTheSameTickKeepsThePlace) {
   EXPECT_EQ(this->expire(5), std::vector<Item*>(std::begin(items), std::end(items)));
 }
 
-TYPED_TEST(EveryWheel, MoveToAnotherTick) {
-  Item* items[4];
-  for (Item*& item : items) item = &this->model_.insert(20);
-  this->model_.move(*items[0], 7);       // earlier, another bucket
-  this->model_.move(*items[1], 12);      // earlier, another revolution of the same bucket
-  this->model_.move(*items[2], 20 + 3);  // later
-  EXPECT_EQ(this->model_.next_due(), 7);
-  EXPECT_EQ(this->expire(7), std::vector<Item*>{items[0]});
-  this->expect_next_due(12);
-  EXPECT_EQ(this->expire(12), std::vector<Item*>{items[1]});
-  this->expect_next_due(20);
-  EXPECT_EQ(this->expire(20), std::vector<Item*>{items[3]});
-  EXPECT_EQ(this->expire(23), std::vector<Item*>{items[2]});
-}
-
 TYPED_TEST(EveryWheel, MovedItemsComeAfterItemsOfTheSameTick) {
   Item& moved = this->model_.insert(30);
   Item& first = this->model_.insert(4);
   Item& second = this->model_.insert(4);
   this->model_.move(moved, 4);
   EXPECT_EQ(this->expire(4), (std::vector<Item*>{&first, &second, &moved}));
-}
-
-TYPED_TEST(EveryWheel, MoveIntoThePastIsDueInTheNextTick) {
-  EXPECT_TRUE(this->expire(41).empty());
-  Item& item = this->model_.insert(1000);
-  this->model_.move(item, 3);
-  EXPECT_EQ(this->model_.next_due(), 42);
-  this->model_.move(item, 2000);
-  this->model_.move(item, -5);
-  EXPECT_EQ(this->model_.next_due(), 42);
-  EXPECT_EQ(this->expire(42), std::vector<Item*>{&item});
 }
 
 /// The random walks rely on consistent().

@@ -1,4 +1,4 @@
-// The wheel alone: no clock, no threads. A random walk against a model, and each of its mechanisms by itself.
+// The hashed wheel alone, besides what every_wheel_test checks: each of its mechanisms by itself.
 
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
@@ -33,80 +33,6 @@ using Item = ModelItem;
 void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
 using Model = WheelModel<Checked<HashedWheel>, broken>;
 
-class RandomWalk : public ::testing::TestWithParam<std::int64_t> {};
-
-TEST_P(RandomWalk, AgreesWithAModel) {
-  const std::int64_t buckets = GetParam();
-  constexpr int kSteps = 10'000;
-  for (unsigned seed = 1; seed <= 6; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
-    const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
-    Model model(buckets);
-    const auto any = [&]() -> Item& { return model.at(up_to(static_cast<std::int64_t>(model.size()) - 1)); };
-    std::int64_t taken = 0;
-    std::int64_t beyond_the_tags = 0;
-    // Odd seeds fill a few buckets with many items, even ones many buckets with few.
-    const std::int64_t crowd = seed % 2 == 1 ? 400 : 40;
-    const auto any_tick = [&] {
-      switch (up_to(5)) {
-        case 0:
-          return model.floor() - up_to(10);
-        case 1:
-          return model.floor() + up_to(3);
-        case 2:
-          return model.floor() + up_to(buckets);
-        case 3:
-          return model.floor() + up_to(buckets * kTags - 1);
-        case 4:  // the same bucket and the same tag, but later revolutions
-          return model.floor() + up_to(3) * buckets * kTags;
-        default:
-          const Tick ahead = up_to(buckets * kTags * 5);
-          beyond_the_tags += ahead >= buckets * kTags ? 1 : 0;
-          return model.floor() + ahead;
-      }
-    };
-    for (int step = 0; step < kSteps && !::testing::Test::HasFailure(); ++step) {
-      const std::int64_t dice = up_to(99);
-      if (dice < (static_cast<std::int64_t>(model.size()) < crowd ? 50 : 25)) {
-        model.insert(any_tick());
-      } else if (model.size() != 0 && dice < 55) {
-        model.remove(any());
-      } else if (model.size() != 0 && dice < 60) {
-        model.move(any(), any_tick());
-      } else if (dice == 60) {  // leaves holes
-        for (std::size_t left = model.size() / 8; model.size() > left;) model.remove(any());
-      } else {
-        const Tick next = model.next_due();
-        Tick tick = next;
-        if (next == kNever) {
-          tick = model.floor() + up_to(3 * buckets);
-        } else if (dice < 66) {  // any tick up to the next due one
-          tick = model.floor() + up_to(next - model.floor());
-        }
-        const Tick later = 1 + up_to(up_to(1) == 0 ? 3 : 200);
-        const auto answer = [&](const Item& item) {
-          const std::int64_t n = item.due > tick ? 0 : up_to(99);
-          if (n < 80) return model.usual(item);
-          if (n < 84) return Verdict::stop();
-          return Verdict::later(tick + later * (n < 92 ? buckets : 1));  // in the same bucket, or in another one
-        };
-        taken += static_cast<std::int64_t>(model.expire(tick, answer).size());
-      }
-    }
-    if (::testing::Test::HasFailure()) return;
-    EXPECT_GT(taken, kSteps / 20);
-    EXPECT_GT(beyond_the_tags, kSteps / 100);
-    if (seed % 3 == 0) {
-      model.clear();
-    } else {
-      model.drain();
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(WheelSizes, RandomWalk, ::testing::Values(1, 2, 8, 512), ::testing::PrintToStringParamName());
-
 std::vector<Item*> expire_all(HashedWheel& wheel, Tick tick) {
   std::vector<Item*> visited;
   wheel.expire(tick, [&](WheelItem& item) {
@@ -114,23 +40,6 @@ std::vector<Item*> expire_all(HashedWheel& wheel, Tick tick) {
     return Verdict::taken();
   });
   return visited;
-}
-
-TEST(HashedWheel, VisitsInOrderOfInsertionWithRemovalsInBetween) {
-  constexpr int kItems = 1000;
-  Model model(8);
-  std::vector<Item*> items;
-  for (int i = 0; i < kItems; ++i) items.push_back(&model.insert(5));
-  std::vector<Item*> left;
-  for (int i = 0; i < kItems; ++i) {
-    if (i % 7 == 3) {
-      left.push_back(items[static_cast<std::size_t>(i)]);
-    } else {
-      model.remove(*items[static_cast<std::size_t>(i)]);
-    }
-  }
-  for (int i = 0; i < 50; ++i) left.push_back(&model.insert(5));
-  EXPECT_EQ(model.expire(5), left);
 }
 
 /// Items that are 64 revolutions apart have the same tag. Only the visitor tells them apart.
@@ -197,48 +106,6 @@ TEST(HashedWheel, AWrongGuessIsCorrectedOnce) { expect_looks_at_a_far_bucket(100
 /// To correct a guess, the wheel looks at no more than 8,192 items, which takes half a millisecond.
 TEST(HashedWheel, AWrongGuessOfALargeBucketIsNotCorrected) { expect_looks_at_a_far_bucket(129, 100); }
 
-TEST(HashedWheel, ASingleBucketHoldsEveryRevolution) {
-  Model model(1);
-  std::vector<Item*> items;
-  for (Tick due = 199; due >= 0; --due) items.push_back(&model.insert(due));
-  for (Tick tick = 0; tick < 200; ++tick) {
-    EXPECT_EQ(model.next_due(), tick);
-    EXPECT_EQ(model.expire(tick), std::vector<Item*>{items[static_cast<std::size_t>(199 - tick)]});
-  }
-}
-
-TEST(HashedWheel, AStoppedWalkGoesOnWhereItStopped) {
-  Model model(8);
-  std::vector<Item*> items;
-  for (int i = 0; i < 100; ++i) items.push_back(&model.insert(3));
-  int left = 40;
-  const auto stop_after_40 = [&](const Item&) { return left-- > 0 ? Verdict::taken() : Verdict::stop(); };
-  const std::vector<Item*> first(items.begin(), items.begin() + 40);
-  const std::vector<Item*> rest(items.begin() + 40, items.end());
-  EXPECT_EQ(model.expire(3, stop_after_40), first);
-  EXPECT_EQ(model.expire(3), rest);
-}
-
-TEST(HashedWheel, APostponedItemKeepsItsPlaceInItsBucket) {
-  Model model(8);
-  Item& a = model.insert(3);
-  Item& b = model.insert(3);
-  const auto postpone_a = [&](const Item& item) { return &item == &a ? Verdict::later(3 + 2 * 8) : Verdict::taken(); };
-  EXPECT_EQ(model.expire(3, postpone_a), std::vector<Item*>{&b});
-  EXPECT_EQ(model.next_due(), 3 + 2 * 8);
-  Item& c = model.insert(3 + 2 * 8);
-  EXPECT_EQ(model.expire(3 + 2 * 8), (std::vector<Item*>{&a, &c}));
-}
-
-TEST(HashedWheel, APostponedItemMovesToAnotherBucket) {
-  Model model(8);
-  Item& a = model.insert(3);
-  Item& b = model.insert(5);
-  EXPECT_TRUE(model.expire(3, [](const Item&) { return Verdict::later(5); }).empty());
-  EXPECT_EQ(model.next_due(), 5);
-  EXPECT_EQ(model.expire(5), (std::vector<Item*>{&b, &a}));
-}
-
 /// The chunks of a bucket that has been emptied serve the next one.
 TEST(HashedWheel, ChunksAreUsedAgain) {
   constexpr std::size_t kItems = 10'000;
@@ -297,20 +164,6 @@ TEST(HashedWheel, FourMillionBucketsCostLittle) {
   EXPECT_TRUE(wheel.consistent());
 }
 #endif
-
-TEST(HashedWheel, ManyRevolutionsOfALargeWheel) {
-  constexpr std::int64_t kBuckets = std::int64_t{1} << 16;
-  Item items[3];
-  Checked<HashedWheel> wheel(kBuckets);
-  ASSERT_TRUE(wheel.insert(items[0], 5));
-  ASSERT_TRUE(wheel.insert(items[1], 5 + kBuckets));
-  ASSERT_TRUE(wheel.insert(items[2], 5 + kBuckets * 63));
-  EXPECT_EQ(expire_all(wheel, 5), std::vector<Item*>{&items[0]});
-  EXPECT_EQ(wheel.next_due(), 5 + kBuckets);
-  EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[1]});
-  EXPECT_EQ(wheel.next_due(), 5 + kBuckets * 63);
-  EXPECT_EQ(expire_all(wheel, wheel.next_due()), std::vector<Item*>{&items[2]});
-}
 
 TEST(HashedWheel, InsertWithoutMemoryChangesNothing) {
   constexpr std::size_t kItems = 5000;
@@ -406,21 +259,6 @@ TEST_P(WithoutMemory, APostponedItemIsVisitedAgainAtTheNextTick) {
   EXPECT_EQ(expire(6), std::vector<Item*>{&postponed});
   EXPECT_EQ(wheel_.next_due(), std::min(3 + buckets_, 2 * buckets_ - 1));
   EXPECT_EQ(expire(3 + buckets_), std::vector<Item*>{&behind});
-}
-
-TEST_P(WithoutMemory, APostponedItemIsTakenInItsTick) {
-  Item postponed;
-  ASSERT_TRUE(insert(postponed, 3));
-  use_up_chunks();
-  postponed.due = 7;
-  for (Tick tick = 3; tick < 7; ++tick) {
-    EXPECT_EQ(wheel_.next_due(), tick);
-    EXPECT_TRUE(expire_without_memory(tick));
-    EXPECT_TRUE(taken_.empty());
-  }
-  EXPECT_EQ(wheel_.next_due(), 7);
-  EXPECT_FALSE(expire_without_memory(7));
-  EXPECT_EQ(taken_, std::vector<Item*>{&postponed});
 }
 
 /// The wait passes a tick of the item's own bucket. The wheel must not take it for an item of a later revolution.
@@ -543,23 +381,6 @@ TEST(HashedWheel, WithoutMemoryNothingIsLostOrLate) {
       for (const Item& item : items) ASSERT_FALSE(item.in_wheel());
     }
   }
-}
-
-/// The tag stays the same, but the bucket must learn that it is due earlier.
-TEST(HashedWheel, MoveByAMultipleOfAllTags) {
-  constexpr std::int64_t kBuckets = 8;
-  Model model(kBuckets);
-  Item& a = model.insert(5 + kBuckets * kTags);
-  model.move(a, 5);
-  EXPECT_EQ(model.next_due(), 5);
-  Item& b = model.insert(6 + 3 * kBuckets * kTags);
-  model.move(b, 6);
-  EXPECT_EQ(model.expire(5), std::vector<Item*>{&a});
-  EXPECT_EQ(model.next_due(), 6);
-  EXPECT_EQ(model.expire(6), std::vector<Item*>{&b});
-  // After a move to a later tick the wheel may show an item too early, but never too late.
-  model.move(model.insert(20), 20 + kBuckets * kTags);
-  model.drain();
 }
 
 TEST(HashedWheel, AfterReserveInsertAndMoveNeedNoMemory) {
