@@ -87,6 +87,9 @@ class Checked<HierarchicalWheel> : public HierarchicalWheel {
            is_consistent(homeless_, kHomelessNumber);
   }
 
+  /// Returns the number of items without memory at their new places.
+  std::size_t homeless() const { return homeless_.items; }
+
   /// Makes sure that there is a chunk, but no row, for the next item.
   bool reserve_chunk() { return chunks_.reserve(); }
 

@@ -26,8 +26,8 @@ TEST(WithoutMemory, ATaskThatNoBatchCanTakeRunsOnTheWorkerOnce) {
   ErrorLog errors;
   const BatchExecutor loop{[&](std::function<void()> batch) { posted.push_back(std::move(batch)); }};
   ManualTimer timer(Options{.tick_duration = 1ms, .on_task_error = errors.handler()});
-  timer.new_timeout([] {}, 0ns);
-  timer.advance(1ms);  // the wheel has memory now
+  for (int i = 0; i < 2; ++i) timer.new_timeout([] {}, 0ns);
+  timer.advance(1ms);  // the wheel has memory now, also for one more level
   std::size_t on_the_worker = 0;
   for_each_allocation([&](std::int64_t n) {
     int ran = 0;
@@ -43,6 +43,24 @@ TEST(WithoutMemory, ATaskThatNoBatchCanTakeRunsOnTheWorkerOnce) {
   });
   EXPECT_GE(on_the_worker, 2u) << "without a job, and without a batch";
   EXPECT_EQ(errors.errors().size(), on_the_worker);
+}
+
+/// On its way down the timeout needs memory in the wheel, and there is none. The wheel must not go through all ticks
+/// before its own, because an hour has 3.6e12 of them.
+TEST(WithoutMemory, TimePassesByHoursWithTicksOfANanosecond) {
+  ManualTimer timer(1ns);
+  int ran = 0;
+  timer.new_timeout([&] { ++ran; }, 1h);
+  timer.advance(1ns);  // takes it into the wheel
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    timer.advance(1h - 2ns);
+    EXPECT_EQ(ran, 0);
+    timer.advance(1ns);
+    EXPECT_EQ(ran, 1);
+    EXPECT_GT(shortage.failed(), 0) << "nothing lacked memory";
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
 TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {

@@ -42,7 +42,8 @@ namespace hwt::internal {
 /// The latest tick never comes. Its items lie in a bucket of their own, so that next_due() does not tell of them.
 ///
 /// A level has no row before its first item, because few levels of a timer are ever used. An item that comes down and
-/// finds no memory at its new place waits in a bucket of its own, which is walked at each tick.
+/// finds no memory at its new place is homeless. It waits in a bucket of its own, which each expire() walks. A homeless
+/// item alone makes no tick due before its own, because ticks may be nanoseconds, and memory may lack for hours.
 class HierarchicalWheel {
  public:
   /// `slots`: the number of slots of each level; see SlotLevels. Throws std::bad_alloc.
@@ -70,11 +71,12 @@ class HierarchicalWheel {
   Tick next_due() const noexcept {
     if (size_ == std::int64_t{never_.items}) return kNever;
     if (stopped_at_ != kNever) return stopped_at_;
-    return homeless_.items != 0 ? next_tick(cursor_) : levels_.begin_of(levels_.first(), cursor_);
+    const Tick first = levels_.any() ? levels_.begin_of(levels_.first(), cursor_) : kNever;
+    return homeless_.items != 0 ? std::min(homeless_due_, first) : first;
   }
 
-  /// Visits the items that are due or come down at `tick`. Without memory at its new place an item is visited at each
-  /// next tick until there is memory. It is not late, but may lose its place among the items of its tick.
+  /// Visits the items that are due or come down at `tick`. Without memory at its new place an item is visited by each
+  /// later call until there is memory. It is not late, but may lose its place among the items of its tick.
   template <class Visitor>
   void expire(Tick tick, Visitor&& visit) noexcept;
 
@@ -177,6 +179,7 @@ class HierarchicalWheel {
   Bucket never_{};     // the items of the latest tick
   Bucket homeless_{};  // the items without memory at their new places
   std::int64_t size_ = 0;
+  Tick homeless_due_ = kNever;  // no homeless item is due earlier, unless a walk was stopped
   Tick cursor_ = 0;
   Tick floor_ = 0;            // the earliest tick that items may enter: the cursor or later
   Tick stopped_at_ = kNever;  // the walk of this tick was stopped, and cursor_ has not advanced
@@ -184,13 +187,16 @@ class HierarchicalWheel {
 
 template <class Visitor>
 void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
-  const SlotIndex place = levels_.place_of(tick, cursor_);
   assert(tick >= floor_);
+  // As skip_to() does. Then the slot of `tick` begins there, even if only homeless items are due.
+  cursor_ = std::max(cursor_, tick - 1);
+  const SlotIndex place = levels_.place_of(tick, cursor_);
   floor_ = tick;
   stopped_at_ = tick;
   SlotRow* const row = current_rows_[place.level];
+  homeless_due_ = kNever;
   // After a stop the cursor stays, so that new items queue up behind the remaining ones.
-  if (homeless_.items != 0 && !walk(tick, 0, homeless_, visit)) return;
+  if (homeless_.items != 0 && !walk(tick, place.level, homeless_, visit)) return;
   if (row != nullptr && !walk_beginning_at(tick, place, row, visit)) return;
   stopped_at_ = kNever;
   // Still occupied by a row below it, or by items that had no memory at their new places.
@@ -233,7 +239,8 @@ bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visit
       if (verdict.is_stop()) return false;
       if (verdict.is_taken()) {  // only its entry is touched
         --size_;
-      } else if (!settle(*item, std::min(verdict.tick(), kNever - 1), tick, level)) {
+      } else if (const Tick due = std::min(verdict.tick(), kNever - 1); !settle(*item, due, tick, level)) {
+        homeless_due_ = std::min(homeless_due_, std::max(due, next_tick(tick)));
         stay = true;
         continue;
       }

@@ -48,8 +48,8 @@ class Verdict {
 ///                       by move() or later() may come anywhere. Ticks never fall from call to call. Precondition:
 ///                       tick <= next_due(). Until skip_to() closes the tick, items may still enter it, and it may be
 ///                       expired again. The visitor must not change the wheel. If it answers with later() and there is
-///                       no memory at the new place of the item, every later tick visits the item again until there is
-///                       memory
+///                       no memory at the new place of the item, every later call visits the item again until there is
+///                       memory, and next_due() is not later than its tick
 ///   skip_to(tick)       closes all ticks before `tick`, so that no item enters them. Precondition: next_due() >= tick
 ///   clear(take)         removes all items, in no particular order
 ///
