@@ -8,7 +8,7 @@ set_up_format() {
   need git=git
   git_here rev-parse || fail "formatting needs a clone: git tells which files there are"
   from_pypi venv-format clang-format==22.1.8 mdformat==0.7.22 mdformat-gfm==1.0.0 markdown-it-py==3.0.0 \
-    mdit-py-plugins==0.7.0 mdurl==0.1.2 wcwidth==0.9.4 || exit
+    mdit-py-plugins==0.7.0 mdurl==0.1.2 wcwidth==0.9.4 check-jsonschema==0.39.0 || exit
 }
 
 # texts_with EXPRESSION PATTERN...: prints the texts that git tracks or would add, that match a pattern, and that have a
@@ -40,8 +40,7 @@ reformat() {
 check_format() {
   set_up_format
   run_formatters '--dry-run -Werror' --check
-  from_pypi venv-workflow check-jsonschema==0.39.0 &&
-    check-jsonschema --builtin-schema vendor.github-workflows "$root"/.github/workflows/*.yml || status=1
+  check-jsonschema --builtin-schema vendor.github-workflows "$root"/.github/workflows/*.yml || status=1
   untidy_texts | each printf '%s: blanks at the end of a line, or no newline at the end\n' | grep . >&2 && status=1
   [ $status -eq 0 ] || say "./run format puts this right"
   return $status
