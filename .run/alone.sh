@@ -3,7 +3,7 @@
 # Every check there is: the parts of tests/verification/parts.ini, with their results on docs/verification.md. Does not
 # call take_turn(), because each part is a ./run, which calls it.
 alone_all() {
-  have python3 && have git || fail "check all needs python3 and git"
+  need python3=python3 git=git || exit
   git_here rev-parse --verify --quiet HEAD >/dev/null || fail "check all needs a clone: git tells which files there are"
   exec python3 -B "$root/tests/verification/verification.py" "$root" "$@"
 }
@@ -32,7 +32,7 @@ alone_soak() {
   build_alone soak/soak seconds 604800 "$@" && mkdir -p "$build/soak" || return 1
   status=0
   "$program" "${1-60}" "$build/soak/samples.csv" || status=1
-  ! set_up_plots || PYTHONPATH="$root/perf" python3 -B "$root/tests/soak/plot.py" "$build"/soak/samples.csv \
+  ! set_up_plots || PYTHONPATH="$root/perf" python3 -B "$root/tests/soak/plot.py" "$build/soak/samples.csv" \
     "$build/soak/memory.svg" || status=1
   return $status
 }

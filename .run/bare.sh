@@ -59,7 +59,6 @@ make_system() {
 
 # Makes the archive, which has apt's sources and settings, but no passwords.
 archive_base() {
-  say "making a system of the base packages in build/bare"
   printf '%s\n' "$settings" >"$folder/apt.conf"
   quietly mmdebstrap --mode=root --variant=minbase --aptopt="$folder/apt.conf" \
     --setup-hook='cp -R /etc/apt/auth.conf* "$1/etc/apt/" || true' \
@@ -69,8 +68,8 @@ archive_base() {
 
 # clone_into HOME: clones the commit into this folder of the system, even if another user owns the files.
 clone_into() {
-  printf '[safe]\ndirectory = *\n' >"$folder/gitconfig"
-  GIT_CONFIG_GLOBAL=$folder/gitconfig quietly git clone --depth 1 "file://$root" "$system/$1/hashed_wheel_timer"
+  quietly git clone --depth 1 --upload-pack "git -c safe.directory='*' upload-pack" "file://$root" \
+    "$system/$1/hashed_wheel_timer"
 }
 
 # inside USER COMMAND...: runs the command in the system, in the user's home. The mounts are in a namespace of their own

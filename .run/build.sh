@@ -4,6 +4,7 @@
 make_once() {
   made=$build/$1 stamp="$root $2"
   [ "$(cat "$made/stamp" 2>/dev/null)" != "$stamp" ] || return 0
+  say "making build/$1"
   shift 2
   rm -rf "$made" && mkdir -p "$made" && "$@" && printf '%s\n' "$stamp" >"$made/stamp"
 }
@@ -38,13 +39,10 @@ configure_strict() (
 # of the named tests; if all of them are scripts, Meson builds everything.
 tests() {
   if [ -n "${CI:-}" ]; then
-    of=strict
-    set_up check
-    configure_strict
+    of=strict && set_up check && configure_strict
   else
-    of=test
-    set_up test
-    configure test --buildtype=debugoptimized -Dtests=enabled -Dexamples=enabled -Dcalendar=enabled -Dbenchmarks=disabled
+    of=test && set_up test && configure test --buildtype=debugoptimized -Dtests=enabled -Dexamples=enabled \
+      -Dcalendar=enabled -Dbenchmarks=disabled
   fi || fail "the build failed"
   logs=$build/$of/meson-logs status=0
   rm -f "$logs/first.json"

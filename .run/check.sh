@@ -11,18 +11,15 @@ check() {
     steps="$steps $(steps_of "$name")"
     have "check_${steps##* }" || wrong "no such step: $name"
   done
-  summary=
-  failed=0
+  summary='' failed=0
   for step in $steps; do
     say "== $step"
     case $step in browser | docs | format | hosts | words) take_turn ;; *) set_up check ;; esac
-    began=$(date +%s)
-    result=passed
+    began=$(date +%s) result=passed
     ("check_$step") || { result=FAILED && failed=1; }
-    summary="$summary$step: $result, $(($(date +%s) - began)) s
-"
+    summary="$summary$step: $result, $(($(date +%s) - began)) s\n"
   done
-  printf '== summary\n%s' "$summary"
+  printf "== summary\n$summary"
   return $failed
 }
 
@@ -47,14 +44,10 @@ check_clang_warnings() {
 }
 
 check_clang_asan_ubsan() { check_clang_warnings && run_sanitized clang-asan-ubsan; }
-check_clang_tsan() {
-  compile_sanitized clang-tsan thread -Dtests=enabled -Dexamples=disabled -Dbenchmarks=disabled &&
-    run_sanitized clang-tsan
-}
+check_clang_tsan() { compile_sanitized clang-tsan thread -Dtests=enabled && run_sanitized clang-tsan; }
 # Runs only if it is named: one of the examples simulates a year on one thread, which takes minutes.
 check_examples() {
-  compile_sanitized clang-tsan-examples thread -Dtests=disabled -Dexamples=enabled -Dbenchmarks=disabled &&
-    run_sanitized clang-tsan-examples
+  compile_sanitized clang-tsan-examples thread -Dexamples=enabled && run_sanitized clang-tsan-examples
 }
 
 # compile_sanitized KIND SANITIZERS OPTIONS...: builds with clang, in little more than half of the time that GCC takes.
@@ -72,7 +65,8 @@ compile_sanitized() {
     link="$link,--no-whole-archive', '$own', '-ldl', '-lm'"
   fi
   compile "$of" -Ddebug=false -Dcpp_args=-g1 -Doptimization=1 -Ddefault_library=static -Db_sanitize="$sanitizers" \
-    -Db_lundef=false -Dcalendar=enabled "-Dcpp_link_args=[$link]" $in_one_piece "$@"
+    -Db_lundef=false -Dcalendar=enabled "-Dcpp_link_args=[$link]" $in_one_piece -Dtests=disabled -Dexamples=disabled \
+    -Dbenchmarks=disabled "$@"
 }
 
 # Chooses clang. Its sanitizers come in a package that is named after its version.
@@ -115,7 +109,7 @@ check_arithmetic() {
 # Without CI, whose build may be older than the packages.
 check_hosts() {
   set_up hosts test
-  CI= tests --suite hosts
+  CI='' tests --suite hosts
 }
 
 # Counts the coverage of the unit tests. Examples and consumers do not count. Fails below 99 % of the lines or 96 % of

@@ -4,8 +4,7 @@
 docs() {
   [ $# -eq 0 ] || wrong "docs takes no arguments: $1"
   take_turn
-  need doxygen=doxygen
-  have doxygen || fail "the reference needs Doxygen"
+  need doxygen=doxygen || exit
   from_pypi venv-docs mkdocs-material==9.8.1 mkdocs==1.6.1 pymdown-extensions==13.1 markdown==3.11.3 pygments==2.21.0 ||
     exit
   HWT_VERSION=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$root/meson.build")

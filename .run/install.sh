@@ -32,23 +32,19 @@ missing() {
   for word; do
     case $word in
       *=*) have "${word%%=*}" || echo "${word#*=}" ;;
-      *)
-        ! have dpkg-query || [ "$(dpkg-query -W -f '${db:Status-Status}' "$word" 2>/dev/null)" = installed ] ||
-          echo "$word"
-        ;;
+      *) ! have dpkg-query || dpkg-query -W -f '${Status}' "$word" 2>&1 | grep -q ' installed$' || echo "$word" ;;
     esac
   done
 }
 
-# need WORD...: installs the missing ones of these packages.
+# need WORD...: installs the missing ones of these packages, or names them and fails.
 need() {
   packages=$(echo $(missing "$@"))
   [ -n "$packages" ] || return 0
-  as_root=
-  [ "$(id -u)" -eq 0 ] || as_root='sudo -n'
+  as_root=$([ "$(id -u)" -eq 0 ] || echo sudo -n)
   if ! have apt-get || ! $as_root true 2>/dev/null; then
     say "missing: $packages (these are Debian's names); please install them"
-    return 0
+    return 1
   fi
   say "installing: $packages"
   quietly $as_root apt-get update || say "apt-get update failed; going on with what apt knows"
@@ -63,7 +59,7 @@ set_up() {
   ! "$build/venv/bin/meson" --version >/dev/null 2>&1 || PATH=$build/venv/bin:$PATH
   [ $# -eq 1 ] || [ -z "$(missing $(needs_of $1))" ] || rm -f "$build/$2/stamp"
   need $(needs_of $1)
-  [ -z "$(missing $compiler)" ] && have ninja && have meson || fail "needs a C++20 compiler, Meson 1.0 or later and Ninja"
+  [ -z "$(missing $compiler)" ] && have ninja && have meson || fail "needs a C++20 compiler, Meson 1.0 and Ninja"
   case $(meson --version) in
     0.*) from_pypi venv 'meson>=1.0' || exit ;;
   esac
@@ -79,8 +75,6 @@ from_pypi() {
 
 install_from_pypi() {
   shift
-  say "installing from PyPI into ${venv#"$root/"}: $*"
   python3 -c 'import ensurepip' 2>/dev/null || (need python3-venv)
-  quietly python3 -m venv "$venv" && quietly "$venv/bin/pip" install -qq --retries 1 --only-binary :all: "$@" ||
-    { say "run: could not install $1"; return 1; }
+  quietly python3 -m venv "$venv" && quietly "$venv/bin/pip" install -qq --retries 1 --only-binary :all: "$@"
 }

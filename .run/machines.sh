@@ -1,15 +1,12 @@
-# Runs the tests for other machines, with cross-compilers and emulators. tests/machines has a file for each machine,
-# which names its compiler and its emulator to Meson. Its section `properties` is for this script:
-#   packages   of the compiler and the emulator
-#   zig        the version of zig, if that compiles
-#   tests      instead of those whose outcome can depend on the machine; `all` on the two machines that most users have,
-#              because all tests take ten minutes of CPU time
-#   left_out   cases that cannot pass there, as GoogleTest names them
-#   suffix     of the names of programs
-#   runs       `no` if nothing here runs the tests
+# Runs the tests for other machines, with cross-compilers and emulators. tests/machines has a file for each machine. It
+# names the compiler and the emulator to Meson. Its section `properties` names other things to this script: the packages
+# of these, or the version of zig; the tests, if they are not those below; cases of GoogleTest that cannot pass there
+# (left_out); the suffix of programs; and whether nothing here runs them.
 
-# They check sizes, byte order and arithmetic (bucket, conformance, divider, histogram, wheels). They check atomics and
-# sleeps (fence, races, sleeper, waiting), and how threads end (coroutine, keyed, lifecycle, stop_after).
+# These tests run on machines that few users have, because all tests take ten minutes of CPU time. Their outcome can
+# depend on the machine. They check sizes, byte order and arithmetic (bucket, conformance, divider, histogram, wheels).
+# They check atomics and sleeps (fence, races, sleeper, waiting), and how threads end (coroutine, keyed, lifecycle,
+# stop_after).
 tests_of_machines='asymmetric_fence_test bucket_test conformance_test coroutine_test fast_divider_test
   hashed_wheel_test hierarchical_timer_test histogram_test keyed_timer_test lifecycle_test passive_wheel_test races_test
   sleeper_test stop_after_test waiting_test'
@@ -39,10 +36,8 @@ try_machine() {
     warnings='--werror -Dcpp_args=-Wno-maybe-uninitialized'
   fi
   tests=$(property tests)
-  case $tests in
-    '') tests=$tests_of_machines ;;
-    all) tests= ;;
-  esac
+  tests=${tests:-$tests_of_machines}
+  [ "$tests" != all ] || tests=
   targets=$(for test in $tests; do echo "tests/$test$(property suffix)"; done)
   build_googletest "machines/$1" --cross-file "$cross_file" &&
     configure "$of" --cross-file "$cross_file" -Ddebug=false -Doptimization=1 $warnings -Ddefault_library=static \

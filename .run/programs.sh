@@ -1,12 +1,10 @@
 # Builds and runs programs: the examples, the benchmarks and the comparison. Writes the two files.
 
 amalgamate() {
-  [ $# -le 1 ] || wrong "amalgamate takes one folder at most: $2"
-  folder=${1-$build/amalgamated}
-  [ -n "$folder" ] || wrong 'amalgamate: "" (expected: a folder)'
+  [ $# -le 1 ] && [ -n "${1-none}" ] || wrong "amalgamate: \"$*\" (expected: nothing, or a folder)"
   take_turn
   need $(needs_of amalgamate)
-  python3 -B "$root/packaging/amalgamate.py" "$root" "$folder"
+  python3 -B "$root/packaging/amalgamate.py" "$root" "${1-$build/amalgamated}"
 }
 
 # demo [EXAMPLE] ARGUMENTS...: the packages of hosts are installed only for their own examples.

@@ -77,4 +77,7 @@ def main(programs, found, seconds, executions=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except KeyboardInterrupt:  # The programs are interrupted too. ./run says so.
+        sys.exit(130)
