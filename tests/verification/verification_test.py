@@ -244,9 +244,10 @@ class Verification(TemporaryTree):
 class CountedTests(unittest.TestCase):
     CASES = "[==========] Running 2 tests from 1 test suite.\n[       OK ] A.B (1 ms)\n"
 
-    def counted(self, result, stdout, must_print=""):
+    def counted(self, result, stdout, name="", suite="unit"):
+        test = {"name": f"hashed_wheel_timer:{suite} / a", "result": result, "stdout": stdout}
         with contextlib.redirect_stdout(io.StringIO()):
-            return count_tests.count({"name": "a", "result": result, "stdout": stdout}, must_print)
+            return count_tests.count(test, name)
 
     def test_each_case_counts(self):
         failed = self.CASES + "[  FAILED  ] A.C (2 ms)\n[  FAILED  ] A.C\n"
@@ -263,6 +264,7 @@ class CountedTests(unittest.TestCase):
         self.assertEqual(self.counted("TIMEOUT", ""), (0, 1))
         self.assertEqual(self.counted("SKIP", ""), (0, 0))
         self.assertEqual(self.counted("OK", "text", "a machine"), (1, 0))
+        self.assertEqual(self.counted("OK", "", "a machine", "headers"), (1, 0))
 
 
 if __name__ == "__main__":
