@@ -1,7 +1,7 @@
 # Runs the tests for other machines, with cross-compilers and emulators. tests/machines has a file for each machine. It
-# names the compiler and the emulator to Meson. Its section `properties` names other things to this script: the packages
-# of these, or the version of zig; the tests, if they are not those below; cases of GoogleTest that cannot pass there
-# (left_out); the suffix of programs; and whether nothing here runs them.
+# names the compiler and the emulator to Meson. For this script its properties name their packages, or the version of
+# zig. They may name the tests, the cases that cannot pass there (left_out), and the suffix of programs. `runs` is `no`
+# if nothing here runs them.
 
 # These tests run on machines that few users have, because all tests take ten minutes of CPU time. Their outcome can
 # depend on the machine. They check sizes, byte order and arithmetic (bucket, conformance, divider, histogram, wheels).
