@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 
+INTERRUPTED = 72  # is the status of an interrupted program
 # Makes malloc keep freed memory, because each input makes a new timer.
 TUNABLES = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824"
 
@@ -44,8 +45,8 @@ class Target:
         self.executions += int(stats.get("number_of_executed_units", 0))
         self.rate = int(stats.get("average_exec_per_sec", 0))
         self.finds += bool(re.search("^SUMMARY: ", done.stdout, re.M))
-        if done.returncode != 0:
-            self.failed = True
+        self.failed = self.failed or done.returncode != 0
+        if done.returncode not in (0, INTERRUPTED):
             print("\n".join(line for line in done.stdout.splitlines() if not line.startswith("#")), file=sys.stderr)
 
 
@@ -56,8 +57,11 @@ def main(programs, found, seconds, executions=None):
 
     def run(some, *limits):
         print("fuzzing", *(target.name for target in some), file=sys.stderr)
-        with concurrent.futures.ThreadPoolExecutor(processors) as pool:
+        pool = concurrent.futures.ThreadPoolExecutor(processors)
+        try:
             list(pool.map(lambda target: target.run(*limits), some))
+        finally:
+            pool.shutdown(cancel_futures=True)  # after an interruption, no other program starts
 
     # A run does not repeat the previous one in spite of the fixed seed, because that one added inputs to the corpus.
     if executions is None:
