@@ -1,5 +1,15 @@
 # Steps of the check that take long. They run alone, with an argument.
 
+# Every check there is: the parts of tests/verification/parts.ini, with their results on docs/verification.md. Does not
+# call take_turn(), because each part is a ./run, which calls it.
+alone_all() {
+  need python3=python3 git=git || exit
+  git_here rev-parse --verify --quiet HEAD >/dev/null || fail "check all needs a clone: git tells which files there are"
+  exec python3 -B "$root/tests/verification/verification.py" "$root" "$@"
+}
+
+alone_stale() { [ $# -eq 0 ] && alone_all --list || wrong "stale takes no arguments: $1"; }
+
 # The first run takes an hour or more. Later runs build only changes.
 alone_mutation() {
   set_up check
@@ -8,36 +18,33 @@ alone_mutation() {
 }
 
 alone_simulation() {
-  [ $# -eq 0 ] || whole_number simulation "a seed" 999999999999 "$@"
-  build_alone simulation || return 1
-  if [ $# -gt 0 ]; then set -- --seed "$1"; else set -- 1000000; fi
-  "$build/alone/tests/simulation/simulation" "$@"
+  build_alone simulation/simulation "a seed" 999999999999 "$@" && "$program" ${1:+--seed} "${1-1000000}"
 }
 
 # Random calls of all timers, for a minute, or so many of them within two hours.
 alone_oracle() {
-  [ $# -eq 0 ] || whole_number oracle operations 999999999999 "$@"
-  build_alone oracle || return 1
-  if [ $# -gt 0 ]; then set -- --operations "$1" --seconds 7200; else set -- --seconds 60; fi
-  "$build/alone/tests/oracle/oracle" "$@"
+  build_alone oracle/oracle operations 999999999999 "$@" && "$program" ${1:+--operations "$1" --seconds 7200}
 }
 
-alone_flood() {
-  [ $# -gt 0 ] || set -- 60
-  whole_number flood seconds 604800 "$@"
-  build_alone flood && "$build/alone/tests/soak/flood" "$1"
-}
+alone_flood() { build_alone soak/flood seconds 604800 "$@" && "$program" "${1-60}"; }
 
 alone_soak() {
-  [ $# -gt 0 ] || set -- 60
-  whole_number soak seconds 604800 "$@"
-  build_alone soak && mkdir -p "$build/soak" || return 1
+  build_alone soak/soak seconds 604800 "$@" && mkdir -p "$build/soak" || return 1
   status=0
-  "$build/alone/tests/soak/soak" "$1" "$build/soak/samples.csv" || status=1
-  ! set_up_plots ||
-    PYTHONPATH="$root/perf" python3 -B "$root/tests/soak/plot.py" "$build/soak/samples.csv" "$build/soak/memory.svg" ||
-    status=1
+  "$program" "${1-60}" "$build/soak/samples.csv" || status=1
+  ! set_up_plots || PYTHONPATH="$root/perf" python3 -B "$root/tests/soak/plot.py" "$build/soak/samples.csv" \
+    "$build/soak/memory.svg" || status=1
   return $status
+}
+
+# build_alone PROGRAM WHAT MOST [ARGUMENT]: builds the program with assertions, unless the argument is wrong.
+build_alone() {
+  program=$build/alone/tests/$1 target=tests/$1 step=${1#*/}
+  shift
+  [ $# -eq 2 ] || whole_number "$step" "$@"
+  set_up test
+  configure alone --buildtype=debugoptimized -Ddefault_library=static -Dauto_features=disabled -Dtests=enabled &&
+    build_targets alone "$target"
 }
 
 # whole_number STEP WHAT MOST ARGUMENTS...: fails unless there is one argument, a whole number from 1 to MOST. Refuses
@@ -49,11 +56,4 @@ whole_number() {
     *) [ "$4" -gt "$3" ] || return 0 ;;
   esac
   wrong "$1: \"$4\" (expected: $2, a whole number 1 .. $3)"
-}
-
-# build_alone PROGRAM: builds it with assertions.
-build_alone() {
-  set_up test
-  configure alone --buildtype=debugoptimized -Ddefault_library=static -Dauto_features=disabled -Dtests=enabled &&
-    build_targets alone "$1"
 }

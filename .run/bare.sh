@@ -1,10 +1,7 @@
 # Uses the project in a Debian or Ubuntu that has nothing but its base packages, in build/bare.
 
 alone_bare() {
-  case "$# ${1:-}" in
-    "0 " | "1 demo") ;;
-    *) wrong "bare: \"$*\" (expected: nothing, or demo)" ;;
-  esac
+  case "$# ${1:-}" in "0 " | "1 demo") ;; *) wrong "bare: \"$*\" (expected: nothing, or demo)" ;; esac
   have apt-get || fail "check bare needs Debian or Ubuntu"
   [ "$(id -u)" -eq 0 ] || fail "check bare needs root, because it makes another system and enters it"
   unshare --mount true 2>/dev/null || fail "check bare needs the right to mount: unshare --mount"
@@ -15,8 +12,7 @@ alone_bare() {
   trap 'rm -rf --one-file-system "$system"' EXIT
   trap 'exit 143' TERM
   make_system || fail "could not make the system"
-  try_bare "$@" || return 1
-  echo "bare: passed"
+  try_bare "$@" && echo "bare: passed"
 }
 
 try_bare() {
@@ -44,42 +40,36 @@ timed_demo() {
   [ "$(cat "$folder/status")" -eq 0 ]
 }
 
-# Makes the system anew. Keeps its base packages in an archive, for the next time.
+# Makes the system anew from an archive of its base packages. Copies the machine's way to the network: the keys and
+# passwords of apt, certificates, and the resolver.
 make_system() {
   rm -rf --one-file-system "$system"
-  mkdir -p "$system" || return 1
   quietly apt-get update || say "apt-get update failed; going on with what apt knows"
   # The files with apt's sources of this distribution. Those of others are not used.
-  apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' \
-    "Origin: $(. /etc/os-release && echo "$ID" | sed 's/./\U&/')" | sed 's/:[0-9]*$//' | sort -u >"$folder/sources"
-  [ -s "$folder/sources" ] || { say "apt has no source of this system's packages"; return 1; }
-  apt-config dump | grep '^Acquire::' >"$folder/apt.conf"
-  stamp=$(cat "$folder/sources" "$folder/apt.conf" $(cat "$folder/sources") | cksum)
-  if [ "$(cat "$folder/stamp" 2>/dev/null)" != "$stamp" ]; then
-    say "making a system of the base packages in ${folder#"$root/"}"
-    rm -f "$folder/stamp"
-    quietly mmdebstrap --mode=root --variant=minbase --aptopt="$folder/apt.conf" \
-      --setup-hook='cp -R /etc/apt/auth.conf* "$1/etc/apt/" || true' \
-      --customize-hook='rm -rf "$1"/etc/apt/auth.conf*' \
-      "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$folder/base.tar" $(cat "$folder/sources") || return 1
-    printf '%s\n' "$stamp" >"$folder/stamp"
-  fi
-  tar -x -f "$folder/base.tar" -C "$system" --numeric-owner && take_settings
+  sources=$(apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' \
+    "Origin: $(. /etc/os-release && echo "$ID" | sed 's/./\U&/')" | sed 's/:[0-9]*$//' | sort -u)
+  [ -n "$sources" ] || { say "apt has no source of this system's packages"; return 1; }
+  settings=$(apt-config dump | grep '^Acquire::')
+  make_once bare "$settings $(cat $sources)" archive_base && mkdir "$system" &&
+    tar -x -f "$folder/base.tar" -C "$system" --numeric-owner || return 1
+  (cd / && find etc/apt/auth.conf* etc/apt/keyrings etc/apt/trusted.gpg.d etc/ssl/certs \
+    usr/local/share/ca-certificates -type f 2>/dev/null | tar -c -T -) | tar -x -C "$system" &&
+    cp -L /etc/resolv.conf /etc/hosts "$system/etc/"
 }
 
-# Copies the machine's way to the network: the sources, keys and passwords of apt, certificates, and the resolver.
-take_settings() {
-  rm -f "$system/etc/apt/sources.list" "$system"/etc/apt/sources.list.d/*
-  (cat "$folder/sources" && find /etc/apt/auth.conf* /etc/apt/keyrings /etc/apt/trusted.gpg.d /etc/ssl/certs \
-    /usr/local/share/ca-certificates -type f 2>/dev/null) |
-    sed 's|^/||' | tar -c -C / -T - | tar -x -C "$system" || return 1
-  cp "$folder/apt.conf" "$system/etc/apt/apt.conf.d/99machine" && cp -L /etc/resolv.conf /etc/hosts "$system/etc/"
+# Makes the archive, which has apt's sources and settings, but no passwords.
+archive_base() {
+  printf '%s\n' "$settings" >"$folder/apt.conf"
+  quietly mmdebstrap --mode=root --variant=minbase --aptopt="$folder/apt.conf" \
+    --setup-hook='cp -R /etc/apt/auth.conf* "$1/etc/apt/" || true' \
+    --customize-hook='rm -rf "$1"/etc/apt/auth.conf*' \
+    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$folder/base.tar" $sources
 }
 
 # clone_into HOME: clones the commit into this folder of the system, even if another user owns the files.
 clone_into() {
-  printf '[safe]\ndirectory = *\n' >"$folder/gitconfig"
-  GIT_CONFIG_GLOBAL=$folder/gitconfig quietly git clone --depth 1 "file://$root" "$system/$1/hashed_wheel_timer"
+  quietly git clone --depth 1 --upload-pack "git -c safe.directory='*' upload-pack" "file://$root" \
+    "$system/$1/hashed_wheel_timer"
 }
 
 # inside USER COMMAND...: runs the command in the system, in the user's home. The mounts are in a namespace of their own
@@ -88,10 +78,7 @@ inside() {
   user=$1 home=/home/$1
   shift
   [ "$user" != root ] || home=/root
-  for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
-    eval "[ -z \"\${$name:-}\" ] || set -- \"$name=\$$name\" \"\$@\""
-  done
   unshare --mount sh -c 'for it in dev proc; do mount --rbind "/$it" "$0/$it" || exit; done && exec "$@"' "$system" \
-    chroot --userspec="$user:$user" "$system" env -i --chdir="$home" HOME="$home" USER="$user" \
-    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" </dev/null 9<&-
+    chroot --userspec="$user:$user" "$system" env -i --chdir="$home" $(env | grep -i '^\(http\|https\|no\)_proxy=') \
+    HOME="$home" USER="$user" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" </dev/null 9<&-
 }

@@ -4,32 +4,22 @@
 check() {
   alone=alone_${1:-}
   case "${1:-} ${2:-}" in "fuzz "[0-9]*) alone=fuzz_executions ;; esac
-  if have "$alone"; then
-    shift
-    "$alone" "$@"
-    return
-  fi
+  ! have "$alone" || { shift && "$alone" "$@"; return; }
   [ $# -gt 0 ] || set -- format warnings tidy models sanitizers coverage
   steps=
   for name; do
     steps="$steps $(steps_of "$name")"
     have "check_${steps##* }" || wrong "no such step: $name"
   done
-  summary=
-  failed=0
+  summary='' failed=0
   for step in $steps; do
     say "== $step"
-    case $step in
-      browser | docs | format | hosts | words) take_turn ;;
-      *) set_up check ;;
-    esac
-    began=$(date +%s)
-    result=passed
+    case $step in browser | docs | format | hosts | words) take_turn ;; *) set_up check ;; esac
+    began=$(date +%s) result=passed
     ("check_$step") || { result=FAILED && failed=1; }
-    summary="$summary$step: $result, $(($(date +%s) - began)) s
-"
+    summary="$summary$step: $result, $(($(date +%s) - began)) s\n"
   done
-  printf '== summary\n%s' "$summary"
+  printf "== summary\n$summary"
   return $failed
 }
 
@@ -54,52 +44,40 @@ check_clang_warnings() {
 }
 
 check_clang_asan_ubsan() { check_clang_warnings && run_sanitized clang-asan-ubsan; }
-check_clang_tsan() {
-  compile_sanitized clang-tsan thread -Dtests=enabled -Dexamples=disabled -Dbenchmarks=disabled &&
-    run_sanitized clang-tsan
-}
+check_clang_tsan() { compile_sanitized clang-tsan thread -Dtests=enabled && run_sanitized clang-tsan; }
 # Runs only if it is named: one of the examples simulates a year on one thread, which takes minutes.
 check_examples() {
-  compile_sanitized clang-tsan-examples thread -Dtests=disabled -Dexamples=enabled -Dbenchmarks=disabled &&
-    run_sanitized clang-tsan-examples
+  compile_sanitized clang-tsan-examples thread -Dexamples=enabled && run_sanitized clang-tsan-examples
 }
 
 # compile_sanitized KIND SANITIZERS OPTIONS...: builds with clang, in little more than half of the time that GCC takes.
 # -g1 gives reports the lines, and no more.
 compile_sanitized() {
-  kind=$1 sanitizers=$2
+  of=$1 sanitizers=$2
   shift 2
   need_sanitizers
-  CXX=clang++ && export CXX
   folder=$(clang++ --print-runtime-dir)
   # Tests may define operator new. So the runtime's own is linked last (tsan), or is in a shared library (others).
-  case $sanitizers in
-    thread)
-      cxx_runtime=$(ls "$folder"/libclang_rt.tsan_cxx*.a)
-      runtime=$(echo "$cxx_runtime" | sed 's/tsan_cxx/tsan/')
-      link="'-fno-sanitize-link-runtime', '-Wl,--export-dynamic,-z,muldefs,--whole-archive,$runtime,--no-whole-archive'"
-      link="$link, '$cxx_runtime', '-ldl', '-lm'"
-      ;;
-    *) link="'-shared-libsan', '-Wl,-rpath,$folder'" ;;
-  esac
-  compile "$kind" -Ddebug=false -Dcpp_args=-g1 -Doptimization=1 -Ddefault_library=static -Db_sanitize="$sanitizers" \
-    -Db_lundef=false -Dcalendar=enabled "-Dcpp_link_args=[$link]" $in_one_piece "$@"
+  link="'-shared-libsan', '-Wl,-rpath,$folder'"
+  if [ "$sanitizers" = thread ]; then
+    own=$(ls "$folder"/libclang_rt.tsan_cxx*.a)
+    link="'-fno-sanitize-link-runtime', '-Wl,--export-dynamic,-z,muldefs,--whole-archive,$(echo "$own" | sed s/_cxx//)"
+    link="$link,--no-whole-archive', '$own', '-ldl', '-lm'"
+  fi
+  compile "$of" -Ddebug=false -Dcpp_args=-g1 -Doptimization=1 -Ddefault_library=static -Db_sanitize="$sanitizers" \
+    -Db_lundef=false -Dcalendar=enabled "-Dcpp_link_args=[$link]" $in_one_piece -Dtests=disabled -Dexamples=disabled \
+    -Dbenchmarks=disabled "$@"
 }
 
-# Clang's sanitizers come in a package that is named after its version.
+# Chooses clang. Its sanitizers come in a package that is named after its version.
 need_sanitizers() {
+  export CXX=clang++
   echo 'int main() {}' | clang++ -fsanitize=thread -x c++ - -o /dev/null 2>/dev/null ||
-    need "libclang-rt-$(clang++ --version | sed -n 's/.*version \([0-9]*\)\..*/\1/p' | head -n 1)-dev"
+    need "libclang-rt-$(clang++ -dumpversion | cut -d . -f 1)-dev"
 }
 
 # run_sanitized KIND: without the tests of texts and lists, which run nothing of the library.
-run_sanitized() {
-  run_tests "$1" --no-rebuild --no-suite structure --timeout-multiplier 5
-  status=$?
-  counts=$(count_tests "$build/$1"/meson-logs/testlog*.json) || status=1
-  echo "$1: $counts"
-  return $status
-}
+run_sanitized() { count_run "$1" "$1" --no-suite structure --timeout-multiplier 5; }
 
 # Most checks take the library in one piece, so that they read its headers once. The analyser looks only at functions of
 # the source that it is given. So it takes each source, by the commands of the strict build.
@@ -115,7 +93,7 @@ check_tidy() {
 }
 
 check_models() {
-  CXX=g++ && export CXX
+  export CXX=g++
   configure models -Ddebug=false -Doptimization=1 $in_one_piece -Dauto_features=disabled -Dtests=enabled \
     -Dmodels=true &&
     meson test -C "$build/models" --print-errorlogs --suite "${1:-models}"
@@ -128,24 +106,22 @@ check_arithmetic() {
   CXX=g++ python3 -B "$root/tests/arithmetic/arithmetic.py" "$root" "$build/arithmetic"
 }
 
+# Without CI, whose build may be older than the packages.
 check_hosts() {
   set_up hosts test
-  CI= # whose build may be older than the packages
-  tests --suite hosts
+  CI='' tests --suite hosts
 }
 
 # Counts the coverage of the unit tests. Examples and consumers do not count. Fails below 99 % of the lines or 96 % of
 # the branches.
 check_coverage() {
-  CXX=g++ && export CXX
+  export CXX=g++
   # Counts only the library. Each count is an atomic addition, with which the models of the tests would take minutes.
   compile coverage -Ddebug=false -Doptimization=0 -Db_coverage=true \
     "-Dcpp_args=-fprofile-update=atomic -fprofile-filter-files=hashed_wheel_timer/" \
     -Ddefault_library=static -Dtests=enabled -Dexamples=disabled -Dcalendar=enabled -Dbenchmarks=disabled || return 1
-  # A run adds to the counts of earlier runs. Removed sources and aborted builds leave notes behind.
-  find "$build/coverage" -name '*.gcda' -exec rm {} +
-  find "$build/coverage" -name '*.gcno' \
-    -exec sh -c 'for notes; do [ -e "${notes%.gcno}.o" ] || rm "$notes"; done' sh {} +
+  # A run adds to the counts of earlier runs.
+  find "$build/coverage" -name '*.gcda' -delete
   run_tests coverage --no-rebuild --suite unit --timeout-multiplier 5 &&
     python3 -B "$root/tests/coverage/coverage.py" "$root" "$build/coverage" 99 96
 }

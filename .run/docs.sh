@@ -4,23 +4,19 @@
 docs() {
   [ $# -eq 0 ] || wrong "docs takes no arguments: $1"
   take_turn
-  need doxygen=doxygen
-  have doxygen || fail "the reference needs Doxygen"
+  need doxygen=doxygen || exit
   from_pypi venv-docs mkdocs-material==9.8.1 mkdocs==1.6.1 pymdown-extensions==13.1 markdown==3.11.3 pygments==2.21.0 ||
     exit
-  HWT_VERSION=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$root/meson.build") HWT_BUILD=$build
-  export HWT_VERSION HWT_BUILD NO_MKDOCS_2_WARNING=1 PYTHONDONTWRITEBYTECODE=1
+  HWT_VERSION=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$root/meson.build")
+  export HWT_VERSION HWT_BUILD="$build" NO_MKDOCS_2_WARNING=1 PYTHONDONTWRITEBYTECODE=1
   rm -rf "$build/api" "$build/api-xml"
   say "building build/api and build/site"
   # mkdocs without --quiet, which would hide the warnings from --strict.
-  if (cd "$root" && doxygen docs/site/Doxyfile) &&
+  (cd "$root" && doxygen docs/site/Doxyfile) &&
     quietly mkdocs build --strict --config-file "$root/docs/site/mkdocs.yml" --site-dir "$build/site" &&
-    python3 "$root/docs/site/links.py" "$build/site" && python3 "$root/docs/site/reference.py" "$build/site"; then
-    say "build/site/index.html: it needs neither a server nor a network"
-  else
-    say "the site is not as it should be"
-    return 1
-  fi
+    python3 "$root/docs/site/links.py" "$build/site" && python3 "$root/docs/site/reference.py" "$build/site" ||
+    { say "the site is not as it should be"; return 1; }
+  say "build/site/index.html: it needs neither a server nor a network"
 }
 
 check_docs() { docs; }

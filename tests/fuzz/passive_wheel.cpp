@@ -67,7 +67,7 @@ class Walk {
       const auto each = static_cast<std::uint64_t>(tick.count());
       return ticks > distance(start, end) / each ? TimePoint::max() : later_by(start, ticks * each);
     }
-    TimePoint after(nanoseconds delay) const { return std::min(fuzz::after(now, delay), end); }
+    TimePoint after(nanoseconds delay) const { return fuzz::after(now, delay); }
   };
 
   /// The expected state of a node.

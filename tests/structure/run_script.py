@@ -14,6 +14,7 @@ import time
 import unittest
 
 SOURCE_ROOT = sys.argv.pop(1)
+COUNT = "tests/verification/count_tests.py"
 TOOLS = """
     ar as c++ cat cc date dirname env flock g++ gcc git id ld meson mkdir mv ninja nproc pkg-config python3 rm sh sleep
     touch
@@ -43,6 +44,8 @@ class Run(unittest.TestCase):
         shutil.copy(os.path.join(SOURCE_ROOT, "run"), self.root)
         shutil.copytree(os.path.join(SOURCE_ROOT, ".run"), os.path.join(self.root, ".run"))
         shutil.copy(os.path.join(SOURCE_ROOT, "meson_options.txt"), self.root)
+        self.write(COUNT, "")
+        shutil.copy(os.path.join(SOURCE_ROOT, COUNT), os.path.join(self.root, COUNT))
         # Without dpkg-query and apt-get, ./run installs nothing.
         self.path = os.path.join(folder.name, "bin")
         os.mkdir(self.path)

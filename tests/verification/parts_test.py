@@ -36,7 +36,7 @@ ONLY_READ = {
     "docs/site docs/monitoring .run/docs.sh": "the site",
     ".clang-format .editorconfig .mdformat.toml .run/format.sh": "formats",
     "tests/words .run/words.sh": "the words",
-    "tests/verification .run/all.sh .run/usage.txt": "the suite `structure` tests them",
+    "tests/verification .run/usage.txt": "the suite `structure` tests them",
     ".ci .github .gitignore": "settings of servers and of git",
     "perf/guard perf/peers perf/results": "figures, which no check compares",
 }

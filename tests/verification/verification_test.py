@@ -1,5 +1,7 @@
 """Tests of verification.py, with made-up parts in a temporary tree."""
 
+import contextlib
+import io
 import os
 import re
 import shutil
@@ -12,6 +14,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "verification.py")
 sys.path.insert(0, HERE)
+import count_tests  # noqa: E402
 import verification  # noqa: E402
 
 # Each part appends its name to a file outside the tree.
@@ -236,6 +239,32 @@ class Verification(TemporaryTree):
                 self.assertIn("passed: `2 passed", self.row("good"))
                 self.assertIn("not run", self.row("long"))
                 self.assertEqual(self.run_all()[1], ["bad", "long", "seeded"])
+
+
+class CountedTests(unittest.TestCase):
+    CASES = "[==========] Running 2 tests from 1 test suite.\n[       OK ] A.B (1 ms)\n"
+
+    def counted(self, result, stdout, name="", suite="unit"):
+        test = {"name": f"hashed_wheel_timer:{suite} / a", "result": result, "stdout": stdout}
+        with contextlib.redirect_stdout(io.StringIO()):
+            return count_tests.count(test, name)
+
+    def test_each_case_counts(self):
+        failed = self.CASES + "[  FAILED  ] A.C (2 ms)\n[  FAILED  ] A.C\n"
+        self.assertEqual(self.counted("OK", self.CASES + "[  PASSED  ] 1 test.\n"), (1, 0))
+        self.assertEqual(self.counted("FAIL", failed), (1, 1))
+
+    def test_a_program_that_ends_early_fails(self):
+        self.assertEqual(self.counted("FAIL", self.CASES), (1, 1))
+        self.assertEqual(self.counted("OK", self.CASES), (1, 1))
+        self.assertEqual(self.counted("OK", "", "a machine"), (0, 1))
+
+    def test_a_program_without_cases_is_one_test(self):
+        self.assertEqual(self.counted("OK", ""), (1, 0))
+        self.assertEqual(self.counted("TIMEOUT", ""), (0, 1))
+        self.assertEqual(self.counted("SKIP", ""), (0, 0))
+        self.assertEqual(self.counted("OK", "text", "a machine"), (1, 0))
+        self.assertEqual(self.counted("OK", "", "a machine", "headers"), (1, 0))
 
 
 if __name__ == "__main__":
