@@ -206,6 +206,7 @@ TEST_F(ConductorWord, AnExpiryOfTheArmedTimeoutTriggers) {
   EXPECT_FALSE(conductor_.enter_expired(armed_ - 1)) << "an old one";
   EXPECT_TRUE(conductor_.enter_expired(armed_));
   EXPECT_FALSE(conductor_.enter_expired(armed_)) << "once";
+  conductor_.begin_hook(Conductor::kTriggering);
   EXPECT_FALSE(conductor_.enter(stopped)) << "noted, during the hook";
   EXPECT_FALSE(conductor_.wanted());
   conductor_.end_hook();
