@@ -25,7 +25,7 @@ namespace hwt {
 ///   forward(request, min(deadline, hwt::Deadline::in(100ms)).to_grpc_timeout());
 ///
 /// Guarantees: converts to a time_point, so each function that takes a When or a deadline takes it. A budget that is
-/// written to the wire and read again is never longer.
+/// written to the wire and read again is never longer. A call without `now` reads steady_clock.
 /// Threads: like an `int`. Several threads may read one object, unless a thread writes it.
 /// Not for: wall-clock times, which may jump.
 /// Source: gRPC's deadlines; Go's context.WithDeadline.
@@ -46,11 +46,9 @@ class HWT_API Deadline {
   constexpr Deadline(  // NOLINT(google-explicit-constructor): it is a time
       std::chrono::time_point<std::chrono::steady_clock, Duration> at) noexcept
       : at_(detail::Point(at)) {}
-  /// Returns the deadline `budget` from now. A negative budget gives the present time. A budget beyond the range of the
-  /// clock gives never(). Reads steady_clock. Throws std::invalid_argument for a NaN.
-  static Deadline in(Delay budget) { return in(budget, std::chrono::steady_clock::now()); }
-  /// Returns the deadline `budget` after `now`. Throws std::invalid_argument for a NaN.
-  static Deadline in(Delay budget, detail::PresentTime now);
+  /// Returns the deadline `budget` after `now`. A negative budget gives the present time. A budget beyond the range of
+  /// the clock gives never(). Throws std::invalid_argument for a NaN.
+  static Deadline in(Delay budget, detail::PresentTime now = std::chrono::steady_clock::now());
   /// Returns a deadline that never comes.
   static constexpr Deadline never() noexcept { return {}; }
 
@@ -62,15 +60,14 @@ class HWT_API Deadline {
   constexpr bool is_never() const noexcept { return at_ == (time_point::max)(); }
 
   /// Returns the rest of the budget: zero if it is used up, nanoseconds::max() if the deadline never comes.
-  constexpr std::chrono::nanoseconds remaining(detail::PresentTime now) const noexcept {
+  constexpr std::chrono::nanoseconds remaining(
+      detail::PresentTime now = std::chrono::steady_clock::now()) const noexcept {
     return detail::time_until(at_, now);
   }
-  /// Returns the rest of the budget. Reads steady_clock.
-  std::chrono::nanoseconds remaining() const noexcept { return remaining(std::chrono::steady_clock::now()); }
   /// Returns whether the budget is used up at `now`.
-  constexpr bool expired(detail::PresentTime now) const noexcept { return !is_never() && time_point(now) >= at_; }
-  /// Returns whether the budget is used up. Reads steady_clock.
-  bool expired() const noexcept { return expired(std::chrono::steady_clock::now()); }
+  constexpr bool expired(detail::PresentTime now = std::chrono::steady_clock::now()) const noexcept {
+    return !is_never() && time_point(now) >= at_;
+  }
 
   /// Compares the times. A deadline that never comes is the latest.
   // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm of clang-tidy 14
@@ -79,36 +76,24 @@ class HWT_API Deadline {
   friend constexpr Deadline(min)(Deadline a, Deadline b) noexcept { return b < a ? b : a; }
 
   /// Reads the value of a grpc-timeout header, such as "250m": 1 to 8 digits and one of H, M, S, m, u, n (hours,
-  /// minutes, seconds, milliseconds, microseconds, nanoseconds). The budget counts from now. Reads steady_clock. Throws
+  /// minutes, seconds, milliseconds, microseconds, nanoseconds). The budget counts from `now`. Throws
   /// std::invalid_argument for any other text, also for an empty one; the message has the text. Use never() for a
   /// request without the header.
-  static Deadline from_grpc_timeout(std::string_view text) {
-    return from_grpc_timeout(text, std::chrono::steady_clock::now());
-  }
-  /// Reads the value of a grpc-timeout header. The budget counts from `now`. Throws std::invalid_argument for any other
-  /// text.
-  static Deadline from_grpc_timeout(std::string_view text, detail::PresentTime now);
+  static Deadline from_grpc_timeout(std::string_view text, detail::PresentTime now = std::chrono::steady_clock::now());
   /// Reads the value of a grpc-timeout header. The budget counts from `now`. Returns std::nullopt for any other text.
   static std::optional<Deadline> try_from_grpc_timeout(std::string_view text, detail::PresentTime now) noexcept;
 
   /// Returns the rest of the budget as the value of a grpc-timeout header, in the finest unit that needs at most 8
   /// digits, rounded down. Returns "0n" if the budget is used up. Returns an empty text if the deadline never comes:
   /// then send no header.
-  std::string to_grpc_timeout(detail::PresentTime now) const;
-  /// Returns the rest of the budget as the value of a grpc-timeout header. Reads steady_clock.
-  std::string to_grpc_timeout() const { return to_grpc_timeout(std::chrono::steady_clock::now()); }
+  std::string to_grpc_timeout(detail::PresentTime now = std::chrono::steady_clock::now()) const;
 
   /// Returns the deadline for a number of milliseconds from the wire, as brpc and Dubbo send it. The budget counts from
   /// `now`. A negative number gives never().
-  static Deadline from_milliseconds(std::int64_t budget, detail::PresentTime now) noexcept;
-  /// Returns the deadline for a number of milliseconds from the wire. Reads steady_clock.
-  static Deadline from_milliseconds(std::int64_t budget) noexcept {
-    return from_milliseconds(budget, std::chrono::steady_clock::now());
-  }
+  static Deadline from_milliseconds(std::int64_t budget,
+                                    detail::PresentTime now = std::chrono::steady_clock::now()) noexcept;
   /// Returns the rest of the budget in milliseconds, rounded down: 0 if it is used up, -1 if the deadline never comes.
-  std::int64_t to_milliseconds(detail::PresentTime now) const noexcept;
-  /// Returns the rest of the budget in milliseconds. Reads steady_clock.
-  std::int64_t to_milliseconds() const noexcept { return to_milliseconds(std::chrono::steady_clock::now()); }
+  std::int64_t to_milliseconds(detail::PresentTime now = std::chrono::steady_clock::now()) const noexcept;
 
  private:
   time_point at_ = (time_point::max)();

@@ -129,26 +129,12 @@ class KeyedTimer {
   using Tables = std::array<Table, kShards>;
 
   /// A part of the keys, with a lock. A call for one key locks its shard; drain() and stop() lock all shards. An expiry
-  /// only tries the lock. If another thread holds the lock, the cell of the expired key stays until tidy() erases it.
+  /// takes its value without the lock. The cell of the key stays until tidy() gets the lock and erases it.
   struct alignas(64) Shard {
     Cell* find(std::uint32_t hash, const K& key, const Equal& equal) const;
     Cell* find(const Entry& entry) const noexcept;
-    /// Removes the cell of a value that was claimed with the lock held, and returns it.
-    Cell erase(Cell* cell) noexcept {
-      keep(std::size_t{0} - 1);
-      return table.erase(cell);
-    }
-    /// Adds to the number of values. Wraps around, so std::size_t{0} - n subtracts n. Called with the lock held.
-    void keep(std::size_t more) noexcept {
-      kept.store(kept.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
-    }
-    struct Uncount {
-      void operator()(Shard* shard) const noexcept { shard->keep(std::size_t{0} - 1); }
-    };
-    /// Counts a value that has ended without the lock.
-    void count_ended() noexcept { ended.fetch_add(1, std::memory_order_release); }
     void tidy() noexcept;
-    std::size_t size() const noexcept;
+    void add(std::ptrdiff_t count) noexcept { size.fetch_add(count, std::memory_order_relaxed); }
 
     mutable std::mutex mutex;
 
@@ -156,13 +142,10 @@ class KeyedTimer {
     Table table;
     bool stopped = false;
 
-    // The number of values is `kept` less `ended`. `kept` is written with the mutex held; `ended` counts values that
-    // ended without it. A set() adds to `kept` before it arms. The worker adds to `ended` with release. A size() reads
-    // `ended` with acquire and then `kept`, so `kept` includes each value that it subtracts. But an expiry claims its
-    // value before it counts the value in `ended`. Between these steps a set() may add a value for the same key, and
-    // size() counts both. Only the lock could join the two steps, and the worker must not wait for the lock.
-    std::atomic<std::size_t> kept{0};
-    std::atomic<std::size_t> ended{0};
+    // The number of values. A set() adds one before it arms. The thread that has claimed a value subtracts it; between
+    // these steps a set() may add a value for the same key, and size() counts both. Below zero for a moment if drain()
+    // has subtracted all cells, and will add those of ended values again. relaxed: a number by itself.
+    std::atomic<std::ptrdiff_t> size{0};
 
     detail::KeyedLeftovers<Entry> leftovers;
   };

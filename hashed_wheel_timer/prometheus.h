@@ -57,29 +57,26 @@ class TimerCollector : public ::prometheus::Collectable {
   std::vector<::prometheus::MetricFamily> Collect() const override {
     const TimerStats stats = timer_.stats();
     std::vector<::prometheus::MetricFamily> families;
-    const auto counter = [&](const char* name, const char* help, std::int64_t value) {
+    const auto counter = [&](const char* name, const char* help, auto value) {
       add(families, ::prometheus::MetricType::Counter, name, help).counter.value = static_cast<double>(value);
     };
-    const auto gauge = [&](const char* name, const char* help, double value) {
-      add(families, ::prometheus::MetricType::Gauge, name, help).gauge.value = value;
+    const auto gauge = [&](const char* name, const char* help, auto value) {
+      add(families, ::prometheus::MetricType::Gauge, name, help).gauge.value = static_cast<double>(value);
     };
     counter("hwt_timeouts_scheduled_total", "Timeouts accepted.", stats.scheduled);
     counter("hwt_timeouts_expired_total", "Timeouts claimed for execution.", stats.expired);
     counter("hwt_timeouts_cancelled_total", "Timeouts cancelled before they expired.", stats.cancelled);
     counter("hwt_timeouts_rejected_total", "Timeouts refused by max_pending_timeouts.", stats.rejected);
     counter("hwt_timeouts_unprocessed_total", "Timeouts still pending when the timer stopped.", stats.unprocessed);
-    gauge("hwt_timeouts_pending", "Timeouts neither expired, cancelled nor unprocessed.",
-          static_cast<double>(stats.pending));
-    gauge("hwt_backlog", "Entries that the worker has not put into the wheel yet.", static_cast<double>(stats.backlog));
+    gauge("hwt_timeouts_pending", "Timeouts neither expired, cancelled nor unprocessed.", stats.pending);
+    gauge("hwt_backlog", "Entries that the worker has not put into the wheel yet.", stats.backlog);
     counter("hwt_ticks_total", "Processed ticks.", stats.ticks);
     counter("hwt_wakeups_total", "Returns of the worker from its sleep.", stats.wakeups);
     counter("hwt_task_errors_total", "Exceptions from tasks, cancelled(), the executor and on_slow_task.",
             stats.task_errors);
     counter("hwt_slow_tasks_total", "Tasks that ran longer than slow_task on the worker.", stats.slow_tasks);
-    add(families, ::prometheus::MetricType::Counter, "hwt_busy_seconds_total", "Time for which the worker was awake.")
-        .counter.value = seconds(stats.busy);
-    add(families, ::prometheus::MetricType::Counter, "hwt_in_tasks_seconds_total", "The part of it in tasks.")
-        .counter.value = seconds(stats.in_tasks);
+    counter("hwt_busy_seconds_total", "Time for which the worker was awake.", seconds(stats.busy));
+    counter("hwt_in_tasks_seconds_total", "The part of it in tasks.", seconds(stats.in_tasks));
     gauge("hwt_task_running_seconds", "How long the worker has been at its present tasks; 0 when none runs.",
           seconds(stats.running_for));
     add(families, ::prometheus::MetricType::Histogram, "hwt_lateness_seconds",

@@ -11,7 +11,6 @@
 
 #include "hashed_wheel_timer/detail/calendar_rule.h"
 #include "hashed_wheel_timer/detail/export.h"
-#include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/schedule_plan.h"
 #include "hashed_wheel_timer/timer.h"
 
@@ -146,7 +145,7 @@ class HWT_API ScheduledTask {
   friend class internal::ScheduledRun;
 
   std::shared_ptr<internal::ScheduledRun> run_;  // always the same
-  mutable detail::PendingTimeout pending_;       // of the wait under way
+  Timeout armed_;                                // of the wait under way; see internal::ScheduledRun
 };
 
 /// Runs `job` at the times of `schedule`, on any Timer.

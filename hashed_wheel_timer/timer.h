@@ -91,14 +91,14 @@ class HWT_API Timer {
   template <class F>
     requires detail::TimeoutCallable<F>
   Timeout new_timeout(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return Timeout(schedule_callable<OrThrow>(std::forward<F>(callable), when, terms, kHandle).node);
+    return Timeout(schedule_callable<kOrThrow>(std::forward<F>(callable), when, terms, kHandle).node);
   }
 
   /// Runs a shared task once, as the overload for callables does, and throws what that throws;
   /// std::invalid_argument for a null task.
   Timeout new_timeout(std::shared_ptr<TimerTask> task, When when,
                       Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return Timeout(schedule_shared<OrThrow>(task, when, terms).node);
+    return Timeout(schedule_shared<kOrThrow>(task, when, terms).node);
   }
 
   /// Runs `callable` once, for code that is built without exceptions. Returns a null handle if
@@ -109,14 +109,14 @@ class HWT_API Timer {
       F&& callable, When when,
       Terms terms = {
           {}, __builtin_FILE(), __builtin_LINE()}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return Timeout(schedule_callable<OrNull>(std::forward<F>(callable), when, terms, kHandle).node);
+    return Timeout(schedule_callable<kOrNull>(std::forward<F>(callable), when, terms, kHandle).node);
   }
 
   /// Runs a shared task once. Returns a null handle where new_timeout() throws.
   // NOLINTNEXTLINE(bugprone-exception-escape): building a shared task throws nothing.
   [[nodiscard("a null handle means that nothing was scheduled")]] Timeout try_new_timeout(
       std::shared_ptr<TimerTask> task, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) noexcept {
-    return Timeout(schedule_shared<OrNull>(task, when, terms).node);
+    return Timeout(schedule_shared<kOrNull>(task, when, terms).node);
   }
 
   /// Runs `callable`, f(Timeout&) or f(), once, and returns an id instead of a handle. An id is a plain
@@ -124,7 +124,7 @@ class HWT_API Timer {
   template <class F>
     requires detail::TimeoutCallable<F>
   TimeoutId add(F&& callable, When when, Terms terms = {{}, __builtin_FILE(), __builtin_LINE()}) {
-    return TimeoutId::from_value(schedule_callable<OrThrow>(std::forward<F>(callable), when, terms, kId).value);
+    return TimeoutId::from_value(schedule_callable<kOrThrow>(std::forward<F>(callable), when, terms, kId).value);
   }
 
   /// Runs `callable` once, and returns an id. Returns an id of no timeout where add() throws, and throws
@@ -135,7 +135,7 @@ class HWT_API Timer {
       F&& callable, When when,
       Terms terms = {
           {}, __builtin_FILE(), __builtin_LINE()}) noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>) {
-    return id_of(schedule_callable<OrNull>(std::forward<F>(callable), when, terms, kId));
+    return id_of(schedule_callable<kOrNull>(std::forward<F>(callable), when, terms, kId));
   }
 
   /// Cancels the timeout that add() returned this id for. Returns Cancelled if this call cancelled it: the task has not
@@ -233,52 +233,48 @@ class HWT_API Timer {
   friend class detail::HeldCalls;
   friend class internal::Core;
 
-  // The treatment of a refusal.
-  struct OrThrow {
-    static constexpr bool kThrows = true;
-  };
-  struct OrNull {
-    static constexpr bool kThrows = false;
-  };
+  // Whether a refused call throws or returns null.
+  static constexpr bool kOrThrow = true;
+  static constexpr bool kOrNull = false;
 
   // Values of `named`, which is TaskSource::named: whether the timeout gets an id instead of a handle.
   static constexpr bool kHandle = false;
   static constexpr bool kId = true;
 
-  template <class Refused, class F>
+  template <bool kThrows, class F>
   detail::Scheduled schedule_callable(F&& callable, When when, const Terms& terms, bool named) {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
-      return schedule_callable<Refused>(&callable, when, terms, named);
+      return schedule_callable<kThrows>(&callable, when, terms, named);
     } else {
-      if (detail::is_null_callable(callable)) return refuse<Refused>(detail::Result::NullTask, caller(named));
+      if (detail::is_null_callable(callable)) return refuse<kThrows>(detail::Result::NullTask, caller(named));
       if constexpr (detail::HasExecutor<std::decay_t<F>>) expect_executors();
-      return schedule_source<Refused>(detail::source_of<F>(callable, named), when, terms);
+      return schedule_source<kThrows>(detail::source_of<F>(callable, named), when, terms);
     }
   }
-  template <class Refused>
+  template <bool kThrows>
   detail::Scheduled schedule_shared(std::shared_ptr<TimerTask>& task, When when, const Terms& terms) {
-    if (task == nullptr) return refuse<Refused>(detail::Result::NullTask, caller(kHandle));
-    return schedule_source<Refused>(detail::source_of_shared(task), when, terms);
+    if (task == nullptr) return refuse<kThrows>(detail::Result::NullTask, caller(kHandle));
+    return schedule_source<kThrows>(detail::source_of_shared(task), when, terms);
   }
-  template <class Refused>
+  template <bool kThrows>
   detail::Scheduled schedule_source(const detail::TaskSource& task, When when, const Terms& terms) {
     const char* const name = caller(task.named);
-    if (when.is_nan()) return refuse<Refused>(detail::Result::NotANumber, name);
+    if (when.is_nan()) return refuse<kThrows>(detail::Result::NotANumber, name);
     if (const Leeway leeway = terms.leeway(); leeway.is_given()) {
-      if (leeway.is_nan()) return refuse<Refused>(detail::Result::LeewayNotANumber, name);
+      if (leeway.is_nan()) return refuse<kThrows>(detail::Result::LeewayNotANumber, name);
       when = rounded(when, leeway);
     }
     const detail::Scheduled scheduled = schedule(task, when);
     if (scheduled.node == nullptr) [[unlikely]] {
-      if constexpr (Refused::kThrows) return retry_or_throw(*this, task, when, scheduled, terms.origin(), name);
+      if constexpr (kThrows) return retry_or_throw(*this, task, when, scheduled, terms.origin(), name);
       return retry_or_null(*this, task, when, scheduled, terms.origin());
     }
     return scheduled;
   }
-  template <class Refused>
+  template <bool kThrows>
   static detail::Scheduled refuse(detail::Result why, const char* caller) {
     const detail::Scheduled refused = detail::Scheduled::refused(why);
-    if constexpr (Refused::kThrows) detail::raise(refused, caller);
+    if constexpr (kThrows) detail::raise(refused, caller);
     return refused;
   }
   /// From now on the worker asks each due task for its executor.

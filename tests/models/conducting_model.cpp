@@ -20,14 +20,17 @@ struct Conducting final : Run {
   std::atomic<int> wish{0};     // stored before a note
   std::atomic<int> expired{0};  // before a mark
   Ghost<int> conductors = 0;
+  Ghost<int> calls = 0;  // of the second thread
   Ghost<int> seen_wish = 0;
   Ghost<bool> marked = false;
   Ghost<bool> seen_mark = false;
 
   void thread(unsigned index) override {
     if (index == 0) {
+      for (const int before = static_cast<int>(random(2)); calls < before;) yield();
       expired.store(1, std::memory_order_relaxed);
       if (conductor.enter_expired(0)) {
+        conductor.begin_hook(Conductor::kTriggering);
         act();
         conductor.end_hook();
         conduct();
@@ -37,7 +40,7 @@ struct Conducting final : Run {
     } else if (index == 1) {
       wish.store(1, std::memory_order_relaxed);
       // Twice, so that the word may have its old value although another thread was the conductor meanwhile (ABA).
-      for (int calls = 0; calls < 2; ++calls) enter([](Word word) { return word & ~Conductor::kStopped; });
+      for (; calls < 2; ++calls) enter([](Word word) { return word & ~Conductor::kStopped; });
     } else if (destroys) {
       enter([](Word word) { return word | Conductor::kDestroyed; });
       conductor.wait_for_other();
@@ -61,10 +64,13 @@ struct Conducting final : Run {
   void conduct() {
     do {
       act();
-      conductor.begin_hook(0);
-      act();
-      conductor.end_hook();
+      if (random(2) == 0) {
+        conductor.begin_hook(0);
+        act();
+        conductor.end_hook();
+      }
       seen_wish = wish.load(std::memory_order_relaxed);
+      act();
       if (conductor.destroyed()) conductor.set_disarmed();
     } while (!leave());
   }

@@ -1,4 +1,4 @@
-// A schedule (ScheduledRun and PendingTimeout). One thread makes it, one turns the wheel and reads it, and two run jobs
+// A schedule (ScheduledRun and its Conductor). One thread makes it, one turns the wheel and reads it, and two run jobs
 // of an executor. One of these two, or the first thread, may cancel it.
 //
 // Runs do not overlap, and only cancel() ends them early. After a cancel() that returned true, no run is under way. The

@@ -190,6 +190,7 @@ TEST(Conductor, AnExpiryOfTheArmedTimeoutTriggersOnce) {
   EXPECT_FALSE(conductor.enter_expired(armed - 1)) << "an old one";
   EXPECT_TRUE(conductor.enter_expired(armed));
   EXPECT_FALSE(conductor.enter_expired(armed)) << "once";
+  conductor.begin_hook(Conductor::kTriggering);
   EXPECT_FALSE(conductor.enter([](Conductor::Word word) { return word | Conductor::kStopped; })) << "during the hook";
   EXPECT_FALSE(conductor.wanted()) << "the request is noted";
   conductor.end_hook();

@@ -1,7 +1,6 @@
 // Schedules: a thread stands still inside a call, as if the system had preempted it. The worker does not wait for it,
 // and no run is lost.
 
-#include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/support/held_timer.h"
@@ -10,7 +9,6 @@ namespace hwt {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
-using detail::PendingTimeout;
 
 // The timeout is pending, but schedule() has not stored its handle yet.
 TEST(ScheduleHeld, RunsDoNotWaitForTheThreadThatSchedules) {
@@ -147,96 +145,6 @@ TEST_F(ScheduleHeldInExecutor, TheDestructorOfTheTimerWaitsForTheThreadThatArms)
   held.go_on();
   EXPECT_TRUE(eventually([&] { return gone && task->done(); }));
   EXPECT_EQ(task->runs(), 1U);
-}
-
-// --- PendingTimeout, which users and the worker share -------------------------------------------------------------
-
-class PendingTimeoutPlace : public ::testing::Test {
- protected:
-  Timeout make() {
-    return timer_.new_timeout([token = token_] {}, kFar);
-  }
-
-  std::shared_ptr<int> token_ = std::make_shared<int>();
-  ManualTimer timer_;
-  PendingTimeout pending_;
-};
-
-TEST_F(PendingTimeoutPlace, SetDoesNotWaitForALoan) {
-  const Timeout first = make();
-  const Timeout second = make();
-  pending_.set(first);
-  {
-    const PendingTimeout::Loan loan(pending_);
-    EXPECT_EQ(*loan, first);
-    pending_.set(second);
-    EXPECT_EQ(*loan, first);
-  }
-  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "the new timeout stays";
-  EXPECT_EQ(*PendingTimeout::Loan(pending_), second) << "a loan takes nothing away";
-  {
-    const PendingTimeout::Loan loan(pending_);
-    pending_.set({});
-  }
-  EXPECT_FALSE(*PendingTimeout::Loan(pending_)) << "a replaced timeout does not come back";
-}
-
-TEST_F(PendingTimeoutPlace, SetFirstStoresOnlyIfThereIsNone) {
-  const Timeout first = make();
-  const Timeout second = make();
-  pending_.set_first(first);
-  EXPECT_EQ(*PendingTimeout::Loan(pending_), first);
-  pending_.set_first(second);
-  EXPECT_EQ(pending_.take(), first);
-  EXPECT_FALSE(pending_.take());
-}
-
-TEST_F(PendingTimeoutPlace, TakeWaitsForALoan) {
-  const Timeout timeout = make();
-  pending_.set(timeout);
-  std::jthread taking;
-  {
-    const PendingTimeout::Loan loan(pending_);
-    taking = std::jthread([&] { EXPECT_EQ(pending_.take(), timeout); });
-    std::this_thread::sleep_for(5ms);  // a take() that did not wait would have found nothing by then
-  }
-  taking.join();
-}
-
-TEST_F(PendingTimeoutPlace, KeepsAStoppedTimeoutNoLongerThanALoan) {
-  pending_.set(make());
-  timer_.stop();
-  EXPECT_EQ(token_.use_count(), 2);
-  {
-    const PendingTimeout::Loan loan(pending_);
-    EXPECT_TRUE(loan->is_cancelled());
-    pending_.set({});
-    EXPECT_EQ(token_.use_count(), 2) << "the loan keeps it";
-  }
-  EXPECT_EQ(token_.use_count(), 1);
-}
-
-TEST_F(PendingTimeoutPlace, ManyThreadsMayBorrowWhileItChanges) {
-  constexpr int kTimeouts = kSanitized ? 2'000 : 20'000;
-  std::vector<Timeout> all;
-  for (int i = 0; i < kTimeouts; ++i) all.push_back(make());
-  std::atomic<bool> over = false;
-  std::vector<std::jthread> users;
-  for (int i = 0; i < 3; ++i) {
-    users.emplace_back([&] {
-      auto latest = all.begin();
-      while (!over) {
-        const PendingTimeout::Loan loan(pending_);
-        if (!*loan) continue;
-        latest = std::find(latest, all.end(), *loan);
-        ASSERT_NE(latest, all.end()) << "an older timeout has come back";
-      }
-    });
-  }
-  for (const Timeout& timeout : all) pending_.set(timeout);
-  over = true;
-  users.clear();
-  EXPECT_EQ(pending_.take(), all.back());
 }
 
 }  // namespace

@@ -149,8 +149,8 @@ class KeyedEntry final : public KeyedRecord {
   friend class KeyedLeftovers;
 };
 
-/// Records that expiries left behind because they did not get the lock. Their values are gone, but their keys may still
-/// be in use: a thread that holds the lock compares keys, and must find no key destroyed.
+/// Records that expiries left behind. Their values are gone, but their keys may still be in use: a thread that holds
+/// the lock compares keys, and must find no key destroyed.
 template <class Entry>
 class KeyedLeftovers {
  public:

@@ -3,6 +3,7 @@
 
 // The member functions of KeyedTimer. They have a file of their own, so that keyed_timer.h shows the interface.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -44,7 +45,7 @@ class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
 
  private:
   class Running;
-  class Unlocked;
+  class Expired;
 };
 
 /// Holds the lock of a shard. Then makes calls that were held back, and removes cells that expiries could not remove.
@@ -83,24 +84,21 @@ struct KeyedTimer<K, V, Hash, Equal>::Taken {
 
   /// Moves the cells of the shard here. Called with the shard's lock held.
   void take(Shard& shard, Table& table) noexcept {
-    shard.keep(std::size_t{0} - shard.table.size());
+    shard.add(-static_cast<std::ptrdiff_t>(shard.table.size()));
     shard.table.swap(table);
   }
 
   /// Claims each value and cancels its timeout. Drops the entries whose values an expiry has claimed first.
   void end(std::array<Shard, kShards>& shards) noexcept {
     for (std::size_t i = 0; i < kShards; ++i) {
-      std::size_t expired = 0;
-      tables[i].for_each([&expired](Cell& cell) {
+      tables[i].for_each([&shard = shards[i]](Cell& cell) {
         if (cell.entry->end()) {
           cell.timeout.cancel();
         } else {
           cell.entry.reset();
-          ++expired;
+          shard.add(1);  // take() and the expiry have both subtracted it
         }
       });
-      // take() has subtracted these values already.
-      if (expired != 0) shards[i].ended.fetch_sub(expired, std::memory_order_relaxed);
     }
   }
 
@@ -169,8 +167,9 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
   Timeout timeout;
   // Counts the value before its timeout is armed, because that may expire at once. `counted` takes the count back if
   // the timer refuses the timeout.
-  shard.keep(1);
-  std::unique_ptr<Shard, typename Shard::Uncount> counted(&shard);
+  shard.add(1);
+  const auto uncount = [](Shard* counting) { counting->add(-1); };
+  std::unique_ptr<Shard, decltype(uncount)> counted(&shard, uncount);
   const detail::Result armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
   if (armed != detail::Result::Ok) return refusal(armed);
   counted.release();
@@ -222,7 +221,8 @@ std::optional<V> KeyedTimer<K, V, Hash, Equal>::remove(const K& key) {
     Cell* const cell = shard.find(hash, key, equal_);
     if (cell == nullptr || !cell->entry->end()) return std::nullopt;
     value = cell->entry->take();
-    taken = shard.erase(cell);
+    taken = shard.table.erase(cell);
+    shard.add(-1);
   }
   taken.timeout.cancel();
   return std::optional<V>(std::move(value->value));
@@ -252,9 +252,11 @@ std::optional<std::chrono::nanoseconds> KeyedTimer<K, V, Hash, Equal>::remaining
 
 template <class K, class V, class Hash, class Equal>
 std::size_t KeyedTimer<K, V, Hash, Equal>::size() const noexcept {
-  std::size_t sum = 0;
-  for (const Shard& shard : state_->shards) sum += shard.size();
-  return sum;
+  std::ptrdiff_t sum = 0;
+  for (const Shard& shard : state_->shards) {
+    sum += std::max<std::ptrdiff_t>(shard.size.load(std::memory_order_relaxed), 0);
+  }
+  return static_cast<std::size_t>(sum);
 }
 
 template <class K, class V, class Hash, class Equal>
@@ -306,22 +308,20 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
   const detail::RunningExpiries::Scope scope_;
 };
 
-/// Takes a value without the lock, because another thread holds it, so that on_expire runs at once. Only a thread with
-/// the lock can erase the cell. tidy() does that, here or on another thread.
+/// A value that an expiry has claimed. Its cell stays while on_expire runs, because only a thread with the lock can
+/// erase it. Never waits: a thread that holds the lock may have been preempted, and this is the worker.
 template <class K, class V, class Hash, class Equal>
-class KeyedTimer<K, V, Hash, Equal>::State::Unlocked {
+class KeyedTimer<K, V, Hash, Equal>::State::Expired {
  public:
-  Unlocked(Shard& shard, Entry& entry) noexcept : shard_(shard), entry_(entry), value_(entry.take()) {
-    shard.count_ended();
-  }
-  ~Unlocked() {
+  Expired(Shard& shard, Entry& entry) noexcept : shard_(shard), entry_(entry), value_(entry.take()) { shard.add(-1); }
+  ~Expired() {
     shard_.leftovers.push(entry_, std::move(value_));
     shard_.tidy();
   }
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
+  Expired(const Expired&) = delete;
+  Expired& operator=(const Expired&) = delete;
 
-  Entry& operator*() const noexcept { return *value_; }
+  Entry* operator->() const noexcept { return value_.get(); }
 
  private:
   Shard& shard_;
@@ -334,28 +334,10 @@ void KeyedTimer<K, V, Hash, Equal>::State::expire(detail::KeyedRecord& record, s
   // Counts this call before the claim. So the destructor waits for this call, unless it has claimed the value first.
   Running call(*this);
   Entry& entry = static_cast<Entry&>(record);
-  Shard& shard = shards[shard_number(entry.hash)];
-  // Never waits: a thread that holds the lock may have been preempted, and this is the worker.
-  if (shard.mutex.try_lock()) {
-    Cell cell;
-    Value taken;
-    if (entry.end(arming)) {  // otherwise the value was armed again, or has ended
-      call.has_value = true;
-      taken = entry.take();
-      if (Cell* const place = shard.find(entry)) {
-        cell = shard.erase(place);
-      } else {  // drain(), stop() or the destructor has the table
-        shard.count_ended();
-      }
-    }
-    shard.mutex.unlock();
-    shard.tidy();
-    if (taken != nullptr) on_expire(taken->key, taken->value);
-  } else if (entry.end(arming)) {
-    call.has_value = true;
-    const Unlocked taken(shard, entry);
-    on_expire((*taken).key, (*taken).value);
-  }
+  if (!entry.end(arming)) return;  // the value was armed again, or has ended
+  call.has_value = true;
+  const Expired expired(shards[shard_number(entry.hash)], entry);
+  on_expire(expired->key, expired->value);
 }
 
 template <class K, class V, class Hash, class Equal>
@@ -371,20 +353,9 @@ auto KeyedTimer<K, V, Hash, Equal>::Shard::find(const Entry& entry) const noexce
   return table.find(entry.hash, [&entry](const Cell& cell) { return cell.entry.get() == &entry; });
 }
 
-template <class K, class V, class Hash, class Equal>
-std::size_t KeyedTimer<K, V, Hash, Equal>::Shard::size() const noexcept {
-  for (;;) {
-    const std::size_t without = ended.load(std::memory_order_acquire);
-    const auto size = static_cast<std::ptrdiff_t>(kept.load(std::memory_order_acquire) - without);
-    // `ended` has not changed, so both numbers are of one moment. The difference is negative if drain() has subtracted
-    // ended values from `kept`, and will subtract them from `ended` next.
-    if (ended.load(std::memory_order_relaxed) == without) return static_cast<std::size_t>(size > 0 ? size : 0);
-  }
-}
-
-/// Erases the cells that expiries left behind. A thread that held the lock unlocks it, then calls this. An expiry that
-/// did not get the lock pushes its entry, then calls this. One of the two finds the entry, unless the processor
-/// reorders store and load in both. Then its key and its memory stay until the next call or expiry in the shard.
+/// Erases the cells that expiries left behind. A thread that held the lock unlocks it, then calls this. An expiry
+/// pushes its entry, then calls this. One of the two finds the entry, unless the processor reorders store and load in
+/// both. Then its key and its memory stay until the next call or expiry in the shard.
 template <class K, class V, class Hash, class Equal>
 void KeyedTimer<K, V, Hash, Equal>::Shard::tidy() noexcept {
   while (!leftovers.empty() && mutex.try_lock()) {

@@ -21,10 +21,8 @@
 #include "hashed_wheel_timer/loop_timer.h"
 
 using hwt::internal::check;
-using hwt::internal::check_driven;
 using hwt::internal::CTask;
 using hwt::internal::fail;
-using hwt::internal::fail_by_exception;
 
 namespace {
 
@@ -34,36 +32,60 @@ using std::chrono::steady_clock;
 steady_clock::time_point time_of(std::int64_t ns) noexcept { return steady_clock::time_point(nanoseconds(ns)); }
 std::int64_t ns_of(steady_clock::time_point time) noexcept { return nanoseconds(time.time_since_epoch()).count(); }
 
-hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argument, const char* caller) noexcept {
-  if (check(timer, caller) != 0) return 0;
-  if (callback == nullptr) [[unlikely]] {
-    fail(EINVAL, caller, "callback: NULL (expected: a function)");
-    return 0;
-  }
-  CTask::Source source{callback, argument};
+/// Returns 0, or the error of an exception. `illegal` is the errno for an IllegalState.
+template <class Call>
+int guarded(const char* caller, int illegal, Call call) noexcept {
   try {
+    call();
+    return 0;
+  } catch (...) {
+    return hwt::internal::fail_by_exception(caller, illegal);
+  }
+}
+
+/// Like guarded(), for a timer that can be used in this process.
+template <class Call>
+int use(const hwt_timer* timer, const char* caller, int illegal, Call call) noexcept {
+  const int error = check(timer, caller);
+  return error != 0 ? error : guarded(caller, illegal, call);
+}
+
+void expect(bool good, const char* text) {
+  if (!good) [[unlikely]]
+    throw std::invalid_argument(text);
+}
+void expect_driven(const hwt_timer& timer) {
+  expect(timer.threaded == nullptr, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
+}
+
+hwt_id add(hwt_timer* timer, hwt::When when, hwt_callback callback, void* argument, const char* caller) noexcept {
+  hwt_id id = 0;
+  use(timer, caller, ECANCELED, [&] {
+    expect(callback != nullptr, "callback: NULL (expected: a function)");
+    CTask::Source source{callback, argument};
     const hwt::detail::Scheduled scheduled = hwt::detail::schedule_named(
         *timer->timer, {&CTask::build, &source, hwt::detail::TaskKind::Trivial, true}, when, /*origin*/ "hwt_add");
-    if (scheduled.node != nullptr) [[likely]]
-      return scheduled.value;
-    hwt::internal::fail_by_refusal(scheduled, caller);
-  } catch (...) {
-    fail_by_exception(caller, ECANCELED);
-  }
-  return 0;
+    if (scheduled.node != nullptr) [[likely]] {
+      id = scheduled.value;
+    } else {
+      hwt::internal::fail_by_refusal(scheduled, caller);
+    }
+  });
+  return id;
 }
 
 int reschedule(hwt_timer* timer, hwt_id id, hwt::When when, const char* caller) noexcept {
-  if (check(timer, caller) != 0) return -1;
-  try {
+  bool moved = false;
+  const int error = use(timer, caller, ECANCELED, [&] {
     hwt::Timeout timeout = timer->timer->find(hwt::TimeoutId::from_value(id));
-    if (hwt::detail::reschedule(timeout, when)) return 0;
+    moved = hwt::detail::reschedule(timeout, when);
+  });
+  if (moved) return 0;
+  if (error == 0) {
     std::array<char, 64> text{};
     std::snprintf(text.data(), text.size(), "id: %llu (expected: that of a pending timeout)",
                   static_cast<unsigned long long>(id));
     fail(ESRCH, caller, text.data());
-  } catch (...) {
-    fail_by_exception(caller, ECANCELED);
   }
   return -1;
 }
@@ -85,10 +107,9 @@ void hwt_options_init_sized(hwt_options* options, std::size_t size) noexcept {
 }
 
 int hwt_create(const hwt_options* options, hwt_timer** timer) noexcept {
-  constexpr const char* kName = "hwt_create";
-  if (timer == nullptr) return fail(EINVAL, kName, "timer: NULL (expected: a place for the timer)");
-  *timer = nullptr;
-  try {
+  return guarded("hwt_create", EINVAL, [&] {
+    expect(timer != nullptr, "timer: NULL (expected: a place for the timer)");
+    *timer = nullptr;
     hwt_options all = hwt::internal::default_options();
     if (options != nullptr) {
       if (!hwt::internal::is_known_size(options->size)) {
@@ -98,35 +119,21 @@ int hwt_create(const hwt_options* options, hwt_timer** timer) noexcept {
       std::memcpy(&all, options, options->size);
     }
     *timer = hwt::internal::make_timer(all).release();
-    return 0;
-  } catch (...) {
-    return fail_by_exception(kName, EINVAL);
-  }
+  });
 }
 
 int hwt_start(hwt_timer* timer) noexcept {
-  constexpr const char* kName = "hwt_start";
-  if (const int error = check(timer, kName); error != 0) return error;
-  try {
+  return use(timer, "hwt_start", ECANCELED, [&] {
     if (timer->threaded != nullptr) timer->threaded->start();
-    return 0;
-  } catch (...) {
-    return fail_by_exception(kName, ECANCELED);
-  }
+  });
 }
 
 int hwt_run(hwt_timer* timer) noexcept {
-  constexpr const char* kName = "hwt_run";
-  if (const int error = check(timer, kName); error != 0) return error;
-  if (timer->threaded == nullptr) {
-    return fail(EINVAL, kName, "timer: it has no thread (expected: HWT_HASHED_WHEEL or HWT_HIERARCHICAL_WHEEL)");
-  }
-  try {
+  return use(timer, "hwt_run", EDEADLK, [&] {
+    expect(timer->threaded != nullptr,
+           "timer: it has no thread (expected: HWT_HASHED_WHEEL or HWT_HIERARCHICAL_WHEEL)");
     timer->threaded->run();  // afterwards the timer may be gone
-    return 0;
-  } catch (...) {
-    return fail_by_exception(kName, EDEADLK);
-  }
+  });
 }
 
 hwt_id hwt_add(hwt_timer* timer, std::int64_t delay_ns, hwt_callback callback, void* argument) noexcept {
@@ -161,18 +168,14 @@ int hwt_reschedule_at(hwt_timer* timer, hwt_id id, std::int64_t deadline_ns) noe
 
 int hwt_stop(hwt_timer* timer, void (*each)(void* context, hwt_callback callback, void* argument),
              void* context) noexcept {
-  constexpr const char* kName = "hwt_stop";
-  // Not check(), which fails in a forked child. There, too, a timer can be stopped.
-  if (timer == nullptr) return fail(EINVAL, kName, "timer: NULL (expected: a timer of hwt_create())");
-  try {
+  // Not use(), which fails in a forked child. There, too, a timer can be stopped.
+  return guarded("hwt_stop", EDEADLK, [&] {
+    expect(timer != nullptr, "timer: NULL (expected: a timer of hwt_create())");
     for (const hwt::Timeout& timeout : timer->timer->stop()) {
       const CTask::Source& pending = static_cast<CTask&>(timeout.task()).source();
       if (each != nullptr) hwt::internal::call(each, context, pending.callback, pending.argument);
     }
-    return 0;
-  } catch (...) {
-    return fail_by_exception(kName, EDEADLK);
-  }
+  });
 }
 
 void hwt_destroy(hwt_timer* timer) noexcept { delete timer; }
@@ -213,38 +216,36 @@ void hwt_get_stats_sized(const hwt_timer* timer, hwt_stats* stats, std::size_t s
 }
 
 std::int64_t hwt_next(hwt_timer* timer) noexcept {
-  constexpr const char* kName = "hwt_next";
-  if (check_driven(timer, kName) != 0) return -1;
-  try {
-    std::size_t ran = 0;
-    const auto next = timer->loop != nullptr ? timer->loop->run_due(0, ran) : timer->manual->next_wakeup();
-    return next ? ns_of(*next) : HWT_NEVER;
-  } catch (const hwt::IllegalState&) {  // inside a callback of a loop's timer
-    return ns_of(timer->timer->now());
-  }
+  std::int64_t next = -1;
+  use(timer, "hwt_next", EDEADLK, [&] {
+    expect_driven(*timer);
+    try {
+      std::size_t ran = 0;
+      const auto due = timer->loop != nullptr ? timer->loop->run_due(0, ran) : timer->manual->next_wakeup();
+      next = due ? ns_of(*due) : HWT_NEVER;
+    } catch (const hwt::IllegalState&) {  // inside a callback of a loop's timer
+      next = ns_of(timer->timer->now());
+    }
+  });
+  return next;
 }
 
 std::int64_t hwt_advance(hwt_timer* timer, std::int64_t now_ns) noexcept {
-  constexpr const char* kName = "hwt_advance";
-  if (check_driven(timer, kName) != 0) return -1;
-  try {
-    std::size_t ran = 0;
+  std::size_t ran = 0;
+  const int error = use(timer, "hwt_advance", EDEADLK, [&] {
+    expect_driven(*timer);
     if (timer->loop != nullptr) {
       timer->loop->run_due((std::numeric_limits<std::size_t>::max)(), ran);
     } else {
       ran = timer->manual->advance_to(time_of(now_ns));
     }
-    return static_cast<std::int64_t>(ran);
-  } catch (...) {
-    fail_by_exception(kName, EDEADLK);
-    return -1;
-  }
+  });
+  return error == 0 ? static_cast<std::int64_t>(ran) : -1;
 }
 
 int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noexcept {
-  constexpr const char* kName = "hwt_on_earlier";
-  if (const int error = check_driven(timer, kName); error != 0) return error;
-  try {
+  return use(timer, "hwt_on_earlier", EDEADLK, [&] {
+    expect_driven(*timer);
     std::function<void()> call;
     if (callback != nullptr) call = [callback, argument] { hwt::internal::call(callback, argument); };
     if (timer->loop != nullptr) {
@@ -252,10 +253,7 @@ int hwt_on_earlier(hwt_timer* timer, hwt_callback callback, void* argument) noex
     } else {
       timer->manual->on_earlier(std::move(call));
     }
-    return 0;
-  } catch (...) {
-    return fail_by_exception(kName, EDEADLK);
-  }
+  });
 }
 
 int hwt_poll_timeout(std::int64_t next_ns) noexcept {

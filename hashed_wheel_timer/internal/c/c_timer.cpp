@@ -118,10 +118,4 @@ int begin_use(const hwt_timer* timer, const char* caller) noexcept {
   return fail(EPERM, caller, "timer: in use by the parent of this process (expected: one that this process has made)");
 }
 
-int check_driven(const hwt_timer* timer, const char* caller) noexcept {
-  if (const int error = check(timer, caller); error != 0) return error;
-  if (timer->threaded == nullptr) return 0;
-  return fail(EINVAL, caller, "timer: it has a thread (expected: HWT_LOOP or HWT_MANUAL)");
-}
-
 }  // namespace hwt::internal

@@ -101,7 +101,4 @@ inline int check(const hwt_timer* timer, const char* caller) noexcept {
   return begin_use(timer, caller);
 }
 
-/// Returns 0, or an error for a timer that cannot be used in this process or that has a thread.
-int check_driven(const hwt_timer* timer, const char* caller) noexcept;
-
 }  // namespace hwt::internal

@@ -77,9 +77,9 @@ constinit thread_local const RunningExpiries::Scope* innermost = nullptr;
 
 }  // namespace
 
-// relaxed: this call counts itself, and then takes a value from its shard by the lock or by a claim. A waiting thread
-// locks each shard and tries to claim every value, and then reads the count. The lock or the claim makes this call
-// visible to that thread.
+// relaxed: this call counts itself, then claims a value, and erases its cell under the lock of the shard. A waiting
+// thread locks each shard and tries to claim every value, and then reads the count. The lock or the claim makes this
+// call visible to that thread.
 RunningExpiries::Scope::Scope(RunningExpiries& all) noexcept : all_(all), outer_(std::exchange(innermost, this)) {
   all_.count_.fetch_add(1, std::memory_order_relaxed);
 }

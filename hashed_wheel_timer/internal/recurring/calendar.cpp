@@ -16,6 +16,7 @@ using internal::refuse;
 using internal::TimeZone;
 using std::chrono::days;
 using std::chrono::floor;
+using std::chrono::local_seconds;
 using std::chrono::month_day;
 using std::chrono::months;
 using std::chrono::seconds;
@@ -121,52 +122,28 @@ class ZoneClock {
   Fold fold_;
 };
 
-/// A time of day in a time zone.
-class Clock {
- public:
-  Clock(seconds time_of_day, const Zone& zone, Gap gap, Fold fold) : time_of_day_(time_of_day), zone_(zone, gap, fold) {
-    if (time_of_day < seconds::zero() || time_of_day >= days(1)) {
-      refuse("calendar: time_of_day", std::to_string(time_of_day.count()) + " s", "0 .. 86399 s");
-    }
-  }
-
-  sys_days local_day(WallTime time) const { return floor<days>(zone_.local(time)); }
-
-  /// Returns the first moment after `after` that stands for the time of day on that local day, or nothing.
-  std::optional<WallTime> on(sys_days local_day, WallTime after) const {
-    const ZoneClock::Moments moments = zone_.at(local_day + time_of_day_);
-    if (moments.plain && *moments.plain > after) return moments.plain;
-    if (moments.put_off && *moments.put_off > after) return moments.put_off;
-    return {};
-  }
-
- private:
-  seconds time_of_day_;
-  ZoneClock zone_;
-};
-
-/// Makes a rule from the days and the time of day. The rule goes through the periods in order and returns the first
-/// moment after `after`. That is the earliest one, because gaps and folds last at most 24 hours, so the moments of
-/// successive days stay in order. A gap of 24 hours, in which a zone skips a day, moves a moment to the next day.
-/// Therefore the search begins one day early.
+/// Makes a rule from the days and the time of day.
 template <class Days>
-Rule rule_of(Days wanted, Clock clock) {
-  return [wanted, clock](WallTime after) -> std::optional<WallTime> {
-    if (after >= kLastDay + days(1)) return {};
-    after = std::max<WallTime>(after, kFirstDay);
-    for (std::int64_t period = wanted.period_of(clock.local_day(after) - days(1));; ++period) {
+Rule rule_of(Days wanted, seconds time_of_day, Zone zone, Gap gap, Fold fold) {
+  if (time_of_day < seconds::zero() || time_of_day >= days(1)) {
+    refuse("calendar: time_of_day", std::to_string(time_of_day.count()) + " s", "0 .. 86399 s");
+  }
+  const auto local = [wanted, time_of_day](local_seconds after) -> std::optional<local_seconds> {
+    const WallTime time(after.time_since_epoch());
+    for (std::int64_t period = wanted.period_of(floor<days>(time));; ++period) {
       const std::optional<sys_days> day = wanted.day_in(period);
-      if (!day) continue;
+      if (!day || *day + time_of_day <= time) continue;
       if (*day > kLastDay) return {};
-      if (const std::optional<WallTime> time = clock.on(*day, after)) return time;
+      return local_seconds((*day + time_of_day).time_since_epoch());
     }
   };
+  return in_zone(local, std::move(zone), gap, fold);
 }
 
 }  // namespace
 
 Rule daily(seconds time_of_day, Zone zone, Gap gap, Fold fold) {
-  return rule_of(Daily{}, Clock(time_of_day, zone, gap, fold));
+  return rule_of(Daily{}, time_of_day, std::move(zone), gap, fold);
 }
 
 Rule weekly(weekday weekday, seconds time_of_day, Zone zone, Gap gap, Fold fold) {
@@ -180,12 +157,12 @@ Rule weekly(const std::vector<weekday>& weekdays, seconds time_of_day, Zone zone
     if (!day.ok()) refuse("calendar: weekday", std::to_string(day.c_encoding()), "0 .. 7, Sunday is 0 and 7");
     week.wanted[day.c_encoding()] = true;
   }
-  return rule_of(week, Clock(time_of_day, zone, gap, fold));
+  return rule_of(week, time_of_day, std::move(zone), gap, fold);
 }
 
 Rule monthly(unsigned day, seconds time_of_day, Zone zone, MonthEnd month_end, Gap gap, Fold fold) {
   if (day < 1 || day > 31) refuse("calendar: day", std::to_string(day), "1 .. 31");
-  return rule_of(Monthly{std::chrono::day(day), month_end}, Clock(time_of_day, zone, gap, fold));
+  return rule_of(Monthly{std::chrono::day(day), month_end}, time_of_day, std::move(zone), gap, fold);
 }
 
 Rule yearly(month_day day, seconds time_of_day, Zone zone, MonthEnd month_end, Gap gap, Fold fold) {
@@ -195,7 +172,7 @@ Rule yearly(month_day day, seconds time_of_day, Zone zone, MonthEnd month_end, G
                std::to_string(static_cast<unsigned>(day.day())),
            "a day that the month has in some year");
   }
-  return rule_of(Yearly{day, month_end}, Clock(time_of_day, zone, gap, fold));
+  return rule_of(Yearly{day, month_end}, time_of_day, std::move(zone), gap, fold);
 }
 
 Rule in_zone(LocalRule local, Zone zone, Gap gap, Fold fold) {
@@ -207,7 +184,7 @@ Rule in_zone(LocalRule local, Zone zone, Gap gap, Fold fold) {
     // the second ones of a fold too. Their first one, if it is earlier than the result of the search, is the result.
     std::optional<WallTime> put_off;
     for (WallTime time = zone.begin_of_search(after);;) {
-      const auto found = local(std::chrono::local_seconds(time.time_since_epoch()));
+      const auto found = local(local_seconds(time.time_since_epoch()));
       if (!found) return put_off;
       const WallTime next(found->time_since_epoch());
       if (next <= time) {

@@ -3,41 +3,50 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
+#include "hashed_wheel_timer/detail/task.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
+#include "hashed_wheel_timer/timeout.h"
 
 namespace hwt::internal {
 
-/// The thread that may act for a RepeatedTimer (the conductor), and the requested state. Both are in one word, so that
-/// the worker needs no lock when an expiry comes.
+/// The thread that may act for a RepeatedTimer or a schedule (the conductor), and the requested state. Both are in one
+/// word, so that the worker needs no lock when an expiry comes.
 ///
 /// One thread at a time is the conductor. It alone arms, which is to schedule the timeout of the next trigger, and runs
-/// hooks, the user's functions (RepeatedTimer::Hooks). It is either in a hook or at work:
+/// hooks: the user's functions (RepeatedTimer::Hooks), or the job of a schedule. It is either in a hook or at work:
 ///
 ///   from     to       by
-///   nobody   at work  a call of a user: enter()
-///   nobody   in hook  the timeout that was armed last: enter_expired()
+///   nobody   at work  a call of a user: enter(), or destroy() of a schedule
+///   nobody   at work  the timeout that was armed last: enter_expired()
 ///   at work  in hook  the conductor, before each hook: begin_hook()
 ///   in hook  at work  the conductor, after each hook: end_hook()
 ///   at work  nobody   the conductor: leave()
 ///
 /// A call that finds a hook running notes its request in the word, and the conductor meets it after the hook. A call
 /// that finds the conductor at work waits for it, because the conductor may have read the word already. The wait lasts
-/// some instructions and one call of the Timer, and longer if that thread is preempted.
+/// some instructions and one call of the Timer, and longer if that thread is preempted. But destroy() does not wait.
+/// The conductor of a schedule finds that request in begin_hook() or leave().
 ///
 /// The worker waits for neither. An expiry that finds a conductor leaves a mark and returns. Most often the conductor
 /// is about to replace that timeout. But it may be the timeout that the conductor has just armed, if that thread was
 /// preempted for the whole delay. So a conductor that finds the mark in leave() checks the timeout that it has armed.
-/// If that timeout has expired, the conductor arms a new one, which expires at once. (The conductor must not run the
-/// hook itself: a call that only starts, resets or stops runs no on_trigger.) So a thread that is preempted in a call
-/// delays only this RepeatedTimer.
+/// If that timeout has expired, the conductor arms a new one, which expires at once. (It must not run the hook itself:
+/// a call that only starts, resets or stops runs no on_trigger. But a thread in the task of a schedule makes that run.)
+/// So a thread that is preempted in a call delays only this object.
 ///
-/// Orders: the conductor owns all of RepeatedTimer that is not atomic. The next one gets it by the release of leave()
+/// If the timer stops, stop() or the destructor tells the armed task so, and that notes it in the word (kUnarmed).
+/// So a call that asks whether there will be a trigger reads only the word.
+///
+/// Orders: the conductor owns all of the object that is not atomic. The next one gets it by the release of leave()
 /// and its acquire on entering. A note is a release, and end_hook() an acquire, so the conductor sees everything that
-/// was stored before the note. A mark is a release, and leave() an acquire: the conductor sees that the timeout has
-/// expired. Every change of the word is a read-modify-write, so later changes continue these release sequences.
+/// was stored before the note. The release of end_hook() is for destroy(): if that finds no hook, its caller sees the
+/// end of the latest one. A mark is a release, and leave() an acquire: the conductor sees that the timeout has expired.
+/// Every change of the word is a read-modify-write, so later changes continue these release sequences.
 class Conductor {
  public:
   using Word = std::uint64_t;
@@ -50,13 +59,16 @@ class Conductor {
   static constexpr Word kInHook = 8;       // never without a conductor
   static constexpr Word kTriggering = 16;  // that hook is on_trigger
   static constexpr Word kArmed = 32;
-  static constexpr Word kExpired = 64;  // the mark
+  static constexpr Word kExpired = 64;   // the mark
+  static constexpr Word kUnarmed = 128;  // the Timer's end has cancelled the armed timeout
   // The higher bits are the number of the armed timeout, or of the next one.
   static constexpr Word kArming = 256;
 
   static Word arming_of(Word word) noexcept { return word / kArming; }
 
-  /// acquire: a thread that finds kArmed sees the armed timeout.
+  explicit Conductor(Word word = kStopped) noexcept : word_(word) {}
+
+  /// acquire: a thread that finds the object destroyed sees the end of its last hook.
   Word word() const noexcept { return word_.load(std::memory_order_acquire); }
 
   /// Enters a call of the user, which wants note(word) to be the word. If it returns a word, the one that it found,
@@ -74,24 +86,39 @@ class Conductor {
       } else if (word_.compare_exchange_weak(before, note(before) | kConducted, std::memory_order_acq_rel,
                                              std::memory_order_acquire)) {
         if (conducted) return std::nullopt;
-        thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
         return before;
       }
     }
   }
 
-  /// Called when the timeout of this number has expired. If it returns true, this thread is the conductor, in
-  /// on_trigger. Never waits.
+  /// For a word of 0 at first: becomes the conductor if no thread has been it, and nothing was noted. Does not wait.
+  bool enter_first() noexcept {
+    Word none = 0;
+    return word_.compare_exchange_strong(none, kConducted, std::memory_order_relaxed);
+  }
+
+  /// Ends the object for good, and returns the word before. If it was neither conducted nor destroyed, this thread is
+  /// the conductor, and never leaves. Does not wait.
+  Word destroy() noexcept { return word_.fetch_or(kDestroyed | kConducted, std::memory_order_acq_rel); }
+
+  /// Called when the Timer's end has cancelled the timeout of this number.
+  void note_unarmed(Word arming) noexcept {
+    Word seen = word();
+    while (arming_of(seen) == arming &&
+           !word_.compare_exchange_weak(seen, seen | kUnarmed, std::memory_order_relaxed)) {
+    }
+  }
+
+  /// Called when the timeout of this number has expired. If it returns true, this thread is the conductor. Never waits.
   bool enter_expired(Word arming) noexcept {
     Word seen = word();
     for (;;) {
       if (arming_of(seen) != arming) return false;  // out of date
       const bool conducted = (seen & kConducted) != 0;
-      const Word entered = ((seen | kConducted | kInHook | kTriggering) & ~kArmed) + kArming;
+      const Word entered = ((seen | kConducted) & ~(kArmed | kUnarmed)) + kArming;
       // Makes the exchange even if the mark is set, so that the conductor sees this expiry too.
       if (word_.compare_exchange_weak(seen, conducted ? seen | kExpired : entered, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
-        if (!conducted) thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
         return !conducted;
       }
     }
@@ -103,38 +130,42 @@ class Conductor {
   bool destroyed() const noexcept { return (word_.load(std::memory_order_relaxed) & kDestroyed) != 0; }
   Word arming() const noexcept { return arming_of(word_.load(std::memory_order_relaxed)); }
 
-  /// `kind`: kTriggering or 0.
-  void begin_hook(Word kind) noexcept {
-    word_.fetch_or(kInHook | kind, std::memory_order_relaxed);
+  /// Returns whether no call had destroyed the object before. `kind`: kTriggering or 0.
+  bool begin_hook(Word kind) noexcept {
+    thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    const Word before = word_.fetch_or(kInHook | kind, std::memory_order_relaxed);
     announce_change(word_);  // a waiting call may note its request now
+    return (before & kDestroyed) == 0;
   }
-  void end_hook() noexcept { word_.fetch_and(~(kInHook | kTriggering), std::memory_order_acquire); }
+  void end_hook() noexcept {
+    thread_.store({}, std::memory_order_relaxed);
+    word_.fetch_and(~(kInHook | kTriggering), std::memory_order_acq_rel);
+  }
 
   void set_armed() noexcept { word_.fetch_or(kArmed, std::memory_order_relaxed); }
-  /// Makes an armed timeout out of date.
+  /// Makes an armed timeout out of date. In this order, so that no later note_unarmed() is for the old timeout.
   void set_disarmed() noexcept {
-    word_.fetch_and(~kArmed, std::memory_order_relaxed);
     word_.fetch_add(kArming, std::memory_order_relaxed);
+    word_.fetch_and(~(kArmed | kUnarmed), std::memory_order_relaxed);
   }
 
-  /// Returns false if an expiry has come. Then the conductor arms anew if the armed timeout has expired, and calls this
-  /// again.
-  bool leave() noexcept {
-    thread_.store({}, std::memory_order_relaxed);
+  /// Returns false if the word has one of the bits `unless`: by default, if an expiry has come. Then the conductor
+  /// arms anew if the armed timeout has expired, and calls this again.
+  bool leave(Word unless = kExpired) noexcept {
     Word seen = word_.load(std::memory_order_relaxed);
     for (;;) {
-      const bool expired = (seen & kExpired) != 0;
-      const Word left = expired ? seen & ~kExpired : seen & ~kConducted;
+      const bool stays = (seen & unless) != 0;
+      const Word left = stays ? seen & ~kExpired : seen & ~kConducted;
       if (!word_.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_relaxed)) continue;
-      if (expired) return false;
+      if (stays) return false;
       announce_change(word_);
       return true;
     }
   }
 
-  /// Returns whether this thread is the conductor.
+  /// Returns whether this thread is the conductor, in a hook.
   bool is_here() const noexcept {
-    // Only this thread writes its own id here, and it clears it before it leaves: relaxed.
+    // Only this thread writes its own id here, and it clears it after the hook: relaxed.
     return thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
 
@@ -145,8 +176,28 @@ class Conductor {
   }
 
  private:
-  std::atomic<Word> word_{kStopped};
-  std::atomic<std::thread::id> thread_{};
+  std::atomic<Word> word_;
+  std::atomic<std::thread::id> thread_{};  // in a hook
+};
+
+/// The task of the timeout that a conductor arms. `Owner` has the Conductor.
+template <class Owner>
+class ArmedTask {
+ public:
+  ArmedTask(std::shared_ptr<Owner> owner, Conductor& conductor) noexcept
+      : owner_(std::move(owner)), conductor_(&conductor), arming_(conductor.arming()) {}
+
+  void operator()(Timeout& expired) {
+    if (conductor_->enter_expired(arming_)) owner_->conduct_expired(expired);
+  }
+  void will_not_run(detail::NotRun why) noexcept {
+    if (why == detail::NotRun::Stopped) conductor_->note_unarmed(arming_);
+  }
+
+ private:
+  std::shared_ptr<Owner> owner_;
+  Conductor* conductor_;  // of owner_
+  Conductor::Word arming_;
 };
 
 }  // namespace hwt::internal

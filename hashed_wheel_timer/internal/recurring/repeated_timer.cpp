@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "hashed_wheel_timer/detail/held_calls.h"
-#include "hashed_wheel_timer/detail/pending_timeout.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/named_timeout.h"
@@ -94,7 +93,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     // If a conductor is at work and not in a hook, it may fail to arm. enter() waits for it, so that this call then
     // arms itself, or throws.
     if (is_running(conductor_.word(), Conductor::kInHook)) return;
-    if (const auto before = conductor_.enter(unstopped)) conduct(was_running(*before) ? First::Nothing : First::Arm);
+    if (const auto before = conductor_.enter(unstopped)) conduct(is_running(*before) ? First::Nothing : First::Arm);
   }
 
   void restart() {
@@ -120,7 +119,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     if (!running()) return false;
     const auto before = conductor_.enter(unchanged);
     if (!before) return false;
-    const bool runs = was_running(*before);
+    const bool runs = is_running(*before);
     conduct(runs ? First::Trigger : First::Nothing);
     return runs;
   }
@@ -145,29 +144,23 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
  private:
   using Conductor = internal::Conductor;
   using Word = Conductor::Word;
+  friend class internal::ArmedTask<State>;
 
   static Word unchanged(Word word) noexcept { return word; }
   static Word unstopped(Word word) noexcept { return word & ~Conductor::kStopped; }
 
   // Returns whether the timer will trigger. While there is a conductor, returns whether the word has a bit of `arming`:
   // kConducted for any conductor, kInHook for one in a hook. Such a conductor arms before it leaves, unless the Timer
-  // refuses. If the armed timeout is cancelled, the Timer's stop() cancelled it, because this class forgets a timeout
-  // that it cancels.
-  bool is_running(Word seen, Word arming = Conductor::kConducted) const {
-    for (;; seen = conductor_.word()) {
-      if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;
-      // In a forked child the copy of a conductor never leaves, and no call may wait for it.
-      if ((seen & Conductor::kConducted) != 0) return (seen & arming) != 0 || in_forked_child();
-      if ((seen & Conductor::kArmed) == 0) return false;
-      if (in_forked_child()) return true;
-      const detail::PendingTimeout::Loan armed(shown_);
-      if (*armed) return !armed->is_cancelled();
-      // Another thread has taken it meanwhile: read the word again.
-    }
+  // refuses.
+  bool is_running(Word seen, Word arming = Conductor::kConducted) const noexcept {
+    if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;
+    // In a forked child the copy of a conductor never leaves, and no call may wait for it.
+    if ((seen & Conductor::kConducted) != 0) return (seen & arming) != 0 || in_forked_child();
+    return (seen & (Conductor::kArmed | Conductor::kUnarmed)) == Conductor::kArmed;
   }
 
   void arm_again_if_running() {
-    if (const auto before = conductor_.enter(unchanged)) conduct(was_running(*before) ? First::Arm : First::Nothing);
+    if (const auto before = conductor_.enter(unchanged)) conduct(is_running(*before) ? First::Arm : First::Nothing);
   }
 
   // Called by the conductor.
@@ -179,18 +172,12 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     detail::HeldCalls calls;
   };
 
-  // Returns whether it was running before this thread became the conductor. `before`: the word that it found then. An
-  // armed timeout that is cancelled was cancelled by the Timer's stop(): see is_running().
-  bool was_running(Word before) const noexcept {
-    return (before & Conductor::kStopped) == 0 && armed_ && !armed_.is_cancelled();
-  }
-
-  // Called when the timeout of this number expires. If it waited in an executor during a stop(), restart(), reset() or
+  // Called when the armed timeout has expired. If it waited in an executor during a stop(), restart(), reset() or
   // run_once_now(), its number is old, or the conductor is about to replace it.
-  void on_expiry(Word arming, const Timeout& expired) {
-    if (!conductor_.enter_expired(arming)) return;
+  void conduct_expired(const Timeout& expired) {
     Work work(sleeper_);
-    forget_armed();
+    armed_ = Timeout();
+    conductor_.begin_hook(Conductor::kTriggering);
     run_hook(work, Errors::Trigger, hooks_.on_trigger);
     try {
       conduct(First::Arm, work);
@@ -252,30 +239,19 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   void arm_anew(nanoseconds delay, Work& work) {
     disarm();
     try {
-      armed_ = internal::named_timeout(
-          timer_,
-          [self = shared_from_this(), arming = conductor_.arming()](Timeout& expired) {
-            self->on_expiry(arming, expired);
-          },
-          Delay(delay), "hwt::RepeatedTimer", label_.c_str());
+      armed_ = internal::named_timeout(timer_, internal::ArmedTask<State>(shared_from_this(), conductor_), Delay(delay),
+                                       "hwt::RepeatedTimer", label_.c_str());
     } catch (...) {
       work.errors.add(Errors::Arm);  // is_running() is false from now on
       return;
     }
-    shown_.set(armed_);
     conductor_.set_armed();
   }
 
   void disarm() {
     conductor_.set_disarmed();
     armed_.cancel();
-    forget_armed();
-  }
-
-  // Breaks a cycle: the handle may hold the task, and the task holds this.
-  void forget_armed() noexcept {
-    shown_.set({});
-    armed_ = Timeout();
+    armed_ = Timeout();  // breaks a cycle: the handle may hold the task, and the task holds this
   }
 
   // Runs on_destroy and destroys the hooks, because they may own the RepeatedTimer.
@@ -289,7 +265,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     run_hook(work, Errors::Destroy, [&] { hooks = {}; });
   }
 
-  // Runs a hook that begin_hook() or enter_expired() has begun, and ends it.
+  // Runs a hook that begin_hook() has begun, and ends it.
   template <class Hook>
   void run_hook(Work& work, Errors::Source source, const Hook& hook) {
     work.calls.make();
@@ -312,7 +288,6 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
   // relaxed: reset() stores it before it enters or notes, and the conductor reads it after it has entered or ended a
   // hook.
   std::atomic<std::int64_t> timeout_;
-  mutable detail::PendingTimeout shown_;  // a copy of armed_, for is_running()
 
   // Only the conductor uses these.
   nanoseconds asked_{};  // the timeout for which it called adjust_timeout last

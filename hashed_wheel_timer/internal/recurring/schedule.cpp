@@ -109,13 +109,13 @@ Schedule Schedule::jitter(std::function<nanoseconds(nanoseconds)> adjust) && {
 ScheduledTask::ScheduledTask(std::shared_ptr<internal::ScheduledRun> run) noexcept : run_(std::move(run)) {}
 ScheduledTask::~ScheduledTask() {
   if (!run_->in_forked_child()) return;
-  pending_.abandon();
+  internal::abandon(armed_);
   internal::abandon(run_);
 }
-bool ScheduledTask::cancel() { return !run_->in_forked_child() && run_->cancel(pending_); }
-bool ScheduledTask::done() const noexcept { return run_->done(pending_); }
+bool ScheduledTask::cancel() { return !run_->in_forked_child() && run_->cancel(*this); }
+bool ScheduledTask::done() const noexcept { return run_->done(); }
 std::uint64_t ScheduledTask::runs() const noexcept { return run_->runs(); }
-std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const { return run_->next(pending_); }
+std::optional<std::chrono::steady_clock::time_point> ScheduledTask::next() const { return run_->next(); }
 
 std::shared_ptr<ScheduledTask> schedule(Timer& timer, Schedule schedule, std::function<void()> job) {
   if (!job) refuse("schedule: job", "null", "a callable");

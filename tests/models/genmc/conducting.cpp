@@ -27,6 +27,7 @@ void leave() {
 void expire() {
   expired.store(1, std::memory_order_relaxed);
   if (!conductor->enter_expired(0)) return;
+  conductor->begin_hook(Conductor::kTriggering);
   ++state;
   conductor->end_hook();
   if (conductor->destroyed()) MODEL_ASSERT(wish.load(std::memory_order_relaxed) == 1);
