@@ -496,6 +496,7 @@ struct Step {
   const Place& place;
 
   explicit Step(const Place& its_place) : place(its_place) {
+    if (plan->pauses && context().rand(32, rl::sched_type_user) == 0) linger();
     context().sched();
     context().disable_preemption();
   }
@@ -843,15 +844,18 @@ Outcome run(Fences kind, unsigned long long schedules, Outcome& shared, unsigned
   return shared;
 }
 
-/// One order of an operation, which may be in the program more than once.
+/// One order of an operation, which may be in the program more than once; or several orders at once.
 struct Weakening {
+  struct Change {
+    Place* place;
+    rl::memory_order left;
+    bool of_failure;
+  };
   std::string name;
-  std::vector<Place*> places;
-  rl::memory_order left;
-  bool of_failure;
+  std::vector<Change> changes;
 
   void set(bool on) const {
-    for (Place* const place : places) {
+    for (const auto& [place, left, of_failure] : changes) {
       if (is_fence(place->kind)) {
         place->gone = on;
       } else if (of_failure) {
@@ -918,9 +922,7 @@ std::vector<Weakening> weakenings() {
       }
       Weakening& weakening = all[name];
       weakening.name = name;
-      weakening.places.push_back(place);
-      weakening.left = left;
-      weakening.of_failure = of_failure;
+      weakening.changes.push_back({place, left, of_failure});
     };
     if (is_fence(place->kind)) {
       add(rl::mo_seq_cst, rl::mo_relaxed, false);
@@ -937,6 +939,23 @@ std::vector<Weakening> weakenings() {
   std::vector<Weakening> list;
   for (auto& [name, weakening] : all) list.push_back(weakening);
   return list;
+}
+
+/// Those with the names. A name may be several, joined by " + ". Leaves out a name that is not in the list.
+std::vector<Weakening> chosen(const std::vector<Weakening>& list, char** names, int count) {
+  std::vector<Weakening> found;
+  for (const std::string name : std::vector<std::string>(names, names + count)) {
+    Weakening joined{name, {}};
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 3) {
+      end = name.find(" + ", begin);
+      const std::string part = name.substr(begin, end == std::string::npos ? end : end - begin);
+      for (const Weakening& each : list) {
+        if (each.name == part) joined.changes.insert(joined.changes.end(), each.changes.begin(), each.changes.end());
+      }
+    }
+    if (!joined.changes.empty()) found.push_back(joined);
+  }
+  return found;
 }
 
 /// More schedules for a weakened order, because few of them show the fault.
@@ -1019,12 +1038,7 @@ int check(const Plan& its_plan, int argc, char** argv) {
   static Places own = *places;
   places = &own;
   std::vector<Weakening> list = weakenings();
-  if (argc > 2) {
-    const auto asked = [&](const Weakening& weakening) {
-      return std::find(argv + 2, argv + argc, weakening.name) != argv + argc;
-    };
-    list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& each) { return !asked(each); }), list.end());
-  }
+  if (argc > 2) list = chosen(list, argv + 2, argc - 2);
   if (std::strcmp(argv[1], "--orders") == 0) return weaken(list, shared) ? 0 : 1;
   for (const Weakening& each : list) std::printf("%s\n", each.name.c_str());
   return 0;
