@@ -1,8 +1,8 @@
 // A coroutine that sleeps (coroutine.cpp). One thread awaits, another requests the stop, and a third turns the wheel.
 // It is resumed once. The thread that resumes it owns the frame alone. No thread uses the node after it was given back.
-// A stop request always leads to a cancel(), by its own thread or by the thread that awaits. A coroutine that a stop has
-// resumed sees all that the awaiting thread did before it could be resumed. The stop token is the standard library's
-// own.
+// A stop request always leads to a cancel(), by its own thread or by the thread that awaits. A coroutine that a stop
+// has resumed sees all that the awaiting thread did before it could be resumed. The stop token is the standard
+// library's own.
 
 #include <chrono>
 #include <coroutine>

@@ -1,8 +1,8 @@
 // A TimerTask that is cancelled (Node::cancel, arrive, recheck, abandon). One thread schedules it, another cancels it,
 // and a third turns the wheel and may stop the timer. The task's cancelled(), the hook, is called once. It sees all
 // writes before cancel(), wherever the worker finds the node. If the timer stops while a thread schedules the task,
-// stop() finds the task, or the task is refused. The second thread also cancels two tasks that are in the wheel. The next
-// pass finds both, whether the place with the recheck requests was listed already, is listed again, or both.
+// stop() finds the task, or the task is refused. The second thread also cancels two tasks that are in the wheel. The
+// next pass finds both, whether the place with the recheck requests was listed already, is listed again, or both.
 
 #include <array>
 #include <atomic>

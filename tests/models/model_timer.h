@@ -54,8 +54,7 @@ class ModelTimer final : public hwt::Timer {
   void sleep(std::int64_t until) {
     worker_.transfer(until, false);
     const auto wanted = [this] { return std::min(worker_.next_due(), worker_.next_waiting()); };
-    const hwt::internal::Tick tick =
-        hwt::internal::announce_sleep(core_.sleeper(), {0, 1}, wanted(), 0, wanted);
+    const hwt::internal::Tick tick = hwt::internal::announce_sleep(core_.sleeper(), {0, 1}, wanted(), 0, wanted);
     if (tick < until || (core_.inbox().asked() & hwt::internal::Inbox::kUrgent) != 0) return;
     core_.sleeper().sleep_until(hwt::internal::kForever);
   }

@@ -1,5 +1,5 @@
-// The worker of a ThreadedTimer (ThreadedEngine, WorkerRole, WorkerThread). One thread runs it, another schedules, and a
-// third stops the timer. A timeout is accepted, and stop() returns it, or it is refused. The worker ends, also if it
+// The worker of a ThreadedTimer (ThreadedEngine, WorkerRole, WorkerThread). One thread runs it, another schedules, and
+// a third stops the timer. A timeout is accepted, and stop() returns it, or it is refused. The worker ends, also if it
 // sleeps.
 
 #include <chrono>

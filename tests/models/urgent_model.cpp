@@ -35,6 +35,4 @@ struct Urgent final : Run {
 }  // namespace
 }  // namespace model
 
-int main(int argc, char** argv) {
-  return model::check({"urgent", 2, 20'000, &model::make<model::Urgent>}, argc, argv);
-}
+int main(int argc, char** argv) { return model::check({"urgent", 2, 20'000, &model::make<model::Urgent>}, argc, argv); }
