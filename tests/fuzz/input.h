@@ -16,7 +16,7 @@ namespace hwt::fuzz {
 /// valid one, and any part of it may be cut off.
 class Input {
  public:
-  /// `patient`: the run may take long, so targets add what is slow. The fuzzers are not patient.
+  /// `patient`: the run may take long, so targets make slow calls too. The fuzzers are not patient.
   Input(const std::uint8_t* bytes, std::size_t size, bool patient = false)
       : next_(bytes), end_(bytes + size), patient_(patient) {}
 

@@ -955,6 +955,7 @@ std::vector<Weakening> chosen(const std::vector<Weakening>& list, char** names, 
     }
     if (!joined.changes.empty()) found.push_back(joined);
   }
+  std::sort(found.begin(), found.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
   return found;
 }
 

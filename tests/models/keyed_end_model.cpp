@@ -15,6 +15,7 @@ using std::chrono::nanoseconds;
 
 struct KeyedEnd final : Run {
   int used = 0;  // by on_expire
+  Ghost<bool> set = false;
   hwt::ManualTimer timer{nanoseconds(1)};
   std::unique_ptr<hwt::KeyedTimer<int, int>> keyed =
       std::make_unique<hwt::KeyedTimer<int, int>>(timer, [this](const int&, int&) { ++used; });
@@ -22,10 +23,12 @@ struct KeyedEnd final : Run {
   void thread(unsigned index) override {
     if (index == 0) {
       (void)keyed->set(1, 0, nanoseconds(1));
+      set = true;
       linger();
       keyed.reset();
       used = 0;
     } else {
+      while (!set) yield();  // otherwise it would be through before there is anything to expire
       for (int turns = 0; turns < 3; ++turns) timer.advance(nanoseconds(1));
     }
   }

@@ -49,8 +49,8 @@ class ModelTimer final : public hwt::Timer {
     while (core_.running() && worker_.next_due() < now) worker_.expire(worker_.next_due(), now);
   }
 
-  /// As WorkerThread does: makes a pass over the places with a deadline up to `until`, and then sleeps for ever unless
-  /// something is due by then or a thread has asked for a pass in this tick.
+  /// Makes a pass over the places with a deadline up to `until`, as WorkerThread does. Then sleeps for ever, unless a
+  /// timeout is due by then or a thread has asked for a pass in this tick.
   void sleep(std::int64_t until) {
     worker_.transfer(until, false);
     const auto wanted = [this] { return std::min(worker_.next_due(), worker_.next_waiting()); };
