@@ -941,22 +941,14 @@ std::vector<Weakening> weakenings() {
   return list;
 }
 
-/// Those with the names. A name may be several, joined by " + ". Leaves out a name that is not in the list.
-std::vector<Weakening> chosen(const std::vector<Weakening>& list, char** names, int count) {
-  std::vector<Weakening> found;
-  for (const std::string name : std::vector<std::string>(names, names + count)) {
-    Weakening joined{name, {}};
-    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 3) {
-      end = name.find(" + ", begin);
-      const std::string part = name.substr(begin, end == std::string::npos ? end : end - begin);
-      for (const Weakening& each : list) {
-        if (each.name == part) joined.changes.insert(joined.changes.end(), each.changes.begin(), each.changes.end());
-      }
-    }
-    if (!joined.changes.empty()) found.push_back(joined);
+/// The weakenings that are joined by " + " in this name, as one.
+Weakening joined(const std::vector<Weakening>& list, const std::string& name) {
+  Weakening all{name, {}};
+  for (const Weakening& each : list) {
+    if ((" + " + name + " + ").find(" + " + each.name + " + ") == std::string::npos) continue;
+    all.changes.insert(all.changes.end(), each.changes.begin(), each.changes.end());
   }
-  std::sort(found.begin(), found.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
-  return found;
+  return all;
 }
 
 /// More schedules for a weakened order, because few of them show the fault.
@@ -1039,7 +1031,17 @@ int check(const Plan& its_plan, int argc, char** argv) {
   static Places own = *places;
   places = &own;
   std::vector<Weakening> list = weakenings();
-  if (argc > 2) list = chosen(list, argv + 2, argc - 2);
+  if (argc > 2) {
+    std::vector<Weakening> together;
+    for (int i = 2; i != argc; ++i) {
+      if (std::strstr(argv[i], " + ") != nullptr) together.push_back(joined(list, argv[i]));
+    }
+    const auto asked = [&](const Weakening& weakening) {
+      return std::find(argv + 2, argv + argc, weakening.name) != argv + argc;
+    };
+    list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& each) { return !asked(each); }), list.end());
+    list.insert(list.end(), together.begin(), together.end());
+  }
   if (std::strcmp(argv[1], "--orders") == 0) return weaken(list, shared) ? 0 : 1;
   for (const Weakening& each : list) std::printf("%s\n", each.name.c_str());
   return 0;
