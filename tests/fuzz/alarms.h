@@ -2,34 +2,28 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/fuzz/input.h"
+#include "tests/support/timer_model.h"
 
 namespace hwt::fuzz {
 
-/// A ManualTimer, and the alarms that are expected on it: a multimap by the points of its grid. The owner of a timeout
-/// expects an alarm, and says when it has come, was moved or was cancelled.
+/// A ManualTimer, and the alarms that are expected on it. See TimerModel.
 class Alarms {
  public:
-  struct Alarm {
-    std::uint64_t due = 0;  // the number of a point of the grid
-    TimePoint deadline;
-    bool any_time = false;  // its deadline has passed: it may run in the tick that is processed now, or in the next one
-    bool any_turn = false;  // of a calendar, which also wakes up earlier; after a jump such a wake-up may run it
-  };
-  using Due = std::multimap<std::uint64_t, Alarm>;
-  /// One that is expected, or none.
-  using Id = std::optional<Due::iterator>;
+  using Id = test::TimerModel::Id;
 
   Alarms(Input& input, std::chrono::nanoseconds tick, TimePoint start,
          std::function<void(std::exception_ptr, const Timeout&)> on_task_error)
       : input_(input),
         tick_(tick),
         start_(start),
+        model_(tick, start, [](const char* promise) { require(false, promise); }),
         timer_(std::make_unique<ManualTimer>(
             Options{
                 .tick_duration = tick, .on_task_error = std::move(on_task_error), .trace_origins = start == kTraced},
@@ -68,50 +62,29 @@ class Alarms {
       case 1:
         return input_.one_of({TimePoint::max(), TimePoint::min(), now(), start_});
       case 2:
-        return by_due_.empty() ? now() : by_due_.begin()->second.deadline;
+        return model_.size() == 0 ? now() : model_.by_due().begin()->second.deadline;
       default:
         return after(any_delay());
     }
   }
 
-  /// The deadline with a leeway: the end of the tick whose number ends in the most zero bits.
   TimePoint roundest(TimePoint deadline, std::chrono::nanoseconds leeway) const {
-    const TimePoint latest = std::min(fuzz::after(deadline, leeway), TimePoint::max() - std::chrono::nanoseconds(1));
-    if (leeway.count() <= 0 || latest <= start_) return deadline;
-    const auto each = static_cast<std::uint64_t>(tick_.count());
-    const std::uint64_t since = deadline <= start_ ? 0 : distance(start_, deadline);
-    const std::uint64_t first = std::max<std::uint64_t>(since / each + (since % each != 0 ? 1 : 0), 1) - 1;
-    const std::uint64_t end = std::min(distance(start_, latest) / each, (std::uint64_t{1} << 63) - 2);  // see time_of()
-    if (first >= end) return deadline;
-    std::uint64_t roundest = end - 1;
-    for (int bit = 0; bit < 64 && (end - 1) >> bit << bit >= first; ++bit) roundest = (end - 1) >> bit << bit;
-    return later_by(start_, (roundest + 1) * each);
+    return model_.roundest(deadline, leeway);
   }
 
-  void expect(Id& id, TimePoint deadline, bool any_time = false) {
-    require(!id, "one alarm at a time");
-    const std::uint64_t due = deadline == TimePoint::max() ? kNever : due_of(deadline);
-    const bool may_join = left_over_ && deadline <= now();  // it may be among the remaining alarms
-    id = by_due_.emplace(due, Alarm{due, deadline, any_time || may_join});
+  void expect(Id& id, TimePoint deadline, bool any_time = false) { model_.expect(id, deadline, now(), any_time); }
+  /// For a new timeout. Only the timeouts of one thread have an order.
+  void expect_in_order(Id& id, TimePoint deadline) {
+    if (std::this_thread::get_id() != home_) return expect(id, deadline);
+    model_.expect_in_order(id, deadline, now());
   }
-  void forget(Id& id) {
-    if (!id) return;
-    by_due_.erase(*id);
-    id.reset();
-  }
-  void move(Id& id, TimePoint deadline) {
-    forget(id);
-    expect(id, deadline, deadline <= now());
-  }
+  void forget(Id& id) { model_.forget(id); }
+  void move(Id& id, TimePoint deadline) { model_.move(id, deadline, now()); }
 
   /// The alarm has come. Makes the calls from inside, which may remove `id`.
   void fired(Id& id) {
     require(!ended_, "nothing runs after the end");
-    require(id.has_value(), "only what is expected runs, and once");
-    const Alarm alarm = (*id)->second;
-    require(alarm.deadline <= now(), "never early");
-    if (!alarm.any_time) check_turn(alarm);
-    forget(id);
+    model_.fired(id, now());
     operate_inside();
   }
 
@@ -126,35 +99,15 @@ class Alarms {
   /// Time passes, or the clock jumps.
   void advance() {
     if (inside()) return;
-    const auto first = by_due_.begin();
     TimePoint to =
         later_by(now(), static_cast<std::uint64_t>(tick_.count() / 4 * input_.up_to(255) + tick_.count() % 4));
-    if (input_.one_in(3) && first != by_due_.end() && first->first != kNever)
-      to = std::max(now(), time_of(first->first));
-    to = std::min(to, after(std::chrono::nanoseconds::max()));
-    to = std::min(to, TimePoint::max() - std::chrono::nanoseconds(1));  // no clock comes to the end of time
-    far_ = to > after(kFar * tick_);
-    began_ = now();
-    passing_ = !input_.one_in(3);
-    const std::size_t most = passing_ || input_.one_in(2) ? kAll : input_.below(4);
-    turning_ = true;
-    ++depth_;
-    const std::size_t ran = passing_ ? timer_->advance(to - now()) : timer_->advance_to(to, most);
-    --depth_;
-    turning_ = far_ = false;
-    require(ran <= most, "no more than max_tasks run");
-    if (timer_ == nullptr) return;
-    require(now() == to, "the time is what was asked for");
-    left_over_ = ran == most;
-    for (auto& [due, alarm] : by_due_) {
-      // Scheduled from inside: it may join the remaining alarms.
-      if (left_over_ && alarm.deadline <= now() && time_of(due) > now()) alarm.any_time = true;
-    }
-    for (const auto& [due, alarm] : by_due_) {
-      if (left_over_ || time_of(due) > now() || time_of(due) == TimePoint::max()) break;
-      require(false, "nothing is left over");
-    }
+    const auto& alarms = model_.by_due();
+    if (input_.one_in(3) && !alarms.empty() && alarms.begin()->second.deadline != TimePoint::max())
+      to = std::max(now(), model_.first());
+    const bool passing = !input_.one_in(3);
+    turn(to, passing, passing || input_.one_in(2) ? kAll : input_.below(4));
   }
+  void jump_to(TimePoint to) { turn(to, false, kAll); }
 
   void check_wakeup() {
     // Inside a task, and inside a cancelled() that another next_wakeup() calls, the wake-up is now.
@@ -166,27 +119,26 @@ class Alarms {
     constexpr int kLongestChain = 16;
     for (int calls = 0; calls != kLongestChain && !within && wakeup == now(); ++calls) wakeup = timer_->next_wakeup();
     --depth_;
-    const auto first = by_due_.begin();
-    if (first == by_due_.end() || time_of(first->first) == TimePoint::max()) return;
-    require(wakeup.has_value(), "next_wakeup() is there if something is due");
-    require(*wakeup <= std::max(time_of(first->first), now()), "next_wakeup() is not too late");
+    model_.check_wakeup(wakeup, now());
+    if (model_.first() == TimePoint::max()) return;
     // A cancelled() that this call makes may move an alarm to the past.
+    const auto& alarms = model_.by_due();
     const bool at_once =
-        std::any_of(by_due_.begin(), by_due_.end(), [](const auto& each) { return each.second.any_time; });
-    require(within || left_over_ || at_once || *wakeup > now(), "next_wakeup() is in the future");
+        std::any_of(alarms.begin(), alarms.end(), [](const auto& each) { return each.second.any_time; });
+    require(within || model_.left_over() || at_once || *wakeup > now(), "next_wakeup() is in the future");
   }
   void check_pending() const {
-    require_equal(timer_->pending_timeouts(), static_cast<std::int64_t>(by_due_.size()), "each alarm has one timeout");
+    require_equal(timer_->pending_timeouts(), static_cast<std::int64_t>(model_.size()), "each alarm has one timeout");
     if (start_ != kTraced) return;
     std::int64_t found = 0;
     for (const PendingOrigin& origin : timer_->pending_by_origin()) found += origin.count;
-    require_equal(found, static_cast<std::int64_t>(by_due_.size()), "each timeout has one origin");
+    require_equal(found, static_cast<std::int64_t>(model_.size()), "each timeout has one origin");
   }
 
   /// From now on nothing may run. Returns how many alarms were pending.
   std::size_t end() {
     ended_ = true;
-    return by_due_.size();
+    return model_.size();
   }
   void destroy_timer() { timer_.reset(); }
 
@@ -196,54 +148,33 @@ class Alarms {
 
  private:
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   static constexpr int kDeepest = 4;
   static constexpr std::int64_t kFar = 10'000;  // ticks
   static constexpr TimePoint kTraced{};         // a timer that starts then traces origins
 
-  void check_turn(const Alarm& alarm) const {
-    require(turning_, "runs when time passes");
-    const bool jumped = !passing_ || now() == began_;  // then the remaining alarms run
-    if (alarm.any_turn && jumped) return;
-    if (passing_) {
-      require_equal(count(now()), count(std::max(time_of(alarm.due), began_)),
-                    "at the point of the grid where it is due");
-    } else {
-      require(time_of(alarm.due) <= now(), "not before it is due");
-    }
-    for (const auto& [due, other] : by_due_) {
-      if (due >= alarm.due) break;
-      require(other.any_time, "in the order of ticks");
-    }
-  }
-
-  static std::int64_t count(TimePoint time) { return time.time_since_epoch().count(); }
-
-  /// The first point of the grid that is at or after the deadline, and after now.
-  std::uint64_t due_of(TimePoint deadline) const {
-    const auto each = static_cast<std::uint64_t>(tick_.count());
-    const std::uint64_t next = distance(start_, now()) / each + 1;
-    if (deadline <= start_) return next;
-    const std::uint64_t since = distance(start_, deadline);
-    return std::max(next, since / each + (since % each != 0 ? 1 : 0));
-  }
-  TimePoint time_of(std::uint64_t point) const {
-    if (point >= (std::uint64_t{1} << 63) - 1) return TimePoint::max();  // the last tick never ends
-    const auto each = static_cast<std::uint64_t>(tick_.count());
-    return point > distance(start_, TimePoint::max()) / each ? TimePoint::max() : later_by(start_, point * each);
+  void turn(TimePoint to, bool passing, std::size_t most) {
+    to = std::min(to, after(std::chrono::nanoseconds::max()));
+    to = std::min(to, TimePoint::max() - std::chrono::nanoseconds(1));  // no clock comes to the end of time
+    far_ = to > after(kFar * tick_);
+    model_.begin_turn(now(), passing);
+    ++depth_;
+    const std::size_t ran = passing ? timer_->advance(to - now()) : timer_->advance_to(to, most);
+    --depth_;
+    far_ = false;
+    require(ran <= most, "no more than max_tasks run");
+    if (timer_ == nullptr) return;
+    require(now() == to, "the time is what was asked for");
+    model_.end_turn(now(), ran == most);
   }
 
   Input& input_;
   const std::chrono::nanoseconds tick_;
   const TimePoint start_;
-  Due by_due_;
+  const std::thread::id home_ = std::this_thread::get_id();
+  test::TimerModel model_;
   int depth_ = 0;
-  bool turning_ = false;
   bool far_ = false;
-  bool passing_ = false;
-  bool left_over_ = false;
   bool ended_ = false;
-  TimePoint began_;
   std::unique_ptr<ManualTimer> timer_;
 };
 

@@ -2,10 +2,13 @@
 
 #include <array>
 #include <coroutine>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/keyed_timer.h"
@@ -23,10 +26,10 @@ namespace hwt::fuzz {
 /// Timeouts with each kind of task.
 class Timeouts {
  public:
-  explicit Timeouts(Alarms& alarms) : alarms_(alarms) {}
+  explicit Timeouts(Alarms& alarms) : alarms_(alarms), slots_(alarms.input().patient() ? 256 : 12) {}
 
   void operate() {
-    const std::size_t index = alarms_.input().below(kSlots);
+    const std::size_t index = alarms_.input().below(slots_.size());
     Slot& slot = slots_[index];
     switch (alarms_.input().below(8)) {
       case 0:
@@ -56,64 +59,15 @@ class Timeouts {
     }
   }
 
-  /// Called when the timer was destroyed. Each TimerTask got either run() or cancelled(), and each pending task of
-  /// Kind::Told got will_not_run().
-  void check_end() const {
-    require_equal(shared_runs_ + shared_cancellations_, shared_, "a TimerTask is run or cancelled");
-    require_equal(told_, to_be_told_, "will_not_run() is called once for each pending task");
-  }
-  /// The timer is destroyed with pending timeouts.
-  void end() {
-    for (const Slot& slot : slots_) to_be_told_ += slot.alarm && slot.kind == Kind::Told ? 1 : 0;
-  }
-  /// The next task that runs calls this, once.
-  void at_next(std::function<void()> call) { at_next_ = std::move(call); }
-  std::int64_t thrown() const { return thrown_; }
-
-  struct Thrown {};
-
- private:
-  static constexpr std::size_t kSlots = 12;
-  enum class Kind : std::uint8_t { Plain, WithHandle, Boxed, Throwing, Told, Shared };
-
-  struct Slot {
-    Timeout timeout;
-    Alarms::Id alarm;
-    Kind kind{};
-  };
-
-  struct SharedTask : TimerTask {
-    SharedTask(Timeouts& owner, std::size_t index) : owner(owner), index(index) {}
-    void run(Timeout&) override {
-      ++owner.shared_runs_;
-      owner.on_run(index);
-    }
-    void cancelled(Timeout& timeout) override {
-      ++owner.shared_cancellations_;
-      require(timeout.is_cancelled(), "what is cancelled says so");
-      owner.alarms_.operate_inside();
-    }
-    Timeouts& owner;
-    std::size_t index;
-  };
-  struct ToldTask {
-    Timeouts* owner;
-    std::size_t index;
-    void operator()() const { owner->on_run(index); }
-    void will_not_run(detail::NotRun why) const {
-      require(why == detail::NotRun::Stopped && owner->alarms_.ended(), "told at the timer's end only");
-      ++owner->told_;
-    }
-  };
-
-  void schedule(std::size_t index) {
+  /// Schedules a timeout in a slot that has none. `given`: the deadline; otherwise the input chooses.
+  void schedule(std::size_t index, std::optional<TimePoint> given = {}) {
     Input& input = alarms_.input();
     Slot& slot = slots_[index];
     slot.kind = input.one_of({Kind::Plain, Kind::WithHandle, Kind::Boxed, Kind::Throwing, Kind::Told, Kind::Shared});
     const bool tries = input.one_in(2);
-    const bool by_deadline = input.one_in(2);
-    const auto delay = alarms_.any_delay();
-    const TimePoint deadline = by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
+    const bool by_deadline = given || input.one_in(2);
+    const auto delay = given ? std::chrono::nanoseconds(0) : alarms_.any_delay();
+    const TimePoint deadline = given ? *given : by_deadline ? alarms_.any_deadline() : alarms_.after(delay);
     const auto make = [&](auto task) {
       ManualTimer& timer = alarms_.timer();
       if (by_deadline) return tries ? timer.try_new_timeout(task, deadline) : timer.new_timeout(task, deadline);
@@ -152,9 +106,59 @@ class Timeouts {
         break;
     }
     require(static_cast<bool>(slot.timeout), "nothing is refused");
-    alarms_.expect(slot.alarm, deadline);
+    alarms_.expect_in_order(slot.alarm, deadline);
     check(slot, deadline);
   }
+
+  /// Called when the timer was destroyed. Each TimerTask got either run() or cancelled(), and each pending task of
+  /// Kind::Told got will_not_run().
+  void check_end() const {
+    require_equal(shared_runs_ + shared_cancellations_, shared_, "a TimerTask is run or cancelled");
+    require_equal(told_, to_be_told_, "will_not_run() is called once for each pending task");
+  }
+  /// The timer is destroyed with pending timeouts.
+  void end() {
+    for (const Slot& slot : slots_) to_be_told_ += slot.alarm && slot.kind == Kind::Told ? 1 : 0;
+  }
+  /// The next task that runs calls this, once.
+  void at_next(std::function<void()> call) { at_next_ = std::move(call); }
+  std::int64_t thrown() const { return thrown_; }
+
+  struct Thrown {};
+
+ private:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  enum class Kind : std::uint8_t { Plain, WithHandle, Boxed, Throwing, Told, Shared };
+
+  struct Slot {
+    Timeout timeout;
+    Alarms::Id alarm;
+    Kind kind{};
+  };
+
+  struct SharedTask : TimerTask {
+    SharedTask(Timeouts& owner, std::size_t index) : owner(owner), index(index) {}
+    void run(Timeout&) override {
+      ++owner.shared_runs_;
+      owner.on_run(index);
+    }
+    void cancelled(Timeout& timeout) override {
+      ++owner.shared_cancellations_;
+      require(timeout.is_cancelled(), "what is cancelled says so");
+      owner.alarms_.operate_inside();
+    }
+    Timeouts& owner;
+    std::size_t index;
+  };
+  struct ToldTask {
+    Timeouts* owner;
+    std::size_t index;
+    void operator()() const { owner->on_run(index); }
+    void will_not_run(detail::NotRun why) const {
+      require(why == detail::NotRun::Stopped && owner->alarms_.ended(), "told at the timer's end only");
+      ++owner->told_;
+    }
+  };
 
   void check(const Slot& slot, TimePoint deadline) const {
     require(slot.timeout.deadline() == deadline, "the deadline is what was asked for");
@@ -175,8 +179,8 @@ class Timeouts {
   }
 
   Alarms& alarms_;
-  std::array<Slot, kSlots> slots_;
-  std::size_t running_ = kSlots;
+  std::vector<Slot> slots_;
+  std::size_t running_ = kNone;
   std::function<void()> at_next_;
   std::int64_t thrown_ = 0;
   std::int64_t shared_ = 0;
@@ -294,30 +298,37 @@ class Repeated {
     const auto call = input.below(8);
     const nanoseconds timeout = alarms_.tick() / 4 * input.up_to(255) + nanoseconds(3);
     if (destroyed_ && call == 7 && idle) return destroy();  // the next one is made anew
+    // A trigger on another thread might wait for a task of this one.
+    const bool waits = call == 6 && idle && alarms_.inside();
+    const bool elsewhere = input.patient() && input.one_in(16) && !waits;
+    const auto run = [elsewhere](const auto& calls) {
+      if (!elsewhere) return calls();
+      std::thread(calls).join();
+    };
     switch (call) {
       case 0:
       case 1:
-        timer_->start();
+        run([&] { timer_->start(); });
         if (!destroyed_ && std::exchange(stopped_, false) && idle) arm();
         break;
       case 2:
-        timer_->stop();
+        run([&] { timer_->stop(); });
         if (destroyed_) break;
         stopped_ = true;
         alarms_.forget(alarm_);
         break;
       case 3:
-        timer_->restart();
+        run([&] { timer_->restart(); });
         if (destroyed_) break;
         stopped_ = false;
         if (idle) arm();
         break;
       case 4:
-        timer_->reset();
+        run([&] { timer_->reset(); });
         if (idle) arm();
         break;
       case 5:
-        timer_->reset(timeout);
+        run([&] { timer_->reset(timeout); });
         if (destroyed_) break;
         timeout_ = timeout;
         if (idle) arm();
@@ -325,13 +336,13 @@ class Repeated {
       case 6: {
         const bool expected = idle && running();
         triggers_now_ = expected;
-        require(timer_->run_once_now() == expected, "run_once_now() tells whether it did");
+        run([&] { require(timer_->run_once_now() == expected, "run_once_now() tells whether it did"); });
         require(!triggers_now_, "and does it at once");
         break;
       }
       default:
         if (!input.one_in(4)) break;
-        timer_->destroy();
+        run([&] { timer_->destroy(); });
         if (std::exchange(destroyed_, true)) break;
         alarms_.forget(alarm_);
         if (idle) ++expected_ends_;

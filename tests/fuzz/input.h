@@ -2,12 +2,13 @@
 
 // Shared by the fuzz programs: an input read as choices, and the message when a promise is broken.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "tests/support/time_points.h"
 
 namespace hwt::fuzz {
 
@@ -15,9 +16,12 @@ namespace hwt::fuzz {
 /// valid one, and any part of it may be cut off.
 class Input {
  public:
-  Input(const std::uint8_t* bytes, std::size_t size) : next_(bytes), end_(bytes + size) {}
+  /// `patient`: the run may take long, so targets make slow calls too. The fuzzers are not patient.
+  Input(const std::uint8_t* bytes, std::size_t size, bool patient = false)
+      : next_(bytes), end_(bytes + size), patient_(patient) {}
 
   bool ended() const { return next_ == end_; }
+  bool patient() const { return patient_; }
 
   /// Takes the bytes of a Number, in the order of this machine; zeros once the input has ended.
   template <class Number>
@@ -49,6 +53,7 @@ class Input {
  private:
   const std::uint8_t* next_;
   const std::uint8_t* end_;
+  const bool patient_;
 };
 
 /// Ends the program unless the promise is kept. The sanitizer's report, or a debugger, shows the callers.
@@ -67,25 +72,9 @@ inline void require_equal(std::int64_t seen, std::int64_t expected, const char* 
   require(false, promise);
 }
 
-// Times as unsigned numbers, because the distance of two points of a clock may exceed a signed number.
-
-using TimePoint = std::chrono::steady_clock::time_point;
-
-inline std::uint64_t distance(TimePoint from, TimePoint to) {
-  const auto count = [](TimePoint time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); };
-  return count(to) - count(from);
-}
-
-/// from + ahead, or the end of time.
-inline TimePoint later_by(TimePoint from, std::uint64_t ahead) {
-  if (ahead >= distance(from, TimePoint::max())) return TimePoint::max();
-  const std::uint64_t sum = static_cast<std::uint64_t>(from.time_since_epoch().count()) + ahead;
-  return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(sum)));
-}
-
-/// The point of the clock at which a delay from `now` ends; a negative one counts as zero.
-inline TimePoint after(TimePoint now, std::chrono::nanoseconds delay) {
-  return delay.count() <= 0 ? now : later_by(now, static_cast<std::uint64_t>(delay.count()));
-}
+using test::after;
+using test::distance;
+using test::later_by;
+using test::TimePoint;
 
 }  // namespace hwt::fuzz

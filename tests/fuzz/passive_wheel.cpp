@@ -1,5 +1,6 @@
 // PassiveWheel against a multimap: two wheels that share their nodes, schedules, postponements, cancellations and
-// deaths anywhere in time, half of them from inside on_timeout(), and exceptions.
+// deaths anywhere in time, half of them from inside on_timeout(), and exceptions. With a patient input, the wheel may
+// begin just before a carry of its arithmetic, or have more nodes than one advance() moves.
 
 #include "hashed_wheel_timer/passive_wheel.h"
 
@@ -8,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "hashed_wheel_timer/errors.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/ages.h"
 
 namespace hwt::fuzz {
 
@@ -19,20 +22,28 @@ using std::chrono::nanoseconds;
 namespace {
 
 constexpr std::size_t kNodes = 24;
+constexpr std::size_t kCrowd = 10'000;
+constexpr std::size_t kMany = 1'000'000;  // a max_tasks that bounds the moves, but is above the number of nodes
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 struct Thrown {};
 
 class Walk {
  public:
-  explicit Walk(Input& input) : input_(input) {
-    for (std::size_t i = 0; i < kNodes; ++i) nodes_[i] = std::make_unique<Node>(*this, i);
+  explicit Walk(Input& input)
+      : input_(input),
+        crowded_(input.patient() && input.one_in(32)),
+        expected_(crowded_ ? kCrowd : kNodes),
+        nodes_(expected_.size()) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i] = std::make_unique<Node>(*this, i);
     create(sides_[0]);
   }
 
   void run() {
+    if (input_.patient() && input_.one_in(2)) grow_old(sides_[0]);
     while (!input_.ended()) {
       Side& side = any_side();
+      if (crowded_ && input_.one_in(64)) crowd(side);
       input_.one_in(3) ? advance(side) : operate();
       check(side);
     }
@@ -91,6 +102,35 @@ class Walk {
     side.wheel = std::make_unique<PassiveWheel>(side.tick, side.start);
   }
 
+  /// The clock jumps until shortly before a carry. Nodes around the carry wait from the start on.
+  void grow_old(Side& side) {
+    constexpr int kDigitBits = 8;
+    const std::uint64_t ticks = distance(side.start, side.end) / static_cast<std::uint64_t>(side.tick.count());
+    const auto last = static_cast<std::int64_t>(std::min<std::uint64_t>(ticks, std::int64_t{1} << 62)) - 1;
+    const std::vector<std::int64_t> carries = test::carries(kDigitBits, last, side.tick);
+    const std::int64_t carry = carries[input_.below(carries.size())];
+    const auto at = [&](std::int64_t tick) { return side.time_of(static_cast<std::uint64_t>(std::max(tick, {}))); };
+    for (std::size_t index = 0; const std::int64_t after : {2, 1, 0, -1, 300, 70'000}) {
+      const TimePoint deadline = after < last - carry ? at(carry + after) : TimePoint::max();
+      side.wheel->schedule(*nodes_[index], deadline);
+      scheduled(side, index++, deadline);
+    }
+    advance(side, at(carry - input_.one_of<std::int64_t>({2, 100, 20'000})), kAll);
+  }
+
+  /// Schedules most nodes within a few slots: more nodes than one advance(now, max_tasks) moves.
+  void crowd(Side& side) {
+    if (side.wheel == nullptr) return;
+    const std::int64_t ticks = input_.one_of<std::int64_t>({300, 1'000, 70'000, 200'000});
+    if (side.tick.count() > nanoseconds::max().count() / (ticks + 150)) return;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (i % 8 == 7) continue;
+      const nanoseconds delay = side.tick * (ticks + static_cast<std::int64_t>(i % 150));
+      side.wheel->schedule(*nodes_[i], delay);
+      scheduled(side, i, side.after(delay));
+    }
+  }
+
   Side& any_side() {
     Side& side = sides_[input_.one_in(6) ? 1 : 0];
     if (side.wheel == nullptr && !side.running) create(side);
@@ -120,7 +160,7 @@ class Walk {
   TimePoint any_deadline(const Side& side) {
     switch (input_.below(6)) {
       case 0:
-        return expected_[input_.below(kNodes)].deadline;
+        return expected_[input_.below(nodes_.size())].deadline;
       case 1:
         return TimePoint(nanoseconds(input_.number<std::int64_t>()));
       case 2:
@@ -147,7 +187,7 @@ class Walk {
   void operate() {
     Side& side = any_side();
     if (side.wheel == nullptr) return;
-    const std::size_t index = input_.below(kNodes);
+    const std::size_t index = input_.below(nodes_.size());
     Node& node = *nodes_[index];
     const Expected& expected = expected_[index];
     switch (input_.below(10)) {
@@ -257,7 +297,9 @@ class Walk {
   void advance(Side& side) {
     if (side.wheel == nullptr || side.running) return;
     const TimePoint told = any_time(side);
-    const std::size_t max_tasks = input_.one_in(3) ? input_.below(5) : kAll;
+    advance(side, told, input_.one_in(3) ? input_.below(5) : crowded_ && !input_.one_in(4) ? kMany : kAll);
+  }
+  void advance(Side& side, TimePoint told, std::size_t max_tasks) {
     side.now = std::clamp(told, side.now, side.end);
     side.fired = 0;
     side.running = true;
@@ -265,7 +307,9 @@ class Walk {
     try {
       const std::size_t ran = side.wheel->advance(told, max_tasks);
       require(ran == side.fired && ran <= max_tasks, "advance() counts what it runs");
-      side.left_over = ran == max_tasks;
+      // An advance() with max_tasks also ends when it has moved as many nodes as it may.
+      const auto wakeup = side.wheel == nullptr ? std::nullopt : side.wheel->next_wakeup();
+      side.left_over = ran == max_tasks || (crowded_ && max_tasks != kAll && wakeup && *wakeup <= side.now);
       require(side.left_over || side.by_due.empty() || side.by_due.begin()->first > side.present(),
               "nothing is left over");
     } catch (const Thrown&) {
@@ -285,9 +329,10 @@ class Walk {
   }
 
   Input& input_;
+  const bool crowded_;
   std::uint64_t order_ = 0;
-  std::array<Expected, kNodes> expected_;
-  std::array<std::unique_ptr<Node>, kNodes> nodes_;
+  std::vector<Expected> expected_;
+  std::vector<std::unique_ptr<Node>> nodes_;
   std::array<Side, 2> sides_;  // the wheels go before the nodes
 };
 

@@ -1,14 +1,17 @@
-// Runs stored inputs without libFuzzer, with any compiler: replay TARGET FILE...
-// A file is one input. But a file NAME.hex has many, one in a line, in hexadecimal.
+// Runs inputs without libFuzzer, with any compiler.
+//   replay TARGET FILE...: stored ones. A file is one input. But a file NAME.hex has many, one in a line, in
+//   hexadecimal. replay TARGET --random FIRST LAST: long ones of random bytes, with the seeds from FIRST to LAST.
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -63,6 +66,19 @@ std::vector<Bytes> inputs_of(const std::string& path) {
   return inputs;
 }
 
+int run_random(const Target& target, std::uint64_t first, std::uint64_t last) {
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));  // the last one is the one that fails
+    std::mt19937_64 random(seed);
+    Bytes bytes(1'000 + random() % 20'000);
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    hwt::fuzz::Input input(bytes.data(), bytes.size(), true);
+    target.run(input);
+  }
+  std::printf("%llu seeds\n", static_cast<unsigned long long>(last + 1 - first));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -70,11 +86,13 @@ int main(int argc, char** argv) {
     return argc > 2 && std::strcmp(each.name, argv[1]) == 0;
   });
   if (target == std::end(kTargets)) {
-    std::fprintf(stderr, "usage: replay TARGET FILE...\ntargets:");
+    std::fprintf(stderr, "usage: replay TARGET FILE...\n       replay TARGET --random FIRST LAST\ntargets:");
     for (const Target& each : kTargets) std::fprintf(stderr, " %s", each.name);
     std::fprintf(stderr, "\n");
     return 2;
   }
+  if (argc == 5 && std::strcmp(argv[2], "--random") == 0)
+    return run_random(*target, std::strtoull(argv[3], nullptr, 10), std::strtoull(argv[4], nullptr, 10));
   std::size_t replayed = 0;
   for (int i = 2; i < argc; ++i) {
     const std::vector<Bytes> inputs = inputs_of(argv[i]);

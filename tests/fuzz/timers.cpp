@@ -2,11 +2,17 @@
 // RepeatedTimer, schedules, sleeping coroutines, a StopAfter and a TimeoutScope. They call each other from inside their
 // tasks.
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
 #include "hashed_wheel_timer/errors.h"
 #include "tests/fuzz/alarms.h"
 #include "tests/fuzz/family.h"
 #include "tests/fuzz/scoped.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/ages.h"
 
 namespace hwt::fuzz {
 
@@ -22,6 +28,7 @@ class Walk final : public Alarms {
                [this](std::exception_ptr, const Timeout&) { ++errors_; }) {}
 
   void run() {
+    if (input().patient() && input().one_in(2)) grow_old();
     while (!input().ended()) {
       input().one_in(4) ? advance() : operate();
       check_pending();
@@ -35,7 +42,7 @@ class Walk final : public Alarms {
 
  private:
   void operate() override {
-    switch (input().below(8)) {
+    switch (is_old_ ? 7 : input().below(8)) {
       case 0:
         return keyed_.operate();
       case 1:
@@ -54,6 +61,25 @@ class Walk final : public Alarms {
       default:
         return timeouts_.operate();
     }
+  }
+
+  /// The timer gets an age just before a carry of its arithmetic. Timeouts around the carry wait from the start on.
+  /// There is no family: with it, time would pass one by one over many occurrences.
+  void grow_old() {
+    is_old_ = true;
+    constexpr int kDigitBits = 6;
+    const auto each = static_cast<std::uint64_t>(tick().count());
+    const TimePoint start = now();
+    const auto last = static_cast<std::int64_t>(std::min(distance(start, TimePoint::max()), kFarthest) / each) - 1;
+    const std::vector<std::int64_t> carries = test::carries(kDigitBits, last, tick());
+    const std::int64_t carry = carries[input().below(carries.size())];
+    const auto at = [&](std::int64_t point) {
+      return later_by(start, static_cast<std::uint64_t>(std::clamp<std::int64_t>(point, 0, last)) * each);
+    };
+    std::size_t slot = 0;
+    for (const std::int64_t after : {2, 1, 0, -1, 300, 70'000})
+      timeouts_.schedule(slot++, after < last - carry ? at(carry + after) : TimePoint::max());
+    jump_to(at(carry - input().one_of<std::int64_t>({2, 100, 20'000})));
   }
 
   void stop() {
@@ -97,8 +123,11 @@ class Walk final : public Alarms {
     require_equal(errors_, timeouts_.thrown(), "each exception is reported once");
   }
 
+  static constexpr std::uint64_t kFarthest = std::numeric_limits<std::int64_t>::max();
+
   std::int64_t errors_ = 0;
   std::uint64_t end_ = 0;  // how it ends
+  bool is_old_ = false;
   Timeouts timeouts_{*this};
   Keyed keyed_{*this};
   Repeated repeated_{*this};

@@ -1,5 +1,5 @@
 // ManualTimer: time from the caller. What every Timer does is in conformance_test, and exact times of random calls are
-// in manual_timer_model_test.
+// in tests/fuzz/timers.cpp.
 
 #include "hashed_wheel_timer/manual_timer.h"
 

@@ -496,6 +496,7 @@ struct Step {
   const Place& place;
 
   explicit Step(const Place& its_place) : place(its_place) {
+    if (plan->pauses && context().rand(32, rl::sched_type_user) == 0) linger();
     context().sched();
     context().disable_preemption();
   }
@@ -843,15 +844,18 @@ Outcome run(Fences kind, unsigned long long schedules, Outcome& shared, unsigned
   return shared;
 }
 
-/// One order of an operation, which may be in the program more than once.
+/// One order of an operation, which may be in the program more than once; or several orders at once.
 struct Weakening {
+  struct Change {
+    Place* place;
+    rl::memory_order left;
+    bool of_failure;
+  };
   std::string name;
-  std::vector<Place*> places;
-  rl::memory_order left;
-  bool of_failure;
+  std::vector<Change> changes;
 
   void set(bool on) const {
-    for (Place* const place : places) {
+    for (const auto& [place, left, of_failure] : changes) {
       if (is_fence(place->kind)) {
         place->gone = on;
       } else if (of_failure) {
@@ -918,9 +922,7 @@ std::vector<Weakening> weakenings() {
       }
       Weakening& weakening = all[name];
       weakening.name = name;
-      weakening.places.push_back(place);
-      weakening.left = left;
-      weakening.of_failure = of_failure;
+      weakening.changes.push_back({place, left, of_failure});
     };
     if (is_fence(place->kind)) {
       add(rl::mo_seq_cst, rl::mo_relaxed, false);
@@ -937,6 +939,16 @@ std::vector<Weakening> weakenings() {
   std::vector<Weakening> list;
   for (auto& [name, weakening] : all) list.push_back(weakening);
   return list;
+}
+
+/// The weakenings that are joined by " + " in this name, as one.
+Weakening joined(const std::vector<Weakening>& list, const std::string& name) {
+  Weakening all{name, {}};
+  for (const Weakening& each : list) {
+    if ((" + " + name + " + ").find(" + " + each.name + " + ") == std::string::npos) continue;
+    all.changes.insert(all.changes.end(), each.changes.begin(), each.changes.end());
+  }
+  return all;
 }
 
 /// More schedules for a weakened order, because few of them show the fault.
@@ -1020,10 +1032,15 @@ int check(const Plan& its_plan, int argc, char** argv) {
   places = &own;
   std::vector<Weakening> list = weakenings();
   if (argc > 2) {
+    std::vector<Weakening> together;
+    for (int i = 2; i != argc; ++i) {
+      if (std::strstr(argv[i], " + ") != nullptr) together.push_back(joined(list, argv[i]));
+    }
     const auto asked = [&](const Weakening& weakening) {
       return std::find(argv + 2, argv + argc, weakening.name) != argv + argc;
     };
     list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& each) { return !asked(each); }), list.end());
+    list.insert(list.end(), together.begin(), together.end());
   }
   if (std::strcmp(argv[1], "--orders") == 0) return weaken(list, shared) ? 0 : 1;
   for (const Weakening& each : list) std::printf("%s\n", each.name.c_str());

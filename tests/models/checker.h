@@ -20,11 +20,12 @@ struct Plan {
   unsigned threads;
   unsigned long long schedules;
   Run* (*make)();
+  bool pauses = false;  // any operation may come after a linger()
 };
 
 /// Returns the exit code of main(). Without arguments: runs the model as it is. `--orders`: weakens each order that it
-/// met, in turn, and prints which ones the model noticed. `--orders PLACE...`: these alone. `--places`: prints the
-/// names that `--orders` takes. `--show SCHEDULE`: prints the steps of one schedule.
+/// met, in turn, and prints which ones the model noticed. `--orders PLACE...`: these alone; "A + B" weakens both at
+/// once. `--places`: prints the names that `--orders` takes. `--show SCHEDULE`: prints the steps of one schedule.
 int check(const Plan& plan, int argc, char** argv);
 
 template <class T>

@@ -1,7 +1,8 @@
 // A coroutine that sleeps (coroutine.cpp). One thread awaits, another requests the stop, and a third turns the wheel.
 // It is resumed once. The thread that resumes it owns the frame alone. No thread uses the node after it was given back.
-// A stop request always leads to a cancel(), by its own thread or by the thread that awaits. The stop token is the
-// standard library's own.
+// A stop request always leads to a cancel(), by its own thread or by the thread that awaits. A coroutine that a stop
+// has resumed sees all that the awaiting thread did before it could be resumed. The stop token is the standard
+// library's own.
 
 #include <chrono>
 #include <coroutine>
@@ -32,6 +33,17 @@ struct Sleeps final : Run {
   std::stop_source stop;
   Ghost<int> resumed = 0;
   Ghost<bool> stopped = false;
+  Ghost<bool> published = false;
+  int called = 0;  // by the awaiting thread, when the timeout is published but cannot be cancelled yet
+
+  Sleeps() {
+    timer.on_earlier([this] {
+      ++called;
+      published = true;
+    });
+    called = 0;
+    published = false;
+  }
 
   Detached sleep() {
     int local = 1;  // in the frame
@@ -39,14 +51,20 @@ struct Sleeps final : Run {
     ++local;
     MODEL_ASSERT(local == 2);
     ++resumed;
-    if (wake == hwt::Wake::Stopped) stopped = true;
+    if (wake != hwt::Wake::Stopped) co_return;
+    stopped = true;
+    ++called;
   }
 
   void thread(unsigned index) override {
     if (index == 0) {
       sleep();
     } else if (index == 1) {
-      linger_long();
+      if (random(2) == 0) {
+        linger_long();
+      } else {
+        while (!published) yield();
+      }
       stop.request_stop();
     } else if (turns) {
       linger_long();
@@ -70,5 +88,5 @@ struct Sleeps final : Run {
 }  // namespace model
 
 int main(int argc, char** argv) {
-  return model::check({"coroutine", 3, 10'000, &model::make<model::Sleeps>}, argc, argv);
+  return model::check({"coroutine", 3, 10'000, &model::make<model::Sleeps>, true}, argc, argv);
 }

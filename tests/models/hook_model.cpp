@@ -1,8 +1,10 @@
 // A TimerTask that is cancelled (Node::cancel, arrive, recheck, abandon). One thread schedules it, another cancels it,
 // and a third turns the wheel and may stop the timer. The task's cancelled(), the hook, is called once. It sees all
 // writes before cancel(), wherever the worker finds the node. If the timer stops while a thread schedules the task,
-// stop() finds the task, or the task is refused.
+// stop() finds the task, or the task is refused. The second thread also cancels two tasks that are in the wheel. The
+// next pass finds both, whether the place with the recheck requests was listed already, is listed again, or both.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -29,6 +31,19 @@ struct Hook final : Run {
   hwt::ManualTimer timer{nanoseconds(1)};
   hwt::Timeout handed_over;
   std::atomic<bool> handle{false};  // the user's own
+  std::array<hwt::Timeout, 2> in_wheel;
+  Ghost<unsigned> dropped = 0;
+
+  struct Cancelled final : hwt::TimerTask {
+    explicit Cancelled(Hook& its_hook) : hook(its_hook) {}
+    void run(hwt::Timeout&) override { fail("too early"); }
+    void cancelled(hwt::Timeout&) override { ++hook.dropped; }
+    Hook& hook;
+  };
+  Hook() {
+    for (hwt::Timeout& each : in_wheel) each = timer.new_timeout(std::make_shared<Cancelled>(*this), nanoseconds(99));
+    timer.advance(nanoseconds(0));
+  }
 
   struct Task final : hwt::TimerTask {
     explicit Task(Hook& its_hook) : hook(its_hook) {}
@@ -57,6 +72,7 @@ struct Hook final : Run {
       const hwt::Timeout timeout = handed_over;
       done = 1;
       if (hwt::Timeout(timeout).cancel()) won = true;
+      for (hwt::Timeout& each : in_wheel) each.cancel();
     } else {
       if (stops_early) {
         while (!begun) yield();
@@ -68,6 +84,8 @@ struct Hook final : Run {
   }
 
   void after() override {
+    timer.advance(nanoseconds(0));
+    MODEL_ASSERT(dropped == in_wheel.size());
     timer.advance(nanoseconds(9));
     if (!stops) timer.stop();  // a second stop() would hide that the first one missed the task
     MODEL_ASSERT(hooks + runs == (refused ? 0 : 1));

@@ -2,6 +2,7 @@
 
 // A timer of a Core and a Worker. It takes fewer steps than a ManualTimer, which has an engine. One thread turns it.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
+#include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/engine/worker.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
@@ -45,6 +47,16 @@ class ModelTimer final : public hwt::Timer {
       worker_.transfer();
     }
     while (core_.running() && worker_.next_due() < now) worker_.expire(worker_.next_due(), now);
+  }
+
+  /// Makes a pass over the places with a deadline up to `until`, as WorkerThread does. Then sleeps for ever, unless a
+  /// timeout is due by then or a thread has asked for a pass in this tick.
+  void sleep(std::int64_t until) {
+    worker_.transfer(until, false);
+    const auto wanted = [this] { return std::min(worker_.next_due(), worker_.next_waiting()); };
+    const hwt::internal::Tick tick = hwt::internal::announce_sleep(core_.sleeper(), {0, 1}, wanted(), 0, wanted);
+    if (tick < until || (core_.inbox().asked() & hwt::internal::Inbox::kUrgent) != 0) return;
+    core_.sleeper().sleep_until(hwt::internal::kForever);
   }
 
   /// By the thread that turns it.

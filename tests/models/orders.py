@@ -19,9 +19,7 @@ LIBRARY = "hashed_wheel_timer"
 PAGE = "tests/models/orders.md"
 HEAD = ["| where | what | order | noticed by, or why it stands |", "| -- | -- | -- | -- |"]
 UNKNOWN = "?"
-MODEL = re.compile(r"`(\w+)`")
-FOUND = re.compile(r"`(\w+)`(?:, transcribed `\w+`)?")  # a cell that names the model which notices the weakening
-TRANSCRIBED = re.compile(r"[Tt]ranscribed ((?:`\w+`(?:, )?)+)")
+FOUND = re.compile(r"`(\w+)`(, together)?")  # a cell that names the model which notices the weakening
 GENMC = re.compile(r"GenMC `(\w+)`")
 MODELS = "tests/models"
 
@@ -275,7 +273,19 @@ def write_page(root, uses, said):
 def found_by(root):
     """The model that notices a weakening, by key."""
     said, _ = said_by(read_page(root), uses_in(root))
-    return {key: FOUND.fullmatch(text)[1] for key, text in said.items() if FOUND.fullmatch(text)}
+    found = {key: FOUND.fullmatch(text) for key, text in said.items()}
+    return {key: match[1] for key, match in found.items() if match and not match[2]}
+
+
+def found_together(root):
+    """The model that notices weakenings of one function only if all of them are there at once, by their keys."""
+    said, _ = said_by(read_page(root), uses_in(root))
+    groups = {}
+    for key, text in said.items():
+        match = FOUND.fullmatch(text)
+        if match and match[2]:
+            groups.setdefault((*key.split(" | ")[:2], match[1]), []).append(key)
+    return {tuple(keys): model for (*_, model), keys in groups.items()}
 
 
 def found_by_genmc(root):
@@ -334,14 +344,15 @@ def renew(root, uses, programs):
 
 
 def check(root, keys, programs):
-    found, good = found_by(root), True
+    found, good = {(key,): model for key, model in found_by(root).items()} | found_together(root), True
     for program in programs:
         met = met_by(program, keys)
-        own = [key for key, model in found.items() if model == model_of(program)]
-        noticed = weaken(program, [met[key] for key in own if key in met])
-        for key in own:
-            if met.get(key) not in noticed:
-                print(f"{model_of(program)}: does not notice {key}")
+        own = {those: " + ".join(met.get(key, "?") for key in those)
+               for those, model in found.items() if model == model_of(program)}
+        noticed = weaken(program, list(own.values()))
+        for those, name in own.items():
+            if name not in noticed:
+                print(f"{model_of(program)}: does not notice {' + '.join(those)}")
                 good = False
         print(f"{model_of(program)}: notices {len(noticed)} of {len(own)}", flush=True)
     return good
@@ -373,8 +384,6 @@ def models_named(texts):
             named.add(f"{MODELS}/{model[1]}_model.cpp")
         if program := GENMC.fullmatch(text):
             named.add(f"{MODELS}/genmc/{program[1]}.cpp")
-        for match in TRANSCRIBED.finditer(text):
-            named.update(f"{MODELS}/transcribed/{model}_model.cpp" for model in MODEL.findall(match[1]))
     return sorted(named)
 
 

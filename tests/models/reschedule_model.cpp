@@ -31,7 +31,8 @@ struct Reschedule final : Run {
   std::atomic<int> returned{0};  // the user's own
   Ghost<bool> known = true;      // which of the deadlines holds: not if two calls came at once
   Ghost<std::int64_t> deadline = kFirst;
-  std::int64_t targets[2][2];  // of the calls of each thread
+  const bool alone = random(2) == 0;  // the second thread makes no call
+  std::int64_t targets[2][2];         // of the calls of each thread
   hwt::Timeout timeout = timer.new_timeout([this] { run(); }, at(kFirst));
 
   Reschedule() {
@@ -47,10 +48,11 @@ struct Reschedule final : Run {
 
   void thread(unsigned index) override {
     if (index < 2) {
+      if (index == 1 && alone) return;
       for (const std::int64_t to : targets[index]) reschedule(to, targets[1 - index]);
     } else {
       while (now < kLast) {
-        now = std::min<std::int64_t>(now + random(4), kLast);
+        now = std::min<std::int64_t>(now + 1 + random(3), kLast);
         const int seen = returned.load(std::memory_order_acquire);
         const bool settled = seen == begun && known && deadline <= now;
         timer.advance_to(at(now));

@@ -1,4 +1,4 @@
-// PassiveWheel at the edges that the walks of passive_wheel_model_test seldom meet: the ends of the clock, two wheels,
+// PassiveWheel at the edges that the walks of tests/fuzz/passive_wheel.cpp seldom meet: the ends of the clock, two wheels,
 // a wheel that is destroyed, how much one call does, and memory. All time is made up.
 
 #include "hashed_wheel_timer/passive_wheel.h"

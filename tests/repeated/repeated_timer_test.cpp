@@ -1,4 +1,4 @@
-// RepeatedTimer beyond repeated_timer_model_test: threads, what happens in the middle of a hook, lifetime, messages,
+// RepeatedTimer beyond the random calls of tests/fuzz/timers.cpp: threads, what happens in the middle of a hook, lifetime, messages,
 // and the executor.
 
 #include <type_traits>

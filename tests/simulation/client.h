@@ -68,8 +68,8 @@ class Client {
     bool in_beat = false;
     TimePoint next_beat{};
     WatchedTimer::Handle reconnect;
-    std::optional<WatchedScope> limits;    // of the attempts; while it is up
-    std::optional<std::int64_t> idle_due;  // there is a value in idle_, due at this grid point
+    std::optional<WatchedScope> limits;     // of the attempts; while it is up
+    std::optional<std::uint64_t> idle_due;  // there is a value in idle_, due at this grid point
     TimePoint idle_deadline{};
   };
   /// The value of a connection in the KeyedTimer. Its memory shows a sanitizer a value that is lost or destroyed twice.

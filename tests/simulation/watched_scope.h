@@ -36,7 +36,7 @@ class WatchedScope {
   template <class F>
   Member add(const char* name, Deadline deadline, Leeway leeway, F f) {
     const std::size_t number = watch_.entries_.size();
-    watch_.entries_.push_back({name, deadline});
+    watch_.entries_.push_back({name, {}});
     Member member;
     try {
       member = {scope_.add(WatchedTimer::Task<F>{&watch_, number, std::move(f)}, deadline, {leeway, Origin(name, 0)}),
@@ -48,8 +48,8 @@ class WatchedScope {
     world_.expect(static_cast<bool>(member.id) != watch_.over_, "refused only when the timer has ended");
     if (!member.id) return member;
     numbers_.push_back(number);
-    const TimePoint rounded = watch_.roundest(deadline, leeway.duration());
-    watch_.expect_at(number, rounded);
+    const TimePoint rounded = watch_.model_.roundest(deadline, leeway.duration());
+    watch_.model_.expect_in_order(watch_.entries_[number].alarm, rounded, watch_.now());
     world_.expect(watch_.timer().find(member.id).deadline() == rounded, "a leeway chooses the roundest tick");
     return member;
   }
@@ -58,7 +58,7 @@ class WatchedScope {
     if (!member.id) return;
     const bool done = scope_.cancel(member.id) == CancelResult::Cancelled;
     world_.expect(done == is_pending(member.number), "a scope cancels a timeout that is pending, and no other one");
-    if (done) watch_.forget(member.number);
+    if (done) watch_.model_.forget(watch_.entries_[member.number].alarm);
   }
 
   void cancel_all() {
@@ -72,13 +72,13 @@ class WatchedScope {
   void check() const { world_.expect(scope_.size() == pending(), "size() is the number of those that are pending"); }
 
  private:
-  bool is_pending(std::size_t number) const { return watch_.entries_[number].pending && !watch_.over_; }
+  bool is_pending(std::size_t number) const { return watch_.entries_[number].alarm && !watch_.over_; }
   std::size_t pending() const {
     return static_cast<std::size_t>(
         std::count_if(numbers_.begin(), numbers_.end(), [this](std::size_t number) { return is_pending(number); }));
   }
   void forget_if_pending(std::size_t number) {
-    if (is_pending(number)) watch_.forget(number);
+    if (is_pending(number)) watch_.model_.forget(watch_.entries_[number].alarm);
   }
 
   World& world_;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +12,14 @@
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/simulation/world.h"
+#include "tests/support/timer_model.h"
 
 namespace hwt::simulation {
 
 using std::chrono::nanoseconds;
-using TimePoint = std::chrono::steady_clock::time_point;
+using test::TimePoint;
 
-/// A ManualTimer, and a model of it that is asked about each call: which timeouts are pending, and when each is due.
+/// A ManualTimer, and a model of it that is asked about each call.
 class WatchedTimer {
  public:
   /// A timeout by its handle, or by its id.
@@ -33,8 +33,7 @@ class WatchedTimer {
 
   WatchedTimer(World& world, nanoseconds tick, TimePoint start, bool traces_origins)
       : world_(world),
-        tick_(tick),
-        start_(start),
+        model_(tick, start, [this](const char* promise) { world_.expect(false, promise); }),
         traces_origins_(traces_origins),
         timer_(std::in_place,
                Options{.tick_duration = tick,
@@ -72,7 +71,7 @@ class WatchedTimer {
   Handle start(const char* name, nanoseconds delay, F f) {
     world_.pause();
     const std::size_t number = entries_.size();
-    entries_.push_back({name, now() + delay});
+    entries_.push_back({name, {}});
     Handle handle;
     handle.number = number;
     if (timer_) {
@@ -86,7 +85,7 @@ class WatchedTimer {
     world_.trace(name, " #", number, handle ? " is to expire in " : " is refused, in ", delay.count(), " ns");
     world_.expect(static_cast<bool>(handle) != over_, "refused only when the timer has ended");
     if (handle) {
-      expect_at(number, now() + delay);
+      model_.expect_in_order(entries_[number].alarm, now() + delay, now());
       world_.expect(found(handle).deadline() == now() + delay, "deadline() is what was asked for");
     }
     world_.pause();
@@ -100,8 +99,8 @@ class WatchedTimer {
     const bool done =
         handle.timeout ? handle.timeout.cancel() : timer_ && timer_->cancel(handle.id) == CancelResult::Cancelled;
     world_.trace("cancels ", entry.name, " #", handle.number, done ? "" : ", too late");
-    world_.expect(done == (entry.pending && !over_), "cancel() is true if, and only if, the timeout is pending");
-    if (done) forget(handle.number);
+    world_.expect(done == (entry.alarm && !over_), "cancel() is true if, and only if, the timeout is pending");
+    if (done) model_.forget(entry.alarm);
     world_.pause();
     return done;
   }
@@ -112,13 +111,9 @@ class WatchedTimer {
     const bool done = found(handle).reschedule(delay);
     world_.trace("puts ", entries_[handle.number].name, " #", handle.number, " to ", delay.count(), " ns from now",
                  done ? "" : ", too late");
-    world_.expect(done == (entries_[handle.number].pending && !over_),
-                  "reschedule() is true if the timeout is pending");
-    if (done) {
-      forget(handle.number);
-      expect_at(handle.number, now() + delay);
-      if (in_task_ && delay <= nanoseconds(0)) entries_[handle.number].may_run_now = true;
-    }
+    TimerModel::Id& alarm = entries_[handle.number].alarm;
+    world_.expect(done == (alarm && !over_), "reschedule() is true if the timeout is pending");
+    if (done) model_.move(alarm, now() + delay, now());
     world_.pause();
     return done;
   }
@@ -127,18 +122,18 @@ class WatchedTimer {
   void advance(nanoseconds by) {
     world_.trace("time passes: ", by.count(), " ns");
     const TimePoint to = now() + by;
-    passing_ = true;
+    model_.begin_turn(now(), true);
     timer_->advance(by);
-    passing_ = false;
-    finish_turn(to, std::numeric_limits<std::size_t>::max());
+    finish_turn(to, false);
   }
   /// The clock jumps, and no more tasks run than that.
   void jump(nanoseconds by, std::size_t most) {
     world_.trace("time jumps: ", by.count(), " ns, at most ", most, " tasks");
     const TimePoint to = now() + by;
-    left_over_ = left_over_ || most != std::numeric_limits<std::size_t>::max();
-    world_.expect(timer_->advance_to(to, most) <= most, "advance_to() runs no more tasks than it may");
-    finish_turn(to, most);
+    model_.begin_turn(now(), false);
+    const std::size_t ran = timer_->advance_to(to, most);
+    world_.expect(ran <= most, "advance_to() runs no more tasks than it may");
+    finish_turn(to, ran == most);
   }
 
   /// Inside a task.
@@ -172,7 +167,7 @@ class WatchedTimer {
   }
 
   /// Those that were started here.
-  std::int64_t pending() const { return over_ ? 0 : static_cast<std::int64_t>(by_due_.size()); }
+  std::int64_t pending() const { return over_ ? 0 : static_cast<std::int64_t>(model_.size()); }
   std::int64_t real_pending() const { return timer_ ? timer_->pending_timeouts() : 0; }
 
   /// The pending timeouts by the names that start() got, and so many others by the names of the library.
@@ -180,7 +175,9 @@ class WatchedTimer {
     if (!timer_ || !traces_origins_) return;
     std::map<std::string, std::int64_t> expected;
     if (!over_) {
-      for (const auto& [due, number] : by_due_) ++expected[entries_[number].name];
+      for (const Entry& entry : entries_) {
+        if (entry.alarm) ++expected[entry.name];
+      }
     }
     for (const PendingOrigin& found : timer_->pending_by_origin()) {
       const std::string name = found.origin.describe();
@@ -195,37 +192,26 @@ class WatchedTimer {
   }
 
   /// The grid point at which a deadline that was set now is due.
-  std::int64_t due_of(TimePoint deadline) const {
-    const nanoseconds since = deadline - start_;
-    return std::max((now() - start_) / tick_ + 1, since / tick_ + (since % tick_ == nanoseconds(0) ? 0 : 1));
-  }
+  std::uint64_t due_of(TimePoint deadline) const { return model_.due_of(deadline, now()); }
   /// Nothing that is due at this grid point may be left. Not while some timeouts that a jump made due still wait.
-  bool is_overdue(std::int64_t due) const { return !left_over_ && start_ + due * tick_ <= now(); }
+  bool is_overdue(std::uint64_t due) const { return !model_.left_over() && model_.time_of(due) <= now(); }
 
   void check_wakeup(bool others_pending) {
     if (!timer_) return;
     const std::optional<TimePoint> wakeup = timer_->next_wakeup();
     if (in_task_) return world_.expect(wakeup == now(), "inside a task, next_wakeup() is now");
-    if (by_due_.empty() || over_) {
-      world_.expect(!wakeup || others_pending, "next_wakeup() is none when nothing is pending");
-      return;
-    }
-    world_.expect(wakeup.has_value(), "next_wakeup() knows what is pending");
-    if (wakeup) {
-      const TimePoint due = start_ + by_due_.begin()->first * tick_;
-      world_.expect(*wakeup <= std::max(due, now()), "next_wakeup() is not too late");
-    }
+    if (model_.size() != 0 && !over_) return model_.check_wakeup(wakeup, now());
+    world_.expect(!wakeup || others_pending, "next_wakeup() is none when nothing is pending");
   }
 
  private:
   friend class WatchedScope;
 
+  using TimerModel = test::TimerModel;
+
   struct Entry {
     const char* name;
-    TimePoint deadline;
-    std::int64_t due = 0;
-    bool pending = false;
-    bool may_run_now = false;
+    TimerModel::Id alarm;  // while it is pending
   };
 
   template <class F>
@@ -248,75 +234,31 @@ class WatchedTimer {
 
   Timeout found(const Handle& handle) { return handle.timeout || !timer_ ? handle.timeout : timer_->find(handle.id); }
 
-  void expect_at(std::size_t number, TimePoint deadline) {
-    Entry& entry = entries_[number];
-    entry.deadline = deadline;
-    entry.due = due_of(deadline);
-    entry.pending = true;
-    // While timeouts that a jump made due are left, the grid point of that jump is not processed yet.
-    entry.may_run_now = left_over_ && deadline <= now();
-    by_due_.emplace(entry.due, number);
-  }
-  void forget(std::size_t number) {
-    Entry& entry = entries_[number];
-    entry.pending = false;
-    const auto [first, end] = by_due_.equal_range(entry.due);
-    for (auto it = first; it != end; ++it) {
-      if (it->second == number) {
-        by_due_.erase(it);
-        return;
-      }
-    }
-  }
-
-  /// The deadline with that leeway: the end of the tick whose number ends in the most zero bits.
-  TimePoint roundest(TimePoint deadline, nanoseconds leeway) const {
-    const nanoseconds earliest = deadline - start_;
-    const std::int64_t first = std::max<std::int64_t>((earliest + tick_ - nanoseconds(1)) / tick_ - 1, 0);
-    const std::int64_t last = (earliest + leeway) / tick_ - 1;
-    if (leeway == nanoseconds(0) || last < first) return deadline;
-    std::int64_t roundest = last;
-    for (int bit = 0; (last >> bit << bit) >= first && bit < 62; ++bit) roundest = last >> bit << bit;
-    return start_ + (roundest + 1) * tick_;
-  }
-
   void begin_task(std::size_t number) {
-    const Entry& entry = entries_[number];
-    world_.trace(entry.name, " #", number, " expires");
-    world_.expect(entry.pending, "a task runs once, and not after cancel()");
-    world_.expect(now() >= entry.deadline, "nothing is early");
-    if (entry.pending && passing_ && !entry.may_run_now && entry.due >= first_point_) {
-      world_.expect(now() == start_ + entry.due * tick_, "a task runs in its tick");
-    }
-    if (entry.pending) forget(number);
+    world_.trace(entries_[number].name, " #", number, " expires");
+    model_.fired(entries_[number].alarm, now());
   }
   void told(std::size_t number) {
     world_.trace(entries_[number].name, " #", number, " is told that it will not run");
     world_.expect(over_, "a task is told at the end alone");
-    world_.expect(entries_[number].pending, "a task is told once, and not after it has run or was cancelled");
-    if (entries_[number].pending) forget(number);
+    TimerModel::Id& alarm = entries_[number].alarm;
+    world_.expect(alarm.has_value(), "a task is told once, and not after it has run or was cancelled");
+    model_.forget(alarm);
   }
 
-  void finish_turn(TimePoint to, std::size_t most) {
+  void finish_turn(TimePoint to, bool left_over) {
     if (!timer_ || over_) return;
     world_.expect(now() == to, "time is what it was set to");
-    left_over_ = most != std::numeric_limits<std::size_t>::max();
-    first_point_ = (now() - start_) / tick_ + 1;
-    if (!by_due_.empty()) world_.expect(!is_overdue(by_due_.begin()->first), "nothing that is due is left");
+    model_.end_turn(now(), left_over);
   }
 
   void begin_end() { over_ = true; }  // first: the callbacks ask for it
-  void expect_all_told() { world_.expect(by_due_.empty(), "each timeout that is pending at the end is told"); }
+  void expect_all_told() { world_.expect(model_.size() == 0, "each timeout that is pending at the end is told"); }
 
   World& world_;
-  const nanoseconds tick_;
-  const TimePoint start_;
+  TimerModel model_;
   const bool traces_origins_;
   std::vector<Entry> entries_;
-  std::multimap<std::int64_t, std::size_t> by_due_;  // those that are pending
-  std::int64_t first_point_ = 0;                     // before it, things may be overdue
-  bool passing_ = false;
-  bool left_over_ = false;
   bool in_task_ = false;
   bool over_ = false;
   TimePoint end_{};
