@@ -2,15 +2,8 @@
 
 // Helpers for tests that run with every kind of Timer.
 
-#include <memory>
-#include <string>
-#include <thread>
-#include <type_traits>
-
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
-#include "hashed_wheel_timer/options.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {

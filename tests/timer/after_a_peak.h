@@ -2,23 +2,12 @@
 
 // For tests of memory that goes back to the system.
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <set>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/engine/worker_thread.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "hashed_wheel_timer/internal/platform/pages.h"
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/threaded_timer.h"
 #include "tests/support/test_support.h"
 

@@ -1,29 +1,17 @@
 // Lack of memory anywhere leaves the timer as it was and reaches the caller as std::bad_alloc; on the worker it loses
 // nothing (promise 12). Each allocation of each operation is made to fail in its turn.
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
+#include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 #include "tests/support/worker_call.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 bool same_counts(const TimerStats& a, const TimerStats& b) {
   return a.scheduled == b.scheduled && a.expired == b.expired && a.cancelled == b.cancelled &&
@@ -228,8 +216,7 @@ TYPED_TEST(NewTimeout, FailsOnANewThread) {
             EXPECT_TRUE(timeout.cancel());
           }
           // This thread succeeds once there is memory, and has all of the limit to itself.
-          std::vector<Timeout> timeouts;
-          for (int i = 0; i < 4; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+          std::vector<Timeout> timeouts = far_timeouts(timer, 4);
           subject.schedule(timer, 0ns);
           subject.wait_until_run();
           for (Timeout& t : timeouts) EXPECT_TRUE(t.cancel());
@@ -433,8 +420,7 @@ TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   constexpr int kTimeouts = 1000;
   HashedWheelTimer timer(1ms);
   const auto many = [&](int count) {
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < count; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
+    std::vector<Timeout> timeouts = far_timeouts(timer, count);
     return timeouts;
   };
   std::vector<Timeout> timeouts = many(kTimeouts);
@@ -567,26 +553,6 @@ TEST_P(CancelAfterTransfer, NeverFails) {
 INSTANTIATE_TEST_SUITE_P(Threads, CancelAfterTransfer, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "NewThread" : "SchedulingThread"); });
 
-/// One thread cancels with memory for recheck requests and without, in turn. Each timeout is collected once.
-TEST(Allocation, TheCancelledQueueRecovers) {
-  constexpr int kTimeouts = 200;
-  RecordingTask task;
-  HashedWheelTimer timer(1ms);
-  const std::shared_ptr<TimerTask> shared = unowned(task);
-  for (int round = 0; round < 20; ++round) {
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < kTimeouts; ++i) timeouts.push_back(timer.new_timeout(shared, kFar));
-    Gate gate(timer);
-    for (int i = 0; i < kTimeouts; ++i) {
-      const Shortage shortage(0, i % 3 == round % 3 ? Shortage::kAll : 0);
-      EXPECT_TRUE(timeouts[static_cast<std::size_t>(i)].cancel());
-    }
-    gate.open();
-    ASSERT_TRUE(eventually([&] { return task.cancellations == (round + 1) * kTimeouts; }));
-  }
-  EXPECT_EQ(task.runs, 0);
-}
-
 /// The link of a node that is cancelled without memory lies where the end of a large callable was, so the callable is
 /// destroyed first.
 TEST(Allocation, ACallableThatFillsItsNodeIsDestroyedOnceByACancelWithoutMemory) {
@@ -656,13 +622,11 @@ class WorkerWithoutMemory : public ::testing::Test {
   /// One per tick, from 1 ms to kTimeouts ms ahead.
   void schedule() {
     for (int i = 0; i < kTimeouts; ++i) {
-      timeouts_.push_back(timer_.new_timeout(
-          [this, i](Timeout& timeout) {
-            if (steady_clock::now() < timeout.deadline()) ++early_;
-            order_.push_back(i);
-            ran_.count_down();
-          },
-          (i + 1) * 1ms));
+      timeouts_.push_back(after(timer_, (i + 1) * 1ms, [this, i](Timeout& timeout) {
+        if (steady_clock::now() < timeout.deadline()) ++early_;
+        order_.push_back(i);
+        ran_.count_down();
+      }));
     }
   }
 
@@ -800,13 +764,11 @@ TEST(Allocation, FailsForTheExecutorsJob) {
   std::vector<Timeout> timeouts;
   HeldInFront held(timer, [&] {
     for (int i = 0; i < kTimeouts; ++i) {
-      timeouts.push_back(timer.new_timeout(
-          [&] {
-            ++runs;
-            if (std::this_thread::get_id() != worker) on_the_worker = false;
-            ran.count_down();
-          },
-          0ns));
+      timeouts.push_back(after(timer, 0ns, [&] {
+        ++runs;
+        if (std::this_thread::get_id() != worker) on_the_worker = false;
+        ran.count_down();
+      }));
     }
   });
   jobs = 0;
@@ -1192,5 +1154,148 @@ TEST(Allocation, TheWorkerSleepsForAMillisecondWhileThereIsNoMemory) {
   EXPECT_EQ(timer.stop().size(), 20'000u);
 }
 
+// Single steps that lack memory: a batch, an id, a loop, a canceller and the number of a slab.
+
+TEST(WithoutMemory, ATaskThatNoBatchCanTakeRunsOnTheWorkerOnce) {
+  std::vector<std::function<void()>> posted;
+  posted.reserve(1);
+  ErrorLog errors;
+  const BatchExecutor loop{[&](std::function<void()> batch) { posted.push_back(std::move(batch)); }};
+  ManualTimer timer(Options{.tick_duration = 1ms, .on_task_error = errors.handler()});
+  timer.new_timeout([] {}, 0ns);
+  timer.advance(1ms);  // the wheel has memory now
+  std::size_t on_the_worker = 0;
+  for_each_allocation([&](std::int64_t n) {
+    int ran = 0;
+    timer.new_timeout(hwt::on(loop, [&] { ++ran; }), 0ns);
+    Shortage shortage(n, 1);
+    timer.advance(1ms);
+    shortage.end();
+    on_the_worker += posted.empty() ? 1 : 0;
+    for (const auto& batch : posted) batch();
+    posted.clear();
+    EXPECT_EQ(ran, 1);
+    return shortage.failed() != 0;
+  });
+  EXPECT_GE(on_the_worker, 2u) << "without a job, and without a batch";
+  EXPECT_EQ(errors.errors().size(), on_the_worker);
+}
+
+TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
+  constexpr int kMost = 500;  // fewer than the nodes of a slab
+  ManualTimer timer;
+  int added = 1;
+  timer.add([] {}, kFar);
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    EXPECT_THROW(
+        {
+          for (; added < kMost; ++added) timer.add([] {}, kFar);
+        },
+        std::bad_alloc);
+    for (int i = 0; i < 2'000; ++i) EXPECT_FALSE(timer.try_add([] {}, kFar));
+  }
+  EXPECT_TRUE(is_balanced(timer.stats(), added));
+  const std::int64_t before = bytes_in_use;
+  for (; added < kMost; ++added) timer.add([] {}, kFar);
+  EXPECT_LT(bytes_in_use - before, std::int64_t{internal::Slab::kBytes});
+  EXPECT_EQ(timer.stop().size(), static_cast<std::size_t>(added));
+}
+
+TEST(WithoutMemory, ThoseThatAreCancelledMakeRoomForNewOnes) {
+  ManualTimer timer;
+  std::vector<TimeoutId> ids;
+  for (int i = 0; i < 256; ++i) ids.push_back(timer.add([] {}, kFar));
+  const Shortage shortage(0, Shortage::kAll);
+  EXPECT_FALSE(timer.try_add([] {}, kFar));
+  for (const TimeoutId id : ids) timer.cancel(id);
+  EXPECT_TRUE(timer.try_add([] {}, kFar));
+}
+
+TEST(WithoutMemory, ALoopIsToComeBackAtOnceForTasksThatAreLeft) {
+  int ran = 0;
+  LoopTimer timer(1ms);
+  const auto add = [&](int count, auto task) {
+    const auto deadline = steady_clock::now();
+    for (int i = 0; i < count; ++i) timer.new_timeout(task, deadline);
+    ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
+  };
+  add(3, [&] { ++ran; });
+  timer.run_due(1);
+  add(10'000, [] {});  // more than the wheel has memory for
+  const Shortage shortage(0, Shortage::kAll);
+  const auto next = timer.run_due(1);
+  EXPECT_GT(shortage.failed(), 0);
+  EXPECT_EQ(ran, 2);
+  ASSERT_TRUE(next);
+  EXPECT_LE(*next, steady_clock::now());
+}
+
+TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
+  bool ran = false;
+  LoopTimer timer(1ms);
+  const auto deadline = steady_clock::now();
+  timer.new_timeout([&] { ran = true; }, deadline);
+  ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
+  std::optional<steady_clock::time_point> next;
+  const auto before = steady_clock::now();
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    next = timer.run_due();
+  }
+  EXPECT_FALSE(ran);
+  ASSERT_TRUE(next);
+  EXPECT_GE(*next, before + 1ms) << "a loop would not sleep";
+  EXPECT_LE(*next, steady_clock::now() + 1ms);
+  EXPECT_TRUE(eventually([&] {
+    timer.run_due();
+    return ran;
+  }));
+  EXPECT_EQ(timer.run_due(), std::nullopt);
+}
+
+TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
+  for (const bool in_wheel : {false, true}) {
+    int calls = 0;
+    ManualTimer timer(1ms);
+    timer.on_earlier([&] { ++calls; });
+    Timeout timeout = timer.new_timeout(must_not_run, 10ms);
+    if (in_wheel) timer.next_wakeup();
+    calls = 0;
+    std::thread([&] {
+      const Shortage shortage(0, Shortage::kAll);
+      EXPECT_TRUE(timeout.cancel());
+    }).join();
+    EXPECT_EQ(calls, in_wheel ? 1 : 0) << "only the driver can take it out of the wheel";
+    EXPECT_EQ(timer.stats().cancelled, 1);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    timer.advance(1ms);
+    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+    timer.advance(10ms);
+    EXPECT_TRUE(is_balanced(timer.stats()));
+  }
+}
+
+/// Each slab has a number in this process. The table of numbers grows by 1,024 entries at a time, and so many timeouts
+/// need more than 1,024 slabs.
+TEST(WithoutMemory, ForTheNumberOfASlabATimeoutIsRefusedAndTheNextIsNot) {
+  constexpr int kTimeouts = 1'100'000;
+  constexpr std::size_t kNumbers = 1024 * sizeof(internal::SlabDirectory::Entry);
+  int refused = 0;
+  int failed = 0;
+  ManualTimer timer;
+  for (int i = 0; i < kTimeouts; ++i) {
+    std::optional<Shortage> shortage;
+    const AllocationObserver observer([&](std::size_t size) {
+      if (size == kNumbers && failed == 0) shortage.emplace(0, 1);
+    });
+    if (!timer.try_new_timeout([] {}, kFar)) ++refused;
+    if (shortage) failed += static_cast<int>(shortage->failed());
+  }
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(timer.pending_timeouts(), kTimeouts - 1);
+}
+
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

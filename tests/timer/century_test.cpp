@@ -1,28 +1,16 @@
 // A hundred years in one run: no timeout is early, late or lost.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <bit>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <random>
-#include <vector>
 
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/passive_wheel.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/build_kind.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -163,7 +151,7 @@ class Life {
 
 /// A century in one of these costs 15 seconds under a sanitizer.
 const std::vector<nanoseconds> kTicks =
-    test::kSanitized ? std::vector<nanoseconds>{1us} : std::vector<nanoseconds>{1ns, 1us, 1ms};
+    kSanitized ? std::vector<nanoseconds>{1us} : std::vector<nanoseconds>{1ns, 1us, 1ms};
 
 TEST(Century, OfAManualTimer) {
   for (const nanoseconds tick : kTicks) Life<OfManualTimer>(tick).pass_a_century();
@@ -178,4 +166,4 @@ TEST(Century, OfAHashedWheel) { Life<OfWheel<internal::HashedWheel>>(100ms).pass
 TEST(Century, OfAHierarchicalWheel) { Life<OfWheel<internal::HierarchicalWheel>>(1ms).pass_a_century(); }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,31 +1,11 @@
 // The promises of every Timer: the same tests for timers with a worker and for timers that the test drives.
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <random>
-#include <stdexcept>
-#include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 #include "tests/support/any_timer.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
-using test::kFar;
-using test::kNanDelay;
-using test::RecordingTask;
-using test::run_together;
 
 /// A HierarchicalWheelTimer, but with a tick of 1 us.
 struct ShortTicks {};
@@ -37,23 +17,23 @@ class Rig {
   static constexpr bool kShort = std::is_same_v<Kind, ShortTicks>;
   static constexpr nanoseconds kTick = kShort ? nanoseconds(1us) : nanoseconds(1ms);
   using T = std::conditional_t<kShort, HierarchicalWheelTimer, Kind>;
-  using ErrorHandler = std::function<void(std::exception_ptr, const Timeout&)>;
 
-  explicit Rig(ErrorHandler on_task_error = {}) : timer_(make(std::move(on_task_error))) {}
+  explicit Rig(Options options = {}) {
+    if constexpr (kShort) {
+      options.tick_duration = kTick;
+      timer_ = std::make_unique<T>(options);
+    } else {
+      timer_ = make_timer<T>(options);
+    }
+  }
 
   Timer& operator*() { return *timer_; }
   Timer* operator->() { return timer_.get(); }
 
-  void destroy() { timer_.reset(); }
-
   /// Lets time pass until the condition holds.
   template <class Condition>
   [[nodiscard]] bool until(Condition condition) {
-    return test::eventually([&] {
-      if (condition()) return true;
-      test::turn(*timer_);
-      return condition();
-    });
+    return condition() || passes_until(*timer_, condition);
   }
 
   /// Lets at least so much time pass.
@@ -64,9 +44,7 @@ class Rig {
 
   /// Holds a worker inside a task until the result is destroyed. The worker finds all timeouts that are scheduled
   /// meanwhile at once.
-  [[nodiscard]] std::unique_ptr<test::Gate> hold() {
-    return test::kDriven<T> ? nullptr : std::make_unique<test::Gate>(*timer_);
-  }
+  [[nodiscard]] std::unique_ptr<Gate> hold() { return hold_worker(*timer_); }
 
   /// Waits until all earlier timeouts and cancels have reached the wheel, and due tasks have run.
   void settle() {
@@ -76,27 +54,18 @@ class Rig {
   }
 
  private:
-  static std::unique_ptr<T> make(ErrorHandler on_task_error) {
-    if constexpr (kShort) {
-      return std::make_unique<T>(Options{.tick_duration = kTick, .on_task_error = std::move(on_task_error)});
-    } else {
-      return test::make_timer<T>({.on_task_error = std::move(on_task_error)});
-    }
-  }
-
   std::unique_ptr<T> timer_;
 };
 
 template <class T>
 class Conformance : public ::testing::Test {};
 
-using Timers = test::ThreadedTimersAnd<ShortTicks, ManualTimer, LoopTimer>;
+using Timers = ThreadedTimersAnd<ShortTicks, ManualTimer, LoopTimer>;
 
-class Names {
- public:
+struct Names {
   template <class T>
   static std::string GetName(int number) {
-    return std::is_same_v<T, ShortTicks> ? "ShortTicks" : test::TimerNames::GetName<T>(number);
+    return std::is_same_v<T, ShortTicks> ? "ShortTicks" : TimerNames::GetName<T>(number);
   }
 };
 
@@ -110,12 +79,10 @@ TYPED_TEST(Conformance, EachTaskRunsOnceAndNeverBeforeItsDeadline) {
   for (int i = 0; i < kTimeouts; ++i) {
     const nanoseconds delay = i * 333us;
     const auto deadline = timer->now() + delay;
-    timer->new_timeout(
-        [&, i, deadline](Timeout& timeout) {
-          ++runs[static_cast<std::size_t>(i)];
-          if (timer->now() < deadline || timer->now() < timeout.deadline()) ++early;
-        },
-        delay);
+    after(*timer, delay, [&, i, deadline](Timeout& timeout) {
+      ++runs[static_cast<std::size_t>(i)];
+      if (timer->now() < deadline || timer->now() < timeout.deadline()) ++early;
+    });
   }
   EXPECT_TRUE(timer.until([&] { return timer->pending_timeouts() == 0; }));
   timer.settle();
@@ -148,12 +115,10 @@ TYPED_TEST(Conformance, TimeoutsWithRisingDeadlinesRunInThatOrder) {
   std::atomic<int> ran = 0;
   Rig<TypeParam> timer;
   for (int i = 0; i < kTimeouts; ++i) {
-    timer->new_timeout(
-        [&, i] {
-          order.push_back(i);
-          ++ran;
-        },
-        i * 100us);
+    after(*timer, i * 100us, [&, i] {
+      order.push_back(i);
+      ++ran;
+    });
     expected.push_back(i);
     if (i % 500 == 0) timer.settle();
   }
@@ -178,7 +143,7 @@ TYPED_TEST(Conformance, ANegativeDelayIsDueNowAndAnEndlessOneNever) {
   EXPECT_EQ(timer->pending_timeouts(), 3);
 }
 
-using Time = std::chrono::steady_clock::time_point;
+using Time = steady_clock::time_point;
 
 /// By its deadline: in the past, now, near, far, never.
 std::vector<Time> deadlines_around(Time now) {
@@ -247,14 +212,12 @@ TYPED_TEST(Conformance, TimeoutsWithDeadlinesThatDoNotFallRunInThatOrder) {
   const Time base = timer->now() - 5ms;
   for (int i = 0; i < kTimeouts; ++i) {
     const Time deadline = i < 100 ? Time::min() + i * 1h : base + i / 4 * 100us;
-    timer->new_timeout(
-        [&, i, deadline](Timeout& self) {
-          EXPECT_EQ(self.deadline(), deadline);
-          EXPECT_GE(timer->now(), deadline);
-          order.push_back(i);
-          ++ran;
-        },
-        deadline);
+    after(*timer, deadline, [&, i, deadline](Timeout& self) {
+      EXPECT_EQ(self.deadline(), deadline);
+      EXPECT_GE(timer->now(), deadline);
+      order.push_back(i);
+      ++ran;
+    });
     expected.push_back(i);
     if (i % 500 == 0) timer.settle();
   }
@@ -386,36 +349,37 @@ TYPED_TEST(Conformance, AnExpiredTimeoutCannotBeCancelledOrMoved) {
   std::atomic<bool> done = false;
   Timeout seen;
   Rig<TypeParam> timer;
-  Timeout timeout = timer->new_timeout(
-      [&](Timeout& self) {
-        seen = self;
-        EXPECT_TRUE(self.is_expired());
-        EXPECT_FALSE(self.cancel());
-        EXPECT_FALSE(self.reschedule(1s));
-        EXPECT_EQ(timer->pending_timeouts(), 0) << "a running task is not pending";
-        done = true;
-      },
-      1ms);
+  Timeout timeout = after(*timer, 1ms, [&](Timeout& self) {
+    seen = self;
+    EXPECT_TRUE(self.is_expired());
+    EXPECT_FALSE(self.cancel());
+    EXPECT_FALSE(self.reschedule(1s) || self.reschedule(-1s));
+    EXPECT_EQ(timer->pending_timeouts(), 0) << "a running task is not pending";
+    done = true;
+  });
   EXPECT_TRUE(timer.until([&] { return done.load(); }));
   EXPECT_EQ(seen, timeout);
   EXPECT_TRUE(timeout.is_expired());
   EXPECT_FALSE(timeout.is_cancelled());
   EXPECT_FALSE(timeout.cancel());
+  const Time deadline = timeout.deadline();
   EXPECT_FALSE(timeout.reschedule(1s));
+  EXPECT_EQ(timeout.deadline(), deadline);
 }
 
 TYPED_TEST(Conformance, ACancelledCallableIsDestroyedInCancel) {
   const auto captured = std::make_shared<int>(1);
   Rig<TypeParam> timer;
-  const std::array<char, 200> large{};
-  Timeout timeout = timer->new_timeout([captured] {}, kFar);
-  Timeout boxed = timer->new_timeout([captured, large] { static_cast<void>(large); }, kFar);
-  timer.settle();
-  EXPECT_EQ(captured.use_count(), 3);
-  EXPECT_TRUE(timeout.cancel());
-  EXPECT_EQ(captured.use_count(), 2);
-  EXPECT_TRUE(boxed.cancel());
-  EXPECT_EQ(captured.use_count(), 1);
+  for (const bool in_the_wheel : {false, true}) {
+    Timeout timeout = timer->new_timeout([captured] {}, kFar);
+    Timeout boxed = timer->new_timeout([captured, large = std::array<char, 200>()] { static_cast<void>(large); }, kFar);
+    if (in_the_wheel) timer.settle();
+    EXPECT_EQ(captured.use_count(), 3);
+    EXPECT_TRUE(timeout.cancel());
+    EXPECT_EQ(captured.use_count(), 2);
+    EXPECT_TRUE(boxed.cancel());
+    EXPECT_EQ(captured.use_count(), 1);
+  }
 }
 
 TYPED_TEST(Conformance, MoveOnlyCallablesRunAndAreDestroyed) {
@@ -460,14 +424,12 @@ TYPED_TEST(Conformance, ALaterDeadlineHoldsAndTheTaskRunsOnce) {
     for (int attempt = 0; attempt < 100 && !moved; ++attempt) {
       timer.settle();  // a task that ran before this thread moved it has been counted
       runs = 0;
-      timeout = timer->new_timeout(
-          [&](Timeout& self) {
-            ++runs;
-            // If this thread moves the timeout too late, deadline() shows the new one until the call takes it back.
-            const Time now = timer->now();
-            if (now < self.deadline() && !test::eventually([&] { return now >= self.deadline(); })) ++early;
-          },
-          40ms);
+      timeout = after(*timer, 40ms, [&](Timeout& self) {
+        ++runs;
+        // If this thread moves the timeout too late, deadline() shows the new one until the call takes it back.
+        const Time now = timer->now();
+        if (now < self.deadline() && !eventually([&] { return now >= self.deadline(); })) ++early;
+      });
       if (in_the_wheel) timer.settle();
       before = timer->now();
       moved = timeout.reschedule(90ms);
@@ -501,21 +463,27 @@ TYPED_TEST(Conformance, AMovedTimeoutCanBeCancelled) {
   std::atomic<int> runs = 0;
   int too_late = 0;  // where this thread was held up until the task had run
   Rig<TypeParam> timer;
-  for (const nanoseconds first : {nanoseconds(kFar), nanoseconds(500ms)}) {
-    for (const nanoseconds then : {nanoseconds(10ms), nanoseconds(2 * kFar)}) {
-      Timeout timeout = timer->new_timeout([&] { ++runs; }, first);
-      timer.settle();
-      const bool moved = timeout.reschedule(then);
-      const bool cancelled = timeout.cancel();
-      EXPECT_TRUE(!cancelled || moved);
-      EXPECT_NE(cancelled, timeout.is_expired());
-      too_late += cancelled ? 0 : 1;
-      EXPECT_FALSE(timeout.reschedule(1ms));
+  for (const bool in_the_wheel : {false, true}) {
+    for (const nanoseconds first : {nanoseconds(kFar), nanoseconds(500ms)}) {
+      for (const nanoseconds then : {nanoseconds(10ms), nanoseconds(2 * kFar)}) {
+        Timeout timeout = timer->new_timeout([&] { ++runs; }, first);
+        if (in_the_wheel) timer.settle();
+        const bool moved = timeout.reschedule(then);
+        const Time deadline = timeout.deadline();
+        const bool cancelled = timeout.cancel();
+        EXPECT_TRUE(!cancelled || moved);
+        EXPECT_NE(cancelled, timeout.is_expired());
+        too_late += cancelled ? 0 : 1;
+        EXPECT_FALSE(timeout.reschedule(1ms) || timeout.reschedule(3 * kFar));
+        EXPECT_EQ(timeout.deadline(), deadline);
+        EXPECT_FALSE(timeout.cancel());
+      }
     }
   }
   timer.pass(20ms);
   timer.settle();
   EXPECT_EQ(timer->pending_timeouts(), 0);
+  EXPECT_EQ(timer->stats().cancelled, 8 - too_late);
   EXPECT_EQ(runs, too_late);
 }
 
@@ -542,11 +510,11 @@ TYPED_TEST(Conformance, TasksScheduleCancelAndMoveOthers) {
 TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
   std::atomic<int> errors = 0;
   std::atomic<int> runs = 0;
-  Rig<TypeParam> timer([&](const std::exception_ptr& error, const Timeout& timeout) {
+  Rig<TypeParam> timer({.on_task_error = [&](const std::exception_ptr& error, const Timeout& timeout) {
     EXPECT_TRUE(timeout.is_expired());
     EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
     ++errors;
-  });
+  }});
   for (int i = 0; i < 3; ++i) {
     timer->new_timeout([] { throw std::runtime_error("on purpose"); }, 1ms);
     timer->new_timeout([&] { ++runs; }, 1ms);
@@ -557,8 +525,11 @@ TYPED_TEST(Conformance, ExceptionsReachTheHandlerAndTheTimerGoesOn) {
 TYPED_TEST(Conformance, BadArgumentsAreRefusedAndNothingIsPending) {
   Rig<TypeParam> timer;
   EXPECT_THROW(timer->new_timeout(std::function<void()>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout(std::function<void(Timeout&)>(), 1ms), std::invalid_argument);
+  EXPECT_THROW(timer->new_timeout(static_cast<void (*)()>(nullptr), 1ms), std::invalid_argument);
   EXPECT_THROW(timer->new_timeout(std::shared_ptr<TimerTask>(), 1ms), std::invalid_argument);
   EXPECT_THROW(timer->new_timeout([] {}, kNanDelay), std::invalid_argument);
+  EXPECT_EQ(timer->stats().scheduled, 0);
   EXPECT_FALSE(timer->try_new_timeout(std::function<void()>(), 1ms));
   Timeout timeout = timer->new_timeout([] {}, kFar);
   EXPECT_THROW(timeout.reschedule(kNanDelay), std::invalid_argument);
@@ -576,7 +547,7 @@ struct ThrowsWhenCopied {
 TYPED_TEST(Conformance, ACallableThatCannotBeCopiedLeavesNothingBehind) {
   Rig<TypeParam> timer;
   const ThrowsWhenCopied callable;
-  EXPECT_EQ(test::message_of<std::logic_error>([&] { timer->new_timeout(callable, 1ms); }), "copied");
+  EXPECT_EQ(message_of<std::logic_error>([&] { timer->new_timeout(callable, 1ms); }), "copied");
   EXPECT_EQ(timer->pending_timeouts(), 0);
   EXPECT_TRUE(timer->stop().empty());
 }
@@ -596,6 +567,7 @@ TYPED_TEST(Conformance, StopReturnsPendingTimeoutsCancelledAndRefusesFromThenOn)
     EXPECT_TRUE(timeout.is_cancelled());
     EXPECT_FALSE(timeout.cancel());
     EXPECT_FALSE(timeout.reschedule(1ms));
+    EXPECT_EQ(timeout.timer(), &*timer) << "stopped, not gone";
   }
   EXPECT_EQ(shared->cancellations, 1);
   EXPECT_EQ(timer->pending_timeouts(), 0);
@@ -606,7 +578,7 @@ TYPED_TEST(Conformance, StopReturnsPendingTimeoutsCancelledAndRefusesFromThenOn)
 }
 
 TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
-  test::Hold hold;
+  Hold hold;
   std::atomic<bool> finished = false;
   std::atomic<int> later = 0;
   std::size_t returned = 0;
@@ -614,12 +586,10 @@ TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
   {
     const auto held = timer.hold();
     const Time due = timer->now();  // of all, which therefore lie in one bucket
-    timer->new_timeout(
-        [&] {
-          hold();
-          finished = true;
-        },
-        due);
+    after(*timer, due, [&] {
+      hold();
+      finished = true;
+    });
     for (int i = 0; i < 10; ++i) timer->new_timeout([&] { ++later; }, due);
   }
   std::thread driver([&] {
@@ -634,7 +604,7 @@ TYPED_TEST(Conformance, StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts) {
     returned = timer->stop().size();
     EXPECT_TRUE(finished);
   });
-  test::wait_until_refusing(*timer);
+  wait_until_refusing(*timer);
   hold.let_go();
   driver.join();
   stopper.join();
@@ -664,15 +634,13 @@ TYPED_TEST(Conformance, ATimeoutThatRacesStopIsRefusedOrReturned) {
 TYPED_TEST(Conformance, StopInsideATaskIsRefused) {
   std::atomic<bool> refused = false;
   Rig<TypeParam> timer;
-  timer->new_timeout(
-      [&] {
-        try {
-          timer->stop();
-        } catch (const IllegalState&) {
-          refused = true;
-        }
-      },
-      1ms);
+  after(*timer, 1ms, [&] {
+    try {
+      timer->stop();
+    } catch (const IllegalState&) {
+      refused = true;
+    }
+  });
   EXPECT_TRUE(timer.until([&] { return refused.load(); }));
   timer->new_timeout([] {}, 1ms);
 }
@@ -692,7 +660,7 @@ TYPED_TEST(Conformance, HandlesOutliveTheTimer) {
   EXPECT_TRUE(expired.is_expired());
   EXPECT_EQ(pending.timer(), nullptr);
   EXPECT_FALSE(pending.cancel());
-  EXPECT_FALSE(expired.reschedule(1ms));
+  EXPECT_FALSE(pending.reschedule(1ms) || pending.reschedule(2 * kFar) || expired.reschedule(1ms));
 }
 
 TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
@@ -716,7 +684,7 @@ TYPED_TEST(Conformance, EveryTimeoutHasExactlyOneFate) {
         const auto task = [&, fate](Timeout& self) {
           // If its thread moves the timeout too late, deadline() shows the new deadline until the call takes it back.
           const Time now = timer->now();
-          if (now < self.deadline() && !test::eventually([&] { return now >= self.deadline(); })) ++early;
+          if (now < self.deadline() && !eventually([&] { return now >= self.deadline(); })) ++early;
           ++*fate;
           ++expired;
         };
@@ -773,17 +741,15 @@ TYPED_TEST(Conformance, MayBeDestroyedInsideOneOfItsTasks) {
   auto* const timer = new typename Rig<TypeParam>::T(Rig<TypeParam>::kTick);
   std::atomic<bool> destroyed = false;
   timer->new_timeout([&runs, alive] { ++runs; }, kFar);
-  timer->new_timeout(
-      [&, alive] {
-        ++runs;
-        delete timer;
-        destroyed = true;
-      },
-      1ms);
-  while (test::kDriven<TypeParam> && !destroyed) test::turn(*timer);
-  EXPECT_TRUE(test::eventually([&] { return destroyed && alive.use_count() == 1; }));
+  after(*timer, 1ms, [&, alive] {
+    ++runs;
+    delete timer;
+    destroyed = true;
+  });
+  while (kDriven<TypeParam> && !destroyed) turn(*timer);
+  EXPECT_TRUE(eventually([&] { return destroyed && alive.use_count() == 1; }));
   EXPECT_EQ(runs, 1);
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -2,9 +2,7 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <limits>
 #include <new>
-#include <stdexcept>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"
@@ -16,10 +14,8 @@
 #include "tests/support/forked_child.h"
 #endif
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
 
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
@@ -343,4 +339,4 @@ TEST(Constructor, ThrowsWithoutMemoryForTheWheel) {
 #endif
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,24 +1,12 @@
 // Deadlines that callers know, for a timer with a worker. It reads no clock for them, and treats those in the past as
 // due now. What every timer promises of them: conformance_test.
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <memory>
-#include <thread>
-#include <vector>
-
 #include "hashed_wheel_timer/keyed_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/clock_readings.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using Time = steady_clock::time_point;
 
 template <class T>
@@ -168,12 +156,10 @@ TYPED_TEST(Deadlines, MovedToThePastAreDueAtTheNextPointOfTheGrid) {
     const Time start = started.start;
     Latch done;
     Time ran_at;
-    Timeout moved = timer.new_timeout(
-        [&] {
-          ran_at = timer.now();
-          done.count_down();
-        },
-        kFar);
+    Timeout moved = after(timer, kFar, [&] {
+      ran_at = timer.now();
+      done.count_down();
+    });
     if (attempt % 2 == 0) settle(timer);
     std::this_thread::sleep_until(start + kTick * 5 / 2);
     ASSERT_TRUE(moved.reschedule(start - 1h));
@@ -224,28 +210,5 @@ TYPED_TEST(Deadlines, AFloodInThePastWakesTheWorkerOnce) {
   EXPECT_TRUE(few);
 }
 
-TYPED_TEST(Deadlines, CountAgainstTheLimit) {
-  TypeParam timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
-  const Time far = timer.now() + kFar;
-  Timeout first = timer.new_timeout([] {}, far);
-  EXPECT_THROW(timer.new_timeout([] {}, far), RejectedExecution);
-  EXPECT_THROW(timer.new_timeout(std::make_shared<RecordingTask>(), Time::min()), RejectedExecution);
-  EXPECT_FALSE(timer.try_new_timeout([] {}, Time::min()));
-  EXPECT_EQ(timer.stats().rejected, 3);
-  EXPECT_EQ(timer.pending_timeouts(), 1);
-  EXPECT_TRUE(first.reschedule(Time::max())) << "keeps its place";
-  EXPECT_TRUE(first.cancel());
-  EXPECT_TRUE(timer.try_new_timeout([] {}, far));
-}
-
-TYPED_TEST(Deadlines, AThreadFactoryThatFailsIsReportedOrANullHandle) {
-  TypeParam timer({.tick_duration = 1ms, .thread_factory = [](std::function<void()>) -> std::thread {
-                     throw std::runtime_error("no thread");
-                   }});
-  EXPECT_THROW(timer.new_timeout([] {}, Time::min()), std::runtime_error);
-  EXPECT_FALSE(timer.try_new_timeout([] {}, Time::min()));
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

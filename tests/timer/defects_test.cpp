@@ -10,16 +10,11 @@
 //   D18  tasks kept after stop()               TaskLifetime.ATimeoutThatStopReturnsCanBeRun
 // D11 (start() swallows an interrupt) has no counterpart in C++.
 
-#include <array>
-#include <stdexcept>
-
 #include "tests/support/system.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 TEST(Defects, DefectD1_StartRacingStopNeverHangs) {
   for (int round = 0; round < 300; ++round) {
@@ -77,8 +72,7 @@ TEST(Defects, DefectD7_CancelledInItsBucketIsSubtractedOnce) {
   Hold hold;
   HashedWheelTimer timer{{.tick_duration = 20ms, .max_pending_timeouts = 11}};
   timer.new_timeout([&] { hold(); }, 60ms);
-  std::vector<Timeout> same_bucket;
-  for (int i = 0; i < 10; ++i) same_bucket.push_back(timer.new_timeout([] {}, 60ms));
+  std::vector<Timeout> same_bucket = far_timeouts(timer, 10, 60ms);
   ASSERT_TRUE(hold.wait_until_entered());
   for (Timeout& timeout : same_bucket) EXPECT_TRUE(timeout.cancel());
   hold.let_go();
@@ -120,12 +114,10 @@ TEST(Defects, DefectD12_StopDoesNotDisturbARunningTask) {
   Latch running;
   std::atomic<bool> slept = false;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&] {
-        running.count_down();
-        slept = slept_undisturbed(50ms);
-      },
-      0ms);
+  after(timer, 0ms, [&] {
+    running.count_down();
+    slept = slept_undisturbed(50ms);
+  });
   ASSERT_TRUE(running.wait());
   timer.stop();
   EXPECT_TRUE(slept) << "stop() waited until the task had slept its time";
@@ -154,12 +146,10 @@ TEST(Defects, DefectD15_ATaskThatTheExecutorRefusesStillRuns) {
                           .on_task_error = log.handler()}};
   std::vector<Timeout> timeouts;
   for (std::size_t i = 0; i < kTasks; ++i) {
-    timeouts.push_back(timer.new_timeout(
-        [&] {
-          ran_on.push_back(std::this_thread::get_id());
-          ran.count_down();
-        },
-        i * 1ms));
+    timeouts.push_back(after(timer, i * 1ms, [&] {
+      ran_on.push_back(std::this_thread::get_id());
+      ran.count_down();
+    }));
   }
   ASSERT_TRUE(ran.wait());
   ASSERT_TRUE(log.wait_for(kTasks));
@@ -175,20 +165,17 @@ TEST(Defects, DefectD16_AFloodOfCancellationsDoesNotStarveTheOthers) {
   std::atomic<bool> over = false;
   Latch done(50);
   HashedWheelTimer timer(1ms, 16);
-  std::vector<std::jthread> flood;
-  for (int thread = 0; thread < 2; ++thread) {
-    flood.emplace_back([&] {
-      while (!over) {
-        std::array<Timeout, 64> timeouts;
-        for (Timeout& timeout : timeouts) timeout = timer.new_timeout([] {}, 100ms);
-        for (Timeout& timeout : timeouts) timeout.cancel();
-      }
-    });
-  }
+  auto flood = start_threads(2, [&](int) {
+    while (!over) {
+      std::array<Timeout, 64> timeouts;
+      for (Timeout& timeout : timeouts) timeout = timer.new_timeout([] {}, 100ms);
+      for (Timeout& timeout : timeouts) timeout.cancel();
+    }
+  });
   for (int i = 0; i < 50; ++i) timer.new_timeout([&] { done.count_down(); }, i * 2ms);
   EXPECT_TRUE(done.wait()) << "with the flood still going on";
   over = true;
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -17,14 +17,13 @@
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "tests/support/allocation_hook.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
 using EntryBuffer = internal::EntryBuffer<internal::NodeName>;
 using internal::Inbox;
 using internal::Intake;
 using internal::NodeName;
-using test::Shortage;
 
 constexpr std::size_t kFewest = internal::Tuning::kFewest;
 
@@ -116,12 +115,12 @@ class ABuffer : public testing::Test {
   void keep(std::size_t count) {
     EXPECT_TRUE(buffer.sift(internal::Tuning::kMaxArray, [&](const NodeName&) { return count != 0 && count-- != 0; }));
   }
-  std::int64_t bytes() const { return test::bytes_in_use - before_; }
+  std::int64_t bytes() const { return bytes_in_use - before_; }
 
   EntryBuffer buffer;
 
  private:
-  const std::int64_t before_ = test::bytes_in_use;
+  const std::int64_t before_ = bytes_in_use;
 };
 
 TEST_F(ABuffer, RefusesWithoutMemoryAndKeepsWhatItHas) {
@@ -317,4 +316,4 @@ TEST_F(APlace, LeavesTheRoundWhenItsOwnerHasDroppedTheRest) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

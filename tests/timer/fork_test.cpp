@@ -6,12 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
-#include <string>
 
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/forked_child.h"
 #include "tests/support/test_support.h"
 
@@ -22,10 +19,8 @@ bool this_is_a_child = false;
 /// Asked by LeakSanitizer.
 extern "C" int __lsan_is_turned_off() { return this_is_a_child; }  // NOLINT(bugprone-reserved-identifier)
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// Enough for a hang that is there once in some thousand forks. HWT_FORKS asks for more.
 int forks() {
@@ -265,18 +260,16 @@ TEST(Fork, AChildOfATaskThatDestroysATimerWithoutAThreadRunsNoOtherTask) {
   auto timer = std::make_unique<ManualTimer>();
   int status = -1;
   bool ran = false;
-  timer->new_timeout(
-      [&] {
-        const pid_t child = fork();
-        if (child == 0) {
-          this_is_a_child = true;
-          alarm(20);
-          timer.reset();
-          return;
-        }
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-      },
-      1ms);
+  after(*timer, 1ms, [&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      this_is_a_child = true;
+      alarm(20);
+      timer.reset();
+      return;
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+  });
   timer->new_timeout([&] { ran = true; }, 2ms);
   [&]() noexcept { timer->advance(1s); }();  // an exception must not lead the child to other tests
   if (this_is_a_child) end_child(ran ? 3 : 0);
@@ -292,6 +285,6 @@ TEST(Fork, AChildsStatsShowNoTaskAtWork) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test
 
 #endif

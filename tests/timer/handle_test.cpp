@@ -1,18 +1,13 @@
 // Timeout as a value, and its queries.
 
-#include <array>
-#include <functional>
-#include <type_traits>
 #include <unordered_set>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/counted_abort.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 static_assert(sizeof(Timeout) == 8);
 static_assert(std::is_nothrow_default_constructible_v<Timeout>);
@@ -167,16 +162,6 @@ TEST(Handle, NowIsTheSteadyClock) {
   EXPECT_LE(now, steady_clock::now());
 }
 
-TEST(Handle, TimerIsNullOnceItIsGone) {
-  auto timer = std::make_unique<HashedWheelTimer>();
-  const Timeout timeout = timer->new_timeout([] {}, kFar);
-  EXPECT_EQ(timeout.timer(), timer.get());
-  timer->stop();
-  EXPECT_EQ(timeout.timer(), timer.get()) << "stopped, not gone";
-  timer.reset();
-  EXPECT_EQ(timeout.timer(), nullptr);
-}
-
 /// The text with # for each number.
 std::string shape_of(const Timeout& timeout) {
   std::string shape;
@@ -235,46 +220,6 @@ TEST(Handle, PrintsOneDeadlineWhileAnotherThreadMovesIt) {
   }
 }
 
-TEST(Handle, PrintsAfterTheTimerIsGone) {
-  Timeout timeout;
-  {
-    HashedWheelTimer timer;
-    timeout = timer.new_timeout([] {}, kFar);
-  }
-  EXPECT_EQ(shape_of(timeout), "Timeout(deadline: # ns later, cancelled)");
-}
-
-TEST(Handle, SeveralThreadsUseCopiesAtOnce) {
-  HashedWheelTimer timer(1ms);
-  for (int round = 0; round < 200; ++round) {
-    const Timeout timeout = timer.new_timeout([] {}, round % 2 == 0 ? std::chrono::milliseconds(1) : kFar);
-    std::array<Timeout, 3> copies{timeout, timeout, timeout};
-    std::atomic<int> wins = 0;
-    run_together(3, [&](int thread) {
-      Timeout mine = std::move(copies[thread]);
-      EXPECT_FALSE(text_of(mine).empty());
-      EXPECT_EQ(mine.timer(), &timer);
-      const Timeout another = mine;
-      wins += mine.cancel() ? 1 : 0;
-      EXPECT_NE(another.is_cancelled(), another.is_expired());
-    });
-    EXPECT_EQ(wins == 1, timeout.is_cancelled());
-    EXPECT_LE(wins, 1);
-  }
-}
-
-TEST(Handle, IsReleasedOnAnotherThreadThanItWasMadeOn) {
-  HashedWheelTimer timer(1ms);
-  for (int round = 0; round < 20; ++round) {
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < 500; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-    std::jthread([taken = std::move(timeouts)]() mutable {
-      for (Timeout& timeout : taken) EXPECT_TRUE(timeout.cancel());
-    }).join();
-  }
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
 // Raises the count by hand, because so many handles would take 16 MiB.
 TEST(HandleDeathTest, MoreThanCanBeCountedEndTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -315,4 +260,4 @@ TEST(HandleDeathTest, MoreThanCanBeCountedByFindEndTheProgram) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

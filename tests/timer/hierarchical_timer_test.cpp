@@ -1,21 +1,14 @@
 // HierarchicalWheelTimer: what its wheel adds to, or takes from, what every timer promises.
 
-#include <algorithm>
 #include <deque>
-#include <limits>
-#include <optional>
-#include <set>
-#include <stdexcept>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 #include "tests/support/worker_call.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
 
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
@@ -142,13 +135,11 @@ TEST_P(HierarchicalSlots, NeverEarlyOverSeveralLevels) {
     Latch all(300);
     HierarchicalWheelTimer timer(tick, GetParam());
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      timer.new_timeout(
-          [&, i](Timeout& timeout) {
-            if (steady_clock::now() < timeout.deadline()) ++early;
-            if (++runs[i] != 1) ++ran_twice;
-            all.count_down();
-          },
-          i * 1777us);
+      after(timer, i * 1777us, [&, i](Timeout& timeout) {
+        if (steady_clock::now() < timeout.deadline()) ++early;
+        if (++runs[i] != 1) ++ran_twice;
+        all.count_down();
+      });
     }
     ASSERT_TRUE(all.wait());
     EXPECT_EQ(early, 0);
@@ -166,12 +157,10 @@ TEST_P(HierarchicalSlots, RunsInTheOrderOfTicks) {
   HierarchicalWheelTimer timer(1ms, GetParam());
   std::optional<Gate> gate(timer);
   for (int i = 0; i < kTimeouts; ++i) {
-    timer.new_timeout(
-        [&](Timeout& timeout) {
-          deadlines.push_back(timeout.deadline());
-          all.count_down();
-        },
-        i * 7919 % 200 * 1ms);
+    after(timer, i * 7919 % 200 * 1ms, [&](Timeout& timeout) {
+      deadlines.push_back(timeout.deadline());
+      all.count_down();
+    });
     if (i == kTimeouts / 2) gate.emplace(timer);  // the first half is in the wheel when the second half is queued
   }
   std::this_thread::sleep_for(100ms);
@@ -270,12 +259,10 @@ TEST(HierarchicalTimer, ARestIsNoLag) {
   std::this_thread::sleep_for(3s);    // past the tick 2048, where a slot of a high level begins
   std::chrono::nanoseconds latest{};  // the worker's until it has stopped
   for (int i = 0; i < 10; ++i) {
-    timer.new_timeout(
-        [&](Timeout& timeout) {
-          latest = std::max<std::chrono::nanoseconds>(latest, steady_clock::now() - timeout.deadline());
-          ran.count_down();
-        },
-        i * 10ms);
+    after(timer, i * 10ms, [&](Timeout& timeout) {
+      latest = std::max<std::chrono::nanoseconds>(latest, steady_clock::now() - timeout.deadline());
+      ran.count_down();
+    });
   }
   ASSERT_TRUE(ran.wait());
   timer.stop();
@@ -287,12 +274,10 @@ TEST(HierarchicalTimer, ATimeoutThatMovesDownIsNoLag) {
   std::chrono::nanoseconds before{1};
   Latch ran;
   HierarchicalWheelTimer timer(1ms, 2);
-  timer.new_timeout(
-      [&] {
-        before = timer.stats().last_lag;
-        ran.count_down();
-      },
-      100ms);
+  after(timer, 100ms, [&] {
+    before = timer.stats().last_lag;
+    ran.count_down();
+  });
   ASSERT_TRUE(ran.wait());
   EXPECT_EQ(before, 0ns);
 }
@@ -315,4 +300,4 @@ TEST(HierarchicalTimer, SmallPerPendingTimeout) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

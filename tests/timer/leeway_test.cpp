@@ -2,27 +2,16 @@
 
 #include "hashed_wheel_timer/leeway.h"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <bit>
-#include <chrono>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
 #include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/support/any_timer.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using internal::kForever;
 using internal::TickGrid;
 using std::chrono::nanoseconds;
@@ -220,4 +209,4 @@ TEST(LeewayOf10ms, LetsTenThousandTimeoutsASecondMeetInOneWakeUpForEach8192Us) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,8 +1,5 @@
 // start(), stop(), the destructor and fork().
 
-#include <array>
-#include <stdexcept>
-
 #if !defined(_WIN32)
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,31 +12,10 @@
 #include "tests/support/forked_child.h"
 #endif
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace)
-
 // Starting.
-
-TEST(Start, IsLazy) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  timer.pending_timeouts();
-  timer.stats();
-  timer.now();
-  EXPECT_EQ(workers.calls(), 0);
-  timer.new_timeout([] {}, kFar);
-  EXPECT_EQ(workers.calls(), 1);
-}
-
-TEST(Start, IsIdempotent) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  for (int i = 0; i < 3; ++i) timer.start();
-  EXPECT_EQ(workers.calls(), 1);
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
 
 TEST(Start, ConcurrentlyMakesOneWorker) {
   for (int round = 0; round < 50; ++round) {
@@ -92,25 +68,6 @@ TEST(Start, TheWorkerHasAName) {
   EXPECT_EQ(name, "hwt-worker");
 }
 
-TEST(Start, AllTasksRunOnTheOneWorker) {
-  std::atomic<std::thread::id> worker{};
-  std::atomic<int> elsewhere = 0;
-  Latch done(20);
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([&] { worker = std::this_thread::get_id(); }, 0ms);
-  for (int i = 0; i < 20; ++i) {
-    timer.new_timeout(
-        [&] {
-          if (worker != std::this_thread::get_id()) ++elsewhere;
-          done.count_down();
-        },
-        i * 1ms);
-  }
-  ASSERT_TRUE(done.wait());
-  EXPECT_EQ(elsewhere, 0);
-  EXPECT_NE(worker, std::this_thread::get_id());
-}
-
 // Stopping.
 
 TEST(Stop, BeforeStart) {
@@ -124,44 +81,15 @@ TEST(Stop, BeforeStart) {
   EXPECT_EQ(workers.calls(), 0);
 }
 
-TEST(Stop, ReturnsPendingTimeoutsAndNothingElse) {
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  const Timeout pending = timer.new_timeout([] {}, kFar);
-  timer.new_timeout([&] { ran.count_down(); }, 0ms);
-  timer.new_timeout([] {}, kFar).cancel();
-  ASSERT_TRUE(ran.wait());
-  EXPECT_EQ(timer.stop(), std::vector<Timeout>{pending});
-  EXPECT_TRUE(pending.is_cancelled());
-}
-
-TEST(Stop, EndsTheWorker) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
-  timer.start();
-  timer.stop();
-  EXPECT_TRUE(workers.wait_until_ended());
-}
-
-TEST(Stop, DoesNotWaitForATick) {
-  HashedWheelTimer timer(1h);
-  timer.new_timeout([] {}, 0ms);
-  const auto before = steady_clock::now();
-  EXPECT_EQ(timer.stop().size(), 1U);
-  EXPECT_LT(steady_clock::now() - before, kGenerous);
-}
-
 /// Returns once a task of some 20 ms is running. Its result becomes true when that task ends.
 std::shared_ptr<const std::atomic<bool>> start_long_task(Timer& timer) {
   const auto running = std::make_shared<Latch>();
   const auto finished = std::make_shared<std::atomic<bool>>(false);
-  timer.new_timeout(
-      [running, finished] {
-        running->count_down();
-        std::this_thread::sleep_for(20ms);
-        *finished = true;
-      },
-      0ms);
+  after(timer, 0ms, [running, finished] {
+    running->count_down();
+    std::this_thread::sleep_for(20ms);
+    *finished = true;
+  });
   EXPECT_TRUE(running->wait());
   return finished;
 }
@@ -218,19 +146,6 @@ TEST(Stop, WhileAFactoryFailsInStart) {
   EXPECT_THROW(timer.start(), IllegalState);
 }
 
-TEST(Stop, InsideATaskThrows) {
-  std::string in_run, in_run_again;
-  HashedWheelTimer timer(1ms);
-  ASSERT_TRUE(ran_in_task(timer, [&](Timeout& timeout) {
-    in_run = message_of<IllegalState>([&] { timeout.timer()->stop(); });
-    in_run_again = message_of<IllegalState>([&] { timer.stop(); });
-  }));
-  EXPECT_TRUE(contains(in_run, "stop")) << in_run;
-  EXPECT_EQ(in_run_again, in_run);
-  EXPECT_NO_THROW(timer.new_timeout([] {}, kFar)) << "the refused stop() changed nothing";
-  EXPECT_EQ(timer.stop().size(), 1U);
-}
-
 class StopsInCancelled : public RecordingTask {
  public:
   void cancelled(Timeout& timeout) override {
@@ -250,14 +165,12 @@ TEST(Stop, InsideATaskThrowsEvenWhileAnotherThreadStops) {
   Hold hold;
   std::atomic<bool> refused = false;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&] {
-        hold();
-        EXPECT_THROW(timer.stop(), IllegalState);
-        EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
-        refused = true;
-      },
-      0ms);
+  after(timer, 0ms, [&] {
+    hold();
+    EXPECT_THROW(timer.stop(), IllegalState);
+    EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
+    refused = true;
+  });
   ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { timer.stop(); });
   wait_until_refusing(timer);
@@ -289,12 +202,10 @@ TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {
   ErrorLog log;
   Hold hold;
   HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  timer.new_timeout(
-      [&](Timeout& timeout) {
-        hold();
-        timeout.timer()->new_timeout([] {}, 0ms);
-      },
-      0ms);
+  after(timer, 0ms, [&](Timeout& timeout) {
+    hold();
+    timeout.timer()->new_timeout([] {}, 0ms);
+  });
   ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { EXPECT_TRUE(timer.stop().empty()); });
   wait_until_refusing(timer);
@@ -304,14 +215,6 @@ TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {
 }
 
 // The destructor.
-
-TEST(Destructor, WithoutStart) {
-  CountingFactory workers;
-  {
-    const HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  }
-  EXPECT_EQ(workers.calls(), 0);
-}
 
 TEST(Destructor, WithoutStopEndsTheWorkerAndCancels) {
   CountingFactory workers;
@@ -348,14 +251,12 @@ TEST(Destructor, InsideATaskOnTheWorker) {
   timer->new_timeout(task, kFar);
   {
     const Gate gate(*timer);
-    timer->new_timeout(
-        [&](Timeout& self) {
-          timer.reset();
-          EXPECT_EQ(self.timer(), nullptr);
-          EXPECT_TRUE(self.is_expired());
-          gone.count_down();
-        },
-        0ms);
+    after(*timer, 0ms, [&](Timeout& self) {
+      timer.reset();
+      EXPECT_EQ(self.timer(), nullptr);
+      EXPECT_TRUE(self.is_expired());
+      gone.count_down();
+    });
     for (int i = 0; i < 5; ++i) timer->new_timeout([&] { ++later_runs; }, 0ms);
   }
   ASSERT_TRUE(gone.wait());
@@ -396,25 +297,13 @@ TEST(Destructor, InsideATaskOnAnExecutorThread) {
   auto timer = std::make_unique<HashedWheelTimer>(
       Options{.tick_duration = 1ms, .executor = pool.executor(), .thread_factory = workers.factory()});
   const Timeout pending = timer->new_timeout([] {}, kFar);
-  timer->new_timeout(
-      [&] {
-        timer.reset();
-        gone.count_down();
-      },
-      5ms);
+  after(*timer, 5ms, [&] {
+    timer.reset();
+    gone.count_down();
+  });
   ASSERT_TRUE(gone.wait());
   EXPECT_TRUE(workers.wait_until_ended());
   EXPECT_TRUE(pending.is_cancelled());
-}
-
-TEST(Destructor, AfterStop) {
-  CountingFactory workers;
-  {
-    HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-    timer.start();
-    timer.stop();
-  }
-  EXPECT_TRUE(workers.wait_until_ended());
 }
 
 // fork().
@@ -466,4 +355,4 @@ TEST(Fork, AChildMayStopTheTimerInsideItsThreadFactory) {
 #endif
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

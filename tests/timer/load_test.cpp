@@ -1,20 +1,14 @@
 // Floods. Memory is bounded by the number of pending timeouts, however long the worker is held. The work of a pass is
 // bounded by a constant. The worker looks only at threads that have something for it, however many there are.
 
-#include <algorithm>
-#include <array>
-#include <random>
-
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
 
@@ -172,12 +166,10 @@ TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
   {
     const Gate gate(timer);
     for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
-    timer.new_timeout(
-        [&] {
-          collected_before_it = task->cancellations;
-          ran.count_down();
-        },
-        0ns);
+    after(timer, 0ns, [&] {
+      collected_before_it = task->cancellations;
+      ran.count_down();
+    });
     std::this_thread::sleep_for(5ms);  // so that its tick is over
   }
   ASSERT_TRUE(ran.wait());
@@ -256,14 +248,11 @@ TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
   constexpr int kThreads = 1000 / kSlower;
   HashedWheelTimer timer(1ms);
   Barrier all_have_used_it(kThreads + 1);
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&] {
-      EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
-      all_have_used_it.arrive_and_wait();  // all of them are there
-      all_have_used_it.arrive_and_wait();
-    });
-  }
+  auto threads = start_threads(kThreads, [&](int) {
+    EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
+    all_have_used_it.arrive_and_wait();  // all of them are there
+    all_have_used_it.arrive_and_wait();
+  });
   all_have_used_it.arrive_and_wait();
   const Timeout timeout = timer.new_timeout([] {}, 0ms);  // after it, a pass takes the rest
   internal::Core& core = internal::Node::of(timeout)->core();
@@ -282,4 +271,4 @@ TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,21 +1,14 @@
 // The memory of a timer. It is bounded under floods of cancelled timeouts (promise 7) and of short-lived threads
 // (promise 14). Each pending timeout needs little, and all of it is given back at the end.
 
-#include <algorithm>
-#include <functional>
-#include <mutex>
-#include <vector>
-
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 #include "tests/support/worker_call.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr int kScale = kSanitized || kCounting ? 10 : 1;
 
@@ -170,8 +163,7 @@ class AfterABurst : public ::testing::TestWithParam<int> {
   /// Makes so many free nodes that no thread needs a slab of its own: for one burst, and 64 for each thread, because up
   /// to 63 stay with it.
   void SetUp() override {
-    std::vector<Timeout> handles;
-    for (int i = 0; i < GetParam() + kThreads * 64; ++i) handles.push_back(timer.new_timeout([] {}, kFar));
+    std::vector<Timeout> handles = far_timeouts(timer, GetParam() + kThreads * 64);
     for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
   }
 
@@ -334,5 +326,113 @@ TEST(Memory, AThreadForgetsTimersThatAreGone) {
   EXPECT_LT(bytes_in_use - before, kTimers * 8);
 }
 
+// The node of an ended timeout is used again, or goes with its timer, whichever thread ended it and how.
+
+using internal::Node;
+
+constexpr int kScale = kSanitized || kCounting ? 10 : 1;
+/// Bytes that a thread may keep of destroyed timers. A timer that leaked would keep its slab, which is 64 KiB.
+constexpr std::int64_t kLittle = 16 << 10;
+
+/// Each task of a tick schedules the next one, with the node of a task that ran before it in this tick.
+TEST(NodeMemory, PeriodicTasksOfOneTickNeedOneNodeEach) {
+  ManualTimer timer(1ms);
+  const std::function<void()> task = [&] { timer.add([&] { task(); }, 1s); };
+  const Growth growth;
+  for (int i = 0; i < 100'000 / kScale; ++i) task();
+  const std::int64_t scheduled = growth.now();
+  for (int round = 0; round < 3; ++round) timer.advance(1s);
+  EXPECT_LT(growth.now(), scheduled * 5 / 4);
+}
+
+/// The other thread frees the nodes one by one.
+TEST(NodeMemory, IsBoundedIfAnotherThreadDropsTheLastHandles) {
+  constexpr int kAtOnce = 1000;
+  ManualTimer timer(1ms);
+  const auto round = [&] {
+    std::vector<Timeout> timeouts;
+    while (timeouts.size() != kAtOnce) timeouts.push_back(timer.new_timeout([] {}, 0ns));
+    timer.advance(1ms);
+    std::jthread([&] { timeouts.clear(); }).join();
+  };
+  for (int i = 0; i < 10; ++i) round();
+  Growth growth;
+  for (int i = 0; i < 200; ++i) {
+    round();
+    growth.look();
+  }
+  EXPECT_LT(growth.most(), 128 << 10);
+}
+
+TEST(NodeMemory, IsUsedAgainIfAThreadCancelsByIdAfterItHasUsedAnotherTimer) {
+  const Growth growth;
+  {
+    ManualTimer timer(1ms);
+    ManualTimer other(1ms);
+    for (int i = 0; i < 200'000 / kScale; ++i) {
+      const TimeoutId id = timer.add([] {}, kFar);
+      other.new_timeout([] {}, kFar).cancel();
+      ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    }
+    EXPECT_LT(growth.now(), 1 << 20);
+  }
+  EXPECT_LE(growth.now(), kLittle);
+}
+
+/// A node whose generations are used up is out of use, and goes with its timer, or with the last handle.
+TEST(NodeMemory, OfTheLastGenerationGoesWithItsTimer) {
+  for (const bool with_handle : {false, true}) {
+    const Growth growth;
+    Timeout handle;
+    {
+      ManualTimer timer(1ms);
+      const TimeoutId id = timer.add([] {}, kFar);
+      timer.advance(1ms);
+      handle = timer.find(id);
+      Node& node = *Node::of(handle);
+      constexpr std::uint64_t kLast = std::uint64_t{Node::kLastGeneration} << Node::kGenerationShift;
+      node.word = node.word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
+      EXPECT_TRUE(handle.cancel());
+      if (!with_handle) handle = Timeout();
+      timer.advance(1ms);
+      EXPECT_GT(growth.now(), kLittle);
+    }
+    handle = Timeout();
+    EXPECT_LE(growth.now(), kLittle) << (with_handle ? "with a handle" : "without a handle");
+  }
+}
+
+/// A thread with a stale id may be about to read a slab that it has found by its number.
+TEST(NodeMemory, OfASlabWithANumberStaysUntilTheTimerEnds) {
+  ManualTimer timer({.tick_duration = 1ms, .trace_origins = true});
+  std::vector<Timeout> timeouts{timer.new_timeout([] {}, kFar)};
+  const std::uint64_t core = Node::of(timeouts.front())->core().id();
+  const auto slabs = [core] {
+    int found = 0;
+    internal::SlabDirectory::for_each_traced(core, [&](const auto&) { ++found; });
+    return found;
+  };
+  for (int before = slabs(); before < 8; before = slabs()) {
+    const AllocationObserver observer(
+        [&](std::size_t) { EXPECT_EQ(slabs(), before) << "an allocation that could still fail"; });
+    timeouts.push_back(timer.new_timeout([] {}, kFar));
+  }
+}
+
+TEST(NodeMemory, ManyPoolsShareWhatTheyKeepForTheirThreads) {
+  constexpr int kPools = 64;
+  ManualTimer timer(1ms);
+  const Timeout first = timer.new_timeout([] {}, kFar);
+  const internal::Depot& depot = Node::of(first)->core().depot();
+  EXPECT_EQ(depot.share(4096), 4096);
+  Barrier all(kPools - 1);
+  run_together(kPools - 1, [&](int) {
+    timer.new_timeout([] {}, kFar);
+    all.arrive_and_wait();  // none takes the place of another one
+  });
+  EXPECT_EQ(depot.share(4096), 1024);
+  EXPECT_EQ(depot.share(1), 1);
+}
+
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,10 +1,5 @@
 // The contents of messages: the origin of an exception, the function that was called, and readable durations.
 
-#include <functional>
-#include <optional>
-#include <stdexcept>
-#include <string>
-
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
@@ -16,10 +11,8 @@
 #include "tests/support/any_timer.h"
 #include "tests/support/held_timer.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// Runs `schedule`, and then a millisecond of its ManualTimer. Returns the text that this writes to stderr.
 std::string line_about(Options options, const std::function<void(ManualTimer&)>& schedule) {
@@ -224,13 +217,11 @@ TEST(MessageOfARefusal, NamesTheClass) {
 
 TEST(MessageOfAnException, IsOneLineOfPrintableCharacters) {
   const auto throw_many = [](ManualTimer& timer) {
-    timer.new_timeout(
-        [] {
-          throw std::runtime_error(
-              "a\nb\x7f"
-              "c");
-        },
-        0s);
+    after(timer, 0s, [] {
+      throw std::runtime_error(
+          "a\nb\x7f"
+          "c");
+    });
   };
   EXPECT_EQ(line_about({}, throw_many), "hashed_wheel_timer: an exception was thrown by a task: a?b?c\n");
 }
@@ -252,4 +243,4 @@ TEST(LinePerSecond, TellsHowManyLinesItHasLeftOut) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,42 +1,23 @@
 // A pass takes near deadlines and leaves far ones to their producers, however many producers there are (Intake,
 // PairingHeap). The tests count the entries that a pass takes.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <random>
-#include <stop_token>
-#include <thread>
-#include <vector>
 
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "perf/micro/threadless_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/build_kind.h"
 #include "tests/support/worker_call.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace std::chrono_literals;
 using internal::Inbox;
 using internal::Intake;
 using internal::NodeName;
 using perf::ThreadlessTimer;
-using test::eventually;
-using test::kFar;
-using test::must_not_run;
 
 /// Many places with far entries. The index of an entry is the number of its place.
 class ManyPlaces : public testing::Test {
@@ -406,7 +387,7 @@ TEST(APass, TakesAtMost100000NearTimeouts) {
 
 /// The worker takes the first ones while the producer sifts, or at another time.
 TEST(AProducer, CallsTheWorkerAgainAfterAtMost65536MoreFarTimeouts) {
-  for (int first = 150'000; first < 400'000; first += test::kSanitized ? 80'000 : 10'000) {
+  for (int first = 150'000; first < 400'000; first += kSanitized ? 80'000 : 10'000) {
     ThreadlessTimer timer;
     const auto add = [&](int count) {
       for (int i = 0; i < count; ++i) timer.add(must_not_run, kFar);
@@ -452,11 +433,11 @@ TEST(AProducer, HasRoomForFourTimesThePendingTimeouts) {
       most = std::max(most, timer.core().stats().backlog);
     }
   };
-  const std::int64_t before = test::bytes_in_use;
+  const std::int64_t before = bytes_in_use;
   turn(30'000);
   EXPECT_LE(most, 4 * kPending);
-  EXPECT_LE(test::bytes_in_use - before, (4 * kPending - 4096) * 8 + 2000) << "there was room for 4,096 before";
-  const test::Shortage shortage(0, test::Shortage::kAll);
+  EXPECT_LE(bytes_in_use - before, (4 * kPending - 4096) * 8 + 2000) << "there was room for 4,096 before";
+  const Shortage shortage(0, Shortage::kAll);
   EXPECT_NO_THROW(turn(100'000));
 }
 
@@ -521,7 +502,7 @@ TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
   constexpr int kOfEach = 12'000;
   HashedWheelTimer timer(1ms);
   const TimeoutId far = timer.add(must_not_run, 30min);
-  test::call_worker(internal::Node::of(timer.find(far))->core());
+  call_worker(internal::Node::of(timer.find(far))->core());
   // A pass has taken all. The worker sleeps now, until something is due earlier.
   ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   std::vector<std::vector<TimeoutId>> ids(kThreads);
@@ -544,4 +525,4 @@ TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

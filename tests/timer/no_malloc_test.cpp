@@ -10,9 +10,7 @@
 
 #include <pthread.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -53,10 +51,8 @@ void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// The first 32 keys of a program need no memory, so these are taken before the library makes its own.
 struct FirstKeys {
@@ -118,6 +114,6 @@ TEST(WithoutMalloc, AThreadThatGaveUpLeavesItsProducerToTheNext) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test
 
 #endif

@@ -1,15 +1,11 @@
 // The races that broke other timers, and some more, each hunted for a bounded time by several threads at once. Timeouts
 // are counted: each has exactly one fate.
 
-#include <array>
-#include <random>
-
+#include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr auto kHunt = 700ms;
 
@@ -37,7 +33,7 @@ void expect_one_fate_each(const Fates& fates) {
   EXPECT_EQ(wrong, 0) << "of " << fates.size() << " timeouts have no fate or several";
 }
 
-/// A timeout is cancelled while it is on its way from the inbox into its bucket.
+/// A timeout is cancelled while it is on its way from the inbox into its bucket. Its node may be used again at once.
 TEST(Races, CancelBeforeTransfer) {
   constexpr int kThreads = 3;
   constexpr int kBatch = 300;
@@ -48,15 +44,18 @@ TEST(Races, CancelBeforeTransfer) {
   run_together(kThreads, [&](int thread) {
     std::minstd_rand random(thread + 1);
     for (const Deadline end(kHunt); !end.passed();) {
+      const bool drops_handles = random() % 2 == 0;
       const auto fates = std::make_shared<Fates>(kBatch);
       std::array<Timeout, kBatch> timeouts;
       for (int i = 0; i < kBatch; ++i) {
         timeouts[i] = timer.new_timeout([fates, i] { (*fates)[i].ran(); }, (random() % 2000) * 1us);
         const std::size_t victim = i - random() % std::min(i + 1, 8);  // itself or one a little older
         (*fates)[victim].cancel(timeouts[victim]);
+        EXPECT_TRUE(!timeouts[victim].is_cancelled() || (*fates)[victim].cancels() == 1);
+        if (drops_handles) timeouts[victim] = {};
       }
-      for (int i = 0; i < kBatch; ++i) {
-        if (!eventually([&] { return timeouts[i].is_cancelled() || (*fates)[i].runs() > 0; })) break;
+      for (const Fate& fate : *fates) {
+        if (!eventually([&] { return fate.total() > 0; })) break;
       }
       expect_one_fate_each(*fates);
       for (const Fate& fate : *fates) {
@@ -310,29 +309,20 @@ TEST(Races, PrintingAHandleWhileItsTimerGoes) {
 // Writes before cancel() are seen in cancelled(), also when stop() finds the timeout. The flags are relaxed, so that
 // nothing but the library orders the two.
 TEST(Races, CancelBeforeStopPublishesToCancelled) {
-  struct Reader : TimerTask {
-    explicit Reader(const int& source) : payload(source) {}
-    void run(Timeout&) override {}
-    void cancelled(Timeout&) override { seen = payload; }
-    const int& payload;
-    int seen = 0;
-  };
   int payload = 0;
-  const auto reader = std::make_shared<Reader>(payload);
+  int seen = 0;
   std::atomic<int> step = 0;
   const auto await = [&](int value) {
     while (step.load(std::memory_order_relaxed) < value) std::this_thread::yield();
   };
   const auto set = [&](int value) { step.store(value, std::memory_order_relaxed); };
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&] {
-        set(1);
-        await(4);  // holds the worker until the timeout has been cancelled
-      },
-      0ms);
+  after(timer, 0ms, [&] {
+    set(1);
+    await(4);  // holds the worker until the timeout has been cancelled
+  });
   await(1);
-  Timeout timeout = timer.new_timeout(reader, kFar);
+  Timeout timeout = timer.new_timeout(on_cancelled([&] { seen = payload; }), kFar);
   std::jthread canceller([&] {
     timer.new_timeout([] {}, kFar);
     set(2);
@@ -346,8 +336,248 @@ TEST(Races, CancelBeforeStopPublishesToCancelled) {
   wait_until_refusing(timer);
   set(3);
   stopper.join();
-  EXPECT_EQ(reader->seen, 42);
+  EXPECT_EQ(seen, 42);
+}
+
+// The limit and the handles under many threads.
+
+/// The test's own count of pending timeouts, on the safe side, never exceeds the limit.
+TEST(Limit, IsNeverExceeded) {
+  constexpr std::int64_t kLimit = 40;
+  const auto end = steady_clock::now() + 700ms;
+  std::atomic<std::int64_t> pending = 0;  // at most the pending ones
+  std::atomic<std::int64_t> most = 0;
+  std::atomic<std::int64_t> refused = 0;
+  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = kLimit});
+  run_together(4, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    std::vector<Timeout> mine;
+    while (steady_clock::now() < end) {
+      Timeout timeout = timer.try_new_timeout([] {}, kFar);
+      if (timeout) {
+        const std::int64_t now = ++pending;
+        for (std::int64_t seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+        }
+        mine.push_back(std::move(timeout));
+      } else {
+        ++refused;
+      }
+      while (!mine.empty() && random() % 2 == 0) {
+        --pending;
+        EXPECT_TRUE(mine.back().cancel());
+        mine.pop_back();
+      }
+    }
+    for (Timeout& timeout : mine) {
+      --pending;
+      EXPECT_TRUE(timeout.cancel());
+    }
+  });
+  EXPECT_LE(most, kLimit);
+  EXPECT_GT(most, kLimit / 2);
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(timer.stats().rejected, refused);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// A timeout below the limit is never refused, not for a moment.
+TEST(Limit, RefusesNothingBelowIt) {
+  constexpr int kThreads = 4;
+  constexpr int kEach = 3;
+  const auto end = steady_clock::now() + 500ms;
+  std::atomic<std::int64_t> refused = 0;
+  std::atomic<std::int64_t> runs = 0;
+  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = kThreads * kEach});
+  run_together(kThreads, [&](int) {
+    while (steady_clock::now() < end || runs <= kThreads) {  // a busy machine needs longer
+      for (int i = 0; i < 100; ++i) {
+        std::array<Timeout, kEach> mine;
+        for (Timeout& timeout : mine) {
+          timeout = timer.try_new_timeout([] {}, kFar);
+          refused += timeout ? 0 : 1;
+        }
+        for (Timeout& timeout : mine) timeout.cancel();
+      }
+      // Its place is free when its task runs.
+      std::atomic<bool> ran = false;
+      timer.new_timeout([&] { ran = true; }, 0ns);
+      EXPECT_TRUE(eventually([&] { return ran.load(); }));
+      ++runs;
+    }
+  });
+  EXPECT_EQ(refused, 0);
+  EXPECT_GT(runs, kThreads);
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+/// Only an accepted timeout takes a place. A callable that is still being copied, which may throw, takes none.
+TEST(Limit, CopyingACallableTakesNoPlace) {
+  struct SlowToCopy {
+    explicit SlowToCopy(Hold& its_hold) : hold(its_hold) {}
+    SlowToCopy(const SlowToCopy& other) : hold(other.hold) {
+      hold();
+      throw std::runtime_error("no copy");
+    }
+    void operator()() const {}
+    Hold& hold;
+  };
+  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  Hold hold;
+  const SlowToCopy slow(hold);
+  std::jthread other([&] { EXPECT_THROW(timer.new_timeout(slow, kFar), std::runtime_error); });
+  ASSERT_TRUE(hold.wait_until_entered());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  const Timeout mine = timer.try_new_timeout([] {}, kFar);
+  EXPECT_TRUE(mine);
+  hold.let_go();
+  other.join();
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+  EXPECT_EQ(timer.stats().rejected, 0);
+}
+
+/// The place is lost to another while the callable is copied: refused, and the copy is destroyed.
+TEST(Limit, ACallerWhoLosesThePlaceWhileCopyingIsRefused) {
+  struct Copied {
+    explicit Copied(std::function<void()> its_meanwhile) : meanwhile(std::move(its_meanwhile)) {}
+    Copied(const Copied& other) : token(std::make_shared<int>()), meanwhile(other.meanwhile) {
+      other.watch = token;
+      meanwhile();
+    }
+    void operator()() const {}
+    mutable std::weak_ptr<int> watch;
+    std::shared_ptr<int> token;
+    std::function<void()> meanwhile;
+  };
+  for (const bool by_id : {false, true}) {
+    HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+    Timeout winner;
+    const Copied copied([&] { winner = timer.new_timeout([] {}, kFar); });
+    const auto schedule = [&] { by_id ? void(timer.add(copied, kFar)) : void(timer.new_timeout(copied, kFar)); };
+    EXPECT_THROW(schedule(), RejectedExecution);
+    EXPECT_TRUE(winner);
+    EXPECT_TRUE(copied.watch.expired());
+    EXPECT_EQ(timer.pending_timeouts(), 1);
+    EXPECT_EQ(timer.stats().rejected, 1);
+    EXPECT_TRUE(winner.cancel());
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    // It leaves no memory in use.
+    const std::int64_t bytes = bytes_in_use;
+    for (int i = 0; i < 10'000; ++i) {
+      EXPECT_THROW(schedule(), RejectedExecution);
+      EXPECT_TRUE(winner.cancel());
+    }
+    EXPECT_LT(bytes_in_use - bytes, 10'000 * 32);
+  }
+}
+
+/// One place, which one thread gives back and asks for again while another asks for it: exactly one of them gets it. A
+/// refusal takes nothing from others, not even for a moment.
+TEST(Limit, APlaceIsRefusedOnlyIfItIsTaken) {
+  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  std::atomic<int> arrived = 0;
+  std::atomic<bool> over = false;
+  const auto meet = [&](int round) {
+    ++arrived;
+    for (int spins = 0; arrived < 2 * round; ++spins) {
+      if (spins > 1000) std::this_thread::yield();
+    }
+  };
+  Timeout rival;
+  std::jthread other([&] {
+    std::minstd_rand random(1);
+    for (int round = 1;; round += 2) {
+      meet(round);
+      if (over) return;
+      for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+      rival = timer.try_new_timeout([] {}, kFar);
+      meet(round + 1);
+    }
+  });
+  std::minstd_rand random(2);
+  Timeout mine = timer.new_timeout([] {}, kFar);
+  const auto end = steady_clock::now() + 700ms;
+  int both = 0;
+  int none = 0;
+  int rounds = 0;
+  for (int round = 1;; round += 2) {
+    over = rounds > 100 && steady_clock::now() >= end;
+    meet(round);
+    if (over) break;
+    for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    mine.cancel();
+    mine = timer.try_new_timeout([] {}, kFar);
+    meet(round + 1);
+    ++rounds;
+    both += mine && rival ? 1 : 0;
+    none += !mine && !rival ? 1 : 0;
+    if (rival) {
+      EXPECT_TRUE(rival.cancel());
+      rival = Timeout();
+      mine = timer.new_timeout([] {}, kFar);
+    } else if (!mine) {
+      mine = timer.new_timeout([] {}, kFar);
+    }
+  }
+  EXPECT_EQ(both, 0) << "of " << rounds << " rounds";
+  EXPECT_EQ(none, 0) << "of " << rounds << " rounds";
+}
+
+/// The task's cancelled() sees the writes of a thread before cancel(), whether the timeout was still in the queue or
+/// not.
+TEST(Handles, CancelPublishesToTheHook) {
+  constexpr std::size_t kTasks = 300;
+  HashedWheelTimer timer(1ms);
+  run_together(2, [&](int thread) {
+    std::vector<int> written(kTasks);  // not atomic: ordered by cancel() alone
+    Latch done(kTasks);
+    std::vector<Timeout> timeouts;
+    for (int& number : written) {
+      const auto read = [&] {
+        EXPECT_EQ(number, 7);
+        done.count_down();
+      };
+      timeouts.push_back(timer.new_timeout(on_cancelled(read), kFar));
+    }
+    if (thread == 0) await_transfer(timer);
+    for (std::size_t i = 0; i < kTasks; ++i) {
+      written[i] = 7;
+      EXPECT_TRUE(timeouts[i].cancel());
+    }
+    EXPECT_TRUE(done.wait());
+  });
+}
+
+/// One timer after the other, and threads that keep handles of all.
+TEST(Handles, OfManyTimersAreKeptByThreads) {
+  constexpr int kThreads = 3;
+  constexpr int kTimers = 60;
+  std::array<std::optional<HashedWheelTimer>, kTimers> timers;
+  std::atomic<int> wrong = 0;
+  std::array<std::vector<Timeout>, kThreads> kept;
+  for (std::size_t t = 0; t < timers.size(); ++t) {
+    timers[t].emplace(1ms, 8);
+    run_together(kThreads, [&](int thread) {
+      std::vector<Timeout>& mine = kept[static_cast<std::size_t>(thread)];
+      for (int i = 0; i < 20; ++i) {
+        mine.push_back(timers[t]->new_timeout([] {}, kFar));
+        Timeout& old = mine[static_cast<std::size_t>(i) * 7 % mine.size()];
+        const bool gone = old.timer() == nullptr;
+        if (old.cancel() && gone) ++wrong;
+      }
+    });
+    // A few live at once.
+    if (t >= 3) timers[t - 3].reset();
+  }
+  for (auto& timer : timers) timer.reset();
+  EXPECT_EQ(wrong, 0);
+  run_together(kThreads, [&](int thread) {
+    for (Timeout& timeout : kept[static_cast<std::size_t>(thread)]) {
+      if (timeout.timer() != nullptr || timeout.cancel() || !timeout.is_cancelled()) ++wrong;
+      timeout = Timeout();
+    }
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

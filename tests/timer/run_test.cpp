@@ -1,27 +1,14 @@
 // ThreadedTimer::run(): a thread of the user's own turns the wheel, whether it came first or takes over.
 
-#include <array>
-#include <atomic>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/system.h"
 #include "tests/support/test_support.h"
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
 #endif
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// A thread that is in run().
 class Runner {
@@ -126,11 +113,9 @@ TYPED_TEST(RunTest, LosesNothingAndKeepsTheOrderWhileItTakesOver) {
       }
       auto& mine = next[static_cast<std::size_t>(thread)];
       for (int i = 0; i < kEach; ++i) {
-        timer->new_timeout(
-            [&mine, &out_of_order, i] {
-              if (mine.exchange(i + 1) != i) ++out_of_order;
-            },
-            0ns);
+        after(*timer, 0ns, [&mine, &out_of_order, i] {
+          if (mine.exchange(i + 1) != i) ++out_of_order;
+        });
       }
     });
     for (const auto& ran : next) EXPECT_TRUE(eventually([&] { return ran == kEach; })) << ran;
@@ -172,12 +157,10 @@ TYPED_TEST(RunTest, ReturnsWhenATaskDestroysTheTimerThatItWaitsFor) {
   for (int round = 0; round < 50; ++round) {
     TypeParam* const raw = this->make().release();
     const auto hold = std::make_shared<Hold>();
-    raw->new_timeout(
-        [raw, hold] {
-          (*hold)();
-          delete raw;
-        },
-        0ns);
+    after(*raw, 0ns, [raw, hold] {
+      (*hold)();
+      delete raw;
+    });
     ASSERT_TRUE(hold->wait_until_entered());
     int refused = 0;
     run_together(2, [&](int) {
@@ -309,4 +292,4 @@ TYPED_TEST(RunTest, ReturnsInTheChildOfATaskThatDestroysTheTimer) {
 #endif
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,16 +1,9 @@
 // How long a task and its captures are kept: docs/guide.md, "Task lifetime". And what can be a task.
 
-#include <array>
-#include <cstddef>
-#include <functional>
-#include <stdexcept>
-
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 using Resource = std::shared_ptr<int>;
 
@@ -40,32 +33,15 @@ TEST(TaskLifetime, ACallableIsStillThereWhileItRuns) {
   const Resource resource = make_resource();
   Hold hold;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [resource, &hold](Timeout& self) {
-        hold();
-        EXPECT_FALSE(self.cancel());
-        EXPECT_EQ(*resource, 7);
-      },
-      0ms);
+  after(timer, 0ms, [resource, &hold](Timeout& self) {
+    hold();
+    EXPECT_FALSE(self.cancel());
+    EXPECT_EQ(*resource, 7);
+  });
   ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_FALSE(is_released(resource));
   hold.let_go();
   EXPECT_TRUE(eventually([&] { return is_released(resource); }));
-}
-
-TEST(TaskLifetime, ACallableIsDestroyedByTheDestructorThoughHandlesAreHeld) {
-  const Resource in_wheel = make_resource();
-  const Resource in_queue = make_resource();
-  std::vector<Timeout> kept;
-  {
-    HashedWheelTimer timer(1ms);
-    kept.push_back(timer.new_timeout([in_wheel] {}, kFar));
-    await_transfer(timer);
-    kept.push_back(timer.new_timeout([in_queue] {}, kFar));
-  }
-  EXPECT_TRUE(is_released(in_wheel));
-  EXPECT_TRUE(is_released(in_queue));
-  for (const Timeout& timeout : kept) EXPECT_TRUE(timeout.is_cancelled());
 }
 
 TEST(TaskLifetime, TheTaskIsValidUntilThen) {
@@ -173,25 +149,6 @@ TEST(TaskLifetime, ATimeoutThatStopReturnsCanBeRun) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST(TaskLifetime, ATimeoutThatStopReturnsOutlivesTheTimer) {
-  const Resource resource = make_resource();
-  Timeout copy;
-  {
-    std::vector<Timeout> unprocessed;
-    {
-      HashedWheelTimer timer;
-      timer.new_timeout([resource] { ++*resource; }, kFar);
-      unprocessed = timer.stop();
-    }
-    copy = unprocessed.front();
-  }
-  copy.task().run(copy);
-  EXPECT_EQ(*resource, 8);
-  EXPECT_FALSE(is_released(resource));
-  copy = Timeout();
-  EXPECT_TRUE(is_released(resource));
-}
-
 // Destruction of a callable may do anything.
 
 struct Session {
@@ -203,15 +160,6 @@ std::weak_ptr<Session> start_session(Timer& timer, std::chrono::nanoseconds dela
   const auto session = std::make_shared<Session>();
   session->timeout = timer.new_timeout([session] {}, delay);
   return session;
-}
-
-TEST(TaskLifetime, ACallableMayOwnItsOwnHandleAndBeCancelledByIt) {
-  HashedWheelTimer timer(1ms);
-  const std::weak_ptr<Session> watch = start_session(timer, kFar);
-  Session& session = *watch.lock();
-  EXPECT_TRUE(session.timeout.cancel());
-  EXPECT_TRUE(watch.expired());
-  EXPECT_EQ(timer.stats().cancelled, 1);
 }
 
 TEST(TaskLifetime, ACallableMayOwnItsOwnHandleWhenTheTimerGoes) {
@@ -265,25 +213,6 @@ TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeReturnedByStop) {
   EXPECT_EQ(other.timer(), nullptr);
 }
 
-TEST(TaskLifetime, DestructionMayScheduleAndCancel) {
-  struct AtTheEnd {
-    std::function<void()> action;
-    explicit AtTheEnd(std::function<void()> what) : action(std::move(what)) {}
-    AtTheEnd(const AtTheEnd&) = delete;
-    ~AtTheEnd() { action(); }
-  };
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  Timeout other = timer.new_timeout([] {}, kFar);
-  const auto reschedule = [&] {
-    EXPECT_TRUE(other.cancel());
-    timer.new_timeout([&] { ran.count_down(); }, 0ms);
-  };
-  timer.new_timeout([end = std::make_unique<AtTheEnd>(reschedule)] {}, kFar).cancel();
-  EXPECT_TRUE(ran.wait());
-  EXPECT_TRUE(other.is_cancelled());
-}
-
 // A task may use its handle in any way.
 
 TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
@@ -291,12 +220,10 @@ TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
   const Resource resource = make_resource();
   Latch ran;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&, resource](Timeout& self) {
-        self = timer.new_timeout(next, kFar);
-        ran.count_down();
-      },
-      0ms);
+  after(timer, 0ms, [&, resource](Timeout& self) {
+    self = timer.new_timeout(next, kFar);
+    ran.count_down();
+  });
   ASSERT_TRUE(ran.wait());
   EXPECT_EQ(timer.stop().size(), 1U);
   EXPECT_TRUE(is_released(resource));
@@ -308,19 +235,15 @@ TEST(TaskLifetime, ATaskMayMoveOrDropItsHandle) {
   Timeout taken;
   Latch ran(2);
   HashedWheelTimer timer(1ms);
-  const Timeout first = timer.new_timeout(
-      [&, resource](Timeout& self) {
-        taken = std::move(self);
-        ran.count_down();
-      },
-      0ms);
-  timer.new_timeout(
-      [&, resource](Timeout& self) {
-        self = Timeout();
-        EXPECT_EQ(*resource, 7);
-        ran.count_down();
-      },
-      0ms);
+  const Timeout first = after(timer, 0ms, [&, resource](Timeout& self) {
+    taken = std::move(self);
+    ran.count_down();
+  });
+  after(timer, 0ms, [&, resource](Timeout& self) {
+    self = Timeout();
+    EXPECT_EQ(*resource, 7);
+    ran.count_down();
+  });
   ASSERT_TRUE(ran.wait());
   timer.stop();
   EXPECT_EQ(taken, first);
@@ -367,12 +290,10 @@ TEST(Callables, WithAndWithoutTheTimeout) {
 TEST(Callables, ResultsAreIgnoredAndStateIsMutable) {
   Latch done(3);
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&] {
-        done.count_down();
-        return std::string("nobody reads this");
-      },
-      0ms);
+  after(timer, 0ms, [&] {
+    done.count_down();
+    return std::string("nobody reads this");
+  });
   timer.new_timeout([&, calls = 0]() mutable { ++calls == 1 ? done.count_down() : throw calls; }, 0ms);
   const std::function<void()> function = [&] { done.count_down(); };
   timer.new_timeout(function, 0ms);
@@ -465,27 +386,5 @@ TEST(Callables, AreDestroyedExactlyOnce) {
   expect_each_destroyed_once<1000>();
 }
 
-TEST(Callables, NullIsRefused) {
-  HashedWheelTimer timer;
-  void (*const null_function)() = nullptr;
-  EXPECT_THROW(timer.new_timeout(null_function, 1ms), std::invalid_argument);
-  EXPECT_THROW(timer.new_timeout(std::function<void()>(), 1ms), std::invalid_argument);
-  EXPECT_THROW(timer.new_timeout(std::function<void(Timeout&)>(), 1ms), std::invalid_argument);
-  EXPECT_THROW(timer.new_timeout(std::shared_ptr<TimerTask>(), 1ms), std::invalid_argument);
-  EXPECT_TRUE(contains(
-      message_of<std::invalid_argument>([&] { timer.new_timeout(std::shared_ptr<RecordingTask>(), 1ms); }), "task"));
-  EXPECT_EQ(timer.stats().scheduled, 0);
-}
-
-TEST(Callables, SharedTasksOfDerivedTypesConvert) {
-  HashedWheelTimer timer(1ms);
-  const auto task = std::make_shared<RecordingTask>();
-  const std::shared_ptr<TimerTask> as_base = task;
-  timer.new_timeout(task, 0ms);
-  timer.new_timeout(as_base, 0ms);
-  EXPECT_TRUE(timer.try_new_timeout(task, 0ms));
-  EXPECT_TRUE(eventually([&] { return task->runs == 3; }));
-}
-
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

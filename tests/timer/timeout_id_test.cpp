@@ -2,19 +2,15 @@
 
 #include "hashed_wheel_timer/timeout_id.h"
 
-#include <array>
-#include <random>
-#include <type_traits>
 #include <unordered_set>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/held_task.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using internal::Node;
 
 static_assert(sizeof(TimeoutId) == 8);
@@ -80,17 +76,6 @@ TYPED_TEST(IdOf, APendingTimeoutCancelsItOnce) {
   timer->add([&] { later = true; }, 10ms);
   EXPECT_TRUE(passes_until(*timer, [&] { return later.load(); }));
   EXPECT_EQ(this->runs_, 0);
-}
-
-TYPED_TEST(IdOf, ATimeoutInTheWheelCancelsIt) {
-  const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add([this] { ++this->runs_; }, kFar);
-  this->settle(*timer);
-  const Timeout handle = timer->find(id);
-  ASSERT_EQ(Node::of(handle)->state(std::memory_order_acquire), internal::NodeState::InWheel);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-  EXPECT_TRUE(handle.is_cancelled());
 }
 
 TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
@@ -242,22 +227,6 @@ TYPED_TEST(IdOf, APendingTimeoutIsFoundAsAHandle) {
   EXPECT_TRUE(handle.is_cancelled());
 }
 
-TYPED_TEST(IdOf, ACancelledTimeoutHasDestroyedItsCallable) {
-  const auto timer = make_timer<TypeParam>();
-  const auto token = std::make_shared<int>();
-  const TimeoutId queued = timer->add([token] {}, kFar);
-  EXPECT_EQ(timer->cancel(queued), CancelResult::Cancelled);
-  EXPECT_EQ(token.use_count(), 1);
-  const TimeoutId in_wheel = timer->add([token] {}, kFar);
-  this->settle(*timer);
-  EXPECT_EQ(timer->cancel_and_wait(in_wheel), CancelResult::Cancelled);
-  EXPECT_EQ(token.use_count(), 1);
-  const TimeoutId expires = timer->add([token] {}, 1ms);
-  this->run_all(*timer);
-  EXPECT_TRUE(eventually([&] { return token.use_count() == 1; }));
-  EXPECT_EQ(timer->cancel_and_wait(expires), CancelResult::Gone);
-}
-
 TYPED_TEST(IdOf, ATimeoutOfAStoppedTimerIsGone) {
   const auto timer = make_timer<TypeParam>();
   const TimeoutId id = timer->add([this] { ++this->runs_; }, kFar);
@@ -394,52 +363,28 @@ class IdOnThreads : public ::testing::Test {};
 TYPED_TEST_SUITE(IdOnThreads, ThreadedTimers);
 
 TYPED_TEST(IdOnThreads, CancelDoesNotWaitForTheTaskAndCancelAndWaitDoes) {
-  Latch entered, released;
-  std::atomic<bool> done = false;
+  Story story(In::Run);
   const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add(
-      [&] {
-        entered.count_down();
-        EXPECT_TRUE(released.wait());
-        done = true;
-      },
-      0ms);
-  ASSERT_TRUE(entered.wait());
+  const TimeoutId id = timer->add(Actor(story), 0ms);
+  ASSERT_TRUE(story.hold.wait_until_entered());
   EXPECT_EQ(timer->cancel(id), CancelResult::Running);
   EXPECT_TRUE(timer->find(id));
-  std::jthread releaser([&] { released.count_down(); });
+  std::jthread releaser([&] { story.hold.let_go(); });
   EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
-  EXPECT_TRUE(done);
+  EXPECT_TRUE(story.ran);
 }
 
 /// The producer cancels a timeout that is still in its inbox, and another thread waits for that.
 TYPED_TEST(IdOnThreads, CancelAndWaitWaitsForACallableThatACancelDestroys) {
-  Latch entered, released;
-  std::atomic<bool> destroyed = false;
-  struct Slow {
-    Slow(Latch& its_entered, Latch& its_released, std::atomic<bool>& its_destroyed)
-        : entered(&its_entered), released(&its_released), destroyed(&its_destroyed) {}
-    Slow(Slow&& other) noexcept
-        : entered(std::exchange(other.entered, nullptr)), released(other.released), destroyed(other.destroyed) {}
-    ~Slow() {
-      if (entered == nullptr) return;
-      entered->count_down();
-      EXPECT_TRUE(released->wait());
-      *destroyed = true;
-    }
-    void operator()() const {}
-    Latch* entered;
-    Latch* released;
-    std::atomic<bool>* destroyed;
-  };
+  Story story(In::Destructor);
   const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add(Slow(entered, released, destroyed), kFar);
+  const TimeoutId id = timer->add(Actor(story), kFar);
   std::jthread waiter([&] {
-    EXPECT_TRUE(entered.wait());
+    EXPECT_TRUE(story.hold.wait_until_entered());
     EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-    std::jthread releaser([&] { released.count_down(); });
+    std::jthread releaser([&] { story.hold.let_go(); });
     EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
-    EXPECT_TRUE(destroyed);
+    EXPECT_TRUE(story.destroyed);
   });
   EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
 }
@@ -615,4 +560,4 @@ TEST(Id, MadeUpNamesNoTimeoutThatHasAHandle) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,17 +1,11 @@
 // No thread waits for a thread that may not run, and the worker does not sleep while it has work. The tests hold
 // threads and the worker at chosen points, as if the system had preempted them.
 
-#include <thread>
-#include <utility>
-
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// Far as well, but earlier than kFar.
 constexpr std::chrono::minutes kHalfWay{30};
@@ -139,12 +133,10 @@ class WithAThreadInReschedule : public ::testing::Test {
   std::atomic<int> runs_ = 0;
   Latch ran_;
   HashedWheelTimer timer_{1ms};
-  Timeout timeout_ = timer_.new_timeout(
-      [this] {
-        ++runs_;
-        ran_.count_down();
-      },
-      kFar);
+  Timeout timeout_ = after(timer_, kFar, [this] {
+    ++runs_;
+    ran_.count_down();
+  });
 };
 
 TEST_F(WithAThreadInReschedule, AnotherReschedulesToEarlier) {
@@ -241,4 +233,4 @@ TYPED_TEST(StoppedTimer, HasNonePendingWhenStopReturns) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test
