@@ -109,92 +109,68 @@ TEST(Allocation, FailsInTheStartByTheFirstTimeout) {
   for (const bool by_deadline : {false, true}) fails_in_the_start(by_deadline);
 }
 
-// Kinds of tasks. The task opens the latch.
+/// Kinds of tasks, each scheduled by a delay and by a deadline. Copying a std::function with a large target allocates,
+/// and throws.
+enum class Kind { SmallCallable, LargeCallable, CopiedFunction, SharedTask };
 
-using Witness = std::shared_ptr<Latch>;
-
-struct SmallCallable {
-  static auto task(const Witness& w) {
-    return [w] { w->count_down(); };
-  }
-};
-
-struct LargeCallable {
-  static auto task(const Witness& w) {
-    return [w, large = std::array<char, 64>{}] { open(*w, large); };
-  }
-  static void open(Latch& latch, const std::array<char, 64>&) { latch.count_down(); }
-};
-
-/// Copied into the timer: copying a std::function with a large target allocates, and throws.
-class CopiedFunction {
- public:
-  const std::function<void()>& task(const Witness& w) {
-    if (!function_) function_ = LargeCallable::task(w);
-    return function_;
-  }
-
- private:
-  std::function<void()> function_;
-};
-
-class SharedTask {
- public:
-  std::shared_ptr<TimerTask> task(const Witness& w) {
-    if (!task_) task_ = std::make_shared<Task>(w);
-    return task_;
-  }
-
- private:
-  struct Task : TimerTask {
-    explicit Task(Witness w) : witness(std::move(w)) {}
-    void run(Timeout&) override { witness->count_down(); }
-    Witness witness;
-  };
-  std::shared_ptr<TimerTask> task_;
-};
-
-/// Schedules tasks of one kind, by a delay or by a deadline, and counts those that are alive.
-template <class Kind, bool kByDeadline = false>
+/// Schedules tasks of one kind, which open a latch, and counts those that are alive.
 class Subject {
  public:
-  Subject() { kind_.task(witness_); }
+  Subject(Kind kind, bool by_deadline) : kind_(kind), by_deadline_(by_deadline) {}
 
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
-    if constexpr (kByDeadline) return timer.new_timeout(kind_.task(witness_), timer.now() + delay);
-    return timer.new_timeout(kind_.task(witness_), delay);
-  }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
-    std::optional<std::decay_t<decltype(kind_.task(witness_))>> task;
-    try {
-      task.emplace(kind_.task(witness_));
-    } catch (const std::bad_alloc&) {
-      return {};
+  /// Returns a null handle if it is refused, unless it throws.
+  Timeout schedule(Timer& timer, std::chrono::nanoseconds delay, bool throws) {
+    const auto call = [&](auto&& task) {
+      const When when = by_deadline_ ? When(timer.now() + delay) : When(delay);
+      return throws ? timer.new_timeout(task, when) : timer.try_new_timeout(task, when);
+    };
+    switch (kind_) {
+      case Kind::SmallCallable:
+        return call([w = witness_] { w->count_down(); });
+      case Kind::LargeCallable:
+        return call([w = witness_, large = std::array<char, 64>{}] { (void)large, w->count_down(); });
+      case Kind::CopiedFunction:
+        try {
+          return call(function_);
+        } catch (const std::bad_alloc&) {
+          if (throws) throw;
+          return {};  // try_new_timeout() throws what the copy of the callable throws
+        }
+      default:
+        return call(shared_);
     }
-    if constexpr (kByDeadline) return timer.try_new_timeout(*std::move(task), timer.now() + delay);
-    return timer.try_new_timeout(*std::move(task), delay);
   }
-  long alive() const { return witness_.use_count() - 1; }
+  long alive() const { return witness_.use_count(); }
   void wait_until_run() { EXPECT_TRUE(witness_->wait()); }
 
  private:
-  Witness witness_ = std::make_shared<Latch>();
-  Kind kind_;
+  struct Task : TimerTask {
+    explicit Task(Latch& its_latch) : latch(its_latch) {}
+    void run(Timeout&) override { latch.count_down(); }
+    Latch& latch;
+  };
+  const Kind kind_;
+  const bool by_deadline_;
+  const std::shared_ptr<Latch> witness_ = std::make_shared<Latch>();
+  const std::function<void()> function_ = [w = witness_, large = std::array<char, 64>{}] {
+    (void)large, w->count_down();
+  };
+  const std::shared_ptr<Task> shared_ = std::make_shared<Task>(*witness_);
 };
 
-template <class T>
-class NewTimeout : public ::testing::Test {};
-using Subjects = ::testing::Types<Subject<SmallCallable>, Subject<LargeCallable>, Subject<CopiedFunction>,
-                                  Subject<SharedTask>, Subject<SmallCallable, true>, Subject<SharedTask, true>>;
-TYPED_TEST_SUITE(NewTimeout, Subjects, );
+class NewTimeout : public ::testing::TestWithParam<std::tuple<Kind, bool>> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, NewTimeout,
+                         ::testing::Combine(::testing::Values(Kind::SmallCallable, Kind::LargeCallable,
+                                                              Kind::CopiedFunction, Kind::SharedTask),
+                                            ::testing::Bool()));
 
 /// The first timeout of a thread takes the most: its place among the producers, its nodes, its part of the queue.
-TYPED_TEST(NewTimeout, FailsOnANewThread) {
+TEST_P(NewTimeout, FailsOnANewThread) {
   for (const bool throws : {true, false}) {
     for (const std::int64_t max_pending : {-1, 5}) {
       int refused = 0;
       for_each_allocation([&](std::int64_t n) {
-        TypeParam subject;
+        Subject subject(std::get<0>(GetParam()), std::get<1>(GetParam()));
         HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = max_pending});
         timer.start();
         const TimerStats before = timer.stats();
@@ -202,24 +178,21 @@ TYPED_TEST(NewTimeout, FailsOnANewThread) {
         Outcome outcome;
         std::thread([&] {
           Timeout timeout;
-          outcome = with_failing(
-              n, [&] { timeout = throws ? subject.schedule(timer, kFar) : subject.try_schedule(timer, kFar); });
+          outcome = with_failing(n, [&] { timeout = subject.schedule(timer, kFar, throws); });
           EXPECT_EQ(outcome.bad_alloc, throws && !timeout);
           EXPECT_TRUE(outcome.struck || timeout);
+          EXPECT_EQ(timer.pending_timeouts(), timeout ? 1 : 0);
           if (!timeout) {
             ++refused;
             EXPECT_TRUE(same_counts(timer.stats(), before));
-            EXPECT_EQ(timer.pending_timeouts(), 0);
             EXPECT_EQ(subject.alive(), alive) << "the refused task lives on";
-          } else {
-            EXPECT_EQ(timer.pending_timeouts(), 1);
-            EXPECT_TRUE(timeout.cancel());
           }
+          EXPECT_EQ(timeout.cancel(), static_cast<bool>(timeout));
           // This thread succeeds once there is memory, and has all of the limit to itself.
           std::vector<Timeout> timeouts = far_timeouts(timer, 4);
-          subject.schedule(timer, 0ns);
+          subject.schedule(timer, 0ns, true);
           subject.wait_until_run();
-          for (Timeout& t : timeouts) EXPECT_TRUE(t.cancel());
+          cancel_all(timeouts);
         }).join();
         EXPECT_TRUE(is_balanced(timer.stats()));
         EXPECT_EQ(timer.pending_timeouts(), 0);
@@ -477,22 +450,6 @@ TEST(Allocation, ARepeatedTimerThatCannotBeMovedStaysArmedAsItWas) {
   EXPECT_EQ(triggers, 2) << "from then on with the new timeout";
 }
 
-TEST(Allocation, ATotalShortageRefusesNewThreadsAndThenEnds) {
-  HashedWheelTimer timer(1ms);
-  timer.start();
-  std::thread([&] {
-    {
-      const Shortage shortage(0, Shortage::kAll);
-      for (int i = 0; i < 1000; ++i) {
-        if (timer.try_new_timeout([] {}, kFar)) std::abort();
-      }
-    }
-    EXPECT_EQ(timer.pending_timeouts(), 0);
-    EXPECT_EQ(timer.stats().scheduled, 0);
-    expect_usable(timer);
-  }).join();
-}
-
 std::shared_ptr<TimerTask> unowned(TimerTask& task) { return {std::shared_ptr<TimerTask>(), &task}; }
 
 /// cancel() of a timeout in the wheel needs a place in the queue of recheck requests, and must not fail without one.
@@ -709,139 +666,61 @@ TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
   EXPECT_TRUE(eventually([&] { return task_.cancellations == kTimeouts; }));
 }
 
-/// Holds the worker inside a task. `schedule` schedules timeouts with a delay of zero. They are in the wheel behind
-/// that task and have not run, so the worker allocates nothing more for them than their jobs.
-class HeldInFront {
- public:
-  template <class Schedule>
-  HeldInFront(Timer& timer, Schedule schedule) {
-    {
-      const Gate gate(timer);  // the worker takes them all at once
-      timer.new_timeout([hold = hold_] { (*hold)(); }, 0ns);
-      schedule();
-    }
-    EXPECT_TRUE(hold_->wait_until_entered());
-  }
-  ~HeldInFront() { let_go(); }
-  HeldInFront(const HeldInFront&) = delete;
-  HeldInFront& operator=(const HeldInFront&) = delete;
-
-  void let_go() { hold_->let_go(); }
-
- private:
-  const std::shared_ptr<Hold> hold_ = std::make_shared<Hold>();
-};
-
-/// The executor's job needs memory: without it the task runs on the worker, and the error is reported.
-TEST(Allocation, FailsForTheExecutorsJob) {
-  constexpr int kTimeouts = 100;
-  std::atomic<int> bad_allocs = 0;
-  std::atomic<int> others = 0;
-  std::atomic<int> runs = 0;
-  std::atomic<int> jobs = 0;
-  std::atomic<bool> on_the_worker = true;
-  std::thread::id worker;
-  Latch ran(kTimeouts);
-  HashedWheelTimer timer({
-      .tick_duration = 1ms,
-      .executor =
-          [&](std::function<void()> job) {
-            ++jobs;
-            job();
-          },
-      .on_task_error =
-          [&](const std::exception_ptr& error, const Timeout& timeout) {
-            try {
-              std::rethrow_exception(error);
-            } catch (const std::bad_alloc&) {
-              bad_allocs += timeout ? 1 : 0;
-            } catch (...) {
-              ++others;
-            }
-          },
-  });
-  ASSERT_TRUE(ran_in_task(timer, [&] { worker = std::this_thread::get_id(); }));
-  std::vector<Timeout> timeouts;
-  HeldInFront held(timer, [&] {
-    for (int i = 0; i < kTimeouts; ++i) {
-      timeouts.push_back(after(timer, 0ns, [&] {
-        ++runs;
-        if (std::this_thread::get_id() != worker) on_the_worker = false;
-        ran.count_down();
-      }));
-    }
-  });
-  jobs = 0;
-  {
-    Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
-    held.let_go();
-    EXPECT_TRUE(ran.wait());
-    EXPECT_EQ(shortage.failed(), bad_allocs);
-  }
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_EQ(runs, kTimeouts);
-  EXPECT_GT(bad_allocs, 0);
-  EXPECT_EQ(bad_allocs + jobs, kTimeouts);
-  EXPECT_EQ(others, 0);
-  EXPECT_TRUE(on_the_worker);
-  EXPECT_EQ(timer.stats().task_errors, bad_allocs);
-  EXPECT_TRUE(is_balanced(timer.stats()));
-}
-
-/// Each allocation of a job in its turn.
+/// Each allocation of the executor's job in its turn. Without memory the task runs on the worker, and the error is
+/// reported.
 TEST(Allocation, FailsAnywhereInTheExecutorsJob) {
   const int failures = for_each_allocation([](std::int64_t n) {
     std::atomic<int> runs = 0;
-    std::atomic<int> errors = 0;
+    std::atomic<int> jobs = 0;
+    std::atomic<int> bad_allocs = 0;
+    std::thread::id worker, ran_on;
     const auto witness = std::make_shared<int>();
     HashedWheelTimer timer({
         .tick_duration = 1ms,
-        .executor = [](const std::function<void()>& job) { job(); },
-        .on_task_error = [&](const std::exception_ptr&, const Timeout&) { ++errors; },
+        .executor =
+            [&](const std::function<void()>& job) {
+              ++jobs;
+              job();
+            },
+        .on_task_error =
+            [&](const std::exception_ptr& error, const Timeout& timeout) {
+              EXPECT_THROW(std::rethrow_exception(error), std::bad_alloc);
+              EXPECT_TRUE(timeout);
+              ++bad_allocs;
+            },
     });
     Timeout timeout;
-    HeldInFront held(timer, [&] { timeout = timer.new_timeout([&runs, witness] { ++runs; }, 0ns); });
+    Hold hold;
+    {
+      const Gate gate(timer);  // so that the worker takes both at once
+      after(timer, 0ns, [&] {
+        worker = std::this_thread::get_id();
+        hold();
+      });
+      timeout = after(timer, 0ns, [&, witness] {
+        ran_on = std::this_thread::get_id();
+        ++runs;
+      });
+    }
+    EXPECT_TRUE(hold.wait_until_entered());
+    jobs = 0;
+    // The timeout is in the wheel behind the task that is held. So the worker allocates nothing but its job.
     Shortage shortage(n, 1, Shortage::Of::OtherThreads);
-    held.let_go();
+    hold.let_go();
     EXPECT_TRUE(eventually([&] { return runs == 1; }));
     EXPECT_TRUE(eventually([&] { return witness.use_count() == 1; })) << "the task lives on";
     EXPECT_TRUE(timer.stop().empty());
     shortage.end();
     EXPECT_EQ(runs, 1);
-    EXPECT_EQ(errors, shortage.failed());
+    EXPECT_EQ(ran_on, worker);
+    EXPECT_EQ(bad_allocs, shortage.failed());
+    EXPECT_EQ(bad_allocs + jobs, 1);
+    EXPECT_EQ(timer.stats().task_errors, bad_allocs);
+    EXPECT_TRUE(is_balanced(timer.stats()));
     EXPECT_TRUE(timeout.is_expired());
     return shortage.failed() != 0;
   });
   EXPECT_GE(failures, 1);
-}
-
-template <class T>
-void fails_in_stop() {
-  T timer(1ms);
-  std::vector<Timeout> scheduled;
-  int runs = 0;
-  for (int i = 0; i < 10; ++i) scheduled.push_back(timer.new_timeout([&] { ++runs; }, kFar));
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    const Outcome outcome = with_failing(0, [&] { timer.stop(); });
-    EXPECT_TRUE(outcome.struck);
-    EXPECT_TRUE(outcome.bad_alloc);
-    EXPECT_EQ(timer.pending_timeouts(), 10);
-    EXPECT_EQ(timer.stats().unprocessed, 0);
-    expect_usable(timer);
-  }
-  std::vector<Timeout> unprocessed = timer.stop();
-  ASSERT_EQ(unprocessed.size(), 10u);
-  for (const Timeout& timeout : scheduled) {
-    EXPECT_EQ(std::count(unprocessed.begin(), unprocessed.end(), timeout), 1);
-  }
-  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
-  EXPECT_EQ(runs, 10);
-  EXPECT_TRUE(timer.stop().empty());
-}
-
-TEST(Allocation, FailsInStop) {
-  fails_in_stop<HashedWheelTimer>();
-  fails_in_stop<ManualTimer>();
 }
 
 /// The task waits in an executor and owns its only handle. Its destructor drops the jobs of the executor. So the thread
@@ -907,6 +786,24 @@ class StopThatGrows : public ::testing::Test {
 using StoppedTimers = ::testing::Types<HashedWheelTimer, ManualTimer>;
 TYPED_TEST_SUITE(StopThatGrows, StoppedTimers, );
 
+TYPED_TEST(StopThatGrows, FailsAtFirstAndChangesNothing) {
+  TypeParam& timer = *this->timer_;
+  int runs = 0;
+  std::vector<Timeout> scheduled;
+  for (int i = 0; i < 10; ++i) scheduled.push_back(timer.new_timeout([&] { ++runs; }, kFar));
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    EXPECT_TRUE(with_failing(0, [&] { timer.stop(); }).bad_alloc);
+    EXPECT_EQ(timer.pending_timeouts(), 10);
+    EXPECT_EQ(timer.stats().unprocessed, 0);
+    expect_usable(timer);
+  }
+  std::vector<Timeout> unprocessed = timer.stop();
+  EXPECT_TRUE(std::ranges::is_permutation(unprocessed, scheduled));
+  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+  EXPECT_EQ(runs, 10);
+  EXPECT_TRUE(timer.stop().empty());
+}
+
 TYPED_TEST(StopThatGrows, TheNextOneReturnsEverything) {
   constexpr int kAll = TestFixture::kBefore + TestFixture::kMeanwhile;
   TypeParam& timer = *this->timer_;
@@ -915,10 +812,7 @@ TYPED_TEST(StopThatGrows, TheNextOneReturnsEverything) {
   EXPECT_EQ(timer.stats().unprocessed, kAll);
   EXPECT_THROW(timer.new_timeout([] {}, 0ns), IllegalState);
   std::vector<Timeout> unprocessed = timer.stop();
-  ASSERT_EQ(unprocessed.size(), this->handles_.size());
-  for (const Timeout& timeout : this->handles_) {
-    EXPECT_EQ(std::count(unprocessed.begin(), unprocessed.end(), timeout), 1);
-  }
+  EXPECT_TRUE(std::ranges::is_permutation(unprocessed, this->handles_));
   EXPECT_EQ(this->witness_.use_count(), 1 + kAll) << "a returned timeout keeps its task";
   EXPECT_TRUE(timer.stop().empty());
 }

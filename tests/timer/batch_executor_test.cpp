@@ -4,7 +4,6 @@
 
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/job_thread.h"
 
 namespace hwt::test {
 namespace {
@@ -234,59 +233,6 @@ TEST(BatchExecutor, RefusesNull) {
   const BatchExecutor loop([](std::function<void()> batch) { batch(); });
   EXPECT_EQ(message_of<std::invalid_argument>([&] { (void)on(loop, std::function<void()>()); }),
             "on: task: null (expected: a callable or a TimerTask)");
-}
-
-template <class T>
-class BatchesOnThreads : public testing::Test {};
-TYPED_TEST_SUITE(BatchesOnThreads, ThreadedTimers);
-
-/// Threads schedule on one loop, and end scopes amid the hand-over. Each task runs once, is cancelled, or is taken
-/// back.
-TYPED_TEST(BatchesOnThreads, EachTaskRunsOnceAndNoneAfterItsScope) {
-  constexpr int kThreads = 3;
-  constexpr int kRounds = 150;
-  constexpr int kEach = 20;
-  struct Fates {
-    std::atomic<int> ran = 0;
-    std::atomic<int> again = 0;
-    std::atomic<int> late = 0;
-    std::atomic<int> destroyed = 0;
-  } fates;
-  struct Task {
-    Task(Fates& fates, std::shared_ptr<const std::atomic<bool>> ended) : fates(&fates), ended(std::move(ended)) {}
-    Task(Task&& other) noexcept
-        : fates(std::exchange(other.fates, nullptr)), ended(std::move(other.ended)), has_run(other.has_run) {}
-    ~Task() {
-      if (fates != nullptr) ++fates->destroyed;
-    }
-    void operator()() const {
-      ++fates->ran;
-      if (std::exchange(has_run, true)) ++fates->again;
-      if (*ended) ++fates->late;
-    }
-    Fates* fates;
-    std::shared_ptr<const std::atomic<bool>> ended;  // shared: a task that runs too late must find it
-    mutable bool has_run = false;
-  };
-  JobThread jobs;
-  const BatchExecutor loop(jobs.executor());
-  const auto timer = make_timer<TypeParam>();
-  run_together(kThreads, [&](int thread) {
-    for (int round = 0; round < kRounds; ++round) {
-      const auto ended = std::make_shared<std::atomic<bool>>(false);
-      {
-        TimeoutScope scope(*timer);
-        for (int i = 0; i < kEach; ++i) scope.add(on(loop, Task(fates, ended)), i % 3 * 500us);
-        std::this_thread::sleep_for(std::chrono::microseconds((round + thread) % 7 * 300));
-      }
-      *ended = true;
-    }
-  });
-  EXPECT_TRUE(eventually([&] { return fates.destroyed == kThreads * kRounds * kEach; }));
-  EXPECT_EQ(fates.again, 0);
-  EXPECT_EQ(fates.late, 0);
-  EXPECT_GT(fates.ran, 0);
-  EXPECT_LE(fates.ran, kThreads * kRounds * kEach);
 }
 
 TEST(BatchExecutorAlone, RunsTheJobsItselfWhenPostThrows) {

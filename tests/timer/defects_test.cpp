@@ -1,7 +1,7 @@
 // Defects of Netty's and Dubbo's HashedWheelTimer that this one does not share, numbered as they were found. These have
 // tests in other files:
 //   D2   a thread that cannot start            ThreadFactory.ItsExceptionReachesTheCallerAndTheTimerStaysUsable
-//   D3   a timeout lost in a race with stop()  Races.StopAgainstNewTimeout
+//   D3   a timeout lost in a race with stop()  Conformance.ATimeoutThatRacesStopIsRefusedOrReturned
 //   D5   a pending count that leaks            Promise9.StatsBalance
 //   D6   a wrong count of timers               LiveTimersDeathTest.DefectD6_FailedConstructorsAreNotCounted
 //   D8   a wheel that is too large             Constructor.TicksPerWheelMustBeInRange

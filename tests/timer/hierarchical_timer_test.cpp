@@ -172,61 +172,6 @@ TEST_P(HierarchicalSlots, RunsInTheOrderOfTicks) {
   }
 }
 
-TEST_P(HierarchicalSlots, ReschedulesAcrossLevels) {
-  std::atomic<int> early = 0;
-  std::atomic<int> runs = 0;
-  Latch all(60);
-  HierarchicalWheelTimer timer(1ms, GetParam());
-  const auto task = [&](Timeout& timeout) {
-    if (steady_clock::now() < timeout.deadline()) ++early;
-    ++runs;
-    all.count_down();
-  };
-  std::vector<Timeout> sooner, later;
-  for (int i = 0; i < 30; ++i) {
-    sooner.push_back(timer.new_timeout(task, kFar + i * 1h));
-    later.push_back(timer.new_timeout(task, 500ms + i * 3ms));
-  }
-  await_transfer(timer);
-  for (int i = 0; i < 30; ++i) {
-    EXPECT_TRUE(sooner[static_cast<std::size_t>(i)].reschedule(i * 20ms));
-    Timeout& moved = later[static_cast<std::size_t>(i)];
-    EXPECT_TRUE(moved.reschedule(620ms + i * 3ms) || moved.is_expired())
-        << "on a machine that took 500 ms to come here";
-  }
-  ASSERT_TRUE(all.wait());
-  timer.stop();
-  EXPECT_EQ(early, 0);
-  EXPECT_EQ(runs, 60);
-}
-
-TEST_P(HierarchicalSlots, StopReturnsTimeoutsOfAllLevels) {
-  std::atomic<int> runs = 0;
-  HierarchicalWheelTimer timer(1ms, GetParam());
-  std::set<const TimerTask*> tasks;
-  std::vector<Timeout> cancelled;
-  for (int i = 0; i < 44; ++i) {
-    const Timeout kept = timer.new_timeout([&] { ++runs; }, kFar + (std::int64_t{1} << i) * 1ms);
-    tasks.insert(&kept.task());
-    cancelled.push_back(timer.new_timeout([&] { ++runs; }, kFar + (std::int64_t{1} << i) * 1ms));
-  }
-  const Timeout never = timer.new_timeout([&] { ++runs; }, std::chrono::hours::max());
-  tasks.insert(&never.task());
-  EXPECT_EQ(never.deadline(), steady_clock::time_point::max());
-  await_transfer(timer);
-  for (Timeout& timeout : cancelled) EXPECT_TRUE(timeout.cancel());
-  const std::vector<Timeout> returned = timer.stop();
-  EXPECT_EQ(returned.size(), tasks.size());
-  for (const Timeout& timeout : returned) {
-    EXPECT_TRUE(timeout.is_cancelled());
-    EXPECT_EQ(tasks.erase(&timeout.task()), 1u);
-  }
-  EXPECT_EQ(runs, 0);
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  EXPECT_TRUE(is_balanced(timer.stats()));
-  EXPECT_THROW(timer.new_timeout([] {}, 1ms), IllegalState);
-}
-
 INSTANTIATE_TEST_SUITE_P(Slots, HierarchicalSlots, ::testing::Values(2, 8, 64, 4096),
                          ::testing::PrintToStringParamName());
 

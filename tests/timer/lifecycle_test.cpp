@@ -30,15 +30,6 @@ TEST(Start, ConcurrentlyMakesOneWorker) {
   }
 }
 
-/// Also a thread whose first look finds the timer being started, and whose next look finds it started.
-TEST(Start, IsMetByThreadsThatSchedule) {
-  for (int i = 0; i < 1000; ++i) {
-    HashedWheelTimer timer(1ms);
-    run_together(3, [&](int) { EXPECT_NO_THROW(timer.new_timeout([] {}, kFar)); });
-    EXPECT_EQ(timer.pending_timeouts(), 3);
-  }
-}
-
 TEST(Start, FailsForAllCallersThatWaitedAndCanBeRepeated) {
   std::atomic<bool> fail = true;
   HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = [&](std::function<void()> body) {

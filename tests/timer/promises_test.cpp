@@ -90,7 +90,7 @@ TEST(Promise2, TheLagIsVisible) {
 // Also tests/timer/conformance_test.cpp: Conformance.EveryTimeoutHasExactlyOneFate
 // Also tests/timer/conformance_test.cpp: Conformance.ATimeoutThatRacesStopIsRefusedOrReturned
 // Also tests/timer/races_test.cpp: Races
-// Also tests/timer/reschedule_test.cpp: RescheduleRaces
+// Also tests/timer/reschedule_test.cpp: Storm
 // Also tests/oracle
 
 TEST(Promise3, EveryAcceptedTimeoutEndsInExactlyOneWay) {
@@ -119,7 +119,8 @@ TEST(Promise3, EveryAcceptedTimeoutEndsInExactlyOneWay) {
 
 // Promise 4: After `cancel()` returned true the task never runs, even if it is due in the same tick.
 // Also tests/timer/conformance_test.cpp: Conformance.CancelIsTrueOnceAndThenTheTaskNeverRuns
-// Also tests/timer/races_test.cpp: Races.CancelWhileFiring, Races.CancelBeforeTransfer
+// Also tests/timer/races_test.cpp: Races.CancelWhileFiring
+// Also tests/oracle
 
 TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
   std::atomic<int> victim_runs = 0;
@@ -188,7 +189,7 @@ TEST(Promise5, EachThreadsOrderHoldsAmongSeveral) {
 // Promise 6: `max_pending_timeouts` is exact under concurrency. The count drops at `cancel()`, is never negative, and
 // is 0 after `stop()`.
 // Also tests/timer/defects_test.cpp: Defects.DefectD7_CancelledInItsBucketIsSubtractedOnce
-// Also tests/timer/races_test.cpp: Races.PendingIsNeverDecrementedTwice, Races.PendingIsNeverDecrementedTwiceWithALimit
+// Also tests/oracle
 // Also tests/timer/reschedule_test.cpp: Reschedule.PendingIsUnaffected
 // Also tests/timer/reschedule_test.cpp: RescheduleOf.ATimeoutUnderALimitKeepsItsOnePlace
 // Also tests/timer/races_test.cpp: Limit
@@ -285,7 +286,7 @@ TEST(Promise8, NoExceptionEndsTheWorker) {
 // Promise 9: `stats()` balances: scheduled = expired + cancelled + unprocessed + pending.
 // Also tests/oracle
 // Also tests/timer/races_test.cpp: Races
-// Also tests/timer/reschedule_test.cpp: RescheduleRaces
+// Also tests/timer/reschedule_test.cpp: Storm
 
 TEST(Promise9, StatsBalance) {
   Latch done(2);

@@ -118,26 +118,6 @@ TEST_P(ShortTick, RunsInTheOrderOfTicks) {
   EXPECT_EQ(overtaken, 0u);
 }
 
-/// Delays from a day up to the end of the clock.
-TEST_P(ShortTick, CenturiesAwayIsNeitherNowNorLost) {
-  Latch ran;
-  std::atomic<int> far_runs = 0;
-  HierarchicalWheelTimer timer(options());
-  std::vector<Timeout> far;
-  for (const auto delay :
-       {nanoseconds::max(), nanoseconds::max() - 1ns, nanoseconds(24h * 365 * 292), nanoseconds(24h)}) {
-    far.push_back(timer.new_timeout([&] { ++far_runs; }, delay));
-    const Gate in_the_wheel(timer);
-  }
-  timer.new_timeout([&] { ran.count_down(); }, 2ms);
-  ASSERT_TRUE(ran.wait());
-  EXPECT_EQ(timer.pending_timeouts(), static_cast<std::int64_t>(far.size()));
-  EXPECT_TRUE(far.front().reschedule(0ns));
-  EXPECT_TRUE(eventually([&] { return far_runs == 1; }));
-  EXPECT_EQ(timer.stop().size(), far.size() - 1);
-  EXPECT_EQ(far_runs, 1);
-}
-
 TEST_P(ShortTick, AnIdleTimerNeverWakes) {
   Latch ran(100);
   HierarchicalWheelTimer timer(options());

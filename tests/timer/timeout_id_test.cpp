@@ -403,51 +403,6 @@ TYPED_TEST(IdOnThreads, ATaskInAnExecutorIsRunningUntilItIsDisarmed) {
   EXPECT_EQ(timer->cancel(runs_late), CancelResult::Gone);
 }
 
-/// The threads share the ids of ended timeouts and cancel them again at random, while other threads and the worker use
-/// the nodes. If a stale id cancelled a timeout of a later life, that cancel would not return Gone. Neither a run nor a
-/// cancel of that timeout would then be counted.
-TYPED_TEST(IdOnThreads, AStaleIdIsHarmlessAmongTimeoutsOfOtherThreads) {
-  constexpr int kThreads = 4;
-  constexpr int kStale = 1 << 16;
-  std::atomic<std::int64_t> runs = 0;
-  std::atomic<std::int64_t> added = 0;
-  std::atomic<std::int64_t> cancelled = 0;
-  std::atomic<std::int64_t> stale_cancels = 0;
-  std::vector<std::atomic<std::uint64_t>> old_ids(kStale);
-  const auto timer = make_timer<TypeParam>();
-  const Deadline end(kSanitized ? 2s : 1s);
-  run_together(kThreads, [&](int index) {
-    std::mt19937 random(static_cast<unsigned>(index));
-    std::array<TimeoutId, 64> live{};
-    while (!end.passed()) {
-      for (int i = 0; i < 1000; ++i) {
-        TimeoutId& slot = live[random() % live.size()];
-        if (slot) {
-          const CancelResult result = timer->cancel(slot);
-          if (result == CancelResult::Cancelled) ++cancelled;
-          if (result != CancelResult::Running) old_ids[random() % kStale] = slot.value();
-          slot = {};
-        } else {
-          slot = timer->add([&] { ++runs; }, random() % 2 == 0 ? std::chrono::nanoseconds(kFar)
-                                                               : std::chrono::nanoseconds(random() % 3'000'000));
-          ++added;
-        }
-        for (int stale = 0; stale < 4; ++stale) {
-          const TimeoutId id = TimeoutId::from_value(old_ids[random() % kStale]);
-          ASSERT_EQ(timer->cancel(id), CancelResult::Gone);
-          ++stale_cancels;
-        }
-      }
-    }
-    for (const TimeoutId id : live) {
-      if (id && timer->cancel(id) == CancelResult::Cancelled) ++cancelled;
-    }
-  });
-  EXPECT_TRUE(eventually([&] { return runs + cancelled == added; })) << runs << " + " << cancelled << " of " << added;
-  EXPECT_GT(stale_cancels, 1000);
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-}
-
 /// Such a page reads as 0, or as before. Entries and recheck requests of the inbox may still name its nodes.
 TEST(ANodeOfAPageThatWentBack, IsFoundByNoNameAndStaysAsItIs) {
   constexpr std::uint32_t kLater = Node::kFirstGeneration + 4;
