@@ -204,50 +204,6 @@ TEST_P(NewTimeout, FailsOnANewThread) {
   }
 }
 
-/// More nodes and more blocks of the queue, the memory of a thread that has some already. Each failure hits another
-/// timeout of the series, and all others go through.
-TEST(Allocation, FailsWhileAThreadsMemoryGrows) {
-  constexpr int kTimeouts = 5000;  // five slabs of nodes, forty blocks
-  for (const bool throws : {true, false}) {
-    const int failures = for_each_allocation([&](std::int64_t n) {
-      HashedWheelTimer timer(1ms);
-      const auto witness = std::make_shared<int>();
-      timer.new_timeout([] {}, kFar);
-      const Gate gate(timer);  // a worker that takes entries saves allocations
-      std::vector<Timeout> timeouts;
-      timeouts.reserve(kTimeouts);
-      int refused = 0;
-      Shortage shortage(n, 1);
-      for (int i = 0; i < kTimeouts; ++i) {
-        Timeout timeout;
-        if (throws) {
-          try {
-            timeout = timer.new_timeout([witness] {}, kFar);
-          } catch (const std::bad_alloc&) {
-            ++refused;
-          }
-        } else {
-          timeout = timer.try_new_timeout([witness] {}, kFar);
-          refused += timeout ? 0 : 1;
-        }
-        if (timeout) timeouts.push_back(std::move(timeout));
-      }
-      shortage.end();
-      EXPECT_EQ(refused, shortage.failed());
-      EXPECT_EQ(static_cast<int>(timeouts.size()), kTimeouts - refused);
-      EXPECT_EQ(witness.use_count(), 1 + kTimeouts - refused);
-      EXPECT_EQ(timer.pending_timeouts(), 1 + kTimeouts - refused);
-      EXPECT_EQ(timer.stats().scheduled, 2 + kTimeouts - refused);
-      for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
-      EXPECT_EQ(witness.use_count(), 1);
-      EXPECT_EQ(timer.pending_timeouts(), 1);
-      return shortage.failed() != 0;
-    });
-    EXPECT_GE(failures, 5);
-  }
-}
-
-/// new_timeout() gives the node back when the callable's constructor throws or has no memory.
 TEST(Allocation, ACallableThatCannotBeStoredTakesNoMemory) {
   struct CannotBeCopied {
     CannotBeCopied() = default;
@@ -653,7 +609,6 @@ TEST_F(WorkerWithoutMemory, StopReturnsTimeoutsThatCouldNotBeTransferred) {
   }
 }
 
-/// Cancelled ones wait for nothing: they are dropped although the wheel has no memory.
 TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
   const std::shared_ptr<TimerTask> shared = unowned(task_);
   Gate gate(timer_);

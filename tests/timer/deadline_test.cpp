@@ -146,7 +146,6 @@ TYPED_TEST(Deadlines, InThePastAreDueAtTheNextPointOfTheGridInTheOrderOfScheduli
   EXPECT_GT(judged, 0);
 }
 
-/// Also for a timeout that is moved there.
 TYPED_TEST(Deadlines, MovedToThePastAreDueAtTheNextPointOfTheGrid) {
   constexpr auto kTick = 40ms;
   int judged = 0;

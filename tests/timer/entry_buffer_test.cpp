@@ -286,7 +286,6 @@ TEST_F(APlace, LosesNothingIfTheQueueHasNoMemory) {
   expect_taken(1100);
 }
 
-/// While the owner sifts, the worker takes nothing and goes on. Neither waits.
 TEST_F(APlace, IsLeftAloneByOthersWhileItsOwnerSifts) {
   put(0, 20);
   intake.open(1, true);

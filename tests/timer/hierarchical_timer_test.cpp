@@ -11,71 +11,7 @@ namespace hwt::test {
 namespace {
 using std::chrono::nanoseconds;
 
-constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
-
 constexpr int kScale = kSanitized || kCounting ? 10 : 1;
-
-/// Each message names the option, its value and the valid range.
-void expect_refused(const Options& options, const std::string& option, const std::string& value,
-                    const std::string& range) {
-  const std::string message = message_of<std::invalid_argument>([&] { const HierarchicalWheelTimer timer(options); });
-  EXPECT_EQ(message, "HierarchicalWheelTimer: " + option + ": " + value + " (expected: " + range + ")");
-}
-
-TEST(HierarchicalOptions, TicksPerWheelMustBeInRange) {
-  const std::string range = "2 .. 4096";
-  expect_refused({.ticks_per_wheel = 1}, "ticks_per_wheel", "1", range);
-  expect_refused({.ticks_per_wheel = 0}, "ticks_per_wheel", "0", range);
-  expect_refused({.ticks_per_wheel = -64}, "ticks_per_wheel", "-64", range);
-  expect_refused({.ticks_per_wheel = 4097}, "ticks_per_wheel", "4097", range);
-  expect_refused({.ticks_per_wheel = kInt64Max}, "ticks_per_wheel", "9223372036854775807", range);
-  EXPECT_THROW(HierarchicalWheelTimer(100ms, 1), std::invalid_argument);
-}
-
-TEST(HierarchicalOptions, TickDurationMustBePositive) {
-  const std::string range = "1 us or more";
-  expect_refused({.tick_duration = 0ns}, "tick_duration", "0 ns", range);
-  expect_refused({.tick_duration = -1ns}, "tick_duration", "-1 ns", range);
-  expect_refused({.tick_duration = nanoseconds::min()}, "tick_duration", "-9223372036854775808 ns", range);
-  EXPECT_THROW(HierarchicalWheelTimer(-1ms), std::invalid_argument);
-}
-
-TEST(HierarchicalOptions, ATickBelowAMicrosecondIsRaisedWithAWarning) {
-  for (const auto tick : {999ns, 1ns}) {
-    testing::internal::CaptureStderr();
-    const HierarchicalWheelTimer raised(tick);
-    const std::string warning = testing::internal::GetCapturedStderr();
-    const std::string text = "tick_duration: " + std::to_string(tick.count()) + " ns is below 1 us; using 1 us\n";
-    EXPECT_TRUE(contains(warning, text)) << warning;
-    EXPECT_EQ(count_of(warning, "\n"), 1);
-  }
-  for (const nanoseconds tick : {nanoseconds(1us), nanoseconds(1001), nanoseconds(999us), nanoseconds(1ms)}) {
-    testing::internal::CaptureStderr();
-    const HierarchicalWheelTimer taken(tick);
-    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  }
-}
-
-TEST(HierarchicalOptions, EveryOverloadMakesAWorkingTimer) {
-  Latch ran(4);
-  HierarchicalWheelTimer by_default;
-  HierarchicalWheelTimer by_tick(1ms);
-  HierarchicalWheelTimer by_tick_and_slots(1ms, 8);
-  HierarchicalWheelTimer by_options{{.tick_duration = 1ms}};
-  for (HierarchicalWheelTimer* timer : {&by_default, &by_tick, &by_tick_and_slots, &by_options}) {
-    timer->new_timeout([&] { ran.count_down(); }, 0ms);
-  }
-  EXPECT_TRUE(ran.wait());
-}
-
-TEST(HierarchicalOptions, EveryNumberOfSlotsWorks) {
-  for (const std::int64_t slots : {2, 3, 4, 5, 63, 64, 65, 512, 4095, 4096}) {
-    Latch ran(20);
-    HierarchicalWheelTimer timer(1ms, slots);
-    for (int i = 0; i < 20; ++i) timer.new_timeout([&] { ran.count_down(); }, i * 1ms);
-    EXPECT_TRUE(ran.wait()) << slots;
-  }
-}
 
 // In Options the same number stands for the default.
 TEST(HierarchicalOptions, FiveHundredAndTwelveSlotsCanBeHad) {
@@ -85,7 +21,6 @@ TEST(HierarchicalOptions, FiveHundredAndTwelveSlotsCanBeHad) {
   ASSERT_TRUE(ran.wait());
   timer.stop();
   EXPECT_EQ(timer.stats().ticks, 1);
-  EXPECT_THROW(HierarchicalWheelTimer(1ms, 4097), std::invalid_argument);
 }
 
 /// The knob is wired: a timeout comes down once for each level that it began on above the lowest.
@@ -111,16 +46,6 @@ TEST(HierarchicalOptions, TheNumberOfSlotsDecidesWhichTimeoutsComeDown) {
     } else {
       EXPECT_LE(timer.stats().ticks, 3) << options.ticks_per_wheel;
     }
-  }
-}
-
-TEST(HierarchicalOptions, TheLongestTickStillSchedulesAndStops) {
-  for (const std::int64_t slots : {2, 64, 4096}) {
-    HierarchicalWheelTimer timer(nanoseconds::max(), slots);
-    Timeout timeout = timer.new_timeout([] {}, 0ms);
-    const Timeout never = timer.new_timeout([] {}, std::chrono::hours::max());
-    EXPECT_TRUE(timeout.cancel());
-    EXPECT_EQ(timer.stop(), std::vector<Timeout>{never});
   }
 }
 
@@ -175,7 +100,6 @@ TEST_P(HierarchicalSlots, RunsInTheOrderOfTicks) {
 INSTANTIATE_TEST_SUITE_P(Slots, HierarchicalSlots, ::testing::Values(2, 8, 64, 4096),
                          ::testing::PrintToStringParamName());
 
-/// However many there are, the worker never walks over them.
 TEST(HierarchicalTimer, FarTimeoutsCostNoTickAndNoWakeUp) {
   HierarchicalWheelTimer timer(1ms);
   for (int i = 0; i < 100'000 / kScale; ++i) timer.new_timeout([] {}, 10min + i * 6ms);
@@ -225,23 +149,6 @@ TEST(HierarchicalTimer, ATimeoutThatMovesDownIsNoLag) {
   });
   ASSERT_TRUE(ran.wait());
   EXPECT_EQ(before, 0ns);
-}
-
-/// The node and 6.4 bytes in the wheel.
-TEST(HierarchicalTimer, SmallPerPendingTimeout) {
-  constexpr int kTimeouts = 500'000 / kScale;
-  const std::int64_t before = bytes_in_use;
-  HierarchicalWheelTimer timer(1ms);
-  std::vector<Timeout> timeouts;
-  timeouts.reserve(kTimeouts);
-  const std::int64_t around = bytes_in_use - before;
-  for (int i = 0; i < kTimeouts; ++i) {
-    timeouts.push_back(timer.new_timeout([] {}, 10min + std::chrono::milliseconds(i * std::int64_t{7919} % 600'000)));
-    // The queue keeps the memory of its longest backlog; this one is about the timeouts.
-    if (i % 1000 == 0) const Gate in_the_wheel(timer);
-  }
-  await_transfer(timer);
-  EXPECT_LE(bytes_in_use - before - around, 72 * std::int64_t{kTimeouts} + (1 << 20));
 }
 
 }  // namespace

@@ -148,7 +148,6 @@ TEST_F(Watched, ATimeoutThatIsNeverDueWakesNoThread) {
   expect_wakes_for(1ms);
 }
 
-/// Ticks without anything due are not worked off one by one.
 TEST(Idle, JumpsOverEmptyTicks) {
   HashedWheelTimer timer(1ms);
   for (int i = 1; i <= 5; ++i) {
@@ -190,7 +189,6 @@ TEST(Idle, CancelledIsCalledInTheNextTickIfTheWorkerCancels) {
   EXPECT_LE(least, 1) << "ticks between the two calls";
 }
 
-/// A plain callable needs no hook: its cancel() does not wake the worker.
 TEST_F(Watched, CancellingACallableWakesNoThread) {
   std::vector<Timeout> timeouts = far_timeouts(timer_, 1000);
   await_transfer(timer_);
@@ -303,7 +301,6 @@ std::function<std::thread(std::function<void()>)> begins_with(Latch& go) {
   };
 }
 
-/// A backlog beyond the limit does not wait for the end of the tick.
 TEST(Transfers, GoOnInsteadOfSleeping) {
   constexpr int kFlood = 350'000;
   constexpr auto kTick = 20s;

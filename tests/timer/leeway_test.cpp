@@ -2,7 +2,6 @@
 
 #include "hashed_wheel_timer/leeway.h"
 
-#include <bit>
 #include <new>
 
 #include "hashed_wheel_timer/internal/core/tick_grid.h"
@@ -20,21 +19,6 @@ using Time = steady_clock::time_point;
 template <class T>
 class LeewayOf : public ::testing::Test {};
 TYPED_TEST_SUITE(LeewayOf, AllTimers);
-
-TEST(Roundest, IsTheTickWithTheMostZeroBitsThatEndsBetween) {
-  constexpr TickGrid kGrid{7, 3};
-  const auto zeros = [](std::int64_t tick) { return std::countr_zero(static_cast<std::uint64_t>(tick)); };
-  for (std::int64_t earliest = 5; earliest != 700; ++earliest) {
-    for (std::int64_t latest = earliest; latest < earliest + 400; latest += 13) {
-      std::int64_t roundest = -1;
-      for (std::int64_t tick = kGrid.due_tick(earliest); kGrid.end_of(tick) <= latest; ++tick) {
-        if (roundest < 0 || zeros(tick) > zeros(roundest)) roundest = tick;
-      }
-      ASSERT_EQ(kGrid.roundest(earliest, latest), roundest < 0 ? earliest : kGrid.end_of(roundest))
-          << earliest << " " << latest;
-    }
-  }
-}
 
 TEST(Roundest, IsTheDeadlineItselfWithoutAPointOfTheGrid) {
   constexpr TickGrid kGrid{0, 100};

@@ -1,32 +1,24 @@
-// start(), stop(), the destructor and fork().
+// start(), stop() and the destructor. What of them a forked child does: fork_test.
 
-#if !defined(_WIN32)
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
-
-#include "hashed_wheel_timer/schedule.h"
 #include "tests/support/system.h"
 #include "tests/support/test_support.h"
-#if !defined(_WIN32)
-#include "tests/support/forked_child.h"
-#endif
 
 namespace hwt::test {
 namespace {
 
 // Starting.
 
+/// Also a thread whose first look finds the timer being started, and whose next look finds it started.
 TEST(Start, ConcurrentlyMakesOneWorker) {
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 500; ++round) {
     CountingFactory workers;
     HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
     run_together(4, [&](int thread) {
-      if (thread % 2 == 0) timer.start();
-      if (thread % 2 == 1) timer.new_timeout([] {}, kFar);
+      if (thread == 0) timer.start();
+      if (thread != 0) timer.new_timeout([] {}, kFar);
     });
     EXPECT_EQ(workers.calls(), 1);
-    EXPECT_EQ(timer.pending_timeouts(), 2);
+    EXPECT_EQ(timer.pending_timeouts(), 3);
   }
 }
 
@@ -72,49 +64,28 @@ TEST(Stop, BeforeStart) {
   EXPECT_EQ(workers.calls(), 0);
 }
 
-/// Returns once a task of some 20 ms is running. Its result becomes true when that task ends.
-std::shared_ptr<const std::atomic<bool>> start_long_task(Timer& timer) {
-  const auto running = std::make_shared<Latch>();
-  const auto finished = std::make_shared<std::atomic<bool>>(false);
-  after(timer, 0ms, [running, finished] {
-    running->count_down();
-    std::this_thread::sleep_for(20ms);
-    *finished = true;
-  });
-  EXPECT_TRUE(running->wait());
-  return finished;
-}
-
 TEST(Stop, ConcurrentlyAllWaitAndOneGetsTheSet) {
-  constexpr int kStoppers = 4;
+  constexpr std::size_t kStoppers = 4;
   std::array<std::vector<Timeout>, kStoppers> results;
   std::atomic<bool> gate_is_open = false;
-  std::atomic<int> too_soon = 0;
   HashedWheelTimer timer(1ms);
-  for (int i = 0; i < 10; ++i) timer.new_timeout([] {}, kFar);
+  std::vector<Timeout> pending = far_timeouts(timer, 10);
   Gate gate(timer);
-  std::vector<std::jthread> stoppers;
-  for (std::vector<Timeout>& result : results) {
-    stoppers.emplace_back([&] {
-      result = timer.stop();
-      if (!gate_is_open) ++too_soon;
-    });
-  }
+  auto stoppers = start_threads(kStoppers, [&](int i) {
+    results[static_cast<std::size_t>(i)] = timer.stop();
+    EXPECT_TRUE(gate_is_open) << "stop() returned while the worker was in a task";
+  });
   wait_until_refusing(timer);
   std::this_thread::sleep_for(20ms);
   gate_is_open = true;
   gate.open();
   stoppers.clear();
-  EXPECT_EQ(too_soon, 0) << "stop() returned while the worker was in a task";
-  std::size_t non_empty = 0;
-  std::size_t returned = 0;
-  for (const std::vector<Timeout>& result : results) {
-    non_empty += result.empty() ? 0 : 1;
-    returned += result.size();
-  }
-  EXPECT_EQ(non_empty, 1U);
-  EXPECT_EQ(returned, 10U);  // without the probes, which were cancelled before the gate opened
-  EXPECT_EQ(static_cast<std::int64_t>(returned), timer.stats().unprocessed);
+  // Without the probes, which were cancelled before the gate opened.
+  const auto of_one = std::ranges::find_if(results, [](const auto& result) { return !result.empty(); });
+  ASSERT_NE(of_one, results.end());
+  EXPECT_TRUE(std::ranges::is_permutation(*of_one, pending));
+  EXPECT_EQ(std::ranges::count_if(results, [](const auto& result) { return result.empty(); }), kStoppers - 1);
+  EXPECT_EQ(timer.stats().unprocessed, 10);
 }
 
 TEST(Stop, WhileAFactoryFailsInStart) {
@@ -137,19 +108,15 @@ TEST(Stop, WhileAFactoryFailsInStart) {
   EXPECT_THROW(timer.start(), IllegalState);
 }
 
-class StopsInCancelled : public RecordingTask {
- public:
-  void cancelled(Timeout& timeout) override {
-    EXPECT_THROW(timeout.timer()->stop(), IllegalState);
-    RecordingTask::cancelled(timeout);
-  }
-};
-
 TEST(Stop, InsideCancelledThrows) {
-  const auto task = std::make_shared<StopsInCancelled>();
+  Latch called;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(task, kFar).cancel();
-  EXPECT_TRUE(task->was_cancelled.wait());
+  const auto stop = [&](Timeout& self) {
+    EXPECT_THROW(self.timer()->stop(), IllegalState);
+    called.count_down();
+  };
+  timer.new_timeout(on_cancelled(stop), kFar).cancel();
+  EXPECT_TRUE(called.wait());
 }
 
 TEST(Stop, InsideATaskThrowsEvenWhileAnotherThreadStops) {
@@ -223,12 +190,18 @@ TEST(Destructor, WithoutStopEndsTheWorkerAndCancels) {
 }
 
 TEST(Destructor, WaitsForTheRunningTask) {
-  std::shared_ptr<const std::atomic<bool>> finished;
+  Latch running;
+  std::atomic<bool> finished = false;
   {
     HashedWheelTimer timer(1ms);
-    finished = start_long_task(timer);
+    after(timer, 0ms, [&] {
+      running.count_down();
+      std::this_thread::sleep_for(20ms);
+      finished = true;
+    });
+    EXPECT_TRUE(running.wait());
   }
-  EXPECT_TRUE(*finished);
+  EXPECT_TRUE(finished);
 }
 
 TEST(Destructor, InsideATaskOnTheWorker) {
@@ -258,22 +231,11 @@ TEST(Destructor, InsideATaskOnTheWorker) {
   EXPECT_EQ(of_options.use_count(), 1);
 }
 
-class DestroysInCancelled : public TimerTask {
- public:
-  explicit DestroysInCancelled(std::unique_ptr<HashedWheelTimer>& timer) : timer_(timer) {}
-  void run(Timeout&) override { ADD_FAILURE(); }
-  void cancelled(Timeout&) override { timer_.reset(); }
-
- private:
-  std::unique_ptr<HashedWheelTimer>& timer_;
-};
-
 TEST(Destructor, InsideCancelledOnTheWorker) {
   CountingFactory workers;
   auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
-  const auto task = std::make_shared<DestroysInCancelled>(timer);
   const auto other = std::make_shared<RecordingTask>();
-  Timeout timeout = timer->new_timeout(task, kFar);
+  Timeout timeout = timer->new_timeout(on_cancelled([&] { timer.reset(); }), kFar);
   timer->new_timeout(other, kFar);
   EXPECT_TRUE(timeout.cancel());
   ASSERT_TRUE(workers.wait_until_ended());
@@ -296,54 +258,6 @@ TEST(Destructor, InsideATaskOnAnExecutorThread) {
   EXPECT_TRUE(workers.wait_until_ended());
   EXPECT_TRUE(pending.is_cancelled());
 }
-
-// fork().
-
-#if !defined(_WIN32)
-// Schedules keep the timer alive while they make their next wait, and fork() may come at any moment of that.
-TEST(Fork, AChildOfATimerWithBusySchedulesCanDestroyIt) {
-  auto timer = std::make_unique<HashedWheelTimer>(1ms);
-  for (int i = 0; i < 5000; ++i) schedule(*timer, Schedule::fixed_rate(0ms, 1ms), [] {});
-  for (int round = 0; round < 100; ++round) {
-    ASSERT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
-  }
-}
-
-TEST(Fork, AChildOfATimerThatIsBeingStoppedCanDestroyIt) {
-  auto timer = std::make_unique<HashedWheelTimer>(1ms);
-  std::jthread stopper;
-  {
-    const Gate gate(*timer);
-    stopper = std::jthread([&] { timer->stop(); });
-    wait_until_refusing(*timer);
-    EXPECT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
-  }
-}
-
-TEST(Fork, AChildMayStopTheTimerInsideItsThreadFactory) {
-  const pid_t parent = getpid();
-  int status = -1;
-  HashedWheelTimer* started = nullptr;
-  HashedWheelTimer timer({.thread_factory = [&](std::function<void()> body) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(20);
-      started->stop();
-      throw std::runtime_error("no thread for a child");
-    }
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return std::thread(std::move(body));
-  }});
-  started = &timer;
-  try {
-    timer.start();
-  } catch (const std::runtime_error&) {
-    if (getpid() == parent) throw;
-    end_child(0);
-  }
-  EXPECT_EQ(status, 0);
-}
-#endif
 
 }  // namespace
 }  // namespace hwt::test

@@ -112,7 +112,6 @@ TEST_P(HeldWorker, CallablesOfTheirOwnMemoryLeaveNothing) {
   });
 }
 
-/// One timeout of each thread, and one that all have in common.
 TEST_P(HeldWorker, ReschedulesInTheWheelLeaveNothing) {
   HashedWheelTimer timer(1ms);
   std::vector<Timeout> own(static_cast<std::size_t>(threads()));
@@ -209,7 +208,6 @@ TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
 
 // Many threads.
 
-/// The worker looks at no empty place of an inbox, and at exactly the one that is filled.
 TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   constexpr std::size_t kPlaces = 20'000 / kSlower;
   internal::Inbox inbox;

@@ -158,7 +158,6 @@ Detached note_refusal(Sleep sleep, std::string& message) {
   }
 }
 
-/// Each function is named that schedules, and not the one of Timer that it may use.
 TEST(MessageOfARefusal, NamesTheFunctionThatSchedules) {
   const auto nan = kNanDelay;
   ManualTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1}};
@@ -199,7 +198,6 @@ TEST(MessageOfARefusal, OfAStopAfterNamesItWhenItIsMoved) {
             "StopAfter: delay: NaN (expected: a number)");
 }
 
-/// A class is named by each of its messages.
 TEST(MessageOfARefusal, NamesTheClass) {
   const auto begins = [](const std::string& text, const std::string& name) {
     EXPECT_EQ(text.rfind(name + ": ", 0), 0u) << text;

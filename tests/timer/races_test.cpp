@@ -72,7 +72,6 @@ TEST(Races, CancelWhileFiring) {
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
-/// The task owns the last reference to its timer while other threads use handles of that timer.
 TEST(Races, DestroyInsideATask) {
   constexpr int kOthers = 40;
   for (const Deadline end(kHunt); !end.passed();) {
@@ -180,7 +179,6 @@ TEST(Races, CancelBeforeStopPublishesToCancelled) {
 
 // The limit and the handles under many threads.
 
-/// Only an accepted timeout takes a place. A callable that is still being copied, which may throw, takes none.
 TEST(Limit, CopyingACallableTakesNoPlace) {
   struct SlowToCopy {
     explicit SlowToCopy(Hold& its_hold) : hold(its_hold) {}

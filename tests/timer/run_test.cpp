@@ -231,7 +231,6 @@ TYPED_TEST(RunTest, TouchesTheTimerNoMoreOnceStopOrTheDestructorHasReturned) {
   }
 }
 
-/// A run() that comes while the timer is being stopped returns, and so does the stop().
 TYPED_TEST(RunTest, MeetsAStop) {
   for (int round = 0; round < 300; ++round) {
     auto timer = this->make();

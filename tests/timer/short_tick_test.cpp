@@ -166,7 +166,6 @@ TEST_P(ShortTick, CancelledIsCalledSoon) {
   });
 }
 
-/// The worker does not wake up for each of many cancelled(), but calls several together.
 TEST_P(ShortTick, ManyCancelledAreCalledTogether) {
   constexpr int kTasks = 20'000 / kScale;
   const auto task = std::make_shared<RecordingTask>();
@@ -228,7 +227,6 @@ TEST(ShortTicks, AreCaughtUpTogether) {
 }
 #endif
 
-/// After stop() the worker starts no further task of the past ticks that it processes together.
 TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
   for (const bool destroy : {false, true}) {
     std::atomic<int> runs = 0;
@@ -253,7 +251,6 @@ TEST(ShortTicks, CatchingUpEndsWithTheTimer) {
   }
 }
 
-/// The worker processes many past ticks together when a task destroys the timer.
 TEST(ShortTicks, ATaskMayDestroyTheTimerWhileItCatchesUp) {
   for (int round = 0; round < 50 / kScale; ++round) {
     std::atomic<int> runs = 0;

@@ -12,21 +12,17 @@ bool is_released(const Resource& resource) { return resource.use_count() == 1; }
 
 // A plain callable is destroyed as soon as it can never run again.
 
-TEST(TaskLifetime, ACallableIsDestroyedAfterItRan) {
-  const Resource resource = make_resource();
-  HashedWheelTimer timer(1ms);
-  const Timeout kept = timer.new_timeout([resource] {}, 0ms);
-  EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
-  EXPECT_TRUE(kept.is_expired());
-}
-
-TEST(TaskLifetime, ACallableIsDestroyedAfterItThrew) {
-  const Resource resource = make_resource();
-  ErrorLog log;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  const Timeout kept = timer.new_timeout([resource] { throw 1; }, 0ms);
-  EXPECT_TRUE(eventually([&] { return is_released(resource); }));
-  EXPECT_TRUE(kept.is_expired());
+TEST(TaskLifetime, ACallableIsDestroyedAfterItRanOrThrew) {
+  for (const bool throws : {false, true}) {
+    const Resource resource = make_resource();
+    ErrorLog log;
+    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+    const Timeout kept = after(timer, 0ms, [resource, throws] {
+      if (throws) throw 1;
+    });
+    EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
+    EXPECT_TRUE(kept.is_expired());
+  }
 }
 
 TEST(TaskLifetime, ACallableIsStillThereWhileItRuns) {
@@ -130,23 +126,26 @@ TEST(TaskLifetime, TheDestructorCancelsSharedTasksAndKeepsThemForTheirHandles) {
 // A timeout returned by stop() keeps its task until its last handle goes, so that the caller can run it.
 
 TEST(TaskLifetime, ATimeoutThatStopReturnsCanBeRun) {
-  const Resource resource = make_resource();
-  int runs = 0;
-  const auto shared = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([resource, &runs] { runs += *resource; }, kFar);
-  await_transfer(timer);
-  timer.new_timeout([resource, &runs](Timeout& self) { runs += self.is_cancelled() ? 100 : 0; }, kFar);
-  timer.new_timeout(shared, kFar);
-  std::vector<Timeout> unprocessed = timer.stop();
-  ASSERT_EQ(unprocessed.size(), 3U);
-  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
-  EXPECT_EQ(runs, 107);
-  EXPECT_EQ(shared->runs, 1);
-  EXPECT_FALSE(is_released(resource));
-  unprocessed.clear();
-  EXPECT_TRUE(is_released(resource));
-  EXPECT_EQ(shared.use_count(), 1);
+  for (const bool timer_is_gone : {false, true}) {
+    const Resource resource = make_resource();
+    int runs = 0;
+    const auto shared = std::make_shared<RecordingTask>();
+    auto timer = std::make_unique<HashedWheelTimer>(1ms);
+    timer->new_timeout([resource, &runs] { runs += *resource; }, kFar);
+    await_transfer(*timer);
+    timer->new_timeout([resource, &runs](Timeout& self) { runs += self.is_cancelled() ? 100 : 0; }, kFar);
+    timer->new_timeout(shared, kFar);
+    std::vector<Timeout> unprocessed = timer->stop();
+    if (timer_is_gone) timer.reset();
+    ASSERT_EQ(unprocessed.size(), 3U);
+    for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+    EXPECT_EQ(runs, 107);
+    EXPECT_EQ(shared->runs, 1);
+    EXPECT_FALSE(is_released(resource));
+    unprocessed.clear();
+    EXPECT_TRUE(is_released(resource));
+    EXPECT_EQ(shared.use_count(), 1);
+  }
 }
 
 // Destruction of a callable may do anything.
@@ -332,14 +331,10 @@ TEST(Callables, OfEverySizeAndAlignment) {
   Latch done(8);
   std::atomic<int> wrong = 0;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(Sized<1, 8>(done, wrong), 0ms);
-  timer.new_timeout(Sized<64, 8>(done, wrong), 0ms);
-  timer.new_timeout(Sized<16, 16>(done, wrong), 0ms);
-  timer.new_timeout(Sized<16, 32>(done, wrong), 0ms);
-  timer.new_timeout(Sized<64, 64>(done, wrong), 0ms);
-  timer.new_timeout(Sized<100, 256>(done, wrong), 0ms);
-  timer.new_timeout(Sized<10'000, 8>(done, wrong), 0ms);
-  timer.new_timeout(Sized<10'000, 4096>(done, wrong), 0ms);
+  const auto schedule = [&](auto... tasks) { (timer.new_timeout(tasks, 0ms), ...); };
+  schedule(Sized<1, 8>(done, wrong), Sized<64, 8>(done, wrong), Sized<16, 16>(done, wrong), Sized<16, 32>(done, wrong),
+           Sized<64, 64>(done, wrong), Sized<100, 256>(done, wrong), Sized<10'000, 8>(done, wrong),
+           Sized<10'000, 4096>(done, wrong));
   ASSERT_TRUE(done.wait());
   EXPECT_EQ(wrong, 0);
 }
@@ -357,7 +352,7 @@ struct Counted {
 
 template <std::size_t padding>
 void expect_each_destroyed_once() {
-  Timeout cancelled, returned, ran, left;
+  Timeout cancelled, returned, ran, left, left_in_queue;
   {
     HashedWheelTimer timer(1ms);
     cancelled = timer.new_timeout(Counted<padding>(), kFar);
@@ -367,8 +362,11 @@ void expect_each_destroyed_once() {
     ran = timer.new_timeout(Counted<padding>(), 0ms);
     EXPECT_TRUE(eventually([] { return Counted<padding>::alive == 0; }));
     left = timer.new_timeout(Counted<padding>(), kFar);
+    await_transfer(timer);
+    left_in_queue = timer.new_timeout(Counted<padding>(), kFar);
   }
-  EXPECT_EQ(Counted<padding>::alive, 0);
+  EXPECT_EQ(Counted<padding>::alive, 0) << "though handles are held";
+  EXPECT_TRUE(left.is_cancelled() && left_in_queue.is_cancelled());
   {
     HashedWheelTimer timer(1ms);
     timer.new_timeout(Counted<padding>(), kFar);

@@ -65,23 +65,12 @@ TEST(Cancelled, RunsForACancelThatStopOvertakes) {
   EXPECT_EQ(task.use_count(), 1);
 }
 
-class SchedulesInCancelled : public RecordingTask {
- public:
-  explicit SchedulesInCancelled(std::shared_ptr<RecordingTask> next) : next_(std::move(next)) {}
-  void cancelled(Timeout& timeout) override {
-    timeout.timer()->new_timeout(next_, 0ms);
-    RecordingTask::cancelled(timeout);
-  }
-
- private:
-  std::shared_ptr<RecordingTask> next_;
-};
-
 TEST(Cancelled, MaySchedule) {
-  const auto next = std::make_shared<RecordingTask>();
+  Latch ran;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(std::make_shared<SchedulesInCancelled>(next), kFar).cancel();
-  EXPECT_TRUE(next->ran.wait());
+  const auto schedule = [&](Timeout& self) { self.timer()->new_timeout([&] { ran.count_down(); }, 0ms); };
+  timer.new_timeout(on_cancelled(schedule), kFar).cancel();
+  EXPECT_TRUE(ran.wait());
 }
 
 // The executor.
@@ -207,13 +196,7 @@ TEST(Executor, GoesWithTheTimerThoughAHandleIsHeld) {
 
 // Errors.
 
-class ThrowsInCancelled : public RecordingTask {
- public:
-  void cancelled(Timeout& timeout) override {
-    RecordingTask::cancelled(timeout);
-    throw std::runtime_error("in cancelled()");
-  }
-};
+[[noreturn]] void throw_in_cancelled() { throw std::runtime_error("in cancelled()"); }
 
 TEST(Errors, FromRunAndCancelledComeWithTheirTimeout) {
   ErrorLog log;
@@ -222,7 +205,7 @@ TEST(Errors, FromRunAndCancelledComeWithTheirTimeout) {
   ASSERT_TRUE(log.wait_for(1));
   const Timeout second = timer.new_timeout([] { throw 42; }, 0ms);
   ASSERT_TRUE(log.wait_for(2));
-  Timeout third = timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
+  Timeout third = timer.new_timeout(on_cancelled(throw_in_cancelled), kFar);
   third.cancel();
   ASSERT_TRUE(log.wait_for(3));
   EXPECT_EQ(log.errors(), (std::vector<std::string>{"in run()", "42", "in cancelled()"}));
@@ -243,61 +226,44 @@ TEST(Errors, ComeWithTheirTimeoutThoughTheTaskMovedItAway) {
   EXPECT_EQ(log.timeouts(), std::vector<Timeout>{timeout});
 }
 
-TEST(Errors, FromCancelledDuringStopReachTheHandler) {
-  ErrorLog log;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  for (int i = 0; i < 3; ++i) timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
-  EXPECT_EQ(timer.stop().size(), 3U);
-  EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
+TEST(Errors, FromCancelledDuringStopOrTheDestructorReachTheHandler) {
+  for (const bool stops : {false, true}) {
+    ErrorLog log;
+    {
+      HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+      for (int i = 0; i < 3; ++i) timer.new_timeout(on_cancelled(throw_in_cancelled), kFar);
+      if (stops) {
+        EXPECT_EQ(timer.stop().size(), 3U);
+      }
+    }
+    EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
+  }
 }
 
-TEST(Errors, FromCancelledDuringTheDestructorReachTheHandler) {
-  ErrorLog log;
-  {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-    for (int i = 0; i < 3; ++i) timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
-  }
-  EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
+/// What a timer without a handler writes to stderr about `count` tasks.
+template <class Task>
+std::string lines_about(int count, Task task) {
+  testing::internal::CaptureStderr();
+  HashedWheelTimer timer(1ms);
+  for (int i = 0; i < count; ++i) timer.new_timeout(task, 0ms);
+  EXPECT_TRUE(eventually([&] { return timer.stats().task_errors == count; }));
+  EXPECT_TRUE(ran_in_task(timer, [] {}));
+  return testing::internal::GetCapturedStderr();
 }
 
 TEST(Errors, WithoutAHandlerTheyAreOneLineASecondOnStderr) {
-  constexpr int kErrors = 50;
-  Latch done;
-  std::string text;
   const auto before = steady_clock::now();
-  testing::internal::CaptureStderr();
-  {
-    HashedWheelTimer timer(1ms);
-    for (int i = 0; i < kErrors; ++i) timer.new_timeout([] { throw std::runtime_error("unhandled"); }, 0ms);
-    timer.new_timeout([&] { done.count_down(); }, 1ms);
-    EXPECT_TRUE(done.wait());
-    text = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(timer.stats().task_errors, kErrors);
-  }
+  const std::string text = lines_about(50, [] { throw std::runtime_error("unhandled"); });
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(steady_clock::now() - before).count();
   EXPECT_TRUE(contains(text, "unhandled")) << text;
   EXPECT_GE(count_of(text, "\n"), 1) << text;
   EXPECT_LE(count_of(text, "\n"), seconds) << text;
 }
 
-TEST(Errors, WithoutAHandlerAnIntIsALineToo) {
-  Latch done;
-  testing::internal::CaptureStderr();
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([] { throw 42; }, 0ms);
-  timer.new_timeout([&] { done.count_down(); }, 1ms);
-  EXPECT_TRUE(done.wait());
-  EXPECT_EQ(count_of(testing::internal::GetCapturedStderr(), "\n"), 1);
-}
-
-TEST(Errors, WithoutAHandlerATextOfSeveralLinesIsOneToo) {
-  Latch done;
-  testing::internal::CaptureStderr();
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([] { throw std::runtime_error("first\nsecond\r\n" + std::string(5000, 'x')); }, 0ms);
-  timer.new_timeout([&] { done.count_down(); }, 1ms);
-  EXPECT_TRUE(done.wait());
-  const std::string text = testing::internal::GetCapturedStderr();
+TEST(Errors, WithoutAHandlerAnIntOrATextOfSeveralLinesIsOneLine) {
+  EXPECT_EQ(count_of(lines_about(1, [] { throw 42; }), "\n"), 1);
+  const std::string text =
+      lines_about(1, [] { throw std::runtime_error("first\nsecond\r\n" + std::string(5000, 'x')); });
   EXPECT_TRUE(contains(text, "first?second")) << text;
   EXPECT_EQ(count_of(text, "\n"), 1) << text;
   EXPECT_EQ(text.back(), '\n');
@@ -310,12 +276,6 @@ void leave_by_cancel() {
   pthread_cancel(pthread_self());
   pthread_testcancel();
 }
-
-class LeavesInCancelled final : public TimerTask {
- public:
-  void run(Timeout&) override {}
-  void cancelled(Timeout&) override { leave_by_exit(); }
-};
 
 class LeavesInDestructor {
  public:
@@ -376,7 +336,7 @@ TEST(ErrorsDeathTest, AnyFunctionThatEndsItsThreadEndsTheProgramWithALine) {
   const std::string end = " was ended by pthread_exit";
   expect_end(("hashed_wheel_timer: cancelled\\(\\) of a task" + end).c_str(), [] {
     ManualTimer timer(1ms);
-    timer.new_timeout(std::make_shared<LeavesInCancelled>(), kFar).cancel();
+    timer.new_timeout(on_cancelled(leave_by_exit), kFar).cancel();
     timer.advance(1s);
   });
   expect_end(("hashed_wheel_timer: the executor" + end).c_str(), [] {

@@ -337,13 +337,6 @@ TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
   }
 }
 
-TEST(NodeWord, HasNoLifeAfterTheLastGeneration) {
-  EXPECT_TRUE(Node::has_next(Node::kLastGeneration - 2));
-  EXPECT_TRUE(Node::usable(Node::next_life(Node::kLastGeneration - 2)));
-  EXPECT_FALSE(Node::has_next(Node::kLastGeneration));
-  EXPECT_FALSE(Node::usable(Node::next_life(Node::kLastGeneration)));
-}
-
 TYPED_TEST(IdOf, ATimeoutIsDistinctFromAllFormerOnes) {
   constexpr int kLives = kSanitized || kCounting ? 20'000 : 200'000;
   const auto timer = make_timer<TypeParam>();
@@ -487,7 +480,6 @@ TEST(IdAfterAPeak, NamesOneTimeoutOfAllTimers) {
   }
 }
 
-/// A number that a program makes up may name the node of a timeout that has a handle, and no id.
 TEST(Id, MadeUpNamesNoTimeoutThatHasAHandle) {
   TimeoutId made_up;
   bool asked = false;

@@ -142,7 +142,6 @@ TYPED_TEST(Scope, EndsWithItsObject) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
-/// As the object does that owns the scope of a connection that has timed out.
 TYPED_TEST(Scope, MayBeDestroyedInsideItsOwnTask) {
   auto scope = std::make_unique<TimeoutScope>(*this->timer);
   scope->add(must_not_run, kFar);
@@ -223,7 +222,6 @@ TEST(TimeoutScope, ForgetsATimeoutThatIsCancelledInTheWheel) {
   EXPECT_EQ(scope.size(), 0u);
 }
 
-/// While the destructor waits for one task, no other timeout is pending.
 TEST(TimeoutScope, CancelsAllBeforeItWaits) {
   ThreadPerJob threads;
   HashedWheelTimer timer({.tick_duration = 1ms, .executor = threads.executor()});
@@ -242,7 +240,6 @@ TEST(TimeoutScope, CancelsAllBeforeItWaits) {
   timer.stop();
 }
 
-/// One task destroys the scope while others, in threads of their own, use it.
 TEST(TimeoutScope, MayBeDestroyedInATaskWhileOthersUseIt) {
   constexpr int kRounds = kSanitized ? 20 : 100;
   for (int round = 0; round < kRounds; ++round) {
@@ -279,7 +276,6 @@ TEST(TimeoutScope, MayBeDestroyedInATaskWhileOthersUseIt) {
   }
 }
 
-/// The task may run, and destroy the scope, before add() returns.
 TEST(TimeoutScope, MayBeDestroyedByATaskThatIsBeingAdded) {
   constexpr int kRounds = kSanitized ? 200 : 2000;
   HierarchicalWheelTimer timer(Options{.tick_duration = 1us});
@@ -537,7 +533,6 @@ TEST(TimeoutScope, ForgetsWhileOthersCancelAll) {
   EXPECT_LT(most, kLives * 4);
 }
 
-/// Threads add, cancel one and cancel all, while the worker runs due tasks. Each timeout ends once.
 TEST(TimeoutScope, IsUsedByManyThreads) {
   constexpr int kRounds = kSanitized ? 20 : 200;
   HashedWheelTimer timer(1ms);

@@ -10,84 +10,58 @@ namespace {
 /// Far as well, but earlier than kFar.
 constexpr std::chrono::minutes kHalfWay{30};
 
-/// A task whose cancelled() the worker calls while it takes from its inbox. Timeouts that come then are not part of
-/// that pass. The next sleep must not outlast them.
-class Hook : public TimerTask {
- public:
-  explicit Hook(std::function<void()> f) : f_(std::move(f)) {}
-  void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
-  void cancelled(Timeout&) override {
-    f_();
-    called.count_down();
-  }
-
+/// Calls f on the worker, after a pass has begun and before the sleep that follows: in a cancelled(), which the worker
+/// calls while it takes from its inbox. Timeouts that come then are not part of that pass. The next sleep must not
+/// outlast them.
+void call_between_pass_and_sleep(Timer& timer, const std::function<void()>& f) {
   Latch called;
-
- private:
-  const std::function<void()> f_;
-};
-
-/// Calls f on the worker, after a pass has begun and before the sleep that follows.
-void call_between_pass_and_sleep(Timer& timer, std::function<void()> f) {
-  const auto hook = std::make_shared<Hook>(std::move(f));
-  EXPECT_TRUE(timer.new_timeout(hook, kFar).cancel());
-  ASSERT_TRUE(hook->called.wait());
+  const auto call = [&] {
+    f();
+    called.count_down();
+  };
+  EXPECT_TRUE(timer.new_timeout(on_cancelled(call), kFar).cancel());
+  ASSERT_TRUE(called.wait());
 }
 
-class BeforeASleep : public ::testing::Test {
- protected:
-  Timeout schedule(std::chrono::nanoseconds delay) {
-    return timer_.new_timeout([this] { ran_.count_down(); }, delay);
+/// A timeout that comes, or is moved, between a pass and a sleep must run.
+TEST(BeforeASleep, AScheduledTimeoutIsFound) {
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  call_between_pass_and_sleep(timer, [&] { timer.new_timeout([&] { ran.count_down(); }, 5ms); });
+  EXPECT_TRUE(ran.wait(10s)) << "the worker sleeps although a timeout is due";
+}
+
+TEST(BeforeASleep, ATimeoutThatIsRescheduledToEarlierIsFound) {
+  const auto move = [](Timeout& timeout) { EXPECT_TRUE(timeout.reschedule(5ms)); };
+  const auto move_twice = [&](Timeout& timeout) {
+    EXPECT_TRUE(timeout.reschedule(kHalfWay));
+    move(timeout);
+  };
+  const auto move_elsewhere = [&](Timeout& timeout) { std::jthread([&] { move(timeout); }).join(); };
+  const auto move_by_two = [&](Timeout& timeout) {
+    EXPECT_TRUE(timeout.reschedule(kHalfWay));
+    move_elsewhere(timeout);
+  };
+  int number = 0;
+  for (const std::function<void(Timeout&)>& moves :
+       std::vector<std::function<void(Timeout&)>>{move, move_twice, move_elsewhere, move_by_two}) {
+    for (const bool in_the_wheel : {false, true}) {
+      SCOPED_TRACE("way " + std::to_string(++number));
+      Latch ran;
+      HashedWheelTimer timer(1ms);
+      const auto count = [&] { ran.count_down(); };
+      Timeout timeout;
+      if (in_the_wheel) {
+        timeout = timer.new_timeout(count, kFar);
+        await_transfer(timer);
+      }
+      call_between_pass_and_sleep(timer, [&] {
+        if (!in_the_wheel) timeout = timer.new_timeout(count, kFar);
+        moves(timeout);
+      });
+      EXPECT_TRUE(ran.wait(10s)) << "the worker sleeps although a timeout is due";
+    }
   }
-  void expect_it_runs() { EXPECT_TRUE(ran_.wait(10s)) << "the worker sleeps although a timeout is due"; }
-
-  Latch ran_;
-  HashedWheelTimer timer_{1ms};
-};
-
-TEST_F(BeforeASleep, AScheduledTimeoutIsFound) {
-  call_between_pass_and_sleep(timer_, [&] { schedule(5ms); });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierInTheWheelIsFound) {
-  Timeout timeout = schedule(kFar);
-  await_transfer(timer_);
-  call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(timeout.reschedule(5ms)); });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierTwiceIsFound) {
-  Timeout timeout = schedule(kFar);
-  await_transfer(timer_);
-  call_between_pass_and_sleep(timer_, [&] {
-    EXPECT_TRUE(timeout.reschedule(kHalfWay));
-    EXPECT_TRUE(timeout.reschedule(5ms));
-  });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierByTwoThreadsIsFound) {
-  Timeout timeout = schedule(kFar);
-  await_transfer(timer_);
-  call_between_pass_and_sleep(timer_, [&] {
-    EXPECT_TRUE(timeout.reschedule(kHalfWay));
-    std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();
-  });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierInTheQueueIsFound) {
-  call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(schedule(kFar).reschedule(5ms)); });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutThatAnotherThreadReschedulesToEarlierInTheQueueIsFound) {
-  call_between_pass_and_sleep(timer_, [&] {
-    Timeout timeout = schedule(kFar);
-    std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();
-  });
-  expect_it_runs();
 }
 
 /// A thread that stops in the midst of reschedule(), in the allocation that its first recheck request needs.

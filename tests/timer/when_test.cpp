@@ -271,8 +271,6 @@ TEST_F(ByTheWallClock, APassiveWheelFires) {
 // Deadlines in another unit than the clock's: each function that takes one saturates, and rounds to the later
 // nanosecond.
 
-using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
 template <class Duration>
 using At = std::chrono::time_point<steady_clock, Duration>;
 using Coarse = At<std::chrono::milliseconds>;
@@ -285,7 +283,6 @@ constexpr std::int64_t due(detail::Point point) { return steady_clock::time_poin
 constexpr std::int64_t now(detail::PresentTime point) {
   return steady_clock::time_point(point).time_since_epoch().count();
 }
-constexpr std::int64_t kMax = detail::kMaxNanoseconds;
 
 static_assert(due(Coarse(std::chrono::milliseconds(250))) == 250'000'000, "usable at compile time");
 static_assert(!std::is_convertible_v<std::chrono::system_clock::time_point, detail::Point>, "another clock");
@@ -307,6 +304,8 @@ TEST(CoarseDeadline, APointBeyondTheRangeIsTheEndOfTheClock) {
   EXPECT_EQ(due(kNever), kMax);
   EXPECT_EQ(due((steady_clock::time_point::min)()), (nanoseconds::min)().count()) << "exact in the clock's own unit";
   EXPECT_EQ(due({}), 0);
+  EXPECT_EQ(When((Coarse::max)()).nanoseconds(), kMax) << "never, for each function that takes a When";
+  EXPECT_EQ(When(Coarse(250ms)).nanoseconds(), 250'000'000);
 }
 
 TEST(CoarseDeadline, AFractionIsRoundedToTheLaterNanosecondAlsoBeforeTheEpoch) {
@@ -336,46 +335,6 @@ TEST(CoarseDeadline, ThePresentTimeIsRoundedToTheEarlierNanosecond) {
   EXPECT_EQ(now(At<Small>(Small(127))), 0);
 }
 
-TEST(CoarseDeadline, TheTimerNeverRunsATaskOfTheLastPoint) {
-  ManualTimer timer;
-  const auto fail = [] { ADD_FAILURE() << "it is never due"; };
-  struct Failing : TimerTask {
-    void run(Timeout&) override { ADD_FAILURE() << "it is never due"; }
-  };
-  const auto shared = std::make_shared<Failing>();
-  const Timeout timeouts[] = {
-      timer.new_timeout(fail, (Coarse::max)()),
-      timer.try_new_timeout(fail, (Coarse::max)()),
-      timer.new_timeout(shared, (Coarse::max)()),
-      timer.try_new_timeout(shared, (Coarse::max)()),
-      timer.new_timeout(fail, 1s),
-  };
-  EXPECT_TRUE(timer.add(fail, (Coarse::max)()));
-  EXPECT_TRUE(timer.try_add(fail, (Coarse::max)()));
-  const TimeoutId moved = timer.add(fail, 1s);
-  EXPECT_TRUE(timer.reschedule(moved, (Coarse::max)()));
-  EXPECT_TRUE(Timeout(timeouts[4]).reschedule((Coarse::max)()));
-  TimeoutScope scope(timer);
-  scope.add(fail, (Coarse::max)());
-  for (const Timeout& timeout : timeouts) EXPECT_EQ(timeout.deadline(), kNever);
-  timer.advance(24h);
-  EXPECT_EQ(timer.pending_timeouts(), 9);
-}
-
-TEST(CoarseDeadline, TheTimerRunsATaskOfACoarsePointAtThatPoint) {
-  ManualTimer timer(1ms, {});
-  int ran = 0;
-  const Timeout timeout = timer.new_timeout([&] { ++ran; }, Coarse(std::chrono::milliseconds(250)));
-  EXPECT_EQ(timeout.deadline(), steady_clock::time_point(250ms));
-  timer.advance(249ms);
-  EXPECT_EQ(ran, 0);
-  timer.advance(1ms);
-  EXPECT_EQ(ran, 1);
-  timer.new_timeout([&] { ++ran; }, (Coarse::min)());
-  timer.advance(1ms);
-  EXPECT_EQ(ran, 2) << "the first point has passed";
-}
-
 TEST(CoarseDeadline, AManualTimerTakesCoarsePresentTimes) {
   ManualTimer timer(1ms, Coarse(std::chrono::milliseconds(5)));
   EXPECT_EQ(timer.now(), steady_clock::time_point(5ms));
@@ -398,13 +357,6 @@ TEST(CoarseDeadline, AKeyedTimerNeverExpiresAKeyOfTheLastPoint) {
   timer.advance(24h);
   EXPECT_EQ(keyed.size(), 2U);
   EXPECT_EQ(keyed.remaining(1), (nanoseconds::max)());
-}
-
-TEST(CoarseDeadline, AStopAfterOfTheLastPointRequestsNothing) {
-  ManualTimer timer;
-  const StopAfter limit(timer, (Coarse::max)());
-  timer.advance(24h);
-  EXPECT_FALSE(limit.token().stop_requested());
 }
 
 TEST(CoarseDeadline, ASleepUntilTheLastPointGoesOn) {

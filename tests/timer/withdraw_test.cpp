@@ -358,7 +358,6 @@ TEST_P(OrderOfOneThread, HoldsWhileItTidiesUpBehindItself) {
   order.expect_ascending();
 }
 
-/// So many stay alive that they move to the queue.
 TEST(OrderOfManyTimeouts, HoldsWhileTheyMoveToTheQueue) {
   constexpr int kTimeouts = 70'000;
   Order order(kTimeouts);
