@@ -335,10 +335,7 @@ TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
     EXPECT_GT(shortage.failed(), 0) << "or this test could not fail";
   }
   for (Timeout& timeout : moved) EXPECT_TRUE(timeout.reschedule(10ms));
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    timer.advance(1ms);
-  }
+  without_memory([&] { timer.advance(1ms); });
   timer.advance(10ms);
   EXPECT_EQ(ran, kMoved);
 }
@@ -348,17 +345,12 @@ TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
 TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   constexpr int kTimeouts = 1000;
   HashedWheelTimer timer(1ms);
-  const auto many = [&](int count) {
-    std::vector<Timeout> timeouts = far_timeouts(timer, count);
-    return timeouts;
-  };
-  std::vector<Timeout> timeouts = many(kTimeouts);
-  std::vector<Timeout> others = many(1000);
+  std::vector<Timeout> timeouts = far_timeouts(timer, kTimeouts);
+  std::vector<Timeout> others = far_timeouts(timer, 1000);
   const Gate all_in_the_wheel_and_the_worker_held(timer);
-  {
-    const Shortage shortage(0, Shortage::kAll);
+  without_memory([&] {
     for (Timeout& other : others) other.cancel();  // uses up the room for recheck requests
-  }
+  });
   std::atomic<int> turn = -1;
   std::atomic<int> moved = -1;
   std::thread other([&] {
@@ -394,10 +386,7 @@ TEST(Allocation, ARepeatedTimerThatCannotBeMovedStaysArmedAsItWas) {
   RepeatedTimer repeated("heartbeat", 1h, timer, {.on_trigger = [&] { ++triggers; }});
   repeated.start();
   timer.advance(1ms);  // in the wheel, so an earlier deadline needs a recheck request
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    EXPECT_THROW(repeated.reset(1min), std::bad_alloc);
-  }
+  without_memory([&] { EXPECT_THROW(repeated.reset(1min), std::bad_alloc); });
   timer.advance(59min);
   EXPECT_EQ(triggers, 0);
   timer.advance(1min);
@@ -1035,15 +1024,14 @@ TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
   ManualTimer timer;
   int added = 1;
   timer.add([] {}, kFar);
-  {
-    const Shortage shortage(0, Shortage::kAll);
+  without_memory([&] {
     EXPECT_THROW(
         {
           for (; added < kMost; ++added) timer.add([] {}, kFar);
         },
         std::bad_alloc);
     for (int i = 0; i < 2'000; ++i) EXPECT_FALSE(timer.try_add([] {}, kFar));
-  }
+  });
   EXPECT_TRUE(is_balanced(timer.stats(), added));
   const std::int64_t before = bytes_in_use;
   for (; added < kMost; ++added) timer.add([] {}, kFar);
@@ -1088,10 +1076,7 @@ TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
   ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
   std::optional<steady_clock::time_point> next;
   const auto before = steady_clock::now();
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    next = timer.run_due();
-  }
+  without_memory([&] { next = timer.run_due(); });
   EXPECT_FALSE(ran);
   ASSERT_TRUE(next);
   EXPECT_GE(*next, before + 1ms) << "a loop would not sleep";

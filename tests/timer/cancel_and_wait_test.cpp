@@ -83,6 +83,7 @@ class Waiter {
 
 /// Expects that cancel_and_wait() of another thread waits until `hold` lets go, and that it returns false then.
 void expect_waits_until(Hold& hold, const Timeout& timeout, const char* although = "") {
+  EXPECT_TRUE(hold.wait_until_entered());
   Waiter waiter(timeout);
   EXPECT_TRUE(waiter.is_waiting()) << although;
   hold.let_go();
@@ -142,36 +143,26 @@ TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRunsAndWhileItsCallableIsDestroyed) {
   }
 }
 
-TYPED_TEST(CancelAndWait, WaitsForACallableThatNeedsNoDestruction) {
-  Hold hold;
-  bool ran = false;
-  Rig<TypeParam> timer;
-  const auto task = [&hold, &ran] {
-    hold();
-    ran = true;
-  };
-  static_assert(std::is_trivially_destructible_v<decltype(task)>);
-  const Timeout timeout = timer->new_timeout(task, 0ns);
-  ASSERT_TRUE(hold.wait_until_entered());
-  expect_waits_until(hold, timeout);
-  EXPECT_TRUE(ran);
-}
-
-TYPED_TEST(CancelAndWait, WaitsForATimerTask) {
+TYPED_TEST(CancelAndWait, WaitsForACallableThatNeedsNoDestructionAndForATimerTask) {
   struct Held : TimerTask {
-    void run(Timeout&) override {
-      hold();
-      ran = true;
-    }
+    explicit Held(const std::function<void()>& task) : its_task(task) {}
+    void run(Timeout&) override { its_task(); }
+    const std::function<void()>& its_task;
+  };
+  for (const bool shared : {false, true}) {
     Hold hold;
     bool ran = false;
-  };
-  const auto task = std::make_shared<Held>();
-  Rig<TypeParam> timer;
-  const Timeout timeout = timer->new_timeout(task, 0ns);
-  ASSERT_TRUE(task->hold.wait_until_entered());
-  expect_waits_until(task->hold, timeout);
-  EXPECT_TRUE(task->ran);
+    Rig<TypeParam> timer;
+    const auto task = [&hold, &ran] {
+      hold();
+      ran = true;
+    };
+    static_assert(std::is_trivially_destructible_v<decltype(task)>);
+    const std::function<void()> function = task;
+    expect_waits_until(
+        hold, shared ? timer->new_timeout(std::make_shared<Held>(function), 0ns) : timer->new_timeout(task, 0ns));
+    EXPECT_TRUE(ran);
+  }
 }
 
 TYPED_TEST(CancelAndWait, WaitsForATaskThatThrowsAndForItsReport) {
@@ -183,7 +174,6 @@ TYPED_TEST(CancelAndWait, WaitsForATaskThatThrowsAndForItsReport) {
     reported = true;
   }});
   const Timeout timeout = timer->new_timeout([actor = Actor(story)] { throw 1; }, 0ns);
-  ASSERT_TRUE(hold.wait_until_entered());
   expect_waits_until(hold, timeout);
   EXPECT_TRUE(reported);
   EXPECT_TRUE(story.destroyed);
@@ -194,7 +184,6 @@ TYPED_TEST(CancelAndWait, WaitsWhileAnotherThreadsCancelDestroysTheCallable) {
   Rig<TypeParam> timer;
   Timeout timeout = timer->new_timeout(Actor(story), kFar);
   std::jthread canceller([copy = timeout]() mutable { EXPECT_TRUE(copy.cancel()); });
-  ASSERT_TRUE(story.hold.wait_until_entered());
   expect_waits_until(story.hold, timeout);
   EXPECT_TRUE(story.destroyed);
 }
@@ -213,20 +202,22 @@ TYPED_TEST(CancelAndWait, ManyThreadsWaitForTheSameTask) {
   EXPECT_TRUE(story.destroyed);
 }
 
-TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAway) {
-  Story story;
-  Hold hold;
-  Timeout taken;
-  Rig<TypeParam> timer;
-  const Timeout timeout = after(*timer, 0ns, [&, actor = Actor(story)](Timeout& self) mutable {
-    taken = std::move(self);
-    hold();
-    actor();
-  });
-  ASSERT_TRUE(hold.wait_until_entered());
-  expect_waits_until(hold, timeout);
-  EXPECT_TRUE(story.destroyed);
-  EXPECT_EQ(taken, timeout);
+TYPED_TEST(CancelAndWait, WaitsForATaskThatMovesItsHandleAwayOrDestroysItsTimer) {
+  for (const bool destroys : {false, true}) {
+    Story story;
+    Hold hold;
+    Timeout taken;
+    Rig<TypeParam> timer;
+    const Timeout timeout = after(*timer, 0ns, [&, destroys, actor = Actor(story)](Timeout& self) mutable {
+      taken = std::move(self);
+      if (destroys) timer.destroy();
+      hold();
+      actor();
+    });
+    expect_waits_until(hold, timeout);
+    EXPECT_TRUE(story.destroyed);
+    EXPECT_EQ(taken, timeout);
+  }
 }
 
 /// The next timeout may use the memory of an ended one, but not while a thread waits for that one.
@@ -247,34 +238,22 @@ TYPED_TEST(CancelAndWait, TheNextTimeoutsOfTheTimerAreNotConcerned) {
 
 // Where it is called.
 
-TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTask) {
+TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTaskHoweverDeep) {
   for (const auto slow_task : {0h, 1h}) {
-    Latch ran;
     Rig<TypeParam> timer({.slow_task = slow_task});
-    after(*timer, 0ns, [&](Timeout& self) {
+    EXPECT_TRUE(ran_in_task(*timer, [&](Timeout& self) {
       Timeout copy = self;
       EXPECT_FALSE(self.cancel_and_wait());
       EXPECT_FALSE(copy.cancel_and_wait());
-      ran.count_down();
-    });
-    EXPECT_TRUE(ran.wait());
+      ManualTimer inner;
+      after(inner, 0ns, [&](Timeout& in_inner) {
+        EXPECT_FALSE(self.cancel_and_wait());
+        EXPECT_FALSE(in_inner.cancel_and_wait());
+      });
+      EXPECT_EQ(inner.advance(1s), 1U);
+      EXPECT_FALSE(self.cancel_and_wait()) << "after it was in another one";
+    }));
   }
-}
-
-TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTaskHoweverDeep) {
-  Latch ran;
-  Rig<TypeParam> timer;
-  after(*timer, 0ns, [&](Timeout& self) {
-    ManualTimer inner;
-    Timeout other = after(inner, 0ns, [&](Timeout& in_inner) {
-      EXPECT_FALSE(self.cancel_and_wait());
-      EXPECT_FALSE(in_inner.cancel_and_wait());
-    });
-    EXPECT_EQ(inner.advance(1s), 1U);
-    EXPECT_FALSE(self.cancel_and_wait()) << "after it was in another one";
-    ran.count_down();
-  });
-  EXPECT_TRUE(ran.wait());
 }
 
 /// Calls it on its own timeout when it is destroyed.
@@ -300,41 +279,28 @@ class AsksInDestructor {
   Asked* asked_;
 };
 
-TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatHasRun) {
-  AsksInDestructor::Asked asked;
-  Rig<TypeParam> timer;
-  timer->new_timeout(AsksInDestructor(asked), 0ns);
-  ASSERT_TRUE(asked.answered.wait());
-  EXPECT_FALSE(asked.answer);
-}
-
-TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatIsCancelled) {
-  for (const bool elsewhere : {false, true}) {
+TYPED_TEST(CancelAndWait, IsFalseAtOnceInTheDestructorOfACallableThatHasRunOrIsCancelled) {
+  enum class Way { Runs, CancelledElsewhere, CancelledHere };
+  for (const Way way : {Way::Runs, Way::CancelledElsewhere, Way::CancelledHere}) {
     AsksInDestructor::Asked asked;
     Rig<TypeParam> timer;
-    Timeout timeout = timer->new_timeout(AsksInDestructor(asked), kFar);
-    *asked.timeout = timeout;
-    if (elsewhere) {
-      std::jthread([&] { EXPECT_TRUE(timeout.cancel()); }).join();
-    } else {
-      EXPECT_TRUE(timeout.cancel_and_wait());
-    }
-    ASSERT_TRUE(asked.answered.is_open());
+    Timeout timeout = timer->new_timeout(AsksInDestructor(asked), way == Way::Runs ? When(0ns) : When(kFar));
+    if (way != Way::Runs) *asked.timeout = timeout;
+    if (way == Way::CancelledElsewhere) std::jthread([&] { EXPECT_TRUE(timeout.cancel()); }).join();
+    EXPECT_TRUE(way != Way::CancelledHere || timeout.cancel_and_wait());
+    ASSERT_TRUE(way == Way::Runs ? asked.answered.wait() : asked.answered.is_open());
     EXPECT_FALSE(asked.answer);
   }
 }
 
 TYPED_TEST(CancelAndWait, InAnotherTaskOfTheSameTimerItCancels) {
   Story story;
-  Latch ran;
   Rig<TypeParam> timer;
   Timeout far = timer->new_timeout(Actor(story), kFar);
-  after(*timer, 0ns, [&] {
+  EXPECT_TRUE(ran_in_task(*timer, [&] {
     EXPECT_TRUE(far.cancel_and_wait());
     EXPECT_TRUE(story.destroyed);
-    ran.count_down();
-  });
-  EXPECT_TRUE(ran.wait());
+  }));
 }
 
 TYPED_TEST(CancelAndWait, ATaskWaitsForATaskOfAnotherTimer) {
@@ -357,21 +323,17 @@ TYPED_TEST(CancelAndWait, ATaskWaitsForATaskOfAnotherTimer) {
 // TimerTask::cancelled().
 
 TYPED_TEST(CancelAndWait, DoesNotWaitForCancelled) {
-  struct Held : TimerTask {
-    void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
-    void cancelled(Timeout& self) override {
-      EXPECT_FALSE(self.cancel_and_wait());
-      hold();
-    }
-    Hold hold;
-  };
-  const auto task = std::make_shared<Held>();
+  Hold hold;
   Rig<TypeParam> timer;
+  const auto task = on_cancelled([&](Timeout& self) {
+    EXPECT_FALSE(self.cancel_and_wait());
+    hold();
+  });
   Timeout timeout = timer->new_timeout(task, kFar);
   EXPECT_TRUE(timeout.cancel_and_wait());
-  ASSERT_TRUE(task->hold.wait_until_entered());
+  ASSERT_TRUE(hold.wait_until_entered());
   EXPECT_FALSE(timeout.cancel_and_wait()) << "while cancelled() runs";
-  task->hold.let_go();
+  hold.let_go();
 }
 
 // The end of the timer.
@@ -409,20 +371,6 @@ TYPED_TEST(CancelAndWait, WaitsBesideStopForTheSameTask) {
   story.hold.let_go();
   EXPECT_FALSE(early.result());
   EXPECT_FALSE(late.result());
-  EXPECT_TRUE(story.destroyed);
-}
-
-TYPED_TEST(CancelAndWait, WaitsForATaskThatDestroysItsTimer) {
-  Story story;
-  Hold hold;
-  Rig<TypeParam> timer;
-  const Timeout timeout = after(*timer, 0ns, [&, actor = Actor(story)]() mutable {
-    timer.destroy();
-    hold();
-    actor();
-  });
-  ASSERT_TRUE(hold.wait_until_entered());
-  expect_waits_until(hold, timeout);
   EXPECT_TRUE(story.destroyed);
 }
 
@@ -491,7 +439,6 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileAnotherThreadDisarms) {
   Timeout timeout = timer->new_timeout(Actor(story), 0ns);
   ASSERT_TRUE(queue.wait_for(1));
   std::jthread first([copy = timeout]() mutable { EXPECT_TRUE(copy.cancel_and_wait()); });
-  ASSERT_TRUE(story.hold.wait_until_entered());
   expect_waits_until(story.hold, timeout);
   EXPECT_TRUE(story.destroyed);
 }
@@ -531,13 +478,8 @@ TYPED_TEST(CancelAndWaitInExecutor, IsFalseAtOnceInsideTheTask) {
   ThreadPerJob threads;
   for (const auto& executor : {threads.executor(), kInline}) {
     AsksInDestructor::Asked asked;
-    Latch ran;
     Rig<TypeParam> timer({.executor = executor});
-    after(*timer, 0ns, [&](Timeout& self) {
-      EXPECT_FALSE(self.cancel_and_wait());
-      ran.count_down();
-    });
-    EXPECT_TRUE(ran.wait());
+    EXPECT_TRUE(ran_in_task(*timer, [&](Timeout& self) { EXPECT_FALSE(self.cancel_and_wait()); }));
     timer->new_timeout(AsksInDestructor(asked), 0ns);
     ASSERT_TRUE(asked.answered.wait());
     EXPECT_FALSE(asked.answer);
@@ -573,7 +515,6 @@ TYPED_TEST(CancelAndWaitInExecutor, WaitsWhileADroppedCallableIsDestroyed) {
   const Timeout timeout = timer->new_timeout(Actor(story), 0ns);
   ASSERT_TRUE(queue.wait_for(1));
   std::jthread dropper([&] { queue.take(); });
-  ASSERT_TRUE(story.hold.wait_until_entered());
   expect_waits_until(story.hold, timeout);
   EXPECT_TRUE(story.destroyed);
   EXPECT_FALSE(story.ran);

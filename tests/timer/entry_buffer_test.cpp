@@ -277,10 +277,7 @@ TEST_F(APlace, MovesNoMoreToTheQueueBeforeTheWorkerHasTakenTheLast) {
 
 TEST_F(APlace, LosesNothingIfTheQueueHasNoMemory) {
   put(0, 1000);
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    EXPECT_LT(Inbox::hand_over(place, 1000), 1000U);
-  }
+  without_memory([&] { EXPECT_LT(Inbox::hand_over(place, 1000), 1000U); });
   EXPECT_EQ(place.size(), 1000U);
   put(1000, 1100);
   expect_taken(1100);

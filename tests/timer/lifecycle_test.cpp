@@ -137,23 +137,21 @@ TEST(Stop, InsideATaskThrowsEvenWhileAnotherThreadStops) {
   EXPECT_TRUE(refused);
 }
 
-TEST(Stop, FromAnExecutorThread) {
+TEST(Stop, FromAnExecutorThreadOrATaskOfAnotherTimer) {
   std::atomic<std::size_t> unprocessed = 0;
   ThreadPerJob pool;
   HashedWheelTimer timer{{.tick_duration = 1ms, .executor = pool.executor()}};
-  timer.new_timeout([] {}, kFar);
-  ASSERT_TRUE(ran_in_task(timer, [&] { unprocessed = timer.stop().size(); }));
-  EXPECT_EQ(unprocessed, 1U);
-  EXPECT_THROW(timer.start(), IllegalState);
-}
-
-TEST(Stop, FromATaskOfAnotherTimer) {
-  std::atomic<std::size_t> unprocessed = 0;
   HashedWheelTimer victim(1ms);
-  HashedWheelTimer timer(1ms);
-  victim.new_timeout([] {}, kFar);
-  ASSERT_TRUE(ran_in_task(timer, [&] { unprocessed = victim.stop().size(); }));
-  EXPECT_EQ(unprocessed, 1U);
+  for (Timer* const stopped : {static_cast<Timer*>(&victim), static_cast<Timer*>(&timer)}) {
+    stopped->new_timeout([] {}, kFar);
+    ASSERT_TRUE(ran_in_task(timer, [&, stopped] { unprocessed += stopped->stop().size(); }));
+    EXPECT_THROW(stopped->new_timeout([] {}, 0ns), IllegalState);
+  }
+  HashedWheelTimer other(1ms);
+  other.new_timeout([] {}, kFar);
+  HashedWheelTimer stopping(1ms);
+  ASSERT_TRUE(ran_in_task(stopping, [&] { unprocessed += other.stop().size(); }));
+  EXPECT_EQ(unprocessed, 3U);
 }
 
 TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {

@@ -296,12 +296,6 @@ TYPED_TEST(OriginsOf, AreNotReportedUnlessTheTimerTracesThem) {
   plain->for_each_pending([](const TracedTimeout&) { ADD_FAILURE(); });
 }
 
-TYPED_TEST(OriginsOf, OfOneLineInSeveralLibrariesAreOne) {
-  static constexpr char kCopies[2][8] = {"rpc.cpp", "rpc.cpp"};
-  for (const auto& copy : kCopies) this->timer->new_timeout([] {}, kFar, Origin(copy, 12));
-  EXPECT_EQ(this->count("rpc.cpp:12"), 2);
-}
-
 TYPED_TEST(OriginsOf, FindALineThatLeaksAmongAHundred) {
   Timer& timer = *this->timer;
   std::vector<TimeoutId> ids;

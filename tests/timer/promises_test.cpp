@@ -142,8 +142,9 @@ TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
 }
 
 // Promise 5: What one thread schedules with non-decreasing deadlines runs in that order (an executor may reorder).
-// Also tests/timer/conformance_test.cpp: Conformance.TimeoutsWithRisingDeadlinesRunInThatOrder
+// Also tests/timer/conformance_test.cpp: Conformance.TimeoutsWithDeadlinesThatDoNotFallRunInThatOrder
 // Also tests/timer/hierarchical_timer_test.cpp: HierarchicalSlots.RunsInTheOrderOfTicks
+// Also tests/timer/run_test.cpp: RunTest.LosesNothingAndKeepsTheOrderWhileItTakesOver
 // Also tests/timer/withdraw_test.cpp: Withdraw.TheOrderHoldsWithNodesThatAreUsedAgain
 // Also tests/manual/manual_timer_test.cpp: Advance.RunsTasksInTheOrderOfTicksAndOfScheduling
 
@@ -164,26 +165,6 @@ TEST(Promise5, OneThreadsTimeoutsRunInDeadlineOrderDespiteCancellations) {
   timer.stop();
   EXPECT_EQ(order.size() + cancelled, std::size_t{kCount});
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-}
-
-TEST(Promise5, EachThreadsOrderHoldsAmongSeveral) {
-  constexpr int kThreads = 3;
-  constexpr int kCount = 3000;
-  std::array<std::vector<int>, kThreads> orders;
-  HashedWheelTimer timer(1ms, 16);
-  run_together(kThreads, [&](int thread) {
-    Timeout previous;
-    for (int i = 0; i < kCount; ++i) {
-      if (i % 3 == 1) previous.cancel();
-      previous = timer.new_timeout([&, thread, i] { orders[thread].push_back(i); }, i * 20us);
-    }
-  });
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
-  timer.stop();
-  for (const std::vector<int>& order : orders) {
-    EXPECT_GE(order.size(), std::size_t{2 * kCount / 3}) << "at most every third was cancelled";
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-  }
 }
 
 // Promise 6: `max_pending_timeouts` is exact under concurrency. The count drops at `cancel()`, is never negative, and

@@ -125,23 +125,6 @@ TYPED_TEST(RunTest, LosesNothingAndKeepsTheOrderWhileItTakesOver) {
   }
 }
 
-TYPED_TEST(RunTest, ReturnsWhenAnotherThreadStopsTheTimer) {
-  auto timer = this->make();
-  Runner runner(*timer);
-  await_worker(*timer, runner.id());
-  timer->new_timeout(must_not_run, kFar);
-  EXPECT_EQ(timer->stop().size(), 1U);
-  runner.join();
-}
-
-TYPED_TEST(RunTest, ReturnsWhenAnotherThreadDestroysTheTimer) {
-  auto timer = this->make();
-  Runner runner(*timer);
-  await_worker(*timer, runner.id());
-  timer.reset();
-  runner.join();
-}
-
 TYPED_TEST(RunTest, ReturnsWhenATaskHasDestroyedTheTimer) {
   auto timer = this->make();
   Runner runner(*timer);

@@ -217,13 +217,8 @@ TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeReturnedByStop) {
 TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
   const auto next = std::make_shared<RecordingTask>();
   const Resource resource = make_resource();
-  Latch ran;
   HashedWheelTimer timer(1ms);
-  after(timer, 0ms, [&, resource](Timeout& self) {
-    self = timer.new_timeout(next, kFar);
-    ran.count_down();
-  });
-  ASSERT_TRUE(ran.wait());
+  ASSERT_TRUE(ran_in_task(timer, [&, resource](Timeout& self) { self = timer.new_timeout(next, kFar); }));
   EXPECT_EQ(timer.stop().size(), 1U);
   EXPECT_TRUE(is_released(resource));
   EXPECT_EQ(next.use_count(), 1) << "the handle was dropped with the task's argument";
@@ -232,17 +227,16 @@ TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
 TEST(TaskLifetime, ATaskMayMoveOrDropItsHandle) {
   const Resource resource = make_resource();
   Timeout taken;
-  Latch ran(2);
+  Latch ran;
   HashedWheelTimer timer(1ms);
   const Timeout first = after(timer, 0ms, [&, resource](Timeout& self) {
     taken = std::move(self);
     ran.count_down();
   });
-  after(timer, 0ms, [&, resource](Timeout& self) {
+  ASSERT_TRUE(ran_in_task(timer, [&, resource](Timeout& self) {
     self = Timeout();
     EXPECT_EQ(*resource, 7);
-    ran.count_down();
-  });
+  }));
   ASSERT_TRUE(ran.wait());
   timer.stop();
   EXPECT_EQ(taken, first);

@@ -62,22 +62,6 @@ class IdOf : public ::testing::Test {
 };
 TYPED_TEST_SUITE(IdOf, AllTimers);
 
-TYPED_TEST(IdOf, APendingTimeoutCancelsItOnce) {
-  std::atomic<bool> later = false;
-  const auto timer = make_timer<TypeParam>();
-  std::unique_ptr<Gate> gate = hold_worker(*timer);  // the timeout is not due before its cancel()
-  const TimeoutId id = timer->add([this] { ++this->runs_; }, 5ms);
-  ASSERT_TRUE(id);
-  EXPECT_EQ(timer->pending_timeouts(), 1);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-  gate.reset();
-  timer->add([&] { later = true; }, 10ms);
-  EXPECT_TRUE(passes_until(*timer, [&] { return later.load(); }));
-  EXPECT_EQ(this->runs_, 0);
-}
-
 TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
   const auto timer = make_timer<TypeParam>();
   const auto deadline = timer->now() + 5ms;
@@ -271,19 +255,6 @@ TYPED_TEST(IdOf, AFunctionMayBeThatOfAnyCallable) {
   EXPECT_FALSE(timer->try_add(count_call, kNanDelay));
   this->run_all(*timer);
   EXPECT_TRUE(eventually([] { return calls == 4; }));
-}
-
-/// So many that their nodes do not fit into the thread's own list.
-TYPED_TEST(IdOf, ThousandsOfTimeoutsCancelThem) {
-  for (const std::int64_t limit : {0, 10'000}) {
-    const auto timer = make_timer<TypeParam>(Options{.max_pending_timeouts = limit});
-    for (int round = 0; round < 3; ++round) {
-      std::vector<TimeoutId> ids;
-      for (int i = 0; i < 6000; ++i) ids.push_back(timer->add([] {}, kFar));
-      for (const TimeoutId id : ids) ASSERT_EQ(timer->cancel(id), CancelResult::Cancelled);
-      EXPECT_EQ(timer->pending_timeouts(), 0);
-    }
-  }
 }
 
 /// Either the thread that scheduled it cancels it, or one that never used the timer. The threads use two timers in

@@ -533,34 +533,5 @@ TEST(TimeoutScope, ForgetsWhileOthersCancelAll) {
   EXPECT_LT(most, kLives * 4);
 }
 
-TEST(TimeoutScope, IsUsedByManyThreads) {
-  constexpr int kRounds = kSanitized ? 20 : 200;
-  HashedWheelTimer timer(1ms);
-  for (int round = 0; round < kRounds; ++round) {
-    std::atomic<int> ran = 0;
-    std::atomic<int> cancelled = 0;
-    std::atomic<bool> gone = false;
-    constexpr int kThreads = 3;
-    constexpr int kOfEach = 300;
-    auto scope = std::make_unique<TimeoutScope>(timer);
-    {
-      auto threads = start_threads(kThreads, [&](int thread) {
-        for (int i = 0; i < kOfEach; ++i) {
-          const TimeoutId id = add_after(*scope, i % 3 * 500us, [&] {
-            EXPECT_FALSE(gone);
-            ++ran;
-          });
-          if (i % 5 == thread) cancelled += scope->cancel(id) == CancelResult::Cancelled ? 1 : 0;
-          if (i % 50 == thread) cancelled += static_cast<int>(scope->cancel_all());
-        }
-      });
-    }
-    cancelled += static_cast<int>(scope->cancel_all());
-    scope.reset();
-    gone = true;
-    EXPECT_EQ(ran + cancelled, kThreads * kOfEach);
-  }
-}
-
 }  // namespace
 }  // namespace hwt::test

@@ -189,15 +189,14 @@ TEST(Withdraw, GivesThePlaceUnderTheLimitBackAtOnce) {
 
 TEST(Withdraw, ByATaskOnTheWorker) {
   constexpr int kRounds = 1000;
-  Latch ran(kRounds + 1);
+  Latch ran(kRounds);
   HashedWheelTimer timer(1ms);
-  after(timer, 0ns, [&] {
+  ASSERT_TRUE(ran_in_task(timer, [&] {
     for (int i = 0; i < kRounds; ++i) {
       withdraw_some(timer, 3, 0ns);
       timer.new_timeout([&] { ran.count_down(); }, 0ns);
     }
-    ran.count_down();
-  });
+  }));
   ASSERT_TRUE(ran.wait());
   EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
   EXPECT_EQ(timer.stats().cancelled, 3 * kRounds);
@@ -384,8 +383,7 @@ TEST(OrderWithoutMemory, HoldsForTimeoutsBeforeAndAfterTheShortage) {
       const auto dead = [&] { EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel()); };
       for (; next < alive; ++next) timer.new_timeout(order.task(next), 0ns);
       for (int i = 0; i < 3 * kFew; ++i) dead();
-      {
-        const Shortage shortage(0, Shortage::kAll);
+      without_memory([&] {
         for (int i = 0; i < 8 * kFew; ++i) {
           if (timer.try_new_timeout(order.task(next), 0ns)) {
             ++next;
@@ -393,7 +391,7 @@ TEST(OrderWithoutMemory, HoldsForTimeoutsBeforeAndAfterTheShortage) {
             ++refused;
           }
         }
-      }
+      });
       while (next < kTimeouts) {
         dead();
         timer.new_timeout(order.task(next++), 0ns);
