@@ -138,12 +138,21 @@ class AfterAPeak : public ::testing::Test {
   internal::Core* core_ = nullptr;  // of the timer of the latest schedule()
 };
 
-TEST_F(AfterAPeak, ThatWasCancelled) {
-  HastyTimer timer(10ms);
-  std::vector<Timeout> timeouts = schedule(timer, kPeak);
-  ASSERT_TRUE(all_is_resident());
-  cancel(timeouts);
-  EXPECT_TRUE(falls_to(little()));
+TEST_F(AfterAPeak, ThatWasCancelledByItsThreadOrAnother) {
+  for (const bool elsewhere : {false, true}) {
+    HastyTimer timer(10ms);
+    slabs_ = {};
+    std::vector<Timeout> timeouts = schedule(timer, kPeak);
+    ASSERT_TRUE(all_is_resident());
+    Latch checked;
+    std::jthread other([&] {
+      if (elsewhere) cancel(timeouts);
+      EXPECT_TRUE(checked.wait());
+    });
+    if (!elsewhere) cancel(timeouts);
+    EXPECT_TRUE(falls_to(little()));
+    checked.count_down();
+  }
 }
 
 /// The nodes that a pool keeps lie anywhere then.
@@ -154,18 +163,6 @@ TEST_F(AfterAPeak, ThatWasCancelledInAnyOrder) {
   std::shuffle(timeouts.begin(), timeouts.end(), std::minstd_rand(1));
   cancel(timeouts);
   EXPECT_TRUE(falls_to(kKeptByPool + little()));
-}
-
-TEST_F(AfterAPeak, ThatWasCancelledByAnotherThread) {
-  HastyTimer timer(10ms);
-  std::vector<Timeout> timeouts = schedule(timer, kPeak);
-  Latch checked;
-  std::jthread other([&] {
-    cancel(timeouts);
-    EXPECT_TRUE(checked.wait());
-  });
-  EXPECT_TRUE(falls_to(little()));
-  checked.count_down();
 }
 
 TEST_F(AfterAPeak, ThatExpired) {
@@ -208,25 +205,13 @@ TEST_F(AfterAPeak, OfWhichTheWorkerHasSeenNothing) {
 }
 
 /// More than a MiB is free but stays, because a timeout in each of these pages is still pending.
-TEST_F(AfterAPeak, TheTimerIsIdleAgain) {
+TEST_F(AfterAPeak, TheTimerIsIdleAgainAndTimeoutsAmongThemGoOn) {
   HastyTimer timer(10ms, 1 << 17);
   std::vector<Timeout> all = schedule(timer, 300'000);  // so many that little() is little
-  const std::vector<Timeout> go_on = cancel_but_one_of(200, all);
+  std::vector<Timeout> go_on = cancel_but_one_of(200, all);
   ASSERT_TRUE(falls_to(go_on.size() + little()));
   await_sleep(timer, 300ms);
-}
-
-/// One of every third page, which cannot go then.
-TEST_F(AfterAPeak, TimeoutsAmongThemGoOn) {
-  constexpr int kEach = 200;
-  HastyTimer timer(10ms);
-  std::vector<Timeout> all = schedule(timer, kPeak);
-  std::vector<Timeout> go_on = cancel_but_one_of(kEach, all);
-  ASSERT_TRUE(falls_to(go_on.size() + little()));
-  for (Timeout& timeout : go_on) {
-    ASSERT_FALSE(timeout.is_cancelled());
-    ASSERT_TRUE(timeout.reschedule(0ns));
-  }
+  for (Timeout& timeout : go_on) ASSERT_TRUE(timeout.reschedule(0ns));
   EXPECT_TRUE(eventually([&] { return ran_ == static_cast<int>(go_on.size()); }));
   for (const Timeout& timeout : go_on) EXPECT_TRUE(timeout.is_expired());
 }

@@ -412,14 +412,22 @@ TEST_F(AfterAPass, CancelledIsCalledInTimeAgainAndAgain) {
   });
 }
 
+/// Also of a timeout that is later than all others, so that it did not wake the worker, and is in the queue.
 TEST_F(AfterAPass, AnEarlierDeadlineIsInTime) {
-  expect_in_time(kRounds, [&](int) {
-    RunLog run;
-    Timeout timeout = timer_.new_timeout([&] { run(); }, 2 * kFar);
-    make_busy();
-    EXPECT_TRUE(timeout.reschedule(2ms));
-    return run.lateness(timeout);
-  });
+  timer_.new_timeout([] {}, kFar);
+  for (const bool queued : {true, false}) {
+    SCOPED_TRACE(queued ? "queued" : "in the wheel");
+    expect_in_time(kRounds, [&](int round) {
+      RunLog run;
+      Timeout timeout;
+      if (!queued) timeout = timer_.new_timeout([&] { run(); }, 2 * kFar);
+      make_busy();
+      if (round % 3 == 0) come_to_rest(timer_, 10ms);
+      if (queued) timeout = timer_.new_timeout([&] { run(); }, 2 * kFar);
+      EXPECT_TRUE(timeout.reschedule(2ms));
+      return run.lateness(timeout);
+    });
+  }
 }
 
 }  // namespace

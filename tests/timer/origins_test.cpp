@@ -10,8 +10,8 @@
 #include "hashed_wheel_timer/schedule.h"
 #include "hashed_wheel_timer/stop_after.h"
 #include "hashed_wheel_timer/timeout_scope.h"
+#include "tests/coroutine/coroutine_support.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/test_support.h"
 
 namespace hwt::test {
 namespace {
@@ -281,17 +281,14 @@ TYPED_TEST(OriginsOf, OfARefusedTimeoutAreNotReported) {
   EXPECT_FALSE(limited->try_new_timeout([] {}, kFar, Origin{"refused"}));
 }
 
-TYPED_TEST(OriginsOf, AreOfThisTimerOnly) {
+TYPED_TEST(OriginsOf, AreOfThisTimerOnlyAndOnlyIfItTracesThem) {
   const auto other = make_timer<TypeParam>(kTraced);
+  const auto plain = make_timer<TypeParam>();
   this->timer->new_timeout([] {}, kFar, Origin{"here"});
   other->new_timeout([] {}, kFar, Origin{"there"});
+  plain->new_timeout([] {}, kFar, Origin{"here"});
   EXPECT_EQ(this->count("here"), 1);
   EXPECT_EQ(this->count("there"), 0);
-}
-
-TYPED_TEST(OriginsOf, AreNotReportedUnlessTheTimerTracesThem) {
-  const auto plain = make_timer<TypeParam>();
-  plain->new_timeout([] {}, kFar, Origin{"line"});
   EXPECT_TRUE(plain->pending_by_origin().empty());
   plain->for_each_pending([](const TracedTimeout&) { ADD_FAILURE(); });
 }
@@ -342,21 +339,18 @@ TYPED_TEST(OriginsOf, BelongToTheirTimeoutsWhileOtherThreadsScheduleAndCancel) {
   const Time far = timer.now() + 100 * kFar;
   std::atomic<bool> end = false;
   Latch busy(kThreads);  // each thread has used each node of its own several times
-  std::vector<std::thread> threads;
-  for (int number = 0; number != kThreads; ++number) {
-    threads.emplace_back([&, number] {
-      // A node is of one line and then of another. Each line has a deadline of its own.
-      std::array<TimeoutId, 64> ids{};
-      for (std::uint32_t i = 0; !end; ++i) {
-        timer.cancel(ids[i % ids.size()]);
-        const std::uint32_t line = i % 7 + 1;
-        ids[i % ids.size()] = timer.add([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
-        if (i == 20 * ids.size()) busy.count_down();
-        if (i % 5 == 0) timer.reschedule(ids[i % ids.size()], far + line * 1s + 1ms);
-      }
-      for (const TimeoutId id : ids) timer.cancel(id);
-    });
-  }
+  auto threads = start_threads(kThreads, [&](int number) {
+    // A node is of one line and then of another. Each line has a deadline of its own.
+    std::array<TimeoutId, 64> ids{};
+    for (std::uint32_t i = 0; !end; ++i) {
+      timer.cancel(ids[i % ids.size()]);
+      const std::uint32_t line = i % 7 + 1;
+      ids[i % ids.size()] = timer.add([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
+      if (i == 20 * ids.size()) busy.count_down();
+      if (i % 5 == 0) timer.reschedule(ids[i % ids.size()], far + line * 1s + 1ms);
+    }
+    for (const TimeoutId id : ids) timer.cancel(id);
+  });
   for (int walk = 0; walk < 100 || !busy.is_open(); ++walk) {
     if constexpr (kDriven<TypeParam>) turn(*this->timer);
     int stable = 0;
@@ -373,21 +367,12 @@ TYPED_TEST(OriginsOf, BelongToTheirTimeoutsWhileOtherThreadsScheduleAndCancel) {
     EXPECT_EQ(wrong, 0) << "a deadline of another timeout";
   }
   end = true;
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   EXPECT_EQ(this->count("stable"), kStable);
   EXPECT_EQ(timer.pending_timeouts(), kStable);
 }
 
-struct Coroutine {
-  struct promise_type {
-    Coroutine get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { ADD_FAILURE(); }
-  };
-};
-Coroutine sleep_for_long(Timer& timer) { co_await sleep_for(timer, kFar); }
+Detached sleep_for_long(Timer& timer) { co_await sleep_for(timer, kFar); }
 
 TYPED_TEST(OriginsOf, AreThoseOfCoroutinesByName) {
   sleep_for_long(*this->timer);
@@ -415,18 +400,12 @@ TEST(TraceValue, HasTheTimeAndTheNumber) {
 
 TEST(OriginNumbers, AreTheSameInAllThreads) {
   constexpr std::uint32_t kLines = 500;
-  std::vector<std::vector<std::uint32_t>> numbers(4);
-  Barrier begin(4);
-  std::vector<std::thread> threads;
-  for (auto& of_thread : numbers) {
-    threads.emplace_back([&] {
-      begin.arrive_and_wait();
-      for (std::uint32_t line = 1; line <= kLines; ++line) {
-        of_thread.push_back(OriginTable::number_of(Origin("same.cpp", line)));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  std::array<std::vector<std::uint32_t>, 4> numbers;
+  run_together(4, [&](int thread) {
+    for (std::uint32_t line = 1; line <= kLines; ++line) {
+      numbers[static_cast<std::size_t>(thread)].push_back(OriginTable::number_of(Origin("same.cpp", line)));
+    }
+  });
   for (const auto& of_thread : numbers) EXPECT_EQ(of_thread, numbers[0]);
   for (std::uint32_t line = 1; line <= kLines; ++line) {
     EXPECT_EQ(OriginTable::at(numbers[0][line - 1]), Origin("same.cpp", line));

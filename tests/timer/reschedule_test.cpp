@@ -254,33 +254,6 @@ TEST(RescheduleOf, AnotherThatRunsNextInTheSameTick) {
   EXPECT_TRUE(other.is_expired());
 }
 
-TEST(RescheduleOf, ATimerTaskRunsOrIsCancelledOnce) {
-  const auto runs = std::make_shared<RecordingTask>();
-  const auto cancelled = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer(1ms);
-  for (const bool queued : {false, true}) {
-    std::optional<Gate> gate;
-    if (queued) gate.emplace(timer);
-    Timeout first = timer.new_timeout(runs, 2s);
-    Timeout second = timer.new_timeout(cancelled, kFar);
-    if (!queued) gate.emplace(timer);
-    for (const auto delay : {3000ms, 20ms, 30ms}) EXPECT_TRUE(first.reschedule(delay));
-    EXPECT_TRUE(second.reschedule(2 * kFar));
-    EXPECT_TRUE(second.reschedule(1ms));
-    EXPECT_TRUE(second.cancel());
-    EXPECT_FALSE(second.reschedule(1ms));
-    gate.reset();
-    ASSERT_TRUE(eventually([&] { return first.is_expired(); }));
-    pass(timer, 10ms);
-  }
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_EQ(runs->runs, 2);
-  EXPECT_EQ(runs->cancellations, 0);
-  EXPECT_EQ(cancelled->runs, 0);
-  EXPECT_EQ(cancelled->cancellations, 2);
-  EXPECT_EQ(runs.use_count() + cancelled.use_count(), 2);
-}
-
 TEST(RescheduleOf, ATimeoutUnderALimitKeepsItsOnePlace) {
   RunLog run;
   HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 2}};
@@ -322,26 +295,6 @@ TEST(RescheduleWhileTheWorkerSleeps, ToLaterWakesNoThread) {
   }));
 }
 
-TEST(RescheduleWhileTheWorkerSleeps, ToEarlierWakesIt) {
-  HashedWheelTimer timer(1ms, 1 << 17);
-  for (int round = 0; round < 5; ++round) {
-    for (const bool queued : {false, true}) {
-      RunLog run;
-      Timeout first = queued ? timer.new_timeout([] {}, kFar) : Timeout();
-      if (queued) let_it_sleep(timer);
-      // If it is due later than `first`, it does not wake the worker, and stays in the queue.
-      Timeout timeout = timer.new_timeout([&] { run(); }, 2 * kFar);
-      if (!queued) let_it_sleep(timer);
-      EXPECT_EQ(timer.stats().backlog, queued ? 1 : 0);
-      EXPECT_TRUE(timeout.reschedule(5ms));
-      const auto late = run.lateness(timeout);
-      EXPECT_GE(late, 0ns);
-      EXPECT_LT(late, 30s);
-      EXPECT_EQ(first.cancel(), queued);
-    }
-  }
-}
-
 /// However many, and although none is early enough to wake the worker.
 TEST(RescheduleWhileTheWorkerSleeps, AFloodOfEarlierOnesDoesNotPileUp) {
   constexpr int kFlood = 300'000;
@@ -359,18 +312,14 @@ TEST(RescheduleWhileTheWorkerSleeps, AFloodOfEarlierOnesDoesNotPileUp) {
 /// To a tick of the same bucket, a multiple of 64 revolutions earlier.
 TEST(RescheduleAcrossRevolutions, ToEarlierIsInTime) {
   constexpr auto kRevolutions = 64 * 8 * 1ms;
-  auto best = std::chrono::nanoseconds::max();
   HashedWheelTimer timer(1ms, 8);
-  for (int round = 0; round < 10; ++round) {
+  expect_in_time(10, [&](int) {
     RunLog run;
     Timeout timeout = timer.new_timeout([&] { run(); }, 5000 * kRevolutions + 50ms);
     await_transfer(timer);
-    EXPECT_TRUE(timeout.reschedule(timeout.deadline() - 5000 * kRevolutions - timer.now()));
-    ASSERT_TRUE(run.wait());
-    EXPECT_GE(run.started(), timeout.deadline());
-    best = std::min<std::chrono::nanoseconds>(best, run.started() - timeout.deadline());
-  }
-  EXPECT_LT(best, kRevolutions / 2);
+    EXPECT_TRUE(timeout.reschedule(timeout.deadline() - 5000 * kRevolutions));
+    return run.lateness(timeout);
+  });
 }
 
 /// To a later tick whose bucket has no room, while there is no memory. The timeout may be late, but it is not lost.
