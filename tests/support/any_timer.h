@@ -71,4 +71,12 @@ template <class T, class Condition>
   });
 }
 
+/// Waits until earlier timeouts and cancels of this thread have reached the wheel, and due tasks have run.
+template <class T>
+void settle(T& timer) {
+  std::atomic<bool> ran = false;
+  timer.new_timeout([&] { ran = true; }, 0ms);
+  EXPECT_TRUE(passes_until(timer, [&] { return ran.load(); }));
+}
+
 }  // namespace hwt::test

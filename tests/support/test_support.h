@@ -386,6 +386,17 @@ std::string message_of(F f) {
   return "";
 }
 
+/// Returns whether f() throws an Error.
+template <class Error, class F>
+bool throws(F f) {
+  try {
+    f();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 inline int count_of(const std::string& text, const std::string& part) {
@@ -433,5 +444,30 @@ inline std::chrono::nanoseconds time_until_cancelled(Timeout& timeout, Recording
   EXPECT_TRUE(task.was_cancelled.wait());
   return steady_clock::now() - begin;
 }
+
+/// Threads that come one after the other, and stay until this is destroyed.
+class StayingThreads {
+ public:
+  StayingThreads() = default;
+  ~StayingThreads() { end_.count_down(); }
+  StayingThreads(const StayingThreads&) = delete;
+  StayingThreads& operator=(const StayingThreads&) = delete;
+
+  /// Calls f() on one more thread, and waits for that.
+  template <class F>
+  void call(F f) {
+    Latch done;
+    threads_.emplace_back([this, &f, &done] {
+      f();
+      done.count_down();
+      EXPECT_TRUE(end_.wait(10 * kGenerous));
+    });
+    EXPECT_TRUE(done.wait(10 * kGenerous));
+  }
+
+ private:
+  Latch end_;
+  std::vector<std::jthread> threads_;
+};
 
 }  // namespace hwt::test

@@ -88,25 +88,24 @@ TEST(Allocation, FailsInStart) {
   EXPECT_GE(failures, 2) << "the Launch that the worker waits for, the thread";
 }
 
-void fails_in_the_start(bool by_deadline) {
-  int refused = 0;
-  for_each_allocation([&](std::int64_t n) {
-    HashedWheelTimer timer(1ms);
-    Timeout timeout;
-    const Outcome outcome = with_failing(
-        n, [&] { timeout = timer.new_timeout([] {}, by_deadline ? When(timer.now() + kFar) : When(kFar)); });
-    EXPECT_TRUE(outcome.struck || timeout);  // the queue can do without one of its allocations
-    EXPECT_EQ(outcome.bad_alloc, !timeout);
-    refused += timeout ? 0 : 1;
-    EXPECT_EQ(timer.pending_timeouts(), timeout ? 1 : 0);
-    EXPECT_EQ(timer.stats().scheduled, timeout ? 1 : 0);
-    expect_usable(timer);
-    return outcome.struck;
-  });
-  EXPECT_GE(refused, 6);
-}
 TEST(Allocation, FailsInTheStartByTheFirstTimeout) {
-  for (const bool by_deadline : {false, true}) fails_in_the_start(by_deadline);
+  for (const bool by_deadline : {false, true}) {
+    int refused = 0;
+    for_each_allocation([&](std::int64_t n) {
+      HashedWheelTimer timer(1ms);
+      const When when = by_deadline ? When(timer.now() + kFar) : When(kFar);
+      Timeout timeout;
+      const Outcome outcome = with_failing(n, [&] { timeout = timer.new_timeout([] {}, when); });
+      EXPECT_TRUE(outcome.struck || timeout);  // the queue can do without one of its allocations
+      EXPECT_EQ(outcome.bad_alloc, !timeout);
+      refused += timeout ? 0 : 1;
+      EXPECT_EQ(timer.pending_timeouts(), timeout ? 1 : 0);
+      EXPECT_EQ(timer.stats().scheduled, timeout ? 1 : 0);
+      expect_usable(timer);
+      return outcome.struck;
+    });
+    EXPECT_GE(refused, 6);
+  }
 }
 
 /// Kinds of tasks, each scheduled by a delay and by a deadline. Copying a std::function with a large target allocates,
@@ -711,12 +710,7 @@ class StopThatGrows : public ::testing::Test {
       schedule(kMeanwhile);  // room for ten has just been asked for
       shortage_.emplace(1, 1);
     });
-    bool failed = false;
-    try {
-      timer_->stop();
-    } catch (const std::bad_alloc&) {
-      failed = true;
-    }
+    const bool failed = throws<std::bad_alloc>([&] { timer_->stop(); });
     shortage_.reset();
     return failed;
   }
@@ -788,11 +782,7 @@ TEST(Allocation, ARefusedTaskIsNotCancelled) {
         if (size < kEntries || size > 2 * kEntries) return;  // not the place's first array of entries
         hold();
       });
-      try {
-        timer.new_timeout(shared, kFar);
-      } catch (const IllegalState&) {
-        refused = true;
-      }
+      refused = throws<IllegalState>([&] { timer.new_timeout(shared, kFar); });
     }
     done.count_down();
   });
@@ -824,12 +814,8 @@ TEST(Allocation, FailsAnywhereInAManualTimer) {
         std::size_t ended = 0;
         Shortage shortage(n, count);
         std::optional<ManualTimer> timer;
-        try {
-          timer.emplace(1ms);
-        } catch (const std::bad_alloc&) {
-          struck = true;
-          return;
-        }
+        struck = throws<std::bad_alloc>([&] { timer.emplace(1ms); });
+        if (struck) return;
         for (int i = 0; i < 1500; ++i) {
           const auto delay = i % 3 == 0 ? i * 1ms : i * std::chrono::milliseconds(1h);
           const auto task = [&ran] { ++ran; };
@@ -955,11 +941,7 @@ TEST(Allocation, ARefusedTaskMayOwnTheTimer) {
     int accepted = 0;
     Shortage shortage(0, Shortage::kAll);
     while (alias.try_new_timeout([witness] {}, kFar)) ++accepted;
-    try {
-      alias.new_timeout([owner = std::move(timer), witness] {}, kFar);
-    } catch (const std::bad_alloc&) {
-      refused = true;
-    }
+    refused = throws<std::bad_alloc>([&] { alias.new_timeout([owner = std::move(timer), witness] {}, kFar); });
     shortage.end();
     if (!refused) {  // the worker has made room in the queue meanwhile
       alias.stop();

@@ -14,11 +14,6 @@ class Deadlines : public ::testing::Test {};
 
 TYPED_TEST_SUITE(Deadlines, ThreadedTimers, TimerNames);
 
-/// Waits until the worker has taken the timeouts that this thread has scheduled, and has run those that were due.
-void settle(Timer& timer) {
-  ASSERT_TRUE(ran_in_task(timer, [] {}));
-}
-
 #ifdef HWT_TEST_COUNTS_CLOCK_READINGS
 
 void expect_no_reading(Timer& timer, const std::vector<Time>& deadlines) {

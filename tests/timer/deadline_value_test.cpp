@@ -64,12 +64,6 @@ TEST(Deadline, BeyondTheRangeOfTheClockNeverComes) {
   EXPECT_EQ(Deadline(time_point::max() - 1ns).remaining(time_point::min()), nanoseconds::max());
 }
 
-TEST(Deadline, TheLastHoursThatFitIntoTheClockAreNoNever) {
-  const Deadline::time_point before_zero(-1h);
-  EXPECT_EQ(Deadline::from_grpc_timeout("2562047H", before_zero).time(), Deadline::time_point(2'562'046h));
-  EXPECT_TRUE(Deadline::from_grpc_timeout("2562048H", before_zero).is_never());
-}
-
 TEST(Deadline, RefusesANaN) { EXPECT_THROW(Deadline::in(test::kNanDelay, kNow), std::invalid_argument); }
 
 /// Each function that takes a point of the timer's clock takes a Deadline, too. asio.h has its own test.
@@ -165,24 +159,16 @@ TEST(Deadline, NamesABadText) {
   for (const std::string text :
        {"", "m", "5", "5s", "123456789m", "-5m", "+5m", " 5m", "5 m", "5m ", "5mm", "0x5m", "5.0m", "1e3m", "５m"}) {
     EXPECT_FALSE(Deadline::try_from_grpc_timeout(text, kNow)) << text;
-    try {
-      Deadline::from_grpc_timeout(text, kNow);
-      ADD_FAILURE() << text;
-    } catch (const std::invalid_argument& e) {
-      EXPECT_EQ(std::string(e.what()),
-                "Deadline: grpc-timeout: \"" + text + "\" (expected: 1 to 8 digits and one of H, M, S, m, u, n)");
-    }
+    EXPECT_EQ(test::message_of<std::invalid_argument>([&] { Deadline::from_grpc_timeout(text, kNow); }),
+              "Deadline: grpc-timeout: \"" + text + "\" (expected: 1 to 8 digits and one of H, M, S, m, u, n)");
   }
 }
 
 TEST(Deadline, ShowsALongOrBinaryTextOnOneShortLine) {
-  try {
-    Deadline::from_grpc_timeout("a\nb" + std::string(10'000, 'x'), kNow);
-    ADD_FAILURE();
-  } catch (const std::invalid_argument& e) {
-    EXPECT_EQ(std::string(e.what()).substr(0, 29), "Deadline: grpc-timeout: \"a?bx");
-    EXPECT_LT(std::string(e.what()).size(), 150u);
-  }
+  const std::string text = "a\nb" + std::string(10'000, 'x');
+  const std::string message = test::message_of<std::invalid_argument>([&] { Deadline::from_grpc_timeout(text, kNow); });
+  EXPECT_EQ(message.substr(0, 29), "Deadline: grpc-timeout: \"a?bx");
+  EXPECT_LT(message.size(), 150u);
 }
 
 TEST(Deadline, IsWrittenInTheFinestUnitThatFits) {

@@ -5,7 +5,11 @@
 //   D5   a pending count that leaks            Promise9.StatsBalance
 //   D6   a wrong count of timers               LiveTimersDeathTest.DefectD6_FailedConstructorsAreNotCounted
 //   D8   a wheel that is too large             Constructor.TicksPerWheelMustBeInRange
+//   D10  stop() does not call the hook         Conformance.StopReturnsPendingTimeoutsCancelledAndRefusesFromThenOn
 //   D13  stop() runs the rest of the bucket    Conformance.StopWaitsForTheTaskThatRunsAndNoFurtherOneStarts
+//   D14  an error handler that throws          MessageOfAnException.NamesOnTaskErrorAndCountsNoLineAsLeftOut
+//   D15  a task that the executor refuses      Promise8.NoExceptionEndsTheWorker
+//   D16  a flood of cancels starves others     UnderAFlood.OfTwoThreadsThatScheduleAndCancelATimeoutIsPunctual
 //   D17  the text of a far deadline            Handle.PrintsThatADeadlineNeverComes
 //   D18  tasks kept after stop()               TaskLifetime.ATimeoutThatStopReturnsCanBeRun
 // D11 (start() swallows an interrupt) has no counterpart in C++.
@@ -94,22 +98,6 @@ TEST(Defects, DefectD9_WaitingForATickDoesNotSpin) {
   EXPECT_LT(processor_seconds() - before, 0.2) << "of processor time in 0.3 s";
 }
 
-TEST(Defects, DefectD10_TheCancelledHookRunsForThoseThatStopCancels) {
-  const auto in_wheel = std::make_shared<RecordingTask>();
-  const auto in_queue = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout(in_wheel, kFar);
-  await_transfer(timer);
-  timer.new_timeout(in_queue, kFar);
-  EXPECT_EQ(timer.stop().size(), 2U);
-  for (const auto& task : {in_wheel, in_queue}) {
-    EXPECT_EQ(task->cancellations, 1) << "before stop() returned";
-    EXPECT_TRUE(task->saw_cancelled);
-    EXPECT_EQ(task->runs, 0);
-  }
-  EXPECT_EQ(in_wheel.use_count() + in_queue.use_count(), 2) << "a stopped timer keeps no tasks";
-}
-
 TEST(Defects, DefectD12_StopDoesNotDisturbARunningTask) {
   Latch running;
   std::atomic<bool> slept = false;
@@ -121,60 +109,6 @@ TEST(Defects, DefectD12_StopDoesNotDisturbARunningTask) {
   ASSERT_TRUE(running.wait());
   timer.stop();
   EXPECT_TRUE(slept) << "stop() waited until the task had slept its time";
-}
-
-TEST(Defects, DefectD14_TheWorkerSurvivesAnErrorHandlerThatThrows) {
-  testing::internal::CaptureStderr();  // such an error is logged, as if there was no handler
-  Latch ran;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = [](std::exception_ptr error, const Timeout&) {
-                            std::rethrow_exception(std::move(error));
-                          }}};
-  for (int i = 0; i < 3; ++i) timer.new_timeout([] { throw std::runtime_error("task"); }, 0ms);
-  timer.new_timeout([&] { ran.count_down(); }, 1ms);
-  EXPECT_TRUE(ran.wait());
-  testing::internal::GetCapturedStderr();
-  EXPECT_EQ(timer.stats().task_errors, 3);
-}
-
-TEST(Defects, DefectD15_ATaskThatTheExecutorRefusesStillRuns) {
-  ErrorLog log;
-  constexpr std::size_t kTasks = 10;
-  Latch ran(kTasks);
-  std::vector<std::thread::id> ran_on;  // only the worker writes
-  HashedWheelTimer timer{{.tick_duration = 1ms,
-                          .executor = [](const std::function<void()>&) { throw std::runtime_error("queue full"); },
-                          .on_task_error = log.handler()}};
-  std::vector<Timeout> timeouts;
-  for (std::size_t i = 0; i < kTasks; ++i) {
-    timeouts.push_back(after(timer, i * 1ms, [&] {
-      ran_on.push_back(std::this_thread::get_id());
-      ran.count_down();
-    }));
-  }
-  ASSERT_TRUE(ran.wait());
-  ASSERT_TRUE(log.wait_for(kTasks));
-  timer.stop();
-  EXPECT_EQ(log.errors(), std::vector<std::string>(kTasks, "queue full"));
-  EXPECT_EQ(log.timeouts(), timeouts);
-  EXPECT_EQ(ran_on, log.threads()) << "on the worker, which is where the executor threw";
-  EXPECT_EQ(ran_on, std::vector(kTasks, ran_on.front()));
-  EXPECT_EQ(timer.stats().task_errors, std::int64_t{kTasks});
-}
-
-TEST(Defects, DefectD16_AFloodOfCancellationsDoesNotStarveTheOthers) {
-  std::atomic<bool> over = false;
-  Latch done(50);
-  HashedWheelTimer timer(1ms, 16);
-  auto flood = start_threads(2, [&](int) {
-    while (!over) {
-      std::array<Timeout, 64> timeouts;
-      for (Timeout& timeout : timeouts) timeout = timer.new_timeout([] {}, 100ms);
-      for (Timeout& timeout : timeouts) timeout.cancel();
-    }
-  });
-  for (int i = 0; i < 50; ++i) timer.new_timeout([&] { done.count_down(); }, i * 2ms);
-  EXPECT_TRUE(done.wait()) << "with the flood still going on";
-  over = true;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/worker_call.h"
 
 #if !defined(_WIN32)
 #include <limits.h>  // NOLINT(modernize-deprecated-headers): POSIX's part of it
@@ -24,12 +24,9 @@ void use_by_new_thread(Timer& timer) {
   std::thread([&] { use(timer); }).join();
 }
 
-/// Returns the number of producers. There are as many as the most threads that have used the timer at once.
 int producers_of(Timer& timer) {
   const Timeout timeout = timer.new_timeout([] {}, kFar);
-  int producers = 0;
-  internal::Node::of(timeout)->core().producers().for_each([&](auto&) { ++producers; });
-  return producers;
+  return test::producers_of(internal::Node::of(timeout)->core());
 }
 
 /// A thread that stops in the midst of its first use of a timer, as one does that is preempted.
@@ -92,21 +89,10 @@ TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
 TEST(FirstUse, TakesOverAllThatThreadsHaveLeft) {
   constexpr int kThreads = 8;
   HashedWheelTimer timer(1ms);
-  const auto use_one_after_the_other_and_end_together = [&] {
-    Barrier all_have_used_it(kThreads + 1);
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < kThreads; ++i) {
-      Latch used;
-      threads.emplace_back([&] {
-        use(timer);
-        used.count_down();
-        all_have_used_it.arrive_and_wait();
-      });
-      ASSERT_TRUE(used.wait());
-    }
-    all_have_used_it.arrive_and_wait();
-  };
-  for (int round = 0; round < 20; ++round) use_one_after_the_other_and_end_together();
+  for (int round = 0; round < 20; ++round) {
+    StayingThreads threads;
+    for (int i = 0; i < kThreads; ++i) threads.call([&] { use(timer); });
+  }
   EXPECT_EQ(producers_of(timer), kThreads) << "one of them is now this thread's";
 }
 

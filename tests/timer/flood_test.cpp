@@ -94,11 +94,9 @@ TYPED_TEST(UnderAFlood, OfSixThreadsThatScheduleAndCancelATimeoutIsPunctual) {
 }
 
 TYPED_TEST(UnderAFlood, OfDueTasksATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 150'000 / kShare); });
-}
-
-TYPED_TEST(UnderAFlood, OfMoreDueTasksATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 300'000 / kShare); });
+  for (const int tasks : {150'000, 300'000}) {
+    this->expect_punctual([tasks](Timer& timer, const auto& over) { schedule_again(timer, over, tasks / kShare); });
+  }
 }
 
 TYPED_TEST(UnderAFlood, OfCancelledTimerTasksATimeoutIsPunctual) {

@@ -198,11 +198,7 @@ TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
   ASSERT_TRUE(hold.wait_until_entered());
   expect_child_returns_0([&] {
     if (timer.try_new_timeout([] {}, 0ns)) return 1;
-    try {
-      timer.start();
-      return 2;
-    } catch (const IllegalState&) {
-    }
+    if (!throws<IllegalState>([&] { timer.start(); })) return 2;
     return timer.stop().empty() ? 0 : 3;
   });
   hold.let_go();

@@ -144,14 +144,9 @@ TEST_F(AfterAPeak, ThatWasCancelledByItsThreadOrAnother) {
     slabs_ = {};
     std::vector<Timeout> timeouts = schedule(timer, kPeak);
     ASSERT_TRUE(all_is_resident());
-    Latch checked;
-    std::jthread other([&] {
-      if (elsewhere) cancel(timeouts);
-      EXPECT_TRUE(checked.wait());
-    });
-    if (!elsewhere) cancel(timeouts);
+    StayingThreads threads;
+    elsewhere ? threads.call([&] { cancel(timeouts); }) : cancel(timeouts);
     EXPECT_TRUE(falls_to(little()));
-    checked.count_down();
   }
 }
 
@@ -467,27 +462,6 @@ TEST(BatchStack, CountsNothingWhenAllHasBeenTaken) {
     ASSERT_EQ(stack.nodes(), 0U);
   }
   for (Node& node : nodes) internal::FreeNode::unmake(&node);
-}
-
-TEST(RunStack, HasEveryRunOnceWhenAllThreadsTakeAndPush) {
-  constexpr std::size_t kRuns = 200;
-  constexpr int kRounds = kSanitized ? 20'000 : 1'000'000;  // so that they meet
-  internal::RunStack stack;
-  std::vector<internal::Page> runs(kRuns);
-  for (internal::Page& run : runs) stack.push(run);
-  const auto take_and_push = [&] {
-    for (int round = 0; round < kRounds; ++round) {
-      if (internal::Page* const run = stack.take_one()) stack.push(*run);
-    }
-  };
-  std::thread other(take_and_push);
-  take_and_push();
-  other.join();
-  std::set<const internal::Page*> found;
-  for (const internal::Page* run = stack.take_all(); run != nullptr; run = run->next) {
-    ASSERT_TRUE(found.insert(run).second) << "twice";
-  }
-  EXPECT_EQ(found.size(), kRuns);
 }
 
 /// Takes all nodes out of the depot, as a thread does that is preempted while it takes some.

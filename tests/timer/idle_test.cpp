@@ -79,6 +79,11 @@ class Watched : public ::testing::Test {
     EXPECT_EQ(wakeups(), before);
   }
 
+  void expect_rest() {
+    settle();
+    expect_quiet();
+  }
+
   /// An earlier timeout still comes, in time.
   void expect_wakes_for(std::chrono::milliseconds delay) {
     RunLog run;
@@ -102,8 +107,7 @@ class Watched : public ::testing::Test {
 
 TEST_F(Watched, StartedAndNeverUsed) {
   timer_.start();
-  settle();
-  expect_quiet();
+  expect_rest();
   EXPECT_EQ(timer_.stats().ticks, 0);
   expect_wakes_for(5ms);
 }
@@ -113,12 +117,10 @@ TEST_F(Watched, NothingPendingAfterUse) {
   for (int i = 0; i < 100; ++i) timer_.new_timeout([&] { ran.count_down(); }, i % 20 * 1ms);
   ASSERT_TRUE(ran.wait());
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(timer_.new_timeout([] {}, kFar).cancel());
-  settle();
+  expect_rest();
   EXPECT_EQ(timer_.pending_timeouts(), 0);
-  expect_quiet();
   expect_wakes_for(0ms);
-  settle();
-  expect_quiet();
+  expect_rest();
 }
 
 TEST_F(Watched, OnlyFarTimeoutsPending) {
@@ -127,16 +129,13 @@ TEST_F(Watched, OnlyFarTimeoutsPending) {
   // The worker leaves far timeouts in the inbox. This task is due now, in the same place, so its pass takes them all.
   ASSERT_TRUE(ran_in_task(timer_, [] {}));
   ASSERT_TRUE(eventually([&] { return timer_.stats().backlog == 0; }));
-  settle();
-  expect_quiet();
+  expect_rest();
   // Some are cancelled after they came into the wheel: the worker learns of it when it is awake anyway.
   for (std::size_t i = 0; i < timeouts.size(); i += 2) EXPECT_TRUE(timeouts[i].cancel());
-  settle();
-  expect_quiet();
+  expect_rest();
   expect_wakes_for(3ms);
   // The worker sleeps again, until the next that is left.
-  settle();
-  expect_quiet();
+  expect_rest();
   EXPECT_EQ(timer_.pending_timeouts(), 500);
 }
 

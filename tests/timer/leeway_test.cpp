@@ -141,14 +141,7 @@ TYPED_TEST(LeewayOf, BeyondTheRangeOfTheClockIsNoError) {
 TYPED_TEST(LeewayOf, OfNaNIsRefusedByName) {
   const Leeway nan{kNanDelay};
   const auto timer = make_timer<TypeParam>();
-  const auto message = [](auto call) -> std::string {
-    try {
-      call();
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "none";
-  };
+  const auto message = [](auto call) { return message_of<std::invalid_argument>(call); };
   EXPECT_EQ(message([&] { timer->new_timeout([] {}, kFar, nan); }), "new_timeout: leeway: NaN (expected: a number)");
   EXPECT_EQ(message([&] { timer->add([] {}, kFar, nan); }), "add: leeway: NaN (expected: a number)");
   EXPECT_FALSE(timer->try_new_timeout([] {}, kFar, nan));

@@ -30,13 +30,7 @@ TEST(Start, FailsForAllCallersThatWaitedAndCanBeRepeated) {
                             return std::thread(std::move(body));
                           }}};
   std::atomic<int> failures = 0;
-  run_together(4, [&](int) {
-    try {
-      timer.start();
-    } catch (const std::runtime_error&) {
-      ++failures;
-    }
-  });
+  run_together(4, [&](int) { failures += throws<std::runtime_error>([&] { timer.start(); }) ? 1 : 0; });
   EXPECT_EQ(failures, 4);
   fail = false;
   EXPECT_NO_THROW(timer.start());

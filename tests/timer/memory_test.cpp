@@ -103,52 +103,43 @@ TEST(Memory, OfThreadsThatMeetATimerOnceIsAPageAndTwoKiBEach) {
   EXPECT_LE(growth.now(), static_cast<std::int64_t>(kThreads * (page + 2048)));
 }
 
-/// Threads that stay, and have many timeouts one after the other. Each uses the memory of the one before.
+/// Threads that have many timeouts one after the other. Each uses the memory of the one before.
 TEST(Memory, FollowsTheMostAliveAtOnceWhicheverThreadsHadThem) {
   constexpr int kThreads = 8;
   constexpr int kTimeouts = 300'000 / kScale;
   constexpr int kAtOnce = 10'000;
   HashedWheelTimer timer(1ms);
-  const std::int64_t before = bytes_in_use;
+  const Growth growth;
   std::int64_t of_one = 0;
-  Latch all_done;
-  std::vector<std::jthread> threads;
+  StayingThreads threads;
   for (int i = 0; i < kThreads; ++i) {
-    Latch done;
-    threads.emplace_back([&] {
-      {
-        std::vector<Timeout> timeouts;
-        timeouts.reserve(kTimeouts);
-        // Not all at once: a queue keeps the memory of its longest backlog, and this one is about the timeouts.
-        while (timeouts.size() < kTimeouts) {
-          timeouts.push_back(timer.new_timeout([] {}, kFar));
-          if (timeouts.size() % kAtOnce == 0) const Gate they_are_in_the_wheel(timer);
-        }
-        while (!timeouts.empty()) {
-          EXPECT_TRUE(timeouts.back().cancel());
-          timeouts.pop_back();
-          if (timeouts.size() % kAtOnce == 0) const Gate they_are_collected(timer);
-        }
+    threads.call([&] {
+      std::vector<Timeout> timeouts;
+      timeouts.reserve(kTimeouts);
+      // Not all at once: a queue keeps the memory of its longest backlog, and this one is about the timeouts.
+      while (timeouts.size() < kTimeouts) {
+        timeouts.push_back(timer.new_timeout([] {}, kFar));
+        if (timeouts.size() % kAtOnce == 0) await_transfer(timer);
       }
-      done.count_down();
-      EXPECT_TRUE(all_done.wait(kThreads * kGenerous));
+      while (!timeouts.empty()) {
+        EXPECT_TRUE(timeouts.back().cancel());
+        timeouts.pop_back();
+        if (timeouts.size() % kAtOnce == 0) await_transfer(timer);  // they are collected
+      }
     });
-    ASSERT_TRUE(done.wait());
-    if (i == 0) of_one = bytes_in_use - before;
+    if (i == 0) of_one = growth.now();
   }
   EXPECT_GE(of_one, kTimeouts * kNodeBytes);
   // Each thread's pool keeps some thousands.
-  EXPECT_LT(bytes_in_use - before, of_one + kThreads * 3 * kMiB / 2);
+  EXPECT_LT(growth.now(), of_one + kThreads * 3 * kMiB / 2);
   static_assert(kScale != 1 || 2 * kTimeouts * kNodeBytes > 3 * kThreads * kMiB / 2, "or each could keep its own");
-  all_done.count_down();
 }
 
 /// The nodes of the first burst are new, so the thread has never freed any.
 TEST(Memory, OfTheFirstBurstOfAThreadGoesToAllThreads) {
   constexpr std::size_t kTimeouts = 1000;
   ManualTimer timer(1ms);
-  std::vector<Timeout> handles;
-  while (handles.size() != kTimeouts) handles.push_back(timer.new_timeout([] {}, kFar));
+  std::vector<Timeout> handles = far_timeouts(timer, kTimeouts);
   internal::Depot& depot = Node::of(handles.front())->core().depot();
   for (Timeout& handle : handles) {
     EXPECT_TRUE(handle.cancel());
@@ -165,26 +156,16 @@ class AfterABurst : public ::testing::TestWithParam<int> {
   /// Makes so many free nodes that no thread needs a slab of its own: for one burst, and 64 for each thread, because up
   /// to 63 stay with it.
   void SetUp() override {
-    std::vector<Timeout> handles = far_timeouts(timer, GetParam() + kThreads * 64);
-    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+    std::vector<Timeout> handles = far_timeouts(timer, timeouts + kThreads * 64);
+    cancel_all(handles);
   }
 
   void expect_little(const std::function<void()>& burst) {
     constexpr std::int64_t kLittle = std::int64_t{16} << 10;
-    Latch all_done;
-    std::vector<std::jthread> threads;
-    const std::int64_t before = bytes_in_use;
-    for (int i = 0; i < kThreads; ++i) {
-      Latch done;
-      threads.emplace_back([&] {
-        burst();
-        done.count_down();
-        EXPECT_TRUE(all_done.wait(10 * kGenerous));
-      });
-      EXPECT_TRUE(done.wait());
-    }
-    EXPECT_LT(bytes_in_use - before, kThreads * kLittle);
-    all_done.count_down();
+    StayingThreads threads;
+    const Growth growth;
+    for (int i = 0; i < kThreads; ++i) threads.call(burst);
+    EXPECT_LT(growth.now(), kThreads * kLittle);
   }
 
   const std::size_t timeouts = static_cast<std::size_t>(GetParam());

@@ -24,16 +24,27 @@ std::string line_about(Options options, const std::function<void(ManualTimer&)>&
   return testing::internal::GetCapturedStderr();
 }
 
-struct Throwing final : TimerTask {
-  void run(Timeout&) override { throw std::runtime_error("wrong"); }
-  void cancelled(Timeout&) override { throw std::runtime_error("wrong"); }
-};
-
 [[noreturn]] void throw_wrong() { throw std::runtime_error("wrong"); }
 
-TEST(MessageOfAnException, NamesATask) {
-  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
-            "hashed_wheel_timer: an exception was thrown by a task: wrong\n");
+TEST(MessageOfAnException, NamesItsOriginInOneLineUnlessThereIsAHandler) {
+  const auto expect = [](const std::string& origin, const Options& options, auto task) {
+    EXPECT_EQ(line_about(options, [&](ManualTimer& timer) { timer.new_timeout(task, 0s); }),
+              "hashed_wheel_timer: an exception was thrown by " + origin + '\n');
+  };
+  expect("a task: wrong", {}, throw_wrong);
+  expect("a task: a?b?c", {}, [] {
+    throw std::runtime_error(
+        "a\nb\x7f"
+        "c");
+  });
+  expect("the executor: wrong", {.executor = [](std::function<void()>) { throw_wrong(); }}, [] {});
+  expect("on_slow_task: wrong", {.slow_task = 1ns, .on_slow_task = [](const Timeout&, auto) { throw_wrong(); }},
+         [] { std::this_thread::sleep_for(1us); });
+  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(on_cancelled(throw_wrong), 0s).cancel(); }),
+            "hashed_wheel_timer: an exception was thrown by cancelled() of a task: wrong\n");
+  EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) {}},
+                       [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
+            "");
 }
 
 TEST(MessageOfAnException, NamesAScheduleThatWasRefused) {
@@ -62,29 +73,6 @@ TEST(MessageOfAnException, NamesARepeatedTimer) {
     repeated->start();
   };
   EXPECT_EQ(line_about({}, throws), "hashed_wheel_timer: an exception was thrown by a RepeatedTimer: wrong\n");
-}
-
-TEST(MessageOfAnException, NamesCancelled) {
-  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(std::make_shared<Throwing>(), 0s).cancel(); }),
-            "hashed_wheel_timer: an exception was thrown by cancelled() of a task: wrong\n");
-}
-
-TEST(MessageOfAnException, NamesTheExecutor) {
-  EXPECT_EQ(line_about({.executor = [](std::function<void()>) { throw_wrong(); }},
-                       [](ManualTimer& timer) { timer.new_timeout([] {}, 0s); }),
-            "hashed_wheel_timer: an exception was thrown by the executor: wrong\n");
-}
-
-TEST(MessageOfAnException, NamesOnSlowTask) {
-  EXPECT_EQ(line_about({.slow_task = 1ns, .on_slow_task = [](const Timeout&, auto) { throw_wrong(); }},
-                       [](ManualTimer& timer) { timer.new_timeout([] { std::this_thread::sleep_for(1us); }, 0s); }),
-            "hashed_wheel_timer: an exception was thrown by on_slow_task: wrong\n");
-}
-
-TEST(MessageOfAnException, IsNotWrittenIfThereIsAHandler) {
-  EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) {}},
-                       [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
-            "");
 }
 
 /// The exception of on_task_error replaces that of the task.
@@ -211,17 +199,6 @@ TEST(MessageOfARefusal, NamesTheClass) {
   HashedWheelTimer raised(500us);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "hashed_wheel_timer: HashedWheelTimer: tick_duration: 500 us is below 1 ms; using 1 ms\n");
-}
-
-TEST(MessageOfAnException, IsOneLineOfPrintableCharacters) {
-  const auto throw_many = [](ManualTimer& timer) {
-    after(timer, 0s, [] {
-      throw std::runtime_error(
-          "a\nb\x7f"
-          "c");
-    });
-  };
-  EXPECT_EQ(line_about({}, throw_many), "hashed_wheel_timer: an exception was thrown by a task: a?b?c\n");
 }
 
 TEST(LinePerSecond, TellsHowManyLinesItHasLeftOut) {

@@ -17,6 +17,7 @@
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
+#include "tests/support/worker_call.h"
 
 namespace {
 // While it is set, this thread's malloc has nothing.
@@ -77,12 +78,7 @@ TEST(WithoutMalloc, TheFirstUseThrowsBadAllocAndTheNextSucceeds) {
   timer.start();
   refused = 0;
   on_new_thread_without_malloc([&] {
-    bool thrown = false;
-    try {
-      timer.new_timeout([] {}, kFar);
-    } catch (const std::bad_alloc&) {
-      thrown = true;
-    }
+    const bool thrown = throws<std::bad_alloc>([&] { timer.new_timeout([] {}, kFar); });
     no_malloc = false;
     EXPECT_TRUE(thrown);
     EXPECT_EQ(timer.pending_timeouts(), 0);
@@ -108,9 +104,7 @@ TEST(WithoutMalloc, AThreadThatGaveUpLeavesItsProducerToTheNext) {
     on_new_thread_without_malloc([&] { EXPECT_THROW(timer.new_timeout([] {}, kFar), std::bad_alloc); });
   }
   const Timeout timeout = timer.new_timeout([] {}, kFar);
-  int producers = 0;
-  internal::Node::of(timeout)->core().producers().for_each([&](auto&) { ++producers; });
-  EXPECT_EQ(producers, 1);
+  EXPECT_EQ(producers_of(internal::Node::of(timeout)->core()), 1);
 }
 
 }  // namespace

@@ -45,15 +45,6 @@ class OriginsOf : public ::testing::Test {
     EXPECT_EQ(found.size(), 1U);
     return found.empty() ? TracedTimeout{} : found.front();
   }
-
-  /// Lets the worker put scheduled timeouts into the wheel and take cancelled ones out.
-  void settle() {
-    if constexpr (kDriven<T>) {
-      turn(*timer);
-    } else {
-      await_transfer(*timer);
-    }
-  }
 };
 TYPED_TEST_SUITE(OriginsOf, AllTimers, TimerNames);
 
@@ -202,7 +193,7 @@ TYPED_TEST(OriginsOf, StayWithATimeoutThatIsMoved) {
   const Time before = timer.now();
   const TimeoutId id = timer.add([] {}, kFar, Origin{"moved"});
   const Time after = timer.now();
-  this->settle();
+  settle(*this->timer);
   const Time deadline = before + 5 * kFar;
   EXPECT_TRUE(timer.reschedule(id, deadline));
   const TracedTimeout found = this->only();
@@ -223,7 +214,7 @@ TYPED_TEST(OriginsOf, OfATimeoutThatHasEndedAreNotReported) {
     handles.push_back(timer.new_timeout([owned] {}, kFar, Origin{"line"}));
     handles.push_back(timer.new_timeout(shared, kFar, Origin{"line"}));
     const TimeoutId id = timer.add([] {}, kFar, Origin{"line"});
-    if (in_wheel) this->settle();
+    if (in_wheel) settle(*this->timer);
     EXPECT_EQ(this->count("line"), 4);
     for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
     EXPECT_EQ(this->count("line"), 1);

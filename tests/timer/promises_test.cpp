@@ -7,6 +7,7 @@
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/test_support.h"
+#include "tests/support/worker_call.h"
 
 namespace hwt::test {
 namespace {
@@ -184,12 +185,7 @@ TEST(Promise6, NeverMoreThanTheLimitAreAccepted) {
   HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = kLimit}};
   run_together(4, [&](int) {
     for (int i = 0; i < 100; ++i) {
-      try {
-        timer.new_timeout([] {}, kFar);
-        ++accepted;
-      } catch (const RejectedExecution&) {
-        ++rejected;
-      }
+      ++(throws<RejectedExecution>([&] { timer.new_timeout([] {}, kFar); }) ? rejected : accepted);
     }
   });
   EXPECT_EQ(accepted, kLimit);
@@ -202,7 +198,7 @@ TEST(Promise6, NeverMoreThanTheLimitAreAccepted) {
 // thread that made it is usually free at once. A thread wakes the worker for every 4,096 that it cancels in the wheel,
 // and the worker collects them.
 // Also tests/manual/on_earlier_test.cpp: OnEarlier.IsCalledForEach4096InTheWheelThatAreCancelled
-// Also tests/timer/defects_test.cpp: Defects.DefectD16_AFloodOfCancellationsDoesNotStarveTheOthers
+// Also tests/timer/flood_test.cpp: UnderAFlood.OfTwoThreadsThatScheduleAndCancelATimeoutIsPunctual
 // Also tests/timer/load_test.cpp: HeldWorker
 // Also tests/timer/memory_test.cpp: CancelledAfterTransfer
 // Also tests/timer/withdraw_test.cpp: Withdraw.FreesTheNodeAtOnce, Withdraw.NothingPilesUpBehindABusyWorker
@@ -239,29 +235,36 @@ TEST(Promise7, TheWorkerCollectsEach4096ThatAThreadCancelsInTheWheel) {
 // Promise 8: An exception from a task, `cancelled()` or the executor never ends the worker. A task that the executor
 // refuses runs on the worker.
 // Also tests/timer/conformance_test.cpp: Conformance.ExceptionsReachTheHandlerAndTheTimerGoesOn
-// Also tests/timer/defects_test.cpp: Defects.DefectD14_TheWorkerSurvivesAnErrorHandlerThatThrows
-// Also tests/timer/defects_test.cpp: Defects.DefectD15_ATaskThatTheExecutorRefusesStillRuns
+// Also tests/timer/messages_test.cpp: MessageOfAnException.NamesOnTaskErrorAndCountsNoLineAsLeftOut
 // Also tests/timer/tasks_test.cpp: Errors, Executor
 
 TEST(Promise8, NoExceptionEndsTheWorker) {
-  struct ThrowsInCancelled : TimerTask {
-    void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
-    void cancelled(Timeout&) override { throw 3; }
-  };
   ErrorLog log;
-  std::atomic<int> runs = 0;
+  std::vector<std::thread::id> ran_on;  // only the worker writes
+  Latch ran(2);
   HashedWheelTimer timer{{.tick_duration = 1ms,
                           .executor = [](const std::function<void()>&) { throw 1; },
                           .on_task_error = log.handler()}};
-  timer.new_timeout([&] { ++runs; }, 0ms);
+  const auto task = [&] {
+    ran_on.push_back(std::this_thread::get_id());
+    ran.count_down();
+  };
+  std::vector<Timeout> timeouts{timer.new_timeout(task, 0ms)};
   ASSERT_TRUE(log.wait_for(1));
-  timer.new_timeout([] { throw 2; }, 0ms);  // refused by the executor too
+  timeouts.push_back(timer.new_timeout([] { throw 2; }, 0ms));  // refused by the executor too
   ASSERT_TRUE(log.wait_for(3));
-  timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar).cancel();
+  timeouts.push_back(timer.new_timeout(on_cancelled([] { throw 3; }), kFar));
+  timeouts.back().cancel();
   ASSERT_TRUE(log.wait_for(4));
-  timer.new_timeout([&] { ++runs; }, 0ms);
-  EXPECT_TRUE(eventually([&] { return runs == 2; })) << "refused by the executor, so the worker runs them";
+  timeouts.push_back(timer.new_timeout(task, 0ms));
+  ASSERT_TRUE(ran.wait()) << "refused by the executor, so the worker runs them";
+  ASSERT_TRUE(log.wait_for(5));
+  timer.stop();
   EXPECT_EQ(log.errors(), (std::vector<std::string>{"1", "1", "2", "3", "1"}));
+  EXPECT_EQ(log.timeouts(), (std::vector<Timeout>{timeouts[0], timeouts[1], timeouts[1], timeouts[2], timeouts[3]}));
+  EXPECT_EQ(log.threads(), std::vector(5, ran_on.front())) << "on the worker, which is where the executor threw";
+  EXPECT_EQ(ran_on, std::vector(2, ran_on.front()));
+  EXPECT_EQ(timer.stats().task_errors, 5);
 }
 
 // Promise 9: `stats()` balances: scheduled = expired + cancelled + unprocessed + pending.
@@ -450,9 +453,8 @@ TEST(Promise14, ShortLivedThreadsLeaveNothingBehind) {
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_TRUE(is_balanced(timer.stats()));
-  int producers = 0;
-  internal::Node::of(kept.front())->core().producers().for_each([&](auto&) { ++producers; });
-  EXPECT_LE(producers, 3) << "one for the short-lived threads, and perhaps for this thread and the worker";
+  EXPECT_LE(producers_of(internal::Node::of(kept.front())->core()), 3)
+      << "one for the short-lived threads, and perhaps for this thread and the worker";
 }
 
 }  // namespace

@@ -129,39 +129,6 @@ TEST(Races, PrintingAHandleWhileItsTimerGoes) {
   }
 }
 
-// Writes before cancel() are seen in cancelled(), also when stop() finds the timeout. The flags are relaxed, so that
-// nothing but the library orders the two.
-TEST(Races, CancelBeforeStopPublishesToCancelled) {
-  int payload = 0;
-  int seen = 0;
-  std::atomic<int> step = 0;
-  const auto await = [&](int value) {
-    while (step.load(std::memory_order_relaxed) < value) std::this_thread::yield();
-  };
-  const auto set = [&](int value) { step.store(value, std::memory_order_relaxed); };
-  HashedWheelTimer timer(1ms);
-  after(timer, 0ms, [&] {
-    set(1);
-    await(4);  // holds the worker until the timeout has been cancelled
-  });
-  await(1);
-  Timeout timeout = timer.new_timeout(on_cancelled([&] { seen = payload; }), kFar);
-  std::jthread canceller([&] {
-    timer.new_timeout([] {}, kFar);
-    set(2);
-    await(3);
-    payload = 42;
-    EXPECT_TRUE(timeout.cancel());
-    set(4);
-  });
-  await(2);
-  std::jthread stopper([&] { timer.stop(); });
-  wait_until_refusing(timer);
-  set(3);
-  stopper.join();
-  EXPECT_EQ(seen, 42);
-}
-
 // The limit and the handles under many threads.
 
 TEST(Limit, CopyingACallableTakesNoPlace) {

@@ -47,14 +47,8 @@ TYPED_TEST(RunTest, RunsTasksOnTheCallingThreadWithoutAFactory) {
                      throw std::runtime_error("no thread");
                    }}};
   Runner runner(timer);
-  EXPECT_TRUE(eventually([&] {
-    try {
-      timer.start();
-      return true;
-    } catch (const std::runtime_error&) {
-      return false;  // run() has not begun
-    }
-  }));
+  // Until run() has begun.
+  EXPECT_TRUE(eventually([&] { return !throws<std::runtime_error>([&] { timer.start(); }); }));
   EXPECT_EQ(worker_of(timer), runner.id());
   timer.stop();
 }
@@ -147,12 +141,9 @@ TYPED_TEST(RunTest, ReturnsWhenATaskDestroysTheTimerThatItWaitsFor) {
     ASSERT_TRUE(hold->wait_until_entered());
     int refused = 0;
     run_together(2, [&](int) {
-      try {
-        raw->run();
-      } catch (const IllegalState&) {
-        ++refused;
-        hold->let_go();
-      }
+      if (!throws<IllegalState>([&] { raw->run(); })) return;
+      ++refused;
+      hold->let_go();
     });
     EXPECT_EQ(refused, 1);
   }
@@ -171,20 +162,11 @@ TYPED_TEST(RunTest, ReturnsAtOnceAfterStop) {
 TYPED_TEST(RunTest, IsRefusedInsideATask) {
   auto timer = this->make();
   auto other = this->make();
-  std::string errors;
-  const auto try_run = [&](TypeParam& a_timer) {
-    try {
-      a_timer.run();
-    } catch (const IllegalState& e) {
-      errors += e.what();
-      errors += ';';
-    }
-  };
   EXPECT_TRUE(ran_in_task(*timer, [&] {
-    try_run(*timer);
-    try_run(*other);
+    for (TypeParam* const each : {timer.get(), other.get()}) {
+      EXPECT_EQ(message_of<IllegalState>([&] { each->run(); }), "run() cannot be called from inside a task");
+    }
   }));
-  EXPECT_EQ(errors, "run() cannot be called from inside a task;run() cannot be called from inside a task;");
   EXPECT_TRUE(ran_in_task(*other, [] {})) << "the refused call has changed nothing";
 }
 
@@ -192,12 +174,7 @@ TYPED_TEST(RunTest, IsRefusedWhileAnotherThreadIsInIt) {
   auto timer = this->make();
   Runner runner(*timer);
   await_worker(*timer, runner.id());
-  try {
-    timer->run();
-    ADD_FAILURE() << "it was not refused";
-  } catch (const IllegalState& e) {
-    EXPECT_STREQ(e.what(), "run: another thread is in run()");
-  }
+  EXPECT_EQ(message_of<IllegalState>([&] { timer->run(); }), "run: another thread is in run()");
   EXPECT_EQ(worker_of(*timer), runner.id());
   timer->stop();
 }
@@ -235,15 +212,7 @@ TYPED_TEST(RunTest, MeetsAStop) {
 TYPED_TEST(RunTest, IsRefusedInAForkedChild) {
   auto timer = this->make();
   timer->start();
-  const int status = status_of_child([&] {
-    try {
-      timer->run();
-      return 1;
-    } catch (const IllegalState&) {
-      return 0;
-    }
-  });
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(status_of_child([&] { return throws<IllegalState>([&] { timer->run(); }) ? 0 : 1; }), 0);
 }
 
 TYPED_TEST(RunTest, ReturnsInTheChildOfATaskThatDestroysTheTimer) {

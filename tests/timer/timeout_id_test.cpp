@@ -51,13 +51,6 @@ class IdOf : public ::testing::Test {
     EXPECT_TRUE(passes_until(timer, [&] { return timer.pending_timeouts() == 0; }));
   }
 
-  /// Timeouts that were scheduled before are in the wheel, and cancelled ones are out of it.
-  void settle(T& timer) {
-    std::atomic<bool> ran = false;
-    timer.add([&] { ran = true; }, 0ms);
-    EXPECT_TRUE(passes_until(timer, [&] { return ran.load(); }));
-  }
-
   std::atomic<int> runs_ = 0;
 };
 TYPED_TEST_SUITE(IdOf, AllTimers);
@@ -120,7 +113,7 @@ TYPED_TEST(IdOf, AFormerTimeoutNeverNamesAnother) {
     stale.push_back(id);
   }
   this->run_all(*timer);
-  this->settle(*timer);  // so that the last task has ended
+  settle(*timer);  // so that the last task has ended
   EXPECT_EQ(this->runs_, 2500);
   std::vector<TimeoutId> live;
   for (int i = 0; i < 5000; ++i) live.push_back(timer->add([] {}, kFar));
@@ -268,7 +261,7 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
       for (const bool handle : {true, false}) {
         for (const bool in_wheel : {true, false}) {
           const TimeoutId id = owning ? timer->add([token] {}, kFar) : timer->add([] {}, kFar);
-          if (in_wheel) this->settle(*timer);
+          if (in_wheel) settle(*timer);
           const Timeout found = handle ? timer->find(id) : Timeout();
           other->add([] {}, kFar);
           const auto cancel = [&] {
@@ -286,7 +279,7 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
       }
     }
   }
-  this->settle(*timer);
+  settle(*timer);
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
@@ -294,7 +287,7 @@ TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
   for (const bool has_handle : {false, true}) {
     const auto timer = make_timer<TypeParam>();
     const TimeoutId id = timer->add([] {}, kFar);
-    this->settle(*timer);
+    settle(*timer);
     Timeout handle = timer->find(id);
     Node* const node = Node::of(handle);
     if (!has_handle) handle = {};
@@ -302,7 +295,7 @@ TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
     node->word = node->word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
     EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
     EXPECT_EQ(timer->cancel(TimeoutId::from_value(kLast | (id.value() & 0xFFFF'FFFF))), CancelResult::Cancelled);
-    this->settle(*timer);
+    settle(*timer);
     handle = {};
     for (int i = 0; i < 5000; ++i) EXPECT_NE(Node::of(timer->find(timer->add([] {}, kFar))), node);
   }

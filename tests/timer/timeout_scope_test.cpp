@@ -276,20 +276,6 @@ TEST(TimeoutScope, MayBeDestroyedInATaskWhileOthersUseIt) {
   }
 }
 
-TEST(TimeoutScope, MayBeDestroyedByATaskThatIsBeingAdded) {
-  constexpr int kRounds = kSanitized ? 200 : 2000;
-  HierarchicalWheelTimer timer(Options{.tick_duration = 1us});
-  for (int round = 0; round < kRounds; ++round) {
-    std::atomic<bool> destroyed = false;
-    auto* const scope = new TimeoutScope(timer);
-    add_after(*scope, 0ms, [&destroyed, scope] {
-      delete scope;
-      destroyed = true;
-    });
-    ASSERT_TRUE(eventually([&] { return destroyed.load(); }));
-  }
-}
-
 TEST(TimeoutScope, IsUnchangedByAnAddWithoutMemory) {
   ManualTimer timer;
   // Too large for the node, so it is allocated.
