@@ -974,8 +974,6 @@ TEST(Allocation, TheWorkerSleepsForAMillisecondWhileThereIsNoMemory) {
   EXPECT_EQ(timer.stop().size(), 20'000u);
 }
 
-// Single steps that lack memory: a batch, an id, a loop, a canceller and the number of a slab.
-
 TEST(WithoutMemory, ATaskThatNoBatchCanTakeRunsOnTheWorkerOnce) {
   std::vector<std::function<void()>> posted;
   posted.reserve(1);

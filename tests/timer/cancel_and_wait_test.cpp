@@ -95,8 +95,6 @@ class CancelAndWait : public ::testing::Test {};
 
 TYPED_TEST_SUITE(CancelAndWait, AllTimers, TimerNames);
 
-// It returns true, and has the effects of cancel().
-
 TYPED_TEST(CancelAndWait, IsTrueOnceForAPendingTimeoutAndDestroysTheCallable) {
   Story story;
   Rig<TypeParam> timer;
@@ -130,8 +128,6 @@ TYPED_TEST(CancelAndWait, MayDestroyTheHandleThatItIsCalledOn) {
   EXPECT_TRUE(used.cancel_and_wait());
   EXPECT_TRUE(story.destroyed);
 }
-
-// Waits while another thread runs the task, its callable's destruction included.
 
 TYPED_TEST(CancelAndWait, WaitsWhileTheTaskRunsAndWhileItsCallableIsDestroyed) {
   for (const In held_in : {In::Run, In::Destructor}) {
@@ -236,8 +232,6 @@ TYPED_TEST(CancelAndWait, TheNextTimeoutsOfTheTimerAreNotConcerned) {
   }
 }
 
-// Where it is called.
-
 TYPED_TEST(CancelAndWait, IsFalseAtOnceInsideTheTaskHoweverDeep) {
   for (const auto slow_task : {0h, 1h}) {
     Rig<TypeParam> timer({.slow_task = slow_task});
@@ -320,8 +314,6 @@ TYPED_TEST(CancelAndWait, ATaskWaitsForATaskOfAnotherTimer) {
   EXPECT_TRUE(waited.wait());
 }
 
-// TimerTask::cancelled().
-
 TYPED_TEST(CancelAndWait, DoesNotWaitForCancelled) {
   Hold hold;
   Rig<TypeParam> timer;
@@ -335,8 +327,6 @@ TYPED_TEST(CancelAndWait, DoesNotWaitForCancelled) {
   EXPECT_FALSE(timeout.cancel_and_wait()) << "while cancelled() runs";
   hold.let_go();
 }
-
-// The end of the timer.
 
 TYPED_TEST(CancelAndWait, IsFalseAtOnceAfterStopAndAfterTheTimersEnd) {
   Story stopped, ended;
@@ -386,8 +376,6 @@ TYPED_TEST(CancelAndWait, DoesNotWaitInAForkedChildForATaskThatRunsInTheParent) 
   EXPECT_TRUE(story.destroyed);
 }
 #endif
-
-// Executors.
 
 const std::function<void(std::function<void()>)> kInline = [](const std::function<void()>& job) { job(); };
 

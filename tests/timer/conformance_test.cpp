@@ -346,8 +346,12 @@ TYPED_TEST(Conformance, ASharedTaskRunsOrIsToldOfItsCancel) {
   const Timeout first = timer->new_timeout(runs, 2ms);
   EXPECT_EQ(&first.task(), runs.get());
   Timeout second = timer->new_timeout(cancelled, kFar);
+  const Timeout again = timer->new_timeout(cancelled, kFar);
+  EXPECT_NE(second, again);
+  EXPECT_EQ(&second.task(), &again.task());
   timer.settle();
   EXPECT_TRUE(second.cancel());
+  EXPECT_FALSE(again.is_cancelled());
   EXPECT_TRUE(timer.until([&] { return runs->runs == 1 && cancelled->cancellations == 1; }));
   timer.settle();
   EXPECT_EQ(runs->runs, 1);

@@ -229,8 +229,6 @@ TEST(LiveTimersDeathTest, DefectD6_FailedConstructorsAreNotCounted) {
   });
 }
 
-// The thread factory.
-
 TEST(ThreadFactory, IsCalledOnceAndNotBeforeATimeoutOrStart) {
   for (const bool by_start : {false, true}) {
     CountingFactory workers;
@@ -281,13 +279,6 @@ TEST(ThreadFactory, ItsExceptionReachesTheCallerAndTheTimerStaysUsable) {
     EXPECT_EQ(timer.stats().scheduled, 0);
     EXPECT_TRUE(ran_in_task(timer, [] {}));
   }
-}
-
-TEST(ThreadFactory, ATimerThatNeverStartedStopsAndGoes) {
-  HashedWheelTimer timer{{.thread_factory = failing(1, throw_error)}};
-  EXPECT_THROW(timer.start(), std::runtime_error);
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_THROW(timer.start(), IllegalState);
 }
 
 TEST(ThreadFactory, ThatCallsTheBodyItselfIsNotTheWorker) {

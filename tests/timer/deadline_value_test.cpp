@@ -1,22 +1,9 @@
 // Promise: a Deadline keeps the budget of a request over all hops, and never makes it longer.
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <random>
-#include <stdexcept>
-#include <stop_token>
-#include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/deadline.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/stop_after.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/coroutine/coroutine_support.h"

@@ -151,8 +151,6 @@ TEST(Delay, PassesThroughAFunctionOfTheUser) {
   EXPECT_THROW(retry_in(timer, duration<double>(kNan)), std::invalid_argument);
 }
 
-// --- What takes a Delay ---------------------------------------------------------------------------------------------
-
 void free_function() {}
 
 TEST(Delay, FindsTheRightOverloadForEachTask) {

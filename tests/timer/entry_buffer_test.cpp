@@ -3,19 +3,12 @@
 
 #include "hashed_wheel_timer/internal/handover/entry_buffer.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <random>
-#include <vector>
 
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
 
 namespace hwt::test {
 namespace {

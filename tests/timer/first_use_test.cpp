@@ -6,6 +6,7 @@
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/stopped_thread.h"
 #include "tests/support/worker_call.h"
 
 #if !defined(_WIN32)
@@ -29,39 +30,6 @@ int producers_of(Timer& timer) {
   return test::producers_of(internal::Node::of(timeout)->core());
 }
 
-/// A thread that stops in the midst of its first use of a timer, as one does that is preempted.
-class Stopped {
- public:
-  /// Stops in the allocation with the number `at`, counted from 0.
-  Stopped(Timer& timer, int at) {
-    thread_ = std::jthread([this, &timer, at] {
-      int allocations = 0;
-      const AllocationObserver observer([&](std::size_t) {
-        if (allocations++ != at) return;
-        in_the_midst_ = true;
-        arrived_.count_down();
-        EXPECT_TRUE(go_on_.wait());
-      });
-      Timeout timeout = timer.new_timeout([] {}, kFar);
-      arrived_.count_down();
-      EXPECT_TRUE(timeout.cancel());
-    });
-    EXPECT_TRUE(arrived_.wait());
-  }
-  ~Stopped() { go_on_.count_down(); }
-  Stopped(const Stopped&) = delete;
-  Stopped& operator=(const Stopped&) = delete;
-
-  /// False: it has come to the end, because there are fewer allocations.
-  bool in_the_midst() const { return in_the_midst_; }
-
- private:
-  Latch arrived_;
-  Latch go_on_;
-  std::atomic<bool> in_the_midst_ = false;
-  std::jthread thread_;
-};
-
 TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
   int stops = 0;
   for (;; ++stops) {
@@ -69,7 +37,7 @@ TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
     HashedWheelTimer other(1ms);
     timer.start();
     other.start();
-    const Stopped stopped(timer, stops);
+    const StoppedThread stopped(stops, [] {}, [&] { use(timer); });
     if (!stopped.in_the_midst()) break;
     Latch done;
     std::jthread others([&] {

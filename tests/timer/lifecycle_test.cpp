@@ -6,8 +6,6 @@
 namespace hwt::test {
 namespace {
 
-// Starting.
-
 /// Also a thread whose first look finds the timer being started, and whose next look finds it started.
 TEST(Start, ConcurrentlyMakesOneWorker) {
   for (int round = 0; round < 500; ++round) {
@@ -44,8 +42,6 @@ TEST(Start, TheWorkerHasAName) {
   if (!name) GTEST_SKIP() << "the system does not tell";
   EXPECT_EQ(name, "hwt-worker");
 }
-
-// Stopping.
 
 TEST(Stop, BeforeStart) {
   CountingFactory workers;
@@ -162,23 +158,6 @@ TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {
   hold.let_go();
   stopper.join();
   EXPECT_EQ(log.errors().size(), 1U);
-}
-
-// The destructor.
-
-TEST(Destructor, WithoutStopEndsTheWorkerAndCancels) {
-  CountingFactory workers;
-  Timeout plain, shared;
-  const auto task = std::make_shared<RecordingTask>();
-  {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
-    plain = timer.new_timeout([] { ADD_FAILURE(); }, kFar);
-    shared = timer.new_timeout(task, kFar);
-  }
-  EXPECT_TRUE(workers.wait_until_ended());
-  EXPECT_TRUE(plain.is_cancelled() && shared.is_cancelled());
-  EXPECT_FALSE(plain.cancel() || shared.cancel());
-  EXPECT_EQ(task->cancellations, 1);
 }
 
 TEST(Destructor, WaitsForTheRunningTask) {

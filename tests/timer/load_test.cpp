@@ -12,8 +12,6 @@ namespace {
 
 constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
 
-// Memory while the worker is held.
-
 constexpr std::int64_t kMayGrow = 4 << 20;
 
 class HeldWorker : public ::testing::TestWithParam<int> {
@@ -122,8 +120,6 @@ TEST_P(HeldWorker, ReschedulesLeaveNothing) {
   });
 }
 
-// Passes.
-
 constexpr int kFlood = 300'000;
 // The most entries of each kind that a pass takes; see Worker. The tests allow 1,000 more, of the next pass.
 constexpr int kNewInAPass = 100'000;
@@ -184,8 +180,6 @@ TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
   ASSERT_TRUE(ran.wait());
   EXPECT_GE(least_backlog, kFlood - kNewInAPass - 1000);
 }
-
-// Many threads.
 
 TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   constexpr std::size_t kPlaces = 20'000 / kSlower;

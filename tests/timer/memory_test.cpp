@@ -275,18 +275,6 @@ TEST(Memory, OfTasksThatAreWatchedOrHandedOverIsUsedAgain) {
   }
 }
 
-TEST(Memory, AThreadForgetsTimersThatAreGone) {
-  constexpr int kTimers = 1000 / kScale;
-  const auto use_one = [] {
-    HashedWheelTimer timer(1ms);
-    timer.new_timeout([] {}, kFar);
-  };
-  for (int i = 0; i < 10; ++i) use_one();
-  const std::int64_t before = bytes_in_use;
-  for (int i = 0; i < kTimers; ++i) use_one();
-  EXPECT_LT(bytes_in_use - before, kTimers * 8);
-}
-
 // The node of an ended timeout is used again, or goes with its timer, whichever thread ended it and how.
 
 /// Each task of a tick schedules the next one, with the node of a task that ran before it in this tick.

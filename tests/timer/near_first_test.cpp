@@ -492,22 +492,12 @@ TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
   // A pass has taken all. The worker sleeps now, until something is due earlier.
   ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   std::vector<std::vector<TimeoutId>> ids(kThreads);
-  std::atomic<int> scheduled = 0;
-  std::atomic<bool> over = false;
-  std::vector<std::jthread> threads;
-  for (auto& mine : ids) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < kOfEach; ++i) mine.push_back(timer.add(must_not_run, kFar));
-      ++scheduled;
-      while (!over) std::this_thread::sleep_for(1ms);
-    });
-  }
-  EXPECT_TRUE(eventually([&] { return scheduled == kThreads; }));
+  StayingThreads threads;
+  for (auto& mine : ids) threads.call([&] { mine = far_ids(timer, kOfEach); });
   for (const auto& of_one : ids) {
     for (const TimeoutId id : of_one) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
   }
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog <= kOfEach; })) << timer.stats().backlog;
-  over = true;
 }
 
 }  // namespace

@@ -170,13 +170,13 @@ TEST(Promise5, OneThreadsTimeoutsRunInDeadlineOrderDespiteCancellations) {
 
 // Promise 6: `max_pending_timeouts` is exact under concurrency. The count drops at `cancel()`, is never negative, and
 // is 0 after `stop()`.
-// Also tests/timer/defects_test.cpp: Defects.DefectD7_CancelledInItsBucketIsSubtractedOnce
+// Also tests/timer/originals_test.cpp: Defects.DefectD7_CancelledInItsBucketIsSubtractedOnce
 // Also tests/oracle
 // Also tests/timer/reschedule_test.cpp: Reschedule.PendingIsUnaffected
 // Also tests/timer/reschedule_test.cpp: RescheduleOf.ATimeoutUnderALimitKeepsItsOnePlace
 // Also tests/timer/races_test.cpp: Limit
 // Also tests/timer/wait_test.cpp: StoppedTimer.HasNonePendingWhenStopReturns
-// Also tests/timer/withdraw_test.cpp: Withdraw.GivesThePlaceUnderTheLimitBackAtOnce
+// Also tests/timer/withdraw_test.cpp: Withdraw.FreesTheNodeAtOnce
 
 TEST(Promise6, NeverMoreThanTheLimitAreAccepted) {
   constexpr int kLimit = 100;
@@ -345,7 +345,7 @@ TEST(Promise10, AFloodDoesNotKeepTheWorkerFromExpiring) {
 
 // Promise 11: Idle costs nothing: no wake-up for empty buckets. While nothing is pending, the worker wakes up only to
 // clean up after the last timeouts and to return the memory of a peak.
-// Also tests/timer/defects_test.cpp: Defects.DefectD9_WaitingForATickDoesNotSpin
+// Also tests/timer/originals_test.cpp: Defects.DefectD9_WaitingForATickDoesNotSpin
 // Also tests/timer/idle_test.cpp: Idle, AfterAPass, Watched
 
 /// Timeouts lie far beyond the 64 revolutions that an entry's tag can tell, in a small wheel.
@@ -432,7 +432,7 @@ TEST(Promise13, HandlesOutliveTheTimer) {
 
 // Promise 14: Short-lived threads cost no more than long ones, because the next thread takes over the resources of one
 // that ended.
-// Also tests/timer/memory_test.cpp: Memory.IsBoundedUnderManyShortLivedThreads, Memory.AThreadForgetsTimersThatAreGone
+// Also tests/timer/memory_test.cpp: Memory.IsBoundedUnderManyShortLivedThreads
 // Also tests/timer/withdraw_test.cpp: Withdraw.ThreadsEndWithWithdrawnTimeouts, Withdraw.AtTheVeryEndOfAThread
 
 TEST(Promise14, ShortLivedThreadsLeaveNothingBehind) {

@@ -129,8 +129,6 @@ TEST(Races, PrintingAHandleWhileItsTimerGoes) {
   }
 }
 
-// The limit and the handles under many threads.
-
 TEST(Limit, CopyingACallableTakesNoPlace) {
   struct SlowToCopy {
     explicit SlowToCopy(Hold& its_hold) : hold(its_hold) {}

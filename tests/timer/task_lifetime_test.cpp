@@ -25,21 +25,6 @@ TEST(TaskLifetime, ACallableIsDestroyedAfterItRanOrThrew) {
   }
 }
 
-TEST(TaskLifetime, ACallableIsStillThereWhileItRuns) {
-  const Resource resource = make_resource();
-  Hold hold;
-  HashedWheelTimer timer(1ms);
-  after(timer, 0ms, [resource, &hold](Timeout& self) {
-    hold();
-    EXPECT_FALSE(self.cancel());
-    EXPECT_EQ(*resource, 7);
-  });
-  ASSERT_TRUE(hold.wait_until_entered());
-  EXPECT_FALSE(is_released(resource));
-  hold.let_go();
-  EXPECT_TRUE(eventually([&] { return is_released(resource); }));
-}
-
 TEST(TaskLifetime, TheTaskIsValidUntilThen) {
   int calls = 0;
   HashedWheelTimer timer;
@@ -83,38 +68,38 @@ TEST(TaskLifetime, ASharedTaskIsHeldUntilTheLastHandleGoes) {
   EXPECT_EQ(ran.use_count(), 1);
 }
 
-TEST(TaskLifetime, ASharedTaskIsHeldUntilItsCancelledHasRun) {
-  auto task = std::make_shared<RecordingTask>();
-  const std::weak_ptr<RecordingTask> watch = task;
-  RecordingTask& reference = *task;
-  HashedWheelTimer timer(1ms);
-  {
-    const Gate gate(timer);
-    timer.new_timeout(std::move(task), kFar).cancel();  // and no handle is left
-    EXPECT_FALSE(watch.expired());
-    EXPECT_EQ(reference.cancellations, 0) << "the worker is busy";
+TEST(TaskLifetime, ASharedTaskIsHeldWithoutAHandleUntilItOrItsCancelledHasRun) {
+  for (const bool cancels : {false, true}) {
+    auto task = std::make_shared<RecordingTask>();
+    const std::weak_ptr<RecordingTask> watch = task;
+    RecordingTask& reference = *task;
+    HashedWheelTimer timer(1ms);
+    {
+      const Gate gate(timer);
+      Timeout timeout = timer.new_timeout(std::move(task), cancels ? std::chrono::milliseconds(kFar) : 0ms);
+      EXPECT_EQ(cancels && timeout.cancel(), cancels);
+      timeout = {};
+      EXPECT_FALSE(watch.expired());
+      EXPECT_EQ(reference.cancellations + reference.runs, 0) << "the worker is busy";
+    }
+    EXPECT_TRUE(eventually([&] { return watch.expired(); }));
   }
-  EXPECT_TRUE(eventually([&] { return watch.expired(); }));
 }
 
-TEST(TaskLifetime, ASharedTaskIsHeldByAPendingTimeoutAlone) {
-  auto task = std::make_shared<RecordingTask>();
-  const std::weak_ptr<RecordingTask> watch = task;
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout(std::move(task), 5ms);
-  EXPECT_TRUE(eventually([&] { return watch.expired(); })) << "after it ran there is no handle";
-  EXPECT_EQ(timer.stats().expired, 1);
-}
-
-TEST(TaskLifetime, TheDestructorCancelsSharedTasksAndKeepsThemForTheirHandles) {
+TEST(TaskLifetime, TheDestructorEndsTheWorkerCancelsAndKeepsSharedTasksForTheirHandles) {
+  CountingFactory workers;
   const auto held = std::make_shared<RecordingTask>();
   const auto dropped = std::make_shared<RecordingTask>();
-  Timeout handle;
+  Timeout handle, plain;
   {
-    HashedWheelTimer timer(1ms);
+    HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
+    plain = timer.new_timeout(must_not_run, kFar);
     handle = timer.new_timeout(held, kFar);
     timer.new_timeout(dropped, kFar);
   }
+  EXPECT_TRUE(workers.wait_until_ended());
+  EXPECT_TRUE(plain.is_cancelled() && handle.is_cancelled());
+  EXPECT_FALSE(plain.cancel() || handle.cancel());
   EXPECT_EQ(held->cancellations, 1);
   EXPECT_EQ(dropped->cancellations, 1);
   EXPECT_EQ(held->runs + dropped->runs, 0);
@@ -148,8 +133,6 @@ TEST(TaskLifetime, ATimeoutThatStopReturnsCanBeRun) {
   }
 }
 
-// Destruction of a callable may do anything.
-
 struct Session {
   Timeout timeout;
 };
@@ -161,34 +144,20 @@ std::weak_ptr<Session> start_session(Timer& timer, std::chrono::nanoseconds dela
   return session;
 }
 
-TEST(TaskLifetime, ACallableMayOwnItsOwnHandleWhenTheTimerGoes) {
+TEST(TaskLifetime, ACallableThatOwnsItsOwnHandleGoesAfterItRanOrWithTheTimer) {
   std::weak_ptr<Session> watch;
   {
     HashedWheelTimer timer(1ms);
+    {
+      const Gate gate(timer);  // the task does not run before the session has its handle
+      watch = start_session(timer, 0ms);
+    }
+    EXPECT_TRUE(eventually([&] { return watch.expired(); }));
     watch = start_session(timer, kFar);
     await_transfer(timer);
     EXPECT_FALSE(watch.expired());
   }
   EXPECT_TRUE(watch.expired());
-}
-
-TEST(TaskLifetime, ACallableThatOwnsItsOwnHandleGoesAfterItRan) {
-  std::weak_ptr<Session> watch;
-  HashedWheelTimer timer(1ms);
-  {
-    const Gate gate(timer);  // the task does not run before the session has its handle
-    watch = start_session(timer, 0ms);
-  }
-  EXPECT_TRUE(eventually([&] { return watch.expired(); }));
-}
-
-TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeCancelled) {
-  auto timer = std::make_shared<HashedWheelTimer>(1ms);
-  Timeout timeout = timer->new_timeout([timer] {}, kFar);
-  timer.reset();
-  EXPECT_EQ(timeout.timer()->pending_timeouts(), 1);
-  EXPECT_TRUE(timeout.cancel());
-  EXPECT_EQ(timeout.timer(), nullptr) << "the timer went with its last owner";
 }
 
 TEST(TaskLifetime, ACallableMayOwnItsTimerAndExpire) {
@@ -211,8 +180,6 @@ TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeReturnedByStop) {
   unprocessed.clear();
   EXPECT_EQ(other.timer(), nullptr);
 }
-
-// A task may use its handle in any way.
 
 TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
   const auto next = std::make_shared<RecordingTask>();
@@ -242,8 +209,6 @@ TEST(TaskLifetime, ATaskMayMoveOrDropItsHandle) {
   EXPECT_EQ(taken, first);
   EXPECT_TRUE(is_released(resource));
 }
-
-// What can be a task.
 
 std::atomic<int> function_calls = 0;
 void plain_function() { ++function_calls; }

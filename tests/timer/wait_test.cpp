@@ -1,8 +1,8 @@
 // No thread waits for a thread that may not run, and the worker does not sleep while it has work. The tests hold
 // threads and the worker at chosen points, as if the system had preempted them.
 
-#include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/stopped_thread.h"
 
 namespace hwt::test {
 namespace {
@@ -64,45 +64,22 @@ TEST(BeforeASleep, ATimeoutThatIsRescheduledToEarlierIsFound) {
   }
 }
 
-/// A thread that stops in the midst of reschedule(), in the allocation that its first recheck request needs.
-class StoppedInReschedule {
- public:
-  StoppedInReschedule(Timer& timer, Timeout timeout, std::chrono::nanoseconds delay) {
-    thread_ = std::jthread([this, &timer, timeout, delay]() mutable {
-      EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());  // it has a place in the inbox, and no recheck requests yet
-      const AllocationObserver observer([&](std::size_t) {
-        if (std::exchange(stopped_, true)) return;
-        arrived_.count_down();
-        EXPECT_TRUE(go_on_.wait());
-      });
-      result_ = timeout.reschedule(delay);
-      EXPECT_TRUE(stopped_) << "there was no allocation to stop in";
-      arrived_.count_down();
-    });
-    EXPECT_TRUE(arrived_.wait());
-  }
-  ~StoppedInReschedule() { go_on_.count_down(); }
-  StoppedInReschedule(const StoppedInReschedule&) = delete;
-  StoppedInReschedule& operator=(const StoppedInReschedule&) = delete;
-
-  /// Lets the thread go on, and returns the result of its reschedule().
-  bool go_on() {
-    go_on_.count_down();
-    thread_.join();
-    return result_;
-  }
-
- private:
-  Latch arrived_;
-  Latch go_on_;
-  bool stopped_ = false;  // its thread's
-  bool result_ = false;   // its thread's until that is joined
-  std::jthread thread_;
-};
-
 class WithAThreadInReschedule : public ::testing::Test {
  protected:
   WithAThreadInReschedule() { await_transfer(timer_); }
+
+  /// Starts a thread that stops in its reschedule(), in the allocation that its first recheck request needs.
+  void stop_in_reschedule(std::chrono::nanoseconds delay) {
+    const auto take_a_place = [this] { EXPECT_TRUE(timer_.new_timeout([] {}, kFar).cancel()); };
+    stopped_.emplace(0, take_a_place,
+                     [this, timeout = timeout_, delay]() mutable { moved_ = timeout.reschedule(delay); });
+    EXPECT_TRUE(stopped_->in_the_midst());
+  }
+  /// Lets the thread go on, and returns the result of its reschedule().
+  bool go_on() {
+    stopped_->go_on();
+    return moved_;
+  }
 
   std::atomic<int> runs_ = 0;
   Latch ran_;
@@ -111,43 +88,45 @@ class WithAThreadInReschedule : public ::testing::Test {
     ++runs_;
     ran_.count_down();
   });
+  bool moved_ = false;  // the thread's until it is joined
+  std::optional<StoppedThread> stopped_;
 };
 
 TEST_F(WithAThreadInReschedule, AnotherReschedulesToEarlier) {
-  StoppedInReschedule stopped(timer_, timeout_, kHalfWay);
+  stop_in_reschedule(kHalfWay);
   std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(5ms)); }).join();
   EXPECT_TRUE(ran_.wait(10s));
-  EXPECT_FALSE(stopped.go_on());
+  EXPECT_FALSE(go_on());
   EXPECT_EQ(runs_, 1);
 }
 
 /// The new deadline lies between that of the stopped thread and the old one, for which the timeout is in the wheel.
 TEST_F(WithAThreadInReschedule, AnotherReschedulesToAfterwards) {
-  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(50ms)); }).join();
   const auto deadline = timeout_.deadline();
   EXPECT_TRUE(ran_.wait(10s)) << "it waits for a thread that has stopped";
   EXPECT_GE(steady_clock::now(), deadline);
-  stopped.go_on();  // either result is right: the timeout has run, and not before the stopped thread's deadline
+  go_on();  // either result is right: the timeout has run, and not before the stopped thread's deadline
   EXPECT_EQ(runs_, 1);
 }
 
 TEST_F(WithAThreadInReschedule, AnotherCancels) {
-  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   std::jthread([&] { EXPECT_TRUE(timeout_.cancel()); }).join();
-  EXPECT_FALSE(stopped.go_on());
+  EXPECT_FALSE(go_on());
   EXPECT_EQ(runs_, 0);
 }
 
 TEST_F(WithAThreadInReschedule, TheWorkerGoesOn) {
-  const StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(ran_in_task(timer_, [] {}));
 }
 
 TEST_F(WithAThreadInReschedule, TheTimerStops) {
-  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   EXPECT_EQ(timer_.stop(), std::vector<Timeout>{timeout_});
-  EXPECT_FALSE(stopped.go_on());
+  EXPECT_FALSE(go_on());
   EXPECT_TRUE(timeout_.is_cancelled());
   EXPECT_EQ(runs_, 0);
   EXPECT_TRUE(is_balanced(timer_.stats()));
