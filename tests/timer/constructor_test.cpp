@@ -26,7 +26,7 @@ std::string refusal(const Options& options) {
 std::string hashed(const Options& options) { return refusal<HashedWheelTimer>(options); }
 std::string hierarchical(const Options& options) { return refusal<HierarchicalWheelTimer>(options); }
 
-/// What the constructor of T(arguments...) writes to stderr.
+/// Returns the text that the constructor of T(arguments...) writes to stderr.
 template <class T, class... Arguments>
 std::string warning_of(Arguments... arguments) {
   testing::internal::CaptureStderr();

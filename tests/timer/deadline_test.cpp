@@ -86,10 +86,10 @@ TYPED_TEST(Deadlines, OnlyTheFirstMayReadAClockToStartTheTimer) {
 
 #endif
 
-/// Calls attempt(timer, start) with fresh timers of that tick, whose grid begins at `start` or a little later, until it
-/// has been judged three times. attempt() returns a check, which is made if neither this thread nor the worker was held
-/// up. Else the grid may have begun late. Or the worker may have read the clock in one tick and taken the timeout in
-/// the next one, so that it ran in the middle of a tick. Then attempt() returns an empty function, or the lag tells.
+/// Calls attempt(timer, start) with fresh timers of that tick until three attempts have counted. A timer's grid begins
+/// at `start` or a little later. attempt() returns a check, for the case that nothing was held up. Else the grid may
+/// have begun late. Or the worker may have read the clock in one tick and taken the timeout in the next one, so that it
+/// ran in the middle of a tick. Then attempt() returns an empty function, or the lag tells.
 template <class T>
 void judge(std::chrono::nanoseconds tick, const std::function<std::function<void()>(T& timer, Time start)>& attempt) {
   int judged = 0;

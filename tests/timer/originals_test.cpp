@@ -1,4 +1,4 @@
-// What is known of Netty's and Dubbo's HashedWheelTimer: their tests, and their defects.
+// The tests of Netty's and Dubbo's HashedWheelTimer, and their defects.
 
 #include "tests/support/system.h"
 #include "tests/support/test_support.h"

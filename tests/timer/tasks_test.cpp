@@ -200,7 +200,7 @@ TEST(Errors, FromCancelledDuringStopOrTheDestructorReachTheHandler) {
   }
 }
 
-/// What a timer without a handler writes to stderr about `count` tasks.
+/// Returns the text that a timer without a handler writes to stderr about `count` tasks.
 template <class Task>
 std::string lines_about(int count, Task task) {
   testing::internal::CaptureStderr();

@@ -267,7 +267,8 @@ TEST(Withdraw, AtTheVeryEndOfAThread) {
 }
 
 /// Threads release their handles while the timer goes, and copies of handles of others. Their timeouts were withdrawn,
-/// cancelled in the wheel, have expired, or are still pending. All memory comes back once, and each TimerTask is told.
+/// cancelled in the wheel, have expired, or are still pending. All memory comes back once, and each TimerTask runs or
+/// is told.
 TEST(Withdraw, HandlesAreReleasedWhileTheTimerGoes) {
   constexpr int kThreads = 3;
   constexpr int kEach = 60;
@@ -306,8 +307,7 @@ TEST(Withdraw, HandlesAreReleasedWhileTheTimerGoes) {
       }
       mine.clear();
     });
-    EXPECT_EQ(task->runs, 0);
-    EXPECT_EQ(task->cancellations, kThreads + 1);
+    EXPECT_EQ(task->runs + task->cancellations, kThreads + 1);
   };
   round(0);
   const std::int64_t before = bytes_in_use;
