@@ -4,7 +4,6 @@
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/test_support.h"
 
 namespace hwt::test {
 namespace {

@@ -3,8 +3,6 @@
 
 #include "hashed_wheel_timer/timeout_scope.h"
 
-#include <new>
-
 #include "hashed_wheel_timer/batch_executor.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
