@@ -126,6 +126,13 @@ Outcome with_failing(std::int64_t n, F&& f, std::int64_t count = 1) {
   return outcome;
 }
 
+/// Runs f while this thread has no memory. Returns what f returns.
+template <class F>
+decltype(auto) without_memory(F&& f) {
+  const Shortage shortage(0, Shortage::kAll);
+  return f();
+}
+
 /// During its lifetime, calls f(size) at the beginning of each allocation of this thread, except for those inside f.
 class AllocationObserver {
  public:

@@ -2,15 +2,8 @@
 
 // Helpers for tests that run with every kind of Timer.
 
-#include <memory>
-#include <string>
-#include <thread>
-#include <type_traits>
-
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/loop_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
-#include "hashed_wheel_timer/options.h"
 #include "tests/support/test_support.h"
 
 namespace hwt::test {
@@ -76,6 +69,14 @@ template <class T, class Condition>
     turn(timer);
     return condition();
   });
+}
+
+/// Waits until earlier timeouts and cancels of this thread have reached the wheel, and due tasks have run.
+template <class T>
+void settle(T& timer) {
+  std::atomic<bool> ran = false;
+  timer.new_timeout([&] { ran = true; }, 0ms);
+  EXPECT_TRUE(passes_until(timer, [&] { return ran.load(); }));
 }
 
 }  // namespace hwt::test

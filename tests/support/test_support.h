@@ -5,17 +5,27 @@
 //
 // Declare the objects to which tasks refer before the timer, and a Gate after the timer. Then the destructors run in
 // the right order even if an assertion ends the test early.
+//
+// This header includes what most tests need of the standard library, and timers. They rely on that.
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <random>
+#include <set>
 #include <sstream>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -24,7 +34,9 @@
 
 #include "gtest/gtest.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
+#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/build_kind.h"
+#include "tests/support/timeouts.h"
 
 namespace hwt::test {
 
@@ -374,6 +386,17 @@ std::string message_of(F f) {
   return "";
 }
 
+/// Returns whether f() throws an Error.
+template <class Error, class F>
+bool throws(F f) {
+  try {
+    f();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 inline int count_of(const std::string& text, const std::string& part) {
@@ -399,5 +422,52 @@ inline ::testing::AssertionResult is_balanced(const TimerStats& stats, std::int6
                                        << " + cancelled " << stats.cancelled << " + unprocessed " << stats.unprocessed
                                        << " + pending " << stats.pending << ", or not " << pending << " are pending";
 }
+
+/// Calls attempt(round), which returns how late something was. None may be early or seconds late, but only the best of
+/// all must be in time, so that a busy machine fails nothing.
+template <class F>
+void expect_in_time(int rounds, F attempt) {
+  auto best = std::chrono::nanoseconds::max();
+  for (int round = 0; round < rounds; ++round) {
+    const std::chrono::nanoseconds late = attempt(round);
+    EXPECT_GE(late, 0ns);
+    EXPECT_LT(late, 5s);
+    best = std::min(best, late);
+  }
+  EXPECT_LT(best, 20ms);
+}
+
+/// Cancels the timeout of the task. Returns how long it takes until its cancelled() has been called.
+inline std::chrono::nanoseconds time_until_cancelled(Timeout& timeout, RecordingTask& task) {
+  const auto begin = steady_clock::now();
+  EXPECT_TRUE(timeout.cancel());
+  EXPECT_TRUE(task.was_cancelled.wait());
+  return steady_clock::now() - begin;
+}
+
+/// Threads that come one after the other, and stay until this is destroyed.
+class StayingThreads {
+ public:
+  StayingThreads() = default;
+  ~StayingThreads() { end_.count_down(); }
+  StayingThreads(const StayingThreads&) = delete;
+  StayingThreads& operator=(const StayingThreads&) = delete;
+
+  /// Calls f() on one more thread, and waits for that.
+  template <class F>
+  void call(F f) {
+    Latch done;
+    threads_.emplace_back([this, &f, &done] {
+      f();
+      done.count_down();
+      EXPECT_TRUE(end_.wait(10 * kGenerous));
+    });
+    EXPECT_TRUE(done.wait(10 * kGenerous));
+  }
+
+ private:
+  Latch end_;
+  std::vector<std::jthread> threads_;
+};
 
 }  // namespace hwt::test

@@ -1,29 +1,17 @@
 // Lack of memory anywhere leaves the timer as it was and reaches the caller as std::bad_alloc; on the worker it loses
 // nothing (promise 12). Each allocation of each operation is made to fail in its turn.
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
+#include "hashed_wheel_timer/batch_executor.h"
 #include "hashed_wheel_timer/internal/core/core.h"
-#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/internal/memory/slab.h"
+#include "hashed_wheel_timer/loop_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 #include "tests/support/worker_call.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 bool same_counts(const TimerStats& a, const TimerStats& b) {
   return a.scheduled == b.scheduled && a.expired == b.expired && a.cancelled == b.cancelled &&
@@ -100,113 +88,88 @@ TEST(Allocation, FailsInStart) {
   EXPECT_GE(failures, 2) << "the Launch that the worker waits for, the thread";
 }
 
-void fails_in_the_start(bool by_deadline) {
-  int refused = 0;
-  for_each_allocation([&](std::int64_t n) {
-    HashedWheelTimer timer(1ms);
-    Timeout timeout;
-    const Outcome outcome = with_failing(
-        n, [&] { timeout = timer.new_timeout([] {}, by_deadline ? When(timer.now() + kFar) : When(kFar)); });
-    EXPECT_TRUE(outcome.struck || timeout);  // the queue can do without one of its allocations
-    EXPECT_EQ(outcome.bad_alloc, !timeout);
-    refused += timeout ? 0 : 1;
-    EXPECT_EQ(timer.pending_timeouts(), timeout ? 1 : 0);
-    EXPECT_EQ(timer.stats().scheduled, timeout ? 1 : 0);
-    expect_usable(timer);
-    return outcome.struck;
-  });
-  EXPECT_GE(refused, 6);
-}
 TEST(Allocation, FailsInTheStartByTheFirstTimeout) {
-  for (const bool by_deadline : {false, true}) fails_in_the_start(by_deadline);
+  for (const bool by_deadline : {false, true}) {
+    int refused = 0;
+    for_each_allocation([&](std::int64_t n) {
+      HashedWheelTimer timer(1ms);
+      const When when = by_deadline ? When(timer.now() + kFar) : When(kFar);
+      Timeout timeout;
+      const Outcome outcome = with_failing(n, [&] { timeout = timer.new_timeout([] {}, when); });
+      EXPECT_TRUE(outcome.struck || timeout);  // the queue can do without one of its allocations
+      EXPECT_EQ(outcome.bad_alloc, !timeout);
+      refused += timeout ? 0 : 1;
+      EXPECT_EQ(timer.pending_timeouts(), timeout ? 1 : 0);
+      EXPECT_EQ(timer.stats().scheduled, timeout ? 1 : 0);
+      expect_usable(timer);
+      return outcome.struck;
+    });
+    EXPECT_GE(refused, 6);
+  }
 }
 
-// Kinds of tasks. The task opens the latch.
+/// Kinds of tasks, each scheduled by a delay and by a deadline. Copying a std::function with a large target allocates,
+/// and throws.
+enum class Kind { SmallCallable, LargeCallable, CopiedFunction, SharedTask };
 
-using Witness = std::shared_ptr<Latch>;
-
-struct SmallCallable {
-  static auto task(const Witness& w) {
-    return [w] { w->count_down(); };
-  }
-};
-
-struct LargeCallable {
-  static auto task(const Witness& w) {
-    return [w, large = std::array<char, 64>{}] { open(*w, large); };
-  }
-  static void open(Latch& latch, const std::array<char, 64>&) { latch.count_down(); }
-};
-
-/// Copied into the timer: copying a std::function with a large target allocates, and throws.
-class CopiedFunction {
- public:
-  const std::function<void()>& task(const Witness& w) {
-    if (!function_) function_ = LargeCallable::task(w);
-    return function_;
-  }
-
- private:
-  std::function<void()> function_;
-};
-
-class SharedTask {
- public:
-  std::shared_ptr<TimerTask> task(const Witness& w) {
-    if (!task_) task_ = std::make_shared<Task>(w);
-    return task_;
-  }
-
- private:
-  struct Task : TimerTask {
-    explicit Task(Witness w) : witness(std::move(w)) {}
-    void run(Timeout&) override { witness->count_down(); }
-    Witness witness;
-  };
-  std::shared_ptr<TimerTask> task_;
-};
-
-/// Schedules tasks of one kind, by a delay or by a deadline, and counts those that are alive.
-template <class Kind, bool kByDeadline = false>
+/// Schedules tasks of one kind, which open a latch, and counts those that are alive.
 class Subject {
  public:
-  Subject() { kind_.task(witness_); }
+  Subject(Kind kind, bool by_deadline) : kind_(kind), by_deadline_(by_deadline) {}
 
-  Timeout schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
-    if constexpr (kByDeadline) return timer.new_timeout(kind_.task(witness_), timer.now() + delay);
-    return timer.new_timeout(kind_.task(witness_), delay);
-  }
-  Timeout try_schedule(HashedWheelTimer& timer, std::chrono::nanoseconds delay) {
-    std::optional<std::decay_t<decltype(kind_.task(witness_))>> task;
-    try {
-      task.emplace(kind_.task(witness_));
-    } catch (const std::bad_alloc&) {
-      return {};
+  /// Returns a null handle if it is refused, unless it throws.
+  Timeout schedule(Timer& timer, std::chrono::nanoseconds delay, bool throws) {
+    const auto call = [&](auto&& task) {
+      const When when = by_deadline_ ? When(timer.now() + delay) : When(delay);
+      return throws ? timer.new_timeout(task, when) : timer.try_new_timeout(task, when);
+    };
+    switch (kind_) {
+      case Kind::SmallCallable:
+        return call([w = witness_] { w->count_down(); });
+      case Kind::LargeCallable:
+        return call([w = witness_, large = std::array<char, 64>{}] { (void)large, w->count_down(); });
+      case Kind::CopiedFunction:
+        try {
+          return call(function_);
+        } catch (const std::bad_alloc&) {
+          if (throws) throw;
+          return {};  // an exception of the callable's copy passes through
+        }
+      default:
+        return call(shared_);
     }
-    if constexpr (kByDeadline) return timer.try_new_timeout(*std::move(task), timer.now() + delay);
-    return timer.try_new_timeout(*std::move(task), delay);
   }
-  long alive() const { return witness_.use_count() - 1; }
+  long alive() const { return witness_.use_count(); }
   void wait_until_run() { EXPECT_TRUE(witness_->wait()); }
 
  private:
-  Witness witness_ = std::make_shared<Latch>();
-  Kind kind_;
+  struct Task : TimerTask {
+    explicit Task(Latch& its_latch) : latch(its_latch) {}
+    void run(Timeout&) override { latch.count_down(); }
+    Latch& latch;
+  };
+  const Kind kind_;
+  const bool by_deadline_;
+  const std::shared_ptr<Latch> witness_ = std::make_shared<Latch>();
+  const std::function<void()> function_ = [w = witness_, large = std::array<char, 64>{}] {
+    (void)large, w->count_down();
+  };
+  const std::shared_ptr<Task> shared_ = std::make_shared<Task>(*witness_);
 };
 
-template <class T>
-class NewTimeout : public ::testing::Test {};
-using Subjects = ::testing::Types<Subject<SmallCallable>, Subject<LargeCallable>, Subject<CopiedFunction>,
-                                  Subject<SharedTask>, Subject<SmallCallable, true>, Subject<SharedTask, true>>;
-TYPED_TEST_SUITE(NewTimeout, Subjects, );
+class NewTimeout : public ::testing::TestWithParam<std::tuple<Kind, bool>> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, NewTimeout,
+                         ::testing::Combine(::testing::Values(Kind::SmallCallable, Kind::LargeCallable,
+                                                              Kind::CopiedFunction, Kind::SharedTask),
+                                            ::testing::Bool()));
 
 /// The first timeout of a thread takes the most: its place among the producers, its nodes, its part of the queue.
-TYPED_TEST(NewTimeout, FailsOnANewThread) {
+TEST_P(NewTimeout, FailsOnANewThread) {
   for (const bool throws : {true, false}) {
     for (const std::int64_t max_pending : {-1, 5}) {
       int refused = 0;
       for_each_allocation([&](std::int64_t n) {
-        TypeParam subject;
+        Subject subject(std::get<0>(GetParam()), std::get<1>(GetParam()));
         HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = max_pending});
         timer.start();
         const TimerStats before = timer.stats();
@@ -214,25 +177,21 @@ TYPED_TEST(NewTimeout, FailsOnANewThread) {
         Outcome outcome;
         std::thread([&] {
           Timeout timeout;
-          outcome = with_failing(
-              n, [&] { timeout = throws ? subject.schedule(timer, kFar) : subject.try_schedule(timer, kFar); });
+          outcome = with_failing(n, [&] { timeout = subject.schedule(timer, kFar, throws); });
           EXPECT_EQ(outcome.bad_alloc, throws && !timeout);
           EXPECT_TRUE(outcome.struck || timeout);
+          EXPECT_EQ(timer.pending_timeouts(), timeout ? 1 : 0);
           if (!timeout) {
             ++refused;
             EXPECT_TRUE(same_counts(timer.stats(), before));
-            EXPECT_EQ(timer.pending_timeouts(), 0);
             EXPECT_EQ(subject.alive(), alive) << "the refused task lives on";
-          } else {
-            EXPECT_EQ(timer.pending_timeouts(), 1);
-            EXPECT_TRUE(timeout.cancel());
           }
+          EXPECT_EQ(timeout.cancel(), static_cast<bool>(timeout));
           // This thread succeeds once there is memory, and has all of the limit to itself.
-          std::vector<Timeout> timeouts;
-          for (int i = 0; i < 4; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-          subject.schedule(timer, 0ns);
+          std::vector<Timeout> timeouts = far_timeouts(timer, 4);
+          subject.schedule(timer, 0ns, true);
           subject.wait_until_run();
-          for (Timeout& t : timeouts) EXPECT_TRUE(t.cancel());
+          cancel_all(timeouts);
         }).join();
         EXPECT_TRUE(is_balanced(timer.stats()));
         EXPECT_EQ(timer.pending_timeouts(), 0);
@@ -244,50 +203,6 @@ TYPED_TEST(NewTimeout, FailsOnANewThread) {
   }
 }
 
-/// More nodes and more blocks of the queue, the memory of a thread that has some already. Each failure hits another
-/// timeout of the series, and all others go through.
-TEST(Allocation, FailsWhileAThreadsMemoryGrows) {
-  constexpr int kTimeouts = 5000;  // five slabs of nodes, forty blocks
-  for (const bool throws : {true, false}) {
-    const int failures = for_each_allocation([&](std::int64_t n) {
-      HashedWheelTimer timer(1ms);
-      const auto witness = std::make_shared<int>();
-      timer.new_timeout([] {}, kFar);
-      const Gate gate(timer);  // a worker that takes entries saves allocations
-      std::vector<Timeout> timeouts;
-      timeouts.reserve(kTimeouts);
-      int refused = 0;
-      Shortage shortage(n, 1);
-      for (int i = 0; i < kTimeouts; ++i) {
-        Timeout timeout;
-        if (throws) {
-          try {
-            timeout = timer.new_timeout([witness] {}, kFar);
-          } catch (const std::bad_alloc&) {
-            ++refused;
-          }
-        } else {
-          timeout = timer.try_new_timeout([witness] {}, kFar);
-          refused += timeout ? 0 : 1;
-        }
-        if (timeout) timeouts.push_back(std::move(timeout));
-      }
-      shortage.end();
-      EXPECT_EQ(refused, shortage.failed());
-      EXPECT_EQ(static_cast<int>(timeouts.size()), kTimeouts - refused);
-      EXPECT_EQ(witness.use_count(), 1 + kTimeouts - refused);
-      EXPECT_EQ(timer.pending_timeouts(), 1 + kTimeouts - refused);
-      EXPECT_EQ(timer.stats().scheduled, 2 + kTimeouts - refused);
-      for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
-      EXPECT_EQ(witness.use_count(), 1);
-      EXPECT_EQ(timer.pending_timeouts(), 1);
-      return shortage.failed() != 0;
-    });
-    EXPECT_GE(failures, 5);
-  }
-}
-
-/// new_timeout() gives the node back when the callable's constructor throws or has no memory.
 TEST(Allocation, ACallableThatCannotBeStoredTakesNoMemory) {
   struct CannotBeCopied {
     CannotBeCopied() = default;
@@ -419,10 +334,7 @@ TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
     EXPECT_GT(shortage.failed(), 0) << "or this test could not fail";
   }
   for (Timeout& timeout : moved) EXPECT_TRUE(timeout.reschedule(10ms));
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    timer.advance(1ms);
-  }
+  without_memory([&] { timer.advance(1ms); });
   timer.advance(10ms);
   EXPECT_EQ(ran, kMoved);
 }
@@ -432,18 +344,12 @@ TEST(Allocation, NoMoveIsLostWhileTheWheelHasNoMemory) {
 TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
   constexpr int kTimeouts = 1000;
   HashedWheelTimer timer(1ms);
-  const auto many = [&](int count) {
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < count; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-    return timeouts;
-  };
-  std::vector<Timeout> timeouts = many(kTimeouts);
-  std::vector<Timeout> others = many(1000);
+  std::vector<Timeout> timeouts = far_timeouts(timer, kTimeouts);
+  std::vector<Timeout> others = far_timeouts(timer, 1000);
   const Gate all_in_the_wheel_and_the_worker_held(timer);
-  {
-    const Shortage shortage(0, Shortage::kAll);
+  without_memory([&] {
     for (Timeout& other : others) other.cancel();  // uses up the room for recheck requests
-  }
+  });
   std::atomic<int> turn = -1;
   std::atomic<int> moved = -1;
   std::thread other([&] {
@@ -463,9 +369,12 @@ TEST(Allocation, AMoveThatFailsAmidMovesOfOthersChangesNothing) {
     for (std::atomic<int> wait = i % 8 * 4; wait > 0; --wait) {
     }
     Timeout& timeout = timeouts[static_cast<std::size_t>(i)];
-    if (with_failing(0, [&] { EXPECT_TRUE(timeout.reschedule(2 * kFar)); }, Shortage::kAll).bad_alloc) {
+    bool accepted = false;
+    if (with_failing(0, [&] { accepted = timeout.reschedule(2 * kFar); }, Shortage::kAll).bad_alloc) {
       ++refused;
       EXPECT_GT(timeout.deadline(), timer.now() + 2 * kFar + kFar / 2);
+    } else {
+      EXPECT_TRUE(accepted);
     }
   }
   other.join();
@@ -479,32 +388,13 @@ TEST(Allocation, ARepeatedTimerThatCannotBeMovedStaysArmedAsItWas) {
   RepeatedTimer repeated("heartbeat", 1h, timer, {.on_trigger = [&] { ++triggers; }});
   repeated.start();
   timer.advance(1ms);  // in the wheel, so an earlier deadline needs a recheck request
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    EXPECT_THROW(repeated.reset(1min), std::bad_alloc);
-  }
+  without_memory([&] { EXPECT_THROW(repeated.reset(1min), std::bad_alloc); });
   timer.advance(59min);
   EXPECT_EQ(triggers, 0);
   timer.advance(1min);
   EXPECT_EQ(triggers, 1);
   timer.advance(1min);
   EXPECT_EQ(triggers, 2) << "from then on with the new timeout";
-}
-
-TEST(Allocation, ATotalShortageRefusesNewThreadsAndThenEnds) {
-  HashedWheelTimer timer(1ms);
-  timer.start();
-  std::thread([&] {
-    {
-      const Shortage shortage(0, Shortage::kAll);
-      for (int i = 0; i < 1000; ++i) {
-        if (timer.try_new_timeout([] {}, kFar)) std::abort();
-      }
-    }
-    EXPECT_EQ(timer.pending_timeouts(), 0);
-    EXPECT_EQ(timer.stats().scheduled, 0);
-    expect_usable(timer);
-  }).join();
 }
 
 std::shared_ptr<TimerTask> unowned(TimerTask& task) { return {std::shared_ptr<TimerTask>(), &task}; }
@@ -566,26 +456,6 @@ TEST_P(CancelAfterTransfer, NeverFails) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, CancelAfterTransfer, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "NewThread" : "SchedulingThread"); });
-
-/// One thread cancels with memory for recheck requests and without, in turn. Each timeout is collected once.
-TEST(Allocation, TheCancelledQueueRecovers) {
-  constexpr int kTimeouts = 200;
-  RecordingTask task;
-  HashedWheelTimer timer(1ms);
-  const std::shared_ptr<TimerTask> shared = unowned(task);
-  for (int round = 0; round < 20; ++round) {
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < kTimeouts; ++i) timeouts.push_back(timer.new_timeout(shared, kFar));
-    Gate gate(timer);
-    for (int i = 0; i < kTimeouts; ++i) {
-      const Shortage shortage(0, i % 3 == round % 3 ? Shortage::kAll : 0);
-      EXPECT_TRUE(timeouts[static_cast<std::size_t>(i)].cancel());
-    }
-    gate.open();
-    ASSERT_TRUE(eventually([&] { return task.cancellations == (round + 1) * kTimeouts; }));
-  }
-  EXPECT_EQ(task.runs, 0);
-}
 
 /// The link of a node that is cancelled without memory lies where the end of a large callable was, so the callable is
 /// destroyed first.
@@ -656,13 +526,11 @@ class WorkerWithoutMemory : public ::testing::Test {
   /// One per tick, from 1 ms to kTimeouts ms ahead.
   void schedule() {
     for (int i = 0; i < kTimeouts; ++i) {
-      timeouts_.push_back(timer_.new_timeout(
-          [this, i](Timeout& timeout) {
-            if (steady_clock::now() < timeout.deadline()) ++early_;
-            order_.push_back(i);
-            ran_.count_down();
-          },
-          (i + 1) * 1ms));
+      timeouts_.push_back(after(timer_, (i + 1) * 1ms, [this, i](Timeout& timeout) {
+        if (steady_clock::now() < timeout.deadline()) ++early_;
+        order_.push_back(i);
+        ran_.count_down();
+      }));
     }
   }
 
@@ -732,7 +600,6 @@ TEST_F(WorkerWithoutMemory, StopReturnsTimeoutsThatCouldNotBeTransferred) {
   }
 }
 
-/// Cancelled ones wait for nothing: they are dropped although the wheel has no memory.
 TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
   const std::shared_ptr<TimerTask> shared = unowned(task_);
   Gate gate(timer_);
@@ -745,141 +612,61 @@ TEST_F(WorkerWithoutMemory, CancelledOnesAreStillCollected) {
   EXPECT_TRUE(eventually([&] { return task_.cancellations == kTimeouts; }));
 }
 
-/// Holds the worker inside a task. `schedule` schedules timeouts with a delay of zero. They are in the wheel behind
-/// that task and have not run, so the worker allocates nothing more for them than their jobs.
-class HeldInFront {
- public:
-  template <class Schedule>
-  HeldInFront(Timer& timer, Schedule schedule) {
-    {
-      const Gate gate(timer);  // the worker takes them all at once
-      timer.new_timeout([hold = hold_] { (*hold)(); }, 0ns);
-      schedule();
-    }
-    EXPECT_TRUE(hold_->wait_until_entered());
-  }
-  ~HeldInFront() { let_go(); }
-  HeldInFront(const HeldInFront&) = delete;
-  HeldInFront& operator=(const HeldInFront&) = delete;
-
-  void let_go() { hold_->let_go(); }
-
- private:
-  const std::shared_ptr<Hold> hold_ = std::make_shared<Hold>();
-};
-
-/// The executor's job needs memory: without it the task runs on the worker, and the error is reported.
-TEST(Allocation, FailsForTheExecutorsJob) {
-  constexpr int kTimeouts = 100;
-  std::atomic<int> bad_allocs = 0;
-  std::atomic<int> others = 0;
-  std::atomic<int> runs = 0;
-  std::atomic<int> jobs = 0;
-  std::atomic<bool> on_the_worker = true;
-  std::thread::id worker;
-  Latch ran(kTimeouts);
-  HashedWheelTimer timer({
-      .tick_duration = 1ms,
-      .executor =
-          [&](std::function<void()> job) {
-            ++jobs;
-            job();
-          },
-      .on_task_error =
-          [&](const std::exception_ptr& error, const Timeout& timeout) {
-            try {
-              std::rethrow_exception(error);
-            } catch (const std::bad_alloc&) {
-              bad_allocs += timeout ? 1 : 0;
-            } catch (...) {
-              ++others;
-            }
-          },
-  });
-  ASSERT_TRUE(ran_in_task(timer, [&] { worker = std::this_thread::get_id(); }));
-  std::vector<Timeout> timeouts;
-  HeldInFront held(timer, [&] {
-    for (int i = 0; i < kTimeouts; ++i) {
-      timeouts.push_back(timer.new_timeout(
-          [&] {
-            ++runs;
-            if (std::this_thread::get_id() != worker) on_the_worker = false;
-            ran.count_down();
-          },
-          0ns));
-    }
-  });
-  jobs = 0;
-  {
-    Shortage shortage(0, Shortage::kAll, Shortage::Of::OtherThreads);
-    held.let_go();
-    EXPECT_TRUE(ran.wait());
-    EXPECT_EQ(shortage.failed(), bad_allocs);
-  }
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_EQ(runs, kTimeouts);
-  EXPECT_GT(bad_allocs, 0);
-  EXPECT_EQ(bad_allocs + jobs, kTimeouts);
-  EXPECT_EQ(others, 0);
-  EXPECT_TRUE(on_the_worker);
-  EXPECT_EQ(timer.stats().task_errors, bad_allocs);
-  EXPECT_TRUE(is_balanced(timer.stats()));
-}
-
-/// Each allocation of a job in its turn.
+/// Each allocation of the executor's job in its turn. Without memory the task runs on the worker, and the error is
+/// reported.
 TEST(Allocation, FailsAnywhereInTheExecutorsJob) {
   const int failures = for_each_allocation([](std::int64_t n) {
     std::atomic<int> runs = 0;
-    std::atomic<int> errors = 0;
+    std::atomic<int> jobs = 0;
+    std::atomic<int> bad_allocs = 0;
+    std::thread::id worker, ran_on;
     const auto witness = std::make_shared<int>();
     HashedWheelTimer timer({
         .tick_duration = 1ms,
-        .executor = [](const std::function<void()>& job) { job(); },
-        .on_task_error = [&](const std::exception_ptr&, const Timeout&) { ++errors; },
+        .executor =
+            [&](const std::function<void()>& job) {
+              ++jobs;
+              job();
+            },
+        .on_task_error =
+            [&](const std::exception_ptr& error, const Timeout& timeout) {
+              EXPECT_THROW(std::rethrow_exception(error), std::bad_alloc);
+              EXPECT_TRUE(timeout);
+              ++bad_allocs;
+            },
     });
     Timeout timeout;
-    HeldInFront held(timer, [&] { timeout = timer.new_timeout([&runs, witness] { ++runs; }, 0ns); });
+    Hold hold;
+    {
+      const Gate gate(timer);  // so that the worker takes both at once
+      after(timer, 0ns, [&] {
+        worker = std::this_thread::get_id();
+        hold();
+      });
+      timeout = after(timer, 0ns, [&, witness] {
+        ran_on = std::this_thread::get_id();
+        ++runs;
+      });
+    }
+    EXPECT_TRUE(hold.wait_until_entered());
+    jobs = 0;
+    // The timeout is in the wheel behind the task that is held. So the worker allocates nothing but its job.
     Shortage shortage(n, 1, Shortage::Of::OtherThreads);
-    held.let_go();
+    hold.let_go();
     EXPECT_TRUE(eventually([&] { return runs == 1; }));
     EXPECT_TRUE(eventually([&] { return witness.use_count() == 1; })) << "the task lives on";
     EXPECT_TRUE(timer.stop().empty());
     shortage.end();
     EXPECT_EQ(runs, 1);
-    EXPECT_EQ(errors, shortage.failed());
+    EXPECT_EQ(ran_on, worker);
+    EXPECT_EQ(bad_allocs, shortage.failed());
+    EXPECT_EQ(bad_allocs + jobs, 1);
+    EXPECT_EQ(timer.stats().task_errors, bad_allocs);
+    EXPECT_TRUE(is_balanced(timer.stats()));
     EXPECT_TRUE(timeout.is_expired());
     return shortage.failed() != 0;
   });
   EXPECT_GE(failures, 1);
-}
-
-template <class T>
-void fails_in_stop() {
-  T timer(1ms);
-  std::vector<Timeout> scheduled;
-  int runs = 0;
-  for (int i = 0; i < 10; ++i) scheduled.push_back(timer.new_timeout([&] { ++runs; }, kFar));
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    const Outcome outcome = with_failing(0, [&] { timer.stop(); });
-    EXPECT_TRUE(outcome.struck);
-    EXPECT_TRUE(outcome.bad_alloc);
-    EXPECT_EQ(timer.pending_timeouts(), 10);
-    EXPECT_EQ(timer.stats().unprocessed, 0);
-    expect_usable(timer);
-  }
-  std::vector<Timeout> unprocessed = timer.stop();
-  ASSERT_EQ(unprocessed.size(), 10u);
-  for (const Timeout& timeout : scheduled) {
-    EXPECT_EQ(std::count(unprocessed.begin(), unprocessed.end(), timeout), 1);
-  }
-  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
-  EXPECT_EQ(runs, 10);
-  EXPECT_TRUE(timer.stop().empty());
-}
-
-TEST(Allocation, FailsInStop) {
-  fails_in_stop<HashedWheelTimer>();
-  fails_in_stop<ManualTimer>();
 }
 
 /// The task waits in an executor and owns its only handle. Its destructor drops the jobs of the executor. So the thread
@@ -926,12 +713,7 @@ class StopThatGrows : public ::testing::Test {
       schedule(kMeanwhile);  // room for ten has just been asked for
       shortage_.emplace(1, 1);
     });
-    bool failed = false;
-    try {
-      timer_->stop();
-    } catch (const std::bad_alloc&) {
-      failed = true;
-    }
+    const bool failed = throws<std::bad_alloc>([&] { timer_->stop(); });
     shortage_.reset();
     return failed;
   }
@@ -945,6 +727,24 @@ class StopThatGrows : public ::testing::Test {
 using StoppedTimers = ::testing::Types<HashedWheelTimer, ManualTimer>;
 TYPED_TEST_SUITE(StopThatGrows, StoppedTimers, );
 
+TYPED_TEST(StopThatGrows, FailsAtFirstAndChangesNothing) {
+  TypeParam& timer = *this->timer_;
+  int runs = 0;
+  std::vector<Timeout> scheduled;
+  for (int i = 0; i < 10; ++i) scheduled.push_back(timer.new_timeout([&] { ++runs; }, kFar));
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    EXPECT_TRUE(with_failing(0, [&] { timer.stop(); }).bad_alloc);
+    EXPECT_EQ(timer.pending_timeouts(), 10);
+    EXPECT_EQ(timer.stats().unprocessed, 0);
+    expect_usable(timer);
+  }
+  std::vector<Timeout> unprocessed = timer.stop();
+  EXPECT_TRUE(std::ranges::is_permutation(unprocessed, scheduled));
+  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+  EXPECT_EQ(runs, 10);
+  EXPECT_TRUE(timer.stop().empty());
+}
+
 TYPED_TEST(StopThatGrows, TheNextOneReturnsEverything) {
   constexpr int kAll = TestFixture::kBefore + TestFixture::kMeanwhile;
   TypeParam& timer = *this->timer_;
@@ -953,10 +753,7 @@ TYPED_TEST(StopThatGrows, TheNextOneReturnsEverything) {
   EXPECT_EQ(timer.stats().unprocessed, kAll);
   EXPECT_THROW(timer.new_timeout([] {}, 0ns), IllegalState);
   std::vector<Timeout> unprocessed = timer.stop();
-  ASSERT_EQ(unprocessed.size(), this->handles_.size());
-  for (const Timeout& timeout : this->handles_) {
-    EXPECT_EQ(std::count(unprocessed.begin(), unprocessed.end(), timeout), 1);
-  }
+  EXPECT_TRUE(std::ranges::is_permutation(unprocessed, this->handles_));
   EXPECT_EQ(this->witness_.use_count(), 1 + kAll) << "a returned timeout keeps its task";
   EXPECT_TRUE(timer.stop().empty());
 }
@@ -988,11 +785,7 @@ TEST(Allocation, ARefusedTaskIsNotCancelled) {
         if (size < kEntries || size > 2 * kEntries) return;  // not the place's first array of entries
         hold();
       });
-      try {
-        timer.new_timeout(shared, kFar);
-      } catch (const IllegalState&) {
-        refused = true;
-      }
+      refused = throws<IllegalState>([&] { timer.new_timeout(shared, kFar); });
     }
     done.count_down();
   });
@@ -1024,12 +817,8 @@ TEST(Allocation, FailsAnywhereInAManualTimer) {
         std::size_t ended = 0;
         Shortage shortage(n, count);
         std::optional<ManualTimer> timer;
-        try {
-          timer.emplace(1ms);
-        } catch (const std::bad_alloc&) {
-          struck = true;
-          return;
-        }
+        struck = throws<std::bad_alloc>([&] { timer.emplace(1ms); });
+        if (struck) return;
         for (int i = 0; i < 1500; ++i) {
           const auto delay = i % 3 == 0 ? i * 1ms : i * std::chrono::milliseconds(1h);
           const auto task = [&ran] { ++ran; };
@@ -1155,11 +944,7 @@ TEST(Allocation, ARefusedTaskMayOwnTheTimer) {
     int accepted = 0;
     Shortage shortage(0, Shortage::kAll);
     while (alias.try_new_timeout([witness] {}, kFar)) ++accepted;
-    try {
-      alias.new_timeout([owner = std::move(timer), witness] {}, kFar);
-    } catch (const std::bad_alloc&) {
-      refused = true;
-    }
+    refused = throws<std::bad_alloc>([&] { alias.new_timeout([owner = std::move(timer), witness] {}, kFar); });
     shortage.end();
     if (!refused) {  // the worker has made room in the queue meanwhile
       alias.stop();
@@ -1192,5 +977,160 @@ TEST(Allocation, TheWorkerSleepsForAMillisecondWhileThereIsNoMemory) {
   EXPECT_EQ(timer.stop().size(), 20'000u);
 }
 
+TEST(WithoutMemory, ATaskThatNoBatchCanTakeRunsOnTheWorkerOnce) {
+  std::vector<std::function<void()>> posted;
+  posted.reserve(1);
+  ErrorLog errors;
+  const BatchExecutor loop{[&](std::function<void()> batch) { posted.push_back(std::move(batch)); }};
+  ManualTimer timer(Options{.tick_duration = 1ms, .on_task_error = errors.handler()});
+  for (int i = 0; i < 2; ++i) timer.new_timeout([] {}, 0ns);
+  timer.advance(1ms);  // the wheel has memory now, also for one more level
+  std::size_t on_the_worker = 0;
+  for_each_allocation([&](std::int64_t n) {
+    int ran = 0;
+    timer.new_timeout(hwt::on(loop, [&] { ++ran; }), 0ns);
+    Shortage shortage(n, 1);
+    timer.advance(1ms);
+    shortage.end();
+    on_the_worker += posted.empty() ? 1 : 0;
+    for (const auto& batch : posted) batch();
+    posted.clear();
+    EXPECT_EQ(ran, 1);
+    return shortage.failed() != 0;
+  });
+  EXPECT_GE(on_the_worker, 2u) << "without a job, and without a batch";
+  EXPECT_EQ(errors.errors().size(), on_the_worker);
+}
+
+/// On its way down the timeout needs memory in the wheel, and there is none. The wheel must not go through all ticks
+/// before its own, because an hour has 3.6e12 of them.
+TEST(WithoutMemory, TimePassesByHoursWithTicksOfANanosecond) {
+  ManualTimer timer(1ns);
+  int ran = 0;
+  timer.new_timeout([&] { ++ran; }, 1h);
+  timer.advance(1ns);  // takes it into the wheel
+  {
+    const Shortage shortage(0, Shortage::kAll);
+    timer.advance(1h - 2ns);
+    EXPECT_EQ(ran, 0);
+    timer.advance(1ns);
+    EXPECT_EQ(ran, 1);
+    EXPECT_GT(shortage.failed(), 0) << "nothing lacked memory";
+  }
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+}
+
+TEST(WithoutMemory, AnIdThatCannotBeQueuedIsRefusedAndItsNodeIsUsedAgain) {
+  constexpr int kMost = 500;  // fewer than the nodes of a slab
+  ManualTimer timer;
+  int added = 1;
+  timer.add([] {}, kFar);
+  without_memory([&] {
+    EXPECT_THROW(
+        {
+          for (; added < kMost; ++added) timer.add([] {}, kFar);
+        },
+        std::bad_alloc);
+    for (int i = 0; i < 2'000; ++i) EXPECT_FALSE(timer.try_add([] {}, kFar));
+  });
+  EXPECT_TRUE(is_balanced(timer.stats(), added));
+  const std::int64_t before = bytes_in_use;
+  for (; added < kMost; ++added) timer.add([] {}, kFar);
+  EXPECT_LT(bytes_in_use - before, std::int64_t{internal::Slab::kBytes});
+  EXPECT_EQ(timer.stop().size(), static_cast<std::size_t>(added));
+}
+
+TEST(WithoutMemory, ThoseThatAreCancelledMakeRoomForNewOnes) {
+  ManualTimer timer;
+  std::vector<TimeoutId> ids;
+  for (int i = 0; i < 256; ++i) ids.push_back(timer.add([] {}, kFar));
+  const Shortage shortage(0, Shortage::kAll);
+  EXPECT_FALSE(timer.try_add([] {}, kFar));
+  for (const TimeoutId id : ids) timer.cancel(id);
+  EXPECT_TRUE(timer.try_add([] {}, kFar));
+}
+
+TEST(WithoutMemory, ALoopIsToComeBackAtOnceForTasksThatAreLeft) {
+  int ran = 0;
+  LoopTimer timer(1ms);
+  const auto add = [&](int count, auto task) {
+    const auto deadline = steady_clock::now();
+    for (int i = 0; i < count; ++i) timer.new_timeout(task, deadline);
+    ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
+  };
+  add(3, [&] { ++ran; });
+  timer.run_due(1);
+  add(10'000, [] {});  // more than the wheel has memory for
+  const Shortage shortage(0, Shortage::kAll);
+  const auto next = timer.run_due(1);
+  EXPECT_GT(shortage.failed(), 0);
+  EXPECT_EQ(ran, 2);
+  ASSERT_TRUE(next);
+  EXPECT_LE(*next, steady_clock::now());
+}
+
+TEST(WithoutMemory, ALoopIsToComeBackWithinAMillisecond) {
+  bool ran = false;
+  LoopTimer timer(1ms);
+  const auto deadline = steady_clock::now();
+  timer.new_timeout([&] { ran = true; }, deadline);
+  ASSERT_TRUE(eventually([&] { return steady_clock::now() > deadline + 2ms; }));
+  std::optional<steady_clock::time_point> next;
+  const auto before = steady_clock::now();
+  without_memory([&] { next = timer.run_due(); });
+  EXPECT_FALSE(ran);
+  ASSERT_TRUE(next);
+  EXPECT_GE(*next, before + 1ms) << "a loop would not sleep";
+  EXPECT_LE(*next, steady_clock::now() + 1ms);
+  EXPECT_TRUE(eventually([&] {
+    timer.run_due();
+    return ran;
+  }));
+  EXPECT_EQ(timer.run_due(), std::nullopt);
+}
+
+TEST(WithoutMemory, AThreadThatHasUsedNoTimerCancels) {
+  for (const bool in_wheel : {false, true}) {
+    int calls = 0;
+    ManualTimer timer(1ms);
+    timer.on_earlier([&] { ++calls; });
+    Timeout timeout = timer.new_timeout(must_not_run, 10ms);
+    if (in_wheel) timer.next_wakeup();
+    calls = 0;
+    std::thread([&] {
+      const Shortage shortage(0, Shortage::kAll);
+      EXPECT_TRUE(timeout.cancel());
+    }).join();
+    EXPECT_EQ(calls, in_wheel ? 1 : 0) << "only the driver can take it out of the wheel";
+    EXPECT_EQ(timer.stats().cancelled, 1);
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    timer.advance(1ms);
+    EXPECT_EQ(timer.next_wakeup(), std::nullopt);
+    timer.advance(10ms);
+    EXPECT_TRUE(is_balanced(timer.stats()));
+  }
+}
+
+/// Each slab has a number in this process. The table of numbers grows by 1,024 entries at a time, and so many timeouts
+/// need more than 1,024 slabs.
+TEST(WithoutMemory, ForTheNumberOfASlabATimeoutIsRefusedAndTheNextIsNot) {
+  constexpr int kTimeouts = 1'100'000;
+  constexpr std::size_t kNumbers = 1024 * sizeof(internal::SlabDirectory::Entry);
+  int refused = 0;
+  int failed = 0;
+  ManualTimer timer;
+  for (int i = 0; i < kTimeouts; ++i) {
+    std::optional<Shortage> shortage;
+    const AllocationObserver observer([&](std::size_t size) {
+      if (size == kNumbers && failed == 0) shortage.emplace(0, 1);
+    });
+    if (!timer.try_new_timeout([] {}, kFar)) ++refused;
+    if (shortage) failed += static_cast<int>(shortage->failed());
+  }
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(timer.pending_timeouts(), kTimeouts - 1);
+}
+
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,14 +1,10 @@
-// The constructor, with Netty's checks of its arguments and Netty's warnings, and the thread factory.
+// Constructors, with Netty's checks of their arguments and Netty's warnings, and the thread factory.
 
 #include <cstdlib>
 #include <iostream>
-#include <limits>
 #include <new>
-#include <stdexcept>
 
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "hashed_wheel_timer/loop_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
 
 #if defined(__linux__)
 #include <sys/resource.h>
@@ -16,21 +12,26 @@
 #include "tests/support/forked_child.h"
 #endif
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
 
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 
-/// Each message names the option, its value and the valid range.
-void expect_refused(const Options& options, const std::string& option, const std::string& value,
-                    const std::string& bound) {
-  const std::string message = message_of<std::invalid_argument>([&] { const HashedWheelTimer timer(options); });
-  for (const std::string& part : {std::string("HashedWheelTimer: ") + option, value, std::string("expected"), bound}) {
-    EXPECT_TRUE(contains(message, part)) << "no \"" << part << "\" in: " << message;
-  }
+/// The message of a refusal. Each names the option, its value and the valid range.
+template <class T>
+std::string refusal(const Options& options) {
+  return message_of<std::invalid_argument>([&] { const T timer(options); });
+}
+std::string hashed(const Options& options) { return refusal<HashedWheelTimer>(options); }
+std::string hierarchical(const Options& options) { return refusal<HierarchicalWheelTimer>(options); }
+
+/// Returns the text that the constructor of T(arguments...) writes to stderr.
+template <class T, class... Arguments>
+std::string warning_of(Arguments... arguments) {
+  testing::internal::CaptureStderr();
+  const T timer(arguments...);
+  return testing::internal::GetCapturedStderr();
 }
 
 TEST(Constructor, Defaults) {
@@ -58,33 +59,69 @@ TEST(Constructor, WithoutATickEachTimerHasItsOwn) {
   }
 }
 
-TEST(Constructor, EveryOverloadMakesAWorkingTimer) {
+template <class T>
+class ConstructorOf : public ::testing::Test {};
+TYPED_TEST_SUITE(ConstructorOf, ThreadedTimers, TimerNames);
+
+TYPED_TEST(ConstructorOf, MakesAWorkingTimerWithEveryOverload) {
   Latch ran(4);
-  const auto count = [&] { ran.count_down(); };
-  HashedWheelTimer by_default;
-  HashedWheelTimer by_tick(1ms);
-  HashedWheelTimer by_tick_and_length(1ms, 8);
-  HashedWheelTimer by_options{{.tick_duration = 1ms}};
-  for (HashedWheelTimer* timer : {&by_default, &by_tick, &by_tick_and_length, &by_options}) {
-    timer->new_timeout(count, 0ms);
+  TypeParam by_default;
+  TypeParam by_tick(1ms);
+  TypeParam by_tick_and_length(1ms, 8);
+  TypeParam by_options{{.tick_duration = 1ms}};
+  for (TypeParam* timer : {&by_default, &by_tick, &by_tick_and_length, &by_options}) {
+    timer->new_timeout([&] { ran.count_down(); }, 0ms);
   }
   EXPECT_TRUE(ran.wait());
 }
 
-TEST(Constructor, TickDurationMustBePositive) {
-  expect_refused({.tick_duration = 0ns}, "tick_duration", "0 ns", "1 ms or more");
-  expect_refused({.tick_duration = -1ns}, "tick_duration", "-1 ns", "1 ms or more");
-  expect_refused({.tick_duration = nanoseconds::min()}, "tick_duration", "-9223372036854775808 ns", "1 ms or more");
-  EXPECT_THROW(HashedWheelTimer(-1ms), std::invalid_argument);
+TYPED_TEST(ConstructorOf, RefusesATickThatIsNotPositive) {
+  const bool is_hashed = std::is_same_v<TypeParam, HashedWheelTimer>;
+  const std::string name = is_hashed ? "HashedWheelTimer" : "HierarchicalWheelTimer";
+  for (const auto& [tick, text] : {std::pair(nanoseconds(0), "0 ns"), std::pair(nanoseconds(-1), "-1 ns"),
+                                   std::pair(nanoseconds::min(), "-9223372036854775808 ns")}) {
+    const std::string expected = name + ": tick_duration: " + text + " (expected: " + (is_hashed ? "1 ms" : "1 us");
+    EXPECT_EQ(refusal<TypeParam>({.tick_duration = tick}).rfind(expected, 0), 0u) << text;
+  }
+  EXPECT_THROW(TypeParam(-1ms), std::invalid_argument);
+}
+
+TYPED_TEST(ConstructorOf, TakesEveryWheelLength) {
+  const std::vector<std::int64_t> of_hashed{1, 2, 3, 5, 9, 31, 33, 512, 513};
+  const std::vector<std::int64_t> of_hierarchical{2, 3, 4, 5, 63, 64, 65, 512, 4095, 4096};
+  for (const std::int64_t length : std::is_same_v<TypeParam, HashedWheelTimer> ? of_hashed : of_hierarchical) {
+    Latch ran(20);
+    TypeParam timer(1ms, length);
+    for (int i = 0; i < 20; ++i) timer.new_timeout([&] { ran.count_down(); }, i * 1ms);
+    EXPECT_TRUE(ran.wait()) << length;
+  }
+}
+
+TYPED_TEST(ConstructorOf, TakesTheLongestTickWhichStillSchedulesAndStops) {
+  constexpr bool kHashed = std::is_same_v<TypeParam, HashedWheelTimer>;
+  for (const std::int64_t length : kHashed ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{2, 64, 4096}) {
+    TypeParam timer(nanoseconds(kHashed ? kInt64Max - 1 : kInt64Max), length);
+    Timeout timeout = timer.new_timeout([] {}, 0ms);
+    const Timeout never = timer.new_timeout([] {}, std::chrono::hours::max());
+    EXPECT_TRUE(timeout.cancel());
+    EXPECT_EQ(timer.stop(), std::vector<Timeout>{never});
+  }
 }
 
 TEST(Constructor, TicksPerWheelMustBeInRange) {
-  expect_refused({.ticks_per_wheel = 0}, "ticks_per_wheel", "0", "1073741824");
-  expect_refused({.ticks_per_wheel = -1}, "ticks_per_wheel", "-1", "1073741824");
-  expect_refused({.ticks_per_wheel = 1073741825}, "ticks_per_wheel", "1073741825", "1073741824");
-  expect_refused({.ticks_per_wheel = kInt64Max}, "ticks_per_wheel", "9223372036854775807", "1073741824");
-  expect_refused({.ticks_per_wheel = std::int64_t{1} << 62}, "ticks_per_wheel", "4611686018427387904", "1073741824");
+  for (const std::int64_t length :
+       {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1073741825}, kInt64Max, std::int64_t{1} << 62}) {
+    EXPECT_EQ(hashed({.ticks_per_wheel = length}),
+              "HashedWheelTimer: ticks_per_wheel: " + std::to_string(length) + " (expected: 1 .. 1073741824)");
+  }
+  for (const std::int64_t length :
+       {std::int64_t{1}, std::int64_t{0}, std::int64_t{-64}, std::int64_t{4097}, kInt64Max}) {
+    EXPECT_EQ(hierarchical({.ticks_per_wheel = length}),
+              "HierarchicalWheelTimer: ticks_per_wheel: " + std::to_string(length) + " (expected: 2 .. 4096)");
+  }
   EXPECT_THROW(HashedWheelTimer(100ms, 0), std::invalid_argument);
+  EXPECT_THROW(HierarchicalWheelTimer(100ms, 1), std::invalid_argument);
+  EXPECT_THROW(HierarchicalWheelTimer(1ms, 4097), std::invalid_argument);
 }
 
 TEST(Constructor, AWholeRevolutionMustFitIntoInt64Nanoseconds) {
@@ -97,46 +134,31 @@ TEST(Constructor, AWholeRevolutionMustFitIntoInt64Nanoseconds) {
       return Options{.tick_duration = nanoseconds(tick), .ticks_per_wheel = row.ticks_per_wheel};
     };
     EXPECT_NO_THROW(HashedWheelTimer(with_tick(row.limit - 1))) << row.ticks_per_wheel;
-    expect_refused(with_tick(row.limit), "tick_duration", std::to_string(row.limit), "wheel of");
-    const std::string most = "1 ms .. " + std::to_string((row.limit - 1) / 1'000'000);
-    expect_refused(with_tick(row.limit), "tick_duration", std::to_string(row.limit), most);
+    const std::string message = hashed(with_tick(row.limit));
+    for (const std::string& part : {"tick_duration: " + std::to_string(row.limit), std::string("wheel of"),
+                                    "expected: 1 ms .. " + std::to_string((row.limit - 1) / 1'000'000)}) {
+      EXPECT_TRUE(contains(message, part)) << "no \"" << part << "\" in: " << message;
+    }
     EXPECT_THROW(HashedWheelTimer(with_tick(kInt64Max)), std::invalid_argument);
   }
 }
 
-TEST(Constructor, TheLongestTickStillSchedulesAndStops) {
-  HashedWheelTimer timer(nanoseconds(kInt64Max - 1), 1);
-  Timeout timeout = timer.new_timeout([] {}, 0ms);
-  const Timeout never = timer.new_timeout([] {}, std::chrono::hours::max());
-  EXPECT_TRUE(timeout.cancel());
-  EXPECT_EQ(timer.stop(), std::vector<Timeout>{never});
-}
-
-TEST(Constructor, EveryWheelLengthWorks) {
-  for (const std::int64_t ticks : {1, 2, 3, 5, 9, 31, 33, 512, 513}) {
-    Latch ran(20);
-    HashedWheelTimer timer(1ms, ticks);
-    for (int i = 0; i < 20; ++i) timer.new_timeout([&] { ran.count_down(); }, i * 1ms);
-    EXPECT_TRUE(ran.wait()) << ticks;
+TEST(Constructor, ATickBelowTheLeastIsRaisedWithAWarning) {
+  const std::string prefix = "hashed_wheel_timer: HashedWheelTimer: tick_duration: ";
+  EXPECT_EQ(warning_of<HashedWheelTimer>(nanoseconds(999'999)), prefix + "999999 ns is below 1 ms; using 1 ms\n");
+  for (const auto tick : {999ns, 1ns}) {
+    EXPECT_EQ(warning_of<HierarchicalWheelTimer>(tick),
+              "hashed_wheel_timer: HierarchicalWheelTimer: tick_duration: " + std::to_string(tick.count()) +
+                  " ns is below 1 us; using 1 us\n");
   }
-}
-
-TEST(Constructor, ATickBelowAMillisecondIsRaisedWithAWarning) {
-  Latch ran;
+  EXPECT_EQ(warning_of<HashedWheelTimer>(1ms), "");
+  for (const nanoseconds tick : {nanoseconds(1us), nanoseconds(1001), nanoseconds(999us), nanoseconds(1ms)}) {
+    EXPECT_EQ(warning_of<HierarchicalWheelTimer>(tick), "");
+  }
   testing::internal::CaptureStderr();
-  HashedWheelTimer timer(nanoseconds(999'999));
-  const std::string warning = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(contains(warning, "tick_duration") && contains(warning, "1")) << warning;
-  EXPECT_TRUE(contains(warning, "999999")) << warning;
-  EXPECT_EQ(count_of(warning, "\n"), 1);
-  timer.new_timeout([&] { ran.count_down(); }, 1us);
-  EXPECT_TRUE(ran.wait());
-}
-
-TEST(Constructor, ATickOfAMillisecondIsTakenSilently) {
-  testing::internal::CaptureStderr();
-  const HashedWheelTimer timer(1ms);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  HashedWheelTimer raised(nanoseconds(999'999));
+  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(ran_in_task(raised, [] {}));
 }
 
 TEST(Constructor, NoLimitAtZeroAndBelow) {
@@ -149,14 +171,18 @@ TEST(Constructor, NoLimitAtZeroAndBelow) {
 
 // The library warns of many timers once per process, so each of these tests runs in a process of its own.
 
-/// Runs `body`, prints how many warnings it gave, and ends the process.
-template <class Body>
-[[noreturn]] void count_warnings_and_exit(Body body) {
-  testing::internal::CaptureStderr();
-  body();
-  const std::string text = testing::internal::GetCapturedStderr();
-  std::cerr << "warnings: " << count_of(text, "more than 64") << std::endl;
-  std::_Exit(0);
+/// Expects that `body` gives so many warnings.
+void expect_warnings(int count, const std::function<void()>& body) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        testing::internal::CaptureStderr();
+        body();
+        const std::string text = testing::internal::GetCapturedStderr();
+        std::cerr << "warnings: " << count_of(text, "more than 64") << std::endl;
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "warnings: " + std::to_string(count));
 }
 
 std::vector<std::unique_ptr<HashedWheelTimer>> make_timers(int count) {
@@ -165,70 +191,66 @@ std::vector<std::unique_ptr<HashedWheelTimer>> make_timers(int count) {
   return timers;
 }
 
-class LiveTimersDeathTest : public testing::Test {
- protected:
-  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-};
-
-TEST_F(LiveTimersDeathTest, SixtyFourGiveNoWarning) {
-  EXPECT_EXIT(count_warnings_and_exit([] { make_timers(64); }), testing::ExitedWithCode(0), "warnings: 0");
+TEST(LiveTimersDeathTest, MoreThanSixtyFourGiveOneWarning) {
+  expect_warnings(0, [] { make_timers(64); });
+  expect_warnings(1, [] {
+    make_timers(70);
+    make_timers(70);
+  });
 }
 
-TEST_F(LiveTimersDeathTest, MoreGiveOneWarning) {
-  EXPECT_EXIT(count_warnings_and_exit([] {
-                make_timers(70);
-                make_timers(70);
-              }),
-              testing::ExitedWithCode(0), "warnings: 1");
-}
-
-TEST_F(LiveTimersDeathTest, StoppedOnesDoNotCount) {
-  EXPECT_EXIT(count_warnings_and_exit([] {
-                const auto first = make_timers(60);
-                first[0]->start();
-                for (const auto& timer : first) timer->stop();
-                for (const auto& timer : first) timer->stop();  // counted off once
-                const auto second = make_timers(64);
-              }),
-              testing::ExitedWithCode(0), "warnings: 0");
-}
-
-TEST_F(LiveTimersDeathTest, StoppingTwiceCountsOffOnce) {
-  EXPECT_EXIT(count_warnings_and_exit([] {
-                const auto first = make_timers(10);
-                for (const auto& timer : first) timer->stop();
-                for (const auto& timer : first) timer->stop();
-                make_timers(65);
-              }),
-              testing::ExitedWithCode(0), "warnings: 1");
+TEST(LiveTimersDeathTest, StoppedOnesDoNotCountAndAreCountedOffOnce) {
+  const auto stop_twice = [](const std::vector<std::unique_ptr<HashedWheelTimer>>& timers) {
+    for (const auto& timer : timers) timer->stop();
+    for (const auto& timer : timers) timer->stop();
+  };
+  expect_warnings(0, [&] {
+    const auto first = make_timers(60);
+    first[0]->start();
+    stop_twice(first);
+    const auto second = make_timers(64);
+  });
+  expect_warnings(1, [&] {
+    const auto first = make_timers(10);
+    stop_twice(first);
+    make_timers(65);
+  });
 }
 
 /// Netty counts them off in the finalizer although they were never counted (D6), so that its warning comes late.
-TEST_F(LiveTimersDeathTest, DefectD6_FailedConstructorsAreNotCounted) {
-  EXPECT_EXIT(count_warnings_and_exit([] {
-                for (int i = 0; i < 20; ++i) EXPECT_THROW(HashedWheelTimer(0ms), std::invalid_argument);
-                const auto timers = make_timers(64);
-              }),
-              testing::ExitedWithCode(0), "warnings: 0");
-  EXPECT_EXIT(count_warnings_and_exit([] {
-                for (int i = 0; i < 20; ++i) EXPECT_THROW(HashedWheelTimer(100ms, 0), std::invalid_argument);
-                const auto timers = make_timers(65);
-              }),
-              testing::ExitedWithCode(0), "warnings: 1");
+TEST(LiveTimersDeathTest, DefectD6_FailedConstructorsAreNotCounted) {
+  expect_warnings(0, [] {
+    for (int i = 0; i < 20; ++i) EXPECT_THROW(HashedWheelTimer(0ms), std::invalid_argument);
+    const auto timers = make_timers(64);
+  });
+  expect_warnings(1, [] {
+    for (int i = 0; i < 20; ++i) EXPECT_THROW(HashedWheelTimer(100ms, 0), std::invalid_argument);
+    const auto timers = make_timers(65);
+  });
 }
 
-// The thread factory.
-
-TEST(ThreadFactory, IsCalledOnceAndNotByTheConstructor) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  EXPECT_EQ(workers.calls(), 0);
-  timer.new_timeout([] {}, kFar);
-  timer.start();
-  timer.new_timeout([] {}, kFar);
-  EXPECT_EQ(workers.calls(), 1);
-  timer.stop();
-  EXPECT_TRUE(workers.wait_until_ended());
+TEST(ThreadFactory, IsCalledOnceAndNotBeforeATimeoutOrStart) {
+  for (const bool by_start : {false, true}) {
+    CountingFactory workers;
+    {
+      HashedWheelTimer timer{{.thread_factory = workers.factory()}};
+      timer.pending_timeouts();
+      timer.stats();
+      timer.now();
+      EXPECT_EQ(workers.calls(), 0);
+      if (by_start) timer.start();
+      timer.new_timeout([] {}, kFar);
+      for (int i = 0; i < 3; ++i) timer.start();
+      EXPECT_EQ(workers.calls(), 1);
+      timer.stop();
+      EXPECT_TRUE(workers.wait_until_ended());
+    }
+    CountingFactory unused;
+    {
+      const HashedWheelTimer timer{{.thread_factory = unused.factory()}};
+    }
+    EXPECT_EQ(unused.calls(), 0);
+  }
 }
 
 /// Fails as often as it is told to, then works.
@@ -243,33 +265,20 @@ std::thread throw_error() { throw std::runtime_error("out of threads"); }
 std::thread not_joinable() { return {}; }
 
 TEST(ThreadFactory, ItsExceptionReachesTheCallerAndTheTimerStaysUsable) {
-  Latch ran;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1, .thread_factory = failing(3, throw_error)}};
-  EXPECT_EQ(message_of<std::runtime_error>([&] { timer.start(); }), "out of threads");
-  EXPECT_EQ(message_of<std::runtime_error>([&] { timer.new_timeout([] {}, kFar); }), "out of threads");
-  EXPECT_FALSE(timer.try_new_timeout([] {}, kFar));
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  EXPECT_EQ(timer.stats().scheduled, 0);
-  timer.new_timeout([&] { ran.count_down(); }, 0ms);
-  EXPECT_TRUE(ran.wait());
-}
-
-TEST(ThreadFactory, AThreadThatIsNoneIsAnErrorAndTheTimerStaysUsable) {
-  Latch ran;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = failing(3, not_joinable)}};
-  EXPECT_ANY_THROW(timer.start());
-  EXPECT_ANY_THROW(timer.new_timeout([] {}, kFar));
-  EXPECT_FALSE(timer.try_new_timeout([] {}, kFar));
-  EXPECT_EQ(timer.stats().scheduled, 0);
-  timer.new_timeout([&] { ran.count_down(); }, 0ms);
-  EXPECT_TRUE(ran.wait());
-}
-
-TEST(ThreadFactory, ATimerThatNeverStartedStopsAndGoes) {
-  HashedWheelTimer timer{{.thread_factory = failing(1, throw_error)}};
-  EXPECT_THROW(timer.start(), std::runtime_error);
-  EXPECT_TRUE(timer.stop().empty());
-  EXPECT_THROW(timer.start(), IllegalState);
+  for (const auto failure : {throw_error, not_joinable}) {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1, .thread_factory = failing(3, failure)}};
+    if (failure == throw_error) {
+      EXPECT_EQ(message_of<std::runtime_error>([&] { timer.start(); }), "out of threads");
+      EXPECT_EQ(message_of<std::runtime_error>([&] { timer.new_timeout([] {}, kFar); }), "out of threads");
+    } else {
+      EXPECT_ANY_THROW(timer.start());
+      EXPECT_ANY_THROW(timer.new_timeout([] {}, kFar));
+    }
+    EXPECT_FALSE(timer.try_new_timeout([] {}, kFar));
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    EXPECT_EQ(timer.stats().scheduled, 0);
+    EXPECT_TRUE(ran_in_task(timer, [] {}));
+  }
 }
 
 TEST(ThreadFactory, ThatCallsTheBodyItselfIsNotTheWorker) {
@@ -343,4 +352,4 @@ TEST(Constructor, ThrowsWithoutMemoryForTheWheel) {
 #endif
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,22 +1,9 @@
 // Promise: a Deadline keeps the budget of a request over all hops, and never makes it longer.
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <random>
-#include <stdexcept>
-#include <stop_token>
-#include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/deadline.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/stop_after.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/coroutine/coroutine_support.h"
@@ -62,12 +49,6 @@ TEST(Deadline, BeyondTheRangeOfTheClockNeverComes) {
   EXPECT_TRUE(Deadline::from_milliseconds(std::numeric_limits<std::int64_t>::max(), kNow).is_never());
   EXPECT_TRUE(Deadline::from_grpc_timeout("99999999H", kNow).is_never());
   EXPECT_EQ(Deadline(time_point::max() - 1ns).remaining(time_point::min()), nanoseconds::max());
-}
-
-TEST(Deadline, TheLastHoursThatFitIntoTheClockAreNoNever) {
-  const Deadline::time_point before_zero(-1h);
-  EXPECT_EQ(Deadline::from_grpc_timeout("2562047H", before_zero).time(), Deadline::time_point(2'562'046h));
-  EXPECT_TRUE(Deadline::from_grpc_timeout("2562048H", before_zero).is_never());
 }
 
 TEST(Deadline, RefusesANaN) { EXPECT_THROW(Deadline::in(test::kNanDelay, kNow), std::invalid_argument); }
@@ -165,24 +146,16 @@ TEST(Deadline, NamesABadText) {
   for (const std::string text :
        {"", "m", "5", "5s", "123456789m", "-5m", "+5m", " 5m", "5 m", "5m ", "5mm", "0x5m", "5.0m", "1e3m", "５m"}) {
     EXPECT_FALSE(Deadline::try_from_grpc_timeout(text, kNow)) << text;
-    try {
-      Deadline::from_grpc_timeout(text, kNow);
-      ADD_FAILURE() << text;
-    } catch (const std::invalid_argument& e) {
-      EXPECT_EQ(std::string(e.what()),
-                "Deadline: grpc-timeout: \"" + text + "\" (expected: 1 to 8 digits and one of H, M, S, m, u, n)");
-    }
+    EXPECT_EQ(test::message_of<std::invalid_argument>([&] { Deadline::from_grpc_timeout(text, kNow); }),
+              "Deadline: grpc-timeout: \"" + text + "\" (expected: 1 to 8 digits and one of H, M, S, m, u, n)");
   }
 }
 
 TEST(Deadline, ShowsALongOrBinaryTextOnOneShortLine) {
-  try {
-    Deadline::from_grpc_timeout("a\nb" + std::string(10'000, 'x'), kNow);
-    ADD_FAILURE();
-  } catch (const std::invalid_argument& e) {
-    EXPECT_EQ(std::string(e.what()).substr(0, 29), "Deadline: grpc-timeout: \"a?bx");
-    EXPECT_LT(std::string(e.what()).size(), 150u);
-  }
+  const std::string text = "a\nb" + std::string(10'000, 'x');
+  const std::string message = test::message_of<std::invalid_argument>([&] { Deadline::from_grpc_timeout(text, kNow); });
+  EXPECT_EQ(message.substr(0, 29), "Deadline: grpc-timeout: \"a?bx");
+  EXPECT_LT(message.size(), 150u);
 }
 
 TEST(Deadline, IsWrittenInTheFinestUnitThatFits) {
@@ -197,20 +170,6 @@ TEST(Deadline, IsWrittenInTheFinestUnitThatFits) {
   EXPECT_EQ(text(28h), "100800S");
   EXPECT_EQ(Deadline::never().to_grpc_timeout(kNow), "");
   EXPECT_EQ(Deadline(time_point::max() - 1ns).to_grpc_timeout(time_point(0ns)), "2562047H");
-}
-
-TEST(Deadline, GoesOverTheWireWithoutGrowing) {
-  std::mt19937_64 random(1);
-  for (int i = 0; i < 100'000; ++i) {
-    const nanoseconds rest(static_cast<std::int64_t>(random() >> (1 + i % 62)));
-    const Deadline deadline(kNow + std::min(rest, time_point::max() - 1ns - kNow));
-    const Deadline by_text = Deadline::from_grpc_timeout(deadline.to_grpc_timeout(kNow), kNow);
-    EXPECT_LE(by_text, deadline);
-    EXPECT_GE(by_text.remaining(kNow) * 1.0, deadline.remaining(kNow) * (1 - 1e-4)) << rest.count();
-    const Deadline by_number = Deadline::from_milliseconds(deadline.to_milliseconds(kNow), kNow);
-    EXPECT_LE(by_number, deadline);
-    EXPECT_GT(by_number.time() + 1ms, deadline.time());
-  }
 }
 
 TEST(Deadline, OfMillisecondsKnowsNever) {

@@ -3,28 +3,20 @@
 
 #include "hashed_wheel_timer/internal/handover/entry_buffer.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <random>
-#include <vector>
 
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "tests/support/allocation_hook.h"
+#include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
 using EntryBuffer = internal::EntryBuffer<internal::NodeName>;
 using internal::Inbox;
 using internal::Intake;
 using internal::NodeName;
-using test::Shortage;
 
 constexpr std::size_t kFewest = internal::Tuning::kFewest;
 
@@ -116,12 +108,12 @@ class ABuffer : public testing::Test {
   void keep(std::size_t count) {
     EXPECT_TRUE(buffer.sift(internal::Tuning::kMaxArray, [&](const NodeName&) { return count != 0 && count-- != 0; }));
   }
-  std::int64_t bytes() const { return test::bytes_in_use - before_; }
+  std::int64_t bytes() const { return bytes_in_use - before_; }
 
   EntryBuffer buffer;
 
  private:
-  const std::int64_t before_ = test::bytes_in_use;
+  const std::int64_t before_ = bytes_in_use;
 };
 
 TEST_F(ABuffer, RefusesWithoutMemoryAndKeepsWhatItHas) {
@@ -278,16 +270,12 @@ TEST_F(APlace, MovesNoMoreToTheQueueBeforeTheWorkerHasTakenTheLast) {
 
 TEST_F(APlace, LosesNothingIfTheQueueHasNoMemory) {
   put(0, 1000);
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    EXPECT_LT(Inbox::hand_over(place, 1000), 1000U);
-  }
+  without_memory([&] { EXPECT_LT(Inbox::hand_over(place, 1000), 1000U); });
   EXPECT_EQ(place.size(), 1000U);
   put(1000, 1100);
   expect_taken(1100);
 }
 
-/// While the owner sifts, the worker takes nothing and goes on. Neither waits.
 TEST_F(APlace, IsLeftAloneByOthersWhileItsOwnerSifts) {
   put(0, 20);
   intake.open(1, true);
@@ -317,4 +305,4 @@ TEST_F(APlace, LeavesTheRoundWhenItsOwnerHasDroppedTheRest) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

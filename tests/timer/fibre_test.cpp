@@ -1,25 +1,14 @@
 // Fibres that change their thread between two calls: no call remembers the thread of the one before.
 
-#include <gtest/gtest.h>
 #if defined(__GLIBC__)  // musl has no ucontext
 #include <ucontext.h>
-
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <thread>
-#include <vector>
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/timeout_scope.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// A function with a stack of its own, which one thread begins and others go on with.
 class Fibre {
@@ -167,5 +156,5 @@ TYPED_TEST(FibreTest, DestroysATimerThatAnotherThreadMade) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test
 #endif

@@ -1,20 +1,21 @@
 // The producer that a thread has in a timer: how the thread gets it at its first use, and its fate at the thread's end.
 
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/handover/seat.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 #include "tests/support/allocation_hook.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
+#include "tests/support/stopped_thread.h"
+#include "tests/support/worker_call.h"
 
 #if !defined(_WIN32)
 #include <limits.h>  // NOLINT(modernize-deprecated-headers): POSIX's part of it
 #include <pthread.h>
 #endif
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 void use(Timer& timer) {
   EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());
@@ -24,46 +25,10 @@ void use_by_new_thread(Timer& timer) {
   std::thread([&] { use(timer); }).join();
 }
 
-/// Returns the number of producers. There are as many as the most threads that have used the timer at once.
 int producers_of(Timer& timer) {
   const Timeout timeout = timer.new_timeout([] {}, kFar);
-  int producers = 0;
-  internal::Node::of(timeout)->core().producers().for_each([&](auto&) { ++producers; });
-  return producers;
+  return test::producers_of(internal::Node::of(timeout)->core());
 }
-
-/// A thread that stops in the midst of its first use of a timer, as one does that is preempted.
-class Stopped {
- public:
-  /// Stops in the allocation with the number `at`, counted from 0.
-  Stopped(Timer& timer, int at) {
-    thread_ = std::jthread([this, &timer, at] {
-      int allocations = 0;
-      const AllocationObserver observer([&](std::size_t) {
-        if (allocations++ != at) return;
-        in_the_midst_ = true;
-        arrived_.count_down();
-        EXPECT_TRUE(go_on_.wait());
-      });
-      Timeout timeout = timer.new_timeout([] {}, kFar);
-      arrived_.count_down();
-      EXPECT_TRUE(timeout.cancel());
-    });
-    EXPECT_TRUE(arrived_.wait());
-  }
-  ~Stopped() { go_on_.count_down(); }
-  Stopped(const Stopped&) = delete;
-  Stopped& operator=(const Stopped&) = delete;
-
-  /// False: it has come to the end, because there are fewer allocations.
-  bool in_the_midst() const { return in_the_midst_; }
-
- private:
-  Latch arrived_;
-  Latch go_on_;
-  std::atomic<bool> in_the_midst_ = false;
-  std::jthread thread_;
-};
 
 TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
   int stops = 0;
@@ -72,7 +37,7 @@ TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
     HashedWheelTimer other(1ms);
     timer.start();
     other.start();
-    const Stopped stopped(timer, stops);
+    const StoppedThread stopped(stops, [] {}, [&] { use(timer); });
     if (!stopped.in_the_midst()) break;
     Latch done;
     std::jthread others([&] {
@@ -89,30 +54,13 @@ TEST(FirstUse, WaitsForNoThreadThatIsInTheMidstOfItsOwn) {
   EXPECT_GE(stops, 2) << "a producer and its seat at least";
 }
 
-TEST(FirstUse, TakesOverTheNodesOfAThreadThatHasEnded) {
-  HashedWheelTimer timer(1ms);
-  for (int i = 0; i < 200; ++i) use_by_new_thread(timer);
-  EXPECT_LE(producers_of(timer), 2) << "theirs, and that of this thread";
-}
-
 TEST(FirstUse, TakesOverAllThatThreadsHaveLeft) {
   constexpr int kThreads = 8;
   HashedWheelTimer timer(1ms);
-  const auto use_one_after_the_other_and_end_together = [&] {
-    Barrier all_have_used_it(kThreads + 1);
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < kThreads; ++i) {
-      Latch used;
-      threads.emplace_back([&] {
-        use(timer);
-        used.count_down();
-        all_have_used_it.arrive_and_wait();
-      });
-      ASSERT_TRUE(used.wait());
-    }
-    all_have_used_it.arrive_and_wait();
-  };
-  for (int round = 0; round < 20; ++round) use_one_after_the_other_and_end_together();
+  for (int round = 0; round < 20; ++round) {
+    StayingThreads threads;
+    for (int i = 0; i < kThreads; ++i) threads.call([&] { use(timer); });
+  }
   EXPECT_EQ(producers_of(timer), kThreads) << "one of them is now this thread's";
 }
 
@@ -147,14 +95,11 @@ TEST(ThreadEnd, MayComeAfterThatOfTheTimerOrBeforeOrAtOnce) {
       auto timer = std::make_unique<HashedWheelTimer>(1ms);
       auto stays = std::make_unique<HashedWheelTimer>(1ms);
       Barrier done(kThreads + 1);
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < kThreads; ++i) {
-        threads.emplace_back([&, i] {
-          use(*timer);
-          if (i % 2 == 0) use(*stays);
-          done.arrive_and_wait();
-        });
-      }
+      auto threads = start_threads(kThreads, [&](int i) {
+        use(*timer);
+        if (i % 2 == 0) use(*stays);
+        done.arrive_and_wait();
+      });
       done.arrive_and_wait();
       timer.reset();
       for (int i = 0; i < 2; ++i) use_by_new_thread(*stays);  // they take over from others
@@ -230,5 +175,96 @@ TEST(ThreadEnd, LeavesTheProducerToTheThreadThatTakesItOver) {
 }
 #endif
 
+// SeatTable: how a thread finds its own part of each timer, and the fate of that part when timers are destroyed.
+
+using internal::FreeSeats;
+using internal::Seat;
+using internal::SeatTable;
+
+/// The free seats of some cores, and one seat of each with a thread.
+class Cores {
+ public:
+  explicit Cores(std::size_t count) : seats_(count) {
+    for (FreeSeats*& seats : seats_) seats = new FreeSeats;
+  }
+  ~Cores() {
+    for (FreeSeats* seats : seats_) {
+      if (seats != nullptr) seats->close();
+    }
+  }
+  Seat* seat(std::size_t index, std::uint64_t core_id) { return seats_[index]->add(nullptr, core_id); }
+  void close(std::size_t index) { std::exchange(seats_[index], nullptr)->close(); }
+
+ private:
+  std::vector<FreeSeats*> seats_;
+};
+
+TEST(SeatTable, FindsEachSeatByTheIdOfItsCore) {
+  EXPECT_EQ(SeatTable().find(1), nullptr);
+  // Consecutive ids, as cores have them; those of every 4096th core; any; and those that hash to even numbers.
+  for (const std::uint64_t step : {1ULL, 4096ULL, 0x9E37'79B9'7F4A'7C15ULL, 0x326E'E67A'0000'0000ULL}) {
+    constexpr std::size_t kCores = 1024;  // then half of the table is full
+    Cores cores(kCores);
+    SeatTable table;
+    std::vector<Seat*> seats;
+    for (std::size_t i = 0; i < kCores; ++i) {
+      ASSERT_TRUE(table.reserve());
+      seats.push_back(cores.seat(i, (i + 1) * step));
+      table.add(seats.back());
+    }
+    for (std::size_t i = 0; i < kCores; ++i) EXPECT_EQ(table.find((i + 1) * step), seats[i]);
+    EXPECT_EQ(table.find((kCores + 1) * step), nullptr);
+  }
+}
+
+TEST(SeatTable, GivesSeatsOfCoresThatHaveGoneBackWhenItIsFull) {
+  constexpr std::size_t kCores = 1000;
+  Cores cores(kCores);
+  SeatTable table;
+  ASSERT_TRUE(table.reserve());
+  Seat* const first = cores.seat(0, 1);
+  table.add(first);
+  for (std::size_t i = 1; i < kCores; ++i) {
+    ASSERT_TRUE(table.reserve());
+    table.add(cores.seat(i, i + 1));
+    cores.close(i);
+    EXPECT_EQ(table.find(1), first);
+  }
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < kCores; ++i) left += table.find(i + 1) != nullptr ? 1 : 0;
+  EXPECT_LE(left, 4u) << "of one core that is there and 999 that are gone";
+}
+
+/// Each thread schedules on timers in random order, and some of them are destroyed meanwhile. A thread that used the
+/// part of another timer would corrupt it, or count there.
+TEST(SeatTable, AThreadUsesManyTimersInAnyOrder) {
+  constexpr int kThreads = 3;
+  constexpr std::size_t kTimers = 50;
+  std::array<std::vector<std::unique_ptr<ManualTimer>>, kThreads> own;
+  std::vector<std::unique_ptr<ManualTimer>> shared;
+  for (std::size_t i = 0; i < kTimers; ++i) shared.push_back(std::make_unique<ManualTimer>());
+  std::array<std::array<std::int64_t, kTimers>, kThreads> scheduled{};
+  run_together(kThreads, [&](int thread) {
+    std::mt19937 random(static_cast<std::uint32_t>(thread));
+    auto& timers = own[static_cast<std::size_t>(thread)];
+    auto& counts = scheduled[static_cast<std::size_t>(thread)];
+    for (int i = 0; i < 20'000; ++i) {
+      const std::size_t at = random() % kTimers;
+      shared[at]->new_timeout([] {}, 1s);
+      ++counts[at];
+      if (timers.size() < kTimers) timers.push_back(std::make_unique<ManualTimer>());
+      std::unique_ptr<ManualTimer>& one = timers[random() % timers.size()];
+      EXPECT_TRUE(one->new_timeout([] {}, 1s).cancel());
+      if (random() % 4 == 0) one = std::make_unique<ManualTimer>();
+    }
+  });
+  for (std::size_t i = 0; i < kTimers; ++i) {
+    std::int64_t expected = 0;
+    for (const auto& counts : scheduled) expected += counts[i];
+    EXPECT_EQ(shared[i]->pending_timeouts(), expected);
+    EXPECT_EQ(shared[i]->stats().scheduled, expected);
+  }
+}
+
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

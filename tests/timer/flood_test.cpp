@@ -1,27 +1,12 @@
 // A timeout of one thread stays punctual, whatever floods of other threads' timeouts beside it do.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <functional>
 #include <iostream>
-#include <memory>
-#include <string>
-#include <thread>
-#include <type_traits>
-#include <vector>
 
 #include "tests/support/any_timer.h"
-#include "tests/support/build_kind.h"
 #include "tests/support/floods.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using std::chrono::nanoseconds;
 
 constexpr int kShare = kSanitized ? 10 : 1;  // of each flood
@@ -56,15 +41,13 @@ class UnderAFlood : public ::testing::Test {
       for (int i = 0; i < 25 && steady_clock::now() - begin < 1s; ++i) {
         const auto due = steady_clock::now() + kDelay;
         std::atomic<bool> done = false;
-        Timeout probe = timer->new_timeout(
-            [&, due] {
-              const nanoseconds late = steady_clock::now() - due;
-              EXPECT_GE(late, 0ns);
-              latest = std::max(latest.load(), late);
-              ++ran;
-              done = true;
-            },
-            kDelay);
+        Timeout probe = after(*timer, kDelay, [&, due] {
+          const nanoseconds late = steady_clock::now() - due;
+          EXPECT_GE(late, 0ns);
+          latest = std::max(latest.load(), late);
+          ++ran;
+          done = true;
+        });
         while (!done && steady_clock::now() - due < kMost) std::this_thread::sleep_for(500us);
         if (!done) {
           probe.cancel_and_wait();
@@ -111,11 +94,9 @@ TYPED_TEST(UnderAFlood, OfSixThreadsThatScheduleAndCancelATimeoutIsPunctual) {
 }
 
 TYPED_TEST(UnderAFlood, OfDueTasksATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 150'000 / kShare); });
-}
-
-TYPED_TEST(UnderAFlood, OfMoreDueTasksATimeoutIsPunctual) {
-  this->expect_punctual([](Timer& timer, const auto& over) { schedule_again(timer, over, 300'000 / kShare); });
+  for (const int tasks : {150'000, 300'000}) {
+    this->expect_punctual([tasks](Timer& timer, const auto& over) { schedule_again(timer, over, tasks / kShare); });
+  }
 }
 
 TYPED_TEST(UnderAFlood, OfCancelledTimerTasksATimeoutIsPunctual) {
@@ -135,4 +116,4 @@ TYPED_TEST(UnderAFlood, OfManyThreadsWithFarTimeoutsATimeoutIsPunctual) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -6,12 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
-#include <string>
 
-#include "hashed_wheel_timer/manual_timer.h"
+#include "hashed_wheel_timer/schedule.h"
 #include "tests/support/forked_child.h"
 #include "tests/support/test_support.h"
 
@@ -22,10 +20,8 @@ bool this_is_a_child = false;
 /// Asked by LeakSanitizer.
 extern "C" int __lsan_is_turned_off() { return this_is_a_child; }  // NOLINT(bugprone-reserved-identifier)
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// Enough for a hang that is there once in some thousand forks. HWT_FORKS asks for more.
 int forks() {
@@ -44,6 +40,27 @@ constexpr bool kChildMayHaveThreads = !kSanitized;
 std::string text_of_status(int status) {
   if (WIFEXITED(status)) return "ended with " + std::to_string(WEXITSTATUS(status));
   return WTERMSIG(status) == SIGALRM ? "hung" : "killed by signal " + std::to_string(WTERMSIG(status));
+}
+
+/// Expects that f() returns 0 in a forked child.
+template <class F>
+void expect_child_returns_0(F f) {
+  const int status = status_of_child(f);
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+}
+
+/// For a fork inside a task. Returns true in the child. In the parent, waits for its end, which must be exit(0).
+bool is_forked_child() {
+  const pid_t child = fork();
+  if (child == 0) {
+    this_is_a_child = true;
+    alarm(20);
+    return true;
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  return false;
 }
 
 /// Threads that do all that can be done with timers, while the test's thread forks.
@@ -153,28 +170,20 @@ TEST(Fork, AChildCanExitInTheMiddleOfAnyCallOfItsParentsThreads) {
   timer.new_timeout([] {}, kFar);
   Hammer hammer;
   const int rounds = forks();
-  for (int round = 0; round < rounds; ++round) {
-    const pid_t child = fork();
-    if (child == 0) {
-      this_is_a_child = true;
-      alarm(20);
-      std::exit(0);  // NOLINT(concurrency-mt-unsafe): this is the tested case
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_EQ(status, 0) << "the child of round " << round << ' ' << text_of_status(status);
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    SCOPED_TRACE(round);
+    if (is_forked_child()) std::exit(0);  // NOLINT(concurrency-mt-unsafe): this is the tested case
   }
 }
 
 TEST(Fork, AChildCanUseATimerThatWasNotStarted) {
   NEEDS_THREADS_IN_THE_CHILD();
   HashedWheelTimer timer(1ms);
-  const int status = status_of_child([&] {
+  expect_child_returns_0([&] {
     if (!ran_in_task(timer, [] {})) return 1;
     timer.new_timeout([] {}, kFar);
     return timer.stop().size() == 1 ? 0 : 2;
   });
-  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
   EXPECT_TRUE(ran_in_task(timer, [] {})) << "the parent's own";
 }
 
@@ -187,16 +196,11 @@ TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
   }});
   std::jthread starter([&] { timer.start(); });
   ASSERT_TRUE(hold.wait_until_entered());
-  const int status = status_of_child([&] {
+  expect_child_returns_0([&] {
     if (timer.try_new_timeout([] {}, 0ns)) return 1;
-    try {
-      timer.start();
-      return 2;
-    } catch (const IllegalState&) {
-    }
+    if (!throws<IllegalState>([&] { timer.start(); })) return 2;
     return timer.stop().empty() ? 0 : 3;
   });
-  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
   hold.let_go();
   starter.join();
   EXPECT_TRUE(ran_in_task(timer, [] {})) << "the parent's own";
@@ -205,27 +209,14 @@ TEST(Fork, AChildIsRefusedATimerThatIsBeingStarted) {
 // The child's only thread is then a copy of the worker. It cancels nothing of its parent.
 TEST(Fork, AChildOfATaskCanDestroyTheTimerAndReturn) {
   NEEDS_THREADS_IN_THE_CHILD();
-  struct EndsAChild final : TimerTask {
-    void run(Timeout&) override {}
-    void cancelled(Timeout&) override {
-      if (this_is_a_child) end_child(3);
-    }
-  };
   auto timer = std::make_unique<HashedWheelTimer>(1ms);
-  timer->new_timeout(std::make_shared<EndsAChild>(), kFar);
-  int status = -1;
-  const bool ran = ran_in_task(*timer, [&] {
-    const pid_t child = fork();
-    if (child == 0) {
-      this_is_a_child = true;
-      alarm(20);
-      timer.reset();
-      return;  // to a loop that ends, and with it the last thread of the child
-    }
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-  });
-  EXPECT_TRUE(ran);
-  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
+  const auto end_a_child = [] {
+    if (this_is_a_child) end_child(3);
+  };
+  timer->new_timeout(on_cancelled(end_a_child), kFar);
+  EXPECT_TRUE(ran_in_task(*timer, [&] {
+    if (is_forked_child()) timer.reset();  // returns to a loop that ends, and with it the last thread of the child
+  }));
   EXPECT_TRUE(ran_in_task(*timer, [] {})) << "the parent's own";
 }
 
@@ -235,14 +226,13 @@ TEST(Fork, AChildThatStopsOrDestroysATimerChangesNothingOfTheParents) {
   auto manual = std::make_unique<ManualTimer>();
   const Timeout one = timer->new_timeout([] {}, kFar);
   const Timeout other = manual->new_timeout([] {}, kFar);
-  const int status = status_of_child([&] {
+  expect_child_returns_0([&] {
     if (!timer->stop().empty() || !manual->stop().empty()) return 1;
     if (timer->try_new_timeout([] {}, kFar)) return 2;
     timer.reset();
     manual.reset();
     return one.timer() == nullptr && other.timer() == nullptr ? 0 : 3;
   });
-  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
   EXPECT_EQ(timer->stop().size(), 1u);
   EXPECT_EQ(manual->stop().size(), 1u);
 }
@@ -251,36 +241,24 @@ TEST(Fork, AChildsStopEndsItsTimerWithoutAThread) {
   ManualTimer manual;
   bool ran = false;
   manual.new_timeout([&] { ran = true; }, 1ms);
-  const int status = status_of_child([&] {
+  expect_child_returns_0([&] {
     manual.stop();
     if (manual.advance(1s) != 0 || ran) return 1;
     return manual.try_new_timeout([] {}, 1ms) ? 2 : 0;
   });
-  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
   manual.advance(1s);
   EXPECT_TRUE(ran) << "the parent's own";
 }
 
 TEST(Fork, AChildOfATaskThatDestroysATimerWithoutAThreadRunsNoOtherTask) {
   auto timer = std::make_unique<ManualTimer>();
-  int status = -1;
   bool ran = false;
-  timer->new_timeout(
-      [&] {
-        const pid_t child = fork();
-        if (child == 0) {
-          this_is_a_child = true;
-          alarm(20);
-          timer.reset();
-          return;
-        }
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-      },
-      1ms);
+  after(*timer, 1ms, [&] {
+    if (is_forked_child()) timer.reset();
+  });
   timer->new_timeout([&] { ran = true; }, 2ms);
   [&]() noexcept { timer->advance(1s); }();  // an exception must not lead the child to other tests
   if (this_is_a_child) end_child(ran ? 3 : 0);
-  EXPECT_EQ(status, 0) << "the child " << text_of_status(status);
   EXPECT_TRUE(ran) << "the parent's own";
 }
 
@@ -291,7 +269,45 @@ TEST(Fork, AChildsStatsShowNoTaskAtWork) {
   EXPECT_EQ(status_of_child([&] { return timer.stats().running_for == 0ns ? 0 : 1; }), 0);
 }
 
+// Schedules keep the timer alive while they make their next wait, and fork() may come at any moment of that.
+TEST(Fork, AChildOfATimerWithBusySchedulesCanDestroyIt) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  for (int i = 0; i < 5000; ++i) schedule(*timer, Schedule::fixed_rate(0ms, 1ms), [] {});
+  for (int round = 0; round < 100; ++round) {
+    ASSERT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
+  }
+}
+
+TEST(Fork, AChildOfATimerThatIsBeingStoppedCanDestroyIt) {
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  std::jthread stopper;
+  {
+    const Gate gate(*timer);
+    stopper = std::jthread([&] { timer->stop(); });
+    wait_until_refusing(*timer);
+    EXPECT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
+  }
+}
+
+TEST(Fork, AChildMayStopTheTimerInsideItsThreadFactory) {
+  HashedWheelTimer* started = nullptr;
+  HashedWheelTimer timer({.thread_factory = [&](std::function<void()> body) {
+    if (is_forked_child()) {
+      started->stop();
+      throw std::runtime_error("no thread for a child");
+    }
+    return std::thread(std::move(body));
+  }});
+  started = &timer;
+  try {
+    timer.start();
+  } catch (const std::runtime_error&) {
+    if (!this_is_a_child) throw;
+    end_child(0);
+  }
+}
+
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test
 
 #endif

@@ -1,18 +1,13 @@
 // Timeout as a value, and its queries.
 
-#include <array>
-#include <functional>
-#include <type_traits>
 #include <unordered_set>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/counted_abort.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 static_assert(sizeof(Timeout) == 8);
 static_assert(std::is_nothrow_default_constructible_v<Timeout>);
@@ -54,97 +49,67 @@ TEST(Handle, IsPendingUntilTheTimeoutExpiresOrIsCancelled) {
   EXPECT_FALSE(stopped.is_pending());
 }
 
-TEST(Handle, IsNotPendingWhileTheTaskWaitsInAnExecutor) {
-  std::function<void()> waiting;
-  bool ran = false;
-  ManualTimer timer(Options{.executor = [&](std::function<void()> job) { waiting = std::move(job); }});
-  const Timeout timeout = timer.new_timeout([&] { ran = true; }, 1ms);
+TEST(Handle, IsNotPendingAndCannotBeMovedWhileTheTaskWaitsInAnExecutor) {
+  JobQueue jobs;
+  int runs = 0;
+  ManualTimer timer({.tick_duration = 1ms, .executor = jobs.executor()});
+  Timeout timeout = timer.new_timeout([&] { ++runs; }, 1ms);
   timer.advance(1ms);
-  EXPECT_FALSE(timeout.is_pending() || ran);
+  EXPECT_FALSE(timeout.is_pending());
   EXPECT_TRUE(timeout.is_expired());
-  waiting();
-  EXPECT_TRUE(ran);
+  EXPECT_FALSE(timeout.reschedule(1ms) || timeout.reschedule(kFar));
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(jobs.run_all(), 1u);
+  timer.advance(2 * kFar);
+  EXPECT_EQ(jobs.run_all(), 0u);
+  EXPECT_EQ(runs, 1);
 }
 
-TEST(Handle, CopiesAreTheSameTimeout) {
+TEST(Handle, IsAValue) {
   HashedWheelTimer timer;
   const Timeout original = timer.new_timeout([] {}, kFar);
+  const Timeout other = timer.new_timeout([] {}, kFar);
   Timeout copy = original;
-  EXPECT_EQ(copy, original);
   Timeout assigned;
   assigned = copy;
+  EXPECT_EQ(copy, original);
   EXPECT_EQ(assigned, original);
-  EXPECT_TRUE(copy.cancel());
-  EXPECT_TRUE(original.is_cancelled());
-  EXPECT_FALSE(assigned.cancel());
-}
-
-TEST(Handle, MovingLeavesNull) {
-  HashedWheelTimer timer;
-  Timeout first = timer.new_timeout([] {}, kFar);
-  const Timeout same = first;
-  Timeout second = std::move(first);
-  EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move)
-  EXPECT_EQ(second, same);
-  Timeout third = timer.new_timeout([] {}, kFar);
-  third = std::move(second);
-  EXPECT_FALSE(second);  // NOLINT(bugprone-use-after-move)
-  EXPECT_EQ(third, same);
-  EXPECT_EQ(timer.pending_timeouts(), 2) << "dropping a handle cancels nothing";
-}
-
-TEST(Handle, SelfAssignmentChangesNothing) {
-  HashedWheelTimer timer;
-  Timeout timeout = timer.new_timeout([] {}, kFar);
-  const Timeout same = timeout;
-  Timeout& alias = timeout;
-  timeout = alias;
-  EXPECT_EQ(timeout, same);
-  timeout = std::move(alias);
-  EXPECT_EQ(timeout, same);
-  EXPECT_TRUE(timeout.cancel());
-}
-
-TEST(Handle, Swap) {
-  HashedWheelTimer timer;
-  Timeout a = timer.new_timeout([] {}, kFar);
-  Timeout b;
-  const Timeout was_a = a;
-  a.swap(b);
-  EXPECT_EQ(b, was_a);
-  EXPECT_FALSE(a);
-  using std::swap;
-  swap(a, b);
-  EXPECT_EQ(a, was_a);
-  a.swap(a);
-  EXPECT_EQ(a, was_a);
-}
-
-TEST(Handle, HashAndEquality) {
-  HashedWheelTimer timer;
-  const Timeout a = timer.new_timeout([] {}, kFar);
-  const Timeout b = timer.new_timeout([] {}, kFar);
-  const Timeout copy_of_a = a;
-  EXPECT_NE(a, b);
-  EXPECT_NE(a, Timeout());
-  EXPECT_EQ(std::hash<Timeout>()(a), std::hash<Timeout>()(copy_of_a));
-  const std::unordered_set<Timeout> set{a, b, copy_of_a, Timeout(), Timeout()};
+  EXPECT_NE(original, other);
+  EXPECT_NE(original, Timeout());
+  EXPECT_EQ(std::hash<Timeout>()(original), std::hash<Timeout>()(copy));
+  const std::unordered_set<Timeout> set{original, other, copy, Timeout(), Timeout()};
   EXPECT_EQ(set.size(), 3U);
-  EXPECT_TRUE(set.contains(copy_of_a));
+  EXPECT_TRUE(set.contains(copy));
+
+  Timeout moved = std::move(copy);
+  EXPECT_FALSE(copy);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(moved, original);
+  assigned = other;
+  assigned = std::move(moved);
+  EXPECT_FALSE(moved);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(assigned, original);
+  EXPECT_EQ(timer.pending_timeouts(), 2) << "dropping a handle cancels nothing";
+
+  Timeout& alias = assigned;
+  assigned = alias;
+  EXPECT_EQ(assigned, original);
+  assigned = std::move(alias);
+  EXPECT_EQ(assigned, original);
+
+  Timeout null;
+  assigned.swap(null);
+  EXPECT_EQ(null, original);
+  EXPECT_FALSE(assigned);
+  using std::swap;
+  swap(assigned, null);
+  assigned.swap(assigned);
+  EXPECT_EQ(assigned, original);
+  EXPECT_TRUE(assigned.cancel());
+  EXPECT_TRUE(original.is_cancelled());
+  EXPECT_FALSE(Timeout(original).cancel());
 }
 
-TEST(Handle, TheSameTaskTwiceAreTwoTimeouts) {
-  const auto task = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer;
-  Timeout first = timer.new_timeout(task, kFar);
-  const Timeout second = timer.new_timeout(task, kFar);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(&first.task(), &second.task());
-  EXPECT_TRUE(first.cancel());
-  EXPECT_FALSE(second.is_cancelled());
-}
-
-TEST(Handle, DeadlineIsTheDelayFromTheCall) {
+TEST(Handle, DeadlineIsTheDelayFromTheCallByTheSteadyClock) {
   HashedWheelTimer timer;
   for (const std::chrono::nanoseconds delay :
        {std::chrono::nanoseconds(0), 1234567ns, std::chrono::nanoseconds(kFar)}) {
@@ -154,27 +119,12 @@ TEST(Handle, DeadlineIsTheDelayFromTheCall) {
     EXPECT_GE(timeout.deadline(), before + delay);
     EXPECT_LE(timeout.deadline(), after + delay + test::kClockIsAhead);
   }
-  const auto before = timer.now();
-  const Timeout negative = timer.new_timeout([] {}, -1h);
-  EXPECT_GE(negative.deadline(), before) << "a negative delay is due now";
-}
-
-TEST(Handle, NowIsTheSteadyClock) {
-  const HashedWheelTimer timer;
   const auto before = steady_clock::now();
   const auto now = timer.now();
   EXPECT_GE(now, before);
   EXPECT_LE(now, steady_clock::now());
-}
-
-TEST(Handle, TimerIsNullOnceItIsGone) {
-  auto timer = std::make_unique<HashedWheelTimer>();
-  const Timeout timeout = timer->new_timeout([] {}, kFar);
-  EXPECT_EQ(timeout.timer(), timer.get());
-  timer->stop();
-  EXPECT_EQ(timeout.timer(), timer.get()) << "stopped, not gone";
-  timer.reset();
-  EXPECT_EQ(timeout.timer(), nullptr);
+  const Timeout negative = timer.new_timeout([] {}, -1h);
+  EXPECT_GE(negative.deadline(), now) << "a negative delay is due now";
 }
 
 /// The text with # for each number.
@@ -193,30 +143,28 @@ std::string shape_of(const Timeout& timeout) {
 
 TEST(Handle, Prints) {
   Latch ran;
-  HashedWheelTimer timer(1ms);
-  Timeout far = timer.new_timeout([] {}, kFar);
+  auto timer = std::make_unique<HashedWheelTimer>(1ms);
+  Timeout far = timer->new_timeout([] {}, kFar);
+  const Timeout pending = timer->new_timeout([] {}, kFar);
   EXPECT_EQ(shape_of(far), "Timeout(deadline: # ns later)");
   far.cancel();
   EXPECT_EQ(shape_of(far), "Timeout(deadline: # ns later, cancelled)");
-  const Timeout expired = timer.new_timeout([&] { ran.count_down(); }, 0ms);
+  const Timeout expired = timer->new_timeout([&] { ran.count_down(); }, 0ms);
   ASSERT_TRUE(ran.wait());
   EXPECT_EQ(shape_of(expired), "Timeout(deadline: # ns ago, expired)");
+  timer.reset();
+  EXPECT_EQ(shape_of(pending), "Timeout(deadline: # ns later, cancelled)");
 }
 
-TEST(Handle, PrintsThatADeadlineNeverComes) {
+TEST(Handle, PrintsTheTimeUntilTheDeadlineOrThatItNeverComes) {
   HashedWheelTimer timer;
   EXPECT_EQ(text_of(timer.new_timeout([] {}, std::chrono::nanoseconds::max())), "Timeout(deadline: never)");
   const std::string past = text_of(timer.new_timeout([] {}, std::chrono::nanoseconds::min()));
   EXPECT_TRUE(contains(past, "ago") || contains(past, "now")) << past;
-}
-
-TEST(Handle, PrintsTheTimeUntilTheDeadline) {
-  HashedWheelTimer timer;
-  const Timeout timeout = timer.new_timeout([] {}, kFar);
-  const std::string text = text_of(timeout);
-  const std::int64_t left = std::stoll(text.substr(std::string("Timeout(deadline: ").size()));
-  EXPECT_LE(left, std::chrono::nanoseconds(kFar).count());
-  EXPECT_GT(left, std::chrono::nanoseconds(kFar - kGenerous).count());
+  const std::string far = text_of(timer.new_timeout([] {}, kFar));
+  const std::chrono::nanoseconds left(std::stoll(far.substr(std::string("Timeout(deadline: ").size())));
+  EXPECT_LE(left, kFar);
+  EXPECT_GT(left, kFar - kGenerous);
 }
 
 TEST(Handle, PrintsOneDeadlineWhileAnotherThreadMovesIt) {
@@ -235,84 +183,30 @@ TEST(Handle, PrintsOneDeadlineWhileAnotherThreadMovesIt) {
   }
 }
 
-TEST(Handle, PrintsAfterTheTimerIsGone) {
-  Timeout timeout;
-  {
-    HashedWheelTimer timer;
-    timeout = timer.new_timeout([] {}, kFar);
-  }
-  EXPECT_EQ(shape_of(timeout), "Timeout(deadline: # ns later, cancelled)");
-}
-
-TEST(Handle, SeveralThreadsUseCopiesAtOnce) {
-  HashedWheelTimer timer(1ms);
-  for (int round = 0; round < 200; ++round) {
-    const Timeout timeout = timer.new_timeout([] {}, round % 2 == 0 ? std::chrono::milliseconds(1) : kFar);
-    std::array<Timeout, 3> copies{timeout, timeout, timeout};
-    std::atomic<int> wins = 0;
-    run_together(3, [&](int thread) {
-      Timeout mine = std::move(copies[thread]);
-      EXPECT_FALSE(text_of(mine).empty());
-      EXPECT_EQ(mine.timer(), &timer);
-      const Timeout another = mine;
-      wins += mine.cancel() ? 1 : 0;
-      EXPECT_NE(another.is_cancelled(), another.is_expired());
-    });
-    EXPECT_EQ(wins == 1, timeout.is_cancelled());
-    EXPECT_LE(wins, 1);
-  }
-}
-
-TEST(Handle, IsReleasedOnAnotherThreadThanItWasMadeOn) {
-  HashedWheelTimer timer(1ms);
-  for (int round = 0; round < 20; ++round) {
-    std::vector<Timeout> timeouts;
-    for (int i = 0; i < 500; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-    std::jthread([taken = std::move(timeouts)]() mutable {
-      for (Timeout& timeout : taken) EXPECT_TRUE(timeout.cancel());
-    }).join();
-  }
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
 // Raises the count by hand, because so many handles would take 16 MiB.
 TEST(HandleDeathTest, MoreThanCanBeCountedEndTheProgram) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  HashedWheelTimer timer;
-  const Timeout timeout = timer.new_timeout([] {}, kFar);
-  internal::Node& node = *internal::Node::of(timeout);
-  constexpr std::uint64_t kMost = 2'097'151;  // README.md, "Limits"
-  constexpr std::uint64_t kMore = kMost - 2;  // besides `timeout` and `last`
-  node.word.fetch_add(kMore * internal::Node::kReference);
-  {
-    const Timeout last = timeout;
-  }
-  EXPECT_DEATH(
-      {
-        count_until_abort();
-        const Timeout last = timeout;
-        const Timeout one_too_many = last;
-      },
-      "hashed_wheel_timer: more than 2\\^21 handles of one timeout\n");
-  node.word.fetch_sub(kMore * internal::Node::kReference);
-}
-
-TEST(HandleDeathTest, MoreThanCanBeCountedByFindEndTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   HashedWheelTimer timer;
   const TimeoutId id = timer.add([] {}, kFar);
   const Timeout timeout = timer.find(id);
   internal::Node& node = *internal::Node::of(timeout);
-  constexpr std::uint64_t kMore = 2'097'151 - 1;  // besides `timeout`
+  constexpr std::uint64_t kMost = 2'097'151;  // README.md, "Limits"
+  constexpr std::uint64_t kMore = kMost - 2;  // besides `timeout` and `last`
   node.word.fetch_add(kMore * internal::Node::kReference);
-  EXPECT_DEATH(
-      {
-        count_until_abort();
-        timer.find(id);
-      },
-      "hashed_wheel_timer: more than 2\\^21 handles of one timeout\n");
+  for (const bool by_find : {false, true}) {
+    EXPECT_DEATH(
+        {
+          count_until_abort();
+          const Timeout last = timeout;
+          const Timeout one_too_many = by_find ? timer.find(id) : last;
+        },
+        "hashed_wheel_timer: more than 2\\^21 handles of one timeout\n");
+  }
+  {
+    const Timeout last = timer.find(id);
+  }
   node.word.fetch_sub(kMore * internal::Node::kReference);
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

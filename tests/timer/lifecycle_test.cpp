@@ -1,64 +1,21 @@
-// start(), stop(), the destructor and fork().
+// start(), stop() and the destructor. What of them a forked child does: fork_test.
 
-#include <array>
-#include <stdexcept>
-
-#if !defined(_WIN32)
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
-
-#include "hashed_wheel_timer/schedule.h"
 #include "tests/support/system.h"
 #include "tests/support/test_support.h"
-#if !defined(_WIN32)
-#include "tests/support/forked_child.h"
-#endif
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace)
-
-// Starting.
-
-TEST(Start, IsLazy) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  timer.pending_timeouts();
-  timer.stats();
-  timer.now();
-  EXPECT_EQ(workers.calls(), 0);
-  timer.new_timeout([] {}, kFar);
-  EXPECT_EQ(workers.calls(), 1);
-}
-
-TEST(Start, IsIdempotent) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  for (int i = 0; i < 3; ++i) timer.start();
-  EXPECT_EQ(workers.calls(), 1);
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
+/// Also a thread whose first look finds the timer being started, and whose next look finds it started.
 TEST(Start, ConcurrentlyMakesOneWorker) {
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 500; ++round) {
     CountingFactory workers;
     HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
     run_together(4, [&](int thread) {
-      if (thread % 2 == 0) timer.start();
-      if (thread % 2 == 1) timer.new_timeout([] {}, kFar);
+      if (thread == 0) timer.start();
+      if (thread != 0) timer.new_timeout([] {}, kFar);
     });
     EXPECT_EQ(workers.calls(), 1);
-    EXPECT_EQ(timer.pending_timeouts(), 2);
-  }
-}
-
-/// Also a thread whose first look finds the timer being started, and whose next look finds it started.
-TEST(Start, IsMetByThreadsThatSchedule) {
-  for (int i = 0; i < 1000; ++i) {
-    HashedWheelTimer timer(1ms);
-    run_together(3, [&](int) { EXPECT_NO_THROW(timer.new_timeout([] {}, kFar)); });
     EXPECT_EQ(timer.pending_timeouts(), 3);
   }
 }
@@ -71,13 +28,7 @@ TEST(Start, FailsForAllCallersThatWaitedAndCanBeRepeated) {
                             return std::thread(std::move(body));
                           }}};
   std::atomic<int> failures = 0;
-  run_together(4, [&](int) {
-    try {
-      timer.start();
-    } catch (const std::runtime_error&) {
-      ++failures;
-    }
-  });
+  run_together(4, [&](int) { failures += throws<std::runtime_error>([&] { timer.start(); }) ? 1 : 0; });
   EXPECT_EQ(failures, 4);
   fail = false;
   EXPECT_NO_THROW(timer.start());
@@ -92,27 +43,6 @@ TEST(Start, TheWorkerHasAName) {
   EXPECT_EQ(name, "hwt-worker");
 }
 
-TEST(Start, AllTasksRunOnTheOneWorker) {
-  std::atomic<std::thread::id> worker{};
-  std::atomic<int> elsewhere = 0;
-  Latch done(20);
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([&] { worker = std::this_thread::get_id(); }, 0ms);
-  for (int i = 0; i < 20; ++i) {
-    timer.new_timeout(
-        [&] {
-          if (worker != std::this_thread::get_id()) ++elsewhere;
-          done.count_down();
-        },
-        i * 1ms);
-  }
-  ASSERT_TRUE(done.wait());
-  EXPECT_EQ(elsewhere, 0);
-  EXPECT_NE(worker, std::this_thread::get_id());
-}
-
-// Stopping.
-
 TEST(Stop, BeforeStart) {
   CountingFactory workers;
   HashedWheelTimer timer{{.thread_factory = workers.factory()}};
@@ -124,78 +54,28 @@ TEST(Stop, BeforeStart) {
   EXPECT_EQ(workers.calls(), 0);
 }
 
-TEST(Stop, ReturnsPendingTimeoutsAndNothingElse) {
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  const Timeout pending = timer.new_timeout([] {}, kFar);
-  timer.new_timeout([&] { ran.count_down(); }, 0ms);
-  timer.new_timeout([] {}, kFar).cancel();
-  ASSERT_TRUE(ran.wait());
-  EXPECT_EQ(timer.stop(), std::vector<Timeout>{pending});
-  EXPECT_TRUE(pending.is_cancelled());
-}
-
-TEST(Stop, EndsTheWorker) {
-  CountingFactory workers;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
-  timer.start();
-  timer.stop();
-  EXPECT_TRUE(workers.wait_until_ended());
-}
-
-TEST(Stop, DoesNotWaitForATick) {
-  HashedWheelTimer timer(1h);
-  timer.new_timeout([] {}, 0ms);
-  const auto before = steady_clock::now();
-  EXPECT_EQ(timer.stop().size(), 1U);
-  EXPECT_LT(steady_clock::now() - before, kGenerous);
-}
-
-/// Returns once a task of some 20 ms is running. Its result becomes true when that task ends.
-std::shared_ptr<const std::atomic<bool>> start_long_task(Timer& timer) {
-  const auto running = std::make_shared<Latch>();
-  const auto finished = std::make_shared<std::atomic<bool>>(false);
-  timer.new_timeout(
-      [running, finished] {
-        running->count_down();
-        std::this_thread::sleep_for(20ms);
-        *finished = true;
-      },
-      0ms);
-  EXPECT_TRUE(running->wait());
-  return finished;
-}
-
 TEST(Stop, ConcurrentlyAllWaitAndOneGetsTheSet) {
-  constexpr int kStoppers = 4;
+  constexpr std::size_t kStoppers = 4;
   std::array<std::vector<Timeout>, kStoppers> results;
   std::atomic<bool> gate_is_open = false;
-  std::atomic<int> too_soon = 0;
   HashedWheelTimer timer(1ms);
-  for (int i = 0; i < 10; ++i) timer.new_timeout([] {}, kFar);
+  std::vector<Timeout> pending = far_timeouts(timer, 10);
   Gate gate(timer);
-  std::vector<std::jthread> stoppers;
-  for (std::vector<Timeout>& result : results) {
-    stoppers.emplace_back([&] {
-      result = timer.stop();
-      if (!gate_is_open) ++too_soon;
-    });
-  }
+  auto stoppers = start_threads(kStoppers, [&](int i) {
+    results[static_cast<std::size_t>(i)] = timer.stop();
+    EXPECT_TRUE(gate_is_open) << "stop() returned while the worker was in a task";
+  });
   wait_until_refusing(timer);
   std::this_thread::sleep_for(20ms);
   gate_is_open = true;
   gate.open();
   stoppers.clear();
-  EXPECT_EQ(too_soon, 0) << "stop() returned while the worker was in a task";
-  std::size_t non_empty = 0;
-  std::size_t returned = 0;
-  for (const std::vector<Timeout>& result : results) {
-    non_empty += result.empty() ? 0 : 1;
-    returned += result.size();
-  }
-  EXPECT_EQ(non_empty, 1U);
-  EXPECT_EQ(returned, 10U);  // without the probes, which were cancelled before the gate opened
-  EXPECT_EQ(static_cast<std::int64_t>(returned), timer.stats().unprocessed);
+  // Without the probes, which were cancelled before the gate opened.
+  const auto of_one = std::ranges::find_if(results, [](const auto& result) { return !result.empty(); });
+  ASSERT_NE(of_one, results.end());
+  EXPECT_TRUE(std::ranges::is_permutation(*of_one, pending));
+  EXPECT_EQ(std::ranges::count_if(results, [](const auto& result) { return result.empty(); }), kStoppers - 1);
+  EXPECT_EQ(timer.stats().unprocessed, 10);
 }
 
 TEST(Stop, WhileAFactoryFailsInStart) {
@@ -218,46 +98,27 @@ TEST(Stop, WhileAFactoryFailsInStart) {
   EXPECT_THROW(timer.start(), IllegalState);
 }
 
-TEST(Stop, InsideATaskThrows) {
-  std::string in_run, in_run_again;
-  HashedWheelTimer timer(1ms);
-  ASSERT_TRUE(ran_in_task(timer, [&](Timeout& timeout) {
-    in_run = message_of<IllegalState>([&] { timeout.timer()->stop(); });
-    in_run_again = message_of<IllegalState>([&] { timer.stop(); });
-  }));
-  EXPECT_TRUE(contains(in_run, "stop")) << in_run;
-  EXPECT_EQ(in_run_again, in_run);
-  EXPECT_NO_THROW(timer.new_timeout([] {}, kFar)) << "the refused stop() changed nothing";
-  EXPECT_EQ(timer.stop().size(), 1U);
-}
-
-class StopsInCancelled : public RecordingTask {
- public:
-  void cancelled(Timeout& timeout) override {
-    EXPECT_THROW(timeout.timer()->stop(), IllegalState);
-    RecordingTask::cancelled(timeout);
-  }
-};
-
 TEST(Stop, InsideCancelledThrows) {
-  const auto task = std::make_shared<StopsInCancelled>();
+  Latch called;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(task, kFar).cancel();
-  EXPECT_TRUE(task->was_cancelled.wait());
+  const auto stop = [&](Timeout& self) {
+    EXPECT_THROW(self.timer()->stop(), IllegalState);
+    called.count_down();
+  };
+  timer.new_timeout(on_cancelled(stop), kFar).cancel();
+  EXPECT_TRUE(called.wait());
 }
 
 TEST(Stop, InsideATaskThrowsEvenWhileAnotherThreadStops) {
   Hold hold;
   std::atomic<bool> refused = false;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&] {
-        hold();
-        EXPECT_THROW(timer.stop(), IllegalState);
-        EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
-        refused = true;
-      },
-      0ms);
+  after(timer, 0ms, [&] {
+    hold();
+    EXPECT_THROW(timer.stop(), IllegalState);
+    EXPECT_THROW(timer.new_timeout([] {}, 0ms), IllegalState);
+    refused = true;
+  });
   ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { timer.stop(); });
   wait_until_refusing(timer);
@@ -266,35 +127,31 @@ TEST(Stop, InsideATaskThrowsEvenWhileAnotherThreadStops) {
   EXPECT_TRUE(refused);
 }
 
-TEST(Stop, FromAnExecutorThread) {
+TEST(Stop, FromAnExecutorThreadOrATaskOfAnotherTimer) {
   std::atomic<std::size_t> unprocessed = 0;
   ThreadPerJob pool;
   HashedWheelTimer timer{{.tick_duration = 1ms, .executor = pool.executor()}};
-  timer.new_timeout([] {}, kFar);
-  ASSERT_TRUE(ran_in_task(timer, [&] { unprocessed = timer.stop().size(); }));
-  EXPECT_EQ(unprocessed, 1U);
-  EXPECT_THROW(timer.start(), IllegalState);
-}
-
-TEST(Stop, FromATaskOfAnotherTimer) {
-  std::atomic<std::size_t> unprocessed = 0;
   HashedWheelTimer victim(1ms);
-  HashedWheelTimer timer(1ms);
-  victim.new_timeout([] {}, kFar);
-  ASSERT_TRUE(ran_in_task(timer, [&] { unprocessed = victim.stop().size(); }));
-  EXPECT_EQ(unprocessed, 1U);
+  for (Timer* const stopped : {static_cast<Timer*>(&victim), static_cast<Timer*>(&timer)}) {
+    stopped->new_timeout([] {}, kFar);
+    ASSERT_TRUE(ran_in_task(timer, [&, stopped] { unprocessed += stopped->stop().size(); }));
+    EXPECT_THROW(stopped->new_timeout([] {}, 0ns), IllegalState);
+  }
+  HashedWheelTimer other(1ms);
+  other.new_timeout([] {}, kFar);
+  HashedWheelTimer stopping(1ms);
+  ASSERT_TRUE(ran_in_task(stopping, [&] { unprocessed += other.stop().size(); }));
+  EXPECT_EQ(unprocessed, 3U);
 }
 
 TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {
   ErrorLog log;
   Hold hold;
   HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  timer.new_timeout(
-      [&](Timeout& timeout) {
-        hold();
-        timeout.timer()->new_timeout([] {}, 0ms);
-      },
-      0ms);
+  after(timer, 0ms, [&](Timeout& timeout) {
+    hold();
+    timeout.timer()->new_timeout([] {}, 0ms);
+  });
   ASSERT_TRUE(hold.wait_until_entered());
   std::jthread stopper([&] { EXPECT_TRUE(timer.stop().empty()); });
   wait_until_refusing(timer);
@@ -303,38 +160,19 @@ TEST(Stop, ATaskThatSchedulesDuringItIsRefusedAndReported) {
   EXPECT_EQ(log.errors().size(), 1U);
 }
 
-// The destructor.
-
-TEST(Destructor, WithoutStart) {
-  CountingFactory workers;
-  {
-    const HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-  }
-  EXPECT_EQ(workers.calls(), 0);
-}
-
-TEST(Destructor, WithoutStopEndsTheWorkerAndCancels) {
-  CountingFactory workers;
-  Timeout plain, shared;
-  const auto task = std::make_shared<RecordingTask>();
-  {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
-    plain = timer.new_timeout([] { ADD_FAILURE(); }, kFar);
-    shared = timer.new_timeout(task, kFar);
-  }
-  EXPECT_TRUE(workers.wait_until_ended());
-  EXPECT_TRUE(plain.is_cancelled() && shared.is_cancelled());
-  EXPECT_FALSE(plain.cancel() || shared.cancel());
-  EXPECT_EQ(task->cancellations, 1);
-}
-
 TEST(Destructor, WaitsForTheRunningTask) {
-  std::shared_ptr<const std::atomic<bool>> finished;
+  Latch running;
+  std::atomic<bool> finished = false;
   {
     HashedWheelTimer timer(1ms);
-    finished = start_long_task(timer);
+    after(timer, 0ms, [&] {
+      running.count_down();
+      std::this_thread::sleep_for(20ms);
+      finished = true;
+    });
+    EXPECT_TRUE(running.wait());
   }
-  EXPECT_TRUE(*finished);
+  EXPECT_TRUE(finished);
 }
 
 TEST(Destructor, InsideATaskOnTheWorker) {
@@ -348,14 +186,12 @@ TEST(Destructor, InsideATaskOnTheWorker) {
   timer->new_timeout(task, kFar);
   {
     const Gate gate(*timer);
-    timer->new_timeout(
-        [&](Timeout& self) {
-          timer.reset();
-          EXPECT_EQ(self.timer(), nullptr);
-          EXPECT_TRUE(self.is_expired());
-          gone.count_down();
-        },
-        0ms);
+    after(*timer, 0ms, [&](Timeout& self) {
+      timer.reset();
+      EXPECT_EQ(self.timer(), nullptr);
+      EXPECT_TRUE(self.is_expired());
+      gone.count_down();
+    });
     for (int i = 0; i < 5; ++i) timer->new_timeout([&] { ++later_runs; }, 0ms);
   }
   ASSERT_TRUE(gone.wait());
@@ -366,22 +202,11 @@ TEST(Destructor, InsideATaskOnTheWorker) {
   EXPECT_EQ(of_options.use_count(), 1);
 }
 
-class DestroysInCancelled : public TimerTask {
- public:
-  explicit DestroysInCancelled(std::unique_ptr<HashedWheelTimer>& timer) : timer_(timer) {}
-  void run(Timeout&) override { ADD_FAILURE(); }
-  void cancelled(Timeout&) override { timer_.reset(); }
-
- private:
-  std::unique_ptr<HashedWheelTimer>& timer_;
-};
-
 TEST(Destructor, InsideCancelledOnTheWorker) {
   CountingFactory workers;
   auto timer = std::make_unique<HashedWheelTimer>(Options{.tick_duration = 1ms, .thread_factory = workers.factory()});
-  const auto task = std::make_shared<DestroysInCancelled>(timer);
   const auto other = std::make_shared<RecordingTask>();
-  Timeout timeout = timer->new_timeout(task, kFar);
+  Timeout timeout = timer->new_timeout(on_cancelled([&] { timer.reset(); }), kFar);
   timer->new_timeout(other, kFar);
   EXPECT_TRUE(timeout.cancel());
   ASSERT_TRUE(workers.wait_until_ended());
@@ -396,74 +221,14 @@ TEST(Destructor, InsideATaskOnAnExecutorThread) {
   auto timer = std::make_unique<HashedWheelTimer>(
       Options{.tick_duration = 1ms, .executor = pool.executor(), .thread_factory = workers.factory()});
   const Timeout pending = timer->new_timeout([] {}, kFar);
-  timer->new_timeout(
-      [&] {
-        timer.reset();
-        gone.count_down();
-      },
-      5ms);
+  after(*timer, 5ms, [&] {
+    timer.reset();
+    gone.count_down();
+  });
   ASSERT_TRUE(gone.wait());
   EXPECT_TRUE(workers.wait_until_ended());
   EXPECT_TRUE(pending.is_cancelled());
 }
 
-TEST(Destructor, AfterStop) {
-  CountingFactory workers;
-  {
-    HashedWheelTimer timer{{.thread_factory = workers.factory()}};
-    timer.start();
-    timer.stop();
-  }
-  EXPECT_TRUE(workers.wait_until_ended());
-}
-
-// fork().
-
-#if !defined(_WIN32)
-// Schedules keep the timer alive while they make their next wait, and fork() may come at any moment of that.
-TEST(Fork, AChildOfATimerWithBusySchedulesCanDestroyIt) {
-  auto timer = std::make_unique<HashedWheelTimer>(1ms);
-  for (int i = 0; i < 5000; ++i) schedule(*timer, Schedule::fixed_rate(0ms, 1ms), [] {});
-  for (int round = 0; round < 100; ++round) {
-    ASSERT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
-  }
-}
-
-TEST(Fork, AChildOfATimerThatIsBeingStoppedCanDestroyIt) {
-  auto timer = std::make_unique<HashedWheelTimer>(1ms);
-  std::jthread stopper;
-  {
-    const Gate gate(*timer);
-    stopper = std::jthread([&] { timer->stop(); });
-    wait_until_refusing(*timer);
-    EXPECT_EQ(status_of_child([&] { return timer.reset(), 0; }), 0);
-  }
-}
-
-TEST(Fork, AChildMayStopTheTimerInsideItsThreadFactory) {
-  const pid_t parent = getpid();
-  int status = -1;
-  HashedWheelTimer* started = nullptr;
-  HashedWheelTimer timer({.thread_factory = [&](std::function<void()> body) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(20);
-      started->stop();
-      throw std::runtime_error("no thread for a child");
-    }
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return std::thread(std::move(body));
-  }});
-  started = &timer;
-  try {
-    timer.start();
-  } catch (const std::runtime_error&) {
-    if (getpid() == parent) throw;
-    end_child(0);
-  }
-  EXPECT_EQ(status, 0);
-}
-#endif
-
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,24 +1,16 @@
 // Floods. Memory is bounded by the number of pending timeouts, however long the worker is held. The work of a pass is
 // bounded by a constant. The worker looks only at threads that have something for it, however many there are.
 
-#include <algorithm>
-#include <array>
-#include <random>
-
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace)
-
 constexpr int kSlower = kSanitized || kCounting ? 10 : 1;
-
-// Memory while the worker is held.
 
 constexpr std::int64_t kMayGrow = 4 << 20;
 
@@ -44,17 +36,28 @@ class HeldWorker : public ::testing::TestWithParam<int> {
   }
 };
 
+/// Calls step(i) so often, and looks at the memory now and then.
+template <class Step>
+void repeat(int times, Growth& growth, Step step) {
+  for (int i = 0; i < times; ++i) {
+    step(i);
+    if (i % 4096 == 0) growth.look();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, HeldWorker, ::testing::Values(1, 2, 8),
                          [](const auto& info) { return std::to_string(info.param); });
 
 TEST_P(HeldWorker, OwnCancelsLeaveNothing) {
-  HashedWheelTimer timer(1ms);
-  flood(timer, [&](int, Growth& growth) {
-    for (int i = 0; i < each(); ++i) {
-      EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
-      if (i % 4096 == 0) growth.look();
-    }
-  });
+  for (const std::int64_t limit : {-1, 10}) {
+    HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = limit}};
+    flood(timer, [&](int, Growth& growth) {
+      repeat(each(), growth, [&](int) {
+        Timeout timeout = timer.try_new_timeout(must_not_run, kFar);
+        EXPECT_EQ(timeout.cancel(), limit < 0 || timeout);
+      });
+    });
+  }
 }
 
 TEST_P(HeldWorker, OwnCancelsAmongPendingOnesLeaveNothing) {
@@ -63,12 +66,11 @@ TEST_P(HeldWorker, OwnCancelsAmongPendingOnesLeaveNothing) {
   flood(timer, [&](int thread, Growth& growth) {
     std::minstd_rand random(static_cast<unsigned>(thread) + 1);
     std::array<Timeout, kPending> ring;
-    for (int i = 0; i < each(); ++i) {
+    repeat(each(), growth, [&](int) {
       Timeout& timeout = ring[random() % kPending];
       timeout.cancel();
       timeout = timer.new_timeout(must_not_run, kFar);
-      if (i % 4096 == 0) growth.look();
-    }
+    });
     for (Timeout& timeout : ring) timeout.cancel();
   });
 }
@@ -96,61 +98,27 @@ TEST_P(HeldWorker, CancelsByAnotherThreadLeaveNothing) {
   });
 }
 
-TEST_P(HeldWorker, OwnCancelsUnderALimitLeaveNothing) {
-  HashedWheelTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 10}};
-  flood(timer, [&](int, Growth& growth) {
-    for (int i = 0; i < each(); ++i) {
-      Timeout timeout = timer.try_new_timeout(must_not_run, kFar);
-      EXPECT_EQ(timeout.cancel(), static_cast<bool>(timeout));
-      if (i % 4096 == 0) growth.look();
-    }
-  });
-}
-
 TEST_P(HeldWorker, CallablesOfTheirOwnMemoryLeaveNothing) {
   HashedWheelTimer timer(1ms);
   flood(timer, [&](int, Growth& growth) {
-    for (int i = 0; i < each() / 4; ++i) {
-      const auto large = [pad = std::array<char, 200>{}] { (void)pad; };
-      EXPECT_TRUE(timer.new_timeout(large, kFar).cancel());
-      if (i % 4096 == 0) growth.look();
-    }
+    const auto large = [pad = std::array<char, 200>{}] { (void)pad; };
+    repeat(each() / 4, growth, [&](int) { EXPECT_TRUE(timer.new_timeout(large, kFar).cancel()); });
   });
 }
 
-/// One timeout of each thread, and one that all have in common.
-TEST_P(HeldWorker, ReschedulesInTheWheelLeaveNothing) {
+/// In the wheel: one timeout of each thread, and one that all have in common. And one of each thread in the queue.
+TEST_P(HeldWorker, ReschedulesLeaveNothing) {
   HashedWheelTimer timer(1ms);
-  std::vector<Timeout> own(static_cast<std::size_t>(threads()));
-  for (Timeout& timeout : own) timeout = timer.new_timeout(must_not_run, 2 * kFar);
-  Timeout common = timer.new_timeout(must_not_run, 2 * kFar);
+  const std::vector<Timeout> in_wheel = far_timeouts(timer, static_cast<std::size_t>(threads()) + 1, 2 * kFar);
   flood(timer, [&](int thread, Growth& growth) {
-    Timeout mine = own[static_cast<std::size_t>(thread)];
-    Timeout everybodys = common;
-    for (int i = 0; i < each() / 2; ++i) {
-      const std::chrono::nanoseconds delay = kFar + (i % 2 == 0 ? -i : i) * 1us;
-      EXPECT_TRUE(mine.reschedule(delay));
-      EXPECT_TRUE(everybodys.reschedule(delay));
-      if (i % 4096 == 0) growth.look();
-    }
-  });
-  for (Timeout& timeout : own) EXPECT_TRUE(timeout.cancel());
-  EXPECT_TRUE(common.cancel());
-}
-
-TEST_P(HeldWorker, ReschedulesInTheQueueLeaveNothing) {
-  HashedWheelTimer timer(1ms);
-  flood(timer, [&](int, Growth& growth) {
-    Timeout mine = timer.new_timeout(must_not_run, 2 * kFar);
-    for (int i = 0; i < each(); ++i) {
-      EXPECT_TRUE(mine.reschedule(kFar + (i % 2 == 0 ? -i : i) * 1us));
-      if (i % 4096 == 0) growth.look();
-    }
-    EXPECT_TRUE(mine.cancel());
+    Timeout queued = timer.new_timeout(must_not_run, 2 * kFar);
+    std::array<Timeout, 3> moved{in_wheel[static_cast<std::size_t>(thread)], in_wheel.back(), queued};
+    repeat(each() / 2, growth, [&](int i) {
+      for (Timeout& timeout : moved) EXPECT_TRUE(timeout.reschedule(kFar + (i % 2 == 0 ? -i : i) * 1us));
+    });
+    EXPECT_TRUE(queued.cancel());
   });
 }
-
-// Passes.
 
 constexpr int kFlood = 300'000;
 // The most entries of each kind that a pass takes; see Worker. The tests allow 1,000 more, of the next pass.
@@ -172,12 +140,10 @@ TEST(Pass, OverCancelledTimeoutsEndsForADueOne) {
   {
     const Gate gate(timer);
     for (Timeout& timeout : timeouts) EXPECT_TRUE(timeout.cancel());
-    timer.new_timeout(
-        [&] {
-          collected_before_it = task->cancellations;
-          ran.count_down();
-        },
-        0ns);
+    after(timer, 0ns, [&] {
+      collected_before_it = task->cancellations;
+      ran.count_down();
+    });
     std::this_thread::sleep_for(5ms);  // so that its tick is over
   }
   ASSERT_TRUE(ran.wait());
@@ -215,9 +181,6 @@ TEST(Pass, OfNewOnesEndsForAllThatIsDue) {
   EXPECT_GE(least_backlog, kFlood - kNewInAPass - 1000);
 }
 
-// Many threads.
-
-/// The worker looks at no empty place of an inbox, and at exactly the one that is filled.
 TEST(ManyThreads, AreNotLookedAtWhenTheyHaveNothing) {
   constexpr std::size_t kPlaces = 20'000 / kSlower;
   internal::Inbox inbox;
@@ -256,14 +219,11 @@ TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
   constexpr int kThreads = 1000 / kSlower;
   HashedWheelTimer timer(1ms);
   Barrier all_have_used_it(kThreads + 1);
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&] {
-      EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
-      all_have_used_it.arrive_and_wait();  // all of them are there
-      all_have_used_it.arrive_and_wait();
-    });
-  }
+  auto threads = start_threads(kThreads, [&](int) {
+    EXPECT_TRUE(timer.new_timeout(must_not_run, kFar).cancel());
+    all_have_used_it.arrive_and_wait();  // all of them are there
+    all_have_used_it.arrive_and_wait();
+  });
   all_have_used_it.arrive_and_wait();
   const Timeout timeout = timer.new_timeout([] {}, 0ms);  // after it, a pass takes the rest
   internal::Core& core = internal::Node::of(timeout)->core();
@@ -282,4 +242,4 @@ TEST(ManyThreads, LeaveNothingForTheWorkerToLookAt) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

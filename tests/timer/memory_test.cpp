@@ -1,22 +1,17 @@
 // The memory of a timer. It is bounded under floods of cancelled timeouts (promise 7) and of short-lived threads
 // (promise 14). Each pending timeout needs little, and all of it is given back at the end.
 
-#include <algorithm>
-#include <functional>
-#include <mutex>
-#include <vector>
-
 #include "hashed_wheel_timer/internal/core/core.h"
+#include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/loop_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
-#include "tests/support/test_support.h"
+#include "tests/support/any_timer.h"
 #include "tests/support/worker_call.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace)
+using internal::Node;
 
 constexpr int kScale = kSanitized || kCounting ? 10 : 1;
 
@@ -38,7 +33,7 @@ TEST_P(CancelledAfterTransfer, AreCollected) {
   const auto in_the_wheel = [&] { return static_cast<std::int64_t>(timeouts.size()) - timer.stats().backlog; };
   for (int round = 0; round < kRounds; ++round) {
     for (int i = 0; i < kAtOnce; ++i) timeouts.push_back(timer.new_timeout([] {}, kFar));
-    call_worker(internal::Node::of(timeouts.back())->core());
+    call_worker(Node::of(timeouts.back())->core());
     ASSERT_TRUE(eventually([&] { return in_the_wheel() >= kAtOnce / 2; }));
     transferred += in_the_wheel();
     for (Timeout& timeout : timeouts) ASSERT_TRUE(timeout.cancel());
@@ -117,53 +112,44 @@ TEST(Memory, OfThreadsThatMeetATimerOnceIsAPageAndTwoKiBEach) {
   EXPECT_LE(growth.now(), static_cast<std::int64_t>(kThreads * (page + 2048)));
 }
 
-/// Threads that stay, and have many timeouts one after the other. Each uses the memory of the one before.
+/// Threads that have many timeouts one after the other. Each uses the memory of the one before.
 TEST(Memory, FollowsTheMostAliveAtOnceWhicheverThreadsHadThem) {
   constexpr int kThreads = 8;
   constexpr int kTimeouts = 300'000 / kScale;
   constexpr int kAtOnce = 10'000;
   HashedWheelTimer timer(1ms);
-  const std::int64_t before = bytes_in_use;
+  const Growth growth;
   std::int64_t of_one = 0;
-  Latch all_done;
-  std::vector<std::jthread> threads;
+  StayingThreads threads;
   for (int i = 0; i < kThreads; ++i) {
-    Latch done;
-    threads.emplace_back([&] {
-      {
-        std::vector<Timeout> timeouts;
-        timeouts.reserve(kTimeouts);
-        // Not all at once: a queue keeps the memory of its longest backlog, and this one is about the timeouts.
-        while (timeouts.size() < kTimeouts) {
-          timeouts.push_back(timer.new_timeout([] {}, kFar));
-          if (timeouts.size() % kAtOnce == 0) const Gate they_are_in_the_wheel(timer);
-        }
-        while (!timeouts.empty()) {
-          EXPECT_TRUE(timeouts.back().cancel());
-          timeouts.pop_back();
-          if (timeouts.size() % kAtOnce == 0) const Gate they_are_collected(timer);
-        }
+    threads.call([&] {
+      std::vector<Timeout> timeouts;
+      timeouts.reserve(kTimeouts);
+      // Not all at once: a queue keeps the memory of its longest backlog, and this one is about the timeouts.
+      while (timeouts.size() < kTimeouts) {
+        timeouts.push_back(timer.new_timeout([] {}, kFar));
+        if (timeouts.size() % kAtOnce == 0) await_transfer(timer);
       }
-      done.count_down();
-      EXPECT_TRUE(all_done.wait(kThreads * kGenerous));
+      while (!timeouts.empty()) {
+        EXPECT_TRUE(timeouts.back().cancel());
+        timeouts.pop_back();
+        if (timeouts.size() % kAtOnce == 0) await_transfer(timer);  // they are collected
+      }
     });
-    ASSERT_TRUE(done.wait());
-    if (i == 0) of_one = bytes_in_use - before;
+    if (i == 0) of_one = growth.now();
   }
   EXPECT_GE(of_one, kTimeouts * kNodeBytes);
   // Each thread's pool keeps some thousands.
-  EXPECT_LT(bytes_in_use - before, of_one + kThreads * 3 * kMiB / 2);
+  EXPECT_LT(growth.now(), of_one + kThreads * 3 * kMiB / 2);
   static_assert(kScale != 1 || 2 * kTimeouts * kNodeBytes > 3 * kThreads * kMiB / 2, "or each could keep its own");
-  all_done.count_down();
 }
 
 /// The nodes of the first burst are new, so the thread has never freed any.
 TEST(Memory, OfTheFirstBurstOfAThreadGoesToAllThreads) {
   constexpr std::size_t kTimeouts = 1000;
   ManualTimer timer(1ms);
-  std::vector<Timeout> handles;
-  while (handles.size() != kTimeouts) handles.push_back(timer.new_timeout([] {}, kFar));
-  internal::Depot& depot = internal::Node::of(handles.front())->core().depot();
+  std::vector<Timeout> handles = far_timeouts(timer, kTimeouts);
+  internal::Depot& depot = Node::of(handles.front())->core().depot();
   for (Timeout& handle : handles) {
     EXPECT_TRUE(handle.cancel());
     if (&handle != &handles.front()) handle = Timeout();  // one keeps the core
@@ -179,27 +165,16 @@ class AfterABurst : public ::testing::TestWithParam<int> {
   /// Makes so many free nodes that no thread needs a slab of its own: for one burst, and 64 for each thread, because up
   /// to 63 stay with it.
   void SetUp() override {
-    std::vector<Timeout> handles;
-    for (int i = 0; i < GetParam() + kThreads * 64; ++i) handles.push_back(timer.new_timeout([] {}, kFar));
-    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+    std::vector<Timeout> handles = far_timeouts(timer, timeouts + kThreads * 64);
+    cancel_all(handles);
   }
 
   void expect_little(const std::function<void()>& burst) {
     constexpr std::int64_t kLittle = std::int64_t{16} << 10;
-    Latch all_done;
-    std::vector<std::jthread> threads;
-    const std::int64_t before = bytes_in_use;
-    for (int i = 0; i < kThreads; ++i) {
-      Latch done;
-      threads.emplace_back([&] {
-        burst();
-        done.count_down();
-        EXPECT_TRUE(all_done.wait(10 * kGenerous));
-      });
-      EXPECT_TRUE(done.wait());
-    }
-    EXPECT_LT(bytes_in_use - before, kThreads * kLittle);
-    all_done.count_down();
+    StayingThreads threads;
+    const Growth growth;
+    for (int i = 0; i < kThreads; ++i) threads.call(burst);
+    EXPECT_LT(growth.now(), kThreads * kLittle);
   }
 
   const std::size_t timeouts = static_cast<std::size_t>(GetParam());
@@ -212,9 +187,8 @@ INSTANTIATE_TEST_SUITE_P(Timeouts, AfterABurst,
 
 TEST_P(AfterABurst, OfHandlesAThreadKeepsLittle) {
   expect_little([&] {
-    std::vector<Timeout> handles;
-    while (handles.size() != timeouts) handles.push_back(timer.new_timeout([] {}, kFar));
-    for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
+    std::vector<Timeout> handles = far_timeouts(timer, timeouts);
+    cancel_all(handles);
   });
 }
 
@@ -222,8 +196,7 @@ TEST_P(AfterABurst, OfHandlesAThreadKeepsLittle) {
 /// their nodes.
 TEST_P(AfterABurst, OfWhichAnotherThreadEndsSomeAThreadKeepsLittle) {
   expect_little([&] {
-    std::vector<Timeout> handles;
-    while (handles.size() != timeouts) handles.push_back(timer.new_timeout([] {}, kFar));
+    std::vector<Timeout> handles = far_timeouts(timer, timeouts);
     std::jthread([&] {
       for (std::size_t i = 0; i < timeouts; i += 10) EXPECT_TRUE(handles[i].cancel());
     }).join();
@@ -233,29 +206,33 @@ TEST_P(AfterABurst, OfWhichAnotherThreadEndsSomeAThreadKeepsLittle) {
 
 TEST_P(AfterABurst, OfIdsAThreadKeepsLittle) {
   expect_little([&] {
-    std::vector<TimeoutId> ids;
-    while (ids.size() != timeouts) ids.push_back(timer.add([] {}, kFar));
-    for (const TimeoutId id : ids) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    for (const TimeoutId id : far_ids(timer, timeouts)) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
   });
 }
 
+template <class T>
+class MemoryOf : public ::testing::Test {};
+TYPED_TEST_SUITE(MemoryOf, ThreadedTimers, TimerNames);
+
 /// Each pending timeout costs its node of one cache line and its entry in the wheel.
-TEST(Memory, AMillionPendingTimeoutsCostLittleMoreThanTheirNodes) {
+TYPED_TEST(MemoryOf, PendingTimeoutsIsLittleMoreThanTheirNodes) {
+  constexpr bool kHashed = std::is_same_v<TypeParam, HashedWheelTimer>;
   // Nodes come in regions that grow to 4 MiB: a number that leaves little of the last one unused.
-  constexpr int kTimeouts = kScale == 1 ? 1'000'000 : 125'000;
-  HashedWheelTimer timer(1ms);
+  constexpr int kTimeouts = kHashed ? (kScale == 1 ? 1'000'000 : 125'000) : 500'000 / kScale;
+  TypeParam timer(1ms);
   std::atomic<std::int64_t> sum = 0;
   timer.new_timeout([] {}, 0ns);
   Growth growth;
   for (int i = 0; i < kTimeouts; ++i) {
     const std::int64_t captured = i;
-    timer.new_timeout([&sum, captured] { sum += captured; }, kFar + captured * 1us);
+    const auto far = kHashed ? captured * 1us : captured * 7919 % 600'000 * std::chrono::microseconds(1ms);
+    timer.new_timeout([&sum, captured] { sum += captured; }, kFar + far);
     // The queue keeps the memory of its longest backlog; this one is about the timeouts.
-    if (i % 1000 == 0) const Gate all_are_in_the_wheel(timer);
+    if (i % 1000 == 0) await_transfer(timer);
   }
   await_transfer(timer);
   EXPECT_GE(timer.pending_timeouts(), kTimeouts);
-  EXPECT_LE(growth.most(), 76 * static_cast<std::int64_t>(kTimeouts));
+  EXPECT_LE(growth.most(), kHashed ? 76 * std::int64_t{kTimeouts} : 72 * std::int64_t{kTimeouts} + kMiB);
   EXPECT_GE(growth.now(), kNodeBytes * kTimeouts) << "the memory has not been counted";
   EXPECT_EQ(sum, 0);
 }
@@ -290,29 +267,6 @@ TEST(Memory, IsGivenBackWithTheTimerAndItsHandles) {
   }
 }
 
-TEST(Memory, OfIdsThatAreCancelledInTheWheelIsUsedAgain) {
-  constexpr int kAtOnce = 20'000;
-  const Growth in_all;
-  {
-    ManualTimer timer(1ms);
-    std::vector<TimeoutId> ids;
-    ids.reserve(kAtOnce);
-    const auto round = [&] {
-      for (int i = 0; i < kAtOnce; ++i) ids.push_back(timer.add([] {}, kFar));
-      timer.advance(1ms);
-      for (const TimeoutId id : ids) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
-      ids.clear();
-      timer.advance(1ms);
-    };
-    round();
-    const Growth growth;
-    for (int i = 0; i < 4; ++i) round();
-    EXPECT_LT(growth.now(), kAtOnce * kNodeBytes);
-  }
-  EXPECT_LE(in_all.now(), kRemembered);
-}
-
-/// The worker measures the time of the task, or gives the task to an executor.
 TEST(Memory, OfTasksThatAreWatchedOrHandedOverIsUsedAgain) {
   const Options watched{.tick_duration = 1ms, .slow_task = 1h};
   const Options handed_over{.tick_duration = 1ms, .executor = [](const std::function<void()>& job) { job(); }};
@@ -330,18 +284,107 @@ TEST(Memory, OfTasksThatAreWatchedOrHandedOverIsUsedAgain) {
   }
 }
 
-/// A thread that uses one timer after the other does not pile up state of them.
-TEST(Memory, AThreadForgetsTimersThatAreGone) {
-  constexpr int kTimers = 1000 / kScale;
-  const auto use_one = [] {
-    HashedWheelTimer timer(1ms);
-    timer.new_timeout([] {}, kFar);
+// The node of an ended timeout is used again, or goes with its timer, whichever thread ended it and how.
+
+/// Each task of a tick schedules the next one, with the node of a task that ran before it in this tick.
+TEST(NodeMemory, PeriodicTasksOfOneTickNeedOneNodeEach) {
+  ManualTimer timer(1ms);
+  const std::function<void()> task = [&] { timer.add([&] { task(); }, 1s); };
+  const Growth growth;
+  for (int i = 0; i < 100'000 / kScale; ++i) task();
+  const std::int64_t scheduled = growth.now();
+  for (int round = 0; round < 3; ++round) timer.advance(1s);
+  EXPECT_LT(growth.now(), scheduled * 5 / 4);
+}
+
+/// The other thread frees the nodes one by one.
+TEST(NodeMemory, IsBoundedIfAnotherThreadDropsTheLastHandles) {
+  constexpr int kAtOnce = 1000;
+  ManualTimer timer(1ms);
+  const auto round = [&] {
+    std::vector<Timeout> timeouts;
+    while (timeouts.size() != kAtOnce) timeouts.push_back(timer.new_timeout([] {}, 0ns));
+    timer.advance(1ms);
+    std::jthread([&] { timeouts.clear(); }).join();
   };
-  for (int i = 0; i < 10; ++i) use_one();
-  const std::int64_t before = bytes_in_use;
-  for (int i = 0; i < kTimers; ++i) use_one();
-  EXPECT_LT(bytes_in_use - before, kTimers * 8);
+  for (int i = 0; i < 10; ++i) round();
+  Growth growth;
+  for (int i = 0; i < 200; ++i) {
+    round();
+    growth.look();
+  }
+  EXPECT_LT(growth.most(), 128 << 10);
+}
+
+TEST(NodeMemory, IsUsedAgainIfAThreadCancelsByIdAfterItHasUsedAnotherTimer) {
+  const Growth growth;
+  {
+    ManualTimer timer(1ms);
+    ManualTimer other(1ms);
+    for (int i = 0; i < 200'000 / kScale; ++i) {
+      const TimeoutId id = timer.add([] {}, kFar);
+      other.new_timeout([] {}, kFar).cancel();
+      ASSERT_EQ(timer.cancel(id), CancelResult::Cancelled);
+    }
+    EXPECT_LT(growth.now(), 1 << 20);
+  }
+  EXPECT_LE(growth.now(), kRemembered);
+}
+
+/// A node whose generations are used up is out of use, and goes with its timer, or with the last handle.
+TEST(NodeMemory, OfTheLastGenerationGoesWithItsTimer) {
+  for (const bool with_handle : {false, true}) {
+    const Growth growth;
+    Timeout handle;
+    {
+      ManualTimer timer(1ms);
+      const TimeoutId id = timer.add([] {}, kFar);
+      timer.advance(1ms);
+      handle = timer.find(id);
+      Node& node = *Node::of(handle);
+      constexpr std::uint64_t kLast = std::uint64_t{Node::kLastGeneration} << Node::kGenerationShift;
+      node.word = node.word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
+      EXPECT_TRUE(handle.cancel());
+      if (!with_handle) handle = Timeout();
+      timer.advance(1ms);
+      EXPECT_GT(growth.now(), kRemembered);
+    }
+    handle = Timeout();
+    EXPECT_LE(growth.now(), kRemembered) << (with_handle ? "with a handle" : "without a handle");
+  }
+}
+
+/// A thread with a stale id may be about to read a slab that it has found by its number.
+TEST(NodeMemory, OfASlabWithANumberStaysUntilTheTimerEnds) {
+  ManualTimer timer({.tick_duration = 1ms, .trace_origins = true});
+  std::vector<Timeout> timeouts{timer.new_timeout([] {}, kFar)};
+  const std::uint64_t core = Node::of(timeouts.front())->core().id();
+  const auto slabs = [core] {
+    int found = 0;
+    internal::SlabDirectory::for_each_traced(core, [&](const auto&) { ++found; });
+    return found;
+  };
+  for (int before = slabs(); before < 8; before = slabs()) {
+    const AllocationObserver observer(
+        [&](std::size_t) { EXPECT_EQ(slabs(), before) << "an allocation that could still fail"; });
+    timeouts.push_back(timer.new_timeout([] {}, kFar));
+  }
+}
+
+TEST(NodeMemory, ManyPoolsShareWhatTheyKeepForTheirThreads) {
+  constexpr int kPools = 64;
+  ManualTimer timer(1ms);
+  const Timeout first = timer.new_timeout([] {}, kFar);
+  const internal::Depot& depot = Node::of(first)->core().depot();
+  EXPECT_EQ(depot.share(4096), 4096);
+  Barrier all(kPools - 1);
+  run_together(kPools - 1, [&](int) {
+    timer.new_timeout([] {}, kFar);
+    all.arrive_and_wait();  // none takes the place of another one
+  });
+  EXPECT_EQ(depot.share(4096), 1024);
+  EXPECT_EQ(depot.share(1), 1);
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,10 +1,5 @@
 // The contents of messages: the origin of an exception, the function that was called, and readable durations.
 
-#include <functional>
-#include <optional>
-#include <stdexcept>
-#include <string>
-
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/internal/report/log.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
@@ -16,10 +11,8 @@
 #include "tests/support/any_timer.h"
 #include "tests/support/held_timer.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// Runs `schedule`, and then a millisecond of its ManualTimer. Returns the text that this writes to stderr.
 std::string line_about(Options options, const std::function<void(ManualTimer&)>& schedule) {
@@ -31,16 +24,27 @@ std::string line_about(Options options, const std::function<void(ManualTimer&)>&
   return testing::internal::GetCapturedStderr();
 }
 
-struct Throwing final : TimerTask {
-  void run(Timeout&) override { throw std::runtime_error("wrong"); }
-  void cancelled(Timeout&) override { throw std::runtime_error("wrong"); }
-};
-
 [[noreturn]] void throw_wrong() { throw std::runtime_error("wrong"); }
 
-TEST(MessageOfAnException, NamesATask) {
-  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
-            "hashed_wheel_timer: an exception was thrown by a task: wrong\n");
+TEST(MessageOfAnException, NamesItsOriginInOneLineUnlessThereIsAHandler) {
+  const auto expect = [](const std::string& origin, const Options& options, auto task) {
+    EXPECT_EQ(line_about(options, [&](ManualTimer& timer) { timer.new_timeout(task, 0s); }),
+              "hashed_wheel_timer: an exception was thrown by " + origin + '\n');
+  };
+  expect("a task: wrong", {}, throw_wrong);
+  expect("a task: a?b?c", {}, [] {
+    throw std::runtime_error(
+        "a\nb\x7f"
+        "c");
+  });
+  expect("the executor: wrong", {.executor = [](std::function<void()>) { throw_wrong(); }}, [] {});
+  expect("on_slow_task: wrong", {.slow_task = 1ns, .on_slow_task = [](const Timeout&, auto) { throw_wrong(); }},
+         [] { std::this_thread::sleep_for(1us); });
+  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(on_cancelled(throw_wrong), 0s).cancel(); }),
+            "hashed_wheel_timer: an exception was thrown by cancelled() of a task: wrong\n");
+  EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) {}},
+                       [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
+            "");
 }
 
 TEST(MessageOfAnException, NamesAScheduleThatWasRefused) {
@@ -71,29 +75,6 @@ TEST(MessageOfAnException, NamesARepeatedTimer) {
   EXPECT_EQ(line_about({}, throws), "hashed_wheel_timer: an exception was thrown by a RepeatedTimer: wrong\n");
 }
 
-TEST(MessageOfAnException, NamesCancelled) {
-  EXPECT_EQ(line_about({}, [](ManualTimer& timer) { timer.new_timeout(std::make_shared<Throwing>(), 0s).cancel(); }),
-            "hashed_wheel_timer: an exception was thrown by cancelled() of a task: wrong\n");
-}
-
-TEST(MessageOfAnException, NamesTheExecutor) {
-  EXPECT_EQ(line_about({.executor = [](std::function<void()>) { throw_wrong(); }},
-                       [](ManualTimer& timer) { timer.new_timeout([] {}, 0s); }),
-            "hashed_wheel_timer: an exception was thrown by the executor: wrong\n");
-}
-
-TEST(MessageOfAnException, NamesOnSlowTask) {
-  EXPECT_EQ(line_about({.slow_task = 1ns, .on_slow_task = [](const Timeout&, auto) { throw_wrong(); }},
-                       [](ManualTimer& timer) { timer.new_timeout([] { std::this_thread::sleep_for(1us); }, 0s); }),
-            "hashed_wheel_timer: an exception was thrown by on_slow_task: wrong\n");
-}
-
-TEST(MessageOfAnException, IsNotWrittenIfThereIsAHandler) {
-  EXPECT_EQ(line_about({.on_task_error = [](const std::exception_ptr&, const Timeout&) {}},
-                       [](ManualTimer& timer) { timer.new_timeout(throw_wrong, 0s); }),
-            "");
-}
-
 /// The exception of on_task_error replaces that of the task.
 TEST(MessageOfAnException, NamesOnTaskErrorAndCountsNoLineAsLeftOut) {
   const std::string line = "hashed_wheel_timer: an exception was thrown by on_task_error: wrong\n";
@@ -112,13 +93,16 @@ template <class T>
 class MessageAfterStop : public ::testing::Test {};
 TYPED_TEST_SUITE(MessageAfterStop, AllTimers);
 
-TYPED_TEST(MessageAfterStop, NamesNewTimeoutAndTheReason) {
+TYPED_TEST(MessageAfterStop, NamesTheCallAndTheReason) {
   for (const bool used : {false, true}) {
     const auto timer = make_timer<TypeParam>();
     if (used) timer->new_timeout([] {}, kFar);
     timer->stop();
     EXPECT_EQ(message_of<IllegalState>([&] { timer->new_timeout([] {}, 1s); }),
               "new_timeout: the timer has been stopped");
+    if constexpr (!kDriven<TypeParam>) {
+      EXPECT_EQ(message_of<IllegalState>([&] { timer->start(); }), "start: the timer has been stopped");
+    }
   }
 }
 
@@ -136,12 +120,6 @@ TEST(MessageAfterStop, IsTheSameForATimerThatTracesOriginsAndStopsMeanwhile) {
   EXPECT_EQ(message, "new_timeout: the timer has been stopped");
 }
 
-TEST(MessageAfterStop, NamesStart) {
-  HashedWheelTimer timer;
-  timer.stop();
-  EXPECT_EQ(message_of<IllegalState>([&] { timer.start(); }), "start: the timer has been stopped");
-}
-
 TEST(MessageOfADuration, IsAWholeNumberOfTheLargestUnitUpToSeconds) {
   using internal::text_of;
   EXPECT_EQ(text_of(0ns), "0 ns");
@@ -155,6 +133,8 @@ TEST(MessageOfADuration, IsAWholeNumberOfTheLargestUnitUpToSeconds) {
   EXPECT_EQ(text_of(std::chrono::nanoseconds::max()), "9223372036854775807 ns");
   EXPECT_EQ(message_of<std::invalid_argument>([] { ManualTimer timer(-10s); }),
             "ManualTimer: tick_duration: -10 s (expected: 1 ns or more)");
+  EXPECT_EQ(message_of<std::invalid_argument>([] { LoopTimer timer(0ms); }).rfind("LoopTimer: ", 0), 0u);
+  EXPECT_EQ(message_of<std::invalid_argument>([] { HashedWheelTimer timer(0ms); }).rfind("HashedWheelTimer: ", 0), 0u);
 }
 
 Detached note_refusal(Sleep sleep, std::string& message) {
@@ -165,7 +145,6 @@ Detached note_refusal(Sleep sleep, std::string& message) {
   }
 }
 
-/// Each function is named that schedules, and not the one of Timer that it may use.
 TEST(MessageOfARefusal, NamesTheFunctionThatSchedules) {
   const auto nan = kNanDelay;
   ManualTimer timer{{.tick_duration = 1ms, .max_pending_timeouts = 1}};
@@ -192,47 +171,14 @@ TEST(MessageOfARefusal, NamesTheFunctionThatSchedules) {
   EXPECT_EQ(message, "sleep_until: max_pending_timeouts: 1 timeouts are pending already");
 
   const auto text = [](const std::function<void()>& call) { return message_of<std::invalid_argument>(call); };
+  ManualTimer other;
+  StopAfter moved(other, kFar);
+  EXPECT_EQ(text([&] { moved.reschedule(nan); }), "StopAfter: delay: NaN (expected: a number)");
   EXPECT_EQ(text([&] { const StopAfter limit(timer, nan); }), "StopAfter: delay: NaN (expected: a number)");
   EXPECT_EQ(text([&] { timer.new_timeout(std::function<void()>(), at); }),
             "new_timeout: task: null (expected: a callable or a TimerTask)");
   EXPECT_EQ(text([&] { timer.add([] {}, at, Leeway(nan)); }), "add: leeway: NaN (expected: a number)");
   EXPECT_EQ(text([&] { Timeout().reschedule(at, Leeway(nan)); }), "reschedule: leeway: NaN (expected: a number)");
-}
-
-TEST(MessageOfARefusal, OfAStopAfterNamesItWhenItIsMoved) {
-  ManualTimer timer;
-  StopAfter limit(timer, kFar);
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { limit.reschedule(kNanDelay); }),
-            "StopAfter: delay: NaN (expected: a number)");
-}
-
-/// A class is named by each of its messages.
-TEST(MessageOfARefusal, NamesTheClass) {
-  const auto begins = [](const std::string& text, const std::string& name) {
-    EXPECT_EQ(text.rfind(name + ": ", 0), 0u) << text;
-  };
-  begins(message_of<std::invalid_argument>([] { HashedWheelTimer timer(0ms); }), "HashedWheelTimer");
-  begins(message_of<std::invalid_argument>([] { HashedWheelTimer timer(1ms, 0); }), "HashedWheelTimer");
-  begins(message_of<std::invalid_argument>([] { HierarchicalWheelTimer timer(0ms); }), "HierarchicalWheelTimer");
-  begins(message_of<std::invalid_argument>([] { ManualTimer timer(0ms); }), "ManualTimer");
-  begins(message_of<std::invalid_argument>([] { LoopTimer timer(0ms); }), "LoopTimer");
-  testing::internal::CaptureStderr();
-  HashedWheelTimer raised(500us);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "hashed_wheel_timer: HashedWheelTimer: tick_duration: 500 us is below 1 ms; using 1 ms\n");
-}
-
-TEST(MessageOfAnException, IsOneLineOfPrintableCharacters) {
-  const auto throw_many = [](ManualTimer& timer) {
-    timer.new_timeout(
-        [] {
-          throw std::runtime_error(
-              "a\nb\x7f"
-              "c");
-        },
-        0s);
-  };
-  EXPECT_EQ(line_about({}, throw_many), "hashed_wheel_timer: an exception was thrown by a task: a?b?c\n");
 }
 
 TEST(LinePerSecond, TellsHowManyLinesItHasLeftOut) {
@@ -252,4 +198,4 @@ TEST(LinePerSecond, TellsHowManyLinesItHasLeftOut) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,42 +1,24 @@
 // A pass takes near deadlines and leaves far ones to their producers, however many producers there are (Intake,
 // PairingHeap). The tests count the entries that a pass takes.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <random>
-#include <stop_token>
-#include <thread>
-#include <vector>
 
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
-#include "hashed_wheel_timer/hierarchical_wheel_timer.h"
 #include "hashed_wheel_timer/internal/handover/inbox.h"
 #include "hashed_wheel_timer/internal/handover/intake.h"
 #include "hashed_wheel_timer/internal/handover/pairing_heap.h"
 #include "perf/micro/threadless_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/build_kind.h"
 #include "tests/support/worker_call.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace std::chrono_literals;
 using internal::Inbox;
 using internal::Intake;
+using internal::Node;
 using internal::NodeName;
 using perf::ThreadlessTimer;
-using test::eventually;
-using test::kFar;
-using test::must_not_run;
 
 /// Many places with far entries. The index of an entry is the number of its place.
 class ManyPlaces : public testing::Test {
@@ -227,29 +209,70 @@ TEST(PairingHeap, HasTheLeastKeyOnTop) {
   EXPECT_TRUE(expected.empty());
 }
 
-TEST(APass, TakesRecheckRequestsAndLeavesFarTimeouts) {
+/// A timer whose passes the test makes.
+class Passes : public testing::Test {
+ protected:
+  using Pass = ThreadlessTimer::Worker::Pass;
+
+  void add(int count, When when = kFar) {
+    for (int i = 0; i < count; ++i) timer.add([] {}, when);
+  }
+  std::int64_t backlog() { return timer.core().stats().backlog; }
+  /// Whether a producer has called the worker.
+  bool is_called() { return (timer.core().inbox().asked() & Inbox::kEverything) != 0; }
+  void make_all() {
+    while (worker.transfer() != Pass::Done) {
+    }
+  }
+
   ThreadlessTimer timer;
-  std::vector<Timeout> in_wheel;
-  for (int i = 0; i < 100; ++i) in_wheel.push_back(timer.new_timeout(must_not_run, kFar));
-  timer.worker().transfer();
-  std::vector<Timeout> far;
-  for (int i = 0; i < 50; ++i) far.push_back(timer.new_timeout(must_not_run, kFar));
-  for (Timeout& timeout : in_wheel) timeout.cancel();
-  EXPECT_EQ(timer.worker().transfer(0, false), ThreadlessTimer::Worker::Pass::Done);
-  EXPECT_EQ(timer.core().stats().backlog, 50);
-  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::Done);
-  EXPECT_EQ(timer.core().stats().backlog, 0);
+  ThreadlessTimer::Worker& worker = timer.worker();
+};
+class APass : public Passes {};
+class AProducer : public Passes {};
+class ANewProducer : public Passes {};
+
+/// The base class of timers knows only the number of pending timeouts.
+TEST_F(APass, IsNotNeededToCountPendingTimeouts) {
+  add(1);
+  EXPECT_EQ(timer.Timer::stats().pending, 1);
+  EXPECT_EQ(timer.Timer::lateness().count(), 0);
+}
+
+TEST_F(APass, TakesRecheckRequestsAndLeavesFarTimeouts) {
+  std::vector<Timeout> in_wheel = far_timeouts(timer, 100);
+  worker.transfer();
+  add(50);
+  cancel_all(in_wheel);
+  EXPECT_EQ(worker.transfer(0, false), Pass::Done);
+  EXPECT_EQ(backlog(), 50);
+  EXPECT_EQ(worker.transfer(0, true), Pass::Done);
+  EXPECT_EQ(backlog(), 0);
+}
+
+/// So that a flood does not keep the worker from running tasks. Without a time, transfer() takes all as near.
+TEST_F(APass, TakesAtMost8192FarTimeoutsAnd100000NearOnes) {
+  add(20'000);
+  EXPECT_EQ(worker.transfer(0, true), Pass::More);
+  EXPECT_EQ(backlog(), 20'000 - 8192);
+  EXPECT_EQ(worker.transfer(0, true), Pass::More);
+  EXPECT_EQ(worker.transfer(0, true), Pass::Done);
+  EXPECT_EQ(backlog(), 0);
+  add(150'000);
+  EXPECT_EQ(worker.transfer(), Pass::More);
+  EXPECT_EQ(backlog(), 50'000);
+  EXPECT_EQ(worker.transfer(), Pass::Done);
+  EXPECT_EQ(backlog(), 0);
 }
 
 /// Later ones wait for the next pass, so that a thread that cancels on and on does not keep the worker in this one.
-TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
-  ThreadlessTimer timer;
-  std::array<internal::Node*, 4> nodes;
-  for (internal::Node*& node : nodes) node = internal::Node::of(timer.find(timer.add(must_not_run, kFar)));
+TEST_F(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
+  std::array<Node*, 4> nodes;
+  for (Node*& node : nodes) node = Node::of(timer.find(timer.add(must_not_run, kFar)));
   Inbox inbox;
   Intake intake(inbox);
   Inbox::Place place;
-  const auto request = [&](internal::Node* node) {
+  const auto request = [&](Node* node) {
     EXPECT_TRUE(Inbox::reserve_recheck(place));
     Inbox::put_recheck(place, *node);
     inbox.list_rechecks(place);
@@ -257,7 +280,7 @@ TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
   for (const std::size_t most : {1, 2}) {
     for (std::size_t i = 0; i < 3; ++i) request(nodes[i]);
     intake.open(0, false);
-    std::array<internal::Node*, 4> taken{};
+    std::array<Node*, 4> taken{};
     for (std::size_t count = 0; count < 3;) {
       EXPECT_TRUE(intake.any());
       const std::size_t more = intake.take_rechecks(&taken[count], most);
@@ -265,7 +288,7 @@ TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
       if (count == 0) request(nodes[3]);
       count += more;
     }
-    EXPECT_EQ(taken, (std::array<internal::Node*, 4>{nodes[0], nodes[1], nodes[2], nullptr}));
+    EXPECT_EQ(taken, (std::array<Node*, 4>{nodes[0], nodes[1], nodes[2], nullptr}));
     EXPECT_FALSE(intake.any());
     intake.open(0, false);
     EXPECT_EQ(intake.take_rechecks(taken.data(), most), 1U);
@@ -275,87 +298,70 @@ TEST(APass, TakesAllRecheckRequestsThatCameBeforeIt) {
 }
 
 /// More were moved to one tick than a pass may move.
-TEST(APass, ThatDoesNotFinishMakesNoTimeoutATickLate) {
-  using Pass = ThreadlessTimer::Worker::Pass;
+TEST_F(APass, ThatDoesNotFinishMakesNoTimeoutATickLate) {
   constexpr int kMoved = 10'000;
   for (const auto delay : {1ms, 5ms}) {
-    ThreadlessTimer timer;
     int ran = 0;
     std::vector<Timeout> moved;
     for (int i = 0; i < kMoved; ++i) moved.push_back(timer.new_timeout([&] { ++ran; }, kFar));
-    while (timer.worker().transfer() != Pass::Done) {
-    }
+    make_all();
     for (Timeout& timeout : moved) EXPECT_TRUE(timeout.reschedule(delay));
-    EXPECT_EQ(timer.worker().transfer(), Pass::More);
-    const internal::Tick due = timer.worker().next_due();
-    timer.worker().expire(due, 0);
+    EXPECT_EQ(worker.transfer(), Pass::More);
+    const internal::Tick due = worker.next_due();
+    worker.expire(due, 0);
     EXPECT_EQ(ran, 8192);
-    EXPECT_EQ(timer.worker().transfer(), Pass::Done);
-    EXPECT_EQ(timer.worker().next_due(), due);
-    timer.worker().expire(due, 0);
+    EXPECT_EQ(worker.transfer(), Pass::Done);
+    EXPECT_EQ(worker.next_due(), due);
+    worker.expire(due, 0);
     EXPECT_EQ(ran, kMoved);
   }
 }
 
 /// The first part has entered a tick that has not expired when the second part comes.
-TEST(APass, ThatDoesNotFinishKeepsTheOrderOfOneThread) {
-  using Pass = ThreadlessTimer::Worker::Pass;
+TEST_F(APass, ThatDoesNotFinishKeepsTheOrderOfOneThread) {
   constexpr int kTimeouts = 100'001;
-  ThreadlessTimer timer;
-  const auto time = [](std::chrono::nanoseconds since_start) {
-    return std::chrono::steady_clock::time_point(since_start);
-  };
-  timer.add([] {}, time(5ms));
-  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
-  timer.worker().expire(timer.worker().next_due(), 0);
+  add(1, steady_clock::time_point(5ms));
+  EXPECT_EQ(worker.transfer(), Pass::Done);
+  worker.expire(worker.next_due(), 0);
   std::vector<int> order;
-  for (int i = 0; i < kTimeouts; ++i) timer.add([&order, i] { order.push_back(i); }, time(1ms));
-  EXPECT_EQ(timer.worker().transfer(), Pass::More);
-  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
+  for (int i = 0; i < kTimeouts; ++i) timer.add([&order, i] { order.push_back(i); }, steady_clock::time_point(1ms));
+  EXPECT_EQ(worker.transfer(), Pass::More);
+  EXPECT_EQ(worker.transfer(), Pass::Done);
   timer.expire_all();
   EXPECT_EQ(order.size(), kTimeouts);
-  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_TRUE(std::ranges::is_sorted(order));
 }
 
 /// The producer sifts its place, so the worker can take nothing from it.
-TEST(APass, ThatIsHeldUpMakesNoTimeoutLater) {
-  using Pass = ThreadlessTimer::Worker::Pass;
+TEST_F(APass, ThatIsHeldUpMakesNoTimeoutLater) {
   constexpr internal::Tick kLater = 100;
-  ThreadlessTimer timer;
-  timer.add([] {}, 1ms);
-  Inbox::sift(internal::thread_cache::latest.producer->place, 1, [&](const internal::NodeName&) {
-    EXPECT_EQ(timer.worker().transfer(), Pass::HeldUp);
-    timer.worker().close_before(kLater);
+  add(1, 1ms);
+  Inbox::sift(internal::thread_cache::latest.producer->place, 1, [&](const NodeName&) {
+    EXPECT_EQ(worker.transfer(), Pass::HeldUp);
+    worker.close_before(kLater);
     return true;
   });
-  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
-  EXPECT_LE(timer.worker().next_due(), 1);
+  EXPECT_EQ(worker.transfer(), Pass::Done);
+  EXPECT_LE(worker.next_due(), 1);
   timer.expire_all();
-  timer.worker().close_before(kLater);
-  timer.add([] {}, 1ms);  // comes too late for its own tick
-  EXPECT_EQ(timer.worker().transfer(), Pass::Done);
-  EXPECT_EQ(timer.worker().next_due(), kLater);
+  worker.close_before(kLater);
+  add(1, 1ms);  // comes too late for its own tick
+  EXPECT_EQ(worker.transfer(), Pass::Done);
+  EXPECT_EQ(worker.next_due(), kLater);
 }
 
-TEST(APass, ThatIsResumedTakesOnlyWhatCameBeforeItBegan) {
-  using Pass = ThreadlessTimer::Worker::Pass;
-  ThreadlessTimer timer;
-  const auto add = [&] {
-    for (int i = 0; i < 60'000; ++i) timer.add([] {}, 1ms);
-  };
-  add();
-  add();
-  EXPECT_EQ(timer.worker().transfer(), Pass::More);
-  add();
-  EXPECT_EQ(timer.worker().resume(), Pass::Done);
-  EXPECT_EQ(timer.core().stats().backlog, 60'000);
+TEST_F(APass, ThatIsResumedTakesOnlyWhatCameBeforeItBegan) {
+  add(120'000, 1ms);
+  EXPECT_EQ(worker.transfer(), Pass::More);
+  add(60'000, 1ms);
+  EXPECT_EQ(worker.resume(), Pass::Done);
+  EXPECT_EQ(backlog(), 60'000);
 }
 
 /// Many threads ask for far more than a pass handles, and one of them has a timeout that is due earlier now.
-TEST(APass, HandlesRecheckRequestsOfEachThread) {
+TEST_F(APass, HandlesRecheckRequestsOfEachThread) {
   constexpr std::size_t kPlaces = 500;
-  ThreadlessTimer timer;
-  internal::Node* const node = internal::Node::of(timer.find(timer.add(must_not_run, kFar)));
+  Node* const node = Node::of(timer.find(timer.add(must_not_run, kFar)));
   Inbox inbox;
   Intake intake(inbox);
   std::vector<Inbox::Place> places(kPlaces);
@@ -368,45 +374,16 @@ TEST(APass, HandlesRecheckRequestsOfEachThread) {
   }
   intake.open(0, false);
   // Each turn gives requests of one place. Together they are at most a pass: 8,192.
-  std::array<internal::Node*, 256> nodes;
+  std::array<Node*, 256> nodes;
   std::size_t taken = 0;
   for (std::size_t turn = 0; turn < kPlaces; ++turn) taken += intake.take_rechecks(nodes.data(), nodes.size());
   EXPECT_GE(taken, kPlaces);
   EXPECT_LE(taken, 8192U);
 }
 
-/// The base class knows only the number of pending timeouts.
-TEST(ATimer, CountsItsPendingTimeouts) {
-  ThreadlessTimer timer;
-  const Timeout timeout = timer.new_timeout(must_not_run, kFar);
-  EXPECT_EQ(timer.Timer::stats().pending, 1);
-  EXPECT_EQ(timer.Timer::lateness().count(), 0);
-}
-
-TEST(APass, TakesAtMost8192FarTimeouts) {
-  ThreadlessTimer timer;
-  std::vector<Timeout> far;
-  for (int i = 0; i < 20'000; ++i) far.push_back(timer.new_timeout(must_not_run, kFar));
-  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::More);
-  EXPECT_EQ(timer.core().stats().backlog, 20'000 - 8192);
-  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::More);
-  EXPECT_EQ(timer.worker().transfer(0, true), ThreadlessTimer::Worker::Pass::Done);
-  EXPECT_EQ(timer.core().stats().backlog, 0);
-}
-
-/// So that a flood of them does not keep the worker from running tasks. Without a time, transfer() takes all as near.
-TEST(APass, TakesAtMost100000NearTimeouts) {
-  ThreadlessTimer timer;
-  for (int i = 0; i < 150'000; ++i) timer.add(must_not_run, kFar);
-  EXPECT_EQ(timer.worker().transfer(), ThreadlessTimer::Worker::Pass::More);
-  EXPECT_EQ(timer.core().stats().backlog, 50'000);
-  EXPECT_EQ(timer.worker().transfer(), ThreadlessTimer::Worker::Pass::Done);
-  EXPECT_EQ(timer.core().stats().backlog, 0);
-}
-
 /// The worker takes the first ones while the producer sifts, or at another time.
-TEST(AProducer, CallsTheWorkerAgainAfterAtMost65536MoreFarTimeouts) {
-  for (int first = 150'000; first < 400'000; first += test::kSanitized ? 80'000 : 10'000) {
+TEST(AnyProducer, CallsTheWorkerAgainAfterAtMost65536MoreFarTimeouts) {
+  for (int first = 150'000; first < 400'000; first += kSanitized ? 80'000 : 10'000) {
     ThreadlessTimer timer;
     const auto add = [&](int count) {
       for (int i = 0; i < count; ++i) timer.add(must_not_run, kFar);
@@ -422,11 +399,9 @@ TEST(AProducer, CallsTheWorkerAgainAfterAtMost65536MoreFarTimeouts) {
   }
 }
 
-TEST(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
-  ThreadlessTimer timer;
-  std::vector<TimeoutId> ids;
-  for (int i = 0; i < 200'000; ++i) ids.push_back(timer.add(must_not_run, kFar));
-  ASSERT_TRUE((timer.core().inbox().asked() & Inbox::kEverything) != 0);
+TEST_F(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
+  const std::vector<TimeoutId> ids = far_ids(timer, 200'000);
+  ASSERT_TRUE(is_called());
   for (const TimeoutId id : ids) timer.cancel(id);
   const auto churn = [&] {
     for (int i = 0; i < 200'000; ++i) timer.cancel(timer.add(must_not_run, kFar));
@@ -434,53 +409,45 @@ TEST(AProducer, DoesNotCallTheWorkerWhenMostTimeoutsAreCancelledAgain) {
   churn();
   timer.core().inbox().take_requests(Inbox::kEverything);
   churn();
-  EXPECT_FALSE((timer.core().inbox().asked() & Inbox::kEverything) != 0);
+  EXPECT_FALSE(is_called());
 }
 
 /// With so many in flight that a sift has several steps.
-TEST(AProducer, HasRoomForFourTimesThePendingTimeouts) {
-  constexpr int kPending = 3000;
-  ThreadlessTimer timer;
-  std::vector<TimeoutId> ring;
-  for (int i = 0; i < kPending; ++i) ring.push_back(timer.add(must_not_run, kFar));
+TEST_F(AProducer, HasRoomForFourTimesThePendingTimeouts) {
+  constexpr std::size_t kPending = 3000;
+  std::vector<TimeoutId> ring = far_ids(timer, kPending);
   std::int64_t most = 0;
-  const auto turn = [&](int times) {
-    for (int i = 0; i < times; ++i) {
-      TimeoutId& oldest = ring[static_cast<std::size_t>(i) % ring.size()];
+  const auto turn = [&](std::size_t times) {
+    for (std::size_t i = 0; i < times; ++i) {
+      TimeoutId& oldest = ring[i % ring.size()];
       timer.cancel(oldest);
       oldest = timer.add(must_not_run, kFar);
-      most = std::max(most, timer.core().stats().backlog);
+      most = std::max(most, backlog());
     }
   };
-  const std::int64_t before = test::bytes_in_use;
+  const Growth growth;
   turn(30'000);
   EXPECT_LE(most, 4 * kPending);
-  EXPECT_LE(test::bytes_in_use - before, (4 * kPending - 4096) * 8 + 2000) << "there was room for 4,096 before";
-  const test::Shortage shortage(0, test::Shortage::kAll);
-  EXPECT_NO_THROW(turn(100'000));
+  EXPECT_LE(growth.now(), (4 * kPending - 4096) * 8 + 2000) << "there was room for 4,096 before";
+  without_memory([&] { EXPECT_NO_THROW(turn(100'000)); });
 }
 
 /// All are alive, so sifts end when there are 16,384 entries, 65,536 and 131,072.
-TEST(ANewProducer, CallsTheWorkerWhen60000TimeoutsWereAliveAtTwoSifts) {
-  ThreadlessTimer timer;
+TEST_F(ANewProducer, CallsTheWorkerWhen60000TimeoutsWereAliveAtTwoSifts) {
   int scheduled = 0;
-  while ((timer.core().inbox().asked() & Inbox::kEverything) == 0 && scheduled < 1'000'000) {
-    timer.add(must_not_run, kFar);
-    ++scheduled;
-  }
+  for (; !is_called() && scheduled < 1'000'000; ++scheduled) add(1);
   EXPECT_GT(scheduled, 65'536);
   EXPECT_LE(scheduled, 131'072);
 }
 
 /// Otherwise one call in a hundred thousand would take milliseconds.
-TEST(ANewProducer, LooksAtFewEntriesInEachCall) {
-  ThreadlessTimer timer;
-  timer.add(must_not_run, kFar);
+TEST_F(ANewProducer, LooksAtFewEntriesInEachCall) {
+  add(1);
   std::size_t seen = 0;
   std::size_t most = 0;
   for (int i = 0; i < 100'000; ++i) {
     const std::size_t before = seen;
-    timer.add(must_not_run, kFar);
+    add(1);
     timer.core().producers().for_each([&](const internal::Producer& producer) { seen = producer.seen; });
     if (seen > before) most = std::max(most, seen - before);
   }
@@ -521,27 +488,17 @@ TEST(NearFirst, TimeoutsThatAnotherThreadCancelsGiveTheirMemoryBack) {
   constexpr int kOfEach = 12'000;
   HashedWheelTimer timer(1ms);
   const TimeoutId far = timer.add(must_not_run, 30min);
-  test::call_worker(internal::Node::of(timer.find(far))->core());
+  call_worker(Node::of(timer.find(far))->core());
   // A pass has taken all. The worker sleeps now, until something is due earlier.
   ASSERT_TRUE(eventually([&] { return timer.stats().backlog == 0; }));
   std::vector<std::vector<TimeoutId>> ids(kThreads);
-  std::atomic<int> scheduled = 0;
-  std::atomic<bool> over = false;
-  std::vector<std::jthread> threads;
-  for (auto& mine : ids) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < kOfEach; ++i) mine.push_back(timer.add(must_not_run, kFar));
-      ++scheduled;
-      while (!over) std::this_thread::sleep_for(1ms);
-    });
-  }
-  EXPECT_TRUE(eventually([&] { return scheduled == kThreads; }));
+  StayingThreads threads;
+  for (auto& mine : ids) threads.call([&] { mine = far_ids(timer, kOfEach); });
   for (const auto& of_one : ids) {
     for (const TimeoutId id : of_one) EXPECT_EQ(timer.cancel(id), CancelResult::Cancelled);
   }
   EXPECT_TRUE(eventually([&] { return timer.stats().backlog <= kOfEach; })) << timer.stats().backlog;
-  over = true;
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,7 +1,5 @@
 // Code of a program that is built without exceptions and RTTI. Compiled with -fno-exceptions -fno-rtti.
 
-#include "tests/timer/no_exceptions_code.h"
-
 #include <atomic>
 #include <chrono>
 #include <coroutine>

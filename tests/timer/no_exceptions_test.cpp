@@ -1,12 +1,24 @@
 // The public headers serve code that is built without exceptions and RTTI; see no_exceptions_code.cpp.
 
 #include "tests/support/test_support.h"
-#include "tests/timer/no_exceptions_code.h"
 
-namespace hwt {
+namespace hwt::no_exceptions {
+
+/// True when a callable and a TimerTask that are due at once, and a callable that is overdue, have run.
+bool runs_callable_and_task(Timer& timer);
+/// True when cancel() and the handle say so.
+bool cancels(Timer& timer);
+/// True for a null callable, a null task and a NaN delay, with a delay and with a deadline.
+bool bad_arguments_are_null_handles(Timer& timer);
+/// True when a coroutine that slept has been stopped by a StopAfter, and resumed.
+bool sleeps_and_is_stopped(Timer& timer);
+/// Number of timeouts accepted out of `attempts`.
+int accepted(Timer& timer, int attempts);
+
+}  // namespace hwt::no_exceptions
+
+namespace hwt::test {
 namespace {
-
-using namespace std::chrono_literals;
 
 TEST(NoExceptions, SchedulesAndRuns) {
   HashedWheelTimer timer(1ms);
@@ -50,4 +62,4 @@ TEST(NoExceptions, AFailingThreadFactoryIsANullHandle) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -10,15 +10,14 @@
 
 #include <pthread.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <new>
 
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
+#include "tests/support/worker_call.h"
 
 namespace {
 // While it is set, this thread's malloc has nothing.
@@ -53,10 +52,8 @@ void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// The first 32 keys of a program need no memory, so these are taken before the library makes its own.
 struct FirstKeys {
@@ -81,12 +78,7 @@ TEST(WithoutMalloc, TheFirstUseThrowsBadAllocAndTheNextSucceeds) {
   timer.start();
   refused = 0;
   on_new_thread_without_malloc([&] {
-    bool thrown = false;
-    try {
-      timer.new_timeout([] {}, kFar);
-    } catch (const std::bad_alloc&) {
-      thrown = true;
-    }
+    const bool thrown = throws<std::bad_alloc>([&] { timer.new_timeout([] {}, kFar); });
     no_malloc = false;
     EXPECT_TRUE(thrown);
     EXPECT_EQ(timer.pending_timeouts(), 0);
@@ -112,12 +104,10 @@ TEST(WithoutMalloc, AThreadThatGaveUpLeavesItsProducerToTheNext) {
     on_new_thread_without_malloc([&] { EXPECT_THROW(timer.new_timeout([] {}, kFar), std::bad_alloc); });
   }
   const Timeout timeout = timer.new_timeout([] {}, kFar);
-  int producers = 0;
-  internal::Node::of(timeout)->core().producers().for_each([&](auto&) { ++producers; });
-  EXPECT_EQ(producers, 1);
+  EXPECT_EQ(producers_of(internal::Node::of(timeout)->core()), 1);
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test
 
 #endif

@@ -1,28 +1,20 @@
 // Options::trace_origins: which line or name has scheduled the pending timeouts, for every timer.
 
-#include <algorithm>
-#include <array>
 #include <map>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "hashed_wheel_timer/coroutine.h"
+#include "hashed_wheel_timer/internal/memory/origin_table.h"
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/origin.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "hashed_wheel_timer/stop_after.h"
 #include "hashed_wheel_timer/timeout_scope.h"
-#include "tests/support/any_timer.h"
+#include "tests/coroutine/coroutine_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
 
-using namespace test;  // NOLINT(google-build-using-namespace)
 using Time = steady_clock::time_point;
 
 // By how much TracedTimeout::scheduled may be early.
@@ -52,19 +44,10 @@ class OriginsOf : public ::testing::Test {
     EXPECT_EQ(found.size(), 1U);
     return found.empty() ? TracedTimeout{} : found.front();
   }
-
-  /// Lets the worker put scheduled timeouts into the wheel and take cancelled ones out.
-  void settle() {
-    if constexpr (kDriven<T>) {
-      turn(*timer);
-    } else {
-      await_transfer(*timer);
-    }
-  }
 };
 TYPED_TEST_SUITE(OriginsOf, AllTimers, TimerNames);
 
-TEST(OriginValue, IsALineOrAName) {
+TEST(OriginValue, IsALineOrANameAndIsComparedByItsTextAndItsLine) {
   constexpr Origin name{"fetch user"};
   EXPECT_EQ(name.describe(), "fetch user");
   EXPECT_EQ(name.line(), 0U);
@@ -72,6 +55,10 @@ TEST(OriginValue, IsALineOrAName) {
   EXPECT_EQ(line.describe(), "rpc.cpp:12");
   EXPECT_STREQ(line.text(), "rpc.cpp");
   EXPECT_EQ(Origin().describe(), "unknown");
+  const std::string copy = "rpc.cpp";
+  EXPECT_EQ(Origin("rpc.cpp", 1), Origin(copy.c_str(), 1));
+  EXPECT_NE(Origin("rpc.cpp", 1), Origin("rpc.cpp", 2));
+  EXPECT_NE(Origin("rpc.cpp", 1), Origin("web.cpp", 1));
 #if defined(__cpp_lib_source_location)
   const auto here = std::source_location::current();
   EXPECT_EQ(Origin(here), Origin(here.file_name(), here.line()));
@@ -89,13 +76,6 @@ TEST(OriginValue, OfANullNameIsUnknown) {
   timer.add([] {}, 1s, Origin(nullptr, 7));
   ASSERT_EQ(timer.pending_by_origin().size(), 1U);
   EXPECT_EQ(timer.pending_by_origin()[0].origin, file);
-}
-
-TEST(OriginValue, IsComparedByItsTextAndItsLine) {
-  const std::string copy = "rpc.cpp";
-  EXPECT_EQ(Origin("rpc.cpp", 1), Origin(copy.c_str(), 1));
-  EXPECT_NE(Origin("rpc.cpp", 1), Origin("rpc.cpp", 2));
-  EXPECT_NE(Origin("rpc.cpp", 1), Origin("web.cpp", 1));
 }
 
 TYPED_TEST(OriginsOf, AreTheLinesOfTheCallersOfEachFunctionThatSchedules) {
@@ -143,16 +123,6 @@ TYPED_TEST(OriginsOf, AreTheLinesOfTheCallersOfAFunctionThatPassesTermsOn) {
   EXPECT_EQ(this->count("a name"), 1);
 }
 
-TYPED_TEST(OriginsOf, AreTheNamesThatAreGiven) {
-  Timer& timer = *this->timer;
-  TimeoutScope scope(timer);
-  for (int i = 0; i != 3; ++i) timer.new_timeout([] {}, kFar, Origin{"fetch user"});
-  timer.add([] {}, kFar, Origin{"keep-alive"});
-  scope.add([] {}, kFar, Origin{"of a scope"});
-  const std::map<std::string, std::int64_t> expected{{"fetch user", 3}, {"keep-alive", 1}, {"of a scope", 1}};
-  EXPECT_EQ(this->counts(), expected);
-}
-
 TYPED_TEST(OriginsOf, GoTogetherWithALeeway) {
   Timer& timer = *this->timer;
   timer.new_timeout([] {}, 0s);  // starts the timer, from which ticks count
@@ -164,6 +134,8 @@ TYPED_TEST(OriginsOf, GoTogetherWithALeeway) {
   EXPECT_EQ(this->count("both"), 1);
 }
 
+Detached sleep_for_long(Timer& timer) { co_await sleep_for(timer, kFar); }
+
 TYPED_TEST(OriginsOf, AreThoseOfThePartsOfTheLibraryByName) {
   Timer& timer = *this->timer;
   RepeatedTimer repeated("test", kFar, timer, {.on_trigger = [] {}});
@@ -172,18 +144,25 @@ TYPED_TEST(OriginsOf, AreThoseOfThePartsOfTheLibraryByName) {
   const StopAfter stop_after(timer, kFar);
   KeyedTimer<int, int> keyed(timer, [](int, int&) {});
   (void)keyed.set(7, 7, kFar);
-  const std::map<std::string, std::int64_t> expected{
-      {"hwt::RepeatedTimer", 1}, {"hwt::schedule", 1}, {"hwt::StopAfter", 1}, {"hwt::KeyedTimer", 1}};
+  sleep_for_long(timer);
+  const std::map<std::string, std::int64_t> expected{{"hwt::RepeatedTimer", 1},
+                                                     {"hwt::schedule", 1},
+                                                     {"hwt::StopAfter", 1},
+                                                     {"hwt::KeyedTimer", 1},
+                                                     {"hwt::sleep_for", 1}};
   EXPECT_EQ(this->counts(), expected);
+  timer.stop();  // and resumes the coroutine
 }
 
-TYPED_TEST(OriginsOf, AreReportedWithTheLargestCountFirst) {
+TYPED_TEST(OriginsOf, AreTheNamesThatAreGivenWithTheLargestCountFirst) {
+  TimeoutScope scope(*this->timer);
   for (int i = 0; i != 5; ++i) this->timer->new_timeout([] {}, kFar, Origin{"five"});
-  for (int i = 0; i != 9; ++i) this->timer->new_timeout([] {}, kFar, Origin{"nine"});
-  this->timer->new_timeout([] {}, kFar, Origin{"one"});
-  std::vector<std::string> order;
-  for (const PendingOrigin& found : this->timer->pending_by_origin()) order.push_back(found.origin.describe());
-  EXPECT_EQ(order, (std::vector<std::string>{"nine", "five", "one"}));
+  for (int i = 0; i != 9; ++i) this->timer->add([] {}, kFar, Origin{"nine"});
+  scope.add([] {}, kFar, Origin{"one"});
+  std::vector<std::pair<std::string, std::int64_t>> reported;
+  for (const auto& found : this->timer->pending_by_origin())
+    reported.emplace_back(found.origin.describe(), found.count);
+  EXPECT_EQ(reported, (std::vector<std::pair<std::string, std::int64_t>>{{"nine", 9}, {"five", 5}, {"one", 1}}));
 }
 
 TYPED_TEST(OriginsOf, AreReportedWithTheOldestAndTheNextDeadline) {
@@ -209,7 +188,7 @@ TYPED_TEST(OriginsOf, StayWithATimeoutThatIsMoved) {
   const Time before = timer.now();
   const TimeoutId id = timer.add([] {}, kFar, Origin{"moved"});
   const Time after = timer.now();
-  this->settle();
+  settle(*this->timer);
   const Time deadline = before + 5 * kFar;
   EXPECT_TRUE(timer.reschedule(id, deadline));
   const TracedTimeout found = this->only();
@@ -230,7 +209,7 @@ TYPED_TEST(OriginsOf, OfATimeoutThatHasEndedAreNotReported) {
     handles.push_back(timer.new_timeout([owned] {}, kFar, Origin{"line"}));
     handles.push_back(timer.new_timeout(shared, kFar, Origin{"line"}));
     const TimeoutId id = timer.add([] {}, kFar, Origin{"line"});
-    if (in_wheel) this->settle();
+    if (in_wheel) settle(*this->timer);
     EXPECT_EQ(this->count("line"), 4);
     for (Timeout& handle : handles) EXPECT_TRUE(handle.cancel());
     EXPECT_EQ(this->count("line"), 1);
@@ -288,43 +267,16 @@ TYPED_TEST(OriginsOf, OfARefusedTimeoutAreNotReported) {
   EXPECT_FALSE(limited->try_new_timeout([] {}, kFar, Origin{"refused"}));
 }
 
-TYPED_TEST(OriginsOf, AreOfThisTimerOnly) {
+TYPED_TEST(OriginsOf, AreOfThisTimerOnlyAndOnlyIfItTracesThem) {
   const auto other = make_timer<TypeParam>(kTraced);
+  const auto plain = make_timer<TypeParam>();
   this->timer->new_timeout([] {}, kFar, Origin{"here"});
   other->new_timeout([] {}, kFar, Origin{"there"});
+  plain->new_timeout([] {}, kFar, Origin{"here"});
   EXPECT_EQ(this->count("here"), 1);
   EXPECT_EQ(this->count("there"), 0);
-}
-
-TYPED_TEST(OriginsOf, AreNotReportedUnlessTheTimerTracesThem) {
-  const auto plain = make_timer<TypeParam>();
-  plain->new_timeout([] {}, kFar, Origin{"line"});
   EXPECT_TRUE(plain->pending_by_origin().empty());
   plain->for_each_pending([](const TracedTimeout&) { ADD_FAILURE(); });
-}
-
-TYPED_TEST(OriginsOf, OfOneLineInSeveralLibrariesAreOne) {
-  static constexpr char kCopies[2][8] = {"rpc.cpp", "rpc.cpp"};
-  for (const auto& copy : kCopies) this->timer->new_timeout([] {}, kFar, Origin(copy, 12));
-  EXPECT_EQ(this->count("rpc.cpp:12"), 2);
-}
-
-TYPED_TEST(OriginsOf, FindALineThatLeaksAmongAHundred) {
-  Timer& timer = *this->timer;
-  std::vector<TimeoutId> ids;
-  for (int round = 0; round != 200; ++round) {
-    for (std::uint32_t line = 1; line <= 100; ++line) {
-      const TimeoutId id = timer.add([] {}, kFar, Origin("server.cpp", line));
-      if (line != 42) ids.push_back(id);
-    }
-    // Each line but one cancels all but its latest.
-    for (; ids.size() > 99; ids.erase(ids.begin())) EXPECT_EQ(timer.cancel(ids.front()), CancelResult::Cancelled);
-  }
-  const std::vector<PendingOrigin> found = timer.pending_by_origin();
-  ASSERT_EQ(found.size(), 100U);
-  EXPECT_EQ(found[0].origin, Origin("server.cpp", 42));
-  EXPECT_EQ(found[0].count, 200);
-  EXPECT_EQ(found[1].count, 1);
 }
 
 TYPED_TEST(OriginsOf, AreVisitedOnceForEachTimeoutAndTheVisitorMayCancelIt) {
@@ -355,21 +307,18 @@ TYPED_TEST(OriginsOf, BelongToTheirTimeoutsWhileOtherThreadsScheduleAndCancel) {
   const Time far = timer.now() + 100 * kFar;
   std::atomic<bool> end = false;
   Latch busy(kThreads);  // each thread has used each node of its own several times
-  std::vector<std::thread> threads;
-  for (int number = 0; number != kThreads; ++number) {
-    threads.emplace_back([&, number] {
-      // A node is of one line and then of another. Each line has a deadline of its own.
-      std::array<TimeoutId, 64> ids{};
-      for (std::uint32_t i = 0; !end; ++i) {
-        timer.cancel(ids[i % ids.size()]);
-        const std::uint32_t line = i % 7 + 1;
-        ids[i % ids.size()] = timer.add([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
-        if (i == 20 * ids.size()) busy.count_down();
-        if (i % 5 == 0) timer.reschedule(ids[i % ids.size()], far + line * 1s + 1ms);
-      }
-      for (const TimeoutId id : ids) timer.cancel(id);
-    });
-  }
+  auto threads = start_threads(kThreads, [&](int number) {
+    // A node is of one line and then of another. Each line has a deadline of its own.
+    std::array<TimeoutId, 64> ids{};
+    for (std::uint32_t i = 0; !end; ++i) {
+      timer.cancel(ids[i % ids.size()]);
+      const std::uint32_t line = i % 7 + 1;
+      ids[i % ids.size()] = timer.add([] {}, far + line * 1s, Origin(number == 0 ? "a.cpp" : "b.cpp", line));
+      if (i == 20 * ids.size()) busy.count_down();
+      if (i % 5 == 0) timer.reschedule(ids[i % ids.size()], far + line * 1s + 1ms);
+    }
+    for (const TimeoutId id : ids) timer.cancel(id);
+  });
   for (int walk = 0; walk < 100 || !busy.is_open(); ++walk) {
     if constexpr (kDriven<TypeParam>) turn(*this->timer);
     int stable = 0;
@@ -386,27 +335,59 @@ TYPED_TEST(OriginsOf, BelongToTheirTimeoutsWhileOtherThreadsScheduleAndCancel) {
     EXPECT_EQ(wrong, 0) << "a deadline of another timeout";
   }
   end = true;
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   EXPECT_EQ(this->count("stable"), kStable);
   EXPECT_EQ(timer.pending_timeouts(), kStable);
 }
 
-struct Coroutine {
-  struct promise_type {
-    Coroutine get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { ADD_FAILURE(); }
-  };
-};
-Coroutine sleep_for_long(Timer& timer) { co_await sleep_for(timer, kFar); }
+using internal::OriginTable;
+using internal::Trace;
 
-TYPED_TEST(OriginsOf, AreThoseOfCoroutinesByName) {
-  sleep_for_long(*this->timer);
-  EXPECT_EQ(this->count("hwt::sleep_for"), 1);
-  this->timer->stop();  // and resumes the coroutine
+TEST(TraceValue, HasTheTimeAndTheNumber) {
+  for (const std::int64_t time :
+       {std::int64_t{0}, std::int64_t{-1}, std::int64_t{123'456'789'012'345},
+        (std::numeric_limits<std::int64_t>::max)(), (std::numeric_limits<std::int64_t>::min)()}) {
+    for (const std::uint32_t number : {0U, 1U, 4095U}) {
+      const Trace trace(Trace(time, number).value());
+      EXPECT_EQ(trace.number(), number);
+      const std::int64_t scheduled = std::chrono::nanoseconds(trace.scheduled().time_since_epoch()).count();
+      EXPECT_LT(static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(scheduled), Trace::kOrigins);
+    }
+  }
+}
+
+TEST(OriginNumbers, AreTheSameInAllThreads) {
+  constexpr std::uint32_t kLines = 500;
+  std::array<std::vector<std::uint32_t>, 4> numbers;
+  run_together(4, [&](int thread) {
+    for (std::uint32_t line = 1; line <= kLines; ++line) {
+      numbers[static_cast<std::size_t>(thread)].push_back(OriginTable::number_of(Origin("same.cpp", line)));
+    }
+  });
+  for (const auto& of_thread : numbers) EXPECT_EQ(of_thread, numbers[0]);
+  for (std::uint32_t line = 1; line <= kLines; ++line) {
+    EXPECT_EQ(OriginTable::at(numbers[0][line - 1]), Origin("same.cpp", line));
+  }
+}
+
+// The last test of this process: it uses up the numbers.
+TEST(OriginNumbers, BeyondTheLimitAreOfAnUnknownOrigin) {
+  std::set<std::uint32_t> numbers;
+  for (std::uint32_t line = 1; line <= 10'000; ++line) {
+    const std::uint32_t number = OriginTable::number_of(Origin("many.cpp", line));
+    if (number == 0) continue;
+    EXPECT_LT(number, Trace::kOrigins);
+    EXPECT_EQ(OriginTable::at(number), Origin("many.cpp", line));
+    EXPECT_TRUE(numbers.insert(number).second);
+  }
+  EXPECT_GT(numbers.size(), 3'000U);
+  HashedWheelTimer timer{{.trace_origins = true}};
+  for (std::uint32_t line = 1; line <= 10'000; ++line) timer.add([] {}, kFar, Origin("more.cpp", line));
+  std::int64_t count = 0;
+  for (const PendingOrigin& found : timer.pending_by_origin()) count += found.count;
+  EXPECT_EQ(count, 10'000);
+  EXPECT_EQ(timer.pending_by_origin()[0].origin.describe(), "unknown");
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -1,78 +1,23 @@
 // The races that broke other timers, and some more, each hunted for a bounded time by several threads at once. Timeouts
 // are counted: each has exactly one fate.
 
-#include <array>
-#include <random>
-
+#include "tests/support/allocation_hook.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 constexpr auto kHunt = 700ms;
 
-/// One per timeout: how often it ran, was cancelled, was returned by stop().
-class Fate {
- public:
-  void ran() { ++runs_; }
-  void cancel(Timeout& timeout) { cancels_ += timeout.cancel() ? 1 : 0; }
-  void returned() { ++returns_; }
-  int total() const { return runs_ + cancels_ + returns_; }
-  int runs() const { return runs_; }
-  int cancels() const { return cancels_; }
+/// One per timeout: how often it ran and was cancelled.
+struct Fate {
+  void cancel(Timeout& timeout) { cancels += timeout.cancel() ? 1 : 0; }
+  int total() const { return runs + cancels; }
 
- private:
-  std::atomic<int> runs_ = 0;
-  std::atomic<int> cancels_ = 0;
-  std::atomic<int> returns_ = 0;
+  std::atomic<int> runs = 0;
+  std::atomic<int> cancels = 0;
 };
-
 using Fates = std::vector<Fate>;
-
-void expect_one_fate_each(const Fates& fates) {
-  int wrong = 0;
-  for (const Fate& fate : fates) wrong += fate.total() == 1 ? 0 : 1;
-  EXPECT_EQ(wrong, 0) << "of " << fates.size() << " timeouts have no fate or several";
-}
-
-/// A timeout is cancelled while it is on its way from the inbox into its bucket.
-TEST(Races, CancelBeforeTransfer) {
-  constexpr int kThreads = 3;
-  constexpr int kBatch = 300;
-  HashedWheelTimer timer(1ms, 8);
-  std::atomic<std::int64_t> runs = 0;
-  std::atomic<std::int64_t> cancels = 0;
-  std::atomic<std::int64_t> scheduled = 0;
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(thread + 1);
-    for (const Deadline end(kHunt); !end.passed();) {
-      const auto fates = std::make_shared<Fates>(kBatch);
-      std::array<Timeout, kBatch> timeouts;
-      for (int i = 0; i < kBatch; ++i) {
-        timeouts[i] = timer.new_timeout([fates, i] { (*fates)[i].ran(); }, (random() % 2000) * 1us);
-        const std::size_t victim = i - random() % std::min(i + 1, 8);  // itself or one a little older
-        (*fates)[victim].cancel(timeouts[victim]);
-      }
-      for (int i = 0; i < kBatch; ++i) {
-        if (!eventually([&] { return timeouts[i].is_cancelled() || (*fates)[i].runs() > 0; })) break;
-      }
-      expect_one_fate_each(*fates);
-      for (const Fate& fate : *fates) {
-        runs += fate.runs();
-        cancels += fate.cancels();
-      }
-      scheduled += kBatch;
-    }
-  });
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-  const TimerStats stats = timer.stats();
-  EXPECT_EQ(stats.scheduled, scheduled);
-  EXPECT_EQ(stats.expired, runs);
-  EXPECT_EQ(stats.cancelled, cancels);
-  EXPECT_GT(cancels, 0);
-}
 
 /// Several threads cancel timeouts at the moment when the worker claims them.
 TEST(Races, CancelWhileFiring) {
@@ -86,7 +31,7 @@ TEST(Races, CancelWhileFiring) {
     std::array<std::vector<Timeout>, kCancellers> handles;
     const auto due = steady_clock::now() + 3ms;
     for (int i = 0; i < kBatch; ++i) {
-      const Timeout timeout = timer.new_timeout([fates, i] { (*fates)[i].ran(); }, due - steady_clock::now());
+      const Timeout timeout = timer.new_timeout([fates, i] { ++(*fates)[i].runs; }, due - steady_clock::now());
       for (std::vector<Timeout>& mine : handles) mine.push_back(timeout);
     }
     run_together(kCancellers, [&](int canceller) {
@@ -99,13 +44,13 @@ TEST(Races, CancelWhileFiring) {
     EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
     for (int i = 0; i < kBatch; ++i) {  // no longer pending, perhaps still about to run
       ASSERT_TRUE(eventually([&] { return (*fates)[i].total() > 0; }));
-      EXPECT_EQ((*fates)[i].cancels() == 1, handles[0][i].is_cancelled());
+      EXPECT_EQ((*fates)[i].cancels == 1, handles[0][i].is_cancelled());
       EXPECT_NE(handles[0][i].is_cancelled(), handles[0][i].is_expired());
     }
-    expect_one_fate_each(*fates);
     for (const Fate& fate : *fates) {
-      runs += fate.runs();
-      cancels += fate.cancels();
+      EXPECT_EQ(fate.total(), 1);
+      runs += fate.runs;
+      cancels += fate.cancels;
     }
   }
   EXPECT_EQ(timer.stats().expired, runs);
@@ -113,128 +58,6 @@ TEST(Races, CancelWhileFiring) {
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
-/// Threads schedule while another stops: each accepted timeout has run or is in the returned set.
-TEST(Races, StopAgainstNewTimeout) {
-  constexpr int kThreads = 3;
-  constexpr int kMost = 20'000;
-  std::minstd_rand random(1);
-  std::int64_t accepted_in_all = 0;
-  // On a busy machine stop() may come first in every round.
-  for (const Deadline end(kHunt); !end.passed() || accepted_in_all == 0;) {
-    std::array<std::vector<Timeout>, kThreads> accepted;
-    std::atomic<std::int64_t> runs = 0;
-    std::vector<Timeout> unprocessed;
-    HashedWheelTimer timer(1ms, 8);
-    if (random() % 2 == 0) timer.start();
-    const auto pause = (random() % 4 == 0 ? 0 : random() % 1500) * 1us;
-    run_together(kThreads + 1, [&](int thread) {
-      if (thread == kThreads) {
-        std::this_thread::sleep_for(pause);
-        unprocessed = timer.stop();
-        return;
-      }
-      try {
-        for (int i = 0; i < kMost; ++i) {
-          accepted[thread].push_back(timer.new_timeout([&] { ++runs; }, (i % 4) * 500us));
-        }
-      } catch (const IllegalState&) {
-      }
-    });
-    std::int64_t cancelled = 0;
-    std::int64_t expired = 0;
-    for (const std::vector<Timeout>& mine : accepted) {
-      for (const Timeout& timeout : mine) {
-        cancelled += timeout.is_cancelled() ? 1 : 0;
-        expired += timeout.is_expired() ? 1 : 0;
-      }
-      accepted_in_all += static_cast<std::int64_t>(mine.size());
-      EXPECT_TRUE(mine.size() == kMost || !timer.try_new_timeout([] {}, 0ms));
-    }
-    const TimerStats stats = timer.stats();
-    const auto returned = static_cast<std::int64_t>(unprocessed.size());
-    ASSERT_EQ(expired, runs);
-    ASSERT_EQ(cancelled, returned);
-    ASSERT_EQ(stats.scheduled, expired + returned);
-    ASSERT_EQ(stats.unprocessed, returned);
-    ASSERT_EQ(timer.pending_timeouts(), 0);
-    for (const Timeout& timeout : unprocessed) ASSERT_TRUE(timeout.is_cancelled());
-  }
-}
-
-/// With TimerTasks: cancelled() runs once for each that was returned, and never for one that was refused.
-TEST(Races, StopAgainstNewTimeoutOfTimerTasks) {
-  constexpr int kThreads = 3;
-  std::minstd_rand random(2);
-  for (const Deadline end(kHunt); !end.passed();) {
-    std::array<std::vector<std::shared_ptr<RecordingTask>>, kThreads> accepted, refused;
-    std::size_t returned = 0;
-    HashedWheelTimer timer(1ms, 8);
-    timer.start();
-    const auto pause = (random() % 300) * 1us;
-    run_together(kThreads + 1, [&](int thread) {
-      if (thread == kThreads) {
-        std::this_thread::sleep_for(pause);
-        returned = timer.stop().size();
-        return;
-      }
-      while (refused[thread].empty()) {
-        const auto task = std::make_shared<RecordingTask>();
-        const Timeout timeout = timer.try_new_timeout(task, kFar);
-        (timeout ? accepted : refused)[thread].push_back(task);
-      }
-    });
-    std::size_t cancellations = 0;
-    for (int thread = 0; thread < kThreads; ++thread) {
-      for (const auto& task : accepted[thread]) {
-        ASSERT_EQ(task->cancellations, 1);
-        ASSERT_EQ(task.use_count(), 1);
-        ++cancellations;
-      }
-      for (const auto& task : refused[thread]) {
-        ASSERT_EQ(task->cancellations, 0) << "it was never scheduled";
-        ASSERT_EQ(task.use_count(), 1);
-      }
-    }
-    ASSERT_EQ(returned, cancellations);
-  }
-}
-
-/// Dubbo, and Netty before 4.1.120, subtract twice for a timeout that is cancelled in the bucket that is being walked.
-void hunt_for_double_decrements(std::int64_t limit) {
-  constexpr int kThreads = 3;
-  std::atomic<bool> over = false;
-  std::atomic<int> out_of_range = 0;
-  std::atomic<std::int64_t> accepted = 0;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .ticks_per_wheel = 4, .max_pending_timeouts = limit}};
-  std::jthread observer([&] {
-    while (!over) {
-      const std::int64_t pending = timer.pending_timeouts();
-      if (pending < 0 || (limit > 0 && pending > limit)) ++out_of_range;
-    }
-  });
-  run_together(kThreads, [&](int thread) {
-    std::minstd_rand random(thread + 1);
-    std::vector<Timeout> mine(150);
-    for (const Deadline end(kHunt / 2); !end.passed();) {
-      for (Timeout& timeout : mine) {
-        timeout.cancel();
-        timeout = timer.try_new_timeout([] {}, (random() % 3000) * 1us);
-        accepted += timeout ? 1 : 0;
-      }
-    }
-  });
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
-  over = true;
-  observer.join();
-  EXPECT_EQ(out_of_range, 0);
-  EXPECT_EQ(timer.stats().scheduled, accepted);
-  EXPECT_TRUE(is_balanced(timer.stats()));
-}
-
-TEST(Races, PendingIsNeverDecrementedTwice) { hunt_for_double_decrements(-1); }
-TEST(Races, PendingIsNeverDecrementedTwiceWithALimit) { hunt_for_double_decrements(300); }
-
-/// The task owns the last reference to its timer while other threads use handles of that timer.
 TEST(Races, DestroyInsideATask) {
   constexpr int kOthers = 40;
   for (const Deadline end(kHunt); !end.passed();) {
@@ -246,7 +69,7 @@ TEST(Races, DestroyInsideATask) {
     {
       const Gate gate(*timer);  // the task must not destroy the timer before the last new_timeout() has returned
       for (int i = 0; i < kOthers; ++i) {
-        timeouts.push_back(timer->new_timeout([fates, i] { (*fates)[i].ran(); }, (i % 4) * 1ms));
+        timeouts.push_back(timer->new_timeout([fates, i] { ++(*fates)[i].runs; }, (i % 4) * 1ms));
       }
       HashedWheelTimer& reference = *timer;
       timeouts.push_back(reference.new_timeout([owner = std::move(timer)]() mutable { owner.reset(); }, 1ms));
@@ -260,13 +83,12 @@ TEST(Races, DestroyInsideATask) {
     });
     ASSERT_TRUE(workers.wait_until_ended());
     for (int i = 0; i < kOthers; ++i) {
-      Fate& fate = (*fates)[i];
-      if (fate.total() == 0) fate.returned();  // cancelled by the destructor
-      EXPECT_EQ(timeouts[i].is_expired(), fate.runs() == 1);
-      EXPECT_EQ(timeouts[i].is_cancelled(), fate.runs() == 0);
+      const Fate& fate = (*fates)[i];
+      EXPECT_LE(fate.total(), 1);  // none: it was cancelled by the destructor
+      EXPECT_EQ(timeouts[i].is_expired(), fate.runs == 1);
+      EXPECT_EQ(timeouts[i].is_cancelled(), fate.runs == 0);
       EXPECT_EQ(timeouts[i].timer(), nullptr);
     }
-    expect_one_fate_each(*fates);
     EXPECT_TRUE(timeouts.back().is_expired());
   }
 }
@@ -307,47 +129,141 @@ TEST(Races, PrintingAHandleWhileItsTimerGoes) {
   }
 }
 
-// Writes before cancel() are seen in cancelled(), also when stop() finds the timeout. The flags are relaxed, so that
-// nothing but the library orders the two.
-TEST(Races, CancelBeforeStopPublishesToCancelled) {
-  struct Reader : TimerTask {
-    explicit Reader(const int& source) : payload(source) {}
-    void run(Timeout&) override {}
-    void cancelled(Timeout&) override { seen = payload; }
-    const int& payload;
-    int seen = 0;
+TEST(Limit, CopyingACallableTakesNoPlace) {
+  struct SlowToCopy {
+    explicit SlowToCopy(Hold& its_hold) : hold(its_hold) {}
+    SlowToCopy(const SlowToCopy& other) : hold(other.hold) {
+      hold();
+      throw std::runtime_error("no copy");
+    }
+    void operator()() const {}
+    Hold& hold;
   };
-  int payload = 0;
-  const auto reader = std::make_shared<Reader>(payload);
-  std::atomic<int> step = 0;
-  const auto await = [&](int value) {
-    while (step.load(std::memory_order_relaxed) < value) std::this_thread::yield();
+  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  Hold hold;
+  const SlowToCopy slow(hold);
+  std::jthread other([&] { EXPECT_THROW(timer.new_timeout(slow, kFar), std::runtime_error); });
+  ASSERT_TRUE(hold.wait_until_entered());
+  EXPECT_EQ(timer.pending_timeouts(), 0);
+  const Timeout mine = timer.try_new_timeout([] {}, kFar);
+  EXPECT_TRUE(mine);
+  hold.let_go();
+  other.join();
+  EXPECT_EQ(timer.pending_timeouts(), 1);
+  EXPECT_EQ(timer.stats().rejected, 0);
+}
+
+/// The place is lost to another while the callable is copied: refused, and the copy is destroyed.
+TEST(Limit, ACallerWhoLosesThePlaceWhileCopyingIsRefused) {
+  struct Copied {
+    explicit Copied(std::function<void()> its_meanwhile) : meanwhile(std::move(its_meanwhile)) {}
+    Copied(const Copied& other) : token(std::make_shared<int>()), meanwhile(other.meanwhile) {
+      other.watch = token;
+      meanwhile();
+    }
+    void operator()() const {}
+    mutable std::weak_ptr<int> watch;
+    std::shared_ptr<int> token;
+    std::function<void()> meanwhile;
   };
-  const auto set = [&](int value) { step.store(value, std::memory_order_relaxed); };
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&] {
-        set(1);
-        await(4);  // holds the worker until the timeout has been cancelled
-      },
-      0ms);
-  await(1);
-  Timeout timeout = timer.new_timeout(reader, kFar);
-  std::jthread canceller([&] {
-    timer.new_timeout([] {}, kFar);
-    set(2);
-    await(3);
-    payload = 42;
-    EXPECT_TRUE(timeout.cancel());
-    set(4);
+  for (const bool by_id : {false, true}) {
+    HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+    Timeout winner;
+    const Copied copied([&] { winner = timer.new_timeout([] {}, kFar); });
+    const auto schedule = [&] { by_id ? void(timer.add(copied, kFar)) : void(timer.new_timeout(copied, kFar)); };
+    EXPECT_THROW(schedule(), RejectedExecution);
+    EXPECT_TRUE(winner);
+    EXPECT_TRUE(copied.watch.expired());
+    EXPECT_EQ(timer.pending_timeouts(), 1);
+    EXPECT_EQ(timer.stats().rejected, 1);
+    EXPECT_TRUE(winner.cancel());
+    EXPECT_EQ(timer.pending_timeouts(), 0);
+    // It leaves no memory in use.
+    const std::int64_t bytes = bytes_in_use;
+    for (int i = 0; i < 10'000; ++i) {
+      EXPECT_THROW(schedule(), RejectedExecution);
+      EXPECT_TRUE(winner.cancel());
+    }
+    EXPECT_LT(bytes_in_use - bytes, 10'000 * 32);
+  }
+}
+
+/// One place, which one thread gives back and asks for again while another asks for it: exactly one of them gets it. A
+/// refusal takes nothing from others, not even for a moment.
+TEST(Limit, APlaceIsRefusedOnlyIfItIsTaken) {
+  HashedWheelTimer timer({.tick_duration = 1ms, .max_pending_timeouts = 1});
+  std::atomic<int> arrived = 0;
+  std::atomic<bool> over = false;
+  const auto meet = [&](int round) {
+    ++arrived;
+    for (int spins = 0; arrived < 2 * round; ++spins) {
+      if (spins > 1000) std::this_thread::yield();
+    }
+  };
+  Timeout rival;
+  std::jthread other([&] {
+    std::minstd_rand random(1);
+    for (int round = 1;; round += 2) {
+      meet(round);
+      if (over) return;
+      for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+      rival = timer.try_new_timeout([] {}, kFar);
+      meet(round + 1);
+    }
   });
-  await(2);
-  std::jthread stopper([&] { timer.stop(); });
-  wait_until_refusing(timer);
-  set(3);
-  stopper.join();
-  EXPECT_EQ(reader->seen, 42);
+  std::minstd_rand random(2);
+  Timeout mine = timer.new_timeout([] {}, kFar);
+  const auto end = steady_clock::now() + 700ms;
+  int both = 0;
+  int none = 0;
+  int rounds = 0;
+  for (int round = 1;; round += 2) {
+    over = rounds > 100 && steady_clock::now() >= end;
+    meet(round);
+    if (over) break;
+    for (auto spin = random() % 512; spin > 0; --spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    mine.cancel();
+    mine = timer.try_new_timeout([] {}, kFar);
+    meet(round + 1);
+    ++rounds;
+    both += mine && rival ? 1 : 0;
+    none += !mine && !rival ? 1 : 0;
+    if (rival) {
+      EXPECT_TRUE(rival.cancel());
+      rival = Timeout();
+      mine = timer.new_timeout([] {}, kFar);
+    } else if (!mine) {
+      mine = timer.new_timeout([] {}, kFar);
+    }
+  }
+  EXPECT_EQ(both, 0) << "of " << rounds << " rounds";
+  EXPECT_EQ(none, 0) << "of " << rounds << " rounds";
+}
+
+/// The task's cancelled() sees the writes of a thread before cancel(), whether the timeout was still in the queue or
+/// not.
+TEST(Handles, CancelPublishesToTheHook) {
+  constexpr std::size_t kTasks = 300;
+  HashedWheelTimer timer(1ms);
+  run_together(2, [&](int thread) {
+    std::vector<int> written(kTasks);  // not atomic: ordered by cancel() alone
+    Latch done(kTasks);
+    std::vector<Timeout> timeouts;
+    for (int& number : written) {
+      const auto read = [&] {
+        EXPECT_EQ(number, 7);
+        done.count_down();
+      };
+      timeouts.push_back(timer.new_timeout(on_cancelled(read), kFar));
+    }
+    if (thread == 0) await_transfer(timer);
+    for (std::size_t i = 0; i < kTasks; ++i) {
+      written[i] = 7;
+      EXPECT_TRUE(timeouts[i].cancel());
+    }
+    EXPECT_TRUE(done.wait());
+  });
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

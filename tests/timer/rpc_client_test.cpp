@@ -1,13 +1,7 @@
 // The RPC client of the guide: each call is completed exactly once.
 
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <mutex>
-#include <random>
 
-#include "hashed_wheel_timer/hashed_wheel_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"
 
 using namespace std::chrono_literals;
@@ -20,10 +14,8 @@ void write_request(std::uint64_t) {}
 
 #include "timeout_scope_block.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 TEST(RpcClient, CompletesACallByTheAnswerTheTimeoutOrItsEnd) {
   ManualTimer timer;
@@ -84,4 +76,4 @@ TEST(RpcClient, CompletesEachCallOnceWhenAnswersRaceTimeoutsAndTheEnd) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

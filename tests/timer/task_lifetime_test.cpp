@@ -1,16 +1,9 @@
 // How long a task and its captures are kept: docs/guide.md, "Task lifetime". And what can be a task.
 
-#include <array>
-#include <cstddef>
-#include <functional>
-#include <stdexcept>
-
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 using Resource = std::shared_ptr<int>;
 
@@ -19,53 +12,17 @@ bool is_released(const Resource& resource) { return resource.use_count() == 1; }
 
 // A plain callable is destroyed as soon as it can never run again.
 
-TEST(TaskLifetime, ACallableIsDestroyedAfterItRan) {
-  const Resource resource = make_resource();
-  HashedWheelTimer timer(1ms);
-  const Timeout kept = timer.new_timeout([resource] {}, 0ms);
-  EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
-  EXPECT_TRUE(kept.is_expired());
-}
-
-TEST(TaskLifetime, ACallableIsDestroyedAfterItThrew) {
-  const Resource resource = make_resource();
-  ErrorLog log;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  const Timeout kept = timer.new_timeout([resource] { throw 1; }, 0ms);
-  EXPECT_TRUE(eventually([&] { return is_released(resource); }));
-  EXPECT_TRUE(kept.is_expired());
-}
-
-TEST(TaskLifetime, ACallableIsStillThereWhileItRuns) {
-  const Resource resource = make_resource();
-  Hold hold;
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [resource, &hold](Timeout& self) {
-        hold();
-        EXPECT_FALSE(self.cancel());
-        EXPECT_EQ(*resource, 7);
-      },
-      0ms);
-  ASSERT_TRUE(hold.wait_until_entered());
-  EXPECT_FALSE(is_released(resource));
-  hold.let_go();
-  EXPECT_TRUE(eventually([&] { return is_released(resource); }));
-}
-
-TEST(TaskLifetime, ACallableIsDestroyedByTheDestructorThoughHandlesAreHeld) {
-  const Resource in_wheel = make_resource();
-  const Resource in_queue = make_resource();
-  std::vector<Timeout> kept;
-  {
-    HashedWheelTimer timer(1ms);
-    kept.push_back(timer.new_timeout([in_wheel] {}, kFar));
-    await_transfer(timer);
-    kept.push_back(timer.new_timeout([in_queue] {}, kFar));
+TEST(TaskLifetime, ACallableIsDestroyedAfterItRanOrThrew) {
+  for (const bool throws : {false, true}) {
+    const Resource resource = make_resource();
+    ErrorLog log;
+    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+    const Timeout kept = after(timer, 0ms, [resource, throws] {
+      if (throws) throw 1;
+    });
+    EXPECT_TRUE(eventually([&] { return is_released(resource); })) << "though the handle is still held";
+    EXPECT_TRUE(kept.is_expired());
   }
-  EXPECT_TRUE(is_released(in_wheel));
-  EXPECT_TRUE(is_released(in_queue));
-  for (const Timeout& timeout : kept) EXPECT_TRUE(timeout.is_cancelled());
 }
 
 TEST(TaskLifetime, TheTaskIsValidUntilThen) {
@@ -111,38 +68,38 @@ TEST(TaskLifetime, ASharedTaskIsHeldUntilTheLastHandleGoes) {
   EXPECT_EQ(ran.use_count(), 1);
 }
 
-TEST(TaskLifetime, ASharedTaskIsHeldUntilItsCancelledHasRun) {
-  auto task = std::make_shared<RecordingTask>();
-  const std::weak_ptr<RecordingTask> watch = task;
-  RecordingTask& reference = *task;
-  HashedWheelTimer timer(1ms);
-  {
-    const Gate gate(timer);
-    timer.new_timeout(std::move(task), kFar).cancel();  // and no handle is left
-    EXPECT_FALSE(watch.expired());
-    EXPECT_EQ(reference.cancellations, 0) << "the worker is busy";
+TEST(TaskLifetime, ASharedTaskIsHeldWithoutAHandleUntilItOrItsCancelledHasRun) {
+  for (const bool cancels : {false, true}) {
+    auto task = std::make_shared<RecordingTask>();
+    const std::weak_ptr<RecordingTask> watch = task;
+    RecordingTask& reference = *task;
+    HashedWheelTimer timer(1ms);
+    {
+      const Gate gate(timer);
+      Timeout timeout = timer.new_timeout(std::move(task), cancels ? std::chrono::milliseconds(kFar) : 0ms);
+      EXPECT_EQ(cancels && timeout.cancel(), cancels);
+      timeout = {};
+      EXPECT_FALSE(watch.expired());
+      EXPECT_EQ(reference.cancellations + reference.runs, 0) << "the worker is busy";
+    }
+    EXPECT_TRUE(eventually([&] { return watch.expired(); }));
   }
-  EXPECT_TRUE(eventually([&] { return watch.expired(); }));
 }
 
-TEST(TaskLifetime, ASharedTaskIsHeldByAPendingTimeoutAlone) {
-  auto task = std::make_shared<RecordingTask>();
-  const std::weak_ptr<RecordingTask> watch = task;
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout(std::move(task), 5ms);
-  EXPECT_TRUE(eventually([&] { return watch.expired(); })) << "after it ran there is no handle";
-  EXPECT_EQ(timer.stats().expired, 1);
-}
-
-TEST(TaskLifetime, TheDestructorCancelsSharedTasksAndKeepsThemForTheirHandles) {
+TEST(TaskLifetime, TheDestructorEndsTheWorkerCancelsAndKeepsSharedTasksForTheirHandles) {
+  CountingFactory workers;
   const auto held = std::make_shared<RecordingTask>();
   const auto dropped = std::make_shared<RecordingTask>();
-  Timeout handle;
+  Timeout handle, plain;
   {
-    HashedWheelTimer timer(1ms);
+    HashedWheelTimer timer{{.tick_duration = 1ms, .thread_factory = workers.factory()}};
+    plain = timer.new_timeout(must_not_run, kFar);
     handle = timer.new_timeout(held, kFar);
     timer.new_timeout(dropped, kFar);
   }
+  EXPECT_TRUE(workers.wait_until_ended());
+  EXPECT_TRUE(plain.is_cancelled() && handle.is_cancelled());
+  EXPECT_FALSE(plain.cancel() || handle.cancel());
   EXPECT_EQ(held->cancellations, 1);
   EXPECT_EQ(dropped->cancellations, 1);
   EXPECT_EQ(held->runs + dropped->runs, 0);
@@ -154,45 +111,27 @@ TEST(TaskLifetime, TheDestructorCancelsSharedTasksAndKeepsThemForTheirHandles) {
 // A timeout returned by stop() keeps its task until its last handle goes, so that the caller can run it.
 
 TEST(TaskLifetime, ATimeoutThatStopReturnsCanBeRun) {
-  const Resource resource = make_resource();
-  int runs = 0;
-  const auto shared = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([resource, &runs] { runs += *resource; }, kFar);
-  await_transfer(timer);
-  timer.new_timeout([resource, &runs](Timeout& self) { runs += self.is_cancelled() ? 100 : 0; }, kFar);
-  timer.new_timeout(shared, kFar);
-  std::vector<Timeout> unprocessed = timer.stop();
-  ASSERT_EQ(unprocessed.size(), 3U);
-  for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
-  EXPECT_EQ(runs, 107);
-  EXPECT_EQ(shared->runs, 1);
-  EXPECT_FALSE(is_released(resource));
-  unprocessed.clear();
-  EXPECT_TRUE(is_released(resource));
-  EXPECT_EQ(shared.use_count(), 1);
-}
-
-TEST(TaskLifetime, ATimeoutThatStopReturnsOutlivesTheTimer) {
-  const Resource resource = make_resource();
-  Timeout copy;
-  {
-    std::vector<Timeout> unprocessed;
-    {
-      HashedWheelTimer timer;
-      timer.new_timeout([resource] { ++*resource; }, kFar);
-      unprocessed = timer.stop();
-    }
-    copy = unprocessed.front();
+  for (const bool timer_is_gone : {false, true}) {
+    const Resource resource = make_resource();
+    int runs = 0;
+    const auto shared = std::make_shared<RecordingTask>();
+    auto timer = std::make_unique<HashedWheelTimer>(1ms);
+    timer->new_timeout([resource, &runs] { runs += *resource; }, kFar);
+    await_transfer(*timer);
+    timer->new_timeout([resource, &runs](Timeout& self) { runs += self.is_cancelled() ? 100 : 0; }, kFar);
+    timer->new_timeout(shared, kFar);
+    std::vector<Timeout> unprocessed = timer->stop();
+    if (timer_is_gone) timer.reset();
+    ASSERT_EQ(unprocessed.size(), 3U);
+    for (Timeout& timeout : unprocessed) timeout.task().run(timeout);
+    EXPECT_EQ(runs, 107);
+    EXPECT_EQ(shared->runs, 1);
+    EXPECT_FALSE(is_released(resource));
+    unprocessed.clear();
+    EXPECT_TRUE(is_released(resource));
+    EXPECT_EQ(shared.use_count(), 1);
   }
-  copy.task().run(copy);
-  EXPECT_EQ(*resource, 8);
-  EXPECT_FALSE(is_released(resource));
-  copy = Timeout();
-  EXPECT_TRUE(is_released(resource));
 }
-
-// Destruction of a callable may do anything.
 
 struct Session {
   Timeout timeout;
@@ -205,43 +144,20 @@ std::weak_ptr<Session> start_session(Timer& timer, std::chrono::nanoseconds dela
   return session;
 }
 
-TEST(TaskLifetime, ACallableMayOwnItsOwnHandleAndBeCancelledByIt) {
-  HashedWheelTimer timer(1ms);
-  const std::weak_ptr<Session> watch = start_session(timer, kFar);
-  Session& session = *watch.lock();
-  EXPECT_TRUE(session.timeout.cancel());
-  EXPECT_TRUE(watch.expired());
-  EXPECT_EQ(timer.stats().cancelled, 1);
-}
-
-TEST(TaskLifetime, ACallableMayOwnItsOwnHandleWhenTheTimerGoes) {
+TEST(TaskLifetime, ACallableThatOwnsItsOwnHandleGoesAfterItRanOrWithTheTimer) {
   std::weak_ptr<Session> watch;
   {
     HashedWheelTimer timer(1ms);
+    {
+      const Gate gate(timer);  // the task does not run before the session has its handle
+      watch = start_session(timer, 0ms);
+    }
+    EXPECT_TRUE(eventually([&] { return watch.expired(); }));
     watch = start_session(timer, kFar);
     await_transfer(timer);
     EXPECT_FALSE(watch.expired());
   }
   EXPECT_TRUE(watch.expired());
-}
-
-TEST(TaskLifetime, ACallableThatOwnsItsOwnHandleGoesAfterItRan) {
-  std::weak_ptr<Session> watch;
-  HashedWheelTimer timer(1ms);
-  {
-    const Gate gate(timer);  // the task does not run before the session has its handle
-    watch = start_session(timer, 0ms);
-  }
-  EXPECT_TRUE(eventually([&] { return watch.expired(); }));
-}
-
-TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeCancelled) {
-  auto timer = std::make_shared<HashedWheelTimer>(1ms);
-  Timeout timeout = timer->new_timeout([timer] {}, kFar);
-  timer.reset();
-  EXPECT_EQ(timeout.timer()->pending_timeouts(), 1);
-  EXPECT_TRUE(timeout.cancel());
-  EXPECT_EQ(timeout.timer(), nullptr) << "the timer went with its last owner";
 }
 
 TEST(TaskLifetime, ACallableMayOwnItsTimerAndExpire) {
@@ -265,39 +181,11 @@ TEST(TaskLifetime, ACallableMayOwnItsTimerAndBeReturnedByStop) {
   EXPECT_EQ(other.timer(), nullptr);
 }
 
-TEST(TaskLifetime, DestructionMayScheduleAndCancel) {
-  struct AtTheEnd {
-    std::function<void()> action;
-    explicit AtTheEnd(std::function<void()> what) : action(std::move(what)) {}
-    AtTheEnd(const AtTheEnd&) = delete;
-    ~AtTheEnd() { action(); }
-  };
-  Latch ran;
-  HashedWheelTimer timer(1ms);
-  Timeout other = timer.new_timeout([] {}, kFar);
-  const auto reschedule = [&] {
-    EXPECT_TRUE(other.cancel());
-    timer.new_timeout([&] { ran.count_down(); }, 0ms);
-  };
-  timer.new_timeout([end = std::make_unique<AtTheEnd>(reschedule)] {}, kFar).cancel();
-  EXPECT_TRUE(ran.wait());
-  EXPECT_TRUE(other.is_cancelled());
-}
-
-// A task may use its handle in any way.
-
 TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
   const auto next = std::make_shared<RecordingTask>();
   const Resource resource = make_resource();
-  Latch ran;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&, resource](Timeout& self) {
-        self = timer.new_timeout(next, kFar);
-        ran.count_down();
-      },
-      0ms);
-  ASSERT_TRUE(ran.wait());
+  ASSERT_TRUE(ran_in_task(timer, [&, resource](Timeout& self) { self = timer.new_timeout(next, kFar); }));
   EXPECT_EQ(timer.stop().size(), 1U);
   EXPECT_TRUE(is_released(resource));
   EXPECT_EQ(next.use_count(), 1) << "the handle was dropped with the task's argument";
@@ -306,28 +194,21 @@ TEST(TaskLifetime, ATaskMayReplaceItsHandle) {
 TEST(TaskLifetime, ATaskMayMoveOrDropItsHandle) {
   const Resource resource = make_resource();
   Timeout taken;
-  Latch ran(2);
+  Latch ran;
   HashedWheelTimer timer(1ms);
-  const Timeout first = timer.new_timeout(
-      [&, resource](Timeout& self) {
-        taken = std::move(self);
-        ran.count_down();
-      },
-      0ms);
-  timer.new_timeout(
-      [&, resource](Timeout& self) {
-        self = Timeout();
-        EXPECT_EQ(*resource, 7);
-        ran.count_down();
-      },
-      0ms);
+  const Timeout first = after(timer, 0ms, [&, resource](Timeout& self) {
+    taken = std::move(self);
+    ran.count_down();
+  });
+  ASSERT_TRUE(ran_in_task(timer, [&, resource](Timeout& self) {
+    self = Timeout();
+    EXPECT_EQ(*resource, 7);
+  }));
   ASSERT_TRUE(ran.wait());
   timer.stop();
   EXPECT_EQ(taken, first);
   EXPECT_TRUE(is_released(resource));
 }
-
-// What can be a task.
 
 std::atomic<int> function_calls = 0;
 void plain_function() { ++function_calls; }
@@ -367,12 +248,10 @@ TEST(Callables, WithAndWithoutTheTimeout) {
 TEST(Callables, ResultsAreIgnoredAndStateIsMutable) {
   Latch done(3);
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(
-      [&] {
-        done.count_down();
-        return std::string("nobody reads this");
-      },
-      0ms);
+  after(timer, 0ms, [&] {
+    done.count_down();
+    return std::string("nobody reads this");
+  });
   timer.new_timeout([&, calls = 0]() mutable { ++calls == 1 ? done.count_down() : throw calls; }, 0ms);
   const std::function<void()> function = [&] { done.count_down(); };
   timer.new_timeout(function, 0ms);
@@ -411,14 +290,10 @@ TEST(Callables, OfEverySizeAndAlignment) {
   Latch done(8);
   std::atomic<int> wrong = 0;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(Sized<1, 8>(done, wrong), 0ms);
-  timer.new_timeout(Sized<64, 8>(done, wrong), 0ms);
-  timer.new_timeout(Sized<16, 16>(done, wrong), 0ms);
-  timer.new_timeout(Sized<16, 32>(done, wrong), 0ms);
-  timer.new_timeout(Sized<64, 64>(done, wrong), 0ms);
-  timer.new_timeout(Sized<100, 256>(done, wrong), 0ms);
-  timer.new_timeout(Sized<10'000, 8>(done, wrong), 0ms);
-  timer.new_timeout(Sized<10'000, 4096>(done, wrong), 0ms);
+  const auto schedule = [&](auto... tasks) { (timer.new_timeout(tasks, 0ms), ...); };
+  schedule(Sized<1, 8>(done, wrong), Sized<64, 8>(done, wrong), Sized<16, 16>(done, wrong), Sized<16, 32>(done, wrong),
+           Sized<64, 64>(done, wrong), Sized<100, 256>(done, wrong), Sized<10'000, 8>(done, wrong),
+           Sized<10'000, 4096>(done, wrong));
   ASSERT_TRUE(done.wait());
   EXPECT_EQ(wrong, 0);
 }
@@ -436,7 +311,7 @@ struct Counted {
 
 template <std::size_t padding>
 void expect_each_destroyed_once() {
-  Timeout cancelled, returned, ran, left;
+  Timeout cancelled, returned, ran, left, left_in_queue;
   {
     HashedWheelTimer timer(1ms);
     cancelled = timer.new_timeout(Counted<padding>(), kFar);
@@ -446,8 +321,11 @@ void expect_each_destroyed_once() {
     ran = timer.new_timeout(Counted<padding>(), 0ms);
     EXPECT_TRUE(eventually([] { return Counted<padding>::alive == 0; }));
     left = timer.new_timeout(Counted<padding>(), kFar);
+    await_transfer(timer);
+    left_in_queue = timer.new_timeout(Counted<padding>(), kFar);
   }
-  EXPECT_EQ(Counted<padding>::alive, 0);
+  EXPECT_EQ(Counted<padding>::alive, 0) << "though handles are held";
+  EXPECT_TRUE(left.is_cancelled() && left_in_queue.is_cancelled());
   {
     HashedWheelTimer timer(1ms);
     timer.new_timeout(Counted<padding>(), kFar);
@@ -465,27 +343,5 @@ TEST(Callables, AreDestroyedExactlyOnce) {
   expect_each_destroyed_once<1000>();
 }
 
-TEST(Callables, NullIsRefused) {
-  HashedWheelTimer timer;
-  void (*const null_function)() = nullptr;
-  EXPECT_THROW(timer.new_timeout(null_function, 1ms), std::invalid_argument);
-  EXPECT_THROW(timer.new_timeout(std::function<void()>(), 1ms), std::invalid_argument);
-  EXPECT_THROW(timer.new_timeout(std::function<void(Timeout&)>(), 1ms), std::invalid_argument);
-  EXPECT_THROW(timer.new_timeout(std::shared_ptr<TimerTask>(), 1ms), std::invalid_argument);
-  EXPECT_TRUE(contains(
-      message_of<std::invalid_argument>([&] { timer.new_timeout(std::shared_ptr<RecordingTask>(), 1ms); }), "task"));
-  EXPECT_EQ(timer.stats().scheduled, 0);
-}
-
-TEST(Callables, SharedTasksOfDerivedTypesConvert) {
-  HashedWheelTimer timer(1ms);
-  const auto task = std::make_shared<RecordingTask>();
-  const std::shared_ptr<TimerTask> as_base = task;
-  timer.new_timeout(task, 0ms);
-  timer.new_timeout(as_base, 0ms);
-  EXPECT_TRUE(timer.try_new_timeout(task, 0ms));
-  EXPECT_TRUE(eventually([&] { return task->runs == 3; }));
-}
-
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -5,27 +5,16 @@
 #include <unistd.h>
 #endif
 
-#include <array>
 #include <cstdlib>
-#include <functional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
 
 #include "hashed_wheel_timer/loop_timer.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/support/counted_abort.h"
 #include "tests/support/test_support.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
-
-// TimerTask::cancelled().
 
 TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
   const auto in_wheel = std::make_shared<RecordingTask>();
@@ -41,12 +30,10 @@ TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
     Timeout second = timer.new_timeout(in_queue, kFar);
     EXPECT_TRUE(first.cancel() && second.cancel());
     EXPECT_EQ(timer.pending_timeouts(), 0) << "counted at cancel(), not at the hook";
-    timer.new_timeout(
-        [&] {
-          called_by_then = in_wheel->cancellations + in_queue->cancellations;
-          two_ticks_later.count_down();
-        },
-        2ms);
+    after(timer, 2ms, [&] {
+      called_by_then = in_wheel->cancellations + in_queue->cancellations;
+      two_ticks_later.count_down();
+    });
   }
   ASSERT_TRUE(two_ticks_later.wait());
   EXPECT_EQ(called_by_then, 2);
@@ -60,17 +47,6 @@ TEST(Cancelled, RunsOnceOnTheWorkerWithinATick) {
     EXPECT_EQ(task->cancellations, 1);
     EXPECT_EQ(task->runs, 0);
   }
-}
-
-TEST(Cancelled, IsNotCalledForAnExpiredOne) {
-  const auto task = std::make_shared<RecordingTask>();
-  HashedWheelTimer timer(1ms);
-  Timeout timeout = timer.new_timeout(task, 0ms);
-  ASSERT_TRUE(task->ran.wait());
-  EXPECT_FALSE(timeout.cancel());
-  timer.stop();
-  EXPECT_EQ(task->runs, 1);
-  EXPECT_EQ(task->cancellations, 0);
 }
 
 TEST(Cancelled, RunsForACancelThatStopOvertakes) {
@@ -87,26 +63,13 @@ TEST(Cancelled, RunsForACancelThatStopOvertakes) {
   EXPECT_EQ(task.use_count(), 1);
 }
 
-class SchedulesInCancelled : public RecordingTask {
- public:
-  explicit SchedulesInCancelled(std::shared_ptr<RecordingTask> next) : next_(std::move(next)) {}
-  void cancelled(Timeout& timeout) override {
-    timeout.timer()->new_timeout(next_, 0ms);
-    RecordingTask::cancelled(timeout);
-  }
-
- private:
-  std::shared_ptr<RecordingTask> next_;
-};
-
 TEST(Cancelled, MaySchedule) {
-  const auto next = std::make_shared<RecordingTask>();
+  Latch ran;
   HashedWheelTimer timer(1ms);
-  timer.new_timeout(std::make_shared<SchedulesInCancelled>(next), kFar).cancel();
-  EXPECT_TRUE(next->ran.wait());
+  const auto schedule = [&](Timeout& self) { self.timer()->new_timeout([&] { ran.count_down(); }, 0ms); };
+  timer.new_timeout(on_cancelled(schedule), kFar).cancel();
+  EXPECT_TRUE(ran.wait());
 }
-
-// The executor.
 
 TEST(Executor, ReceivesTasksAndNotCancellations) {
   JobQueue jobs;
@@ -120,22 +83,12 @@ TEST(Executor, ReceivesTasksAndNotCancellations) {
   EXPECT_TRUE(timeout.is_expired()) << "claimed, though it has not run";
   EXPECT_EQ(timer.pending_timeouts(), 0);
   EXPECT_EQ(runs, 0);
-  jobs.run_all();
-  EXPECT_EQ(runs, 1);
-}
-
-TEST(Executor, AJobThatIsCalledTwiceRunsItsTaskOnce) {
-  JobQueue jobs;
-  std::atomic<int> runs = 0;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
-  timer.new_timeout([&] { ++runs; }, 0ms);
-  ASSERT_TRUE(jobs.wait_for(1));
   const std::function<void()> job = jobs.take().front();
   const std::function<void()> copy = job;  // NOLINT(performance-unnecessary-copy-initialization)
   job();
   copy();
   job();
-  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(runs, 1) << "a job runs its task once, however often it is called";
 }
 
 TEST(Executor, AJobOutlivesTheTimer) {
@@ -144,12 +97,10 @@ TEST(Executor, AJobOutlivesTheTimer) {
   const auto resource = std::make_shared<int>();
   {
     HashedWheelTimer timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
-    timer.new_timeout(
-        [&runs, resource](Timeout& self) {
-          EXPECT_EQ(self.timer(), nullptr);
-          ++runs;
-        },
-        0ms);
+    after(timer, 0ms, [&runs, resource](Timeout& self) {
+      EXPECT_EQ(self.timer(), nullptr);
+      ++runs;
+    });
     ASSERT_TRUE(jobs.wait_for(1));
   }
   EXPECT_EQ(resource.use_count(), 2);
@@ -170,41 +121,25 @@ TEST(Executor, ADroppedJobReleasesItsTask) {
   EXPECT_TRUE(is_balanced(timer.stats()));
 }
 
-TEST(Executor, ThatThrowsAfterItRanTheJob) {
-  ErrorLog log;
-  std::atomic<int> runs = 0;
-  HashedWheelTimer timer{{.tick_duration = 1ms,
-                          .executor =
-                              [](const std::function<void()>& job) {
-                                job();
-                                throw 7;
-                              },
-                          .on_task_error = log.handler()}};
-  for (int i = 0; i < 10; ++i) timer.new_timeout([&] { ++runs; }, i * 1ms);
-  ASSERT_TRUE(log.wait_for(10));
-  timer.stop();
-  EXPECT_EQ(runs, 10);
-}
-
-TEST(Executor, ThatThrowsAfterAnotherThreadGotTheJob) {
+TEST(Executor, ThatThrowsAfterItOrAnotherThreadGotTheJob) {
   constexpr int kCount = 100;
-  ErrorLog log;
-  std::array<std::atomic<int>, kCount> runs{};
-  {
-    ThreadPerJob pool;
-    const auto store = pool.executor();
-    HashedWheelTimer timer{{.tick_duration = 1ms,
-                            .executor =
-                                [&](std::function<void()> job) {
-                                  store(std::move(job));
-                                  throw 7;
-                                },
-                            .on_task_error = log.handler()}};
-    for (int i = 0; i < kCount; ++i) timer.new_timeout([&, i] { ++runs[i]; }, (i % 5) * 1ms);
-    ASSERT_TRUE(log.wait_for(kCount));
-    timer.stop();
+  const std::function<void(std::function<void()>)> run = [](const std::function<void()>& job) { job(); };
+  for (const bool elsewhere : {false, true}) {
+    ErrorLog log;
+    std::array<std::atomic<int>, kCount> runs{};
+    {
+      ThreadPerJob pool;
+      const auto execute = [take = elsewhere ? pool.executor() : run](std::function<void()> job) {
+        take(std::move(job));
+        throw 7;
+      };
+      HashedWheelTimer timer{{.tick_duration = 1ms, .executor = execute, .on_task_error = log.handler()}};
+      for (int i = 0; i < kCount; ++i) timer.new_timeout([&, i] { ++runs[i]; }, (i % 5) * 1ms);
+      ASSERT_TRUE(log.wait_for(kCount));
+      timer.stop();
+    }
+    for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1) << "once, on either thread";
   }
-  for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1) << "once, on either thread";
 }
 
 TEST(Executor, AnErrorOfATaskIsReportedWhereItWasThrown) {
@@ -229,24 +164,20 @@ TEST(Executor, GoesWithTheTimerThoughAHandleIsHeld) {
   EXPECT_EQ(pool.use_count(), 1) << "a job that outlives the timer must not keep the pool that runs it";
 }
 
-// Errors.
-
-class ThrowsInCancelled : public RecordingTask {
- public:
-  void cancelled(Timeout& timeout) override {
-    RecordingTask::cancelled(timeout);
-    throw std::runtime_error("in cancelled()");
-  }
-};
+[[noreturn]] void throw_in_cancelled() { throw std::runtime_error("in cancelled()"); }
 
 TEST(Errors, FromRunAndCancelledComeWithTheirTimeout) {
   ErrorLog log;
+  Timeout taken;
   HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
   const Timeout first = timer.new_timeout([] { throw std::runtime_error("in run()"); }, 0ms);
   ASSERT_TRUE(log.wait_for(1));
-  const Timeout second = timer.new_timeout([] { throw 42; }, 0ms);
+  const Timeout second = after(timer, 0ms, [&](Timeout& self) {
+    taken = std::move(self);
+    throw 42;
+  });
   ASSERT_TRUE(log.wait_for(2));
-  Timeout third = timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
+  Timeout third = timer.new_timeout(on_cancelled(throw_in_cancelled), kFar);
   third.cancel();
   ASSERT_TRUE(log.wait_for(3));
   EXPECT_EQ(log.errors(), (std::vector<std::string>{"in run()", "42", "in cancelled()"}));
@@ -255,75 +186,44 @@ TEST(Errors, FromRunAndCancelledComeWithTheirTimeout) {
   EXPECT_TRUE(first.is_expired()) << "a task that failed has run";
 }
 
-TEST(Errors, ComeWithTheirTimeoutThoughTheTaskMovedItAway) {
-  ErrorLog log;
-  Timeout taken;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  const Timeout timeout = timer.new_timeout(
-      [&](Timeout& self) {
-        taken = std::move(self);
-        throw 42;
-      },
-      0ms);
-  ASSERT_TRUE(log.wait_for(1));
-  EXPECT_EQ(log.timeouts(), std::vector<Timeout>{timeout});
-}
-
-TEST(Errors, FromCancelledDuringStopReachTheHandler) {
-  ErrorLog log;
-  HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-  for (int i = 0; i < 3; ++i) timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
-  EXPECT_EQ(timer.stop().size(), 3U);
-  EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
-}
-
-TEST(Errors, FromCancelledDuringTheDestructorReachTheHandler) {
-  ErrorLog log;
-  {
-    HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
-    for (int i = 0; i < 3; ++i) timer.new_timeout(std::make_shared<ThrowsInCancelled>(), kFar);
+TEST(Errors, FromCancelledDuringStopOrTheDestructorReachTheHandler) {
+  for (const bool stops : {false, true}) {
+    ErrorLog log;
+    {
+      HashedWheelTimer timer{{.tick_duration = 1ms, .on_task_error = log.handler()}};
+      for (int i = 0; i < 3; ++i) timer.new_timeout(on_cancelled(throw_in_cancelled), kFar);
+      if (stops) {
+        EXPECT_EQ(timer.stop().size(), 3U);
+      }
+    }
+    EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
   }
-  EXPECT_EQ(log.errors(), std::vector<std::string>(3, "in cancelled()"));
+}
+
+/// Returns the text that a timer without a handler writes to stderr about `count` tasks.
+template <class Task>
+std::string lines_about(int count, Task task) {
+  testing::internal::CaptureStderr();
+  HashedWheelTimer timer(1ms);
+  for (int i = 0; i < count; ++i) timer.new_timeout(task, 0ms);
+  EXPECT_TRUE(eventually([&] { return timer.stats().task_errors == count; }));
+  EXPECT_TRUE(ran_in_task(timer, [] {}));
+  return testing::internal::GetCapturedStderr();
 }
 
 TEST(Errors, WithoutAHandlerTheyAreOneLineASecondOnStderr) {
-  constexpr int kErrors = 50;
-  Latch done;
-  std::string text;
   const auto before = steady_clock::now();
-  testing::internal::CaptureStderr();
-  {
-    HashedWheelTimer timer(1ms);
-    for (int i = 0; i < kErrors; ++i) timer.new_timeout([] { throw std::runtime_error("unhandled"); }, 0ms);
-    timer.new_timeout([&] { done.count_down(); }, 1ms);
-    EXPECT_TRUE(done.wait());
-    text = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(timer.stats().task_errors, kErrors);
-  }
+  const std::string text = lines_about(50, [] { throw std::runtime_error("unhandled"); });
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(steady_clock::now() - before).count();
   EXPECT_TRUE(contains(text, "unhandled")) << text;
   EXPECT_GE(count_of(text, "\n"), 1) << text;
   EXPECT_LE(count_of(text, "\n"), seconds) << text;
 }
 
-TEST(Errors, WithoutAHandlerAnIntIsALineToo) {
-  Latch done;
-  testing::internal::CaptureStderr();
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([] { throw 42; }, 0ms);
-  timer.new_timeout([&] { done.count_down(); }, 1ms);
-  EXPECT_TRUE(done.wait());
-  EXPECT_EQ(count_of(testing::internal::GetCapturedStderr(), "\n"), 1);
-}
-
-TEST(Errors, WithoutAHandlerATextOfSeveralLinesIsOneToo) {
-  Latch done;
-  testing::internal::CaptureStderr();
-  HashedWheelTimer timer(1ms);
-  timer.new_timeout([] { throw std::runtime_error("first\nsecond\r\n" + std::string(5000, 'x')); }, 0ms);
-  timer.new_timeout([&] { done.count_down(); }, 1ms);
-  EXPECT_TRUE(done.wait());
-  const std::string text = testing::internal::GetCapturedStderr();
+TEST(Errors, WithoutAHandlerAnIntOrATextOfSeveralLinesIsOneLine) {
+  EXPECT_EQ(count_of(lines_about(1, [] { throw 42; }), "\n"), 1);
+  const std::string text =
+      lines_about(1, [] { throw std::runtime_error("first\nsecond\r\n" + std::string(5000, 'x')); });
   EXPECT_TRUE(contains(text, "first?second")) << text;
   EXPECT_EQ(count_of(text, "\n"), 1) << text;
   EXPECT_EQ(text.back(), '\n');
@@ -336,12 +236,6 @@ void leave_by_cancel() {
   pthread_cancel(pthread_self());
   pthread_testcancel();
 }
-
-class LeavesInCancelled final : public TimerTask {
- public:
-  void run(Timeout&) override {}
-  void cancelled(Timeout&) override { leave_by_exit(); }
-};
 
 class LeavesInDestructor {
  public:
@@ -402,7 +296,7 @@ TEST(ErrorsDeathTest, AnyFunctionThatEndsItsThreadEndsTheProgramWithALine) {
   const std::string end = " was ended by pthread_exit";
   expect_end(("hashed_wheel_timer: cancelled\\(\\) of a task" + end).c_str(), [] {
     ManualTimer timer(1ms);
-    timer.new_timeout(std::make_shared<LeavesInCancelled>(), kFar).cancel();
+    timer.new_timeout(on_cancelled(leave_by_exit), kFar).cancel();
     timer.advance(1s);
   });
   expect_end(("hashed_wheel_timer: the executor" + end).c_str(), [] {
@@ -450,4 +344,4 @@ TEST(ErrorsDeathTest, AnyFunctionThatEndsItsThreadEndsTheProgramWithALine) {
 #endif
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

@@ -2,19 +2,15 @@
 
 #include "hashed_wheel_timer/timeout_id.h"
 
-#include <array>
-#include <random>
-#include <type_traits>
 #include <unordered_set>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/memory/slab.h"
 #include "tests/support/any_timer.h"
+#include "tests/support/held_task.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 using internal::Node;
 
 static_assert(sizeof(TimeoutId) == 8);
@@ -55,43 +51,9 @@ class IdOf : public ::testing::Test {
     EXPECT_TRUE(passes_until(timer, [&] { return timer.pending_timeouts() == 0; }));
   }
 
-  /// Timeouts that were scheduled before are in the wheel, and cancelled ones are out of it.
-  void settle(T& timer) {
-    std::atomic<bool> ran = false;
-    timer.add([&] { ran = true; }, 0ms);
-    EXPECT_TRUE(passes_until(timer, [&] { return ran.load(); }));
-  }
-
   std::atomic<int> runs_ = 0;
 };
 TYPED_TEST_SUITE(IdOf, AllTimers);
-
-TYPED_TEST(IdOf, APendingTimeoutCancelsItOnce) {
-  std::atomic<bool> later = false;
-  const auto timer = make_timer<TypeParam>();
-  std::unique_ptr<Gate> gate = hold_worker(*timer);  // the timeout is not due before its cancel()
-  const TimeoutId id = timer->add([this] { ++this->runs_; }, 5ms);
-  ASSERT_TRUE(id);
-  EXPECT_EQ(timer->pending_timeouts(), 1);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-  EXPECT_EQ(timer->pending_timeouts(), 0);
-  gate.reset();
-  timer->add([&] { later = true; }, 10ms);
-  EXPECT_TRUE(passes_until(*timer, [&] { return later.load(); }));
-  EXPECT_EQ(this->runs_, 0);
-}
-
-TYPED_TEST(IdOf, ATimeoutInTheWheelCancelsIt) {
-  const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add([this] { ++this->runs_; }, kFar);
-  this->settle(*timer);
-  const Timeout handle = timer->find(id);
-  ASSERT_EQ(Node::of(handle)->state(std::memory_order_acquire), internal::NodeState::InWheel);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
-  EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-  EXPECT_TRUE(handle.is_cancelled());
-}
 
 TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
   const auto timer = make_timer<TypeParam>();
@@ -103,6 +65,7 @@ TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
   };
   const std::array ids{timer->add(run, 5ms), timer->add(run, deadline), timer->try_add(run, 5ms),
                        timer->try_add(run, deadline)};
+  const Timeout keeps_its_node = timer->find(ids[0]);
   EXPECT_TRUE(passes_until(*timer, [&] { return this->runs_ == 4; }));
   EXPECT_FALSE(early);
   for (const TimeoutId id : ids) {
@@ -110,15 +73,6 @@ TYPED_TEST(IdOf, AnExpiredTimeoutIsGone) {
     EXPECT_FALSE(timer->find(id));
     EXPECT_FALSE(timer->reschedule(id, 1ms));
   }
-}
-
-TEST(Id, OfAnExpiredTimeoutIsGoneAlthoughAHandleKeepsItsNode) {
-  ManualTimer timer(1ms);
-  const TimeoutId id = timer.add([] {}, 1ms);
-  const Timeout handle = timer.find(id);
-  timer.advance(5ms);
-  ASSERT_TRUE(handle.is_expired());
-  EXPECT_EQ(timer.cancel(id), CancelResult::Gone);
 }
 
 TYPED_TEST(IdOf, ARunningTaskIsRunning) {
@@ -151,7 +105,7 @@ TYPED_TEST(IdOf, AFormerTimeoutNeverNamesAnother) {
     stale.push_back(id);
   }
   this->run_all(*timer);
-  this->settle(*timer);  // so that the last task has ended
+  settle(*timer);  // so that the last task has ended
   EXPECT_EQ(this->runs_, 2500);
   std::vector<TimeoutId> live;
   for (int i = 0; i < 5000; ++i) live.push_back(timer->add([] {}, kFar));
@@ -242,22 +196,6 @@ TYPED_TEST(IdOf, APendingTimeoutIsFoundAsAHandle) {
   EXPECT_TRUE(handle.is_cancelled());
 }
 
-TYPED_TEST(IdOf, ACancelledTimeoutHasDestroyedItsCallable) {
-  const auto timer = make_timer<TypeParam>();
-  const auto token = std::make_shared<int>();
-  const TimeoutId queued = timer->add([token] {}, kFar);
-  EXPECT_EQ(timer->cancel(queued), CancelResult::Cancelled);
-  EXPECT_EQ(token.use_count(), 1);
-  const TimeoutId in_wheel = timer->add([token] {}, kFar);
-  this->settle(*timer);
-  EXPECT_EQ(timer->cancel_and_wait(in_wheel), CancelResult::Cancelled);
-  EXPECT_EQ(token.use_count(), 1);
-  const TimeoutId expires = timer->add([token] {}, 1ms);
-  this->run_all(*timer);
-  EXPECT_TRUE(eventually([&] { return token.use_count() == 1; }));
-  EXPECT_EQ(timer->cancel_and_wait(expires), CancelResult::Gone);
-}
-
 TYPED_TEST(IdOf, ATimeoutOfAStoppedTimerIsGone) {
   const auto timer = make_timer<TypeParam>();
   const TimeoutId id = timer->add([this] { ++this->runs_; }, kFar);
@@ -304,19 +242,6 @@ TYPED_TEST(IdOf, AFunctionMayBeThatOfAnyCallable) {
   EXPECT_TRUE(eventually([] { return calls == 4; }));
 }
 
-/// So many that their nodes do not fit into the thread's own list.
-TYPED_TEST(IdOf, ThousandsOfTimeoutsCancelThem) {
-  for (const std::int64_t limit : {0, 10'000}) {
-    const auto timer = make_timer<TypeParam>(Options{.max_pending_timeouts = limit});
-    for (int round = 0; round < 3; ++round) {
-      std::vector<TimeoutId> ids;
-      for (int i = 0; i < 6000; ++i) ids.push_back(timer->add([] {}, kFar));
-      for (const TimeoutId id : ids) ASSERT_EQ(timer->cancel(id), CancelResult::Cancelled);
-      EXPECT_EQ(timer->pending_timeouts(), 0);
-    }
-  }
-}
-
 /// Either the thread that scheduled it cancels it, or one that never used the timer. The threads use two timers in
 /// turn. The timeout has a handle or none, and a callable that must be destroyed or none.
 TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
@@ -328,7 +253,7 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
       for (const bool handle : {true, false}) {
         for (const bool in_wheel : {true, false}) {
           const TimeoutId id = owning ? timer->add([token] {}, kFar) : timer->add([] {}, kFar);
-          if (in_wheel) this->settle(*timer);
+          if (in_wheel) settle(*timer);
           const Timeout found = handle ? timer->find(id) : Timeout();
           other->add([] {}, kFar);
           const auto cancel = [&] {
@@ -346,7 +271,7 @@ TYPED_TEST(IdOf, ATimeoutIsCancelledByAnyThreadInAnyState) {
       }
     }
   }
-  this->settle(*timer);
+  settle(*timer);
   EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
@@ -354,7 +279,7 @@ TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
   for (const bool has_handle : {false, true}) {
     const auto timer = make_timer<TypeParam>();
     const TimeoutId id = timer->add([] {}, kFar);
-    this->settle(*timer);
+    settle(*timer);
     Timeout handle = timer->find(id);
     Node* const node = Node::of(handle);
     if (!has_handle) handle = {};
@@ -362,17 +287,10 @@ TYPED_TEST(IdOf, ATimeoutOfTheLastGenerationIsTheLastOneOfItsNode) {
     node->word = node->word % Node::kGeneration + kLast;  // in the wheel no entry names its generation
     EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
     EXPECT_EQ(timer->cancel(TimeoutId::from_value(kLast | (id.value() & 0xFFFF'FFFF))), CancelResult::Cancelled);
-    this->settle(*timer);
+    settle(*timer);
     handle = {};
     for (int i = 0; i < 5000; ++i) EXPECT_NE(Node::of(timer->find(timer->add([] {}, kFar))), node);
   }
-}
-
-TEST(NodeWord, HasNoLifeAfterTheLastGeneration) {
-  EXPECT_TRUE(Node::has_next(Node::kLastGeneration - 2));
-  EXPECT_TRUE(Node::usable(Node::next_life(Node::kLastGeneration - 2)));
-  EXPECT_FALSE(Node::has_next(Node::kLastGeneration));
-  EXPECT_FALSE(Node::usable(Node::next_life(Node::kLastGeneration)));
 }
 
 TYPED_TEST(IdOf, ATimeoutIsDistinctFromAllFormerOnes) {
@@ -394,52 +312,28 @@ class IdOnThreads : public ::testing::Test {};
 TYPED_TEST_SUITE(IdOnThreads, ThreadedTimers);
 
 TYPED_TEST(IdOnThreads, CancelDoesNotWaitForTheTaskAndCancelAndWaitDoes) {
-  Latch entered, released;
-  std::atomic<bool> done = false;
+  Story story(In::Run);
   const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add(
-      [&] {
-        entered.count_down();
-        EXPECT_TRUE(released.wait());
-        done = true;
-      },
-      0ms);
-  ASSERT_TRUE(entered.wait());
+  const TimeoutId id = timer->add(Actor(story), 0ms);
+  ASSERT_TRUE(story.hold.wait_until_entered());
   EXPECT_EQ(timer->cancel(id), CancelResult::Running);
   EXPECT_TRUE(timer->find(id));
-  std::jthread releaser([&] { released.count_down(); });
+  std::jthread releaser([&] { story.hold.let_go(); });
   EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
-  EXPECT_TRUE(done);
+  EXPECT_TRUE(story.ran);
 }
 
 /// The producer cancels a timeout that is still in its inbox, and another thread waits for that.
 TYPED_TEST(IdOnThreads, CancelAndWaitWaitsForACallableThatACancelDestroys) {
-  Latch entered, released;
-  std::atomic<bool> destroyed = false;
-  struct Slow {
-    Slow(Latch& its_entered, Latch& its_released, std::atomic<bool>& its_destroyed)
-        : entered(&its_entered), released(&its_released), destroyed(&its_destroyed) {}
-    Slow(Slow&& other) noexcept
-        : entered(std::exchange(other.entered, nullptr)), released(other.released), destroyed(other.destroyed) {}
-    ~Slow() {
-      if (entered == nullptr) return;
-      entered->count_down();
-      EXPECT_TRUE(released->wait());
-      *destroyed = true;
-    }
-    void operator()() const {}
-    Latch* entered;
-    Latch* released;
-    std::atomic<bool>* destroyed;
-  };
+  Story story(In::Destructor);
   const auto timer = make_timer<TypeParam>();
-  const TimeoutId id = timer->add(Slow(entered, released, destroyed), kFar);
+  const TimeoutId id = timer->add(Actor(story), kFar);
   std::jthread waiter([&] {
-    EXPECT_TRUE(entered.wait());
+    EXPECT_TRUE(story.hold.wait_until_entered());
     EXPECT_EQ(timer->cancel(id), CancelResult::Gone);
-    std::jthread releaser([&] { released.count_down(); });
+    std::jthread releaser([&] { story.hold.let_go(); });
     EXPECT_EQ(timer->cancel_and_wait(id), CancelResult::Gone);
-    EXPECT_TRUE(destroyed);
+    EXPECT_TRUE(story.destroyed);
   });
   EXPECT_EQ(timer->cancel(id), CancelResult::Cancelled);
 }
@@ -456,51 +350,6 @@ TYPED_TEST(IdOnThreads, ATaskInAnExecutorIsRunningUntilItIsDisarmed) {
   queue.run_all();
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(timer->cancel(runs_late), CancelResult::Gone);
-}
-
-/// The threads share the ids of ended timeouts and cancel them again at random, while other threads and the worker use
-/// the nodes. If a stale id cancelled a timeout of a later life, that cancel would not return Gone. Neither a run nor a
-/// cancel of that timeout would then be counted.
-TYPED_TEST(IdOnThreads, AStaleIdIsHarmlessAmongTimeoutsOfOtherThreads) {
-  constexpr int kThreads = 4;
-  constexpr int kStale = 1 << 16;
-  std::atomic<std::int64_t> runs = 0;
-  std::atomic<std::int64_t> added = 0;
-  std::atomic<std::int64_t> cancelled = 0;
-  std::atomic<std::int64_t> stale_cancels = 0;
-  std::vector<std::atomic<std::uint64_t>> old_ids(kStale);
-  const auto timer = make_timer<TypeParam>();
-  const Deadline end(kSanitized ? 2s : 1s);
-  run_together(kThreads, [&](int index) {
-    std::mt19937 random(static_cast<unsigned>(index));
-    std::array<TimeoutId, 64> live{};
-    while (!end.passed()) {
-      for (int i = 0; i < 1000; ++i) {
-        TimeoutId& slot = live[random() % live.size()];
-        if (slot) {
-          const CancelResult result = timer->cancel(slot);
-          if (result == CancelResult::Cancelled) ++cancelled;
-          if (result != CancelResult::Running) old_ids[random() % kStale] = slot.value();
-          slot = {};
-        } else {
-          slot = timer->add([&] { ++runs; }, random() % 2 == 0 ? std::chrono::nanoseconds(kFar)
-                                                               : std::chrono::nanoseconds(random() % 3'000'000));
-          ++added;
-        }
-        for (int stale = 0; stale < 4; ++stale) {
-          const TimeoutId id = TimeoutId::from_value(old_ids[random() % kStale]);
-          ASSERT_EQ(timer->cancel(id), CancelResult::Gone);
-          ++stale_cancels;
-        }
-      }
-    }
-    for (const TimeoutId id : live) {
-      if (id && timer->cancel(id) == CancelResult::Cancelled) ++cancelled;
-    }
-  });
-  EXPECT_TRUE(eventually([&] { return runs + cancelled == added; })) << runs << " + " << cancelled << " of " << added;
-  EXPECT_GT(stale_cancels, 1000);
-  EXPECT_EQ(timer->pending_timeouts(), 0);
 }
 
 /// Such a page reads as 0, or as before. Entries and recheck requests of the inbox may still name its nodes.
@@ -587,7 +436,6 @@ TEST(IdAfterAPeak, NamesOneTimeoutOfAllTimers) {
   }
 }
 
-/// A number that a program makes up may name the node of a timeout that has a handle, and no id.
 TEST(Id, MadeUpNamesNoTimeoutThatHasAHandle) {
   TimeoutId made_up;
   bool asked = false;
@@ -615,4 +463,4 @@ TEST(Id, MadeUpNamesNoTimeoutThatHasAHandle) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

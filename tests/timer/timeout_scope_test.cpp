@@ -3,35 +3,17 @@
 
 #include "hashed_wheel_timer/timeout_scope.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <new>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "hashed_wheel_timer/batch_executor.h"
-#include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/build_kind.h"
+#include "tests/support/held_task.h"
 
 #if !defined(_WIN32)
 #include "tests/support/forked_child.h"
 #endif
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 template <class T>
 class Scope : public testing::Test {
@@ -75,34 +57,25 @@ TYPED_TEST(Scope, CancelsOne) {
   EXPECT_EQ(scope.cancel({}), CancelResult::Gone);
 }
 
+/// Also when the task has destroyed the timer.
 TEST(ScopeTest, CancelTellsATaskThatItRuns) {
-  ManualTimer timer;
-  TimeoutScope scope(timer);
-  TimeoutId id;
-  CancelResult result = CancelResult::Gone;
-  id = scope.add([&] { result = scope.cancel(id); }, 1ms);
-  timer.advance(1ms);
-  EXPECT_EQ(result, CancelResult::Running);
-  EXPECT_EQ(scope.cancel(id), CancelResult::Gone);
-}
-
-TEST(ScopeTest, CancelTellsATaskThatItRunsAlsoWhenItHasDestroyedTheTimer) {
-  auto timer = std::make_unique<ManualTimer>();
-  TimeoutScope scope(*timer);
-  TimeoutId running;
-  CancelResult own = CancelResult::Gone;
-  CancelResult other = CancelResult::Gone;
-  const TimeoutId pending = scope.add(must_not_run, kFar);
-  running = scope.add(
-      [&] {
-        timer.reset();
-        own = scope.cancel(running);
-        other = scope.cancel(pending);
-      },
-      1ms);
-  timer->advance(1ms);
-  EXPECT_EQ(own, CancelResult::Running);
-  EXPECT_EQ(other, CancelResult::Cancelled) << "the timer ends its timeouts after this task";
+  for (const bool destroys : {false, true}) {
+    auto timer = std::make_unique<ManualTimer>();
+    TimeoutScope scope(*timer);
+    TimeoutId running;
+    CancelResult own = CancelResult::Gone;
+    CancelResult other = CancelResult::Gone;
+    const TimeoutId pending = scope.add(must_not_run, kFar);
+    running = add_after(scope, 1ms, [&] {
+      if (destroys) timer.reset();
+      own = scope.cancel(running);
+      other = scope.cancel(pending);
+    });
+    timer->advance(1ms);
+    EXPECT_EQ(own, CancelResult::Running);
+    EXPECT_EQ(other, CancelResult::Cancelled) << "a timer that ends does so after this task";
+    EXPECT_EQ(scope.cancel(running), CancelResult::Gone);
+  }
 }
 
 TYPED_TEST(Scope, MayOutliveItsTimer) {
@@ -120,33 +93,19 @@ TYPED_TEST(Scope, MayOutliveItsTimer) {
   EXPECT_EQ(scope.cancel_all(), 0U);
 }
 
-TYPED_TEST(Scope, KeepsNoCallableOfAStoppedTimer) {
-  const auto token = std::make_shared<int>();
-  TimeoutScope scope(*this->timer);
-  scope.add([token] { must_not_run(); }, kFar);
-  EXPECT_EQ(this->timer->stop().size(), 1U);
-  EXPECT_EQ(token.use_count(), 1);
-}
-
 TYPED_TEST(Scope, MayBeDestroyedInsideTheTaskThatDestroysItsTimer) {
   auto timer = make_timer<TypeParam>();
   auto scope = std::make_unique<TimeoutScope>(*timer);
   Latch ended;
   for (int i = 0; i < 10; ++i) scope->add(must_not_run, kFar);
-  [[maybe_unused]] TypeParam& driven = *timer;
-  scope->add(
-      [&] {
-        timer.reset();
-        scope.reset();
-        ended.count_down();
-      },
-      0ns);
-  if constexpr (std::is_same_v<TypeParam, ManualTimer>) {
-    driven.advance(1ms);
-  } else if constexpr (kDriven<TypeParam>) {
-    std::this_thread::sleep_for(2ms);
-    driven.run_due();
-  }
+  TypeParam& driven = *timer;
+  add_after(*scope, 0ns, [&] {
+    timer.reset();
+    scope.reset();
+    ended.count_down();
+  });
+  if constexpr (kDriven<TypeParam>) std::this_thread::sleep_for(2ms);
+  turn(driven);
   EXPECT_TRUE(ended.wait());
 }
 
@@ -160,35 +119,20 @@ TYPED_TEST(Scope, CancelsNothingOfOthers) {
     scope.add(must_not_run, kFar);
     EXPECT_EQ(scope.cancel_all(), 1u);
     EXPECT_EQ(other.size(), 1u);
+    for (int i = 0; i < 99; ++i) other.add(must_not_run, kFar);
   }
   EXPECT_EQ(timer.pending_timeouts(), 1);
   EXPECT_EQ(timer.cancel(outside), CancelResult::Cancelled);
 }
 
-TYPED_TEST(Scope, EndsWithItsObject) {
-  Timer& timer = *this->timer;
-  for (int i = 0; i < 100; ++i) {
-    const auto object = std::make_unique<TimeoutScope>(timer);
-    for (int k = 0; k < i; ++k) object->add(must_not_run, kFar);
-  }
-  EXPECT_EQ(timer.pending_timeouts(), 0);
-}
-
-/// The task destroys the object that owns the scope, as a connection does that has timed out.
 TYPED_TEST(Scope, MayBeDestroyedInsideItsOwnTask) {
-  struct Connection {
-    explicit Connection(Timer& timer) : scope(timer) {}
-    TimeoutScope scope;
-  };
-  auto connection = std::make_unique<Connection>(*this->timer);
-  connection->scope.add(must_not_run, kFar);
+  auto scope = std::make_unique<TimeoutScope>(*this->timer);
+  scope->add(must_not_run, kFar);
   std::atomic<bool> destroyed = false;
-  connection->scope.add(
-      [&] {
-        connection.reset();
-        destroyed = true;
-      },
-      1ms);
+  add_after(*scope, 1ms, [&] {
+    scope.reset();
+    destroyed = true;
+  });
   EXPECT_TRUE(passes_until(*this->timer, [&] { return destroyed.load(); }));
   EXPECT_EQ(this->timer->pending_timeouts(), 0);
 }
@@ -220,11 +164,13 @@ TYPED_TEST(Scope, MayBeDestroyedWithItsOwnCallable) {
   EXPECT_TRUE(ran);
 }
 
-TYPED_TEST(Scope, MayEndAfterItsTimerHasStopped) {
+TYPED_TEST(Scope, MayEndAfterItsTimerHasStoppedAndKeepsNoCallable) {
+  const auto token = std::make_shared<int>();
   {
     TimeoutScope scope(*this->timer);
-    scope.add(must_not_run, kFar);
+    scope.add([token] { must_not_run(); }, kFar);
     EXPECT_EQ(this->timer->stop().size(), 1u);
+    EXPECT_EQ(token.use_count(), 1);
     EXPECT_EQ(scope.size(), 0u);
     EXPECT_EQ(scope.cancel_all(), 0u);
   }
@@ -259,35 +205,29 @@ TEST(TimeoutScope, ForgetsATimeoutThatIsCancelledInTheWheel) {
   EXPECT_EQ(scope.size(), 0u);
 }
 
-/// While the destructor waits for one task, no other timeout is pending.
 TEST(TimeoutScope, CancelsAllBeforeItWaits) {
-  std::vector<std::jthread> threads;
-  HashedWheelTimer timer(Options{.tick_duration = 1ms,
-                                 .executor = [&](std::function<void()> job) { threads.emplace_back(std::move(job)); }});
-  std::atomic<bool> runs = false;
+  ThreadPerJob threads;
+  HashedWheelTimer timer({.tick_duration = 1ms, .executor = threads.executor()});
   std::atomic<bool> ends = false;
+  Latch runs;
   {
     TimeoutScope scope(timer);
-    scope.add(
-        [&] {
-          runs = true;
-          EXPECT_TRUE(eventually([&] { return ends && timer.pending_timeouts() == 0; }));
-        },
-        0ms);
-    ASSERT_TRUE(eventually([&] { return runs.load(); }));
+    add_after(scope, 0ms, [&] {
+      runs.count_down();
+      EXPECT_TRUE(eventually([&] { return ends && timer.pending_timeouts() == 0; }));
+    });
+    ASSERT_TRUE(runs.wait());
     for (int i = 0; i < 100; ++i) scope.add(must_not_run, kFar);
     ends = true;
   }
   timer.stop();
 }
 
-/// One task destroys the scope while others, in threads of their own, use it.
 TEST(TimeoutScope, MayBeDestroyedInATaskWhileOthersUseIt) {
   constexpr int kRounds = kSanitized ? 20 : 100;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<std::jthread> threads;
-    HashedWheelTimer timer(Options{
-        .tick_duration = 1ms, .executor = [&](std::function<void()> job) { threads.emplace_back(std::move(job)); }});
+    ThreadPerJob threads;
+    HashedWheelTimer timer({.tick_duration = 1ms, .executor = threads.executor()});
     auto scope = std::make_unique<TimeoutScope>(timer);
     TimeoutScope& used = *scope;
     std::atomic<int> inside = 0;
@@ -295,48 +235,27 @@ TEST(TimeoutScope, MayBeDestroyedInATaskWhileOthersUseIt) {
     std::atomic<bool> destroyed = false;
     const auto all_inside = [&] { return ++inside, eventually([&] { return inside == 4; }); };
     for (int i = 0; i < 3; ++i) {
-      used.add(
-          [&] {
-            EXPECT_TRUE(all_inside());
-            try {
-              for (;;) {
-                used.cancel(used.add(must_not_run, kFar));
-                used.cancel_all();
-                used.size();
-              }
-            } catch (const IllegalState&) {  // it ends
-            }
-            --users;
-          },
-          0ms);
+      add_after(used, 0ms, [&] {
+        EXPECT_TRUE(all_inside());
+        try {
+          for (;;) {
+            used.cancel(used.add(must_not_run, kFar));
+            used.cancel_all();
+            used.size();
+          }
+        } catch (const IllegalState&) {  // it ends
+        }
+        --users;
+      });
     }
-    used.add(
-        [&] {
-          EXPECT_TRUE(all_inside());
-          scope.reset();
-          EXPECT_EQ(users, 0);
-          destroyed = true;
-        },
-        0ms);
+    add_after(used, 0ms, [&] {
+      EXPECT_TRUE(all_inside());
+      scope.reset();
+      EXPECT_EQ(users, 0);
+      destroyed = true;
+    });
     ASSERT_TRUE(eventually([&] { return destroyed.load(); }));
     timer.stop();
-  }
-}
-
-/// The task may run, and destroy the scope, before add() returns.
-TEST(TimeoutScope, MayBeDestroyedByATaskThatIsBeingAdded) {
-  constexpr int kRounds = kSanitized ? 200 : 2000;
-  HierarchicalWheelTimer timer(Options{.tick_duration = 1us});
-  for (int round = 0; round < kRounds; ++round) {
-    std::atomic<bool> destroyed = false;
-    auto* const scope = new TimeoutScope(timer);
-    scope->add(
-        [&destroyed, scope] {
-          delete scope;
-          destroyed = true;
-        },
-        0ms);
-    ASSERT_TRUE(eventually([&] { return destroyed.load(); }));
   }
 }
 
@@ -363,6 +282,12 @@ TEST(TimeoutScope, IsUnchangedByAnAddWithoutMemory) {
   EXPECT_EQ(timer.pending_timeouts(), 0);
 }
 
+/// After a peak, a scope frees its memory when it is full again.
+void make_peak(TimeoutScope& scope) {
+  for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
+  scope.cancel_all();
+}
+
 /// An add() makes room for its id before it calls the timer. Afterwards the scope needs no memory, even if adds within
 /// the call find none.
 TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
@@ -374,9 +299,7 @@ TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
   };
   ManualTimer timer;
   TimeoutScope scope(timer);
-  // After a peak, so that the scope will free its memory when it is full again.
-  for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
-  scope.cancel_all();
+  make_peak(scope);
   std::size_t added = 0;
   const AddsWhenCopied callable([&] {
     const Shortage shortage(0, Shortage::kAll);
@@ -394,8 +317,7 @@ TEST(TimeoutScope, IsUnchangedByAddsWithoutMemoryDuringAnAdd) {
 TEST(TimeoutScope, KeepsTheMemoryOfAPeakWithoutMemoryForLess) {
   ManualTimer timer;
   TimeoutScope scope(timer);
-  for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
-  scope.cancel_all();
+  make_peak(scope);
   const Shortage shortage(0, Shortage::kAll);
   for (int i = 0; i < 20'000; ++i) ASSERT_EQ(scope.cancel(scope.add(must_not_run, kFar)), CancelResult::Cancelled) << i;
 }
@@ -410,8 +332,7 @@ TEST(TimeoutScope, HasAPlaceForTheIdOfAnAddThatFreesTheMemoryOfAPeak) {
   };
   ManualTimer timer;
   TimeoutScope scope(timer);
-  for (int i = 0; i < 5000; ++i) scope.add(must_not_run, kFar);
-  scope.cancel_all();
+  make_peak(scope);
   std::optional<Shortage> shortage;
   const CopiedLast callable(shortage);
   for (int i = 0; i < 10'000; ++i) {
@@ -430,18 +351,15 @@ TEST(TimeoutScope, CanBeDestroyedInAForkedChildInTheMiddleOfAnyCallOfTheParent) 
   HashedWheelTimer timer(1ms);
   auto scope = std::make_unique<TimeoutScope>(timer);
   std::atomic<bool> over = false;
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 3; ++thread) {
-    threads.emplace_back([&, thread] {
-      while (!over) {
-        if (thread == 0) {
-          scope->cancel_all();
-        } else {
-          scope->add([] {}, thread * 100us);
-        }
+  auto threads = start_threads(3, [&](int thread) {
+    while (!over) {
+      if (thread == 0) {
+        scope->cancel_all();
+      } else {
+        scope->add([] {}, thread * 100us);
       }
-    });
-  }
+    }
+  });
   for (int i = 0; i < kForks; ++i) EXPECT_EQ(status_of_child([&] { return scope.reset(), 0; }), 0);
   over = true;
 }
@@ -467,25 +385,13 @@ TEST(TimeoutScope, LeavesItsExecutorAloneInAForkedChild) {
 
 /// A callable that a cancel() is destroying may still use the object that owns the scope.
 TEST(TimeoutScope, CountsATimeoutWhoseCallableIsBeingDestroyed) {
+  Story story(In::Destructor);
   HashedWheelTimer timer(1ms);
   TimeoutScope scope(timer);
-  std::atomic<bool> held = false;
-  std::atomic<bool> over = false;
-  struct Slow {
-    Slow(std::atomic<bool>& is_held, std::atomic<bool>& is_over) : held_(&is_held), over_(&is_over) {}
-    Slow(Slow&& other) noexcept : held_(std::exchange(other.held_, nullptr)), over_(other.over_) {}
-    ~Slow() {
-      if (held_ == nullptr) return;
-      for (*held_ = true; !*over_;) std::this_thread::yield();
-    }
-    void operator()() const {}
-    std::atomic<bool>* held_;
-    std::atomic<bool>* over_;
-  };
-  std::jthread canceller([&] { EXPECT_EQ(scope.cancel(scope.add(Slow(held, over), kFar)), CancelResult::Cancelled); });
-  EXPECT_TRUE(eventually([&] { return held.load(); }));
+  std::jthread canceller([&] { EXPECT_EQ(scope.cancel(scope.add(Actor(story), kFar)), CancelResult::Cancelled); });
+  ASSERT_TRUE(story.hold.wait_until_entered());
   EXPECT_EQ(scope.size(), 1u);
-  over = true;
+  story.hold.let_go();
   canceller.join();
   EXPECT_EQ(scope.size(), 0u);
 }
@@ -493,65 +399,34 @@ TEST(TimeoutScope, CountsATimeoutWhoseCallableIsBeingDestroyed) {
 TEST(TimeoutScope, WaitsForATaskThatRuns) {
   HashedWheelTimer timer(1ms);
   for (int i = 0; i < 50; ++i) {
-    std::atomic<bool> runs = false;
+    Hold hold;
     std::atomic<bool> over = false;
-    Latch cancelled_all;
     {
       TimeoutScope scope(timer);
-      scope.add(
-          [&] {
-            runs = true;
-            EXPECT_TRUE(cancelled_all.wait()) << "cancel_all() waits for the task";
-            std::this_thread::sleep_for(2ms);
-            over = true;
-          },
-          0ms);
-      ASSERT_TRUE(eventually([&] { return runs.load(); }));
+      add_after(scope, 0ms, [&] {
+        hold();  // fails if cancel_all() waits for the task
+        std::this_thread::sleep_for(2ms);
+        over = true;
+      });
+      ASSERT_TRUE(hold.wait_until_entered());
       EXPECT_EQ(scope.cancel_all(), 0u) << "the task runs already";
-      cancelled_all.count_down();
+      hold.let_go();
     }
     EXPECT_TRUE(over);
   }
 }
 
-/// A task that adds while the destructor waits for it is refused, so that the destructor comes to an end.
-TEST(TimeoutScope, RefusesATaskThatAddsWhileItEnds) {
-  HashedWheelTimer timer(1ms);
-  std::atomic<bool> runs = false;
-  std::atomic<bool> refused = false;
-  {
-    TimeoutScope scope(timer);
-    scope.add(
-        [&] {
-          runs = true;
-          while (!refused) {
-            try {
-              scope.add(must_not_run, kFar);
-            } catch (const IllegalState&) {
-              refused = true;
-            }
-          }
-        },
-        0ms);
-    ASSERT_TRUE(eventually([&] { return runs.load(); }));
-  }
-  EXPECT_TRUE(refused);
-  EXPECT_TRUE(eventually([&] { return timer.pending_timeouts() == 0; }));
-}
-
 TEST(TimeoutScope, DisarmsTasksThatWaitInAnExecutor) {
-  std::vector<std::function<void()>> jobs;
-  ManualTimer timer(
-      Options{.tick_duration = 1ms, .executor = [&](std::function<void()> job) { jobs.push_back(std::move(job)); }});
+  JobQueue jobs;
+  ManualTimer timer({.tick_duration = 1ms, .executor = jobs.executor()});
   {
     TimeoutScope scope(timer);
     for (int i = 0; i < 3; ++i) scope.add(must_not_run, 1ms);
     timer.advance(1ms);
-    ASSERT_EQ(jobs.size(), 3u);
     EXPECT_EQ(scope.size(), 3u);
     EXPECT_EQ(scope.cancel_all(), 0u);
   }
-  for (const auto& job : jobs) job();
+  EXPECT_EQ(jobs.run_all(), 3u);
 }
 
 TEST(TimeoutScope, RefusedTimeoutsLeaveNothing) {
@@ -613,12 +488,9 @@ TEST(TimeoutScope, ForgetsWhileOthersCancelAll) {
   ManualTimer timer;
   TimeoutScope scope(timer);
   std::atomic<bool> over = false;
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([&] {
-      while (!over) scope.cancel_all();
-    });
-  }
+  auto threads = start_threads(2, [&](int) {
+    while (!over) scope.cancel_all();
+  });
   scope.cancel(scope.add(must_not_run, kFar));
   const std::int64_t before = bytes_in_use;
   std::int64_t most = 0;
@@ -630,41 +502,5 @@ TEST(TimeoutScope, ForgetsWhileOthersCancelAll) {
   EXPECT_LT(most, kLives * 4);
 }
 
-/// Threads add, cancel one and cancel all, while the worker runs due tasks. Each timeout ends once.
-TEST(TimeoutScope, IsUsedByManyThreads) {
-  constexpr int kRounds = kSanitized ? 20 : 200;
-  HashedWheelTimer timer(1ms);
-  for (int round = 0; round < kRounds; ++round) {
-    std::atomic<int> ran = 0;
-    std::atomic<int> cancelled = 0;
-    std::atomic<bool> gone = false;
-    constexpr int kThreads = 3;
-    constexpr int kOfEach = 300;
-    auto scope = std::make_unique<TimeoutScope>(timer);
-    {
-      std::vector<std::jthread> threads;
-      threads.reserve(kThreads);
-      for (int thread = 0; thread < kThreads; ++thread) {
-        threads.emplace_back([&, thread] {
-          for (int i = 0; i < kOfEach; ++i) {
-            const TimeoutId id = scope->add(
-                [&] {
-                  EXPECT_FALSE(gone);
-                  ++ran;
-                },
-                i % 3 * 500us);
-            if (i % 5 == thread) cancelled += scope->cancel(id) == CancelResult::Cancelled ? 1 : 0;
-            if (i % 50 == thread) cancelled += static_cast<int>(scope->cancel_all());
-          }
-        });
-      }
-    }
-    cancelled += static_cast<int>(scope->cancel_all());
-    scope.reset();
-    gone = true;
-    EXPECT_EQ(ran + cancelled, kThreads * kOfEach);
-  }
-}
-
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test

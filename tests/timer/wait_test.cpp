@@ -1,187 +1,132 @@
 // No thread waits for a thread that may not run, and the worker does not sleep while it has work. The tests hold
 // threads and the worker at chosen points, as if the system had preempted them.
 
-#include <thread>
-#include <utility>
-
-#include "tests/support/allocation_hook.h"
 #include "tests/support/any_timer.h"
-#include "tests/support/test_support.h"
+#include "tests/support/stopped_thread.h"
 
-namespace hwt {
+namespace hwt::test {
 namespace {
-
-using namespace test;  // NOLINT(google-build-using-namespace)
 
 /// Far as well, but earlier than kFar.
 constexpr std::chrono::minutes kHalfWay{30};
 
-/// A task whose cancelled() the worker calls while it takes from its inbox. Timeouts that come then are not part of
-/// that pass. The next sleep must not outlast them.
-class Hook : public TimerTask {
- public:
-  explicit Hook(std::function<void()> f) : f_(std::move(f)) {}
-  void run(Timeout&) override { ADD_FAILURE() << "ran although it was cancelled"; }
-  void cancelled(Timeout&) override {
-    f_();
-    called.count_down();
-  }
-
+/// Calls f on the worker, after a pass has begun and before the sleep that follows: in a cancelled(), which the worker
+/// calls while it takes from its inbox. Timeouts that come then are not part of that pass. The next sleep must not
+/// outlast them.
+void call_between_pass_and_sleep(Timer& timer, const std::function<void()>& f) {
   Latch called;
-
- private:
-  const std::function<void()> f_;
-};
-
-/// Calls f on the worker, after a pass has begun and before the sleep that follows.
-void call_between_pass_and_sleep(Timer& timer, std::function<void()> f) {
-  const auto hook = std::make_shared<Hook>(std::move(f));
-  EXPECT_TRUE(timer.new_timeout(hook, kFar).cancel());
-  ASSERT_TRUE(hook->called.wait());
+  const auto call = [&] {
+    f();
+    called.count_down();
+  };
+  EXPECT_TRUE(timer.new_timeout(on_cancelled(call), kFar).cancel());
+  ASSERT_TRUE(called.wait());
 }
 
-class BeforeASleep : public ::testing::Test {
- protected:
-  Timeout schedule(std::chrono::nanoseconds delay) {
-    return timer_.new_timeout([this] { ran_.count_down(); }, delay);
-  }
-  void expect_it_runs() { EXPECT_TRUE(ran_.wait(10s)) << "the worker sleeps although a timeout is due"; }
-
-  Latch ran_;
-  HashedWheelTimer timer_{1ms};
-};
-
-TEST_F(BeforeASleep, AScheduledTimeoutIsFound) {
-  call_between_pass_and_sleep(timer_, [&] { schedule(5ms); });
-  expect_it_runs();
+/// A timeout that comes, or is moved, between a pass and a sleep must run.
+TEST(BeforeASleep, AScheduledTimeoutIsFound) {
+  Latch ran;
+  HashedWheelTimer timer(1ms);
+  call_between_pass_and_sleep(timer, [&] { timer.new_timeout([&] { ran.count_down(); }, 5ms); });
+  EXPECT_TRUE(ran.wait(10s)) << "the worker sleeps although a timeout is due";
 }
 
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierInTheWheelIsFound) {
-  Timeout timeout = schedule(kFar);
-  await_transfer(timer_);
-  call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(timeout.reschedule(5ms)); });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierTwiceIsFound) {
-  Timeout timeout = schedule(kFar);
-  await_transfer(timer_);
-  call_between_pass_and_sleep(timer_, [&] {
+TEST(BeforeASleep, ATimeoutThatIsRescheduledToEarlierIsFound) {
+  const auto move = [](Timeout& timeout) { EXPECT_TRUE(timeout.reschedule(5ms)); };
+  const auto move_twice = [&](Timeout& timeout) {
     EXPECT_TRUE(timeout.reschedule(kHalfWay));
-    EXPECT_TRUE(timeout.reschedule(5ms));
-  });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierByTwoThreadsIsFound) {
-  Timeout timeout = schedule(kFar);
-  await_transfer(timer_);
-  call_between_pass_and_sleep(timer_, [&] {
+    move(timeout);
+  };
+  const auto move_elsewhere = [&](Timeout& timeout) { std::jthread([&] { move(timeout); }).join(); };
+  const auto move_by_two = [&](Timeout& timeout) {
     EXPECT_TRUE(timeout.reschedule(kHalfWay));
-    std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();
-  });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutRescheduledToEarlierInTheQueueIsFound) {
-  call_between_pass_and_sleep(timer_, [&] { EXPECT_TRUE(schedule(kFar).reschedule(5ms)); });
-  expect_it_runs();
-}
-
-TEST_F(BeforeASleep, ATimeoutThatAnotherThreadReschedulesToEarlierInTheQueueIsFound) {
-  call_between_pass_and_sleep(timer_, [&] {
-    Timeout timeout = schedule(kFar);
-    std::jthread([&] { EXPECT_TRUE(timeout.reschedule(5ms)); }).join();
-  });
-  expect_it_runs();
-}
-
-/// A thread that stops in the midst of reschedule(), in the allocation that its first recheck request needs.
-class StoppedInReschedule {
- public:
-  StoppedInReschedule(Timer& timer, Timeout timeout, std::chrono::nanoseconds delay) {
-    thread_ = std::jthread([this, &timer, timeout, delay]() mutable {
-      EXPECT_TRUE(timer.new_timeout([] {}, kFar).cancel());  // it has a place in the inbox, and no recheck requests yet
-      const AllocationObserver observer([&](std::size_t) {
-        if (std::exchange(stopped_, true)) return;
-        arrived_.count_down();
-        EXPECT_TRUE(go_on_.wait());
+    move_elsewhere(timeout);
+  };
+  int number = 0;
+  for (const std::function<void(Timeout&)>& moves :
+       std::vector<std::function<void(Timeout&)>>{move, move_twice, move_elsewhere, move_by_two}) {
+    for (const bool in_the_wheel : {false, true}) {
+      SCOPED_TRACE("way " + std::to_string(++number));
+      Latch ran;
+      HashedWheelTimer timer(1ms);
+      const auto count = [&] { ran.count_down(); };
+      Timeout timeout;
+      if (in_the_wheel) {
+        timeout = timer.new_timeout(count, kFar);
+        await_transfer(timer);
+      }
+      call_between_pass_and_sleep(timer, [&] {
+        if (!in_the_wheel) timeout = timer.new_timeout(count, kFar);
+        moves(timeout);
       });
-      result_ = timeout.reschedule(delay);
-      EXPECT_TRUE(stopped_) << "there was no allocation to stop in";
-      arrived_.count_down();
-    });
-    EXPECT_TRUE(arrived_.wait());
+      EXPECT_TRUE(ran.wait(10s)) << "the worker sleeps although a timeout is due";
+    }
   }
-  ~StoppedInReschedule() { go_on_.count_down(); }
-  StoppedInReschedule(const StoppedInReschedule&) = delete;
-  StoppedInReschedule& operator=(const StoppedInReschedule&) = delete;
-
-  /// Lets the thread go on, and returns the result of its reschedule().
-  bool go_on() {
-    go_on_.count_down();
-    thread_.join();
-    return result_;
-  }
-
- private:
-  Latch arrived_;
-  Latch go_on_;
-  bool stopped_ = false;  // its thread's
-  bool result_ = false;   // its thread's until that is joined
-  std::jthread thread_;
-};
+}
 
 class WithAThreadInReschedule : public ::testing::Test {
  protected:
   WithAThreadInReschedule() { await_transfer(timer_); }
 
+  /// Starts a thread that stops in its reschedule(), in the allocation that its first recheck request needs.
+  void stop_in_reschedule(std::chrono::nanoseconds delay) {
+    const auto take_a_place = [this] { EXPECT_TRUE(timer_.new_timeout([] {}, kFar).cancel()); };
+    stopped_.emplace(0, take_a_place,
+                     [this, timeout = timeout_, delay]() mutable { moved_ = timeout.reschedule(delay); });
+    EXPECT_TRUE(stopped_->in_the_midst());
+  }
+  /// Lets the thread go on, and returns the result of its reschedule().
+  bool go_on() {
+    stopped_->go_on();
+    return moved_;
+  }
+
   std::atomic<int> runs_ = 0;
   Latch ran_;
   HashedWheelTimer timer_{1ms};
-  Timeout timeout_ = timer_.new_timeout(
-      [this] {
-        ++runs_;
-        ran_.count_down();
-      },
-      kFar);
+  Timeout timeout_ = after(timer_, kFar, [this] {
+    ++runs_;
+    ran_.count_down();
+  });
+  bool moved_ = false;  // the thread's until it is joined
+  std::optional<StoppedThread> stopped_;
 };
 
 TEST_F(WithAThreadInReschedule, AnotherReschedulesToEarlier) {
-  StoppedInReschedule stopped(timer_, timeout_, kHalfWay);
+  stop_in_reschedule(kHalfWay);
   std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(5ms)); }).join();
   EXPECT_TRUE(ran_.wait(10s));
-  EXPECT_FALSE(stopped.go_on());
+  EXPECT_FALSE(go_on());
   EXPECT_EQ(runs_, 1);
 }
 
 /// The new deadline lies between that of the stopped thread and the old one, for which the timeout is in the wheel.
 TEST_F(WithAThreadInReschedule, AnotherReschedulesToAfterwards) {
-  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   std::jthread([&] { EXPECT_TRUE(timeout_.reschedule(50ms)); }).join();
   const auto deadline = timeout_.deadline();
   EXPECT_TRUE(ran_.wait(10s)) << "it waits for a thread that has stopped";
   EXPECT_GE(steady_clock::now(), deadline);
-  stopped.go_on();  // either result is right: the timeout has run, and not before the stopped thread's deadline
+  go_on();  // either result is right: the timeout has run, and not before the stopped thread's deadline
   EXPECT_EQ(runs_, 1);
 }
 
 TEST_F(WithAThreadInReschedule, AnotherCancels) {
-  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   std::jthread([&] { EXPECT_TRUE(timeout_.cancel()); }).join();
-  EXPECT_FALSE(stopped.go_on());
+  EXPECT_FALSE(go_on());
   EXPECT_EQ(runs_, 0);
 }
 
 TEST_F(WithAThreadInReschedule, TheWorkerGoesOn) {
-  const StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(ran_in_task(timer_, [] {}));
 }
 
 TEST_F(WithAThreadInReschedule, TheTimerStops) {
-  StoppedInReschedule stopped(timer_, timeout_, 5ms);
+  stop_in_reschedule(5ms);
   EXPECT_EQ(timer_.stop(), std::vector<Timeout>{timeout_});
-  EXPECT_FALSE(stopped.go_on());
+  EXPECT_FALSE(go_on());
   EXPECT_TRUE(timeout_.is_cancelled());
   EXPECT_EQ(runs_, 0);
   EXPECT_TRUE(is_balanced(timer_.stats()));
@@ -241,4 +186,4 @@ TYPED_TEST(StoppedTimer, HasNonePendingWhenStopReturns) {
 }
 
 }  // namespace
-}  // namespace hwt
+}  // namespace hwt::test
