@@ -1,5 +1,5 @@
-// PassiveWheel at the edges that the walks of tests/fuzz/passive_wheel.cpp seldom meet: the ends of the clock, two wheels,
-// a wheel that is destroyed, how much one call does, and memory. All time is made up.
+// PassiveWheel at the edges that the walks of tests/fuzz/passive_wheel.cpp seldom meet: the ends of the clock, two
+// wheels, a wheel that is destroyed, how much one call does, and memory. All time is made up.
 
 #include "hashed_wheel_timer/passive_wheel.h"
 

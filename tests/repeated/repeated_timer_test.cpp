@@ -1,5 +1,5 @@
-// RepeatedTimer beyond the random calls of tests/fuzz/timers.cpp: threads, what happens in the middle of a hook, lifetime, messages,
-// and the executor.
+// RepeatedTimer beyond the random calls of tests/fuzz/timers.cpp: threads, what happens in the middle of a hook,
+// lifetime, messages, and the executor.
 
 #include <type_traits>
 

@@ -146,7 +146,7 @@ TEST(Promise4, ATaskCanCancelAnotherOneDueInTheSameTick) {
 // Also tests/timer/hierarchical_timer_test.cpp: HierarchicalSlots.RunsInTheOrderOfTicks
 // Also tests/timer/run_test.cpp: RunTest.LosesNothingAndKeepsTheOrderWhileItTakesOver
 // Also tests/timer/withdraw_test.cpp: Withdraw.TheOrderHoldsWithNodesThatAreUsedAgain
-// Also tests/manual/manual_timer_model_test.cpp: ManualModel
+// Also tests/fuzz
 
 TEST(Promise5, OneThreadsTimeoutsRunInDeadlineOrderDespiteCancellations) {
   constexpr int kCount = 2000;
