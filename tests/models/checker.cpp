@@ -65,7 +65,7 @@ namespace {
 
 // --- Where an order stands, and how it is weakened ------------------------------------------------------------------
 
-enum class Kind : std::uint8_t { Load, Store, Exchange, Add, Sub, And, Or, Xor, Weak, Strong, Light, Heavy };
+enum class Kind : std::uint8_t { Load, Store, Exchange, Add, Sub, And, Or, Xor, Weak, Strong, Light, Heavy, Full };
 constexpr std::array kKinds = {"load",
                                "store",
                                "exchange",
@@ -77,7 +77,8 @@ constexpr std::array kKinds = {"load",
                                "compare_exchange_weak",
                                "compare_exchange_strong",
                                "light",
-                               "heavy"};
+                               "heavy",
+                               "full"};
 constexpr std::array kOrders = {"relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst"};
 
 /// An operation in the program: the address to which its call returns; of a fence, file and line.
@@ -101,7 +102,7 @@ struct Places {
 };
 Places* places;
 
-bool is_fence(Kind kind) { return kind == Kind::Light || kind == Kind::Heavy; }
+bool is_fence(Kind kind) { return kind == Kind::Light || kind == Kind::Heavy || kind == Kind::Full; }
 
 Place& place_at(std::uintptr_t address, Kind kind, int order, int failure, const char* file = nullptr,
                 unsigned line = 0) {
@@ -595,7 +596,7 @@ void fence(Kind kind, const char* file, unsigned line) {
   if (!place_at(reinterpret_cast<std::uintptr_t>(file), kind, rl::mo_seq_cst, 0, file, line).gone) {
     if (kind == Kind::Heavy) {
       fence_everywhere_of();
-    } else if (fences == Fences::EachSide) {
+    } else if (kind == Kind::Full || fences == Fences::EachSide) {
       rl::atomic_thread_fence(rl::mo_seq_cst, RL_INFO);
     }
   }
@@ -611,6 +612,7 @@ long wait_at(std::uint32_t* address, std::uint32_t expected) {
 
 void light_fence(const char* file, unsigned line) { fence(Kind::Light, file, line); }
 void heavy_fence(const char* file, unsigned line) { fence(Kind::Heavy, file, line); }
+void full_fence(const char* file, unsigned line) { fence(Kind::Full, file, line); }
 
 unsigned random(unsigned limit) {
   const Outside outside;

@@ -46,6 +46,7 @@ void linger();
 // The two sides of AsymmetricFence.
 void light_fence(const char* file, unsigned line);
 void heavy_fence(const char* file, unsigned line);
+void full_fence(const char* file, unsigned line);
 
 /// State of the model alone. No thread of the program could know it, so accesses are not watched.
 template <class T>

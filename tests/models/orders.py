@@ -25,7 +25,7 @@ MODELS = "tests/models"
 
 OPERATION = re.compile(
     r"([\w>.\-\[\]]+?)(?:\.|->)(load|store|exchange|fetch_\w+|compare_exchange_\w+|wait|state)\s*\(|"
-    r"AsymmetricFence::(light|heavy)\s*\(|atomic_(thread|signal)_fence\s*\("
+    r"AsymmetricFence::(light|heavy|full)\s*\(|atomic_(thread|signal)_fence\s*\("
 )
 ORDER = re.compile(r"memory_order_(\w+)")
 NOT_CODE = re.compile(

@@ -58,10 +58,14 @@ bool Core::move(Node& node, std::int64_t deadline) {
   if (!earlier) return true;
   if (asks) {
     put_recheck(*lease.get(), node);
-  } else {
+  } else if (Node::state_of(seen) == NodeState::Queued) {
     // Its place may be another thread's, and may be listed for a later time. So the worker must take everything.
-    if (Node::state_of(seen) == NodeState::Queued) inbox_.note(Inbox::kUrgent);
-    AsymmetricFence::light();  // store (the deadline), then load (whether the place is listed, the announcement)
+    inbox_.note(Inbox::kUrgent);
+    AsymmetricFence::light();  // store (the request), then load (whether the place is listed, the announcement)
+  } else {
+    // Another thread is about to enqueue a request. Afterwards it reads the deadline, and must find this one. light()
+    // is not enough, because heavy() of the worker may reach that thread before this one.
+    AsymmetricFence::full();
   }
   // So that the worker makes a pass in time. Another thread may have moved the timeout to a still earlier deadline, and
   // may rely on the request that this thread has just enqueued.

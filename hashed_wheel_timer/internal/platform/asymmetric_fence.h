@@ -20,13 +20,13 @@ class AsymmetricFence {
     }
   }
   static void heavy() noexcept;
+  /// A full fence of this thread, for a store that a third thread must see: heavy() reaches one thread after another.
+  static void full() noexcept;
 
   /// Asks the system once per process; every timer's constructor calls it before there is a light side.
   static void prepare() noexcept;
 
  private:
-  static void full() noexcept;
-
   // Unknown until prepare(), and with ThreadSanitizer for good, so that both sides call full(). EachSide for good, if
   // the system cannot help. If the system withdraws its help later, Withdrawn for a moment, then EachSide.
   enum class Payer : std::uint8_t { Unknown, EachSide, HeavySide, Withdrawn };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Takes the place of the library's header. The checker models both fences, and heavy() by the contract of the system
+// Takes the place of the library's header. The checker models the fences, and heavy() by the contract of the system
 // call.
 
 #include "tests/models/checker.h"
@@ -16,6 +16,10 @@ class AsymmetricFence {
   [[gnu::always_inline]] static void heavy(const char* file = __builtin_FILE(),
                                            unsigned line = __builtin_LINE()) noexcept {
     model::heavy_fence(file, line);
+  }
+  [[gnu::always_inline]] static void full(const char* file = __builtin_FILE(),
+                                          unsigned line = __builtin_LINE()) noexcept {
+    model::full_fence(file, line);
   }
   static void prepare() noexcept {}
 };

@@ -11,6 +11,7 @@ class AsymmetricFence {
  public:
   static void light() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
   static void heavy() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  static void full() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
   static void prepare() noexcept {}
 };
 
