@@ -21,7 +21,7 @@ namespace hwt::internal {
 /// hooks: the user's functions (RepeatedTimer::Hooks), or the job of a schedule. It is either in a hook or at work:
 ///
 ///   from     to       by
-///   nobody   at work  a call of a user: enter(), or destroy() of a schedule
+///   nobody   at work  a call of a user: enter(), or enter_first() or destroy() of a schedule
 ///   nobody   at work  the timeout that was armed last: enter_expired()
 ///   at work  in hook  the conductor, before each hook: begin_hook()
 ///   in hook  at work  the conductor, after each hook: end_hook()
@@ -35,12 +35,12 @@ namespace hwt::internal {
 /// The worker waits for neither. An expiry that finds a conductor leaves a mark and returns. Most often the conductor
 /// is about to replace that timeout. But it may be the timeout that the conductor has just armed, if that thread was
 /// preempted for the whole delay. So a conductor that finds the mark in leave() checks the timeout that it has armed.
-/// If that timeout has expired, the conductor arms a new one, which expires at once. (It must not run the hook itself:
-/// a call that only starts, resets or stops runs no on_trigger. But a thread in the task of a schedule makes that run.)
-/// So a thread that is preempted in a call delays only this object.
+/// If that timeout has expired, a conductor in the task of a schedule makes the run itself. Any other conductor arms a
+/// new timeout, which expires at once, because a call of a user must run no trigger. So a thread that is preempted in
+/// a call delays only this object.
 ///
-/// If the timer stops, stop() or the destructor tells the armed task so, and that notes it in the word (kUnarmed).
-/// So a call that asks whether there will be a trigger reads only the word.
+/// If the timer stops, stop() or the destructor tells the armed task so, and the task sets kCancelledByTimer in the
+/// word. So a call that asks whether there will be a trigger reads only the word.
 ///
 /// Orders: the conductor owns all of the object that is not atomic. The next one gets it by the release of leave()
 /// and its acquire on entering. A note is a release, and end_hook() an acquire, so the conductor sees everything that
@@ -59,8 +59,8 @@ class Conductor {
   static constexpr Word kInHook = 8;       // never without a conductor
   static constexpr Word kTriggering = 16;  // that hook is on_trigger
   static constexpr Word kArmed = 32;
-  static constexpr Word kExpired = 64;   // the mark
-  static constexpr Word kUnarmed = 128;  // the Timer's end has cancelled the armed timeout
+  static constexpr Word kExpired = 64;            // the mark of an expiry that has found a conductor
+  static constexpr Word kCancelledByTimer = 128;  // the Timer's end has cancelled the armed timeout
   // The higher bits are the number of the armed timeout, or of the next one.
   static constexpr Word kArming = 256;
 
@@ -71,9 +71,9 @@ class Conductor {
   /// acquire: a thread that finds the object destroyed sees the end of its last hook.
   Word word() const noexcept { return word_.load(std::memory_order_acquire); }
 
-  /// Enters a call of the user, which wants note(word) to be the word. If it returns a word, the one that it found,
-  /// this thread is the conductor and must call leave(). Returns nothing if the request was noted, or if the object was
-  /// destroyed before.
+  /// Enters a call of the user, and changes the word to note(word). Returns the word before if this thread has become
+  /// the conductor, which must call leave(). Returns nothing if the conductor will meet the request after its hook, or
+  /// if the object was destroyed before.
   template <class Note>
   std::optional<Word> enter(Note note) noexcept {
     Word before = word();
@@ -91,21 +91,22 @@ class Conductor {
     }
   }
 
-  /// For a word of 0 at first: becomes the conductor if no thread has been it, and nothing was noted. Does not wait.
+  /// For an object that was made with the word 0. If no call and no expiry has changed the word yet, this thread
+  /// becomes the conductor. Returns whether it has. Does not wait.
   bool enter_first() noexcept {
     Word none = 0;
     return word_.compare_exchange_strong(none, kConducted, std::memory_order_relaxed);
   }
 
-  /// Ends the object for good, and returns the word before. If it was neither conducted nor destroyed, this thread is
-  /// the conductor, and never leaves. Does not wait.
+  /// Ends the object for good, and returns the word before. If that has neither kConducted nor kDestroyed, this thread
+  /// is the conductor, and never leaves. Does not wait.
   Word destroy() noexcept { return word_.fetch_or(kDestroyed | kConducted, std::memory_order_acq_rel); }
 
   /// Called when the Timer's end has cancelled the timeout of this number.
-  void note_unarmed(Word arming) noexcept {
+  void note_cancelled_by_timer(Word arming) noexcept {
     Word seen = word();
     while (arming_of(seen) == arming &&
-           !word_.compare_exchange_weak(seen, seen | kUnarmed, std::memory_order_relaxed)) {
+           !word_.compare_exchange_weak(seen, seen | kCancelledByTimer, std::memory_order_relaxed)) {
     }
   }
 
@@ -115,7 +116,7 @@ class Conductor {
     for (;;) {
       if (arming_of(seen) != arming) return false;  // out of date
       const bool conducted = (seen & kConducted) != 0;
-      const Word entered = ((seen | kConducted) & ~(kArmed | kUnarmed)) + kArming;
+      const Word entered = ((seen | kConducted) & ~(kArmed | kCancelledByTimer)) + kArming;
       // Makes the exchange even if the mark is set, so that the conductor sees this expiry too.
       if (word_.compare_exchange_weak(seen, conducted ? seen | kExpired : entered, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
@@ -130,7 +131,7 @@ class Conductor {
   bool destroyed() const noexcept { return (word_.load(std::memory_order_relaxed) & kDestroyed) != 0; }
   Word arming() const noexcept { return arming_of(word_.load(std::memory_order_relaxed)); }
 
-  /// Returns whether no call had destroyed the object before. `kind`: kTriggering or 0.
+  /// Returns false if a call has destroyed the object before. `kind`: kTriggering or 0.
   bool begin_hook(Word kind) noexcept {
     thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const Word before = word_.fetch_or(kInHook | kind, std::memory_order_relaxed);
@@ -143,14 +144,16 @@ class Conductor {
   }
 
   void set_armed() noexcept { word_.fetch_or(kArmed, std::memory_order_relaxed); }
-  /// Makes an armed timeout out of date. In this order, so that no later note_unarmed() is for the old timeout.
+  /// Makes an armed timeout out of date. Changes the number first, so that no later note_cancelled_by_timer() is for
+  /// the old timeout.
   void set_disarmed() noexcept {
     word_.fetch_add(kArming, std::memory_order_relaxed);
-    word_.fetch_and(~(kArmed | kUnarmed), std::memory_order_relaxed);
+    word_.fetch_and(~(kArmed | kCancelledByTimer), std::memory_order_relaxed);
   }
 
-  /// Returns false if the word has one of the bits `unless`: by default, if an expiry has come. Then the conductor
-  /// arms anew if the armed timeout has expired, and calls this again.
+  /// Ceases to be the conductor, unless the word has one of these bits: by default, the mark of an expiry. If it
+  /// returns false, it has cleared the mark. Then the caller deals with an armed timeout that has expired, and calls
+  /// this again.
   bool leave(Word unless = kExpired) noexcept {
     Word seen = word_.load(std::memory_order_relaxed);
     for (;;) {
@@ -177,7 +180,7 @@ class Conductor {
 
  private:
   std::atomic<Word> word_;
-  std::atomic<std::thread::id> thread_{};  // in a hook
+  std::atomic<std::thread::id> thread_{};  // of the conductor, in a hook
 };
 
 /// The task of the timeout that a conductor arms. `Owner` has the Conductor.
@@ -191,7 +194,7 @@ class ArmedTask {
     if (conductor_->enter_expired(arming_)) owner_->conduct_expired(expired);
   }
   void will_not_run(detail::NotRun why) noexcept {
-    if (why == detail::NotRun::Stopped) conductor_->note_unarmed(arming_);
+    if (why == detail::NotRun::Stopped) conductor_->note_cancelled_by_timer(arming_);
   }
 
  private:
