@@ -46,7 +46,7 @@ namespace hwt::internal {
 ///
 /// The exceptions to all this are the homeless items. A walk could not move them to their new places for lack of
 /// memory, or the visitor wants them again at the next tick. They wait in one bucket outside the levels. Each expire()
-/// walks it first, and tries again. But next_due() tells of a homeless item only at its own tick. Ticks may be
+/// walks it first, and tries again. But next_due() tells of a homeless item's own tick only, because ticks may be
 /// nanoseconds, and memory may lack for hours.
 class HierarchicalWheel {
  public:
