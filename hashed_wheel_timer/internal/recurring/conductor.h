@@ -39,8 +39,8 @@ namespace hwt::internal {
 /// new timeout, which expires at once, because a call of a user must run no trigger. So a thread that is preempted in
 /// a call delays only this object.
 ///
-/// If the timer stops, stop() or the destructor tells the armed task so, and the task sets kCancelledByTimer in the
-/// word. So a call that asks whether there will be a trigger reads only the word.
+/// If the timer stops, stop() or the destructor tells the armed task so, and that notes it in the word (kUnarmed).
+/// So a call that asks whether there will be a trigger reads only the word.
 ///
 /// Orders: the conductor owns all of the object that is not atomic. The next one gets it by the release of leave()
 /// and its acquire on entering. A note is a release, and end_hook() an acquire, so the conductor sees everything that
@@ -59,8 +59,8 @@ class Conductor {
   static constexpr Word kInHook = 8;       // never without a conductor
   static constexpr Word kTriggering = 16;  // that hook is on_trigger
   static constexpr Word kArmed = 32;
-  static constexpr Word kExpired = 64;            // the mark of an expiry that has found a conductor
-  static constexpr Word kCancelledByTimer = 128;  // the Timer's end has cancelled the armed timeout
+  static constexpr Word kExpired = 64;   // the mark
+  static constexpr Word kUnarmed = 128;  // the Timer's end has cancelled the armed timeout
   // The higher bits are the number of the armed timeout, or of the next one.
   static constexpr Word kArming = 256;
 
@@ -103,10 +103,10 @@ class Conductor {
   Word destroy() noexcept { return word_.fetch_or(kDestroyed | kConducted, std::memory_order_acq_rel); }
 
   /// Called when the Timer's end has cancelled the timeout of this number.
-  void note_cancelled_by_timer(Word arming) noexcept {
+  void note_unarmed(Word arming) noexcept {
     Word seen = word();
     while (arming_of(seen) == arming &&
-           !word_.compare_exchange_weak(seen, seen | kCancelledByTimer, std::memory_order_relaxed)) {
+           !word_.compare_exchange_weak(seen, seen | kUnarmed, std::memory_order_relaxed)) {
     }
   }
 
@@ -116,7 +116,7 @@ class Conductor {
     for (;;) {
       if (arming_of(seen) != arming) return false;  // out of date
       const bool conducted = (seen & kConducted) != 0;
-      const Word entered = ((seen | kConducted) & ~(kArmed | kCancelledByTimer)) + kArming;
+      const Word entered = ((seen | kConducted) & ~(kArmed | kUnarmed)) + kArming;
       // Makes the exchange even if the mark is set, so that the conductor sees this expiry too.
       if (word_.compare_exchange_weak(seen, conducted ? seen | kExpired : entered, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
@@ -144,11 +144,10 @@ class Conductor {
   }
 
   void set_armed() noexcept { word_.fetch_or(kArmed, std::memory_order_relaxed); }
-  /// Makes an armed timeout out of date. Changes the number first, so that no later note_cancelled_by_timer() is for
-  /// the old timeout.
+  /// Makes an armed timeout out of date. In this order, so that no later note_unarmed() is for the old timeout.
   void set_disarmed() noexcept {
     word_.fetch_add(kArming, std::memory_order_relaxed);
-    word_.fetch_and(~(kArmed | kCancelledByTimer), std::memory_order_relaxed);
+    word_.fetch_and(~(kArmed | kUnarmed), std::memory_order_relaxed);
   }
 
   /// Ceases to be the conductor, unless the word has one of these bits: by default, the mark of an expiry. If it
@@ -194,7 +193,7 @@ class ArmedTask {
     if (conductor_->enter_expired(arming_)) owner_->conduct_expired(expired);
   }
   void will_not_run(detail::NotRun why) noexcept {
-    if (why == detail::NotRun::Stopped) conductor_->note_cancelled_by_timer(arming_);
+    if (why == detail::NotRun::Stopped) conductor_->note_unarmed(arming_);
   }
 
  private:
