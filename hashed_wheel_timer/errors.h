@@ -18,7 +18,7 @@ namespace hwt {
 ///   }
 ///
 /// Guarantees: the timer is as before. But a callable that was passed with std::move may be gone. try_new_timeout()
-/// returns a null handle instead.
+/// returns a null handle instead of throwing this.
 /// Source: Java's IllegalStateException, which Netty throws there.
 class HWT_API IllegalState : public std::logic_error {
  public:
@@ -31,7 +31,8 @@ class HWT_API IllegalState : public std::logic_error {
 ///
 ///   catch (const hwt::RejectedExecution&) { reject_request(id); }
 ///
-/// Guarantees: nothing was scheduled; TimerStats::rejected counts it. try_new_timeout() returns a null handle instead.
+/// Guarantees: nothing was scheduled; TimerStats::rejected counts it. try_new_timeout() returns a null handle instead
+/// of throwing this.
 /// Source: Java's RejectedExecutionException, which Netty throws there.
 class HWT_API RejectedExecution : public std::runtime_error {
  public:

@@ -26,8 +26,8 @@ namespace hwt {
 ///   timer.stop();   // wakes the loop
 ///
 /// Guarantees: those of Timer. Its clock is steady_clock, which goes on while the loop sleeps, so a delay counts from
-/// the call. A task starts at the end of its tick, or when the loop next calls run_due(). If the loop waits for the
-/// eventfd without EPOLLET, it must read the eventfd, or it spins.
+/// the call. A task starts in the first run_due() after the end of its tick. If the loop waits for the eventfd without
+/// EPOLLET, it must read the eventfd, or it spins.
 /// Threads: any thread may call any member. Tasks run on the thread that calls run_due(), or in Options::executor.
 /// Not for: tests, which want a clock of their own (ManualTimer); an io_context (net::LoopTimer); a loop whose objects
 /// can carry their timeout as a base class (PassiveWheel).
@@ -47,33 +47,33 @@ class HWT_API LoopTimer final : public detail::DrivenTimer {
 
   /// Runs the due tasks in the order of ticks, at most `max_tasks`. Returns when to call it next, or none if no pending
   /// timeout will ever be due or the timer was stopped. That time is never later than the first due task. It has passed
-  /// if something was left over. It may be early, and a time instead of none, if a deadline was moved or is far away. A
-  /// call takes the timeouts that are due when it begins, and some ten thousands of the others. So it returns while
-  /// other threads schedule and cancel without a pause. One thread at a time runs tasks; others wait. Throws
-  /// IllegalState inside a task.
+  /// if something was left over. If a deadline was moved or is far away, the time may be too early, and there may be
+  /// one although nothing will be due. A call takes the timeouts that are due when it begins, and some ten thousands of
+  /// the others. So it returns even while other threads schedule and cancel without a pause. One thread at a time runs
+  /// tasks; others wait. Throws IllegalState inside a task.
   std::optional<std::chrono::steady_clock::time_point> run_due(
       std::size_t max_tasks = (std::numeric_limits<std::size_t>::max)());
 
   /// Sets the function that wakes the loop, so that it calls run_due() again. A thread calls it when it makes something
   /// due before the time that run_due() last returned. It does so by scheduling, by rescheduling to an earlier time, or
-  /// by cancelling a TimerTask, whose cancelled() then waits. There are other reasons: thousands of timeouts wait to be
-  /// taken into the wheel, or thousands were cancelled, or memory can be returned to the system. With
+  /// by cancelling a TimerTask, whose cancelled() runs in run_due(). There are other reasons: thousands of timeouts
+  /// wait to be taken into the wheel, or thousands were cancelled, or memory can be returned to the system. With
   /// Options::max_pending_timeouts, the cancel of the last pending timeout is a reason too, so that run_due() then
   /// returns none.
-  /// At most one such call is made until run_due() is called again, and it may turn out to be unnecessary. A call that
-  /// a task causes is made when run_due() has run all tasks. The stop() that ends the timer makes one more call, also
-  /// if the loop does not sleep. From then on run_due() returns none. So a thread that tells the loop to end, and then
-  /// calls stop(), wakes it. The library holds no lock during a call. So the function may use objects that share the
-  /// timer, such as a KeyedTimer, also if their call runs it. But it must not destroy the handle or the coroutine whose
-  /// call runs it, and must not use a WheelTimer whose call runs it. The function must not throw, wait, destroy the
-  /// timer, or call on_earlier(). An empty function ends the calls. The destructor makes none. The destructor and
-  /// on_earlier() wait for a call on another thread. In addition, on_earlier() waits for a run_due() on another thread,
-  /// and may call the cancelled() of tasks. Throws IllegalState inside a task.
+  /// At most one such call is made until run_due() is called again, and it may turn out to be unnecessary. If a task
+  /// gives a reason, the call is made when run_due() has run all tasks. The stop() that ends the timer makes one more
+  /// call, even if the loop does not sleep. From then on run_due() returns none. So a thread that tells the loop to
+  /// end, and then calls stop(), wakes it. The library holds no lock during a call. So the function may use objects
+  /// that share the timer, such as a KeyedTimer, even if a call of that object runs it. But it must not destroy the
+  /// handle or the coroutine whose call runs it, and must not use a WheelTimer whose call runs it. The function must
+  /// not throw, wait, destroy the timer, or call on_earlier(). An empty function ends the calls. The destructor makes
+  /// none. The destructor and on_earlier() wait for a call on another thread. In addition, on_earlier() waits for a
+  /// run_due() on another thread, and may call the cancelled() of tasks. Throws IllegalState inside a task.
   void on_earlier(std::function<void()> call) { DrivenTimer::on_earlier(std::move(call)); }
 };
 
-/// Returns the wait until `next` in milliseconds, for epoll_wait() and poll(). Rounds up, so that the loop does not
-/// spin. So tasks are up to 1 ms later: with ticks below 1 ms, use epoll_pwait2() or a timerfd instead. Returns 0 if
+/// Returns the wait until `next` in milliseconds, for epoll_wait() and poll(). Rounds up, because the loop would spin
+/// otherwise. Tasks are then up to 1 ms later: with ticks below 1 ms, use epoll_pwait2() or a timerfd. Returns 0 if
 /// `next` has passed, and -1, for ever, if there is none. Reads the clock once.
 HWT_API int poll_timeout(std::optional<std::chrono::steady_clock::time_point> next) noexcept;
 

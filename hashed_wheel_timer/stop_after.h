@@ -13,17 +13,16 @@
 
 namespace hwt {
 
-/// Requests a stop at a deadline, for everything that takes a std::stop_token. It asks the work to stop, and the code
-/// that waits for the work still joins it.
+/// Requests a stop at a deadline, for everything that takes a std::stop_token. It only asks the work to stop. The
+/// program still waits for the end of the work.
 ///
 ///   hwt::StopAfter limit(timer, 250ms);
 ///   Answer answer = co_await call(request, limit.token());
 ///   if (limit.timed_out()) ...
 ///
 /// Guarantees: the stop is requested at the deadline or when `parent` is stopped, whichever comes first. A stop of the
-/// parent cancels the deadline. If the timer is stopped or destroyed first, the deadline never comes: it requests
-/// nothing, also when the program runs the timeout that Timer::stop() returned. A wait by the token then goes on, so
-/// stop the parent before the timer.
+/// parent cancels the deadline. If the timer is stopped or destroyed first, the deadline requests nothing, even if the
+/// program runs the timeout that Timer::stop() returned. The work then goes on, so stop the parent before the timer.
 /// Threads: any thread may call any member, also in stop callbacks. Stop callbacks of the deadline run where the timer
 /// runs tasks, those of the parent on the thread that requests that stop.
 /// Not for: abandoning work that cannot be stopped.
@@ -34,9 +33,9 @@ class HWT_API StopAfter {
   [[nodiscard("a StopAfter without a name ends at once, and limits nothing")]] StopAfter(Timer& timer, When when,
                                                                                          std::stop_token parent = {});
 
-  /// Cancels, and ends the link to the parent. Waits while another thread makes the request, stop callbacks included;
-  /// not inside that request. A deadline that waits in an executor is disarmed. Hold no lock that a stop callback
-  /// takes. Two objects wait for ever if each is destroyed in the callback of the other.
+  /// Cancels the deadline, also one whose task waits in an executor, and ends the link to the parent. If another thread
+  /// is requesting the stop, waits until its stop callbacks have returned. Hold no lock that a stop callback takes. Two
+  /// objects wait for each other for ever if each is destroyed in a stop callback of the other.
   ~StopAfter();
   StopAfter(const StopAfter&) = delete;
   StopAfter& operator=(const StopAfter&) = delete;

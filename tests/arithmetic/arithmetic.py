@@ -34,9 +34,9 @@ FAULTS = [
     ("tick_grid", "grid_at", GRID, "count(time, 0)", "count(time, 1)"),
     ("tick_grid", "grid_roundest", GRID, "last ^ (first - 1)", "last ^ first"),
     ("tick_grid", "grid_roundest", GRID, "const Unsigned last = end - 1", "const Unsigned last = end"),
-    # As in tokio: the level from the difference with the lowest digit filled, which files a tick on a carry too high.
+    # As in tokio: a tick next to a carry gets too high a level.
     ("slot_levels", "levels_slot_holds_its_tick", LEVELS, "(tick ^ cursor) | 1", "(tick ^ (cursor + 1)) | 1"),
-    # As in tokio: a slot that has begun counts as one of the next rotation.
+    # As in tokio: a slot whose span has begun counts as one of the next rotation.
     ("slot_levels", "levels_slot_holds_its_tick", LEVELS, "((cursor >> shift) & ~mask_) |", "(((cursor >> shift) + 1) & ~mask_) |"),
     ("slot_levels", "levels_slot_holds_its_tick", LEVELS, "(cursor >> shift) & ~mask_", "(cursor >> shift)"),
     ("slot_levels", "levels_no_slot_skipped", LEVELS, "(tick ^ cursor) | 1", "(tick - cursor) | 1"),
@@ -80,11 +80,13 @@ def build(root, folder, program):
 
 
 def prove(root, folder, program):
+    """Runs all lemmas of a program. Returns whether they are proven, and a text."""
     result = subprocess.run([build(root, folder, program)], capture_output=True, text=True)
     return result.returncode == 0, result.stdout + result.stderr
 
 
 def find(root, folder, fault):
+    """Plants a fault in a copy of its header. Returns whether the lemma is refuted, and a text."""
     program, lemma, path, old, new = fault
     with open(os.path.join(root, path), encoding="utf-8") as file:
         text = file.read()

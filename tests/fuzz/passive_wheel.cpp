@@ -1,5 +1,5 @@
-// PassiveWheel against a multimap: two wheels that share their nodes, schedules, postponements, cancellations and
-// deaths anywhere in time, half of them from inside on_timeout(), and exceptions. With a patient input, the wheel may
+// PassiveWheel against a multimap. Two wheels share their nodes, which are scheduled, postponed, cancelled and
+// destroyed at any time, half of them inside on_timeout(), which may also throw. With a patient input, a wheel may
 // begin just before a carry of its arithmetic, or have more nodes than one advance() moves.
 
 #include "hashed_wheel_timer/passive_wheel.h"
@@ -44,7 +44,11 @@ class Walk {
     while (!input_.ended()) {
       Side& side = any_side();
       if (crowded_ && input_.one_in(64)) crowd(side);
-      input_.one_in(3) ? advance(side) : operate();
+      if (input_.one_in(3)) {
+        advance(side);
+      } else {
+        operate();
+      }
       check(side);
     }
   }
@@ -73,7 +77,7 @@ class Walk {
       return since / each + (since % each != 0 ? 1 : 0);
     }
     std::uint64_t present() const { return distance(start, now) / static_cast<std::uint64_t>(tick.count()); }
-    /// When it is due, or the end of time.
+    /// The time after so many ticks, or TimePoint::max() beyond the end.
     TimePoint time_of(std::uint64_t ticks) const {
       const auto each = static_cast<std::uint64_t>(tick.count());
       return ticks > distance(start, end) / each ? TimePoint::max() : later_by(start, ticks * each);
@@ -95,7 +99,7 @@ class Walk {
     side.start = TimePoint(nanoseconds(input_.one_of<std::int64_t>(
         {0, 123'456'789, -5'000'000'000, std::numeric_limits<std::int64_t>::min(),
          std::numeric_limits<std::int64_t>::max() - 1'000'000'000'000, -4'611'686'018'427'387'904})));
-    // Less than 2^64 - 1 nanoseconds after the start.
+    // The latest time, but less than 2^64 - 1 nanoseconds after the start.
     side.end = side.start == TimePoint::min() ? TimePoint::max() - nanoseconds(1) : TimePoint::max();
     side.now = side.start;
     side.left_over = false;
@@ -297,7 +301,11 @@ class Walk {
   void advance(Side& side) {
     if (side.wheel == nullptr || side.running) return;
     const TimePoint told = any_time(side);
-    advance(side, told, input_.one_in(3) ? input_.below(5) : crowded_ && !input_.one_in(4) ? kMany : kAll);
+    advance(side, told, any_max_tasks());
+  }
+  std::size_t any_max_tasks() {
+    if (input_.one_in(3)) return input_.below(5);
+    return crowded_ && !input_.one_in(4) ? kMany : kAll;
   }
   void advance(Side& side, TimePoint told, std::size_t max_tasks) {
     side.now = std::clamp(told, side.now, side.end);

@@ -1,5 +1,5 @@
-// KeyedTimer: random calls against a map, and a test for each other promise, on time that the test advances unless it
-// needs a worker. An executor that keeps its jobs shows the moments between the claim of a timeout and its expiry.
+// KeyedTimer: random calls against a map, and a test for each other promise. Most use a ManualTimer. Some use an
+// executor that keeps its jobs, so that they can act between the claim of a timeout and the run of its task.
 
 #include "hashed_wheel_timer/keyed_timer.h"
 
@@ -51,7 +51,7 @@ TEST_F(Keyed, ExpiresOnceAtItsDeadline) {
   EXPECT_EQ(take_expired(), Items());
 }
 
-TEST_F(Keyed, WhatIsDueNowExpiresAtTheNextTickOnceAndNotInside) {
+TEST_F(Keyed, ADueValueExpiresOnceAtTheNextTickAndNotInsideTheCall) {
   timer_.advance(1s);
   const steady_clock::time_point now = timer_.now();
   for (const When due : {When(now), When(now - 1ns), When(now - 1h), When(steady_clock::time_point::min()), When(0ns),
@@ -71,7 +71,7 @@ TEST_F(Keyed, WhatIsDueNowExpiresAtTheNextTickOnceAndNotInside) {
   }
 }
 
-TEST_F(Keyed, WhatIsBeyondTheClockIsNever) {
+TEST_F(Keyed, ADeadlineBeyondTheClockNeverComes) {
   for (const When never : {When(nanoseconds::max()), When((std::chrono::hours::max)()), When(std::chrono::years(600)),
                            When(std::chrono::days(300'000)), When(steady_clock::time_point::max())}) {
     (void)keyed_.set(1, 10, never);
@@ -521,7 +521,7 @@ std::vector<std::size_t> colliding_keys(const detail::HashSeed& seed, std::size_
 }
 
 TEST(KeyedHash, KeysThatCollideForOneTableDoNotForAnother) {
-  if constexpr (sizeof(std::size_t) < 8) GTEST_SKIP() << "2^30 inputs are too few for that many of one hash";
+  if constexpr (sizeof(std::size_t) < 8) GTEST_SKIP() << "too few of the 2^30 inputs have one hash";
   constexpr std::size_t kKeys = 40'000;
   const std::vector<std::size_t> keys = colliding_keys(kSeed, kKeys);
   const auto hashes = [&](const detail::HashSeed& seed) {
@@ -529,7 +529,7 @@ TEST(KeyedHash, KeysThatCollideForOneTableDoNotForAnother) {
     for (const std::size_t key : keys) different.insert(detail::mixed_hash(key, seed));
     return different.size();
   };
-  EXPECT_EQ(hashes(kSeed), 1U) << "these are no attack";
+  EXPECT_EQ(hashes(kSeed), 1U) << "the keys do not collide";
   const detail::HashSeed seed = detail::HashSeed::random();
   const detail::HashSeed other = detail::HashSeed::random();
   EXPECT_NE(seed.added, other.added);
@@ -566,7 +566,7 @@ TEST(KeyedErrors, AMoveConstructorThatThrowsLeavesNothingPending) {
   }
 }
 
-/// So bad that long runs of cells form, wrap around the end of the table and are torn open again.
+/// So bad that long runs of cells form, which wrap around the end of the table, and into which removals tear holes.
 struct BadHash {
   std::size_t operator()(int key) const { return static_cast<std::size_t>(key % 4); }
 };
@@ -586,7 +586,7 @@ void compare_with_a_map(int keys) {
   const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
   for (int step = 0; step < 30'000; ++step) {
     const int key = below(keys);
-    // By a deadline that has passed it expires at the next tick, by the end of time never.
+    // A deadline that has passed expires at the next tick, the end of time never.
     const nanoseconds delay = below(keys) * 1ms;
     const int kind = below(16);
     const steady_clock::time_point at = kind == 0   ? timer.now() - delay
@@ -715,7 +715,7 @@ TEST_F(NestedExpiry, ACallInsideACallOfAnotherKeyedTimerReleasesItsOwnFunction) 
     inner.reset();
     EXPECT_FALSE(inner_function.expired());
   });
-  (void)inner->set(2, 2, 1ms);  // whose job still refers to the rest of the KeyedTimer
+  (void)inner->set(2, 2, 1ms);  // the job of this timeout keeps the rest of the KeyedTimer alive
   expire();
   run_next();
   EXPECT_EQ(inner, nullptr);

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 
 #include "hashed_wheel_timer/internal/core/counters.h"
 #include "tests/models/checker.h"
@@ -32,6 +33,7 @@ struct Producers {
 };
 
 constexpr int kTimeouts = 4;
+constexpr std::int64_t kLate = 4;  // each timeout that expires, in ns
 
 struct Counts final : Run {
   hwt::internal::Counters counters;
@@ -52,14 +54,14 @@ struct Counts final : Run {
     } else {
       MODEL_ASSERT(counters.read_timeouts(producers).pending >= 0);
       const hwt::LatencyHistogram late = counters.lateness.snapshot();
-      MODEL_ASSERT(late.count() == 0 || late.max() == nanoseconds(4));
-      MODEL_ASSERT(late.sum() >= nanoseconds(4) * static_cast<int>(late.count()));
+      MODEL_ASSERT(late.count() == 0 || late.max() == nanoseconds(kLate));
+      MODEL_ASSERT(late.sum() >= nanoseconds(kLate) * static_cast<int>(late.count()));
     }
   }
 
   void end(unsigned how) {
     if (how == 0) {
-      counters.lateness.add(5, 1);
+      counters.lateness.add(1 + kLate, 1);
       counters.expired.add(1);
     } else if (how == 1) {
       counters.unprocessed.add(1);

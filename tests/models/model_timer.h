@@ -1,6 +1,6 @@
 #pragma once
 
-// A timer of a Core and a Worker. It takes fewer steps than a ManualTimer, which has an engine. One thread turns it.
+// A timer that has only a Core and a Worker, so a model takes fewer steps than with a ManualTimer. One thread turns it.
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +59,7 @@ class ModelTimer final : public hwt::Timer {
     core_.sleeper().sleep_until(hwt::internal::kForever);
   }
 
-  /// By the thread that turns it.
+  /// Called by the thread that turns the timer.
   std::vector<hwt::Timeout> stop() override {
     core_.lifecycle().begin_stop();
     hwt::internal::AsymmetricFence::heavy();

@@ -33,10 +33,10 @@ class Host {
     }
     switch (setup.kind) {
       case Kind::Hashed:
-        own(std::make_unique<HashedWheelTimer>(options), setup.own_run);
+        use_worker_of(std::make_unique<HashedWheelTimer>(options), setup.own_run);
         break;
       case Kind::Hierarchical:
-        own(std::make_unique<HierarchicalWheelTimer>(options), setup.own_run);
+        use_worker_of(std::make_unique<HierarchicalWheelTimer>(options), setup.own_run);
         break;
       case Kind::Loop:
         drive(std::make_unique<LoopTimer>(options));
@@ -54,30 +54,29 @@ class Host {
     if (is_manual_) return [this] { return timer_->now(); };
     return [] { return steady_clock::now(); };
   }
-  /// With timeouts pending.
+  /// Destroys the timer, while timeouts are pending. No thread calls its run() then: see Setup::own_run.
   void destroy() {
-    if (drives_) end_driver();
-    timer_.reset();
     end_driver();
+    timer_.reset();
   }
   /// Wakes the driver.
   void ring() {
     const std::lock_guard lock(mutex_);
     rung_ = true;
-    came_.notify_one();
+    woken_.notify_one();
   }
 
  private:
+  /// `own_run`: a thread of this object calls run(). Otherwise the timer starts its worker.
   template <class T>
-  void own(std::unique_ptr<T> timer, bool runs) {
+  void use_worker_of(std::unique_ptr<T> timer, bool own_run) {
     T* const typed = timer.get();
     timer_ = std::move(timer);
-    if (!runs) return;
+    if (!own_run) return;
     driver_ = std::thread([this, typed] { as_worker([typed] { typed->run(); }); });
   }
   template <class T>
   void drive(std::unique_ptr<T> timer) {
-    drives_ = true;
     is_manual_ = std::is_same_v<T, ManualTimer>;
     T* const typed = timer.get();
     timer_ = std::move(timer);
@@ -90,23 +89,23 @@ class Host {
   }
 
   void as_worker(const std::function<void()>& work) {
-    thread_number = 100;
+    thread_number = 100;  // no other thread of a round has this one
     const Preemption::Here here(preemption_);
     work();
   }
 
-  std::size_t some() {
+  std::size_t any_max_tasks() {
     return random_.next() % 2 == 0 ? random_.next() % 100 : std::numeric_limits<std::size_t>::max();
   }
   /// Sleeps for as long as the timer allows, so that a wake-up that is lost shows.
   void turn(LoopTimer& timer) {
-    const std::optional<TimePoint> next = timer.run_due(some());
+    const std::optional<TimePoint> next = timer.run_due(any_max_tasks());
     std::unique_lock lock(mutex_);
     const auto is_rung = [this] { return rung_ || over_; };
     if (next) {
-      came_.wait_until(lock, *next, is_rung);
+      woken_.wait_until(lock, *next, is_rung);
     } else {
-      came_.wait(lock, is_rung);
+      woken_.wait(lock, is_rung);
     }
     rung_ = false;
   }
@@ -115,7 +114,7 @@ class Host {
     if (random_.next() % 2 == 0) {
       timer.advance(by);
     } else {
-      timer.advance_to(timer.now() + by, some());
+      timer.advance_to(timer.now() + by, any_max_tasks());
     }
     if (random_.next() % 4 == 0) timer.next_wakeup();
     std::this_thread::sleep_for(100us);
@@ -128,14 +127,13 @@ class Host {
     driver_.join();
   }
 
-  perf::Random random_;  // the driver's
+  perf::Random random_;  // only the driver uses it
   Preemption& preemption_;
   std::unique_ptr<Timer> timer_;
-  bool drives_ = false;
   bool is_manual_ = false;
   std::atomic<bool> over_{false};
   std::mutex mutex_;
-  std::condition_variable came_;
+  std::condition_variable woken_;
   bool rung_ = false;
   std::thread driver_;
 };

@@ -1,4 +1,5 @@
-// What nearly all tests include, precompiled. They include it nevertheless: the strict build does without.
+// The headers that nearly all tests include, precompiled. Each test still includes them, because the strict build has
+// no precompiled header.
 
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/test_support.h"

@@ -40,7 +40,7 @@ void expire_next(ThreadlessTimer& timer, nanoseconds begun) {
   timer.worker().expire(timer.worker().next_due(), ns(begun));
 }
 
-TEST(Lateness, IsTheBeginningOfTheWorkOnATickMinusTheDeadline) {
+TEST(Lateness, CountsFromTheDeadlineToTheBeginningOfTheWorkOnATick) {
   ThreadlessTimer timer;  // started at 0, a tick of 1 ms
   timer.new_timeout([] {}, 250us);
   timer.new_timeout([] {}, 1ms);
@@ -64,7 +64,7 @@ TEST(Lateness, IsZeroAtTheDeadlineAndNeverNegative) {
   timer.new_timeout([] {}, 1ms);
   expire_next(timer, 1ms);
   timer.new_timeout([] {}, 5ms);
-  expire_next(timer, 4ms);  // which no worker does
+  expire_next(timer, 4ms);  // no worker begins a tick before its deadlines
   const LatencyHistogram lateness = timer.core().lateness();
   EXPECT_EQ(lateness.count(), 3U);
   EXPECT_EQ(lateness.sum(), 0ns);
@@ -176,7 +176,7 @@ TYPED_TEST(LatenessOfTimers, EveryExpiredTimeoutCountsAndNoOther) {
   const LatencyHistogram lateness = timer.lateness();
   EXPECT_EQ(lateness.count(), static_cast<std::uint64_t>(kTimeouts));
   EXPECT_EQ(lateness.count(), static_cast<std::uint64_t>(timer.stats().expired));
-  // A task begins after its tick is begun.
+  // A lateness ends when the worker begins the tick, before the task reads the clock.
   EXPECT_LE(lateness.sum(), nanoseconds(measured));
 }
 
@@ -235,14 +235,14 @@ TYPED_TEST(LatenessOfTimers, ShowsThatTheWorkerWokeUpAfterADeadlineItWasWokenFor
 
 #endif
 
-TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
+TYPED_TEST(LatenessOfTimers, DoesNotIncludeEarlierTasksOfTheSameTick) {
   bool judged = false;
   for (int attempt = 0; attempt < 100 && !judged; ++attempt) {
     std::atomic<int> ran = 0;
     TypeParam timer{20ms};
     nanoseconds before{};
     {
-      const Gate gate(timer);  // else the worker may wake up late, which its lag does not tell
+      const Gate gate(timer);  // without it the worker might wake up late, which last_lag does not show
       before = timer.lateness().sum();
       timer.new_timeout(
           [&] {
@@ -253,8 +253,8 @@ TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
       timer.new_timeout([&] { ++ran; }, 0ns);
     }
     ASSERT_TRUE(eventually([&] { return ran == 2; }));
-    timer.stop();  // a tick and its lag are counted when it is over
-    // Tasks of two ticks, or of one that the worker began late, tell nothing.
+    timer.stop();  // the worker counts a tick and its lag at the end of the tick
+    // Ignores an attempt in which the two tasks ran in different ticks, or the worker began their tick late.
     judged = timer.stats().ticks == 2 && timer.stats().last_lag < 70ms;
     if (judged) {
       EXPECT_LT(timer.lateness().sum() - before, 60ms) << "each of the two was late by a tick and 10 ms at most";
@@ -263,7 +263,8 @@ TYPED_TEST(LatenessOfTimers, DoesNotHaveTheTasksBeforeItInItsOwnTick) {
   EXPECT_TRUE(judged) << "the worker was late in each attempt";
 }
 
-TYPED_TEST(LatenessOfTimers, HasTheTasksOfTheTickBefore) {
+TYPED_TEST(LatenessOfTimers, IncludesTheTasksOfTheTickBefore) {
+  // The sum of all latenesses, as these tasks see it.
   std::atomic<std::int64_t> in_first = 0;
   std::atomic<std::int64_t> in_second = 0;
   TypeParam timer{1ms};
@@ -281,10 +282,12 @@ TYPED_TEST(LatenessOfTimers, HasTheTasksOfTheTickBefore) {
   ASSERT_TRUE(eventually([&] { return steady_clock::now() > due + 10ms; }));
   gate.open();
   ASSERT_TRUE(eventually([&] { return in_second != 0; }));
-  EXPECT_GT(in_second - in_first, in_first - before + ns(50ms));
+  const std::int64_t of_first = in_first - before;
+  const std::int64_t of_second = in_second - in_first;
+  EXPECT_GT(of_second, of_first + ns(50ms));
 }
 
-TYPED_TEST(LatenessOfTimers, WaitingInAnExecutorIsNotInIt) {
+TYPED_TEST(LatenessOfTimers, DoesNotIncludeTheWaitInAnExecutor) {
   test::JobQueue jobs;
   TypeParam timer{{.tick_duration = 1ms, .executor = jobs.executor()}};
   std::atomic<bool> ran = false;

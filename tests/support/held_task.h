@@ -6,18 +6,20 @@
 
 namespace hwt::test {
 
-/// The fate of one task. The flags are not atomic, so that ThreadSanitizer reports a reader that has not waited.
+/// The part of a callable that holds its thread.
 enum class In { Nothing, Run, Destructor };
+
+/// The fate of one callable. The flags are not atomic, so that ThreadSanitizer reports a reader that has not waited.
 struct Story {
   explicit Story(In held_in = In::Nothing) : held(held_in) {}
 
   const In held;
   Hold hold;
-  bool ran = false;        // to its end
-  bool destroyed = false;  // to its end
+  bool ran = false;        // its run has ended
+  bool destroyed = false;  // its destructor has ended
 };
 
-/// A callable that holds its thread where its story says.
+/// A callable with a story, which says where it holds its thread.
 class Actor {
  public:
   explicit Actor(Story& story) : story_(&story) {}

@@ -5,10 +5,11 @@
 
 namespace hwt::test {
 
-/// A thread that stops in the midst of a call, in an allocation, as one does that is preempted.
+/// A thread that stops inside an allocation in the midst of a call, as if it were preempted there.
 class StoppedThread {
  public:
-  /// The thread calls prepare(), and then call(), which stops in the allocation with the number `at`, counted from 0.
+  /// The thread calls prepare(), and then call(), in which it stops in allocation number `at`, counted from 0. Returns
+  /// when it has stopped or ended.
   template <class Prepare, class Call>
   StoppedThread(int at, Prepare prepare, Call call) {
     thread_ = std::jthread([this, at, prepare, call]() mutable {
@@ -29,7 +30,7 @@ class StoppedThread {
   StoppedThread(const StoppedThread&) = delete;
   StoppedThread& operator=(const StoppedThread&) = delete;
 
-  /// False: it has come to the end, because there are fewer allocations.
+  /// Returns whether the thread has stopped. If not, call() had fewer allocations, and has ended.
   bool in_the_midst() const { return in_the_midst_; }
   /// Lets the thread go on, and waits for its end.
   void go_on() {

@@ -15,13 +15,13 @@
 
 namespace hwt::test {
 
-/// Schedules a task. It comes last, because it may be long.
+/// Schedules a task. The task is the last parameter, because it may be long.
 template <class Task>
 Timeout after(Timer& timer, When when, Task&& task) {
   return timer.new_timeout(std::forward<Task>(task), when);
 }
 
-/// Adds a task to a timer or to a scope. The task comes last, because it may be long.
+/// Adds a task to a timer or to a scope. The task is the last parameter, because it may be long.
 template <class Owner, class Task>
 TimeoutId add_after(Owner& owner, When when, Task&& task) {
   return owner.add(std::forward<Task>(task), when);

@@ -24,10 +24,10 @@ class TimerModel {
     TimePoint deadline;
     std::uint64_t order = 0;  // rises with each expect_in_order(); 0: it may run anywhere among those of its tick
     bool any_time = false;  // its deadline has passed: it may run in the tick that is processed now, or in the next one
-    bool any_turn = false;  // of a calendar, which also wakes up earlier; after a jump such a wake-up may run it
+    bool any_turn = false;  // a calendar also wakes up before it is due; after a jump, such a wake-up may run it
   };
   using Due = std::multimap<std::uint64_t, Alarm>;
-  /// One that is expected, or none.
+  /// An expected alarm, or none.
   using Id = std::optional<Due::iterator>;
 
   TimerModel(std::chrono::nanoseconds tick, TimePoint start, std::function<void(const char* promise)> broken)
@@ -75,7 +75,7 @@ class TimerModel {
     turning_ = false;
     left_over_ = left_over;
     for (auto& [due, alarm] : by_due_) {
-      // Scheduled from inside: it may join the remaining alarms.
+      // A task of this turn has scheduled it, and it may join the remaining alarms.
       if (left_over_ && alarm.deadline <= now && time_of(due) > now) alarm.any_time = true;
     }
     require(left_over_ || first() > now || first() == TimePoint::max(), "nothing is left over");
@@ -87,7 +87,7 @@ class TimerModel {
     require(!wakeup || *wakeup <= std::max(first(), now), "next_wakeup() is not too late");
   }
 
-  /// The deadline with a leeway: the end of the tick whose number ends in the most zero bits.
+  /// The deadline with a leeway: of the ticks within it, the end of the one whose number ends in the most zero bits.
   TimePoint roundest(TimePoint deadline, std::chrono::nanoseconds leeway) const {
     const TimePoint latest = std::min(after(deadline, leeway), TimePoint::max() - std::chrono::nanoseconds(1));
     if (leeway.count() <= 0 || latest <= start_) return deadline;
@@ -131,7 +131,7 @@ class TimerModel {
 
   void check_turn(const Alarm& alarm, TimePoint now) const {
     require(turning_, "runs when time passes");
-    const bool jumped = !passing_ || now == began_;  // then the remaining alarms run
+    const bool jumped = !passing_ || now == began_;  // at the beginning of a turn, overdue alarms run as after a jump
     if (alarm.any_turn && jumped) return;
     if (passing_) {
       require(now == std::max(time_of(alarm.due), began_), "runs at the point of the grid where it is due");

@@ -70,7 +70,7 @@ TEST(Allocation, FailsInTheConstructor) {
   });
   EXPECT_GE(refused, 5) << "three functions, the core, the worker";
   EXPECT_GE(failures, refused);
-  // A thread remembers the timers that it used until it needs the room.
+  // A thread keeps a record of each timer that it has used, until it needs the room.
   EXPECT_LE(bytes_in_use - before, 4096);
 }
 
@@ -117,7 +117,7 @@ class Subject {
  public:
   Subject(Kind kind, bool by_deadline) : kind_(kind), by_deadline_(by_deadline) {}
 
-  /// Returns a null handle if it is refused, unless it throws.
+  /// `throws`: calls new_timeout(). Otherwise calls try_new_timeout(), and returns a null handle without memory.
   Timeout schedule(Timer& timer, std::chrono::nanoseconds delay, bool throws) {
     const auto call = [&](auto&& task) {
       const When when = by_deadline_ ? When(timer.now() + delay) : When(delay);
@@ -127,7 +127,10 @@ class Subject {
       case Kind::SmallCallable:
         return call([w = witness_] { w->count_down(); });
       case Kind::LargeCallable:
-        return call([w = witness_, large = std::array<char, 64>{}] { (void)large, w->count_down(); });
+        return call([w = witness_, large = std::array<char, 64>{}] {
+          (void)large;
+          w->count_down();
+        });
       case Kind::CopiedFunction:
         try {
           return call(function_);

@@ -105,7 +105,7 @@ TYPED_TEST(Conformance, AnEarlierTickRunsFirst) {
 
 using Time = steady_clock::time_point;
 
-/// By its deadline: in the past, now, near, far, never.
+/// Deadlines in the past, now, near, far and never.
 std::vector<Time> deadlines_around(Time now) {
   return {Time::min(), Time::min() + 1ns, Time(),   now - 1h,         now - 1ns,         now,
           now + 1ns,   now + 3ms,         now + 1h, Time::max() - 1h, Time::max() - 1ns, Time::max()};

@@ -8,7 +8,7 @@
 namespace hwt::test {
 namespace {
 
-/// Returns when everything that was due `delay` from now at the latest has run.
+/// Waits until all timeouts that are due within `delay` from now have run.
 void pass(Timer& timer, std::chrono::milliseconds delay) {
   Latch passed;
   timer.new_timeout([&] { passed.count_down(); }, delay + 1ms);
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(When, Reschedule, ::testing::Values(Where::InTheQueue, 
 TEST_P(Reschedule, ManyTimesToLater) {
   schedule(15ms);
   for (int i = 0; i < 1000; ++i) move_to(20ms + i * 20us);
-  EXPECT_EQ(timer_.stats().scheduled, GetParam() == Where::InTheWheel ? 3 : 2);
+  EXPECT_EQ(timer_.stats().scheduled, GetParam() == Where::InTheWheel ? 3 : 2);  // with the gate and the hold
   expect_it_runs_once();
 }
 

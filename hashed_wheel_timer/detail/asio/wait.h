@@ -33,19 +33,18 @@ struct InitiateWait {
 ///   co_await hwt::net::async_wait(timer, socket.get_executor(), 250ms, asio::use_awaitable);
 ///
 /// Guarantees: the completion is deferred to `executor`, the I/O executor, and never made inside this call. It is then
-/// dispatched to the handler's associated executor, with its allocator. Both have work until then. The handler is
-/// called once: without an error if the timeout has expired, or with operation_aborted. That follows a use of its
-/// cancellation slot, the end of the timer, or an executor of the timer that drops the task. A refusal completes too:
-/// with no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory, and try_again if the timer
-/// found no thread. If the execution context is destroyed, it destroys the handler, uncalled. So does a thread that
-/// ends the wait without memory to post the completion. If a call ends the wait, it then throws std::bad_alloc:
-/// async_wait() after a refusal, emit() of a cancellation signal, and a WheelTimer's cancel(), cancel_one(),
-/// expires_at() and expires_after(). If the timeout has expired, its timer has ended, or an executor has dropped the
-/// task, the exception goes to on_task_error. A handler without an executor of its own needs no such memory on an
-/// io_context.
+/// dispatched to the handler's associated executor, with its allocator. Until then both executors have outstanding
+/// work. The handler is called once. It gets no error if the timeout has expired. It gets operation_aborted if its
+/// cancellation slot was used, the timer has ended, or the timer's executor drops the task. If the timer refuses the
+/// timeout, the handler gets no_buffer_space at max_pending_timeouts, operation_aborted after stop(), no_memory without
+/// memory, and try_again without a thread. An execution context that is destroyed destroys the handler, uncalled.
+/// Memory: if the thread that ends the wait has no memory to post the completion, it destroys the handler, uncalled.
+/// The call that ends the wait then throws std::bad_alloc: async_wait() after a refusal, emit() of a cancellation
+/// signal, and a WheelTimer's cancel(), cancel_one(), expires_at() and expires_after(). If no such call ends it,
+/// on_task_error gets the exception. A handler without an executor of its own needs no such memory on an io_context.
 /// Throws std::invalid_argument for a NaN before the operation is initiated, what copying the arguments throws, and
-/// std::bad_alloc for the operation itself. Passes on an exception of a thread_factory that means no lack of memory or
-/// threads.
+/// std::bad_alloc for the operation itself. Passes on an exception of a thread_factory, unless it tells of a lack of
+/// memory or threads.
 /// Threads: any thread may call it. Use the slot as with Asio's own operations: on an implicit or explicit strand.
 /// Not for: the lowest cost in a program with one loop. There a steady_timer costs less.
 template <class Executor, class Token>
@@ -62,15 +61,15 @@ auto async_wait(Timer& timer, const Executor& executor, When when, Token&& token
 ///   deadline.async_wait([&](asio::error_code error) { if (!error) socket.cancel(); });
 ///
 /// Guarantees: those of async_wait(). Changing the expiry cancels the waits, and so does the destructor.
-/// Differences: cancel() counts a wait until the timer has ended it. A steady_timer counts it until a thread that runs
-/// the io_context has noticed the expiry. A wait that had expired before it began ends within a tick. If a handler of
+/// Differences: cancel() does not count a wait that the timer has ended. A steady_timer counts it until a thread that
+/// runs the io_context has noticed the expiry. A wait for an expiry that has passed ends within a tick. If a handler of
 /// the same context cancels waits, their handlers are queued when that handler returns, as by defer(). Nothing blocks,
 /// so there is no wait(). A new expiry that cancels a single wait without a cancellation slot leaves its timeout in the
 /// timer, still pending. The next wait without a slot uses it. If no such wait has begun before the handler of the
 /// cancelled wait is called, that timeout ends. Pass a LoopTimer itself, not a Timer&: then a wait costs less.
-/// Threads: one at a time, as basic_waitable_timer. So the function of Timer's on_earlier() must not use the WheelTimer
-/// whose call runs it; async_wait() and other WheelTimers are allowed there. The Timer must outlive it, and it must
-/// not outlive the context.
+/// Threads: one at a time, as basic_waitable_timer. So the function of the timer's on_earlier() must not use the
+/// WheelTimer whose call runs it. It may call the function async_wait() and use other WheelTimers. The Timer must
+/// outlive the WheelTimer, and the WheelTimer must not outlive the context.
 /// Source: Asio's basic_waitable_timer.
 template <class Executor = HWT_ASIO::any_io_executor>
 class BasicWheelTimer {
@@ -187,20 +186,21 @@ class BasicWheelTimer {
 
   struct Initiate {
     using executor_type = Executor;
-    executor_type get_executor() const noexcept { return waits->executor_; }
+    executor_type get_executor() const noexcept { return timer->executor_; }
 
     template <class Handler>
     void operator()(Handler&& handler) const {
-      waits->begin(std::decay_t<Handler>(std::forward<Handler>(handler)));
+      timer->begin(std::decay_t<Handler>(std::forward<Handler>(handler)));
     }
 
-    BasicWheelTimer* waits;
+    BasicWheelTimer* timer;
   };
 
-  BasicWheelTimer(const Executor& executor, Timer& timer, HWT_ASIO::io_context* driven)
+  /// `timers_loop`: the loop that runs the timer's tasks, if it is a LoopTimer.
+  BasicWheelTimer(const Executor& executor, Timer& timer, HWT_ASIO::io_context* timers_loop)
       : executor_(executor),
         loop_(loop_of(executor)),
-        on_own_loop_(loop_ != nullptr && loop_ == driven),
+        on_own_loop_(loop_ != nullptr && loop_ == timers_loop),
         waits_(detail::WaitService::registry_of(executor), timer) {}
 
   /// Takes over `other`, with its executor in our type.

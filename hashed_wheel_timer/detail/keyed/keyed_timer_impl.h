@@ -48,7 +48,8 @@ class KeyedTimer<K, V, Hash, Equal>::State final : public detail::KeyedExpiry {
   class Expired;
 };
 
-/// Holds the lock of a shard. Then makes calls that were held back, and removes cells that expiries could not remove.
+/// Holds the lock of a shard. After the unlock, makes the calls that were held back, and removes the cells that
+/// expiries left behind.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::Lock {
  public:
@@ -149,7 +150,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::set(K key, V value, When when) {
     if (moved == KeyedResult::Moved) {
       old = cell->entry->exchange(std::move(fresh));
       if (old != nullptr) return KeyedResult::Replaced;
-      fresh = cell->entry->take();  // the old value expired at the new deadline
+      fresh = cell->entry->take();  // an expiry has taken the old value, at the new deadline: adds the new one again
     } else if (moved != KeyedResult::NotFound) {
       return moved;
     }
@@ -162,7 +163,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
   Entry* const entry = value.get();
   const std::uint32_t hash = entry->hash;
   shard.table.make_room(hash);
-  entry->add_references(2);
+  entry->add_references(2);  // of the cell and of the task
   typename Entry::Reference reference(entry);
   Timeout timeout;
   // Counts the value before its timeout is armed, because that may expire at once. `counted` takes the count back if
@@ -173,7 +174,7 @@ KeyedResult KeyedTimer<K, V, Hash, Equal>::add(Shard& shard, Value& value, When 
   const detail::Result armed = detail::arm(timer_, *state_, *entry, 0, when, timeout);
   if (armed != detail::Result::Ok) return refusal(armed);
   counted.release();
-  value.release();  // the thread that claims it destroys it, perhaps already
+  value.release();  // the thread that claims the value destroys it, and may have done so already
   shard.table.insert({std::move(timeout), std::move(reference), hash});
   return KeyedResult::Added;
 }
@@ -300,7 +301,7 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  // A call that did not claim its value may come at any time. It touches neither on_expire nor `abandoned`.
+  // A call without a value may come even after the end of the KeyedTimer. It touches neither on_expire nor `abandoned`.
   bool has_value = false;
 
  private:
@@ -308,8 +309,8 @@ class KeyedTimer<K, V, Hash, Equal>::State::Running {
   const detail::RunningExpiries::Scope scope_;
 };
 
-/// A value that an expiry has claimed. Its cell stays while on_expire runs, because only a thread with the lock can
-/// erase it. Never waits: a thread that holds the lock may have been preempted, and this is the worker.
+/// A value that an expiry has claimed. The worker must not wait for the lock, because the thread that holds it may have
+/// been preempted. So the cell stays in the table until tidy() gets the lock.
 template <class K, class V, class Hash, class Equal>
 class KeyedTimer<K, V, Hash, Equal>::State::Expired {
  public:

@@ -15,7 +15,7 @@ bool TaskRunner::run(Node& node, TaskScope& inside) noexcept {
   if (claim_ == Node::kReference + Node::kHandedOver) {
     run_by_executor(node, executor_);
   } else if (const BatchExecutor* const own = node.executor()) {
-    // A copy, because the executor may end as soon as the task is taken back.
+    // A copy, because another thread may disarm the task after hand_over(), and so destroy its executor.
     const BatchExecutor executor = *own;
     hand_over(node);
     run_by_executor(node, executor);
@@ -32,17 +32,17 @@ bool TaskRunner::run(Node& node, TaskScope& inside) noexcept {
 template <class Executor>
 void TaskRunner::run_by_executor(Node& node, const Executor& executor) noexcept {
   Timeout timeout = Node::adopt(&node);
-  // Outside the try block, because the last copy of the job destroys the task, and the catch block may still run it.
-  std::shared_ptr<ExecutorJob> task;
+  // Outside the try block, because the last reference to the job destroys the task, and the catch block may run it.
+  std::shared_ptr<ExecutorJob> job;
   try {
-    task = std::make_shared<ExecutorJob>(timeout);
-    executor([task] { task->run(); });
+    job = std::make_shared<ExecutorJob>(timeout);
+    executor([job] { job->run(); });
   } catch (...) {
     core_.report_error(timeout, "the executor");
-    // The executor may have kept the job, and run it already or later. The task runs once in any case.
+    // The executor may have run the job, or may have kept it and run it later. The task runs once in any case.
     slow_tasks_.watch(node, [&]() noexcept { run_handed_over(timeout); });
   }
-  node.drop_references(1);  // not the last one, because `timeout` has another
+  node.drop_references(1);  // that of the timer; not the last one, because `timeout` has another
 }
 
 bool TaskRunner::run_watched(Node& node) noexcept {

@@ -18,8 +18,8 @@
 //   the awaiting thread,      the frame, until the       from then on another thread may resume the coroutine,
 //   in await_suspend()        timeout is published;      which may destroy the frame; the handle of this thread
 //                             then only the node         keeps the node
-//   the owner of the frame    the frame and the node     a handle keeps the node: the owner's own, or one of the task
-//                                                        or stop() inside which the owner runs
+//   the owner of the frame    the frame and the node     a handle keeps the node: its own, or that of the task or the
+//                                                        stop() inside which it runs
 //   a thread in the stop      the frame and the node     the owner removes the stop callback first, and so waits
 //   callback                                             until the callback has returned
 //
@@ -122,10 +122,10 @@ bool Sleep::await_suspend(std::coroutine_handle<> sleeper) {
   return false;
 }
 
-/// Builds the waker in the node, and registers the stop callback. Before, there is no node for the callback. Afterwards
-/// the timeout is published, and another thread may own the frame.
+/// Builds the waker in the node, and registers the stop callback. Not earlier, because the callback needs the node. Not
+/// later, because another thread may own the frame as soon as the timeout is published.
 TimerTask* Sleep::build_waker(void* storage, void* sleep) {
-  // It is used after a cancel.
+  // A thread that has cancelled the timeout still uses the waker, so it must fit into the part that a cancel keeps.
   static_assert(sizeof(Waker) <= detail::kKeptStorageSize && alignof(Waker) <= detail::kTaskStorageAlign);
   Sleep& self = *static_cast<Sleep*>(sleep);
   self.waker_ = ::new (storage) Waker(self);

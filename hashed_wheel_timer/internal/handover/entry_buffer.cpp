@@ -22,8 +22,8 @@ std::size_t EntryBuffer<Entry>::extend(std::size_t most, std::size_t planned) no
   if (last_ == nullptr || begin == last_->end) {
     Array*& next = last_ == nullptr ? first_ : last_->next;
     const std::size_t size = std::min(planned, Tuning::kMaxArray);
-    // Replaces an empty array that is too small, and the empty ones after it. Otherwise the chain would get another
-    // small array each time that somewhat more entries stay alive than ever before.
+    // Replaces an empty array that is too small, and the empty ones after it. Otherwise the chain would get one more
+    // small array whenever a few more entries stay alive than ever before.
     if (next == nullptr || next->size() < size) {
       Array* const made = new_array(begin, size);
       if (made != nullptr) free_chain(std::exchange(next, made));
@@ -49,7 +49,8 @@ template <class Entry>
 inline typename EntryBuffer<Entry>::Position EntryBuffer<Entry>::go_to_oldest() noexcept {
   Position head = head_.load(std::memory_order_relaxed);
   if (head == gap_) {
-    gap_ = head += gap_size_.load(std::memory_order_relaxed);
+    head += gap_size_.load(std::memory_order_relaxed);
+    gap_ = head;
     head_.store(head, std::memory_order_relaxed);
     gap_size_.store(0, std::memory_order_relaxed);
   }
@@ -88,7 +89,7 @@ std::size_t EntryBuffer<Entry>::take(Entry* entries, std::size_t max) noexcept {
   return taken;
 }
 
-/// Ends a sift, which has kept the entries in [head_, end). `last`: the array in which `end` is, or at whose end.
+/// Ends a sift, which has kept the entries in [head_, end). `last`: the array that has `end`, or ends there.
 template <class Entry>
 void EntryBuffer<Entry>::end_sift(Array* last, Position end) noexcept {
   last_ = last;

@@ -21,7 +21,7 @@ namespace hwt::internal {
 /// hooks: the user's functions (RepeatedTimer::Hooks), or the job of a schedule. It is either in a hook or at work:
 ///
 ///   from     to       by
-///   nobody   at work  a call of a user: enter(), or destroy() of a schedule
+///   nobody   at work  a call of a user: enter(), or enter_first() or destroy() of a schedule
 ///   nobody   at work  the timeout that was armed last: enter_expired()
 ///   at work  in hook  the conductor, before each hook: begin_hook()
 ///   in hook  at work  the conductor, after each hook: end_hook()
@@ -35,9 +35,9 @@ namespace hwt::internal {
 /// The worker waits for neither. An expiry that finds a conductor leaves a mark and returns. Most often the conductor
 /// is about to replace that timeout. But it may be the timeout that the conductor has just armed, if that thread was
 /// preempted for the whole delay. So a conductor that finds the mark in leave() checks the timeout that it has armed.
-/// If that timeout has expired, the conductor arms a new one, which expires at once. (It must not run the hook itself:
-/// a call that only starts, resets or stops runs no on_trigger. But a thread in the task of a schedule makes that run.)
-/// So a thread that is preempted in a call delays only this object.
+/// If that timeout has expired, a conductor in the task of a schedule makes the run itself. Any other conductor arms a
+/// new timeout, which expires at once, because a call of a user must run no trigger. So a thread that is preempted in
+/// a call delays only this object.
 ///
 /// If the timer stops, stop() or the destructor tells the armed task so, and that notes it in the word (kUnarmed).
 /// So a call that asks whether there will be a trigger reads only the word.
@@ -71,9 +71,9 @@ class Conductor {
   /// acquire: a thread that finds the object destroyed sees the end of its last hook.
   Word word() const noexcept { return word_.load(std::memory_order_acquire); }
 
-  /// Enters a call of the user, which wants note(word) to be the word. If it returns a word, the one that it found,
-  /// this thread is the conductor and must call leave(). Returns nothing if the request was noted, or if the object was
-  /// destroyed before.
+  /// Enters a call of the user, and changes the word to note(word). Returns the word before if this thread has become
+  /// the conductor, which must call leave(). Returns nothing if the conductor will meet the request after its hook, or
+  /// if the object was destroyed before.
   template <class Note>
   std::optional<Word> enter(Note note) noexcept {
     Word before = word();
@@ -91,14 +91,15 @@ class Conductor {
     }
   }
 
-  /// For a word of 0 at first: becomes the conductor if no thread has been it, and nothing was noted. Does not wait.
+  /// For an object that was made with the word 0. If no call and no expiry has changed the word yet, this thread
+  /// becomes the conductor. Returns whether it has. Does not wait.
   bool enter_first() noexcept {
     Word none = 0;
     return word_.compare_exchange_strong(none, kConducted, std::memory_order_relaxed);
   }
 
-  /// Ends the object for good, and returns the word before. If it was neither conducted nor destroyed, this thread is
-  /// the conductor, and never leaves. Does not wait.
+  /// Ends the object for good, and returns the word before. If that has neither kConducted nor kDestroyed, this thread
+  /// is the conductor, and never leaves. Does not wait.
   Word destroy() noexcept { return word_.fetch_or(kDestroyed | kConducted, std::memory_order_acq_rel); }
 
   /// Called when the Timer's end has cancelled the timeout of this number.
@@ -130,7 +131,7 @@ class Conductor {
   bool destroyed() const noexcept { return (word_.load(std::memory_order_relaxed) & kDestroyed) != 0; }
   Word arming() const noexcept { return arming_of(word_.load(std::memory_order_relaxed)); }
 
-  /// Returns whether no call had destroyed the object before. `kind`: kTriggering or 0.
+  /// Returns false if a call has destroyed the object before. `kind`: kTriggering or 0.
   bool begin_hook(Word kind) noexcept {
     thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const Word before = word_.fetch_or(kInHook | kind, std::memory_order_relaxed);
@@ -149,8 +150,9 @@ class Conductor {
     word_.fetch_and(~(kArmed | kUnarmed), std::memory_order_relaxed);
   }
 
-  /// Returns false if the word has one of the bits `unless`: by default, if an expiry has come. Then the conductor
-  /// arms anew if the armed timeout has expired, and calls this again.
+  /// Ceases to be the conductor, unless the word has one of these bits: by default, the mark of an expiry. If it
+  /// returns false, it has cleared the mark. Then the caller deals with an armed timeout that has expired, and calls
+  /// this again.
   bool leave(Word unless = kExpired) noexcept {
     Word seen = word_.load(std::memory_order_relaxed);
     for (;;) {
@@ -177,7 +179,7 @@ class Conductor {
 
  private:
   std::atomic<Word> word_;
-  std::atomic<std::thread::id> thread_{};  // in a hook
+  std::atomic<std::thread::id> thread_{};  // of the conductor, in a hook
 };
 
 /// The task of the timeout that a conductor arms. `Owner` has the Conductor.

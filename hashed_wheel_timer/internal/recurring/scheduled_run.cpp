@@ -42,10 +42,10 @@ void ScheduledRun::start(Timer& timer, const std::shared_ptr<ScheduledTask>& tas
   const std::optional<Wait> wait = timetable_->first(timer.now());
   if (!wait) return finish();
   Timeout first = arm(timer, *wait);
-  // The worker may have run it, and armed the next one, because it does not wait for this thread.
+  // The worker does not wait for this thread, so it may have run `first` already, and may have armed the next timeout.
   if (!conductor_.enter_first()) return;
   task->armed_ = std::move(first);
-  while (!conductor_.leave()) {  // it has expired at this moment, and this thread must not run the job
+  while (!conductor_.leave()) {  // the timeout has expired meanwhile, but this thread must not run the job
     conductor_.set_disarmed();
     task->armed_ = arm(timer, {wait->due, std::chrono::nanoseconds::zero()});
   }
@@ -60,7 +60,7 @@ void ScheduledRun::conduct_expired(const Timeout& self) {
   Timeout armed;
   After after = go_on(core, turn(core, expired, errors), armed, errors);
   while (after == After::RunAgain) {
-    if (errors) report(core, expired, std::exchange(errors, nullptr));  // the errors of the last run are thrown below
+    if (errors) report(core, expired, std::exchange(errors, nullptr));  // those of the last run are thrown below
     expired = armed;
     after = go_on(core, turn(core, expired, errors), armed, errors);
   }
@@ -109,7 +109,7 @@ ScheduledRun::After ScheduledRun::go_on(Core& core, const std::optional<Wait>& w
   if (!wait) return After::Finish;
   // Declared first, so that it is destroyed last: destroying the task may call user code, which may destroy the timer.
   const std::shared_ptr<ScheduledTask> task = task_.lock();
-  // Needed in an executor, for which the destructor of the timer does not wait.
+  // Keeps the timer alive for a thread of an executor, for which the destructor of the timer does not wait.
   const Core::TimerInUse timer(core);
   if (timer.get() == nullptr || conductor_.destroyed()) return After::Finish;
   try {

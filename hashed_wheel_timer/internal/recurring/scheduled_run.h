@@ -31,7 +31,7 @@ class Core;
 /// runs never overlap.
 ///
 /// Threads: the worker or its executor waits for no user. After stop(), a user may run the task of the returned timeout
-/// by hand, which runs the job once. The job is the conductor's hook, so of cancel() and the start of a run one comes
+/// by hand, which runs the job once. The job is the conductor's hook, so either cancel() or the start of a run comes
 /// first: see Conductor::begin_hook(). When the schedule has ended, its last conductor never leaves.
 class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
  public:
@@ -47,11 +47,11 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
 
   /// Ends the schedule: no run starts afterwards. The call that ends it returns true if no run is under way, or if it
   /// is made inside the job. Destroys the job, unless there is a conductor: then that thread destroys it. Must not be
-  /// called in a forked child, because the copy of a conductor may have been using `task`.
+  /// called in a forked child, because a conductor of the parent may have been changing `task`.
   bool cancel(ScheduledTask& task);
   /// Returns whether the schedule has ended, or the timer's end has cancelled its timeout.
   bool done() const noexcept { return (conductor_.word() & (Conductor::kDestroyed | Conductor::kUnarmed)) != 0; }
-  /// Returns the number of runs that have started. Then next() does not return the time of one of them.
+  /// Returns the number of runs that have started. A later next() does not return the time of one of them.
   std::uint64_t runs() const noexcept { return runs_.load(std::memory_order_acquire); }
   /// Returns when the next run is due. Returns nothing if the schedule is done, during a run, and while the rule or the
   /// clock of a calendar fails.
@@ -81,7 +81,8 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   std::function<void()> job_;
   std::unique_ptr<Timetable> timetable_;
 
-  // Only the conductor writes these. A run stores next_ and then, with release, its number.
+  // Only start() and the conductor write these. A run stores kUnknown in next_, and then, with release, its number in
+  // runs_.
   std::atomic<std::uint64_t> runs_{0};
   std::atomic<Timetable::time_point::rep> next_{kUnknown};
 };

@@ -56,8 +56,8 @@ class PlanTimetable final : public Timetable {
   }
 
  private:
-  /// Returns a wait of `adjusted_wait`, where `wait` is the time from `now` until the occurrence. An overdue occurrence
-  /// is due in the past, unless jitter adds a delay.
+  /// `wait`: the time from `now` until the occurrence, zero if it is overdue. `adjusted_wait`: the same time with
+  /// jitter. Without jitter an overdue occurrence is due in the past, not at `now`.
   Wait wait_of(time_point now, nanoseconds wait, nanoseconds adjusted_wait) const {
     return {adjusted_wait == wait ? occurrences_.at() : saturating_sum(now, adjusted_wait), adjusted_wait};
   }
@@ -89,7 +89,7 @@ class CalendarTimetable final : public Timetable {
   }
 
   std::optional<Wait> wait_on(time_point now, std::exception_ptr& errors) override {
-    // The clock was set back. The delay of an overdue occurrence counts from a time that is yet to come.
+    // The clock was set back, to before the time from which the jitter of an overdue occurrence counts.
     if (wall_ && *wall_ < overdue_since_) {
       known_ = false;
       occurrence_.reset();
@@ -111,7 +111,8 @@ class CalendarTimetable final : public Timetable {
 
  private:
   static constexpr seconds kPiece{60};
-  static constexpr std::chrono::hours kHeldBack{1};  // how long nothing runs because the clock was set back
+  // If the clock is set back by no more than this, nothing runs until it is as late again.
+  static constexpr std::chrono::hours kHeldBack{1};
 
   system_clock::time_point present() const { return wall_clock_ ? wall_clock_() : system_clock::now(); }
 
@@ -141,15 +142,15 @@ class CalendarTimetable final : public Timetable {
   nanoseconds remaining() const {
     const nanoseconds wait = distance(*wall_, *occurrence_);
     if (wait > nanoseconds::zero() && shift_ > (nanoseconds::max)() - wait) return (nanoseconds::max)();
-    if (wait < nanoseconds::zero() && shift_ < nanoseconds::zero()) return wait;
+    if (wait < nanoseconds::zero() && shift_ < nanoseconds::zero()) return wait;  // their sum may be out of range
     return wait + shift_;
   }
 
   void choose(std::exception_ptr& errors) {
     try {
       const WallTime second = floor<seconds>(*wall_);
-      // The clock was wrong when that occurrence ran. Otherwise nothing would run until the clock is as late again. A
-      // run that jitter has brought forward began before its occurrence.
+      // The clock was set back by more, so the last run must not hold back the next ones. Takes the earlier of the two
+      // times, because jitter may have brought the run forward to before its occurrence.
       if (last_run_ && std::min(*last_run_, begun_) > second + kHeldBack) last_run_.reset();
       choose(last_run_ ? std::max(*last_run_, caught_up(second)) : second);
     } catch (...) {
@@ -157,13 +158,13 @@ class CalendarTimetable final : public Timetable {
     }
   }
 
-  /// Returns the time up to which no further occurrence runs after a run. `now` is the present second.
+  /// Returns the time up to which occurrences do not run any more after the last run. `now` is the present second.
   WallTime caught_up(WallTime now) const {
     switch (catch_up_) {
       case CatchUp::Burst:
         return *last_run_;
       case CatchUp::Once:
-        return std::min(begun_, now);  // the run stands for all occurrences up to its start
+        return std::min(begun_, now);
       case CatchUp::Skip:
         break;
     }
@@ -188,7 +189,7 @@ class CalendarTimetable final : public Timetable {
     const nanoseconds until = distance(*wall_, *found);
     const nanoseconds wait = std::max(until, nanoseconds::zero());
     shift_ = adjusted(jitter_, wait) - wait;
-    // The wait for an overdue occurrence begins now.
+    // Jitter delays an overdue occurrence from now on, not from its own time. So adds how long it is overdue.
     if (until < nanoseconds::zero() && shift_ > nanoseconds::zero()) {
       shift_ -= std::max(until, shift_ - (nanoseconds::max)());
       overdue_since_ = *wall_;

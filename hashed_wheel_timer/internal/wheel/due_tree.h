@@ -40,9 +40,9 @@ class BasicDueTree {
     Signed complement = kNever - due;
     Size index = bucket;
     for (std::size_t level = layout_.levels; level-- > 0;) {
-      auto&& slot = complement_[layout_.start[level] + index];
-      if (slot == complement) return;
-      slot = complement;
+      auto&& node = complement_[layout_.start[level] + index];
+      if (node == complement) return;
+      node = complement;
       if (level == 0) return;
       const Size first_sibling = layout_.start[level] + index / kFanOut * kFanOut;
       const Size end = std::min<Size>(first_sibling + kFanOut, layout_.start[level] + layout_.size[level]);

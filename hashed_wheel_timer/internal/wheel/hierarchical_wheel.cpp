@@ -104,8 +104,8 @@ void HierarchicalWheel::vacate_below(SlotRow& row) noexcept {
   if (!above.slot(digit).occupied()) vacate(above, digit);
 }
 
-/// Prepares a move of the cursor to the begin of the slot at `place`. Each row below that slot becomes the present row
-/// of its level. The items that are left in slots that begin now become homeless.
+/// Prepares a move of the cursor to the begin of the slot at `place`. Each row below that slot becomes the current row
+/// of its level. Items that the walk has left in the slot, or in the first slot of such a row, become homeless.
 void HierarchicalWheel::enter(SlotIndex place) noexcept {
   for (;; --place.level, place.digit = 0) {
     Slot& slot = current_rows_[place.level]->slot(place.digit);
@@ -117,8 +117,8 @@ void HierarchicalWheel::enter(SlotIndex place) noexcept {
   }
 }
 
-/// Puts `row`, which was below a slot, in place of the present row of its level. The items of the present row came down
-/// from that slot before, so they go in front of those of `row`. Leaves out slot 0, because enter() empties that next.
+/// Puts `row`, which was below a slot, in place of the current row of its level. The items of the current row have come
+/// down from that slot, so they go in front of those of `row`. Leaves out slot 0, because enter() empties that next.
 void HierarchicalWheel::replace_row(SlotRow& row) noexcept {
   SlotRow* const before = std::exchange(current_rows_[row.level], &row);
   for (std::size_t digit = 1; digit < static_cast<std::size_t>(levels_.slots_per_level()); ++digit) {

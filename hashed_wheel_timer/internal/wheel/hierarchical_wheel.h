@@ -24,13 +24,14 @@ namespace hwt::internal {
 /// spans more ticks, and come down (cascade) when that span begins. However far away, an item costs nothing until then,
 /// and it comes down at most once for each level above the lowest. Varghese & Lauck, scheme 7; Kafka: TimingWheel.
 ///
-/// The cursor is the last tick whose slot was processed. An item lies in levels_.place_of(its tick, cursor_) or below,
-/// so all items of one tick lie there at any time. Slots and the cascade keep the order of items. So items that were
-/// inserted for the same tick are visited in the order of insertion. An item that got its tick later, by move() or by
-/// the visitor, may come anywhere among them.
+/// The cursor is the last tick that was processed or skipped. An item lies in the slot levels_.place_of(its tick,
+/// cursor_) or in a row below that slot, so all items of one tick lie there at any time. Only while a walk is stopped,
+/// the items that it has moved lie on a lower level already. Slots and the cascade keep the order of items. So items
+/// that were inserted for the same tick are visited in the order of insertion. An item that got its tick later, by
+/// move() or by the visitor, may come anywhere among them.
 ///
-/// expire(tick) walks only the slot in which `tick` lies, whatever its level, and the first slots of the rows below it.
-/// All slots that begin between the cursor and `tick` are empty, because `tick` is not later than next_due().
+/// expire(tick) walks the slot in which `tick` lies, whatever its level, and the first slots of the rows below it. All
+/// slots that begin between the cursor and `tick` are empty, because `tick` is not later than next_due().
 ///
 /// Millions of items in one slot must not come down at once, because items that are due meanwhile would wait for them.
 /// To stop halfway would not help, because the items that are due next are in the same slot. Therefore a slot with some
@@ -41,9 +42,12 @@ namespace hwt::internal {
 ///
 /// The latest tick never comes. Its items lie in a bucket of their own, so that next_due() does not tell of them.
 ///
-/// A level has no row before its first item, because few levels of a timer are ever used. An item that comes down and
-/// finds no memory at its new place is homeless. It waits in a bucket of its own, which each expire() walks. A homeless
-/// item alone makes no tick due before its own, because ticks may be nanoseconds, and memory may lack for hours.
+/// A level has no row before its first item, because few levels of a timer are ever used.
+///
+/// The exceptions to all this are the homeless items. A walk could not move them to their new places for lack of
+/// memory, or the visitor wants them again at the next tick. They wait in one bucket outside the levels. Each expire()
+/// walks it first, and tries again. But next_due() tells of a homeless item's own tick only, because ticks may be
+/// nanoseconds, and memory may lack for hours.
 class HierarchicalWheel {
  public:
   /// `slots`: the number of slots of each level; see SlotLevels. Throws std::bad_alloc.
@@ -65,9 +69,9 @@ class HierarchicalWheel {
 
   Tick put_off(Tick) const noexcept { return kNever - 1; }
 
-  /// Returns the first tick at which an item is due or comes down; kNever if there are only items of the latest tick.
-  /// After a stopped walk, returns the tick of that walk, even if the items that were left there have been removed,
-  /// unless it returns kNever.
+  /// Returns kNever if there are only items of the latest tick. Otherwise, after a stopped walk, returns the tick of
+  /// that walk, even if the items that were left there have been removed. Otherwise returns the first tick at which an
+  /// item is due or comes down, or an earlier one if the first homeless item has been removed.
   Tick next_due() const noexcept {
     if (size_ == std::int64_t{never_.items}) return kNever;
     if (stopped_at_ != kNever) return stopped_at_;
@@ -75,8 +79,8 @@ class HierarchicalWheel {
     return homeless_.items != 0 ? std::min(homeless_due_, first) : first;
   }
 
-  /// Visits the items that are due or come down at `tick`. Without memory at its new place an item is visited by each
-  /// later call until there is memory. It is not late, but may lose its place among the items of its tick.
+  /// Visits the items that are due or come down at `tick`, and the homeless ones. A homeless item is not late, but may
+  /// lose its place among the items of its tick.
   template <class Visitor>
   void expire(Tick tick, Visitor&& visit) noexcept;
 
@@ -104,7 +108,8 @@ class HierarchicalWheel {
 
   Tick clamp(Tick tick) const noexcept { return std::clamp(tick, floor_, kNever - 1); }
 
-  /// Returns the row of a level in whose span the cursor lies, or null without memory for the first use of that level.
+  /// Returns the row of this level that spans the cursor. Makes it at the first use of the level. Returns null without
+  /// memory.
   SlotRow* current_row(std::size_t level) noexcept {
     SlotRow* const row = current_rows_[level];
     return row != nullptr ? row : begin_level(level);
@@ -142,15 +147,15 @@ class HierarchicalWheel {
   void vacate_below(SlotRow& row) noexcept;
   bool is_where_it_belongs(const WheelItem& item, Tick tick) const noexcept;
 
-  /// Moves an item that comes down at `now` from a slot of `level` to its new place. Returns false if the item must be
-  /// visited again.
+  /// Moves an item to its new place. A walk at `now` has visited it, in a slot of `level` or in a row below, or as a
+  /// homeless item. Returns false if the item stays: without memory, or if it must be visited again at the next tick.
   bool settle(WheelItem& item, Tick tick, Tick now, std::size_t level) noexcept {
     if (tick <= now) return false;
     if (tick == kNever - 1) [[unlikely]]
       return add_to_never(item);
     const SlotIndex place = levels_.place_of(tick, now);
-    // The new place is on a lower level, unless `tick` lies beyond the span of the slot. That can be so only if the
-    // visitor has given a new tick, or if the item was homeless. Then add() treats it as a new item.
+    // An item that comes down goes to a lower level. Only an item that was homeless or got a new tick from the visitor
+    // may belong beyond the span of the slot. Then add() treats it as a new item.
     if (place.level >= level) return add(item, tick, place);
     SlotRow* const row = current_row(place.level);
     return row != nullptr && add_to_bucket(item, place, *row);
@@ -177,29 +182,30 @@ class HierarchicalWheel {
   ChunkPool chunks_;
   const std::uint32_t crowd_;
   Bucket never_{};     // the items of the latest tick
-  Bucket homeless_{};  // the items without memory at their new places
+  Bucket homeless_{};  // the homeless items, with kHomelessNumber
   std::int64_t size_ = 0;
-  Tick homeless_due_ = kNever;  // no homeless item is due earlier, unless a walk was stopped
+  Tick homeless_due_ = kNever;  // no homeless item is due earlier; not valid after a stopped walk
   Tick cursor_ = 0;
   Tick floor_ = 0;            // the earliest tick that items may enter: the cursor or later
-  Tick stopped_at_ = kNever;  // the walk of this tick was stopped, and cursor_ has not advanced
+  Tick stopped_at_ = kNever;  // the walk of this tick was stopped
 };
 
 template <class Visitor>
 void HierarchicalWheel::expire(Tick tick, Visitor&& visit) noexcept {
   assert(tick >= floor_);
-  // As skip_to() does. Then the slot of `tick` begins there, even if only homeless items are due.
+  // As skip_to(tick) does. Seen from this cursor, the slot of `tick` begins at `tick`. Seen from an earlier one, `tick`
+  // may lie amid the span of a slot, if only homeless items are due.
   cursor_ = std::max(cursor_, tick - 1);
   const SlotIndex place = levels_.place_of(tick, cursor_);
   floor_ = tick;
   stopped_at_ = tick;
   SlotRow* const row = current_rows_[place.level];
   homeless_due_ = kNever;
-  // After a stop the cursor stays, so that new items queue up behind the remaining ones.
+  // After a stop the cursor stays where it is, so that new items queue up behind the remaining ones.
   if (homeless_.items != 0 && !walk(tick, place.level, homeless_, visit)) return;
   if (row != nullptr && !walk_beginning_at(tick, place, row, visit)) return;
   stopped_at_ = kNever;
-  // Still occupied by a row below it, or by items that had no memory at their new places.
+  // Still occupied by a row below it, or by items that become homeless.
   if (row != nullptr && row->slot(place.digit).occupied()) enter(place);
   cursor_ = tick;
 }
@@ -221,9 +227,9 @@ bool HierarchicalWheel::walk_beginning_at(Tick tick, SlotIndex place, SlotRow* r
   }
 }
 
-/// Walks a bucket of a slot of `level`. Items that come down go into buckets of lower levels even if these become
-/// crowded, because they are older than the items below the slot, and only some thousands. An item without memory at
-/// its new place stays. Returns false if the visitor has stopped the walk.
+/// Walks a bucket of a slot of `level`, or of a row below it, or the homeless items. Items that come down go into
+/// buckets of lower levels even if these become crowded, because they are older than the items below the slot, and only
+/// some thousands. An item that cannot be moved stays in the bucket. Returns false if the visitor has stopped the walk.
 template <class Visitor>
 bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visitor& visit) noexcept {
   Chunk* before = nullptr;

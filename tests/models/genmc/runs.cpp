@@ -9,16 +9,17 @@ namespace {
 using hwt::internal::Page;
 using hwt::internal::RunStack;
 
-constinit Page pages[3]{};
+constinit Page pages[3]{};  // a run each
 constinit RunStack runs;
-int had[3];  // each thread's own
+int taken[3];  // the number of runs that each of the two threads and main() have taken
 
 void push(int page) {
   pages[page].run_end = 1;
   runs.push(pages[page]);
 }
 
-int have(Page* run) {
+/// Marks the runs of a chain as taken, and counts them.
+int take(Page* run) {
   int count = 0;
   for (; run != nullptr; run = run->next) {
     MODEL_ASSERT(run->run_end == 1);
@@ -32,17 +33,17 @@ void pusher() {
   push(0);
   push(1);
 }
-void one() { had[0] = have(runs.take_one()); }
-void all() {
+void take_one() { taken[0] = take(runs.take_one()); }
+void take_all() {
   push(2);
-  had[1] = have(runs.take_all());
+  taken[1] = take(runs.take_all());
 }
 
 }  // namespace
 
 int main() {
-  model::run<pusher, one, all>();
-  had[2] = have(runs.take_all());
-  MODEL_ASSERT(had[0] + had[1] + had[2] == 3);
+  model::run<pusher, take_one, take_all>();
+  taken[2] = take(runs.take_all());
+  MODEL_ASSERT(taken[0] + taken[1] + taken[2] == 3);
   return 0;
 }
