@@ -1,9 +1,11 @@
 // A schedule (ScheduledRun and its Conductor). One thread makes it, one turns the wheel and reads it, and two run jobs
-// of an executor. One of these two, or the first thread, may cancel it.
+// of an executor. One of these two, or the first thread, may cancel it. The thread that turns the wheel may stop the
+// timer, and then run the returned timeout by hand.
 //
-// Runs do not overlap, and only cancel() ends them early. After a cancel() that returned true, no run is under way. The
-// job is destroyed once, and not while it may run. Without a cancel, a thread that finds the schedule done may destroy
-// objects that the job uses. A thread that sees a finished run does not find the same run due next.
+// Runs do not overlap, and only cancel() and stop() end them early. After a cancel() that returned true, no run is
+// under way. The job is destroyed once, and not while it may run. Without a cancel and a stop, a thread that finds the
+// schedule done may destroy objects that the job uses. Once done, it stays done. A thread that sees a finished run does
+// not find the same run due next. A schedule() that throws has destroyed the job.
 
 #include <array>
 #include <atomic>
@@ -11,7 +13,9 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/models/model_timer.h"
 
@@ -26,6 +30,7 @@ constexpr int kPatience = 8;
 struct Schedules final : Run {
   const unsigned canceller = random(4);  // 1: nobody
   const bool cancels = canceller != 1;
+  const int stops = static_cast<int>(random(3 * kTurns));  // after this turn; 0 or too late: never
   const int limit = 1 + static_cast<int>(random(3));
   const int runs_before = static_cast<int>(random(2));  // for which cancel() waits a while
   // The executor: each job goes to another thread by the user's own release and acquire.
@@ -35,7 +40,8 @@ struct Schedules final : Run {
   Ghost<int> runs = 0;
   Ghost<bool> cancelled = false;
   Ghost<bool> destroyed = false;  // the job
-  int referent = 0;               // of the job: runs do not overlap, and each sees the writes of the one before
+  Ghost<bool> stopped = false;
+  int referent = 0;  // of the job: runs do not overlap, and each sees the writes of the one before
   ModelTimer timer{{.executor = [this](std::function<void()> job) { give(std::move(job)); }}};
   std::shared_ptr<hwt::ScheduledTask> task;
   std::atomic<bool> made{false};  // the user's own
@@ -53,14 +59,19 @@ struct Schedules final : Run {
       const auto end = [this](void*) {
         MODEL_ASSERT(!destroyed);
         destroyed = true;
-        if (!cancels) ++referent;  // after a cancel() another thread may still destroy the job
+        if (!cancels && !may_stop()) ++referent;  // afterwards another thread may still destroy the job
       };
-      task = hwt::schedule(timer, hwt::Schedule::fixed_delay(nanoseconds(1), nanoseconds(1)).limit(limit),
-                           [this, job = std::shared_ptr<void>(nullptr, end)] {
-                             ++referent;
-                             ++runs;
-                             MODEL_ASSERT(!cancelled);
-                           });
+      try {
+        task = hwt::schedule(timer, hwt::Schedule::fixed_delay(nanoseconds(1), nanoseconds(1)).limit(limit),
+                             [this, job = std::shared_ptr<void>(nullptr, end)] {
+                               ++referent;
+                               ++runs;
+                               MODEL_ASSERT(!cancelled);
+                             });
+      } catch (const hwt::IllegalState&) {
+        MODEL_ASSERT(may_stop() && destroyed && runs == 0);
+        return;
+      }
       made.store(true, std::memory_order_release);
       task->done();
       if (canceller != 0) return;
@@ -72,16 +83,33 @@ struct Schedules final : Run {
         // Or it would be through before there is anything to run.
         for (int looks = 0; timer.pending_timeouts() == 0 && looks < kPatience; ++looks) yield();
         timer.turn(turns);
+        if (turns == stops) stop();
         if (made.load(std::memory_order_acquire)) look();
       }
       turned.store(true, std::memory_order_release);
     } else {
+      bool was_done = false;
       while (!turned.load(std::memory_order_acquire)) {
         run_one();
+        if (may_stop() && made.load(std::memory_order_acquire)) {
+          const bool done = task->done();
+          MODEL_ASSERT(done || !was_done);
+          was_done = done;
+        }
         if (index == canceller && runs >= runs_before && made.load(std::memory_order_acquire) && random(2) == 0)
           cancel();
       }
     }
+  }
+
+  bool may_stop() const { return stops != 0 && stops <= kTurns; }
+
+  void stop() {
+    std::vector<hwt::Timeout> returned = timer.stop();
+    hwt::internal::tell_stopped(returned);
+    stopped = true;
+    if (random(2) == 0) return;
+    for (hwt::Timeout& timeout : returned) timeout.task().run(timeout);
   }
 
   void cancel() {
@@ -94,7 +122,7 @@ struct Schedules final : Run {
     const bool has_run = task->runs() != 0;
     const auto next = task->next();
     MODEL_ASSERT(!has_run || !next || next->time_since_epoch() > nanoseconds(1));
-    if (!cancels && task->done()) ++referent;
+    if (!cancels && !may_stop() && task->done()) ++referent;
   }
 
   void run_one() {
@@ -106,11 +134,14 @@ struct Schedules final : Run {
 
   void after() override {
     for (int turns = kTurns + 1; turns < kTurns + 9; ++turns) {
-      timer.turn(turns);
+      if (!stopped) timer.turn(turns);
       while (taken != given) std::exchange(jobs[taken++], nullptr)();
     }
-    MODEL_ASSERT(cancelled || cancels || runs == limit);
-    MODEL_ASSERT(task->done());
+    MODEL_ASSERT(cancelled || cancels || stopped || runs == limit);
+    if (task) {
+      MODEL_ASSERT(task->done());
+      task.reset();
+    }
     MODEL_ASSERT(destroyed);
   }
 };

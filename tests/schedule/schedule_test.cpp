@@ -782,8 +782,14 @@ TEST(ScheduleOwnership, AReturnedTimeoutThatIsRunByHandRunsTheJobOnce) {
   for (const bool timer_gone : {false, true}) {
     int runs = 0;
     auto timer = std::make_unique<ManualTimer>();
-    const auto task = schedule(*timer, Schedule::fixed_rate(1ms, 1ms), [&] { ++runs; });
+    std::shared_ptr<ScheduledTask> task;
+    task = schedule(*timer, Schedule::fixed_rate(1ms, 1ms), [&] {
+      ++runs;
+      EXPECT_TRUE(task->done()) << "once done, always done";
+      EXPECT_EQ(task->next(), std::nullopt);
+    });
     std::vector<Timeout> returned = timer->stop();
+    EXPECT_TRUE(task->done());
     ASSERT_EQ(returned.size(), 1U);
     if (timer_gone) timer.reset();
     returned[0].task().run(returned[0]);

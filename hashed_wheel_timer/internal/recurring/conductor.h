@@ -40,7 +40,8 @@ namespace hwt::internal {
 /// a call delays only this object.
 ///
 /// If the timer stops, stop() or the destructor tells the armed task so, and that notes it in the word (kUnarmed).
-/// So a call that asks whether there will be a trigger reads only the word.
+/// So a call that asks whether there will be a trigger reads only the word. The note is for good, because a Timer does
+/// not start again. A task that stop() returned may still run by hand, and does not clear it.
 ///
 /// Orders: the conductor owns all of the object that is not atomic. The next one gets it by the release of leave()
 /// and its acquire on entering. A note is a release, and end_hook() an acquire, so the conductor sees everything that
@@ -60,7 +61,7 @@ class Conductor {
   static constexpr Word kTriggering = 16;  // that hook is on_trigger
   static constexpr Word kArmed = 32;
   static constexpr Word kExpired = 64;   // the mark
-  static constexpr Word kUnarmed = 128;  // the Timer's end has cancelled the armed timeout
+  static constexpr Word kUnarmed = 128;  // the Timer's end has cancelled the armed timeout; for good
   // The higher bits are the number of the armed timeout, or of the next one.
   static constexpr Word kArming = 256;
 
@@ -102,13 +103,8 @@ class Conductor {
   /// is the conductor, and never leaves. Does not wait.
   Word destroy() noexcept { return word_.fetch_or(kDestroyed | kConducted, std::memory_order_acq_rel); }
 
-  /// Called when the Timer's end has cancelled the timeout of this number.
-  void note_unarmed(Word arming) noexcept {
-    Word seen = word();
-    while (arming_of(seen) == arming &&
-           !word_.compare_exchange_weak(seen, seen | kUnarmed, std::memory_order_relaxed)) {
-    }
-  }
+  /// Called when the Timer's end has cancelled a timeout of this object.
+  void note_unarmed() noexcept { word_.fetch_or(kUnarmed, std::memory_order_relaxed); }
 
   /// Called when the timeout of this number has expired. If it returns true, this thread is the conductor. Never waits.
   bool enter_expired(Word arming) noexcept {
@@ -116,7 +112,7 @@ class Conductor {
     for (;;) {
       if (arming_of(seen) != arming) return false;  // out of date
       const bool conducted = (seen & kConducted) != 0;
-      const Word entered = ((seen | kConducted) & ~(kArmed | kUnarmed)) + kArming;
+      const Word entered = ((seen | kConducted) & ~kArmed) + kArming;
       // Makes the exchange even if the mark is set, so that the conductor sees this expiry too.
       if (word_.compare_exchange_weak(seen, conducted ? seen | kExpired : entered, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
@@ -144,10 +140,10 @@ class Conductor {
   }
 
   void set_armed() noexcept { word_.fetch_or(kArmed, std::memory_order_relaxed); }
-  /// Makes an armed timeout out of date. In this order, so that no later note_unarmed() is for the old timeout.
+  /// Makes an armed timeout out of date.
   void set_disarmed() noexcept {
+    word_.fetch_and(~kArmed, std::memory_order_relaxed);
     word_.fetch_add(kArming, std::memory_order_relaxed);
-    word_.fetch_and(~(kArmed | kUnarmed), std::memory_order_relaxed);
   }
 
   /// Ceases to be the conductor, unless the word has one of these bits: by default, the mark of an expiry. If it
@@ -193,7 +189,7 @@ class ArmedTask {
     if (conductor_->enter_expired(arming_)) owner_->conduct_expired(expired);
   }
   void will_not_run(detail::NotRun why) noexcept {
-    if (why == detail::NotRun::Stopped) conductor_->note_unarmed(arming_);
+    if (why == detail::NotRun::Stopped) conductor_->note_unarmed();
   }
 
  private:

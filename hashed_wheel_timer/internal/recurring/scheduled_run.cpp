@@ -47,7 +47,12 @@ void ScheduledRun::start(Timer& timer, const std::shared_ptr<ScheduledTask>& tas
   task->armed_ = std::move(first);
   while (!conductor_.leave()) {  // the timeout has expired meanwhile, but this thread must not run the job
     conductor_.set_disarmed();
-    task->armed_ = arm(timer, {wait->due, std::chrono::nanoseconds::zero()});
+    try {
+      task->armed_ = arm(timer, {wait->due, std::chrono::nanoseconds::zero()});
+    } catch (...) {
+      finish();  // the task of the expired timeout may still exist, and own the job
+      throw;
+    }
   }
 }
 
