@@ -39,7 +39,7 @@ namespace hwt::internal {
 /// new timeout, which expires at once, because a call of a user must run no trigger. So a thread that is preempted in
 /// a call delays only this object.
 ///
-/// If the timer stops, stop() or the destructor tells the armed task so, and that notes it in the word (kUnarmed).
+/// If the timer stops, stop() or the destructor tells the armed task so, and that notes it in the word (kTimerEnded).
 /// So a call that asks whether there will be a trigger reads only the word. The note is for good, because a Timer does
 /// not start again. A task that stop() returned may still run by hand, and does not clear it.
 ///
@@ -60,8 +60,8 @@ class Conductor {
   static constexpr Word kInHook = 8;       // never without a conductor
   static constexpr Word kTriggering = 16;  // that hook is on_trigger
   static constexpr Word kArmed = 32;
-  static constexpr Word kExpired = 64;   // the mark
-  static constexpr Word kUnarmed = 128;  // the Timer's end has cancelled the armed timeout; for good
+  static constexpr Word kExpired = 64;      // the mark
+  static constexpr Word kTimerEnded = 128;  // the Timer's end has cancelled the armed timeout; for good
   // The higher bits are the number of the armed timeout, or of the next one.
   static constexpr Word kArming = 256;
 
@@ -104,7 +104,7 @@ class Conductor {
   Word destroy() noexcept { return word_.fetch_or(kDestroyed | kConducted, std::memory_order_acq_rel); }
 
   /// Called when the Timer's end has cancelled a timeout of this object.
-  void note_unarmed() noexcept { word_.fetch_or(kUnarmed, std::memory_order_relaxed); }
+  void note_timer_ended() noexcept { word_.fetch_or(kTimerEnded, std::memory_order_relaxed); }
 
   /// Called when the timeout of this number has expired. If it returns true, this thread is the conductor. Never waits.
   bool enter_expired(Word arming) noexcept {
@@ -189,7 +189,7 @@ class ArmedTask {
     if (conductor_->enter_expired(arming_)) owner_->conduct_expired(expired);
   }
   void will_not_run(detail::NotRun why) noexcept {
-    if (why == detail::NotRun::Stopped) conductor_->note_unarmed();
+    if (why == detail::NotRun::Stopped) conductor_->note_timer_ended();
   }
 
  private:

@@ -156,7 +156,7 @@ class RepeatedTimer::State : public std::enable_shared_from_this<State> {
     if ((seen & (Conductor::kStopped | Conductor::kDestroyed)) != 0) return false;
     // In a forked child the copy of a conductor never leaves, and no call may wait for it.
     if ((seen & Conductor::kConducted) != 0) return (seen & arming) != 0 || in_forked_child();
-    return (seen & (Conductor::kArmed | Conductor::kUnarmed)) == Conductor::kArmed;
+    return (seen & (Conductor::kArmed | Conductor::kTimerEnded)) == Conductor::kArmed;
   }
 
   void arm_again_if_running() {

@@ -50,7 +50,7 @@ class ScheduledRun : public std::enable_shared_from_this<ScheduledRun> {
   /// called in a forked child, because a conductor of the parent may have been changing `task`.
   bool cancel(ScheduledTask& task);
   /// Returns whether the schedule has ended, or the timer's end has cancelled its timeout.
-  bool done() const noexcept { return (conductor_.word() & (Conductor::kDestroyed | Conductor::kUnarmed)) != 0; }
+  bool done() const noexcept { return (conductor_.word() & (Conductor::kDestroyed | Conductor::kTimerEnded)) != 0; }
   /// Returns the number of runs that have started. A later next() does not return the time of one of them.
   std::uint64_t runs() const noexcept { return runs_.load(std::memory_order_acquire); }
   /// Returns when the next run is due. Returns nothing if the schedule is done, during a run, and while the rule or the
