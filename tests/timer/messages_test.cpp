@@ -186,15 +186,17 @@ TEST(LinePerSecond, TellsHowManyLinesItHasLeftOut) {
   const auto first = lines.take_turn();
   ASSERT_TRUE(first);
   EXPECT_EQ(std::string(first.left_out().data()), "");
-  int left_out = 0;
-  ASSERT_TRUE(eventually([&] {
-    const auto turn = lines.take_turn();
-    if (!turn) return ++left_out == 0;
-    if (left_out == 0) return false;  // this thread was held up for a second
-    EXPECT_EQ(turn.left_out().data(), " (and " + std::to_string(left_out) + " more since the last line)");
-    return true;
-  }));
-  EXPECT_GT(left_out, 0);
+  for (int line = 0; line < 2; ++line) {  // the second one counts anew
+    int left_out = 0;
+    ASSERT_TRUE(eventually([&] {
+      const auto turn = lines.take_turn();
+      if (!turn) return ++left_out == 0;
+      if (left_out == 0) return false;  // this thread was held up for a second
+      EXPECT_EQ(turn.left_out().data(), " (and " + std::to_string(left_out) + " more since the last line)");
+      return true;
+    }));
+    EXPECT_GT(left_out, 0);
+  }
 }
 
 }  // namespace
