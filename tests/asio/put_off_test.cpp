@@ -241,6 +241,16 @@ TEST_P(Waits, AnEndedOneLeavesItsGroupWhenTheNextBegins) {
   EXPECT_EQ(ends_, std::vector{Result::Stopped}) << "the end of the group is that of its waits";
 }
 
+/// A wait that can be stopped leaves none, because another thread may find that wait.
+TEST_P(Waits, ACancelledOneLeavesItsTimeoutForTheNextUnlessItCanBeStopped) {
+  std::atomic<GoesElsewhere*> completed{nullptr};
+  start(*new GoesElsewhere(completed), kFar);
+  EXPECT_EQ(group_->cancel_for_next(), 1U);
+  const std::unique_ptr<GoesElsewhere> wait(completed.load(std::memory_order_acquire));
+  ASSERT_NE(wait, nullptr);
+  EXPECT_EQ(timer_.pending_timeouts(), GetParam() ? 0 : 1);
+}
+
 /// The handler may use the context, so the destructor waits for the handler.
 TEST_P(Waits, AnEndingOneMakesTheDestructorOfItsGroupWait) {
   Latch entered;
