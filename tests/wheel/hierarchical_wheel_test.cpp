@@ -586,6 +586,14 @@ class HomelessItems : public ::testing::Test {
   std::size_t filled_ = 0;
 };
 
+TEST_F(HomelessItems, OfTheLatestTickAreNeverDue) {
+  std::deque<Item> items;
+  make_homeless(items, {kNever - 1});
+  EXPECT_EQ(wheel_.next_due(), kNever);
+  wheel_.remove(items.front());
+  EXPECT_TRUE(wheel_.consistent());
+}
+
 TEST_F(HomelessItems, MakeNoTickDueBeforeTheirs) {
   std::deque<Item> items;
   make_homeless(items, {90, 80, Tick{1} << 40});

@@ -246,7 +246,7 @@ bool HierarchicalWheel::walk(Tick tick, std::size_t level, Bucket& bucket, Visit
       if (verdict.is_taken()) {  // only its entry is touched
         --size_;
       } else if (const Tick due = std::min(verdict.tick(), kNever - 1); !settle(*item, due, tick, level)) {
-        homeless_due_ = std::min(homeless_due_, std::max(due, next_tick(tick)));
+        if (due != kNever - 1) homeless_due_ = std::min(homeless_due_, std::max(due, next_tick(tick)));
         stay = true;
         continue;
       }
