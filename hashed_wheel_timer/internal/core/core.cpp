@@ -28,16 +28,13 @@ Core::Core(Timer& timer, const Options& options, Clock clock)
 
 /// Calls the driver of a timer without a worker, because no timeout is pending any more. Then an event loop that has
 /// nothing else to do can end.
-[[gnu::noinline]] void Core::wake_for_none_pending() noexcept {
-  AsymmetricFence::light();  // as in offer_as(), but the driver reads the number of pending timeouts
-  if (sleeper_.has_outside()) sleeper_.wake_if_asleep();
-}
+[[gnu::noinline]] void Core::wake_for_none_pending() noexcept { sleeper_.call_if_asleep(); }
 
 /// Makes the worker call TimerTask::cancelled(), the hook of a cancelled timeout. Wakes it if it would sleep for longer
 /// than hook_patience_.
 void Core::wake_for_cancelled_hook() noexcept {
   inbox_.note(Inbox::kEverything);
-  AsymmetricFence::light();
+  AsymmetricFence::full();
   // Announcements are by the worker's clock.
   if (!sleeper_.awake()) sleeper_.wake_for(now() - cycles_.behind() + hook_patience_);
 }

@@ -46,10 +46,10 @@ template <bool kPlain>
   const NodeName name(Slab::index_of(*node), node->publish(task.kind, task.named, producer));
   if (!producer.put(name)) [[unlikely]]
     return unpublish(producer, name, task.named, Result::NoMemory);
-  // Store (the inbox), then load (whether it is listed, the phase, the announcement): pairs with three heavy fences of
-  // the worker. They come after it unlists a place, after the timer was stopped, and after it announces a sleep.
+  // Store (the inbox), then load (whether it is listed, the phase): pairs with two heavy fences of the worker. They
+  // come after it unlists a place, and after the timer was stopped.
   AsymmetricFence::light();
-  if (Inbox::must_list(producer.place, deadline) || !running() || sleeper_.sleeps_beyond(deadline)) [[unlikely]]
+  if (Inbox::must_list(producer.place, deadline) || !running()) [[unlikely]]
     return tell_worker(producer, name, task.named, deadline);
   return {node, name.value()};
 }

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/sleeper.h"
 #include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
@@ -67,9 +66,9 @@ struct BasicTickGrid {
 
 using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 
-/// Announces a sleep until the tick `known`, passes the heavy fence, and asks `wanted` for the tick once more. So the
-/// worker finds all that came before the fence, and threads that come later find the announcement. If the tick is
-/// another one now, announces that one. Returns the tick.
+/// Announces a sleep until the tick `known`, and asks `wanted` for the tick once more. So the worker finds all that
+/// came before the announcement, and threads that come later find that (see Sleeper). If the tick is another one now,
+/// announces that one. Returns the tick.
 ///
 /// The sleep lasts until the end of the announced tick. The announced time is the beginning of that tick: a timeout
 /// with a deadline up to this time is due in an earlier tick, so it must wake the worker. A sleep until the end of the
@@ -81,7 +80,6 @@ Tick announce_sleep(Sleeper& sleeper, const TickGrid& grid, Tick known, Tick cur
     sleeper.announce(until <= current ? Sleeper::kNoDeadline : grid.begin_of(until));
   };
   announce(known);
-  AsymmetricFence::heavy();
   const Tick until = wanted();
   if (until != known) announce(until);
   return until;

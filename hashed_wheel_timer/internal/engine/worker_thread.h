@@ -157,15 +157,12 @@ class WorkerThread final : public ThreadedEngine {
       // The sleep ends in time for the pass that a thread asks for. So no other thread has to wake the worker for that.
       return std::min(tick, std::max(current, grid().at(looked_ + collects_every_)));
     };
-    // The first announcement, before the heavy fence, has the deadlines that are known already. Otherwise each thread
-    // that schedules during the fence would wake the worker, however late its deadline is.
-    //
-    // From then on a thread that schedules a timeout of an earlier tick wakes the worker. Nothing leaves the inbox
-    // meanwhile, so the result is the same tick or an earlier one.
+    // From the first announcement on, a thread that schedules a timeout of an earlier tick wakes the worker. Nothing
+    // leaves the inbox meanwhile, so the result is the same tick or an earlier one.
     const Tick until = announce_sleep(core().sleeper(), grid(), wanted(), current, wanted);
     // Retracting needs no fence: at worst a thread wakes the worker in vain.
     if (until < current || must_look(current)) return core().sleeper().retract();
-    note_awake(clock_.now());  // the announcement takes microseconds
+    note_awake(clock_.now());  // the announcement may file many places
     core().sleeper().sleep_until(clock_.steady(std::min(grid().end_of(until), next_pass())));
     core().counters().wakeups.add(1);
     awake_since_ = clock_.now();

@@ -24,17 +24,15 @@ std::size_t Inbox::hand_over(Place& place, std::size_t most) noexcept {
 
 void Inbox::ask(Request request, Sleeper& sleeper) noexcept {
   note(request);
-  // Store (the request), then load (the announcement). A worker that announces a sleep later finds the request.
-  AsymmetricFence::light();
   sleeper.wake_if_asleep();
 }
 
 void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
   const std::int64_t before = place.earliest_.exchange(deadline & ~kNotInList, std::memory_order_acq_rel);
   if ((before & kNotInList) != 0) listed_.push(place);
-  // Store (the list, its deadline), then load: the caller reads the phase and the announcement afterwards. A worker
-  // that empties a stopped timer, or is about to sleep, reads the list and not the queues. The light fence that the
-  // caller passed after it enqueued the entry came before this push, so the push needs another one.
+  // Store (the list), then load: the caller reads the phase afterwards. A worker that empties a stopped timer reads the
+  // list and not the queues. The light fence that the caller passed after it enqueued the entry came before this push,
+  // so the push needs another one.
   AsymmetricFence::light();
 }
 

@@ -159,7 +159,7 @@ class Inbox {
     /// Over everything, within a second: a thread has cancelled timeouts of another thread, which may never sift.
     kDead = 8,
   };
-  /// Notes a request. Afterwards pass the light fence, and wake the worker if it would sleep too long.
+  /// Notes a request. Afterwards wake the worker if it would sleep too long.
   ///
   /// release: the pass that takes the request finds all that the caller has enqueued and listed before.
   void note(Request request) noexcept { requests_.fetch_or(request, std::memory_order_release); }

@@ -38,13 +38,12 @@ std::int64_t Collector::next_step(std::int64_t now) noexcept {
   if (stage_ == Stage::Unaware) {
     // kept_ counts the free nodes that the last collection left. If fewer were free meanwhile, timeouts have used some
     // of them, and other pages may be complete now. So kept_ falls, by Tuning::kGrown or more at once, and
-    // wake_worker_at_ too. That needs a fence of its own, because the worker may have passed the fence of its sleep
-    // already.
+    // wake_worker_at_ too. That needs a fence of its own, because the worker may have announced its sleep already.
     const std::size_t fewest = depot_.fewest_free_nodes();
     if (fewest + Tuning::kGrown <= kept_) {
       kept_ = fewest;
       rest();
-      AsymmetricFence::heavy();
+      AsymmetricFence::full();
     }
     if (!is_worthwhile(depot_.free_nodes())) return kForever;
     watch(now);

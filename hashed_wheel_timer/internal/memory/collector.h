@@ -49,7 +49,7 @@ class Collector {
   bool step(std::int64_t now) noexcept;
 
   /// Returns the time of the next step, or kForever if none is needed before the worker is woken. The answer kForever
-  /// is final only after the caller has announced its sleep and passed the heavy fence.
+  /// is final only after the caller has announced its sleep.
   std::int64_t next_step(std::int64_t now) noexcept;
 
  private:

@@ -42,7 +42,7 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
   /// Pushes a chain of `nodes` nodes, linked by `next` and ended by null. Returns false if the depot is closed.
   bool push(Node* first, std::size_t nodes) noexcept {
     free_.count_in(nodes);
-    AsymmetricFence::light();
+    AsymmetricFence::full();
     // Before the push, because afterwards the core may be gone.
     if (free_.nodes() >= wake_worker_at_.load(std::memory_order_relaxed)) [[unlikely]]
       sleeper_.wake_if_asleep();
@@ -127,9 +127,8 @@ class alignas(kCacheLine) Depot {  // on cache lines of its own: all producers w
 
   // The number of free nodes at which a thread wakes the sleeping worker. Only the Collector writes it.
   //
-  // relaxed, with fences (Dekker). A thread that frees nodes counts them, passes the light fence, and reads this and
-  // the announcement of the sleep. The worker stores this, announces its sleep, passes the heavy fence, and reads the
-  // count. One of them sees the other.
+  // relaxed, with full fences (Dekker). A thread that frees nodes counts them, passes the fence, and reads this. The
+  // worker stores this, passes the fence when it announces its sleep, and reads the count. One of them sees the other.
   std::atomic<std::size_t> wake_worker_at_{kNoWakeUp};
 
   // relaxed, both: they are only requests, which may be seen late.

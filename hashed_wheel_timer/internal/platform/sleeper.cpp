@@ -5,7 +5,7 @@
 
 namespace hwt::internal {
 
-void Sleeper::wake_if_asleep() noexcept {
+void Sleeper::wake_announced() noexcept {
   if (wake_until_.load(std::memory_order_acquire) == kAwake) return;
   // Without a worker, the exchange of the announcement alone decides which thread calls, not woken_from_. This thread
   // may read the number of a sleep just before its announcement. Then it would call nothing, but store the number in

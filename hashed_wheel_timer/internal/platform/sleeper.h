@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/parking.h"
 #include "hashed_wheel_timer/internal/time/clock.h"
 
@@ -14,9 +15,11 @@ namespace hwt::internal {
 /// The worker's sleep, and the state by which other threads end it. Only a timeout for which the worker would wake up
 /// too late has to wake it. Times are nanoseconds of the timer's clock; sleep_until() takes a time of steady_clock.
 ///
-/// Going to sleep races with new entries (Dekker). The worker announces its sleep, passes the heavy fence, and reads
-/// its inbox once more. A producer enqueues an entry, passes the light fence, and reads the announcement. At least one
-/// of them sees the other.
+/// Going to sleep races with new entries (Dekker). The worker announces its sleep, passes a full fence, and reads once
+/// more what its inbox lists and which requests were noted. A thread that lists an entry there, or notes a request,
+/// passes a full fence and reads the announcement. At least one of them sees the other. A producer whose entries are
+/// listed already, for this deadline or an earlier one, need not read the announcement: the worker sleeps no longer
+/// than that.
 ///
 /// No thread relies on one that may be preempted. The announcement stays until the worker takes it back. Each producer
 /// that needs the worker wakes it, unless another one has *finished* waking it from the same sleep. So in a herd, the
@@ -41,10 +44,11 @@ class Sleeper {
   static constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::min() + 1;
 
   /// The worker: announces that a timeout with a deadline up to `wake_until` must wake it. A deadline of kForever never
-  /// wakes it.
+  /// wakes it. Then passes the full fence.
   void announce(std::int64_t wake_until) noexcept {
     sleep_.store(sleep_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     wake_until_.store(std::min(wake_until, kForever - 1), std::memory_order_release);
+    AsymmetricFence::full();
   }
   /// The worker: takes the announcement back.
   void retract() noexcept { wake_until_.store(kAwake, std::memory_order_relaxed); }
@@ -55,16 +59,21 @@ class Sleeper {
     retract();
   }
 
-  /// Any thread: wakes the worker if it would sleep too long for a deadline.
+  /// Any thread: passes the full fence, and wakes the worker if it would sleep too long for a deadline.
   void wake_for(std::int64_t deadline) noexcept {
-    if (sleeps_beyond(deadline)) wake_if_asleep();
+    AsymmetricFence::full();
+    if (deadline <= wake_until_.load(std::memory_order_relaxed)) wake_announced();
   }
-  /// Any thread: whether wake_for() does anything.
-  bool sleeps_beyond(std::int64_t deadline) const noexcept {
-    return deadline <= wake_until_.load(std::memory_order_relaxed);
+  /// Any thread: passes the full fence, and wakes the worker if it has announced a sleep.
+  void wake_if_asleep() noexcept {
+    AsymmetricFence::full();
+    wake_announced();
   }
-  /// Any thread: wakes the worker if it has announced a sleep.
-  void wake_if_asleep() noexcept;
+  /// Any thread: the same in a timer that has an Outside. Otherwise passes only the fence.
+  void call_if_asleep() noexcept {
+    AsymmetricFence::full();
+    if (has_outside()) wake_announced();
+  }
   /// Any thread: ends the worker's present sleep, or its next one. Not for a timer that has an Outside.
   void wake() noexcept { parking_.unpark(); }
 
@@ -92,6 +101,7 @@ class Sleeper {
  private:
   static constexpr std::int64_t kAwake = std::numeric_limits<std::int64_t>::min();
 
+  void wake_announced() noexcept;
   void call_outside() noexcept;
 
   // Read by every producer, written when the worker goes to sleep and wakes up. By release and acquire, a thread that
