@@ -69,10 +69,10 @@ class Sleeper {
     AsymmetricFence::full();
     wake_announced();
   }
-  /// Any thread: the same in a timer that has an Outside. Otherwise passes only the fence.
+  /// Any thread: the same in a timer that has an Outside. Otherwise passes only the light fence.
   void call_if_asleep() noexcept {
-    AsymmetricFence::full();
-    if (has_outside()) wake_announced();
+    AsymmetricFence::light();  // pairs with set_outside()
+    if (has_outside()) wake_if_asleep();
   }
   /// Any thread: ends the worker's present sleep, or its next one. Not for a timer that has an Outside.
   void wake() noexcept { parking_.unpark(); }
@@ -87,8 +87,12 @@ class Sleeper {
   void wait_for_calls() noexcept;
   /// Any thread: returns whether there is a function to call.
   bool has_outside() const noexcept { return outside_.load(std::memory_order_relaxed) != nullptr; }
-  /// Sets the function to call, or none if null. Call it after end_calls().
-  void set_outside(Outside* outside) noexcept { outside_.store(outside, std::memory_order_relaxed); }
+  /// Sets the function to call, or none if null. Then passes the heavy fence: the driver finds all that a thread stored
+  /// before it saw no function. Call it after end_calls().
+  void set_outside(Outside* outside) noexcept {
+    outside_.store(outside, std::memory_order_relaxed);
+    AsymmetricFence::heavy();
+  }
   /// Begin and end of a call. The driver uses them for a call that came while it was busy, and that it makes itself
   /// afterwards. So does detail::HeldCalls. Between them, end_calls() returns false.
   void begin_call() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
