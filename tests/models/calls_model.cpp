@@ -36,6 +36,7 @@ struct Calls final : Run {
       object = std::make_unique<Object>();
       sleeper.set_outside(object.get());
       sleeper.announce(0);
+      sleeper.announce_earlier(0, -1);
     }
     while (!sleeper.end_calls()) yield();
   }

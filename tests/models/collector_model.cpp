@@ -12,7 +12,6 @@
 namespace model {
 namespace {
 
-using hwt::internal::AsymmetricFence;
 using hwt::internal::Collector;
 using hwt::internal::Core;
 using hwt::internal::FreeNode;
@@ -62,7 +61,6 @@ struct Freed final : Run {
   void thread(unsigned index) override {
     if (index == 0) return free();
     core.sleeper().announce(0);
-    AsymmetricFence::heavy();
     if (collector.next_step(0) == kForever) {
       core.sleeper().sleep_until(kForever);  // or for ever
     } else {

@@ -1,7 +1,7 @@
 // A timer that a loop drives (LoopTimer, announce_sleep, Sleeper) against another thread. That thread
 // schedules an earlier timeout, cancels a task with a cancelled(), cancels the last pending timeout, or stops the
 // timer. The loop is called, or it has found the change itself and does not sleep. A cancelled() that is due soon is
-// not forgotten. A stop() calls the loop in any case.
+// not forgotten. A stop() calls the loop in any case. Many earlier timeouts call it at most once for each run_due().
 
 #include <chrono>
 #include <memory>
@@ -25,9 +25,11 @@ class Timer final : public hwt::detail::DrivenTimer {
 };
 
 struct Loop final : Run {
-  enum class Comes { Earlier, Hook, End, Stop };
-  const Comes comes = static_cast<Comes>(random(4));
+  enum class Comes { Earlier, Hook, End, Stop, Many };
+  const Comes comes = static_cast<Comes>(random(5));
   Ghost<bool> called = false;
+  Ghost<int> calls = 0;
+  Ghost<int> turns_made = 0;
   Ghost<int> hooks = 0;
   int owned = 0;  // a cancelled() sees all writes before cancel()
   Timer timer;
@@ -53,16 +55,25 @@ struct Loop final : Run {
       timer.new_timeout(std::make_shared<Task>(*this), hours(1000)).cancel();
       driver.run_due();
     }
-    timer.on_earlier([this] { called = true; });
+    timer.on_earlier([this] {
+      called = true;
+      ++calls;
+    });
     called = false;
+    calls = 0;
     hooks = 0;
   }
 
   void thread(unsigned index) override {
     if (index == 1) {
-      for (unsigned turns = 1 + random(2); turns != 0; --turns) until = driver.run_due();
+      for (unsigned turns = 1 + random(2); turns != 0; --turns) {
+        until = driver.run_due();
+        ++turns_made;
+      }
     } else if (comes == Comes::Earlier) {
       other = timer.new_timeout([] {}, hours(2));
+    } else if (comes == Comes::Many) {
+      for (int i = 0; i != 4; ++i) timer.new_timeout([] {}, hours(20 - 4 * i));  // each is earlier
     } else if (comes == Comes::Hook) {
       ++owned;
       other.cancel();
@@ -86,6 +97,9 @@ struct Loop final : Run {
         break;
       case Comes::End:
         MODEL_ASSERT(called || !until || *until <= now);
+        break;
+      case Comes::Many:
+        MODEL_ASSERT(calls <= 1 + turns_made);  // the first may come before the first run_due()
         break;
       case Comes::Stop:
         MODEL_ASSERT(called);

@@ -54,6 +54,32 @@ TEST_F(SleeperTest, IsWokenForADeadlineUpToTheAnnouncedTimeAndNotForALaterOne) {
   EXPECT_TRUE(is_woken());
 }
 
+TEST_F(SleeperTest, IsWokenForADeadlineUpToTheEarlierTimeThatItAnnouncesNext) {
+  sleeper_.announce(100);
+  sleeper_.announce_earlier(100, 50);
+  sleeper_.wake_for(51);
+  EXPECT_TRUE(is_not_woken());
+  sleeper_.announce(kForever);
+  sleeper_.announce_earlier(kForever, 50);
+  sleeper_.wake_for(50);
+  EXPECT_TRUE(is_woken());
+}
+
+TEST_F(SleeperTest, AThreadThatHasTakenTheAnnouncementCallsTheDriverOnce) {
+  struct Driver final : Sleeper::Outside {
+    void call() noexcept override { ++calls; }
+    int calls = 0;
+  };
+  Driver driver;
+  sleeper_.set_outside(&driver);
+  sleeper_.announce(100);
+  sleeper_.wake_for(100);
+  sleeper_.announce_earlier(100, 50);
+  sleeper_.wake_for(50);
+  EXPECT_EQ(driver.calls, 1);
+  EXPECT_TRUE(sleeper_.awake());
+}
+
 TEST_F(SleeperTest, IsNotWokenForADeadlineThatNeverComes) {
   sleeper_.announce(kForever);
   sleeper_.wake_for(kForever);

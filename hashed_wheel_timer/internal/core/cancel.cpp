@@ -214,7 +214,7 @@ bool Core::reserve_recheck(ProducerLease& lease) noexcept {
 
 void Core::put_recheck(Producer& producer, Node& node) noexcept {
   Inbox::put_recheck(producer.place, node);
-  AsymmetricFence::light();  // as in offer_as()
+  AsymmetricFence::light();  // store (the request), then load (whether the place is listed): as in offer_as()
   inbox_.list_rechecks(producer.place);
 }
 

@@ -61,7 +61,6 @@ bool Core::move(Node& node, std::int64_t deadline) {
   } else if (Node::state_of(seen) == NodeState::Queued) {
     // Its place may be another thread's, and may be listed for a later time. So the worker must take everything.
     inbox_.note(Inbox::kUrgent);
-    AsymmetricFence::light();  // store (the request), then load (whether the place is listed, the announcement)
   } else {
     // Another thread is about to enqueue a request. Afterwards it reads the deadline, and must find this one. light()
     // is not enough, because heavy() of the worker may reach that thread before this one.

@@ -67,8 +67,8 @@ struct BasicTickGrid {
 using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 
 /// Announces a sleep until the tick `known`, and asks `wanted` for the tick once more. So the worker finds all that
-/// came before the announcement, and threads that come later find that (see Sleeper). If the tick is another one now,
-/// announces that one. Returns the tick.
+/// came before the announcement, and threads that come later find the announcement (see Sleeper). If the tick is an
+/// earlier one now, announces that one, unless a thread has called the driver meanwhile. Returns the tick.
 ///
 /// The sleep lasts until the end of the announced tick. The announced time is the beginning of that tick: a timeout
 /// with a deadline up to this time is due in an earlier tick, so it must wake the worker. A sleep until the end of the
@@ -76,12 +76,10 @@ using TickGrid = BasicTickGrid<std::int64_t, std::uint64_t>;
 /// passed is due only at that end.
 template <class Wanted>
 Tick announce_sleep(Sleeper& sleeper, const TickGrid& grid, Tick known, Tick current, const Wanted& wanted) noexcept {
-  const auto announce = [&](Tick until) {
-    sleeper.announce(until <= current ? Sleeper::kNoDeadline : grid.begin_of(until));
-  };
-  announce(known);
+  const auto time_of = [&](Tick until) { return until <= current ? Sleeper::kNoDeadline : grid.begin_of(until); };
+  sleeper.announce(time_of(known));
   const Tick until = wanted();
-  if (until != known) announce(until);
+  if (until != known) sleeper.announce_earlier(time_of(known), time_of(until));
   return until;
 }
 

@@ -50,6 +50,14 @@ class Sleeper {
     wake_until_.store(std::min(wake_until, kForever - 1), std::memory_order_release);
     AsymmetricFence::full();
   }
+  /// The worker: announces an earlier time than `before`, which it has announced. Does nothing if a thread has taken
+  /// that announcement away, because it calls the Outside.
+  ///
+  /// relaxed: a thread that acquires the new time sees all that came before announce(), as with the old one.
+  void announce_earlier(std::int64_t before, std::int64_t wake_until) noexcept {
+    before = std::min(before, kForever - 1);
+    wake_until_.compare_exchange_strong(before, wake_until, std::memory_order_relaxed);
+  }
   /// The worker: takes the announcement back.
   void retract() noexcept { wake_until_.store(kAwake, std::memory_order_relaxed); }
 
@@ -69,7 +77,8 @@ class Sleeper {
     AsymmetricFence::full();
     wake_announced();
   }
-  /// Any thread: the same in a timer that has an Outside. Otherwise passes only the light fence.
+  /// Any thread: calls the Outside if there is one and a sleep is announced. Passes the light fence, and the full one
+  /// only if there is one.
   void call_if_asleep() noexcept {
     AsymmetricFence::light();  // pairs with set_outside()
     if (has_outside()) wake_if_asleep();
@@ -80,8 +89,8 @@ class Sleeper {
   // The driver of the timer, one thread at a time.
 
   /// Takes the announcement back, so that no call begins before the next announcement. Returns false if a call is under
-  /// way. Call it before each announcement too: announce() only stores, so without this exchange the driver might not
-  /// see the count of a thread that has taken the last announcement away.
+  /// way. Call it before announce() too, which exchanges nothing. So without this exchange the driver might not see the
+  /// count of a thread that has taken the last announcement away.
   bool end_calls() noexcept;
   /// Waits until no thread calls the driver. Deadlocks inside such a call.
   void wait_for_calls() noexcept;
