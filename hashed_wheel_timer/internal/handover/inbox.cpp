@@ -28,6 +28,7 @@ void Inbox::ask(Request request, Sleeper& sleeper) noexcept {
 }
 
 void Inbox::list_anew(Place& place, std::int64_t deadline) noexcept {
+  place.listed_for_ = deadline;
   const std::int64_t before = place.earliest_.exchange(deadline & ~kNotInList, std::memory_order_acq_rel);
   if ((before & kNotInList) != 0) listed_.push(place);
   // Store (the list), then load: the caller reads the phase afterwards. A worker that empties a stopped timer reads the

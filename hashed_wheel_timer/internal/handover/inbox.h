@@ -51,8 +51,6 @@ class Inbox {
     /// Returns false if the constructor found no memory.
     bool valid() const noexcept { return queue_.valid(); }
 
-    /// Returns the earliest deadline that may wait here, maybe with kNotInList, or kUnlisted. For the owner.
-    std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_relaxed); }
     /// Returns the number of entries of new timeouts. See EntryBuffer::size().
     std::size_t size() const noexcept { return queue_.size() + young_.size(); }
 
@@ -83,6 +81,9 @@ class Inbox {
     // The owner lowers it. The worker sets kNotInList when it files the place, and kUnlisted when it unlists it. Each
     // is a read-modify-write, so the owner knows whether the place is in the list. acq_rel hands over next_listed_.
     std::atomic<std::int64_t> earliest_{kUnlisted};
+    // The deadline for which the owner has listed the place last. Not rounded, so that a timeout that is due a
+    // nanosecond earlier, and so perhaps in an earlier tick, wakes the worker. Only the owner uses it.
+    std::int64_t listed_for_ = 0;
     Place* next_listed_ = nullptr;  // the owner's until it has pushed the place, then the worker's until it files it
     // Whether it is in the list of places with recheck requests. Exchanged like earliest_, and for the same reasons.
     std::atomic<bool> rechecks_listed_{false};
@@ -132,8 +133,7 @@ class Inbox {
   }
   /// Returns whether list() does anything.
   static bool must_list(const Place& place, std::int64_t deadline) noexcept {
-    const std::int64_t earliest = place.earliest();
-    return deadline < earliest || earliest == kUnlisted;
+    return deadline < place.listed_for_ || place.earliest_.load(std::memory_order_relaxed) == kUnlisted;
   }
 
   /// Lists the place, after a recheck request was enqueued. If the worker must take it by a certain time, call list()
