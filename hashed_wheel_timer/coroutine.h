@@ -5,7 +5,6 @@
 #include "hashed_wheel_timer/detail/export.h"
 // clang-format on
 
-#include <chrono>
 #include <coroutine>
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +12,6 @@
 #include <vector>
 
 #include "hashed_wheel_timer/batch_executor.h"
-#include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
 #include "hashed_wheel_timer/detail/task.h"
 #include "hashed_wheel_timer/origin.h"

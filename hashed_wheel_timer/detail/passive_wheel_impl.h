@@ -40,12 +40,8 @@ inline void PassiveWheel::schedule_in(WheelNode& node, std::chrono::nanoseconds 
 }
 
 inline void PassiveWheel::schedule_by(WheelNode& node, std::chrono::steady_clock::time_point deadline) {
-  // Unsigned, so that the distance cannot overflow. If the deadline is now, has passed or is too far, wait - 1 is at
-  // least left_.
-  const auto count = [](std::chrono::steady_clock::time_point time) {
-    return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
-  };
-  const std::uint64_t wait = count(deadline) - count(now_);
+  // If the deadline is now, has passed or is too far, wait - 1 is at least left_.
+  const std::uint64_t wait = detail::nanoseconds_between(now_, deadline);
   if (wait - 1 >= left_) [[unlikely]] {
     schedule_clipped(node, deadline);
     return;

@@ -203,17 +203,23 @@ constexpr Word distance(Word from, Word to) noexcept {
   return exact < kMax ? exact : Word{kMax};
 }
 
+/// Returns to - from. Unsigned, because the distance may exceed nanoseconds::max(): a clock may begin far below zero.
+constexpr std::uint64_t nanoseconds_between(std::chrono::steady_clock::time_point from,
+                                            std::chrono::steady_clock::time_point to) noexcept {
+  const auto count = [](std::chrono::steady_clock::time_point time) {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
+  };
+  return count(to) - count(from);
+}
+
 /// Returns the time from `now` to `due`, or zero if `due` has passed. Returns max() if `due` is time_point::max(), or
-/// if the distance does not fit, because `now` may be far below zero.
+/// if the distance does not fit.
 constexpr std::chrono::nanoseconds time_until(std::chrono::steady_clock::time_point due,
                                               std::chrono::steady_clock::time_point now) noexcept {
   using std::chrono::nanoseconds;
   if (due == (std::chrono::steady_clock::time_point::max)()) return (nanoseconds::max)();
   if (due <= now) return nanoseconds::zero();
-  const auto count = [](std::chrono::steady_clock::time_point time) {
-    return static_cast<std::uint64_t>(nanoseconds(time.time_since_epoch()).count());
-  };
-  return nanoseconds(static_cast<std::int64_t>(distance(count(now), count(due))));
+  return nanoseconds(static_cast<std::int64_t>(distance(std::uint64_t{0}, nanoseconds_between(now, due))));
 }
 
 }  // namespace hwt::detail

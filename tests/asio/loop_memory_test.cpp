@@ -92,10 +92,11 @@ TEST(FirstAlarm, RunThrowsWithoutMemoryAndCanBeCalledAgain) {
 }
 
 TEST(HandlerMemory, ServesOneHandlerAtATimeWithoutOperatorNew) {
-  detail::HandlerMemory::Allocator<std::max_align_t> allocator(std::make_shared<detail::HandlerMemory>());
+  detail::HandlerMemory memory;
+  detail::OwnersAllocator<void*, detail::HandlerMemory> allocator(memory);
   const Shortage shortage(0, Shortage::kAll);
   for (int i = 0; i < 3; ++i) {
-    std::max_align_t* const handler = allocator.allocate(1);
+    void** const handler = allocator.allocate(1);
     EXPECT_THROW(static_cast<void>(allocator.allocate(1)), std::bad_alloc) << "a second one needs operator new";
     allocator.deallocate(handler, 1);
     EXPECT_THROW(static_cast<void>(allocator.allocate(100)), std::bad_alloc) << "a large one needs operator new";
@@ -103,7 +104,8 @@ TEST(HandlerMemory, ServesOneHandlerAtATimeWithoutOperatorNew) {
 }
 
 TEST(HandlerMemory, TakesTheOthersFromOperatorNew) {
-  detail::HandlerMemory::Allocator<std::uint64_t> allocator(std::make_shared<detail::HandlerMemory>());
+  detail::HandlerMemory memory;
+  detail::OwnersAllocator<std::uint64_t, detail::HandlerMemory> allocator(memory);
   std::array<std::uint64_t*, 3> handlers{};
   const std::array<std::size_t, 3> sizes{1, 1, 1'000};
   for (std::size_t i = 0; i < handlers.size(); ++i) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "hashed_wheel_timer/internal/recurring/occurrences.h"
+#include "hashed_wheel_timer/internal/recurring/timetable.h"
 #include "hashed_wheel_timer/schedule.h"
 #include "tests/fuzz/counted.h"
 #include "tests/fuzz/targets.h"

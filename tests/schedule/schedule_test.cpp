@@ -5,7 +5,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "hashed_wheel_timer/internal/recurring/occurrences.h"
+#include "hashed_wheel_timer/internal/recurring/timetable.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/support/system_clock.h"
 #include "tests/support/test_support.h"

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "hashed_wheel_timer/internal/core/lateness_record.h"
+#include "hashed_wheel_timer/internal/core/counters.h"
 #include "perf/micro/threadless_timer.h"
 #include "tests/support/any_timer.h"
 #include "tests/support/build_kind.h"

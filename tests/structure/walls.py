@@ -25,7 +25,7 @@ TERMS = {
         "calendar", "deadline", "delay", "errors", "histogram", "leeway", "options", "origin", "stats", "timeout",
         "timeout_id", "version", "when",
         "detail/calendar_rule", "detail/export", "detail/fast_divider", "detail/intrusive_stack",
-        "detail/latency_buckets", "detail/point", "detail/refuse_nan", "detail/saturating", "detail/schedule_plan",
+        "detail/latency_buckets", "detail/point", "detail/refuse_nan", "detail/saturating",
         "detail/scheduled", "detail/task", "detail/wheel_link",
     ]
 }
@@ -285,10 +285,10 @@ def seeds(root):
     yield LIBRARY + "/detail/forgotten.cpp", "\n", "only installed headers"
     yield LIBRARY + "/forgotten.h", "\n", "is in no list of headers"
     yield LIBRARY + "/detail/forgotten.h", "\n", "is in no list of headers"
-    calendar, zones = "internal/recurring/calendar.cpp", "internal/recurring/time_zone.cpp"
-    yield MESON, f"calendar_sources = files('{calendar}', 'timer.cpp')\n", f"lacks {zones}, which {CMAKE} has"
-    yield MESON, f"calendar_sources = files('{calendar}', 'timer.cpp')\n", f"lacks timer.cpp, which {MESON} has"
-    yield CMAKE, f"set(calendar_sources {calendar})\n", f"lacks {zones}, which {MESON} has"
+    interface, timer = "internal/c/c.cpp", "internal/c/c_timer.cpp"
+    yield MESON, f"c_sources = files('{interface}', 'timer.cpp')\n", f"lacks {timer}, which {CMAKE} has"
+    yield MESON, f"c_sources = files('{interface}', 'timer.cpp')\n", f"lacks timer.cpp, which {MESON} has"
+    yield CMAKE, f"set(c_sources {interface})\n", f"lacks {timer}, which {MESON} has"
     yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/meson.build"
     yield EXAMPLES + "forgotten/main.cpp", "\n", "is not in docs/examples/README.md"
     yield "tests/wheel/forgotten_test.cpp", "\n", "is not in the table"

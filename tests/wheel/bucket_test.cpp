@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/chunk.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "tests/support/allocation_hook.h"
 #include "tests/support/checked_wheel.h"

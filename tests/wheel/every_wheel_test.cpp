@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/wheel/chunk.h"
+#include "hashed_wheel_timer/internal/wheel/bucket.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/support/ages.h"
 #include "tests/support/allocation_hook.h"

@@ -4,13 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <vector>
 
-#include "hashed_wheel_timer/delay.h"
 #include "hashed_wheel_timer/detail/export.h"
-#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/scheduled.h"
 #include "hashed_wheel_timer/timeout.h"
 #include "hashed_wheel_timer/when.h"

@@ -4,44 +4,55 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <memory>
 #include <new>
-#include <utility>
 
 namespace hwt::detail {
 
-/// Memory for one queued handler of Asio at a time. Asio allocates a queued handler with the handler's own allocator.
-/// With the allocator of this memory, a handler can be queued even when operator new fails. Any thread may use it.
-class HandlerMemory {
+/// An allocator for a handler that Asio queues, with memory of the `Owner` for one such handler. Asio allocates a
+/// queued handler with the handler's own allocator, and frees the memory before it calls or destroys the handler. So a
+/// handler that keeps its owner alive can be queued even when operator new fails.
+template <class T, class Owner>
+class OwnersAllocator {
  public:
-  /// An allocator that uses the memory if it is free and large enough, and operator new otherwise.
-  template <class T>
-  struct Allocator {
-    using value_type = T;
+  using value_type = T;
 
-    explicit Allocator(std::shared_ptr<HandlerMemory> its_memory) noexcept : memory(std::move(its_memory)) {}
-    template <class Other>
-    Allocator(const Allocator<Other>& other) noexcept : memory(other.memory) {}  // NOLINT(google-explicit-constructor)
+  explicit OwnersAllocator(Owner& owner) noexcept : owner_(&owner) {}
+  template <class Other>
+  OwnersAllocator(const OwnersAllocator<Other, Owner>& other) noexcept  // NOLINT(google-explicit-constructor)
+      : owner_(other.owner_) {}
 
-    T* allocate(std::size_t count) { return static_cast<T*>(memory->allocate(count * sizeof(T))); }
-    void deallocate(T* pointer, std::size_t) noexcept { memory->deallocate(pointer); }
+  T* allocate(std::size_t count) {
+    static_assert(alignof(T) <= alignof(void*));
+    return static_cast<T*>(owner_->allocate(count * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t count) noexcept { owner_->deallocate(memory, count * sizeof(T)); }
 
-    friend bool operator==(const Allocator&, const Allocator&) = default;
-
-    const std::shared_ptr<HandlerMemory> memory;  // const: a move must leave the allocator equal
-  };
+  template <class Other>
+  bool operator==(const OwnersAllocator<Other, Owner>& other) const noexcept {
+    return owner_ == other.owner_;
+  }
 
  private:
+  template <class, class>
+  friend class OwnersAllocator;
+
+  Owner* owner_;
+};
+
+/// Memory for one queued handler at a time. If it is taken or too small, operator new is used. Any thread may use it.
+class HandlerMemory {
+ public:
   void* allocate(std::size_t size) {
     if (size <= bytes_.size() && !used_.exchange(true, std::memory_order_acquire)) return bytes_.data();
     return ::operator new(size);
   }
-  void deallocate(void* pointer) noexcept {
+  void deallocate(void* pointer, std::size_t) noexcept {
     if (pointer != bytes_.data()) return ::operator delete(pointer);
     used_.store(false, std::memory_order_release);  // pairs with the acquire of allocate(): the bytes are handed over
   }
 
-  alignas(std::max_align_t) std::array<std::byte, 256> bytes_;
+ private:
+  alignas(void*) std::array<std::byte, 256> bytes_;
   std::atomic<bool> used_{false};
 };
 

@@ -84,22 +84,18 @@ class LoopTimer final : public hwt::detail::DrivenTimer {
 
    private:
     struct Handler {
-      using allocator_type = hwt::detail::HandlerMemory::Allocator<void>;
-      allocator_type get_allocator() const noexcept { return allocator_type(memory); }
+      using allocator_type = hwt::detail::OwnersAllocator<void, hwt::detail::HandlerMemory>;
+      allocator_type get_allocator() const noexcept { return allocator_type(*memory); }
       void operator()() const { loop->take_turn(); }
       void operator()(const HWT_ASIO_ERROR_CODE& error) const {
         if (!error) loop->ring();
       }
 
       std::shared_ptr<Loop> loop;
-      // const, because Asio may still ask a handler that was moved for its allocator.
-      const std::shared_ptr<hwt::detail::HandlerMemory> memory;
+      hwt::detail::HandlerMemory* memory;  // of the loop; stays when the handler is moved, as Asio may still ask for it
     };
 
-    Handler handler_in(hwt::detail::HandlerMemory& memory) {
-      const std::shared_ptr<Loop> self = this->shared_from_this();
-      return {self, std::shared_ptr<hwt::detail::HandlerMemory>(self, &memory)};
-    }
+    Handler handler_in(hwt::detail::HandlerMemory& memory) { return {this->shared_from_this(), &memory}; }
     void post_turn() noexcept { HWT_ASIO::post(executor_, handler_in(post_memory_)); }
 
     void ring() {

@@ -119,6 +119,8 @@ class WaitOperation final : public AsyncWait {
   using Tracked = std::decay_t<decltype(HWT_ASIO::prefer(std::declval<const Executor&>(),
                                                          HWT_ASIO::execution::outstanding_work.tracked))>;
   using Work = std::optional<Tracked>;
+  // The io_context allocates the posted completion once. A larger request goes to the allocator.
+  using Within = hwt::detail::OwnersAllocator<std::byte, WaitOperation>;
   // A template, because two empty members of the same type would need different addresses.
   template <class>
   struct Nothing {};
@@ -165,7 +167,24 @@ class WaitOperation final : public AsyncWait {
     if (counts) work_.emplace(HWT_ASIO::prefer(executor, HWT_ASIO::execution::outstanding_work.tracked));
   }
 
+  /// Returns memory for the posted completion. This and deallocate() are called only by an OwnersAllocator.
+  void* allocate(std::size_t size) {
+    if (size <= kRoom) return room_for_post();
+    AllocatorOf<Unit> allocator(allocator_);
+    return allocator.allocate(units_of(size));
+  }
+  void deallocate(void* memory, std::size_t size) noexcept {
+    if (size <= kRoom) return;
+    AllocatorOf<Unit> allocator(allocator_);
+    allocator.deallocate(static_cast<Unit*>(memory), units_of(size));
+  }
+
  private:
+  struct alignas(void*) Unit {
+    std::byte bytes[sizeof(void*)];
+  };
+  static std::size_t units_of(std::size_t size) noexcept { return (size + sizeof(Unit) - 1) / sizeof(Unit); }
+
   static Allocator allocator_of(const Handler& handler) {
     if constexpr (kRecycles) {
       return Allocator();
@@ -184,45 +203,6 @@ class WaitOperation final : public AsyncWait {
       return false;
     }
   }
-
-  /// Memory within the operation, for the completion that is posted to an io_context. The io_context allocates it once
-  /// and frees it before it calls the handler. A larger request goes to the allocator.
-  template <class T>
-  class Within {
-   public:
-    using value_type = T;
-    template <class U>
-    struct rebind {
-      using other = Within<U>;
-    };
-
-    explicit Within(WaitOperation& wait) noexcept : wait_(&wait) {}
-    template <class U>
-    Within(const Within<U>& other) noexcept : wait_(other.wait_) {}  // NOLINT(google-explicit-constructor)
-
-    T* allocate(std::size_t count) {
-      if (fits(count)) return reinterpret_cast<T*>(wait_->room_for_post());
-      AllocatorOf<T> allocator(wait_->allocator_);
-      return allocator.allocate(count);
-    }
-    void deallocate(T* memory, std::size_t count) noexcept {
-      if (fits(count)) return;
-      AllocatorOf<T> allocator(wait_->allocator_);
-      allocator.deallocate(memory, count);
-    }
-
-    template <class U>
-    bool operator==(const Within<U>& other) const noexcept {
-      return wait_ == other.wait_;
-    }
-
-   private:
-    template <class>
-    friend class Within;
-    static bool fits(std::size_t count) noexcept { return count * sizeof(T) <= kRoom && alignof(T) <= alignof(void*); }
-
-    WaitOperation* wait_;
-  };
 
   /// The posted completion, which owns the wait. allocator_ stays in a moved-from completion, because Asio may still
   /// ask for it.
@@ -274,7 +254,7 @@ class WaitOperation final : public AsyncWait {
       }
     }
     if constexpr (std::is_same_v<Executor, LoopExecutor>) {
-      HWT_ASIO::defer(executor, Completion<Within<std::byte>>(*this, Within<std::byte>(*this)));
+      HWT_ASIO::defer(executor, Completion<Within>(*this, Within(*this)));
     } else {
       HWT_ASIO::defer(executor, Completion<HandlerAllocator>(*this, HWT_ASIO::get_associated_allocator(handler_)));
     }

@@ -32,7 +32,6 @@
 #include HWT_ASIO_HEADER(associator.hpp)
 #include HWT_ASIO_HEADER(async_result.hpp)
 #include HWT_ASIO_HEADER(bind_cancellation_slot.hpp)
-#include HWT_ASIO_HEADER(bind_executor.hpp)
 #include HWT_ASIO_HEADER(cancellation_signal.hpp)
 #include HWT_ASIO_HEADER(defer.hpp)
 #include HWT_ASIO_HEADER(error.hpp)

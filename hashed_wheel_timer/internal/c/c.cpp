@@ -17,7 +17,6 @@
 
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/c/c_timer.h"
-#include "hashed_wheel_timer/internal/c/last_error.h"
 #include "hashed_wheel_timer/loop_timer.h"
 
 using hwt::internal::check;

@@ -2,23 +2,17 @@
 #include "hashed_wheel_timer/internal/c/c_timer.h"
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <functional>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <utility>
+#include <cstring>
 
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
 
+#include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/hashed_wheel_timer.h"
 #include "hashed_wheel_timer/hierarchical_wheel_timer.h"
-#include "hashed_wheel_timer/internal/c/last_error.h"
 
 namespace hwt::internal {
 
@@ -56,6 +50,29 @@ Options translate(const hwt_options& options) {
     };
   }
   return cxx;
+}
+
+constinit thread_local std::array<char, 200> line{};
+// The latest refusal, for which last_error() makes the line. `refused_caller` is null if no line is to be made.
+constinit thread_local const char* refused_caller = nullptr;
+constinit thread_local detail::Scheduled latest_refusal{};
+
+int error_of(detail::Result refused) noexcept {
+  switch (refused) {
+    case detail::Result::Stopped:
+      return ECANCELED;
+    case detail::Result::Full:
+    case detail::Result::NoThread:
+      return EAGAIN;
+    default:
+      return ENOMEM;
+  }
+}
+
+/// Returns the text without its first word. An IllegalState begins with the C++ function, "start:" or "stop()".
+const char* without_function(const char* text) noexcept {
+  text += std::strcspn(text, " ");
+  return text + std::strspn(text, " ");
 }
 
 }  // namespace
@@ -116,6 +133,46 @@ int begin_use(const hwt_timer* timer, const char* caller) noexcept {
   const std::uint64_t here = c_process.load(std::memory_order_relaxed);
   if (timer->process.compare_exchange_strong(before, here, std::memory_order_relaxed) || before == here) return 0;
   return fail(EPERM, caller, "timer: in use by the parent of this process (expected: one that this process has made)");
+}
+
+int fail(int error, const char* caller, const char* text) noexcept {
+  refused_caller = nullptr;
+  std::snprintf(line.data(), line.size(), "%s: %s", caller, text);
+  errno = error;
+  return error;
+}
+
+int fail_by_exception(const char* caller, int illegal) noexcept {
+  try {
+    throw;
+  } catch (const std::invalid_argument& e) {
+    return fail(EINVAL, caller, e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ENOMEM, caller, "out of memory");
+  } catch (const IllegalState& e) {
+    return fail(illegal, caller, without_function(e.what()));
+  } catch (const std::exception& e) {  // std::system_error: no thread, or no pthread key
+    return fail(EAGAIN, caller, e.what());
+  }
+}
+
+void fail_by_refusal(detail::Scheduled refused, const char* caller) noexcept {
+  refused_caller = caller;
+  latest_refusal = refused;
+  errno = error_of(refused.result());
+}
+
+const char* last_error() noexcept {
+  if (const char* const caller = std::exchange(refused_caller, nullptr); caller != nullptr) {
+    try {
+      detail::raise(latest_refusal, caller);
+    } catch (const std::bad_alloc&) {
+      std::snprintf(line.data(), line.size(), "%s: out of memory", caller);
+    } catch (const std::exception& e) {
+      std::snprintf(line.data(), line.size(), "%s", e.what());
+    }
+  }
+  return line.data();
 }
 
 }  // namespace hwt::internal

@@ -10,6 +10,7 @@
 
 #include "hashed_wheel_timer/c.h"
 #include "hashed_wheel_timer/detail/driven_timer.h"
+#include "hashed_wheel_timer/detail/scheduled.h"
 #include "hashed_wheel_timer/detail/task.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/threaded_timer.h"
@@ -100,5 +101,21 @@ inline int check(const hwt_timer* timer, const char* caller) noexcept {
     return 0;
   return begin_use(timer, caller);
 }
+
+// The errors of the C interface: errno, and for each thread the text of hwt_last_error(). `caller` is the name of the
+// function that failed. It must be a literal, because its address is kept.
+
+/// Sets errno, and the text to `caller`: `text`. Returns errno.
+int fail(int error, const char* caller, const char* text) noexcept;
+
+/// Fails for the exception that is being handled. `illegal` is the errno for an IllegalState. Returns errno.
+int fail_by_exception(const char* caller, int illegal) noexcept;
+
+/// Fails for a timeout that was refused. last_error() makes the text, because a server at max_pending refuses many and
+/// reads few.
+void fail_by_refusal(detail::Scheduled refused, const char* caller) noexcept;
+
+/// See hwt_last_error().
+const char* last_error() noexcept;
 
 }  // namespace hwt::internal

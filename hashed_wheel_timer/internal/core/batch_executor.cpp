@@ -2,7 +2,6 @@
 #include "hashed_wheel_timer/batch_executor.h"
 
 #include <atomic>
-#include <stdexcept>
 
 #include "hashed_wheel_timer/detail/intrusive_stack.h"
 

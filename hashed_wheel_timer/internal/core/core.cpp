@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/core/core.h"
 
-#include <algorithm>
-#include <chrono>
-
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
-#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/timer.h"
 

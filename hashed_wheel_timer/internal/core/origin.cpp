@@ -3,11 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "hashed_wheel_timer/internal/core/core.h"

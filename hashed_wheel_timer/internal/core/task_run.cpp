@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/core/task_run.h"
 
-#include <cstddef>
-
 #include "hashed_wheel_timer/internal/handover/producer.h"
 
 namespace hwt::internal {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/timeout.h"
 
-#include <cstdint>
 #include <ostream>
 #include <string>
 
@@ -10,7 +9,6 @@
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/time/clock.h"
 
 namespace hwt {
 
@@ -63,13 +61,9 @@ std::ostream& operator<<(std::ostream& out, const Timeout& timeout) {
   if (!timeout) return out << "Timeout(null)";
   // Asks the core and not the timer, because another thread may be destroying the timer.
   const std::chrono::steady_clock::time_point now(std::chrono::nanoseconds(Node::of(timeout)->core().now()));
-  // Computes unsigned numbers, because the distance between two time points may exceed the signed range. Returns a
-  // string, because a stream may print numbers in another base.
+  // A string, because a stream may print numbers in another base.
   const auto distance = [](std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
-    const auto nanoseconds = [](auto t) {
-      return static_cast<std::uint64_t>(t.time_since_epoch() / std::chrono::nanoseconds(1));
-    };
-    return std::to_string(nanoseconds(to) - nanoseconds(from));
+    return std::to_string(detail::nanoseconds_between(from, to));
   };
   const std::chrono::steady_clock::time_point deadline = timeout.deadline();  // once: another thread may move it
   out << "Timeout(deadline: ";
@@ -92,5 +86,9 @@ void TimerTask::cancelled(Timeout&) {}
 void TimerTask::will_not_run(detail::NotRun) {}
 
 const BatchExecutor* TimerTask::executor() const noexcept { return nullptr; }
+
+detail::SharedTask::~SharedTask() = default;
+void detail::SharedTask::run(Timeout& timeout) { task_->run(timeout); }
+void detail::SharedTask::cancelled(Timeout& timeout) { task_->cancelled(timeout); }
 
 }  // namespace hwt

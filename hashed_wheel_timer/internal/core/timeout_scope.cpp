@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/timeout_scope.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <new>
-#include <utility>
-#include <vector>
-
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/handover/producer.h"

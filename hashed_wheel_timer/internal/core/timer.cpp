@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/timer.h"
 
-#include <chrono>
-#include <new>
-#include <stdexcept>
-#include <string>
-
+#include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 
 namespace hwt {
 
 using detail::Result;
 using detail::Scheduled;
+
+IllegalState::~IllegalState() = default;
+RejectedExecution::~RejectedExecution() = default;
 
 Timer::~Timer() = default;
 

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/engine/driven_engine.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <utility>
-
 #include "hashed_wheel_timer/detail/held_calls.h"
 #include "hashed_wheel_timer/detail/saturating.h"
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"

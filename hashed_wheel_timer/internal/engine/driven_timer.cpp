@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/detail/driven_timer.h"
 
-#include <utility>
-
 #include "hashed_wheel_timer/internal/engine/checked_options.h"
 #include "hashed_wheel_timer/internal/engine/driven_engine.h"
 #include "hashed_wheel_timer/internal/time/clock.h"

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/loop_timer.h"
 
-#include <algorithm>
-#include <cstdint>
-
 namespace hwt {
 
 using std::chrono::steady_clock;

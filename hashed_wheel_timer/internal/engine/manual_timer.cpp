@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/manual_timer.h"
 
-#include <utility>
-
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/internal/engine/driven_engine.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/engine/threaded_engine.h"
 
-#include <algorithm>
-#include <atomic>
-#include <memory>
-#include <string>
-#include <utility>
-
 #include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/threads.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/detail/asio/async_wait.h"
 
-#include <algorithm>
-#include <atomic>
 #include <memory>
 #include <new>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/core.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
-#include "hashed_wheel_timer/internal/time/clock.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 // Exactly one thread completes a wait: the one that cancels its timeout, runs its task, or is notified that the task

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/coroutine.h"
 
-#include <new>
-#include <utility>
-
 #include "hashed_wheel_timer/detail/refuse_nan.h"
-#include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/core/task_run.h"
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/time/clock.h"

@@ -2,7 +2,6 @@
 #include "hashed_wheel_timer/detail/keyed/expiry.h"
 
 #include <random>
-#include <utility>
 
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/internal/platform/threads.h"

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
-#include <limits>
 
-#include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/wheel/prefetch.h"
@@ -16,8 +14,6 @@ namespace hwt {
 namespace {
 
 using TimePoint = std::chrono::steady_clock::time_point;
-
-std::uint64_t count_of(TimePoint time) noexcept { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
 
 }  // namespace
 
@@ -178,8 +174,9 @@ void PassiveWheel::set_now(TimePoint now) noexcept {
   left_ = left_at_start_ - std::min(left_at_start_, since);
 }
 
-// Returns the time since the start. Unsigned, and therefore right for any two times.
-std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept { return count_of(time) - count_of(start_); }
+std::uint64_t PassiveWheel::since_start(TimePoint time) const noexcept {
+  return detail::nanoseconds_between(start_, time);
+}
 
 // Returns the latest tick that has been reached.
 std::uint64_t PassiveWheel::present_tick() const noexcept {
@@ -188,7 +185,7 @@ std::uint64_t PassiveWheel::present_tick() const noexcept {
 
 // Returns the time of a tick. Precondition: it is not after the end of time.
 TimePoint PassiveWheel::grid_point(std::uint64_t tick) const noexcept {
-  const std::uint64_t time = count_of(start_) + tick * tick_duration_.divisor();
+  const std::uint64_t time = detail::nanoseconds_between({}, start_) + tick * tick_duration_.divisor();
   return TimePoint(std::chrono::nanoseconds(static_cast<std::int64_t>(time)));
 }
 

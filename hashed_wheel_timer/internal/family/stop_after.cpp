@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/stop_after.h"
 
-#include <utility>
-
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/detail/task.h"
 #include "hashed_wheel_timer/internal/core/named_timeout.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/memory/batch_stack.h"
 
-#include <utility>
-
 namespace hwt::internal {
 
 bool BatchStack::push_counted(Node* first, std::size_t nodes) noexcept {

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "hashed_wheel_timer/detail/task.h"
-#include "hashed_wheel_timer/internal/memory/node_state.h"
 #include "hashed_wheel_timer/internal/memory/node_word.h"
 #include "hashed_wheel_timer/internal/platform/waiting.h"
 #include "hashed_wheel_timer/internal/report/log.h"

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/memory/node_pool.h"
 
-#include <algorithm>
-#include <chrono>
-#include <memory>
-#include <new>
 #include <thread>
-#include <utility>
 
-#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/sanitizers.h"
-#include "hashed_wheel_timer/internal/tuning.h"
-#include "hashed_wheel_timer/internal/wheel/prefetch.h"
 
 namespace hwt::internal {
 

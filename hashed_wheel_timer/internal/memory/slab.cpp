@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/memory/slab.h"
 
-#include <algorithm>
-#include <memory>
-#include <new>
-
 #include "hashed_wheel_timer/internal/platform/pages.h"
 
 namespace hwt::internal {

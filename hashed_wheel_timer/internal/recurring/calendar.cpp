@@ -3,17 +3,22 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
+#include <stdexcept>
 #include <utility>
-#include <vector>
 
-#include "hashed_wheel_timer/internal/recurring/time_zone.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
+
+// The library that knows the time zones. The build defines the macro where <chrono> has none.
+#ifdef HWT_DATE_LIBRARY
+#include <date/tz.h>
+namespace tz = date;
+#else
+namespace tz = std::chrono;
+#endif
 
 namespace hwt::calendar {
 
 using internal::refuse;
-using internal::TimeZone;
 using std::chrono::days;
 using std::chrono::floor;
 using std::chrono::local_seconds;
@@ -32,59 +37,56 @@ namespace {
 constexpr sys_days kFirstDay = year{1} / 1 / 1;
 constexpr sys_days kLastDay = year{9999} / 12 / 31;
 
-/// Daily, Weekly, Monthly and Yearly choose the days of a rule. They divide time into numbered periods (days, months,
-/// years), and choose one day of each period, or none.
-struct Daily {
-  static std::int64_t period_of(sys_days day) { return day.time_since_epoch().count(); }
-  static std::optional<sys_days> day_in(std::int64_t number) { return sys_days(days(number)); }
-};
-
+/// Weekly and Monthly choose the days of a rule. They divide time into numbered periods (days or months), and choose
+/// one day of each period, or none.
 struct Weekly {
   std::array<bool, 7> wanted{};  // by weekday::c_encoding()
 
-  static std::int64_t period_of(sys_days day) { return Daily::period_of(day); }
+  static std::int64_t period_of(sys_days day) { return day.time_since_epoch().count(); }
   std::optional<sys_days> day_in(std::int64_t number) const {
-    const std::optional<sys_days> day = Daily::day_in(number);
-    return wanted[weekday(*day).c_encoding()] ? day : std::nullopt;
+    const sys_days day{days(number)};
+    return wanted[weekday(day).c_encoding()] ? std::optional(day) : std::nullopt;
   }
 };
-
-std::optional<sys_days> day_of(year_month month, std::chrono::day day, MonthEnd month_end) {
-  const year_month_day date = month / day;
-  if (date.ok()) return sys_days(date);
-  if (month_end == MonthEnd::Skip) return {};
-  return sys_days(month / std::chrono::last);
-}
 
 struct Monthly {
   std::chrono::day day;
   MonthEnd month_end;
+  std::optional<std::chrono::month> only{};  // of the year; empty: each month
 
   static std::int64_t period_of(sys_days day) {
     const year_month_day date(day);
     return static_cast<int>(date.year()) * std::int64_t{12} + (static_cast<unsigned>(date.month()) - 1);
   }
   std::optional<sys_days> day_in(std::int64_t number) const {
-    return day_of(year{0} / 1 + months(number), day, month_end);
+    const year_month month = year{0} / 1 + months(number);
+    if (only && month.month() != *only) return {};
+    const year_month_day date = month / day;
+    if (date.ok()) return sys_days(date);
+    if (month_end == MonthEnd::Skip) return {};
+    return sys_days(month / std::chrono::last);
   }
 };
 
-struct Yearly {
-  month_day day;
-  MonthEnd month_end;
-
-  static std::int64_t period_of(sys_days day) { return static_cast<int>(year_month_day(day).year()); }
-  std::optional<sys_days> day_in(std::int64_t number) const {
-    return day_of(year{static_cast<int>(number)} / day.month(), day.day(), month_end);
+const tz::time_zone* find_zone(const std::string& name) {
+  (void)tz::get_tzdb();  // before the try: a missing database must not be reported as an unknown name
+  try {
+    return tz::locate_zone(name);
+  } catch (const std::runtime_error&) {
+    refuse("calendar: zone", '"' + name + '"', "a name of the IANA time zone database, such as Europe/Berlin");
   }
-};
+}
 
-/// The moments that local times of a zone stand for.
+/// The moments that local times of a zone stand for. The type of a local time is WallTime, because each library of time
+/// zones has a local_seconds of its own. Any thread. Throws exceptions of that library.
 class ZoneClock {
  public:
-  ZoneClock(const Zone& zone, Gap gap, Fold fold) : zone_(zone.name), gap_(gap), fold_(fold) {}
+  ZoneClock(const Zone& zone, Gap gap, Fold fold)
+      : zone_(zone.name == "UTC" ? nullptr : find_zone(zone.name)), gap_(gap), fold_(fold) {
+    local({});  // a zone that cannot be read fails here, not at the first occurrence
+  }
 
-  WallTime local(WallTime time) const { return zone_.to_local(time); }
+  WallTime local(WallTime time) const { return zone_ == nullptr ? time : time + zone_->get_info(time).offset; }
 
   /// The moments of a local time, or none. The order of the plain ones is that of their local times.
   struct Moments {
@@ -92,18 +94,16 @@ class ZoneClock {
     std::optional<WallTime> put_off;  // after a gap, or the second one of a fold
   };
   Moments at(WallTime local) const {
-    const TimeZone::Utc utc = zone_.to_utc(local);
-    switch (utc.kind) {
-      case TimeZone::Kind::Gap:
-        // utc.first is later than utc.second, and is the moment that Gap::ShiftForward asks for.
-        return {{}, gap_ == Gap::Skip ? std::nullopt : std::optional(utc.first)};
-      case TimeZone::Kind::Fold:
-        return {fold_ == Fold::Second ? std::nullopt : std::optional(utc.first),
-                fold_ == Fold::First ? std::nullopt : std::optional(utc.second)};
-      case TimeZone::Kind::Unique:
-        break;
+    if (zone_ == nullptr) return {local, {}};
+    const tz::local_info info = zone_->get_info(tz::local_seconds(local.time_since_epoch()));
+    const WallTime first = local - info.first.offset;  // by the offset before a change
+    if (info.result == tz::local_info::unique) return {first, {}};
+    if (info.result == tz::local_info::nonexistent) {
+      // `first` is after the change, and is the moment that Gap::ShiftForward asks for.
+      return {{}, gap_ == Gap::Skip ? std::nullopt : std::optional(first)};
     }
-    return {utc.first, {}};
+    return {fold_ == Fold::Second ? std::nullopt : std::optional(first),
+            fold_ == Fold::First ? std::nullopt : std::optional<WallTime>(local - info.second.offset)};
   }
 
   /// Returns a local time such that neither it nor an earlier one stands for a moment after `after`. That is the local
@@ -117,7 +117,7 @@ class ZoneClock {
   }
 
  private:
-  TimeZone zone_;
+  const tz::time_zone* zone_;  // lives as long as the program; null: UTC
   Gap gap_;
   Fold fold_;
 };
@@ -143,7 +143,9 @@ Rule rule_of(Days wanted, seconds time_of_day, Zone zone, Gap gap, Fold fold) {
 }  // namespace
 
 Rule daily(seconds time_of_day, Zone zone, Gap gap, Fold fold) {
-  return rule_of(Daily{}, time_of_day, std::move(zone), gap, fold);
+  Weekly week;
+  week.wanted.fill(true);
+  return rule_of(week, time_of_day, std::move(zone), gap, fold);
 }
 
 Rule weekly(weekday weekday, seconds time_of_day, Zone zone, Gap gap, Fold fold) {
@@ -172,7 +174,7 @@ Rule yearly(month_day day, seconds time_of_day, Zone zone, MonthEnd month_end, G
                std::to_string(static_cast<unsigned>(day.day())),
            "a day that the month has in some year");
   }
-  return rule_of(Yearly{day, month_end}, time_of_day, std::move(zone), gap, fold);
+  return rule_of(Monthly{day.day(), month_end, day.month()}, time_of_day, std::move(zone), gap, fold);
 }
 
 Rule in_zone(LocalRule local, Zone zone, Gap gap, Fold fold) {

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/repeated_timer.h"
 
-#include <array>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <stdexcept>
-#include <utility>
 
 #include "hashed_wheel_timer/detail/held_calls.h"
 #include "hashed_wheel_timer/detail/refuse_nan.h"

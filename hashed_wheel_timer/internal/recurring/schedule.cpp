@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/schedule.h"
 
-#include <string>
-#include <utility>
-
 #include "hashed_wheel_timer/detail/refuse_nan.h"
-#include "hashed_wheel_timer/internal/platform/forked_child.h"
 #include "hashed_wheel_timer/internal/recurring/scheduled_run.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <system_error>
-#include <utility>
 
 #include "hashed_wheel_timer/detail/refuse_nan.h"
 #include "hashed_wheel_timer/internal/report/refuse.h"

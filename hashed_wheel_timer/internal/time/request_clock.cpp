@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "hashed_wheel_timer/internal/time/clock.h"
-
 namespace hwt::internal {
 
 namespace {

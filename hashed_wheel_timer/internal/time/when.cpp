@@ -2,10 +2,11 @@
 #include "hashed_wheel_timer/when.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
-#include <limits>
+#include <string>
 
+#include "hashed_wheel_timer/detail/refuse_nan.h"
+#include "hashed_wheel_timer/internal/report/refuse.h"
 #include "hashed_wheel_timer/internal/time/clock.h"
 
 namespace hwt {
@@ -31,6 +32,12 @@ std::int64_t steady_less_wall() noexcept {
 }
 
 }  // namespace
+
+void detail::refuse_nan(const char* parameter) { internal::refuse(parameter, "NaN", "a number"); }
+
+void detail::refuse_text(const char* what, const char* text, const char* expected) {
+  internal::refuse(what, std::string("\"") + text + '"', expected);
+}
 
 std::int64_t detail::steady_time_of(std::int64_t wall) noexcept {
   using Limits = std::numeric_limits<std::int64_t>;

@@ -1,7 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
 
+#include <new>
+
 namespace hwt::internal {
+
+Chunk* ChunkPool::take() noexcept {
+  if (free_ != nullptr) {
+    Chunk* const chunk = free_;
+    free_ = chunk->next;
+    return chunk;
+  }
+  if (carved_ == Tuning::kChunksPerRegion && !grow()) return nullptr;
+  return &regions_.back()[carved_++];
+}
+
+bool ChunkPool::grow() noexcept {
+  try {
+    regions_.push_back(std::unique_ptr<Chunk[]>(new Chunk[Tuning::kChunksPerRegion]));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  carved_ = 0;
+  return true;
+}
+
+void ChunkPool::give_back(Chunk* chunk) noexcept {
+  chunk->next = free_;
+  free_ = chunk;
+}
 
 bool Bucket::add_chunk(const WheelItem& item, std::size_t number, ChunkPool& pool) noexcept {
   Chunk* const chunk = pool.take();

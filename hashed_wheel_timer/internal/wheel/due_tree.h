@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
 #include "hashed_wheel_timer/internal/wheel/zeroed_array.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
-#include <cassert>
-
 namespace hwt::internal {
 
 HashedWheel::HashedWheel(std::int64_t buckets)

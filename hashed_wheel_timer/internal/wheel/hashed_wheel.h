@@ -8,9 +8,7 @@
 
 #include "hashed_wheel_timer/internal/tuning.h"
 #include "hashed_wheel_timer/internal/wheel/bucket.h"
-#include "hashed_wheel_timer/internal/wheel/chunk.h"
 #include "hashed_wheel_timer/internal/wheel/due_tree.h"
-#include "hashed_wheel_timer/internal/wheel/prefetch.h"
 #include "hashed_wheel_timer/internal/wheel/revolutions.h"
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "hashed_wheel_timer/internal/wheel/wheel_item.h"
@@ -70,17 +68,6 @@ class HashedWheel {
   void clear(Visitor&& visit) noexcept;
 
  private:
-  /// Prefetches the i-th item from the start of `chunk`, which may be in the next chunk, if it has this tag.
-  [[gnu::always_inline]] static void prefetch(const Chunk& chunk, std::size_t i, std::uint64_t tag) noexcept {
-    const Chunk* holder = &chunk;
-    if (i >= chunk.used) {
-      i -= chunk.used;
-      holder = chunk.next;
-      if (holder == nullptr || i >= holder->used) return;
-    }
-    if ((holder->low[i] & Chunk::kTagMask) == tag) prefetch_to_write(holder->item(i));
-  }
-
   /// Notes the first tick at which an item of the bucket is due.
   void set_due(std::size_t index, Tick tick, bool guessed) noexcept {
     due_.set(index, tick);
@@ -128,7 +115,7 @@ bool HashedWheel::walk(std::size_t index, Tick tick, Visitor& visit, bool all) n
     if (chunk->next != nullptr) chunk->next->prefetch();
     bool any_left = false;
     for (std::size_t i = 0; i < chunk->used; ++i) {
-      prefetch(*chunk, i + Tuning::kAhead, tag);
+      chunk->prefetch_item(i + Tuning::kAhead, tag);
       const std::uint64_t entry = chunk->entry(i);
       if (entry == Chunk::kHole) continue;
       if (const std::uint64_t ahead = Revolutions::ahead(entry, tag); ahead != 0 && !all) {
