@@ -15,6 +15,9 @@ import sys
 
 import prose
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "structure"))
+import tree  # noqa: E402
+
 LIMITS = "tests/words/limits.txt"
 MOST_WORDS = 30
 
@@ -45,25 +48,11 @@ def reasons(text):
         yield f'"{match[0]}"'
 
 
-def files_of(root, below="."):
-    """The paths of the tree, without what builds put there."""
-    start = os.path.join(root, below)
-    if os.path.isfile(start):
-        return [os.path.relpath(start, root).replace(os.sep, "/")]
-    found = []
-    for folder, folders, names in os.walk(start):
-        folders[:] = [name for name in folders if name not in (".git", "build", "__pycache__")
-                      and not os.path.exists(os.path.join(folder, name, "meson-private"))]
-        if os.path.relpath(folder, root) == "subprojects":
-            folders[:] = ["packagefiles"]
-        paths = [os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/") for name in names]
-        found += filter(prose.is_read, paths)
-    return sorted(found)
-
-
-def paths_of(root, names):
-    """The files that the user names, or that are in the folders that the user names."""
-    return [path for name in names for path in files_of(root, os.path.relpath(os.path.abspath(name), root))]
+def paths_of(root, names=()):
+    """The files that the user names, or that are in the folders that the user names; without names, all."""
+    named = [os.path.relpath(os.path.abspath(name), root).replace(os.sep, "/") for name in names] or ["."]
+    return [path for name in named for path in tree.files_of(root)
+            if path == name or (prose.is_read(path) and (name == "." or path.startswith(name + "/")))]
 
 
 def read(root, path):
@@ -93,7 +82,7 @@ def stored(root):
 
 
 def renew(root):
-    found = {path: len(hard) for path, hard in findings(root, files_of(root)).items()}
+    found = {path: len(hard) for path, hard in findings(root, paths_of(root)).items()}
     before, now = sum(stored(root).values()), sum(found.values())
     if now > before:
         print(f"{now} sentences are hard to read (expected: at most {before}, as {LIMITS} says)")
@@ -106,7 +95,7 @@ def renew(root):
 
 def check(root):
     limits = stored(root)
-    found = findings(root, files_of(root))
+    found = findings(root, paths_of(root))
     bad = False
     for path, hard in found.items():
         if len(hard) > limits.get(path, 0):
@@ -127,7 +116,7 @@ def main(root, arguments):
     if arguments == ["--renew"]:
         return renew(root)
     if arguments == ["--count"]:
-        found = findings(root, files_of(root))
+        found = findings(root, paths_of(root))
         for path, hard in found.items():
             print(len(hard), path)
         print(sum(map(len, found.values())), "in all")
