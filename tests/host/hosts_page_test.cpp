@@ -39,33 +39,16 @@ timespec wall_clock_in(std::chrono::nanoseconds delay) {
 }
 
 /// The flags and variables of brpc that are known.
-class KnownNames {
- public:
-  void add(const std::string& name, std::function<double()> read) {
-    const std::lock_guard lock(mutex_);
-    names_[name] = std::move(read);
-  }
-  void remove(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    names_.erase(name);
-  }
-  bool has(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    return names_.count(name) == 1;
-  }
-  double read(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    return names_.at(name)();
-  }
+std::map<std::string, std::function<double()>> known_names;
+std::mutex names_mutex;
 
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::function<double()>> names_;
-};
-
-KnownNames& known_names() {
-  static KnownNames names;
-  return names;
+bool is_known(const std::string& name) {
+  const std::lock_guard lock(names_mutex);
+  return known_names.contains(name);
+}
+double value_of(const std::string& name) {
+  const std::lock_guard lock(names_mutex);
+  return known_names.at(name)();
 }
 
 /// The function of the program that each thread of brpc runs first.
@@ -75,8 +58,14 @@ std::function<void()> worker_startfn;
 
 namespace stand_in {
 
-void make_known(const std::string& name, std::function<double()> read) { known_names().add(name, std::move(read)); }
-void forget(const std::string& name) { known_names().remove(name); }
+void make_known(const std::string& name, std::function<double()> read) {
+  const std::lock_guard lock(names_mutex);
+  known_names[name] = std::move(read);
+}
+void forget(const std::string& name) {
+  const std::lock_guard lock(names_mutex);
+  known_names.erase(name);
+}
 
 }  // namespace stand_in
 
@@ -192,14 +181,14 @@ TEST_F(BrpcTimerThread, ExposesItsVariablesUntilItStops) {
   options.bvar_prefix = "own";
   bthread::TimerThread thread;
   ASSERT_EQ(thread.start(&options), 0);
-  for (const std::string& name : names) EXPECT_TRUE(known_names().has(name)) << name;
-  const double scheduled = known_names().read("own_scheduled_second");
+  for (const std::string& name : names) EXPECT_TRUE(is_known(name)) << name;
+  const double scheduled = value_of("own_scheduled_second");
   for (int i = 0; i < 5; ++i) thread.schedule([](void*) {}, nullptr, wall_clock_in(1h));
-  EXPECT_EQ(known_names().read("own_scheduled_second"), scheduled + 5);
-  EXPECT_GE(known_names().read("own_triggered_second"), 0);
-  EXPECT_GE(known_names().read("own_usage"), 0);
+  EXPECT_EQ(value_of("own_scheduled_second"), scheduled + 5);
+  EXPECT_GE(value_of("own_triggered_second"), 0);
+  EXPECT_GE(value_of("own_usage"), 0);
   thread.stop_and_join();
-  for (const std::string& name : names) EXPECT_FALSE(known_names().has(name)) << name;
+  for (const std::string& name : names) EXPECT_FALSE(is_known(name)) << name;
 }
 
 TEST(BrpcGlobalTimerThread, IsMadeOnceAndRunsTheFunctionOfTheProgramFirst) {
@@ -230,14 +219,14 @@ TEST(BrpcGlobalTimerThread, IsMadeOnceAndRunsTheFunctionOfTheProgramFirst) {
   EXPECT_EQ(seen.first, seen.task);
   EXPECT_TRUE(seen.timer_is_there);
   EXPECT_STREQ(seen.name, "brpc_timer");
-  EXPECT_TRUE(known_names().has("bthread_timer_usage"));
+  EXPECT_TRUE(is_known("bthread_timer_usage"));
   worker_startfn = nullptr;
 }
 
 TEST(BrpcFlags, AreKnown) {
   for (const char* name :
        {"brpc_timer_num_buckets", "brpc_timer_heap_sweep_min_size", "brpc_timer_max_wakeup_interval_ms"})
-    EXPECT_TRUE(known_names().has(name)) << name;
+    EXPECT_TRUE(is_known(name)) << name;
 }
 
 struct Muduo {
@@ -289,28 +278,17 @@ TYPED_TEST(TimerQueue, RunsACallbackInTheLoopAfterItsDelay) {
 TYPED_TEST(TimerQueue, WakesTheLoopWhereverATimerIsAdded) {
   auto& host = this->host_;
   int runs = 0;
-  const auto in_a_function = [&] {
+  const auto add = [&](std::function<void()> next) {
     host.add(
-        [&] {
+        [&runs, next] {
           ++runs;
-          host.loop.quit();
+          next();
         },
         1ms, 0ms);
   };
-  const auto in_a_callback = [&] {
-    host.add(
-        [&] {
-          ++runs;
-          host.loop.queueInLoop(in_a_function);
-        },
-        1ms, 0ms);
-  };
-  host.add(
-      [&] {
-        ++runs;
-        in_a_callback();
-      },
-      1ms, 0ms);  // before loop()
+  const auto in_a_function = [&] { add([&] { host.loop.quit(); }); };
+  const auto in_a_callback = [&] { add([&] { host.loop.queueInLoop(in_a_function); }); };
+  add(in_a_callback);  // before loop()
   host.loop.loop();
   EXPECT_EQ(runs, 3);
   in_a_callback();  // between two loop()
@@ -368,12 +346,11 @@ TYPED_TEST(TimerQueue, RepeatsAfterACallbackHasThrown) {
 TYPED_TEST(TimerQueue, IsCancelledInsideItsCallback) {
   int runs = 0;
   decltype(this->host_.add({}, 1ms, 1ms)) id{};
-  id = this->host_.add(
-      [&] {
-        ++runs;
-        this->host_.cancel(id);
-      },
-      1ms, 1ms);
+  const auto cancel = [&] {
+    ++runs;
+    this->host_.cancel(id);
+  };
+  id = this->host_.add(cancel, 1ms, 1ms);
   this->loop_for(30ms);
   EXPECT_EQ(runs, 1);
 }

@@ -29,6 +29,14 @@ class CycleRateTest : public ::testing::Test {
     ASSERT_NE(rate_.window(), 0u);
   }
 
+  /// Compares two readings of which the later one is faulty. The counter is then never used again.
+  void expect_fault(const ClockReading& begin, const ClockReading& end) {
+    rate_.check(begin, end);
+    EXPECT_FALSE(rate_.wanted());
+    EXPECT_EQ(rate_.window(), 0u);
+    rate_.measure(ClockReading::take());
+    EXPECT_EQ(rate_.window(), 0u);
+  }
   double nanoseconds_per_cycle() const { return static_cast<double>(rate_.get()) / 4294967296.0; }
 
   const ClockReading begin_ = ClockReading::take();
@@ -54,17 +62,13 @@ constexpr ClockReading kBegin{.before = 1'000'000, .time = 1'000'000, .after = 1
 TEST_F(CycleRateTest, ASlowCounterIsNeverUsedAgainAndItsFaultIsRemembered) {
   ClockReading end = kBegin;
   end.time += 2'000'000;  // the counter stood still
-  rate_.check(kBegin, end);
-  EXPECT_FALSE(rate_.wanted());
-  EXPECT_EQ(rate_.window(), 0u);
+  expect_fault(kBegin, end);
   EXPECT_GE(rate_.behind(), 2'000'000);
   EXPECT_LT(rate_.behind(), 2'010'000);
   // There may be no cycle between any two readings.
   const ClockReading still{kBegin.before, kBegin.time, kBegin.before};
   rate_.check(still, {still.before, still.time + 2'090'000, still.before});
   EXPECT_GE(rate_.behind(), 2'090'000);
-  rate_.measure(ClockReading::take());
-  EXPECT_EQ(rate_.window(), 0u);
 }
 
 /// No estimate is valid for longer. The counter of this machine runs.
@@ -73,8 +77,7 @@ TEST_F(CycleRateTest, TheFaultOfACounterThatRunsAgainIsAWindowAtMost) {
   const ClockReading end = ClockReading::take();
   ClockReading begin = end;
   begin.time -= 3'600'000'000'000;
-  rate_.check(begin, end);
-  EXPECT_FALSE(rate_.wanted());
+  expect_fault(begin, end);
   EXPECT_EQ(rate_.behind(), CycleRate::kWindow);
 }
 
@@ -85,9 +88,7 @@ TEST_F(CycleRateTest, ACounterThatIsFastByTwoAndAHalfThousandthsIsNeverUsedAgain
   end.before += cycles;
   end.after += cycles;
   end.time += 19'950'000;
-  rate_.check(kBegin, end);
-  EXPECT_FALSE(rate_.wanted());
-  EXPECT_EQ(rate_.window(), 0u);
+  expect_fault(kBegin, end);
   EXPECT_EQ(rate_.behind(), 0);
 }
 
@@ -96,9 +97,7 @@ TEST_F(CycleRateTest, ACounterThatGoesBackIsNeverUsedAgain) {
   end.before -= 1'000;
   end.after -= 1'000;
   end.time += 1'000;
-  rate_.check(kBegin, end);
-  EXPECT_FALSE(rate_.wanted());
-  EXPECT_EQ(rate_.window(), 0u);
+  expect_fault(kBegin, end);
   EXPECT_EQ(rate_.behind(), CycleRate::kWindow);
 }
 
