@@ -338,6 +338,21 @@ TEST_F(RequestClockTest, NoticesAFaultWithoutTheWorker) {
   EXPECT_FALSE(cycles.wanted());
 }
 
+/// Two thousandths are no fault: the rate is raised by one, and the clock may run slower by another one.
+TEST_F(RequestClockTest, GivesUpACounterThatIsFastByTwoAndAHalfThousandthsForEver) {
+  use_until_measured();
+  for (const double factor : {1.001, 1.0025, 1.0}) {
+    machine.factor = factor;
+    for (int i = 0; i < 40; ++i) {
+      machine.pass(500'000);
+      clock.now(cycles);
+    }
+    EXPECT_EQ(cycles.wanted(), factor == 1.001) << factor;
+    EXPECT_EQ(cycles.window() != 0, factor == 1.001) << factor;
+    EXPECT_EQ(cycles.behind(), 0);
+  }
+}
+
 /// Threads and a worker that rest for long between their uses of a timer. The worker is asleep meanwhile, and wakes up
 /// for due timeouts only.
 class Resting : NewMachine {

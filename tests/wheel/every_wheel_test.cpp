@@ -223,22 +223,6 @@ TYPED_TEST(Walk, AgreesWithAModelJustBeforeEachCarry) {
   }
 }
 
-TYPED_TEST(EveryWheel, AnExpiredTickTakesMoreItemsAndExpiresAgainUntilItIsClosed) {
-  const auto take_all = [](const Item&) { return Verdict::taken(); };
-  for (const Tick tick : {7, 64, 4095}) {
-    Item& first = this->model_.insert(tick);
-    while (this->model_.next_due() < tick) this->model_.expire(this->model_.next_due());
-    EXPECT_EQ(this->model_.walk(tick, take_all), std::vector<Item*>{&first});
-    this->model_.insert(tick + 1);
-    Item& late = this->model_.insert(tick);
-    this->expect_next_due(tick);
-    EXPECT_EQ(this->model_.expire(tick, take_all), std::vector<Item*>{&late});
-    Item& too_late = this->model_.insert(tick);
-    EXPECT_EQ(too_late.due, tick + 1);
-    this->model_.clear();
-  }
-}
-
 /// A wheel may leave out the latest tick, which never comes.
 TYPED_TEST(EveryWheel, TheLatestTickThatComesIsDueSomeDay) {
   const Tick last = this->model_.kFirstNever - 1;
@@ -315,23 +299,6 @@ TYPED_TEST(EveryWheel, ABucketOfHolesIsCompacted) {
   ASSERT_EQ(taken.size(), ring.size() + 1);
   EXPECT_EQ(taken.front(), &stays);
   for (std::size_t i = 0; i < ring.size(); ++i) EXPECT_EQ(taken[i + 1], &ring[(kItems + i) % ring.size()]);
-}
-
-TYPED_TEST(EveryWheel, MoveToTheSameTickKeepsThePlace) {
-  Item* items[4];
-  for (Item*& item : items) item = &this->model_.insert(5);
-  const WheelItem::Position place = items[1]->position;
-  this->model_.move(*items[1], 5);
-  EXPECT_EQ(items[1]->position, place);
-  EXPECT_EQ(this->expire(5), std::vector<Item*>(std::begin(items), std::end(items)));
-}
-
-TYPED_TEST(EveryWheel, MovedItemsComeAfterItemsOfTheSameTick) {
-  Item& moved = this->model_.insert(30);
-  Item& first = this->model_.insert(4);
-  Item& second = this->model_.insert(4);
-  this->model_.move(moved, 4);
-  EXPECT_EQ(this->expire(4), (std::vector<Item*>{&first, &second, &moved}));
 }
 
 // --- Memory ---
