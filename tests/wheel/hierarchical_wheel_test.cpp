@@ -285,30 +285,6 @@ TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
   }
 }
 
-/// A timer whose clock jumps: due items are due at once, and the others are where they belong.
-TEST(HierarchicalWheel, ACrowdedSlotIsLeftInTheMiddle) {
-  constexpr std::size_t kItems = 100'000;
-  Checked<HierarchicalWheel> wheel(64);
-  std::vector<Item> items(kItems);
-  for (std::size_t i = 0; i < kItems; ++i) {
-    ASSERT_TRUE(insert(wheel, items[i], 4096 + static_cast<Tick>(i * 7919) % 4096));
-  }
-  EXPECT_EQ(wheel.next_due(), 4096) << "looks before anything is due";
-  run_to(wheel, 5000);
-  for (Item& item : items) {
-    ASSERT_EQ(item.in_wheel(), item.due >= 5000);
-    if (item.in_wheel() && item.due % 3 == 0) wheel.remove(item);
-    if (item.in_wheel() && item.due % 3 == 1) {
-      ASSERT_TRUE(wheel.reserve());
-      item.due += 3000;
-      wheel.move(item, item.due);
-    }
-  }
-  EXPECT_TRUE(wheel.consistent());
-  run_all(wheel);
-  for (const Item& item : items) ASSERT_EQ(item.came_at, item.due >= 5000 && item.due % 3 == 0 ? -1 : item.due);
-}
-
 /// Has an item in each level, so that each has a row.
 void use_each_level(Checked<HierarchicalWheel>& wheel) {
   Item item;
