@@ -15,7 +15,6 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
 #include "hashed_wheel_timer/internal/platform/parking.h"
 #include "hashed_wheel_timer/internal/time/clock.h"
@@ -80,19 +79,6 @@ TEST(DeniedCall, ASleepWithoutFutexesEndsInTime) {
     return true;
   });
 }
-
-#if defined(SYS_membarrier) && !HWT_TEST_THREAD_SANITIZER
-TEST(DeniedCall, WithoutMembarrierNoSideAsksTheSystem) {
-  test::run_in_child([] {
-    if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | ENOSYS)) return false;
-    AsymmetricFence::prepare();
-    if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return false;
-    AsymmetricFence::heavy();
-    AsymmetricFence::light();
-    return true;
-  });
-}
-#endif
 
 }  // namespace
 }  // namespace hwt::internal

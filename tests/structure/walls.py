@@ -8,6 +8,7 @@ Prints file:line and the broken rule. The self-test breaks each rule.
 """
 
 import functools
+import graphlib
 import os
 import re
 
@@ -99,23 +100,11 @@ def is_second_half(path, other):
 
 def cycle_in(includes):
     """Returns the files of a cycle of includes, or None."""
-    done, path = set(), []
-
-    def visit(file):
-        if file in path:
-            return path[path.index(file) :] + [file]
-        if file in done:
-            return None
-        path.append(file)
-        for other in includes.get(file, ()):
-            found = visit(other)
-            if found:
-                return found
-        path.pop()
-        done.add(file)
-        return None
-
-    return next(filter(None, map(visit, includes)), None)
+    try:
+        graphlib.TopologicalSorter(includes).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1][::-1]  # it begins with an included file
+    return None
 
 
 @functools.cache  # the self-test changes one file at a time
