@@ -127,24 +127,6 @@ bool asks_the_system() {
   return !HWT_TEST_THREAD_SANITIZER && supported > 0 && (supported & kPrivateExpedited) != 0;
 }
 
-/// Otherwise each long sleep of a worker would begin with a useless system call and the pause after it.
-TEST(AsymmetricFence, AsksNoMoreOnceTheSystemHasWithdrawnItsHelpOrIfItNeverHelps) {
-  for (const bool helps_first : {true, false}) {
-    run_in_child([=] {
-      if (helps_first) {
-        AsymmetricFence::prepare();
-        AsymmetricFence::heavy();
-      }
-      if (!from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | (helps_first ? EPERM : ENOSYS))) return false;
-      helps_first ? AsymmetricFence::heavy() : AsymmetricFence::prepare();
-      if (!from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return false;
-      AsymmetricFence::heavy();
-      AsymmetricFence::light();
-      return true;
-    });
-  }
-}
-
 /// A thread that passed the light side before may have stores in its store buffer. They need time to leave it.
 TEST(AsymmetricFence, AllHeavySidesWaitOnceTheSystemHasWithdrawnItsHelp) {
   if (!asks_the_system()) GTEST_SKIP() << "this system has no membarrier()";

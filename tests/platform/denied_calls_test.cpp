@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "hashed_wheel_timer/internal/platform/asymmetric_fence.h"
 #include "hashed_wheel_timer/internal/platform/exact_sleeps.h"
 #include "hashed_wheel_timer/internal/platform/parking.h"
 #include "hashed_wheel_timer/internal/time/clock.h"
@@ -79,6 +80,27 @@ TEST(DeniedCall, ASleepWithoutFutexesEndsInTime) {
     return true;
   });
 }
+
+#if defined(SYS_membarrier) && !HWT_TEST_THREAD_SANITIZER
+/// Otherwise each long sleep of a worker would begin with a useless system call and the pause after it.
+TEST(DeniedCall, NoFenceAsksForMembarrierAgain) {
+  for (const bool helps_first : {true, false}) {
+    test::run_in_child([=] {
+      if (helps_first) {
+        AsymmetricFence::prepare();
+        AsymmetricFence::heavy();
+      }
+      if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | (helps_first ? EPERM : ENOSYS))) return false;
+      helps_first ? AsymmetricFence::heavy() : AsymmetricFence::prepare();
+      if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return false;
+      AsymmetricFence::heavy();
+      AsymmetricFence::light();
+      return true;
+    });
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace hwt::internal
