@@ -19,17 +19,12 @@
 #include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
 #include "tests/support/checked_wheel.h"
-#include "tests/support/wheel_model.h"
 #include "tests/wheel/turn.h"
 
 namespace hwt::internal {
 namespace {
 
 using test::bytes_in_use;
-using Model = WheelModel<Checked<HierarchicalWheel>, broken, test::kCounting ? 32 : 1>;
-
-/// Numbers of items from which on a slot is crowded. Every test of them soon has as many as the first three.
-constexpr std::uint32_t kCrowds[] = {1, 7, 50, kNoCrowd};
 
 /// A span of any magnitude up to 2^bits: each number of digits is as likely as any other.
 Tick span_below(std::mt19937_64& random, int bits) {
@@ -171,62 +166,6 @@ TEST(HierarchicalWheel, ExactForAFarItem) {
   }
 }
 
-class OrderOfInsertion : public ::testing::TestWithParam<std::uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(Crowds, OrderOfInsertion, ::testing::ValuesIn(kCrowds), ::testing::PrintToStringParamName());
-
-TEST_P(OrderOfInsertion, StaysThroughAllLevels) {
-  constexpr Tick kDue = 64 * 64 * 64 + 64 * 64 + 64 + 5;
-  constexpr int kItems = 500;
-  Model model(64, GetParam());
-  std::vector<Item*> items;
-  for (int i = 0; i < kItems; ++i) {  // ever nearer, from ever lower levels
-    items.push_back(&model.insert(kDue));
-    model.insert(kDue + i % 90);
-    if (i % 100 == 99) {
-      while (model.next_due() <= kDue - (Tick{1} << (24 - i / 20))) model.expire(model.next_due());
-      model.skip_to(std::max(model.floor(), std::min(model.next_due(), kDue - (Tick{1} << (24 - i / 20)))));
-    }
-  }
-  std::vector<Item*> left;
-  for (int i = 0; i < kItems; ++i) {
-    if (i % 7 == 3) {
-      left.push_back(items[static_cast<std::size_t>(i)]);
-    } else {
-      model.remove(*items[static_cast<std::size_t>(i)]);
-    }
-  }
-  while (model.next_due() < kDue) model.expire(model.next_due());
-  std::vector<Item*> came = model.expire(kDue);
-  std::erase_if(came, [&](Item* item) { return std::find(left.begin(), left.end(), item) == left.end(); });
-  EXPECT_EQ(came, left);
-}
-
-/// In the middle of a slot that comes down: items that were inserted meanwhile queue up behind the rest.
-TEST_P(OrderOfInsertion, AStoppedWalkGoesOnWhereItStopped) {
-  for (const Tick due : {Tick{5}, Tick{64}, Tick{64 + 7}, Tick{2 * 64 * 64}, Tick{3 * 64 * 64 + 9}}) {
-    SCOPED_TRACE(due);
-    Model model(64, GetParam());
-    std::vector<Item*> items;
-    std::vector<Item*> came;
-    for (int i = 0; i < 100; ++i) items.push_back(&model.insert(due));
-    while (model.size() != 0) {
-      const Tick tick = model.next_due();
-      int left = 30;
-      const std::vector<Item*> taken =
-          model.expire(tick, [&](const Item& item) { return left-- == 0 ? Verdict::stop() : model.usual(item); });
-      came.insert(came.end(), taken.begin(), taken.end());
-      if (!model.stopped()) continue;
-      EXPECT_EQ(model.next_due(), tick);
-      if (items.size() < 200) items.push_back(&model.insert(due));
-      model.insert(tick);
-      model.insert(due + 100);
-      if (::testing::Test::HasFailure()) return;
-    }
-    std::erase_if(came, [&](Item* item) { return std::find(items.begin(), items.end(), item) == items.end(); });
-    EXPECT_EQ(came, items);
-  }
-}
-
 /// If the cursor has kept up, a near item need not come down.
 TEST(HierarchicalWheel, AfterASkipNearIsNear) {
   Checked<HierarchicalWheel> wheel(64);
@@ -283,48 +222,6 @@ TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
     EXPECT_LE(most, levels * kCrowd);
     EXPECT_GE(most, kCrowd / 2) << "a crowd where there is none";
   }
-}
-
-/// Has an item in each level, so that each has a row.
-void use_each_level(Checked<HierarchicalWheel>& wheel) {
-  Item item;
-  for (Tick tick = 1; tick < Tick{1} << 60; tick *= wheel.revolution()) {
-    ASSERT_TRUE(insert(wheel, item, tick));
-    wheel.remove(item);
-  }
-}
-
-/// Without memory for a row below, a crowd stays in one bucket, and no item is lost.
-TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
-  Checked<HierarchicalWheel> wheel(64, 2);
-  use_each_level(wheel);
-  // Crowds elsewhere, until the list of rows has no room for another one.
-  std::vector<Item> elsewhere(3 * 64);
-  bool full = false;
-  for (std::size_t i = 0; !full; ++i) {
-    ASSERT_LT(i, elsewhere.size());
-    ASSERT_TRUE(wheel.reserve_chunk());
-    const Shortage shortage(0, Shortage::kAll);
-    ASSERT_TRUE(insert(wheel, elsewhere[i], static_cast<Tick>(64 * 4096 * (1 + i / 3))));
-    full = shortage.failed() != 0;
-  }
-  std::vector<Item> items(30);
-  for (Item& item : items) {
-    ASSERT_TRUE(wheel.reserve_chunk());
-    const Shortage shortage(0, &item < &items[20] ? Shortage::kAll : 0);
-    ASSERT_TRUE(insert(wheel, item, 4096 + 64 * (&item - items.data()) % 700));
-    EXPECT_EQ(shortage.failed() != 0, &item >= &items[2] && &item < &items[20]) << "the third makes a crowd";
-    ASSERT_TRUE(wheel.consistent());
-  }
-  for (const std::size_t i : {0u, 25u}) {
-    ASSERT_TRUE(wheel.reserve_chunk());
-    const Shortage shortage(0, Shortage::kAll);
-    items[i].due = 5000;
-    wheel.move(items[i], 5000);
-  }
-  EXPECT_TRUE(wheel.consistent());
-  run_all(wheel);
-  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
 }
 
 /// Besides itself, an item occupies 6.4 bytes of a full chunk; the bound is 8. This holds on its way down too, because
