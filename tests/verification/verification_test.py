@@ -127,7 +127,7 @@ class Verification(TemporaryTree):
         self.assertRegex(self.row("absent"), r"\| not run: no_such_program_anywhere is not installed \|$")
         self.assertRegex(self.row("seeded"), r"`seed \d+` \|$")
         self.assertEqual(output.split("\n")[:2], ["good: passed", "bad: failed"])
-        # The next runs repeat only what has not passed, or is named. A part that cannot run is no failure.
+        # The next runs repeat only parts that have not passed, or are named. A part that cannot run is no failure.
         self.assertEqual(self.run_all()[1], ["bad"])
         self.assertEqual(self.run_all("good")[:2], (0, ["good"]))
         self.assertIn("failed", self.row("bad"))
