@@ -2,7 +2,6 @@
 
 #include "hashed_wheel_timer/internal/wheel/hashed_wheel.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -14,7 +13,6 @@
 #endif
 
 #include "gtest/gtest.h"
-#include "tests/support/allocation_hook.h"
 #include "tests/support/checked_wheel.h"
 #include "tests/support/wheel_model.h"
 #include "tests/wheel/turn.h"
@@ -92,104 +90,6 @@ TEST(HashedWheel, FourMillionBucketsCostLittle) {
   EXPECT_TRUE(wheel.consistent());
 }
 #endif
-
-/// The visitor puts an item off to another bucket, which has no room and gets no memory.
-class WithoutMemory : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  /// Leaves no free chunk until the last tick of the second revolution, whose items have taken them.
-  void use_up_chunks() {
-    const Shortage shortage(0, Shortage::kAll);
-    for (Item& item : fillers_) {
-      if (!insert(wheel_, item, 2 * buckets_ - 1)) break;
-    }
-  }
-  /// Returns the items that were due at `tick`; the rest is visited again at its own tick.
-  std::vector<Item*> expire(Tick tick) {
-    const std::vector<Item*> taken = internal::expire(wheel_, tick);
-    EXPECT_TRUE(wheel_.consistent());
-    return taken;
-  }
-  bool expire_without_memory(Tick tick) {
-    const Shortage shortage(0, Shortage::kAll);
-    expire_quietly(wheel_, tick);
-    EXPECT_TRUE(wheel_.consistent());
-    return shortage.failed() != 0;
-  }
-
-  const Tick buckets_ = GetParam();
-  std::vector<Item> fillers_{64 * Chunk::kEntries};
-  Checked<HashedWheel> wheel_{buckets_};
-};
-INSTANTIATE_TEST_SUITE_P(WheelSizes, WithoutMemory, ::testing::Values(8, 64, 512), ::testing::PrintToStringParamName());
-
-TEST_P(WithoutMemory, APostponedItemIsVisitedAgainAtTheNextTick) {
-  Item postponed, other, behind;
-  ASSERT_TRUE(insert(wheel_, postponed, 3));
-  ASSERT_TRUE(insert(wheel_, other, 3));
-  ASSERT_TRUE(insert(wheel_, behind, 3 + buckets_));
-  use_up_chunks();
-  postponed.due = 6;
-  EXPECT_TRUE(expire_without_memory(3));
-  EXPECT_EQ(other.came_at, 3);
-  EXPECT_TRUE(postponed.in_wheel());
-  EXPECT_EQ(wheel_.next_due(), 4);
-  EXPECT_TRUE(expire_without_memory(4));
-  EXPECT_EQ(wheel_.next_due(), 5) << "visited again in each tick while there is no memory";
-  EXPECT_TRUE(expire(5).empty());
-  EXPECT_EQ(wheel_.next_due(), 6) << "moved to its own bucket";
-  EXPECT_EQ(expire(6), std::vector<Item*>{&postponed});
-  EXPECT_EQ(wheel_.next_due(), std::min(3 + buckets_, 2 * buckets_ - 1));
-  EXPECT_EQ(expire(3 + buckets_), std::vector<Item*>{&behind});
-}
-
-/// The wait passes a tick of the item's own bucket. The wheel must not take it for an item of a later revolution.
-TEST_P(WithoutMemory, APostponedItemWaitsForMoreThanARevolution) {
-  Item postponed, behind;
-  ASSERT_TRUE(insert(wheel_, postponed, 3));
-  ASSERT_TRUE(insert(wheel_, behind, 3 + 2 * buckets_));
-  use_up_chunks();
-  postponed.due = 4 + 2 * buckets_;
-  for (Tick tick = 3; tick < 2 * buckets_ - 1; ++tick) {
-    ASSERT_EQ(wheel_.next_due(), tick);
-    // A revolution before its tick the item is in its own bucket, so it needs no memory to stay there.
-    EXPECT_TRUE(expire_without_memory(tick) || tick == postponed.due - buckets_) << tick;
-    ASSERT_TRUE(postponed.in_wheel() && behind.in_wheel());
-  }
-  while (wheel_.next_due() < 3 + 2 * buckets_) expire(wheel_.next_due());
-  EXPECT_EQ(expire(3 + 2 * buckets_), std::vector<Item*>{&behind});
-  EXPECT_EQ(expire(wheel_.next_due()), std::vector<Item*>{&postponed});
-}
-
-TEST_P(WithoutMemory, AStoppedWalkOfAnotherTicksBucketGoesOn) {
-  Item first, second;
-  ASSERT_TRUE(insert(wheel_, first, 3));
-  ASSERT_TRUE(insert(wheel_, second, 3));
-  use_up_chunks();
-  first.due = second.due = 6;
-  EXPECT_TRUE(expire_without_memory(3));
-  for (int i = 0; i < 3; ++i) {
-    wheel_.expire(4, [](WheelItem&) { return Verdict::stop(); });
-    EXPECT_TRUE(wheel_.consistent());
-    EXPECT_EQ(wheel_.next_due(), 4);
-  }
-  wheel_.remove(first);
-  EXPECT_TRUE(expire_without_memory(4));
-  EXPECT_TRUE(expire(5).empty());
-  EXPECT_EQ(expire(6), std::vector<Item*>{&second});
-}
-
-TEST_P(WithoutMemory, ClearReturnsItemsThatWaitForAPlace) {
-  Item postponed;
-  ASSERT_TRUE(insert(wheel_, postponed, 3));
-  use_up_chunks();
-  postponed.due = 5;
-  EXPECT_TRUE(expire_without_memory(3));
-  bool returned = false;
-  wheel_.clear([&](WheelItem& item) { returned = returned || &item == &postponed; });
-  EXPECT_TRUE(returned);
-  EXPECT_EQ(wheel_.next_due(), kNever);
-  EXPECT_TRUE(wheel_.consistent());
-}
 
 }  // namespace
 }  // namespace hwt::internal

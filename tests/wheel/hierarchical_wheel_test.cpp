@@ -342,14 +342,5 @@ TEST_F(HomelessItems, AreRemovedMovedAndClearedAlsoAfterAStop) {
   EXPECT_EQ(wheel_.next_due(), kNever);
 }
 
-TEST_F(HomelessItems, AreClearedWhileTheyAreHomeless) {
-  make_homeless({80, 81});
-  std::int64_t cleared = 0;
-  wheel_.clear([&](WheelItem&) { ++cleared; });
-  EXPECT_EQ(cleared, static_cast<std::int64_t>(filled_ + 2));
-  EXPECT_EQ(wheel_.homeless(), 0u);
-  EXPECT_EQ(wheel_.next_due(), kNever);
-}
-
 }  // namespace
 }  // namespace hwt::internal
