@@ -25,7 +25,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-/// A spin barrier for two threads. One with a lock lets the hunt pass much fewer rounds.
+/// A spin barrier for two threads. With one that has a lock the hunt has far fewer rounds.
 class Meeting {
  public:
   void come() {
