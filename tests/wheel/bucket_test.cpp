@@ -166,26 +166,6 @@ TEST_F(BucketOfHoles, GoesAPieceAtATimeWithOneLeftInEachChunk) {
   remove(left_);
 }
 
-TEST_F(BucketOfHoles, KeepsTheOrderAndTheTags) {
-  std::mt19937_64 random(1);
-  std::vector<Item*> expected = left_;
-  while (bucket_.items > 5) {
-    const std::size_t i = random() % expected.size();
-    bucket_.remove(*expected[i], pool_);
-    expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(i));
-    if (bucket_.items % 1000 != 5) continue;
-    std::vector<WheelItem*> there;
-    for (const Chunk* chunk = bucket_.first; chunk != nullptr; chunk = chunk->next) {
-      for (std::size_t entry = 0; entry < chunk->used; ++entry) {
-        if (chunk->entry(entry) == Chunk::kHole) continue;
-        there.push_back(chunk->item(entry));
-        ASSERT_EQ(chunk->entry(entry) & Chunk::kTagMask, tag_of(static_cast<const Item&>(*there.back())));
-      }
-    }
-    ASSERT_TRUE(std::equal(there.begin(), there.end(), expected.begin(), expected.end()));
-  }
-}
-
 /// All items of a chunk have the same highest 16 bits of their addresses, the chunk's region.
 TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheRegionOfItsNewItems) {
   std::size_t removed = 0;
@@ -197,38 +177,6 @@ TEST_F(BucketOfHoles, AChunkThatIsFilledUpAgainTakesOverTheRegionOfItsNewItems) 
   }
   ASSERT_EQ(bucket_.first->item(0), &items_[removed]);
   EXPECT_TRUE(is_consistent(bucket_, kNumber));
-}
-
-/// Items that are added, and chunks that a walk gives back, while holes are being closed up.
-TEST_F(BucketOfHoles, AnythingMayHappenInBetween) {
-  std::mt19937_64 random(1);
-  for (int round = 0; round < 300; ++round) {
-    for (int i = 0; i < 400; ++i) {
-      Item& item = items_[random() % kItems];
-      if (item.position != nullptr) {
-        bucket_.remove(item, pool_);
-      } else if (random() % 4 == 0) {
-        ASSERT_TRUE(bucket_.add(item, 0, kNumber, pool_));
-      }
-    }
-    ASSERT_TRUE(is_consistent(bucket_, kNumber));
-    Chunk* before = nullptr;
-    for (Chunk* chunk = bucket_.first; chunk != nullptr;) {
-      Chunk* const next = chunk->next;
-      if (random() % 50 == 0) {
-        for (std::size_t i = 0; i < chunk->used; ++i) {
-          if (chunk->entry(i) == Chunk::kHole) continue;
-          chunk->item(i)->position = nullptr;
-          bucket_.punch(*chunk, i);
-        }
-        bucket_.drop(before, chunk, pool_);
-      } else {
-        before = chunk;
-      }
-      chunk = next;
-    }
-    ASSERT_TRUE(is_consistent(bucket_, kNumber));
-  }
 }
 
 class BucketCheck : public ::testing::Test {
