@@ -163,6 +163,7 @@ class Walk : public ::testing::Test {
     const auto answer = [&](const Item& item) {
       if ((item.due == due || Model::kHierarchical) && random_() % one_in == 0) return Verdict::stop();
       if (item.due != due || random_() % 5 != 0) return model_->usual(item);
+      if (random_() % 8 == 0) return Verdict::later(model_->wheel().put_off(due));
       const auto ticks = static_cast<Tick>(1 + random_() % 200);  // in the same bucket, or in another one
       return Verdict::later(saturating_add(due, ticks * (random_() % 2 == 0 ? model_->wheel().revolution() : 1)));
     };
@@ -232,8 +233,10 @@ TYPED_TEST(EveryWheel, TheLatestTickThatComesIsDueSomeDay) {
 }
 
 TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTickOrNever) {
-  this->model_.insert(7);  // in the bucket of the latest tick
-  this->model_.expire(7, [](const Item&) { return Verdict::later(kNever); });
+  Item& first = this->model_.insert(7);  // in the bucket of the latest tick
+  this->model_.insert(7);
+  const Tick put_off = this->model_.wheel().put_off(7);
+  this->model_.expire(7, [&](const Item& item) { return Verdict::later(&item == &first ? kNever : put_off); });
   this->expect_next_due(this->model_.kHashed ? kNever - 1 : kNever);
   this->model_.clear();
 }

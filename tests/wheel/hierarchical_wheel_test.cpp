@@ -111,32 +111,6 @@ TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
   }
 }
 
-/// Whether the wheel is new or old, and whether the item was inserted, moved or put off.
-TEST(HierarchicalWheel, DoesNotTellOfTheLatestTickWhichNeverComes) {
-  for (const Tick start : {Tick{0}, Tick{1} << 61, kNever - 70, kNever - 2}) {
-    Checked<HierarchicalWheel> wheel(64);
-    std::array<Item, 3> items;
-    wheel.skip_to(start);
-    ASSERT_TRUE(wheel.insert(items[0], kNever));
-    ASSERT_TRUE(insert(wheel, items[1], start));
-    wheel.move(items[1], kNever - 1);
-    ASSERT_TRUE(insert(wheel, items[2], start));
-    EXPECT_EQ(wheel.next_due(), start);
-    wheel.expire(start, [&](WheelItem&) { return Verdict::later(wheel.put_off(start)); });
-    EXPECT_EQ(wheel.next_due(), kNever);
-    EXPECT_EQ(wheel.size(), 3);
-    wheel.skip_to(kNever);
-    EXPECT_TRUE(wheel.consistent());
-    wheel.move(items[1], kNever);
-    wheel.remove(items[1]);
-    EXPECT_TRUE(wheel.consistent());
-    int cleared = 0;
-    wheel.clear([&](WheelItem&) { ++cleared; });
-    EXPECT_EQ(cleared, 2);
-    EXPECT_TRUE(wheel.consistent());
-  }
-}
-
 /// The walk of a tick in a higher level was stopped, and nothing that it left is there any more.
 TEST(HierarchicalWheel, NothingIsDueBeforeATickThatWasSkippedAfterAStop) {
   constexpr Tick kTick = 64;
