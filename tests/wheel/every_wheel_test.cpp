@@ -233,10 +233,10 @@ TYPED_TEST(EveryWheel, TheLatestTickThatComesIsDueSomeDay) {
 }
 
 TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTickOrNever) {
-  Item& first = this->model_.insert(7);  // in the bucket of the latest tick
-  this->model_.insert(7);
-  const Tick put_off = this->model_.wheel().put_off(7);
-  this->model_.expire(7, [&](const Item& item) { return Verdict::later(&item == &first ? kNever : put_off); });
+  Item& first = this->model_.insert(6);  // in the bucket of the latest tick
+  this->model_.insert(6);
+  const Tick put_off = this->model_.wheel().put_off(6);
+  this->model_.expire(6, [&](const Item& item) { return Verdict::later(&item == &first ? kNever : put_off); });
   this->expect_next_due(this->model_.kHashed ? kNever - 1 : kNever);
   this->model_.clear();
 }
