@@ -237,7 +237,7 @@ TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTickOrNever) {
   this->model_.insert(6);
   const Tick put_off = this->model_.wheel().put_off(6);
   this->model_.expire(6, [&](const Item& item) { return Verdict::later(&item == &first ? kNever : put_off); });
-  this->expect_next_due(this->model_.kHashed ? kNever - 1 : kNever);
+  EXPECT_EQ(this->model_.next_due(), this->model_.kHashed ? kNever - 1 : kNever);
   this->model_.clear();
 }
 
