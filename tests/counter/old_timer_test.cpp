@@ -1,5 +1,4 @@
-// Timers that have run for days or centuries. The whole library is compiled with the clock in broken/, which is set
-// back while a timer starts.
+// Timers that have run for days or centuries: their clock is set back while they start.
 
 #include <gtest/gtest.h>
 
@@ -14,10 +13,25 @@
 #include <vector>
 
 #include "hashed_wheel_timer/internal/time/clock.h"
+#include "hashed_wheel_timer/internal/time/cycle_counter.h"
 #include "tests/support/ages.h"
 #include "tests/support/any_timer.h"
 
 namespace hwt {
+namespace {
+
+thread_local std::int64_t set_back_by = 0;  // ns
+
+}  // namespace
+
+namespace internal {
+
+std::int64_t steady_now() noexcept { return true_steady_now() - set_back_by; }
+bool cycle_counter::is_the_clock() noexcept { return false; }
+std::uint64_t cycle_counter::read() noexcept { return 0; }
+
+}  // namespace internal
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,14 +54,14 @@ std::unique_ptr<T> make_old(nanoseconds tick, nanoseconds age) {
     timer = std::make_unique<T>(options, now - age);
     timer->advance_to(now);
   } else if constexpr (test::kDriven<T>) {
-    internal::set_back_by = age.count();
+    set_back_by = age.count();
     timer = std::make_unique<T>(options);
   } else {
     timer = std::make_unique<T>(options);
-    internal::set_back_by = age.count();
+    set_back_by = age.count();
     timer->start();
   }
-  internal::set_back_by = 0;
+  set_back_by = 0;
   return timer;
 }
 

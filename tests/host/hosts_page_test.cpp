@@ -39,33 +39,16 @@ timespec wall_clock_in(std::chrono::nanoseconds delay) {
 }
 
 /// The flags and variables of brpc that are known.
-class KnownNames {
- public:
-  void add(const std::string& name, std::function<double()> read) {
-    const std::lock_guard lock(mutex_);
-    names_[name] = std::move(read);
-  }
-  void remove(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    names_.erase(name);
-  }
-  bool has(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    return names_.count(name) == 1;
-  }
-  double read(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    return names_.at(name)();
-  }
+std::map<std::string, std::function<double()>> known_names;
+std::mutex names_mutex;
 
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::function<double()>> names_;
-};
-
-KnownNames& known_names() {
-  static KnownNames names;
-  return names;
+bool is_known(const std::string& name) {
+  const std::lock_guard lock(names_mutex);
+  return known_names.contains(name);
+}
+double value_of(const std::string& name) {
+  const std::lock_guard lock(names_mutex);
+  return known_names.at(name)();
 }
 
 /// The function of the program that each thread of brpc runs first.
@@ -75,8 +58,14 @@ std::function<void()> worker_startfn;
 
 namespace stand_in {
 
-void make_known(const std::string& name, std::function<double()> read) { known_names().add(name, std::move(read)); }
-void forget(const std::string& name) { known_names().remove(name); }
+void make_known(const std::string& name, std::function<double()> read) {
+  const std::lock_guard lock(names_mutex);
+  known_names[name] = std::move(read);
+}
+void forget(const std::string& name) {
+  const std::lock_guard lock(names_mutex);
+  known_names.erase(name);
+}
 
 }  // namespace stand_in
 
@@ -91,52 +80,46 @@ void run_worker_startfn() {
 
 namespace {
 
+/// Schedules a function, which must exist until it has run.
+bthread::TimerThread::TaskId schedule(bthread::TimerThread& thread, const std::function<void()>& function,
+                                      const timespec& time) {
+  const auto call = [](void* argument) { (*static_cast<const std::function<void()>*>(argument))(); };
+  return thread.schedule(call, const_cast<std::function<void()>*>(&function), time);
+}
+/// Schedules a function, and waits until it has run.
+void run(bthread::TimerThread& thread, const std::function<void()>& function, const timespec& time = {0, 0}) {
+  std::latch ran(1);
+  const std::function<void()> task = [&] {
+    function();
+    ran.count_down();
+  };
+  EXPECT_NE(schedule(thread, task, time), bthread::TimerThread::INVALID_TASK_ID);
+  ran.wait();
+}
+const std::function<void()> nothing = [] {};
+
 class BrpcTimerThread : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(thread_.start(nullptr), 0); }
-
-  /// Schedules a task for then, and waits until it has run. It must not be early.
-  void expect_not_early(std::chrono::nanoseconds delay) {
-    struct Run {
-      timespec time;
-      bool early = false;
-      std::latch ran{1};
-    } run;
-    run.time = wall_clock_in(delay);
-    const auto note = [](void* argument) {
-      Run& own = *static_cast<Run*>(argument);
-      timespec now{};
-      clock_gettime(CLOCK_REALTIME, &now);
-      own.early = std::pair(now.tv_sec, now.tv_nsec) < std::pair(own.time.tv_sec, own.time.tv_nsec);
-      own.ran.count_down();
-    };
-    EXPECT_NE(thread_.schedule(note, &run, run.time), bthread::TimerThread::INVALID_TASK_ID);
-    run.ran.wait();
-    EXPECT_FALSE(run.early);
-  }
 
   bthread::TimerThread thread_;
 };
 
 TEST_F(BrpcTimerThread, UnscheduleHasThreeAnswers) {
-  struct Latches {
-    std::latch inside{1};
-    std::latch go_on{1};
-  } latches;
-  const auto nothing = [](void*) {};
-  const auto removed = thread_.schedule(nothing, nullptr, wall_clock_in(1h));
+  const auto removed = schedule(thread_, nothing, wall_clock_in(1h));
   EXPECT_EQ(thread_.unschedule(removed), 0);
   EXPECT_EQ(thread_.unschedule(removed), -1);
 
-  const auto running = thread_.schedule(
-      [](void* both) {
-        static_cast<Latches*>(both)->inside.count_down();
-        static_cast<Latches*>(both)->go_on.wait();
-      },
-      &latches, wall_clock_in(0ms));
-  latches.inside.wait();
+  std::latch inside(1);
+  std::latch go_on(1);
+  const std::function<void()> stay = [&] {
+    inside.count_down();
+    go_on.wait();
+  };
+  const auto running = schedule(thread_, stay, wall_clock_in(0ms));
+  inside.wait();
   EXPECT_EQ(thread_.unschedule(running), 1);
-  latches.go_on.count_down();
+  go_on.count_down();
   for (const auto give_up = Clock::now() + 20s; thread_.unschedule(running) == 1 && Clock::now() < give_up;) {
     std::this_thread::sleep_for(1ms);
   }
@@ -145,43 +128,37 @@ TEST_F(BrpcTimerThread, UnscheduleHasThreeAnswers) {
 }
 
 TEST_F(BrpcTimerThread, TakesTimesOfThePastAndOfTheFarFuture) {
-  std::latch ran(1);
-  const auto count_down = [](void* latch) { static_cast<std::latch*>(latch)->count_down(); };
-  const auto never = thread_.schedule(count_down, &ran, {std::numeric_limits<time_t>::max(), 999'999'999});
+  const auto never = schedule(thread_, nothing, {std::numeric_limits<time_t>::max(), 999'999'999});
   EXPECT_NE(never, bthread::TimerThread::INVALID_TASK_ID);
-  thread_.schedule(count_down, &ran, {0, 0});
-  ran.wait();
+  run(thread_, [] {}, {0, 0});
   EXPECT_EQ(thread_.unschedule(never), 0);
 }
 
 TEST_F(BrpcTimerThread, SchedulesNothingOnceStopped) {
-  const auto id = thread_.schedule([](void*) {}, nullptr, wall_clock_in(1h));
+  const auto id = schedule(thread_, nothing, wall_clock_in(1h));
   thread_.stop_and_join();
   EXPECT_EQ(thread_.unschedule(id), -1);
-  EXPECT_EQ(thread_.schedule([](void*) {}, nullptr, wall_clock_in(1h)), bthread::TimerThread::INVALID_TASK_ID);
+  EXPECT_EQ(schedule(thread_, nothing, wall_clock_in(1h)), bthread::TimerThread::INVALID_TASK_ID);
 }
 
-TEST_F(BrpcTimerThread, RunsNoTaskEarly) {
+TEST_F(BrpcTimerThread, RunsNoTaskEarlyOnTheThreadOfItsTasks) {
   std::mt19937 random(1);
-  for (int i = 0; i < 300; ++i) expect_not_early(std::chrono::nanoseconds(random() % 1'500'000));
-}
-
-TEST_F(BrpcTimerThread, HasTheThreadOfItsTasks) {
-  std::pair<pthread_t, std::latch> seen{0, 1};
-  const auto note = [](void* argument) {
-    auto& [thread, ran] = *static_cast<std::pair<pthread_t, std::latch>*>(argument);
-    thread = pthread_self();
-    ran.count_down();
-  };
-  thread_.schedule(note, &seen, {0, 0});
-  seen.second.wait();
-  EXPECT_TRUE(pthread_equal(seen.first, thread_.thread_id()));
+  for (int i = 0; i < 300; ++i) {
+    const timespec time = wall_clock_in(std::chrono::nanoseconds(random() % 1'500'000));
+    const auto check = [&] {
+      timespec now{};
+      clock_gettime(CLOCK_REALTIME, &now);
+      EXPECT_GE(std::pair(now.tv_sec, now.tv_nsec), std::pair(time.tv_sec, time.tv_nsec));
+      EXPECT_TRUE(pthread_equal(pthread_self(), thread_.thread_id()));
+    };
+    run(thread_, check, time);
+  }
 }
 
 TEST_F(BrpcTimerThread, StartsAtMostOnceAndSchedulesNothingBefore) {
   EXPECT_EQ(thread_.start(nullptr), 0);
   bthread::TimerThread other;
-  EXPECT_EQ(other.schedule([](void*) {}, nullptr, {0, 0}), bthread::TimerThread::INVALID_TASK_ID);
+  EXPECT_EQ(schedule(other, nothing, {0, 0}), bthread::TimerThread::INVALID_TASK_ID);
   EXPECT_EQ(other.unschedule(1), -1);
   other.stop_and_join();
 }
@@ -192,52 +169,43 @@ TEST_F(BrpcTimerThread, ExposesItsVariablesUntilItStops) {
   options.bvar_prefix = "own";
   bthread::TimerThread thread;
   ASSERT_EQ(thread.start(&options), 0);
-  for (const std::string& name : names) EXPECT_TRUE(known_names().has(name)) << name;
-  const double scheduled = known_names().read("own_scheduled_second");
-  for (int i = 0; i < 5; ++i) thread.schedule([](void*) {}, nullptr, wall_clock_in(1h));
-  EXPECT_EQ(known_names().read("own_scheduled_second"), scheduled + 5);
-  EXPECT_GE(known_names().read("own_triggered_second"), 0);
-  EXPECT_GE(known_names().read("own_usage"), 0);
+  for (const std::string& name : names) EXPECT_TRUE(is_known(name)) << name;
+  const double scheduled = value_of("own_scheduled_second");
+  for (int i = 0; i < 5; ++i) schedule(thread, nothing, wall_clock_in(1h));
+  EXPECT_EQ(value_of("own_scheduled_second"), scheduled + 5);
+  EXPECT_GE(value_of("own_triggered_second"), 0);
+  EXPECT_GE(value_of("own_usage"), 0);
   thread.stop_and_join();
-  for (const std::string& name : names) EXPECT_FALSE(known_names().has(name)) << name;
+  for (const std::string& name : names) EXPECT_FALSE(is_known(name)) << name;
 }
 
 TEST(BrpcGlobalTimerThread, IsMadeOnceAndRunsTheFunctionOfTheProgramFirst) {
   EXPECT_EQ(bthread::get_global_timer_thread(), nullptr);
-  struct Seen {
-    std::latch ran{1};
-    std::thread::id first;
-    std::thread::id task;
-    bool timer_is_there = false;
-    char name[16] = {};
-  };
-  static Seen seen;  // like the timer, it is there until the end
-  worker_startfn = [] {
-    seen.first = std::this_thread::get_id();
-    seen.timer_is_there = bthread::get_or_create_global_timer_thread() != nullptr;
+  std::thread::id first;
+  bool timer_is_there = false;
+  worker_startfn = [&] {
+    first = std::this_thread::get_id();
+    timer_is_there = bthread::get_or_create_global_timer_thread() != nullptr;
   };
   bthread::TimerThread* const thread = bthread::get_or_create_global_timer_thread();
   ASSERT_NE(thread, nullptr);
   EXPECT_EQ(bthread::get_or_create_global_timer_thread(), thread);
   EXPECT_EQ(bthread::get_global_timer_thread(), thread);
-  const auto note = [](void*) {
-    seen.task = std::this_thread::get_id();
-    pthread_getname_np(pthread_self(), seen.name, sizeof seen.name);
-    seen.ran.count_down();
-  };
-  thread->schedule(note, nullptr, {0, 0});
-  seen.ran.wait();
-  EXPECT_EQ(seen.first, seen.task);
-  EXPECT_TRUE(seen.timer_is_there);
-  EXPECT_STREQ(seen.name, "brpc_timer");
-  EXPECT_TRUE(known_names().has("bthread_timer_usage"));
+  run(*thread, [&] {
+    EXPECT_EQ(first, std::this_thread::get_id());
+    char name[16] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    EXPECT_STREQ(name, "brpc_timer");
+  });
+  EXPECT_TRUE(timer_is_there);
+  EXPECT_TRUE(is_known("bthread_timer_usage"));
   worker_startfn = nullptr;
 }
 
 TEST(BrpcFlags, AreKnown) {
   for (const char* name :
        {"brpc_timer_num_buckets", "brpc_timer_heap_sweep_min_size", "brpc_timer_max_wakeup_interval_ms"})
-    EXPECT_TRUE(known_names().has(name)) << name;
+    EXPECT_TRUE(is_known(name)) << name;
 }
 
 struct Muduo {
@@ -289,28 +257,17 @@ TYPED_TEST(TimerQueue, RunsACallbackInTheLoopAfterItsDelay) {
 TYPED_TEST(TimerQueue, WakesTheLoopWhereverATimerIsAdded) {
   auto& host = this->host_;
   int runs = 0;
-  const auto in_a_function = [&] {
+  const auto add = [&](std::function<void()> next) {
     host.add(
-        [&] {
+        [&runs, next] {
           ++runs;
-          host.loop.quit();
+          next();
         },
         1ms, 0ms);
   };
-  const auto in_a_callback = [&] {
-    host.add(
-        [&] {
-          ++runs;
-          host.loop.queueInLoop(in_a_function);
-        },
-        1ms, 0ms);
-  };
-  host.add(
-      [&] {
-        ++runs;
-        in_a_callback();
-      },
-      1ms, 0ms);  // before loop()
+  const auto in_a_function = [&] { add([&] { host.loop.quit(); }); };
+  const auto in_a_callback = [&] { add([&] { host.loop.queueInLoop(in_a_function); }); };
+  add(in_a_callback);  // before loop()
   host.loop.loop();
   EXPECT_EQ(runs, 3);
   in_a_callback();  // between two loop()
@@ -368,12 +325,11 @@ TYPED_TEST(TimerQueue, RepeatsAfterACallbackHasThrown) {
 TYPED_TEST(TimerQueue, IsCancelledInsideItsCallback) {
   int runs = 0;
   decltype(this->host_.add({}, 1ms, 1ms)) id{};
-  id = this->host_.add(
-      [&] {
-        ++runs;
-        this->host_.cancel(id);
-      },
-      1ms, 1ms);
+  const auto cancel = [&] {
+    ++runs;
+    this->host_.cancel(id);
+  };
+  id = this->host_.add(cancel, 1ms, 1ms);
   this->loop_for(30ms);
   EXPECT_EQ(runs, 1);
 }

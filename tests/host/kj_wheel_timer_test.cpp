@@ -5,7 +5,6 @@
 #include <kj/async-io.h>
 #include <kj/async.h>
 #include <kj/common.h>
-#include <kj/exception.h>
 #include <kj/function.h>
 #include <kj/time.h>
 #include <kj/timer.h>
@@ -115,33 +114,6 @@ TEST_P(KjTimerOnWheel, NeverResolvesTheLongestDelay) {
   const auto soon = note(timer().afterDelay(1 * kj::SECONDS), times_);
   advance(1000 * kj::DAYS);
   EXPECT_EQ(times_.size(), 1U);
-}
-
-TEST_P(KjTimer, TimeoutAfterThrowsOverloadedAndCancels) {
-  bool cancelled = false;
-  auto slow = kj::Promise<void>(kj::NEVER_DONE).attach(kj::defer([&] { cancelled = true; }));
-  auto limited = timer().timeoutAfter(10 * kj::MILLISECONDS, kj::mv(slow)).eagerlyEvaluate(nullptr);
-  advance(9 * kj::MILLISECONDS);
-  EXPECT_FALSE(limited.poll(scope_));
-  advance(1 * kj::MILLISECONDS + kTick);
-  ASSERT_TRUE(limited.poll(scope_));
-  EXPECT_TRUE(cancelled);
-  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { limited.wait(scope_); })) {
-    EXPECT_EQ(exception->getType(), kj::Exception::Type::OVERLOADED);
-  } else {
-    ADD_FAILURE() << "nothing was thrown";
-  }
-}
-
-TEST_P(KjTimer, TimeoutAtLeavesAPromiseAloneThatIsInTime) {
-  auto paf = kj::newPromiseAndFulfiller<int>();
-  auto limited = timer().timeoutAt(kStart + 10 * kj::MILLISECONDS, kj::mv(paf.promise));
-  advance(9 * kj::MILLISECONDS);
-  paf.fulfiller->fulfill(7);
-  EXPECT_EQ(limited.wait(scope_), 7);
-  EXPECT_TRUE(loop_timer_.nextEvent() == nullptr || on_wheel());  // the wheel wakes the loop once more
-  advance(1 * kj::SECONDS);
-  EXPECT_TRUE(loop_timer_.nextEvent() == nullptr);
 }
 
 TEST_P(KjTimer, SchedulesAgainInsideAContinuation) {

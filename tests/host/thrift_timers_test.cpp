@@ -57,11 +57,20 @@ class ThriftTimers : public testing::TestWithParam<bool> {
     manager_->threadFactory(std::make_shared<ThreadFactory>(detached));
     manager_->start();
   }
-  /// Returns when the tasks that are due have run.
-  void pass() {
+  /// Adds a task that is due soon, and waits until it has run.
+  void run(const std::function<void()>& function = [] {}, std::chrono::milliseconds delay = 1ms) {
     std::latch ran(1);
-    manager_->add(task_of([&] { ran.count_down(); }), 1ms);
+    manager_->add(task_of([&] {
+                    function();
+                    ran.count_down();
+                  }),
+                  delay);
     ran.wait();
+  }
+  void wait_until(const std::function<bool()>& condition) {
+    for (const auto give_up = Clock::now() + 20s; !condition() && Clock::now() < give_up;) {
+      std::this_thread::sleep_for(1ms);
+    }
   }
 
   std::unique_ptr<TimerManager> manager_ = make();
@@ -86,11 +95,9 @@ TEST_P(ThriftTimers, RunsATaskAfterItsDelayOrAtATimeAndNotEarlier) {
 
 TEST_P(ThriftTimers, RunsAnEarlierTaskThatIsAddedLater) {
   start();
-  std::latch ran(1);
   manager_->add(task_of([] { ADD_FAILURE(); }), 1h);
-  pass();  // now the thread sleeps until that one
-  manager_->add(task_of([&] { ran.count_down(); }), 1ms);
-  ran.wait();
+  run();  // now the thread sleeps until that one
+  run();
   EXPECT_EQ(manager_->taskCount(), 1U);
 }
 
@@ -117,13 +124,7 @@ TEST_P(ThriftTimers, RunsTasksOnTheThreadOfItsFactory) {
     manager_->threadFactory(factory);
     EXPECT_EQ(manager_->threadFactory(), factory);
     manager_->start();
-    std::latch ran(1);
-    manager_->add(task_of([&] {
-                    EXPECT_TRUE(factory->made_this_thread());
-                    ran.count_down();
-                  }),
-                  1ms);
-    ran.wait();
+    run([&] { EXPECT_TRUE(factory->made_this_thread()); });
   }
 }
 
@@ -207,10 +208,8 @@ TEST_P(ThriftTimers, DoesNotRemoveATaskThatRuns) {
   manager_->remove(task);
   EXPECT_THROW(manager_->remove(later), NoSuchTaskException);
   go_on.count_down();
-  pass();
-  for (const auto give_up = Clock::now() + 20s; !timer.expired() && Clock::now() < give_up;) {
-    std::this_thread::sleep_for(1ms);
-  }
+  run();
+  wait_until([&] { return timer.expired(); });
   EXPECT_THROW(manager_->remove(timer), NoSuchTaskException);
 }
 
@@ -228,28 +227,24 @@ TEST_P(ThriftTimers, AddsAndRemovesInsideATask) {
   EXPECT_EQ(manager_->taskCount(), 0U);
 }
 
-TEST_P(ThriftTimers, DropsItsTasksWhenItStops) {
-  start();
-  auto task = task_of([] { ADD_FAILURE(); });
-  const std::weak_ptr<Runnable> dropped = task;
-  const TimerManager::Timer timer = manager_->add(std::exchange(task, nullptr), 1h);
-  manager_->stop();
-  EXPECT_TRUE(dropped.expired());
-  EXPECT_TRUE(timer.expired());
-  EXPECT_THROW(manager_->add(task_of([] {}), 1ms), IllegalStateException);
-  EXPECT_THROW(manager_->remove(timer), IllegalStateException);
-  EXPECT_THROW(manager_->remove(task_of([] {})), IllegalStateException);
-  manager_->stop();
-}
-
-TEST_P(ThriftTimers, DropsItsTasksWhenItIsDestroyed) {
-  start();
-  auto task = task_of([] { ADD_FAILURE(); });
-  const std::weak_ptr<Runnable> dropped = task;
-  for (int i = 0; i < 1'000; ++i) manager_->add(task, 1h);
-  task = nullptr;
-  manager_.reset();
-  EXPECT_TRUE(dropped.expired());
+TEST_P(ThriftTimers, DropsItsTasksWhenItStopsAndWhenItIsDestroyed) {
+  for (const bool is_destroyed : {false, true}) {
+    manager_ = make();
+    start();
+    auto task = task_of([] { ADD_FAILURE(); });
+    const std::weak_ptr<Runnable> dropped = task;
+    const TimerManager::Timer timer = manager_->add(task, 1h);
+    for (int i = 0; i < 1'000; ++i) manager_->add(task, 1h);
+    task = nullptr;
+    is_destroyed ? manager_.reset() : manager_->stop();
+    EXPECT_TRUE(dropped.expired());
+    EXPECT_TRUE(timer.expired());
+    if (is_destroyed) break;
+    EXPECT_THROW(manager_->add(task_of([] {}), 1ms), IllegalStateException);
+    EXPECT_THROW(manager_->remove(timer), IllegalStateException);
+    EXPECT_THROW(manager_->remove(task_of([] {})), IllegalStateException);
+    manager_->stop();
+  }
 }
 
 TEST_P(ThriftTimers, IsStoppedAfterAStopThatRacesTheStart) {
@@ -303,9 +298,7 @@ TEST_P(ThriftTimers, EndsEachTimerOnceForManyThreads) {
     });
   }
   for (auto& thread : threads) thread.join();
-  for (const auto give_up = Clock::now() + 20s; ran + removed < kThreads * kTimers && Clock::now() < give_up;) {
-    std::this_thread::sleep_for(1ms);
-  }
+  wait_until([&] { return ran + removed == kThreads * kTimers; });
   EXPECT_EQ(manager_->taskCount(), 0U);
   manager_.reset();
   EXPECT_EQ(ran + removed, kThreads * kTimers);
@@ -319,25 +312,17 @@ INSTANTIATE_TEST_SUITE_P(Of, ThriftTimersOnWheel, testing::Values(true), [](cons
 
 TEST_P(ThriftTimersOnWheel, TakesTheShortestAndTheLongestDelay) {
   start();
-  std::latch ran(1);
   manager_->add(task_of([] { ADD_FAILURE(); }), std::chrono::milliseconds::max());
-  manager_->add(task_of([&] { ran.count_down(); }), 0ms);
-  ran.wait();
+  run([] {}, 0ms);
   EXPECT_EQ(manager_->taskCount(), 1U);
 }
 
 // Thrift's own timer waits for itself.
 TEST_P(ThriftTimersOnWheel, RefusesToStopInsideATask) {
   start();
-  std::latch ran(1);
-  manager_->add(task_of([&] {
-                  EXPECT_THROW(manager_->stop(), hwt::IllegalState);
-                  ran.count_down();
-                }),
-                0ms);
-  ran.wait();
+  run([&] { EXPECT_THROW(manager_->stop(), hwt::IllegalState); });
   EXPECT_EQ(manager_->state(), TimerManager::STARTED);
-  pass();
+  run();
 }
 
 // The wheel makes no thread of its own, however early a timer comes.
@@ -397,7 +382,7 @@ TEST_P(ThriftTimersOnWheel, RefusesTimersOfThreadsThatRaceTheStop) {
 TEST_P(ThriftTimersOnWheel, GoesOnAfterAnException) {
   start();
   manager_->add(task_of([] { throw std::runtime_error("of a task"); }), 0ms);
-  pass();
+  run();
 }
 
 }  // namespace

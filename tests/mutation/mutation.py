@@ -81,37 +81,28 @@ def choose(builds, trials, count, room, order, left_out):
     return chosen
 
 
-def table(title, counts):
-    print(f"\n{title}")
-    for name in sorted(counts):
-        print(f"  {name:<40} {counts[name]['noticed']:>4} of {sum(counts[name].values()):>4}")
-
-
 def report(chosen, results, seconds, floor):
-    by_room, by_kind, by_test, by_way = (collections.defaultdict(collections.Counter) for _ in range(4))
-    survivors = []
+    def result_of(place):
+        return results.known[place.name]
+
+    noticed = [place for place in chosen if result_of(place)["by"]]
+    for title, places, name_of in [
+        ("by room", chosen, lambda place: os.path.dirname(place.path)),
+        ("by kind", chosen, lambda place: place.kind),
+        ("first noticed by", noticed, lambda place: result_of(place)["by"]),
+        ("how the program failed", noticed, lambda place: result_of(place)["how"]),
+    ]:
+        print(f"\n{title}")
+        those = collections.Counter(map(name_of, noticed))
+        for name, count in sorted(collections.Counter(map(name_of, places)).items()):
+            print(f"  {name:<40} {those[name]:>4} of {count:>4}")
+    print("\nnot noticed" * (len(noticed) < len(chosen)))
     for place in chosen:
-        result = results.known[place.name]
-        outcome = "noticed" if result["by"] else "survived"
-        by_room[os.path.dirname(place.path)][outcome] += 1
-        by_kind[place.kind][outcome] += 1
-        if result["by"]:
-            by_test[result["by"]][outcome] += 1
-            by_way[result["how"]][outcome] += 1
-        else:
-            survivors.append(place)
-    table("by room", by_room)
-    table("by kind", by_kind)
-    table("first noticed by", by_test)
-    table("how the program failed", by_way)
-    if survivors:
-        print("\nnot noticed")
-    for place in survivors:
-        print(f"  {place.name} {place.path}:{place.line}: {place.kind}: {place.before} -> {place.after or '(nothing)'}")
-        print(f"           {place.code}")
-    noticed = len(chosen) - len(survivors)
-    share = noticed / max(len(chosen), 1)
-    print(f"\n{noticed} of {len(chosen)} faults noticed, {share:.1%}, in {seconds:.0f} s")
+        if not result_of(place)["by"]:
+            print(f"  {place.name} {place.path}:{place.line}: {place.kind}: {place.before} -> "
+                  f"{place.after or '(nothing)'}\n           {place.code}")
+    share = len(noticed) / max(len(chosen), 1)
+    print(f"\n{len(noticed)} of {len(chosen)} faults noticed, {share:.1%}, in {seconds:.0f} s")
     return share < floor
 
 

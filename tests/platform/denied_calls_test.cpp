@@ -82,16 +82,24 @@ TEST(DeniedCall, ASleepWithoutFutexesEndsInTime) {
 }
 
 #if defined(SYS_membarrier) && !HWT_TEST_THREAD_SANITIZER
-TEST(DeniedCall, WithoutMembarrierNoSideAsksTheSystem) {
-  test::run_in_child([] {
-    if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | ENOSYS)) return false;
-    AsymmetricFence::prepare();
-    if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return false;
-    AsymmetricFence::heavy();
-    AsymmetricFence::light();
-    return true;
-  });
+/// Otherwise each long sleep of a worker would begin with a useless system call and the pause after it.
+TEST(DeniedCall, NoFenceAsksForMembarrierAgain) {
+  for (const bool helps_first : {true, false}) {
+    test::run_in_child([=] {
+      if (helps_first) {
+        AsymmetricFence::prepare();
+        AsymmetricFence::heavy();
+      }
+      if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_ERRNO | (helps_first ? EPERM : ENOSYS))) return false;
+      helps_first ? AsymmetricFence::heavy() : AsymmetricFence::prepare();
+      if (!test::from_now_on(SYS_membarrier, SECCOMP_RET_KILL)) return false;
+      AsymmetricFence::heavy();
+      AsymmetricFence::light();
+      return true;
+    });
+  }
 }
+
 #endif
 
 }  // namespace

@@ -127,19 +127,10 @@ TEST(TimerCollector, HasTheTenOriginsWithTheMostPendingTimeouts) {
   }
 }
 
-TEST(TimerCollector, ReadsAtEachCollection) {
-  Given given;
-  const TimerCollector<Given> collector(given);
-  given.figures.scheduled = 42;
-  EXPECT_EQ(family_of(collector.Collect(), "hwt_timeouts_scheduled_total").metric[0].counter.value, 42);
-}
-
 TEST(TimerCollector, BucketsAreCumulativeWithBoundsThatBelongToThem) {
   Given given;
   for (const std::chrono::nanoseconds value :
-       {std::chrono::nanoseconds(0ns), std::chrono::nanoseconds(1us), std::chrono::nanoseconds(1001ns),
-        std::chrono::nanoseconds(2us), std::chrono::nanoseconds(1024us), std::chrono::nanoseconds(1024001ns),
-        std::chrono::nanoseconds(1h)}) {
+       std::vector<std::chrono::nanoseconds>{0ns, 1us, 1001ns, 2us, 1024us, 1024001ns, 1h}) {
     given.histogram.add(value);
   }
   const ClientMetric::Histogram histogram = histogram_of(given);
@@ -172,9 +163,12 @@ TEST(TimerCollector, NoBucketEverFalls) {
   }
 }
 
-TEST(TimerCollector, HasItsLabelsOnEveryMetric) {
-  const Given given;
-  for (const MetricFamily& family : TimerCollector<Given>(given, {{"timer", "requests"}, {"zone", "a"}}).Collect()) {
+TEST(TimerCollector, HasItsLabelsOnEveryMetricAndReadsAtEachCollection) {
+  Given given;
+  const TimerCollector<Given> collector(given, {{"timer", "requests"}, {"zone", "a"}});
+  given.figures.scheduled = 42;
+  EXPECT_EQ(family_of(collector.Collect(), "hwt_timeouts_scheduled_total").metric[0].counter.value, 42);
+  for (const MetricFamily& family : collector.Collect()) {
     ASSERT_EQ(family.metric[0].label.size(), 2U);
     EXPECT_EQ(family.metric[0].label[0].name, "timer");
     EXPECT_EQ(family.metric[0].label[0].value, "requests");
@@ -229,10 +223,10 @@ TYPED_TEST(TimerCollectorOf, ShowsTheCountersOfTheTimer) {
   EXPECT_TRUE(ran);
   const TimerCollector<> collector(timer);
   const auto families = collector.Collect();
-  EXPECT_EQ(family_of(families, "hwt_timeouts_scheduled_total").metric[0].counter.value, 3);
-  EXPECT_EQ(family_of(families, "hwt_timeouts_expired_total").metric[0].counter.value, 1);
-  EXPECT_EQ(family_of(families, "hwt_timeouts_cancelled_total").metric[0].counter.value, 1);
-  EXPECT_EQ(family_of(families, "hwt_timeouts_unprocessed_total").metric[0].counter.value, 1);
+  for (const auto& [name, value] :
+       std::map<std::string, double>{{"scheduled", 3}, {"expired", 1}, {"cancelled", 1}, {"unprocessed", 1}}) {
+    EXPECT_EQ(family_of(families, "hwt_timeouts_" + name + "_total").metric[0].counter.value, value) << name;
+  }
   EXPECT_EQ(family_of(families, "hwt_lateness_seconds").metric[0].histogram.sample_count, 1U);
   const std::string text = ::prometheus::TextSerializer().Serialize(families);
   EXPECT_TRUE(test::contains(text, "# TYPE hwt_lateness_seconds histogram\n"));

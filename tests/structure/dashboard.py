@@ -5,9 +5,9 @@ usage: dashboard.py SOURCE_ROOT
 
 import itertools
 import json
-import os
 import re
-import sys
+
+import tree
 
 DASHBOARD = "docs/monitoring/grafana.json"
 HEADER = "hashed_wheel_timer/prometheus.h"
@@ -22,13 +22,12 @@ def overlap(a, b):
             and a["y"] < b["y"] + b["h"] and b["y"] < a["y"] + a["h"])
 
 
-def main(root):
-    def read(path):
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            return file.read()
+def faults(here):
+    return (f"{DASHBOARD}: {what}" for what in faults_of(json.loads(here.read(DASHBOARD)), here.read(HEADER)))
 
-    dashboard = json.loads(read(DASHBOARD))
-    served = set(METRIC.findall(read(HEADER)))
+
+def faults_of(dashboard, header):
+    served = set(METRIC.findall(header))
     wrong = [f"no {key}" for key in ("title", "uid", "schemaVersion", "templating", "time") if not dashboard.get(key)]
     panels = dashboard["panels"]
     if len({panel["id"] for panel in panels}) != len(panels):
@@ -51,9 +50,8 @@ def main(root):
             wrong.append(f'{one["title"]} and {other["title"]} overlap')
     wrong += [f"{name} is used, but {HEADER} does not have it" for name in sorted(asked - served)]
     wrong += [f"{name} is in no panel" for name in sorted(served - asked - NOT_SHOWN)]
-    print("\n".join(f"{DASHBOARD}: {what}" for what in wrong) or f"{len(asked)} metrics in {len(panels)} panels")
-    return bool(wrong)
+    return wrong
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    tree.main(faults, "each metric is in a panel")

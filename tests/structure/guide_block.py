@@ -8,18 +8,18 @@ Prints the blocks that begin with an #include of HEADER. A #define may come firs
 import re
 import sys
 
+import tree
+
 
 def main(page, header, language="cpp"):
     with open(page, encoding="utf-8") as file:
-        text = file.read()
-    blocks = re.finditer(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+        blocks = tree.code_blocks(file.read(), language)
     include = re.compile(rf'(#define .*\n)?#include [<"]{re.escape(header)}[>"]\n')
-    found = [block for block in blocks if include.match(block[1])]
+    found = [(line, text) for line, text in blocks if include.match(text)]
     if not found:
         sys.exit(f"{page}: 0 blocks begin with {header} (expected: at least 1)")
-    for block in found:
-        line = text.count("\n", 0, block.start(1)) + 1
-        print(f'#line {line} "{page}"\n{block[1]}', end="")
+    for line, text in found:
+        print(f'#line {line} "{page}"\n{text}', end="")
 
 
 if __name__ == "__main__":

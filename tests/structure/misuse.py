@@ -3,10 +3,10 @@
 usage: misuse.py SOURCE_ROOT COMPILER...
 """
 
-import os
 import re
-import subprocess
 import sys
+
+import tree
 
 TIMER = "hwt::HashedWheelTimer timer;"
 KEY = "struct Key { int id; };"
@@ -31,21 +31,17 @@ PROGRAMS = [
 ]
 
 
-def main(root, compiler):
-    failures = []
+def wrongly_told(here):
     for name, options, headers, text, expected, most in PROGRAMS:
         source = "".join(f'#include "hashed_wheel_timer/{header}.h"\n' for header in headers) + text + "\n"
         # The last -std option has priority.
-        command = [*compiler, "-std=c++20", *options, "-Wall", f"-I{root}", "-x", "c++", "-fsyntax-only", "-"]
-        done = subprocess.run(command, input=source, capture_output=True, encoding="utf-8", check=False,
-                              env={**os.environ, "LC_ALL": "C"})
-        said = re.findall(r"^.*?: (?:fatal )?(?:error|warning): .*", done.stderr, re.M)
-        if expected not in done.stderr or len(said) > most or (most and not said):
-            failures.append(f"{name}: {len(said)} errors and warnings (expected: {min(most, 1)} .. {most}, "
-                            f"with \"{expected}\")\n" + "\n".join(said))
-    print("\n".join(failures) or f"{len(PROGRAMS)} programs compiled")
-    return bool(failures)
+        options = ["-std=c++20", *options, "-Wall", f"-I{here.root}", "-fsyntax-only"]
+        _, messages = tree.compiled(sys.argv[2:], options, source)
+        said = re.findall(r"^.*?: (?:fatal )?(?:error|warning): .*", messages, re.M)
+        if expected not in messages or len(said) > most or (most and not said):
+            yield (f"{name}: {len(said)} errors and warnings (expected: {min(most, 1)} .. {most}, "
+                   f"with \"{expected}\")\n" + "\n".join(said))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    tree.main(wrongly_told, f"{len(PROGRAMS)} programs compiled")

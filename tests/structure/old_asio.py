@@ -7,9 +7,10 @@ This script writes version headers that the compiler finds before the system's, 
 
 import os
 import re
-import subprocess
 import sys
 import tempfile
+
+import tree
 
 OPTIONS = ["-std=c++20", "-fsyntax-only", "-fno-diagnostics-color"]
 BOOST = ("boost_asio.h", "boost/version.hpp", '#define BOOST_VERSION {}\n#define BOOST_LIB_VERSION "{}"\n')
@@ -27,32 +28,27 @@ CASES = [
 ]
 
 
-def errors(root, compiler, library, version):
+def errors(root, library, version):
     header, version_header, text = library
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, version_header)
         os.makedirs(os.path.dirname(path))
         with open(path, "w", encoding="utf-8") as file:
             file.write(text.format(*version))
-        done = subprocess.run([*compiler, *OPTIONS, f"-I{folder}", f"-I{root}", "-x", "c++", "-"], check=False,
-                              input=f'#include "hashed_wheel_timer/{header}"\n', stderr=subprocess.PIPE,
-                              encoding="utf-8")
-        return ERROR.findall(done.stderr)
+        options = [*OPTIONS, f"-I{folder}", f"-I{root}"]
+        return ERROR.findall(tree.compiled(sys.argv[2:], options, f'#include "hashed_wheel_timer/{header}"\n')[1])
 
 
-def main(root, compiler):
-    failures = []
+def wrongly_told(here):
     for library, version, message in CASES:
-        found = errors(root, compiler, library, version)
+        found = errors(here.root, library, version)
         if message is None:
             right = not any("expected: " in error and " or later" in error for error in found)
         else:
             right = len(found) == 1 and message in found[0]
         if not right:
-            failures.append(f"{library[0]}: {version}: {len(found)} errors: {found[:3]} (expected: {message})")
-    print("\n".join(failures) or f"{len(CASES)} versions")
-    return bool(failures)
+            yield f"{library[0]}: {version}: {len(found)} errors: {found[:3]} (expected: {message})"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    tree.main(wrongly_told, f"{len(CASES)} versions")

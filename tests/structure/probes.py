@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+import tree
+
 ARGUMENTS = {"hwt:add": 4, "hwt:run": 1, "hwt:cancel": 1}
 NOTE = re.compile(r"Provider: (\w+)\s+Name: (\w+)\s+Location: .*\s+Arguments:(.*)")
 
@@ -19,8 +21,7 @@ def main(library, readelf):
     expected = set(ARGUMENTS.items())
     wrong = [f"no probe {name} with {count} arguments" for name, count in sorted(expected - found)]
     wrong += [f"a probe {name} with {count} arguments" for name, count in sorted(found - expected)]
-    print("\n".join(f"{library}: {what}" for what in wrong) or f"{len(found)} probes")
-    return bool(wrong)
+    return tree.told((f"{library}: {what}" for what in wrong), f"{len(found)} probes")
 
 
 if __name__ == "__main__":

@@ -4,16 +4,14 @@ have the sections that are not translated.
 
 usage: references.py SOURCE_ROOT [--self-test]
 
-A file may be named by the end of its path. Prints file:line and the dead reference. The self-test writes dead
-references into a copy and expects an error for each.
+A file may be named by the end of its path. Prints file:line and the dead reference.
 """
 
 import os
 import re
-import shutil
-import sys
-import tempfile
 import urllib.parse
+
+import tree
 
 # Headers of the Linux kernel and of SystemTap, and a file of WrapDB.
 NOT_OURS = {"linux/membarrier.h", "sys/sdt.h", "releases.json"}
@@ -28,32 +26,15 @@ FILE = re.compile(r"(?:[\w-]+/)*(?:[\w-]+\.(?:h|cpp|py|sh|md|svg|json|rs|go|java
 FOLDER = re.compile(r"[\w-]+(?:/[\w-]+)*/?")
 PLACEHOLDER = re.compile(r"(?:^|/)(?:[A-Z]+/|my_)")
 IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
-FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r'(?:\]\(|src=")([^)\s"]+)')
 CHAPTER = re.compile(r'([\w./-]+\.md),\s+"([^"]+)"')
-HEADING = re.compile(r"^(#+) +(.*?) *$", re.M)
 CONTENTS = re.compile(r"\)\s·\s+\[")  # between two links of a list of sections
-
-
-def files_of(root):
-    """Returns the paths of the tree, without build folders."""
-    found = []
-    for directory, folders, names in os.walk(root):
-        folders[:] = [folder for folder in folders if folder not in (".git", "build", "subprojects", "__pycache__")
-                      and not os.path.exists(os.path.join(directory, folder, "meson-private"))]
-        found += [os.path.relpath(os.path.join(directory, name), root).replace(os.sep, "/") for name in names]
-    return sorted(found)
-
-
-def without_fences(text):
-    """Returns the text with as many lines, but with empty code blocks."""
-    return FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
 
 
 def anchors_of(text):
     """Returns {anchor: heading}, in the order of the page. Anchors are made as GitHub makes them."""
     anchors = {}
-    for heading in HEADING.finditer(without_fences(text)):
+    for heading in tree.HEADING.finditer(tree.blanked(tree.FENCE, text)):
         slug = re.sub(r"[^\w\- ]", "", heading[2].lower()).replace(" ", "-")
         count = sum(1 for anchor in anchors if re.fullmatch(re.escape(slug) + r"(-\d+)?", anchor))
         anchors[f"{slug}-{count}" if count else slug] = heading
@@ -65,18 +46,16 @@ def sections_of(text):
     return {anchor: heading for anchor, heading in anchors_of(text).items() if len(heading[1]) == 2}
 
 
-class Tree:
-    def __init__(self, root):
-        self.root = root
-        self.files = files_of(root)
-        folders = {"/".join(path.split("/")[:depth]) for path in self.files for depth in range(1, path.count("/") + 1)}
-        self.all_files = set(self.files)
-        self.ends = {"/" + path for path in self.files} | {"/" + path for path in folders}
-        self.tops = {path.split("/")[0] for path in folders} | {"internal"}
+class References:
+    """The references of a tree to its files."""
 
-    def read(self, path):
-        with open(os.path.join(self.root, path), encoding="utf-8") as file:
-            return file.read()
+    def __init__(self, here):
+        self.here = here
+        self.read = here.read
+        files = here.all_files
+        folders = {"/".join(path.split("/")[:depth]) for path in files for depth in range(1, path.count("/") + 1)}
+        self.ends = {"/" + path for path in files} | {"/" + path for path in folders}
+        self.tops = {path.split("/")[0] for path in folders} | {"internal"}
 
     def has(self, name):
         return any(path.endswith("/" + name.rstrip("/")) for path in self.ends)
@@ -96,13 +75,13 @@ class Tree:
             return False
         path, _, anchor = urllib.parse.unquote(link).partition("#")
         target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
-        if not os.path.exists(os.path.join(self.root, target)):
+        if not self.here.has(target):
             return True
         return bool(anchor) and anchor not in anchors_of(self.read(target))
 
     def dead_chapters(self, text):
         for path, chapter in CHAPTER.findall(text):
-            if path in self.all_files and chapter not in (title for _, title in HEADING.findall(self.read(path))):
+            if path in self.here.all_files and chapter not in (title for _, title in tree.HEADING.findall(self.read(path))):
                 yield f'{path}, "{chapter}"'
 
     def missing_contents(self, page, text):
@@ -121,21 +100,26 @@ class Tree:
             if place <= before:
                 yield (heading.start() if heading.string == text else 0), f'entry for "{heading[2]}" at its place in the list of sections'
 
-    def dead_references(self):
-        for path in self.files:
-            ending = re.split("[./]", path)[-1]
-            if ending == "md":
-                text, names = without_fences(self.read(path)), IN_BACKTICKS
-                dead = [(match.start(), match[1]) for match in LINK.finditer(text) if self.dead_link(path, match[1])]
-                dead += self.missing_contents(path, text)
-            elif ending in COMMENTS:
-                text, names, dead = self.read(path), COMMENTS[ending], []
-            else:
-                continue
-            for match in names.finditer(text):
-                dead += [(match.start(), name) for name in [*self.dead_names(match[0]), *self.dead_chapters(match[0])]]
-            for position, what in dead:
-                yield path, text.count("\n", 0, position) + 1, what
+    def dead_in(self, path):
+        """Returns (position, reference) of the dead references of a file."""
+        ending = re.split("[./]", path)[-1]
+        if ending != "md" and ending not in COMMENTS:
+            return []
+        text = self.read(path)
+        dead = []
+        if ending == "md":
+            text = tree.blanked(tree.FENCE, text)
+            dead += [(match.start(), match[1]) for match in LINK.finditer(text) if self.dead_link(path, match[1])]
+            dead += self.missing_contents(path, text)
+        for match in COMMENTS.get(ending, IN_BACKTICKS).finditer(text):
+            dead += [(match.start(), name) for name in [*self.dead_names(match[0]), *self.dead_chapters(match[0])]]
+        return [(tree.line_of(text, position), what) for position, what in dead]
+
+
+def dead_references(here):
+    references = References(here)
+    for path in here.planted or here.all_files:  # a self-test needs only the file that it has changed
+        yield from (f"{path}:{line}: there is no {what}" for line, what in references.dead_in(path))
 
 
 # A file, the text that is appended to it, and the dead reference in that text.
@@ -154,33 +138,6 @@ SEEDS = [
 ]
 
 
-def self_test(root):
-    found = 0
-    for path, text, expected in SEEDS:
-        with tempfile.TemporaryDirectory() as copy:
-            tree = Tree(root)
-            tree.root = copy
-            tree.files = [path]
-            for file in {path, "docs/guide.md"}:
-                os.makedirs(os.path.dirname(os.path.join(copy, file)), exist_ok=True)
-                shutil.copy(os.path.join(root, file), os.path.join(copy, file))
-            with open(os.path.join(copy, path), "a", encoding="utf-8") as file:
-                file.write("\n" + text + "\n")
-            lines = tree.read(path).count("\n")
-            if (path, lines, expected) in tree.dead_references():
-                found += 1
-            else:
-                print(f"{path} + {text!r}: not found")
-    print(f"{found} of {len(SEEDS)} dead references found")
-    return found != len(SEEDS)
-
-
-def main(root):
-    dead = list(Tree(root).dead_references())
-    for path, line, what in dead:
-        print(f"{path}:{line}: there is no {what}")
-    return bool(dead)
-
-
 if __name__ == "__main__":
-    sys.exit((self_test if "--self-test" in sys.argv[2:] else main)(sys.argv[1]))
+    tree.main(dead_references, "no reference is dead", lambda here: [
+        (path, f"\n{text}\n", f":{{line}}: there is no {expected}") for path, text, expected in SEEDS])

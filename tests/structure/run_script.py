@@ -60,9 +60,12 @@ class Run(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def make_project(self, examples, first="exit 0"):
+    def make_project(self, first="exit 0", needs="", **programs):
+        """Makes a project with these examples. `needs` is an argument of their targets."""
         self.write("meson.build", PROJECT.format(first=first))
-        self.write("docs/examples/meson.build", "".join(EXAMPLE.format(*example) for example in examples))
+        self.write("docs/examples/meson.build", "".join(EXAMPLE.format(name, needs) for name in programs))
+        for name, text in programs.items():
+            self.write(f"docs/examples/{name}/main.cpp", text)
 
     def start(self, *command, **options):
         settings = ("CI", "CXX", "CXXFLAGS", "MAKEFLAGS")
@@ -75,6 +78,12 @@ class Run(unittest.TestCase):
         output, _ = process.communicate()
         return process.returncode, output
 
+    def expect(self, status, last_line, *command, **options):
+        """Returns the output of ./run, which must end so."""
+        ended, output = self.output_of(*command, **options)
+        self.assertEqual((ended, output.splitlines()[-1]), (status, last_line), output)
+        return output
+
     def another_user(self):
         """Permissions do not bind the superuser, so that a test of them runs as another user."""
         return {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -85,12 +94,8 @@ class Run(unittest.TestCase):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
 
-    def make_slow_project(self):
-        self.make_project([("rpc_timeouts", SLOW)])
-        self.write("docs/examples/rpc_timeouts/main.cpp", PROGRAM)
-
     def test_an_interrupted_build_ends_with_one_line_and_130(self):
-        self.make_slow_project()
+        self.make_project(needs=SLOW, rpc_timeouts=PROGRAM)
         process = self.start("demo", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.interrupt(process)
         output, _ = process.communicate()
@@ -98,7 +103,7 @@ class Run(unittest.TestCase):
         self.assertEqual(process.returncode, 130)
 
     def test_a_build_interrupted_on_a_terminal_shows_no_traceback(self):
-        self.make_slow_project()
+        self.make_project(needs=SLOW, rpc_timeouts=PROGRAM)
         terminal, end = pty.openpty()
         process = self.start("demo", stdout=end, stderr=end)
         os.close(end)
@@ -116,17 +121,15 @@ class Run(unittest.TestCase):
         self.assertEqual(process.wait(), 130)
 
     def test_a_folder_that_cannot_be_written_ends_with_one_line(self):
-        self.write("docs/examples/rpc_timeouts/main.cpp", PROGRAM)
+        self.make_project(rpc_timeouts=PROGRAM)
         self.write("build/last.log", "an old log\n")
         os.chmod(os.path.join(self.root, "build"), 0o555)
         self.addCleanup(os.chmod, os.path.join(self.root, "build"), 0o755)
-        status, output = self.output_of("demo", **self.another_user())
-        self.assertEqual(output, f"run: cannot write in {self.root}/build\n")
-        self.assertEqual(status, 1)
+        last_line = f"run: cannot write in {self.root}/build"
+        self.assertEqual(self.expect(1, last_line, "demo", **self.another_user()), last_line + "\n")
 
     def test_a_log_of_another_user_is_no_obstacle(self):
-        self.make_project([("rpc_timeouts", "")])
-        self.write("docs/examples/rpc_timeouts/main.cpp", WRONG_PROGRAM)
+        self.make_project(rpc_timeouts=WRONG_PROGRAM)
         self.write("build/last.log", "an old log\n")
         os.chmod(os.path.join(self.root, "build/last.log"), 0o444)
         if os.geteuid() == 0:
@@ -137,48 +140,28 @@ class Run(unittest.TestCase):
         self.assertEqual(status, 1)
 
     def test_the_demo_builds_only_what_it_runs(self):
-        self.make_project([("wrong", ""), ("rpc_timeouts", "")])
-        self.write("docs/examples/wrong/main.cpp", WRONG_PROGRAM)
-        self.write("docs/examples/rpc_timeouts/main.cpp", PROGRAM)
+        self.make_project(wrong=WRONG_PROGRAM, rpc_timeouts=PROGRAM)
         status, output = self.output_of("demo")
         self.assertEqual(status, 0, output)
 
     def test_a_demo_whose_needs_are_missing_says_so(self):
-        self.make_project([("rpc_timeouts", "")])
-        self.write("docs/examples/rpc_timeouts/main.cpp", PROGRAM)
+        self.make_project(rpc_timeouts=PROGRAM)
         self.write("docs/examples/schedules/main.cpp", PROGRAM)
-        status, output = self.output_of("demo", "schedules")
-        self.assertEqual(output.splitlines()[-1], "run: schedules cannot be built: what it needs is missing", output)
-        self.assertEqual(status, 1)
+        self.expect(1, "run: schedules cannot be built: what it needs is missing", "demo", "schedules")
 
-    def test_the_first_tests_run_before_the_examples_are_built(self):
-        self.make_project([("wrong", "")])
-        self.write("docs/examples/wrong/main.cpp", WRONG_PROGRAM)
-        status, output = self.output_of("test")
+    def test_the_first_tests_run_before_the_examples_are_built_and_a_named_test_without_them(self):
+        self.make_project(wrong=WRONG_PROGRAM)
+        output = self.expect(1, "run: the build failed", "test")
         self.assertIn("first_test", output)
         self.assertNotIn("last_test", output)
-        self.assertEqual(output.splitlines()[-1], "run: the build failed", output)
-        self.assertEqual(status, 1)
-
-    def test_a_named_test_builds_only_what_it_needs(self):
-        self.make_project([("wrong", "")])
-        self.write("docs/examples/wrong/main.cpp", WRONG_PROGRAM)
-        status, output = self.output_of("test", "first_test")
-        self.assertEqual((status, output.splitlines()[-1]), (0, "1 passed, 0 failed"), output)
+        self.expect(0, "1 passed, 0 failed", "test", "first_test")
 
     def test_the_count_of_passed_and_failed_tests_is_that_of_all(self):
-        self.make_project([("right", "")])
-        self.write("docs/examples/right/main.cpp", PROGRAM)
-        status, output = self.output_of("test")
-        self.assertEqual((status, output.splitlines()[-1]), (0, "2 passed, 0 failed"), output)
-        status, output = self.output_of("test", "last_test")
-        self.assertEqual((status, output.splitlines()[-1]), (0, "1 passed, 0 failed"), output)
-
-    def test_a_failure_among_the_first_tests_fails_the_command(self):
-        self.make_project([("right", "")], first="exit 1")
-        self.write("docs/examples/right/main.cpp", PROGRAM)
-        status, output = self.output_of("test")
-        self.assertEqual((status, output.splitlines()[-1]), (1, "1 passed, 1 failed"), output)
+        self.make_project(right=PROGRAM)
+        self.expect(0, "2 passed, 0 failed", "test")
+        self.expect(0, "1 passed, 0 failed", "test", "last_test")
+        self.make_project(first="exit 1", right=PROGRAM)
+        self.expect(1, "1 passed, 1 failed", "test")
 
 
 if __name__ == "__main__":

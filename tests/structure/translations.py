@@ -3,20 +3,18 @@ code blocks, the same figures, the same names in backticks, and as many table ro
 
 usage: translations.py SOURCE_ROOT [--self-test]
 
-Prints each difference and its place on the English page. The self-test changes copies and expects an error for each
-change.
+Prints each difference and its place on the English page.
 """
 
 import collections
-import os
 import re
-import sys
+
+import tree
+from tree import FENCE, HEADING, blanked
 
 # Each page and its last translated section. None: all sections are translated.
 PAGES = {"README.md": None, "docs/guide.md": "Why are my timeouts late?"}
 
-FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
-HEADING = re.compile(r"^(#+) +(.*?) *$", re.M)
 COMMENT = re.compile(r"<!--.*?-->", re.S)
 TARGET = re.compile(r"\]\([^)\s]*\)")
 NAME = re.compile(r"`[^`\n]+`")
@@ -32,27 +30,22 @@ def translation_of(page):
     return page[: -len(".md")] + ".zh-CN.md"
 
 
-def without(pattern, text):
-    """Returns the text with as many lines, but without the matches."""
-    return pattern.sub(lambda match: "\n" * match[0].count("\n"), text)
-
-
 def found(pattern, text, first_line):
     lines = collections.defaultdict(list)
     for match in pattern.finditer(text):
-        lines[match[0]].append(first_line + text.count("\n", 0, match.start()))
+        lines[match[0]].append(first_line - 1 + tree.line_of(text, match.start()))
     return lines
 
 
 def sections_of(text):
     sections = []
-    prose = without(FENCE, text)
-    headings = [(prose.count("\n", 0, match.start()) + 1, match) for match in HEADING.finditer(prose)]
+    prose = blanked(FENCE, text)
+    headings = [(tree.line_of(prose, match.start()), match) for match in HEADING.finditer(prose)]
     ends = [line - 1 for line, _ in headings[1:]] + [text.count("\n")]
     for (line, heading), end in zip(headings, ends):
         body = "\n".join(text.split("\n")[line:end])
-        words = TARGET.sub("]", without(COMMENT, without(FENCE, body)))
-        figures = found(FIGURE, without(NAME, words), line + 1)
+        words = TARGET.sub("]", blanked(COMMENT, blanked(FENCE, body)))
+        figures = found(FIGURE, blanked(NAME, words), line + 1)
         sections.append(Section(len(heading[1]), heading[2], line, found(FENCE, body, line + 1),
                                 found(NAME, words, line + 1), figures, found(ROW, words, line + 1)))
     return sections
@@ -126,44 +119,25 @@ def wrong_in(page, text, translated, last):
         yield from differences(page, original, translation)
 
 
-def read(root, path):
-    with open(os.path.join(root, path), encoding="utf-8") as file:
-        return file.read()
+def differences_of_all(here):
+    for page, last in PAGES.items():
+        translation = translation_of(page)
+        for line, what in wrong_in(page, here.read(page), here.read(translation), last):
+            yield f"{translation}:{line}: {what}"
 
 
 # Changes to English pages, and a part of the expected message about the translation. None: no message is expected.
 SEEDS = [
-    ("README.md", "\n\n## The family", "\n\nAt most 4711.\n\n## The family", "4711: 0 times here, 1 in"),
-    ("README.md", "4,096", "4,097", "4097: 0 times here, 1 in"),
-    ("README.md", "\n| [`KeyedTimer`]", "\n| new |  |\n| [`KeyedTimer`]", "a row of a table: "),
-    ("README.md", "\n\n## License", "\n\nSee `hwt::New`.\n\n## License", "hwt::New: 0 times here, 1 in"),
-    ("README.md", "\n## License", "\n## News\n\nOf `hwt::New`.\n\n## License", 'no translation of "News"'),
-    ("README.md", "<a tag or commit>)\n", "<a tag>)\n", "the block of code that begins with 'include(FetchContent)': 0"),
-    ("docs/guide.md", ", 250ms);\n", ", 251ms);\n", "the block of code that begins with"),
-    ("docs/guide.md", "\n## Errors", "\n### More\n\nOf `hwt::New`.\n\n## Errors", None),
+    ("README.md", ("\n\n## The family", "\n\nAt most 4711.\n\n## The family"), "4711: 0 times here, 1 in"),
+    ("README.md", ("4,096", "4,097"), "4097: 0 times here, 1 in"),
+    ("README.md", ("\n| [`KeyedTimer`]", "\n| new |  |\n| [`KeyedTimer`]"), "a row of a table: "),
+    ("README.md", ("\n\n## License", "\n\nSee `hwt::New`.\n\n## License"), "hwt::New: 0 times here, 1 in"),
+    ("README.md", ("\n## License", "\n## News\n\nOf `hwt::New`.\n\n## License"), 'no translation of "News"'),
+    ("README.md", ("<a tag or commit>)\n", "<a tag>)\n"), "the block of code that begins with 'include(FetchContent)': 0"),
+    ("docs/guide.md", (", 250ms);\n", ", 251ms);\n"), "the block of code that begins with"),
+    ("docs/guide.md", ("\n## Errors", "\n### More\n\nOf `hwt::New`.\n\n## Errors"), None),
 ]
 
 
-def self_test(root):
-    missed = 0
-    for page, before, after, expected in SEEDS:
-        text, translated = read(root, page), read(root, translation_of(page))
-        changed = text.replace(before, after, 1)
-        said = [what for _, what in wrong_in(page, changed, translated, PAGES[page])]
-        right = not said if expected is None else any(expected in what for what in said)
-        if changed == text or not right:
-            missed += 1
-            print(f"{page} with {after!r}: expected {expected!r}, but: {said}")
-    print(f"{len(SEEDS) - missed} of {len(SEEDS)} changes found")
-    return bool(missed)
-
-
-def main(root):
-    wrong = [f"{translation_of(page)}:{line}: {what}" for page, last in PAGES.items()
-             for line, what in wrong_in(page, read(root, page), read(root, translation_of(page)), last)]
-    print("\n".join(wrong) or f"{len(PAGES)} pages and their translations say the same")
-    return bool(wrong)
-
-
 if __name__ == "__main__":
-    sys.exit((self_test if "--self-test" in sys.argv[2:] else main)(sys.argv[1]))
+    tree.main(differences_of_all, f"{len(PAGES)} pages and their translations say the same", lambda here: SEEDS)

@@ -4,9 +4,10 @@ Checks that the SBOM has the date of the release.
 usage: versions.py SOURCE_ROOT VERSION
 """
 
-import os
 import re
 import sys
+
+import tree
 
 # Each file, an expression that finds the version in it, and how many numbers of the version it has.
 ALL, SERIES = 3, 2
@@ -25,28 +26,23 @@ PLACES = [
 SBOM = "packaging/sbom/hashed_wheel_timer.spdx.in"
 
 
-def main(root, version):
-    wrong = []
+def other_versions(here):
+    version = sys.argv[2]
     for path, place, numbers in PLACES:
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            found = re.findall(place, file.read())
+        found = re.findall(place, here.read(path))
         expected = ".".join(version.split(".")[:numbers])
-        if not found or {*found} != {expected}:
-            wrong.append(f"{path}: {', '.join(sorted({*found})) or 'no version'} instead of {expected}")
+        if {*found} != {expected}:
+            yield f"{path}: {', '.join(sorted({*found})) or 'no version'} instead of {expected}"
     # The names of .install files contain package names, which have the version.
-    for name in os.listdir(os.path.join(root, "packaging/debian")):
-        series = re.search(r"\d[\d.]*(?=\.install$)", name)
+    for path in here.files("packaging/debian", ".install"):
+        series = re.search(r"\d[\d.]*(?=\.install$)", path)
         if series and series[0] != ".".join(version.split(".")[:SERIES]):
-            wrong.append(f"packaging/debian/{name}: {series[0]} is not of version {version}")
-    with open(os.path.join(root, "CHANGELOG.md"), encoding="utf-8") as file:
-        released = re.search(r"^## \S+, (.*)$", file.read(), re.M)[1]
-    with open(os.path.join(root, SBOM), encoding="utf-8") as file:
-        created = re.search(r"^Created: (\S+)T00:00:00Z$", file.read(), re.M)[1]
+            yield f"{path}: {series[0]} is not of version {version}"
+    released = re.search(r"^## \S+, (.*)$", here.read("CHANGELOG.md"), re.M)[1]
+    created = re.search(r"^Created: (\S+)T00:00:00Z$", here.read(SBOM), re.M)[1]
     if released not in (created, "not released"):
-        wrong.append(f"{SBOM}: created {created} instead of {released}, as CHANGELOG.md says")
-    print("\n".join(wrong) or f"{len(PLACES)} files say {version}")
-    return bool(wrong)
+        yield f"{SBOM}: created {created} instead of {released}, as CHANGELOG.md says"
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    tree.main(other_versions, f"{len(PLACES)} files have one version")

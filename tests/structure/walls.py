@@ -4,15 +4,15 @@ examples are listed.
 
 usage: walls.py SOURCE_ROOT [--self-test]
 
-Prints file:line and the broken rule. The self-test breaks each rule in a copy and expects an error for it.
+Prints file:line and the broken rule. The self-test breaks each rule.
 """
 
 import functools
+import graphlib
 import os
 import re
-import shutil
-import sys
-import tempfile
+
+import tree
 
 LIBRARY = "hashed_wheel_timer"
 INTERNAL = LIBRARY + "/internal/"
@@ -90,18 +90,6 @@ def homes_of(sources):
     return homes
 
 
-def read(root, path):
-    with open(os.path.join(root, path), encoding="utf-8") as file:
-        return file.read()
-
-
-def files_below(root, folder, *endings):
-    found = []
-    for directory, _, names in os.walk(os.path.join(root, folder)):
-        found += [os.path.join(directory, name) for name in names if name.endswith(endings)]
-    return sorted(os.path.relpath(path, root).replace(os.sep, "/") for path in found)
-
-
 def is_second_half(path, other):
     """Whether `path` has the templates of the header `other`: <name>.h includes detail/<name>_impl.h at its end, and
     detail/<name>_impl.h includes <name>.h, so that it compiles alone.
@@ -112,23 +100,11 @@ def is_second_half(path, other):
 
 def cycle_in(includes):
     """Returns the files of a cycle of includes, or None."""
-    done, path = set(), []
-
-    def visit(file):
-        if file in path:
-            return path[path.index(file) :] + [file]
-        if file in done:
-            return None
-        path.append(file)
-        for other in includes.get(file, ()):
-            found = visit(other)
-            if found:
-                return found
-        path.pop()
-        done.add(file)
-        return None
-
-    return next(filter(None, map(visit, includes)), None)
+    try:
+        graphlib.TopologicalSorter(includes).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1][::-1]  # it begins with an included file
+    return None
 
 
 @functools.cache  # the self-test changes one file at a time
@@ -149,8 +125,17 @@ def marks_of(text):
     return len(lines), queue, waits, includes
 
 
-def broken_rules(root):
-    sources = {path: marks_of(read(root, path)) for path in files_below(root, LIBRARY, ".h", ".cpp")}
+def marks_of_all(here):
+    return {path: marks_of(here.read(path)) for path in here.files(LIBRARY, ".h", ".cpp")}
+
+
+def broken_rules(here):
+    return (f"{path}:{line}: {what}" for path, line, what in all_broken(here))
+
+
+def all_broken(here):
+    """Returns (file, line, rule) of each broken rule."""
+    sources = marks_of_all(here)
     broken = []
     homes = homes_of(sources)
     includes = {path: {} for path in sources}  # path -> {included path: line}
@@ -203,8 +188,8 @@ def broken_rules(root):
             others = ", ".join(other for other in users_of_the_queue if other != path)
             broken.append((path, number, f"only one file may name moodycamel's queue, and {others} does"))
 
-    lists = {name: re.findall(r"'(.*?)'", text) for name, text in MESON_LIST.findall(read(root, MESON))}
-    return broken + unlisted(root, sources) + only_by_one_build(lists, read(root, CMAKE))
+    lists = {name: re.findall(r"'(.*?)'", text) for name, text in MESON_LIST.findall(here.read(MESON))}
+    return broken + unlisted(here, sources) + only_by_one_build(lists, here.read(CMAKE))
 
 
 def only_by_one_build(lists, cmake):
@@ -216,34 +201,33 @@ def only_by_one_build(lists, cmake):
             for file in sorted({*builds[here][name]} - {*builds[there].get(name, [])})]
 
 
-def unlisted(root, sources):
+def unlisted(here, sources):
     """Returns the sources, installed headers, examples and tests that a list lacks."""
-    meson = read(root, MESON)
+    meson = here.read(MESON)
     lists = dict(MESON_LIST.findall(meson))
-    both = "".join(f"'{name}'" for name in read(root, FILE_LIST).split())
+    both = "".join(f"'{name}'" for name in here.read(FILE_LIST).split())
     library = meson + both
     installed = both + "".join(text for name, text in lists.items() if name.endswith("headers"))
-    tests = read(root, "tests/meson.build")
+    tests = here.read("tests/meson.build")
     expected = [(path, library, path[len(LIBRARY) + 1 :], f"is in no list of sources, such as {FILE_LIST}")
                 for path in sources if path.endswith(".cpp")]
     expected += [(path, installed, path[len(LIBRARY) + 1 :], f"is in no list of headers, such as {FILE_LIST}")
                  for path in sources if room_of(path) is None]
-    expected += [(path, read(root, EXAMPLES + page), path.split("/")[-2], f"is not in {EXAMPLES}{page}")
-                 for path in files_below(root, EXAMPLES, "main.cpp") for page in ["meson.build", "README.md"]]
+    expected += [(path, here.read(EXAMPLES + page), path.split("/")[-2], f"is not in {EXAMPLES}{page}")
+                 for path in here.files(EXAMPLES.rstrip("/"), "main.cpp") for page in ["meson.build", "README.md"]]
     expected += [(path, tests, path[len("tests/") : -len(".cpp")], "is not in the table of tests/meson.build")
-                 for path in files_below(root, "tests", "_test.cpp")]
+                 for path in here.files("tests", "_test.cpp")]
     return [(path, 1, what) for path, text, name, what in expected if f"'{name}'" not in text and f"[{name}]" not in text]
 
 
 # --- The self-test -------------------------------------------------------------------------------------------------
 
 
-def seeds(root):
+def seeds(here):
     """Yields (file, text that is appended and breaks a rule, expected part of the message)."""
-    headers = files_below(root, LIBRARY, ".h")
-    sources = files_below(root, LIBRARY, ".cpp")
-
-    homes = homes_of({path: marks_of(read(root, path)) for path in headers + sources})
+    headers = here.files(LIBRARY, ".h")
+    sources = here.files(LIBRARY, ".cpp")
+    homes = homes_of(marks_of_all(here))
 
     def first(files, room):
         return next((path for path in files if room_of(path) == room), None)
@@ -267,7 +251,7 @@ def seeds(root):
     yield min(TERMS), f'#include "{LIBRARY}/timer.h"\n', "include only each other"
     yield LIBRARY + "/timer.h", f'#include "{first(headers, "core")}"\n', "an installed header includes only installed"
 
-    used, user = next((a, b) for a in headers for b in headers if a != b and f'"{a}"' in read(root, b))
+    used, user = next((a, b) for a in headers for b in headers if a != b and f'"{a}"' in here.read(b))
     yield used, f'#include "{user}"\n', "a cycle of includes"
     some = first(headers, "core")
     yield some, f'#include "{os.path.basename(some)}"\n', "written from the root"
@@ -294,40 +278,5 @@ def seeds(root):
     yield "tests/wheel/forgotten_test.cpp", "\n", "is not in the table"
 
 
-def finds(copy, path, addition, expected):
-    """Whether `expected` is reported for `path` while `addition` is appended to it in the copy of the tree."""
-    target = os.path.join(copy, path)
-    before = read(copy, path) if os.path.exists(target) else None
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with open(target, "a", encoding="utf-8") as file:
-        file.write(addition)
-    found = any(expected in what and path in f"{file} {what}" for file, _, what in broken_rules(copy))
-    if before is None:
-        os.remove(target)
-    else:
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(before)
-    return found
-
-
-def self_test(root):
-    with tempfile.TemporaryDirectory() as copy:
-        for folder in (LIBRARY, "tests", "docs/examples"):
-            shutil.copytree(os.path.join(root, folder), os.path.join(copy, folder))
-        all_seeds = list(seeds(copy))
-        missed = [seed for seed in all_seeds if not finds(copy, *seed)]
-    for path, addition, expected in missed:
-        print(f"{path} + {addition[:80].strip()!r}: expected '{expected}', nothing was found")
-    print(f"{len(all_seeds) - len(missed)} of {len(all_seeds)} broken rules found")
-    return bool(missed)
-
-
-def main(root):
-    broken = broken_rules(root)
-    for path, number, rule in broken:
-        print(f"{path}:{number}: {rule}")
-    return bool(broken)
-
-
 if __name__ == "__main__":
-    sys.exit((self_test if "--self-test" in sys.argv[2:] else main)(sys.argv[1]))
+    tree.main(broken_rules, "every rule is kept", seeds)

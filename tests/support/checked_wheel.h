@@ -90,9 +90,6 @@ class Checked<HierarchicalWheel> : public HierarchicalWheel {
   /// Returns the number of items without memory at their new places.
   std::size_t homeless() const { return homeless_.items; }
 
-  /// Makes sure that there is a chunk, but no row, for the next item.
-  bool reserve_chunk() { return chunks_.reserve(); }
-
  private:
   std::size_t digits() const { return static_cast<std::size_t>(levels_.slots_per_level()); }
 

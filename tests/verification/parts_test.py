@@ -79,31 +79,21 @@ class Tree(unittest.TestCase):
         self.doCleanups()
         return {name for name in now if now[name] != self.digests[name]}
 
-    def test_a_comment_of_a_header_makes_only_the_readers_stale(self):
-        self.assertEqual(self.stale_after("hashed_wheel_timer/timer.h", "///", "/// Other."), READERS)
-
-    def test_code_of_the_library_makes_every_part_stale(self):
-        self.assertEqual(self.stale_after("hashed_wheel_timer/internal/core/core.cpp", "#include", "int planted;\n#include"),
-                         {*self.parts.sections()})
-
-    def test_a_sentence_of_a_page_makes_only_the_readers_stale(self):
-        for page in ("docs/guide.md", "README.md", "CHANGELOG.md"):
-            self.assertEqual(self.stale_after(page, "The ", "A planted word. The "), READERS)
-
-    def test_code_of_the_guide_makes_only_those_stale_that_run_it(self):
-        self.assertEqual(self.stale_after("docs/guide.md", "```cpp\n", "```cpp\nint planted;\n"),
-                         READERS | RUN_UNIT_TESTS | {"bare"})
-
-    def test_a_fuzz_program_makes_only_those_stale_that_run_it(self):
-        self.assertEqual(self.stale_after("tests/fuzz/wheels.cpp", "#include", "int planted;\n#include"),
-                         READERS | REPLAY | {"fuzz"})
-
-    def test_a_unit_test_makes_no_part_stale_that_does_not_run_it(self):
-        self.assertEqual(self.stale_after("tests/timer/races_test.cpp", "#include", "int planted;\n#include"),
-                         READERS | RUN_UNIT_TESTS)
-
-    def test_the_page_of_results_makes_no_part_stale(self):
-        self.assertEqual(self.stale_after(verification.PAGE, "# ", "# Other "), set())
+    def test_a_change_makes_only_those_parts_stale_that_use_the_text(self):
+        for path, before, stale in [
+            ("hashed_wheel_timer/timer.h", "///", READERS),  # in a comment
+            ("hashed_wheel_timer/internal/core/core.cpp", "#include", {*self.parts.sections()}),
+            ("docs/guide.md", "The ", READERS),
+            ("README.md", "The ", READERS),
+            ("CHANGELOG.md", "The ", READERS),
+            ("docs/guide.md", "}\n```\n", READERS | RUN_UNIT_TESTS | {"bare"}),  # in a block of code
+            ("tests/fuzz/wheels.cpp", "#include", READERS | REPLAY | {"fuzz"}),
+            ("tests/timer/races_test.cpp", "#include", READERS | RUN_UNIT_TESTS),
+            (verification.PAGE, "# ", set()),
+        ]:
+            with self.subTest(path=path, before=before):
+                planted = "/// Planted.\n///" if before == "///" else f"int planted;\n{before}"
+                self.assertEqual(self.stale_after(path, before, planted), stale)
 
     @unittest.skipUnless(shutil.which("g++"), "other compilers do not take -fpreprocessed")
     def test_the_code_of_every_source_is_what_the_compiler_sees(self):

@@ -16,7 +16,9 @@
 #include "hashed_wheel_timer/internal/wheel/wheel.h"
 #include "tests/support/ages.h"
 #include "tests/support/allocation_hook.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/wheel_model.h"
+#include "tests/wheel/turn.h"
 
 namespace hwt::internal {
 namespace {
@@ -25,9 +27,6 @@ using namespace std::chrono_literals;
 using test::bytes_in_use;
 
 using AllWheels = ::testing::Types<Checked<HashedWheel>, Checked<HierarchicalWheel>>;
-using Item = ModelItem;
-
-void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
 
 template <Wheel W>
 class EveryWheel : public ::testing::Test {
@@ -71,9 +70,6 @@ TYPED_TEST(EveryWheel, IsEmptyAtFirst) {
   EXPECT_TRUE(this->expire(1000).empty());
   this->model_.clear();
 }
-
-/// A number of items from which on a slot of a hierarchical wheel is crowded, and which no test has in a slot.
-constexpr std::uint32_t kNoCrowd = 1'000'000;
 
 /// Random calls: ticks in the past, equal, far away and never. A visit may be stopped, and put items off.
 template <Wheel W>
@@ -167,6 +163,7 @@ class Walk : public ::testing::Test {
     const auto answer = [&](const Item& item) {
       if ((item.due == due || Model::kHierarchical) && random_() % one_in == 0) return Verdict::stop();
       if (item.due != due || random_() % 5 != 0) return model_->usual(item);
+      if (random_() % 8 == 0) return Verdict::later(model_->wheel().put_off(due));
       const auto ticks = static_cast<Tick>(1 + random_() % 200);  // in the same bucket, or in another one
       return Verdict::later(saturating_add(due, ticks * (random_() % 2 == 0 ? model_->wheel().revolution() : 1)));
     };
@@ -175,6 +172,7 @@ class Walk : public ::testing::Test {
       ++stops_;
     } else if (random_() % 4 != 0) {
       model_->skip_to(next_tick(due));
+      model_->skip_to(due);  // back: nothing
     }
   }
   void leave_holes() {
@@ -226,22 +224,6 @@ TYPED_TEST(Walk, AgreesWithAModelJustBeforeEachCarry) {
   }
 }
 
-TYPED_TEST(EveryWheel, AnExpiredTickTakesMoreItemsAndExpiresAgainUntilItIsClosed) {
-  const auto take_all = [](const Item&) { return Verdict::taken(); };
-  for (const Tick tick : {7, 64, 4095}) {
-    Item& first = this->model_.insert(tick);
-    while (this->model_.next_due() < tick) this->model_.expire(this->model_.next_due());
-    EXPECT_EQ(this->model_.walk(tick, take_all), std::vector<Item*>{&first});
-    this->model_.insert(tick + 1);
-    Item& late = this->model_.insert(tick);
-    this->expect_next_due(tick);
-    EXPECT_EQ(this->model_.expire(tick, take_all), std::vector<Item*>{&late});
-    Item& too_late = this->model_.insert(tick);
-    EXPECT_EQ(too_late.due, tick + 1);
-    this->model_.clear();
-  }
-}
-
 /// A wheel may leave out the latest tick, which never comes.
 TYPED_TEST(EveryWheel, TheLatestTickThatComesIsDueSomeDay) {
   const Tick last = this->model_.kFirstNever - 1;
@@ -251,9 +233,11 @@ TYPED_TEST(EveryWheel, TheLatestTickThatComesIsDueSomeDay) {
 }
 
 TYPED_TEST(EveryWheel, PutOffForEverIsDueInTheLatestTickOrNever) {
-  this->model_.insert(7);  // in the bucket of the latest tick
-  this->model_.expire(7, [](const Item&) { return Verdict::later(kNever); });
-  this->expect_next_due(this->model_.kHashed ? kNever - 1 : kNever);
+  Item& first = this->model_.insert(6);  // in the bucket of the latest tick
+  this->model_.insert(6);
+  const Tick put_off = this->model_.wheel().put_off(6);
+  this->model_.expire(6, [&](const Item& item) { return Verdict::later(&item == &first ? kNever : put_off); });
+  EXPECT_EQ(this->model_.next_due(), this->model_.kHashed ? kNever - 1 : kNever);
   this->model_.clear();
 }
 
@@ -320,21 +304,138 @@ TYPED_TEST(EveryWheel, ABucketOfHolesIsCompacted) {
   for (std::size_t i = 0; i < ring.size(); ++i) EXPECT_EQ(taken[i + 1], &ring[(kItems + i) % ring.size()]);
 }
 
-TYPED_TEST(EveryWheel, MoveToTheSameTickKeepsThePlace) {
-  Item* items[4];
-  for (Item*& item : items) item = &this->model_.insert(5);
-  const WheelItem::Position place = items[1]->position;
-  this->model_.move(*items[1], 5);
-  EXPECT_EQ(items[1]->position, place);
-  EXPECT_EQ(this->expire(5), std::vector<Item*>(std::begin(items), std::end(items)));
+// --- Memory ---
+
+/// If a call finds no memory, it changes nothing. After reserve() the next insert() or move() needs none.
+TYPED_TEST(EveryWheel, InsertWithoutMemoryChangesNothingAndAfterReserveItNeedsNone) {
+  for (const std::uint32_t crowd : {2U, kNoCrowd}) {
+    auto wheel = wheel_of<TypeParam>(64, crowd);
+    std::vector<Item> items(5000);
+    int refused = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const auto due = static_cast<Tick>(i % 2 == 0 ? i * i * 31 : 4096 + i % 100);
+      const Tick next = wheel.next_due();
+      {
+        const Shortage shortage(0, Shortage::kAll);
+        if (insert(wheel, items[i], due)) continue;
+        EXPECT_FALSE(wheel.reserve());
+      }
+      ++refused;
+      EXPECT_FALSE(items[i].in_wheel());
+      EXPECT_EQ(wheel.size(), static_cast<std::int64_t>(i));
+      EXPECT_EQ(wheel.next_due(), next);
+      ASSERT_TRUE(wheel.consistent());
+      if (this->model_.kHashed) {
+        const Shortage shortage(1, 1);  // the second of the two allocations that a new region takes
+        ASSERT_FALSE(insert(wheel, items[i], due));
+      }
+      ASSERT_TRUE(wheel.reserve());
+      const Shortage shortage(0, Shortage::kAll);
+      ASSERT_TRUE(insert(wheel, items[i], due));
+      ASSERT_EQ(shortage.failed(), 0);
+    }
+    EXPECT_GT(refused, 1);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      ASSERT_TRUE(wheel.reserve());
+      const Shortage shortage(0, Shortage::kAll);
+      items[i].due = static_cast<Tick>((items.size() - i) * 1000);
+      wheel.move(items[i], items[i].due);
+      ASSERT_EQ(shortage.failed(), 0);
+    }
+    EXPECT_TRUE(wheel.consistent());
+    run_all(wheel);
+    for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
+  }
 }
 
-TYPED_TEST(EveryWheel, MovedItemsComeAfterItemsOfTheSameTick) {
-  Item& moved = this->model_.insert(30);
-  Item& first = this->model_.insert(4);
-  Item& second = this->model_.insert(4);
-  this->model_.move(moved, 4);
-  EXPECT_EQ(this->expire(4), (std::vector<Item*>{&first, &second, &moved}));
+/// Memory comes and goes. Items are inserted, removed and postponed. Each is taken in its tick. An item whose new place
+/// needs memory is looked at by each walk until there is some.
+TYPED_TEST(EveryWheel, WithoutMemoryNothingIsLostOrLate) {
+  for (const std::int64_t size : {1, 2, 8, 64}) {
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+      if (!this->model_.kHashed && size == 1) continue;
+      SCOPED_TRACE("size " + std::to_string(size) + ", seed " + std::to_string(seed));
+      std::mt19937_64 random(seed);
+      const auto up_to = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random); };
+      auto wheel = wheel_of<TypeParam>(size, seed % 2 == 0 ? 5 : kNoCrowd);
+      std::vector<Item> items(1500);
+      std::vector<Item> hogs(64 * Chunk::kEntries);
+      Tick floor = 0;
+      std::int64_t failed = 0;
+      bool is_short = false;
+      for (int step = 0; step < 6'050; ++step) {
+        if (step % 50 == 0) {
+          is_short = !is_short;
+          const Shortage shortage(0, Shortage::kAll);
+          for (Item& hog : hogs) {
+            if (hog.in_wheel() == is_short) continue;
+            if (!is_short) {
+              wheel.remove(hog);
+            } else if (!insert(wheel, hog, floor + 80 * size)) {
+              break;
+            }
+          }
+        }
+        Shortage shortage(0, is_short ? Shortage::kAll : 0);
+        Item& item = items[static_cast<std::size_t>(up_to(static_cast<std::int64_t>(items.size()) - 1))];
+        if (!item.in_wheel()) {
+          if (!insert(wheel, item, floor + (up_to(1) == 0 ? up_to(5) : up_to(size * 70)))) continue;
+        } else if (up_to(5) == 0) {
+          wheel.remove(item);
+        } else if (up_to(1) == 0) {
+          item.due += up_to(300);  // the wheel learns of it when it meets the item
+        }
+        const Tick tick = wheel.next_due();
+        if (tick == kNever || up_to(3) != 0) continue;
+        for (const Item& other : items) ASSERT_TRUE(!other.in_wheel() || other.due >= tick) << "late: " << other.due;
+        bool stopped = false;
+        wheel.expire(tick, [&](WheelItem& visited) {
+          stopped = up_to(40) == 0;
+          return stopped ? Verdict::stop() : usual(visited, tick);
+        });
+        shortage.end();
+        failed += shortage.failed();
+        floor = stopped ? tick : tick + 1;
+        ASSERT_TRUE((test::kCounting && step % 32 != 0) || wheel.consistent());
+        ASSERT_GE(wheel.next_due(), floor);
+      }
+      EXPECT_TRUE(failed > 5 || size == 1) << "there was always room";
+      if (seed <= 2) {  // in the midst of a shortage
+        std::int64_t left = wheel.size();
+        wheel.clear([&](WheelItem&) { --left; });
+        EXPECT_EQ(left, 0);
+        EXPECT_EQ(wheel.next_due(), kNever);
+        EXPECT_TRUE(wheel.consistent());
+      }
+      run_all(wheel);
+      for (const Item& item : items) ASSERT_FALSE(item.in_wheel());
+    }
+  }
+}
+
+/// The memory of items that have come, were removed or cleared serves the next ones.
+TYPED_TEST(EveryWheel, MemoryIsUsedAgain) {
+  constexpr Tick kSpan = 64;
+  constexpr Tick kApart = 4096;  // so that each time the items come through as many levels
+  auto wheel = wheel_of<TypeParam>(4, 1);
+  std::vector<Item> items(5000);
+  std::int64_t after_the_first = 0;
+  for (Tick round = 0; round < 12; ++round) {
+    const Tick begin = round * kApart;
+    wheel.skip_to(begin + 1);
+    for (Item& item : items) ASSERT_TRUE(insert(wheel, item, begin + kSpan + (&item - items.data()) % kSpan));
+    if (round % 3 == 0) {
+      run_to(wheel, begin + kApart);
+    } else if (round % 3 == 1) {
+      for (Item& item : items) wheel.remove(item);
+    } else {
+      wheel.clear([](WheelItem&) {});
+    }
+    EXPECT_EQ(wheel.size(), 0);
+    EXPECT_TRUE(wheel.consistent());
+    if (round == 0) after_the_first = bytes_in_use;
+    EXPECT_EQ(bytes_in_use, after_the_first) << "round " << round;
+  }
 }
 
 /// The random walks rely on consistent().

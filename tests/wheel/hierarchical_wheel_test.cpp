@@ -4,6 +4,7 @@
 #include "hashed_wheel_timer/internal/wheel/hierarchical_wheel.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -18,71 +19,34 @@
 #include "tests/support/allocation_hook.h"
 #include "tests/support/build_kind.h"
 #include "tests/support/checked_wheel.h"
-#include "tests/support/wheel_model.h"
+#include "tests/wheel/turn.h"
 
 namespace hwt::internal {
 namespace {
 
 using test::bytes_in_use;
-using test::Shortage;
-
-using Item = ModelItem;
-
-void broken(const char* promise, Tick floor) { ADD_FAILURE() << promise << "; from tick " << floor; }
-using Model = WheelModel<Checked<HierarchicalWheel>, broken, test::kCounting ? 32 : 1>;
-
-/// Numbers of items from which on a slot is crowded. No test has kNoCrowd items in a slot, but every test soon has as
-/// many as the other numbers.
-constexpr std::uint32_t kNoCrowd = 1'000'000;
-constexpr std::uint32_t kCrowds[] = {1, 7, 50, kNoCrowd};
-
-/// How many digits a tick has in the base of the wheel's slots, at most.
-std::size_t levels_of(std::int64_t slots) { return SlotLevels(slots).levels(); }
 
 /// A span of any magnitude up to 2^bits: each number of digits is as likely as any other.
 Tick span_below(std::mt19937_64& random, int bits) {
   return static_cast<Tick>(random() >> 1) >> (63 - std::uniform_int_distribution<int>(0, bits)(random));
 }
 
-bool insert(HierarchicalWheel& wheel, Item& item, Tick due) {
-  item.due = due;
-  return wheel.insert(item, due);
+/// Inserts an item and turns the wheel to its end. The item must come exactly when it is due, and down each level once
+/// at most, however far away it is.
+void expect_exact(HierarchicalWheel& wheel, Tick due) {
+  Item item;
+  ASSERT_TRUE(insert(wheel, item, due));
+  ASSERT_LE(wheel.next_due(), due);
+  const int ticks = run_all(wheel);
+  ASSERT_EQ(item.came_at, due);
+  ASSERT_LT(item.moves, SlotLevels(wheel.revolution()).levels());
+  ASSERT_EQ(ticks, static_cast<int>(item.moves) + 1);
 }
-
-/// Takes the items that are due at `tick` and passes them to `taken`, in order; the others come down.
-template <class Taken>
-void expire(HierarchicalWheel& wheel, Tick tick, Taken taken) {
-  wheel.expire(tick, [&](WheelItem& it) {
-    Item& item = static_cast<Item&>(it);
-    if (item.due > tick) {
-      ++item.moves;
-      return Verdict::later(item.due);
-    }
-    item.came_at = tick;
-    item.position = nullptr;
-    taken(item);
-    return Verdict::taken();
-  });
-}
-std::vector<Item*> expire(HierarchicalWheel& wheel, Tick tick) {
-  std::vector<Item*> all;
-  expire(wheel, tick, [&](Item& item) { all.push_back(&item); });
-  return all;
-}
-
-/// Expires all ticks before `end`. Returns in how many of them there was something to do. Needs no memory.
-int run_to(HierarchicalWheel& wheel, Tick end) {
-  int ticks = 0;
-  for (; wheel.next_due() < end; ++ticks) expire(wheel, wheel.next_due(), [](Item&) {});
-  wheel.skip_to(end);
-  return ticks;
-}
-int run_all(HierarchicalWheel& wheel) { return run_to(wheel, kNever); }
 
 /// Numbers of slots, and how many items make a crowd.
 class AllOfASmallWheel : public ::testing::TestWithParam<std::tuple<std::int64_t, std::uint32_t>> {
  protected:
-  HierarchicalWheel wheel() const { return HierarchicalWheel(std::get<0>(GetParam()), std::get<1>(GetParam())); }
+  HierarchicalWheel wheel() const { return std::make_from_tuple<HierarchicalWheel>(GetParam()); }
 };
 
 /// From every cursor to every tick, over several levels, however the cursor came to where it is.
@@ -97,12 +61,7 @@ TEST_P(AllOfASmallWheel, ExactFromEveryCursorToEveryTick) {
         } else if (cursor > 0) {
           expire(wheel, cursor - 1);
         }
-        Item item;
-        ASSERT_TRUE(insert(wheel, item, due));
-        ASSERT_LE(wheel.next_due(), due);
-        ASSERT_GE(wheel.next_due(), cursor);
-        run_all(wheel);
-        ASSERT_EQ(item.came_at, due) << "from " << cursor;
+        ASSERT_NO_FATAL_FAILURE(expect_exact(wheel, due)) << "from " << cursor;
       }
     }
   }
@@ -142,43 +101,13 @@ TEST(HierarchicalWheel, ExactAtTheBordersOfLevels) {
           for (const bool from_zero : {false, true}) {  // a tick near the border, or a span near it
             const Tick due = (from_zero ? 0 : start) + border + off;
             if (due < start) continue;
-            Checked<HierarchicalWheel> wheel(slots);
+            HierarchicalWheel wheel(slots);
             wheel.skip_to(start);
-            Item item;
-            ASSERT_TRUE(insert(wheel, item, due));
-            run_all(wheel);
-            ASSERT_EQ(item.came_at, due) << slots << " slots, from " << start;
-            ASSERT_LT(item.moves, levels_of(slots));
+            ASSERT_NO_FATAL_FAILURE(expect_exact(wheel, due)) << slots << " slots, from " << start;
           }
         }
       }
     }
-  }
-}
-
-/// Whether the wheel is new or old, and whether the item was inserted, moved or put off.
-TEST(HierarchicalWheel, DoesNotTellOfTheLatestTickWhichNeverComes) {
-  for (const Tick start : {Tick{0}, Tick{1} << 61, kNever - 70, kNever - 2}) {
-    Checked<HierarchicalWheel> wheel(64);
-    std::array<Item, 3> items;
-    wheel.skip_to(start);
-    ASSERT_TRUE(wheel.insert(items[0], kNever));
-    ASSERT_TRUE(insert(wheel, items[1], start));
-    wheel.move(items[1], kNever - 1);
-    ASSERT_TRUE(insert(wheel, items[2], start));
-    EXPECT_EQ(wheel.next_due(), start);
-    wheel.expire(start, [&](WheelItem&) { return Verdict::later(wheel.put_off(start)); });
-    EXPECT_EQ(wheel.next_due(), kNever);
-    EXPECT_EQ(wheel.size(), 3);
-    wheel.skip_to(kNever);
-    EXPECT_TRUE(wheel.consistent());
-    wheel.move(items[1], kNever);
-    wheel.remove(items[1]);
-    EXPECT_TRUE(wheel.consistent());
-    int cleared = 0;
-    wheel.clear([&](WheelItem&) { ++cleared; });
-    EXPECT_EQ(cleared, 2);
-    EXPECT_TRUE(wheel.consistent());
   }
 }
 
@@ -200,94 +129,15 @@ TEST(HierarchicalWheel, NothingIsDueBeforeATickThatWasSkippedAfterAStop) {
   wheel.remove(items[2]);
 }
 
-/// The cost of an item is that of the way down through the levels, however far away the item is.
-TEST(HierarchicalWheel, AFarItemIsVisitedOncePerLevelAtMost) {
+TEST(HierarchicalWheel, ExactForAFarItem) {
   std::mt19937_64 random(1);
   for (const std::int64_t slots : {2, 64, 4096}) {
     for (int i = 0; i < 2000; ++i) {
-      Checked<HierarchicalWheel> wheel(slots);
+      HierarchicalWheel wheel(slots);
       wheel.skip_to(span_below(random, 61));
-      Item item;
-      const Tick due = span_below(random, 61) + (Tick{1} << 61);
-      ASSERT_TRUE(insert(wheel, item, due));
-      const int ticks = run_all(wheel);
-      ASSERT_EQ(item.came_at, due);
-      ASSERT_LT(item.moves, levels_of(slots));
-      ASSERT_EQ(ticks, static_cast<int>(item.moves) + 1);
+      ASSERT_NO_FATAL_FAILURE(expect_exact(wheel, span_below(random, 61) + (Tick{1} << 61))) << slots << " slots";
     }
   }
-}
-
-class OrderOfInsertion : public ::testing::TestWithParam<std::uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(Crowds, OrderOfInsertion, ::testing::ValuesIn(kCrowds), ::testing::PrintToStringParamName());
-
-TEST_P(OrderOfInsertion, StaysThroughAllLevels) {
-  constexpr Tick kDue = 64 * 64 * 64 + 64 * 64 + 64 + 5;
-  constexpr int kItems = 500;
-  Model model(64, GetParam());
-  std::vector<Item*> items;
-  for (int i = 0; i < kItems; ++i) {  // ever nearer, from ever lower levels
-    items.push_back(&model.insert(kDue));
-    model.insert(kDue + i % 90);
-    if (i % 100 == 99) {
-      while (model.next_due() <= kDue - (Tick{1} << (24 - i / 20))) model.expire(model.next_due());
-      model.skip_to(std::max(model.floor(), std::min(model.next_due(), kDue - (Tick{1} << (24 - i / 20)))));
-    }
-  }
-  std::vector<Item*> left;
-  for (int i = 0; i < kItems; ++i) {
-    if (i % 7 == 3) {
-      left.push_back(items[static_cast<std::size_t>(i)]);
-    } else {
-      model.remove(*items[static_cast<std::size_t>(i)]);
-    }
-  }
-  while (model.next_due() < kDue) model.expire(model.next_due());
-  std::vector<Item*> came = model.expire(kDue);
-  std::erase_if(came, [&](Item* item) { return std::find(left.begin(), left.end(), item) == left.end(); });
-  EXPECT_EQ(came, left);
-}
-
-/// In the middle of a slot that comes down: items that were inserted meanwhile queue up behind the rest.
-TEST_P(OrderOfInsertion, AStoppedWalkGoesOnWhereItStopped) {
-  for (const Tick due : {Tick{5}, Tick{64}, Tick{64 + 7}, Tick{2 * 64 * 64}, Tick{3 * 64 * 64 + 9}}) {
-    SCOPED_TRACE(due);
-    Model model(64, GetParam());
-    std::vector<Item*> items;
-    std::vector<Item*> came;
-    for (int i = 0; i < 100; ++i) items.push_back(&model.insert(due));
-    while (model.size() != 0) {
-      const Tick tick = model.next_due();
-      int left = 30;
-      const std::vector<Item*> taken =
-          model.expire(tick, [&](const Item& item) { return left-- == 0 ? Verdict::stop() : model.usual(item); });
-      came.insert(came.end(), taken.begin(), taken.end());
-      if (!model.stopped()) continue;
-      EXPECT_EQ(model.next_due(), tick);
-      if (items.size() < 200) items.push_back(&model.insert(due));
-      model.insert(tick);
-      model.insert(due + 100);
-      if (::testing::Test::HasFailure()) return;
-    }
-    std::erase_if(came, [&](Item* item) { return std::find(items.begin(), items.end(), item) == items.end(); });
-    EXPECT_EQ(came, items);
-  }
-}
-
-TEST(HierarchicalWheel, SkippingLeavesOutNothingAndRaisesTheFloor) {
-  Model model(4);
-  Item& far = model.insert(1000);
-  model.skip_to(3);
-  Item& past = model.insert(1);
-  EXPECT_EQ(past.due, 3);
-  EXPECT_EQ(model.next_due(), 3);
-  model.skip_to(2);  // back: nothing
-  EXPECT_EQ(model.expire(3), std::vector<Item*>{&past});
-  while (model.next_due() < 1000) {
-    model.skip_to(model.next_due());
-    model.expire(model.next_due());
-  }
-  EXPECT_EQ(model.expire(1000), std::vector<Item*>{&far});
 }
 
 /// If the cursor has kept up, a near item need not come down.
@@ -328,19 +178,15 @@ TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
     std::size_t most = 0;
     while (wheel.next_due() != kNever) {
       const Tick tick = wheel.next_due();
-      std::size_t came_down = 0;
       std::vector<Item*> taken;
-      wheel.expire(tick, [&](WheelItem& it) {
-        Item& item = static_cast<Item&>(it);
-        if (item.due > tick) {
-          ++came_down;
-          return Verdict::later(item.due);
-        }
-        item.position = nullptr;
-        taken.push_back(&item);
-        return Verdict::taken();
+      std::size_t visited = 0;
+      wheel.expire(tick, [&](WheelItem& item) {
+        ++visited;
+        const Verdict verdict = usual(item, tick);
+        if (verdict.is_taken()) taken.push_back(static_cast<Item*>(&item));
+        return verdict;
       });
-      most = std::max(most, came_down);
+      most = std::max(most, visited - taken.size());
       if (taken.empty()) continue;
       ASSERT_EQ(by_due.begin()->first, tick);
       ASSERT_EQ(taken, by_due.begin()->second) << "not in order of insertion, at " << tick;
@@ -350,111 +196,6 @@ TEST(HierarchicalWheel, OfACrowdedSlotOnlySomeThousandsComeDownAtATime) {
     EXPECT_LE(most, levels * kCrowd);
     EXPECT_GE(most, kCrowd / 2) << "a crowd where there is none";
   }
-}
-
-/// A timer whose clock jumps: due items are due at once, and the others are where they belong.
-TEST(HierarchicalWheel, ACrowdedSlotIsLeftInTheMiddle) {
-  constexpr std::size_t kItems = 100'000;
-  Checked<HierarchicalWheel> wheel(64);
-  std::vector<Item> items(kItems);
-  for (std::size_t i = 0; i < kItems; ++i) {
-    ASSERT_TRUE(insert(wheel, items[i], 4096 + static_cast<Tick>(i * 7919) % 4096));
-  }
-  EXPECT_EQ(wheel.next_due(), 4096) << "looks before anything is due";
-  run_to(wheel, 5000);
-  for (Item& item : items) {
-    ASSERT_EQ(item.in_wheel(), item.due >= 5000);
-    if (item.in_wheel() && item.due % 3 == 0) wheel.remove(item);
-    if (item.in_wheel() && item.due % 3 == 1) {
-      ASSERT_TRUE(wheel.reserve());
-      item.due += 3000;
-      wheel.move(item, item.due);
-    }
-  }
-  EXPECT_TRUE(wheel.consistent());
-  run_all(wheel);
-  for (const Item& item : items) ASSERT_EQ(item.came_at, item.due >= 5000 && item.due % 3 == 0 ? -1 : item.due);
-}
-
-/// After a crowd is removed or cleared, its rows and chunks serve the next one.
-TEST(HierarchicalWheel, RowsAreUsedAgain) {
-  Checked<HierarchicalWheel> wheel(4, 1);
-  std::vector<Item> items(64);
-  std::int64_t after_the_first = 0;
-  for (int crowd = 0; crowd < 9; ++crowd) {
-    for (std::size_t i = 0; i < items.size(); ++i) ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 + i)));
-    if (crowd % 2 == 0) {
-      for (Item& item : items) wheel.remove(item);
-    } else {
-      wheel.clear([](WheelItem&) {});
-    }
-    if (crowd == 0) after_the_first = bytes_in_use;
-    EXPECT_LE(bytes_in_use, after_the_first) << "crowd " << crowd;
-  }
-}
-
-/// Has an item in each level, so that each has a row.
-void use_each_level(Checked<HierarchicalWheel>& wheel) {
-  Item item;
-  for (Tick tick = 1; tick < Tick{1} << 60; tick *= wheel.revolution()) {
-    ASSERT_TRUE(insert(wheel, item, tick));
-    wheel.remove(item);
-  }
-}
-
-TEST(HierarchicalWheel, ACrowdTakesNoItemWithoutMemoryForAChunk) {
-  Checked<HierarchicalWheel> wheel(64, 2);
-  std::vector<Item> items(10'000);
-  int refused = 0;
-  for (Item& item : items) {
-    const Tick due = 4096 + (&item - items.data()) % 100;
-    bool taken = false;
-    {
-      const Shortage shortage(0, Shortage::kAll);
-      taken = wheel.insert(item, due);
-    }
-    item.due = due;
-    if (taken) continue;
-    ++refused;
-    ASSERT_TRUE(insert(wheel, item, due));
-  }
-  EXPECT_GT(refused, 1);
-  EXPECT_TRUE(wheel.consistent());
-  run_all(wheel);
-  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
-}
-
-/// Without memory for a row below, a crowd stays in one bucket, and no item is lost.
-TEST(HierarchicalWheel, WithoutMemoryForARowACrowdStaysTogether) {
-  Checked<HierarchicalWheel> wheel(64, 2);
-  use_each_level(wheel);
-  // Crowds elsewhere, until the list of rows has no room for another one.
-  std::vector<Item> elsewhere(3 * 64);
-  bool full = false;
-  for (std::size_t i = 0; !full; ++i) {
-    ASSERT_LT(i, elsewhere.size());
-    ASSERT_TRUE(wheel.reserve_chunk());
-    const Shortage shortage(0, Shortage::kAll);
-    ASSERT_TRUE(insert(wheel, elsewhere[i], static_cast<Tick>(64 * 4096 * (1 + i / 3))));
-    full = shortage.failed() != 0;
-  }
-  std::vector<Item> items(30);
-  for (Item& item : items) {
-    ASSERT_TRUE(wheel.reserve_chunk());
-    const Shortage shortage(0, &item < &items[20] ? Shortage::kAll : 0);
-    ASSERT_TRUE(insert(wheel, item, 4096 + 64 * (&item - items.data()) % 700));
-    EXPECT_EQ(shortage.failed() != 0, &item >= &items[2] && &item < &items[20]) << "the third makes a crowd";
-    ASSERT_TRUE(wheel.consistent());
-  }
-  for (const std::size_t i : {0u, 25u}) {
-    ASSERT_TRUE(wheel.reserve_chunk());
-    const Shortage shortage(0, Shortage::kAll);
-    items[i].due = 5000;
-    wheel.move(items[i], 5000);
-  }
-  EXPECT_TRUE(wheel.consistent());
-  run_all(wheel);
-  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
 }
 
 /// Besides itself, an item occupies 6.4 bytes of a full chunk; the bound is 8. This holds on its way down too, because
@@ -476,92 +217,15 @@ TEST(HierarchicalWheel, SmallWhenFullAndWhileItComesDown) {
   for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
 }
 
-/// An item whose new place needs memory is looked at by each walk until there is some. It is neither lost nor late.
-/// With `fillers`, all chunks of the pool are in use when the items come down.
-TEST(HierarchicalWheel, WithoutMemoryNothingThatComesDownIsLostOrLate) {
-  struct Row {
-    std::int64_t slots;
-    std::uint32_t crowd;
-    std::size_t items;
-    bool has_rows;
-    bool fillers;
-  };
-  // Without rows, each walk looks at each item, so there are few.
-  for (const auto& [slots, crowd, count, has_rows, has_fillers] :
-       {Row{2, kNoCrowd, 3000, true, false}, Row{8, kNoCrowd, 3000, true, false}, Row{64, kNoCrowd, 3000, true, false},
-        Row{2, 5, 3000, true, false}, Row{64, 5, 3000, true, false}, Row{2, kNoCrowd, 300, false, false},
-        Row{64, kNoCrowd, 300, false, false}, Row{64, 5, 300, false, false}, Row{2, kNoCrowd, 200, false, true},
-        Row{8, kNoCrowd, 200, false, true}, Row{64, kNoCrowd, 200, false, true}}) {
-    SCOPED_TRACE(std::to_string(count) + " items in " + std::to_string(slots) + " slots");
-    Checked<HierarchicalWheel> wheel(slots, crowd);
-    if (has_rows) use_each_level(wheel);
-    std::vector<Item> items(count);
-    std::vector<Item> fillers(64 * Chunk::kEntries);
-    for (std::size_t i = 0; i < count; ++i) {
-      ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(64 * 64 + i * 7919 % (has_fillers ? 300 : 5000))));
-    }
-    {
-      const Shortage shortage(0, Shortage::kAll);
-      for (std::size_t i = 0; has_fillers && insert(wheel, fillers[i], Tick{1} << 20); ++i)
-        ASSERT_LT(i + 1, fillers.size());
-      const std::int64_t before = shortage.failed();
-      while (wheel.next_due() != kNever) {
-        run_to(wheel, wheel.next_due() + 100);
-        ASSERT_TRUE(wheel.consistent());
-      }
-      EXPECT_TRUE(shortage.failed() > before || !has_fillers) << "there was room";
-    }
-    for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
-  }
-}
-
-TEST(HierarchicalWheel, WithoutMemoryAnItemIsLookedAtByEachWalk) {
-  constexpr Tick kSlots = 64;
-  Checked<HierarchicalWheel> wheel(kSlots);
-  std::deque<Item> items;
-  // All 64 chunks of the pool's first region: two in slot 1, the others elsewhere.
-  for (Tick slot = 1; slot <= 62; ++slot) ASSERT_TRUE(insert(wheel, items.emplace_back(), slot * kSlots * kSlots));
-  for (int i = 0; i < 41; ++i) ASSERT_TRUE(insert(wheel, items.emplace_back(), 1));
-  Item& postponed = items.emplace_back();
-  ASSERT_TRUE(insert(wheel, postponed, 1));
-  postponed.due = 40;
-  Item& stays = *(items.end() - 2);  // in the same chunk
-  stays.due = 44;
-  Item refused;
-  {
-    const Shortage shortage(0, Shortage::kAll);
-    EXPECT_FALSE(wheel.reserve());
-    EXPECT_FALSE(wheel.insert(refused, 30));
-    EXPECT_FALSE(refused.in_wheel());
-    EXPECT_EQ(wheel.size(), 62 + 42);
-    std::size_t taken = 0;
-    expire(wheel, 1, [&](Item&) { ++taken; });
-    EXPECT_EQ(taken, 40u);
-    EXPECT_TRUE(wheel.consistent());
-    EXPECT_EQ(wheel.size(), 62 + 2);
-    // The first chunk was free by then: one of the two has a slot of its own, the other waits.
-    EXPECT_EQ(wheel.next_due(), 40) << "ticks may be nanoseconds";
-    int visited = 0;
-    wheel.expire(2, [&](WheelItem&) { return ++visited, Verdict::stop(); });
-    EXPECT_EQ(visited, 1);
-    EXPECT_TRUE(wheel.consistent());
-    EXPECT_EQ(wheel.next_due(), 2);
-    expire(wheel, 2, [](Item&) { ADD_FAILURE() << "early"; });
-    EXPECT_EQ(wheel.next_due(), 40);
-  }
-  run_all(wheel);
-  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
-}
-
 /// A wheel whose pool has no free chunk. Items of one tick then get later ticks.
 class HomelessItems : public ::testing::Test {
  protected:
   static constexpr Tick kNow = 63;
 
   /// Inserts items of kNow, and then gives them these ticks without memory.
-  void make_homeless(std::deque<Item>& items, const std::vector<Tick>& dues) {
+  void make_homeless(const std::vector<Tick>& dues) {
     wheel_.skip_to(kNow);
-    for (std::size_t i = 0; i < dues.size(); ++i) ASSERT_TRUE(insert(wheel_, items.emplace_back(), kNow));
+    for (std::size_t i = 0; i < dues.size(); ++i) ASSERT_TRUE(insert(wheel_, items_.emplace_back(), kNow));
     const Shortage shortage(0, Shortage::kAll);
     while (insert(wheel_, fillers_[filled_], kNever - 1)) ++filled_;
     std::size_t next = 0;
@@ -573,68 +237,63 @@ class HomelessItems : public ::testing::Test {
     ASSERT_EQ(wheel_.homeless(), dues.size());
     ASSERT_TRUE(wheel_.consistent());
   }
-  void run_all_in_time(const std::deque<Item>& items) {
+  void run_all_in_time() {
     for (Tick due = wheel_.next_due(); due != kNever; due = wheel_.next_due()) {
       expire(wheel_, due);
       ASSERT_TRUE(wheel_.consistent());
     }
-    for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
+    for (const Item& item : items_) EXPECT_EQ(item.came_at, item.due);
   }
 
   Checked<HierarchicalWheel> wheel_{4, 1};
+  std::deque<Item> items_;
   std::deque<Item> fillers_ = std::deque<Item>(65 * Chunk::kEntries);
   std::size_t filled_ = 0;
 };
 
 TEST_F(HomelessItems, OfTheLatestTickAreNeverDue) {
-  std::deque<Item> items;
-  make_homeless(items, {kNever - 1});
+  make_homeless({kNever - 1});
   EXPECT_EQ(wheel_.next_due(), kNever);
-  wheel_.remove(items.front());
+  wheel_.remove(items_.front());
   EXPECT_TRUE(wheel_.consistent());
 }
 
 TEST_F(HomelessItems, MakeNoTickDueBeforeTheirs) {
-  std::deque<Item> items;
-  make_homeless(items, {90, 80, Tick{1} << 40});
+  make_homeless({90, 80, Tick{1} << 40});
   EXPECT_EQ(wheel_.next_due(), 80);
   const Shortage shortage(0, Shortage::kAll);
   EXPECT_EQ(run_all(wheel_), 3);
-  for (const Item& item : items) EXPECT_EQ(item.came_at, item.due);
+  for (const Item& item : items_) EXPECT_EQ(item.came_at, item.due);
 }
 
 /// A tick is open until skip_to() closes it.
 TEST_F(HomelessItems, DoNotHideANewItemOfTheTickThatWasWalked) {
-  std::deque<Item> items;
-  make_homeless(items, {80, 90});
-  ASSERT_TRUE(insert(wheel_, items.emplace_back(), kNow));
+  make_homeless({80, 90});
+  ASSERT_TRUE(insert(wheel_, items_.emplace_back(), kNow));
   EXPECT_EQ(wheel_.next_due(), kNow);
-  run_all_in_time(items);
+  run_all_in_time();
 }
 
 /// They find memory in the tick in which a crowd comes down. They are a crowd too, and belong into its span.
 TEST_F(HomelessItems, ComeDownTogetherWithACrowd) {
-  std::deque<Item> items;
-  for (const Tick due : {70, 65, 66, 67}) ASSERT_TRUE(insert(wheel_, items.emplace_back(), due));
-  make_homeless(items, {69, 69, 69});
+  for (const Tick due : {70, 65, 66, 67}) ASSERT_TRUE(insert(wheel_, items_.emplace_back(), due));
+  make_homeless({69, 69, 69});
   EXPECT_EQ(wheel_.next_due(), 64);
-  run_all_in_time(items);
+  run_all_in_time();
 }
 
 /// They alone are due, in the middle of a slot's span. New items of that tick come while the walk is stopped.
 TEST_F(HomelessItems, AreDueInASpanThatHasBegun) {
-  std::deque<Item> items;
-  make_homeless(items, {74, 75});
+  make_homeless({74, 75});
   ASSERT_EQ(wheel_.next_due(), 74);
   wheel_.expire(74, [](WheelItem&) { return Verdict::stop(); });
-  for (const Tick due : {74, 74, 74, 74, 76}) ASSERT_TRUE(insert(wheel_, items.emplace_back(), due));
-  run_all_in_time(items);
+  for (const Tick due : {74, 74, 74, 74, 76}) ASSERT_TRUE(insert(wheel_, items_.emplace_back(), due));
+  run_all_in_time();
 }
 
 TEST_F(HomelessItems, AreRemovedMovedAndClearedAlsoAfterAStop) {
-  std::deque<Item> items;
-  make_homeless(items, {80, 81, 82, 83, 84});
-  wheel_.remove(items[0]);
+  make_homeless({80, 81, 82, 83, 84});
+  wheel_.remove(items_[0]);
   EXPECT_TRUE(wheel_.consistent());
   int visited = 0;
   wheel_.expire(64, [&](WheelItem& item) {
@@ -642,51 +301,19 @@ TEST_F(HomelessItems, AreRemovedMovedAndClearedAlsoAfterAStop) {
   });
   EXPECT_EQ(wheel_.next_due(), 64);
   EXPECT_EQ(wheel_.homeless(), 3u);
-  wheel_.remove(items[2]);
+  wheel_.remove(items_[2]);
   ASSERT_TRUE(wheel_.reserve());
-  wheel_.move(items[3], items[3].due = 70);
+  wheel_.move(items_[3], items_[3].due = 70);
   EXPECT_EQ(wheel_.homeless(), 1u);
   EXPECT_EQ(wheel_.size(), static_cast<std::int64_t>(filled_ + 3));
   EXPECT_TRUE(wheel_.consistent());
   run_to(wheel_, 71);
-  EXPECT_EQ(items[3].came_at, 70);
+  EXPECT_EQ(items_[3].came_at, 70);
   std::int64_t cleared = 0;
   wheel_.clear([&](WheelItem&) { ++cleared; });
   EXPECT_EQ(cleared, static_cast<std::int64_t>(filled_ + 2));
   EXPECT_TRUE(wheel_.consistent());
   EXPECT_EQ(wheel_.next_due(), kNever);
-}
-
-TEST_F(HomelessItems, AreClearedWhileTheyAreHomeless) {
-  std::deque<Item> items;
-  make_homeless(items, {80, 81});
-  std::int64_t cleared = 0;
-  wheel_.clear([&](WheelItem&) { ++cleared; });
-  EXPECT_EQ(cleared, static_cast<std::int64_t>(filled_ + 2));
-  EXPECT_EQ(wheel_.homeless(), 0u);
-  EXPECT_EQ(wheel_.next_due(), kNever);
-}
-
-TEST(HierarchicalWheel, ReserveMakesTheNextInsertOrMoveSucceed) {
-  constexpr std::size_t kItems = 4000;
-  Checked<HierarchicalWheel> wheel(64);
-  std::vector<Item> items(kItems);
-  for (std::size_t i = 0; i < kItems; ++i) {
-    ASSERT_TRUE(wheel.reserve());
-    const Shortage shortage(0, Shortage::kAll);
-    ASSERT_TRUE(insert(wheel, items[i], static_cast<Tick>(i * i * 31)));
-    ASSERT_EQ(shortage.failed(), 0);
-  }
-  for (std::size_t i = 0; i < kItems; ++i) {
-    ASSERT_TRUE(wheel.reserve());
-    const Shortage shortage(0, Shortage::kAll);
-    items[i].due = static_cast<Tick>((kItems - i) * 1000);
-    wheel.move(items[i], items[i].due);
-    ASSERT_EQ(shortage.failed(), 0);
-  }
-  EXPECT_TRUE(wheel.consistent());
-  run_all(wheel);
-  for (const Item& item : items) ASSERT_EQ(item.came_at, item.due);
 }
 
 }  // namespace

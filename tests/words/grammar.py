@@ -45,8 +45,7 @@ def simplified(text, stand_ins):
 
 def main(root, jars, names):
     stand_ins, disabled = read_terms()
-    paths = words.paths_of(root, names) if names else words.files_of(root)
-    found = [(path, sentence) for path in paths for sentence in prose.sentences(path, words.read(root, path))]
+    found = [(path, sentence) for path in words.paths_of(root, names) for sentence in prose.sentences(path, words.read(root, path))]
     lines = PLANTED + [simplified(sentence.text, stand_ins) for _, sentence in found]
     command = ["java", "-cp", os.path.join(jars, "*"), os.path.join(HERE, "Grammar.java"), *disabled]
     done = subprocess.run(command, input="\n".join(lines) + "\n", stdout=subprocess.PIPE, encoding="utf-8", check=False)

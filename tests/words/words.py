@@ -1,12 +1,9 @@
-"""Counts sentences that are hard to read in comments, docstrings and pages.
+"""Finds sentences that are hard to read in comments, docstrings and pages.
 
-usage: words.py ROOT                  fails if a file has more of them than limits.txt allows
-       words.py ROOT FILE_OR_FOLDER...  prints those of these files
-       words.py ROOT --count          prints their number for each file
-       words.py ROOT --renew          stores the present numbers, unless their sum has risen
+usage: words.py ROOT [FILE_OR_FOLDER...]
        words.py ROOT --self-test      checks planted sentences
 
-Prints file:line, the reason and the sentence. limits.txt has a line for each file that has such sentences.
+Prints file:line, the reason and the sentence. Fails if there is one.
 """
 
 import os
@@ -15,7 +12,9 @@ import sys
 
 import prose
 
-LIMITS = "tests/words/limits.txt"
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "structure"))
+import tree  # noqa: E402
+
 MOST_WORDS = 30
 
 WORD = re.compile(r"[A-Za-z0-9][\w'’./:+-]*")
@@ -45,25 +44,11 @@ def reasons(text):
         yield f'"{match[0]}"'
 
 
-def files_of(root, below="."):
-    """The paths of the tree, without what builds put there."""
-    start = os.path.join(root, below)
-    if os.path.isfile(start):
-        return [os.path.relpath(start, root).replace(os.sep, "/")]
-    found = []
-    for folder, folders, names in os.walk(start):
-        folders[:] = [name for name in folders if name not in (".git", "build", "__pycache__")
-                      and not os.path.exists(os.path.join(folder, name, "meson-private"))]
-        if os.path.relpath(folder, root) == "subprojects":
-            folders[:] = ["packagefiles"]
-        paths = [os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/") for name in names]
-        found += filter(prose.is_read, paths)
-    return sorted(found)
-
-
-def paths_of(root, names):
-    """The files that the user names, or that are in the folders that the user names."""
-    return [path for name in names for path in files_of(root, os.path.relpath(os.path.abspath(name), root))]
+def paths_of(root, names=()):
+    """The files that the user names, or that are in the folders that the user names; without names, all."""
+    named = [os.path.relpath(os.path.abspath(name), root).replace(os.sep, "/") for name in names] or ["."]
+    return [path for name in named for path in tree.files_of(root)
+            if path == name or (prose.is_read(path) and (name == "." or path.startswith(name + "/")))]
 
 
 def read(root, path):
@@ -72,72 +57,17 @@ def read(root, path):
 
 
 def findings(root, paths):
-    """{path: [(line, reason, sentence)]} of the files that have any."""
-    found = {}
     for path in paths:
-        hard = [(sentence.line, reason, sentence.text) for sentence in prose.sentences(path, read(root, path))
-                for reason in reasons(sentence.text)]
-        if hard:
-            found[path] = hard
-    return found
-
-
-def print_all(path, found):
-    for line, reason, text in found:
-        print(f"{path}:{line}: {reason}: {text}")
-
-
-def stored(root):
-    with open(os.path.join(root, LIMITS), encoding="utf-8") as file:
-        return {path: int(number) for path, number in map(str.split, file)}
-
-
-def renew(root):
-    found = {path: len(hard) for path, hard in findings(root, files_of(root)).items()}
-    before, now = sum(stored(root).values()), sum(found.values())
-    if now > before:
-        print(f"{now} sentences are hard to read (expected: at most {before}, as {LIMITS} says)")
-        return True
-    with open(os.path.join(root, LIMITS), "w", encoding="utf-8") as file:
-        file.writelines(f"{path} {number}\n" for path, number in found.items())
-    print(f"{now} instead of {before}")
-    return False
-
-
-def check(root):
-    limits = stored(root)
-    found = findings(root, files_of(root))
-    bad = False
-    for path, hard in found.items():
-        if len(hard) > limits.get(path, 0):
-            bad = True
-            print_all(path, hard)
-            print(f"{path}: {len(hard)} sentences are hard to read (expected: at most {limits.get(path, 0)})")
-    now, before = sum(map(len, found.values())), sum(limits.values())
-    print(f"{now} sentences are hard to read, {before} allowed")
-    if not bad and now < before:
-        print(f"to lower the limits: python3 {sys.argv[0]} {root} --renew")
-    return bad
+        for sentence in prose.sentences(path, read(root, path)):
+            for reason in reasons(sentence.text):
+                yield f"{path}:{sentence.line}: {reason}: {sentence.text}"
 
 
 def main(root, arguments):
     if arguments == ["--self-test"]:
         import planted
         return planted.test(reasons)
-    if arguments == ["--renew"]:
-        return renew(root)
-    if arguments == ["--count"]:
-        found = findings(root, files_of(root))
-        for path, hard in found.items():
-            print(len(hard), path)
-        print(sum(map(len, found.values())), "in all")
-        return False
-    if not arguments:
-        return check(root)
-    found = findings(root, paths_of(root, arguments))
-    for path, hard in found.items():
-        print_all(path, hard)
-    return bool(found)
+    return tree.told(findings(root, paths_of(root, arguments)), "no sentence is hard to read")
 
 
 if __name__ == "__main__":

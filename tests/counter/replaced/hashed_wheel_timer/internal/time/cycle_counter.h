@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// Takes the place of the library's header: the test decides how the counter runs.
+// Takes the place of the library's header: each test defines how the counter runs.
 namespace hwt::internal::cycle_counter {
 
 bool is_the_clock() noexcept;
