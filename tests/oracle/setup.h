@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tests/oracle/executor.h"
 #include "tests/oracle/lane.h"
-#include "tests/soak/executor.h"
 
 namespace hwt::oracle {
 
@@ -25,7 +25,7 @@ struct Setup {
   Kind kind;
   std::chrono::microseconds tick;
   std::int64_t ticks_per_wheel;
-  soak::Executor::Kind executor;
+  Executor::Kind executor;
   End end;
   bool relatives;       // KeyedTimer, RepeatedTimer, schedules and scopes
   bool own_run;         // a thread of the round calls run(), which is to have ended before the destructor
@@ -35,13 +35,14 @@ struct Setup {
   bool preempts;
   Traffic traffic;
   std::int64_t limit = -1;
-  bool has_room = true;  // the limit refuses nothing
+  bool has_room = true;                 // the limit refuses nothing
+  std::chrono::milliseconds churns{0};  // for how long at least
 
-  explicit Setup(perf::Random& random)
+  Setup(perf::Random& random, bool soaks)
       : kind(static_cast<Kind>(random.next() % 4)),
         tick(kind == Kind::Hashed ? 1'000 * random.between(1, 2) : random.between(50, 2'000)),
         ticks_per_wheel(std::int64_t{8} << random.between(0, 6)),
-        executor(static_cast<soak::Executor::Kind>(random.next() % 2 == 0 ? 0 : random.between(0, 4))),
+        executor(static_cast<Executor::Kind>(random.next() % 2 == 0 ? 0 : random.between(0, 4))),
         end(static_cast<End>(random.between(0, kind == Kind::Manual ? 1 : 2))),
         relatives(random.next() % 3 == 0),
         own_run(end != End::Destroy && random.next() % 4 == 0),
@@ -55,6 +56,9 @@ struct Setup {
     traffic.shortages = random.next() % 2 == 0;
     traffic.plans = random.next() % 4 != 0;
     traffic.elsewhere = random.next() % 2 == 0;
+    churns = std::chrono::milliseconds(!soaks                   ? random.next() % 4 == 0 ? random.between(5, 300) : 0
+                                       : random.next() % 4 == 0 ? random.between(5, 50)
+                                                                : random.between(500, 3'000));
     switch (random.next() % 4) {
       case 0:
         limit = static_cast<std::int64_t>(traffic.ring * kLanes) / random.between(1, 4);
@@ -63,6 +67,7 @@ struct Setup {
       case 1:  // as many as the lanes have at most
         limit = static_cast<std::int64_t>(traffic.ring * kLanes);
         relatives = comes_and_goes = traffic.plans = false;
+        churns = {};
         has_room = !may_drop();
         break;
       default:
@@ -70,8 +75,8 @@ struct Setup {
     }
   }
 
-  bool may_drop() const { return executor == soak::Executor::Kind::Dropping; }
-  bool runs_on_worker() const { return executor != soak::Executor::Kind::OwnThread && !may_drop(); }
+  bool may_drop() const { return executor == Executor::Kind::Dropping; }
+  bool runs_on_worker() const { return executor != Executor::Kind::OwnThread && !may_drop(); }
   bool is_threaded() const { return kind == Kind::Hashed || kind == Kind::Hierarchical; }
   /// Each timeout's end is known, by its record.
   bool is_exact() const { return end != End::Destroy && !may_drop() && !relatives; }
