@@ -35,7 +35,7 @@ struct Word final : Run {
   std::array<Ghost<int>, kLives> cancelled;
   std::array<Node*, kLives + 1> aged{};
   unsigned aged_nodes = 0;
-  std::array<int, kLives> destroyed{};                   // watched: read by a thread that has waited for the task
+  std::array<int, kLives> destroyed{};  // watched: read by a thread that has waited for the task
   // Handed on by the user's own release and acquire.
   std::array<std::atomic<std::uint64_t>, kLives> ids{};
   Timeout handed_over;
