@@ -31,7 +31,8 @@ class Walk final : public Alarms {
     if (input().patient() && input().one_in(2)) grow_old();
     while (!input().ended()) {
       input().one_in(4) ? advance() : operate();
-      check_pending();
+      check_pending(timeouts_.pending_by_line());
+      timeouts_.check_held();
       if (input().one_in(8)) check_wakeup();
     }
     if (end_ == 1) stop();
@@ -55,6 +56,7 @@ class Walk final : public Alarms {
         return limit_.operate();
       case 5:
         end_ = input().below(3);
+        advance();  // refuses inside a task
         return check_wakeup();
       case 6:
         return scoped_.operate();
