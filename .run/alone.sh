@@ -17,8 +17,9 @@ alone_mutation() {
     python3 -B "$root/tests/mutation/mutation.py" "$root" "$@"
 }
 
+# A million seeds, or the given one.
 alone_simulation() {
-  build_alone simulation simulation/simulation "a seed" 999999999999 "$@" && "$program" ${1:+--seed} "${1-1000000}"
+  build_alone simulation fuzz/replay "a seed" 999999999999 "$@" && "$program" timers --random "${1-1}" "${1-1000000}"
 }
 
 # Random calls of all timers, for a minute, or so many of them within two hours.
