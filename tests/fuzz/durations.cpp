@@ -1,14 +1,10 @@
 // Durations against numbers of 128 bits, in which nothing overflows. tests/arithmetic has proofs about times and grids.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "hashed_wheel_timer/delay.h"
-#include "hashed_wheel_timer/detail/fast_divider.h"
-#include "hashed_wheel_timer/histogram.h"
 #include "tests/fuzz/targets.h"
 
 namespace hwt::fuzz {
@@ -86,7 +82,9 @@ void check_floating(Input& input) {
   require(off <= 1 + rounding, "by less than a nanosecond");
 }
 
-void check_delay(Input& input) {
+}  // namespace
+
+void durations(Input& input) {
   using std::ratio;
   using Odd = ratio<1001, 30000>;
   using Long = ratio<kMax / 1'000'000'000 - 1, 7>;
@@ -104,49 +102,6 @@ void check_delay(Input& input) {
       check_floating<double, std::pico>,          check_floating<float, std::milli>,
       check_floating<long double, ratio<1>>,      check_floating<double, ratio<31556952>>,
   };
-  input.one_of(kChecks)(input);
-}
-
-void check_divider(Input& input) {
-  const auto divisor = static_cast<std::uint64_t>(any_time(input));
-  if (divisor == 0) return;
-  const auto number = static_cast<std::uint64_t>(any_time(input));
-  const std::uint64_t expected = number / divisor + (number % divisor != 0 ? 1 : 0);
-  require(detail::FastDivider(divisor).divide_rounding_up(number) == expected, "FastDivider is exact");
-}
-
-void check_histogram(Input& input) {
-  LatencyHistogram histogram;
-  std::array<std::int64_t, 8> values;
-  const auto count = 1 + input.below(values.size());
-  Wide sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t value = any_time(input);
-    histogram.add(nanoseconds(value));
-    values[i] = std::max<std::int64_t>(value, 0);
-    sum += values[i];
-  }
-  std::sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
-  require(histogram.count() == count, "count()");
-  require_equal(histogram.sum().count(), clipped(sum).count(), "sum()");
-  require_equal(histogram.max().count(), values[count - 1], "max()");
-  const unsigned percent = static_cast<unsigned>(input.below(101));
-  const std::size_t rank = std::max<std::size_t>((percent * count + 99) / 100, 1);
-  const std::int64_t exact = values[rank - 1];
-  const std::int64_t seen = histogram.percentile(percent).count();
-  require(seen >= exact, "a percentile is not below the value of its rank");
-  constexpr std::int64_t kLastBucket = std::int64_t{1000} << 32;
-  if (exact <= kLastBucket) {
-    require(Wide{seen} - exact <= std::max<Wide>(exact / 8, 125), "and at most an eighth above it");
-  } else {
-    require_equal(seen, values[count - 1], "in the last bucket it is the maximum");
-  }
-}
-
-}  // namespace
-
-void durations(Input& input) {
-  static constexpr void (*kChecks[])(Input&) = {check_delay, check_delay, check_divider, check_histogram};
   do {
     input.one_of(kChecks)(input);
   } while (!input.ended());

@@ -6,11 +6,7 @@
 // After the destructor, no on_expire runs, and none will. The state that the timeouts share is deleted once, with the
 // last of them.
 
-#include <chrono>
-#include <cstddef>
-#include <memory>
 #include <optional>
-#include <utility>
 
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/manual_timer.h"
@@ -19,7 +15,6 @@
 namespace model {
 namespace {
 
-using std::chrono::nanoseconds;
 constexpr int kPatience = 100;
 
 struct Keyed final : Run {

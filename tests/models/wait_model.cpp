@@ -8,11 +8,6 @@
 // Or the wait is the limit of an operation within cancel_after. The first thread closes the registry and destroys the
 // context, while the third one discards the wait, because the operation has ended.
 
-#include <atomic>
-#include <chrono>
-#include <memory>
-#include <utility>
-
 #include "hashed_wheel_timer/detail/asio/async_wait.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "tests/models/checker.h"
@@ -24,7 +19,6 @@ using hwt::detail::AsyncWait;
 using hwt::detail::Result;
 using hwt::detail::WaitGroup;
 using hwt::detail::WaitRegistry;
-using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 struct Waits final : Run {

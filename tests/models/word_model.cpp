@@ -6,12 +6,6 @@
 // the same node. Between two lives the node may come to its last generation and be retired, or its memory may go back
 // to the system.
 
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <utility>
-
 #include "hashed_wheel_timer/internal/memory/node.h"
 #include "hashed_wheel_timer/manual_timer.h"
 #include "hashed_wheel_timer/timeout.h"
@@ -24,7 +18,6 @@ using hwt::CancelResult;
 using hwt::Timeout;
 using hwt::TimeoutId;
 using hwt::internal::Node;
-using std::chrono::nanoseconds;
 
 constexpr unsigned kLives = 3;
 
