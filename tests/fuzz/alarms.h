@@ -1,14 +1,8 @@
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-#include <limits>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/manual_timer.h"

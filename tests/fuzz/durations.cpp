@@ -1,8 +1,6 @@
 // Durations against numbers of 128 bits, in which nothing overflows. tests/arithmetic has proofs about times and grids.
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "hashed_wheel_timer/delay.h"
 #include "tests/fuzz/targets.h"

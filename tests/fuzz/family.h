@@ -1,16 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <coroutine>
-#include <limits>
 #include <map>
-#include <memory>
-#include <optional>
 #include <stop_token>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "hashed_wheel_timer/coroutine.h"
 #include "hashed_wheel_timer/keyed_timer.h"

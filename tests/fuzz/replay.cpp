@@ -2,18 +2,10 @@
 //   replay TARGET FILE...: stored ones. A file is one input. But a file NAME.hex has many, one in a line, in
 //   hexadecimal. replay TARGET --random FIRST LAST: long ones of random bytes, with the seeds from FIRST to LAST.
 
-#include <algorithm>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "tests/fuzz/targets.h"
 

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <memory>
-
 #include "hashed_wheel_timer/deadline.h"
 #include "hashed_wheel_timer/errors.h"
 #include "hashed_wheel_timer/timeout_scope.h"

@@ -2,11 +2,6 @@
 // RepeatedTimer, schedules, sleeping coroutines, a StopAfter and a TimeoutScope. They call each other from inside their
 // tasks.
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
 #include "hashed_wheel_timer/errors.h"
 #include "tests/fuzz/alarms.h"
 #include "tests/fuzz/family.h"

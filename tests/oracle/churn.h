@@ -3,12 +3,6 @@
 // Timeouts at full speed, without a record of each. They have numbers. For each way in which a timeout can end, the
 // numbers are added up, which shows when one ended twice and another never.
 
-#include <array>
-#include <mutex>
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include "tests/oracle/ledger.h"
 #include "tests/oracle/shortages.h"
 

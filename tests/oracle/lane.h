@@ -2,12 +2,6 @@
 
 // One thread's traffic: a ring of timeouts, which it schedules, moves, cancels, and leaves to others.
 
-#include <array>
-#include <deque>
-#include <mutex>
-#include <thread>
-#include <vector>
-
 #include "tests/oracle/caller.h"
 #include "tests/oracle/shortages.h"
 

@@ -4,13 +4,6 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <functional>
-#include <thread>
-
 #include "hashed_wheel_timer/timer.h"
 #include "tests/oracle/executor.h"
 #include "tests/oracle/record.h"

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <deque>
-#include <thread>
-
 #include "tests/oracle/setup.h"
 
 namespace hwt::oracle {

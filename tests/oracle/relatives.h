@@ -2,11 +2,6 @@
 
 // A thread that uses KeyedTimer, RepeatedTimer, schedules, TimeoutScope and StopAfter.
 
-#include <array>
-#include <deque>
-#include <memory>
-#include <optional>
-
 #include "hashed_wheel_timer/keyed_timer.h"
 #include "hashed_wheel_timer/repeated_timer.h"
 #include "hashed_wheel_timer/schedule.h"

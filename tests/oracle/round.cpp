@@ -1,8 +1,5 @@
 #include "tests/oracle/round.h"
 
-#include <deque>
-#include <optional>
-
 #include "tests/oracle/churn.h"
 #include "tests/oracle/host.h"
 #include "tests/oracle/plans.h"

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-
 #include "tests/oracle/executor.h"
 #include "tests/oracle/lane.h"
 
