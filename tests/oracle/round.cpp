@@ -80,7 +80,7 @@ class Round {
 
   void start_lanes() {
     const std::size_t lanes = Setup::kLanes;
-    for (std::size_t i = 0; i < lanes; ++i) records_.emplace_back(setup_.traffic.steps);
+    for (std::size_t i = 0; i < lanes; ++i) records_.emplace_back(setup_.records);
     of_tasks_ = &records_.emplace_back(4'000);
     plans_.emplace(*caller_, setup_, totals_, records_, *of_tasks_);
     Records& of_short_lived = records_.emplace_back(4'000);

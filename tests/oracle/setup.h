@@ -30,6 +30,7 @@ struct Setup {
   bool trace_origins;
   bool preempts;
   Traffic traffic;
+  std::size_t records = 0;  // of each lane; in a soak always as many, because its memory is compared
   std::int64_t limit = -1;
   bool has_room = true;                 // the limit refuses nothing
   std::chrono::milliseconds churns{0};  // for how long at least
@@ -48,6 +49,7 @@ struct Setup {
         preempts(random.next() % 4 != 0) {
     traffic.ring = std::size_t{16} << random.between(0, 9);
     traffic.steps = random.next() % 4 == 0 ? static_cast<int>(random.between(100, 2'000)) : 40'000;
+    records = soaks ? 40'000 : static_cast<std::size_t>(traffic.steps);
     traffic.orders = runs_on_worker();
     traffic.shortages = random.next() % 2 == 0;
     traffic.plans = random.next() % 4 != 0;
